@@ -1,0 +1,33 @@
+import type { MaybePromise } from '../ports.ts'
+
+/**
+ * A request as plain values. Making one costs a runtime nothing that it has not already paid, which is why
+ * the service is built on it and not on `Request`.
+ */
+export interface Exchange {
+  /** As sent: methods are case-sensitive (RFC 9110 §9.1). */
+  readonly method: string
+  /** Path and query as sent, percent-encoding untouched, in origin form (RFC 9112 §3.2.1). */
+  readonly target: string
+  /**
+   * The value of a header field by its lower-case name, or `undefined`. Values of a repeated field are
+   * joined with `, ` (RFC 9110 §5.3).
+   */
+  header(name: string): string | undefined
+  /**
+   * The whole content, counted as it arrives. Called at most once.
+   * @throws {Problem} `body_too_large` beyond `maxBytes`.
+   */
+  body(maxBytes: number): MaybePromise<Uint8Array>
+  /** The address of the peer that opened the connection, where the runtime tells. */
+  readonly address: string | undefined
+}
+
+/** An answer as plain values. */
+export interface Answer {
+  readonly status: number
+  /** Names and values in turn, ready for one write. `Content-Length` is among them where it applies. */
+  readonly headers: readonly string[]
+  /** Absent for HEAD, 204 and 304. */
+  readonly body: Uint8Array | undefined
+}

@@ -1,0 +1,39 @@
+import type { Scope } from './scopes.ts'
+
+/** An integration feature that a partner switches on: the scope that it needs, and what it is for. */
+export interface ModuleNeed {
+  readonly scope: Scope
+  readonly feature: string
+}
+
+/** Every integration module. The scopes of a key count only while an active module of its partner needs them. */
+export const MODULES = {
+  widget: { scope: 'read:partner-widget', feature: 'Combined widget' },
+  profiles: { scope: 'read:profiles', feature: 'Recent profiles, directory and profile details' },
+  banner: { scope: 'read:banner', feature: 'Banner embeds' },
+  countries: { scope: 'read:countries', feature: 'Country filters' },
+  industries: { scope: 'read:industries', feature: 'Industries and filters' },
+  pricing: { scope: 'read:plans', feature: 'Pricing' },
+  signup: { scope: 'create:partner-signups', feature: 'Signup forms' },
+  reporting: { scope: 'read:partner-reports', feature: 'Partner reporting' },
+} as const satisfies Record<string, ModuleNeed>
+
+/** The name of an integration module. */
+export type Module = keyof typeof MODULES
+
+/** The modules by name, in the contract's order. */
+export const MODULE_NAMES: readonly Module[] = Object.keys(MODULES) as Module[]
+
+const moduleByScope = Object.fromEntries(
+  MODULE_NAMES.map((module) => [MODULES[module].scope, module]),
+) as Record<Scope, Module>
+
+/** The module whose activation puts `scope` in force. */
+export function moduleFor(scope: Scope): Module {
+  return moduleByScope[scope]
+}
+
+/** Whether `text` names a module. */
+export function isModule(text: string): text is Module {
+  return Object.hasOwn(MODULES, text)
+}

@@ -1,0 +1,188 @@
+/** What the service asks of the world, in the service's own words. A store implements all of it. */
+import type { Change } from './admin/changes.ts'
+import type { ContentKind, ContentRecords } from './content/records.ts'
+import type { Banner, Industry, Key, KeyFacts, Partner, Plan, Profile, ProfileCard } from './model.ts'
+
+/**
+ * A value that may have to be awaited. A source that has its answer at hand returns it as it is, and the
+ * request is then answered without a turn of the event loop.
+ */
+export type MaybePromise<T> = T | Promise<T>
+
+/**
+ * What has been changed so far. Two revisions that are equal mean that nothing was changed in between;
+ * nothing else can be read from them.
+ */
+export interface Revision {
+  /** Changes with every administrative change: partners, modules, keys, scopes. */
+  readonly facts: string
+  /** Changes with every change of content. */
+  readonly content: string
+}
+
+/** Where key facts come from. */
+export interface FactSource {
+  /**
+   * The revision at the time of the call, changes committed by other processes included.
+   * @throws when the store does not answer.
+   */
+  revision(): MaybePromise<Revision>
+
+  /**
+   * The key with this public id and its partner, whatever their state, or `undefined`.
+   * @throws when the store does not answer.
+   */
+  findKey(id: string): MaybePromise<KeyFacts | undefined>
+
+  /** Notes when keys were used last, by public id. Never bumps the revision; unknown ids are passed over. */
+  recordKeyUses(uses: ReadonlyMap<string, number>): MaybePromise<void>
+}
+
+/** The orders of the directory: by folded name, or newest first; by slug where those are equal. */
+export type ProfileSort = 'name' | '-published_at'
+
+/** A position between two profiles in an order of the directory: after the one that these belong to. */
+export interface ProfilePosition {
+  /** The folded name (see `fold`) for `name`, the instant of publication for `-published_at`. */
+  readonly key: string | number
+  readonly slug: string
+}
+
+/** A question to the directory. The filters must all hold; empty ones hold always. */
+export interface ProfileQuery {
+  /** Folded words; each must start a word of the folded name, headline, description or tags. */
+  readonly words: readonly string[]
+  /** Alpha-2, upper case: any of these. */
+  readonly countries: readonly string[]
+  /** Industry slugs: any of these, children not included. */
+  readonly industries: readonly string[]
+  readonly sort: ProfileSort
+  /** Only what comes after this position. */
+  readonly after: ProfilePosition | undefined
+  /** 1 or more. */
+  readonly limit: number
+}
+
+/**
+ * Public profiles. Every read is for one partner, and answers only from the public set of that partner:
+ * profiles published at or before `now` that are visible to every partner or shared with this one.
+ * A self-hoster whose profiles live elsewhere implements this port over their own tables.
+ */
+export interface Directory {
+  /** The profiles that match, in order, at most `query.limit`. Names are compared by code points. */
+  listProfiles(partner: string, query: ProfileQuery, now: number): MaybePromise<readonly ProfileCard[]>
+
+  /** The profile, or `undefined` when it is not in the partner's public set. `slug` may be any text. */
+  findProfile(partner: string, slug: string, now: number): MaybePromise<Profile | undefined>
+
+  /** How many profiles of the public set each country or industry has; those with none may be left out. */
+  countProfiles(
+    partner: string,
+    by: 'country' | 'industry',
+    now: number,
+  ): MaybePromise<ReadonlyMap<string, number>>
+
+  /** All industries, in any order. */
+  listIndustries(): MaybePromise<readonly Industry[]>
+
+  /**
+   * The first instant after `now` at which time alone changes the public set (a profile falls due),
+   * or `undefined` when only a change of content can.
+   */
+  nextProfileChangeAt(partner: string, now: number): MaybePromise<number | undefined>
+
+  /**
+   * Changes whenever what this directory answers changes for another reason than time. Replies are kept as
+   * long as it stays the same; a directory without it has every request asked anew.
+   */
+  directoryRevision?(): MaybePromise<string>
+}
+
+/** Banners and plans. */
+export interface Offers {
+  /** The partner's banner, in its dates or not, or `undefined`. */
+  findBanner(partner: string): MaybePromise<Banner | undefined>
+
+  /** All plans, in any order. */
+  listPlans(): MaybePromise<readonly Plan[]>
+}
+
+/** Partners and keys as an operator sees and changes them. */
+export interface Administration {
+  /** All partners, removed ones included, by slug. */
+  listPartners(): MaybePromise<readonly Partner[]>
+
+  findPartner(slug: string): MaybePromise<Partner | undefined>
+
+  /** All keys, or those of one partner, oldest first, then by id. */
+  listKeys(partner?: string): MaybePromise<readonly Key[]>
+
+  /**
+   * Applies all changes or none, in order, in one transaction that also moves `Revision.facts`.
+   *
+   * @param ifFacts The revision under which the changes were decided.
+   * @returns false, with nothing applied, when the facts have been changed since.
+   */
+  apply(changes: readonly Change[], ifFacts: string): MaybePromise<boolean>
+}
+
+/** What an import did or, on a dry run, would have done. */
+export interface ImportReport {
+  readonly created: number
+  readonly replaced: number
+  readonly unchanged: number
+}
+
+/** How an import is to be done. */
+export interface ImportOptions {
+  /** The instant that becomes `updatedAt` of what was created or replaced. */
+  readonly now: number
+  /** Write nothing, report what would be. */
+  readonly dryRun?: boolean
+  /** Called now and then with the number of records written so far. */
+  readonly progress?: (done: number) => void
+}
+
+/** Content as an operator changes it. Records are valid in themselves and refer only to what exists. */
+export interface ContentAdministration {
+  /**
+   * Creates or replaces by slug (a banner by its partner) in one transaction that also moves
+   * `Revision.content`, unless nothing changes. Equal records are left as they are.
+   */
+  importContent<K extends ContentKind>(
+    kind: K,
+    records: readonly ContentRecords[K][],
+    options: ImportOptions,
+  ): MaybePromise<ImportReport>
+
+  /** All records of a kind, by slug (banners by partner). */
+  exportContent<K extends ContentKind>(kind: K): MaybePromise<Iterable<ContentRecords[K]>>
+
+  /**
+   * Removes by slug, all or nothing.
+   * @returns The slugs that kept it from being done: `missing` do not exist, `used` are referred to by
+   * content that stays (an industry by its profiles or children). Nothing was removed unless both are empty.
+   */
+  removeContent(
+    kind: ContentKind,
+    slugs: readonly string[],
+  ): MaybePromise<{ readonly missing: readonly string[]; readonly used: readonly string[] }>
+}
+
+/** What was settled when the store was made. */
+export interface StoreSettings {
+  /** First part of every key of this store: 2–10 lower-case letters or digits, a letter first. */
+  readonly keyPrefix: string
+  /** 64 hexadecimal digits: authenticates paging cursors, the same in every replica. */
+  readonly cursorSecret: string
+}
+
+/** Everything that the service keeps. */
+export interface Store
+  extends FactSource, Directory, Offers, Administration, ContentAdministration {
+  readonly settings: StoreSettings
+  /** SHA-256 of the UTF-8 bytes of `text`, 64 lower-case hexadecimal digits. */
+  sha256(text: string): string
+  /** Gives back what the store holds. Nothing may be asked of it afterwards. */
+  close(): MaybePromise<void>
+}
