@@ -1,0 +1,217 @@
+import { holdsKey, mintKey } from '../keys/format.ts'
+import { keyState } from '../keys/state.ts'
+import type { Environment, Key, KeyFacts, LimitOverrides, Partner } from '../model.ts'
+import { parseRange } from '../policy/address.ts'
+import { MODULES } from '../policy/modules.ts'
+import type { Store } from '../ports.ts'
+import type { Change } from './changes.ts'
+import { changeFacts } from './change-facts.ts'
+import { echo } from './echo.ts'
+import { Refusal } from './refusal.ts'
+import {
+  requireActiveModules,
+  requireLimits,
+  requireName,
+  requireNotRemoved,
+  requireScopes,
+} from './rules.ts'
+
+/** A key to be issued. */
+export interface NewKey {
+  /** Slug of the partner that will own it. A suspended partner may be given keys: they answer once it is resumed. */
+  readonly partner: string
+  /** 1–200 code points without control characters. */
+  readonly name: string
+  /** Names of scopes that active modules need; by default all of them. */
+  readonly scopes?: readonly string[]
+  readonly environment: Environment
+  /** Milliseconds since the epoch, in the future; by default never. */
+  readonly expiresAt?: number | undefined
+  /** Addresses and CIDR ranges from which it may be used; by default from anywhere. */
+  readonly allow?: readonly string[]
+  /** Limits of its own; none by default. */
+  readonly limits?: LimitOverrides
+}
+
+/** A key that was just issued. */
+export interface IssuedKey {
+  readonly key: Key
+  /** The whole key: a secret, to be shown once and kept nowhere. */
+  readonly text: string
+}
+
+/**
+ * What an operator may do about keys, by their public ids. Everything that changes a key gives it back as
+ * it is then; to ask for what is already so changes nothing. A revoked or expired key is no longer changed,
+ * except that an expired one can be revoked.
+ */
+export interface KeyAdministration {
+  /**
+   * @throws {Refusal} `partner_not_found`, `partner_removed`, `invalid_name`, `unknown_scope`,
+   * `module_inactive`, `invalid_expiry`, `invalid_address_range`, `invalid_limit`
+   */
+  issue(key: NewKey): Promise<IssuedKey>
+  /** All keys, or those of one partner, oldest first. @throws {Refusal} `partner_not_found` */
+  list(partner?: string): Promise<readonly Key[]>
+  /** @throws {Refusal} `key_not_found` */
+  show(id: string): Promise<Key>
+  /** @throws {Refusal} `key_not_found`, `key_revoked`, `key_expired` */
+  disable(id: string): Promise<Key>
+  /** @throws {Refusal} `key_not_found`, `key_revoked`, `key_expired` */
+  enable(id: string): Promise<Key>
+  /** For good. @throws {Refusal} `key_not_found` */
+  revoke(id: string): Promise<Key>
+  /**
+   * All scopes or none.
+   * @throws {Refusal} `unknown_scope`, `key_not_found`, `key_revoked`, `key_expired`, `module_inactive`
+   */
+  grant(id: string, scopes: readonly string[]): Promise<Key>
+  /** Takes scopes away, all or none. @throws {Refusal} `unknown_scope`, `key_not_found`, `key_revoked`, `key_expired` */
+  remove(id: string, scopes: readonly string[]): Promise<Key>
+}
+
+/** Keys of this store. `clock` gives milliseconds since the epoch, by default the runtime's. */
+export function createKeyAdministration(
+  store: Pick<
+    Store,
+    'revision' | 'findKey' | 'listKeys' | 'findPartner' | 'apply' | 'settings' | 'sha256'
+  >,
+  clock: () => number = Date.now,
+): KeyAdministration {
+  async function findPartner(slug: string): Promise<Partner> {
+    const partner = await store.findPartner(slug)
+    if (partner !== undefined) return partner
+    throw new Refusal('partner_not_found', `There is no partner ${echo(slug)}.`)
+  }
+
+  async function find(id: string): Promise<KeyFacts> {
+    const facts = await store.findKey(id)
+    if (facts !== undefined) return facts
+    throw new Refusal(
+      'key_not_found',
+      holdsKey(id)
+        ? 'A whole key arrived where its id belongs: the 12 characters after live_ or test_. Treat that key as exposed.'
+        : `There is no key with the id ${echo(id)}.`,
+    )
+  }
+
+  async function change(id: string, decide: (facts: KeyFacts) => readonly Change[]): Promise<Key> {
+    await changeFacts(store, async () => decide(await find(id)))
+    return (await find(id)).key
+  }
+
+  function requireChangeable(key: Key): void {
+    const state = keyState(key, clock())
+    if (state === 'revoked') {
+      throw new Refusal('key_revoked', `Key ${key.id} is revoked, and that is final. Issue another one.`)
+    }
+    if (state === 'expired') {
+      throw new Refusal('key_expired', `Key ${key.id} has expired, and that is final. Issue another one.`)
+    }
+  }
+
+  return {
+    async issue({ partner: slug, name, scopes: names, environment, expiresAt, allow = [], limits = {} }) {
+      requireName(name)
+      requireLimits(limits)
+      requireRanges(allow)
+      requireFuture(expiresAt, clock())
+      const wanted = names && requireScopes(names)
+      const minted = mintKey(store.settings.keyPrefix, environment)
+      const digest = store.sha256(minted.text)
+      let key: Key | undefined
+      await changeFacts(store, async () => {
+        const partner = await findPartner(slug)
+        requireNotRemoved(partner)
+        const scopes = wanted ?? requireScopes(partner.modules.map((module) => MODULES[module].scope))
+        requireActiveModules(partner, scopes)
+        key = {
+          id: minted.id,
+          partner: slug,
+          name,
+          environment,
+          digest,
+          hint: minted.hint,
+          state: 'active',
+          scopes,
+          allow,
+          limits,
+          createdAt: clock(),
+          expiresAt,
+          retiresAt: undefined,
+          successorId: undefined,
+          lastUsedAt: undefined,
+        }
+        return [{ type: 'key.issued', key }]
+      })
+      return { key: key as unknown as Key, text: minted.text }
+    },
+
+    async list(slug) {
+      if (slug !== undefined) await findPartner(slug)
+      return await store.listKeys(slug)
+    },
+
+    async show(id) {
+      return (await find(id)).key
+    },
+
+    disable(id) {
+      return change(id, ({ key }) => {
+        requireChangeable(key)
+        return key.state === 'disabled' ? [] : [{ type: 'key.disabled', id }]
+      })
+    },
+
+    enable(id) {
+      return change(id, ({ key }) => {
+        requireChangeable(key)
+        return key.state === 'active' ? [] : [{ type: 'key.enabled', id }]
+      })
+    },
+
+    revoke(id) {
+      return change(id, ({ key }) => key.state === 'revoked' ? [] : [{ type: 'key.revoked', id }])
+    },
+
+    async grant(id, names) {
+      const scopes = requireScopes(names)
+      return await change(id, ({ key, partner }) => {
+        requireChangeable(key)
+        requireActiveModules(partner, scopes)
+        return scopes
+          .filter((scope) => !key.scopes.includes(scope))
+          .map((scope) => ({ type: 'scope.granted', id, scope }))
+      })
+    },
+
+    async remove(id, names) {
+      const scopes = requireScopes(names)
+      return await change(id, ({ key }) => {
+        requireChangeable(key)
+        return scopes
+          .filter((scope) => key.scopes.includes(scope))
+          .map((scope) => ({ type: 'scope.removed', id, scope }))
+      })
+    },
+  }
+}
+
+function requireRanges(ranges: readonly string[]): void {
+  for (const range of ranges) {
+    try {
+      parseRange(range)
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error
+      throw new Refusal('invalid_address_range', `The range ${echo(range)} ${error.message}.`)
+    }
+  }
+}
+
+/** The last millisecond that RFC 3339 can say. */
+const endOfTime = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
+
+function requireFuture(expiresAt: number | undefined, now: number): void {
+  if (expiresAt === undefined || (expiresAt > now && expiresAt <= endOfTime)) return
+  throw new Refusal('invalid_expiry', 'A key expires in the future and before the year 10000, or never.')
+}

@@ -1,0 +1,109 @@
+import type { LimitOverrides, Partner } from '../model.ts'
+import type { Store } from '../ports.ts'
+import type { Change } from './changes.ts'
+import { changeFacts } from './change-facts.ts'
+import { echo } from './echo.ts'
+import { Refusal } from './refusal.ts'
+import { requireLimits, requireModules, requireName, requireNotRemoved, requireSlug } from './rules.ts'
+
+/** A partner to be created. */
+export interface NewPartner {
+  /** 1–80 of `a-z 0-9 -`, a letter or digit first; never taken before, not even by a partner since removed. */
+  readonly slug: string
+  /** 1–200 code points without control characters. */
+  readonly name: string
+  /** Names of the modules that are active from the start. */
+  readonly modules: readonly string[]
+  /** Limits of its own; none by default. */
+  readonly limits?: LimitOverrides
+}
+
+/**
+ * What an operator may do about partners. Everything that changes a partner gives it back as it is then;
+ * to ask for what is already so changes nothing. A removed partner can be read, but no longer changed.
+ */
+export interface PartnerAdministration {
+  /** @throws {Refusal} `invalid_slug`, `invalid_name`, `unknown_module`, `invalid_limit`, `partner_exists` */
+  create(partner: NewPartner): Promise<Partner>
+  /** All partners, removed ones included, by slug. */
+  list(): Promise<readonly Partner[]>
+  /** @throws {Refusal} `partner_not_found` */
+  show(slug: string): Promise<Partner>
+  /** Refuses all of the partner's requests until it is resumed. @throws {Refusal} `partner_not_found`, `partner_removed` */
+  suspend(slug: string): Promise<Partner>
+  /** @throws {Refusal} `partner_not_found`, `partner_removed` */
+  resume(slug: string): Promise<Partner>
+  /** Puts the modules' scopes in force, all or none. @throws {Refusal} `unknown_module`, `partner_not_found`, `partner_removed` */
+  activate(slug: string, modules: readonly string[]): Promise<Partner>
+  /**
+   * Takes the modules' scopes out of force for all of the partner's keys, which go on holding them.
+   * @throws {Refusal} `unknown_module`, `partner_not_found`, `partner_removed`
+   */
+  deactivate(slug: string, modules: readonly string[]): Promise<Partner>
+}
+
+/** Partners of this store. `clock` gives milliseconds since the epoch, by default the runtime's. */
+export function createPartnerAdministration(
+  store: Pick<Store, 'revision' | 'listPartners' | 'findPartner' | 'apply'>,
+  clock: () => number = Date.now,
+): PartnerAdministration {
+  async function show(slug: string): Promise<Partner> {
+    const partner = await store.findPartner(slug)
+    if (partner !== undefined) return partner
+    throw new Refusal('partner_not_found', `There is no partner ${echo(slug)}.`)
+  }
+
+  async function change(slug: string, decide: (partner: Partner) => readonly Change[]): Promise<Partner> {
+    await changeFacts(store, async () => {
+      const partner = await show(slug)
+      requireNotRemoved(partner)
+      return decide(partner)
+    })
+    return show(slug)
+  }
+
+  return {
+    async create({ slug, name, modules: names, limits = {} }) {
+      requireSlug(slug)
+      requireName(name)
+      requireLimits(limits)
+      const modules = requireModules(names)
+      const partner: Partner = { slug, name, state: 'active', modules, limits, createdAt: clock() }
+      await changeFacts(store, async () => {
+        if (await store.findPartner(slug) === undefined) return [{ type: 'partner.created', partner }]
+        throw new Refusal('partner_exists', `The slug ${slug} is taken; a removed partner keeps its slug.`)
+      })
+      return partner
+    },
+
+    async list() {
+      return await store.listPartners()
+    },
+
+    show,
+
+    suspend(slug) {
+      return change(slug, ({ state }) => state === 'suspended' ? [] : [{ type: 'partner.suspended', slug }])
+    },
+
+    resume(slug) {
+      return change(slug, ({ state }) => state === 'active' ? [] : [{ type: 'partner.resumed', slug }])
+    },
+
+    async activate(slug, names) {
+      const modules = requireModules(names)
+      return await change(slug, (partner) =>
+        modules
+          .filter((module) => !partner.modules.includes(module))
+          .map((module) => ({ type: 'module.activated', slug, module })))
+    },
+
+    async deactivate(slug, names) {
+      const modules = requireModules(names)
+      return await change(slug, (partner) =>
+        modules
+          .filter((module) => partner.modules.includes(module))
+          .map((module) => ({ type: 'module.deactivated', slug, module })))
+    },
+  }
+}

@@ -1,0 +1,96 @@
+/** What an argument of an administrative change has to be, whatever the change. */
+import { SLUG_PATTERN } from '../content/slug.ts'
+import { holdsKey } from '../keys/format.ts'
+import type { LimitOverrides, Partner } from '../model.ts'
+import { isModule, type Module, MODULE_NAMES, moduleFor } from '../policy/modules.ts'
+import { isScope, type Scope, SCOPES } from '../policy/scopes.ts'
+import { echo } from './echo.ts'
+import { Refusal } from './refusal.ts'
+
+/** @throws {Refusal} `invalid_slug` unless the text may be a partner's slug. */
+export function requireSlug(slug: string): void {
+  if (SLUG_PATTERN.test(slug)) return
+  throw new Refusal(
+    'invalid_slug',
+    `A slug is 1–80 of a-z, 0-9 and -, a letter or digit first; ${echo(slug)} is not.`,
+  )
+}
+
+/**
+ * The rule for names of partners and keys: 1–200 code points, not only white space, no control characters.
+ *
+ * @throws {Refusal} `invalid_name`
+ */
+export function requireName(name: string): void {
+  const rule = brokenNameRule(name)
+  if (rule !== undefined) throw new Refusal('invalid_name', `A name ${rule}; ${echo(name)} arrived.`)
+}
+
+function brokenNameRule(name: string): string | undefined {
+  if (name.trim() === '') return 'must not be empty'
+  // 200 code points are at most 400 UTF-16 units: what is longer need not be counted.
+  if (name.length > 400 || Array.from(name).length > 200) return 'has at most 200 characters'
+  if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(name)) return 'holds no control characters or line breaks'
+  if (!name.isWellFormed()) return 'must be well-formed Unicode'
+  if (holdsKey(name)) return 'must not hold a key'
+  return undefined
+}
+
+/** The modules of these names in the contract's order, each once. @throws {Refusal} `unknown_module` */
+export function requireModules(names: readonly string[]): readonly Module[] {
+  for (const name of names) {
+    if (isModule(name)) continue
+    throw new Refusal(
+      'unknown_module',
+      `There is no module ${echo(name)}; the modules are ${MODULE_NAMES.join(', ')}.`,
+    )
+  }
+  return MODULE_NAMES.filter((module) => names.includes(module))
+}
+
+/** The scopes of these names in the specification's order, each once. @throws {Refusal} `unknown_scope` */
+export function requireScopes(names: readonly string[]): readonly Scope[] {
+  for (const name of names) {
+    if (isScope(name)) continue
+    throw new Refusal(
+      'unknown_scope',
+      `There is no scope ${echo(name)}; the scopes are ${SCOPES.join(', ')}.`,
+    )
+  }
+  return SCOPES.filter((scope) => names.includes(scope))
+}
+
+/** @throws {Refusal} `module_inactive`, with the command to run first, unless the partner's modules need all scopes. */
+export function requireActiveModules(partner: Partner, scopes: readonly Scope[]): void {
+  const idle = scopes.filter((scope) => !partner.modules.includes(moduleFor(scope)))
+  if (idle.length === 0) return
+  const modules = idle.map(moduleFor).join(' ')
+  throw new Refusal(
+    'module_inactive',
+    `No active module of ${partner.slug} needs ${idle.join(' and ')}. ` +
+      `To activate what does: partner-api modules activate ${partner.slug} ${modules}`,
+  )
+}
+
+/** @throws {Refusal} `partner_removed` */
+export function requireNotRemoved(partner: Partner): void {
+  if (partner.state !== 'removed') return
+  throw new Refusal('partner_removed', `Partner ${partner.slug} was removed, and that is final.`)
+}
+
+/** @throws {Refusal} `invalid_limit` unless quotas are integers from 0 and windows 1–86,400 s. */
+export function requireLimits(limits: LimitOverrides): void {
+  for (const [policy, limit] of Object.entries(limits)) {
+    const known = policy === 'key' || policy === 'signup' || policy === 'verify'
+    if (known && isCount(limit.quota, 0, 1_000_000_000) && isCount(limit.windowSeconds, 1, 86_400)) continue
+    throw new Refusal(
+      'invalid_limit',
+      'A limit is for key, signup or verify and has a quota of 0–1,000,000,000 requests in 1–86,400 seconds; ' +
+        `${echo(policy)} with ${echo(limit.quota)} in ${echo(limit.windowSeconds)} arrived.`,
+    )
+  }
+}
+
+function isCount(value: number, min: number, max: number): boolean {
+  return Number.isInteger(value) && value >= min && value <= max
+}
