@@ -70,7 +70,10 @@ export function readTap(output: string): Tally {
   if (plan?.count === 0 && points === 0 && plan.reason && plan.reason !== 'no tests found') {
     tally.skips.push({ path: 'the whole file', reason: plan.reason })
   } else if (points === 0 && tally.failures.length === 0) {
-    fail('no test', 'The program ended without a single test.')
+    fail(
+      'no test',
+      tally.passed ? 'The program ended inside its first test.' : 'The program ended without a single test.',
+    )
   } else if (plan && plan.count !== points && tally.failures.length === 0) {
     fail('plan', `${plan.count} planned, ${points} seen: the output was cut or mixed.`)
   } else if (!plan && tally.failures.length === 0) fail('plan', 'The program ended before its plan.')
