@@ -1,15 +1,39 @@
 import type { ImportOptions, ImportReport, Store } from '../ports.ts'
-import type { LineErrors } from './lines.ts'
+import { createLineReader, type LineErrors } from './lines.ts'
+import type { References } from './fields.ts'
 import type { ContentKind } from './records.ts'
 
 /** What an import did, or everything that kept it from being done. */
 export type ImportOutcome = ImportReport | LineErrors
 
-export function importContent(
+/**
+ * Imports JSON Lines, all or nothing: nothing is written unless every line is right and what it refers to
+ * exists. Industries may name parents that stand in the same lines, in any order.
+ *
+ * @param lines Without or with their line ends; a byte-order mark, CRLF and blank lines are tolerated.
+ */
+export async function importContent(
   store: Pick<Store, 'importContent' | 'listIndustries' | 'listPartners'>,
   kind: ContentKind,
   lines: Iterable<string> | AsyncIterable<string>,
   options: ImportOptions,
 ): Promise<ImportOutcome> {
-  throw new Error(`not yet ${store} ${kind} ${lines} ${options.now}`)
+  const reader = createLineReader(kind, await gatherReferences(store, kind))
+  for await (const line of lines) reader.read(line)
+  const read = reader.finish()
+  return 'errors' in read ? read : await store.importContent(kind, read.records, options)
+}
+
+async function gatherReferences(
+  store: Pick<Store, 'listIndustries' | 'listPartners'>,
+  kind: ContentKind,
+): Promise<References> {
+  if (kind === 'plans') return {}
+  if (kind === 'banners') return { partners: await partnerSlugs(store) }
+  const industries = new Map((await store.listIndustries()).map(({ slug, parentSlug }) => [slug, parentSlug]))
+  return kind === 'industries' ? { industries } : { industries, partners: await partnerSlugs(store) }
+}
+
+async function partnerSlugs(store: Pick<Store, 'listPartners'>): Promise<ReadonlySet<string>> {
+  return new Set((await store.listPartners()).map(({ slug }) => slug))
 }
