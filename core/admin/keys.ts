@@ -1,12 +1,13 @@
-import { holdsKey, mintKey } from '../keys/format.ts'
+import { mintKey } from '../keys/format.ts'
 import { keyState } from '../keys/state.ts'
-import type { Environment, Key, KeyFacts, LimitOverrides, Partner } from '../model.ts'
+import type { Environment, Key, KeyFacts, LimitOverrides } from '../model.ts'
 import { parseRange } from '../policy/address.ts'
 import { MODULES } from '../policy/modules.ts'
 import type { Store } from '../ports.ts'
 import type { Change } from './changes.ts'
 import { changeFacts } from './change-facts.ts'
 import { echo } from './echo.ts'
+import { findKey, findPartner } from './find.ts'
 import { Refusal } from './refusal.ts'
 import {
   requireActiveModules,
@@ -78,26 +79,13 @@ export function createKeyAdministration(
   >,
   clock: () => number = Date.now,
 ): KeyAdministration {
-  async function findPartner(slug: string): Promise<Partner> {
-    const partner = await store.findPartner(slug)
-    if (partner !== undefined) return partner
-    throw new Refusal('partner_not_found', `There is no partner ${echo(slug)}.`)
-  }
-
-  async function find(id: string): Promise<KeyFacts> {
-    const facts = await store.findKey(id)
-    if (facts !== undefined) return facts
-    throw new Refusal(
-      'key_not_found',
-      holdsKey(id)
-        ? 'A whole key arrived where its id belongs: the 12 characters after live_ or test_. Treat that key as exposed.'
-        : `There is no key with the id ${echo(id)}.`,
-    )
+  async function show(id: string): Promise<Key> {
+    return (await findKey(store, id)).key
   }
 
   async function change(id: string, decide: (facts: KeyFacts) => readonly Change[]): Promise<Key> {
-    await changeFacts(store, async () => decide(await find(id)))
-    return (await find(id)).key
+    await changeFacts(store, async () => decide(await findKey(store, id)))
+    return show(id)
   }
 
   function requireChangeable(key: Key): void {
@@ -119,13 +107,12 @@ export function createKeyAdministration(
       const wanted = names && requireScopes(names)
       const minted = mintKey(store.settings.keyPrefix, environment)
       const digest = store.sha256(minted.text)
-      let key: Key | undefined
       await changeFacts(store, async () => {
-        const partner = await findPartner(slug)
+        const partner = await findPartner(store, slug)
         requireNotRemoved(partner)
         const scopes = wanted ?? requireScopes(partner.modules.map((module) => MODULES[module].scope))
         requireActiveModules(partner, scopes)
-        key = {
+        const key: Key = {
           id: minted.id,
           partner: slug,
           name,
@@ -144,17 +131,15 @@ export function createKeyAdministration(
         }
         return [{ type: 'key.issued', key }]
       })
-      return { key: key as unknown as Key, text: minted.text }
+      return { key: await show(minted.id), text: minted.text }
     },
 
     async list(slug) {
-      if (slug !== undefined) await findPartner(slug)
+      if (slug !== undefined) await findPartner(store, slug)
       return await store.listKeys(slug)
     },
 
-    async show(id) {
-      return (await find(id)).key
-    },
+    show,
 
     disable(id) {
       return change(id, ({ key }) => {

@@ -2,7 +2,7 @@ import type { LimitOverrides, Partner } from '../model.ts'
 import type { Store } from '../ports.ts'
 import type { Change } from './changes.ts'
 import { changeFacts } from './change-facts.ts'
-import { echo } from './echo.ts'
+import { findPartner } from './find.ts'
 import { Refusal } from './refusal.ts'
 import { requireLimits, requireModules, requireName, requireNotRemoved, requireSlug } from './rules.ts'
 
@@ -47,11 +47,7 @@ export function createPartnerAdministration(
   store: Pick<Store, 'revision' | 'listPartners' | 'findPartner' | 'apply'>,
   clock: () => number = Date.now,
 ): PartnerAdministration {
-  async function show(slug: string): Promise<Partner> {
-    const partner = await store.findPartner(slug)
-    if (partner !== undefined) return partner
-    throw new Refusal('partner_not_found', `There is no partner ${echo(slug)}.`)
-  }
+  const show = (slug: string) => findPartner(store, slug)
 
   async function change(slug: string, decide: (partner: Partner) => readonly Change[]): Promise<Partner> {
     await changeFacts(store, async () => {
