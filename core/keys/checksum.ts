@@ -1,6 +1,8 @@
 const table = Int32Array.from({ length: 256 }, (_, byte) => {
   let remainder = byte
-  for (let bit = 0; bit < 8; bit++) remainder = remainder & 1 ? (remainder >>> 1) ^ 0xedb88320 : remainder >>> 1
+  for (let bit = 0; bit < 8; bit++) {
+    remainder = remainder & 1 ? (remainder >>> 1) ^ 0xedb88320 : remainder >>> 1
+  }
   return remainder
 })
 

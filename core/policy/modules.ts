@@ -6,8 +6,19 @@ export interface ModuleNeed {
   readonly feature: string
 }
 
+/** The name of an integration module. */
+export type Module =
+  | 'widget'
+  | 'profiles'
+  | 'banner'
+  | 'countries'
+  | 'industries'
+  | 'pricing'
+  | 'signup'
+  | 'reporting'
+
 /** Every integration module. The scopes of a key count only while an active module of its partner needs them. */
-export const MODULES = {
+export const MODULES: Readonly<Record<Module, ModuleNeed>> = {
   widget: { scope: 'read:partner-widget', feature: 'Combined widget' },
   profiles: { scope: 'read:profiles', feature: 'Recent profiles, directory and profile details' },
   banner: { scope: 'read:banner', feature: 'Banner embeds' },
@@ -16,10 +27,7 @@ export const MODULES = {
   pricing: { scope: 'read:plans', feature: 'Pricing' },
   signup: { scope: 'create:partner-signups', feature: 'Signup forms' },
   reporting: { scope: 'read:partner-reports', feature: 'Partner reporting' },
-} as const satisfies Record<string, ModuleNeed>
-
-/** The name of an integration module. */
-export type Module = keyof typeof MODULES
+}
 
 /** The modules by name, in the contract's order. */
 export const MODULE_NAMES: readonly Module[] = Object.keys(MODULES) as Module[]

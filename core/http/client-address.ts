@@ -1,0 +1,37 @@
+import { type Address, parseAddress } from '../policy/address.ts'
+import type { Exchange } from './exchange.ts'
+
+/** Where a request comes from. */
+export interface Client {
+  /** `undefined` where the runtime does not tell, or a proxy says what is no address. */
+  readonly address: Address | undefined
+  /**
+   * Whom limits count: an IPv4 address, or the /64 of an IPv6 one, which is the least that one customer of a
+   * network is given (RFC 6177 §2).
+   */
+  readonly subject: string
+}
+
+/**
+ * The peer of the connection or, behind proxies, the first hop from the right of `X-Forwarded-For` that none of
+ * them added. What stands left of it was written by the client.
+ *
+ * @param trustedProxies How many proxies stand in front, 0 or more.
+ */
+export function clientOf(exchange: Exchange, trustedProxies: number): Client {
+  const forwarded = trustedProxies === 0 ? undefined : exchange.header('x-forwarded-for')
+  const hops = forwarded === undefined ? [] : forwarded.split(',').map((hop) => hop.trim())
+  const text = trustedProxies === 0 || hops.length === 0
+    ? exchange.address
+    : hops[Math.max(0, hops.length - trustedProxies)]
+  const address = text === undefined ? undefined : parseAddress(stripPort(text))
+  const subject = address === undefined ? 'unknown' : address.slice(0, 2).join(':')
+  return { address, subject }
+}
+
+/** Some proxies write `192.0.2.1:4711` or `[2001:db8::1]:4711` (RFC 7239 §6). */
+function stripPort(hop: string): string {
+  const bracketed = /^\[(.*)\](?::\d+)?$/.exec(hop)
+  if (bracketed !== null) return bracketed[1] ?? hop
+  return /^[\d.]+:\d+$/.test(hop) ? hop.slice(0, hop.indexOf(':')) : hop
+}

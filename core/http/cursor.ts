@@ -1,0 +1,59 @@
+/**
+ * Paging cursors: a position in a list, with a message authentication code over the position and over all that
+ * it belongs to.
+ */
+import { equalDigests, type Sha256 } from '../digest.ts'
+
+const macLength = 32
+
+/** Makes and reads cursors. */
+export interface Cursors {
+  /** @param bound What the list was: partner, filters, order, version. @param position JSON values. */
+  seal(bound: string, position: readonly (string | number)[]): string
+  /** @returns The position, or `undefined` for a cursor that was altered or belongs to another list. */
+  open(bound: string, cursor: string): readonly (string | number)[] | undefined
+}
+
+/**
+ * @param sha256 SHA-256 in hexadecimal of the UTF-8 bytes of a text.
+ * @param secret Hexadecimal, at most 64 digits: the same in every replica.
+ */
+export function createCursors(sha256: Sha256, secret: string): Cursors {
+  // HMAC (RFC 2104 §2) over text: hexadecimal digits stay ASCII under both pads, and the inner hash enters the
+  // outer one as its hexadecimal digits.
+  const inner = pad(secret, 0x36)
+  const outer = pad(secret, 0x5c)
+  const authenticate = (bound: string, payload: string): string =>
+    sha256(outer + sha256(`${inner}${payload}.${bound}`)).slice(0, macLength)
+
+  return {
+    seal(bound, position) {
+      const payload = encodeBase64Url(JSON.stringify(position))
+      return `${payload}.${authenticate(bound, payload)}`
+    },
+    open(bound, cursor) {
+      const separator = cursor.length - macLength - 1
+      if (separator < 1 || cursor[separator] !== '.') return undefined
+      const payload = cursor.slice(0, separator)
+      const genuine = equalDigests(authenticate(bound, payload), cursor.slice(separator + 1))
+      return genuine ? JSON.parse(decodeBase64Url(payload)) : undefined
+    },
+  }
+}
+
+function pad(secret: string, mask: number): string {
+  return Array.from(
+    { length: 64 },
+    (_, index) => String.fromCharCode((index < secret.length ? secret.charCodeAt(index) : 0) ^ mask),
+  ).join('')
+}
+
+function encodeBase64Url(text: string): string {
+  const binary = Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join('')
+  return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
+}
+
+function decodeBase64Url(text: string): string {
+  const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'))
+  return new TextDecoder().decode(Uint8Array.from(binary, (character) => character.charCodeAt(0)))
+}

@@ -1,0 +1,186 @@
+import type { Sha256 } from '../digest.ts'
+import type { KeptReply } from '../cache/replies.ts'
+import type { ServiceNames } from '../service-names.ts'
+import type { Reply } from '../routes/route.ts'
+import { VERSION } from '../version.ts'
+import { entityTag, matchesNone } from './etag.ts'
+import type { Answer } from './exchange.ts'
+import { Problem, type ProblemCode, type ProblemMembers, PROBLEMS } from './problem.ts'
+import type { Query } from './query.ts'
+import { createRequestIds } from './request-id.ts'
+
+/** A reply as bytes, before it is known how it is asked for. */
+export type Representation = Pick<KeptReply, 'body' | 'etag' | 'fields'>
+
+/** Makes answers of replies and problems. */
+export interface Representing {
+  nextRequestId(): string
+  /** Serialises what a handler replied to a GET with a key. */
+  represent(reply: Reply, query: Query): Representation
+  /** The answer to a GET or HEAD, 304 when the client has it already. */
+  present(representation: Representation, asked: Asked, fields: readonly string[]): Answer
+  /** The answer of a POST, and of a GET that must not be kept by anybody. */
+  tell(reply: Reply, status: number, asked: Asked, fields: readonly string[]): Answer
+  /** 204 for OPTIONS. */
+  allow(methods: string, requestId: string): Answer
+  /** The answer that a problem becomes. @param path Where it happened, safe to be said. */
+  problem(problem: Problem, asked: Asked, path: string, fields: readonly string[]): Answer
+  /** A problem of a request that never became an exchange. */
+  refuse(code: ProblemCode): Answer
+}
+
+/** What of a request its answer depends on. */
+export interface Asked {
+  readonly requestId: string
+  readonly method: string
+  readonly ifNoneMatch?: string | undefined
+}
+
+const encoder = new TextEncoder()
+
+/** @param problemBase Base of the `type` of problems, without a slash at its end. */
+export function createRepresentation(
+  names: ServiceNames,
+  problemBase = 'https://partner-api.example/problems',
+  sha256: Sha256,
+): Representing {
+  const nextRequestId = createRequestIds()
+  const constant = ['X-Content-Type-Options', 'nosniff', names.versionHeader, VERSION]
+  const caching = [
+    'Cache-Control',
+    'private, no-cache',
+    'Vary',
+    `Authorization, ${names.keyHeader}, ${names.versionHeader}`,
+  ]
+
+  function serialise({ data, page }: Reply): string {
+    return JSON.stringify(page === undefined ? { data } : { data, page })
+  }
+
+  function represent(reply: Reply, query: Query): Representation {
+    const text = serialise(reply)
+    const etag = entityTag(text, sha256)
+    const link = nextLink(reply, query)
+    const fields = ['ETag', etag, ...caching, ...constant, ...link]
+    return { body: encoder.encode(text), etag, fields }
+  }
+
+  function present(representation: Representation, asked: Asked, fields: readonly string[]): Answer {
+    const { body, etag } = representation
+    if (asked.ifNoneMatch !== undefined && matchesNone(asked.ifNoneMatch, etag)) {
+      return {
+        status: 304,
+        headers: [...representation.fields, 'X-Request-Id', asked.requestId, ...fields],
+        body: undefined,
+      }
+    }
+    return {
+      status: 200,
+      headers: [
+        'Content-Type',
+        'application/json; charset=utf-8',
+        'Content-Length',
+        String(body.length),
+        ...representation.fields,
+        'X-Request-Id',
+        asked.requestId,
+        ...fields,
+      ],
+      body: asked.method === 'HEAD' ? undefined : body,
+    }
+  }
+
+  function tell(reply: Reply, status: number, asked: Asked, fields: readonly string[]): Answer {
+    return send(status, 'application/json; charset=utf-8', serialise(reply), asked, fields)
+  }
+
+  function send(
+    status: number,
+    type: string,
+    text: string,
+    { requestId, method }: Asked,
+    fields: readonly string[],
+  ): Answer {
+    const body = encoder.encode(text)
+    return {
+      status,
+      headers: [
+        'Content-Type',
+        type,
+        'Content-Length',
+        String(body.length),
+        'Cache-Control',
+        'no-store',
+        ...constant,
+        'X-Request-Id',
+        requestId,
+        ...fields,
+      ],
+      body: method === 'HEAD' ? undefined : body,
+    }
+  }
+
+  function problem(
+    { code, members }: Problem,
+    asked: Asked,
+    path: string,
+    fields: readonly string[],
+  ): Answer {
+    const { status, title, detail } = PROBLEMS[code]
+    const { retryAfterSeconds, allow, ...shown } = members
+    const document = {
+      type: `${problemBase}/${code.replaceAll('_', '-')}`,
+      title,
+      status,
+      code,
+      detail,
+      instance: path,
+      request_id: asked.requestId,
+      ...shown,
+    }
+    return send(status, 'application/problem+json', JSON.stringify(document), asked, [
+      ...challenge(code, members, names.name),
+      ...(allow === undefined ? [] : ['Allow', allow]),
+      ...(retryAfterSeconds === undefined ? [] : ['Retry-After', String(retryAfterSeconds)]),
+      ...fields,
+    ])
+  }
+
+  return {
+    nextRequestId,
+    represent,
+    present,
+    tell,
+    problem,
+    allow: (methods, requestId) => ({
+      status: 204,
+      headers: ['Allow', methods, ...constant, 'X-Request-Id', requestId],
+      body: undefined,
+    }),
+    refuse: (code) => problem(new Problem(code), { requestId: nextRequestId(), method: 'GET' }, '/', []),
+  }
+}
+
+/** The challenge of a refused credential: no error code without one (RFC 6750 §3). */
+function challenge(code: ProblemCode, members: ProblemMembers, realm: string): string[] {
+  if (code === 'scope_missing') {
+    return [
+      'WWW-Authenticate',
+      `Bearer realm="${realm}", error="insufficient_scope", scope="${members.required_scope}"`,
+    ]
+  }
+  if (PROBLEMS[code].status !== 401) return []
+  const error = code === 'key_missing' ? '' : ', error="invalid_token"'
+  return ['WWW-Authenticate', `Bearer realm="${realm}"${error}`]
+}
+
+/** The page after this one, as a reference relative to the request (RFC 8288 §3.1): a query is all it takes. */
+function nextLink({ page }: Reply, query: Query): string[] {
+  if (page === undefined || page.next_cursor === null) return []
+  const next = new URLSearchParams()
+  for (const [name, values] of query.values) {
+    if (name !== 'cursor') { for (const value of values) next.append(name, value) }
+  }
+  next.append('cursor', page.next_cursor)
+  return ['Link', `<?${next}>; rel="next"`]
+}

@@ -1,0 +1,68 @@
+import { after } from '../after.ts'
+import { createBoundedMap } from '../cache/bounded.ts'
+import type { KeyFacts } from '../model.ts'
+import type { FactSource, MaybePromise, Revision } from '../ports.ts'
+import type { Principal } from './principal.ts'
+
+/** The facts of the keys that were asked for lately. */
+export interface Principals {
+  /**
+   * The principal of a key id under a revision, or `undefined` when no key has this id. Requests for the same
+   * id that come while it is looked up share one look-up.
+   * @throws what the source threw.
+   */
+  find(id: string, revision: Revision): MaybePromise<Principal | undefined>
+  /** What was last known of a key id, however old: good enough to recognise a key, never to grant anything. */
+  recall(id: string): Principal | undefined
+}
+
+/**
+ * @param prepare Makes a principal of what the source found.
+ * @param maxKeys How many keys are kept; as many unknown ids are kept apart, so that a flood of them can't
+ * drive out what is known.
+ */
+export function createPrincipals(
+  source: FactSource,
+  prepare: (facts: KeyFacts) => Principal,
+  maxKeys = 100_000,
+): Principals {
+  const known = createBoundedMap<{ readonly facts: string; readonly principal: Principal }>(maxKeys)
+  const unknown = createBoundedMap<string>(maxKeys)
+  const pending = new Map<
+    string,
+    { readonly facts: string; readonly answer: Promise<Principal | undefined> }
+  >()
+
+  function keep(id: string, facts: string, found: KeyFacts | undefined): Principal | undefined {
+    if (found === undefined) {
+      known.delete(id)
+      unknown.set(id, facts)
+      return undefined
+    }
+    const principal = prepare(found)
+    known.set(id, { facts, principal })
+    return principal
+  }
+
+  return {
+    find(id, { facts }) {
+      const entry = known.get(id)
+      if (entry !== undefined && entry.facts === facts) return entry.principal
+      if (entry === undefined && unknown.get(id) === facts) return undefined
+      const underway = pending.get(id)
+      if (underway !== undefined && underway.facts === facts) return underway.answer
+      // Kept under the revision that was confirmed before the look-up: a change in between is seen as one.
+      const answer = after(source.findKey(id), (found) => keep(id, facts, found))
+      if (!(answer instanceof Promise)) return answer
+      pending.set(id, { facts, answer })
+      const done = (): void => {
+        if (pending.get(id)?.answer === answer) pending.delete(id)
+      }
+      answer.then(done, done)
+      return answer
+    },
+    recall(id) {
+      return known.get(id)?.principal
+    },
+  }
+}

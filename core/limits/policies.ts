@@ -1,0 +1,38 @@
+import type { KeyFacts, Limit, LimitName } from '../model.ts'
+
+/** The numbers of each policy unless the service, the partner or the key says otherwise. */
+export const DEFAULT_LIMITS: Readonly<Record<LimitName, Limit>> = {
+  key: { quota: 600, windowSeconds: 60 },
+  signup: { quota: 20, windowSeconds: 60 },
+  verify: { quota: 30, windowSeconds: 60 },
+  authfail: { quota: 20, windowSeconds: 60 },
+}
+
+/** The policies in the order in which answers name them. */
+export const LIMIT_NAMES = Object.keys(DEFAULT_LIMITS) as readonly LimitName[]
+
+/** A policy with the numbers in force, and with what `RateLimit-Policy` says of it. */
+export interface Policy extends Limit {
+  readonly name: LimitName
+  /** A member of the list in `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-11 §3). */
+  readonly field: string
+}
+
+/** The policies that are on. */
+export type Policies = Readonly<Partial<Record<LimitName, Policy>>>
+
+/** The policies for a key: its own numbers first, its partner's next, the service's last. */
+export function policiesFor(
+  service: Readonly<Record<LimitName, Limit>>,
+  facts?: Pick<KeyFacts, 'key' | 'partner'>,
+): Policies {
+  const policies: Partial<Record<LimitName, Policy>> = {}
+  for (const name of LIMIT_NAMES) {
+    const own = name === 'authfail' ? undefined : facts?.key.limits[name] ?? facts?.partner.limits[name]
+    const { quota, windowSeconds } = own ?? service[name]
+    if (quota > 0) {
+      policies[name] = { name, quota, windowSeconds, field: `"${name}";q=${quota};w=${windowSeconds}` }
+    }
+  }
+  return policies
+}

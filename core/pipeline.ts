@@ -1,0 +1,309 @@
+/**
+ * The life of a request, step by step in the contract's order: the first check that fails decides the answer.
+ * Nothing here waits unless a store or a body has to be waited for.
+ */
+import { after } from './after.ts'
+import { beginCall, type Call, sayablePathOf } from './call.ts'
+import type { Freshness } from './cache/freshness.ts'
+import type { Replies } from './cache/replies.ts'
+import type { Timetable } from './content/timetable.ts'
+import { accepts } from './http/accept.ts'
+import { type JsonObject, judgeBody, readBody } from './http/body.ts'
+import { type Client, clientOf } from './http/client-address.ts'
+import type { Answer, Exchange } from './http/exchange.ts'
+import { readParameters, readPartner } from './http/parameters.ts'
+import { Problem, type ProblemCode } from './http/problem.ts'
+import { type Query, readQuery } from './http/query.ts'
+import type { Asked, Representation, Representing } from './http/representation.ts'
+import type { Authenticator } from './keys/authenticate.ts'
+import { readCredential } from './keys/credential.ts'
+import { holdsKey } from './keys/format.ts'
+import type { Principal } from './keys/principal.ts'
+import type { KeyUses } from './keys/uses.ts'
+import { rateLimitFields } from './limits/fields.ts'
+import type { Policy } from './limits/policies.ts'
+import type { Limiter } from './limits/window.ts'
+import type { Journal } from './log.ts'
+import { admit, decide, type Denial, type Grant, type Reason } from './policy/decide.ts'
+import type { MaybePromise } from './ports.ts'
+import type { HandlerPorts, KeyedRoute, OpenRoute, Route } from './routes/route.ts'
+import type { PathTable } from './routes/router.ts'
+import type { ServiceNames } from './service-names.ts'
+import { VERSION } from './version.ts'
+
+/** What the pipeline works with. */
+export interface PipelineParts {
+  readonly names: ServiceNames
+  readonly paths: PathTable
+  readonly trustedProxies: number
+  readonly allowBrowsers: boolean
+  readonly authfail: Policy | undefined
+  elapsed(): number
+  readonly freshness: Freshness
+  readonly authenticator: Authenticator
+  readonly limiter: Limiter
+  readonly replies: Replies
+  readonly timetable: Timetable
+  /** Whether a revision tells when what the directory answers has changed. */
+  readonly keepsReplies: boolean
+  readonly representation: Representing
+  readonly uses: KeyUses
+  readonly journal: Journal
+  readonly handlers: HandlerPorts
+}
+
+/** The largest target that is read, in bytes; every character of a target is one. */
+const maxTargetBytes = 8192
+
+/** A reason without an answer does not compile. */
+const problemFor = {
+  key_revoked: 'key_revoked',
+  key_expired: 'key_expired',
+  key_disabled: 'key_disabled',
+  address_not_allowed: 'address_not_allowed',
+  partner_missing: 'partner_missing',
+  partner_mismatch: 'partner_mismatch',
+  partner_suspended: 'partner_suspended',
+  scope_missing: 'scope_missing',
+  module_inactive: 'module_inactive',
+} as const satisfies Record<Reason, ProblemCode>
+
+/** @returns The service's handler. It never throws and never rejects. */
+export function createPipeline(parts: PipelineParts): (exchange: Exchange) => MaybePromise<Answer> {
+  const { authenticator, elapsed, freshness, handlers, limiter, names, replies, representation } = parts
+  const keyField = names.keyHeader.toLowerCase()
+  const versionField = names.versionHeader.toLowerCase()
+  let lastFailureAt = -Infinity
+
+  function run(call: Call): MaybePromise<Answer> {
+    const route = receive(call)
+    if (typeof route === 'string') return representation.allow(route, call.requestId)
+    negotiate(call, route)
+    if (route.access === 'open') return serveOpen(call, route)
+    const credential = present(call)
+    return after(identify(call, credential), (principal) => {
+      admitted(call, principal)
+      spend(call, principal, route)
+      return route.method === 'GET' ? read(call, principal, route) : write(call, credential, route)
+    })
+  }
+
+  /** Steps 1 and 2: size, route, method. @returns The methods that are allowed, when that is the question. */
+  function receive(call: Call): Route | string {
+    const { method, target } = call.exchange
+    if (target.length > maxTargetBytes) throw new Problem('uri_too_long')
+    if (call.path.includes('%') && !isEncoded(call.path)) throw new Problem('malformed_request')
+    const match = parts.paths.match(call.path)
+    if (match === undefined) throw new Problem('route_not_found')
+    call.known = true
+    call.slug = match.slug
+    const wanted = method === 'HEAD' ? 'GET' : method
+    const route = match.routes.find((candidate) => candidate.method === wanted)
+    if (route !== undefined) return route
+    const allowed = match.routes.flatMap((route) => route.method === 'GET' ? ['GET', 'HEAD'] : [route.method])
+    const methods = [...allowed, 'OPTIONS'].join(', ')
+    if (method === 'OPTIONS') return methods
+    throw new Problem('method_not_allowed', { allow: methods })
+  }
+
+  /** Step 3: version, media type, and nobody's browser where a key is needed. */
+  function negotiate(call: Call, route: Route): void {
+    const { exchange } = call
+    const version = exchange.header(versionField)
+    if (version !== undefined && version !== VERSION) throw new Problem('unknown_version')
+    if (!accepts(exchange.header('accept'), 'application/json')) throw new Problem('not_acceptable')
+    if (route.access === 'open') return
+    if (exchange.header('origin') === undefined && exchange.header('sec-fetch-site') === undefined) return
+    if (!parts.allowBrowsers) throw new Problem('browser_refused')
+    parts.journal.browserAllowed(call)
+  }
+
+  /** Steps 4 and 5: an address that fails too often, and the shape of the credential. */
+  function present(call: Call): string {
+    const { exchange } = call
+    const credential = readCredential(exchange.header(keyField), exchange.header('authorization'))
+    if (credential.kind === 'missing') throw new Problem('key_missing')
+    const { authfail } = parts
+    // Most services see no failure for long: then there is no address to work out.
+    if (authfail !== undefined && call.startedAt - lastFailureAt < authfail.windowSeconds * 1000) {
+      const { remaining, resetSeconds } = limiter.peek(authfail, clientFor(call).subject, call.startedAt)
+      const known = credential.kind === 'presented' && remaining === 0 &&
+        authenticator.isKnown(credential.text)
+      if (remaining === 0 && !known) throw new Problem('rate_limited', { retryAfterSeconds: resetSeconds })
+    }
+    if (credential.kind === 'ambiguous') fail(call, 'ambiguous_credentials')
+    return credential.text
+  }
+
+  /** Step 6, first half: whose key it is. */
+  function identify(call: Call, credential: string): MaybePromise<Principal> {
+    return after(freshness.confirm(elapsed()), (revision) => {
+      call.revision = revision
+      return after(authenticator.authenticate(credential, revision), (principal) => {
+        if (principal === undefined) return fail(call, 'key_invalid')
+        call.principal = principal
+        return principal
+      })
+    })
+  }
+
+  /** Step 6, second half, and step 7: whether the key may be used here and now. */
+  function admitted(call: Call, principal: Principal): void {
+    const address = principal.ranges.length === 0 ? undefined : clientFor(call).address
+    const denial = admit({ principal, address, now: Date.now() })
+    if (denial === undefined) return
+    if (problemFor[denial.reason] === 'address_not_allowed') throw problemOf(denial)
+    fail(call, problemFor[denial.reason])
+  }
+
+  /** Step 8: every policy that applies to the route counts the request, then the first that is spent refuses. */
+  function spend(call: Call, principal: Principal, route: KeyedRoute): void {
+    const now = elapsed()
+    const met = []
+    let exceeded: number | undefined
+    for (const name of route.limits) {
+      const policy = principal.policies[name]
+      if (policy === undefined) continue
+      const allowance = limiter.spend(policy, principal.key.id, now)
+      met.push({ policy, allowance })
+      if (!allowance.allowed) exceeded = Math.max(exceeded ?? 0, allowance.resetSeconds)
+    }
+    call.limitFields = rateLimitFields(met)
+    if (exceeded !== undefined) throw new Problem('rate_limited', { retryAfterSeconds: exceeded })
+    parts.uses.note(principal.key.id, Date.now())
+  }
+
+  /** Steps 10 to 15 of a GET. A target that was read before is not read again: it says the same. */
+  function read(call: Call, principal: Principal, route: KeyedRoute): MaybePromise<Answer> {
+    const kept = replies.find(call.exchange.target, call.revision, Date.now())
+    if (kept !== undefined) {
+      authorize(call, principal, route, kept.partner)
+      return representation.present(kept, askedOf(call), call.limitFields)
+    }
+    const query = queryOf(call)
+    const grant = authorize(call, principal, route, readPartner(query))
+    const input = inputOf(call, route, query, undefined)
+    return after(route.handle(input, grant, handlers), (reply) => {
+      const made = representation.represent(reply, query)
+      return after(
+        keep(call, route, grant, made),
+        () => representation.present(made, askedOf(call), call.limitFields),
+      )
+    })
+  }
+
+  /** Steps 9 to 14 of a POST. */
+  function write(call: Call, credential: string, route: KeyedRoute): MaybePromise<Answer> {
+    return after(readBody(call.exchange), (body) =>
+      // The body may have taken its time: the key is judged as it is now.
+      after(identify(call, credential), (principal) => {
+        const { partner } = body
+        const grant = authorize(call, principal, route, typeof partner === 'string' ? partner : undefined)
+        const input = inputOf(call, route, queryOf(call), body)
+        return after(
+          route.handle(input, grant, handlers),
+          (reply) => representation.tell(reply, 200, askedOf(call), call.limitFields),
+        )
+      }))
+  }
+
+  /** Steps 10 and 11: the partner, the scope and its module. */
+  function authorize(call: Call, principal: Principal, route: KeyedRoute, claim: string | undefined): Grant {
+    const address = principal.ranges.length === 0 ? undefined : clientFor(call).address
+    const decision = decide({ principal, address, claim, scope: route.scope, now: Date.now() })
+    if (!decision.allowed) throw problemOf(decision)
+    return decision.grant
+  }
+
+  /** Step 12: parameters and body. */
+  function inputOf(call: Call, route: KeyedRoute, query: Query, body: JsonObject | undefined) {
+    const slug = decodeURIComponent(call.slug)
+    if (holdsKey(slug)) {
+      throw new Problem('invalid_parameter', {
+        errors: [{ parameter: 'slug', detail: 'has the shape of a key, which never belongs into a URL' }],
+      })
+    }
+    const values = readParameters(query, route.parameters, route.method === 'GET' ? 'query' : 'body')
+    const judged = route.body === undefined ? undefined : judgeBody(body ?? {}, route.body)
+    return { query: values, body: judged, slug, client: clientFor(call).subject }
+  }
+
+  /** Keeps a reply for as long as it holds good. */
+  function keep(call: Call, route: KeyedRoute, grant: Grant, made: Representation): MaybePromise<void> {
+    if (route.dependsOn === 'nothing' || !parts.keepsReplies) return
+    const { content } = call.revision
+    const facts = route.dependsOn === 'everything' ? call.revision.facts : undefined
+    const partner = grant.partner.slug
+    return after(parts.timetable.nextChangeAt(partner, content, grant.now), (goodUntil) => {
+      replies.keep(call.exchange.target, { ...made, partner, content, facts, goodUntil })
+    })
+  }
+
+  function serveOpen(call: Call, route: OpenRoute): MaybePromise<Answer> {
+    readParameters(queryOf(call), {}, undefined)
+    return after(route.handle(handlers), (reply) => representation.tell(reply, 200, askedOf(call), []))
+  }
+
+  /** A refused credential, counted against the address it came from. */
+  function fail(call: Call, code: ProblemCode): never {
+    lastFailureAt = call.startedAt
+    if (parts.authfail !== undefined) limiter.spend(parts.authfail, clientFor(call).subject, call.startedAt)
+    throw new Problem(code)
+  }
+
+  function clientFor(call: Call): Client {
+    return call.client ??= clientOf(call.exchange, parts.trustedProxies)
+  }
+
+  function refuse(call: Call, error: unknown): Answer {
+    const problem = error instanceof Problem ? error : new Problem('internal')
+    call.failure = error
+    return representation.problem(problem, askedOf(call), sayablePathOf(call), call.limitFields)
+  }
+
+  return (exchange) => {
+    const call = beginCall(exchange, representation.nextRequestId(), elapsed())
+    try {
+      const answer = run(call)
+      if (!(answer instanceof Promise)) return parts.journal.answered(call, answer)
+      return answer
+        .catch((error: unknown) => refuse(call, error))
+        .then((settled) => parts.journal.answered(call, settled))
+    } catch (error) {
+      return parts.journal.answered(call, refuse(call, error))
+    }
+  }
+}
+
+function askedOf({ exchange, requestId }: Call): Asked {
+  return { requestId, method: exchange.method, ifNoneMatch: exchange.header('if-none-match') }
+}
+
+function queryOf({ exchange, path }: Call): Query {
+  return readQuery(exchange.target.slice(path.length + 1))
+}
+
+function isEncoded(path: string): boolean {
+  try {
+    decodeURIComponent(path)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function problemOf({ reason, requiredScope, requiredModule }: Denial): Problem {
+  if (requiredScope !== undefined) {
+    return new Problem('scope_missing', {
+      detail: `This key does not hold ${requiredScope}.`,
+      required_scope: requiredScope,
+    })
+  }
+  if (requiredModule !== undefined) {
+    return new Problem('module_inactive', {
+      detail: `The module ${requiredModule} is not active for this partner.`,
+      required_module: requiredModule,
+    })
+  }
+  return new Problem(problemFor[reason])
+}

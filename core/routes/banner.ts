@@ -1,0 +1,73 @@
+import { type GenericSchema, nullable, object, strictObject, string } from 'valibot'
+import { after } from '../after.ts'
+import { Problem } from '../http/problem.ts'
+import { optionalRfc3339, rfc3339 } from '../http/time.ts'
+import type { Banner } from '../model.ts'
+import type { Grant } from '../policy/decide.ts'
+import type { MaybePromise } from '../ports.ts'
+import { defineRoute, type HandlerPorts, type Route } from './route.ts'
+
+interface WireBanner {
+  readonly title: string
+  readonly body: string | null
+  readonly image_url: string | null
+  readonly image_alt: string | null
+  readonly link_url: string | null
+  readonly link_label: string | null
+  readonly starts_at: string | null
+  readonly ends_at: string | null
+  readonly updated_at: string
+}
+
+/** Schema of a banner on the wire. */
+export const bannerShape: GenericSchema<unknown, WireBanner> = strictObject({
+  title: string(),
+  body: nullable(string()),
+  image_url: nullable(string()),
+  image_alt: nullable(string()),
+  link_url: nullable(string()),
+  link_label: nullable(string()),
+  starts_at: nullable(string()),
+  ends_at: nullable(string()),
+  updated_at: string(),
+})
+
+/** The partner's banner as the wire has it, or `null` when none is in its dates. */
+export function currentBanner(grant: Grant, ports: HandlerPorts): MaybePromise<WireBanner | null> {
+  return after(ports.offers.findBanner(grant.partner.slug), (banner) => {
+    if (banner === undefined || (banner.startsAt ?? -Infinity) > grant.now) return null
+    return (banner.endsAt ?? Infinity) > grant.now ? presentBanner(banner) : null
+  })
+}
+
+function presentBanner(banner: Banner): WireBanner {
+  return {
+    title: banner.title,
+    body: banner.body ?? null,
+    image_url: banner.imageUrl ?? null,
+    image_alt: banner.imageAlt ?? null,
+    link_url: banner.linkUrl ?? null,
+    link_label: banner.linkLabel ?? null,
+    starts_at: optionalRfc3339(banner.startsAt),
+    ends_at: optionalRfc3339(banner.endsAt),
+    updated_at: rfc3339(banner.updatedAt),
+  }
+}
+
+export const banner: Route = defineRoute({
+  name: 'banner',
+  access: 'key',
+  method: 'GET',
+  path: '/public/banner',
+  scope: 'read:banner',
+  summary: 'Partner banner',
+  parameters: {},
+  reply: object({ data: bannerShape }),
+  limits: ['key'],
+  dependsOn: 'content',
+  handle: (_input, grant, ports) =>
+    after(currentBanner(grant, ports), (data) => {
+      if (data === null) throw new Problem('banner_not_found')
+      return { data }
+    }),
+})

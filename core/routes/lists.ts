@@ -1,0 +1,201 @@
+import {
+  array,
+  boolean,
+  check,
+  type GenericSchema,
+  nullable,
+  number,
+  object,
+  picklist,
+  pipe,
+  strictObject,
+  string,
+} from 'valibot'
+import { after, afterAll } from '../after.ts'
+import { COUNTRY_CODES, countryName, isLocale } from '../content/countries.ts'
+import { currencyExponent } from '../content/currency.ts'
+import { compareCodePoints, fold } from '../content/fold.ts'
+import { single } from '../http/parameters.ts'
+import type { Industry } from '../model.ts'
+import type { Grant } from '../policy/decide.ts'
+import type { MaybePromise } from '../ports.ts'
+import { defineRoute, type HandlerPorts, type Route } from './route.ts'
+
+interface WireCountry {
+  readonly code: string
+  readonly name: string
+  readonly profile_count: number
+}
+
+interface WireIndustry {
+  readonly slug: string
+  readonly name: string
+  readonly parent_slug: string | null
+  readonly profile_count: number
+}
+
+interface WirePlan {
+  readonly slug: string
+  readonly name: string
+  readonly description: string
+  readonly price: { readonly amount_minor: number; readonly currency: string; readonly exponent: number }
+  readonly interval: 'month' | 'year' | 'once'
+  readonly features: readonly string[]
+  readonly highlighted: boolean
+  readonly position: number | null
+}
+
+/** Schema of the countries on the wire. */
+export const countriesShape: GenericSchema<unknown, WireCountry[]> = array(
+  strictObject({ code: string(), name: string(), profile_count: number() }),
+)
+
+/** Schema of the industries on the wire. */
+export const industriesShape: GenericSchema<unknown, WireIndustry[]> = array(
+  strictObject({ slug: string(), name: string(), parent_slug: nullable(string()), profile_count: number() }),
+)
+
+/** Schema of the plans on the wire. */
+export const plansShape: GenericSchema<unknown, WirePlan[]> = array(
+  strictObject({
+    slug: string(),
+    name: string(),
+    description: string(),
+    price: strictObject({ amount_minor: number(), currency: string(), exponent: number() }),
+    interval: picklist(['month', 'year', 'once']),
+    features: array(string()),
+    highlighted: boolean(),
+    position: nullable(number()),
+  }),
+)
+
+/** How an entry of a list that people read is found: by folded name, then by what it is addressed by. */
+interface Named {
+  readonly folded: string
+  readonly id: string
+}
+
+function byName(a: Named, b: Named): number {
+  return compareCodePoints(a.folded, b.folded) || compareCodePoints(a.id, b.id)
+}
+
+/** The countries with their counts, by name; with `inUse`, only those that count something. */
+export function countCountries(
+  grant: Grant,
+  ports: HandlerPorts,
+  inUse: boolean,
+  locale: string,
+): MaybePromise<WireCountry[]> {
+  return after(
+    ports.directory.countProfiles(grant.partner.slug, 'country', grant.now),
+    (counts) =>
+      COUNTRY_CODES
+        .filter((code) => !inUse || (counts.get(code) ?? 0) > 0)
+        .map((code) => ({ code, name: countryName(code, locale) }))
+        .map((country) => ({ country, folded: fold(country.name), id: country.code }))
+        .sort(byName)
+        .map(({ country }) => ({ ...country, profile_count: counts.get(country.code) ?? 0 })),
+  )
+}
+
+/** The industries with their counts, by name; with `inUse`, only those that count something. */
+export function countIndustries(
+  grant: Grant,
+  ports: HandlerPorts,
+  inUse: boolean,
+): MaybePromise<WireIndustry[]> {
+  const counted = ports.directory.countProfiles(grant.partner.slug, 'industry', grant.now)
+  return afterAll<[readonly Industry[], ReadonlyMap<string, number>], WireIndustry[]>(
+    [ports.directory.listIndustries(), counted],
+    ([industries, counts]) =>
+      industries
+        .filter(({ slug }) => !inUse || (counts.get(slug) ?? 0) > 0)
+        .map((industry) => ({ industry, folded: fold(industry.name), id: industry.slug }))
+        .sort(byName)
+        .map(({ industry: { slug, name, parentSlug } }) => ({
+          slug,
+          name,
+          parent_slug: parentSlug ?? null,
+          profile_count: counts.get(slug) ?? 0,
+        })),
+  )
+}
+
+/** The pricing plans by position, those without one last. */
+export function pricingPlans(ports: HandlerPorts): MaybePromise<WirePlan[]> {
+  return after(ports.offers.listPlans(), (plans) =>
+    [...plans]
+      .sort((a, b) =>
+        a.position === b.position
+          ? compareCodePoints(a.slug, b.slug)
+          : (a.position ?? Infinity) - (b.position ?? Infinity)
+      )
+      .map((plan) => ({
+        slug: plan.slug,
+        name: plan.name,
+        description: plan.description,
+        price: {
+          amount_minor: plan.price.amountMinor,
+          currency: plan.price.currency,
+          exponent: currencyExponent(plan.price.currency),
+        },
+        interval: plan.interval,
+        features: plan.features,
+        highlighted: plan.highlighted,
+        position: plan.position ?? null,
+      })))
+}
+
+const inUse = single('boolean', boolean('must be true or false'), false, 'Only those with a profile')
+
+export const countries: Route = defineRoute({
+  name: 'countries',
+  access: 'key',
+  method: 'GET',
+  path: '/public/countries',
+  scope: 'read:countries',
+  summary: 'Countries',
+  parameters: {
+    in_use: inUse,
+    locale: single(
+      'text',
+      pipe(string(), check(isLocale, 'must be a BCP 47 language tag')),
+      'en',
+      'Language of the names',
+    ),
+  },
+  reply: object({ data: countriesShape }),
+  limits: ['key'],
+  dependsOn: 'content',
+  handle: ({ query }, grant, ports) =>
+    after(countCountries(grant, ports, query.in_use, query.locale), (data) => ({ data })),
+})
+
+export const industries: Route = defineRoute({
+  name: 'industries',
+  access: 'key',
+  method: 'GET',
+  path: '/public/industries',
+  scope: 'read:industries',
+  summary: 'Industries',
+  parameters: { in_use: inUse },
+  reply: object({ data: industriesShape }),
+  limits: ['key'],
+  dependsOn: 'content',
+  handle: ({ query }, grant, ports) =>
+    after(countIndustries(grant, ports, query.in_use), (data) => ({ data })),
+})
+
+export const plans: Route = defineRoute({
+  name: 'plans',
+  access: 'key',
+  method: 'GET',
+  path: '/public/plans',
+  scope: 'read:plans',
+  summary: 'Pricing plans',
+  parameters: {},
+  reply: object({ data: plansShape }),
+  limits: ['key'],
+  dependsOn: 'content',
+  handle: (_input, _grant, ports) => after(pricingPlans(ports), (data) => ({ data })),
+})

@@ -1,0 +1,101 @@
+import type { GenericSchema } from 'valibot'
+import type { Parameters, ParameterValues } from '../http/parameters.ts'
+import type { Cursors } from '../http/cursor.ts'
+import type { Limiter } from '../limits/window.ts'
+import type { LimitName } from '../model.ts'
+import type { Grant } from '../policy/decide.ts'
+import type { Scope } from '../policy/scopes.ts'
+import type { Directory, MaybePromise, Offers } from '../ports.ts'
+
+/** What handlers may ask. */
+export interface HandlerPorts {
+  readonly directory: Directory
+  readonly offers: Offers
+  readonly cursors: Cursors
+  readonly limiter: Limiter
+  /** Milliseconds on a clock that is never set back: the limiter's. */
+  elapsed(): number
+  /** Every endpoint of the service, paths complete. */
+  readonly endpoints: readonly Endpoint[]
+  readonly maxStalenessMs: number
+  /** @throws when the store does not answer. */
+  checkStore(): MaybePromise<unknown>
+}
+
+/** What a handler gets of the request: everything judged. */
+export interface Input<P extends Parameters, B> {
+  readonly query: ParameterValues<P>
+  readonly body: B
+  /** The decoded value of a path's `:slug`; empty for a path without one. */
+  readonly slug: string
+  /** Whom the limits of addresses count, see `Client`. */
+  readonly client: string
+}
+
+/** A page's place in its list. */
+export interface Page {
+  readonly limit: number
+  readonly has_more: boolean
+  readonly next_cursor: string | null
+}
+
+/** What a handler answers: the value of `data`, and of `page` for a list that pages. */
+export interface Reply {
+  readonly data: unknown
+  readonly page?: Page
+}
+
+interface Described {
+  readonly name: string
+  /** Below the service's name; `:slug` stands for one segment. */
+  readonly path: `/${string}`
+  readonly summary: string
+  /** Schema of the answer's body. */
+  readonly reply: GenericSchema
+}
+
+/** An endpoint that is used with a key. */
+export interface KeyedRoute<P extends Parameters = Parameters, B = unknown> extends Described {
+  readonly access: 'key'
+  readonly method: 'GET' | 'POST'
+  /** Absent: any key in force may use it. */
+  readonly scope?: Scope
+  /** A GET names the partner in its query, a POST in its body. */
+  readonly parameters: P
+  readonly body?: GenericSchema<unknown, B>
+  /** The policies that a request meets. */
+  readonly limits: readonly LimitName[]
+  /**
+   * What a reply depends on besides partner, query and time, for as long as which it is kept: `content`;
+   * `everything` for what shows facts of the partner too; `nothing` that could be kept.
+   */
+  readonly dependsOn: 'content' | 'everything' | 'nothing'
+  handle(input: Input<P, B>, grant: Grant, ports: HandlerPorts): MaybePromise<Reply>
+}
+
+/** An endpoint without a key and without any tenant's data. */
+export interface OpenRoute extends Described {
+  readonly access: 'open'
+  readonly method: 'GET'
+  handle(ports: HandlerPorts): MaybePromise<Reply>
+}
+
+/** An endpoint. */
+export type Route = KeyedRoute | OpenRoute
+
+/** What can be said about an endpoint without its handler. */
+export interface Endpoint {
+  readonly name: string
+  readonly method: 'GET' | 'POST'
+  /** The complete path, `{slug}` for a parameter. */
+  readonly path: string
+  readonly access: 'key' | 'open'
+  readonly scope: Scope | undefined
+  readonly summary: string
+  readonly reply: GenericSchema
+}
+
+/** Lends a keyed endpoint's handler the types of its parameters and body. */
+export function defineRoute<P extends Parameters, B = undefined>(route: KeyedRoute<P, B>): Route {
+  return route as unknown as Route
+}

@@ -1,0 +1,51 @@
+import { Router } from 'itty-router/Router'
+import type { Endpoint, Route } from './route.ts'
+
+/** A route that a path leads to. */
+export interface Match {
+  readonly routes: readonly Route[]
+  /** The path's `:slug`, still percent-encoded; empty for a path without one. */
+  readonly slug: string
+}
+
+/** Finds routes by path. */
+export interface PathTable {
+  /** The routes of the first path that covers `path` exactly, whatever their methods, or `undefined`. */
+  match(path: string): Match | undefined
+  readonly endpoints: readonly Endpoint[]
+}
+
+/**
+ * Compiles the route table. itty-router makes the expressions; its list of routes is walked over the path alone,
+ * because its own `fetch` builds a URL, decodes nothing and knows no 405.
+ */
+export function compileRoutes(routes: readonly Route[], serviceName: string): PathTable {
+  const byPath = Map.groupBy(routes, (route) => `/${serviceName}${route.path}`)
+  const router = Router()
+  for (const path of byPath.keys()) router.all?.(path)
+  const compiled = [...byPath.values()].map((routes, index) => {
+    const expression = router.routes?.[index]?.[1]
+    if (expression === undefined) throw new Error('The route table was not compiled.')
+    return { expression, routes }
+  })
+  return {
+    match(path) {
+      // The router's expressions admit trailing slashes; the contract does not.
+      if (path.endsWith('/')) return undefined
+      for (const { expression, routes } of compiled) {
+        const match = expression.exec(path)
+        if (match !== null) return { routes, slug: match.groups?.['slug'] ?? '' }
+      }
+      return undefined
+    },
+    endpoints: routes.map((route) => ({
+      name: route.name,
+      method: route.method,
+      path: `/${serviceName}${route.path.replace(/:(\w+)/g, '{$1}')}`,
+      access: route.access,
+      scope: route.access === 'key' ? route.scope : undefined,
+      summary: route.summary,
+      reply: route.reply,
+    })),
+  }
+}

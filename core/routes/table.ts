@@ -1,0 +1,21 @@
+import { banner } from './banner.ts'
+import { countries, industries, plans } from './lists.ts'
+import { health } from './meta.ts'
+import { directory, profileDetail, recentProfiles } from './profiles.ts'
+import type { Route } from './route.ts'
+import { verifyKey } from './verify-key.ts'
+import { widget } from './widget.ts'
+
+/** Every endpoint of the service. Of two paths that cover one request, the first counts. */
+export const ROUTES: readonly Route[] = [
+  verifyKey,
+  widget,
+  recentProfiles,
+  directory,
+  profileDetail,
+  banner,
+  countries,
+  industries,
+  plans,
+  health,
+]
