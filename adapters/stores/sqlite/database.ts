@@ -1,0 +1,123 @@
+/** The only file that knows the driver. `node:sqlite` is there on Node, Bun and Deno alike. */
+import { existsSync } from 'node:fs'
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { StoreError } from '../store-error.ts'
+
+/** What a column can hold. Integers are read as numbers; one beyond ±2^53 throws. */
+export type Value = string | number | null
+
+/** A statement that is prepared when it is first used, and stays so. Parameters are numbered `?1`, `?2`, …. */
+export interface Statement<Row extends readonly Value[]> {
+  all(...parameters: Value[]): Row[]
+  get(...parameters: Value[]): Row | undefined
+  run(...parameters: Value[]): { changes: number; lastId: number }
+}
+
+/** One connection to one file. */
+export interface Database {
+  /** Runs statements without parameters, separated by semicolons. */
+  exec(sql: string): void
+  statement<Row extends readonly Value[]>(sql: string): Statement<Row>
+  /** Rows as they are asked for, all as they were when the first was. */
+  iterate<Row extends readonly Value[]>(sql: string): Iterable<Row>
+  /**
+   * Runs `work` with the write lock held from the start, so that what it reads is what it changes. Commits when it
+   * returns, rolls back when it throws, and also when it calls `rollback`.
+   *
+   * @throws {StoreError} `unreachable` when another process holds the lock for longer than the busy timeout.
+   */
+  transaction<T>(work: (rollback: () => void) => T): T
+  close(): void
+}
+
+/** How long a statement waits for another process's lock. */
+export const BUSY_TIMEOUT_MS = 5000
+
+/**
+ * Opens a file, `:memory:` included, and changes nothing in it.
+ *
+ * @throws {StoreError} `unreachable` when it cannot be opened, or when it is missing and `create` is false.
+ */
+export function openDatabase(file: string, options: { create: boolean; readOnly?: boolean }): Database {
+  if (!options.create && file !== ':memory:' && !existsSync(file)) {
+    throw new StoreError('unreachable', `The store ${file} cannot be opened: there is no such file.`)
+  }
+  const driver = open(file, options.readOnly ?? false)
+
+  function prepare(sql: string): StatementSync {
+    const statement = driver.prepare(sql)
+    // Arrays cost half of what objects do, with as many columns as a key has.
+    statement.setReturnArrays(true)
+    return statement
+  }
+
+  return {
+    exec: (sql) => driver.exec(sql),
+
+    statement<Row extends readonly Value[]>(sql: string): Statement<Row> {
+      let statement: StatementSync | undefined
+      const prepared = () => statement ??= prepare(sql)
+      return {
+        all: (...parameters) => prepared().all(...parameters) as unknown as Row[],
+        get: (...parameters) => prepared().get(...parameters) as unknown as Row | undefined,
+        run(...parameters) {
+          const { changes, lastInsertRowid } = prepared().run(...parameters)
+          return { changes: Number(changes), lastId: Number(lastInsertRowid) }
+        },
+      }
+    },
+
+    // A statement of its own: two readers of one statement would start each other anew.
+    iterate: <Row extends readonly Value[]>(sql: string) =>
+      prepare(sql).iterate() as unknown as Iterable<Row>,
+
+    transaction(work) {
+      begin(driver, file)
+      let commit = true
+      try {
+        const result = work(() => {
+          commit = false
+        })
+        driver.exec(commit ? 'COMMIT' : 'ROLLBACK')
+        return result
+      } catch (error) {
+        // Some errors, a full disk among them, have rolled back by themselves.
+        if (driver.isTransaction) driver.exec('ROLLBACK')
+        throw error
+      }
+    },
+
+    close: () => driver.close(),
+  }
+}
+
+/** Whether an error means that another process holds a lock (SQLITE_BUSY, whatever its extended code). */
+export function isBusy(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && (Number(error.errcode) & 0xff) === 5
+}
+
+function open(file: string, readOnly: boolean): DatabaseSync {
+  try {
+    const driver = new DatabaseSync(file, { readOnly })
+    driver.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
+    return driver
+  } catch (error) {
+    throw new StoreError('unreachable', `The store ${file} cannot be opened: ${reason(error)}.`, {
+      cause: error,
+    })
+  }
+}
+
+function begin(driver: DatabaseSync, file: string): void {
+  try {
+    driver.exec('BEGIN IMMEDIATE')
+  } catch (error) {
+    if (!isBusy(error)) throw error
+    const waited = `another process has been writing to it for ${BUSY_TIMEOUT_MS / 1000} seconds`
+    throw new StoreError('unreachable', `The store ${file} cannot be changed: ${waited}.`, { cause: error })
+  }
+}
+
+function reason(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

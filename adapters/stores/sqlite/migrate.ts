@@ -1,0 +1,131 @@
+import { newSettings, randomHex } from '../settings.ts'
+import { StoreError } from '../store-error.ts'
+import { type Database, openDatabase } from './database.ts'
+import * as factsAndContent from './migrations/001-facts-and-content.ts'
+
+interface Migration {
+  readonly name: string
+  /** Frozen text: what it made in one store, it has made in every store. */
+  readonly sql: string
+}
+
+/** In order; a migration's version is its place, from 1. */
+const migrations: readonly Migration[] = [factsAndContent]
+
+const latest = migrations.length
+const applicationId = 0x70617069
+
+/** Where the schema of a store stands. */
+export interface MigrationStatus {
+  /** Version of the store's schema; 0 for an empty file. */
+  readonly current: number
+  /** Version that this program needs. */
+  readonly latest: number
+  /** Names of the migrations still to be applied, in order. */
+  readonly pending: readonly string[]
+}
+
+/**
+ * Says where the schema of a file stands, and changes nothing.
+ *
+ * @throws {StoreError} `unreachable` when there is no such file or it is no SQLite database, `refused` when it
+ * belongs to another program.
+ */
+export function migrationStatus(file: string): MigrationStatus {
+  const database = openDatabase(file, { create: false, readOnly: true })
+  try {
+    const current = schemaVersion(database, file)
+    return { current, latest, pending: migrations.slice(current).map(({ name }) => name) }
+  } finally {
+    database.close()
+  }
+}
+
+/**
+ * Brings the schema up to date. Of several processes that start at once on one file, one does it and the others
+ * find it done.
+ *
+ * @param keyPrefix First part of the keys of a store that is made now.
+ * @throws {StoreError} `newer_schema` when a newer program has migrated the file, `refused` when it belongs to
+ * another program.
+ */
+export function migrate(database: Database, file: string, keyPrefix: string | undefined): void {
+  // Most starts find nothing to do, and then have no need of the write lock.
+  if (pendingAfter(schemaVersion(database, file), file).length === 0) return
+  database.transaction(() => {
+    // Read again under the lock: another process may have been here in between.
+    const current = schemaVersion(database, file)
+    for (const [index, { name, sql }] of pendingAfter(current, file).entries()) {
+      claim(database, current + index + 1, name)
+      database.exec(sql)
+    }
+    if (current === 0) settle(database, keyPrefix)
+  })
+}
+
+/**
+ * Checks that the file is empty or a store that this program knows, and changes nothing.
+ *
+ * @throws {StoreError} as `migrate` does.
+ */
+export function checkKnown(database: Database, file: string): void {
+  pendingAfter(schemaVersion(database, file), file)
+}
+
+/**
+ * Checks that there is nothing to migrate.
+ *
+ * @throws {StoreError} `refused` when there is, `newer_schema` when a newer program has migrated the file.
+ */
+export function checkMigrated(database: Database, file: string): void {
+  const current = schemaVersion(database, file)
+  if (pendingAfter(current, file).length === 0) return
+  throw new StoreError(
+    'refused',
+    `The store ${file} has schema version ${current} and this program needs ${latest}: migrate it first.`,
+  )
+}
+
+function pendingAfter(current: number, file: string): readonly Migration[] {
+  if (current <= latest) return migrations.slice(current)
+  throw new StoreError(
+    'newer_schema',
+    `The store ${file} has schema version ${current} and this program knows ${latest} at most: a newer ` +
+      'program has migrated it, and this one would not understand what it holds.',
+  )
+}
+
+function schemaVersion(database: Database, file: string): number {
+  const [tables, id] = identity(database, file)
+  if (tables === 0) return 0
+  if (id !== applicationId) {
+    throw new StoreError('refused', `The file ${file} is the SQLite database of another program.`)
+  }
+  return database.statement<[number]>('SELECT max(version) FROM migration').get()![0]
+}
+
+function identity(database: Database, file: string): [tables: number, applicationId: number] {
+  try {
+    // The first statement that reads the file: the one that fails when it is no database.
+    const [tables] = database.statement<[number]>('SELECT count(*) FROM sqlite_schema').get()!
+    const [id] = database.statement<[number]>('PRAGMA application_id').get()!
+    return [tables, id]
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new StoreError('unreachable', `The store ${file} cannot be read: ${reason}.`, { cause: error })
+  }
+}
+
+function claim(database: Database, version: number, name: string): void {
+  database.exec(`
+    CREATE TABLE IF NOT EXISTS migration (
+      version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL
+    ) STRICT`)
+  database.statement('INSERT INTO migration VALUES (?1, ?2, ?3)').run(version, name, Date.now())
+}
+
+function settle(database: Database, keyPrefix: string | undefined): void {
+  const settings = newSettings(keyPrefix)
+  database.statement('INSERT INTO store (only, id, key_prefix, cursor_secret) VALUES (1, ?1, ?2, ?3)')
+    .run(randomHex(8), settings.keyPrefix, settings.cursorSecret)
+}

@@ -1,0 +1,121 @@
+import type { Key, LimitOverrides, Partner } from '../../../core/model.ts'
+import { moduleSet, scopeSet } from './bits.ts'
+
+/** The columns of a partner, in the order of `PartnerRow`. */
+export const PARTNER_COLUMNS = ['slug', 'name', 'state', 'modules', 'limits', 'created_at'] as const
+
+export type PartnerRow = [
+  slug: string,
+  name: string,
+  state: string,
+  modules: number,
+  limits: string,
+  createdAt: number,
+]
+
+/** The columns of a key, in the order of `KeyRow`. */
+export const KEY_COLUMNS = [
+  'id',
+  'partner',
+  'name',
+  'environment',
+  'digest',
+  'hint',
+  'state',
+  'scopes',
+  'allow',
+  'limits',
+  'created_at',
+  'expires_at',
+  'retires_at',
+  'successor_id',
+  'last_used_at',
+] as const
+
+export type KeyRow = [
+  id: string,
+  partner: string,
+  name: string,
+  environment: string,
+  digest: string,
+  hint: string,
+  state: string,
+  scopes: number,
+  allow: string,
+  limits: string,
+  createdAt: number,
+  expiresAt: number | null,
+  retiresAt: number | null,
+  successorId: string | null,
+  lastUsedAt: number | null,
+]
+
+const noLimits: LimitOverrides = Object.freeze({})
+const fromAnywhere: readonly string[] = Object.freeze([])
+
+export function partnerRow(partner: Partner): PartnerRow {
+  return [
+    partner.slug,
+    partner.name,
+    partner.state,
+    moduleSet.encode(partner.modules),
+    JSON.stringify(partner.limits),
+    partner.createdAt,
+  ]
+}
+
+export function readPartner([slug, name, state, modules, limits, createdAt]: PartnerRow): Partner {
+  return {
+    slug,
+    name,
+    state: state as Partner['state'],
+    modules: moduleSet.decode(modules),
+    limits: readLimits(limits),
+    createdAt,
+  }
+}
+
+export function keyRow(key: Key): KeyRow {
+  return [
+    key.id,
+    key.partner,
+    key.name,
+    key.environment,
+    key.digest,
+    key.hint,
+    key.state,
+    scopeSet.encode(key.scopes),
+    JSON.stringify(key.allow),
+    JSON.stringify(key.limits),
+    key.createdAt,
+    key.expiresAt ?? null,
+    key.retiresAt ?? null,
+    key.successorId ?? null,
+    key.lastUsedAt ?? null,
+  ]
+}
+
+export function readKey(row: KeyRow): Key {
+  return {
+    id: row[0],
+    partner: row[1],
+    name: row[2],
+    environment: row[3] as Key['environment'],
+    digest: row[4],
+    hint: row[5],
+    state: row[6] as Key['state'],
+    scopes: scopeSet.decode(row[7]),
+    // Most keys have neither: JSON.parse is for those that have.
+    allow: row[8] === '[]' ? fromAnywhere : JSON.parse(row[8]),
+    limits: readLimits(row[9]),
+    createdAt: row[10],
+    expiresAt: row[11] ?? undefined,
+    retiresAt: row[12] ?? undefined,
+    successorId: row[13] ?? undefined,
+    lastUsedAt: row[14] ?? undefined,
+  }
+}
+
+function readLimits(text: string): LimitOverrides {
+  return text === '{}' ? noLimits : JSON.parse(text)
+}

@@ -1,0 +1,68 @@
+/** A store in one SQLite file, which any number of processes on one machine may have open. */
+import type { Store, StoreSettings } from '../../../core/ports.ts'
+import { sha256 } from '../../digest.ts'
+import { checkKeyPrefix } from '../settings.ts'
+import { createAdministration } from './administration.ts'
+import { configure } from './configure.ts'
+import { createContentAdministration } from './content.ts'
+import { type Database, openDatabase } from './database.ts'
+import { createDirectory } from './directory.ts'
+import { createFacts } from './facts.ts'
+import { checkKnown, checkMigrated, migrate } from './migrate.ts'
+import { createOffers } from './offers.ts'
+import { createRevisions } from './revisions.ts'
+import { readSettings } from './settings.ts'
+
+/** How a file is opened. */
+export interface SqliteStoreOptions {
+  /** Make the file when it is missing. Default true. */
+  readonly create?: boolean
+  /** Bring the schema up to date. Default true; otherwise a schema that is not is an error. */
+  readonly migrate?: boolean
+  /**
+   * First part of every key: 2–10 lower-case letters or digits, a letter first; `spk` unless settled. Can be
+   * changed until the store holds a key.
+   */
+  readonly keyPrefix?: string
+}
+
+/**
+ * Opens a store. All of its methods are synchronous, for SQLite answers in microseconds; a change waits up to five
+ * seconds for another process that is writing.
+ *
+ * @param file Path of the file, or `:memory:`.
+ * @throws {StoreError} `unreachable` when the file cannot be opened or read, `newer_schema` when a newer program has
+ * migrated it, `refused` when it belongs to another program, when it is to be migrated and may not be, or when the
+ * key prefix cannot be what is asked for.
+ */
+export async function openSqliteStore(file: string, options: SqliteStoreOptions = {}): Promise<Store> {
+  if (options.keyPrefix !== undefined) checkKeyPrefix(options.keyPrefix)
+  const database = openDatabase(file, { create: options.create ?? true })
+  try {
+    // Before anything is written: the file may be another program's.
+    if (options.migrate ?? true) checkKnown(database, file)
+    else checkMigrated(database, file)
+    await configure(database)
+    migrate(database, file, options.keyPrefix)
+    return assemble(database, readSettings(database, file, options.keyPrefix))
+  } catch (error) {
+    database.close()
+    throw error
+  }
+}
+
+function assemble(database: Database, settings: StoreSettings): Store {
+  const revisions = createRevisions(database)
+  return {
+    settings,
+    sha256,
+    close: database.close,
+    revision: revisions.current,
+    directoryRevision: () => revisions.current().content,
+    ...createFacts(database),
+    ...createDirectory(database),
+    ...createOffers(database),
+    ...createAdministration(database, revisions),
+    ...createContentAdministration(database, revisions),
+  }
+}
