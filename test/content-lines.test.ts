@@ -208,6 +208,7 @@ test('a field that is wrong is reported with its place and what it must be', (t)
     ['profiles', { logo_url: '/a.svg' }, 'logo_url', /absolute/],
     ['profiles', { website_url: 'javascript:alert(1)' }, 'website_url', /http or https/],
     ['profiles', { website_url: 'https://a.example/ b' }, 'website_url', /http or https/],
+    ['profiles', { website_url: 'https://a.example:99999/' }, 'website_url', /http or https/],
     ['profiles', { website_url: `https://a.example/${'a'.repeat(2_048)}` }, 'website_url', /1–2048/],
     ['profiles', { city: '' }, 'city', /1–200/],
     ['profiles', { founded_year: 1999.5 }, 'founded_year', /whole number/],
