@@ -1,0 +1,184 @@
+import { Argument, type Command } from 'commander'
+import { importContent } from '../../core/content/import.ts'
+import { createLineReader, type LineErrors, writeContentLine } from '../../core/content/lines.ts'
+import { CONTENT_KINDS, type ContentKind, type ContentRecords } from '../../core/content/records.ts'
+import type { ImportReport, Store } from '../../core/ports.ts'
+import { Failure } from '../failure.ts'
+import { readLines } from '../input/lines.ts'
+import { type Invocation, invocationOf } from '../invocation.ts'
+import { printNote, printResult, write } from '../output/print.ts'
+import { createProgress } from '../output/progress.ts'
+import { table } from '../output/table.ts'
+import { counted, listed, printableJson } from '../output/text.ts'
+import { withStore } from '../store.ts'
+
+/** `content import`, `export` and `remove`. */
+export function define(content: Command): void {
+  const kind = () => new Argument('<kind>', 'Kind of content').choices(CONTENT_KINDS)
+
+  content.command('import')
+    .description('Create or replace content from JSON Lines, all or nothing')
+    .addArgument(kind())
+    .argument('<file>', 'A file of one JSON object a line, or - for standard input')
+    .option('--dry-run', 'Write nothing, say line by line what would be done')
+    .addHelpText(
+      'after',
+      `
+A line whose slug exists replaces that row; the same lines again change nothing. Industries come before the
+profiles that name them, partners before their banners.
+
+Examples:
+  $ partner-api content import industries industries.jsonl
+  $ partner-api content import profiles profiles.jsonl --dry-run
+  $ export-profiles | partner-api content import profiles -`,
+    )
+    .action((kind: ContentKind, file: string, { dryRun = false }: { dryRun?: boolean }, command: Command) =>
+      importFile(invocationOf(command), kind, file, dryRun)
+    )
+
+  content.command('export')
+    .description('Print content as the JSON Lines that import takes')
+    .addArgument(kind())
+    .addHelpText('after', '\nExample:\n  $ partner-api content export profiles > profiles.jsonl')
+    .action((kind: ContentKind, _options: unknown, command: Command) =>
+      exportKind(invocationOf(command), kind)
+    )
+
+  content.command('remove')
+    .description('Remove content, all that is named or nothing')
+    .addArgument(kind())
+    .argument('<slug...>', "Slugs; a banner's is its partner's")
+    .addHelpText('after', '\nExample:\n  $ partner-api content remove profiles old-mill northern-light')
+    .action((kind: ContentKind, slugs: readonly string[], _options: unknown, command: Command) =>
+      remove(invocationOf(command), kind, [...new Set(slugs)])
+    )
+}
+
+async function importFile(
+  invocation: Invocation,
+  kind: ContentKind,
+  file: string,
+  dryRun: boolean,
+): Promise<void> {
+  // Read before the store is opened: a file that can't be read leaves no new store behind.
+  const lines: string[] = []
+  for await (const line of readLines(file)) lines.push(line)
+  await withStore(invocation, { create: true }, async (store) => {
+    const progress = createProgress()
+    let outcome: ImportReport | LineErrors
+    try {
+      outcome = await importContent(store, kind, lines, {
+        now: Date.now(),
+        dryRun,
+        progress: (done) =>
+          progress.report(`${done.toLocaleString('en')} of ${counted(lines.length, 'line')}`),
+      })
+    } finally {
+      progress.end()
+    }
+    if ('errors' in outcome) throw invalidLines(kind, outcome)
+    const { created, replaced, unchanged } = outcome
+    const sentence =
+      `${kind}: ${created.toLocaleString('en')} created, ${replaced.toLocaleString('en')} replaced, ` +
+      `${unchanged.toLocaleString('en')} unchanged`
+    const data = { kind, dry_run: dryRun, created, replaced, unchanged }
+    if (!dryRun) return await printResult(invocation, data, `${sentence}\n`)
+    const rows = await compareLines(store, kind, lines)
+    await printResult(
+      invocation,
+      { ...data, lines: rows },
+      table(
+        ['line', kind === 'banners' ? 'partner' : 'slug', 'would be'],
+        rows.map(({ line, slug, change }) => [String(line), slug, change]),
+      ),
+    )
+    printNote(`Nothing was written. ${sentence}.`)
+  })
+}
+
+function invalidLines(kind: ContentKind, { errors, errorCount }: LineErrors): Failure {
+  const lines = errors.map(({ line, field, reason }) =>
+    `line ${line}: ${field === null ? '' : `${field} `}${reason}`
+  )
+  if (errorCount > errors.length) lines.push(`… and ${counted(errorCount - errors.length, 'more', 'more')}`)
+  return new Failure(
+    1,
+    'invalid_content',
+    `Nothing was imported: ${counted(errorCount, 'error')} in the lines of ${kind}.`,
+    { members: { lines: errors, line_error_count: errorCount }, lines },
+  )
+}
+
+interface LineChange {
+  readonly line: number
+  readonly slug: string
+  readonly change: 'created' | 'replaced' | 'unchanged'
+}
+
+/** What each of some lines, all known to be right, would do to what is in the store. */
+async function compareLines<K extends ContentKind>(
+  store: Store,
+  kind: K,
+  lines: readonly string[],
+): Promise<LineChange[]> {
+  const kept = new Map<string, string>()
+  for (const record of await store.exportContent(kind)) {
+    kept.set(addressOf(record), writeContentLine(kind, record))
+  }
+  return lines.flatMap((text, index) => {
+    const reader = createLineReader(kind)
+    reader.read(index === 0 ? text.replace(/^\uFEFF/, '') : text)
+    const read = reader.finish()
+    return ('records' in read ? read.records : []).map((record): LineChange => {
+      const slug = addressOf(record)
+      const before = kept.get(slug)
+      const change = before === undefined
+        ? 'created'
+        : before === writeContentLine(kind, record)
+        ? 'unchanged'
+        : 'replaced'
+      return { line: index + 1, slug, change }
+    })
+  })
+}
+
+function addressOf(record: ContentRecords[ContentKind]): string {
+  return 'partner' in record ? record.partner : record.slug
+}
+
+function exportKind(invocation: Invocation, kind: ContentKind): Promise<void> {
+  return withStore(invocation, {}, async (store) => {
+    const [before, between, after] = invocation.json ? ['{"data":[', ',', ']}\n'] : ['', '\n', '\n']
+    let text = before
+    let count = 0
+    for (const record of await store.exportContent(kind)) {
+      text += (count++ === 0 ? '' : between) + printableJson(writeContentLine(kind, record))
+      if (text.length < 65_536) continue
+      await write(text)
+      text = ''
+    }
+    if (count > 0 || invocation.json) await write(text + after)
+    else printNote(`There are no ${kind} yet.`)
+  })
+}
+
+function remove(invocation: Invocation, kind: ContentKind, slugs: readonly string[]): Promise<void> {
+  return withStore(invocation, {}, async (store) => {
+    const { missing, used } = await store.removeContent(kind, slugs)
+    if (missing.length > 0) {
+      throw new Failure(
+        1,
+        'content_not_found',
+        `Nothing was removed: there are no ${kind} ${listed(missing)}.`,
+      )
+    }
+    if (used.length > 0) {
+      throw new Failure(
+        1,
+        'content_in_use',
+        `Nothing was removed: other content refers to ${listed(used)}. Remove or change that first.`,
+      )
+    }
+    await printResult(invocation, { kind, removed: slugs }, `${kind}: ${slugs.length} removed\n`)
+  })
+}

@@ -1,0 +1,140 @@
+import type { Command } from 'commander'
+import process from 'node:process'
+import { fileURLToPath } from 'node:url'
+import { createKeyAdministration } from '../../core/admin/keys.ts'
+import { createPartnerAdministration } from '../../core/admin/partners.ts'
+import { importContent } from '../../core/content/import.ts'
+import type { ContentKind } from '../../core/content/records.ts'
+import type { Key, Partner } from '../../core/model.ts'
+import { MODULE_NAMES } from '../../core/policy/modules.ts'
+import type { Store } from '../../core/ports.ts'
+import { Failure, usageFailure } from '../failure.ts'
+import { integerBetween } from '../input/integer.ts'
+import { readLines } from '../input/lines.ts'
+import { parseStoreUrl } from '../input/store-address.ts'
+import { type Invocation, invocationOf } from '../invocation.ts'
+import { printNote, printResult } from '../output/print.ts'
+import { keyWire, partnerWire } from '../output/wire.ts'
+import { serveUntilStopped } from '../serving.ts'
+import { withStore } from '../store.ts'
+
+interface DemoOptions {
+  readonly port: number
+  readonly host: string
+  readonly serve: boolean
+}
+
+interface Demo {
+  readonly partner: Partner
+  readonly key: Key
+  readonly text: string
+  readonly counts: Readonly<Record<string, number>>
+}
+
+/** Each kind after what it refers to; banners and profiles also refer to the partner. */
+const kinds: readonly ContentKind[] = ['industries', 'plans', 'banners', 'profiles']
+
+/** `demo`. */
+export function define(demo: Command): void {
+  demo
+    .option('--port <port>', 'Port to listen on; 0 takes a free one', integerBetween(0, 65_535), 8787)
+    .option('--host <host>', 'Address to listen on', '127.0.0.1')
+    .option('--no-serve', 'Stop when the store is filled')
+    .addHelpText(
+      'after',
+      `
+The partner is called demo, has every module, and gets a key that is printed once. A store that holds partners
+is left alone.
+
+Examples:
+  $ partner-api demo
+  $ partner-api --store memory: demo --port 0
+  $ partner-api --store sqlite:demo.db demo --no-serve`,
+    )
+    .action((options: DemoOptions, command: Command) => runDemo(invocationOf(command), options))
+}
+
+function runDemo(invocation: Invocation, { port, host, serve }: DemoOptions): Promise<void> {
+  if (!serve && parseStoreUrl(invocation.storeUrl).kind === 'memory') {
+    throw usageFailure('A memory: store ends with the command: leave out --no-serve, or use sqlite:FILE.')
+  }
+  return withStore(invocation, { create: true }, async (store) => {
+    await refuseUsedStore(store)
+    if (!serve) return await printFilled(invocation, await fill(store), undefined)
+    await serveUntilStopped(store, { port, host, log: 'errors', api: {} }, async (url) => {
+      // Filled only now: a port that is taken leaves the store as it was, and the demo can be run again.
+      await printFilled(invocation, await fill(store), url)
+    })
+  })
+}
+
+async function refuseUsedStore(store: Store): Promise<void> {
+  const partners = await store.listPartners()
+  if (partners.length === 0) return
+  // npm start is how a checkout runs the demo, and there is no partner-api on the PATH then.
+  const program = process.env.npm_lifecycle_event === 'start' ? 'npm run -s partner-api --' : 'partner-api'
+  throw new Failure(
+    1,
+    'store_not_empty',
+    'This store holds partners already, and the demo fills an empty one only.\n' +
+      `To serve it as it is: ${program} serve\n` +
+      `To start anew with another file: ${program} --store sqlite:FILE demo\n` +
+      `To get another key: ${program} keys issue ${partners[0]?.slug} --name NAME`,
+  )
+}
+
+async function fill(store: Store): Promise<Demo> {
+  const now = Date.now()
+  const partner = await createPartnerAdministration(store).create({
+    slug: 'demo',
+    name: 'Demo partner',
+    modules: MODULE_NAMES,
+  })
+  const counts: Record<string, number> = {}
+  for (const kind of kinds) {
+    const file = fileURLToPath(new URL(`../../fixtures/content/${kind}.jsonl`, import.meta.url))
+    const outcome = await importContent(store, kind, readLines(file), { now })
+    if ('errors' in outcome) throw new Error(`${file} has wrong lines`)
+    counts[kind] = outcome.created
+  }
+  const { key, text } = await createKeyAdministration(store).issue({
+    partner: partner.slug,
+    name: 'Demo key',
+    environment: 'live',
+  })
+  return { partner, key, text, counts }
+}
+
+async function printFilled(
+  invocation: Invocation,
+  { partner, key, text, counts }: Demo,
+  url: string | undefined,
+): Promise<void> {
+  const program = 'partner-api'
+  const base = (url ?? 'http://127.0.0.1:8787').replace('//0.0.0.0:', '//127.0.0.1:').replace(
+    '//[::]:',
+    '//[::1]:',
+  )
+  const curl =
+    `curl -H "X-Service-Partner-Key: ${text}" "${base}/service/public/profiles?partner=${partner.slug}&limit=3"`
+  const { id, ...rest } = keyWire(key, Date.now())
+  printNote(
+    `Filled the store: ${Object.entries(counts).map(([kind, count]) => `${count} ${kind}`).join(', ')}.`,
+  )
+  printNote(
+    `Partner ${partner.slug} has every module, and this key, which is not shown again:\n\n  ${text}\n`,
+  )
+  printNote(`${url === undefined ? `After ${program} serve, a` : 'A'} page of profiles:\n\n  ${curl}\n`)
+  printNote(`To see that it runs, open ${base}/service/health\n`)
+  await printResult(
+    invocation,
+    {
+      ...(url !== undefined && { url }),
+      partner: partnerWire(partner),
+      key: { id, key: text, ...rest },
+      content: counts,
+      curl,
+    },
+    url === undefined ? '' : `listening on ${url}\n`,
+  )
+}

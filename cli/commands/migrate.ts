@@ -1,0 +1,73 @@
+import type { Command } from 'commander'
+import { KEY_PREFIX_PATTERN } from '../../core/keys/format.ts'
+import { usageFailure } from '../failure.ts'
+import { parseStoreUrl } from '../input/store-address.ts'
+import { type Invocation, invocationOf } from '../invocation.ts'
+import { printNote, printResult } from '../output/print.ts'
+import { details } from '../output/table.ts'
+import { silenceSqliteWarning, storeMissing } from '../store.ts'
+
+interface MigrateOptions {
+  readonly status?: boolean
+  readonly keyPrefix?: string
+}
+
+/** `migrate` and `migrate --status`. */
+export function define(migrate: Command): void {
+  migrate
+    .option('--status', 'Change nothing, say what would be done')
+    .option(
+      '--key-prefix <prefix>',
+      'What every key of this store starts with; before the first key (default: spk)',
+    )
+    .addHelpText(
+      'after',
+      `
+serve, demo, partners create and content import do this by themselves.
+
+Examples:
+  $ partner-api migrate --status
+  $ partner-api --store sqlite:/var/lib/partner-api.db migrate --key-prefix acme`,
+    )
+    .action((options: MigrateOptions, command: Command) => migrateStore(invocationOf(command), options))
+}
+
+async function migrateStore(
+  invocation: Invocation,
+  { status = false, keyPrefix }: MigrateOptions,
+): Promise<void> {
+  if (keyPrefix !== undefined && !KEY_PREFIX_PATTERN.test(keyPrefix)) {
+    throw usageFailure('A key prefix is 2–10 lower-case letters or digits, a letter first.')
+  }
+  if (status && keyPrefix !== undefined) {
+    throw usageFailure('--status changes nothing: leave out --key-prefix.')
+  }
+  const address = parseStoreUrl(invocation.storeUrl)
+  if (address.kind === 'memory') {
+    throw usageFailure('A memory: store has no schema and ends with the command. Use sqlite:FILE.')
+  }
+  silenceSqliteWarning()
+  if (!status) {
+    const { openSqliteStore } = await import('../../adapters/stores/sqlite/store.ts')
+    const store = await openSqliteStore(address.file, {
+      create: true,
+      migrate: true,
+      ...(keyPrefix !== undefined && { keyPrefix }),
+    })
+    await store.close()
+  } else {
+    const { existsSync } = await import('node:fs')
+    if (!existsSync(address.file)) throw storeMissing(address.file)
+  }
+  const { migrationStatus } = await import('../../adapters/stores/sqlite/migrate.ts')
+  const { current, latest, pending } = await migrationStatus(address.file)
+  await printResult(
+    invocation,
+    { current, latest, pending },
+    details([
+      ['schema', `version ${current} of ${latest}`],
+      ['pending', Array.isArray(pending) ? pending.join(' ') || 'nothing' : String(pending)],
+    ]),
+  )
+  if (status && current < latest) printNote('To bring it up to date: partner-api migrate')
+}

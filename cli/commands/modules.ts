@@ -1,0 +1,99 @@
+import { Argument, type Command } from 'commander'
+import { createPartnerAdministration, type PartnerAdministration } from '../../core/admin/partners.ts'
+import type { Partner } from '../../core/model.ts'
+import { MODULE_NAMES, MODULES } from '../../core/policy/modules.ts'
+import { type Invocation, invocationOf } from '../invocation.ts'
+import { printNote, printResult } from '../output/print.ts'
+import { table } from '../output/table.ts'
+import { partnerWire } from '../output/wire.ts'
+import { withStore } from '../store.ts'
+
+/** `modules list`, `activate` and `deactivate`. */
+export function define(modules: Command): void {
+  modules.command('list')
+    .description('List the modules and the scope that each needs, and which are active for a partner')
+    .argument('[partner]', "A partner's slug")
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ partner-api modules list
+  $ partner-api modules list acme`,
+    )
+    .action((partner: string | undefined, _options: unknown, command: Command) =>
+      list(invocationOf(command), partner)
+    )
+
+  change(
+    modules,
+    'activate',
+    'Switch modules on: keys of the partner may use the scopes that these need',
+    (administration, slug, names) => administration.activate(slug, names),
+    'Keys that were issued before hold only the scopes they were given: partner-api scopes grant KEY SCOPE…',
+  )
+  change(
+    modules,
+    'deactivate',
+    'Switch modules off: their scopes go out of force for all keys of the partner at once',
+    (administration, slug, names) => administration.deactivate(slug, names),
+    'Keys keep the scopes they hold; activating the module again puts them back in force.',
+  )
+}
+
+function change(
+  modules: Command,
+  name: string,
+  description: string,
+  act: (administration: PartnerAdministration, slug: string, names: readonly string[]) => Promise<Partner>,
+  note: string,
+): void {
+  modules.command(name)
+    .description(description)
+    .argument('<partner>', "The partner's slug")
+    .addArgument(new Argument('<module...>', 'Names of modules').choices(MODULE_NAMES))
+    .addHelpText('after', `\nExample:\n  $ partner-api modules ${name} acme profiles countries`)
+    .action((slug: string, names: readonly string[], _options: unknown, command: Command) => {
+      const invocation = invocationOf(command)
+      return withStore(invocation, {}, async (store) => {
+        const partner = await act(createPartnerAdministration(store), slug, names)
+        await printResult(invocation, partnerWire(partner), partnerTable(partner))
+        printNote(note)
+      })
+    })
+}
+
+async function list(invocation: Invocation, slug: string | undefined): Promise<void> {
+  if (slug === undefined) return printResult(invocation, wire(undefined), plainTable())
+  await withStore(invocation, {}, async (store) => {
+    const partner = await createPartnerAdministration(store).show(slug)
+    await printResult(invocation, wire(partner), partnerTable(partner))
+  })
+}
+
+function wire(partner: Partner | undefined): unknown[] {
+  return MODULE_NAMES.map((module) => ({
+    module,
+    ...(partner && { active: partner.modules.includes(module) }),
+    scope: MODULES[module].scope,
+    feature: MODULES[module].feature,
+  }))
+}
+
+function plainTable(): string {
+  return table(
+    ['module', 'needs', 'feature'],
+    MODULE_NAMES.map((module) => [module, MODULES[module].scope, MODULES[module].feature]),
+  )
+}
+
+function partnerTable(partner: Partner): string {
+  return table(
+    ['module', 'active', 'needs', 'feature'],
+    MODULE_NAMES.map((module) => [
+      module,
+      partner.modules.includes(module) ? 'yes' : 'no',
+      MODULES[module].scope,
+      MODULES[module].feature,
+    ]),
+  )
+}

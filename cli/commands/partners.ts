@@ -1,0 +1,135 @@
+import { Argument, type Command, Option } from 'commander'
+import { createPartnerAdministration, type PartnerAdministration } from '../../core/admin/partners.ts'
+import type { LimitOverrides, Partner } from '../../core/model.ts'
+import { MODULE_NAMES } from '../../core/policy/modules.ts'
+import { limitsOf, OVERRIDABLE } from '../input/limits.ts'
+import { type Invocation, invocationOf } from '../invocation.ts'
+import { limitsText, readableTime } from '../output/readable.ts'
+import { printNote, printResult } from '../output/print.ts'
+import { details, table } from '../output/table.ts'
+import { partnerWire } from '../output/wire.ts'
+import { withStore } from '../store.ts'
+
+interface CreateOptions {
+  readonly name: string
+  readonly module?: readonly string[]
+  readonly limit?: LimitOverrides
+}
+
+/** `partners create`, `list`, `show`, `suspend` and `resume`. */
+export function define(partners: Command): void {
+  partners.command('create')
+    .description('Create a partner')
+    .argument('<slug>', '1–80 of a-z, 0-9 and -, a letter or digit first; never changes')
+    .requiredOption('--name <name>', 'What people call the partner')
+    .addOption(
+      new Option('--module <module...>', 'Modules that are active from the start').choices(MODULE_NAMES),
+    )
+    .option('--limit <policy=quota/seconds>', 'A limit of its own (repeatable)', limitsOf(OVERRIDABLE))
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ partner-api partners create acme --name "Acme Travel"
+  $ partner-api partners create acme --name "Acme Travel" --module profiles countries --limit key=1200/60`,
+    )
+    .action((slug: string, options: CreateOptions, command: Command) =>
+      create(invocationOf(command), slug, options)
+    )
+
+  partners.command('list')
+    .description('List all partners')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ partner-api partners list
+  $ partner-api partners list --json | jq -r '.data[].slug'`,
+    )
+    .action((_options: unknown, command: Command) => list(invocationOf(command)))
+
+  onePartner(partners, 'show', 'Show one partner', (administration, slug) => administration.show(slug))
+  onePartner(
+    partners,
+    'suspend',
+    'Refuse everything that the partner asks, until it is resumed',
+    (administration, slug) => administration.suspend(slug),
+    (slug) => `Suspended: running servers refuse ${slug} within their max staleness (1 s by default).`,
+  )
+  onePartner(
+    partners,
+    'resume',
+    'Let a suspended partner in again',
+    (administration, slug) => administration.resume(slug),
+  )
+}
+
+function onePartner(
+  partners: Command,
+  name: string,
+  description: string,
+  act: (administration: PartnerAdministration, slug: string) => Promise<Partner>,
+  note?: (slug: string) => string,
+): void {
+  partners.command(name)
+    .description(description)
+    .addArgument(new Argument('<slug>', "The partner's slug"))
+    .addHelpText('after', `\nExample:\n  $ partner-api partners ${name} acme`)
+    .action((slug: string, _options: unknown, command: Command) => {
+      const invocation = invocationOf(command)
+      return withStore(invocation, {}, async (store) => {
+        const partner = await act(createPartnerAdministration(store), slug)
+        await printPartner(invocation, partner)
+        if (note) printNote(note(partner.slug))
+      })
+    })
+}
+
+function create(invocation: Invocation, slug: string, options: CreateOptions): Promise<void> {
+  return withStore(invocation, { create: true }, async (store) => {
+    const partner = await createPartnerAdministration(store).create({
+      slug,
+      name: options.name,
+      modules: options.module ?? [],
+      limits: options.limit ?? {},
+    })
+    await printPartner(invocation, partner)
+    printNote(
+      partner.modules.length > 0
+        ? `Next: partner-api keys issue ${slug} --name "What the key is for"`
+        : `Next: partner-api modules activate ${slug} profiles …`,
+    )
+  })
+}
+
+function list(invocation: Invocation): Promise<void> {
+  return withStore(invocation, {}, async (store) => {
+    const partners = await createPartnerAdministration(store).list()
+    await printResult(
+      invocation,
+      partners.map(partnerWire),
+      partners.length === 0 ? '' : table(
+        ['slug', 'name', 'state', 'modules'],
+        partners.map(({ slug, name, state, modules }) => [slug, name, state, modules.join(' ') || '–']),
+      ),
+    )
+    if (partners.length === 0) {
+      printNote('There are no partners yet. To create one: partner-api partners create SLUG --name NAME')
+    }
+  })
+}
+
+function printPartner(invocation: Invocation, partner: Partner): Promise<void> {
+  return printResult(
+    invocation,
+    partnerWire(partner),
+    details([
+      ['partner', partner.slug],
+      ['name', partner.name],
+      ['state', partner.state],
+      ['modules', partner.modules.join(' ') || 'none'],
+      ['limits', limitsText(partner.limits)],
+      ['created', readableTime(partner.createdAt)],
+    ]),
+  )
+}

@@ -1,0 +1,108 @@
+import { Argument, type Command } from 'commander'
+import { createKeyAdministration, type KeyAdministration } from '../../core/admin/keys.ts'
+import { createPartnerAdministration } from '../../core/admin/partners.ts'
+import type { Key } from '../../core/model.ts'
+import { moduleFor, MODULES } from '../../core/policy/modules.ts'
+import { SCOPES } from '../../core/policy/scopes.ts'
+import type { Store } from '../../core/ports.ts'
+import { type Invocation, invocationOf } from '../invocation.ts'
+import { printNote, printResult } from '../output/print.ts'
+import { table } from '../output/table.ts'
+import { keyWire } from '../output/wire.ts'
+import { withStore } from '../store.ts'
+
+/** `scopes list`, `show`, `grant` and `remove`. */
+export function define(scopes: Command): void {
+  scopes.command('list')
+    .description('List the scopes, and the module that puts each in force')
+    .addHelpText('after', '\nExample:\n  $ partner-api scopes list')
+    .action((_options: unknown, command: Command) => list(invocationOf(command)))
+
+  scopes.command('show')
+    .description('List the scopes that a key holds, and whether they are in force')
+    .argument('<key>', "The key's id, as keys list shows it")
+    .addHelpText('after', '\nExample:\n  $ partner-api scopes show Zt81mQv04KsD')
+    .action((id: string, _options: unknown, command: Command) => {
+      const invocation = invocationOf(command)
+      return withStore(
+        invocation,
+        {},
+        async (store) => {
+          const rows = await scopeRows(store, await createKeyAdministration(store).show(id))
+          await printResult(invocation, rows, scopeTable(rows))
+          if (rows.length === 0) {
+            printNote(`It holds none. To grant one: partner-api scopes grant ${id} SCOPE…`)
+          }
+        },
+      )
+    })
+
+  change(
+    scopes,
+    'grant',
+    'Give a key further scopes that active modules of its partner need',
+    (administration, id, names) => administration.grant(id, names),
+  )
+  change(
+    scopes,
+    'remove',
+    'Take scopes away from a key',
+    (administration, id, names) => administration.remove(id, names),
+  )
+}
+
+function change(
+  scopes: Command,
+  name: string,
+  description: string,
+  act: (administration: KeyAdministration, id: string, names: readonly string[]) => Promise<Key>,
+): void {
+  scopes.command(name)
+    .description(description)
+    .argument('<key>', "The key's id, as keys list shows it")
+    .addArgument(new Argument('<scope...>', 'Names of scopes').choices(SCOPES))
+    .addHelpText('after', `\nExample:\n  $ partner-api scopes ${name} Zt81mQv04KsD read:banner read:plans`)
+    .action((id: string, names: readonly string[], _options: unknown, command: Command) => {
+      const invocation = invocationOf(command)
+      return withStore(invocation, {}, async (store) => {
+        const key = await act(createKeyAdministration(store), id, names)
+        const rows = await scopeRows(store, key)
+        await printResult(invocation, keyWire(key, Date.now()), scopeTable(rows))
+        if (rows.length === 0) printNote('The key holds no scope any more.')
+      })
+    })
+}
+
+interface ScopeRow {
+  readonly scope: string
+  readonly in_force: boolean
+  readonly module: string
+}
+
+async function scopeRows(store: Store, key: Key): Promise<ScopeRow[]> {
+  const { modules } = await createPartnerAdministration(store).show(key.partner)
+  return key.scopes.map((scope) => {
+    const module = moduleFor(scope)
+    return { scope, in_force: modules.includes(module), module }
+  })
+}
+
+function scopeTable(rows: readonly ScopeRow[]): string {
+  if (rows.length === 0) return ''
+  return table(
+    ['scope', 'in force', 'module'],
+    rows.map(({ scope, in_force, module }) => [scope, in_force ? 'yes' : 'no: module inactive', module]),
+  )
+}
+
+function list(invocation: Invocation): Promise<void> {
+  const rows = SCOPES.map((scope) => {
+    const module = moduleFor(scope)
+    return { scope, module, feature: MODULES[module].feature }
+  })
+  return printResult(
+    invocation,
+    rows,
+    table(['scope', 'module', 'feature'], rows.map(({ scope, module, feature }) => [scope, module, feature])),
+  )
+}

@@ -1,0 +1,49 @@
+import { createReadStream } from 'node:fs'
+import process from 'node:process'
+import { Failure, usageFailure } from '../failure.ts'
+import { promptHidden } from './hidden-prompt.ts'
+import { reasonOf } from './lines.ts'
+
+/** More than any key: whoever names a file of another kind hears so before it is read to its end. */
+const maxBytes = 4_096
+
+/**
+ * Finds the key: in `keyFile`, `PARTNER_API_KEY`, standard input when that is no terminal, or a prompt that
+ * shows nothing of it.
+ *
+ * @throws {Failure} exit code 2 when there is none.
+ */
+export async function readCredential(keyFile: string | undefined): Promise<string> {
+  if (keyFile !== undefined) {
+    return theKey(await readSmall(createReadStream(keyFile), keyFile), `The file ${keyFile}`)
+  }
+  if (process.env.PARTNER_API_KEY) return theKey(process.env.PARTNER_API_KEY, 'PARTNER_API_KEY')
+  if (!process.stdin.isTTY) return theKey(await readSmall(process.stdin, 'standard input'), 'Standard input')
+  return theKey(await promptHidden('Key (not shown): '), 'What was typed')
+}
+
+async function readSmall(stream: AsyncIterable<Buffer | string>, name: string): Promise<string> {
+  let text = ''
+  try {
+    for await (const chunk of stream) {
+      text += chunk.toString()
+      if (text.length > maxBytes) throw usageFailure(`What ${name} holds is too long for a key.`)
+    }
+  } catch (error) {
+    if (error instanceof Failure) throw error
+    throw usageFailure(`The key can't be read from ${name}: ${reasonOf(error)}.`)
+  }
+  return text
+}
+
+function theKey(text: string, source: string): string {
+  const key = text.trim()
+  if (key === '') {
+    throw usageFailure(
+      `${source} holds no key. It is looked for in --key-file FILE, PARTNER_API_KEY, standard input and a prompt.`,
+    )
+  }
+  // What is no visible ASCII can stand in no header, and in no key.
+  if (!/^[!-~]+$/.test(key)) throw usageFailure(`${source} holds something else than one key.`)
+  return key
+}

@@ -1,0 +1,54 @@
+/**
+ * Text that somebody else wrote, made safe for a terminal: control characters could move the cursor, rewrite
+ * what stands above or rename the window, and direction marks could show a name backwards.
+ */
+export function printable(text: string): string {
+  return text.toWellFormed().replace(unsafe, (character) => `\\u{${codeOf(character)}}`)
+}
+
+/** A JSON text with the same characters escaped as JSON allows, so that it still means the same. */
+export function printableJson(json: string): string {
+  return json.replace(unsafeInJson, (character) => `\\u${codeOf(character).padStart(4, '0')}`)
+}
+
+/**
+ * A message without what could be a secret: anything in the shape of a key, and what stands before the host
+ * in a URL. Messages of libraries quote the arguments that they dislike.
+ */
+export function redact(text: string): string {
+  return text
+    .replace(/[^\s'"]*_(?:live|test)_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}[^\s'"]*/g, '[key]')
+    .replace(/:\/\/[^\s'"/]*@/g, '://[credentials]@')
+}
+
+/** The columns that a text takes on a terminal. */
+export function width(text: string): number {
+  let columns = 0
+  for (const character of text) columns += wide.test(character) ? 2 : invisible.test(character) ? 0 : 1
+  return columns
+}
+
+/** A sentence's list: `a, b and c`. */
+export function listed(items: readonly string[], word: 'and' | 'or' = 'and'): string {
+  if (items.length < 2) return items.join('')
+  return `${items.slice(0, -1).join(', ')} ${word} ${items.at(-1)}`
+}
+
+/** `1 profile`, `2 profiles`. */
+export function counted(count: number, singular: string, plural: string = `${singular}s`): string {
+  return `${count.toLocaleString('en')} ${count === 1 ? singular : plural}`
+}
+
+const directions = '\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069'
+const unsafe = new RegExp(`[\\p{Cc}\\p{Zl}\\p{Zp}${directions}]`, 'gu')
+// The line feeds and spaces between tokens have to stay.
+const unsafeInJson = new RegExp(`(?!\\n)[\\p{Cc}\\p{Zl}\\p{Zp}${directions}]`, 'gu')
+
+// UAX #11 has no property in regular expressions: these scripts and blocks are what is wide in practice.
+const wide =
+  /[\p{Script=Han}\p{Script=Hangul}\p{Script=Hiragana}\p{Script=Katakana}\p{Emoji_Presentation}\u3000-\u303e\uff01-\uff60\uffe0-\uffe6]/u
+const invisible = /[\p{Mn}\p{Me}\p{Cf}]/u
+
+function codeOf(character: string): string {
+  return character.codePointAt(0)?.toString(16) ?? ''
+}

@@ -1,0 +1,136 @@
+import { Command, CommanderError, Option } from 'commander'
+import process from 'node:process'
+import { holdsKey } from '../core/keys/format.ts'
+import { type ExitCode, type Failure, usageFailure } from './failure.ts'
+import { failureOf } from './reasons.ts'
+import { endQuietlyWithoutReader, printFailure, printNote } from './output/print.ts'
+
+/** A command group: its options and subcommands are loaded when it is the one that was asked for. */
+interface Group {
+  readonly summary: string
+  readonly load: () => Promise<{ define(command: Command): void }>
+}
+
+const groups: Readonly<Record<string, Readonly<Record<string, Group>>>> = {
+  'To run the service:': {
+    serve: {
+      summary: 'Serve the API over HTTP until SIGTERM or SIGINT',
+      load: () => import('./commands/serve.ts'),
+    },
+    demo: {
+      summary: 'Fill an empty store with sample content and a key, and serve it',
+      load: () => import('./commands/demo.ts'),
+    },
+    migrate: {
+      summary: "Make the store, or bring its schema up to this version's",
+      load: () => import('./commands/migrate.ts'),
+    },
+  },
+  'To operate it:': {
+    partners: {
+      summary: 'Create, list, suspend and resume partners',
+      load: () => import('./commands/partners.ts'),
+    },
+    modules: {
+      summary: 'Switch integration modules of a partner on and off',
+      load: () => import('./commands/modules.ts'),
+    },
+    keys: {
+      summary: 'Issue, list, disable, enable and revoke keys',
+      load: () => import('./commands/keys.ts'),
+    },
+    scopes: { summary: 'Grant scopes to a key and remove them', load: () => import('./commands/scopes.ts') },
+    content: {
+      summary: 'Import, export and remove profiles, banners, industries and plans',
+      load: () => import('./commands/content.ts'),
+    },
+  },
+  'To integrate with one:': {
+    verify: {
+      summary: 'Ask any deployment what a key may do for a partner',
+      load: () => import('./commands/verify.ts'),
+    },
+  },
+}
+
+/**
+ * Runs one command line.
+ *
+ * @param argv The arguments after the program's name.
+ * @returns The exit code.
+ */
+export async function run(argv: readonly string[], version: string): Promise<ExitCode> {
+  endQuietlyWithoutReader()
+  const ownArguments = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv
+  try {
+    refuseKeys(argv)
+    await createProgram(version).parseAsync(argv[0] === 'help' ? [...argv.slice(1), '--help'] : argv, {
+      from: 'user',
+    })
+    return (process.exitCode ?? 0) as ExitCode
+  } catch (error) {
+    if (error instanceof CommanderError && error.exitCode === 0) return 0
+    const failure = error instanceof CommanderError ? usageOf(error) : await failureOf(error)
+    if (process.env.PARTNER_API_DEBUG === '1' && !(error instanceof CommanderError)) {
+      printNote(String(error instanceof Error ? error.stack : error))
+    }
+    await printFailure(failure, ownArguments.includes('--json'))
+    return failure.exitCode
+  }
+}
+
+function createProgram(version: string): Command {
+  const program = new Command('partner-api')
+    .description('A partner integration API: partners, modules, keys, scopes and read-only content.')
+    .version(version, '-V, --version', 'Print the version')
+    .helpOption('-h, --help', 'Print help for a command')
+    .helpCommand(false)
+    .addOption(
+      new Option('--store <url>', 'The store: sqlite:FILE or memory:')
+        .env('PARTNER_API_STORE')
+        .default('sqlite:partner-api.db'),
+    )
+    .option('--json', 'Print one JSON document on standard output')
+    .configureHelp({ showGlobalOptions: true })
+    .configureOutput({ outputError: () => {} })
+    .exitOverride()
+  for (const [heading, commands] of Object.entries(groups)) {
+    program.commandsGroup(heading)
+    for (const [name, { summary }] of Object.entries(commands)) program.command(name).description(summary)
+  }
+  program.hook('preSubcommand', async (_program, command) => {
+    const group = Object.values(groups).find((commands) => command.name() in commands)?.[command.name()]
+    const { define } = await group!.load()
+    define(command.helpCommand('help [command]', 'Print help for a command'))
+  })
+  return program.addHelpText(
+    'after',
+    `
+Examples:
+  $ partner-api demo
+  $ partner-api partners create acme --name "Acme Travel" --module profiles countries
+  $ partner-api keys issue acme --name "WordPress plugin"
+  $ partner-api serve --port 8787
+  $ partner-api verify --url https://api.example --partner acme
+
+partner-api COMMAND --help has the options and examples of each command.
+Exit codes: 0 done or valid, 1 refused or invalid, 2 usage, 3 store or deployment out of reach.`,
+  )
+}
+
+/** Arguments stand in the shell's history and in the list of processes, which others on the machine can read. */
+function refuseKeys(argv: readonly string[]): void {
+  if (!argv.some(holdsKey)) return
+  throw usageFailure(
+    'An argument holds a whole key. Others on this machine can read arguments, so keys are never taken from ' +
+      'them: commands name a key by its id (keys list), and verify reads one from PARTNER_API_KEY, --key-file FILE, ' +
+      'standard input or a prompt. Consider that key known and replace it.',
+  )
+}
+
+/** Commander's own complaints all are about the command line. */
+function usageOf(error: CommanderError): Failure {
+  // `help` is what it says when a subcommand is missing, and its message then has no words of its own.
+  if (error.code === 'commander.help') return usageFailure('A command is missing: --help lists them.')
+  return usageFailure(error.message.replace(/^error: /, ''))
+}

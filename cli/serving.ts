@@ -1,0 +1,68 @@
+import process from 'node:process'
+import { serve } from '../adapters/runtimes/node.ts'
+import { createPartnerApi, type PartnerApiOptions } from '../core/api.ts'
+import type { Store } from '../core/ports.ts'
+import { Failure } from './failure.ts'
+import { createLog } from './output/log.ts'
+
+/** Where to listen, and how to serve. */
+export interface ServeSettings {
+  readonly port: number
+  readonly host: string
+  readonly log: 'off' | 'errors' | 'all'
+  readonly api: PartnerApiOptions
+}
+
+const drainMs = 10_000
+
+/**
+ * Serves a store until SIGTERM or SIGINT, then lets requests under way end, for 10 s at most.
+ *
+ * @param onListening Called with the address once connections are accepted.
+ * @throws {Failure} `address_unavailable` when the address can't be had.
+ */
+export async function serveUntilStopped(
+  store: Store,
+  { port, host, log: level, api: options }: ServeSettings,
+  onListening: (url: string) => Promise<void>,
+): Promise<void> {
+  const stopped = new Promise<void>((resolve) => {
+    // A second signal finds the default again, and ends the process at once.
+    process.once('SIGTERM', resolve)
+    process.once('SIGINT', resolve)
+  })
+  const log = createLog()
+  const api = createPartnerApi(
+    { store },
+    { ...options, ...(level !== 'off' && { log: log.write, logLevel: level }) },
+  )
+  const server = await listen(() => serve(api, { port, host }), port, host)
+  try {
+    await onListening(server.url)
+    await stopped
+  } finally {
+    await Promise.race([server.drain(), new Promise((resolve) => setTimeout(resolve, drainMs).unref())])
+    await api.close()
+    log.flush()
+  }
+}
+
+async function listen<T>(start: () => Promise<T>, port: number, host: string): Promise<T> {
+  try {
+    return await start()
+  } catch (error) {
+    const { code, syscall } = error as NodeJS.ErrnoException
+    if (syscall === undefined || code === undefined) throw error
+    throw new Failure(1, 'address_unavailable', sentenceFor(code, port, host))
+  }
+}
+
+function sentenceFor(code: string, port: number, host: string): string {
+  const address = `Port ${port} on ${host}`
+  if (code === 'EADDRINUSE') {
+    return `${address} is in use. Choose another one with --port, or --port 0 for any that is free.`
+  }
+  if (code === 'EACCES') return `${address} may not be used by this account. Ports from 1024 up may.`
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') return `This machine has no address ${host}.`
+  return `${address} can't be listened on (${code}).`
+}

@@ -1,0 +1,142 @@
+import * as v from 'valibot'
+import { hasValidChecksum } from '../../core/keys/format.ts'
+import { Failure } from '../failure.ts'
+import { notThisService, type Reply } from './ask.ts'
+
+/** What verify-key says of a key that is valid, as far as people are shown it. */
+export interface Verification {
+  readonly partner: { readonly slug: string; readonly name: string }
+  readonly key: {
+    readonly id: string
+    readonly name: string
+    readonly environment: string
+    readonly hint: string
+    readonly expires_at: string | null
+    readonly rotation?: { readonly successor_id: string; readonly retires_at: string } | null | undefined
+  }
+  readonly modules: readonly {
+    readonly module: string
+    readonly active: boolean
+    readonly ready: boolean
+    readonly missing_scope: string | null
+  }[]
+  readonly limits: readonly {
+    readonly policy: string
+    readonly quota: number
+    readonly window_seconds: number
+    readonly remaining: number
+  }[]
+  readonly version: string
+  readonly max_staleness_ms: number
+}
+
+// Additions make no new version of the wire (contract, section 1), so every object may have further members.
+const verification: v.GenericSchema<unknown, Verification> = v.looseObject({
+  valid: v.literal(true),
+  partner: v.looseObject({ slug: v.string(), name: v.string() }),
+  key: v.looseObject({
+    id: v.string(),
+    name: v.string(),
+    environment: v.string(),
+    hint: v.string(),
+    expires_at: v.nullable(v.string()),
+    rotation: v.nullish(v.looseObject({ successor_id: v.string(), retires_at: v.string() })),
+  }),
+  modules: v.array(v.looseObject({
+    module: v.string(),
+    active: v.boolean(),
+    ready: v.boolean(),
+    missing_scope: v.nullable(v.string()),
+  })),
+  limits: v.array(v.looseObject({
+    policy: v.string(),
+    quota: v.number(),
+    window_seconds: v.number(),
+    remaining: v.number(),
+  })),
+  version: v.string(),
+  max_staleness_ms: v.number(),
+})
+
+const problem = v.looseObject({
+  code: v.string(),
+  title: v.string(),
+  detail: v.optional(v.string()),
+  request_id: v.optional(v.string()),
+})
+
+/**
+ * Reads the answer of verify-key.
+ *
+ * @throws {Failure} exit code 1 when the service refuses the key, 3 when the service could not tell or the
+ * answer is somebody else's.
+ */
+export function readVerification(reply: Reply, key: string): Verification {
+  const { url, status } = reply
+  if (status >= 300 && status < 400) {
+    const target = reply.header('location')?.slice(0, 200) ?? 'nowhere'
+    throw new Failure(
+      3,
+      'redirected',
+      `${url} redirects to ${target}. That is not followed, because it would carry the key there; ` +
+        'if it is the right deployment, give its address as --url.',
+    )
+  }
+  const body = parse(reply.text)
+  if (status === 200) {
+    const answer = v.safeParse(v.looseObject({ data: verification }), body)
+    if (answer.success) return answer.output.data
+    throw notThisService(url, 'it has another form than the answer of verify-key')
+  }
+  const answer = v.safeParse(problem, body)
+  if (!answer.success) throw notThisService(url, `it answered with status ${status} and no problem document`)
+  const { code, title, detail, request_id } = answer.output
+  if (code === 'route_not_found' || code === 'method_not_allowed') {
+    throw notThisService(url, 'it has no verify-key there')
+  }
+  throw new Failure(status >= 500 ? 3 : 1, code, `${detail ?? title} (${code})`, {
+    members: { detail: detail ?? title, ...(request_id && { request_id }) },
+    lines: [
+      hintFor(code, key, reply),
+      ...(request_id ? [`The operator finds it in the log as ${request_id}.`] : []),
+    ]
+      .filter((line) => line !== ''),
+  })
+}
+
+function hintFor(code: string, key: string, reply: Reply): string {
+  switch (code) {
+    case 'key_invalid':
+      return hasValidChecksum(key)
+        ? 'Its checksum is right, so it was copied whole: it is of another deployment, or of nobody.'
+        : 'Its checksum is wrong: it was mistyped, cut off, or never was a key.'
+    case 'key_missing':
+      return 'The key was sent: something between here and the service drops its header.'
+    case 'key_revoked':
+    case 'key_expired':
+      return 'That is final: ask the operator for another key.'
+    case 'key_disabled':
+      return 'The operator can enable it again.'
+    case 'partner_mismatch':
+      return 'The key is right, but it belongs to another partner: check --partner.'
+    case 'partner_suspended':
+      return 'The operator can resume the partner.'
+    case 'address_not_allowed':
+      return 'The key may be used from some addresses only: run this where the integration runs.'
+    case 'rate_limited':
+      return `Try again in ${reply.header('retry-after') ?? 'some'} seconds.`
+    case 'store_unavailable':
+    case 'internal':
+      return 'The service is there but could not tell: try again.'
+    default:
+      return ''
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,80 @@
+/** The command-line program as its users meet it: a process with arguments, an environment and streams. */
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import process from 'node:process'
+import { fileURLToPath } from 'node:url'
+
+/** What is left of a process that has ended. */
+export interface Ended {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** How a process is started. */
+export interface Start {
+  readonly env?: Readonly<Record<string, string>>
+  /** Standard input; none by default. */
+  readonly input?: string | Uint8Array
+  readonly cwd?: string
+  /** Arguments of Node itself. */
+  readonly nodeArguments?: readonly string[]
+}
+
+/** Path of the program. */
+export const MAIN: string = fileURLToPath(new URL('../../cli/main.ts', import.meta.url))
+
+/** A folder of a test's own, and how to clear it away. */
+export function temporaryFolder(): { readonly path: string; remove(): void } {
+  const path = mkdtempSync(join(tmpdir(), 'partner-api-cli-'))
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) }
+}
+
+/** An environment with nothing in it that would change what the program does. */
+export function cleanEnv(more: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
+  const { NODE_OPTIONS: _options, FORCE_COLOR: _color, npm_lifecycle_event: _event, ...env } = process.env
+  for (const name of Object.keys(env)) if (name.startsWith('PARTNER_API_')) delete env[name]
+  return { ...env, ...more }
+}
+
+/** Starts the program and leaves it running. */
+export function startProgram(args: readonly string[], start: Start = {}): ChildProcessWithoutNullStreams {
+  const child = spawn(process.execPath, [...start.nodeArguments ?? [], MAIN, ...args], {
+    env: cleanEnv(start.env),
+    cwd: start.cwd,
+  })
+  // The program may have ended before it has read what it is given.
+  child.stdin.on('error', () => {})
+  child.stdin.end(start.input ?? '')
+  return child
+}
+
+/** Runs the program to its end. */
+export function runProgram(args: readonly string[], start: Start = {}): Promise<Ended> {
+  return ending(startProgram(args, start))
+}
+
+/** Collects what a process writes until it ends. */
+export function ending(child: ChildProcessWithoutNullStreams): Promise<Ended> {
+  const output = { stdout: '', stderr: '' }
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].setEncoding('utf8')
+    child[name].on('data', (text: string) => output[name] += text)
+  }
+  return new Promise((resolve, reject) => {
+    child.on('error', reject)
+    child.on('close', (code, signal) => resolve({ code, signal, ...output }))
+  })
+}
+
+/** The one JSON document of a run with `--json`. */
+export function documentOf(ended: Ended): {
+  // deno-lint-ignore no-explicit-any -- a test reads whatever members it expects
+  readonly data: any
+  readonly error: { readonly code: string; readonly detail: string } & Record<string, unknown>
+} {
+  return JSON.parse(ended.stdout)
+}
