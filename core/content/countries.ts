@@ -1,3 +1,5 @@
+import { createBoundedMap } from '../cache/bounded.ts'
+
 /**
  * All 249 officially assigned ISO 3166-1 alpha-2 codes and `XK` (Kosovo, user-assigned), in alphabetical order.
  */
@@ -27,9 +29,8 @@ export function isLocale(text: string): boolean {
   }
 }
 
-/** Building a formatter costs a thousand times what a name does; one is kept for each of so many locales. */
-const maxFormatters = 64
-const formatters = new Map<string, Intl.DisplayNames>()
+/** Building a formatter costs a thousand times what a name does; those of 64 locales are kept. */
+const formatters = createBoundedMap<Intl.DisplayNames>(64)
 
 /**
  * The name of a country in a language, in English where the runtime has no data for it.
@@ -46,8 +47,6 @@ function formatterFor(locale: string): Intl.DisplayNames {
   if (kept !== undefined) return kept
   const [supported = 'en'] = Intl.DisplayNames.supportedLocalesOf(locale)
   const formatter = new Intl.DisplayNames(supported, { type: 'region' })
-  const [oldest] = formatters.size < maxFormatters ? [] : formatters.keys()
-  if (oldest !== undefined) formatters.delete(oldest)
   formatters.set(locale, formatter)
   return formatter
 }
