@@ -15,7 +15,6 @@ import { parseStoreUrl } from '../input/store-address.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
 import { printNote, printResult } from '../output/print.ts'
 import { keyWire, partnerWire } from '../output/wire.ts'
-import { serveUntilStopped } from '../serving.ts'
 import { withStore } from '../store.ts'
 
 interface DemoOptions {
@@ -61,6 +60,7 @@ function runDemo(invocation: Invocation, { port, host, serve }: DemoOptions): Pr
   return withStore(invocation, { create: true }, async (store) => {
     await refuseUsedStore(store)
     if (!serve) return await printFilled(invocation, await fill(store), undefined)
+    const { serveUntilStopped } = await import('../serving.ts')
     await serveUntilStopped(store, { port, host, log: 'errors', api: {} }, async (url) => {
       // Filled only now: a port that is taken leaves the store as it was, and the demo can be run again.
       await printFilled(invocation, await fill(store), url)

@@ -101,7 +101,7 @@ function oneKey(
 function issue(invocation: Invocation, partner: string, options: IssueOptions): Promise<void> {
   return withStore(invocation, {}, async (store) => {
     const now = Date.now()
-    const { key, text } = await createKeyAdministration(store).issue({
+    const { key, text } = await createKeyAdministration(store, () => now).issue({
       partner,
       name: options.name,
       environment: options.test ? 'test' : 'live',

@@ -6,7 +6,6 @@ import { limitsOf } from '../input/limits.ts'
 import { serviceName } from '../input/service-name.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
 import { printResult } from '../output/print.ts'
-import { serveUntilStopped } from '../serving.ts'
 import { withStore } from '../store.ts'
 
 interface ServeOptions {
@@ -60,8 +59,9 @@ Examples:
 }
 
 function serveStore(invocation: Invocation, options: ServeOptions): Promise<void> {
-  return withStore(invocation, { create: true }, (store) =>
-    serveUntilStopped(store, {
+  return withStore(invocation, { create: true }, async (store) => {
+    const { serveUntilStopped } = await import('../serving.ts')
+    await serveUntilStopped(store, {
       port: options.port,
       host: options.host,
       log: options.log,
@@ -73,7 +73,8 @@ function serveStore(invocation: Invocation, options: ServeOptions): Promise<void
         allowBrowsers: options.allowBrowsers ?? false,
         ...(options.problemBase !== undefined && { problemBase: options.problemBase }),
       },
-    }, (url) => printListening(invocation, url)))
+    }, (url) => printListening(invocation, url))
+  })
 }
 
 /** The one line that says where the service listens. */

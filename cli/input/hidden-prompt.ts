@@ -8,9 +8,10 @@ import process from 'node:process'
  */
 export function promptHidden(question: string): Promise<string> {
   const { stdin, stderr } = process
-  stderr.write(question)
   stdin.setEncoding('utf8')
+  // Before the question shows: whoever is quick to answer must not see it echoed.
   stdin.setRawMode(true)
+  stderr.write(question)
   return new Promise((resolve) => {
     let typed = ''
 

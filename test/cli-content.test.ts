@@ -1,0 +1,137 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'tap'
+import { documentOf, runProgram, temporaryFolder } from './contract/cli-program.ts'
+
+const folder = temporaryFolder()
+const file = join(folder.path, 'store.db')
+const env = { PARTNER_API_STORE: `sqlite:${file}` }
+const run = (args: readonly string[], input?: string | Uint8Array) =>
+  runProgram(['content', ...args], { env, ...(input !== undefined && { input }) })
+const fixture = (kind: string) => new URL(`../fixtures/content/${kind}.jsonl`, import.meta.url)
+const lines = (...values: unknown[]) => values.map((value) => `${JSON.stringify(value)}\n`).join('')
+
+test('what cannot be read leaves no store behind', async (t) => {
+  const [missing, isFolder, latin1, noKind] = await Promise.all([
+    run(['import', 'plans', join(folder.path, 'nowhere.jsonl'), '--json']),
+    run(['import', 'plans', folder.path]),
+    run(
+      ['import', 'industries', '-', '--json'],
+      Buffer.from('{"slug":"a","name":"A"}\n{"name":"\xe9"}', 'latin1'),
+    ),
+    run(['import', 'people', '-']),
+  ])
+  t.match({ ...missing, ...documentOf(missing) }, { code: 1, error: { code: 'unreadable_file' } })
+  t.match(isFolder, { code: 1, stderr: 'it is a folder' })
+  t.match({ ...latin1, ...documentOf(latin1) }, {
+    code: 1,
+    error: { code: 'invalid_content', lines: [{ line: 2, field: null, reason: 'is not UTF-8' }] },
+  })
+  t.match(noKind, { code: 2, stderr: 'profiles, banners, industries, plans' })
+  t.notOk(existsSync(file))
+})
+
+test('import', async (t) => {
+  const path = join(folder.path, 'industries.jsonl')
+  writeFileSync(path, readFileSync(fixture('industries')))
+  const first = await run(['import', 'industries', path])
+  t.match(first, { code: 0, stderr: '', stdout: 'industries: 17 created, 0 replaced, 0 unchanged\n' })
+  const again = await run(['import', 'industries', path, '--json'])
+  t.same(documentOf(again).data, {
+    kind: 'industries',
+    dry_run: false,
+    created: 0,
+    replaced: 0,
+    unchanged: 17,
+  })
+  const piped = await run(
+    ['import', 'industries', '-'],
+    '\ufeff' + lines({ slug: 'education', name: 'Lehre' }) + '\r\n' +
+      lines({ slug: 'a', name: 'line \u2028 break' }),
+  )
+  t.match(piped, { code: 0, stdout: 'industries: 1 created, 1 replaced, 0 unchanged\n' })
+})
+
+test('a dry run says line by line what would be done', async (t) => {
+  const input = '\n' +
+    lines({ slug: 'education', name: 'Learning' }, { slug: 'a', name: 'line \u2028 break' }, {
+      slug: 'b',
+      name: 'B',
+    })
+  const json = await run(['import', 'industries', '-', '--dry-run', '--json'], input)
+  t.same(documentOf(json).data, {
+    kind: 'industries',
+    dry_run: true,
+    created: 1,
+    replaced: 1,
+    unchanged: 1,
+    lines: [
+      { line: 2, slug: 'education', change: 'replaced' },
+      { line: 3, slug: 'a', change: 'unchanged' },
+      { line: 4, slug: 'b', change: 'created' },
+    ],
+  })
+  const human = await run(['import', 'industries', '-', '--dry-run'], input)
+  t.equal(human.code, 0)
+  t.match(human.stdout, /^LINE +SLUG +WOULD BE\n2 +education +replaced\n/)
+  t.match(human.stderr, 'Nothing was written')
+  t.notMatch((await run(['export', 'industries'])).stdout, 'Learning')
+})
+
+test('wrong lines', async (t) => {
+  const input = lines({ slug: 'fine', name: 'Fine' }, { slug: 'Not fine', name: 7 }) + 'no json\n' +
+    lines({ slug: 'x', name: 'X', parent_slug: 'nowhere' })
+  const json = await run(['import', 'industries', '-', '--json'], input)
+  t.equal(json.code, 1)
+  const { error } = documentOf(json)
+  t.equal(error.code, 'invalid_content')
+  const wrong =
+    (error as unknown as { lines: { line: number; field: string | null; reason: string }[] }).lines
+  t.same(wrong.map(({ line, field }) => [line, field]), [[2, 'slug'], [2, 'name'], [3, null], [
+    4,
+    'parent_slug',
+  ]])
+  for (const dryRun of [[], ['--dry-run']]) {
+    const human = await run(['import', 'industries', '-', ...dryRun], input)
+    t.same([human.code, human.stdout], [1, ''])
+    t.match(
+      human.stderr,
+      /^error: Nothing was imported: 4 errors .*\n {2}line 2: slug .*\n {2}line 2: name .*\n {2}line 3: /,
+    )
+    t.notMatch(human.stderr, '\r', 'progress is for terminals')
+  }
+  t.notMatch((await run(['export', 'industries'])).stdout, '"fine"')
+
+  const many = await run(['import', 'plans', '-'], '{}\n'.repeat(2_000))
+  t.match(many.stderr, /… and [\d,]+ more\n$/)
+})
+
+test('export', async (t) => {
+  const plain = await run(['export', 'industries'])
+  const records = plain.stdout.trimEnd().split('\n').map((line) => JSON.parse(line))
+  t.equal(records.length, 18)
+  t.same(documentOf(await run(['export', 'industries', '--json'])).data, records)
+  t.match(await run(['import', 'industries', '-'], plain.stdout), {
+    stdout: '0 created, 0 replaced, 18 unchanged',
+  })
+  t.match(await run(['export', 'plans']), { code: 0, stdout: '', stderr: 'no plans' })
+  t.same(documentOf(await run(['export', 'plans', '--json'])).data, [])
+})
+
+test('remove', async (t) => {
+  const used = await run(['remove', 'industries', 'a', 'education', '--json'])
+  t.match({ ...used, ...documentOf(used) }, {
+    code: 1,
+    error: { code: 'content_in_use', detail: 'education' },
+  })
+  const missing = await run(['remove', 'industries', 'a', 'nowhere'])
+  t.match(missing, { code: 1, stderr: /nowhere/ })
+  const done = await run(['remove', 'industries', 'a', 'a', '--json'])
+  t.match({ ...done, ...documentOf(done) }, { code: 0, data: { kind: 'industries', removed: ['a'] } })
+  t.equal((await run(['remove', 'industries'])).code, 2)
+})
+
+test('the end', (t) => {
+  folder.remove()
+  t.end()
+})
