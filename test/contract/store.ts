@@ -1,0 +1,38 @@
+/**
+ * What a store is. Every store passes this suite unchanged, and nothing that it does not say may be relied on.
+ */
+import type { Store } from '../../core/ports.ts'
+import { contentContract } from './store/content.ts'
+import { directoryContract } from './store/directory.ts'
+import { factsContract } from './store/facts.ts'
+import { searchContract } from './store/search.ts'
+
+/** The little of a test object that the suite needs: tap's has it, and other runners' can be given it. */
+export interface Tester {
+  test(name: string, body: (t: Tester) => Promise<void>): PromiseLike<unknown>
+  ok(value: unknown, message: string): unknown
+  equal(found: unknown, wanted: unknown, ...message: [] | [string]): unknown
+  /** Deep equality; a member that is `undefined` is there all the same. */
+  strictSame(found: unknown, wanted: unknown, ...message: [] | [string]): unknown
+}
+
+/** Runs one check on a store of its own. */
+export type Check = (name: string, body: (t: Tester, store: Store) => Promise<void>) => Promise<void>
+
+/** @param open Makes an empty store, whose key prefix is the default one. */
+export async function storeContract(t: Tester, open: () => Promise<Store>): Promise<void> {
+  const check: Check = async (name, body) => {
+    await t.test(name, async (t) => {
+      const store = await open()
+      try {
+        await body(t, store)
+      } finally {
+        await store.close()
+      }
+    })
+  }
+  await factsContract(check)
+  await contentContract(check)
+  await directoryContract(check, open)
+  await searchContract(check)
+}

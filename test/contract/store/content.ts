@@ -1,0 +1,195 @@
+import type { ContentKind, ContentRecords } from '../../../core/content/records.ts'
+import type { Store } from '../../../core/ports.ts'
+import type { Check } from '../store.ts'
+import {
+  banner,
+  createPartners,
+  fails,
+  fullProfile,
+  industry,
+  plan,
+  profile,
+  publish,
+  query,
+  T0,
+} from './samples.ts'
+
+/** One record of each kind, and the same in other words: its members turned round. */
+const records: { [K in ContentKind]: ContentRecords[K] } = {
+  industries: industry('education', { parentSlug: 'services' }),
+  profiles: fullProfile,
+  plans: plan,
+  banners: banner,
+}
+
+const changed: { [K in ContentKind]: ContentRecords[K] } = {
+  industries: { ...records.industries, parentSlug: undefined },
+  profiles: { ...fullProfile, tags: [] },
+  plans: { ...plan, position: 1 },
+  banners: { ...banner, body: 'New' },
+}
+
+const kinds = Object.keys(records) as ContentKind[]
+
+async function prepare(store: Store): Promise<void> {
+  await createPartners(store, 'acme', 'globex')
+  await store.importContent('industries', [industry('education'), industry('services')], { now: T0 })
+}
+
+async function exported<K extends ContentKind>(store: Store, kind: K): Promise<ContentRecords[K][]> {
+  return [...await store.exportContent(kind)]
+}
+
+/** Content as an operator imports, exports and removes it. */
+export async function contentContract(check: Check): Promise<void> {
+  for (const kind of kinds) {
+    await check(`${kind} come back as they went in, and again change nothing`, async (t, store) => {
+      await prepare(store)
+      const others = await exported(store, kind)
+      const before = await store.revision()
+      const record = records[kind]
+      const turned = Object.fromEntries(Object.entries(record).reverse()) as unknown as typeof record
+      const first = await store.importContent(kind, [record], { now: T0 + 1 })
+      t.equal(first.created + first.replaced, 1)
+      t.ok((await exported(store, kind)).length >= others.length, 'nothing is lost')
+      t.strictSame((await exported(store, kind))[0], record)
+      const after = await store.revision()
+      t.equal(after.facts, before.facts)
+      t.ok(after.content !== before.content, 'the revision of content has moved')
+
+      const again = await store.importContent(kind, [turned], { now: T0 + 2 })
+      t.strictSame(again, { created: 0, replaced: 0, unchanged: 1 })
+      const once = await store.importContent(kind, await exported(store, kind), { now: T0 + 2 })
+      t.equal(once.created + once.replaced, 0, 'what was exported is what is there')
+      t.strictSame(await store.revision(), after)
+    })
+
+    await check(`${kind} are replaced by slug, and a dry run only says so`, async (t, store) => {
+      await prepare(store)
+      await store.importContent(kind, [records[kind]], { now: T0 })
+      const before = await store.revision()
+      const wanted = { created: 0, replaced: 1, unchanged: 1 }
+      const twice = [changed[kind], changed[kind]]
+      t.strictSame(await store.importContent(kind, twice, { now: T0, dryRun: true }), wanted)
+      t.strictSame((await exported(store, kind))[0], records[kind])
+      t.strictSame(await store.revision(), before)
+      t.strictSame(await store.importContent(kind, twice, { now: T0 }), wanted)
+      t.strictSame((await exported(store, kind))[0], changed[kind])
+      t.ok((await store.revision()).content !== before.content, 'the revision of content has moved')
+    })
+
+    await check(`${kind} are removed, all or none`, async (t, store) => {
+      await prepare(store)
+      await store.importContent(kind, [records[kind]], { now: T0 })
+      const slug = kind === 'banners' ? 'acme' : (records[kind] as { slug: string }).slug
+      const all = await exported(store, kind)
+      const before = await store.revision()
+      t.strictSame(await store.removeContent(kind, [slug, 'nothing']), { missing: ['nothing'], used: [] })
+      t.strictSame(await exported(store, kind), all)
+      t.strictSame(await store.removeContent(kind, []), { missing: [], used: [] })
+      t.strictSame(await store.revision(), before)
+      t.strictSame(await store.removeContent(kind, [slug]), { missing: [], used: [] })
+      t.strictSame(await exported(store, kind), all.slice(1))
+      t.ok((await store.revision()).content !== before.content, 'the revision of content has moved')
+      t.strictSame(await store.importContent(kind, [records[kind]], { now: T0 }), {
+        created: 1,
+        replaced: 0,
+        unchanged: 0,
+      })
+    })
+  }
+
+  await check('exports are by slug', async (t, store) => {
+    const slugs = ['b', 'a-b', 'ab', 'a', '0']
+    await publish(store, slugs.map((slug) => profile(slug)))
+    t.strictSame((await exported(store, 'profiles')).map(({ slug }) => slug), ['0', 'a', 'a-b', 'ab', 'b'])
+  })
+
+  await check('an import that fails half-way leaves nothing', async (t, store) => {
+    await publish(store, [profile('a')])
+    const before = await store.revision()
+    const broken = { ...profile('c'), links: undefined } as unknown as ContentRecords['profiles']
+    t.ok(await fails(() => store.importContent('profiles', [profile('b'), broken], { now: T0 })), 'it fails')
+    t.strictSame((await exported(store, 'profiles')).map(({ slug }) => slug), ['a'])
+    t.strictSame(await store.revision(), before)
+  })
+
+  await check('an import says how far it is', async (t, store) => {
+    await publish(store, [])
+    await store.importContent('industries', [industry('education')], { now: T0 })
+    const many = Array.from({ length: 2000 }, (_, index) => profile(`p${index}`))
+    const seen: number[] = []
+    await store.importContent('profiles', many, { now: T0, progress: (done) => seen.push(done) })
+    t.ok(seen.length > 1, 'more than once')
+    t.strictSame(seen, seen.toSorted((a, b) => a - b), 'forwards')
+    t.ok(seen.every((done) => done > 0 && done <= 2000), 'in records')
+  })
+
+  await check('what an import writes carries its instant, what it leaves keeps its own', async (t, store) => {
+    await prepare(store)
+    await store.importContent('banners', [banner], { now: T0 + 1 })
+    await publish(store, [profile('a'), profile('b')], { now: T0 + 1 })
+    await store.importContent('banners', [banner], { now: T0 + 2 })
+    await publish(store, [profile('a'), profile('b', { name: 'New' })], { now: T0 + 2 })
+    t.strictSame(await store.findBanner('acme'), { ...banner, updatedAt: T0 + 1 })
+    t.equal((await store.findProfile('acme', 'a', T0))?.updatedAt, T0 + 1)
+    t.equal((await store.findProfile('acme', 'b', T0))?.updatedAt, T0 + 2)
+    await store.importContent('banners', [changed.banners], { now: T0 + 3 })
+    t.strictSame(await store.findBanner('acme'), { ...changed.banners, updatedAt: T0 + 3 })
+  })
+
+  await check(
+    'industries may arrive before their parents, and are kept while they are needed',
+    async (t, store) => {
+      const [root, child, leaf] = [
+        industry('root'),
+        industry('child', { parentSlug: 'root' }),
+        industry('leaf', { parentSlug: 'child' }),
+      ]
+      await store.importContent('industries', [leaf, child, root], { now: T0 })
+      await store.importContent('profiles', [profile('a', { industry: 'leaf' })], { now: T0 })
+      const remove = async (...slugs: string[]) => await store.removeContent('industries', slugs)
+      t.strictSame(await remove('root'), { missing: [], used: ['root'] })
+      t.strictSame(await remove('child', 'root', 'none'), { missing: ['none'], used: ['child'] })
+      t.strictSame(await remove('root', 'leaf', 'child'), { missing: [], used: ['leaf'] })
+      t.equal((await store.listIndustries()).length, 3)
+      await store.removeContent('profiles', ['a'])
+      t.strictSame(await remove('root', 'leaf', 'child'), { missing: [], used: [] })
+      t.strictSame(await store.listIndustries(), [])
+    },
+  )
+
+  await check('plans, industries and banners are there to be read', async (t, store) => {
+    await prepare(store)
+    await store.importContent('plans', [plan, { ...plan, slug: 'free' }], { now: T0 })
+    t.strictSame((await store.listPlans()).toSorted((a, b) => a.slug < b.slug ? -1 : 1), [
+      { ...plan, slug: 'free' },
+      plan,
+    ])
+    t.strictSame((await store.listIndustries()).toSorted((a, b) => a.slug < b.slug ? -1 : 1), [
+      industry('education'),
+      industry('services'),
+    ])
+    t.equal(await store.findBanner('acme'), undefined)
+    t.equal(await store.findBanner('nobody'), undefined)
+  })
+
+  await check('a new name of an industry shows on the profiles that are in it', async (t, store) => {
+    await publish(store, [profile('a')])
+    await store.importContent('industries', [industry('education', { name: 'Schools' })], { now: T0 + 5 })
+    const wanted = { slug: 'education', name: 'Schools' }
+    t.strictSame((await store.findProfile('acme', 'a', T0))?.industry, wanted)
+    const [card] = await store.listProfiles('acme', query(), T0)
+    t.strictSame(card?.industry, wanted)
+    t.equal(card?.updatedAt, T0)
+  })
+
+  await check('the revision of the directory moves with content', async (t, store) => {
+    if (store.directoryRevision === undefined) return
+    const before = await store.directoryRevision()
+    await createPartners(store, 'acme')
+    t.equal(await store.directoryRevision(), before)
+    await publish(store, [profile('a')])
+    t.ok(await store.directoryRevision() !== before, 'it has moved')
+  })
+}

@@ -1,0 +1,254 @@
+import fc from 'fast-check'
+import type { ProfileRecord } from '../../../core/content/records.ts'
+import type { ProfileQuery, Store } from '../../../core/ports.ts'
+import type { Check } from '../store.ts'
+import { expectedSlugs, positionOf, publicSet, readAll } from './oracle.ts'
+import { createPartners, fullProfile, profile, publish, query, T0 } from './samples.ts'
+
+/** Names that sort and fold in ways that are easily got wrong; U+FA0E comes before the supplementary ones. */
+const names = [
+  'Alpha',
+  'alpha',
+  'Ålpha',
+  'Alpha Beta',
+  'Alphabet',
+  '',
+  '!!!',
+  '\ufa0e',
+  '\u{20000}',
+  'Łódź ab',
+  '東京',
+]
+const countries = ['DE', 'FR', 'JP'] as const
+const industries = ['education', 'energy', 'utilities'] as const
+const instants = [T0 - 1, T0, T0 + 1, T0 + 2]
+
+const anyProfile = fc.record({
+  name: fc.constantFrom(...names),
+  headline: fc.constantFrom('One', 'Two words', 'über'),
+  description: fc.constantFrom(undefined, 'alphabetical', 'To-day'),
+  tags: fc.subarray(['Beta', 'b', '東']),
+  country: fc.constantFrom(...countries),
+  industry: fc.constantFrom(...industries),
+  publishedAt: fc.constantFrom(undefined, ...instants),
+  visibleTo: fc.option(fc.subarray(['acme', 'globex']), { nil: undefined }),
+})
+
+const anyCatalogue = fc.array(anyProfile, { maxLength: 25 }).map((drawn) =>
+  // Slugs in another order than that of import.
+  drawn.map((more, index) => profile(`p${(index * 7) % 25}`, more))
+)
+
+const anyQuery: fc.Arbitrary<ProfileQuery> = fc.record({
+  words: fc.subarray(['al', 'alpha', 'b', 'beta', 'to', 'uber', '東', '\u{20000}', 'none'], { maxLength: 2 }),
+  countries: fc.subarray([...countries, 'XK']),
+  industries: fc.subarray([...industries, 'none']),
+  sort: fc.constantFrom('name', '-published_at'),
+  after: fc.constant(undefined),
+  limit: fc.integer({ min: 1, max: 6 }),
+})
+
+const tiny = { numRuns: 60 }
+
+/** The public set of each partner: who sees what, in which order, how much of it, and from when. */
+export async function directoryContract(check: Check, open: () => Promise<Store>): Promise<void> {
+  await check(
+    'a partner sees what is published, due, and shared with everybody or with it',
+    async (t, store) => {
+      await createPartners(store, 'acme', 'globex')
+      await publish(store, [
+        profile('open'),
+        profile('draft', { publishedAt: undefined }),
+        profile('later', { publishedAt: T0 + 10 }),
+        profile('ours', { visibleTo: ['acme'] }),
+        profile('theirs', { visibleTo: ['globex'] }),
+        profile('both', { visibleTo: ['acme', 'globex', 'acme'] }),
+        profile('hidden', { visibleTo: [] }),
+      ])
+      const seen = async (partner: string, now: number) => {
+        const listed = (await store.listProfiles(partner, query(), now)).map(({ slug }) => slug)
+        const found: string[] = []
+        for (
+          const slug of [
+            'open',
+            'draft',
+            'later',
+            'ours',
+            'theirs',
+            'both',
+            'hidden',
+            'nothing',
+            '',
+            '\u0000',
+          ]
+        ) {
+          if (await store.findProfile(partner, slug, now)) found.push(slug)
+        }
+        t.strictSame(found.toSorted(), listed, 'what is listed is what is found')
+        return listed
+      }
+      t.strictSame(await seen('acme', T0), ['both', 'open', 'ours'])
+      t.strictSame(await seen('globex', T0), ['both', 'open', 'theirs'])
+      t.strictSame(await seen('nobody', T0), ['open'])
+      t.strictSame(await seen('acme', T0 + 9), ['both', 'open', 'ours'])
+      t.strictSame(await seen('acme', T0 + 10), ['both', 'later', 'open', 'ours'])
+      t.strictSame(await seen('acme', T0 - 1), [])
+    },
+  )
+
+  await check(
+    'a profile and its card have all that was imported, but not who may see it',
+    async (t, store) => {
+      await createPartners(store, 'acme', 'globex')
+      await publish(store, [fullProfile], { now: T0 + 7 })
+      const { visibleTo: _, ...shown } = fullProfile
+      const industry = { slug: 'education', name: 'Industry education' }
+      const { slug, name, headline, country, logoUrl } = fullProfile
+      t.strictSame(await store.findProfile('acme', 'full', T0 + 1), { ...shown, industry, updatedAt: T0 + 7 })
+      t.strictSame(await store.listProfiles('acme', query(), T0 + 1), [
+        { slug, name, headline, country, industry, logoUrl, publishedAt: T0 + 1, updatedAt: T0 + 7 },
+      ])
+    },
+  )
+
+  await check(
+    'a profile that is replaced is listed where it now belongs, and nowhere else',
+    async (t, store) => {
+      await createPartners(store, 'acme')
+      await publish(store, [profile('a', { name: 'Zoo' }), profile('b', { name: 'Moo', industry: 'energy' })])
+      await publish(store, [
+        profile('a', {
+          name: 'Ant',
+          country: 'FR',
+          industry: 'energy',
+          publishedAt: T0 - 5,
+          visibleTo: ['acme'],
+        }),
+      ])
+      const slugs = async (more: Partial<ProfileQuery>, partner = 'acme') =>
+        (await store.listProfiles(partner, query(more), T0)).map(({ slug }) => slug)
+      t.strictSame(await slugs({}), ['a', 'b'])
+      t.strictSame(await slugs({ sort: '-published_at' }), ['b', 'a'])
+      t.strictSame(await slugs({}, 'globex'), ['b'])
+      t.strictSame(await slugs({ words: ['zoo'] }), [])
+      t.strictSame(await slugs({ words: ['ant'] }), ['a'])
+      t.strictSame(await slugs({ countries: ['FR'] }), ['a'])
+      t.strictSame(await slugs({ countries: ['DE'] }), ['b'])
+      t.strictSame([...await store.countProfiles('acme', 'industry', T0)], [['energy', 2]])
+      await store.removeContent('profiles', ['a'])
+      t.strictSame(await slugs({}), ['b'])
+      t.strictSame(await slugs({ words: ['ant'] }), [])
+      t.strictSame([...await store.countProfiles('acme', 'industry', T0)], [['energy', 1]])
+    },
+  )
+
+  await check('names sort by code points of their folded form, ties by slug', async (t, store) => {
+    await publish(
+      store,
+      names.flatMap((name, index) => [profile(`b${index}`, { name }), profile(`a${index}`, { name })]),
+    )
+    t.strictSame(
+      (await store.listProfiles('acme', query(), T0)).map(({ name, slug }) => [name, slug]).slice(0, 12),
+      [
+        ['', 'a5'],
+        ['!!!', 'a6'],
+        ['', 'b5'],
+        ['!!!', 'b6'],
+        ['Alpha', 'a0'],
+        ['alpha', 'a1'],
+        ['Ålpha', 'a2'],
+        ['Alpha', 'b0'],
+        ['alpha', 'b1'],
+        ['Ålpha', 'b2'],
+        ['Alpha Beta', 'a3'],
+        ['Alpha Beta', 'b3'],
+      ],
+    )
+    const last = (await store.listProfiles('acme', query(), T0)).slice(-4).map(({ name }) => name)
+    t.strictSame(last, ['\ufa0e', '\ufa0e', '\u{20000}', '\u{20000}'])
+  })
+
+  await check('a position need not be that of a profile that is still there', async (t, store) => {
+    await publish(
+      store,
+      ['a', 'b', 'c', 'd'].map((slug, index) => profile(slug, { publishedAt: T0 - index })),
+    )
+    for (const sort of ['name', '-published_at'] as const) {
+      const [, second] = await store.listProfiles('acme', query({ sort }), T0)
+      const after = positionOf(second!, sort)
+      await store.importContent('profiles', [profile('b', { publishedAt: undefined })], { now: T0 })
+      const rest = await store.listProfiles('acme', query({ sort, after }), T0)
+      t.strictSame(rest.map(({ slug }) => slug), ['c', 'd'])
+      // Another replica's clock may be ahead: what it saw is not shown again, nor what is not due here yet.
+      const ahead = await store.listProfiles('acme', query({ sort, after }), T0 - 3)
+      t.strictSame(ahead.map(({ slug }) => slug), ['d'])
+      await store.importContent('profiles', [profile('b', { publishedAt: T0 - 1 })], { now: T0 })
+    }
+  })
+
+  await check('pages put together are what a naive search finds, each profile once', async (t) => {
+    await fc.assert(
+      fc.asyncProperty(
+        anyCatalogue,
+        fc.array(anyQuery, { minLength: 1, maxLength: 8 }),
+        fc.constantFrom(...instants),
+        async (records, queries, now) => {
+          const store = await open()
+          try {
+            await createPartners(store, 'acme', 'globex')
+            await publish(store, records)
+            for (const asked of queries) {
+              for (const partner of ['acme', 'nobody']) {
+                const found = (await readAll(store, partner, asked, now)).map(({ slug }) => slug)
+                const wanted = expectedSlugs(records, partner, asked, now)
+                if (found.join() !== wanted.join()) {
+                  throw new Error(
+                    `${partner} found ${found} instead of ${wanted} for ${JSON.stringify(asked)}`,
+                  )
+                }
+              }
+            }
+          } finally {
+            await store.close()
+          }
+        },
+      ),
+      tiny,
+    )
+    t.ok(true, 'in 60 catalogues')
+  })
+
+  await check('counts and the next change are those of the public set', async (t) => {
+    await fc.assert(
+      fc.asyncProperty(anyCatalogue, fc.constantFrom(...instants), async (records, now) => {
+        const store = await open()
+        try {
+          await createPartners(store, 'acme', 'globex')
+          await publish(store, records)
+          for (const partner of ['acme', 'nobody']) {
+            await expectCounts(store, records, partner, now)
+            const next = instants.filter((instant) => instant > now).find((instant) =>
+              publicSet(records, partner, instant).length > publicSet(records, partner, now).length
+            )
+            const found = await store.nextProfileChangeAt(partner, now)
+            if (found !== next) throw new Error(`the next change is at ${next}, not at ${found}`)
+          }
+        } finally {
+          await store.close()
+        }
+      }),
+      tiny,
+    )
+    t.ok(true, 'in 60 catalogues')
+  })
+}
+
+async function expectCounts(store: Store, records: readonly ProfileRecord[], partner: string, now: number) {
+  for (const by of ['country', 'industry'] as const) {
+    const wanted = Map.groupBy(publicSet(records, partner, now), (record) => record[by])
+    const found = await store.countProfiles(partner, by, now)
+    const expected = [...wanted].map(([name, members]) => `${name} ${members.length}`).sort().join()
+    const counted = [...found].filter(([, count]) => count !== 0).map(([name, count]) => `${name} ${count}`)
+    if (counted.sort().join() !== expected) throw new Error(`by ${by}: ${counted} instead of ${expected}`)
+  }
+}

@@ -1,0 +1,244 @@
+import type { Change } from '../../../core/admin/changes.ts'
+import type { Key, Partner } from '../../../core/model.ts'
+import { MODULE_NAMES } from '../../../core/policy/modules.ts'
+import { SCOPES } from '../../../core/policy/scopes.ts'
+import type { Check } from '../store.ts'
+import { apply, createPartners, fails, key, partner, T0 } from './samples.ts'
+
+const fullPartner = partner({
+  name: 'Ácmé \u{1f600}',
+  modules: MODULE_NAMES,
+  limits: { key: { quota: 0, windowSeconds: 1 }, signup: { quota: 5, windowSeconds: 60 } },
+})
+
+const fullKey = key({
+  environment: 'test',
+  scopes: SCOPES,
+  allow: ['192.0.2.0/24', '2001:db8::/32'],
+  limits: { verify: { quota: 1, windowSeconds: 2 } },
+  expiresAt: T0 + 1,
+  retiresAt: T0 + 2,
+  successorId: 'Zt82Zt82Zt82',
+  lastUsedAt: T0 + 3,
+})
+
+const successor = key({ id: 'Zt82Zt82Zt82', createdAt: T0 + 1 })
+
+/** Each change of a partner that exists, where it starts from, and what it changes. */
+const partnerChanges: [Change, before: Partial<Partner>, after: Partial<Partner>][] = [
+  [
+    { type: 'partner.updated', slug: 'acme', name: 'New', limits: { key: { quota: 1, windowSeconds: 2 } } },
+    {},
+    { name: 'New', limits: { key: { quota: 1, windowSeconds: 2 } } },
+  ],
+  [{ type: 'partner.suspended', slug: 'acme' }, {}, { state: 'suspended' }],
+  [{ type: 'partner.resumed', slug: 'acme' }, { state: 'suspended' }, { state: 'active' }],
+  [{ type: 'partner.removed', slug: 'acme' }, {}, { state: 'removed' }],
+  [
+    { type: 'module.activated', slug: 'acme', module: 'banner' },
+    { modules: ['widget', 'reporting'] },
+    { modules: ['widget', 'banner', 'reporting'] },
+  ],
+  [{ type: 'module.activated', slug: 'acme', module: 'banner' }, { modules: ['banner'] }, {
+    modules: ['banner'],
+  }],
+  [{ type: 'module.deactivated', slug: 'acme', module: 'banner' }, { modules: ['widget', 'banner'] }, {
+    modules: ['widget'],
+  }],
+]
+
+/** Each change of a key that exists, where it starts from, and what it changes. */
+const keyChanges: [Change, before: Partial<Key>, after: Partial<Key>][] = [
+  [
+    { type: 'key.rotated', id: 'Zt81Zt81Zt81', successorId: successor.id, retiresAt: T0 + 9 },
+    {},
+    { successorId: successor.id, retiresAt: T0 + 9 },
+  ],
+  [
+    { type: 'key.limited', id: 'Zt81Zt81Zt81', limits: { key: { quota: 7, windowSeconds: 8 } } },
+    { limits: { verify: { quota: 1, windowSeconds: 1 } } },
+    { limits: { key: { quota: 7, windowSeconds: 8 } } },
+  ],
+  [{ type: 'key.disabled', id: 'Zt81Zt81Zt81' }, {}, { state: 'disabled' }],
+  [{ type: 'key.enabled', id: 'Zt81Zt81Zt81' }, { state: 'disabled' }, { state: 'active' }],
+  [{ type: 'key.revoked', id: 'Zt81Zt81Zt81' }, {}, { state: 'revoked' }],
+  [
+    { type: 'scope.granted', id: 'Zt81Zt81Zt81', scope: 'read:banner' },
+    { scopes: ['read:partner-widget', 'read:partner-reports'] },
+    { scopes: ['read:partner-widget', 'read:banner', 'read:partner-reports'] },
+  ],
+  [
+    { type: 'scope.removed', id: 'Zt81Zt81Zt81', scope: 'read:banner' },
+    { scopes: ['read:banner', 'read:plans'] },
+    { scopes: ['read:plans'] },
+  ],
+]
+
+/** Partners, keys, and what changes them. */
+export async function factsContract(check: Check): Promise<void> {
+  await check('settings are those of the store', async (t, store) => {
+    t.equal(store.settings.keyPrefix, 'spk')
+    t.ok(/^[0-9a-f]{64}$/.test(store.settings.cursorSecret), 'the secret is 64 hexadecimal digits')
+    t.equal(store.sha256('é'), '4a99557e4033c3539de2eb65472017cad5f9557f7a0625a09f1c3f6e2ba69c4c')
+  })
+
+  await check('an empty store knows nothing and says so', async (t, store) => {
+    t.equal(await store.findKey('Zt81Zt81Zt81'), undefined)
+    t.equal(await store.findPartner('acme'), undefined)
+    t.strictSame(await store.listPartners(), [])
+    t.strictSame(await store.listKeys(), [])
+    t.strictSame(await store.listKeys('acme'), [])
+  })
+
+  await check('partners and keys come back as they went in', async (t, store) => {
+    await apply(store, { type: 'partner.created', partner: fullPartner }, {
+      type: 'key.issued',
+      key: fullKey,
+    })
+    t.strictSame(await store.findKey(fullKey.id), { key: fullKey, partner: fullPartner })
+    t.strictSame(await store.findPartner('acme'), fullPartner)
+    t.strictSame(await store.listPartners(), [fullPartner])
+    t.strictSame(await store.listKeys(), [fullKey])
+    await apply(store, { type: 'partner.created', partner: partner({ slug: 'plain' }) })
+    await apply(store, { type: 'key.issued', key: key({ id: 'plain', partner: 'plain' }) })
+    t.strictSame(await store.findKey('plain'), {
+      key: key({ id: 'plain', partner: 'plain' }),
+      partner: partner({ slug: 'plain' }),
+    })
+  })
+
+  await check('partners come by slug, keys oldest first and then by id', async (t, store) => {
+    await createPartners(store, 'b', 'a', 'a-b')
+    const issued: [id: string, partner: string, createdAt: number][] = [
+      ['b', 'a', T0],
+      ['B', 'b', T0],
+      ['a', 'a', T0],
+      ['c', 'a', T0 - 1],
+    ]
+    await apply(
+      store,
+      ...issued.map(([id, partner, createdAt]): Change => ({
+        type: 'key.issued',
+        key: key({ id, partner, createdAt }),
+      })),
+    )
+    t.strictSame((await store.listPartners()).map(({ slug }) => slug), ['a', 'a-b', 'b'])
+    t.strictSame((await store.listKeys()).map(({ id }) => id), ['c', 'B', 'a', 'b'])
+    t.strictSame((await store.listKeys('a')).map(({ id }) => id), ['c', 'a', 'b'])
+    t.strictSame(await store.listKeys('a-b'), [])
+  })
+
+  for (const [change, before, after] of partnerChanges) {
+    await check(`${change.type} changes a partner, from ${JSON.stringify(before)}`, async (t, store) => {
+      await apply(store, { type: 'partner.created', partner: { ...fullPartner, ...before } })
+      await apply(store, { type: 'partner.created', partner: partner({ slug: 'other' }) })
+      t.equal(await apply(store, change), true)
+      t.strictSame(await store.findPartner('acme'), { ...fullPartner, ...before, ...after })
+      t.strictSame(await store.findPartner('other'), partner({ slug: 'other' }))
+    })
+  }
+
+  for (const [change, before, after] of keyChanges) {
+    await check(`${change.type} changes a key, from ${JSON.stringify(before)}`, async (t, store) => {
+      await createPartners(store, 'acme')
+      await apply(store, { type: 'key.issued', key: key(before) }, { type: 'key.issued', key: successor })
+      t.equal(await apply(store, change), true)
+      t.strictSame((await store.findKey('Zt81Zt81Zt81'))?.key, key({ ...before, ...after }))
+      t.strictSame((await store.findKey(successor.id))?.key, successor)
+    })
+  }
+
+  await check('removing a partner revokes its keys, keeps its records and its slug', async (t, store) => {
+    await createPartners(store, 'acme', 'globex')
+    await apply(store, { type: 'key.issued', key: key() }, {
+      type: 'key.issued',
+      key: key({ id: 'theirs', partner: 'globex' }),
+    })
+    // Issued in the same breath: it is the partner's, too.
+    await apply(store, { type: 'key.issued', key: successor }, { type: 'partner.removed', slug: 'acme' })
+    t.strictSame((await store.listKeys('acme')).map(({ state }) => state), ['revoked', 'revoked'])
+    t.equal((await store.findKey('theirs'))?.key.state, 'active')
+    t.equal((await store.listPartners()).length, 2)
+    t.ok(await fails(() => createPartners(store, 'acme')), 'the slug stays taken')
+  })
+
+  await check('changes apply in order, a later one to what an earlier one made', async (t, store) => {
+    await apply(
+      store,
+      { type: 'partner.created', partner: partner() },
+      { type: 'key.issued', key: key() },
+      { type: 'key.rotated', id: key().id, successorId: successor.id, retiresAt: T0 },
+      { type: 'key.issued', key: successor },
+      { type: 'key.disabled', id: successor.id },
+      { type: 'key.enabled', id: successor.id },
+      { type: 'key.disabled', id: successor.id },
+    )
+    t.equal((await store.findKey(key().id))?.key.successorId, successor.id)
+    t.equal((await store.findKey(successor.id))?.key.state, 'disabled')
+  })
+
+  const impossible: Change[] = [
+    ...partnerChanges.map(([change]) => ({ ...change, slug: 'nobody' }) as Change),
+    ...keyChanges.map(([change]) => ({ ...change, id: 'nothing' }) as Change),
+    { type: 'key.rotated', id: key().id, successorId: 'nothing', retiresAt: T0 },
+    { type: 'key.issued', key: key({ id: 'other', partner: 'nobody' }) },
+    { type: 'key.issued', key: key() },
+    { type: 'partner.created', partner: partner() },
+  ]
+  await check(
+    'a change that refers to nothing, or makes what is there, fails and applies none',
+    async (t, store) => {
+      await createPartners(store, 'acme')
+      await apply(store, { type: 'key.issued', key: key() })
+      const before = await store.revision()
+      for (const change of impossible) {
+        const suspended: Change = { type: 'partner.suspended', slug: 'acme' }
+        t.ok(await fails(() => apply(store, suspended, change)), `${JSON.stringify(change)} fails`)
+      }
+      t.strictSame(await store.findPartner('acme'), partner())
+      t.strictSame(await store.listKeys(), [key()])
+      t.strictSame(await store.revision(), before)
+    },
+  )
+
+  await check('changes decided under other facts are not applied', async (t, store) => {
+    const { facts } = await store.revision()
+    await createPartners(store, 'acme')
+    t.equal(await store.apply([{ type: 'partner.suspended', slug: 'acme' }], facts), false)
+    t.equal((await store.findPartner('acme'))?.state, 'active')
+    t.equal(await apply(store, { type: 'partner.suspended', slug: 'acme' }), true)
+    t.equal((await store.findPartner('acme'))?.state, 'suspended')
+  })
+
+  await check(
+    'every administrative change moves the revision of facts to a new one, and only that',
+    async (t, store) => {
+      const { content } = await store.revision()
+      const seen = new Set([(await store.revision()).facts])
+      await createPartners(store, 'acme')
+      for (let times = 0; times < 10; times++) {
+        seen.add((await store.revision()).facts)
+        await apply(store, { type: 'partner.suspended', slug: 'acme' })
+      }
+      seen.add((await store.revision()).facts)
+      t.equal(seen.size, 12)
+      t.equal((await store.revision()).content, content)
+      t.strictSame(await store.revision(), await store.revision(), 'looking at it does not move it')
+    },
+  )
+
+  await check('uses of keys move forward only, and no revision', async (t, store) => {
+    await createPartners(store, 'acme')
+    await apply(store, { type: 'key.issued', key: key() }, { type: 'key.issued', key: successor })
+    const before = await store.revision()
+    const used = async () => (await store.listKeys()).map(({ lastUsedAt }) => lastUsedAt)
+    await store.recordKeyUses(new Map([['nothing', T0], [key().id, T0 + 5]]))
+    t.strictSame(await used(), [T0 + 5, undefined])
+    await store.recordKeyUses(new Map([[key().id, T0 + 4], [successor.id, T0 + 1]]))
+    t.strictSame(await used(), [T0 + 5, T0 + 1])
+    await store.recordKeyUses(new Map([[key().id, T0 + 6]]))
+    t.strictSame(await used(), [T0 + 6, T0 + 1])
+    t.equal((await store.findKey(key().id))?.key.lastUsedAt, T0 + 6)
+    t.strictSame(await store.revision(), before)
+  })
+}

@@ -1,0 +1,145 @@
+import type { Change } from '../../../core/admin/changes.ts'
+import type { BannerRecord, ProfileRecord } from '../../../core/content/records.ts'
+import type { Industry, Key, Partner, Plan } from '../../../core/model.ts'
+import type { ImportOptions, ProfileQuery, Store } from '../../../core/ports.ts'
+
+/** An instant that lies in the past of every check. */
+export const T0: number = Date.UTC(2026, 0, 1)
+
+export function partner(more: Partial<Partner> = {}): Partner {
+  return {
+    slug: 'acme',
+    name: 'Acme Travel',
+    state: 'active',
+    modules: [],
+    limits: {},
+    createdAt: T0,
+    ...more,
+  }
+}
+
+export function key(more: Partial<Key> = {}): Key {
+  return {
+    id: 'Zt81Zt81Zt81',
+    partner: 'acme',
+    name: 'WordPress plugin',
+    environment: 'live',
+    digest: '0123456789abcdef'.repeat(4),
+    hint: '9xQ2',
+    state: 'active',
+    scopes: [],
+    allow: [],
+    limits: {},
+    createdAt: T0,
+    expiresAt: undefined,
+    retiresAt: undefined,
+    successorId: undefined,
+    lastUsedAt: undefined,
+    ...more,
+  }
+}
+
+export function industry(slug: string, more: Partial<Industry> = {}): Industry {
+  return { slug, name: `Industry ${slug}`, parentSlug: undefined, ...more }
+}
+
+/** A profile that everybody sees since `T0`. */
+export function profile(slug: string, more: Partial<ProfileRecord> = {}): ProfileRecord {
+  return {
+    slug,
+    name: `Profile ${slug}`,
+    headline: 'What it does',
+    country: 'DE',
+    industry: 'education',
+    logoUrl: undefined,
+    publishedAt: T0,
+    description: undefined,
+    websiteUrl: undefined,
+    city: undefined,
+    foundedYear: undefined,
+    employees: undefined,
+    tags: [],
+    contact: undefined,
+    links: [],
+    visibleTo: undefined,
+    ...more,
+  }
+}
+
+/** A profile with all that a profile can have, in letters that are hard to keep. */
+export const fullProfile: ProfileRecord = profile('full', {
+  name: 'Université “Łódź” \u{1f600} \u0000 \ud800',
+  headline: '大学 — ﬁrst of its kind',
+  logoUrl: 'https://example.org/logo.png',
+  publishedAt: T0 + 1,
+  description: 'Line one\nline two\t"quoted" \\ and a \u2028 separator',
+  websiteUrl: 'https://example.org/',
+  city: 'Łódź',
+  foundedYear: 1945,
+  employees: { min: 0, max: undefined },
+  tags: ['Zürich', 'b', 'a', 'b'],
+  contact: { email: undefined, phone: '+48 42 000' },
+  links: [{ rel: 'b', url: 'https://b.example/' }, { rel: 'a', url: 'https://a.example/' }],
+  visibleTo: ['globex', 'acme', 'globex'],
+})
+
+export const plan: Plan = {
+  slug: 'pro',
+  name: 'Pro',
+  description: 'For teams',
+  price: { amountMinor: 4900, currency: 'EUR' },
+  interval: 'month',
+  features: ['b', 'a'],
+  highlighted: true,
+  position: undefined,
+}
+
+export const banner: BannerRecord = {
+  partner: 'acme',
+  title: 'Spring',
+  body: undefined,
+  imageUrl: 'https://example.org/spring.png',
+  imageAlt: '',
+  linkUrl: undefined,
+  linkLabel: undefined,
+  startsAt: T0,
+  endsAt: undefined,
+}
+
+/** All profiles, by name. */
+export function query(more: Partial<ProfileQuery> = {}): ProfileQuery {
+  return { words: [], countries: [], industries: [], sort: 'name', after: undefined, limit: 100, ...more }
+}
+
+/** Applies changes to the facts as they are now. */
+export async function apply(store: Store, ...changes: Change[]): Promise<boolean> {
+  return await store.apply(changes, (await store.revision()).facts)
+}
+
+export async function createPartners(store: Store, ...slugs: string[]): Promise<void> {
+  await apply(
+    store,
+    ...slugs.map((slug): Change => ({ type: 'partner.created', partner: partner({ slug }) })),
+  )
+}
+
+/** Imports profiles after the industries and partners that they refer to. */
+export async function publish(
+  store: Store,
+  profiles: readonly ProfileRecord[],
+  options: ImportOptions = { now: T0 },
+): Promise<void> {
+  const industries = [...new Set(profiles.map((record) => record.industry))]
+  await store.importContent('industries', industries.map((slug) => industry(slug)), options)
+  await store.importContent('profiles', profiles, options)
+}
+
+/** Whether a call failed, synchronously or not. */
+export async function fails(call: () => unknown): Promise<boolean> {
+  try {
+    await call()
+    return false
+  } catch {
+    return true
+  }
+}

@@ -1,0 +1,107 @@
+import type { ProfileQuery } from '../../../core/ports.ts'
+import type { Check } from '../store.ts'
+import { expectedSlugs, readAll } from './oracle.ts'
+import { createPartners, profile, publish, query, T0 } from './samples.ts'
+
+const SIZE = 6000
+const countries = Array.from({ length: 20 }, (_, index) => `C${String.fromCharCode(65 + index)}`)
+const industries = Array.from({ length: 20 }, (_, index) => `i${index}`)
+
+/**
+ * A catalogue that is too large to be read for every page, with words of every frequency, at either end of the
+ * order by name and anywhere in the order by date.
+ */
+const catalogue = Array.from({ length: SIZE }, (_, index) => {
+  const words = [
+    'everywhere',
+    ...(index % 3 === 0 ? ['third'] : []),
+    ...(index % 40 === 0 ? ['fortieth'] : []),
+    ...(index >= 3000 ? ['second-half'] : []),
+    ...(index % 1999 === 1 ? ['rare'] : []),
+    ...(index === 10 || index > SIZE - 5 ? ['ends'] : []),
+    ...(index < 40 ? [`x${'y'.repeat(index)}`] : []),
+  ]
+  return profile(`p${index}`, {
+    name: `Name ${String(index).padStart(5, '0')}`,
+    headline: words.join(' '),
+    tags: index % 7 === 0 ? ['Tägged', `unique${index}`] : [],
+    country: countries[(index * index) % 20]!,
+    industry: industries[(index >> 3) % 20]!,
+    publishedAt: T0 - ((index * 7919) % SIZE),
+    visibleTo: index % 50 === 0 ? ['acme'] : undefined,
+  })
+})
+
+const searches: Partial<ProfileQuery>[] = [
+  {},
+  ...[
+    'everywhere',
+    'every',
+    'third',
+    'fortieth',
+    'second',
+    'half',
+    'rare',
+    'ends',
+    'tagged',
+    'unique42',
+    'name',
+    'n',
+  ]
+    .map((word) => ({ words: [word] })),
+  ...['x', 'xy', 'xyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy', 'absent', '0', '00042', '東'].map((word) => ({
+    words: [word],
+  })),
+  // In quotes, operators and other means of query languages: words and nothing else.
+  ...['and', 'or', 'not', 'near', 'words', 'rowid'].map((word) => ({ words: [word] })),
+  { words: ['third', 'second'] },
+  { words: ['third', 'rare'] },
+  { words: ['rare', 'tagged', 'every'] },
+  { words: ['fortieth', 'unique'] },
+  { words: ['ends'], countries: ['CA', 'CB'] },
+  { words: ['rare'], industries: industries.slice(5) },
+  { words: ['third'], countries: ['CE'], industries: ['i3', 'i4'] },
+  { words: ['second'], countries: ['CA'], industries: ['i0'] },
+  { countries },
+  { industries },
+  { countries, industries },
+  { countries: ['CA'], industries },
+  { countries: ['CA', 'CB', 'XX'], industries: ['i1', 'i7'] },
+  { countries: ['XX'] },
+]
+
+/** A catalogue of thousands, where a store has to find its way instead of looking at everything. */
+export async function searchContract(check: Check): Promise<void> {
+  await check(
+    'search and filters find the same in a large catalogue as by looking at all of it',
+    async (t, store) => {
+      await createPartners(store, 'acme')
+      await publish(store, catalogue)
+      for (const sort of ['name', '-published_at'] as const) {
+        for (const search of searches) {
+          for (const [partner, now, limit] of [['acme', T0, 997], ['nobody', T0 - 1000, SIZE]] as const) {
+            const asked = query({ ...search, sort, limit })
+            const found = (await readAll(store, partner, asked, now)).map(({ slug }) => slug)
+            const wanted = expectedSlugs(catalogue, partner, asked, now)
+            const { words, countries, industries } = asked
+            const label =
+              `${words} in ${countries.length} countries, ${industries.length} industries for ${partner}`
+            t.ok(found.join() === wanted.join(), `${sort}: ${label}: ${found.length} of ${wanted.length}`)
+          }
+        }
+      }
+    },
+  )
+
+  await check('small pages of a search put together are all of it', async (t, store) => {
+    await createPartners(store, 'acme')
+    await publish(store, catalogue)
+    for (const sort of ['name', '-published_at'] as const) {
+      for (const words of [['rare'], ['ends'], ['fortieth', 'tagged'], ['unique42'], ['xy']]) {
+        const asked = query({ words, sort, limit: 2 })
+        const found = (await readAll(store, 'acme', asked, T0)).map(({ slug }) => slug)
+        t.strictSame(found, expectedSlugs(catalogue, 'acme', asked, T0), `${words} by ${sort}`)
+      }
+    }
+  })
+}
