@@ -4,6 +4,7 @@ import { holdsKey } from '../core/keys/format.ts'
 import { type ExitCode, type Failure, usageFailure } from './failure.ts'
 import { failureOf } from './reasons.ts'
 import { endQuietlyWithoutReader, printFailure, printNote } from './output/print.ts'
+import { redact } from './output/text.ts'
 
 /** A command group: its options and subcommands are loaded when it is the one that was asked for. */
 interface Group {
@@ -62,6 +63,9 @@ const groups: Readonly<Record<string, Readonly<Record<string, Group>>>> = {
 export async function run(argv: readonly string[], version: string): Promise<ExitCode> {
   endQuietlyWithoutReader()
   const ownArguments = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv
+  const json = ownArguments.includes('--json')
+  // What is thrown where nobody waits for it would be shown with its stack otherwise.
+  process.once('uncaughtException', (error) => report(error, json).then((code) => process.exit(code)))
   try {
     refuseKeys(argv)
     await createProgram(version).parseAsync(argv[0] === 'help' ? [...argv.slice(1), '--help'] : argv, {
@@ -69,14 +73,18 @@ export async function run(argv: readonly string[], version: string): Promise<Exi
     })
     return (process.exitCode ?? 0) as ExitCode
   } catch (error) {
-    if (error instanceof CommanderError && error.exitCode === 0) return 0
-    const failure = error instanceof CommanderError ? usageOf(error) : await failureOf(error)
-    if (process.env.PARTNER_API_DEBUG === '1' && !(error instanceof CommanderError)) {
-      printNote(String(error instanceof Error ? error.stack : error))
-    }
-    await printFailure(failure, ownArguments.includes('--json'))
-    return failure.exitCode
+    return await report(error, json)
   }
+}
+
+async function report(error: unknown, json: boolean): Promise<ExitCode> {
+  if (error instanceof CommanderError && error.exitCode === 0) return 0
+  const failure = error instanceof CommanderError ? usageOf(error) : await failureOf(error)
+  if (process.env.PARTNER_API_DEBUG === '1' && !(error instanceof CommanderError)) {
+    printNote(redact(String(error instanceof Error ? error.stack : error)))
+  }
+  await printFailure(failure, json)
+  return failure.exitCode
 }
 
 function createProgram(version: string): Command {

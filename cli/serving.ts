@@ -13,8 +13,6 @@ export interface ServeSettings {
   readonly api: PartnerApiOptions
 }
 
-const drainMs = 10_000
-
 /**
  * Serves a store until SIGTERM or SIGINT, then lets requests under way end, for 10 s at most.
  *
@@ -41,8 +39,7 @@ export async function serveUntilStopped(
     await onListening(server.url)
     await stopped
   } finally {
-    await Promise.race([server.drain(), new Promise((resolve) => setTimeout(resolve, drainMs).unref())])
-    await api.close()
+    await server.drain()
     log.flush()
   }
 }
@@ -51,9 +48,9 @@ async function listen<T>(start: () => Promise<T>, port: number, host: string): P
   try {
     return await start()
   } catch (error) {
-    const { code, syscall } = error as NodeJS.ErrnoException
-    if (syscall === undefined || code === undefined) throw error
-    throw new Failure(1, 'address_unavailable', sentenceFor(code, port, host))
+    const cause = error instanceof Error ? error.cause as NodeJS.ErrnoException | undefined : undefined
+    if (cause?.code === undefined) throw error
+    throw new Failure(1, 'address_unavailable', sentenceFor(cause.code, port, host))
   }
 }
 

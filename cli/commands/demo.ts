@@ -5,7 +5,7 @@ import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { importContent } from '../../core/content/import.ts'
 import type { ContentKind } from '../../core/content/records.ts'
-import type { Key, Partner } from '../../core/model.ts'
+import type { Key } from '../../core/model.ts'
 import { MODULE_NAMES } from '../../core/policy/modules.ts'
 import type { Store } from '../../core/ports.ts'
 import { Failure, usageFailure } from '../failure.ts'
@@ -14,7 +14,7 @@ import { readLines } from '../input/lines.ts'
 import { parseStoreUrl } from '../input/store-address.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
 import { printNote, printResult } from '../output/print.ts'
-import { keyWire, partnerWire } from '../output/wire.ts'
+import { keyWire } from '../output/wire.ts'
 import { withStore } from '../store.ts'
 
 interface DemoOptions {
@@ -24,7 +24,6 @@ interface DemoOptions {
 }
 
 interface Demo {
-  readonly partner: Partner
   readonly key: Key
   readonly text: string
   readonly counts: Readonly<Record<string, number>>
@@ -38,7 +37,8 @@ export function define(demo: Command): void {
   demo
     .option('--port <port>', 'Port to listen on; 0 takes a free one', integerBetween(0, 65_535), 8787)
     .option('--host <host>', 'Address to listen on', '127.0.0.1')
-    .option('--no-serve', 'Stop when the store is filled')
+    // Commander looks for defaults of its own before this file is loaded.
+    .option('--no-serve', 'Stop when the store is filled', true)
     .addHelpText(
       'after',
       `
@@ -102,39 +102,33 @@ async function fill(store: Store): Promise<Demo> {
     name: 'Demo key',
     environment: 'live',
   })
-  return { partner, key, text, counts }
+  return { key, text, counts }
 }
 
 async function printFilled(
   invocation: Invocation,
-  { partner, key, text, counts }: Demo,
+  { key, text, counts }: Demo,
   url: string | undefined,
 ): Promise<void> {
-  const program = 'partner-api'
+  // An address that stands for all of them can be listened on, but not everywhere called.
   const base = (url ?? 'http://127.0.0.1:8787').replace('//0.0.0.0:', '//127.0.0.1:').replace(
     '//[::]:',
     '//[::1]:',
   )
-  const curl =
-    `curl -H "X-Service-Partner-Key: ${text}" "${base}/service/public/profiles?partner=${partner.slug}&limit=3"`
+  const page = `${base}/service/public/profiles?partner=${key.partner}&limit=3`
+  // In double quotes, which every shell understands.
+  const curl = `curl -H "X-Service-Partner-Key: ${text}" "${page}"`
+  if (!invocation.json) {
+    printNote(
+      `Filled the store: ${Object.entries(counts).map(([kind, count]) => `${count} ${kind}`).join(', ')}.`,
+    )
+    printNote(
+      `Partner ${key.partner} has every module, and this key, which is not shown again:\n\n  ${text}\n`,
+    )
+    printNote(`${url === undefined ? 'After partner-api serve, a' : 'A'} page of profiles:\n\n  ${curl}\n`)
+    printNote(`To see that it runs, open ${base}/service/health\n`)
+  }
   const { id, ...rest } = keyWire(key, Date.now())
-  printNote(
-    `Filled the store: ${Object.entries(counts).map(([kind, count]) => `${count} ${kind}`).join(', ')}.`,
-  )
-  printNote(
-    `Partner ${partner.slug} has every module, and this key, which is not shown again:\n\n  ${text}\n`,
-  )
-  printNote(`${url === undefined ? `After ${program} serve, a` : 'A'} page of profiles:\n\n  ${curl}\n`)
-  printNote(`To see that it runs, open ${base}/service/health\n`)
-  await printResult(
-    invocation,
-    {
-      ...(url !== undefined && { url }),
-      partner: partnerWire(partner),
-      key: { id, key: text, ...rest },
-      content: counts,
-      curl,
-    },
-    url === undefined ? '' : `listening on ${url}\n`,
-  )
+  const data = { id, key: text, ...rest, url: url ?? null, content: counts, curl }
+  await printResult(invocation, data, url === undefined ? '' : `listening on ${url}\n`)
 }

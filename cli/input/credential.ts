@@ -18,16 +18,24 @@ export async function readCredential(keyFile: string | undefined): Promise<strin
     return theKey(await readSmall(createReadStream(keyFile), keyFile), `The file ${keyFile}`)
   }
   if (process.env.PARTNER_API_KEY) return theKey(process.env.PARTNER_API_KEY, 'PARTNER_API_KEY')
-  if (!process.stdin.isTTY) return theKey(await readSmall(process.stdin, 'standard input'), 'Standard input')
+  if (!process.stdin.isTTY) {
+    // A line is enough: a program that writes the key may keep its end open.
+    return theKey(await readSmall(process.stdin, 'standard input', /\S.*\n/), 'Standard input')
+  }
   return theKey(await promptHidden('Key (not shown): '), 'What was typed')
 }
 
-async function readSmall(stream: AsyncIterable<Buffer | string>, name: string): Promise<string> {
+async function readSmall(
+  stream: AsyncIterable<Buffer | string>,
+  name: string,
+  enough?: RegExp,
+): Promise<string> {
   let text = ''
   try {
     for await (const chunk of stream) {
       text += chunk.toString()
       if (text.length > maxBytes) throw usageFailure(`What ${name} holds is too long for a key.`)
+      if (enough?.test(text)) break
     }
   } catch (error) {
     if (error instanceof Failure) throw error

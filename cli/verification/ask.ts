@@ -60,7 +60,8 @@ export async function askVerifyKey({ base, names, partner, key }: Question): Pro
     if (error instanceof Failure) throw error
     throw new Failure(3, 'unreachable', `${base.origin} can't be reached: ${reasonOf(error)}.`)
   } finally {
-    await dispatcher.destroy()
+    // Bun puts a stand-in of its own in the place of undici, and that has nothing to close.
+    await dispatcher.destroy?.()
   }
 }
 
@@ -90,8 +91,8 @@ const reasons: Readonly<Record<string, string>> = {
   SELF_SIGNED_CERT_IN_CHAIN: 'its certificate is signed by nobody that is trusted here',
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'its certificate is signed by nobody that is trusted here',
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'its certificate is signed by nobody that is trusted here',
-  ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS: is it http:// instead?',
-  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'it does not speak TLS: is it http:// instead?',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS (is it http:// instead?)',
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'it does not speak TLS (is it http:// instead?)',
 }
 
 function reasonOf(error: unknown): string {
@@ -100,5 +101,5 @@ function reasonOf(error: unknown): string {
   const known = reasons[code ?? ''] ?? reasons[(cause as NodeJS.ErrnoException | undefined)?.code ?? '']
   if (known) return known
   if (code?.startsWith('HPE_')) return 'what it answers is not HTTP'
-  return `${code ?? name ?? 'error'}${message ? `, ${message.split('\n')[0]}` : ''}`
+  return `${code ?? name ?? 'error'}${message ? ` (${message.split('\n')[0]})` : ''}`
 }

@@ -1,0 +1,250 @@
+import type { ChildProcessWithoutNullStreams } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { setTimeout as delay } from 'node:timers/promises'
+import { test } from 'tap'
+import {
+  documentOf,
+  type Ended,
+  ending,
+  runProgram,
+  startProgram,
+  temporaryFolder,
+} from './contract/cli-program.ts'
+
+const folder = temporaryFolder()
+const storeUrl = (name: string) => `sqlite:${join(folder.path, name)}`
+const env = { PARTNER_API_STORE: storeUrl('store.db') }
+const run = (...args: string[]) => runProgram(args, { env })
+const keyPattern = /spk_(?:live|test)_\w{12}_\w{38}/
+
+interface Served {
+  readonly child: ChildProcessWithoutNullStreams
+  readonly url: string
+  readonly ended: Promise<Ended>
+}
+
+async function start(args: readonly string[], store: string = env.PARTNER_API_STORE): Promise<Served> {
+  const child = startProgram(args, { env: { PARTNER_API_STORE: store } })
+  const ended = ending(child)
+  const [line] = await Promise.race([
+    once(createInterface(child.stdout), 'line'),
+    ended.then(({ stderr }) => Promise.reject(new Error(`ended before it listened: ${stderr}`))),
+  ])
+  const url = line.startsWith('{') ? JSON.parse(line).data.url : line.replace(/^listening on /, '')
+  return { child, url, ended }
+}
+
+async function stop({ child, ended }: Served, signal: NodeJS.Signals = 'SIGTERM'): Promise<Ended> {
+  child.kill(signal)
+  return await ended
+}
+
+test('demo', async (t) => {
+  const demo = await start(['demo', '--port', '0'], 'memory:')
+  const health = await fetch(`${demo.url}/service/health`)
+  t.equal(health.status, 200)
+  const ended = await stop(demo, 'SIGINT')
+  t.equal(ended.code, 0)
+  t.match(ended.stdout, /^listening on http:\/\/127\.0\.0\.1:\d+\n$/, 'nothing else on standard output')
+  t.match(ended.stderr, `${demo.url}/service/health`)
+
+  const served = await start(['demo', '--port', '0', '--json'], storeUrl('demo.db'))
+  t.teardown(() => served.child.kill())
+  const [second, other] = await Promise.all([
+    runProgram(['demo', '--port', '0', '--json'], { env: { PARTNER_API_STORE: storeUrl('demo.db') } }),
+    runProgram(['demo', '--port', new URL(served.url).port], {
+      env: { PARTNER_API_STORE: storeUrl('none.db') },
+    }),
+  ])
+  t.match({ ...second, ...documentOf(second) }, {
+    code: 1,
+    error: { code: 'store_not_empty', detail: 'partner-api serve' },
+  })
+  t.match(other, { code: 1, stdout: '', stderr: 'is in use' })
+  const again = await runProgram(['demo', '--no-serve', '--json'], {
+    env: { PARTNER_API_STORE: storeUrl('none.db') },
+  })
+  t.equal(again.code, 0, 'a demo that could not listen left the store empty')
+
+  const { data } = documentOf(await stop(served))
+  t.match(data, {
+    partner: 'demo',
+    key: keyPattern,
+    environment: 'live',
+    content: { industries: 17, plans: 4, banners: 1, profiles: 64 },
+  })
+  t.equal(data.scopes.length, 8)
+})
+
+test('the curl line of the demo works when pasted', async (t) => {
+  const demo = await start(['demo', '--port', '0'], 'memory:')
+  let words = ''
+  demo.child.stderr.on('data', (text: string) => words += text)
+  await fetch(demo.url)
+  const { stderr } = await stop(demo)
+  t.match(stderr, keyPattern)
+  t.match(
+    stderr,
+    /^ {2}curl -H "X-Service-Partner-Key: spk_live_\w+" "http:[^"]+\/service\/public\/profiles\?[^"]+"$/m,
+  )
+})
+
+test('demo without serving', async (t) => {
+  const memory = await runProgram(['--store', 'memory:', 'demo', '--no-serve'])
+  t.equal(memory.code, 2)
+  const human = await run('demo', '--no-serve')
+  t.equal(human.code, 0)
+  t.match(human.stderr, keyPattern)
+  t.match(human.stderr, /64 profiles/)
+  t.equal((await run('demo', '--no-serve')).code, 1)
+})
+
+test('serve, and what commands change meanwhile', async (t) => {
+  const served = await start(['serve', '--port', '0', '--max-staleness', '0', '--log', 'all'])
+  t.teardown(() => served.child.kill())
+  const issued = documentOf(await run('keys', 'issue', 'demo', '--name', 'k', '--json')).data
+  const verify = (...args: string[]) =>
+    runProgram(['verify', '--url', served.url, '--partner', 'demo', ...args], {
+      env: { PARTNER_API_KEY: issued.key },
+    })
+  const read = () =>
+    fetch(`${served.url}/service/public/profiles?partner=demo&limit=1`, {
+      headers: { 'X-Service-Partner-Key': issued.key },
+    })
+
+  t.equal((await read()).status, 200)
+  const [valid, json, stranger] = await Promise.all([
+    verify('--module', 'profiles'),
+    verify('--json'),
+    runProgram(['verify', '--url', served.url, '--partner', 'other'], {
+      env: { PARTNER_API_KEY: issued.key },
+    }),
+  ])
+  t.match(valid, { code: 0, stderr: '', stdout: 'The key is valid.' })
+  t.match(documentOf(json).data, { valid: true, key: { id: issued.id }, max_staleness_ms: 0 })
+  t.match(stranger, { code: 1, stderr: 'partner_mismatch' })
+
+  await run('modules', 'deactivate', 'demo', 'profiles')
+  t.equal((await read()).status, 403)
+  t.match(await verify('--module', 'profiles'), { code: 1, stderr: 'profiles is not active' })
+  await run('modules', 'activate', 'demo', 'profiles')
+  t.equal((await read()).status, 200)
+  await run('keys', 'revoke', issued.id)
+  t.equal((await read()).status, 401)
+  t.match(await verify(), { code: 1, stderr: 'key_revoked' })
+
+  const ended = await stop(served)
+  t.equal(ended.code, 0)
+  const log = ended.stderr.trimEnd().split('\n').map((line) => JSON.parse(line))
+  t.ok(log.length >= 8)
+  t.match(log[0], { event: 'request', status: 200, key_id: issued.id, path: '/service/public/profiles' })
+  t.notMatch(ended.stderr, issued.key.slice(-38))
+})
+
+test('settings of serve', async (t) => {
+  const served = await start([
+    ...[
+      'serve',
+      '--port',
+      '0',
+      '--json',
+      '--service-name',
+      'acme',
+      '--limit',
+      'key=7/30',
+      '--limit',
+      'verify=0',
+    ],
+    ...['--trust-proxies', '1', '--problem-base', 'https://acme.example/problems/', '--log', 'off'],
+  ])
+  t.teardown(() => served.child.kill())
+  const issued = documentOf(await run('keys', 'issue', 'demo', '--name', 'k', '--json')).data
+  const answer = await fetch(`${served.url}/acme/public/plans?partner=demo`, {
+    headers: { 'X-Acme-Partner-Key': issued.key },
+  })
+  t.equal(answer.headers.get('ratelimit-policy'), '"key";q=7;w=30')
+  const refused = await fetch(`${served.url}/acme/public/plans?partner=demo`)
+  t.match(await refused.json(), { type: 'https://acme.example/problems/key-missing' })
+  const verified = await runProgram(
+    ['verify', '--url', served.url, '--partner', 'demo', '--service-name', 'acme'],
+    { env: { PARTNER_API_KEY: issued.key } },
+  )
+  t.equal(verified.code, 0)
+  const wrongName = await runProgram(['verify', '--url', served.url, '--partner', 'demo'], {
+    env: { PARTNER_API_KEY: issued.key },
+  })
+  t.match(wrongName, { code: 3, stderr: '--service-name' })
+  t.match(await stop(served), { code: 0, stderr: '' })
+
+  const wrong = [
+    ['--port', '65536'],
+    ['--port', 'http'],
+    ['--max-staleness', '10001'],
+    ['--limit', 'key'],
+    ['--limit', 'other=1/1'],
+    ['--service-name', 'Acme'],
+    ['--trust-proxies', '-1'],
+    ['--problem-base', 'acme'],
+    ['--log', 'loud'],
+  ]
+  for (const { code, stdout } of await Promise.all(wrong.map((args) => run('serve', ...args)))) {
+    t.same([code, stdout], [2, ''])
+  }
+})
+
+test('where serve cannot listen', async (t) => {
+  const blocker = createServer().listen(0, '127.0.0.1')
+  await once(blocker, 'listening')
+  t.teardown(() => blocker.close())
+  const { port } = blocker.address() as AddressInfo
+  const [taken, nowhere, noFolder] = await Promise.all([
+    run('serve', '--port', String(port)),
+    run('serve', '--port', '0', '--host', '192.0.2.1'),
+    run('--store', storeUrl('no/folder.db'), 'serve', '--port', '0'),
+  ])
+  t.match(taken, { code: 1, stdout: '', stderr: `Port ${port} on 127.0.0.1 is in use` })
+  t.match(nowhere, { code: 1, stdout: '', stderr: 'no address 192.0.2.1' })
+  t.match(noFolder, { code: 3, stdout: '' })
+})
+
+test('a memory store is served with a warning', async (t) => {
+  const served = await start(['serve', '--port', '0'], 'memory:')
+  t.match(await stop(served), { code: 0, stderr: /^warning: .*empty/ })
+})
+
+test('a signal lets requests under way end', async (t) => {
+  const served = await start(['serve', '--port', '0'])
+  t.teardown(() => served.child.kill('SIGKILL'))
+  const { port, hostname } = new URL(served.url)
+  const idle = connect(Number(port), hostname)
+  const busy = connect(Number(port), hostname)
+  await Promise.all([once(idle, 'connect'), once(busy, 'connect')])
+  idle.write('GET /service/health HTTP/1.1\r\nHost: x\r\n\r\n')
+  await once(idle, 'data')
+  const body = '{"partner":"demo"}'
+  busy.write(
+    'POST /service/developer/verify-key HTTP/1.1\r\nHost: x\r\nX-Service-Partner-Key: none\r\n' +
+      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n{`,
+  )
+  await delay(100)
+  const began = performance.now()
+  served.child.kill('SIGTERM')
+  await delay(100)
+  let answer = ''
+  busy.setEncoding('utf8').on('data', (text: string) => answer += text)
+  busy.write(body.slice(1))
+  t.match(await served.ended, { code: 0, signal: null })
+  t.match(answer, /^HTTP\/1\.1 401 /)
+  t.ok(performance.now() - began < 5_000, 'an idle connection does not hold it up')
+})
+
+test('the end', (t) => {
+  t.notOk(existsSync('partner-api.db'), 'no test has used the default store')
+  folder.remove()
+  t.end()
+})
