@@ -21,6 +21,11 @@ export interface Database {
   /** Rows as they are asked for, all as they were when the first was. */
   iterate<Row extends readonly Value[]>(sql: string): Iterable<Row>
   /**
+   * Runs `work` on one state of the file, whatever others commit meanwhile. It also takes the read lock once: taken
+   * by every statement, it costs more than a short statement does.
+   */
+  snapshot<T>(work: () => T): T
+  /**
    * Runs `work` with the write lock held from the start, so that what it reads is what it changes. Commits when it
    * returns, rolls back when it throws, and also when it calls `rollback`.
    *
@@ -51,6 +56,9 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
     return statement
   }
 
+  const beginRead = driver.prepare('BEGIN')
+  const endRead = driver.prepare('COMMIT')
+
   return {
     exec: (sql) => driver.exec(sql),
 
@@ -70,6 +78,17 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
     // A statement of its own: two readers of one statement would start each other anew.
     iterate: <Row extends readonly Value[]>(sql: string) =>
       prepare(sql).iterate() as unknown as Iterable<Row>,
+
+    snapshot(work) {
+      // A transaction is a snapshot already: an import's callback may ask for a page.
+      if (driver.isTransaction) return work()
+      beginRead.run()
+      try {
+        return work()
+      } finally {
+        endRead.run()
+      }
+    },
 
     transaction(work) {
       begin(driver, file)

@@ -50,10 +50,12 @@ export function createDirectory(database: Database): Directory {
   return {
     listProfiles(partner, query, now) {
       const range: Range = { ...query, partner, after: start(query, now), now }
-      const places = query.words.length === 0
-        ? readPage(range, query.limit)
-        : readSearch(range, query.words, query.limit)
-      return cards.all(JSON.stringify(places.map(([, , id]) => id))).map(card)
+      return database.snapshot(() => {
+        const places = query.words.length === 0
+          ? readPage(range, query.limit)
+          : readSearch(range, query.words, query.limit)
+        return cards.all(JSON.stringify(places.map(([, , id]) => id))).map(card)
+      })
     },
 
     findProfile(partner, slug, now) {

@@ -6,7 +6,7 @@ import { audiencesOf, ORDERS, type PageReader, type Place, type Range } from './
 export type SearchReader = (range: Range, words: readonly string[], limit: number) => Place[]
 
 /** Matches that are cheaper to sort than a walk along the order is. */
-const FEW = 1500
+const FEW = 5000
 
 /** Places that are looked at before the full-text index is asked. */
 const FIRST_WALK = 256
@@ -23,7 +23,7 @@ export function createSearchReader(database: Database, readPage: PageReader): Se
   const texts = database.statement<[search: string]>(`
     SELECT p.search FROM json_each(?1) place CROSS JOIN profile p ON p.id = place.value ORDER BY place.key`)
   const find = database.statement<[profile: number]>(
-    'SELECT rowid FROM profile_word WHERE profile_word MATCH ?1 LIMIT ?2',
+    'SELECT rowid FROM profile_word WHERE profile_word MATCH ?1 LIMIT ?2 + 0',
   )
   const sort = {
     name: sortStatement(database, ORDERS.name.column),
@@ -77,5 +77,5 @@ function sortStatement(database: Database, column: string) {
       AND (json_array_length(?2, '$[1]') = 0 OR l.country IN (SELECT value FROM json_each(?2, '$[1]')))
       AND (json_array_length(?2, '$[2]') = 0 OR l.industry IN (SELECT value FROM json_each(?2, '$[2]')))
       AND (l.${column}, l.slug) > (?3, ?4) AND l.recency >= -?5
-    ORDER BY l.${column}, l.slug LIMIT ?6`)
+    ORDER BY l.${column}, l.slug LIMIT ?6 + 0`)
 }

@@ -79,6 +79,7 @@ export async function factsContract(check: Check): Promise<void> {
   await check('settings are those of the store', async (t, store) => {
     t.equal(store.settings.keyPrefix, 'spk')
     t.ok(/^[0-9a-f]{64}$/.test(store.settings.cursorSecret), 'the secret is 64 hexadecimal digits')
+    t.equal(await store.findKey(store.settings.keyPrefix), undefined)
     t.equal(store.sha256('é'), '4a99557e4033c3539de2eb65472017cad5f9557f7a0625a09f1c3f6e2ba69c4c')
   })
 

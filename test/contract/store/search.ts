@@ -70,6 +70,18 @@ const searches: Partial<ProfileQuery>[] = [
   { countries: ['XX'] },
 ]
 
+/** The same name, at the same instant, in every country and industry; slugs in an order of their own. */
+const ties = countries.flatMap((country, row) =>
+  industries.map((industry, column) =>
+    profile(`p${(row * 20 + column) * 7 % 400}`, {
+      name: 'Same',
+      country,
+      industry,
+      publishedAt: T0 - (row >> 3),
+    })
+  )
+)
+
 /** A catalogue of thousands, where a store has to find its way instead of looking at everything. */
 export async function searchContract(check: Check): Promise<void> {
   await check(
@@ -101,6 +113,22 @@ export async function searchContract(check: Check): Promise<void> {
         const asked = query({ words, sort, limit: 2 })
         const found = (await readAll(store, 'acme', asked, T0)).map(({ slug }) => slug)
         t.strictSame(found, expectedSlugs(catalogue, 'acme', asked, T0), `${words} by ${sort}`)
+      }
+    }
+  })
+
+  await check('filters with many values keep the order among ties', async (t, store) => {
+    await publish(store, ties)
+    for (const sort of ['name', '-published_at'] as const) {
+      for (const limit of [1, 20, 21, 160, 161, 400]) {
+        for (
+          const filter of [{ countries, industries }, { countries }, { industries: [...industries, 'i0'] }]
+        ) {
+          const asked = query({ ...filter, sort, limit })
+          const found = (await readAll(store, 'acme', asked, T0)).map(({ slug }) => slug)
+          const label = `${Object.keys(filter)} by ${sort}, ${limit} a page`
+          t.ok(found.join() === expectedSlugs(ties, 'acme', asked, T0).join(), label)
+        }
       }
     }
   })
