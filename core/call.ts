@@ -1,6 +1,5 @@
 import type { Client } from './http/client-address.ts'
 import type { Exchange } from './http/exchange.ts'
-import { sayablePath } from './http/redact.ts'
 import type { Principal } from './keys/principal.ts'
 import type { Revision } from './ports.ts'
 
@@ -10,10 +9,10 @@ export interface Call {
   readonly requestId: string
   /** Milliseconds on the clock that is never set back. */
   readonly startedAt: number
-  /** As sent, without the query. */
-  readonly path: string
-  /** Whether a route has been found: from then on problems name the path. */
-  known: boolean
+  /** The instant at which the request is judged, milliseconds since the epoch. */
+  now: number
+  /** As sent, without the query; `/` until a route is known. */
+  path: string
   /** The path's `:slug`, still percent-encoded. */
   slug: string
   client: Client | undefined
@@ -29,14 +28,12 @@ const nothingYet: Revision = { facts: '', content: '' }
 
 /** Begins a call. */
 export function beginCall(exchange: Exchange, requestId: string, startedAt: number): Call {
-  const { target } = exchange
-  const end = target.indexOf('?')
   return {
     exchange,
     requestId,
     startedAt,
-    path: end < 0 ? target : target.slice(0, end),
-    known: false,
+    now: Date.now(),
+    path: '/',
     slug: '',
     client: undefined,
     revision: nothingYet,
@@ -44,9 +41,4 @@ export function beginCall(exchange: Exchange, requestId: string, startedAt: numb
     limitFields: [],
     failure: undefined,
   }
-}
-
-/** The path as an answer or a log may say it: the root when no route is known. */
-export function sayablePathOf({ known, path }: Call): string {
-  return known ? sayablePath(path) : '/'
 }

@@ -1,6 +1,7 @@
-import { type Call, sayablePathOf } from './call.ts'
+import type { Call } from './call.ts'
 import type { Answer } from './http/exchange.ts'
 import { Problem } from './http/problem.ts'
+import { sayablePath } from './http/redact.ts'
 
 /** One line of the log. It holds no credential, no query and no body. */
 export interface LogEvent {
@@ -49,7 +50,7 @@ export function createJournal(
       time: new Date().toISOString(),
       request_id: call.requestId,
       method: call.exchange.method,
-      path: sayablePathOf(call),
+      path: sayablePath(call.path),
       ...(address === undefined ? {} : { address }),
       ...(trace === undefined ? {} : { trace_id: trace }),
     }

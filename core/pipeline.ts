@@ -3,9 +3,9 @@
  * Nothing here waits unless a store or a body has to be waited for.
  */
 import { after } from './after.ts'
-import { beginCall, type Call, sayablePathOf } from './call.ts'
+import { beginCall, type Call } from './call.ts'
 import type { Freshness } from './cache/freshness.ts'
-import type { Replies } from './cache/replies.ts'
+import { holdsGood, type Replies } from './cache/replies.ts'
 import type { Timetable } from './content/timetable.ts'
 import { accepts } from './http/accept.ts'
 import { type JsonObject, judgeBody, readBody } from './http/body.ts'
@@ -14,18 +14,19 @@ import type { Answer, Exchange } from './http/exchange.ts'
 import { readParameters, readPartner } from './http/parameters.ts'
 import { Problem, type ProblemCode } from './http/problem.ts'
 import { type Query, readQuery } from './http/query.ts'
+import { sayablePath } from './http/redact.ts'
 import type { Asked, Representation, Representing } from './http/representation.ts'
 import type { Authenticator } from './keys/authenticate.ts'
 import { readCredential } from './keys/credential.ts'
 import { holdsKey } from './keys/format.ts'
 import type { Principal } from './keys/principal.ts'
 import type { KeyUses } from './keys/uses.ts'
-import { rateLimitFields } from './limits/fields.ts'
 import type { Policy } from './limits/policies.ts'
+import { spendQuotas } from './limits/spend.ts'
 import type { Limiter } from './limits/window.ts'
 import type { Journal } from './log.ts'
 import { admit, decide, type Denial, type Grant, type Reason } from './policy/decide.ts'
-import type { MaybePromise } from './ports.ts'
+import type { MaybePromise, Revision } from './ports.ts'
 import type { HandlerPorts, KeyedRoute, OpenRoute, Route } from './routes/route.ts'
 import type { PathTable } from './routes/router.ts'
 import type { ServiceNames } from './service-names.ts'
@@ -81,29 +82,51 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
     negotiate(call, route)
     if (route.access === 'open') return serveOpen(call, route)
     const credential = present(call)
-    return after(identify(call, credential), (principal) => {
-      admitted(call, principal)
-      spend(call, principal, route)
-      return route.method === 'GET' ? read(call, principal, route) : write(call, credential, route)
-    })
+    const principal = identify(call, credential, call.startedAt)
+    // Written out where every request passes: a closure made for `after` is one too many here.
+    if (principal instanceof Promise) {
+      return principal.then((settled) => proceed(call, settled, route, credential))
+    }
+    return proceed(call, principal, route, credential)
+  }
+
+  function proceed(
+    call: Call,
+    principal: Principal,
+    route: KeyedRoute,
+    credential: string,
+  ): MaybePromise<Answer> {
+    admitted(call, principal)
+    spend(call, principal, route)
+    return route.method === 'GET' ? read(call, principal, route) : write(call, credential, route)
   }
 
   /** Steps 1 and 2: size, route, method. @returns The methods that are allowed, when that is the question. */
   function receive(call: Call): Route | string {
     const { method, target } = call.exchange
-    if (target.length > maxTargetBytes) throw new Problem('uri_too_long')
-    if (call.path.includes('%') && !isEncoded(call.path)) throw new Problem('malformed_request')
-    const match = parts.paths.match(call.path)
-    if (match === undefined) throw new Problem('route_not_found')
-    call.known = true
-    call.slug = match.slug
     const wanted = method === 'HEAD' ? 'GET' : method
-    const route = match.routes.find((candidate) => candidate.method === wanted)
-    if (route !== undefined) return route
+    const kept = replies.recall(target)
+    if (kept !== undefined && wanted === 'GET') return found(call, kept.path, kept.slug, kept.route)
+    if (target.length > maxTargetBytes) throw new Problem('uri_too_long')
+    const end = target.indexOf('?')
+    const path = end < 0 ? target : target.slice(0, end)
+    if (path.includes('%') && !isEncoded(path)) throw new Problem('malformed_request')
+    const match = parts.paths.match(path)
+    if (match === undefined) throw new Problem('route_not_found')
+    for (const route of match.routes) {
+      if (route.method === wanted) return found(call, path, match.slug, route)
+    }
+    call.path = path
     const allowed = match.routes.flatMap((route) => route.method === 'GET' ? ['GET', 'HEAD'] : [route.method])
     const methods = [...allowed, 'OPTIONS'].join(', ')
     if (method === 'OPTIONS') return methods
     throw new Problem('method_not_allowed', { allow: methods })
+  }
+
+  function found(call: Call, path: string, slug: string, route: Route): Route {
+    call.path = path
+    call.slug = slug
+    return route
   }
 
   /** Step 3: version, media type, and nobody's browser where a key is needed. */
@@ -136,21 +159,28 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
   }
 
   /** Step 6, first half: whose key it is. */
-  function identify(call: Call, credential: string): MaybePromise<Principal> {
-    return after(freshness.confirm(elapsed()), (revision) => {
-      call.revision = revision
-      return after(authenticator.authenticate(credential, revision), (principal) => {
-        if (principal === undefined) return fail(call, 'key_invalid')
-        call.principal = principal
-        return principal
-      })
-    })
+  function identify(call: Call, credential: string, asOf: number): MaybePromise<Principal> {
+    const revision = freshness.confirm(asOf)
+    if (revision instanceof Promise) return revision.then((settled) => recognise(call, credential, settled))
+    return recognise(call, credential, revision)
+  }
+
+  function recognise(call: Call, credential: string, revision: Revision): MaybePromise<Principal> {
+    call.revision = revision
+    const principal = authenticator.authenticate(credential, revision)
+    if (principal instanceof Promise) return principal.then((settled) => recognised(call, settled))
+    return recognised(call, principal)
+  }
+
+  function recognised(call: Call, principal: Principal | undefined): Principal {
+    if (principal === undefined) fail(call, 'key_invalid')
+    return call.principal = principal
   }
 
   /** Step 6, second half, and step 7: whether the key may be used here and now. */
   function admitted(call: Call, principal: Principal): void {
     const address = principal.ranges.length === 0 ? undefined : clientFor(call).address
-    const denial = admit({ principal, address, now: Date.now() })
+    const denial = admit({ principal, address, now: call.now })
     if (denial === undefined) return
     if (problemFor[denial.reason] === 'address_not_allowed') throw problemOf(denial)
     fail(call, problemFor[denial.reason])
@@ -158,25 +188,18 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
 
   /** Step 8: every policy that applies to the route counts the request, then the first that is spent refuses. */
   function spend(call: Call, principal: Principal, route: KeyedRoute): void {
-    const now = elapsed()
-    const met = []
-    let exceeded: number | undefined
-    for (const name of route.limits) {
-      const policy = principal.policies[name]
-      if (policy === undefined) continue
-      const allowance = limiter.spend(policy, principal.key.id, now)
-      met.push({ policy, allowance })
-      if (!allowance.allowed) exceeded = Math.max(exceeded ?? 0, allowance.resetSeconds)
-    }
-    call.limitFields = rateLimitFields(met)
-    if (exceeded !== undefined) throw new Problem('rate_limited', { retryAfterSeconds: exceeded })
-    parts.uses.note(principal.key.id, Date.now())
+    const { policies, key } = principal
+    const spending = spendQuotas(limiter, policies, route.limits, key.id, call.startedAt)
+    call.limitFields = spending.fields
+    const { retryAfterSeconds } = spending
+    if (retryAfterSeconds !== undefined) throw new Problem('rate_limited', { retryAfterSeconds })
+    parts.uses.note(key.id, call.now)
   }
 
   /** Steps 10 to 15 of a GET. A target that was read before is not read again: it says the same. */
   function read(call: Call, principal: Principal, route: KeyedRoute): MaybePromise<Answer> {
-    const kept = replies.find(call.exchange.target, call.revision, Date.now())
-    if (kept !== undefined) {
+    const kept = replies.recall(call.exchange.target)
+    if (kept !== undefined && holdsGood(kept, call.revision, call.now)) {
       authorize(call, principal, route, kept.partner)
       return representation.present(kept, askedOf(call), call.limitFields)
     }
@@ -194,9 +217,10 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
 
   /** Steps 9 to 14 of a POST. */
   function write(call: Call, credential: string, route: KeyedRoute): MaybePromise<Answer> {
-    return after(readBody(call.exchange), (body) =>
+    return after(readBody(call.exchange), (body) => {
       // The body may have taken its time: the key is judged as it is now.
-      after(identify(call, credential), (principal) => {
+      call.now = Date.now()
+      return after(identify(call, credential, elapsed()), (principal) => {
         const { partner } = body
         const grant = authorize(call, principal, route, typeof partner === 'string' ? partner : undefined)
         const input = inputOf(call, route, queryOf(call), body)
@@ -204,13 +228,14 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
           route.handle(input, grant, handlers),
           (reply) => representation.tell(reply, 200, askedOf(call), call.limitFields),
         )
-      }))
+      })
+    })
   }
 
   /** Steps 10 and 11: the partner, the scope and its module. */
   function authorize(call: Call, principal: Principal, route: KeyedRoute, claim: string | undefined): Grant {
     const address = principal.ranges.length === 0 ? undefined : clientFor(call).address
-    const decision = decide({ principal, address, claim, scope: route.scope, now: Date.now() })
+    const decision = decide({ principal, address, claim, scope: route.scope, now: call.now })
     if (!decision.allowed) throw problemOf(decision)
     return decision.grant
   }
@@ -235,7 +260,8 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
     const facts = route.dependsOn === 'everything' ? call.revision.facts : undefined
     const partner = grant.partner.slug
     return after(parts.timetable.nextChangeAt(partner, content, grant.now), (goodUntil) => {
-      replies.keep(call.exchange.target, { ...made, partner, content, facts, goodUntil })
+      const { path, slug } = call
+      replies.keep(call.exchange.target, { ...made, route, path, slug, partner, content, facts, goodUntil })
     })
   }
 
@@ -258,7 +284,7 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
   function refuse(call: Call, error: unknown): Answer {
     const problem = error instanceof Problem ? error : new Problem('internal')
     call.failure = error
-    return representation.problem(problem, askedOf(call), sayablePathOf(call), call.limitFields)
+    return representation.problem(problem, askedOf(call), sayablePath(call.path), call.limitFields)
   }
 
   return (exchange) => {

@@ -178,8 +178,7 @@ export interface StoreSettings {
 }
 
 /** Everything that the service keeps. */
-export interface Store
-  extends FactSource, Directory, Offers, Administration, ContentAdministration {
+export interface Store extends FactSource, Directory, Offers, Administration, ContentAdministration {
   readonly settings: StoreSettings
   /** SHA-256 of the UTF-8 bytes of `text`, 64 lower-case hexadecimal digits. */
   sha256(text: string): string

@@ -1,13 +1,18 @@
 import type { Revision } from '../ports.ts'
+import type { KeyedRoute } from '../routes/route.ts'
 import { createBoundedMap } from './bounded.ts'
 
 /** The answer to a GET as it was represented once, with all that it holds good for. */
 export interface KeptReply {
+  /** Where the target led, so that it need not be read again. */
+  readonly route: KeyedRoute
+  readonly path: string
+  readonly slug: string
   /** The partner that it was made for: what the target names, and the only one that it is given to. */
   readonly partner: string
   readonly body: Uint8Array
   readonly etag: string
-  /** Header fields that every use of the reply has, names and values in turn; without those of the body. */
+  /** Header fields that every use of the reply has, names and values in turn, those of the body first. */
   readonly fields: readonly string[]
   /** The revision of content it was made from, and that of facts when it shows some. */
   readonly content: string
@@ -18,8 +23,8 @@ export interface KeptReply {
 
 /** Replies by request target, within a bounded number of bytes. */
 export interface Replies {
-  /** The reply to this target if it still holds good. */
-  find(target: string, revision: Revision, now: number): KeptReply | undefined
+  /** The reply that was kept for this target, whether it still holds good or not. */
+  recall(target: string): KeptReply | undefined
   keep(target: string, reply: KeptReply): void
 }
 
@@ -30,15 +35,15 @@ const overhead = 512
 export function createReplies(maxBytes: number): Replies {
   const kept = createBoundedMap<KeptReply>(maxBytes)
   return {
-    find(target, revision, now) {
-      const reply = kept.get(target)
-      if (reply === undefined || reply.content !== revision.content || now >= reply.goodUntil) {
-        return undefined
-      }
-      return reply.facts === undefined || reply.facts === revision.facts ? reply : undefined
-    },
+    recall: kept.get,
     keep(target, reply) {
       kept.set(target, reply, reply.body.length + target.length + overhead)
     },
   }
+}
+
+/** Whether a reply is still what a handler would reply. */
+export function holdsGood(reply: KeptReply, revision: Revision, now: number): boolean {
+  return reply.content === revision.content && now < reply.goodUntil &&
+    (reply.facts === undefined || reply.facts === revision.facts)
 }

@@ -53,7 +53,9 @@ export function compareCodePoints(a: string, b: string): number {
   for (let index = 0; index < shared; index++) {
     const left = a.charCodeAt(index)
     const right = b.charCodeAt(index)
-    if (left !== right) return isSurrogate(left) === isSurrogate(right) ? left - right : isSurrogate(left) ? 1 : -1
+    if (left !== right) {
+      return isSurrogate(left) === isSurrogate(right) ? left - right : isSurrogate(left) ? 1 : -1
+    }
   }
   return a.length - b.length
 }

@@ -17,7 +17,7 @@ export interface Representing {
   nextRequestId(): string
   /** Serialises what a handler replied to a GET with a key. */
   represent(reply: Reply, query: Query): Representation
-  /** The answer to a GET or HEAD, 304 when the client has it already. */
+  /** The answer to a GET or HEAD, 304 when the client has it already (RFC 9110 §15.4.5). */
   present(representation: Representation, asked: Asked, fields: readonly string[]): Answer
   /** The answer of a POST, and of a GET that must not be kept by anybody. */
   tell(reply: Reply, status: number, asked: Asked, fields: readonly string[]): Answer
@@ -60,33 +60,26 @@ export function createRepresentation(
   function represent(reply: Reply, query: Query): Representation {
     const text = serialise(reply)
     const etag = entityTag(text, sha256)
-    const link = nextLink(reply, query)
-    const fields = ['ETag', etag, ...caching, ...constant, ...link]
-    return { body: encoder.encode(text), etag, fields }
+    const body = encoder.encode(text)
+    const fields = [
+      ...bodyFields('application/json; charset=utf-8', body),
+      'ETag',
+      etag,
+      ...caching,
+      ...constant,
+    ]
+    return { body, etag, fields: fields.concat(nextLink(reply, query)) }
   }
 
-  function present(representation: Representation, asked: Asked, fields: readonly string[]): Answer {
-    const { body, etag } = representation
-    if (asked.ifNoneMatch !== undefined && matchesNone(asked.ifNoneMatch, etag)) {
-      return {
-        status: 304,
-        headers: [...representation.fields, 'X-Request-Id', asked.requestId, ...fields],
-        body: undefined,
-      }
-    }
+  function present({ body, etag, fields }: Representation, asked: Asked, more: readonly string[]): Answer {
+    const known = asked.ifNoneMatch !== undefined && matchesNone(asked.ifNoneMatch, etag)
     return {
-      status: 200,
-      headers: [
-        'Content-Type',
-        'application/json; charset=utf-8',
-        'Content-Length',
-        String(body.length),
-        ...representation.fields,
-        'X-Request-Id',
-        asked.requestId,
-        ...fields,
-      ],
-      body: asked.method === 'HEAD' ? undefined : body,
+      status: known ? 304 : 200,
+      headers: (known ? fields.slice(bodyFieldCount) : fields).concat(
+        ['X-Request-Id', asked.requestId],
+        more,
+      ),
+      body: known || asked.method === 'HEAD' ? undefined : body,
     }
   }
 
@@ -105,10 +98,7 @@ export function createRepresentation(
     return {
       status,
       headers: [
-        'Content-Type',
-        type,
-        'Content-Length',
-        String(body.length),
+        ...bodyFields(type, body),
         'Cache-Control',
         'no-store',
         ...constant,
@@ -159,6 +149,13 @@ export function createRepresentation(
     }),
     refuse: (code) => problem(new Problem(code), { requestId: nextRequestId(), method: 'GET' }, '/', []),
   }
+}
+
+/** How many strings {@linkcode bodyFields} has. */
+const bodyFieldCount = 4
+
+function bodyFields(type: string, body: Uint8Array): string[] {
+  return ['Content-Type', type, 'Content-Length', String(body.length)]
 }
 
 /** The challenge of a refused credential: no error code without one (RFC 6750 §3). */

@@ -1,7 +1,7 @@
 import { after } from '../after.ts'
 import { equalDigests, type Sha256 } from '../digest.ts'
 import type { MaybePromise, Revision } from '../ports.ts'
-import { hasValidChecksum, parseKey } from './format.ts'
+import { isWellFormedKey, keyIdIn } from './format.ts'
 import type { Principal } from './principal.ts'
 import type { Principals } from './principals.ts'
 
@@ -28,21 +28,25 @@ export function createAuthenticator(
 ): Authenticator {
   return {
     authenticate(text, revision) {
-      const parsed = parseKey(text, prefix)
-      if (parsed === undefined) return undefined
+      const id = keyIdIn(text, prefix)
+      if (id === undefined) return undefined
       const digest = sha256(text)
-      // A key that was good before needs no checksum; anything else must have one before a store is asked.
-      const recalled = principals.recall(parsed.id)
-      if (recalled === undefined && !hasValidChecksum(text)) return undefined
-      return after(principals.find(parsed.id, revision), (principal) => {
-        const matches = equalDigests(digest, principal?.key.digest ?? nobody)
-        return matches ? principal : undefined
-      })
+      const recalled = principals.recall(id)
+      if (recalled !== undefined && recalled.facts === revision.facts) {
+        return holder(recalled.principal, digest)
+      }
+      // Only a key that may be good is worth a look-up; one that was good before need not show its form again.
+      if (recalled === undefined && !isWellFormedKey(text, prefix)) return undefined
+      return after(principals.find(id, revision), (principal) => holder(principal, digest))
     },
     isKnown(text) {
-      const parsed = parseKey(text, prefix)
-      const recalled = parsed === undefined ? undefined : principals.recall(parsed.id)
-      return recalled !== undefined && equalDigests(sha256(text), recalled.key.digest)
+      const id = keyIdIn(text, prefix)
+      return id !== undefined && holder(principals.recall(id)?.principal, sha256(text)) !== undefined
     },
   }
+}
+
+/** The principal if the digest is that of its key; nobody costs the same comparison. */
+function holder(principal: Principal | undefined, digest: string): Principal | undefined {
+  return equalDigests(digest, principal === undefined ? nobody : principal.key.digest) ? principal : undefined
 }

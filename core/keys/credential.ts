@@ -30,7 +30,7 @@ export function readCredential(keyHeader: string | undefined, authorization: str
 
 /** The scheme is compared without case, and nothing after it is no credential (RFC 6750 §2.1, RFC 9110 §11.1). */
 function bearerToken(authorization: string): string | undefined {
-  if (!bearer.test(authorization)) return undefined
+  if (!authorization.startsWith('Bearer ') && !bearer.test(authorization)) return undefined
   const token = authorization.slice(7).trim()
   return token === '' ? undefined : token
 }

@@ -16,14 +16,10 @@ export const KEY_PREFIX_PATTERN: RegExp = /^[a-z][a-z0-9]{1,9}$/
 /** The form of a key's public id. */
 export const KEY_ID_PATTERN: RegExp = /^[0-9A-Za-z]{12}$/
 
-/** What can be read off a key without a store. */
-export interface ParsedKey {
+/** A key that nobody holds yet. */
+export interface MintedKey {
   readonly id: string
   readonly environment: Environment
-}
-
-/** A key that nobody holds yet. */
-export interface MintedKey extends ParsedKey {
   /** The whole key. It is shown once and kept nowhere. */
   readonly text: string
   /** Last four characters of the key. */
@@ -43,32 +39,28 @@ export function mintKey(prefix: string, environment: Environment): MintedKey {
 }
 
 /**
- * Reads a key.
+ * Where the id of a key would stand. Says nothing about the rest of the text.
  *
- * @returns undefined when the text has not the form of a key with this prefix. The checksum is not looked
- * at: see {@linkcode hasValidChecksum}.
+ * @returns undefined for a text that has not the length of a key with this prefix.
  */
-export function parseKey(text: string, prefix: string): ParsedKey | undefined {
-  const idStart = prefix.length + 6
-  const secretStart = idStart + idLength + 1
-  if (text.length !== secretStart + secretLength + checksumLength) return undefined
-  if (!text.startsWith(prefix)) return undefined
-  const environment = text.startsWith('_live_', prefix.length)
-    ? 'live'
-    : text.startsWith('_test_', prefix.length)
-    ? 'test'
+export function keyIdIn(text: string, prefix: string): string | undefined {
+  const start = prefix.length + 6
+  return text.length === start + idLength + 1 + secretLength + checksumLength
+    ? text.slice(start, start + idLength)
     : undefined
-  if (environment === undefined || text.charCodeAt(secretStart - 1) !== 95) return undefined
-  for (let index = idStart; index < text.length; index++) {
-    if (index !== secretStart - 1 && !isBase62(text.charCodeAt(index))) return undefined
-  }
-  return { id: text.slice(idStart, secretStart - 1), environment }
+}
+
+/** Whether a text has the form of a key with this prefix and the checksum of all before it at its end. */
+export function isWellFormedKey(text: string, prefix: string): boolean {
+  return text.startsWith(`${prefix}_`) && wholeKey.test(text.slice(prefix.length)) && hasValidChecksum(text)
 }
 
 /** Whether the last six characters of a key are the checksum of all before them. */
 export function hasValidChecksum(text: string): boolean {
   return checksum(text.slice(0, -checksumLength)) === text.slice(-checksumLength)
 }
+
+const wholeKey = /^_(?:live|test)_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}$/
 
 /**
  * Whether a text holds something in the shape of a key, whatever its prefix: such a value is never echoed
@@ -99,8 +91,4 @@ function randomBase62(length: number): string {
     }
   }
   return text
-}
-
-function isBase62(unit: number): boolean {
-  return (unit >= 48 && unit <= 57) || (unit >= 65 && unit <= 90) || (unit >= 97 && unit <= 122)
 }

@@ -4,16 +4,26 @@ import type { KeyFacts } from '../model.ts'
 import type { FactSource, MaybePromise, Revision } from '../ports.ts'
 import type { Principal } from './principal.ts'
 
+/** A principal as it was under a revision. */
+export interface RecalledPrincipal {
+  readonly principal: Principal
+  /** The revision of facts that it was looked up under. */
+  readonly facts: string
+}
+
 /** The facts of the keys that were asked for lately. */
 export interface Principals {
+  /**
+   * What was last known of a key id, without asking anybody. Under another revision it may be used to recognise
+   * a key, never to grant anything.
+   */
+  recall(id: string): RecalledPrincipal | undefined
   /**
    * The principal of a key id under a revision, or `undefined` when no key has this id. Requests for the same
    * id that come while it is looked up share one look-up.
    * @throws what the source threw.
    */
   find(id: string, revision: Revision): MaybePromise<Principal | undefined>
-  /** What was last known of a key id, however old: good enough to recognise a key, never to grant anything. */
-  recall(id: string): Principal | undefined
 }
 
 /**
@@ -26,7 +36,7 @@ export function createPrincipals(
   prepare: (facts: KeyFacts) => Principal,
   maxKeys = 100_000,
 ): Principals {
-  const known = createBoundedMap<{ readonly facts: string; readonly principal: Principal }>(maxKeys)
+  const known = createBoundedMap<RecalledPrincipal>(maxKeys)
   const unknown = createBoundedMap<string>(maxKeys)
   const pending = new Map<
     string,
@@ -45,6 +55,7 @@ export function createPrincipals(
   }
 
   return {
+    recall: known.get,
     find(id, { facts }) {
       const entry = known.get(id)
       if (entry !== undefined && entry.facts === facts) return entry.principal
@@ -60,9 +71,6 @@ export function createPrincipals(
       }
       answer.then(done, done)
       return answer
-    },
-    recall(id) {
-      return known.get(id)?.principal
     },
   }
 }

@@ -1,4 +1,5 @@
 import { type BoundedMap, createBoundedMap } from '../cache/bounded.ts'
+import type { LimitName } from '../model.ts'
 import type { Policy } from './policies.ts'
 
 /** What is left of a quota. */
@@ -29,17 +30,16 @@ export interface Limiter {
  * @param maxWindows How many windows of a policy are remembered; those not asked for longest are forgotten first.
  */
 export function createLimiter(maxWindows = 200_000): Limiter {
-  const byPolicy = new Map<string, BoundedMap<Window>>()
-
-  function windows(policy: Policy): BoundedMap<Window> {
-    let found = byPolicy.get(policy.name)
-    if (found === undefined) byPolicy.set(policy.name, found = createBoundedMap<Window>(maxWindows))
-    return found
+  const windows: Readonly<Record<LimitName, BoundedMap<Window>>> = {
+    key: createBoundedMap(maxWindows),
+    signup: createBoundedMap(maxWindows),
+    verify: createBoundedMap(maxWindows),
+    authfail: createBoundedMap(maxWindows),
   }
 
   return {
     spend(policy, subject, now) {
-      const known = windows(policy)
+      const known = windows[policy.name]
       let window = known.get(subject)
       if (window === undefined) known.set(subject, window = { count: 0, endsAt: 0 })
       if (now >= window.endsAt) {
@@ -51,7 +51,7 @@ export function createLimiter(maxWindows = 200_000): Limiter {
       return allowance(policy, window, now, allowed)
     },
     peek(policy, subject, now) {
-      const window = windows(policy).get(subject)
+      const window = windows[policy.name].get(subject)
       if (window === undefined || now >= window.endsAt) {
         return { allowed: true, remaining: policy.quota, resetSeconds: policy.windowSeconds }
       }
