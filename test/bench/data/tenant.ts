@@ -1,0 +1,60 @@
+import { createKeyAdministration } from '../../../core/admin/keys.ts'
+import { createPartnerAdministration } from '../../../core/admin/partners.ts'
+import { createPartnerApi, type PartnerApi } from '../../../core/api.ts'
+import type { Exchange } from '../../../core/http/exchange.ts'
+import { MODULE_NAMES } from '../../../core/policy/modules.ts'
+import type { Store } from '../../../core/ports.ts'
+import { INDUSTRIES, PARTNER, profiles } from './profiles.ts'
+
+/** Where the directory is, in the service and in every peer. */
+export const DIRECTORY_PATH = '/service/public/profiles'
+
+/** The page that is asked for again and again: 20 profiles. */
+export const CACHED_TARGET: string = `${DIRECTORY_PATH}?partner=${PARTNER}&limit=20`
+
+/** A quota that no run spends. Requests are counted against it all the same. */
+export const ENOUGH = { quota: 1_000_000_000, windowSeconds: 60 }
+
+/** A partner with every module and a key of it, which no store can give back. @returns The key. */
+export async function issueKey(store: Store): Promise<string> {
+  if (await store.findPartner(PARTNER) === undefined) {
+    await createPartnerAdministration(store).create({ slug: PARTNER, name: 'Acme', modules: MODULE_NAMES })
+  }
+  const issued = await createKeyAdministration(store).issue({
+    partner: PARTNER,
+    name: 'Bench',
+    environment: 'live',
+  })
+  return issued.text
+}
+
+/** Fills an empty store with the industries and the first `count` profiles. */
+export async function fill(store: Store, count: number): Promise<void> {
+  const now = Date.now()
+  await store.importContent('industries', INDUSTRIES, { now })
+  await store.importContent('profiles', [...profiles(count)], { now })
+}
+
+/** The service as a self-hoster runs it, but for quotas that no run spends. */
+export function createService(store: Store, replyCacheBytes?: number): PartnerApi {
+  return createPartnerApi(
+    { store },
+    { limits: { key: ENOUGH }, ...(replyCacheBytes !== undefined && { replyCacheBytes }) },
+  )
+}
+
+/** A GET as the Node adapter would hand it over. */
+export function exchangeFor(target: string, key: string): Exchange {
+  const headers: Readonly<Record<string, string>> = {
+    host: '127.0.0.1',
+    accept: 'application/json',
+    authorization: `Bearer ${key}`,
+  }
+  return {
+    method: 'GET',
+    target,
+    header: (name) => headers[name],
+    body: () => new Uint8Array(),
+    address: '127.0.0.1',
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * A load generator that costs little and counts exactly: requests are written as they stand, of an answer only its
+ * status and its length are looked at, and nothing is allocated for a chunk that arrives.
+ */
+import { connect, type Socket } from 'node:net'
+
+/** What was asked of a server, and how long it took. */
+export interface Load {
+  readonly answers: number
+  readonly seconds: number
+}
+
+/**
+ * Asks over so many connections, on each the next request when the last one is answered, and waits for all answers.
+ *
+ * @param next The next request, byte by byte.
+ * @throws when an answer is not 200 or has no `Content-Length`.
+ */
+export async function load(
+  port: number,
+  connections: number,
+  seconds: number,
+  next: () => string,
+): Promise<Load> {
+  const startedAt = performance.now()
+  const until = startedAt + seconds * 1000
+  const counts = await Promise.all(Array.from({ length: connections }, () => converse(port, until, next)))
+  return {
+    answers: counts.reduce((sum, count) => sum + count, 0),
+    seconds: (performance.now() - startedAt) / 1000,
+  }
+}
+
+function converse(port: number, until: number, next: () => string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    let answers = 0
+    /** Bytes of the answer that are still to come. */
+    let missing = 0
+
+    function arrived(length: number, buffer: Buffer): void {
+      if (missing === 0) missing = lengthOf(buffer.subarray(0, length))
+      missing -= length
+      if (missing < 0) throw new Error('More arrived than was asked for.')
+      if (missing > 0) return
+      answers++
+      if (performance.now() < until) return void socket.write(next(), 'latin1')
+      socket.end()
+      resolve(answers)
+    }
+
+    const socket: Socket = connect({
+      port,
+      host: '127.0.0.1',
+      noDelay: true,
+      onread: {
+        buffer: Buffer.allocUnsafe(65_536),
+        callback(length, buffer) {
+          try {
+            arrived(length, buffer as Buffer)
+          } catch (error) {
+            reject(error)
+            socket.destroy()
+          }
+          return true
+        },
+      },
+    })
+    socket.once('connect', () => socket.write(next(), 'latin1'))
+    socket.once('error', reject)
+    socket.once('close', () => reject(new Error('The server closed a connection.')))
+  })
+}
+
+/** The length of the whole answer that begins here. Servers send a head in one piece. */
+function lengthOf(start: Buffer): number {
+  const end = start.indexOf('\r\n\r\n')
+  const head = start.toString('latin1', 0, end)
+  if (end < 0 || !head.startsWith('HTTP/1.1 200 ')) {
+    throw new Error(`Not an answer to count: ${start.toString('latin1', 0, 300)}`)
+  }
+  const field = /\r\ncontent-length: *(\d+)/i.exec(head)
+  if (field === null) throw new Error(`An answer without Content-Length: ${head}`)
+  return end + 4 + Number(field[1])
+}

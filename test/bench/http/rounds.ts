@@ -1,0 +1,85 @@
+import { median, times } from '../figures.ts'
+import type { Row } from '../report.ts'
+import { type ServerChild, startServer } from './child.ts'
+import type { ServerKind } from './kinds.ts'
+import { load } from './load.ts'
+import { CORES, whilePinned } from './pinning.ts'
+
+/** How servers are compared. */
+export interface Contest {
+  readonly kinds: readonly ServerKind[]
+  readonly profileCount: number
+  /** Makes the targets that are asked for. */
+  readonly targets: () => () => string
+}
+
+/** What a server did in all rounds, as medians. */
+export interface Result {
+  /** Processor time of the server for one request. */
+  readonly microseconds: number
+  readonly requestsPerSecond: number
+}
+
+const connections = 32
+const roundCount = 5
+const roundSeconds = 1.5
+const warmUpSeconds = 1
+
+/** Loads all servers in turn, round after round, so that what the machine does besides hits all of them alike. */
+export async function compete({ kinds, profileCount, targets }: Contest): Promise<Map<ServerKind, Result>> {
+  const children = await Promise.all(kinds.map((kind) => startServer(kind, profileCount)))
+  const runners = children.map((child) => ({ child, next: requests(child, targets()) }))
+  const rounds = new Map(kinds.map((kind): [ServerKind, Result[]] => [kind, []]))
+  try {
+    await whilePinned(CORES.loader, async () => {
+      for (const { child, next } of runners) await load(child.port, connections, warmUpSeconds, next)
+      for (let round = 0; round < roundCount; round++) {
+        for (const { child, next } of runners) rounds.get(child.kind)!.push(await measure(child, next))
+      }
+    })
+  } finally {
+    for (const child of children) child.stop()
+  }
+  return new Map(Array.from(rounds, ([kind, results]) => [kind, {
+    microseconds: median(results.map(({ microseconds }) => microseconds)),
+    requestsPerSecond: median(results.map(({ requestsPerSecond }) => requestsPerSecond)),
+  }]))
+}
+
+async function measure(child: ServerChild, next: () => string): Promise<Result> {
+  const before = await child.usedMicroseconds()
+  const { answers, seconds } = await load(child.port, connections, roundSeconds, next)
+  const used = await child.usedMicroseconds() - before
+  return { microseconds: used / answers, requestsPerSecond: answers / seconds }
+}
+
+function requests({ key }: ServerChild, target: () => string): () => string {
+  const rest =
+    ` HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/json\r\nAuthorization: Bearer ${key}\r\n\r\n`
+  return () => `GET ${target()}${rest}`
+}
+
+/** How many times less processor time, and how many times more throughput, than a peer. */
+export function comparisonRow(
+  part: string,
+  results: ReadonlyMap<ServerKind, Result>,
+  peer: ServerKind,
+  what: string,
+  target?: number,
+): Row {
+  const [ours, theirs] = [results.get('ours')!, results.get(peer)!]
+  const ratio = theirs.microseconds / ours.microseconds
+  const throughput = ours.requestsPerSecond / theirs.requestsPerSecond
+  return {
+    part,
+    what,
+    ours: described(ours),
+    against: described(theirs),
+    ratio: `${times(ratio)} (throughput ${throughput.toFixed(2)})`,
+    ...(target !== undefined && { target: `≥ ${target.toFixed(2)} ×`, met: ratio >= target }),
+  }
+}
+
+function described({ microseconds, requestsPerSecond }: Result): string {
+  return `${microseconds.toFixed(1)} µs, ${Math.round(requestsPerSecond).toLocaleString('en')}/s`
+}

@@ -1,0 +1,93 @@
+/**
+ * SQLite with a million keys and a million profiles, in process. Every look-up and every page is another one, or
+ * one of long ago: no reply is kept, and of the store's answers SQLite keeps what its page cache holds.
+ */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import process from 'node:process'
+import type { Store } from '../../../core/ports.ts'
+import { createRandom, pick } from '../data/random.ts'
+import { createService, issueKey } from '../data/tenant.ts'
+import { figure, median, quantile } from '../figures.ts'
+import type { Row } from '../report.ts'
+import { keyIds, openBigStore } from '../sqlite/big-store.ts'
+import { timeImport } from '../sqlite/import.ts'
+import { QUESTIONS } from '../sqlite/questions.ts'
+import { pipelineReader, storeReader, timePages } from '../sqlite/reading.ts'
+
+const rows = Number(process.env['PARTNER_API_BENCH_ROWS'] ?? 1_000_000)
+const imported = 5000
+const lookUps = 20_000
+
+export async function run(): Promise<Row[]> {
+  const kept = process.env['PARTNER_API_BENCH_DIR']
+  const directory = kept ?? await mkdtemp(join(tmpdir(), 'partner-api-bench-'))
+  try {
+    const store = await openBigStore(directory, rows)
+    try {
+      return [await keyRow(store), ...await pageRows(store), await importRow()]
+    } finally {
+      await store.close()
+    }
+  } finally {
+    if (kept === undefined) await rm(directory, { recursive: true })
+  }
+}
+
+async function keyRow(store: Store): Promise<Row> {
+  const ids = keyIds(rows)
+  const random = createRandom(3)
+  const times: number[] = []
+  for (let lookUp = 0; lookUp < lookUps + 1000; lookUp++) {
+    const id = pick(ids, random)
+    const startedAt = performance.now()
+    const found = store.findKey(id)
+    const facts = found instanceof Promise ? await found : found
+    times.push((performance.now() - startedAt) * 1000)
+    if (facts?.key.id !== id) throw new Error('A key was not found.')
+  }
+  const counted = times.slice(1000)
+  return {
+    part: 'sqlite',
+    what: `key look-up among ${rows.toLocaleString('en')}`,
+    ours: percentiles(counted, 'µs'),
+    target: 'p50 ≤ 6 µs',
+    met: median(counted) <= 6,
+  }
+}
+
+async function pageRows(store: Store): Promise<Row[]> {
+  const service = createService(store, 0)
+  const key = await issueKey(store)
+  const result: Row[] = []
+  for (const kind of QUESTIONS) {
+    const whole = await timePages(kind, pipelineReader(service, key))
+    const alone = await timePages(kind, storeReader(store))
+    result.push({
+      part: 'sqlite',
+      what: `page: ${kind.name}`,
+      ours: percentiles(whole, 'ms'),
+      against: `store alone ${percentiles(alone, 'ms')}`,
+      target: 'p50 ≤ 1 ms',
+      met: median(whole) <= 1,
+    })
+  }
+  await service.close()
+  return result
+}
+
+async function importRow(): Promise<Row> {
+  const seconds = await timeImport(imported)
+  return {
+    part: 'sqlite',
+    what: `content import of ${imported.toLocaleString('en')} profiles`,
+    ours: figure(seconds, 's'),
+    target: '≤ 5 s',
+    met: seconds <= 5,
+  }
+}
+
+function percentiles(values: readonly number[], unit: string): string {
+  return `p50 ${figure(median(values), unit)}, p99 ${figure(quantile(values, 0.99), unit)}`
+}

@@ -1,0 +1,40 @@
+import { availableParallelism, cpus, loadavg } from 'node:os'
+import process from 'node:process'
+
+/** One line of the table. */
+export interface Row {
+  readonly part: string
+  readonly what: string
+  readonly ours: string
+  /** What it is compared with, in the same run. */
+  readonly against?: string
+  readonly ratio?: string
+  readonly target?: string
+  readonly met?: boolean
+}
+
+const columns = ['part', 'what', 'ours', 'against', 'ratio', 'target'] as const
+
+/** Says where the figures come from: they mean nothing elsewhere. */
+export function machineLine(): string {
+  const model = cpus()[0]?.model.trim() ?? 'unknown processor'
+  const load = loadavg()[0]!.toFixed(2)
+  return `Node ${process.versions.node}, ${process.platform} ${process.arch}, ` +
+    `${availableParallelism()} × ${model}, load ${load} at the start`
+}
+
+/** Lays rows out as a table for people. */
+export function tableOf(rows: readonly Row[]): string {
+  const lines = [
+    [...columns, ''],
+    ...rows.map((row) => [...columns.map((name) => row[name] ?? ''), verdict(row)]),
+  ]
+  const widths = lines[0]!.map((_, column) => Math.max(...lines.map((line) => [...line[column]!].length)))
+  return lines
+    .map((line) => line.map((cell, column) => cell.padEnd(widths[column]!)).join('  ').trimEnd())
+    .join('\n')
+}
+
+function verdict({ met }: Row): string {
+  return met === undefined ? '' : met ? 'met' : 'NOT MET'
+}

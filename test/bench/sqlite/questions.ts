@@ -1,0 +1,54 @@
+import { COMMON_WORD, COUNTRIES, INDUSTRIES, MIDDLING_WORD, RARE_WORD } from '../data/profiles.ts'
+import { pick } from '../data/random.ts'
+import type { ProfileSort } from '../../../core/ports.ts'
+
+/** What is asked of the directory. */
+export interface Question {
+  readonly word?: string
+  readonly countries?: readonly string[]
+  readonly industries?: readonly string[]
+  readonly sort?: ProfileSort
+}
+
+/** A kind of question, each of other values. */
+export interface QuestionKind {
+  readonly name: string
+  ask(random: () => number): Question
+}
+
+export const QUESTIONS: readonly QuestionKind[] = [
+  { name: 'no filter', ask: () => ({}) },
+  { name: 'no filter, newest first', ask: () => ({ sort: '-published_at' }) },
+  { name: 'country', ask: (random) => ({ countries: [country(random)] }) },
+  { name: 'industry', ask: (random) => ({ industries: [industry(random)] }) },
+  {
+    name: 'country and industry',
+    ask: (random) => ({ countries: [country(random)], industries: [industry(random)] }),
+  },
+  {
+    name: '5 countries × 3 industries',
+    ask: (random) => ({
+      countries: Array.from({ length: 5 }, () => country(random)),
+      industries: Array.from({ length: 3 }, () => industry(random)),
+    }),
+  },
+  {
+    name: 'country, newest first',
+    ask: (random) => ({ countries: [country(random)], sort: '-published_at' }),
+  },
+  { name: 'a rare word', ask: () => ({ word: RARE_WORD }) },
+  { name: 'a middling word', ask: () => ({ word: MIDDLING_WORD }) },
+  { name: 'a common word', ask: () => ({ word: COMMON_WORD }) },
+  {
+    name: 'a common word in a country, newest first',
+    ask: (random) => ({ word: COMMON_WORD, countries: [country(random)], sort: '-published_at' }),
+  },
+]
+
+function country(random: () => number): string {
+  return pick(COUNTRIES, random)
+}
+
+function industry(random: () => number): string {
+  return pick(INDUSTRIES, random).slug
+}
