@@ -14,6 +14,7 @@ import { readLines } from '../input/lines.ts'
 import { parseStoreUrl } from '../input/store-address.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
 import { printNote, printResult } from '../output/print.ts'
+import { listed } from '../output/text.ts'
 import { keyWire } from '../output/wire.ts'
 import { withStore } from '../store.ts'
 
@@ -119,9 +120,8 @@ async function printFilled(
   // In double quotes, which every shell understands.
   const curl = `curl -H "X-Service-Partner-Key: ${text}" "${page}"`
   if (!invocation.json) {
-    printNote(
-      `Filled the store: ${Object.entries(counts).map(([kind, count]) => `${count} ${kind}`).join(', ')}.`,
-    )
+    const filled = Object.entries(counts).map(([kind, count]) => `${kind} (${count})`)
+    printNote(`Filled the store with ${listed(filled)}.`)
     printNote(
       `Partner ${key.partner} has every module, and this key, which is not shown again:\n\n  ${text}\n`,
     )

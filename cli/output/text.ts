@@ -34,7 +34,7 @@ export function listed(items: readonly string[], word: 'and' | 'or' = 'and'): st
   return `${items.slice(0, -1).join(', ')} ${word} ${items.at(-1)}`
 }
 
-/** `1 profile`, `2 profiles`. */
+/** `1 profile`, `5,000 profiles`. */
 export function counted(count: number, singular: string, plural: string = `${singular}s`): string {
   return `${count.toLocaleString('en')} ${count === 1 ? singular : plural}`
 }
