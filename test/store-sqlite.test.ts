@@ -82,6 +82,27 @@ await t.test('connections see at once what others have committed', async (t) => 
   await b.close()
 })
 
+await t.test('while another process writes, pages are read as before and uses of keys are not waited for', async (t) => {
+  const file = newFile()
+  const store = await openSqliteStore(file)
+  await createPartners(store, 'acme')
+  await apply(store, { type: 'key.issued', key: key() })
+  await publish(store, [profile('a')])
+  const other = new DatabaseSync(file)
+  other.exec('BEGIN IMMEDIATE')
+  t.equal((await store.listProfiles('acme', query(), T0)).length, 1)
+  t.equal((await store.findKey(key().id))?.key.id, key().id)
+  t.throws(() => store.recordKeyUses(new Map([[key().id, T0]])), {
+    code: 'unreachable',
+    message: /another process is writing to it\.$/,
+  })
+  other.exec('ROLLBACK')
+  await store.recordKeyUses(new Map([[key().id, T0]]))
+  t.equal((await store.findKey(key().id))?.key.lastUsedAt, T0)
+  other.close()
+  await store.close()
+})
+
 await t.test('the revisions of two files are never equal', async (t) => {
   const [a, b] = [await openSqliteStore(newFile()), await openSqliteStore(newFile())]
   t.not((await a.revision()).facts, (await b.revision()).facts)

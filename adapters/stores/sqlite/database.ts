@@ -29,9 +29,10 @@ export interface Database {
    * Runs `work` with the write lock held from the start, so that what it reads is what it changes. Commits when it
    * returns, rolls back when it throws, and also when it calls `rollback`.
    *
-   * @throws {StoreError} `unreachable` when another process holds the lock for longer than the busy timeout.
+   * @param options `wait`: for another process's lock, up to the busy timeout; default true.
+   * @throws {StoreError} `unreachable` when another process holds the lock for longer than that.
    */
-  transaction<T>(work: (rollback: () => void) => T): T
+  transaction<T>(work: (rollback: () => void) => T, options?: { readonly wait: boolean }): T
   close(): void
 }
 
@@ -90,8 +91,8 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
       }
     },
 
-    transaction(work) {
-      begin(driver, file)
+    transaction(work, { wait } = { wait: true }) {
+      begin(driver, file, wait)
       let commit = true
       try {
         const result = work(() => {
@@ -110,9 +111,14 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
   }
 }
 
-/** Whether an error means that another process holds a lock (SQLITE_BUSY, whatever its extended code). */
+/** Whether an error means that another process holds a lock. Deno's errors have no code of SQLite's. */
 export function isBusy(error: unknown): boolean {
-  return error instanceof Error && 'errcode' in error && (Number(error.errcode) & 0xff) === 5
+  return error instanceof Error && error.message.includes('database is locked')
+}
+
+/** What an error of the driver, or any other, says. */
+export function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }
 
 function open(file: string, readOnly: boolean): DatabaseSync {
@@ -121,22 +127,25 @@ function open(file: string, readOnly: boolean): DatabaseSync {
     driver.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
     return driver
   } catch (error) {
-    throw new StoreError('unreachable', `The store ${file} cannot be opened: ${reason(error)}.`, {
+    throw new StoreError('unreachable', `The store ${file} cannot be opened: ${reasonOf(error)}.`, {
       cause: error,
     })
   }
 }
 
-function begin(driver: DatabaseSync, file: string): void {
+function begin(driver: DatabaseSync, file: string, wait: boolean): void {
   try {
+    if (!wait) driver.exec('PRAGMA busy_timeout = 0')
     driver.exec('BEGIN IMMEDIATE')
   } catch (error) {
     if (!isBusy(error)) throw error
-    const waited = `another process has been writing to it for ${BUSY_TIMEOUT_MS / 1000} seconds`
-    throw new StoreError('unreachable', `The store ${file} cannot be changed: ${waited}.`, { cause: error })
+    const waited = wait ? ` and has been for ${BUSY_TIMEOUT_MS / 1000} seconds` : ''
+    throw new StoreError(
+      'unreachable',
+      `The store ${file} cannot be changed: another process is writing to it${waited}.`,
+      { cause: error },
+    )
+  } finally {
+    if (!wait) driver.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
   }
-}
-
-function reason(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

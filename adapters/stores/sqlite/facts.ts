@@ -25,9 +25,10 @@ export function createFacts(database: Database): Facts {
 
     recordKeyUses(uses) {
       if (uses.size === 0) return
+      // A service does not stand still for this while an import goes on elsewhere: the next use is noted again.
       database.transaction(() => {
         for (const [id, at] of uses) recordUse.run(id, at)
-      })
+      }, { wait: false })
     },
   }
 }

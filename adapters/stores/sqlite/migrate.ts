@@ -1,6 +1,6 @@
 import { newSettings, randomHex } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
-import { type Database, openDatabase } from './database.ts'
+import { type Database, openDatabase, reasonOf } from './database.ts'
 import * as factsAndContent from './migrations/001-facts-and-content.ts'
 
 interface Migration {
@@ -111,8 +111,9 @@ function identity(database: Database, file: string): [tables: number, applicatio
     const [id] = database.statement<[number]>('PRAGMA application_id').get()!
     return [tables, id]
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    throw new StoreError('unreachable', `The store ${file} cannot be read: ${reason}.`, { cause: error })
+    throw new StoreError('unreachable', `The store ${file} cannot be read: ${reasonOf(error)}.`, {
+      cause: error,
+    })
   }
 }
 

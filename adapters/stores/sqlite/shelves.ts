@@ -79,8 +79,7 @@ function createIndustryShelf(database: Database): Shelf<ContentRecords['industri
   const profile = database.statement<[slug: string]>('SELECT slug FROM profile WHERE industry = ?1 LIMIT 1')
 
   return {
-    put({ slug, name, parentSlug }, now) {
-      void now
+    put({ slug, name, parentSlug }) {
       const existing = find.get(slug)
       if (existing?.[0] === name && existing[1] === (parentSlug ?? null)) return 'unchanged'
       write.run(slug, name, parentSlug ?? null)

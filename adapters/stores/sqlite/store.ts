@@ -2,10 +2,11 @@
 import type { Store, StoreSettings } from '../../../core/ports.ts'
 import { sha256 } from '../../digest.ts'
 import { checkKeyPrefix } from '../settings.ts'
+import { StoreError } from '../store-error.ts'
 import { createAdministration } from './administration.ts'
 import { configure } from './configure.ts'
 import { createContentAdministration } from './content.ts'
-import { type Database, openDatabase } from './database.ts'
+import { type Database, openDatabase, reasonOf } from './database.ts'
 import { createDirectory } from './directory.ts'
 import { createFacts } from './facts.ts'
 import { checkKnown, checkMigrated, migrate } from './migrate.ts'
@@ -47,7 +48,10 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
     return assemble(database, readSettings(database, file, options.keyPrefix))
   } catch (error) {
     database.close()
-    throw error
+    if (error instanceof StoreError) throw error
+    throw new StoreError('unreachable', `The store ${file} cannot be opened: ${reasonOf(error)}.`, {
+      cause: error,
+    })
   }
 }
 
