@@ -1,0 +1,127 @@
+/** The README does what it says: its commands are run, and its tables are those of the code. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { PROBLEMS } from '../core/http/problem.ts'
+import { DEFAULT_LIMITS } from '../core/limits/policies.ts'
+import { MODULES } from '../core/policy/modules.ts'
+import { compileRoutes } from '../core/routes/router.ts'
+import { ROUTES } from '../core/routes/table.ts'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const readme = await readFile(join(root, 'README.md'), 'utf8')
+
+/** The blocks of code in a language, in order. */
+function blocks(language: string): string[] {
+  return [...readme.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(([, code = '']) =>
+    code
+  )
+}
+
+const shell = blocks('sh')
+const story = shell.filter((block) => block.includes('partner-api ') || block.includes('<<'))
+
+/** Runs a script with `partner-api` on its PATH as an installed package would have it. */
+async function runShell(script: string, folder: string): Promise<{ status: number | null; output: string }> {
+  const child: ChildProcess = spawn('bash', ['-eu', '-o', 'pipefail', '-c', script], {
+    cwd: folder,
+    env: { ...process.env, PATH: [folder, dirname(process.execPath), process.env['PATH']].join(delimiter) },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => output += chunk)
+  const [status] = await once(child, 'close') as [number | null]
+  return { status, output }
+}
+
+t.test('the commands of the story work in order', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'partner-api-readme-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const program = join(folder, 'partner-api')
+  await writeFile(program, `#!/bin/sh\nexec "${process.execPath}" "${join(root, 'cli/main.ts')}" "$@"\n`)
+  await chmod(program, 0o755)
+  // The only changes: a free port instead of 8787, and a wait for the line that says the server accepts.
+  const script = story.join('\n')
+    .replace(
+      'partner-api serve --port 8787 &',
+      [
+        'partner-api serve --port 0 > served & server=$!',
+        `trap 'kill $server; wait $server' EXIT`,
+        'until grep -q listening served; do kill -0 $server; read -t 0.05 <> <(:) || true; done',
+        `base=$(sed 's/listening on //' served)`,
+      ].join('\n'),
+    )
+    .replaceAll('http://127.0.0.1:8787', '$base')
+  t.match(script, /\$base/)
+  const { status, output } = await runShell(script, folder)
+  t.equal(status, 0, output)
+  t.match(output, /"slug":"universite-du-voyage"/, 'curl answers with the profile that it looks for')
+  t.notMatch(output, /nordlicht-reisen/, 'and with no other')
+  t.match(output, /countries +no/, 'the deactivated module is listed as such')
+})
+
+t.test('what the README tells to run exists', async (t) => {
+  const { scripts } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
+  const named = [...readme.matchAll(/npm (?:run (?:-s )?)?(start|test|check|bench|partner-api)\b/g)].map((
+    [, name],
+  ) => name)
+  t.ok(named.length >= 5)
+  for (const name of named) t.type(scripts[name ?? ''], 'string', `npm script ${name}`)
+})
+
+t.test('the embedding example serves', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'partner-api-readme-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const [example = ''] = blocks('ts')
+  const exports = JSON.parse(await readFile(join(root, 'deno.json'), 'utf8')).exports as Record<
+    string,
+    string
+  >
+  const local = example.replace(
+    /'partner-api(\/\w+)?'/g,
+    (_, entry: string | undefined) => JSON.stringify(join(root, exports[`.${entry ?? ''}`] ?? 'nowhere')),
+  )
+  await writeFile(join(folder, 'example.mts'), local)
+  const child = spawn(process.execPath, ['example.mts'], {
+    cwd: folder,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const [line] = await once(child.stdout, 'data')
+  const answer = await fetch(`${String(line).trim()}/service/health`)
+  t.same(await answer.json(), { data: { status: 'ok' } })
+  const closed = once(child, 'close')
+  child.kill('SIGTERM')
+  t.same(await closed, [0, null], 'SIGTERM drains, and nothing keeps the process')
+})
+
+const endpoints = compileRoutes(ROUTES, 'service').endpoints
+const tables: Record<string, string[]> = {
+  endpoints: endpoints.map(({ method, path, scope, access, summary }) =>
+    `| ${method} | \`${path}\` | ${
+      scope === undefined ? access === 'open' ? 'no key' : 'any key' : `\`${scope}\``
+    } | ${summary} |`
+  ),
+  modules: Object.entries(MODULES).map(([module, { scope, feature }]) =>
+    `| \`${module}\` | \`${scope}\` | ${feature} |`
+  ),
+  limits: Object.entries(DEFAULT_LIMITS)
+    .filter(([name]) =>
+      name === 'authfail' ||
+      ROUTES.some((route) => route.access === 'key' && route.limits.some((limit) => limit === name))
+    )
+    .map(([name, { quota, windowSeconds }]) => `| \`${name}\` | ${quota} | ${windowSeconds} s |`),
+  problems: Object.entries(PROBLEMS).map(([code, { status, detail }]) =>
+    `| \`${code}\` | ${status} | ${detail} |`
+  ),
+}
+
+for (const [name, rows] of Object.entries(tables)) {
+  t.test(`the table of ${name} is the code's`, async (t) => {
+    const [, inside = ''] = new RegExp(`<!-- ${name} -->\\n(.*?)<!-- /${name} -->`, 's').exec(readme) ?? []
+    t.same(inside.trimEnd().split('\n').slice(2), rows)
+  })
+}
