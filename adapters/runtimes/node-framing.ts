@@ -1,0 +1,79 @@
+import { type IncomingMessage, STATUS_CODES } from 'node:http'
+import type { Answer } from '../../core/http/exchange.ts'
+import type { ProblemCode } from '../../core/http/problem.ts'
+
+const maxTargetBytes = 8192
+const maxHeaderBytes = 32_768
+
+/**
+ * What Node's parser is set to. It counts target and headers together and does not tell which was too large,
+ * so it lets through four times what is allowed, and `objectionTo` does the counting.
+ */
+export const parserHeaderBytes: number = 4 * maxHeaderBytes
+/** Beyond this number Node drops headers in silence. No more can fit: the shortest is `a:` and its CRLF. */
+export const parserHeaders: number = maxHeaderBytes / 4
+
+/**
+ * What is wrong with the head of a request that Node's parser lets through.
+ *
+ * @returns A code, the target's first, or `undefined` for a good head.
+ */
+export function objectionTo(request: IncomingMessage): ProblemCode | undefined {
+  const { headers, httpVersion, rawHeaders } = request
+  if ((request.url as string).length > maxTargetBytes) return 'uri_too_long'
+  let size = 0
+  // Node hands over names and values as Latin-1, a character a byte, in turn: `: ` and CRLF make it a line.
+  for (let i = 0; i < rawHeaders.length; i++) size += (rawHeaders[i] as string).length + 2
+  if (size > maxHeaderBytes) return 'headers_too_large'
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') return 'malformed_request'
+  // RFC 9112 §3.2: exactly one Host, and a valid one. Repeated ones are joined by a comma and a space.
+  const { host } = headers
+  if (host === undefined ? httpVersion === '1.1' : /[^!-~]/.test(host)) return 'malformed_request'
+  // RFC 9112 §6.1: no other coding is understood, and none is defined for HTTP/1.0.
+  const coding = headers['transfer-encoding']
+  if (coding === undefined) return
+  if (httpVersion === '1.0' || coding.toLowerCase() !== 'chunked') return 'malformed_request'
+}
+
+/**
+ * The target of a request in origin form. Proxies may send the absolute form (RFC 9112 §3.2.2).
+ *
+ * @returns `undefined` for the asterisk and authority forms, which name nothing here.
+ */
+export function originForm(url: string): string | undefined {
+  if (url.charCodeAt(0) === 0x2f) return url
+  const absolute = /^https?:\/\/[^/?#]+(.*)$/i.exec(url)?.[1]
+  return absolute?.startsWith('/') === false ? `/${absolute}` : absolute
+}
+
+/** What Node's parser, its timer or the socket complained about. */
+export type ConnectionError = Error & { readonly code?: string; readonly rawPacket?: Buffer }
+
+/**
+ * The code for an error that Node reports for a connection.
+ *
+ * @returns `undefined` when the connection itself is broken and there is nobody to tell.
+ */
+export function refusalFor({ code, rawPacket }: ConnectionError): ProblemCode | undefined {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'request_timeout'
+  if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return 'body_too_large'
+  if (code === 'HPE_HEADER_OVERFLOW') return overflowIn(rawPacket)
+  return code?.startsWith('HPE_') ? 'malformed_request' : undefined
+}
+
+/**
+ * Which limit was broken so far that the parser gave up. Only the last packet can be looked at, so this is exact
+ * when it begins the request and else a good guess: a target is one long word, and headers seldom are.
+ */
+function overflowIn(packet: Buffer | undefined): ProblemCode {
+  const word = /^(?:[A-Z-]+ )?(\S*)/.exec(packet?.toString('latin1') ?? '')?.[1] ?? ''
+  return word.length > maxTargetBytes ? 'uri_too_long' : 'headers_too_large'
+}
+
+/** An answer as bytes, for a connection on which Node has no response to write it with. */
+export function serialize({ status, headers, body }: Answer): Uint8Array {
+  let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ndate: ${new Date().toUTCString()}\r\n`
+  for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`
+  head += 'connection: close\r\n\r\n'
+  return Buffer.concat([Buffer.from(head, 'latin1'), body ?? new Uint8Array()])
+}

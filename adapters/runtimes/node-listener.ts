@@ -1,0 +1,111 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { PartnerApi } from '../../core/api.ts'
+import type { Answer } from '../../core/http/exchange.ts'
+import { NodeExchange } from './node-exchange.ts'
+import { type ConnectionError, objectionTo, originForm, refusalFor, serialize } from './node-framing.ts'
+
+/** What an adapter needs of the service. */
+export type Mounted = Pick<PartnerApi, 'handle' | 'refuse' | 'close'>
+
+const nothing = new Uint8Array()
+/** How much of a body nobody read is let in so that the connection can be used again, in bytes. */
+const maxLeftoverBytes = 65_536
+/** How long a client may go on sending after the last answer, in milliseconds. */
+const lingerMs = 5_000
+
+/**
+ * Makes `server` answer with `api`: requests, what its parser refuses, and what came too late.
+ *
+ * @param isDraining Whether answers are to end their connections.
+ */
+export function listen(server: Server, api: Mounted, isDraining: () => boolean): void {
+  // The latest request of a connection that has a body or waits for its answer: an error of the connection may
+  // be its own. All others were answered before the parser read on.
+  const latest = new WeakMap<Duplex, NodeExchange>()
+  // Connections whose last answer is on its way: nothing more is processed (RFC 9112 §9.6).
+  const closing = new Set<Duplex>()
+
+  function receive(request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void {
+    const { socket } = request
+    if (closing.size > 0 && closing.has(socket)) return
+    const target = originForm(request.url as string)
+    const exchange = new NodeExchange(request, response, target ?? '/', expectsContinue)
+    if (exchange.hasBody) latest.set(socket, exchange)
+    const objection = objectionTo(request) ?? (target === undefined ? 'malformed_request' : undefined)
+    if (objection !== undefined) return settle(exchange, api.refuse(objection), true)
+    const answer = api.handle(exchange)
+    if (!(answer instanceof Promise)) return settle(exchange, answer, isDraining())
+    latest.set(socket, exchange)
+    answer.then((later) => settle(exchange, later, isDraining() && latest.get(socket) === exchange))
+  }
+
+  function settle(exchange: NodeExchange, answer: Answer, isLast: boolean): void {
+    const { request: { socket }, response } = exchange
+    if (response.destroyed) return
+    const closes = isLast || exchange.isReceiving && leavesTooMuch(exchange)
+    if (closes) {
+      closing.add(socket)
+      // This is how Node closes behind the last answer.
+      socket.destroySoon = () => hangUp(socket)
+    }
+    try {
+      write(response, answer, closes)
+    } catch {
+      // A header that Node refuses to send: nothing has been sent.
+      write(response, api.refuse('internal'), closes)
+    }
+  }
+
+  /**
+   * Closes a connection without losing what was sent: one that is closed on unread bytes is reset, and that may
+   * overtake the answer (RFC 9112 §9.6).
+   */
+  function hangUp(socket: Duplex, lastWords: Uint8Array = nothing): void {
+    closing.add(socket)
+    socket.end(lastWords)
+    const timer = setTimeout(() => socket.destroy(), lingerMs)
+    socket.once('close', () => clearTimeout(timer))
+  }
+
+  function fail(error: ConnectionError, socket: Duplex): void {
+    const code = refusalFor(error)
+    if (code === undefined) return void socket.destroy()
+    if (closing.has(socket) || error.code === 'HPE_CLOSED_CONNECTION') return
+    const exchange = latest.get(socket)
+    if (exchange?.isReceiving) {
+      exchange.fail(code)
+      if (exchange.response.writableEnded) hangUp(socket)
+    } else if (exchange !== undefined && !exchange.response.writableFinished) {
+      // The next request is wrong, and it is not its turn yet.
+      exchange.response.once('finish', () => fail(error, socket))
+    } else hangUp(socket, serialize(api.refuse(code)))
+  }
+
+  server.on('connection', (socket: Socket) => {
+    // Asked for once, it is still known when the client has gone.
+    void socket.remoteAddress
+    socket.once('close', () => closing.delete(socket))
+  })
+  server.on('request', (request, response) => receive(request, response, false))
+  server.on('checkContinue', (request, response) => receive(request, response, true))
+  // RFC 9110 §10.1.1: an expectation that is not understood may be ignored.
+  server.on('checkExpectation', (request, response) => receive(request, response, false))
+  server.on('clientError', fail)
+  server.on('connect', (request, socket) => {
+    socket.on('error', () => socket.destroy())
+    hangUp(socket, serialize(api.refuse(objectionTo(request) ?? 'malformed_request')))
+  })
+}
+
+function write(response: ServerResponse, { status, headers, body }: Answer, closes: boolean): void {
+  response.writeHead(status, closes ? [...headers, 'Connection', 'close'] : headers as string[])
+  response.end(body)
+}
+
+/** Whether a body that nobody waits for makes the connection useless. */
+function leavesTooMuch({ awaitsContinue, hasFailed, request, response }: NodeExchange): boolean {
+  if (awaitsContinue || hasFailed || !response.shouldKeepAlive) return true
+  return !(Number(request.headers['content-length']) <= maxLeftoverBytes)
+}

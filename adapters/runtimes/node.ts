@@ -1,0 +1,108 @@
+/**
+ * Serves on Node, straight from `node:http`.
+ *
+ * @module
+ */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { once } from 'node:events'
+import { listen, type Mounted } from './node-listener.ts'
+import { parserHeaderBytes, parserHeaders } from './node-framing.ts'
+
+export type { Mounted }
+
+/** Settings of the server. All have defaults. */
+export interface ServeOptions {
+  /** 0–65,535, default 8787; 0 takes a free one. */
+  readonly port?: number
+  /** Name or address of the interface to listen on, default `127.0.0.1`. */
+  readonly host?: string
+  /** Milliseconds in which the head of a request must have arrived, default 10,000; never more than the request's. */
+  readonly headersTimeoutMs?: number
+  /** Milliseconds in which a whole request must have arrived, default 30,000. */
+  readonly requestTimeoutMs?: number
+  /**
+   * Milliseconds for which an idle connection is kept, default 75,000: longer than the 60 s of the usual
+   * balancers, so that it is they who close first and no request meets a closing connection.
+   */
+  readonly keepAliveTimeoutMs?: number
+  /** Milliseconds that `drain` gives to what is under way, default 10,000. */
+  readonly drainTimeoutMs?: number
+}
+
+/** A server that accepts requests. */
+export interface NodeServer {
+  /** `http://HOST:PORT`, without a slash at the end. */
+  readonly url: string
+  readonly host: string
+  readonly port: number
+  /**
+   * Stops accepting, closes idle connections, lets the answers under way finish, then closes the service. What is
+   * left after `drainTimeoutMs` is cut off. Every call gives the same promise.
+   */
+  drain(): Promise<void>
+}
+
+/**
+ * Serves `api` over HTTP/1.1. Signals are left to the caller.
+ *
+ * @returns The server, once it accepts.
+ * @throws {Error} when the address can't be listened on; `cause` says why.
+ * @throws {RangeError} for a setting out of its range.
+ * @example
+ * ```ts
+ * const server = await serve(api, { port: 0 })
+ * process.once('SIGTERM', () => server.drain())
+ * ```
+ */
+export async function serve(api: Mounted, options: ServeOptions = {}): Promise<NodeServer> {
+  const { port: wanted = 8787, host = '127.0.0.1', drainTimeoutMs = 10_000 } = options
+  const { requestTimeoutMs = 30_000, keepAliveTimeoutMs = 75_000 } = options
+  const headersTimeoutMs = Math.min(options.headersTimeoutMs ?? 10_000, requestTimeoutMs)
+  let drained: Promise<void> | undefined
+
+  const server = createServer({
+    // Node drops a second Authorization, Host or key header unless told to join them.
+    joinDuplicateHeaders: true,
+    // A request without a body is no stream then: it never emits `end`.
+    optimizeEmptyRequests: true,
+    // `objectionTo` looks at Host: Node's own answer has no body.
+    requireHostHeader: false,
+    // Whatever flags the process runs with.
+    insecureHTTPParser: false,
+    maxHeaderSize: parserHeaderBytes,
+    headersTimeout: headersTimeoutMs,
+    requestTimeout: requestTimeoutMs,
+    keepAliveTimeout: keepAliveTimeoutMs,
+    connectionsCheckingInterval: Math.min(1_000, Math.ceil(headersTimeoutMs / 4)),
+  })
+  server.maxHeadersCount = parserHeaders
+  // Silence in both directions, from clients that do not take their answer.
+  server.timeout = 2 * requestTimeoutMs
+  // Undocumented, and as old as Node: a client may close its half after the request (RFC 9112 §9.6).
+  Object.assign(server, { httpAllowHalfOpen: true })
+  listen(server, api, () => drained !== undefined)
+
+  server.listen(wanted, host)
+  await once(server, 'listening').catch((cause: NodeJS.ErrnoException) => {
+    const reason = cause.code === 'EADDRINUSE' ? 'the address is in use' : cause.message
+    throw new Error(`Cannot listen on ${host}:${wanted}: ${reason}`, { cause })
+  })
+  const { port } = server.address() as AddressInfo
+
+  async function drain(): Promise<void> {
+    const closed = once(server, 'close')
+    server.close()
+    const timer = setTimeout(() => server.closeAllConnections(), drainTimeoutMs)
+    await closed
+    clearTimeout(timer)
+    await api.close()
+  }
+
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
+    host,
+    port,
+    drain: () => drained ??= drain(),
+  }
+}
