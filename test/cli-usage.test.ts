@@ -56,6 +56,32 @@ test('an old Node gets a sentence', async (t) => {
   }
 })
 
+test('a command loads only what it uses', async (t) => {
+  const hook =
+    'import { registerHooks } from "node:module"; import { writeSync } from "node:fs"; const urls = [];' +
+    'registerHooks({ load(url, context, next) { urls.push(url); return next(url, context) } });' +
+    'process.on("exit", () => writeSync(2, "loaded" + JSON.stringify(urls)))'
+  const loaded = async (...args: string[]): Promise<string[]> => {
+    const nodeArguments = ['--import', `data:text/javascript,${encodeURIComponent(hook)}`]
+    const { stderr } = await runProgram(args, { nodeArguments, env: { PARTNER_API_KEY: 'none' } })
+    return JSON.parse(stderr.slice(stderr.indexOf('loaded') + 6)).filter((url: string) =>
+      url.startsWith('file:')
+    )
+  }
+  const [version, list, verify, migrate] = await Promise.all([
+    loaded('--version'),
+    loaded('modules', 'list'),
+    loaded('verify', '--url', 'http://127.0.0.1:9', '--partner', 'acme'),
+    loaded('--store', env.PARTNER_API_STORE, 'migrate'),
+  ])
+  t.match(version, [/cli\/main\.ts$/])
+  t.equal(version.length, 1)
+  t.notMatch(list.join(' '), /undici|valibot|adapters/)
+  t.match(verify.join(' '), /undici/)
+  t.notMatch(verify.join(' '), /adapters\/(?!stores\/store-error)/)
+  t.notMatch(migrate.join(' '), /undici|valibot|runtimes|memory|core\/routes/)
+})
+
 test('help', async (t) => {
   const [root, asCommand, bare] = await Promise.all([run('--help'), run('help'), run()])
   t.match(root, { code: 0, stderr: '' })
