@@ -9,7 +9,7 @@ export type PartnerRow = [
   name: string,
   state: string,
   modules: number,
-  limits: string,
+  limits: string | null,
   createdAt: number,
 ]
 
@@ -41,8 +41,8 @@ export type KeyRow = [
   hint: string,
   state: string,
   scopes: number,
-  allow: string,
-  limits: string,
+  allow: string | null,
+  limits: string | null,
   createdAt: number,
   expiresAt: number | null,
   retiresAt: number | null,
@@ -59,7 +59,7 @@ export function partnerRow(partner: Partner): PartnerRow {
     partner.name,
     partner.state,
     moduleSet.encode(partner.modules),
-    JSON.stringify(partner.limits),
+    limitsText(partner.limits),
     partner.createdAt,
   ]
 }
@@ -85,8 +85,8 @@ export function keyRow(key: Key): KeyRow {
     key.hint,
     key.state,
     scopeSet.encode(key.scopes),
-    JSON.stringify(key.allow),
-    JSON.stringify(key.limits),
+    key.allow.length === 0 ? null : JSON.stringify(key.allow),
+    limitsText(key.limits),
     key.createdAt,
     key.expiresAt ?? null,
     key.retiresAt ?? null,
@@ -105,8 +105,7 @@ export function readKey(row: KeyRow): Key {
     hint: row[5],
     state: row[6] as Key['state'],
     scopes: scopeSet.decode(row[7]),
-    // Most keys have neither: JSON.parse is for those that have.
-    allow: row[8] === '[]' ? fromAnywhere : JSON.parse(row[8]),
+    allow: row[8] === null ? fromAnywhere : JSON.parse(row[8]),
     limits: readLimits(row[9]),
     createdAt: row[10],
     expiresAt: row[11] ?? undefined,
@@ -116,6 +115,11 @@ export function readKey(row: KeyRow): Key {
   }
 }
 
-function readLimits(text: string): LimitOverrides {
-  return text === '{}' ? noLimits : JSON.parse(text)
+function limitsText(limits: LimitOverrides): string | null {
+  const text = JSON.stringify(limits)
+  return text === '{}' ? null : text
+}
+
+function readLimits(text: string | null): LimitOverrides {
+  return text === null ? noLimits : JSON.parse(text)
 }

@@ -15,19 +15,19 @@ CREATE TABLE store (
   content_changes INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
--- modules, and the scopes of a key, are bit sets; limits and allow are JSON. Instants are milliseconds.
+-- modules, and the scopes of a key, are bit sets; limits and allow are JSON, or NULL when there are none. Instants
+-- are milliseconds.
 CREATE TABLE partner (
   slug TEXT PRIMARY KEY,
   name TEXT NOT NULL,
   state TEXT NOT NULL CHECK (state IN ('active', 'suspended', 'removed')),
   modules INTEGER NOT NULL,
-  limits TEXT NOT NULL,
+  limits TEXT,
   created_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- With a rowid: an index of ids alone is three pages deep at a million keys, the whole rows in it would be six.
 CREATE TABLE partner_key (
-  id TEXT NOT NULL PRIMARY KEY,
+  id TEXT PRIMARY KEY,
   partner TEXT NOT NULL REFERENCES partner (slug),
   name TEXT NOT NULL,
   environment TEXT NOT NULL CHECK (environment IN ('live', 'test')),
@@ -35,14 +35,14 @@ CREATE TABLE partner_key (
   hint TEXT NOT NULL,
   state TEXT NOT NULL CHECK (state IN ('active', 'disabled', 'revoked')),
   scopes INTEGER NOT NULL,
-  allow TEXT NOT NULL,
-  limits TEXT NOT NULL,
+  allow TEXT,
+  limits TEXT,
   created_at INTEGER NOT NULL,
   expires_at INTEGER,
   retires_at INTEGER,
   successor_id TEXT,
   last_used_at INTEGER
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
 CREATE INDEX partner_key_by_partner ON partner_key (partner, created_at, id);
 
