@@ -13,7 +13,7 @@ import { type Client, clientOf } from './http/client-address.ts'
 import type { Answer, Exchange } from './http/exchange.ts'
 import { readParameters, readPartner } from './http/parameters.ts'
 import { Problem, type ProblemCode } from './http/problem.ts'
-import { type Query, readQuery } from './http/query.ts'
+import { isPercentEncoded, type Query, readQuery } from './http/query.ts'
 import { sayablePath } from './http/redact.ts'
 import type { Asked, Representation, Representing } from './http/representation.ts'
 import type { Authenticator } from './keys/authenticate.ts'
@@ -25,7 +25,8 @@ import type { Policy } from './limits/policies.ts'
 import { spendQuotas } from './limits/spend.ts'
 import type { Limiter } from './limits/window.ts'
 import type { Journal } from './log.ts'
-import { admit, decide, type Denial, type Grant, type Reason } from './policy/decide.ts'
+import { admit, decide, type Grant } from './policy/decide.ts'
+import { problemFor, problemOf } from './policy/problems.ts'
 import type { MaybePromise, Revision } from './ports.ts'
 import type { HandlerPorts, KeyedRoute, OpenRoute, Route } from './routes/route.ts'
 import type { PathTable } from './routes/router.ts'
@@ -55,19 +56,6 @@ export interface PipelineParts {
 
 /** The largest target that is read, in bytes; every character of a target is one. */
 const maxTargetBytes = 8192
-
-/** A reason without an answer does not compile. */
-const problemFor = {
-  key_revoked: 'key_revoked',
-  key_expired: 'key_expired',
-  key_disabled: 'key_disabled',
-  address_not_allowed: 'address_not_allowed',
-  partner_missing: 'partner_missing',
-  partner_mismatch: 'partner_mismatch',
-  partner_suspended: 'partner_suspended',
-  scope_missing: 'scope_missing',
-  module_inactive: 'module_inactive',
-} as const satisfies Record<Reason, ProblemCode>
 
 /** @returns The service's handler. It never throws and never rejects. */
 export function createPipeline(parts: PipelineParts): (exchange: Exchange) => MaybePromise<Answer> {
@@ -110,7 +98,7 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
     if (target.length > maxTargetBytes) throw new Problem('uri_too_long')
     const end = target.indexOf('?')
     const path = end < 0 ? target : target.slice(0, end)
-    if (path.includes('%') && !isEncoded(path)) throw new Problem('malformed_request')
+    if (!isPercentEncoded(path)) throw new Problem('malformed_request')
     const match = parts.paths.match(path)
     if (match === undefined) throw new Problem('route_not_found')
     for (const route of match.routes) {
@@ -182,7 +170,7 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
     const address = principal.ranges.length === 0 ? undefined : clientFor(call).address
     const denial = admit({ principal, address, now: call.now })
     if (denial === undefined) return
-    if (problemFor[denial.reason] === 'address_not_allowed') throw problemOf(denial)
+    if (denial.reason === 'address_not_allowed') throw problemOf(denial)
     fail(call, problemFor[denial.reason])
   }
 
@@ -307,29 +295,4 @@ function askedOf({ exchange, requestId }: Call): Asked {
 
 function queryOf({ exchange, path }: Call): Query {
   return readQuery(exchange.target.slice(path.length + 1))
-}
-
-function isEncoded(path: string): boolean {
-  try {
-    decodeURIComponent(path)
-    return true
-  } catch {
-    return false
-  }
-}
-
-function problemOf({ reason, requiredScope, requiredModule }: Denial): Problem {
-  if (requiredScope !== undefined) {
-    return new Problem('scope_missing', {
-      detail: `This key does not hold ${requiredScope}.`,
-      required_scope: requiredScope,
-    })
-  }
-  if (requiredModule !== undefined) {
-    return new Problem('module_inactive', {
-      detail: `The module ${requiredModule} is not active for this partner.`,
-      required_module: requiredModule,
-    })
-  }
-  return new Problem(problemFor[reason])
 }

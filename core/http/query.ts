@@ -26,11 +26,19 @@ export function readQuery(text: string): Query {
   return { values, malformed }
 }
 
+/** Whether every escape of a text is part of percent-encoded UTF-8 (RFC 3986 §2.1). */
+export function isPercentEncoded(text: string): boolean {
+  return decodePercent(text) !== undefined
+}
+
 function decode(text: string): string | undefined {
-  const spaced = text.includes('+') ? text.replaceAll('+', ' ') : text
-  if (!spaced.includes('%')) return spaced
+  return decodePercent(text.includes('+') ? text.replaceAll('+', ' ') : text)
+}
+
+function decodePercent(text: string): string | undefined {
+  if (!text.includes('%')) return text
   try {
-    return decodeURIComponent(spaced)
+    return decodeURIComponent(text)
   } catch {
     return undefined
   }
