@@ -59,15 +59,15 @@ function requests({ key }: ServerChild, target: () => string): () => string {
   return () => `GET ${target()}${rest}`
 }
 
-/** How many times less processor time, and how many times more throughput, than a peer. */
+/** How many times less processor time, and how many times more throughput, a server needs than another one. */
 export function comparisonRow(
   part: string,
-  results: ReadonlyMap<ServerKind, Result>,
-  peer: ServerKind,
   what: string,
+  results: ReadonlyMap<ServerKind, Result>,
+  [subject, peer]: readonly [ServerKind, ServerKind],
   target?: number,
 ): Row {
-  const [ours, theirs] = [results.get('ours')!, results.get(peer)!]
+  const [ours, theirs] = [results.get(subject)!, results.get(peer)!]
   const ratio = theirs.microseconds / ours.microseconds
   const throughput = ours.requestsPerSecond / theirs.requestsPerSecond
   return {

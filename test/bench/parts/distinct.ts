@@ -15,8 +15,8 @@ export async function run(): Promise<Row[]> {
     targets: createQuestions,
   })
   return [
-    comparisonRow('distinct', results, 'hono-listing', 'hono, bearerAuth only', 1),
-    comparisonRow('distinct', results, 'fastify-listing', 'fastify, bearer-auth only', 1),
+    comparisonRow('distinct', 'hono, bearerAuth only', results, ['ours', 'hono-listing'], 1),
+    comparisonRow('distinct', 'fastify, bearer-auth only', results, ['ours', 'fastify-listing'], 1),
   ]
 }
 
