@@ -1,67 +1,12 @@
 import t from 'tap'
-import { type Mounted, serve, type ServeOptions } from '../adapters/runtimes/node.ts'
+import { serve } from '../adapters/runtimes/node.ts'
 import { createMemoryStore } from '../adapters/stores/memory/store.ts'
 import { createKeyAdministration } from '../core/admin/keys.ts'
 import { createPartnerAdministration } from '../core/admin/partners.ts'
 import { createPartnerApi } from '../core/api.ts'
 import type { Answer, Exchange } from '../core/http/exchange.ts'
-import { Problem, type ProblemCode, PROBLEMS } from '../core/http/problem.ts'
-import type { MaybePromise } from '../core/ports.ts'
 import { framingContract } from './contract/framing.ts'
-import { connectRaw } from './contract/raw-connection.ts'
-
-const key = 'spk_test_aaaaaaaaaaaa_bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb'
-
-function json(status: number, value: object, withBody = true): Answer {
-  const body = Buffer.from(JSON.stringify({ ...value, request_id: 'req_1' }))
-  const type = status < 400 ? 'application/json' : 'application/problem+json'
-  return {
-    status,
-    headers: ['Content-Type', type, 'Content-Length', String(body.length), 'X-Request-Id', 'req_1'],
-    body: withBody ? body : undefined,
-  }
-}
-
-const refuse = (code: ProblemCode): Answer => json(PROBLEMS[code].status, { code })
-
-/** Just enough of the service for an adapter to be tried on. */
-function handle(exchange: Exchange): MaybePromise<Answer> {
-  const [path, query] = exchange.target.split('?')
-  if (path === '/service/health') {
-    return query === undefined ? json(200, {}, exchange.method !== 'HEAD') : refuse('invalid_parameter')
-  }
-  if (path !== '/service/developer/verify-key') return refuse('route_not_found')
-  const credentials = [exchange.header('authorization'), exchange.header('x-service-partner-key')]
-  if (credentials[0] !== `Bearer ${key}` || credentials[1] !== undefined) {
-    return refuse('ambiguous_credentials')
-  }
-  return readBody(exchange)
-}
-
-async function readBody(exchange: Exchange): Promise<Answer> {
-  try {
-    const body = await exchange.body(32_768)
-    return json(200, JSON.parse(Buffer.from(body).toString()))
-  } catch (error) {
-    return refuse(error instanceof Problem ? error.code : 'malformed_request')
-  }
-}
-
-const stub: Mounted = { handle, refuse, close: async () => {} }
-
-/** Serves a stub that answers in its own way. */
-async function served(own: Partial<Mounted> = {}, options: ServeOptions = {}) {
-  const server = await serve({ ...stub, ...own }, { port: 0, drainTimeoutMs: 200, ...options })
-  return { server, open: () => connectRaw(server.host, server.port) }
-}
-
-const get = (path = '/service/health', ...fields: string[]) =>
-  `GET ${path} HTTP/1.1\r\nHost: a\r\n${fields.map((field) => `${field}\r\n`).join('')}\r\n`
-const post = (...fields: string[]) => get('/service/developer/verify-key', ...fields).replace('GET', 'POST')
-const authorization = `Authorization: Bearer ${key}`
-
-/** A promise and what settles it. */
-const later = <T>() => Promise.withResolvers<T>()
+import { authorization, get, json, key, later, post, refuse, served, stub } from './node-adapter-stub.ts'
 
 t.test('framing', async (t) => {
   const { server } = await served()
@@ -163,7 +108,7 @@ t.test('nothing is processed behind the last answer', async (t) => {
     },
   })
   const connection = await open()
-  connection.write(`GET / HTTP/1.1\r\n\r\n${get()}${get()}`)
+  connection.write(`GET / HTTP/1.1\r\n\r\n${get()}${get()}no request`)
   const answer = await connection.answer()
   t.equal(answer.status, 400)
   t.equal(answer.headers.get('connection'), 'close')
@@ -173,6 +118,35 @@ t.test('nothing is processed behind the last answer', async (t) => {
   t.equal(handled, 0)
   connection.destroy()
   await server.drain()
+})
+
+t.test('an error in a request waits for the answers before it', async (t) => {
+  for (
+    const [name, bytes, status] of [
+      ['CONNECT', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n', 400],
+      ['chunks', `${post('Transfer-Encoding: chunked')}zz\r\n`, 401],
+    ] as const
+  ) {
+    const asked = later<void>()
+    const answer = later<Answer>()
+    const { server, open } = await served({
+      handle({ target }) {
+        if (target !== '/') return refuse('key_missing')
+        asked.resolve()
+        return answer.promise
+      },
+    })
+    const connection = await open()
+    connection.write(get('/') + bytes)
+    await asked.promise
+    await connection.flushed()
+    answer.resolve(json(200, {}))
+    t.equal((await connection.answer()).status, 200, name)
+    t.equal((await connection.answer()).status, status)
+    t.equal(await connection.ended(), '')
+    connection.destroy()
+    await server.drain()
+  }
 })
 
 t.test('an answer before the body', async (t) => {
@@ -230,162 +204,6 @@ t.test('a client is told to continue only when its body is wanted', async (t) =>
     unwanted.destroy()
   }
   await server.drain()
-})
-
-t.test('a client that goes away in the middle of its body', async (t) => {
-  for (const way of ['destroy', 'reset', 'end'] as const) {
-    const begun = later<void>()
-    const failure = later<unknown>()
-    const { server, open } = await served({
-      handle(exchange) {
-        const body = Promise.resolve(exchange.body(100))
-        body.catch(failure.resolve)
-        begun.resolve()
-        return body.then(() => json(200, {}), () => refuse('malformed_request'))
-      },
-    })
-    const connection = await open()
-    connection.write(post('Content-Length: 10') + 'abc')
-    await begun.promise
-    connection[way]()
-    t.match(await failure.promise, { name: 'Problem', code: 'malformed_request' }, way)
-    if (way === 'end') t.equal((await connection.answer()).status, 400, 'which may still be listening')
-    connection.destroy()
-    const other = await open()
-    other.write(get('/', 'Content-Length: 0'))
-    t.equal((await other.answer()).status, 200, 'others are served')
-    other.destroy()
-    await server.drain()
-  }
-})
-
-t.test('a body that is asked for after its client has gone', async (t) => {
-  const gone = later<void>()
-  const failure = later<unknown>()
-  const { server, open } = await served({
-    async handle(exchange) {
-      await gone.promise
-      try {
-        await exchange.body(100)
-      } catch (error) {
-        failure.resolve(error)
-      }
-      return json(200, {})
-    },
-  })
-  const connection = await open()
-  connection.write(post('Content-Length: 10') + 'abc')
-  await connection.flushed()
-  connection.reset()
-  await connection.flushed()
-  gone.resolve()
-  t.match(await failure.promise, { name: 'Problem', code: 'malformed_request' })
-  await server.drain()
-})
-
-t.test('a client that closes its half gets its answer', async (t) => {
-  const asked = later<void>()
-  const answer = later<Answer>()
-  const { server, open } = await served({
-    handle() {
-      asked.resolve()
-      return answer.promise
-    },
-  })
-  const connection = await open()
-  connection.write(get())
-  connection.end()
-  await asked.promise
-  await connection.flushed()
-  answer.resolve(json(200, {}))
-  t.equal((await connection.answer()).status, 200)
-  t.equal(await connection.ended(), '')
-  await server.drain()
-})
-
-t.test('what is too slow', async (t) => {
-  const { server, open } = await served({}, { headersTimeoutMs: 60, requestTimeoutMs: 120 })
-  for (
-    const [name, bytes] of [
-      ['nothing at all', ''],
-      ['headers', get().slice(0, -2)],
-      ['a body that is waited for', post(authorization, 'Content-Length: 3') + 'a'],
-      ['chunks', `${post(authorization, 'Transfer-Encoding: chunked')}1\r\na`],
-    ] as const
-  ) {
-    const connection = await open()
-    connection.write(bytes)
-    const answer = await connection.answer()
-    t.equal(answer.status, 408, name)
-    t.equal(JSON.parse(answer.body).code, 'request_timeout')
-    t.equal(answer.headers.get('connection'), 'close')
-    t.equal(await connection.ended(), '')
-    connection.destroy()
-  }
-  const answered = await open()
-  answered.write(post('Content-Length: 3') + 'a')
-  t.equal((await answered.answer()).status, 400)
-  t.equal(await answered.ended(), '', 'a body that nobody waits for is not answered again')
-  answered.destroy()
-  await server.drain()
-})
-
-t.test('drain lets answers finish, closes idle connections and refuses new ones', async (t) => {
-  const asked = later<void>()
-  const answer = later<Answer>()
-  let closed = 0
-  const { server, open } = await served({
-    handle({ target }) {
-      if (target === '/at-once') return json(200, {})
-      asked.resolve()
-      return answer.promise
-    },
-    async close() {
-      closed++
-    },
-  }, { drainTimeoutMs: 10_000 })
-  const fresh = await open()
-  const idle = await open()
-  idle.write(get('/at-once'))
-  t.equal((await idle.answer()).headers.get('connection'), 'keep-alive')
-  const half = await open()
-  half.write(get('/at-once').slice(0, -2))
-  const busy = await open()
-  busy.write(get('/'))
-  await asked.promise
-  await half.flushed()
-
-  const drained = server.drain()
-  t.equal(server.drain(), drained, 'once')
-  t.equal(await idle.ended(), '')
-  t.equal(await fresh.ended(), '')
-  await t.rejects(open(), { code: 'ECONNREFUSED' })
-  half.write('\r\n')
-  t.equal((await half.answer()).headers.get('connection'), 'close')
-  t.equal(closed, 0)
-  answer.resolve(json(200, {}))
-  const last = await busy.answer()
-  t.equal(last.status, 200)
-  t.equal(last.headers.get('connection'), 'close')
-  for (const connection of [idle, fresh, half, busy]) connection.end()
-  await drained
-  t.equal(closed, 1)
-})
-
-t.test('drain cuts off what does not finish', async (t) => {
-  const asked = later<void>()
-  const { server, open } = await served({
-    handle() {
-      asked.resolve()
-      return new Promise(() => {})
-    },
-  }, { drainTimeoutMs: 50 })
-  const connection = await open()
-  connection.write(get())
-  await asked.promise
-  await server.drain()
-  t.equal(await connection.ended().catch(() => ''), '')
-  connection.destroy()
 })
 
 t.test('a header that must not be sent', async (t) => {

@@ -16,8 +16,7 @@ export class NodeExchange implements Exchange {
   readonly response: ServerResponse
   /** Whether content was announced; there may still be none of it (RFC 9112 §6.3). */
   readonly hasBody: boolean
-  /** Whether the client holds its content back until told to go on (RFC 9110 §10.1.1). */
-  awaitsContinue: boolean
+  #awaitsContinue: boolean
   #failure: ProblemCode | undefined
   #rejectBody: ((problem: Problem) => void) | undefined
 
@@ -28,7 +27,7 @@ export class NodeExchange implements Exchange {
     this.request = request
     this.response = response
     this.hasBody = headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
-    this.awaitsContinue = expectsContinue
+    this.#awaitsContinue = expectsContinue
   }
 
   get address(): string | undefined {
@@ -38,6 +37,11 @@ export class NodeExchange implements Exchange {
   /** Whether there is still content to come. */
   get isReceiving(): boolean {
     return this.hasBody && !this.request.complete
+  }
+
+  /** Whether the client holds its content back until told to go on (RFC 9110 §10.1.1). */
+  get awaitsContinue(): boolean {
+    return this.#awaitsContinue
   }
 
   /** Whether nothing more can come, because framing broke or time ran out. */
@@ -56,8 +60,8 @@ export class NodeExchange implements Exchange {
     if (!this.hasBody) return nothing
     if (Number(request.headers['content-length']) > maxBytes) throw new Problem('body_too_large')
     if (request.destroyed) throw new Problem('malformed_request')
-    if (this.awaitsContinue) this.response.writeContinue()
-    this.awaitsContinue = false
+    if (this.#awaitsContinue) this.response.writeContinue()
+    this.#awaitsContinue = false
     return new Promise((resolve, reject) => {
       const chunks: Uint8Array[] = []
       let size = 0

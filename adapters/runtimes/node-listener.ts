@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { PartnerApi } from '../../core/api.ts'
 import type { Answer } from '../../core/http/exchange.ts'
+import type { ProblemCode } from '../../core/http/problem.ts'
 import { NodeExchange } from './node-exchange.ts'
 import { type ConnectionError, objectionTo, originForm, refusalFor, serialize } from './node-framing.ts'
 
@@ -29,7 +30,7 @@ export function listen(server: Server, api: Mounted, isDraining: () => boolean):
 
   function receive(request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void {
     const { socket } = request
-    if (closing.size > 0 && closing.has(socket)) return
+    if (closing.size > 0 && closing.has(socket)) return void request.resume()
     const target = originForm(request.url as string)
     const exchange = new NodeExchange(request, response, target ?? '/', expectsContinue)
     if (exchange.hasBody) latest.set(socket, exchange)
@@ -63,24 +64,31 @@ export function listen(server: Server, api: Mounted, isDraining: () => boolean):
    * overtake the answer (RFC 9112 §9.6).
    */
   function hangUp(socket: Duplex, lastWords: Uint8Array = nothing): void {
+    if (socket.writableEnded) return
     closing.add(socket)
     socket.end(lastWords)
     const timer = setTimeout(() => socket.destroy(), lingerMs)
     socket.once('close', () => clearTimeout(timer))
   }
 
+  /** Refuses what follows the requests that were read, when it is its turn. */
+  function refuseNext(socket: Duplex, code: ProblemCode): void {
+    if (closing.has(socket)) return
+    const exchange = latest.get(socket)
+    if (exchange === undefined) hangUp(socket, serialize(api.refuse(code)))
+    else afterAnswer(exchange, () => hangUp(socket, serialize(api.refuse(code))))
+  }
+
   function fail(error: ConnectionError, socket: Duplex): void {
     const code = refusalFor(error)
     if (code === undefined) return void socket.destroy()
-    if (closing.has(socket) || error.code === 'HPE_CLOSED_CONNECTION') return
+    // What comes behind a request that closes the connection is no error of that request's.
+    if (error.code === 'HPE_CLOSED_CONNECTION') return
     const exchange = latest.get(socket)
-    if (exchange?.isReceiving) {
-      exchange.fail(code)
-      if (exchange.response.writableEnded) hangUp(socket)
-    } else if (exchange !== undefined && !exchange.response.writableFinished) {
-      // The next request is wrong, and it is not its turn yet.
-      exchange.response.once('finish', () => fail(error, socket))
-    } else hangUp(socket, serialize(api.refuse(code)))
+    if (!exchange?.isReceiving) return refuseNext(socket, code)
+    exchange.fail(code)
+    // Answered before: there is no second answer, and no telling where a next request would begin.
+    if (exchange.response.writableEnded) afterAnswer(exchange, () => hangUp(socket))
   }
 
   server.on('connection', (socket: Socket) => {
@@ -94,9 +102,15 @@ export function listen(server: Server, api: Mounted, isDraining: () => boolean):
   server.on('checkExpectation', (request, response) => receive(request, response, false))
   server.on('clientError', fail)
   server.on('connect', (request, socket) => {
-    socket.on('error', () => socket.destroy())
-    hangUp(socket, serialize(api.refuse(objectionTo(request) ?? 'malformed_request')))
+    // Node has let go of the socket.
+    socket.on('error', () => socket.destroy()).resume()
+    refuseNext(socket, objectionTo(request) ?? 'malformed_request')
   })
+}
+
+function afterAnswer({ response }: NodeExchange, act: () => void): void {
+  if (response.writableFinished) act()
+  else response.once('finish', act)
 }
 
 function write(response: ServerResponse, { status, headers, body }: Answer, closes: boolean): void {

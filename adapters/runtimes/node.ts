@@ -4,7 +4,7 @@
  * @module
  */
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import { once } from 'node:events'
 import { listen, type Mounted } from './node-listener.ts'
 import { parserHeaderBytes, parserHeaders } from './node-framing.ts'
@@ -17,9 +17,9 @@ export interface ServeOptions {
   readonly port?: number
   /** Name or address of the interface to listen on, default `127.0.0.1`. */
   readonly host?: string
-  /** Milliseconds in which the head of a request must have arrived, default 10,000; never more than the request's. */
+  /** Milliseconds in which the head of a request must have arrived, default 10,000, never more than the request's; 0 for any. */
   readonly headersTimeoutMs?: number
-  /** Milliseconds in which a whole request must have arrived, default 30,000. */
+  /** Milliseconds in which a whole request must have arrived, default 30,000; 0 for no limit. */
   readonly requestTimeoutMs?: number
   /**
    * Milliseconds for which an idle connection is kept, default 75,000: longer than the 60 s of the usual
@@ -34,7 +34,9 @@ export interface ServeOptions {
 export interface NodeServer {
   /** `http://HOST:PORT`, without a slash at the end. */
   readonly url: string
+  /** As it was asked for. */
   readonly host: string
+  /** The port that was taken. */
   readonly port: number
   /**
    * Stops accepting, closes idle connections, lets the answers under way finish, then closes the service. What is
@@ -74,28 +76,43 @@ export async function serve(api: Mounted, options: ServeOptions = {}): Promise<N
     headersTimeout: headersTimeoutMs,
     requestTimeout: requestTimeoutMs,
     keepAliveTimeout: keepAliveTimeoutMs,
-    connectionsCheckingInterval: Math.min(1_000, Math.ceil(headersTimeoutMs / 4)),
+    connectionsCheckingInterval: Math.min(1_000, Math.ceil(headersTimeoutMs / 4)) || 1_000,
   })
   server.maxHeadersCount = parserHeaders
-  // Silence in both directions, from clients that do not take their answer.
+  // Milliseconds in which not a byte moves: this is for clients that do not take their answer.
   server.timeout = 2 * requestTimeoutMs
   // Undocumented, and as old as Node: a client may close its half after the request (RFC 9112 §9.6).
   Object.assign(server, { httpAllowHalfOpen: true })
   listen(server, api, () => drained !== undefined)
+  const connections = new Set<Socket>()
+  server.on('connection', (socket) => {
+    connections.add(socket)
+    socket.once('close', () => connections.delete(socket))
+  })
 
   server.listen(wanted, host)
   await once(server, 'listening').catch((cause: NodeJS.ErrnoException) => {
     const reason = cause.code === 'EADDRINUSE' ? 'the address is in use' : cause.message
     throw new Error(`Cannot listen on ${host}:${wanted}: ${reason}`, { cause })
   })
+  // A connection that can't be accepted, for want of a descriptor, is no reason to give up the others.
+  server.on('error', () => {})
   const { port } = server.address() as AddressInfo
 
   async function drain(): Promise<void> {
     const closed = once(server, 'close')
-    server.close()
-    const timer = setTimeout(() => server.closeAllConnections(), drainTimeoutMs)
+    // HTTP's own close() would also destroy connections whose answer is written but not taken yet.
+    NetServer.prototype.close.call(server)
+    const closeIdle = () => {
+      for (const { writableLength } of connections) if (writableLength > 0) return
+      server.close()
+    }
+    closeIdle()
+    const watch = setInterval(closeIdle, 50)
+    const deadline = setTimeout(() => server.closeAllConnections(), drainTimeoutMs)
     await closed
-    clearTimeout(timer)
+    clearInterval(watch)
+    clearTimeout(deadline)
     await api.close()
   }
 
