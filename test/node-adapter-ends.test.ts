@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
 import type { Answer } from '../core/http/exchange.ts'
@@ -24,7 +25,7 @@ t.test('a client that is slow to take its answer', async (t) => {
     } else {
       let bytes = 0
       socket.on('data', (chunk) => bytes += chunk.length).resume()
-      await drained
+      await Promise.all([drained, once(socket, 'close')])
       t.ok(bytes > body.length, 'gets all of it, even from a server that drains')
     }
     socket.destroy()
