@@ -1,0 +1,129 @@
+/** Section 6: what an operator changes, through a connection of their own, binds within the bound. */
+import { type Code, expectProblem } from './expect.ts'
+import { type Deploy, get, type Heard, post, type Service, type Tester, until } from './service.ts'
+import type { TestKey } from '../../world.ts'
+
+/** Milliseconds. */
+const bound = 500
+
+export async function administration(t: Tester, deploy: Deploy): Promise<void> {
+  await t.test('with a bound of 0, the next request is judged by what was changed', async (t) => {
+    await deploy({ maxStalenessMs: 0 }, (service) => changes(t, service, 0))
+  })
+  await t.test('with another bound, within it', async (t) => {
+    await deploy({ maxStalenessMs: 200 }, (service) => changes(t, service, 200))
+  })
+  await deploy({ maxStalenessMs: bound }, async (service) => {
+    await t.test('nothing passes after the first refusal', (t) => firstRefusal(t, service))
+    await t.test('keys end at their instant, with no change at all', (t) => instants(t, service))
+    await t.test('a key that was unknown', (t) => newKey(t, service))
+  })
+}
+
+/** One change, how it shows, and what undoes it. */
+type Step = readonly [string, () => Promise<unknown>, Code | 200]
+
+/** A partner and key of its own, so that nothing else is known about them. */
+async function settle(service: Service, slug: string): Promise<{ key: TestKey; ask: () => Promise<Heard> }> {
+  await service.world.partners.create({ slug, name: slug, modules: ['pricing', 'profiles'] })
+  const key = await service.world.issue({ partner: slug })
+  return { key, ask: () => get(service, `/public/plans?partner=${slug}`, { key }) }
+}
+
+function is(code: Code | 200): (heard: Heard) => boolean {
+  return ({ status, json }) => code === 200 ? status === 200 : json?.code === code
+}
+
+async function changes(t: Tester, service: Service, maxStalenessMs: number): Promise<void> {
+  const { partners, keyRing } = service.world
+  const slug = `changing-${maxStalenessMs}`
+  const { key: { id, text }, ask } = await settle(service, slug)
+  const steps: readonly Step[] = [
+    ['disabled', () => keyRing.disable(id), 'key_disabled'],
+    ['enabled', () => keyRing.enable(id), 200],
+    ['scope removed', () => keyRing.remove(id, ['read:plans']), 'scope_missing'],
+    ['scope granted', () => keyRing.grant(id, ['read:plans']), 200],
+    ['module deactivated', () => partners.deactivate(slug, ['pricing']), 'module_inactive'],
+    ['module activated', () => partners.activate(slug, ['pricing']), 200],
+    ['partner suspended', () => partners.suspend(slug), 'partner_suspended'],
+    ['partner resumed', () => partners.resume(slug), 200],
+    ['revoked', () => keyRing.revoke(id), 'key_revoked'],
+  ]
+  for (const [what, change, code] of steps) {
+    await ask()
+    await change()
+    const changed = performance.now()
+    const { heard, lastBefore } = await until(ask, is(code), 5_000)
+    t.ok(lastBefore <= changed + maxStalenessMs, `${what} binds within ${maxStalenessMs} ms`)
+    if (code !== 200) expectProblem(t, heard, code, what)
+    const verified = await post(service, JSON.stringify({ partner: slug }), { key: { text } })
+    const allowed = verified.json?.data?.endpoints?.find(({ path }: { path: string }) =>
+      path.endsWith('/plans')
+    )
+    const told = verified.status === 200 ? allowed?.allowed : false
+    t.equal(told, code === 200, `${what}: verify-key says the same`)
+  }
+}
+
+async function firstRefusal(t: Tester, service: Service): Promise<void> {
+  const { key, ask } = await settle(service, 'refused')
+  for (let count = 0; count < 50; count++) await ask()
+  const answers: { status: number; sentAt: number }[] = []
+  const loop = async (): Promise<void> => {
+    for (let refusals = 0; refusals < 30;) {
+      const sentAt = performance.now()
+      const { status } = await ask()
+      answers.push({ status, sentAt })
+      refusals += status === 401 ? 1 : 0
+      if (sentAt - answers[0]!.sentAt > 5_000) throw new Error('never refused')
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+  const looping = loop()
+  await service.world.keyRing.revoke(key.id)
+  const revokedAt = performance.now()
+  await looping
+  const first = answers.findIndex(({ status }) => status === 401)
+  t.strictSame(
+    answers.slice(first).filter(({ status }) => status !== 401),
+    [],
+    'after it there are only refusals',
+  )
+  const late = answers.filter(({ status, sentAt }) => status === 200 && sentAt > revokedAt + bound)
+  t.strictSame(late, [], 'and it comes within max_staleness_ms')
+  t.ok(answers.every(({ status }) => status === 200 || status === 401), 'there is nothing in between')
+}
+
+async function instants(t: Tester, service: Service): Promise<void> {
+  const { world } = service
+  const plans = '/public/plans?partner=demo'
+  const at = Date.now() + 400
+  const [ending, retiring, successor] = [
+    await world.issue({ expiresAt: at }),
+    await world.issue({}),
+    await world.issue({}),
+  ]
+  await world.rotate(retiring.id, successor.id, at)
+  const keys = { 'an expiry': ending, 'the end of an overlap': retiring }
+  for (const [what, key] of Object.entries(keys)) {
+    t.equal((await get(service, plans, { key })).status, 200, `before ${what}`)
+  }
+  for (const [what, key] of Object.entries(keys)) {
+    const ask = () => get(service, plans, { key })
+    const { heard, lastBefore } = await until(ask, ({ status }) => status !== 200, 5_000, Date.now)
+    expectProblem(t, heard, 'key_expired', `after ${what}`)
+    t.ok(Date.now() >= at, 'not before')
+    t.ok(lastBefore < at, 'and no bound is waited for')
+  }
+  t.equal((await get(service, plans, { key: successor })).status, 200, 'the successor goes on')
+}
+
+async function newKey(t: Tester, service: Service): Promise<void> {
+  const { world } = service
+  await world.partners.create({ slug: 'brand-new', name: 'Brand new', modules: ['pricing'] })
+  const key = await world.issue({ partner: 'brand-new' })
+  const ask = () => get(service, '/public/plans?partner=brand-new', { key })
+  const began = performance.now()
+  const { lastBefore } = await until(ask, ({ status }) => status === 200, 5_000)
+  t.ok(lastBefore <= began + bound, 'a key is usable within the bound')
+}

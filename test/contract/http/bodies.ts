@@ -1,0 +1,134 @@
+/** Steps 9 and 12 of a POST: media type, size, JSON, members. */
+import { expectInvalid, expectProblem } from './expect.ts'
+import { type Ask, type Deploy, post, type Service, type Tester } from './service.ts'
+
+const good = '{"partner":"demo"}'
+
+export async function bodies(t: Tester, deploy: Deploy): Promise<void> {
+  await deploy({}, async (service) => {
+    await t.test('media types', (t) => mediaTypes(t, service))
+    await t.test('sizes', (t) => sizes(t, service))
+    await t.test('what is not JSON', (t) => json(t, service))
+    await t.test('members', (t) => members(t, service))
+  })
+}
+
+async function mediaTypes(t: Tester, service: Service): Promise<void> {
+  const accepted = [
+    'application/json',
+    'Application/JSON',
+    'application/json; charset=utf-8',
+    'application/json;charset=UTF-8',
+    'application/json ; charset="utf-8"',
+  ]
+  for (const type of accepted) {
+    t.equal((await post(service, good, { headers: { 'content-type': type } })).status, 200, type)
+  }
+  const refused = [
+    '',
+    'json',
+    'text/plain',
+    'text/json',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=x',
+    'application/problem+json',
+    'application/jsonp',
+    'application/json; charset=latin1',
+    'application/json; charset=utf-16',
+    'application/json; charset=utf-8; charset=latin1',
+    'application/json, text/plain',
+  ]
+  for (const type of refused) {
+    const heard = await post(service, good, { headers: { 'content-type': type } })
+    expectProblem(t, heard, 'unsupported_media_type', type)
+  }
+  const { send, root, world } = service
+  const headers = { 'x-service-partner-key': world.keys['demo full'].text }
+  const untyped: Ask = { method: 'POST', target: `${root}/developer/verify-key`, headers, body: good }
+  expectProblem(t, await send(untyped), 'unsupported_media_type', 'no media type')
+  for (const coding of ['gzip', 'br', 'identity', 'x-unknown', 'gzip, gzip']) {
+    const heard = await post(service, good, { headers: { 'content-encoding': coding } })
+    expectProblem(t, heard, 'unsupported_media_type', `Content-Encoding: ${coding}`)
+  }
+}
+
+async function sizes(t: Tester, service: Service): Promise<void> {
+  const largest = good + ' '.repeat(32_768 - good.length)
+  for (const chunked of [false, true]) {
+    const how = chunked ? 'in chunks' : 'of a known length'
+    t.equal((await post(service, largest, { chunked })).status, 200, `32,768 bytes ${how}`)
+    const over = await post(service, `${largest} `, { chunked })
+    expectProblem(t, over, 'body_too_large', `32,769 bytes ${how}`)
+    const far = await post(service, ' '.repeat(300_000), { chunked })
+    expectProblem(t, far, 'body_too_large', `300,000 bytes ${how}`)
+  }
+  // 10,923 characters of three bytes: bytes are counted, not characters.
+  const wide = `{"partner":"demo","x":"${'字'.repeat(10_923)}"}`
+  expectProblem(t, await post(service, wide), 'body_too_large', 'bytes count')
+  t.equal((await post(service, good)).status, 200, 'and the service goes on')
+}
+
+async function json(t: Tester, service: Service): Promise<void> {
+  const malformed: Readonly<Record<string, string | Uint8Array>> = {
+    'nothing': '',
+    'white space': ' \n',
+    'half an object': '{"partner":"demo"',
+    'more than one': `${good}${good}`,
+    'something after it': `${good}x`,
+    'a comma too many': '{"partner":"demo",}',
+    'single quotes': "{'partner':'demo'}",
+    'a bare name': '{partner:"demo"}',
+    'a comment': '{"partner":"demo"/**/}',
+    'NaN': '{"partner":"demo","x":NaN}',
+    'a control character in a string': '{"partner":"de\nmo"}',
+    'a byte-order mark': `\uFEFF${good}`,
+    'bytes that are no UTF-8': Buffer.from('{"partner":"demo\xff"}', 'latin1'),
+    'an overlong encoding': Buffer.from('{"partner":"demo\xc0\xaf"}', 'latin1'),
+    'an encoded surrogate': Buffer.from('{"partner":"demo\xed\xa0\x80"}', 'latin1'),
+    'UTF-16': Buffer.from(good, 'utf16le'),
+    'a member twice': '{"partner":"demo","partner":"demo"}',
+    'a member twice, with an escape': '{"partner":"demo","p\\u0061rtner":"acme"}',
+    'a member twice, deep inside': '{"partner":"demo","x":[{"a":1,"b":{"c":1,"c":2}}]}',
+    'a member twice, in an unknown object first': '{"x":{"y":1,"y":1},"partner":"demo"}',
+    'an empty name twice': '{"partner":"demo","":1,"":1}',
+    '__proto__ twice': '{"partner":"demo","__proto__":1,"__proto__":1}',
+  }
+  for (const [what, body] of Object.entries(malformed)) {
+    expectProblem(t, await post(service, body), 'malformed_request', what)
+  }
+  for (const body of ['[]', '[{"partner":"demo"}]', '"demo"', '1', 'true', 'null', '[{"a":1},{"a":1}]']) {
+    expectProblem(t, await post(service, body), 'invalid_body', `no object: ${body}`, { errors: [''] })
+  }
+  t.equal(
+    (await post(service, ` \r\n\t{ "p\\u0061rtner" : "d\\u0065mo" } \n`)).status,
+    200,
+    'escapes and white space',
+  )
+}
+
+async function members(t: Tester, service: Service): Promise<void> {
+  const wrong: readonly [object | string, readonly string[]][] = [
+    [{ partner: 'demo', other: 1 }, ['/other']],
+    [{ a: 1, partner: 'demo', b: null, c: { d: 1 } }, ['/a', '/b', '/c']],
+    [{ 'partner': 'demo', 'a/b~c': 1 }, ['/a~1b~0c']],
+    [{ 'partner': 'demo', '': 1 }, ['/']],
+    [{ 'partner': 'demo', 'naïve "x" \\ ': 1 }, ['/naïve "x" \\ ']],
+    [{ partner: 'demo', Partner: 'demo', PARTNER: 'demo' }, ['/PARTNER', '/Partner']],
+    ['{"partner":"demo","__proto__":{"x":1}}', ['/__proto__']],
+    ['{"partner":"demo","constructor":1,"toString":1,"hasOwnProperty":1}', [
+      '/constructor',
+      '/hasOwnProperty',
+      '/toString',
+    ]],
+    [{ partner: 'demo', key: 'x', scopes: [] }, ['/key', '/scopes']],
+  ]
+  for (const [body, errors] of wrong) {
+    const text = typeof body === 'string' ? body : JSON.stringify(body)
+    expectProblem(t, await post(service, text), 'invalid_body', text, { errors })
+  }
+  const target = `${service.root}/developer/verify-key`
+  for (const [query, names] of [['partner=demo', ['partner']], ['x=1&y=%zz', ['x', 'y']]] as const) {
+    expectInvalid(t, await post(service, good, { target: `${target}?${query}` }), names, `a query: ${query}`)
+  }
+  t.equal((await post(service, good, { target: `${target}?` })).status, 200, 'an empty query is none')
+}

@@ -1,0 +1,233 @@
+/** Section 1, caching: a tag says that the bytes are the same, and is looked at last. */
+import { expectProblem, keyedPaths } from './expect.ts'
+import { type Deploy, get, type Heard, post, type Service, type Tester, until } from './service.ts'
+
+const vary = 'Authorization, X-Service-Partner-Key, Service-Version'
+
+export async function caching(t: Tester, deploy: Deploy): Promise<void> {
+  await deploy({}, async (service) => {
+    await t.test('fields of a GET', (t) => fields(t, service))
+    await t.test('If-None-Match', (t) => preconditions(t, service))
+    await t.test('authorization comes first', (t) => authorized(t, service))
+    await t.test('nobody is given what was made for somebody else', (t) => apart(t, service))
+    await t.test('what is not kept', (t) => uncached(t, service))
+    await t.test('a tag changes with the content and with nothing else', (t) => changes(t, service))
+  })
+  await t.test('a profile falls due without a write', async (t) => {
+    await deploy({ maxStalenessMs: 1000 }, (service) => fallsDue(t, service))
+  })
+  await t.test('content that another connection changed', async (t) => {
+    for (const maxStalenessMs of [0, 300]) {
+      await deploy({ maxStalenessMs }, (service) => changedElsewhere(t, service, maxStalenessMs))
+    }
+  })
+}
+
+function tagOf({ headers }: Heard): string {
+  return headers.get('etag') ?? ''
+}
+
+async function fields(t: Tester, service: Service): Promise<void> {
+  const tags = new Set<string>()
+  for (const path of keyedPaths(service)) {
+    const ask = (method: string) =>
+      get(service, `${path.slice(service.root.length)}?partner=demo`, { method })
+    const first = await ask('GET')
+    t.ok(/^"[\x21\x23-\x7e]+"$/.test(tagOf(first)), `a strong tag: ${path}`)
+    t.equal(first.headers.get('cache-control'), 'private, no-cache', path)
+    t.equal(first.headers.get('vary'), vary, path)
+    t.equal(first.headers.get('content-length'), String(first.body.length), path)
+    for (const method of ['GET', 'HEAD', 'GET']) {
+      t.equal(tagOf(await ask(method)), tagOf(first), `${method} ${path}`)
+    }
+    tags.add(tagOf(first))
+  }
+  t.equal(tags.size, keyedPaths(service).length, 'other bytes, another tag')
+  const [one, two] = [
+    await get(service, '/public/profiles?partner=demo&limit=5'),
+    await get(service, '/public/profiles?partner=demo&limit=6'),
+  ]
+  t.ok(tagOf(one) !== tagOf(two), 'another page, another tag')
+  const sameBytes = await get(service, '/public/plans?partner=demo&')
+  t.equal(tagOf(sameBytes), tagOf(await get(service, '/public/plans?partner=demo')), 'same bytes, same tag')
+}
+
+async function preconditions(t: Tester, service: Service): Promise<void> {
+  for (
+    const path of [
+      '/public/profiles?partner=demo&limit=3',
+      '/public/banner?partner=demo',
+      '/partner-widget?partner=demo',
+    ]
+  ) {
+    const whole = await get(service, path)
+    const tag = tagOf(whole)
+    const ask = (value: string, method = 'GET') =>
+      get(service, path, { method, headers: { 'if-none-match': value } })
+    const matching = [
+      tag,
+      `W/${tag}`,
+      '*',
+      ` ${tag} `,
+      `"other", ${tag}`,
+      `"a,b",W/"c" , W/${tag},"d"`,
+      `"",${tag}`,
+    ]
+    for (const value of matching) {
+      for (const method of ['GET', 'HEAD']) {
+        const heard = await ask(value, method)
+        t.equal(heard.status, 304, `${method} ${path} If-None-Match: ${value}`)
+        t.equal(heard.body.length, 0, 'without a body')
+        t.strictSame(
+          [tagOf(heard), heard.headers.get('cache-control'), heard.headers.get('vary')],
+          [tag, 'private, no-cache', vary],
+          'with the fields that a 200 would have had (RFC 9110 §15.4.5)',
+        )
+        t.ok(
+          heard.headers.has('ratelimit') && heard.headers.has('ratelimit-policy'),
+          'and the RateLimit fields',
+        )
+        t.ok(!heard.headers.has('content-type'), 'but none about a body')
+      }
+    }
+    for (
+      const value of [
+        '"other"',
+        tag.slice(1, -1),
+        tag.slice(0, -2) + '"',
+        `"x${tag.slice(1)}`,
+        'W/"*"',
+        '"*"',
+        'x',
+      ]
+    ) {
+      const heard = await ask(value)
+      t.strictSame([heard.status, heard.text], [200, whole.text], `${path} If-None-Match: ${value}`)
+    }
+  }
+  const since = await get(service, '/public/plans?partner=demo', {
+    headers: { 'if-modified-since': 'Fri, 31 Dec 2100 23:59:59 GMT' },
+  })
+  t.equal(since.status, 200, 'there is no Last-Modified to compare with')
+}
+
+async function authorized(t: Tester, service: Service): Promise<void> {
+  const { world } = service
+  const path = '/public/plans?partner=demo'
+  const tag = tagOf(await get(service, path))
+  const codes = {
+    'demo revoked': 'key_revoked',
+    'demo expired': 'key_expired',
+    'demo disabled': 'key_disabled',
+    'demo powerless': 'scope_missing',
+    'demo profiles': 'scope_missing',
+    'acme full': 'partner_mismatch',
+  } as const
+  for (const value of [tag, '*']) {
+    const headers = { 'if-none-match': value }
+    for (const [name, code] of Object.entries(codes)) {
+      const heard = await get(service, path, { key: world.keys[name as keyof typeof codes], headers })
+      t.strictSame([heard.status >= 400, heard.json?.code], [true, code], `${name} with a matching tag`)
+    }
+    const keyless = await service.send({ target: service.root + path, headers })
+    expectProblem(t, keyless, 'key_missing', 'no key, with a matching tag')
+    const unknown = await get(service, `${path}&x=1`, { headers })
+    expectProblem(t, unknown, 'invalid_parameter', 'a wrong parameter, with a matching tag')
+  }
+}
+
+async function apart(t: Tester, service: Service): Promise<void> {
+  const { world } = service
+  const paths = [
+    '/public/profiles/for-acme?partner=acme',
+    '/public/profiles?partner=acme&limit=100',
+    '/partner-widget?partner=acme',
+  ]
+  for (const path of paths) {
+    for (let round = 0; round < 2; round++) {
+      t.equal((await get(service, path, { key: world.keys['acme full'] })).status, 200, `${path} is acme’s`)
+      expectProblem(
+        t,
+        await get(service, path),
+        'partner_mismatch',
+        `and not demo’s, though it was just made`,
+      )
+    }
+  }
+  const plans = '/public/plans?partner=demo'
+  t.equal((await get(service, plans)).status, 200)
+  const scopeless = await get(service, plans, { key: world.keys['demo profiles'] })
+  expectProblem(t, scopeless, 'scope_missing', 'a key without the scope is refused what another was given')
+}
+
+async function uncached(t: Tester, service: Service): Promise<void> {
+  const { root, send } = service
+  const answers = [
+    await post(service, '{"partner":"demo"}'),
+    await send({ target: `${root}/health` }),
+    await get(service, '/public/profiles/no-such?partner=demo'),
+    await get(service, '/public/profiles/no-such?partner=demo', { headers: { 'if-none-match': '*' } }),
+    await send({ target: `${root}/public/plans` }),
+  ]
+  for (const { headers, status } of answers) t.equal(headers.get('cache-control'), 'no-store', String(status))
+}
+
+async function changes(t: Tester, service: Service): Promise<void> {
+  const { world } = service
+  const path = '/public/profiles/bare?partner=demo'
+  const line = world.lines.profiles.find(({ slug }) => slug === 'bare') ?? {}
+  const [before, plans] = [await get(service, path), await get(service, '/public/plans?partner=demo')]
+  await world.publish('profiles', [{ ...line, headline: 'Another one' }])
+  const after = await get(service, path, { headers: { 'if-none-match': tagOf(before) } })
+  t.strictSame(
+    [after.status, after.json?.data?.headline],
+    [200, 'Another one'],
+    'the new bytes, though the old tag',
+  )
+  t.ok(tagOf(after) !== tagOf(before), 'under a new tag')
+  const untouched = await get(service, '/public/plans?partner=demo', {
+    headers: { 'if-none-match': tagOf(plans) },
+  })
+  t.equal(untouched.status, 304, 'bytes that stayed keep their tag')
+  await world.partners.activate('kiosk', ['profiles'])
+  const still = await get(service, path, { headers: { 'if-none-match': tagOf(after) } })
+  t.equal(still.status, 304, 'facts of others change nothing')
+}
+
+async function fallsDue(t: Tester, service: Service): Promise<void> {
+  const { world } = service
+  const lists = () => get(service, '/public/profiles/recent?partner=demo&limit=1')
+  const ask = () => get(service, '/public/profiles/due?partner=demo')
+  const count = async (): Promise<number> =>
+    (await get(service, '/public/industries?partner=demo&in_use=true')).json.data
+      .find(({ slug }: { slug: string }) => slug === 'health').profile_count
+  const due = Date.now() + 500
+  const line = { ...world.lines.profiles[0], slug: 'due', name: 'Due', industry: 'health', visible_to: null }
+  await world.publish('profiles', [{ ...line, published_at: new Date(due).toISOString() }])
+  expectProblem(t, await ask(), 'profile_not_found', 'before it is due')
+  const [before, counted] = [await lists(), await count()]
+  t.ok(!before.text.includes('"due"'), 'nor is it in lists')
+  // These replies are kept by now, and may be used only until the profile is due.
+  const { heard, lastBefore } = await until(ask, ({ status }) => status === 200, 5_000, Date.now)
+  t.ok(Date.now() >= due, 'it does not show early')
+  t.ok(lastBefore < due, 'nor late')
+  t.equal(heard.json.data.published_at, new Date(due).toISOString())
+  const after = await lists()
+  t.equal(after.json.data[0].slug, 'due', 'the newest one is first at once')
+  t.ok(tagOf(after) !== tagOf(before), 'under another tag')
+  t.equal(await count(), counted + 1, 'and counted')
+}
+
+async function changedElsewhere(t: Tester, service: Service, maxStalenessMs: number): Promise<void> {
+  const { world } = service
+  const ask = () => get(service, '/public/profiles/bare?partner=demo')
+  const line = world.lines.profiles.find(({ slug }) => slug === 'bare') ?? {}
+  for (const headline of ['Once', 'Twice', 'Three times']) {
+    await ask()
+    await world.publish('profiles', [{ ...line, headline }])
+    const changed = performance.now()
+    const { lastBefore } = await until(ask, ({ json }) => json.data.headline === headline, 5_000)
+    t.ok(lastBefore <= changed + maxStalenessMs, `${headline}: within ${maxStalenessMs} ms`)
+    t.equal((await ask()).json.data.headline, headline, 'and from then on')
+  }
+}

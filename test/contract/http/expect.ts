@@ -1,0 +1,133 @@
+/** Answers as the contract has them, compared whole. */
+import type { Heard, Service, Tester } from './service.ts'
+
+/** The status of each code that this milestone's endpoints can give. */
+export const STATUS = {
+  malformed_request: 400,
+  ambiguous_credentials: 400,
+  invalid_parameter: 400,
+  invalid_cursor: 400,
+  partner_missing: 400,
+  unknown_version: 400,
+  key_missing: 401,
+  key_invalid: 401,
+  key_revoked: 401,
+  key_expired: 401,
+  key_disabled: 401,
+  partner_mismatch: 403,
+  partner_suspended: 403,
+  scope_missing: 403,
+  module_inactive: 403,
+  address_not_allowed: 403,
+  browser_refused: 403,
+  route_not_found: 404,
+  profile_not_found: 404,
+  banner_not_found: 404,
+  method_not_allowed: 405,
+  not_acceptable: 406,
+  body_too_large: 413,
+  uri_too_long: 414,
+  unsupported_media_type: 415,
+  invalid_body: 422,
+  rate_limited: 429,
+  headers_too_large: 431,
+} as const
+
+/** A code of {@linkcode STATUS}. */
+export type Code = keyof typeof STATUS
+
+/** What only some problems have. */
+export interface Extra {
+  /** Default: the path asked for. */
+  readonly instance?: string
+  readonly base?: string
+  readonly members?: Readonly<Record<string, unknown>>
+  /** `errors`, but for their details, in any order. */
+  readonly errors?: readonly string[]
+}
+
+const everyProblem = ['type', 'title', 'status', 'code', 'detail', 'instance', 'request_id']
+
+/** What problems of some codes have besides. */
+const moreMembers: Partial<Record<Code, string>> = {
+  invalid_parameter: 'errors',
+  invalid_body: 'errors',
+  scope_missing: 'required_scope',
+  module_inactive: 'required_module',
+}
+
+/** Checks a problem: its code and status, exactly its members, and its type. */
+export function expectProblem(t: Tester, heard: Heard, code: Code, what: string, extra: Extra = {}): void {
+  const { json, status } = heard
+  if (json?.code !== code || status !== STATUS[code]) {
+    t.strictSame([status, json?.code], [STATUS[code], code], what)
+    return
+  }
+  const more = moreMembers[code]
+  const names = more === undefined ? everyProblem : [...everyProblem, more]
+  const base = extra.base ?? 'https://partner-api.example/problems'
+  const found = [
+    json.type,
+    Object.keys(json).toSorted().join(),
+    typeof json.title,
+    typeof json.detail,
+    ...(extra.instance === undefined ? [] : [json.instance]),
+    ...Object.keys(extra.members ?? {}).map((name) => json[name]),
+    ...(extra.errors ? [errorPlaces(heard)] : []),
+  ]
+  const wanted = [
+    `${base}/${code.replaceAll('_', '-')}`,
+    names.toSorted().join(),
+    'string',
+    'string',
+    ...(extra.instance === undefined ? [] : [extra.instance]),
+    ...Object.values(extra.members ?? {}),
+    ...(extra.errors ? [extra.errors.toSorted()] : []),
+  ]
+  t.strictSame(found, wanted, what)
+}
+
+/** The parameters or pointers that a validation problem names, sorted; what is no proper entry stands as JSON. */
+export function errorPlaces({ json }: Heard): string[] {
+  const errors: Readonly<Record<string, unknown>>[] = json?.errors ?? []
+  return errors.map((error) => {
+    const place = error['parameter'] ?? error['pointer']
+    const proper = Object.keys(error).length === 2 && typeof error['detail'] === 'string' &&
+      error['detail'] !== ''
+    return proper && typeof place === 'string' ? place : JSON.stringify(error)
+  }).toSorted()
+}
+
+/** Checks a refusal of input: `invalid_parameter` that names exactly these parameters. */
+export function expectInvalid(t: Tester, heard: Heard, parameters: readonly string[], what: string): void {
+  expectProblem(t, heard, 'invalid_parameter', what, { errors: parameters })
+}
+
+/** `data` of a 200. */
+// deno-lint-ignore no-explicit-any -- a test reads whatever members it expects
+export function dataOf(t: Tester, heard: Heard, what: string): any {
+  t.equal(heard.status, 200, what)
+  return heard.json?.data
+}
+
+/** All of an answer that may not differ where the contract says that two answers are identical. */
+export function comparable({ status, headers, text }: Heard): unknown {
+  const requestId = headers.get('x-request-id') ?? 'none'
+  const varying = ['x-request-id', 'date', 'ratelimit', 'content-length', 'connection', 'keep-alive']
+  const fields = [...headers].filter(([name]) => !varying.includes(name)).toSorted()
+  return { status, fields, text: text.replaceAll(requestId, 'REQUEST-ID') }
+}
+
+/** The paths of the endpoints of this milestone that take a key, with what their GETs need. */
+export function keyedPaths({ root }: Pick<Service, 'root'>): readonly string[] {
+  return [
+    '/partner-widget',
+    '/public/profiles/recent',
+    '/public/profiles',
+    '/public/profiles/universite-de-valmorne',
+    '/public/banner',
+    '/public/countries',
+    '/public/industries',
+    '/public/plans',
+  ].map((path) => root + path)
+}

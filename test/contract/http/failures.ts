@@ -1,0 +1,210 @@
+/** Section 5, `authfail`: an address that keeps failing is stopped, and nobody else. And whose address counts. */
+import { expectProblem } from './expect.ts'
+import { forge } from './forgery.ts'
+import {
+  type Ask,
+  type Deploy,
+  get,
+  type Heard,
+  post,
+  type Service,
+  type Tester,
+  withKey,
+} from './service.ts'
+import { FENCE } from '../../world.ts'
+
+const quota = 3
+const plans = '/public/plans?partner=demo'
+
+export async function failures(t: Tester, deploy: Deploy): Promise<void> {
+  await deploy({ trustedProxies: 1, limits: { authfail: { quota, windowSeconds: 60 } } }, async (service) => {
+    await t.test('exactly the quota of failures is heard', (t) => exact(t, service))
+    await t.test('what spends it and what does not', (t) => spending(t, service))
+    await t.test('keys that are known good pass', (t) => known(t, service))
+  })
+  await t.test('the client behind proxies', async (t) => {
+    await deploy({ trustedProxies: 1 }, (service) => oneProxy(t, service))
+    await deploy({ trustedProxies: 2 }, (service) => twoProxies(t, service))
+    await deploy({}, (service) => noProxy(t, service))
+  })
+  await t.test('without proxies the socket’s address counts', async (t) => {
+    await deploy({ limits: { authfail: { quota, windowSeconds: 60 } } }, async (service) => {
+      for (let count = 0; count <= quota; count++) {
+        const headers = { 'x-service-partner-key': nobody(count), 'x-forwarded-for': `192.0.2.${count}` }
+        const heard = await service.send({ target: service.root + plans, headers })
+        expectProblem(t, heard, count < quota ? 'key_invalid' : 'rate_limited', `failure ${count + 1}`)
+      }
+    })
+  })
+  await t.test('0 turns it off', async (t) => {
+    await deploy({ limits: { authfail: { quota: 0, windowSeconds: 60 } } }, async (service) => {
+      for (let count = 0; count < 40; count++) {
+        expectProblem(
+          t,
+          await get(service, plans, { key: { text: nobody(count) } }),
+          'key_invalid',
+          String(count),
+        )
+      }
+    })
+  })
+}
+
+/** A key with a right checksum and an id that is in no store. */
+function nobody(count: number): string {
+  return forge('spk_live', `Nobody${String(count).padStart(6, '0')}`)
+}
+
+function from(address: string): { readonly 'x-forwarded-for': string } {
+  return { 'x-forwarded-for': address }
+}
+
+async function failAt(service: Service, address: string, times: number): Promise<void> {
+  for (let count = 0; count < times; count++) {
+    await get(service, plans, { key: { text: nobody(count) }, headers: from(address) })
+  }
+}
+
+async function exact(t: Tester, service: Service): Promise<void> {
+  const ask = (count: number, address: string) =>
+    get(service, plans, { key: { text: nobody(count) }, headers: from(address) })
+  for (let count = 0; count < quota; count++) {
+    expectProblem(t, await ask(count, '192.0.2.1'), 'key_invalid', `failure ${count + 1}`)
+  }
+  const heard = await ask(9, '192.0.2.1')
+  expectProblem(t, heard, 'rate_limited', 'then nothing is looked up')
+  const retry = Number(heard.headers.get('retry-after'))
+  t.ok(Number.isInteger(retry) && retry >= 1 && retry <= 60, 'Retry-After')
+  t.equal(heard.headers.get('www-authenticate'), undefined, 'a 429 challenges nobody')
+  expectProblem(t, await ask(9, '192.0.2.2'), 'key_invalid', 'from another address it is')
+  const posted = await post(service, '{"partner":"demo"}', {
+    key: { text: nobody(1) },
+    headers: from('192.0.2.1'),
+  })
+  expectProblem(t, posted, 'rate_limited', 'on every endpoint')
+}
+
+async function spending(t: Tester, service: Service): Promise<void> {
+  const { world } = service
+  const credential = (text: string): NonNullable<Ask['headers']> => ({ 'x-service-partner-key': text })
+  const cases: readonly [string, boolean, NonNullable<Ask['headers']>][] = [
+    ['an unknown key', true, credential(nobody(1))],
+    ['a malformed one', true, credential('nonsense')],
+    ['a wrong secret', true, credential(forge('spk_live', world.keys['demo full'].id))],
+    ['a revoked key', true, withKey(world.keys['demo revoked'])],
+    ['an expired key', true, withKey(world.keys['demo expired'])],
+    ['a disabled key', true, withKey(world.keys['demo disabled'])],
+    ['two credentials', true, { ...credential('nonsense'), authorization: 'Bearer other' }],
+    ['no credential', false, {}],
+    ['a scheme of somebody else', false, { authorization: 'Basic c3RhZ2luZzpzZWNyZXQ=' }],
+    ['a key that may not be used from there', false, withKey(world.keys['demo fenced'])],
+    ['a good key for somebody else', false, withKey(world.keys['acme full'])],
+    ['a good key without the scope', false, withKey(world.keys['demo powerless'])],
+  ]
+  let last = 10
+  for (const [what, spends, headers] of cases) {
+    const address = from(`192.0.2.${last++}`)
+    const ask = (more: NonNullable<Ask['headers']>): Promise<Heard> =>
+      service.send({ target: service.root + plans, headers: { ...more, ...address } })
+    for (let count = 0; count < quota; count++) {
+      t.ok((await ask(headers)).status !== 429, `${what} is heard ${count + 1} times`)
+    }
+    const probe = await ask(credential(nobody(2)))
+    expectProblem(
+      t,
+      probe,
+      spends ? 'rate_limited' : 'key_invalid',
+      `${what} ${spends ? 'spends' : 'does not spend'}`,
+    )
+    const missing = await ask({})
+    expectProblem(t, missing, 'key_missing', 'a missing key never meets the limit')
+  }
+}
+
+async function known(t: Tester, service: Service): Promise<void> {
+  const { world } = service
+  const address = from('192.0.2.99')
+  const [good, later] = [await world.issue({}), await world.issue({})]
+  const ask = (key: { readonly text: string }, path = plans) => get(service, path, { key, headers: address })
+  t.equal((await ask(good)).status, 200, 'a key is known from its use')
+  await failAt(service, '192.0.2.99', quota)
+  for (let count = 0; count < 5; count++) t.equal((await ask(good)).status, 200, 'it still passes')
+  expectProblem(t, await ask(later), 'rate_limited', 'a good key that was never used does not')
+  expectProblem(
+    t,
+    await ask({ text: forge('spk_live', good.id) }),
+    'rate_limited',
+    'nor a guess at the known one',
+  )
+  const both = { ...withKey(good), authorization: `Bearer ${good.text}`, ...address }
+  t.equal(
+    (await service.send({ target: service.root + plans, headers: both })).status,
+    200,
+    'twice the same passes',
+  )
+  const verified = await post(service, '{"partner":"demo"}', { key: good, headers: address })
+  t.equal(
+    verified.json.data.limits.find(({ policy }: { policy: string }) => policy === 'authfail').remaining,
+    0,
+  )
+  const elsewhere = await get(service, plans, { key: later, headers: from('192.0.2.98') })
+  t.equal(elsewhere.status, 200, 'from another address the unused key passes')
+  t.equal((await ask(later)).status, 200, 'and is known from then on')
+  await world.keyRing.revoke(good.id)
+  t.ok((await ask(good)).status >= 400, 'a key that was known good and is revoked does not pass')
+}
+
+/** Asks with the key that may be used inside the fence only. */
+function fenced(service: Service, forwarded: string | readonly string[] | undefined): Promise<Heard> {
+  const headers: NonNullable<Ask['headers']> = forwarded === undefined ? {} : { 'x-forwarded-for': forwarded }
+  return get(service, plans, { key: service.world.keys['demo fenced'], headers })
+}
+
+async function oneProxy(t: Tester, service: Service): Promise<void> {
+  const { inside, outside } = FENCE
+  const passing = [inside, ` ${inside} `, `${outside}, ${inside}`, `nonsense,${inside}`, `${inside}:4711`]
+  for (const value of passing) {
+    t.equal((await fenced(service, value)).status, 200, `X-Forwarded-For: ${value}`)
+  }
+  for (
+    const value of [outside, `${inside}, ${outside}`, `${inside},nonsense`, 'nonsense', `${inside},`, '']
+  ) {
+    expectProblem(t, await fenced(service, value), 'address_not_allowed', `X-Forwarded-For: ${value}`)
+  }
+  t.equal((await fenced(service, [outside, inside])).status, 200, 'the last of two fields counts')
+  expectProblem(t, await fenced(service, [inside, outside]), 'address_not_allowed', 'not the first')
+  const six = await service.world.issue({ allow: ['2001:db8:7::/48', '192.0.2.8'] })
+  const cases = { '2001:db8:7::1': 200, '[2001:DB8:7:0::9]:443': 200, '192.0.2.8': 200, '2001:db8:8::1': 403 }
+  for (const [address, status] of Object.entries({ ...cases, '192.0.2.9': 403 })) {
+    t.equal((await get(service, plans, { key: six, headers: from(address) })).status, status, address)
+  }
+  const mapped = await fenced(service, `::ffff:${inside}`)
+  t.equal(mapped.status, 200, 'an IPv4 address in IPv6 form is the same address')
+}
+
+async function twoProxies(t: Tester, service: Service): Promise<void> {
+  const { inside, outside } = FENCE
+  for (const value of [`${inside}, 10.0.0.1`, `${outside}, ${inside}, 10.0.0.1`]) {
+    t.equal((await fenced(service, value)).status, 200, `X-Forwarded-For: ${value}`)
+  }
+  for (const value of [`${outside}, 10.0.0.1`, `${inside}, ${outside}, 10.0.0.1`, `${outside}, ${inside}`]) {
+    expectProblem(t, await fenced(service, value), 'address_not_allowed', `X-Forwarded-For: ${value}`)
+  }
+}
+
+async function noProxy(t: Tester, service: Service): Promise<void> {
+  for (const value of [undefined, FENCE.inside, `${FENCE.inside}, ${FENCE.inside}`]) {
+    expectProblem(t, await fenced(service, value), 'address_not_allowed', `nobody is trusted to say ${value}`)
+  }
+  for (const forwarded of ['forwarded', 'x-real-ip', 'cf-connecting-ip', 'x-client-ip']) {
+    const headers = { [forwarded]: forwarded === 'forwarded' ? `for=${FENCE.inside}` : FENCE.inside }
+    const heard = await get(service, plans, { key: service.world.keys['demo fenced'], headers })
+    expectProblem(t, heard, 'address_not_allowed', `nor in ${forwarded}`)
+  }
+  const local = await get(service, plans, { key: service.world.keys['demo local'] })
+  t.equal(
+    local.status,
+    service.verbatim ? 200 : 403,
+    'the socket’s own address; a fetch handler is told none',
+  )
+}

@@ -1,0 +1,24 @@
+/** Where services are put: behind Node's HTTP server, or nowhere but their fetch handler. */
+import { serve } from '../../../adapters/runtimes/node.ts'
+import type { PartnerApi } from '../../../core/api.ts'
+import type { Mounted } from './deploy.ts'
+import { fetchWire, socketWire } from './wires.ts'
+
+/** A server on a free port of this machine. */
+export async function onNode(api: PartnerApi): Promise<Mounted> {
+  const server = await serve(api, { port: 0 })
+  const wire = socketWire(server.url)
+  return {
+    send: wire.send,
+    verbatim: true,
+    async close() {
+      wire.close()
+      await server.drain()
+    },
+  }
+}
+
+/** No server at all. */
+export function inProcess(api: PartnerApi): Promise<Mounted> {
+  return Promise.resolve({ send: fetchWire(api.fetch), verbatim: false, close: () => Promise.resolve() })
+}

@@ -1,0 +1,113 @@
+/** Section 10: nothing in the shape of a key is ever said back. That no answer holds such a thing, `send` watches. */
+import { expectInvalid, expectProblem } from './expect.ts'
+import { forge, tamper } from './forgery.ts'
+import { type Deploy, get, post, type Service, type Tester } from './service.ts'
+
+export async function secrets(t: Tester, deploy: Deploy): Promise<void> {
+  await deploy({}, async (service) => {
+    const keys = {
+      'the key itself': service.world.keys['demo full'].text,
+      'another partner’s key': service.world.keys['acme full'].text,
+      'a key that nobody has': forge('spk_live', 'Nobody000000'),
+      'a test key': service.world.keys['demo test'].text,
+      'a wrong checksum': tamper(service.world.keys['demo full'].text, 58),
+    }
+    for (const [what, key] of Object.entries(keys)) {
+      await t.test(what, async (t) => {
+        await inQueries(t, service, key)
+        await inPaths(t, service, key)
+        await inBodies(t, service, key)
+        await inFields(t, service, key)
+      })
+    }
+  })
+}
+
+async function inQueries(t: Tester, service: Service, key: string): Promise<void> {
+  for (const secret of [key, encoded(key)]) {
+    expectInvalid(t, await get(service, `/public/plans?partner=${secret}`), ['partner'], 'as the partner')
+    for (const name of ['q', 'country', 'industry', 'sort', 'limit', 'cursor']) {
+      const heard = await get(service, `/public/profiles?partner=demo&${name}=${secret}`)
+      expectInvalid(t, heard, [name], `as ${name}`)
+    }
+    expectInvalid(
+      t,
+      await get(service, `/public/countries?partner=demo&locale=${secret}`),
+      ['locale'],
+      'as locale',
+    )
+    const several = await get(service, `/public/profiles?partner=demo&country=DE&country=${secret}`)
+    expectInvalid(t, several, ['country'], 'as one of several')
+    const name = await get(service, `/public/plans?partner=demo&${secret}=1`)
+    expectProblem(t, name, 'invalid_parameter', 'as a name', {
+      errors: name.json?.errors?.map(placeOf) ?? ['?'],
+    })
+    t.equal(name.json?.errors?.length, 1, 'which is one failure')
+  }
+}
+
+async function inPaths(t: Tester, service: Service, key: string): Promise<void> {
+  const { root, send } = service
+  for (const slug of [key, encoded(key)]) {
+    const detail = await get(service, `/public/profiles/${slug}?partner=demo`)
+    expectProblem(t, detail, 'invalid_parameter', 'as a slug', { errors: ['slug'] })
+    const unknown = await send({ target: `/${slug}` })
+    expectProblem(t, unknown, 'route_not_found', 'as a path', { instance: '/' })
+    const keyless = await send({ target: `${root}/public/profiles/${slug}` })
+    expectProblem(t, keyless, 'key_missing', 'as a slug, without another credential')
+    const wrong = await send({ method: 'DELETE', target: `${root}/public/profiles/${slug}` })
+    expectProblem(t, wrong, 'method_not_allowed', 'as a slug, with a wrong method')
+  }
+}
+
+async function inBodies(t: Tester, service: Service, key: string): Promise<void> {
+  const partner = await post(service, JSON.stringify({ partner: key }))
+  expectProblem(t, partner, 'partner_mismatch', 'as the partner of a body')
+  const member = await post(service, JSON.stringify({ partner: 'demo', [key]: 1, [`a/${key}~b`]: key }))
+  expectProblem(t, member, 'invalid_body', 'as a member’s name', {
+    errors: member.json?.errors?.map(placeOf) ?? ['?'],
+  })
+  const value = await post(service, JSON.stringify({ partner: 'demo', key }))
+  expectProblem(t, value, 'invalid_body', 'as a member’s value', { errors: ['/key'] })
+  expectProblem(t, await post(service, key), 'malformed_request', 'as the body')
+  expectProblem(t, await post(service, JSON.stringify(key)), 'invalid_body', 'as all of the JSON', {
+    errors: [''],
+  })
+  const twice = `{"partner":"demo","${key}":1,"${key}":2}`
+  expectProblem(t, await post(service, twice), 'malformed_request', 'as a name that stands twice')
+}
+
+async function inFields(t: Tester, service: Service, key: string): Promise<void> {
+  const plans = '/public/plans?partner=demo'
+  const version = await get(service, plans, { headers: { 'service-version': key } })
+  expectProblem(t, version, 'unknown_version', 'as a version')
+  expectProblem(
+    t,
+    await get(service, plans, { headers: { accept: key } }),
+    'not_acceptable',
+    'as a media type',
+  )
+  const origin = await get(service, plans, { headers: { origin: `https://${key}.example` } })
+  expectProblem(t, origin, 'browser_refused', 'as an origin')
+  const type = await post(service, '{}', { headers: { 'content-type': key } })
+  expectProblem(t, type, 'unsupported_media_type', 'as a media type of a body')
+  const fields = {
+    'x-request-id': key,
+    'if-none-match': `"${key}"`,
+    traceparent: key,
+    'user-agent': key,
+    from: key,
+  }
+  t.equal((await get(service, plans, { headers: fields })).status, 200, 'in fields that are not looked at')
+}
+
+function placeOf(error: { readonly parameter?: string; readonly pointer?: string }): string {
+  return error.parameter ?? error.pointer ?? '?'
+}
+
+/** Every second character percent-encoded. */
+function encoded(text: string): string {
+  return [...text].map((character, index) =>
+    index % 2 === 0 ? `%${character.charCodeAt(0).toString(16).padStart(2, '0')}` : character
+  ).join('')
+}

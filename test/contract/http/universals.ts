@@ -1,0 +1,92 @@
+/** What section 1 says of every answer, whatever was asked. */
+import { safeParse } from 'valibot'
+import type { Endpoint } from '../../../core/routes/route.ts'
+import { type Heard, VERSION } from './service.ts'
+
+const keyShape = /[a-z0-9]_(?:live|test)_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}/
+const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+const jsonType = 'application/json; charset=utf-8'
+
+/** What is wrong with an answer; nothing when it is as every answer is. */
+export function breaches(
+  { status, headers, repeated, text, json }: Heard,
+  versionField: string,
+): string[] {
+  const found: string[] = []
+  const want = (holds: boolean, sentence: string): void => void (holds || found.push(sentence))
+  const requestId = headers.get('x-request-id') ?? ''
+
+  want(/^req_[0-9A-Za-z]+$/.test(requestId), 'X-Request-Id: req_…')
+  want(headers.get('x-content-type-options') === 'nosniff', 'X-Content-Type-Options: nosniff')
+  want(headers.get(versionField.toLowerCase()) === VERSION, `${versionField} echoes the version`)
+  for (const banner of ['server', 'x-powered-by', 'via']) want(!headers.has(banner), `no ${banner}`)
+  want(![...headers.keys()].some((name) => name.startsWith('access-control-')), 'no Access-Control-*')
+  want(repeated.length === 0, `no field twice: ${repeated}`)
+  const everything = [...headers].flat().join('\n') + '\n' + text
+  want(!keyShape.test(everything) && !keyShape.test(decoded(everything)), 'nothing in the shape of a key')
+  want(!/\bat (?:\S+ \()?(?:file:|node:|\/)/.test(text), 'no stack trace')
+
+  if (status >= 400) {
+    want(headers.get('cache-control') === 'no-store', 'errors are no-store')
+    want(headers.get('content-type') === 'application/problem+json', 'errors are application/problem+json')
+    if (json !== undefined) {
+      want(json.status === status, 'status stands in the problem')
+      want(json.request_id === requestId, 'the request id stands in the problem')
+    }
+  }
+  if (status === 204 || status === 304) want(text === '', 'no body')
+  if (status === 200) want(headers.get('content-type') === jsonType, jsonType)
+  if (text !== '') want(json !== undefined, 'the body is JSON')
+  if (json !== undefined) {
+    found.push(...shapeBreaches(json, ''))
+    if (status === 200) want(sameMembers(json, ['data']) || sameMembers(json, ['data', 'page']), 'data, page')
+  }
+  return found
+}
+
+/** What is wrong with a successful answer in the eyes of its route's schema. */
+export function schemaBreaches(
+  target: string,
+  { json }: Heard,
+  method: string,
+  routes: readonly Endpoint[],
+): string[] {
+  const path = target.split('?')[0] ?? ''
+  const candidates = routes.filter((route) => route.method === method && covers(route.path, path))
+  // `recent` is also covered by `{slug}`: the route without a parameter counts.
+  const route = candidates.find((candidate) => candidate.path === path) ?? candidates[0]
+  if (route === undefined) return [`no route covers ${path}`]
+  const result = safeParse(route.reply, json)
+  return result.issues?.map(({ message, path }) => `${path?.map(({ key }) => key).join('.')}: ${message}`) ??
+    []
+}
+
+function covers(pattern: string, path: string): boolean {
+  const wanted = pattern.split('/')
+  const given = path.split('/')
+  return wanted.length === given.length &&
+    wanted.every((segment, index) => segment === given[index] || segment === '{slug}')
+}
+
+/** Names are snake_case, `…_at` is an instant or null, and `currency` stands beside integers. */
+function shapeBreaches(value: unknown, place: string): string[] {
+  if (typeof value !== 'object' || value === null) return []
+  if (Array.isArray(value)) return value.flatMap((item, index) => shapeBreaches(item, `${place}/${index}`))
+  return Object.entries(value).flatMap(([name, member]) => {
+    const here = `${place}/${name}`
+    const found = shapeBreaches(member, here)
+    if (!/^[a-z][a-z0-9]*(?:_[a-z0-9]+)*$/.test(name)) found.push(`${here} is not snake_case`)
+    if (name.endsWith('_at') && member !== null && !(typeof member === 'string' && instant.test(member))) {
+      found.push(`${here} is no RFC 3339 instant with milliseconds and Z`)
+    }
+    return found
+  })
+}
+
+function sameMembers(value: object, names: readonly string[]): boolean {
+  return Object.keys(value).join() === names.join()
+}
+
+function decoded(text: string): string {
+  return text.replace(/%([0-7][0-9a-f])/gi, (_, digits: string) => String.fromCharCode(parseInt(digits, 16)))
+}

@@ -1,0 +1,160 @@
+/** Section 4: nothing outside of `P` ever shows. And what does show, field by field. */
+import { comparable, expectInvalid, expectProblem } from './expect.ts'
+import { countriesInUse, detail, industries, newestFirst, plans, publicSet } from './oracle.ts'
+import { type Deploy, get, type Heard, type Service, type Tester } from './service.ts'
+
+export async function visibility(t: Tester, deploy: Deploy): Promise<void> {
+  await deploy({}, async (service) => {
+    await t.test('every profile of P in full', (t) => details(t, service))
+    await t.test('what is not in P does not exist', (t) => hidden(t, service))
+    await t.test('a profile that is withdrawn', (t) => withdrawn(t, service))
+    await t.test('the widget is made of the endpoints’ answers', (t) => parts(t, service))
+    await t.test('the widget of a partner with no other module', (t) => alone(t, service))
+  })
+}
+
+async function details(t: Tester, service: Service): Promise<void> {
+  const { world } = service
+  for (const partner of ['demo', 'acme'] as const) {
+    for (const line of publicSet(world.lines, partner)) {
+      const path = `/public/profiles/${line.slug}?partner=${partner}`
+      const heard = await get(service, path, { key: world.keys[`${partner} full`] })
+      t.strictSame(
+        [heard.status, heard.json],
+        [200, { data: detail(line, world) }],
+        `${line.slug} for ${partner}`,
+      )
+    }
+  }
+  const bare = (await get(service, '/public/profiles/bare?partner=demo')).json.data
+  t.strictSame(bare, {
+    slug: 'bare',
+    name: 'Bare',
+    headline: 'Nothing but what is required',
+    country: { code: 'AD', name: 'Andorra' },
+    industry: { slug: 'education', name: 'Education' },
+    logo_url: null,
+    published_at: '2024-02-29T12:00:00.000Z',
+    updated_at: new Date(world.importedAt).toISOString(),
+    description: null,
+    website_url: null,
+    city: null,
+    founded_year: null,
+    employees: null,
+    tags: [],
+    contact: null,
+    links: [],
+  }, 'what is absent is an explicit null')
+  for (const name of ['limit', 'q', 'fields', 'locale']) {
+    expectInvalid(t, await get(service, `/public/profiles/bare?partner=demo&${name}=1`), [name], `no ${name}`)
+  }
+}
+
+/** An answer without what may differ between two slugs that do not exist. */
+function anonymous(heard: Heard, slug: string): unknown {
+  return JSON.parse(JSON.stringify(comparable(heard)).replaceAll(slug, 'SLUG'))
+}
+
+async function hidden(t: Tester, service: Service): Promise<void> {
+  const { world } = service
+  for (const partner of ['demo', 'acme'] as const) {
+    const key = world.keys[`${partner} full`]
+    const ask = (slug: string, method = 'GET') =>
+      get(service, `/public/profiles/${slug}?partner=${partner}`, { key, method })
+    const nobody = await ask('no-such-profile')
+    const instance = `${service.root}/public/profiles/no-such-profile`
+    expectProblem(t, nobody, 'profile_not_found', 'a slug that does not exist', { instance })
+    const visible = new Set(publicSet(world.lines, partner).map(({ slug }) => slug))
+    const outside = world.lines.profiles.map(({ slug }) => slug).filter((slug) => !visible.has(slug))
+    t.ok(outside.length >= 7, 'drafts, future ones, those of others and of nobody')
+    for (const slug of outside) {
+      const heard = await ask(slug)
+      const bytes = anonymous(heard, slug)
+      t.strictSame(
+        bytes,
+        anonymous(nobody, 'no-such-profile'),
+        `${slug} is answered like a slug that does not exist`,
+      )
+      const length = (text: string): number => Buffer.byteLength(text)
+      const added = length(slug) - length('no-such-profile')
+      t.equal(heard.body.length, nobody.body.length + added, 'to the byte')
+      t.equal((await ask(slug, 'HEAD')).status, 404, 'HEAD tells no more')
+    }
+    const lists = [
+      '/public/profiles/recent?limit=50&',
+      '/public/profiles?limit=100&',
+      '/public/profiles?limit=100&sort=-published_at&',
+      '/public/profiles?limit=100&country=TV&country=MT&country=GB&',
+      '/public/profiles?limit=100&industry=tied-a&industry=tied-b&',
+      '/partner-widget?',
+    ]
+    for (const path of lists) {
+      const { text, status } = await get(service, `${path}partner=${partner}`, { key })
+      const seen = outside.filter((slug) => text.includes(`"${slug}"`))
+      t.strictSame([status, seen], [200, []], `${path} shows none of them`)
+    }
+  }
+}
+
+async function withdrawn(t: Tester, service: Service): Promise<void> {
+  const { world } = service
+  const line = world.lines.profiles.find(({ slug }) => slug === 'larkspur-and-vane')
+  const ask = () => get(service, '/public/profiles/larkspur-and-vane?partner=demo')
+  const count = async (): Promise<unknown> =>
+    (await get(service, '/public/countries?partner=demo&in_use=true')).json.data
+      .find(({ code }: { code: string }) => code === 'US').profile_count
+  const before = Number(await count())
+  for (
+    const change of [{ published_at: null }, { visible_to: ['acme'] }, {
+      published_at: '2098-01-01T00:00:00.000Z',
+    }]
+  ) {
+    await world.publish('profiles', [{ ...line, ...change }])
+    t.strictSame([(await ask()).status, await count()], [404, before - 1], JSON.stringify(change))
+    await world.publish('profiles', [{ ...line, visible_to: ['acme', 'demo'] }])
+    t.strictSame([(await ask()).status, await count()], [200, before], 'and back')
+  }
+  await world.remove('profiles', ['larkspur-and-vane'])
+  t.strictSame([(await ask()).status, await count()], [404, before - 1], 'removed')
+  const now = await world.publish('profiles', [line ?? {}])
+  t.equal(
+    (await ask()).json.data.updated_at,
+    new Date(now).toISOString(),
+    'imported again: updated_at is then',
+  )
+}
+
+async function parts(t: Tester, service: Service): Promise<void> {
+  const data = async (path: string) => (await get(service, path)).json.data
+  const widget = await data('/partner-widget?partner=demo')
+  t.strictSame(widget, {
+    partner: { slug: 'demo', name: 'Demo partner' },
+    banner: await data('/public/banner?partner=demo'),
+    profiles: await data('/public/profiles/recent?partner=demo&limit=6'),
+    countries: await data('/public/countries?partner=demo&in_use=true'),
+    industries: await data('/public/industries?partner=demo&in_use=true'),
+    plans: await data('/public/plans?partner=demo'),
+  }, 'each part is what its own endpoint answers')
+  t.ok(widget.banner !== null, 'with a banner')
+  for (const name of ['limit', 'locale', 'in_use']) {
+    expectInvalid(t, await get(service, `/partner-widget?partner=demo&${name}=1`), [name], `no ${name}`)
+  }
+}
+
+async function alone(t: Tester, service: Service): Promise<void> {
+  const { world } = service
+  const { data } =
+    (await get(service, '/partner-widget?partner=kiosk', { key: world.keys['kiosk full'] })).json
+  const newest = newestFirst(publicSet(world.lines, 'kiosk')).slice(0, 6)
+  t.strictSame(data.partner, { slug: 'kiosk', name: 'Kiosk' })
+  t.equal(data.banner, null, 'without a banner')
+  t.strictSame(
+    data.profiles.map(({ slug }: { slug: string }) => slug),
+    newest.map(({ slug }) => slug),
+    'six newest',
+  )
+  t.strictSame(data.countries, countriesInUse(world, 'kiosk'), 'countries')
+  const used = industries(world, 'kiosk').filter(({ profile_count: count }) => count !== 0)
+  t.strictSame(data.industries, used, 'industries')
+  t.strictSame(data.plans, plans(world), 'plans')
+}

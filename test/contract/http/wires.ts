@@ -1,0 +1,76 @@
+/** How requests get to a service: through a socket with nothing between, or through its fetch handler. */
+import { Agent, request } from 'node:http'
+import type { Heard, Wire } from './service.ts'
+
+/** Sends targets and fields exactly as they are, which `fetch` does not. */
+export function socketWire(origin: string): { readonly send: Wire; close(): void } {
+  const agent = new Agent({ keepAlive: true, maxSockets: 4 })
+  const { hostname: host, port } = new URL(origin)
+  return {
+    send: ({ method = 'GET', target, headers = {}, body, chunked = false }) =>
+      new Promise((resolve, reject) => {
+        const fields = Object.fromEntries(
+          Object.entries(headers).map((
+            [name, value],
+          ) => [name, typeof value === 'string' ? value : [...value]]),
+        )
+        const length = body !== undefined && !chunked ? { 'content-length': Buffer.byteLength(body) } : {}
+        const sent = request({ host, port, method, path: target, headers: { ...length, ...fields }, agent })
+        sent.on('error', reject)
+        sent.on('response', (response) => {
+          const chunks: Uint8Array[] = []
+          response.on('data', (chunk: Uint8Array) => chunks.push(chunk))
+          response.on('error', reject)
+          response.on('end', () => {
+            const pairs: [string, string][] = []
+            for (let index = 0; index < response.rawHeaders.length; index += 2) {
+              pairs.push([response.rawHeaders[index]!.toLowerCase(), response.rawHeaders[index + 1]!])
+            }
+            resolve(hear(response.statusCode ?? 0, pairs, Buffer.concat(chunks)))
+          })
+        })
+        if (body !== undefined && chunked) sent.write(body)
+        sent.end(chunked ? undefined : body)
+      }),
+    close: () => agent.destroy(),
+  }
+}
+
+/** Calls a fetch handler in this process. Targets are normalised by `Request`, and repeated fields joined. */
+export function fetchWire(handler: (request: Request) => Promise<Response>): Wire {
+  return async ({ method = 'GET', target, headers = {}, body, chunked = false }) => {
+    const fields = Object.entries(headers).flatMap(([name, value]): [string, string][] =>
+      typeof value === 'string' ? [[name, value]] : value.map((one): [string, string] => [name, one])
+    )
+    const bytes = typeof body === 'string' ? Buffer.from(body) : body
+    if (bytes !== undefined && !chunked) fields.push(['content-length', String(bytes.length)])
+    const content = bytes === undefined
+      ? {}
+      : { body: new Blob([Uint8Array.from(bytes)]).stream(), duplex: 'half' }
+    const response = await handler(
+      new Request(`http://service.example${target}`, { method, headers: fields, ...content }),
+    )
+    return hear(response.status, [...response.headers], new Uint8Array(await response.arrayBuffer()))
+  }
+}
+
+function hear(status: number, pairs: readonly [string, string][], body: Uint8Array): Heard {
+  const text = Buffer.from(body).toString('utf8')
+  const names = pairs.map(([name]) => name)
+  return {
+    status,
+    headers: new Map(pairs),
+    repeated: names.filter((name, index) => names.indexOf(name) < index),
+    body,
+    text,
+    json: readJson(text),
+  }
+}
+
+function readJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
