@@ -13,20 +13,23 @@ export interface Contest {
   readonly targets: () => () => string
 }
 
-/** What a server did in all rounds, as medians. */
+/** What a server did in one round. */
 export interface Result {
   /** Processor time of the server for one request. */
   readonly microseconds: number
   readonly requestsPerSecond: number
 }
 
+/** All rounds of each server: those of one number were beside each other in time. */
+export type Results = ReadonlyMap<ServerKind, readonly Result[]>
+
 const connections = 32
-const roundCount = 5
-const roundSeconds = 1.5
+const roundCount = 10
+const roundSeconds = 0.75
 const warmUpSeconds = 1
 
 /** Loads all servers in turn, round after round, so that what the machine does besides hits all of them alike. */
-export async function compete({ kinds, profileCount, targets }: Contest): Promise<Map<ServerKind, Result>> {
+export async function compete({ kinds, profileCount, targets }: Contest): Promise<Results> {
   const children = await Promise.all(kinds.map((kind) => startServer(kind, profileCount)))
   const runners = children.map((child) => ({ child, next: requests(child, targets()) }))
   const rounds = new Map(kinds.map((kind): [ServerKind, Result[]] => [kind, []]))
@@ -40,10 +43,7 @@ export async function compete({ kinds, profileCount, targets }: Contest): Promis
   } finally {
     for (const child of children) child.stop()
   }
-  return new Map(Array.from(rounds, ([kind, results]) => [kind, {
-    microseconds: median(results.map(({ microseconds }) => microseconds)),
-    requestsPerSecond: median(results.map(({ requestsPerSecond }) => requestsPerSecond)),
-  }]))
+  return rounds
 }
 
 async function measure(child: ServerChild, next: () => string): Promise<Result> {
@@ -59,17 +59,22 @@ function requests({ key }: ServerChild, target: () => string): () => string {
   return () => `GET ${target()}${rest}`
 }
 
-/** How many times less processor time, and how many times more throughput, a server needs than another one. */
+/**
+ * How many times less processor time, and how many times more throughput, a server needs than another one: the
+ * median of the ratios of rounds that were beside each other, which a machine that gets slower does not change.
+ */
 export function comparisonRow(
   part: string,
   what: string,
-  results: ReadonlyMap<ServerKind, Result>,
+  results: Results,
   [subject, peer]: readonly [ServerKind, ServerKind],
   target?: number,
 ): Row {
   const [ours, theirs] = [results.get(subject)!, results.get(peer)!]
-  const ratio = theirs.microseconds / ours.microseconds
-  const throughput = ours.requestsPerSecond / theirs.requestsPerSecond
+  const ratio = median(ours.map(({ microseconds }, round) => theirs[round]!.microseconds / microseconds))
+  const throughput = median(
+    ours.map(({ requestsPerSecond }, round) => requestsPerSecond / theirs[round]!.requestsPerSecond),
+  )
   return {
     part,
     what,
@@ -80,6 +85,8 @@ export function comparisonRow(
   }
 }
 
-function described({ microseconds, requestsPerSecond }: Result): string {
+function described(rounds: readonly Result[]): string {
+  const microseconds = median(rounds.map((round) => round.microseconds))
+  const requestsPerSecond = median(rounds.map((round) => round.requestsPerSecond))
   return `${microseconds.toFixed(1)} µs, ${Math.round(requestsPerSecond).toLocaleString('en')}/s`
 }
