@@ -344,7 +344,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'an address that is not allowed spends authfail',
     file: pipeline,
-    find: `if (problemFor[denial.reason] === 'address_not_allowed') throw problemOf(denial)`,
+    find: `if (denial.reason === 'address_not_allowed') throw problemOf(denial)`,
     replace: '',
   },
   {
