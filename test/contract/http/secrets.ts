@@ -20,6 +20,10 @@ export async function secrets(t: Tester, deploy: Deploy): Promise<void> {
         await inFields(t, service, key)
       })
     }
+    await t.test('a key as a slug beside a wrong parameter', async (t) => {
+      const heard = await get(service, `/public/profiles/${keys['the key itself']}?partner=demo&limit=1`)
+      expectInvalid(t, heard, ['limit', 'slug'], 'all failures at once')
+    })
   })
 }
 
@@ -50,7 +54,7 @@ async function inPaths(t: Tester, service: Service, key: string): Promise<void> 
   const { root, send } = service
   for (const slug of [key, encoded(key)]) {
     const detail = await get(service, `/public/profiles/${slug}?partner=demo`)
-    expectProblem(t, detail, 'invalid_parameter', 'as a slug', { errors: ['slug'] })
+    expectInvalid(t, detail, ['slug'], 'as a slug')
     const unknown = await send({ target: `/${slug}` })
     expectProblem(t, unknown, 'route_not_found', 'as a path', { instance: '/' })
     const keyless = await send({ target: `${root}/public/profiles/${slug}` })
