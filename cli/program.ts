@@ -2,6 +2,7 @@ import { Command, CommanderError, Option } from 'commander'
 import process from 'node:process'
 import { holdsKey } from '../core/keys/format.ts'
 import { type ExitCode, type Failure, usageFailure } from './failure.ts'
+import { actor } from './input/actor.ts'
 import { failureOf } from './reasons.ts'
 import { endQuietlyWithoutReader, printFailure, printNote } from './output/print.ts'
 import { redact } from './output/text.ts'
@@ -98,6 +99,7 @@ function createProgram(version: string): Command {
         .env('PARTNER_API_STORE')
         .default('sqlite:partner-api.db'),
     )
+    .option('--actor <name>', 'Who the audit trail names for changes (default: the current user)', actor)
     .option('--json', 'Print one JSON document on standard output')
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({ outputError: () => {} })

@@ -1,6 +1,11 @@
 /** What the service asks of the world, in the service's own words. A store implements all of it. */
 import type { Change } from './admin/changes.ts'
 import type { ContentKind, ContentRecords } from './content/records.ts'
+import type { AuditEntry, AuditHead, Stamp } from './audit/entry.ts'
+import type { Activity, ActivityQuery } from './reports/activity.ts'
+import type { SummaryCounts } from './reports/summary.ts'
+import type { UsageCount } from './reports/usage.ts'
+import type { IdempotencyClaim, Signup, SignupOutcome } from './signups/signup.ts'
 import type { Banner, Industry, Key, KeyFacts, Partner, Plan, Profile, ProfileCard } from './model.ts'
 
 /**
@@ -118,12 +123,14 @@ export interface Administration {
   listKeys(partner?: string): MaybePromise<readonly Key[]>
 
   /**
-   * Applies all changes or none, in order, in one transaction that also moves `Revision.facts`.
+   * Applies all changes or none, in order, in one transaction that also moves `Revision.facts` and notes each of them
+   * in the audit trail; the removal of a partner is followed by an entry for each key that it revokes.
    *
    * @param ifFacts The revision under which the changes were decided.
+   * @param stamp Who decided them, and when.
    * @returns false, with nothing applied, when the facts have been changed since.
    */
-  apply(changes: readonly Change[], ifFacts: string): MaybePromise<boolean>
+  apply(changes: readonly Change[], ifFacts: string, stamp: Stamp): MaybePromise<boolean>
 }
 
 /** What an import did or, on a dry run, would have done. */
@@ -137,6 +144,8 @@ export interface ImportReport {
 export interface ImportOptions {
   /** The instant that becomes `updatedAt` of what was created or replaced. */
   readonly now: number
+  /** Who imports, for the audit trail: 1–200 characters. */
+  readonly actor: string
   /** Write nothing, report what would be. */
   readonly dryRun?: boolean
   /** Called now and then with the number of records written so far. */
@@ -146,8 +155,8 @@ export interface ImportOptions {
 /** Content as an operator changes it. Records are valid in themselves and refer only to what exists. */
 export interface ContentAdministration {
   /**
-   * Creates or replaces by slug (a banner by its partner) in one transaction that also moves
-   * `Revision.content`, unless nothing changes. Equal records are left as they are.
+   * Creates or replaces by slug (a banner by its partner) in one transaction that also moves `Revision.content` and
+   * notes the import in the audit trail, unless nothing changes. Equal records are left as they are.
    */
   importContent<K extends ContentKind>(
     kind: K,
@@ -159,14 +168,59 @@ export interface ContentAdministration {
   exportContent<K extends ContentKind>(kind: K): MaybePromise<Iterable<ContentRecords[K]>>
 
   /**
-   * Removes by slug, all or nothing.
+   * Removes by slug, all or nothing, and notes it in the audit trail.
    * @returns The slugs that kept it from being done: `missing` do not exist, `used` are referred to by
    * content that stays (an industry by its profiles or children). Nothing was removed unless both are empty.
    */
   removeContent(
     kind: ContentKind,
     slugs: readonly string[],
+    stamp: Stamp,
   ): MaybePromise<{ readonly missing: readonly string[]; readonly used: readonly string[] }>
+}
+
+/** Where signups are kept. */
+export interface SignupStore {
+  /**
+   * Keeps a signup, once however often it is asked for under one idempotency key. Returns when it is durable.
+   * A claim is kept only with a signup that was created, and holds until `claim.expiresAt` is `signup.createdAt` of an
+   * attempt, or before it.
+   *
+   * @throws when the store does not answer, the partner or key does not exist, or there is a signup with this id.
+   */
+  createSignup(signup: Signup, claim: IdempotencyClaim | undefined): MaybePromise<SignupOutcome>
+
+  /** Signups of all partners or of one, test ones included, newest first, then by id; `after` is the last one seen. */
+  listSignups(
+    partner: string | undefined,
+    after: { readonly createdAt: number; readonly id: string } | undefined,
+    limit: number,
+  ): MaybePromise<readonly Signup[]>
+}
+
+/** What reports are made of. */
+export interface Reports {
+  /** Adds all of the counts to what is counted already, or, when it throws, none. Never bumps a revision. */
+  recordUsage(counts: readonly UsageCount[]): MaybePromise<void>
+
+  /** Counts of a partner's live keys over days, both inclusive, `YYYY-MM-DD` in UTC. */
+  summarise(partner: string, from: string, to: string): MaybePromise<SummaryCounts>
+
+  /**
+   * What happened to a partner up to `now`: its live signups, and from the audit trail what was decided about its
+   * keys, scopes and modules; `key.expired` at the instant at which a key that was not revoked by then expired or
+   * its overlap ended.
+   */
+  listActivity(partner: string, query: ActivityQuery, now: number): MaybePromise<readonly Activity[]>
+}
+
+/** The trail of everything that operators did. */
+export interface AuditTrail {
+  /** Entries in the order of their sequence, from the one after `after` (0 for the first). */
+  listAudit(after: number, limit: number): MaybePromise<readonly AuditEntry[]>
+
+  /** What the store noted of the last entry when it wrote it. */
+  auditHead(): MaybePromise<AuditHead>
 }
 
 /** What was settled when the store was made. */
@@ -178,7 +232,16 @@ export interface StoreSettings {
 }
 
 /** Everything that the service keeps. */
-export interface Store extends FactSource, Directory, Offers, Administration, ContentAdministration {
+export interface Store
+  extends
+    FactSource,
+    Directory,
+    Offers,
+    Administration,
+    ContentAdministration,
+    SignupStore,
+    Reports,
+    AuditTrail {
   readonly settings: StoreSettings
   /** SHA-256 of the UTF-8 bytes of `text`, 64 lower-case hexadecimal digits. */
   sha256(text: string): string

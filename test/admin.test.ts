@@ -16,8 +16,8 @@ const keyShaped = `spk_live_Zt81Zt81Zt81_${'0123456789'.repeat(4).slice(0, 38)}`
 /** A store with partner `acme`, whose profiles and pricing are active, and a clock that can be moved. */
 async function open(store: Store = createMemoryStore()) {
   const clock = { now }
-  const partners = createPartnerAdministration(store, () => clock.now)
-  const keys = createKeyAdministration(store, () => clock.now)
+  const partners = createPartnerAdministration(store, { actor: 'operator', clock: () => clock.now })
+  const keys = createKeyAdministration(store, { actor: 'operator', clock: () => clock.now })
   await partners.create({ slug: 'acme', name: 'Acme Travel', modules: ['pricing', 'profiles'] })
   const issue = (more: Partial<NewKey> = {}) =>
     keys.issue({ partner: 'acme', name: 'Plugin', environment: 'live', ...more })
@@ -50,7 +50,10 @@ test('a partner is created once, with its modules in order', async (t) => {
 
 test('the slug of a removed partner stays taken, and the partner as it is', async (t) => {
   const { store, partners, keys } = await open()
-  await store.apply([{ type: 'partner.removed', slug: 'acme' }], (await store.revision()).facts)
+  await store.apply([{ type: 'partner.removed', slug: 'acme' }], (await store.revision()).facts, {
+    actor: 'operator',
+    at: now,
+  })
   await t.rejects(partners.create({ slug: 'acme', name: 'Other', modules: [] }), refused('partner_exists'))
   for (const act of [partners.suspend, partners.resume]) {
     await t.rejects(act('acme'), refused('partner_removed', /acme was removed/))
@@ -296,14 +299,14 @@ test('a decision that was overtaken is made again on the new facts', async (t) =
   let overtaken = false
   const raced = createKeyAdministration({
     ...store,
-    async apply(changes, ifFacts) {
+    async apply(changes, ifFacts, stamp) {
       if (!overtaken) {
         overtaken = true
         await partners.deactivate('acme', ['profiles'])
       }
-      return await store.apply(changes, ifFacts)
+      return await store.apply(changes, ifFacts, stamp)
     },
-  }, () => now)
+  }, { actor: 'operator', clock: () => now })
   const { key } = await raced.issue({ partner: 'acme', name: 'Plugin', environment: 'live' })
   t.same(key.scopes, ['read:plans'])
   t.same(await store.listKeys(), [key], 'issued once')
@@ -320,7 +323,9 @@ test('a decision that was overtaken is made again on the new facts', async (t) =
 test('a decision that is overtaken again and again is given up', async (t) => {
   const { store } = await open()
   let attempts = 0
-  const hopeless = createPartnerAdministration({ ...store, apply: () => ++attempts === 0 })
+  const hopeless = createPartnerAdministration({ ...store, apply: () => ++attempts === 0 }, {
+    actor: 'operator',
+  })
   await t.rejects(hopeless.suspend('acme'), refused('concurrent_change', /Nothing was changed/))
   t.equal(attempts, 8)
 })

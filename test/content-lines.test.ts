@@ -344,15 +344,22 @@ test('what is said back is short and moves no terminal', (t) => {
 /** A store with the partners `acme` and `gone` (removed) and the industries `textiles` and, below it, `wool`. */
 async function openStore() {
   const store = createMemoryStore()
-  const partners = createPartnerAdministration(store)
+  const partners = createPartnerAdministration(store, { actor: 'operator' })
   for (const slug of ['acme', 'gone']) await partners.create({ slug, name: slug, modules: [] })
-  await store.apply([{ type: 'partner.removed', slug: 'gone' }], (await store.revision()).facts)
+  await store.apply([{ type: 'partner.removed', slug: 'gone' }], (await store.revision()).facts, {
+    actor: 'operator',
+    at: 1,
+  })
   await store.importContent('industries', [
     { slug: 'textiles', name: 'Textiles', parentSlug: undefined },
     { slug: 'wool', name: 'Wool', parentSlug: 'textiles' },
-  ], { now: 0 })
+  ], { now: 0, actor: 'operator' })
   const run = (kind: ContentKind, lines: Line[], dryRun = false) =>
-    importContent(store, kind, lines.map((line) => JSON.stringify(line)), { now: 1, dryRun })
+    importContent(store, kind, lines.map((line) => JSON.stringify(line)), {
+      now: 1,
+      actor: 'operator',
+      dryRun,
+    })
   return { store, run }
 }
 
@@ -371,7 +378,7 @@ test('an import writes everything or nothing, and the same again changes nothing
     await store.exportContent('profiles'),
     (record) => writeContentLine('profiles', record),
   )
-  t.same(await importContent(store, 'profiles', exported, { now: 2 }), {
+  t.same(await importContent(store, 'profiles', exported, { now: 2, actor: 'operator' }), {
     created: 0,
     replaced: 0,
     unchanged: 2,
@@ -444,7 +451,7 @@ test('lines may come one by one', async (t) => {
     await Promise.resolve()
     yield ''
   }
-  t.match(await importContent(store, 'plans', lines(), { now: 1 }), { created: 1 })
+  t.match(await importContent(store, 'plans', lines(), { now: 1, actor: 'operator' }), { created: 1 })
 })
 
 test('instants', (t) => {

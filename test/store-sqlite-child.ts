@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { writeSync } from 'node:fs'
 import process from 'node:process'
 import { openSqliteStore } from '../adapters/stores/sqlite/store.ts'
-import { profile, T0 } from './contract/store/samples.ts'
+import { actor, profile, T0 } from './contract/store/samples.ts'
 
 const [, , part, file] = process.argv
 
@@ -26,6 +26,7 @@ if (part === 'open') {
   await wait()
   store.importContent('profiles', records, {
     now: T0,
+    actor,
     progress(done) {
       if (done < 20_000) return
       say(`${done} written`)

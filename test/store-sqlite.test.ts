@@ -11,6 +11,7 @@ import { migrationStatus } from '../adapters/stores/sqlite/migrate.ts'
 import { openSqliteStore } from '../adapters/stores/sqlite/store.ts'
 import { storeContract } from './contract/store.ts'
 import {
+  actor,
   apply,
   createPartners,
   industry,
@@ -19,6 +20,7 @@ import {
   profile,
   publish,
   query,
+  stamp,
   T0,
 } from './contract/store/samples.ts'
 
@@ -72,8 +74,8 @@ await t.test('connections see at once what others have committed', async (t) => 
   t.equal((await b.listProfiles('acme', query(), T0)).length, 3)
 
   const before = await b.revision()
-  t.equal(await a.apply([{ type: 'partner.suspended', slug: 'p0' }], before.facts), true)
-  t.equal(await b.apply([{ type: 'partner.resumed', slug: 'p0' }], before.facts), false)
+  t.equal(await a.apply([{ type: 'partner.suspended', slug: 'p0' }], before.facts, stamp), true)
+  t.equal(await b.apply([{ type: 'partner.resumed', slug: 'p0' }], before.facts, stamp), false)
   await a.recordKeyUses(new Map([['nothing', T0]]))
   const after = await b.revision()
   await a.recordKeyUses(new Map([['nothing', T0]]))
@@ -233,8 +235,8 @@ await t.test('processes that start at once on an empty file make one store of it
 await t.test('a process that is killed in the middle of an import leaves nothing of it', async (t) => {
   const file = newFile()
   const store = await openSqliteStore(file)
-  await store.importContent('industries', [industry('education')], { now: T0 })
-  await store.importContent('profiles', [profile('before')], { now: T0 })
+  await store.importContent('industries', [industry('education')], { now: T0, actor })
+  await store.importContent('profiles', [profile('before')], { now: T0, actor })
   const before = await store.revision()
   const importing = start('import', file)
   t.equal(await importing.said(), 'ready')
@@ -243,7 +245,7 @@ await t.test('a process that is killed in the middle of an import leaves nothing
   await importing.kill()
   t.strictSame(await store.revision(), before)
   t.strictSame([...await store.exportContent('profiles')], [profile('before')])
-  await store.importContent('profiles', [profile('after')], { now: T0 })
+  await store.importContent('profiles', [profile('after')], { now: T0, actor })
   t.equal((await store.listProfiles('acme', query(), T0)).length, 2)
   await store.close()
 })

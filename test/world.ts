@@ -161,10 +161,13 @@ const more: Lines = {
   ],
 }
 
+/** Who fills it, as the audit trail has it. */
+const actor = 'operator'
+
 /** Fills an empty store. */
 export async function fillWorld(store: Store): Promise<World> {
-  const partners = createPartnerAdministration(store)
-  const keyRing = createKeyAdministration(store)
+  const partners = createPartnerAdministration(store, { actor })
+  const keyRing = createKeyAdministration(store, { actor })
   await partners.create({ slug: 'demo', name: 'Demo partner', modules: MODULE_NAMES })
   await partners.create({ slug: 'acme', name: 'Acme Travel', modules: MODULE_NAMES })
   await partners.create({ slug: 'kiosk', name: 'Kiosk', modules: ['widget'] })
@@ -172,7 +175,10 @@ export async function fillWorld(store: Store): Promise<World> {
 
   const importedAt = Date.now()
   const publish = async (kind: ContentKind, lines: readonly object[], now = Date.now()): Promise<number> => {
-    const outcome = await importContent(store, kind, lines.map((line) => JSON.stringify(line)), { now })
+    const outcome = await importContent(store, kind, lines.map((line) => JSON.stringify(line)), {
+      now,
+      actor,
+    })
     if ('errors' in outcome) throw new Error(JSON.stringify(outcome.errors))
     return now
   }
@@ -191,7 +197,7 @@ export async function fillWorld(store: Store): Promise<World> {
     return { id: issued.key.id, text: issued.text }
   }
   const yesterday = Date.now() - 86_400_000
-  const expired = await createKeyAdministration(store, () => yesterday).issue({
+  const expired = await createKeyAdministration(store, { actor, clock: () => yesterday }).issue({
     partner: 'demo',
     name: 'Expired',
     environment: 'live',
@@ -230,11 +236,14 @@ export async function fillWorld(store: Store): Promise<World> {
     publish,
     async rotate(id, successorId, retiresAt) {
       const { facts } = await store.revision()
-      const applied = await store.apply([{ type: 'key.rotated', id, successorId, retiresAt }], facts)
+      const applied = await store.apply([{ type: 'key.rotated', id, successorId, retiresAt }], facts, {
+        actor,
+        at: Date.now(),
+      })
       if (!applied) throw new Error('The facts changed under the rotation.')
     },
     async remove(kind, slugs) {
-      const { missing, used } = await store.removeContent(kind, slugs)
+      const { missing, used } = await store.removeContent(kind, slugs, { actor, at: Date.now() })
       if (missing.length + used.length > 0) throw new Error(`Not removed: ${[...missing, ...used]}`)
     },
   }

@@ -69,6 +69,7 @@ async function importFile(
     try {
       outcome = await importContent(store, kind, lines, {
         now: Date.now(),
+        actor: invocation.actor,
         dryRun,
         progress: (done) =>
           progress.report(`${done.toLocaleString('en')} of ${counted(lines.length, 'line')}`),
@@ -164,7 +165,10 @@ function exportKind(invocation: Invocation, kind: ContentKind): Promise<void> {
 
 function remove(invocation: Invocation, kind: ContentKind, slugs: readonly string[]): Promise<void> {
   return withStore(invocation, {}, async (store) => {
-    const { missing, used } = await store.removeContent(kind, slugs)
+    const { missing, used } = await store.removeContent(kind, slugs, {
+      actor: invocation.actor,
+      at: Date.now(),
+    })
     if (missing.length > 0) {
       throw new Failure(
         1,

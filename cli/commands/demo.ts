@@ -60,11 +60,11 @@ function runDemo(invocation: Invocation, { port, host, serve }: DemoOptions): Pr
   }
   return withStore(invocation, { create: true }, async (store) => {
     await refuseUsedStore(store)
-    if (!serve) return await printFilled(invocation, await fill(store), undefined)
+    if (!serve) return await printFilled(invocation, await fill(invocation, store), undefined)
     const { serveUntilStopped } = await import('../serving.ts')
     await serveUntilStopped(store, { port, host, log: 'errors', api: {} }, async (url) => {
       // Filled only now: a port that is taken leaves the store as it was, and the demo can be run again.
-      await printFilled(invocation, await fill(store), url)
+      await printFilled(invocation, await fill(invocation, store), url)
     })
   })
 }
@@ -84,9 +84,9 @@ async function refuseUsedStore(store: Store): Promise<void> {
   )
 }
 
-async function fill(store: Store): Promise<Demo> {
+async function fill({ actor }: Invocation, store: Store): Promise<Demo> {
   const now = Date.now()
-  const partner = await createPartnerAdministration(store).create({
+  const partner = await createPartnerAdministration(store, { actor }).create({
     slug: 'demo',
     name: 'Demo partner',
     modules: MODULE_NAMES,
@@ -94,11 +94,11 @@ async function fill(store: Store): Promise<Demo> {
   const counts: Record<string, number> = {}
   for (const kind of kinds) {
     const file = fileURLToPath(new URL(`../../fixtures/content/${kind}.jsonl`, import.meta.url))
-    const outcome = await importContent(store, kind, readLines(file), { now })
+    const outcome = await importContent(store, kind, readLines(file), { now, actor })
     if ('errors' in outcome) throw new Error(`${file} has wrong lines`)
     counts[kind] = outcome.created
   }
-  const { key, text } = await createKeyAdministration(store).issue({
+  const { key, text } = await createKeyAdministration(store, { actor }).issue({
     partner: partner.slug,
     name: 'Demo key',
     environment: 'live',

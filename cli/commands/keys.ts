@@ -91,7 +91,7 @@ function oneKey(
     .action((id: string, _options: unknown, command: Command) => {
       const invocation = invocationOf(command)
       return withStore(invocation, {}, async (store) => {
-        const key = await act(createKeyAdministration(store), id)
+        const key = await act(createKeyAdministration(store, invocation), id)
         await printKey(invocation, key)
         if (note) printNote(note(key))
       })
@@ -101,7 +101,7 @@ function oneKey(
 function issue(invocation: Invocation, partner: string, options: IssueOptions): Promise<void> {
   return withStore(invocation, {}, async (store) => {
     const now = Date.now()
-    const { key, text } = await createKeyAdministration(store, () => now).issue({
+    const { key, text } = await createKeyAdministration(store, { ...invocation, clock: () => now }).issue({
       partner,
       name: options.name,
       environment: options.test ? 'test' : 'live',
@@ -127,7 +127,7 @@ function issue(invocation: Invocation, partner: string, options: IssueOptions): 
 function list(invocation: Invocation, partner: string | undefined): Promise<void> {
   return withStore(invocation, {}, async (store) => {
     const now = Date.now()
-    const keys = await createKeyAdministration(store).list(partner)
+    const keys = await createKeyAdministration(store, invocation).list(partner)
     await printResult(
       invocation,
       keys.map((key) => keyWire(key, now)),

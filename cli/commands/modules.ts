@@ -55,7 +55,7 @@ function change(
     .action((slug: string, names: readonly string[], _options: unknown, command: Command) => {
       const invocation = invocationOf(command)
       return withStore(invocation, {}, async (store) => {
-        const partner = await act(createPartnerAdministration(store), slug, names)
+        const partner = await act(createPartnerAdministration(store, invocation), slug, names)
         await printResult(invocation, partnerWire(partner), partnerTable(partner))
         printNote(note)
       })
@@ -65,7 +65,7 @@ function change(
 async function list(invocation: Invocation, slug: string | undefined): Promise<void> {
   if (slug === undefined) return printResult(invocation, wire(undefined), plainTable())
   await withStore(invocation, {}, async (store) => {
-    const partner = await createPartnerAdministration(store).show(slug)
+    const partner = await createPartnerAdministration(store, invocation).show(slug)
     await printResult(invocation, wire(partner), partnerTable(partner))
   })
 }

@@ -78,7 +78,7 @@ function onePartner(
     .action((slug: string, _options: unknown, command: Command) => {
       const invocation = invocationOf(command)
       return withStore(invocation, {}, async (store) => {
-        const partner = await act(createPartnerAdministration(store), slug)
+        const partner = await act(createPartnerAdministration(store, invocation), slug)
         await printPartner(invocation, partner)
         if (note) printNote(note(partner.slug))
       })
@@ -87,7 +87,7 @@ function onePartner(
 
 function create(invocation: Invocation, slug: string, options: CreateOptions): Promise<void> {
   return withStore(invocation, { create: true }, async (store) => {
-    const partner = await createPartnerAdministration(store).create({
+    const partner = await createPartnerAdministration(store, invocation).create({
       slug,
       name: options.name,
       modules: options.module ?? [],
@@ -104,7 +104,7 @@ function create(invocation: Invocation, slug: string, options: CreateOptions): P
 
 function list(invocation: Invocation): Promise<void> {
   return withStore(invocation, {}, async (store) => {
-    const partners = await createPartnerAdministration(store).list()
+    const partners = await createPartnerAdministration(store, invocation).list()
     await printResult(
       invocation,
       partners.map(partnerWire),

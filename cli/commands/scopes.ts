@@ -28,7 +28,11 @@ export function define(scopes: Command): void {
         invocation,
         {},
         async (store) => {
-          const rows = await scopeRows(store, await createKeyAdministration(store).show(id))
+          const rows = await scopeRows(
+            invocation,
+            store,
+            await createKeyAdministration(store, invocation).show(id),
+          )
           await printResult(invocation, rows, scopeTable(rows))
           if (rows.length === 0) {
             printNote(`It holds none. To grant one: partner-api scopes grant ${id} SCOPE…`)
@@ -65,8 +69,8 @@ function change(
     .action((id: string, names: readonly string[], _options: unknown, command: Command) => {
       const invocation = invocationOf(command)
       return withStore(invocation, {}, async (store) => {
-        const key = await act(createKeyAdministration(store), id, names)
-        const rows = await scopeRows(store, key)
+        const key = await act(createKeyAdministration(store, invocation), id, names)
+        const rows = await scopeRows(invocation, store, key)
         await printResult(invocation, keyWire(key, Date.now()), scopeTable(rows))
         if (rows.length === 0) printNote('The key holds no scope any more.')
       })
@@ -79,8 +83,8 @@ interface ScopeRow {
   readonly module: string
 }
 
-async function scopeRows(store: Store, key: Key): Promise<ScopeRow[]> {
-  const { modules } = await createPartnerAdministration(store).show(key.partner)
+async function scopeRows(invocation: Invocation, store: Store, key: Key): Promise<ScopeRow[]> {
+  const { modules } = await createPartnerAdministration(store, invocation).show(key.partner)
   return key.scopes.map((scope) => {
     const module = moduleFor(scope)
     return { scope, in_force: modules.includes(module), module }

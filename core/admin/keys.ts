@@ -8,6 +8,7 @@ import type { Change } from './changes.ts'
 import { changeFacts } from './change-facts.ts'
 import { echo } from './echo.ts'
 import { findKey, findPartner } from './find.ts'
+import { createStamp, type Operator } from './operator.ts'
 import { Refusal } from './refusal.ts'
 import {
   requireActiveModules,
@@ -71,20 +72,23 @@ export interface KeyAdministration {
   remove(id: string, scopes: readonly string[]): Promise<Key>
 }
 
-/** Keys of this store. `clock` gives milliseconds since the epoch, by default the runtime's. */
+/** Keys of this store. @throws {RangeError} when the operator's name is none. */
 export function createKeyAdministration(
   store: Pick<
     Store,
     'revision' | 'findKey' | 'listKeys' | 'findPartner' | 'apply' | 'settings' | 'sha256'
   >,
-  clock: () => number = Date.now,
+  operator: Operator,
 ): KeyAdministration {
+  const { clock = Date.now } = operator
+  const stamp = createStamp(operator)
+
   async function show(id: string): Promise<Key> {
     return (await findKey(store, id)).key
   }
 
   async function change(id: string, decide: (facts: KeyFacts) => readonly Change[]): Promise<Key> {
-    await changeFacts(store, async () => decide(await findKey(store, id)))
+    await changeFacts(store, stamp, async () => decide(await findKey(store, id)))
     return show(id)
   }
 
@@ -107,7 +111,7 @@ export function createKeyAdministration(
       const wanted = names && requireScopes(names)
       const minted = mintKey(store.settings.keyPrefix, environment)
       const digest = store.sha256(minted.text)
-      await changeFacts(store, async () => {
+      await changeFacts(store, stamp, async () => {
         const partner = await findPartner(store, slug)
         requireNotRemoved(partner)
         const scopes = wanted ?? requireScopes(partner.modules.map((module) => MODULES[module].scope))

@@ -3,6 +3,7 @@ import type { Store } from '../ports.ts'
 import type { Change } from './changes.ts'
 import { changeFacts } from './change-facts.ts'
 import { findPartner } from './find.ts'
+import { createStamp, type Operator } from './operator.ts'
 import { Refusal } from './refusal.ts'
 import { requireLimits, requireModules, requireName, requireNotRemoved, requireSlug } from './rules.ts'
 
@@ -42,15 +43,17 @@ export interface PartnerAdministration {
   deactivate(slug: string, modules: readonly string[]): Promise<Partner>
 }
 
-/** Partners of this store. `clock` gives milliseconds since the epoch, by default the runtime's. */
+/** Partners of this store. @throws {RangeError} when the operator's name is none. */
 export function createPartnerAdministration(
   store: Pick<Store, 'revision' | 'listPartners' | 'findPartner' | 'apply'>,
-  clock: () => number = Date.now,
+  operator: Operator,
 ): PartnerAdministration {
+  const { clock = Date.now } = operator
+  const stamp = createStamp(operator)
   const show = (slug: string) => findPartner(store, slug)
 
   async function change(slug: string, decide: (partner: Partner) => readonly Change[]): Promise<Partner> {
-    await changeFacts(store, async () => {
+    await changeFacts(store, stamp, async () => {
       const partner = await show(slug)
       requireNotRemoved(partner)
       return decide(partner)
@@ -65,7 +68,7 @@ export function createPartnerAdministration(
       requireLimits(limits)
       const modules = requireModules(names)
       const partner: Partner = { slug, name, state: 'active', modules, limits, createdAt: clock() }
-      await changeFacts(store, async () => {
+      await changeFacts(store, stamp, async () => {
         if (await store.findPartner(slug) === undefined) return [{ type: 'partner.created', partner }]
         throw new Refusal('partner_exists', `The slug ${slug} is taken; a removed partner keeps its slug.`)
       })

@@ -12,6 +12,8 @@ export type RefusalCode =
   | 'key_not_found'
   | 'key_revoked'
   | 'key_expired'
+  | 'key_disabled'
+  | 'key_rotated'
   | 'invalid_address_range'
   | 'invalid_duration'
   | 'invalid_expiry'

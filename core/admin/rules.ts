@@ -1,7 +1,8 @@
 /** What an argument of an administrative change has to be, whatever the change. */
 import { SLUG_PATTERN } from '../content/slug.ts'
 import { holdsKey } from '../keys/format.ts'
-import type { LimitOverrides, Partner } from '../model.ts'
+import { keyState } from '../keys/state.ts'
+import type { Key, LimitOverrides, Partner } from '../model.ts'
 import { isModule, type Module, MODULE_NAMES, moduleFor } from '../policy/modules.ts'
 import { isScope, type Scope, SCOPES } from '../policy/scopes.ts'
 import { echo } from './echo.ts'
@@ -76,6 +77,26 @@ export function requireActiveModules(partner: Partner, scopes: readonly Scope[])
 export function requireNotRemoved(partner: Partner): void {
   if (partner.state !== 'removed') return
   throw new Refusal('partner_removed', `Partner ${partner.slug} was removed, and that is final.`)
+}
+
+/** @throws {Refusal} `key_revoked`, `key_expired`: what is final is no longer changed. */
+export function requireUsable(key: Key, now: number): void {
+  const state = keyState(key, now)
+  if (state === 'revoked') {
+    throw new Refusal('key_revoked', `Key ${key.id} is revoked, and that is final. Issue another one.`)
+  }
+  if (state === 'expired') {
+    throw new Refusal('key_expired', `Key ${key.id} has expired, and that is final. Issue another one.`)
+  }
+}
+
+/** The last millisecond that RFC 3339 can say. */
+const endOfTime = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
+
+/** @throws {Refusal} `invalid_expiry` unless a key can expire then. */
+export function requireFuture(expiresAt: number | undefined, now: number): void {
+  if (expiresAt === undefined || (expiresAt > now && expiresAt <= endOfTime)) return
+  throw new Refusal('invalid_expiry', 'A key expires in the future and before the year 10000, or never.')
 }
 
 /** @throws {Refusal} `invalid_limit` unless quotas are integers from 0 and windows 1–86,400 s. */

@@ -3,7 +3,7 @@ import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import type { Change } from '../../core/admin/changes.ts'
 import type { Key, Partner } from '../../core/model.ts'
 import type { Store } from '../../core/ports.ts'
-import { banner, industry, key, partner, plan, profile, T0 } from '../contract/store/samples.ts'
+import { actor, banner, industry, key, partner, plan, profile, stamp, T0 } from '../contract/store/samples.ts'
 import { forgeKey } from './credentials.ts'
 import { type Endpoint, NEEDS } from './oracle.ts'
 
@@ -44,15 +44,15 @@ export function createWorld(bannerFor: readonly string[]): World {
 
   function apply(...changes: readonly Change[]): void {
     const revision = store.revision()
-    if (revision instanceof Promise || store.apply(changes, revision.facts) !== true) {
+    if (revision instanceof Promise || store.apply(changes, revision.facts, stamp) !== true) {
       throw new Error('The memory store did not apply the changes at once.')
     }
   }
 
-  store.importContent('industries', [industry('education')], { now: T0 })
-  store.importContent('profiles', [profile('there')], { now: T0 })
-  store.importContent('plans', [plan], { now: T0 })
-  store.importContent('banners', bannerFor.map((slug) => ({ ...banner, partner: slug })), { now: T0 })
+  store.importContent('industries', [industry('education')], { now: T0, actor })
+  store.importContent('profiles', [profile('there')], { now: T0, actor })
+  store.importContent('plans', [plan], { now: T0, actor })
+  store.importContent('banners', bannerFor.map((slug) => ({ ...banner, partner: slug })), { now: T0, actor })
   return {
     store,
     apply,

@@ -1,6 +1,7 @@
 import type { ContentKind, ContentRecords } from '../../../core/content/records.ts'
 import type { ImportOptions, ImportReport } from '../../../core/ports.ts'
 import { RECORD_FORMATS } from '../record-text.ts'
+import { createImportNotes, type Note } from '../trail.ts'
 
 /** A record as it is kept. `text` is its canonical form: what equality means. */
 export interface Kept<R> {
@@ -17,16 +18,21 @@ export function createShelves(): Shelves {
   return { profiles: new Map(), industries: new Map(), plans: new Map(), banners: new Map() }
 }
 
-/** Creates or replaces records; `ImportOptions` say how. Nothing is written before every record has been read. */
+/**
+ * Creates or replaces records; `ImportOptions` say how. Nothing is written before every record has been read.
+ *
+ * @returns What was done or would have been, and what the audit trail is to say of what was.
+ */
 export function importRecords<K extends ContentKind>(
   shelves: Shelves,
   kind: K,
   records: readonly ContentRecords[K][],
   options: ImportOptions,
-): ImportReport {
+): { report: ImportReport; note: Note | undefined } {
   const format = RECORD_FORMATS[kind]
   const shelf = shelves[kind]
   const written = new Map<string, Kept<ContentRecords[K]>>()
+  const notes = createImportNotes()
   const report = { created: 0, replaced: 0, unchanged: 0 }
   for (const [index, record] of records.entries()) {
     const slug = format.slug(record)
@@ -36,13 +42,15 @@ export function importRecords<K extends ContentKind>(
       report.unchanged++
     } else {
       report[existing ? 'replaced' : 'created']++
+      notes.changed(slug)
       // A copy: what the caller does to the record later is none of the store's.
       written.set(slug, { record: format.read(text), text, updatedAt: options.now })
     }
     if ((index + 1) % 500 === 0) options.progress?.(index + 1)
   }
-  if (!options.dryRun) { for (const [slug, kept] of written) shelf.set(slug, kept) }
-  return report
+  if (options.dryRun) return { report, note: undefined }
+  for (const [slug, kept] of written) shelf.set(slug, kept)
+  return { report, note: notes.note(kind, report) }
 }
 
 /** What keeps the records from being removed; see `ContentAdministration.removeContent`. */

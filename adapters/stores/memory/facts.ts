@@ -1,6 +1,8 @@
 import type { Change } from '../../../core/admin/changes.ts'
+import { compareCodePoints } from '../../../core/content/fold.ts'
 import type { Key, KeyFacts, Partner } from '../../../core/model.ts'
 import { absent, changedKey, changedPartner, newKey, newPartner, required } from '../changes.ts'
+import { keyNote, type Note, partnerNote, revocationNote } from '../trail.ts'
 import { createOverlay, type Overlay } from './overlay.ts'
 
 /** The partners and keys of a memory store. */
@@ -8,8 +10,8 @@ export interface Facts {
   readonly partners: ReadonlyMap<string, Partner>
   readonly keys: ReadonlyMap<string, Key>
   find(id: string): KeyFacts | undefined
-  /** Applies all changes or, when one throws, none. */
-  apply(changes: readonly Change[]): void
+  /** Applies all changes or, when one throws, none. @returns What the audit trail is to say of them. */
+  apply(changes: readonly Change[]): readonly Note[]
   recordUses(uses: ReadonlyMap<string, number>): void
 }
 
@@ -28,7 +30,7 @@ export function createFacts(): Facts {
 
     apply(changes) {
       const draft = { partners: createOverlay(partners), keys: createOverlay(keys) }
-      for (const change of changes) applyTo(draft, change)
+      const notes = changes.flatMap((change) => applyTo(draft, change))
       for (const change of changes) {
         if (change.type === 'key.rotated') {
           required(draft.keys.get(change.successorId), change, 'key', change.successorId)
@@ -36,6 +38,7 @@ export function createFacts(): Facts {
       }
       draft.partners.commit()
       draft.keys.commit()
+      return notes
     },
 
     recordUses(uses) {
@@ -54,25 +57,45 @@ interface Draft {
   readonly keys: Overlay<Key>
 }
 
-function applyTo({ partners, keys }: Draft, change: Change): void {
+function applyTo({ partners, keys }: Draft, change: Change): Note[] {
   if (change.type === 'partner.created') {
-    const { partner } = change
-    absent(partners.get(partner.slug), change, 'partner', partner.slug)
-    partners.set(partner.slug, newPartner(partner))
-  } else if (change.type === 'key.issued') {
-    const { key } = change
-    required(partners.get(key.partner), change, 'partner', key.partner)
-    absent(keys.get(key.id), change, 'key', key.id)
-    keys.set(key.id, newKey(key))
-  } else if ('slug' in change) {
-    const { slug } = change
-    partners.set(slug, changedPartner(required(partners.get(slug), change, 'partner', slug), change))
-    if (change.type === 'partner.removed') {
-      for (const key of keys.values()) {
-        if (key.partner === slug) keys.set(key.id, { ...key, state: 'revoked' })
-      }
-    }
-  } else {
-    keys.set(change.id, changedKey(required(keys.get(change.id), change, 'key', change.id), change))
+    absent(partners.get(change.partner.slug), change, 'partner', change.partner.slug)
+    const after = newPartner(change.partner)
+    partners.set(after.slug, after)
+    return [partnerNote(change, undefined, after)]
   }
+  if (change.type === 'key.issued') {
+    required(partners.get(change.key.partner), change, 'partner', change.key.partner)
+    absent(keys.get(change.key.id), change, 'key', change.key.id)
+    const after = newKey(change.key)
+    keys.set(after.id, after)
+    return [keyNote(change, undefined, after)]
+  }
+  if ('slug' in change) {
+    const before = required(partners.get(change.slug), change, 'partner', change.slug)
+    const after = changedPartner(before, change)
+    partners.set(change.slug, after)
+    const removed = change.type === 'partner.removed' ? revokeKeys(keys, change.slug) : []
+    return [partnerNote(change, before, after), ...removed]
+  }
+  const before = required(keys.get(change.id), change, 'key', change.id)
+  const after = changedKey(before, change)
+  keys.set(change.id, after)
+  return [keyNote(change, before, after)]
+}
+
+function revokeKeys(keys: Overlay<Key>, partner: string): Note[] {
+  return [...keys.values()]
+    .filter((key) => key.partner === partner && key.state !== 'revoked')
+    .sort(oldestFirst)
+    .map((before) => {
+      const after: Key = { ...before, state: 'revoked' }
+      keys.set(after.id, after)
+      return revocationNote(before, after)
+    })
+}
+
+/** The order in which keys are listed. */
+export function oldestFirst(a: Key, b: Key): number {
+  return a.createdAt - b.createdAt || compareCodePoints(a.id, b.id)
 }

@@ -4,9 +4,13 @@ import type { Revision, Store } from '../../../core/ports.ts'
 import { sha256 } from '../../digest.ts'
 import { RECORD_FORMATS } from '../record-text.ts'
 import { newSettings, randomHex } from '../settings.ts'
+import { removalNote } from '../trail.ts'
 import { createShelves, importRecords, removalObstacles } from './content.ts'
 import { createDirectory } from './directory.ts'
-import { createFacts } from './facts.ts'
+import { createFacts, oldestFirst } from './facts.ts'
+import { createReports } from './reports.ts'
+import { createSignups } from './signups.ts'
+import { createTrail } from './trail.ts'
 
 /** How a memory store is made. */
 export interface MemoryStoreOptions {
@@ -23,6 +27,9 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
   const facts = createFacts()
   const shelves = createShelves()
   const directory = createDirectory(shelves)
+  const trail = createTrail()
+  const { all, createSignup, listSignups } = createSignups(facts)
+  const reports = createReports({ facts, signups: { all }, trail })
   const storeId = randomHex(8)
   let factsChanges = 0
   let contentChanges = 0
@@ -65,19 +72,22 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
     listKeys(partner) {
       return [...facts.keys.values()]
         .filter((key) => partner === undefined || key.partner === partner)
-        .sort((a, b) => a.createdAt - b.createdAt || compareCodePoints(a.id, b.id))
+        .sort(oldestFirst)
     },
-    apply(changes, ifFacts) {
+    apply(changes, ifFacts, stamp) {
       if (ifFacts !== revision.facts) return false
-      facts.apply(changes)
+      trail.append(facts.apply(changes), stamp)
       factsChanges++
       revision = currentRevision()
       return true
     },
 
     importContent(kind, records, importOptions) {
-      const report = importRecords(shelves, kind, records, importOptions)
-      if (!importOptions.dryRun && report.created + report.replaced > 0) contentChanged()
+      const { report, note } = importRecords(shelves, kind, records, importOptions)
+      if (note !== undefined) {
+        trail.append([note], { actor: importOptions.actor, at: importOptions.now })
+        contentChanged()
+      }
       return report
     },
     exportContent(kind) {
@@ -85,14 +95,21 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
       return Array.from(shelves[kind].values(), (kept) => kept.record)
         .sort((a, b) => compareCodePoints(format.slug(a), format.slug(b)))
     },
-    removeContent(kind, slugs) {
+    removeContent(kind, slugs, stamp) {
       const removed = new Set(slugs)
       const obstacles = removalObstacles(shelves, kind, removed)
       if (removed.size > 0 && obstacles.missing.length === 0 && obstacles.used.length === 0) {
         for (const slug of removed) shelves[kind].delete(slug)
+        trail.append([removalNote(kind, removed)], stamp)
         contentChanged()
       }
       return obstacles
     },
+
+    createSignup,
+    listSignups,
+    ...reports,
+    listAudit: trail.listAudit,
+    auditHead: trail.auditHead,
   }
 }

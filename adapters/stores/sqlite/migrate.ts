@@ -2,6 +2,7 @@ import { newSettings, randomHex } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
 import { type Database, openDatabase, reasonOf } from './database.ts'
 import * as factsAndContent from './migrations/001-facts-and-content.ts'
+import * as signupsReportsAndAudit from './migrations/002-signups-reports-and-audit.ts'
 
 interface Migration {
   readonly name: string
@@ -10,7 +11,7 @@ interface Migration {
 }
 
 /** In order; a migration's version is its place, from 1. */
-const migrations: readonly Migration[] = [factsAndContent]
+const migrations: readonly Migration[] = [factsAndContent, signupsReportsAndAudit]
 
 const latest = migrations.length
 const applicationId = 0x70617069

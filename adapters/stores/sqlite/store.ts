@@ -3,6 +3,7 @@ import type { Store, StoreSettings } from '../../../core/ports.ts'
 import { sha256 } from '../../digest.ts'
 import { checkKeyPrefix } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
+import { createActivityList } from './activity.ts'
 import { createAdministration } from './administration.ts'
 import { configure } from './configure.ts'
 import { createContentAdministration } from './content.ts'
@@ -11,8 +12,11 @@ import { createDirectory } from './directory.ts'
 import { createFacts } from './facts.ts'
 import { checkKnown, checkMigrated, migrate } from './migrate.ts'
 import { createOffers } from './offers.ts'
+import { createCounts } from './counts.ts'
 import { createRevisions } from './revisions.ts'
 import { readSettings } from './settings.ts'
+import { createSignups } from './signups.ts'
+import { createTrail } from './trail.ts'
 
 /** How a file is opened. */
 export interface SqliteStoreOptions {
@@ -28,8 +32,8 @@ export interface SqliteStoreOptions {
 }
 
 /**
- * Opens a store. All of its methods are synchronous, for SQLite answers in microseconds; a change waits up to five
- * seconds for another process that is writing.
+ * Opens a store. Its methods are synchronous, for SQLite answers in microseconds. A change waits up to five seconds for
+ * another process that is writing; what a service writes for its partners waits aside and lets others be answered.
  *
  * @param file Path of the file, or `:memory:`.
  * @throws {StoreError} `unreachable` when the file cannot be opened or read, `newer_schema` when a newer program has
@@ -57,6 +61,8 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
 
 function assemble(database: Database, settings: StoreSettings): Store {
   const revisions = createRevisions(database)
+  const trail = createTrail(database)
+  const signups = createSignups(database)
   return {
     settings,
     sha256,
@@ -66,7 +72,13 @@ function assemble(database: Database, settings: StoreSettings): Store {
     ...createFacts(database),
     ...createDirectory(database),
     ...createOffers(database),
-    ...createAdministration(database, revisions),
-    ...createContentAdministration(database, revisions),
+    ...createAdministration(database, revisions, trail),
+    ...createContentAdministration(database, revisions, trail),
+    createSignup: signups.createSignup,
+    listSignups: signups.listSignups,
+    ...createCounts(database),
+    ...createActivityList(database, signups),
+    listAudit: trail.listAudit,
+    auditHead: trail.auditHead,
   }
 }

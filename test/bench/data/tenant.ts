@@ -18,9 +18,13 @@ export const ENOUGH = { quota: 1_000_000_000, windowSeconds: 60 }
 /** A partner with every module and a key of it, which no store can give back. @returns The key. */
 export async function issueKey(store: Store): Promise<string> {
   if (await store.findPartner(PARTNER) === undefined) {
-    await createPartnerAdministration(store).create({ slug: PARTNER, name: 'Acme', modules: MODULE_NAMES })
+    await createPartnerAdministration(store, { actor: 'bench' }).create({
+      slug: PARTNER,
+      name: 'Acme',
+      modules: MODULE_NAMES,
+    })
   }
-  const issued = await createKeyAdministration(store).issue({
+  const issued = await createKeyAdministration(store, { actor: 'bench' }).issue({
     partner: PARTNER,
     name: 'Bench',
     environment: 'live',
@@ -31,8 +35,8 @@ export async function issueKey(store: Store): Promise<string> {
 /** Fills an empty store with the industries and the first `count` profiles. */
 export async function fill(store: Store, count: number): Promise<void> {
   const now = Date.now()
-  await store.importContent('industries', INDUSTRIES, { now })
-  await store.importContent('profiles', [...profiles(count)], { now })
+  await store.importContent('industries', INDUSTRIES, { now, actor: 'bench' })
+  await store.importContent('profiles', [...profiles(count)], { now, actor: 'bench' })
 }
 
 /** The service as a self-hoster runs it, but for quotas that no run spends. */

@@ -2,6 +2,7 @@ import type { ContentKind, ContentRecords } from '../../../core/content/records.
 import type { Store } from '../../../core/ports.ts'
 import type { Check } from '../store.ts'
 import {
+  actor,
   banner,
   createPartners,
   fails,
@@ -11,6 +12,7 @@ import {
   profile,
   publish,
   query,
+  stamp,
   T0,
 } from './samples.ts'
 
@@ -33,7 +35,7 @@ const kinds = Object.keys(records) as ContentKind[]
 
 async function prepare(store: Store): Promise<void> {
   await createPartners(store, 'acme', 'globex')
-  await store.importContent('industries', [industry('education'), industry('services')], { now: T0 })
+  await store.importContent('industries', [industry('education'), industry('services')], { now: T0, actor })
 }
 
 async function exported<K extends ContentKind>(store: Store, kind: K): Promise<ContentRecords[K][]> {
@@ -49,7 +51,7 @@ export async function contentContract(check: Check): Promise<void> {
       const before = await store.revision()
       const record = records[kind]
       const turned = Object.fromEntries(Object.entries(record).reverse()) as unknown as typeof record
-      const first = await store.importContent(kind, [record], { now: T0 + 1 })
+      const first = await store.importContent(kind, [record], { now: T0 + 1, actor })
       t.equal(first.created + first.replaced, 1)
       t.ok((await exported(store, kind)).length >= others.length, 'nothing is lost')
       t.strictSame((await exported(store, kind))[0], record)
@@ -57,41 +59,44 @@ export async function contentContract(check: Check): Promise<void> {
       t.equal(after.facts, before.facts)
       t.ok(after.content !== before.content, 'the revision of content has moved')
 
-      const again = await store.importContent(kind, [turned], { now: T0 + 2 })
+      const again = await store.importContent(kind, [turned], { now: T0 + 2, actor })
       t.strictSame(again, { created: 0, replaced: 0, unchanged: 1 })
-      const once = await store.importContent(kind, await exported(store, kind), { now: T0 + 2 })
+      const once = await store.importContent(kind, await exported(store, kind), { now: T0 + 2, actor })
       t.equal(once.created + once.replaced, 0, 'what was exported is what is there')
       t.strictSame(await store.revision(), after)
     })
 
     await check(`${kind} are replaced by slug, and a dry run only says so`, async (t, store) => {
       await prepare(store)
-      await store.importContent(kind, [records[kind]], { now: T0 })
+      await store.importContent(kind, [records[kind]], { now: T0, actor })
       const before = await store.revision()
       const wanted = { created: 0, replaced: 1, unchanged: 1 }
       const twice = [changed[kind], changed[kind]]
-      t.strictSame(await store.importContent(kind, twice, { now: T0, dryRun: true }), wanted)
+      t.strictSame(await store.importContent(kind, twice, { now: T0, actor, dryRun: true }), wanted)
       t.strictSame((await exported(store, kind))[0], records[kind])
       t.strictSame(await store.revision(), before)
-      t.strictSame(await store.importContent(kind, twice, { now: T0 }), wanted)
+      t.strictSame(await store.importContent(kind, twice, { now: T0, actor }), wanted)
       t.strictSame((await exported(store, kind))[0], changed[kind])
       t.ok((await store.revision()).content !== before.content, 'the revision of content has moved')
     })
 
     await check(`${kind} are removed, all or none`, async (t, store) => {
       await prepare(store)
-      await store.importContent(kind, [records[kind]], { now: T0 })
+      await store.importContent(kind, [records[kind]], { now: T0, actor })
       const slug = kind === 'banners' ? 'acme' : (records[kind] as { slug: string }).slug
       const all = await exported(store, kind)
       const before = await store.revision()
-      t.strictSame(await store.removeContent(kind, [slug, 'nothing']), { missing: ['nothing'], used: [] })
+      t.strictSame(await store.removeContent(kind, [slug, 'nothing'], stamp), {
+        missing: ['nothing'],
+        used: [],
+      })
       t.strictSame(await exported(store, kind), all)
-      t.strictSame(await store.removeContent(kind, []), { missing: [], used: [] })
+      t.strictSame(await store.removeContent(kind, [], stamp), { missing: [], used: [] })
       t.strictSame(await store.revision(), before)
-      t.strictSame(await store.removeContent(kind, [slug]), { missing: [], used: [] })
+      t.strictSame(await store.removeContent(kind, [slug], stamp), { missing: [], used: [] })
       t.strictSame(await exported(store, kind), all.slice(1))
       t.ok((await store.revision()).content !== before.content, 'the revision of content has moved')
-      t.strictSame(await store.importContent(kind, [records[kind]], { now: T0 }), {
+      t.strictSame(await store.importContent(kind, [records[kind]], { now: T0, actor }), {
         created: 1,
         replaced: 0,
         unchanged: 0,
@@ -109,17 +114,20 @@ export async function contentContract(check: Check): Promise<void> {
     await publish(store, [profile('a')])
     const before = await store.revision()
     const broken = { ...profile('c'), links: undefined } as unknown as ContentRecords['profiles']
-    t.ok(await fails(() => store.importContent('profiles', [profile('b'), broken], { now: T0 })), 'it fails')
+    t.ok(
+      await fails(() => store.importContent('profiles', [profile('b'), broken], { now: T0, actor })),
+      'it fails',
+    )
     t.strictSame((await exported(store, 'profiles')).map(({ slug }) => slug), ['a'])
     t.strictSame(await store.revision(), before)
   })
 
   await check('an import says how far it is', async (t, store) => {
     await publish(store, [])
-    await store.importContent('industries', [industry('education')], { now: T0 })
+    await store.importContent('industries', [industry('education')], { now: T0, actor })
     const many = Array.from({ length: 2000 }, (_, index) => profile(`p${index}`))
     const seen: number[] = []
-    await store.importContent('profiles', many, { now: T0, progress: (done) => seen.push(done) })
+    await store.importContent('profiles', many, { now: T0, actor, progress: (done) => seen.push(done) })
     t.ok(seen.length > 1, 'more than once')
     t.strictSame(seen, seen.toSorted((a, b) => a - b), 'forwards')
     t.ok(seen.every((done) => done > 0 && done <= 2000), 'in records')
@@ -127,14 +135,14 @@ export async function contentContract(check: Check): Promise<void> {
 
   await check('what an import writes carries its instant, what it leaves keeps its own', async (t, store) => {
     await prepare(store)
-    await store.importContent('banners', [banner], { now: T0 + 1 })
-    await publish(store, [profile('a'), profile('b')], { now: T0 + 1 })
-    await store.importContent('banners', [banner], { now: T0 + 2 })
-    await publish(store, [profile('a'), profile('b', { name: 'New' })], { now: T0 + 2 })
+    await store.importContent('banners', [banner], { now: T0 + 1, actor })
+    await publish(store, [profile('a'), profile('b')], { now: T0 + 1, actor })
+    await store.importContent('banners', [banner], { now: T0 + 2, actor })
+    await publish(store, [profile('a'), profile('b', { name: 'New' })], { now: T0 + 2, actor })
     t.strictSame(await store.findBanner('acme'), { ...banner, updatedAt: T0 + 1 })
     t.equal((await store.findProfile('acme', 'a', T0))?.updatedAt, T0 + 1)
     t.equal((await store.findProfile('acme', 'b', T0))?.updatedAt, T0 + 2)
-    await store.importContent('banners', [changed.banners], { now: T0 + 3 })
+    await store.importContent('banners', [changed.banners], { now: T0 + 3, actor })
     t.strictSame(await store.findBanner('acme'), { ...changed.banners, updatedAt: T0 + 3 })
   })
 
@@ -146,14 +154,14 @@ export async function contentContract(check: Check): Promise<void> {
         industry('child', { parentSlug: 'root' }),
         industry('leaf', { parentSlug: 'child' }),
       ]
-      await store.importContent('industries', [leaf, child, root], { now: T0 })
-      await store.importContent('profiles', [profile('a', { industry: 'leaf' })], { now: T0 })
-      const remove = async (...slugs: string[]) => await store.removeContent('industries', slugs)
+      await store.importContent('industries', [leaf, child, root], { now: T0, actor })
+      await store.importContent('profiles', [profile('a', { industry: 'leaf' })], { now: T0, actor })
+      const remove = async (...slugs: string[]) => await store.removeContent('industries', slugs, stamp)
       t.strictSame(await remove('root'), { missing: [], used: ['root'] })
       t.strictSame(await remove('child', 'root', 'none'), { missing: ['none'], used: ['child'] })
       t.strictSame(await remove('root', 'leaf', 'child'), { missing: [], used: ['leaf'] })
       t.equal((await store.listIndustries()).length, 3)
-      await store.removeContent('profiles', ['a'])
+      await store.removeContent('profiles', ['a'], stamp)
       t.strictSame(await remove('root', 'leaf', 'child'), { missing: [], used: [] })
       t.strictSame(await store.listIndustries(), [])
     },
@@ -161,7 +169,7 @@ export async function contentContract(check: Check): Promise<void> {
 
   await check('plans, industries and banners are there to be read', async (t, store) => {
     await prepare(store)
-    await store.importContent('plans', [plan, { ...plan, slug: 'free' }], { now: T0 })
+    await store.importContent('plans', [plan, { ...plan, slug: 'free' }], { now: T0, actor })
     t.strictSame((await store.listPlans()).toSorted((a, b) => a.slug < b.slug ? -1 : 1), [
       { ...plan, slug: 'free' },
       plan,
@@ -176,7 +184,10 @@ export async function contentContract(check: Check): Promise<void> {
 
   await check('a new name of an industry shows on the profiles that are in it', async (t, store) => {
     await publish(store, [profile('a')])
-    await store.importContent('industries', [industry('education', { name: 'Schools' })], { now: T0 + 5 })
+    await store.importContent('industries', [industry('education', { name: 'Schools' })], {
+      now: T0 + 5,
+      actor,
+    })
     const wanted = { slug: 'education', name: 'Schools' }
     t.strictSame((await store.findProfile('acme', 'a', T0))?.industry, wanted)
     const [card] = await store.listProfiles('acme', query(), T0)

@@ -3,7 +3,7 @@ import type { ProfileRecord } from '../../../core/content/records.ts'
 import type { ProfileQuery, Store } from '../../../core/ports.ts'
 import type { Check } from '../store.ts'
 import { expectedSlugs, positionOf, publicSet, readAll } from './oracle.ts'
-import { createPartners, fullProfile, profile, publish, query, T0 } from './samples.ts'
+import { actor, createPartners, fullProfile, profile, publish, query, stamp, T0 } from './samples.ts'
 
 /** Names that sort and fold in ways that are easily got wrong; U+FA0E comes before the supplementary ones. */
 const names = [
@@ -100,7 +100,7 @@ export async function directoryContract(check: Check, open: () => Promise<Store>
     'a profile and its card have all that was imported, but not who may see it',
     async (t, store) => {
       await createPartners(store, 'acme', 'globex')
-      await publish(store, [fullProfile], { now: T0 + 7 })
+      await publish(store, [fullProfile], { now: T0 + 7, actor })
       const { visibleTo: _, ...shown } = fullProfile
       const industry = { slug: 'education', name: 'Industry education' }
       const { slug, name, headline, country, logoUrl } = fullProfile
@@ -135,7 +135,7 @@ export async function directoryContract(check: Check, open: () => Promise<Store>
       t.strictSame(await slugs({ countries: ['FR'] }), ['a'])
       t.strictSame(await slugs({ countries: ['DE'] }), ['b'])
       t.strictSame([...await store.countProfiles('acme', 'industry', T0)], [['energy', 2]])
-      await store.removeContent('profiles', ['a'])
+      await store.removeContent('profiles', ['a'], stamp)
       t.strictSame(await slugs({}), ['b'])
       t.strictSame(await slugs({ words: ['ant'] }), [])
       t.strictSame([...await store.countProfiles('acme', 'industry', T0)], [['energy', 1]])
@@ -176,13 +176,13 @@ export async function directoryContract(check: Check, open: () => Promise<Store>
     for (const sort of ['name', '-published_at'] as const) {
       const [, second] = await store.listProfiles('acme', query({ sort }), T0)
       const after = positionOf(second!, sort)
-      await store.importContent('profiles', [profile('b', { publishedAt: undefined })], { now: T0 })
+      await store.importContent('profiles', [profile('b', { publishedAt: undefined })], { now: T0, actor })
       const rest = await store.listProfiles('acme', query({ sort, after }), T0)
       t.strictSame(rest.map(({ slug }) => slug), ['c', 'd'])
       // Another replica's clock may be ahead: what it saw is not shown again, nor what is not due here yet.
       const ahead = await store.listProfiles('acme', query({ sort, after }), T0 - 3)
       t.strictSame(ahead.map(({ slug }) => slug), ['d'])
-      await store.importContent('profiles', [profile('b', { publishedAt: T0 - 1 })], { now: T0 })
+      await store.importContent('profiles', [profile('b', { publishedAt: T0 - 1 })], { now: T0, actor })
     }
   })
 

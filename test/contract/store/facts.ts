@@ -3,7 +3,7 @@ import type { Key, Partner } from '../../../core/model.ts'
 import { MODULE_NAMES } from '../../../core/policy/modules.ts'
 import { SCOPES } from '../../../core/policy/scopes.ts'
 import type { Check } from '../store.ts'
-import { apply, createPartners, fails, key, partner, T0 } from './samples.ts'
+import { apply, createPartners, fails, key, partner, stamp, T0 } from './samples.ts'
 
 const fullPartner = partner({
   name: 'Ácmé \u{1f600}',
@@ -205,7 +205,7 @@ export async function factsContract(check: Check): Promise<void> {
   await check('changes decided under other facts are not applied', async (t, store) => {
     const { facts } = await store.revision()
     await createPartners(store, 'acme')
-    t.equal(await store.apply([{ type: 'partner.suspended', slug: 'acme' }], facts), false)
+    t.equal(await store.apply([{ type: 'partner.suspended', slug: 'acme' }], facts, stamp), false)
     t.equal((await store.findPartner('acme'))?.state, 'active')
     t.equal(await apply(store, { type: 'partner.suspended', slug: 'acme' }), true)
     t.equal((await store.findPartner('acme'))?.state, 'suspended')

@@ -1,10 +1,16 @@
 import type { Change } from '../../../core/admin/changes.ts'
 import type { BannerRecord, ProfileRecord } from '../../../core/content/records.ts'
 import type { Industry, Key, Partner, Plan } from '../../../core/model.ts'
+import type { Stamp } from '../../../core/audit/entry.ts'
 import type { ImportOptions, ProfileQuery, Store } from '../../../core/ports.ts'
 
 /** An instant that lies in the past of every check. */
 export const T0: number = Date.UTC(2026, 0, 1)
+
+/** Who changes what the checks change. */
+export const actor = 'grace'
+
+export const stamp: Stamp = { actor, at: T0 }
 
 export function partner(more: Partial<Partner> = {}): Partner {
   return {
@@ -113,7 +119,7 @@ export function query(more: Partial<ProfileQuery> = {}): ProfileQuery {
 
 /** Applies changes to the facts as they are now. */
 export async function apply(store: Store, ...changes: Change[]): Promise<boolean> {
-  return await store.apply(changes, (await store.revision()).facts)
+  return await store.apply(changes, (await store.revision()).facts, stamp)
 }
 
 export async function createPartners(store: Store, ...slugs: string[]): Promise<void> {
@@ -127,7 +133,7 @@ export async function createPartners(store: Store, ...slugs: string[]): Promise<
 export async function publish(
   store: Store,
   profiles: readonly ProfileRecord[],
-  options: ImportOptions = { now: T0 },
+  options: ImportOptions = { now: T0, actor },
 ): Promise<void> {
   const industries = [...new Set(profiles.map((record) => record.industry))]
   await store.importContent('industries', industries.map((slug) => industry(slug)), options)

@@ -1,0 +1,75 @@
+import type { IdempotencyClaim, Signup, SignupOutcome } from '../../../core/signups/signup.ts'
+import type { SignupStore } from '../../../core/ports.ts'
+import { newestFirst } from '../newest.ts'
+import { StoreError } from '../store-error.ts'
+import type { Facts } from './facts.ts'
+
+interface Kept extends IdempotencyClaim {
+  readonly id: string
+  readonly createdAt: number
+}
+
+/** Expired claims that each signup clears away: more than the one that it may add. */
+const PRUNED_AT_ONCE = 2
+
+/** The signups of a memory store. */
+export interface Signups {
+  readonly all: ReadonlyMap<string, Signup>
+  createSignup(signup: Signup, claim: IdempotencyClaim | undefined): SignupOutcome
+  listSignups(...query: Parameters<SignupStore['listSignups']>): readonly Signup[]
+}
+
+export function createSignups(facts: Pick<Facts, 'keys'>): Signups {
+  const all = new Map<string, Signup>()
+  /** In the order in which they were made, which is nearly that in which they expire. */
+  const claims = new Map<string, Kept>()
+
+  function prune(now: number): void {
+    let looked = 0
+    for (const [key, { expiresAt }] of claims) {
+      if (looked++ === PRUNED_AT_ONCE) return
+      if (expiresAt <= now) claims.delete(key)
+    }
+  }
+
+  return {
+    all,
+
+    createSignup(signup, claim) {
+      const { id, partner, environment, keyId, createdAt } = signup
+      const claimed = claim && [partner, environment, claim.key].join('\n')
+      if (claim !== undefined) {
+        const kept = claims.get(claimed!)
+        if (kept !== undefined && kept.expiresAt > createdAt) {
+          return kept.fingerprint === claim.fingerprint
+            ? { outcome: 'replayed', id: kept.id, createdAt: kept.createdAt }
+            : { outcome: 'mismatch' }
+        }
+      }
+      if (facts.keys.get(keyId)?.partner !== partner) throw refused(id, `${partner} has no key ${keyId}`)
+      if (all.has(id)) throw refused(id, 'there is a signup with this id already')
+      prune(createdAt)
+      if (claim !== undefined) {
+        claims.delete(claimed!)
+        claims.set(claimed!, { ...claim, id, createdAt })
+      }
+      all.set(id, { ...signup, metadata: { ...signup.metadata } })
+      return { outcome: 'created' }
+    },
+
+    listSignups(partner, after, limit) {
+      const last = after && { at: after.createdAt, id: after.id }
+      return [...all.values()]
+        .filter((signup) => partner === undefined || signup.partner === partner)
+        .map((signup) => ({ at: signup.createdAt, id: signup.id, signup }))
+        .filter((dated) => last === undefined || newestFirst(last, dated) < 0)
+        .sort(newestFirst)
+        .slice(0, limit)
+        .map(({ signup }) => signup)
+    },
+  }
+}
+
+function refused(id: string, reason: string): StoreError {
+  return new StoreError('refused', `The signup ${id} cannot be kept: ${reason}.`)
+}

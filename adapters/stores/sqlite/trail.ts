@@ -1,0 +1,102 @@
+import type { AuditedType, AuditEntry, AuditHead, Stamp } from '../../../core/audit/entry.ts'
+import { type Note, sealNotes } from '../trail.ts'
+import type { Database } from './database.ts'
+
+/** The columns of an entry, in the order of `EntryRow`. */
+export const ENTRY_COLUMNS = [
+  'sequence',
+  'id',
+  'at',
+  'actor',
+  'type',
+  'partner',
+  'key_id',
+  'subject',
+  'before',
+  'after',
+  'seal',
+] as const
+
+export type EntryRow = [
+  sequence: number,
+  id: string,
+  at: number,
+  actor: string,
+  type: string,
+  partner: string | null,
+  keyId: string | null,
+  subject: string | null,
+  before: string | null,
+  after: string | null,
+  seal: string,
+]
+
+/** `AuditTrail` of the ports, synchronous, and the only way to write to it. */
+export interface Trail {
+  /** To be called in the transaction of what is noted. */
+  append(notes: readonly Note[], stamp: Stamp): void
+  listAudit(after: number, limit: number): readonly AuditEntry[]
+  auditHead(): AuditHead
+}
+
+export function createTrail(database: Database): Trail {
+  const head = database.statement<[sequence: number, seal: string]>(
+    'SELECT audit_sequence, audit_seal FROM store',
+  )
+  const moveHead = database.statement('UPDATE store SET audit_sequence = ?1, audit_seal = ?2')
+  const insert = database.statement(
+    `INSERT INTO audit (${ENTRY_COLUMNS}) VALUES (${ENTRY_COLUMNS.map((_, index) => `?${index + 1}`)})`,
+  )
+  const list = database.statement<EntryRow>(
+    `SELECT ${ENTRY_COLUMNS} FROM audit WHERE sequence > ?1 ORDER BY sequence LIMIT ?2 + 0`,
+  )
+
+  function auditHead(): AuditHead {
+    const [sequence, seal] = head.get()!
+    return { sequence, seal }
+  }
+
+  return {
+    append(notes, stamp) {
+      const entries = sealNotes(auditHead(), notes, stamp)
+      for (const entry of entries) insert.run(...entryRow(entry))
+      const last = entries.at(-1)
+      if (last !== undefined) moveHead.run(last.sequence, last.seal)
+    },
+    listAudit: (after, limit) => list.all(after, limit).map(readEntry),
+    auditHead,
+  }
+}
+
+function entryRow(entry: AuditEntry): EntryRow {
+  const { sequence, id, at, actor, type, partner, keyId, subject, before, after, seal } = entry
+  return [
+    sequence,
+    id,
+    at,
+    actor,
+    type,
+    partner ?? null,
+    keyId ?? null,
+    subject ?? null,
+    before ?? null,
+    after ?? null,
+    seal,
+  ]
+}
+
+export function readEntry(row: EntryRow): AuditEntry {
+  return {
+    sequence: row[0],
+    id: row[1],
+    at: row[2],
+    actor: row[3],
+    type: row[4] as AuditedType,
+    partner: row[5] ?? undefined,
+    keyId: row[6] ?? undefined,
+    subject: row[7] ?? undefined,
+    before: row[8] ?? undefined,
+    after: row[9] ?? undefined,
+    seal: row[10],
+  }
+}

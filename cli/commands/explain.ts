@@ -1,0 +1,177 @@
+import { type Command, InvalidArgumentError } from 'commander'
+import process from 'node:process'
+import { findKey } from '../../core/admin/find.ts'
+import { PROBLEMS } from '../../core/http/problem.ts'
+import { preparePrincipal } from '../../core/keys/principal.ts'
+import { DEFAULT_LIMITS, policiesFor } from '../../core/limits/policies.ts'
+import { type Address, parseAddress } from '../../core/policy/address.ts'
+import type { Decision } from '../../core/policy/decide.ts'
+import { explain, type Explanation } from '../../core/policy/explain.ts'
+import { problemOf } from '../../core/policy/problems.ts'
+import type { Store } from '../../core/ports.ts'
+import type { Route } from '../../core/routes/route.ts'
+import { Failure, usageFailure } from '../failure.ts'
+import { serviceName } from '../input/service-name.ts'
+import { type Invocation, invocationOf } from '../invocation.ts'
+import { printNote, printResult } from '../output/print.ts'
+import { table } from '../output/table.ts'
+import { listed, printable } from '../output/text.ts'
+import { withStore } from '../store.ts'
+
+interface ExplainOptions {
+  readonly keyId: string
+  readonly partner: string
+  readonly address?: Address
+  readonly serviceName: string
+}
+
+/** `explain`. */
+export function define(command: Command): void {
+  command
+    .argument('<method>', 'Method of the request')
+    .argument('<path>', 'Its path, without a query')
+    .requiredOption('--key-id <id>', 'Id of the key that it carries, as keys list shows it')
+    .requiredOption('--partner <slug>', 'The partner that it names')
+    .option(
+      '--address <address>',
+      'The IP address that it comes from (default: one that is not known)',
+      address,
+    )
+    .option('--service-name <name>', "The service's name for itself", serviceName, 'service')
+    .addHelpText(
+      'after',
+      `
+Asks the policy as the service does, on what the store holds now, and shows what each rule said. It exits 1 when the
+request would be refused. Rate limits, parameters and bodies are not looked at.
+
+Examples:
+  $ partner-api explain --key-id Zt81mQv04KsD --partner acme GET /service/public/plans
+  $ partner-api explain --key-id Zt81mQv04KsD --partner acme --address 192.0.2.7 --json GET /service/public/banner`,
+    )
+    .action((method: string, path: string, options: ExplainOptions, command: Command) =>
+      explainRequest(invocationOf(command), method, path, options)
+    )
+}
+
+async function explainRequest(
+  invocation: Invocation,
+  method: string,
+  path: string,
+  options: ExplainOptions,
+): Promise<void> {
+  const route = await findRoute(method.toUpperCase(), path, options.serviceName)
+  if (route.access === 'open') {
+    await printResult(invocation, { decision: decisionWire({ allowed: true }), rules: [] }, 'allowed\n')
+    return printNote(`${path} is answered without a key: no rule of the policy applies.`)
+  }
+  const explanation = await withStore(
+    invocation,
+    {},
+    (store) => explainWith(store, route.scope, options),
+  )
+  const decision = decisionWire(explanation.decision)
+  await printResult(invocation, { decision, rules: explanation.rules }, readable(decision, explanation))
+  if (explanation.decision.allowed) return
+  if (decision.code === 'address_not_allowed' && options.address === undefined) {
+    printNote(
+      'The key has an allow-list, and without --address the request comes from nowhere that is on it.',
+    )
+  }
+  process.exitCode = 1
+}
+
+async function explainWith(
+  store: Store,
+  scope: Extract<Route, { access: 'key' }>['scope'],
+  { keyId, partner, address }: ExplainOptions,
+): Promise<Explanation> {
+  const facts = await findKey(store, keyId)
+  return explain({
+    principal: preparePrincipal(facts, policiesFor(DEFAULT_LIMITS, facts)),
+    address,
+    claim: partner,
+    scope,
+    now: Date.now(),
+  })
+}
+
+async function findRoute(method: string, path: string, name: string): Promise<Route> {
+  if (/[?#]/.test(path)) {
+    throw usageFailure('PATH has no query: the partner that a request names is --partner.')
+  }
+  // Imported here because every schema of the wire comes with it.
+  const [{ compileRoutes }, { ROUTES }] = await Promise.all([
+    import('../../core/routes/router.ts'),
+    import('../../core/routes/table.ts'),
+  ])
+  const paths = compileRoutes(ROUTES, name)
+  const match = paths.match(path)
+  if (match === undefined) {
+    const hint = path.startsWith(`/${name}/`) ? '' : ` Paths of this service begin with /${name}/.`
+    throw new Failure(
+      1,
+      'route_not_found',
+      `The service has no endpoint ${printable(path.slice(0, 200))}.${hint}`,
+      {
+        lines: paths.endpoints.map((endpoint) => `${endpoint.method} ${endpoint.path}`),
+      },
+    )
+  }
+  const route = match.routes.find((route) => route.method === (method === 'HEAD' ? 'GET' : method))
+  if (route !== undefined) return route
+  const methods = match.routes.flatMap((route) => route.method === 'GET' ? ['GET', 'HEAD'] : [route.method])
+  throw new Failure(
+    1,
+    'method_not_allowed',
+    method === 'OPTIONS'
+      ? 'OPTIONS is answered whoever asks: the policy is not.'
+      : `${path} is for ${listed(methods)} only.`,
+  )
+}
+
+/** A decision in the words of the answer that a client would get. */
+interface DecisionWire {
+  readonly allowed: boolean
+  readonly code: string | null
+  readonly status: number | null
+  readonly detail: string | null
+  readonly required_scope: string | null
+  readonly required_module: string | null
+}
+
+function decisionWire(decision: Decision | { readonly allowed: true }): DecisionWire {
+  if (decision.allowed) {
+    return {
+      allowed: true,
+      code: null,
+      status: null,
+      detail: null,
+      required_scope: null,
+      required_module: null,
+    }
+  }
+  const { code, message, members } = problemOf(decision)
+  return {
+    allowed: false,
+    code,
+    status: PROBLEMS[code].status,
+    detail: message,
+    required_scope: members.required_scope ?? null,
+    required_module: members.required_module ?? null,
+  }
+}
+
+const words = { passed: 'yes', refused: 'NO', not_reached: 'not asked' } as const
+
+function readable({ allowed, code, status, detail }: DecisionWire, { rules }: Explanation): string {
+  const decision = allowed ? 'allowed' : `refused: ${status} ${code}. ${detail}`
+  return `${decision}\n\n${
+    table(['rule', 'holds'], rules.map(({ rule, outcome }) => [rule, words[outcome]]))
+  }`
+}
+
+function address(text: string): Address {
+  const address = parseAddress(text)
+  if (address !== undefined) return address
+  throw new InvalidArgumentError('It has to be an IPv4 or IPv6 address.')
+}
