@@ -1,5 +1,4 @@
 import { mintKey } from '../keys/format.ts'
-import { keyState } from '../keys/state.ts'
 import type { Environment, Key, KeyFacts, LimitOverrides } from '../model.ts'
 import { parseRange } from '../policy/address.ts'
 import { MODULES } from '../policy/modules.ts'
@@ -9,13 +8,17 @@ import { changeFacts } from './change-facts.ts'
 import { echo } from './echo.ts'
 import { findKey, findPartner } from './find.ts'
 import { createStamp, type Operator } from './operator.ts'
+import { changedLimits, type LimitChange, sameLimits } from './limits.ts'
 import { Refusal } from './refusal.ts'
+import { type Rotation, rotation } from './rotation.ts'
 import {
   requireActiveModules,
+  requireFuture,
   requireLimits,
   requireName,
   requireNotRemoved,
   requireScopes,
+  requireUsable,
 } from './rules.ts'
 
 /** A key to be issued. */
@@ -57,6 +60,16 @@ export interface KeyAdministration {
   list(partner?: string): Promise<readonly Key[]>
   /** @throws {Refusal} `key_not_found` */
   show(id: string): Promise<Key>
+  /**
+   * Gives a key a successor that may do the same, and ends the old key after an overlap; both, or nothing.
+   *
+   * @returns The successor.
+   * @throws {Refusal} `key_not_found`, `key_revoked`, `key_expired`, `key_disabled`, `key_rotated`,
+   * `invalid_duration`, `invalid_expiry`
+   */
+  rotate(id: string, how?: Rotation): Promise<IssuedKey>
+  /** Sets and clears limits of its own. @throws {Refusal} `invalid_limit`, `key_not_found`, `key_revoked`, `key_expired` */
+  limit(id: string, change: LimitChange): Promise<Key>
   /** @throws {Refusal} `key_not_found`, `key_revoked`, `key_expired` */
   disable(id: string): Promise<Key>
   /** @throws {Refusal} `key_not_found`, `key_revoked`, `key_expired` */
@@ -90,16 +103,6 @@ export function createKeyAdministration(
   async function change(id: string, decide: (facts: KeyFacts) => readonly Change[]): Promise<Key> {
     await changeFacts(store, stamp, async () => decide(await findKey(store, id)))
     return show(id)
-  }
-
-  function requireChangeable(key: Key): void {
-    const state = keyState(key, clock())
-    if (state === 'revoked') {
-      throw new Refusal('key_revoked', `Key ${key.id} is revoked, and that is final. Issue another one.`)
-    }
-    if (state === 'expired') {
-      throw new Refusal('key_expired', `Key ${key.id} has expired, and that is final. Issue another one.`)
-    }
   }
 
   return {
@@ -145,16 +148,33 @@ export function createKeyAdministration(
 
     show,
 
+    async rotate(id, how = {}) {
+      // Read before, because a key's text says whether it is live or test, and that never changes.
+      const { environment } = await show(id)
+      const { text, ...minted } = mintKey(store.settings.keyPrefix, environment)
+      const digest = store.sha256(text)
+      await change(id, ({ key }) => rotation(key, { id: minted.id, hint: minted.hint, digest }, how, clock()))
+      return { key: await show(minted.id), text }
+    },
+
+    limit(id, wanted) {
+      return change(id, ({ key }) => {
+        requireUsable(key, clock())
+        const limits = changedLimits(key.limits, wanted)
+        return sameLimits(limits, key.limits) ? [] : [{ type: 'key.limited', id, limits }]
+      })
+    },
+
     disable(id) {
       return change(id, ({ key }) => {
-        requireChangeable(key)
+        requireUsable(key, clock())
         return key.state === 'disabled' ? [] : [{ type: 'key.disabled', id }]
       })
     },
 
     enable(id) {
       return change(id, ({ key }) => {
-        requireChangeable(key)
+        requireUsable(key, clock())
         return key.state === 'active' ? [] : [{ type: 'key.enabled', id }]
       })
     },
@@ -166,7 +186,7 @@ export function createKeyAdministration(
     async grant(id, names) {
       const scopes = requireScopes(names)
       return await change(id, ({ key, partner }) => {
-        requireChangeable(key)
+        requireUsable(key, clock())
         requireActiveModules(partner, scopes)
         return scopes
           .filter((scope) => !key.scopes.includes(scope))
@@ -177,7 +197,7 @@ export function createKeyAdministration(
     async remove(id, names) {
       const scopes = requireScopes(names)
       return await change(id, ({ key }) => {
-        requireChangeable(key)
+        requireUsable(key, clock())
         return scopes
           .filter((scope) => key.scopes.includes(scope))
           .map((scope) => ({ type: 'scope.removed', id, scope }))
@@ -195,12 +215,4 @@ function requireRanges(ranges: readonly string[]): void {
       throw new Refusal('invalid_address_range', `The range ${echo(range)} ${error.message}.`)
     }
   }
-}
-
-/** The last millisecond that RFC 3339 can say. */
-const endOfTime = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
-
-function requireFuture(expiresAt: number | undefined, now: number): void {
-  if (expiresAt === undefined || (expiresAt > now && expiresAt <= endOfTime)) return
-  throw new Refusal('invalid_expiry', 'A key expires in the future and before the year 10000, or never.')
 }

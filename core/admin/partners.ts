@@ -3,6 +3,7 @@ import type { Store } from '../ports.ts'
 import type { Change } from './changes.ts'
 import { changeFacts } from './change-facts.ts'
 import { findPartner } from './find.ts'
+import { changedLimits, type LimitChange, sameLimits } from './limits.ts'
 import { createStamp, type Operator } from './operator.ts'
 import { Refusal } from './refusal.ts'
 import { requireLimits, requireModules, requireName, requireNotRemoved, requireSlug } from './rules.ts'
@@ -19,6 +20,13 @@ export interface NewPartner {
   readonly limits?: LimitOverrides
 }
 
+/** What is to be changed of a partner; what is left out stays. */
+export interface PartnerUpdate {
+  /** 1–200 code points without control characters. */
+  readonly name?: string | undefined
+  readonly limits?: LimitChange | undefined
+}
+
 /**
  * What an operator may do about partners. Everything that changes a partner gives it back as it is then;
  * to ask for what is already so changes nothing. A removed partner can be read, but no longer changed.
@@ -30,10 +38,14 @@ export interface PartnerAdministration {
   list(): Promise<readonly Partner[]>
   /** @throws {Refusal} `partner_not_found` */
   show(slug: string): Promise<Partner>
+  /** @throws {Refusal} `invalid_name`, `invalid_limit`, `partner_not_found`, `partner_removed` */
+  update(slug: string, update: PartnerUpdate): Promise<Partner>
   /** Refuses all of the partner's requests until it is resumed. @throws {Refusal} `partner_not_found`, `partner_removed` */
   suspend(slug: string): Promise<Partner>
   /** @throws {Refusal} `partner_not_found`, `partner_removed` */
   resume(slug: string): Promise<Partner>
+  /** Ends it for good: its keys are revoked, its records stay and its slug stays taken. @throws {Refusal} `partner_not_found` */
+  remove(slug: string): Promise<Partner>
   /** Puts the modules' scopes in force, all or none. @throws {Refusal} `unknown_module`, `partner_not_found`, `partner_removed` */
   activate(slug: string, modules: readonly string[]): Promise<Partner>
   /**
@@ -80,6 +92,25 @@ export function createPartnerAdministration(
     },
 
     show,
+
+    async update(slug, { name: newName, limits: wanted = {} }) {
+      if (newName !== undefined) requireName(newName)
+      return await change(slug, (partner) => {
+        const name = newName ?? partner.name
+        const limits = changedLimits(partner.limits, wanted)
+        const isSame = name === partner.name && sameLimits(limits, partner.limits)
+        return isSame ? [] : [{ type: 'partner.updated', slug, name, limits }]
+      })
+    },
+
+    async remove(slug) {
+      await changeFacts(
+        store,
+        stamp,
+        async () => (await show(slug)).state === 'removed' ? [] : [{ type: 'partner.removed', slug }],
+      )
+      return show(slug)
+    },
 
     suspend(slug) {
       return change(slug, ({ state }) => state === 'suspended' ? [] : [{ type: 'partner.suspended', slug }])
