@@ -20,6 +20,17 @@ export function isCountryCode(text: string): boolean {
   return codes.has(text)
 }
 
+/**
+ * Reads a country code in either case.
+ *
+ * @returns The code as {@linkcode COUNTRY_CODES} has it, or `undefined`. Letters that only become a code when they
+ * are capitalised (`ß`, `ﬁ`) are none.
+ */
+export function parseCountryCode(text: string): string | undefined {
+  const code = /^[a-z]{2}$/i.test(text) ? text.toUpperCase() : ''
+  return isCountryCode(code) ? code : undefined
+}
+
 /** Whether a text is a well-formed BCP 47 language tag, known or not. */
 export function isLocale(text: string): boolean {
   try {
