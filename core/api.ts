@@ -2,7 +2,7 @@ import { createFreshness } from './cache/freshness.ts'
 import { createReplies } from './cache/replies.ts'
 import { createTimetable } from './content/timetable.ts'
 import { afterAll } from './after.ts'
-import { guardDirectory, guardFacts, guardOffers } from './guard.ts'
+import { guardDirectory, guardFacts, guardOffers, guardReports, guardSignups } from './guard.ts'
 import { createCursors } from './http/cursor.ts'
 import type { Answer, Exchange } from './http/exchange.ts'
 import { createFetch } from './http/fetch.ts'
@@ -18,6 +18,7 @@ import { createJournal, type LogEvent } from './log.ts'
 import type { Limit, LimitName } from './model.ts'
 import { createPipeline } from './pipeline.ts'
 import type { Directory, FactSource, MaybePromise, Revision, Store } from './ports.ts'
+import { createUsageCounter } from './reports/counter.ts'
 import type { Endpoint } from './routes/route.ts'
 import { compileRoutes } from './routes/router.ts'
 import { ROUTES } from './routes/table.ts'
@@ -92,12 +93,14 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   const limiter = createLimiter()
   const facts = guardFacts(store)
   const offers = guardOffers(store)
+  const reports = guardReports(store)
   const profiles = guardDirectory(directory)
   const revision = directory === store ? facts.revision : combinedRevision(facts, profiles)
   const paths = compileRoutes(ROUTES, names.name)
   const principals = createPrincipals(facts, (found) => preparePrincipal(found, policiesFor(limits, found)))
   const representation = createRepresentation(names, options.problemBase, store.sha256)
   const uses = createKeyUses(facts)
+  const usage = createUsageCounter(reports)
   const handle = createPipeline({
     names,
     paths,
@@ -113,10 +116,14 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     keepsReplies: directory === store || directory.directoryRevision !== undefined,
     representation,
     uses,
+    usage,
     journal: createJournal(options.log, options.logLevel === 'all', elapsed),
     handlers: {
       directory: profiles,
       offers,
+      signups: guardSignups(store),
+      reports,
+      sha256: store.sha256,
       cursors: createCursors(store.sha256, store.settings.cursorSecret),
       limiter,
       elapsed,
@@ -130,7 +137,9 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     fetch: createFetch(handle),
     refuse: representation.refuse,
     routes: paths.endpoints,
-    close: uses.flush,
+    async close() {
+      await Promise.all([uses.flush(), usage.flush()])
+    },
   }
 }
 

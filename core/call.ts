@@ -1,7 +1,10 @@
 import type { Client } from './http/client-address.ts'
 import type { Exchange } from './http/exchange.ts'
+import { type Query, readQuery } from './http/query.ts'
+import type { Asked } from './http/representation.ts'
 import type { Principal } from './keys/principal.ts'
 import type { Revision } from './ports.ts'
+import type { Route } from './routes/route.ts'
 
 /** A request on its way through the pipeline: what is known of it so far. */
 export interface Call {
@@ -13,6 +16,7 @@ export interface Call {
   now: number
   /** As sent, without the query; `/` until a route is known. */
   path: string
+  route: Route | undefined
   /** The path's `:slug`, still percent-encoded. */
   slug: string
   client: Client | undefined
@@ -34,6 +38,7 @@ export function beginCall(exchange: Exchange, requestId: string, startedAt: numb
     startedAt,
     now: Date.now(),
     path: '/',
+    route: undefined,
     slug: '',
     client: undefined,
     revision: nothingYet,
@@ -41,4 +46,14 @@ export function beginCall(exchange: Exchange, requestId: string, startedAt: numb
     limitFields: [],
     failure: undefined,
   }
+}
+
+/** What of a call its answer depends on. */
+export function askedOf({ exchange, requestId }: Call): Asked {
+  return { requestId, method: exchange.method, ifNoneMatch: exchange.header('if-none-match') }
+}
+
+/** The query of a call whose path is known. */
+export function queryOf({ exchange, path }: Call): Query {
+  return readQuery(exchange.target.slice(path.length + 1))
 }

@@ -1,5 +1,5 @@
 import { Problem } from './http/problem.ts'
-import type { Directory, FactSource, MaybePromise, Offers } from './ports.ts'
+import type { Directory, FactSource, MaybePromise, Offers, Reports, SignupStore } from './ports.ts'
 
 /** Whatever a source of the service throws means that it does not answer; the log gets the cause. */
 function answering<A extends unknown[], R>(
@@ -44,5 +44,22 @@ export function guardOffers(offers: Offers): Offers {
   return {
     findBanner: answering((partner) => offers.findBanner(partner)),
     listPlans: answering(() => offers.listPlans()),
+  }
+}
+
+/** A place for signups that throws only `Problem` `store_unavailable`. */
+export function guardSignups(store: SignupStore): SignupStore {
+  return {
+    createSignup: answering((signup, claim) => store.createSignup(signup, claim)),
+    listSignups: answering((partner, after, limit) => store.listSignups(partner, after, limit)),
+  }
+}
+
+/** Reports from a source that throws only `Problem` `store_unavailable`. */
+export function guardReports(reports: Reports): Reports {
+  return {
+    recordUsage: answering((counts) => reports.recordUsage(counts)),
+    summarise: answering((partner, from, to) => reports.summarise(partner, from, to)),
+    listActivity: answering((partner, query, now) => reports.listActivity(partner, query, now)),
   }
 }

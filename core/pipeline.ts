@@ -3,22 +3,21 @@
  * Nothing here waits unless a store or a body has to be waited for.
  */
 import { after } from './after.ts'
-import { beginCall, type Call } from './call.ts'
+import { askedOf, beginCall, type Call, queryOf } from './call.ts'
 import type { Freshness } from './cache/freshness.ts'
 import { holdsGood, type Replies } from './cache/replies.ts'
 import type { Timetable } from './content/timetable.ts'
 import { accepts } from './http/accept.ts'
-import { type JsonObject, judgeBody, readBody } from './http/body.ts'
+import { type JsonObject, readBody } from './http/body.ts'
 import { type Client, clientOf } from './http/client-address.ts'
 import type { Answer, Exchange } from './http/exchange.ts'
 import { readParameters, readPartner } from './http/parameters.ts'
 import { Problem, type ProblemCode } from './http/problem.ts'
-import { isPercentEncoded, type Query, readQuery } from './http/query.ts'
+import { isPercentEncoded, type Query } from './http/query.ts'
 import { sayablePath } from './http/redact.ts'
-import type { Asked, Representation, Representing } from './http/representation.ts'
+import type { Representation, Representing } from './http/representation.ts'
 import type { Authenticator } from './keys/authenticate.ts'
 import { readCredential } from './keys/credential.ts'
-import { holdsKey } from './keys/format.ts'
 import type { Principal } from './keys/principal.ts'
 import type { KeyUses } from './keys/uses.ts'
 import type { Policy } from './limits/policies.ts'
@@ -28,7 +27,9 @@ import type { Journal } from './log.ts'
 import { admit, decide, type Grant } from './policy/decide.ts'
 import { problemFor, problemOf } from './policy/problems.ts'
 import type { MaybePromise, Revision } from './ports.ts'
-import type { HandlerPorts, KeyedRoute, OpenRoute, Route } from './routes/route.ts'
+import type { UsageCounter } from './reports/counter.ts'
+import { readInput } from './routes/input.ts'
+import type { HandlerPorts, KeyedRoute, OpenRoute, Reply, Route } from './routes/route.ts'
 import type { PathTable } from './routes/router.ts'
 import type { ServiceNames } from './service-names.ts'
 import { VERSION } from './version.ts'
@@ -50,6 +51,7 @@ export interface PipelineParts {
   readonly keepsReplies: boolean
   readonly representation: Representing
   readonly uses: KeyUses
+  readonly usage: UsageCounter
   readonly journal: Journal
   readonly handlers: HandlerPorts
 }
@@ -114,6 +116,7 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
   function found(call: Call, path: string, slug: string, route: Route): Route {
     call.path = path
     call.slug = slug
+    call.route = route
     return route
   }
 
@@ -193,8 +196,7 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
     }
     const query = queryOf(call)
     const grant = authorize(call, principal, route, readPartner(query))
-    const input = inputOf(call, route, query, undefined)
-    return after(route.handle(input, grant, handlers), (reply) => {
+    return after(handle(call, route, grant, query, undefined), (reply) => {
       const made = representation.represent(reply, query)
       return after(
         keep(call, route, grant, made),
@@ -211,10 +213,9 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
       return after(identify(call, credential, elapsed()), (principal) => {
         const { partner } = body
         const grant = authorize(call, principal, route, typeof partner === 'string' ? partner : undefined)
-        const input = inputOf(call, route, queryOf(call), body)
         return after(
-          route.handle(input, grant, handlers),
-          (reply) => representation.tell(reply, 200, askedOf(call), call.limitFields),
+          handle(call, route, grant, queryOf(call), body),
+          (reply) => representation.tell(reply, route.status ?? 200, askedOf(call), call.limitFields),
         )
       })
     })
@@ -228,17 +229,17 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
     return decision.grant
   }
 
-  /** Step 12: parameters and body. */
-  function inputOf(call: Call, route: KeyedRoute, query: Query, body: JsonObject | undefined) {
-    const slug = decodeURIComponent(call.slug)
-    if (holdsKey(slug)) {
-      throw new Problem('invalid_parameter', {
-        errors: [{ parameter: 'slug', detail: 'has the shape of a key, which never belongs into a URL' }],
-      })
-    }
-    const values = readParameters(query, route.parameters, route.method === 'GET' ? 'query' : 'body')
-    const judged = route.body === undefined ? undefined : judgeBody(body ?? {}, route.body)
-    return { query: values, body: judged, slug, client: clientFor(call).subject }
+  /** Steps 12 to 14: what the request says is judged, and answered. */
+  function handle(
+    call: Call,
+    route: KeyedRoute,
+    grant: Grant,
+    query: Query,
+    body: JsonObject | undefined,
+  ): MaybePromise<Reply> {
+    const { exchange, slug } = call
+    const said = { exchange, slug, query, body, client: clientFor(call).subject }
+    return after(readInput(route, said, grant, handlers), (input) => route.handle(input, grant, handlers))
   }
 
   /** Keeps a reply for as long as it holds good. */
@@ -275,24 +276,25 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
     return representation.problem(problem, askedOf(call), sayablePath(call.path), call.limitFields)
   }
 
+  /** What a live key's request came to is counted and logged, once. */
+  function finish(call: Call, answer: Answer): Answer {
+    const { principal, route } = call
+    if (route !== undefined && principal?.key.environment === 'live') {
+      parts.usage.count(principal.partner.slug, route.name, answer.status, call.now)
+    }
+    return parts.journal.answered(call, answer)
+  }
+
   return (exchange) => {
     const call = beginCall(exchange, representation.nextRequestId(), elapsed())
     try {
       const answer = run(call)
-      if (!(answer instanceof Promise)) return parts.journal.answered(call, answer)
+      if (!(answer instanceof Promise)) return finish(call, answer)
       return answer
         .catch((error: unknown) => refuse(call, error))
-        .then((settled) => parts.journal.answered(call, settled))
+        .then((settled) => finish(call, settled))
     } catch (error) {
-      return parts.journal.answered(call, refuse(call, error))
+      return finish(call, refuse(call, error))
     }
   }
-}
-
-function askedOf({ exchange, requestId }: Call): Asked {
-  return { requestId, method: exchange.method, ifNoneMatch: exchange.header('if-none-match') }
-}
-
-function queryOf({ exchange, path }: Call): Query {
-  return readQuery(exchange.target.slice(path.length + 1))
 }

@@ -1,4 +1,10 @@
-import { type GenericSchema, safeParse } from 'valibot'
+import {
+  type BaseIssue,
+  type GenericSchema,
+  type ObjectEntries,
+  safeParse,
+  type StrictObjectSchema,
+} from 'valibot'
 import { after } from '../after.ts'
 import type { MaybePromise } from '../ports.ts'
 import type { Exchange } from './exchange.ts'
@@ -47,20 +53,40 @@ function isJson(contentType: string): boolean {
   })
 }
 
-/**
- * Judges the members of a body.
- *
- * @throws {Problem} `invalid_body` with every failure and where it is.
- */
-export function judgeBody<T>(body: JsonObject, schema: GenericSchema<unknown, T>): T {
-  const result = safeParse(schema, body)
-  if (result.success) return result.output
-  const errors = result.issues.map((issue): InputError => {
+/** What a body says, or everything that is wrong with it. */
+export interface JudgedBody<T> {
+  /** Holds good only when there are no errors. */
+  readonly value: T
+  readonly errors: readonly InputError[]
+}
+
+/** Judges the members of a body: every failure is told, and where it is. */
+export function judgeBody<T>(body: JsonObject, schema: GenericSchema<unknown, T>): JudgedBody<T> {
+  const result = safeParse(schema, body, { abortPipeEarly: true })
+  const errors = unknownMembers(body, schema).map((name) => errorAt([name], 'is not a member of this body'))
+  for (const issue of result.issues ?? []) {
+    if (isUnknownMember(issue)) continue
     const path = (issue.path ?? []).map((item) => item.key as string | number)
-    const detail = issue.type === 'strict_object' && issue.expected === 'never'
-      ? 'is not a member of this body'
-      : issue.message
-    return { pointer: pointer(path.map((step) => typeof step === 'string' ? sayable(step) : step)), detail }
-  })
-  throw new Problem('invalid_body', { errors })
+    errors.push(errorAt(path, isMissingMember(issue) ? 'is required' : issue.message))
+  }
+  return { value: result.output as T, errors }
+}
+
+/** valibot's own strict object stops at the first. */
+function unknownMembers(body: JsonObject, schema: GenericSchema): string[] {
+  if (!('entries' in schema)) return []
+  const { entries } = schema as Pick<StrictObjectSchema<ObjectEntries, undefined>, 'entries'>
+  return Object.keys(body).filter((name) => !Object.hasOwn(entries, name))
+}
+
+function isUnknownMember({ type, expected }: BaseIssue<unknown>): boolean {
+  return type === 'strict_object' && expected === 'never'
+}
+
+function isMissingMember({ type, path }: BaseIssue<unknown>): boolean {
+  return type === 'strict_object' && path?.at(-1)?.origin === 'key'
+}
+
+function errorAt(path: readonly (string | number)[], detail: string): InputError {
+  return { pointer: pointer(path.map((step) => typeof step === 'string' ? sayable(step) : step)), detail }
 }

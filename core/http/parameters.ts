@@ -49,14 +49,16 @@ export function repeatable<T>(
 /**
  * Reads the parameters that a route declares, and only those.
  *
+ * @param others What is wrong with parameters that are no part of the query.
  * @throws {Problem} `invalid_parameter` with every failure: unknown, repeated, malformed or out of range.
  */
 export function readParameters<P extends Parameters>(
   query: Query,
   declared: P,
   partnerIn: 'query' | 'body' | undefined,
+  others: readonly InputError[] = [],
 ): ParameterValues<P> {
-  const errors: InputError[] = []
+  const errors: InputError[] = [...others]
   const input: Record<string, unknown> = {}
   for (const name of query.values.keys()) {
     if (!Object.hasOwn(declared, name) && !(name === 'partner' && partnerIn === 'query')) {

@@ -68,7 +68,7 @@ export function createRepresentation(
       ...caching,
       ...constant,
     ]
-    return { body, etag, fields: fields.concat(nextLink(reply, query)) }
+    return { body, etag, fields: fields.concat(nextLink(reply, query), reply.fields ?? []) }
   }
 
   function present({ body, etag, fields }: Representation, asked: Asked, more: readonly string[]): Answer {
@@ -84,7 +84,8 @@ export function createRepresentation(
   }
 
   function tell(reply: Reply, status: number, asked: Asked, fields: readonly string[]): Answer {
-    return send(status, 'application/json; charset=utf-8', serialise(reply), asked, fields)
+    const all = [...(reply.fields ?? []), ...fields]
+    return send(status, 'application/json; charset=utf-8', serialise(reply), asked, all)
   }
 
   function send(

@@ -1,5 +1,6 @@
 import { createBoundedMap } from '../cache/bounded.ts'
 import type { FactSource } from '../ports.ts'
+import { createWriteBehind } from '../write-behind.ts'
 
 /** Remembers when keys were used last, and writes it down behind the requests. */
 export interface KeyUses {
@@ -17,18 +18,16 @@ const writeDelayMs = 1_000
 export function createKeyUses(source: FactSource): KeyUses {
   let noted = new Map<string, number>()
   const written = createBoundedMap<number>(100_000)
-  let timer: ReturnType<typeof setTimeout> | undefined
 
-  async function flush(): Promise<void> {
-    clearTimeout(timer)
-    timer = undefined
+  const behind = createWriteBehind(writeDelayMs, async () => {
     const uses = noted
     noted = new Map()
     // What could not be written is not worth failing for: the next use after the minute writes again.
     if (uses.size > 0) {
       await Promise.resolve(uses).then((all) => source.recordKeyUses(all)).catch(() => undefined)
     }
-  }
+    return true
+  })
 
   return {
     note(id, now) {
@@ -36,8 +35,8 @@ export function createKeyUses(source: FactSource): KeyUses {
       if (last !== undefined && now - last < writeEveryMs && now >= last) return
       written.set(id, now)
       noted.set(id, now)
-      timer ??= setTimeout(flush, writeDelayMs)
+      behind.wake()
     },
-    flush,
+    flush: behind.flush,
   }
 }

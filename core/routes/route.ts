@@ -1,16 +1,22 @@
 import type { GenericSchema } from 'valibot'
+import type { Sha256 } from '../digest.ts'
+import type { JsonObject } from '../http/body.ts'
 import type { Parameters, ParameterValues } from '../http/parameters.ts'
 import type { Cursors } from '../http/cursor.ts'
+import type { InputError } from '../http/problem.ts'
 import type { Limiter } from '../limits/window.ts'
 import type { LimitName } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { Scope } from '../policy/scopes.ts'
-import type { Directory, MaybePromise, Offers } from '../ports.ts'
+import type { Directory, MaybePromise, Offers, Reports, SignupStore } from '../ports.ts'
 
 /** What handlers may ask. */
 export interface HandlerPorts {
   readonly directory: Directory
   readonly offers: Offers
+  readonly signups: Pick<SignupStore, 'createSignup'>
+  readonly reports: Pick<Reports, 'summarise' | 'listActivity'>
+  readonly sha256: Sha256
   readonly cursors: Cursors
   readonly limiter: Limiter
   /** Milliseconds on a clock that is never set back: the limiter's. */
@@ -26,6 +32,10 @@ export interface HandlerPorts {
 export interface Input<P extends Parameters, B> {
   readonly query: ParameterValues<P>
   readonly body: B
+  /** The body as it was sent; without members for a route that takes none. */
+  readonly sent: JsonObject
+  /** The key of `Idempotency-Key`, where the route takes one and there is one. */
+  readonly idempotencyKey: string | undefined
   /** The decoded value of a path's `:slug`; empty for a path without one. */
   readonly slug: string
   /** Whom the limits of addresses count, see `Client`. */
@@ -43,6 +53,8 @@ export interface Page {
 export interface Reply {
   readonly data: unknown
   readonly page?: Page
+  /** Header fields of this answer, names and values in turn. */
+  readonly fields?: readonly string[]
 }
 
 interface Described {
@@ -63,6 +75,16 @@ export interface KeyedRoute<P extends Parameters = Parameters, B = unknown> exte
   /** A GET names the partner in its query, a POST in its body. */
   readonly parameters: P
   readonly body?: GenericSchema<unknown, B>
+  /** Looks for what a body refers to. What is not there is told with all that its schema refuses. */
+  readonly refuseReferences?: (
+    sent: JsonObject,
+    grant: Grant,
+    ports: HandlerPorts,
+  ) => MaybePromise<readonly InputError[]>
+  /** Whether `Idempotency-Key` makes a request safe to repeat. */
+  readonly takesIdempotencyKey?: true
+  /** The status of success, 200 unless it says otherwise. */
+  readonly status?: 201
   /** The policies that a request meets. */
   readonly limits: readonly LimitName[]
   /**

@@ -2,7 +2,9 @@ import { banner } from './banner.ts'
 import { countries, industries, plans } from './lists.ts'
 import { health } from './meta.ts'
 import { directory, profileDetail, recentProfiles } from './profiles.ts'
+import { reportActivity, reportSummary } from './reports.ts'
 import type { Route } from './route.ts'
+import { signups } from './signups.ts'
 import { verifyKey } from './verify-key.ts'
 import { widget } from './widget.ts'
 
@@ -17,5 +19,8 @@ export const ROUTES: readonly Route[] = [
   countries,
   industries,
   plans,
+  reportSummary,
+  reportActivity,
+  signups,
   health,
 ]

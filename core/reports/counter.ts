@@ -1,0 +1,114 @@
+import type { Reports } from '../ports.ts'
+import { createWriteBehind } from '../write-behind.ts'
+import { msPerDay } from './period.ts'
+import { dayOf, type UsageCount } from './usage.ts'
+
+/** Counts requests in memory, and writes the counts down behind them. */
+export interface UsageCounter {
+  /**
+   * Counts an answered request.
+   * @param endpoint The route's name.
+   * @param now The instant of the request, milliseconds since the epoch: it belongs to the day that this is on.
+   */
+  count(partner: string, endpoint: string, status: number, now: number): void
+  /** Writes what was counted. */
+  flush(): Promise<void>
+}
+
+/** How long counts wait for more: within the 5 s in which reports show them, a slow store included. */
+const writeDelayMs = 2_000
+/** The most counts that one write has, so that no transaction keeps others waiting for long. */
+const maxWritten = 500
+
+interface Tally {
+  requests: number
+  errors: number
+}
+
+/** By partner, then by endpoint. */
+type Day = Map<string, Map<string, Tally>>
+
+/**
+ * Counts of one partner, day and endpoint are one number, however many requests there are. What could not be
+ * written waits for the next try; a write that was done without saying so is counted twice then.
+ *
+ * @param maxCounters How many numbers are held at once. While the store fails for so long that there would be more,
+ * requests that need another one are not counted.
+ */
+export function createUsageCounter(
+  source: Pick<Reports, 'recordUsage'>,
+  maxCounters = 50_000,
+): UsageCounter {
+  const days = new Map<string, Day>()
+  let counters = 0
+  // The day that was counted on last.
+  let current: Day | undefined
+  let startsAt = 0
+
+  const behind = createWriteBehind(writeDelayMs, async () => {
+    const counts = take()
+    for (let written = 0; written < counts.length; written += maxWritten) {
+      try {
+        await source.recordUsage(counts.slice(written, written + maxWritten))
+      } catch {
+        for (const count of counts.slice(written)) add(count)
+        return false
+      }
+    }
+    return true
+  })
+
+  function take(): UsageCount[] {
+    const counts: UsageCount[] = []
+    for (const [day, partners] of days) {
+      for (const [partner, endpoints] of partners) {
+        for (const [endpoint, tally] of endpoints) counts.push({ partner, day, endpoint, ...tally })
+      }
+    }
+    days.clear()
+    counters = 0
+    current = undefined
+    return counts
+  }
+
+  function add({ partner, day, endpoint, requests, errors }: UsageCount): void {
+    const tally = find(at(day), partner, endpoint)
+    if (tally === undefined) return
+    tally.requests += requests
+    tally.errors += errors
+  }
+
+  function at(day: string): Day {
+    const known = days.get(day)
+    if (known !== undefined) return known
+    const added: Day = new Map()
+    days.set(day, added)
+    return added
+  }
+
+  function find(day: Day, partner: string, endpoint: string): Tally | undefined {
+    const tally = day.get(partner)?.get(endpoint)
+    if (tally !== undefined || counters >= maxCounters) return tally
+    let endpoints = day.get(partner)
+    if (endpoints === undefined) day.set(partner, endpoints = new Map())
+    const added = { requests: 0, errors: 0 }
+    endpoints.set(endpoint, added)
+    counters++
+    return added
+  }
+
+  return {
+    count(partner, endpoint, status, now) {
+      if (current === undefined || now < startsAt || now >= startsAt + msPerDay) {
+        current = at(dayOf(now))
+        startsAt = Math.floor(now / msPerDay) * msPerDay
+        behind.wake()
+      }
+      const tally = find(current, partner, endpoint)
+      if (tally === undefined) return
+      tally.requests++
+      if (status >= 400) tally.errors++
+    },
+    flush: behind.flush,
+  }
+}

@@ -1,0 +1,204 @@
+import {
+  check,
+  custom,
+  type GenericSchema,
+  literal,
+  maxCodePoints,
+  maxLength,
+  minCodePoints,
+  nullish,
+  object,
+  pipe,
+  rawTransform,
+  regex,
+  rfcEmail,
+  safeParse,
+  strictObject,
+  string,
+  transform,
+} from 'valibot'
+import { after, afterAll } from '../after.ts'
+import { isLocale, parseCountryCode } from '../content/countries.ts'
+import { isRecord } from '../content/fields.ts'
+import { parseInstant } from '../content/instant.ts'
+import { SLUG_PATTERN } from '../content/slug.ts'
+import type { JsonObject } from '../http/body.ts'
+import { type InputError, Problem } from '../http/problem.ts'
+import { rfc3339 } from '../http/time.ts'
+import { holdsKey } from '../keys/format.ts'
+import type { Grant } from '../policy/decide.ts'
+import type { MaybePromise } from '../ports.ts'
+import { canonicalJson } from '../signups/canonical.ts'
+import { newSignupId } from '../signups/signup-id.ts'
+import type { Signup, SignupInput } from '../signups/signup.ts'
+import { defineRoute, type HandlerPorts, type Reply, type Route } from './route.ts'
+
+/** For how long an idempotency key tells a repetition from a new signup. */
+const claimLastsMs = 86_400_000
+
+/**
+ * PostgreSQL cannot keep NUL, no encoding of UTF-8 has lone surrogates, and of a key nothing is kept but its digest
+ * and its last characters (contract, section 6).
+ */
+function isKeepable(value: string): boolean {
+  return !value.includes('\0') && value.isWellFormed() && !holdsKey(value)
+}
+
+function text(min: number, max: number) {
+  const length = `must have ${min}–${max} characters`
+  return pipe(
+    string('must be text'),
+    minCodePoints(min, length),
+    maxCodePoints(max, length),
+    check(isKeepable, 'must be well-formed Unicode without NUL, and must not hold a key'),
+  )
+}
+
+function textThat(judge: (value: string) => boolean, message: string) {
+  return pipe(string('must be text'), check(judge, message))
+}
+
+const maxMetadata = 20
+const metadataName = text(1, 40)
+const metadataValue = text(0, 500)
+
+/** valibot's own record passes over members with names such as `constructor`. */
+const metadata = pipe(
+  custom<Readonly<Record<string, unknown>>>(isRecord, 'must be an object'),
+  rawTransform<Readonly<Record<string, unknown>>, Readonly<Record<string, string>>>(
+    ({ dataset: { value }, addIssue }) => {
+      const pairs = Object.entries(value)
+      for (const [name, member] of pairs) {
+        const [wrong] = safeParse(metadataName, name).issues ?? []
+        const [issue] = safeParse(metadataValue, member).issues ?? []
+        const message = wrong === undefined ? issue?.message : `has a name that ${wrong.message}`
+        if (message === undefined) continue
+        addIssue({
+          message,
+          path: [{ type: 'unknown', origin: 'value', input: value, key: name, value: member }],
+        })
+      }
+      if (pairs.length > maxMetadata) addIssue({ message: `must have at most ${maxMetadata} members` })
+      return Object.fromEntries(pairs) as Readonly<Record<string, string>>
+    },
+  ),
+)
+
+const planMessage = 'must be a plan that exists'
+// Said of a profile that is hidden from the partner, too: which of the two it is, nobody is told.
+const profileMessage = 'must be a profile that exists'
+
+const body: GenericSchema<unknown, SignupInput> = pipe(
+  strictObject({
+    partner: string(),
+    email: pipe(
+      string('must be text'),
+      maxLength(254, 'must have at most 254 characters'),
+      rfcEmail('must be an e-mail address'),
+      check(isKeepable, 'must not hold a key'),
+    ),
+    name: text(1, 200),
+    company: nullish(text(0, 200)),
+    country: nullish(
+      textThat(
+        (code) => parseCountryCode(code) !== undefined,
+        'must be an assigned ISO 3166-1 alpha-2 code',
+      ),
+    ),
+    plan: nullish(pipe(string('must be text'), regex(SLUG_PATTERN, planMessage))),
+    profile: nullish(pipe(string('must be text'), regex(SLUG_PATTERN, profileMessage))),
+    locale: nullish(textThat(isLocale, 'must be a BCP 47 language tag')),
+    message: nullish(text(0, 2000)),
+    consent_at: nullish(
+      textThat(
+        (instant) => parseInstant(instant) !== undefined,
+        'must be an RFC 3339 date and time with an offset',
+      ),
+    ),
+    metadata: nullish(metadata),
+  }),
+  transform(({ email, name, company, country, plan, profile, locale, message, consent_at, metadata }) => ({
+    email,
+    name,
+    company: company ?? undefined,
+    country: country?.toUpperCase(),
+    plan: plan ?? undefined,
+    profile: profile ?? undefined,
+    locale: locale ?? undefined,
+    message: message ?? undefined,
+    consentAt: typeof consent_at === 'string' ? parseInstant(consent_at) : undefined,
+    metadata: metadata ?? {},
+  })),
+)
+
+/** A plan or profile that is not there; what is no slug, the schema has refused already. */
+function refuseReferences(
+  { plan, profile }: JsonObject,
+  grant: Grant,
+  ports: HandlerPorts,
+): MaybePromise<readonly InputError[]> {
+  const planned = isSlug(plan)
+    ? after(ports.offers.listPlans(), (plans) => plans.some(({ slug }) => slug === plan))
+    : true
+  const found = isSlug(profile)
+    ? after(ports.directory.findProfile(grant.partner.slug, profile, grant.now), (one) => one !== undefined)
+    : true
+  return afterAll<[boolean, boolean], readonly InputError[]>([planned, found], ([hasPlan, hasProfile]) => [
+    ...(hasPlan ? [] : [{ pointer: '/plan', detail: planMessage }]),
+    ...(hasProfile ? [] : [{ pointer: '/profile', detail: profileMessage }]),
+  ])
+}
+
+function isSlug(value: unknown): value is string {
+  return typeof value === 'string' && SLUG_PATTERN.test(value)
+}
+
+function received(id: string, createdAt: number, fields: readonly string[]): Reply {
+  return { data: { id, status: 'received', created_at: rfc3339(createdAt) }, fields }
+}
+
+export const signups: Route = defineRoute({
+  name: 'signups',
+  access: 'key',
+  method: 'POST',
+  path: '/partner/signups',
+  scope: 'create:partner-signups',
+  summary: 'Partner signup',
+  parameters: {},
+  takesIdempotencyKey: true,
+  body,
+  refuseReferences,
+  status: 201,
+  reply: object({
+    data: strictObject({ id: string(), status: literal('received'), created_at: string() }),
+  }),
+  limits: ['key', 'signup'],
+  dependsOn: 'nothing',
+  handle({ body, sent, idempotencyKey }, { partner, key, now }, ports) {
+    const signup: Signup = {
+      ...body,
+      id: newSignupId(),
+      partner: partner.slug,
+      keyId: key.id,
+      environment: key.environment,
+      createdAt: now,
+    }
+    const claim = idempotencyKey === undefined ? undefined : {
+      key: idempotencyKey,
+      fingerprint: ports.sha256(canonicalJson(sent)),
+      expiresAt: now + claimLastsMs,
+    }
+    return after(ports.signups.createSignup(signup, claim), (result) => {
+      switch (result.outcome) {
+        case 'created':
+          return received(signup.id, signup.createdAt, [])
+        case 'replayed':
+          return received(result.id, result.createdAt, ['Idempotent-Replayed', 'true'])
+        case 'mismatch':
+          throw new Problem('idempotency_mismatch')
+        case 'conflict':
+          throw new Problem('idempotency_conflict')
+      }
+    })
+  },
+})

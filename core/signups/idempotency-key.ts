@@ -1,0 +1,40 @@
+import { holdsKey } from '../keys/format.ts'
+
+/** The header field that makes a request safe to repeat. */
+export const IDEMPOTENCY_FIELD = 'Idempotency-Key'
+
+const maxLength = 255
+
+/** What a field's value says: a key, or what is wrong with it. */
+export type IdempotencyKey = { readonly key: string } | { readonly detail: string }
+
+/**
+ * Reads `Idempotency-Key`: 1–255 printable ASCII characters, bare or as a string (RFC 9651 §3.3.3). The same key
+ * in both forms is the same key.
+ *
+ * A bare key with a comma and a space in it is refused: that is what two fields become on their way (RFC 9110
+ * §5.3), and a key that depends on how often a proxy repeats it protects nobody. In quotes it may have both.
+ */
+export function readIdempotencyKey(value: string): IdempotencyKey {
+  // A key is kept, and nothing in the shape of a credential ever is.
+  if (holdsKey(value)) return { detail: 'must not hold a key of this service' }
+  if (!/^[\x20-\x7e]*$/.test(value)) return { detail: 'must be printable ASCII' }
+  const key = value.startsWith('"') ? unquote(value) : value
+  if (key === undefined || (key === value && isUnbalanced(value))) {
+    return { detail: 'must be one key, bare or in balanced quotes with only \\" and \\\\ escaped' }
+  }
+  if (key === value && value.includes(', ')) {
+    return { detail: 'must not be repeated; a key with a comma and a space in it is put in quotes' }
+  }
+  if (key === '') return { detail: 'must not be empty' }
+  return key.length > maxLength ? { detail: `must have at most ${maxLength} characters` } : { key }
+}
+
+function unquote(value: string): string | undefined {
+  const [, inside] = /^"((?:[^"\\]|\\["\\])*)"$/.exec(value) ?? []
+  return inside?.replace(/\\(.)/g, '$1')
+}
+
+function isUnbalanced(value: string): boolean {
+  return value.split('"').length % 2 === 0
+}
