@@ -2,10 +2,14 @@
  * What a store is. Every store passes this suite unchanged, and nothing that it does not say may be relied on.
  */
 import type { Store } from '../../core/ports.ts'
+import { activityContract } from './store/activity.ts'
+import { auditContract } from './store/audit.ts'
 import { contentContract } from './store/content.ts'
 import { directoryContract } from './store/directory.ts'
 import { factsContract } from './store/facts.ts'
 import { searchContract } from './store/search.ts'
+import { signupsContract } from './store/signups.ts'
+import { summaryContract } from './store/summary.ts'
 
 /** The little of a test object that the suite needs: tap's has it, and other runners' can be given it. */
 export interface Tester {
@@ -33,6 +37,10 @@ export async function storeContract(t: Tester, open: () => Promise<Store>): Prom
   }
   await factsContract(check)
   await contentContract(check)
+  await auditContract(check)
+  await signupsContract(check)
+  await summaryContract(check, open)
+  await activityContract(check, open)
   await directoryContract(check, open)
   await searchContract(check)
 }

@@ -22,10 +22,10 @@ const fullKey = key({
   lastUsedAt: T0 + 3,
 })
 
-const successor = key({ id: 'Zt82Zt82Zt82', createdAt: T0 + 1 })
+export const successor: Key = key({ id: 'Zt82Zt82Zt82', createdAt: T0 + 1 })
 
 /** Each change of a partner that exists, where it starts from, and what it changes. */
-const partnerChanges: [Change, before: Partial<Partner>, after: Partial<Partner>][] = [
+export const partnerChanges: readonly [Change, before: Partial<Partner>, after: Partial<Partner>][] = [
   [
     { type: 'partner.updated', slug: 'acme', name: 'New', limits: { key: { quota: 1, windowSeconds: 2 } } },
     {},
@@ -48,7 +48,7 @@ const partnerChanges: [Change, before: Partial<Partner>, after: Partial<Partner>
 ]
 
 /** Each change of a key that exists, where it starts from, and what it changes. */
-const keyChanges: [Change, before: Partial<Key>, after: Partial<Key>][] = [
+export const keyChanges: readonly [Change, before: Partial<Key>, after: Partial<Key>][] = [
   [
     { type: 'key.rotated', id: 'Zt81Zt81Zt81', successorId: successor.id, retiresAt: T0 + 9 },
     {},

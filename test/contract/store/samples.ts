@@ -3,9 +3,13 @@ import type { BannerRecord, ProfileRecord } from '../../../core/content/records.
 import type { Industry, Key, Partner, Plan } from '../../../core/model.ts'
 import type { Stamp } from '../../../core/audit/entry.ts'
 import type { ImportOptions, ProfileQuery, Store } from '../../../core/ports.ts'
+import type { IdempotencyClaim, Signup } from '../../../core/signups/signup.ts'
 
 /** An instant that lies in the past of every check. */
 export const T0: number = Date.UTC(2026, 0, 1)
+
+/** Milliseconds of a day. */
+export const DAY = 86_400_000
 
 /** Who changes what the checks change. */
 export const actor = 'grace'
@@ -110,6 +114,47 @@ export const banner: BannerRecord = {
   linkLabel: undefined,
   startsAt: T0,
   endsAt: undefined,
+}
+
+/** A signup of a live key of `acme` with nothing but what is required. */
+export function signup(id: string, more: Partial<Signup> = {}): Signup {
+  return {
+    email: 'ada@example.org',
+    name: 'Ada Lovelace',
+    company: undefined,
+    country: undefined,
+    plan: undefined,
+    profile: undefined,
+    locale: undefined,
+    message: undefined,
+    consentAt: undefined,
+    metadata: {},
+    id: `sgn_${id.padStart(20, '0')}`,
+    partner: 'acme',
+    keyId: key().id,
+    environment: 'live',
+    createdAt: T0,
+    ...more,
+  }
+}
+
+/** A claim that holds for a day. */
+export function claim(more: Partial<IdempotencyClaim> = {}): IdempotencyClaim {
+  return { key: 'order 66', fingerprint: 'f'.repeat(64), expiresAt: T0 + DAY, ...more }
+}
+
+/** Partners and, for each, a live key `live` and a test key `test` with the partner's slug before it. */
+export async function createKeys(store: Store, ...partners: string[]): Promise<void> {
+  await createPartners(store, ...partners)
+  await apply(
+    store,
+    ...partners.flatMap((slug) =>
+      (['live', 'test'] as const).map((environment): Change => ({
+        type: 'key.issued',
+        key: key({ id: `${slug}-${environment}`, partner: slug, environment }),
+      }))
+    ),
+  )
 }
 
 /** All profiles, by name. */

@@ -1,0 +1,186 @@
+import type { Store } from '../../../core/ports.ts'
+import type { Signup } from '../../../core/signups/signup.ts'
+import type { Check } from '../store.ts'
+import { apply, claim, createKeys, createPartners, fails, key, signup, T0 } from './samples.ts'
+
+/** All that a form can send, in letters that are hard to keep. */
+const fullSignup = signup('full', {
+  email: 'ada+“x”@example.org',
+  name: 'Ada \u{1f600} \u0000 \ud800',
+  company: '',
+  country: 'GB',
+  plan: 'pro',
+  profile: 'full',
+  locale: 'en-GB-oxendict',
+  message: 'Line one\nline two\t"quoted" \\ and a \u2028 separator',
+  consentAt: 0,
+  // Parsed, as a literal would set the prototype.
+  metadata: JSON.parse('{"b":"1","a":"","__proto__":"own","10":"x","9":"y"}'),
+})
+
+async function prepare(store: Store): Promise<void> {
+  await createPartners(store, 'acme')
+  await apply(store, { type: 'key.issued', key: key() })
+}
+
+const list = async (store: Store, partner?: string): Promise<readonly Signup[]> =>
+  await store.listSignups(partner, undefined, 1000)
+
+/** Signups, kept once however often they are sent. */
+export async function signupsContract(check: Check): Promise<void> {
+  await check('signups come back as they went in, and no revision moves', async (t, store) => {
+    await prepare(store)
+    const before = await store.revision()
+    const metadata: Record<string, string> = { source: 'form' }
+    t.strictSame(await store.createSignup(fullSignup, undefined), { outcome: 'created' })
+    t.strictSame(await store.createSignup(signup('bare', { metadata }), claim()), { outcome: 'created' })
+    metadata.source = 'changed by the caller'
+    t.strictSame(await list(store), [signup('bare', { metadata: { source: 'form' } }), fullSignup])
+    t.equal(JSON.stringify((await list(store))[1]), JSON.stringify(fullSignup), 'with nothing added')
+    t.strictSame(await store.revision(), before)
+  })
+
+  await check(
+    'a signup is created once for its key, then replayed, and never for another body',
+    async (t, store) => {
+      await prepare(store)
+      const first = signup('first')
+      t.strictSame(await store.createSignup(first, claim()), { outcome: 'created' })
+      const replay = { outcome: 'replayed', id: first.id, createdAt: T0 } as const
+      for (const id of ['again', 'first']) {
+        t.strictSame(await store.createSignup(signup(id, { createdAt: T0 + 5 }), claim()), replay)
+      }
+      const other = claim({ fingerprint: 'e'.repeat(64) })
+      t.strictSame(await store.createSignup(signup('other'), other), { outcome: 'mismatch' })
+      t.strictSame(
+        await store.createSignup(signup('again'), claim()),
+        replay,
+        'the mismatch has changed nothing',
+      )
+      t.strictSame(await list(store), [first])
+    },
+  )
+
+  await check('200 attempts with one key at once make one signup', async (t, store) => {
+    await prepare(store)
+    const outcomes = await Promise.all(
+      Array.from({ length: 200 }, async (_, index) => await store.createSignup(signup(`${index}`), claim())),
+    )
+    t.equal(outcomes.filter(({ outcome }) => outcome === 'created').length, 1)
+    t.equal((await list(store)).length, 1)
+    const [kept] = await list(store)
+    const replays = outcomes.filter((found) => found.outcome === 'replayed' && found.id === kept?.id)
+    t.equal(replays.length, 199)
+  })
+
+  await check('a claim ends at the instant at which it expires', async (t, store) => {
+    await prepare(store)
+    const [first, second] = [signup('1'), signup('2', { createdAt: T0 + 100 })]
+    await store.createSignup(first, claim({ expiresAt: T0 + 100 }))
+    t.strictSame(
+      await store.createSignup(signup('late', { createdAt: T0 + 99 }), claim({ expiresAt: T0 + 200 })),
+      { outcome: 'replayed', id: first.id, createdAt: T0 },
+      'the last millisecond, and it does not hold longer for it',
+    )
+    const renewed = claim({ expiresAt: T0 + 200, fingerprint: 'e'.repeat(64) })
+    t.strictSame(await store.createSignup(second, renewed), { outcome: 'created' }, 'with any body')
+    t.strictSame(await store.createSignup(signup('3', { createdAt: T0 + 199 }), renewed), {
+      outcome: 'replayed',
+      id: second.id,
+      createdAt: T0 + 100,
+    })
+    t.strictSame(
+      await store.createSignup(signup('4', { createdAt: T0 + 199 }), claim()),
+      { outcome: 'mismatch' },
+      'the claim before it is forgotten',
+    )
+    t.strictSame(await list(store), [second, first])
+  })
+
+  await check('many claims that expire are forgotten, and those that hold are not', async (t, store) => {
+    await prepare(store)
+    const keyOf = (index: number) => claim({ key: `k${index}`, expiresAt: T0 + (index % 2 ? 10 : 1000) })
+    for (let index = 0; index < 40; index++) await store.createSignup(signup(`a${index}`), keyOf(index))
+    for (let index = 0; index < 40; index++) {
+      await store.createSignup(signup(`b${index}`, { createdAt: T0 + 10 }), undefined)
+    }
+    for (let index = 0; index < 40; index++) {
+      const { outcome } = await store.createSignup(signup(`c${index}`, { createdAt: T0 + 10 }), keyOf(index))
+      t.equal(outcome, index % 2 ? 'created' : 'replayed', `k${index}`)
+    }
+  })
+
+  await check('partners, and live and test keys, have claims of their own', async (t, store) => {
+    await createKeys(store, 'acme', 'globex')
+    for (const partner of ['acme', 'globex']) {
+      for (const environment of ['live', 'test'] as const) {
+        const keyId = `${partner}-${environment}`
+        const sent = signup(keyId, { partner, environment, keyId })
+        t.strictSame(await store.createSignup(sent, claim()), { outcome: 'created' }, keyId)
+        t.strictSame(await store.createSignup({ ...sent, id: 'sgn_x' }, claim()), {
+          outcome: 'replayed',
+          id: sent.id,
+          createdAt: T0,
+        })
+      }
+    }
+    t.equal((await list(store)).length, 4)
+  })
+
+  await check('any key of a partner meets the claims of the others', async (t, store) => {
+    await prepare(store)
+    await apply(store, { type: 'key.issued', key: key({ id: 'second' }) })
+    await store.createSignup(signup('1'), claim())
+    t.equal((await store.createSignup(signup('2', { keyId: 'second' }), claim())).outcome, 'replayed')
+  })
+
+  await check('without a claim every signup is one', async (t, store) => {
+    await prepare(store)
+    for (const id of ['1', '2', '3']) {
+      t.strictSame(await store.createSignup(signup(id), undefined), { outcome: 'created' })
+    }
+    t.equal((await list(store)).length, 3)
+  })
+
+  await check('a signup that is refused leaves neither itself nor its claim', async (t, store) => {
+    await createKeys(store, 'acme', 'globex')
+    const good = signup('good', { keyId: 'acme-live' })
+    await store.createSignup(good, undefined)
+    const wrong = [
+      { ...good, message: 'the same id' },
+      signup('a', { keyId: 'nothing' }),
+      signup('b', { keyId: 'globex-live' }),
+      signup('c', { keyId: 'acme-live', partner: 'nobody' }),
+    ]
+    for (const sent of wrong) t.ok(await fails(() => store.createSignup(sent, claim())), JSON.stringify(sent))
+    t.strictSame(await list(store), [good])
+    t.strictSame(await store.createSignup({ ...good, id: 'sgn_other' }, claim()), { outcome: 'created' })
+  })
+
+  await check('lists are newest first, then by id, in pages of any size', async (t, store) => {
+    await createKeys(store, 'acme', 'globex', 'idle')
+    const sent: Signup[] = []
+    for (let index = 0; index < 24; index++) {
+      const partner = index % 3 === 0 ? 'globex' : 'acme'
+      const environment = index % 4 === 0 ? 'test' : 'live'
+      const createdAt = T0 + [0, 2, 1, 2, -1][index % 5]!
+      const id = `${(index * 7) % 24}`
+      sent.push(signup(id, { partner, environment, keyId: `${partner}-${environment}`, createdAt }))
+    }
+    for (const one of sent) await store.createSignup(one, undefined)
+    const sorted = sent.toSorted((a, b) => b.createdAt - a.createdAt || (a.id < b.id ? -1 : 1))
+    for (const partner of [undefined, 'acme', 'globex', 'idle', 'nobody']) {
+      const wanted = sorted.filter((one) => partner === undefined || one.partner === partner)
+      t.strictSame(await list(store, partner), wanted, `${partner}`)
+      for (const limit of [1, 2, 5, 24]) {
+        const found: Signup[] = []
+        for (let after: Signup | undefined;; after = found.at(-1)) {
+          const page = await store.listSignups(partner, after, limit)
+          found.push(...page)
+          if (page.length < limit || found.length > 24) break
+        }
+        t.strictSame(found, wanted, `${partner}, ${limit} a page`)
+      }
+    }
+  })
+}

@@ -1,0 +1,139 @@
+import fc from 'fast-check'
+import type { Store } from '../../../core/ports.ts'
+import type { SummaryCounts } from '../../../core/reports/summary.ts'
+import { dayOf, type UsageCount } from '../../../core/reports/usage.ts'
+import type { Signup } from '../../../core/signups/signup.ts'
+import type { Check } from '../store.ts'
+import { claim, createKeys, DAY, signup, T0 } from './samples.ts'
+
+/** The first and last millisecond of days, over the end of a year. */
+const instants = [-2 * DAY, -1, 0, DAY - 1, DAY, 2 * DAY].map((distance) => T0 + distance)
+const days = instants.map(dayOf)
+
+const anySignup = fc.record({
+  partner: fc.constantFrom('acme', 'globex'),
+  environment: fc.constantFrom('live', 'live', 'live', 'test'),
+  createdAt: fc.constantFrom(...instants),
+  plan: fc.constantFrom(undefined, 'pro', 'free'),
+  country: fc.constantFrom(undefined, 'DE', 'FR', 'JP'),
+  /** Some are sent again under keys that were used before. */
+  key: fc.constantFrom(undefined, 'a', 'b'),
+})
+
+const anyCount: fc.Arbitrary<UsageCount> = fc.record({
+  partner: fc.constantFrom('acme', 'globex'),
+  day: fc.constantFrom(...days),
+  endpoint: fc.constantFrom('profiles', 'plans'),
+  requests: fc.integer({ min: 1, max: 5_000_000_000 }),
+  errors: fc.integer({ min: 0, max: 3 }),
+})
+
+/** What can be had by counting everything each time. */
+function counted(
+  signups: readonly Signup[],
+  counts: readonly UsageCount[],
+  partner: string,
+  from: string,
+  to: string,
+): SummaryCounts {
+  const mine = signups.filter((one) =>
+    one.partner === partner && one.environment === 'live' && dayOf(one.createdAt) >= from &&
+    dayOf(one.createdAt) <= to
+  )
+  const requests = counts.filter((one) => one.partner === partner && one.day >= from && one.day <= to)
+  const add = (rows: readonly UsageCount[]) => ({
+    requests: rows.reduce((sum, row) => sum + row.requests, 0),
+    errors: rows.reduce((sum, row) => sum + row.errors, 0),
+  })
+  const groups = <T, G>(rows: readonly T[], by: (row: T) => G) => [...Map.groupBy(rows, by)]
+  return {
+    signupsByPlan: groups(mine, ({ plan }) => plan).map(([plan, { length }]) => ({ plan, signups: length })),
+    signupsByCountry: groups(mine, ({ country }) => country)
+      .map(([country, { length }]) => ({ country, signups: length })),
+    signupsByDay: groups(mine, ({ createdAt }) => dayOf(createdAt))
+      .map(([day, { length }]) => ({ day, signups: length })),
+    requestsByEndpoint: groups(requests, ({ endpoint }) => endpoint)
+      .map(([endpoint, rows]) => ({ endpoint, ...add(rows) })),
+    requestsByDay: groups(requests, ({ day }) => day).map(([day, rows]) => ({ day, ...add(rows) })),
+  }
+}
+
+/** Every list in one order; those that count nothing may be left out. */
+function sorted(counts: SummaryCounts): Record<string, string[]> {
+  return Object.fromEntries(
+    Object.entries(counts).map(([name, rows]) => [
+      name,
+      rows.filter((row: object) => Object.values(row).some((value) => typeof value === 'number' && value > 0))
+        .map((row: object) => JSON.stringify(Object.entries(row).sort())).sort(),
+    ]),
+  )
+}
+
+const nothing: SummaryCounts = {
+  signupsByPlan: [],
+  signupsByCountry: [],
+  signupsByDay: [],
+  requestsByEndpoint: [],
+  requestsByDay: [],
+}
+
+/** Counts over days. */
+export async function summaryContract(check: Check, open: () => Promise<Store>): Promise<void> {
+  await check('a summary of nothing counts nothing', async (t, store) => {
+    t.strictSame(sorted(await store.summarise('nobody', '2025-01-01', '2026-01-01')), sorted(nothing))
+    await store.recordUsage([])
+    t.strictSame(sorted(await store.summarise('acme', '2025-01-01', '2026-01-01')), sorted(nothing))
+  })
+
+  await check('counts of usage add up, on their days only, and no revision moves', async (t, store) => {
+    const count = { partner: 'acme', day: '2026-01-31', endpoint: 'plans', requests: 2, errors: 1 }
+    const before = await store.revision()
+    await store.recordUsage([count, { ...count, requests: 3, errors: 0 }, { ...count, day: '2026-02-01' }])
+    await store.recordUsage([{ ...count, requests: 10 }, { ...count, partner: 'globex' }])
+    const found = await store.summarise('acme', '2026-01-31', '2026-01-31')
+    t.strictSame(found, {
+      ...nothing,
+      requestsByEndpoint: [{ endpoint: 'plans', requests: 15, errors: 2 }],
+      requestsByDay: [{ day: '2026-01-31', requests: 15, errors: 2 }],
+    })
+    t.strictSame((await store.summarise('acme', '2026-01-30', '2026-02-02')).requestsByEndpoint, [
+      { endpoint: 'plans', requests: 17, errors: 3 },
+    ])
+    t.strictSame(sorted(await store.summarise('acme', '2026-02-02', '2026-12-31')), sorted(nothing))
+    t.strictSame(await store.revision(), before)
+  })
+
+  await check('a summary is what counting everything gives', async (t) => {
+    const property = fc.asyncProperty(
+      fc.array(anySignup, { maxLength: 30 }),
+      fc.array(anyCount, { maxLength: 12 }),
+      fc.constantFrom(...days),
+      fc.constantFrom(...days),
+      async (drawn, counts, from, to) => {
+        const store = await open()
+        try {
+          await createKeys(store, 'acme', 'globex')
+          const kept: Signup[] = []
+          for (const [index, { key, ...more }] of drawn.entries()) {
+            const sent = signup(`${index}`, { ...more, keyId: `${more.partner}-${more.environment}` })
+            const claimed = key === undefined ? undefined : claim({ key, expiresAt: T0 + 9 * DAY })
+            if ((await store.createSignup(sent, claimed)).outcome === 'created') kept.push(sent)
+          }
+          await store.recordUsage(counts.slice(0, 5))
+          await store.recordUsage(counts.slice(5))
+          for (const partner of ['acme', 'globex']) {
+            const found = sorted(await store.summarise(partner, from, to))
+            const wanted = sorted(counted(kept, counts, partner, from, to))
+            if (JSON.stringify(found) !== JSON.stringify(wanted)) {
+              throw new Error(`found ${JSON.stringify(found)}, wanted ${JSON.stringify(wanted)}`)
+            }
+          }
+        } finally {
+          await store.close()
+        }
+      },
+    )
+    await fc.assert(property, { numRuns: 60 })
+    t.ok(true, 'in 60 runs')
+  })
+}
