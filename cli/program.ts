@@ -30,7 +30,7 @@ const groups: Readonly<Record<string, Readonly<Record<string, Group>>>> = {
   },
   'To operate it:': {
     partners: {
-      summary: 'Create, list, suspend and resume partners',
+      summary: 'Create, list, update, suspend, resume and remove partners',
       load: () => import('./commands/partners.ts'),
     },
     modules: {
@@ -38,13 +38,25 @@ const groups: Readonly<Record<string, Readonly<Record<string, Group>>>> = {
       load: () => import('./commands/modules.ts'),
     },
     keys: {
-      summary: 'Issue, list, disable, enable and revoke keys',
+      summary: 'Issue, list, rotate, limit, disable, enable and revoke keys',
       load: () => import('./commands/keys.ts'),
     },
     scopes: { summary: 'Grant scopes to a key and remove them', load: () => import('./commands/scopes.ts') },
     content: {
       summary: 'Import, export and remove profiles, banners, industries and plans',
       load: () => import('./commands/content.ts'),
+    },
+    signups: {
+      summary: 'List and export what partners sent from their forms',
+      load: () => import('./commands/signups.ts'),
+    },
+    explain: {
+      summary: 'Say whether a key may make a request, rule by rule',
+      load: () => import('./commands/explain.ts'),
+    },
+    audit: {
+      summary: 'List what operators changed, and verify that the list is whole',
+      load: () => import('./commands/audit.ts'),
     },
   },
   'To integrate with one:': {

@@ -245,9 +245,9 @@ test('removing a partner ends its keys, and only its own', async (t) => {
   t.same((await keys.list('acme')).map(({ state }) => state), ['revoked', 'revoked'])
   t.equal((await keys.show(stranger.key.id)).state, 'active')
   t.ok(await leavesFacts(store, () => partners.remove('acme')))
-  for (const act of [partners.suspend('acme'), partners.update('acme', { name: 'a' }), issue()]) {
-    await t.rejects(act, refused('partner_removed'))
-  }
+  await t.rejects(partners.suspend('acme'), refused('partner_removed'))
+  await t.rejects(partners.update('acme', { name: 'a' }), refused('partner_removed'))
+  await t.rejects(issue(), refused('partner_removed'))
   await t.rejects(partners.create({ slug: 'acme', name: 'a', modules: [] }), refused('partner_exists'))
   await t.rejects(partners.remove('nobody'), refused('partner_not_found'))
   t.equal((await partners.show('acme')).name, 'Acme Travel', 'its records stay')

@@ -1,10 +1,11 @@
 import { type Command, Option } from 'commander'
-import { createKeyAdministration, type KeyAdministration } from '../../core/admin/keys.ts'
+import { createKeyAdministration, type IssuedKey, type KeyAdministration } from '../../core/admin/keys.ts'
 import { keyState } from '../../core/keys/state.ts'
 import type { Key, LimitOverrides } from '../../core/model.ts'
 import { SCOPES } from '../../core/policy/scopes.ts'
-import { positiveDuration } from '../input/duration.ts'
-import { limitsOf, OVERRIDABLE } from '../input/limits.ts'
+import { usageFailure } from '../failure.ts'
+import { duration, positiveDuration } from '../input/duration.ts'
+import { addLimitOptions, limitChange, type LimitOptions, limitsOf, OVERRIDABLE } from '../input/limits.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
 import { keyDetails, readableTime } from '../output/readable.ts'
 import { printNote, printResult, write } from '../output/print.ts'
@@ -22,7 +23,13 @@ interface IssueOptions {
   readonly quiet?: true
 }
 
-/** `keys issue`, `list`, `show`, `disable`, `enable` and `revoke`. */
+interface RotateOptions {
+  readonly overlap: number
+  readonly expires?: number
+  readonly quiet?: true
+}
+
+/** `keys issue`, `list`, `show`, `rotate`, `limit`, `disable`, `enable` and `revoke`. */
 export function define(keys: Command): void {
   keys.command('issue')
     .description('Make a key for a partner and print it once')
@@ -60,6 +67,53 @@ Examples:
     )
 
   oneKey(keys, 'show', 'Show one key', (administration, id) => administration.show(id))
+
+  keys.command('rotate')
+    .description('Replace a key by a successor that may do the same, and print that once')
+    .argument('<key>', "The key's id, as keys list shows it")
+    .addOption(
+      new Option('--overlap <duration>', 'How long the old key goes on to work; 0 for not at all')
+        .argParser(duration).default(86_400_000, '24h'),
+    )
+    .option(
+      '--expires <duration>',
+      'How long the successor works (default: as long as the old key would have)',
+      positiveDuration,
+    )
+    .option('-q, --quiet', 'Print the key alone')
+    .addHelpText(
+      'after',
+      `
+The successor has the name, scopes, addresses, limits and expiry of the old key. A key that is thought to be in
+wrong hands is rotated with --overlap 0, which ends it at once.
+
+Examples:
+  $ partner-api keys rotate Zt81mQv04KsD
+  $ partner-api keys rotate Zt81mQv04KsD --overlap 7d --expires 90d
+  $ partner-api keys rotate Zt81mQv04KsD --overlap 0 --quiet | secret-manager store acme-key`,
+    )
+    .action((id: string, options: RotateOptions, command: Command) =>
+      rotate(invocationOf(command), id, options)
+    )
+
+  addLimitOptions(
+    keys.command('limit')
+      .description('Set and clear limits of a key')
+      .argument('<key>', "The key's id, as keys list shows it"),
+  )
+    .addHelpText(
+      'after',
+      `
+Limits that are not named stay. Where a key has none of its own, its partner's count, and then the service's.
+
+Examples:
+  $ partner-api keys limit Zt81mQv04KsD --limit key=1200/60 --limit signup=5/60
+  $ partner-api keys limit Zt81mQv04KsD --clear-limit key`,
+    )
+    .action((id: string, options: LimitOptions, command: Command) =>
+      limit(invocationOf(command), id, options)
+    )
+
   oneKey(
     keys,
     'disable',
@@ -110,18 +164,53 @@ function issue(invocation: Invocation, partner: string, options: IssueOptions): 
       allow: options.allow ?? [],
       limits: options.limit ?? {},
     })
-    const { id, ...rest } = keyWire(key, now)
-    const data = { id, key: text, ...rest }
-    if (options.quiet && !invocation.json) await write(`${text}\n`)
-    else await printResult(invocation, data, details([['key', text], ...keyDetails(key, now)]))
-    if (options.quiet) return
-    printNote('The key stands here once and is kept nowhere: store it now.')
-    if (key.scopes.length === 0) {
+    await printIssued(invocation, { key, text }, now, options.quiet)
+    if (!options.quiet && key.scopes.length === 0) {
       printNote(
         `It holds no scope, because ${partner} has no active module: partner-api modules activate ${partner} …`,
       )
     }
   })
+}
+
+function rotate(invocation: Invocation, id: string, options: RotateOptions): Promise<void> {
+  return withStore(invocation, {}, async (store) => {
+    const now = Date.now()
+    const keys = createKeyAdministration(store, { ...invocation, clock: () => now })
+    const issued = await keys.rotate(id, {
+      overlapMs: options.overlap,
+      expiresAt: options.expires === undefined ? undefined : now + options.expires,
+    })
+    await printIssued(invocation, issued, now, options.quiet)
+    if (options.quiet) return
+    const { retiresAt } = await keys.show(id)
+    printNote(
+      retiresAt === now
+        ? `Key ${id} has ended: running servers refuse it within their max staleness (1 s by default).`
+        : `Key ${id} works until ${readableTime(retiresAt)}.`,
+    )
+  })
+}
+
+async function limit(invocation: Invocation, id: string, options: LimitOptions): Promise<void> {
+  const change = limitChange(options)
+  if (change === undefined) throw usageFailure('What is to be changed? --limit and --clear-limit say it.')
+  await withStore(invocation, {}, async (store) => {
+    await printKey(invocation, await createKeyAdministration(store, invocation).limit(id, change))
+  })
+}
+
+async function printIssued(
+  invocation: Invocation,
+  { key, text }: IssuedKey,
+  now: number,
+  quiet = false,
+): Promise<void> {
+  const { id, ...rest } = keyWire(key, now)
+  const data = { id, key: text, ...rest }
+  if (quiet && !invocation.json) await write(`${text}\n`)
+  else await printResult(invocation, data, details([['key', text], ...keyDetails(key, now)]))
+  if (!quiet) printNote('The key stands here once and is kept nowhere: store it now.')
 }
 
 function list(invocation: Invocation, partner: string | undefined): Promise<void> {

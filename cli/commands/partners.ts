@@ -1,12 +1,17 @@
 import { Argument, type Command, Option } from 'commander'
+import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration, type PartnerAdministration } from '../../core/admin/partners.ts'
-import type { LimitOverrides, Partner } from '../../core/model.ts'
+import { keyState } from '../../core/keys/state.ts'
+import type { Key, LimitOverrides, Partner } from '../../core/model.ts'
 import { MODULE_NAMES } from '../../core/policy/modules.ts'
-import { limitsOf, OVERRIDABLE } from '../input/limits.ts'
+import { usageFailure } from '../failure.ts'
+import { confirm } from '../input/confirm.ts'
+import { addLimitOptions, limitChange, type LimitOptions, limitsOf, OVERRIDABLE } from '../input/limits.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
 import { limitsText, readableTime } from '../output/readable.ts'
 import { printNote, printResult } from '../output/print.ts'
 import { details, table } from '../output/table.ts'
+import { counted, printable } from '../output/text.ts'
 import { partnerWire } from '../output/wire.ts'
 import { withStore } from '../store.ts'
 
@@ -16,7 +21,11 @@ interface CreateOptions {
   readonly limit?: LimitOverrides
 }
 
-/** `partners create`, `list`, `show`, `suspend` and `resume`. */
+interface UpdateOptions extends LimitOptions {
+  readonly name?: string
+}
+
+/** `partners create`, `list`, `show`, `update`, `suspend`, `resume` and `remove`. */
 export function define(partners: Command): void {
   partners.command('create')
     .description('Create a partner')
@@ -49,6 +58,27 @@ Examples:
     .action((_options: unknown, command: Command) => list(invocationOf(command)))
 
   onePartner(partners, 'show', 'Show one partner', (administration, slug) => administration.show(slug))
+
+  addLimitOptions(
+    partners.command('update')
+      .description('Rename a partner, and set or clear limits of its own')
+      .argument('<slug>', "The partner's slug")
+      .option('--name <name>', 'What people call the partner from now on'),
+  )
+    .addHelpText(
+      'after',
+      `
+Limits that are not named stay. A key's own limits count before its partner's.
+
+Examples:
+  $ partner-api partners update acme --name "Acme Journeys"
+  $ partner-api partners update acme --limit key=1200/60 --limit signup=100/3600
+  $ partner-api partners update acme --clear-limit key signup`,
+    )
+    .action((slug: string, options: UpdateOptions, command: Command) =>
+      update(invocationOf(command), slug, options)
+    )
+
   onePartner(
     partners,
     'suspend',
@@ -62,6 +92,23 @@ Examples:
     'Let a suspended partner in again',
     (administration, slug) => administration.resume(slug),
   )
+
+  partners.command('remove')
+    .description('End a partner for good: its keys are revoked, its records stay, its slug stays taken')
+    .argument('<slug>', "The partner's slug")
+    .option('-y, --yes', 'Do not ask, as a script has to')
+    .addHelpText(
+      'after',
+      `
+To refuse a partner for a while only: partner-api partners suspend SLUG
+
+Examples:
+  $ partner-api partners remove acme
+  $ partner-api partners remove acme --yes --json`,
+    )
+    .action((slug: string, { yes = false }: { yes?: boolean }, command: Command) =>
+      remove(invocationOf(command), slug, yes)
+    )
 }
 
 function onePartner(
@@ -100,6 +147,44 @@ function create(invocation: Invocation, slug: string, options: CreateOptions): P
         : `Next: partner-api modules activate ${slug} profiles …`,
     )
   })
+}
+
+async function update(
+  invocation: Invocation,
+  slug: string,
+  { name, ...options }: UpdateOptions,
+): Promise<void> {
+  const limits = limitChange(options)
+  if (name === undefined && limits === undefined) {
+    throw usageFailure('What is to be changed? --name, --limit and --clear-limit say it.')
+  }
+  await withStore(invocation, {}, async (store) => {
+    await printPartner(
+      invocation,
+      await createPartnerAdministration(store, invocation).update(slug, { name, limits }),
+    )
+  })
+}
+
+function remove(invocation: Invocation, slug: string, yes: boolean): Promise<void> {
+  return withStore(invocation, {}, async (store) => {
+    const partners = createPartnerAdministration(store, invocation)
+    const { name } = await partners.show(slug)
+    const keys = await createKeyAdministration(store, invocation).list(slug)
+    const working = keys.filter((key) => !['revoked', 'expired'].includes(keyState(key, Date.now())))
+    if (!yes) {
+      await confirm(
+        `Partner ${slug} (${printable(name)}) will be removed, and ${countedKeys(working)} revoked.`,
+        slug,
+      )
+    }
+    await printPartner(invocation, await partners.remove(slug))
+    printNote(`Removed, and ${countedKeys(working)} revoked. Its records stay, and its slug stays taken.`)
+  })
+}
+
+function countedKeys(keys: readonly Key[]): string {
+  return keys.length === 0 ? 'no key' : counted(keys.length, 'key')
 }
 
 function list(invocation: Invocation): Promise<void> {

@@ -1,15 +1,18 @@
 import { type Command, Option } from 'commander'
 import process from 'node:process'
 import { MODULE_NAMES } from '../../core/policy/modules.ts'
-import { nameService } from '../../core/service-names.ts'
+import { nameService, type ServiceNames } from '../../core/service-names.ts'
 import { usageFailure } from '../failure.ts'
 import { readCredential } from '../input/credential.ts'
 import { serviceName } from '../input/service-name.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
 import { printNote, printResult } from '../output/print.ts'
+import { createProgress } from '../output/progress.ts'
 import { details, table } from '../output/table.ts'
-import { counted, printable } from '../output/text.ts'
+import { counted, listed, printable } from '../output/text.ts'
+import type { Deployment } from '../verification/ask.ts'
 import type { Verification } from '../verification/read.ts'
+import type { Trial } from '../verification/smoke.ts'
 
 interface VerifyOptions {
   readonly url: string
@@ -17,6 +20,8 @@ interface VerifyOptions {
   readonly module?: readonly string[]
   readonly keyFile?: string
   readonly serviceName: string
+  readonly smoke?: true
+  readonly withSignup?: boolean
 }
 
 /** `verify`. */
@@ -31,14 +36,18 @@ export function define(verify: Command): void {
     )
     .option('--key-file <file>', 'A file that holds the key alone')
     .option('--service-name <name>', "The deployment's name for itself", serviceName, 'service')
+    .option('--smoke', 'Call every endpoint that the key may use, and hold each answer against the contract')
+    .option('--with-signup', 'With --smoke and a test key: make one signup, and repeat it')
     .addHelpText(
       'after',
       `
 The key comes from --key-file, PARTNER_API_KEY, standard input or a prompt that shows nothing of it, in that
-order, and never from an argument. No redirect is followed.
+order, and never from an argument. No redirect is followed. --smoke asks each endpoint two or three times and exits 1
+when an answer is not as the contract has it.
 
 Examples:
   $ partner-api verify --url https://api.example --partner acme
+  $ partner-api verify --url https://api.example --partner acme --smoke --with-signup --key-file test.key
   $ partner-api verify --url https://api.example --partner acme --module profiles countries < key.txt
   $ PARTNER_API_KEY=… partner-api verify --url http://127.0.0.1:8787 --partner demo --json | jq .data.modules`,
     )
@@ -47,21 +56,64 @@ Examples:
 
 async function verifyKey(invocation: Invocation, options: VerifyOptions): Promise<void> {
   const base = parseBase(options.url)
+  if (options.withSignup && !options.smoke) throw usageFailure('--with-signup belongs to --smoke.')
   if (base.protocol === 'http:' && !isLoopback(base.hostname)) {
     printNote('warning: http:// sends the key unencrypted to whoever is on the way.')
   }
   const key = await readCredential(options.keyFile)
-  const [{ askVerifyKey }, { readVerification }] = await Promise.all([
+  const [{ askVerifyKey, connectTo }, { readVerification }] = await Promise.all([
     import('../verification/ask.ts'),
     import('../verification/read.ts'),
   ])
   const names = nameService(options.serviceName)
-  const verification = readVerification(
-    await askVerifyKey({ base, names, partner: options.partner, key }),
-    key,
-  )
-  await printResult(invocation, verification, readable(verification))
-  const notReady = (options.module ?? []).filter(
+  const deployment = connectTo(base, names, key)
+  try {
+    const verification = readVerification(await askVerifyKey(deployment, names, options.partner), key)
+    const trials = options.smoke && await trySmoke(deployment, verification, names, options)
+    await printResult(
+      invocation,
+      trials ? { ...verification, smoke: trials } : verification,
+      readable(verification) + (trials ? `\n${trialTable(trials)}` : ''),
+    )
+    if (trials) concludeTrials(trials)
+    concludeModules(options.module ?? [], verification)
+  } finally {
+    await deployment.close()
+  }
+}
+
+async function trySmoke(
+  deployment: Deployment,
+  verification: Verification,
+  names: ServiceNames,
+  { withSignup = false }: VerifyOptions,
+): Promise<readonly Trial[]> {
+  // Imported here because every schema of the wire comes with it.
+  const { smoke } = await import('../verification/smoke.ts')
+  const progress = createProgress()
+  try {
+    return await smoke(deployment, verification, {
+      names,
+      withSignup,
+      progress: (done, total) => progress.report(`${done} of ${counted(total, 'endpoint')}`),
+    })
+  } finally {
+    progress.end()
+  }
+}
+
+function concludeTrials(trials: readonly Trial[]): void {
+  const count = (verdict: Trial['verdict']) => trials.filter((trial) => trial.verdict === verdict).length
+  const verdicts = ['ok', 'failed', 'unreachable', 'not_allowed', 'skipped'] as const
+  const counts = verdicts.filter((verdict) => count(verdict) > 0)
+    .map((verdict) => `${count(verdict)} ${verdictWords[verdict]}`)
+  printNote(`${counted(trials.length, 'endpoint')}: ${listed(counts) || 'nothing to call'}.`)
+  if (count('failed') > 0) process.exitCode = 1
+  else if (count('unreachable') > 0) process.exitCode = 3
+}
+
+function concludeModules(wanted: readonly string[], verification: Verification): void {
+  const notReady = wanted.filter(
     (wanted) => !verification.modules.some(({ module, ready }) => module === wanted && ready),
   )
   for (const module of notReady) printNote(whyNotReady(module, verification))
@@ -112,6 +164,26 @@ function readable({ partner, key, modules, limits, version, max_staleness_ms }: 
   return `The key is valid.\n\n${details(members)}\n${
     table(['module', 'active', 'ready', 'missing scope'], rows)
   }`
+}
+
+const verdictWords: Readonly<Record<Trial['verdict'], string>> = {
+  ok: 'ok',
+  failed: 'FAILED',
+  unreachable: 'UNREACHABLE',
+  not_allowed: 'not allowed',
+  skipped: 'skipped',
+}
+
+function trialTable(trials: readonly Trial[]): string {
+  return table(
+    ['endpoint', 'status', 'ms', 'verdict'],
+    trials.map(({ method, path, status, ms, verdict, reasons }) => [
+      `${method} ${path}`,
+      status === null ? '–' : String(status),
+      ms === null ? '–' : String(ms),
+      [verdictWords[verdict], reasons.join('; ')].filter(Boolean).join(': '),
+    ]),
+  )
 }
 
 function whyNotReady(wanted: string, { modules }: Verification): string {

@@ -1,5 +1,7 @@
-import { InvalidArgumentError } from 'commander'
-import type { Limit, LimitName } from '../../core/model.ts'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import type { LimitChange } from '../../core/admin/limits.ts'
+import type { Limit, LimitName, LimitOverrides } from '../../core/model.ts'
+import { usageFailure } from '../failure.ts'
 import { listed } from '../output/text.ts'
 
 const maxQuota = 1_000_000_000
@@ -30,4 +32,35 @@ export function limitsOf<N extends LimitName>(
     }
     return { ...previous, [name]: { quota, windowSeconds } } as Partial<Record<N, Limit>>
   }
+}
+
+/** The options of a command that changes what limits a partner or a key carries. */
+export interface LimitOptions {
+  readonly limit?: LimitOverrides
+  readonly clearLimit?: readonly string[]
+}
+
+/** Adds the options of {@linkcode LimitOptions}. */
+export function addLimitOptions(command: Command): Command {
+  return command
+    .option(
+      '--limit <policy=quota/seconds>',
+      'A limit of its own; =0 for none (repeatable)',
+      limitsOf(OVERRIDABLE),
+    )
+    .addOption(
+      new Option('--clear-limit <policy...>', 'Policies whose limit is no longer its own').choices(
+        OVERRIDABLE,
+      ),
+    )
+}
+
+/** What the options ask for, `undefined` when it is nothing. @throws {Failure} exit code 2 when they contradict. */
+export function limitChange({ limit = {}, clearLimit = [] }: LimitOptions): LimitChange | undefined {
+  const both = clearLimit.filter((policy) => policy in limit)
+  if (both.length > 0) {
+    throw usageFailure(`--limit and --clear-limit both name ${listed(both)}: which one is meant?`)
+  }
+  const isEmpty = clearLimit.length === 0 && Object.keys(limit).length === 0
+  return isEmpty ? undefined : { set: limit, clear: clearLimit }
 }

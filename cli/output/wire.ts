@@ -1,6 +1,8 @@
-/** Partners and keys in the wire's names, for `--json`. */
+/** What stores hold in the wire's names, for `--json`. */
+import type { AuditEntry } from '../../core/audit/entry.ts'
 import { type KeyState, keyState } from '../../core/keys/state.ts'
 import type { Key, LimitOverrides, Partner } from '../../core/model.ts'
+import type { Signup } from '../../core/signups/signup.ts'
 
 /** RFC 3339 in UTC with milliseconds, or `null`. */
 export function instant(ms: number | undefined): string | null {
@@ -37,6 +39,72 @@ export function keyWire(key: Key, now: number): Record<string, unknown> & { read
       ? null
       : { successor_id: key.successorId, retires_at: instant(key.retiresAt) },
     last_used_at: instant(key.lastUsedAt),
+  }
+}
+
+/** Signup, as `--json` and `signups export` show it: all that was sent. */
+export function signupWire(signup: Signup): Record<string, unknown> {
+  return {
+    id: signup.id,
+    partner: signup.partner,
+    key_id: signup.keyId,
+    environment: signup.environment,
+    created_at: instant(signup.createdAt),
+    email: signup.email,
+    name: signup.name,
+    company: signup.company ?? null,
+    country: signup.country ?? null,
+    plan: signup.plan ?? null,
+    profile: signup.profile ?? null,
+    locale: signup.locale ?? null,
+    message: signup.message ?? null,
+    consent_at: instant(signup.consentAt),
+    metadata: signup.metadata,
+  }
+}
+
+/** Entry of the audit trail, as `--json` shows it. */
+export function auditWire(entry: AuditEntry): Record<string, unknown> {
+  return {
+    sequence: entry.sequence,
+    id: entry.id,
+    occurred_at: instant(entry.at),
+    actor: entry.actor,
+    type: entry.type,
+    partner: entry.partner ?? null,
+    key_id: entry.keyId ?? null,
+    subject: entry.subject ?? null,
+    before: stateWire(entry.before),
+    after: stateWire(entry.after),
+    seal: entry.seal,
+  }
+}
+
+/** A state that the audit trail kept. What is no JSON object any more is shown as it stands there. */
+export function stateWire(text: string | undefined): Record<string, unknown> | string | null {
+  if (text === undefined) return null
+  const state = parseObject(text)
+  if (state === undefined) return text
+  return Object.fromEntries(
+    Object.entries(state).map(([name, value]) => {
+      const wireName = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+      if (name === 'limits' && isLimits(value)) return [wireName, limitsWire(value)]
+      return [wireName, name.endsWith('At') && Number.isSafeInteger(value) ? instant(value as number) : value]
+    }),
+  )
+}
+
+function isLimits(value: unknown): value is LimitOverrides {
+  return typeof value === 'object' && value !== null &&
+    Object.values(value).every((limit) => typeof limit === 'object' && limit !== null)
+}
+
+function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? value : undefined
+  } catch {
+    return undefined
   }
 }
 

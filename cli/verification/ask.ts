@@ -2,12 +2,26 @@ import { Agent, request } from 'undici'
 import type { ServiceNames } from '../../core/service-names.ts'
 import { Failure } from '../failure.ts'
 
-/** A question to the verify-key operation of a deployment. */
+/** Where a key is used. */
+export interface Deployment {
+  /**
+   * Asks once. A redirect is not followed: it would carry the key to wherever it points.
+   *
+   * @throws {Failure} exit code 3 when no answer comes within 10 s.
+   */
+  ask(question: Question): Promise<Reply>
+  /** Lets go of what would keep the process alive. */
+  close(): Promise<void>
+}
+
+/** A request that carries the key. */
 export interface Question {
-  readonly base: URL
-  readonly names: ServiceNames
-  readonly partner: string
-  readonly key: string
+  readonly method: 'GET' | 'POST'
+  /** Below the address of the deployment, query included. */
+  readonly target: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** Sent as JSON. */
+  readonly body?: unknown
 }
 
 /** What came back: no more than that it is an HTTP answer is known of it. */
@@ -16,53 +30,75 @@ export interface Reply {
   readonly status: number
   readonly header: (name: string) => string | undefined
   readonly text: string
+  /** Milliseconds from the question to the end of the answer. */
+  readonly ms: number
 }
 
 const timeoutMs = 10_000
 const maxBytes = 1_048_576
 
-/**
- * Calls verify-key once. A redirect is not followed: it would carry the key to wherever it points.
- *
- * @throws {Failure} exit code 3 when no answer comes within 10 s.
- */
-export async function askVerifyKey({ base, names, partner, key }: Question): Promise<Reply> {
-  const url = `${base.origin}${base.pathname.replace(/\/+$/, '')}/${names.name}/developer/verify-key`
+/** A deployment at an address. Nothing is asked yet. */
+export function connectTo(base: URL, { keyHeader }: ServiceNames, key: string): Deployment {
   // An agent of its own can be closed: the shared one would keep the process alive with its connection.
   const dispatcher = new Agent({ connect: { timeout: timeoutMs } })
-  try {
-    const { statusCode, headers, body } = await request(url, {
-      dispatcher,
-      method: 'POST',
-      headers: {
-        [names.keyHeader]: key,
-        'content-type': 'application/json',
-        'accept': 'application/json, application/problem+json',
-        'user-agent': 'partner-api-cli',
-      },
-      body: JSON.stringify({ partner }),
-      signal: AbortSignal.timeout(timeoutMs),
-    })
-    const chunks: Buffer[] = []
-    let size = 0
-    for await (const chunk of body) {
-      chunks.push(chunk)
-      size += chunk.length
-      if (size > maxBytes) throw notThisService(url, 'it is longer than any answer of verify-key')
-    }
-    return {
-      url,
-      status: statusCode,
-      header: (name) => [headers[name] ?? []].flat()[0],
-      text: Buffer.concat(chunks).toString('utf8'),
-    }
-  } catch (error) {
-    if (error instanceof Failure) throw error
-    throw new Failure(3, 'unreachable', `${base.origin} can't be reached: ${reasonOf(error)}.`)
-  } finally {
-    // Bun puts a stand-in of its own in the place of undici, and that has nothing to close.
-    await dispatcher.destroy?.()
+
+  return {
+    async ask({ method, target, headers, body }) {
+      const url = `${base.origin}${base.pathname.replace(/\/+$/, '')}${target}`
+      const began = performance.now()
+      try {
+        const answer = await request(url, {
+          dispatcher,
+          method,
+          headers: {
+            ...headers,
+            [keyHeader]: key,
+            ...(body !== undefined && { 'content-type': 'application/json' }),
+            'accept': 'application/json, application/problem+json',
+            'user-agent': 'partner-api-cli',
+          },
+          ...(body !== undefined && { body: JSON.stringify(body) }),
+          signal: AbortSignal.timeout(timeoutMs),
+        })
+        const text = await readText(answer.body, url)
+        return {
+          url,
+          status: answer.statusCode,
+          header: (name) => [answer.headers[name.toLowerCase()] ?? []].flat()[0],
+          text,
+          ms: performance.now() - began,
+        }
+      } catch (error) {
+        if (error instanceof Failure) throw error
+        throw new Failure(3, 'unreachable', `${base.origin} can't be reached: ${reasonOf(error)}.`)
+      }
+    },
+
+    async close() {
+      // Bun puts a stand-in of its own in the place of undici, and that has nothing to close.
+      await dispatcher.destroy?.()
+    },
   }
+}
+
+/** Calls verify-key once. */
+export function askVerifyKey(
+  deployment: Deployment,
+  { name }: ServiceNames,
+  partner: string,
+): Promise<Reply> {
+  return deployment.ask({ method: 'POST', target: `/${name}/developer/verify-key`, body: { partner } })
+}
+
+async function readText(body: AsyncIterable<Uint8Array>, url: string): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of body) {
+    chunks.push(chunk)
+    size += chunk.length
+    if (size > maxBytes) throw notThisService(url, 'it is longer than any answer of one')
+  }
+  return Buffer.concat(chunks).toString('utf8')
 }
 
 /** Something answered, but not the service. */

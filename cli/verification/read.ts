@@ -20,6 +20,12 @@ export interface Verification {
     readonly ready: boolean
     readonly missing_scope: string | null
   }[]
+  readonly endpoints: readonly {
+    readonly method: string
+    readonly path: string
+    readonly scope: string | null
+    readonly allowed: boolean
+  }[]
   readonly limits: readonly {
     readonly policy: string
     readonly quota: number
@@ -27,6 +33,7 @@ export interface Verification {
     readonly remaining: number
   }[]
   readonly version: string
+  readonly checked_at: string
   readonly max_staleness_ms: number
 }
 
@@ -48,6 +55,12 @@ const verification: v.GenericSchema<unknown, Verification> = v.looseObject({
     ready: v.boolean(),
     missing_scope: v.nullable(v.string()),
   })),
+  endpoints: v.array(v.looseObject({
+    method: v.string(),
+    path: v.string(),
+    scope: v.nullable(v.string()),
+    allowed: v.boolean(),
+  })),
   limits: v.array(v.looseObject({
     policy: v.string(),
     quota: v.number(),
@@ -55,10 +68,17 @@ const verification: v.GenericSchema<unknown, Verification> = v.looseObject({
     remaining: v.number(),
   })),
   version: v.string(),
+  checked_at: v.string(),
   max_staleness_ms: v.number(),
 })
 
-const problem = v.looseObject({
+/** What a problem document has to have. */
+export const problem: v.GenericSchema<unknown, {
+  readonly code: string
+  readonly title: string
+  readonly detail?: string | undefined
+  readonly request_id?: string | undefined
+}> = v.looseObject({
   code: v.string(),
   title: v.string(),
   detail: v.optional(v.string()),
@@ -82,7 +102,7 @@ export function readVerification(reply: Reply, key: string): Verification {
         'if it is the right deployment, give its address as --url.',
     )
   }
-  const body = parse(reply.text)
+  const body = parseJson(reply.text)
   if (status === 200) {
     const answer = v.safeParse(v.looseObject({ data: verification }), body)
     if (answer.success) return answer.output.data
@@ -133,7 +153,8 @@ function hintFor(code: string, key: string, reply: Reply): string {
   }
 }
 
-function parse(text: string): unknown {
+/** What a text says as JSON, `undefined` when it is none. */
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {

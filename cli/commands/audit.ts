@@ -1,0 +1,177 @@
+import type { Command } from 'commander'
+import { findPartner } from '../../core/admin/find.ts'
+import { verifyAudit } from '../../core/audit/chain.ts'
+import type { AuditEntry } from '../../core/audit/entry.ts'
+import type { Store } from '../../core/ports.ts'
+import { Failure } from '../failure.ts'
+import { integerBetween } from '../input/integer.ts'
+import { type Invocation, invocationOf } from '../invocation.ts'
+import { readableTime } from '../output/readable.ts'
+import { printNote, printResult } from '../output/print.ts'
+import { details, table } from '../output/table.ts'
+import { auditWire, stateWire } from '../output/wire.ts'
+import { withStore } from '../store.ts'
+
+interface ListOptions {
+  readonly partner?: string
+  readonly after?: number
+  readonly limit: number
+}
+
+/** `audit list` and `verify`. */
+export function define(audit: Command): void {
+  audit.command('list')
+    .description('List what operators changed: who, when, what, before and after')
+    .option('--partner <slug>', 'Only what is about this partner, its modules and keys')
+    .option(
+      '--after <sequence>',
+      'The first entries after this one (default: the last there are)',
+      integerBetween(0, 9_999_999_999),
+    )
+    .option('--limit <n>', 'How many entries', integerBetween(1, 100_000), 100)
+    .addHelpText(
+      'after',
+      `
+Oldest first. --json has the whole state before and after; here stands what differs.
+
+Examples:
+  $ partner-api audit list --partner acme
+  $ partner-api audit list --after 0 --limit 1000 --json | jq '.data[] | select(.actor == "root")'`,
+    )
+    .action((options: ListOptions, command: Command) => list(invocationOf(command), options))
+
+  audit.command('verify')
+    .description(
+      'Check every entry against the seals: exits 1 and names the first that is not as it was written',
+    )
+    .addHelpText(
+      'after',
+      `
+An entry that was changed, moved, added, removed or cut off at the end is found. Whoever can write the whole store can
+write the whole trail anew: a copy of the last seal, kept elsewhere, shows that too.
+
+Example:
+  $ partner-api audit verify`,
+    )
+    .action((_options: unknown, command: Command) => verify(invocationOf(command)))
+}
+
+function list(invocation: Invocation, { partner, after, limit }: ListOptions): Promise<void> {
+  return withStore(invocation, {}, async (store) => {
+    if (partner !== undefined) await findPartner(store, partner)
+    const { entries, hasMore } = after === undefined
+      ? await lastEntries(store, partner, limit)
+      : await nextEntries(store, partner, after, limit)
+    await printResult(
+      invocation,
+      entries.map(auditWire),
+      entries.length === 0 ? '' : table(
+        ['no.', 'when', 'who', 'what', 'partner', 'key', 'about', 'change'],
+        entries.map((entry) => [
+          String(entry.sequence),
+          readableTime(entry.at),
+          entry.actor,
+          entry.type,
+          entry.partner ?? '',
+          entry.keyId ?? '',
+          entry.subject ?? '',
+          changeText(entry),
+        ]),
+      ),
+    )
+    if (entries.length === 0) printNote('There are no such entries.')
+    else if (hasMore && after === undefined) {
+      printNote('There are earlier ones: --limit shows more, --after 0 the first.')
+    } else if (hasMore) printNote(`There are more: --after ${entries.at(-1)?.sequence}`)
+  })
+}
+
+interface Entries {
+  readonly entries: readonly AuditEntry[]
+  /** Whether there are entries of the kind beyond these. */
+  readonly hasMore: boolean
+}
+
+/** Entries that are read at a time. */
+const step = 1_000
+
+async function nextEntries(
+  store: Store,
+  partner: string | undefined,
+  after: number,
+  limit: number,
+): Promise<Entries> {
+  const entries: AuditEntry[] = []
+  for (let last = after; entries.length <= limit;) {
+    const read = await store.listAudit(last, step)
+    entries.push(...read.filter((entry) => isAbout(entry, partner)))
+    last = read.at(-1)?.sequence ?? last
+    if (read.length < step) break
+  }
+  return { entries: entries.slice(0, limit), hasMore: entries.length > limit }
+}
+
+async function lastEntries(store: Store, partner: string | undefined, limit: number): Promise<Entries> {
+  let entries: AuditEntry[] = []
+  let end = (await store.auditHead()).sequence
+  for (; end > 0 && entries.length <= limit; end -= step) {
+    const read = await store.listAudit(Math.max(0, end - step), Math.min(step, end))
+    entries = [...read.filter((entry) => entry.sequence <= end && isAbout(entry, partner)), ...entries]
+  }
+  return { entries: entries.slice(-limit), hasMore: entries.length > limit }
+}
+
+function isAbout(entry: AuditEntry, partner: string | undefined): boolean {
+  return partner === undefined || entry.partner === partner
+}
+
+/** What differs between before and after; of what there was not before, its name. */
+function changeText({ before, after }: AuditEntry): string {
+  const [old, current] = [stateWire(before), stateWire(after)]
+  if (typeof old === 'string' || typeof current === 'string') return 'unreadable'
+  if (old !== null && current !== null) {
+    return [...new Set([...Object.keys(old), ...Object.keys(current)])]
+      .map((name) => [name, valueText(old[name]), valueText(current[name])] as const)
+      .filter(([, was, is]) => was !== is)
+      .map(([name, was, is]) => `${name}: ${was} → ${is}`)
+      .join(', ')
+  }
+  const { name, slugs, created, replaced } = current ?? old ?? {}
+  if (created !== undefined) return `${created} created, ${replaced} replaced`
+  if (Array.isArray(slugs)) return valueText(slugs)
+  return name === undefined ? '' : `name: ${valueText(name)}`
+}
+
+function valueText(value: unknown): string {
+  if (value === undefined || value === null) return 'none'
+  if (!Array.isArray(value)) return typeof value === 'object' ? JSON.stringify(value) : String(value)
+  return value.map((item) => typeof item === 'string' ? item : JSON.stringify(item)).join(' ') || 'none'
+}
+
+function verify(invocation: Invocation): Promise<void> {
+  return withStore(invocation, {}, async (store) => {
+    const broken = await verifyAudit(store, store.sha256)
+    if (broken !== undefined) throw await brokenTrail(store, broken)
+    const { sequence, seal } = await store.auditHead()
+    await printResult(
+      invocation,
+      { valid: true, entries: sequence, seal: seal || null },
+      `The audit trail is whole.\n\n${
+        details([['entries', String(sequence)], ['last seal', seal || 'none']])
+      }`,
+    )
+  })
+}
+
+async function brokenTrail(store: Store, sequence: number): Promise<Failure> {
+  const [found] = await store.listAudit(sequence - 1, 1)
+  const complaint = found?.sequence === sequence
+    ? `is not as it was written (it says: ${readableTime(found.at)}, ${found.actor}, ${found.type})`
+    : 'is missing'
+  return new Failure(
+    1,
+    'audit_broken',
+    `Entry ${sequence} of the audit trail ${complaint}. All before it is whole; what comes after it proves nothing.`,
+    { members: { sequence } },
+  )
+}
