@@ -1,58 +1,24 @@
-import type { ChildProcessWithoutNullStreams } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import { test } from 'tap'
-import {
-  documentOf,
-  type Ended,
-  ending,
-  runProgram,
-  startProgram,
-  temporaryFolder,
-} from './contract/cli-program.ts'
+import { documentOf, runProgram, startServing, stopServing, temporaryFolder } from './contract/cli-program.ts'
 
 const folder = temporaryFolder()
 const storeUrl = (name: string) => `sqlite:${join(folder.path, name)}`
 const env = { PARTNER_API_STORE: storeUrl('store.db') }
 const run = (...args: string[]) => runProgram(args, { env })
+const start = (args: readonly string[], store: string = env.PARTNER_API_STORE) => startServing(args, store)
 const keyPattern = /spk_(?:live|test)_\w{12}_\w{38}/
-
-interface Served {
-  readonly child: ChildProcessWithoutNullStreams
-  readonly url: string
-  readonly ended: Promise<Ended>
-  /** What stood on standard error when the service began to listen. */
-  readonly words: string
-}
-
-async function start(args: readonly string[], store: string = env.PARTNER_API_STORE): Promise<Served> {
-  const child = startProgram(args, { env: { PARTNER_API_STORE: store } })
-  const ended = ending(child)
-  let words = ''
-  child.stderr.on('data', (text: string) => words += text)
-  const [line] = await Promise.race([
-    once(createInterface(child.stdout), 'line'),
-    ended.then(({ stderr }) => Promise.reject(new Error(`ended before it listened: ${stderr}`))),
-  ])
-  const url = line.startsWith('{') ? JSON.parse(line).data.url : line.replace(/^listening on /, '')
-  return { child, url, ended, words }
-}
-
-async function stop({ child, ended }: Served, signal: NodeJS.Signals = 'SIGTERM'): Promise<Ended> {
-  child.kill(signal)
-  return await ended
-}
 
 test('demo', async (t) => {
   const demo = await start(['demo', '--port', '0'], 'memory:')
   const health = await fetch(`${demo.url}/service/health`)
   t.equal(health.status, 200)
-  const ended = await stop(demo, 'SIGINT')
+  const ended = await stopServing(demo, 'SIGINT')
   t.equal(ended.code, 0)
   t.match(ended.stdout, /^listening on http:\/\/127\.0\.0\.1:\d+\n$/, 'nothing else on standard output')
   t.match(ended.stderr, `${demo.url}/service/health`)
@@ -75,7 +41,7 @@ test('demo', async (t) => {
   })
   t.equal(again.code, 0, 'a demo that could not listen left the store empty')
 
-  const { data } = documentOf(await stop(served))
+  const { data } = documentOf(await stopServing(served))
   t.match(data, {
     partner: 'demo',
     key: keyPattern,
@@ -93,7 +59,7 @@ test('the curl line of the demo works when pasted', async (t) => {
   const answer = await fetch(url!, { headers: { [header!]: key! } })
   t.equal(answer.status, 200)
   t.equal((await answer.json()).data.length, 3)
-  t.equal((await stop(demo)).code, 0)
+  t.equal((await stopServing(demo)).code, 0)
 })
 
 test('demo without serving', async (t) => {
@@ -140,7 +106,7 @@ test('serve, and what commands change meanwhile', async (t) => {
   t.equal((await read()).status, 401)
   t.match(await verify(), { code: 1, stderr: 'key_revoked' })
 
-  const ended = await stop(served)
+  const ended = await stopServing(served)
   t.equal(ended.code, 0)
   const log = ended.stderr.trimEnd().split('\n').map((line) => JSON.parse(line))
   t.ok(log.length >= 8)
@@ -181,7 +147,7 @@ test('settings of serve', async (t) => {
     env: { PARTNER_API_KEY: issued.key },
   })
   t.match(wrongName, { code: 3, stderr: '--service-name' })
-  t.match(await stop(served), { code: 0, stderr: '' })
+  t.match(await stopServing(served), { code: 0, stderr: '' })
 
   const wrong = [
     ['--port', '65536'],
@@ -216,7 +182,7 @@ test('where serve cannot listen', async (t) => {
 
 test('a memory store is served with a warning', async (t) => {
   const served = await start(['serve', '--port', '0'], 'memory:')
-  t.match(await stop(served), { code: 0, stderr: /^warning: .*empty/ })
+  t.match(await stopServing(served), { code: 0, stderr: /^warning: .*empty/ })
 })
 
 test('a signal lets requests under way end', async (t) => {

@@ -24,11 +24,14 @@ const groups: Readonly<Record<string, readonly string[]>> = {
   serve: [],
   demo: [],
   migrate: [],
-  partners: ['create', 'list', 'show', 'suspend', 'resume'],
+  partners: ['create', 'list', 'show', 'update', 'suspend', 'resume', 'remove'],
   modules: ['list', 'activate', 'deactivate'],
-  keys: ['issue', 'list', 'show', 'disable', 'enable', 'revoke'],
+  keys: ['issue', 'list', 'show', 'rotate', 'limit', 'disable', 'enable', 'revoke'],
   scopes: ['list', 'show', 'grant', 'remove'],
   content: ['import', 'export', 'remove'],
+  signups: ['list', 'export'],
+  explain: [],
+  audit: ['list', 'verify'],
   verify: [],
 }
 

@@ -1,9 +1,11 @@
 /** The command-line program as its users meet it: a process with arguments, an environment and streams. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
+import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
 /** What is left of a process that has ended. */
@@ -77,4 +79,36 @@ export function documentOf(ended: Ended): {
   readonly error: { readonly code: string; readonly detail: string } & Record<string, unknown>
 } {
   return JSON.parse(ended.stdout)
+}
+
+/** A program that serves. */
+export interface Served {
+  readonly child: ChildProcessWithoutNullStreams
+  readonly url: string
+  readonly ended: Promise<Ended>
+  /** What stood on standard error when the service began to listen. */
+  readonly words: string
+}
+
+/** Starts the program and waits until it says where it listens. */
+export async function startServing(args: readonly string[], store: string): Promise<Served> {
+  const child = startProgram(args, { env: { PARTNER_API_STORE: store } })
+  const ended = ending(child)
+  let words = ''
+  child.stderr.on('data', (text: string) => words += text)
+  const [line] = await Promise.race([
+    once(createInterface(child.stdout), 'line'),
+    ended.then(({ stderr }) => Promise.reject(new Error(`ended before it listened: ${stderr}`))),
+  ])
+  const url = line.startsWith('{') ? JSON.parse(line).data.url : line.replace(/^listening on /, '')
+  return { child, url, ended, words }
+}
+
+/** Asks a program that serves to end, and waits for it. */
+export async function stopServing(
+  { child, ended }: Served,
+  signal: NodeJS.Signals = 'SIGTERM',
+): Promise<Ended> {
+  child.kill(signal)
+  return await ended
 }
