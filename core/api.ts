@@ -6,7 +6,7 @@ import { guardDirectory, guardFacts, guardOffers, guardReports, guardSignups } f
 import { createCursors } from './http/cursor.ts'
 import type { Answer, Exchange } from './http/exchange.ts'
 import { createFetch } from './http/fetch.ts'
-import type { ProblemCode } from './http/problem.ts'
+import { DEFAULT_PROBLEM_BASE, type ProblemCode } from './http/problem.ts'
 import { createRepresentation } from './http/representation.ts'
 import { createAuthenticator } from './keys/authenticate.ts'
 import { preparePrincipal } from './keys/principal.ts'
@@ -16,6 +16,7 @@ import { DEFAULT_LIMITS, policiesFor } from './limits/policies.ts'
 import { createLimiter } from './limits/window.ts'
 import { createJournal, type LogEvent } from './log.ts'
 import type { Limit, LimitName } from './model.ts'
+import { createDocuments } from './openapi/documents.ts'
 import { createPipeline } from './pipeline.ts'
 import type { Directory, FactSource, MaybePromise, Revision, Store } from './ports.ts'
 import { createUsageCounter } from './reports/counter.ts'
@@ -98,14 +99,16 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   const revision = directory === store ? facts.revision : combinedRevision(facts, profiles)
   const paths = compileRoutes(ROUTES, names.name)
   const principals = createPrincipals(facts, (found) => preparePrincipal(found, policiesFor(limits, found)))
-  const representation = createRepresentation(names, options.problemBase, store.sha256)
+  const { problemBase = DEFAULT_PROBLEM_BASE, allowBrowsers = false } = options
+  const representation = createRepresentation(names, problemBase, store.sha256)
+  const settings = { names, problemBase, limits, maxStalenessMs, allowBrowsers }
   const uses = createKeyUses(facts)
   const usage = createUsageCounter(reports)
   const handle = createPipeline({
     names,
     paths,
     trustedProxies,
-    allowBrowsers: options.allowBrowsers ?? false,
+    allowBrowsers,
     authfail: policiesFor(limits).authfail,
     elapsed,
     freshness: createFreshness(revision, maxStalenessMs),
@@ -127,6 +130,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       cursors: createCursors(store.sha256, store.settings.cursorSecret),
       limiter,
       elapsed,
+      documents: createDocuments(ROUTES, settings, store.sha256),
       endpoints: paths.endpoints,
       maxStalenessMs,
       checkStore: facts.revision,

@@ -11,7 +11,7 @@ import { accepts } from './http/accept.ts'
 import { type JsonObject, readBody } from './http/body.ts'
 import { type Client, clientOf } from './http/client-address.ts'
 import type { Answer, Exchange } from './http/exchange.ts'
-import { readParameters, readPartner } from './http/parameters.ts'
+import { readPartner } from './http/parameters.ts'
 import { Problem, type ProblemCode } from './http/problem.ts'
 import { isPercentEncoded, type Query } from './http/query.ts'
 import { sayablePath } from './http/redact.ts'
@@ -24,12 +24,13 @@ import type { Policy } from './limits/policies.ts'
 import { spendQuotas } from './limits/spend.ts'
 import type { Limiter } from './limits/window.ts'
 import type { Journal } from './log.ts'
+import { createOpenDoor } from './open.ts'
 import { admit, decide, type Grant } from './policy/decide.ts'
 import { problemFor, problemOf } from './policy/problems.ts'
 import type { MaybePromise, Revision } from './ports.ts'
 import type { UsageCounter } from './reports/counter.ts'
 import { readInput } from './routes/input.ts'
-import type { HandlerPorts, KeyedRoute, OpenRoute, Reply, Route } from './routes/route.ts'
+import type { HandlerPorts, KeyedRoute, Reply, Route } from './routes/route.ts'
 import type { PathTable } from './routes/router.ts'
 import type { ServiceNames } from './service-names.ts'
 import { VERSION } from './version.ts'
@@ -64,6 +65,7 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
   const { authenticator, elapsed, freshness, handlers, limiter, names, replies, representation } = parts
   const keyField = names.keyHeader.toLowerCase()
   const versionField = names.versionHeader.toLowerCase()
+  const serveOpen = createOpenDoor(handlers, representation)
   let lastFailureAt = -Infinity
 
   function run(call: Call): MaybePromise<Answer> {
@@ -125,7 +127,8 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
     const { exchange } = call
     const version = exchange.header(versionField)
     if (version !== undefined && version !== VERSION) throw new Problem('unknown_version')
-    if (!accepts(exchange.header('accept'), 'application/json')) throw new Problem('not_acceptable')
+    const produced = 'mediaType' in route ? route.mediaType : 'application/json'
+    if (!accepts(exchange.header('accept'), produced)) throw new Problem('not_acceptable')
     if (route.access === 'open') return
     if (exchange.header('origin') === undefined && exchange.header('sec-fetch-site') === undefined) return
     if (!parts.allowBrowsers) throw new Problem('browser_refused')
@@ -252,11 +255,6 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
       const { path, slug } = call
       replies.keep(call.exchange.target, { ...made, route, path, slug, partner, content, facts, goodUntil })
     })
-  }
-
-  function serveOpen(call: Call, route: OpenRoute): MaybePromise<Answer> {
-    readParameters(queryOf(call), {}, undefined)
-    return after(route.handle(handlers), (reply) => representation.tell(reply, 200, askedOf(call), []))
   }
 
   /** A refused credential, counted against the address it came from. */

@@ -95,7 +95,7 @@ const ownPackages: Rule = (all) =>
     const name = specifier.split('/')[0] ?? ''
     const floor = floorOf(path)
     const known = floor === 'core'
-      ? ['itty-router', 'valibot'].includes(name)
+      ? ['itty-router', 'valibot', '@valibot'].includes(name)
       : floor === 'adapters'
       ? !['commander', 'undici'].includes(name)
       : true

@@ -5,7 +5,7 @@ import type { Query } from './query.ts'
 import { sayable } from './redact.ts'
 
 /** How often a parameter that repeats may stand in a query. */
-const maxRepetitions = 20
+export const maxRepetitions = 20
 
 /** What a route says of one query parameter. */
 export interface Parameter<T> {

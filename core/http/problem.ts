@@ -43,6 +43,9 @@ export interface ProblemKind {
   readonly detail: string
 }
 
+/** Base of the `type` of problems unless a setting says otherwise. */
+export const DEFAULT_PROBLEM_BASE = 'https://partner-api.example/problems'
+
 /** The table of problems: every code that the service answers with. */
 export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
   malformed_request: {

@@ -1,11 +1,11 @@
 import type { Sha256 } from '../digest.ts'
 import type { KeptReply } from '../cache/replies.ts'
 import type { ServiceNames } from '../service-names.ts'
-import type { Reply } from '../routes/route.ts'
+import type { Publication, Reply } from '../routes/route.ts'
 import { VERSION } from '../version.ts'
 import { entityTag, matchesNone } from './etag.ts'
 import type { Answer } from './exchange.ts'
-import { Problem, type ProblemCode, type ProblemMembers, PROBLEMS } from './problem.ts'
+import { DEFAULT_PROBLEM_BASE, Problem, type ProblemCode, type ProblemMembers, PROBLEMS } from './problem.ts'
 import type { Query } from './query.ts'
 import { createRequestIds } from './request-id.ts'
 
@@ -17,6 +17,8 @@ export interface Representing {
   nextRequestId(): string
   /** Serialises what a handler replied to a GET with a key. */
   represent(reply: Reply, query: Query): Representation
+  /** Serialises a document that anybody may have. */
+  publish(publication: Publication, contentType: string): Representation
   /** The answer to a GET or HEAD, 304 when the client has it already (RFC 9110 §15.4.5). */
   present(representation: Representation, asked: Asked, fields: readonly string[]): Answer
   /** The answer of a POST, and of a GET that must not be kept by anybody. */
@@ -41,7 +43,7 @@ const encoder = new TextEncoder()
 /** @param problemBase Base of the `type` of problems, without a slash at its end. */
 export function createRepresentation(
   names: ServiceNames,
-  problemBase = 'https://partner-api.example/problems',
+  problemBase: string = DEFAULT_PROBLEM_BASE,
   sha256: Sha256,
 ): Representing {
   const nextRequestId = createRequestIds()
@@ -69,6 +71,13 @@ export function createRepresentation(
       ...constant,
     ]
     return { body, etag, fields: fields.concat(nextLink(reply, query), reply.fields ?? []) }
+  }
+
+  function publish({ text, fields = [] }: Publication, contentType: string): Representation {
+    const etag = entityTag(text, sha256)
+    const body = encoder.encode(text)
+    const all = [...bodyFields(contentType, body), 'ETag', etag, 'Cache-Control', 'no-cache', ...constant]
+    return { body, etag, fields: all.concat(fields) }
   }
 
   function present({ body, etag, fields }: Representation, asked: Asked, more: readonly string[]): Answer {
@@ -140,6 +149,7 @@ export function createRepresentation(
   return {
     nextRequestId,
     represent,
+    publish,
     present,
     tell,
     problem,

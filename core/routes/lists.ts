@@ -3,8 +3,8 @@ import {
   boolean,
   check,
   type GenericSchema,
+  metadata,
   nullable,
-  number,
   object,
   picklist,
   pipe,
@@ -20,6 +20,7 @@ import type { Industry } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { MaybePromise } from '../ports.ts'
 import { defineRoute, type HandlerPorts, type Route } from './route.ts'
+import { countShape, flagShape, formShape, slugShape, textShape } from './shapes.ts'
 
 interface WireCountry {
   readonly code: string
@@ -47,26 +48,63 @@ interface WirePlan {
 
 /** Schema of the countries on the wire. */
 export const countriesShape: GenericSchema<unknown, WireCountry[]> = array(
-  strictObject({ code: string(), name: string(), profile_count: number() }),
+  pipe(
+    strictObject({
+      code: formShape('ISO 3166-1 alpha-2, or `XK`.', 'DE', '^[A-Z]{2}$', 2),
+      name: textShape('Name in the language asked for.', 'Germany', 200),
+      profile_count: countShape('How many profiles the partner can see there.', 12),
+    }),
+    metadata({
+      title: 'Country',
+      description: 'A country with the profiles that the partner can see in it.',
+    }),
+  ),
 )
 
 /** Schema of the industries on the wire. */
 export const industriesShape: GenericSchema<unknown, WireIndustry[]> = array(
-  strictObject({ slug: string(), name: string(), parent_slug: nullable(string()), profile_count: number() }),
+  pipe(
+    strictObject({
+      slug: slugShape('What the industry is addressed by.', 'travel'),
+      name: textShape('Name to show.', 'Travel', 200),
+      parent_slug: nullable(slugShape('The industry that this one is a part of.', 'leisure')),
+      profile_count: countShape('How many profiles are in it, those in its parts not counted.', 7),
+    }),
+    metadata({
+      title: 'Industry',
+      description: 'An industry with the profiles that the partner can see in it.',
+    }),
+  ),
 )
 
 /** Schema of the plans on the wire. */
 export const plansShape: GenericSchema<unknown, WirePlan[]> = array(
-  strictObject({
-    slug: string(),
-    name: string(),
-    description: string(),
-    price: strictObject({ amount_minor: number(), currency: string(), exponent: number() }),
-    interval: picklist(['month', 'year', 'once']),
-    features: array(string()),
-    highlighted: boolean(),
-    position: nullable(number()),
-  }),
+  pipe(
+    strictObject({
+      slug: slugShape('What the plan is addressed by.', 'starter'),
+      name: textShape('Name to show.', 'Starter', 200),
+      description: textShape('What it is for.', 'For one site that shows a handful of profiles.', 5000),
+      price: pipe(
+        strictObject({
+          amount_minor: countShape('Amount in the minor unit of the currency.', 1900),
+          currency: formShape('ISO 4217.', 'EUR', '^[A-Z]{3}$', 3),
+          exponent: countShape('Digits of the minor unit: 2 for EUR, 0 for JPY, 3 for KWD.', 2, 4),
+        }),
+        metadata({ title: 'Money', description: 'An amount of money, in integers only.' }),
+      ),
+      interval: pipe(
+        picklist(['month', 'year', 'once']),
+        metadata({ description: 'How often the price is due.', examples: ['month'] }),
+      ),
+      features: pipe(
+        array(textShape('One thing that it has.', 'Recent profiles', 200)),
+        metadata({ description: 'What it has, in order.', maxItems: 50 }),
+      ),
+      highlighted: flagShape('Whether it is the one to point at.', false),
+      position: nullable(countShape('Its place; plans without one come last.', 1)),
+    }),
+    metadata({ title: 'Plan', description: 'A pricing plan.' }),
+  ),
 )
 
 /** How an entry of a list that people read is found: by folded name, then by what it is addressed by. */
@@ -146,7 +184,12 @@ export function pricingPlans(ports: HandlerPorts): MaybePromise<WirePlan[]> {
       })))
 }
 
-const inUse = single('boolean', boolean('must be true or false'), false, 'Only those with a profile')
+const inUse = single(
+  'boolean',
+  pipe(boolean('must be true or false'), metadata({ examples: [true] })),
+  false,
+  'Only those with a profile',
+)
 
 export const countries: Route = defineRoute({
   name: 'countries',
@@ -155,11 +198,16 @@ export const countries: Route = defineRoute({
   path: '/public/countries',
   scope: 'read:countries',
   summary: 'Countries',
+  description: 'All officially assigned codes of ISO 3166-1 and `XK`, by name: for filters and forms.',
   parameters: {
     in_use: inUse,
     locale: single(
       'text',
-      pipe(string(), check(isLocale, 'must be a BCP 47 language tag')),
+      pipe(
+        string(),
+        check(isLocale, 'must be a BCP 47 language tag'),
+        metadata({ maxLength: 255, pattern: '^[A-Za-z0-9]+(-[A-Za-z0-9]+)*$', examples: ['de'] }),
+      ),
       'en',
       'Language of the names',
     ),
@@ -178,6 +226,7 @@ export const industries: Route = defineRoute({
   path: '/public/industries',
   scope: 'read:industries',
   summary: 'Industries',
+  description: 'The industries that profiles belong to, by name: for filters.',
   parameters: { in_use: inUse },
   reply: object({ data: industriesShape }),
   limits: ['key'],
@@ -193,6 +242,7 @@ export const plans: Route = defineRoute({
   path: '/public/plans',
   scope: 'read:plans',
   summary: 'Pricing plans',
+  description: 'The plans for a pricing table, in their order.',
   parameters: {},
   reply: object({ data: plansShape }),
   limits: ['key'],

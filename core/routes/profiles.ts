@@ -1,10 +1,10 @@
 import {
   array,
-  boolean,
   check,
   integer,
   maxLength,
   maxValue,
+  metadata,
   minValue,
   nullable,
   number,
@@ -16,7 +16,7 @@ import {
   toUpperCase,
 } from 'valibot'
 import { after } from '../after.ts'
-import { isCountryCode } from '../content/countries.ts'
+import { parseCountryCode } from '../content/countries.ts'
 import { fold, foldWords } from '../content/fold.ts'
 import { repeatable, single } from '../http/parameters.ts'
 import { Problem } from '../http/problem.ts'
@@ -24,13 +24,21 @@ import type { Profile, ProfileCard } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { MaybePromise, ProfilePosition, ProfileQuery, ProfileSort } from '../ports.ts'
 import { VERSION } from '../version.ts'
-import { cardMembers, presentCard, type WireCard } from './card.ts'
+import { cardMembers, cardShape, presentCard, type WireCard } from './card.ts'
+import { cursorParameter, pageShape } from './paging.ts'
 import { defineRoute, type HandlerPorts, type Route } from './route.ts'
+import { countShape, textShape, urlShape } from './shapes.ts'
 
-const cards = array(strictObject(cardMembers))
+const cards = (max: number) => pipe(array(cardShape), metadata({ maxItems: max }))
 const wholeNumber = (max: number) => {
   const message = `must be an integer from 1 to ${max}`
-  return pipe(number(message), integer(message), minValue(1, message), maxValue(max, message))
+  return pipe(
+    number(message),
+    integer(message),
+    minValue(1, message),
+    maxValue(max, message),
+    metadata({ format: 'int32', examples: [Math.min(max, 20)] }),
+  )
 }
 
 /** The newest profiles of a partner's public set. */
@@ -54,8 +62,9 @@ export const recentProfiles: Route = defineRoute({
   path: '/public/profiles/recent',
   scope: 'read:profiles',
   summary: 'Recent public profiles',
+  description: 'The newest profiles first.',
   parameters: { limit: single('integer', wholeNumber(50), 10, 'How many profiles') },
-  reply: object({ data: cards }),
+  reply: object({ data: cards(50) }),
   limits: ['key'],
   dependsOn: 'content',
   handle: (input, grant, ports) => after(newestCards(grant, ports, input.query.limit), (data) => ({ data })),
@@ -63,13 +72,20 @@ export const recentProfiles: Route = defineRoute({
 
 const searchMessage = 'must have 2 to 100 characters, a letter or digit among them'
 const countryMessage = 'must be an assigned ISO 3166-1 alpha-2 code'
-const countryCode = pipe(string(), toUpperCase(), check(isCountryCode, countryMessage))
+const isAssigned = (text: string): boolean => parseCountryCode(text) !== undefined
+const countryCode = pipe(
+  string(),
+  check(isAssigned, countryMessage),
+  metadata({ pattern: '^[A-Za-z]{2}$', maxLength: 2, examples: ['DE'] }),
+  toUpperCase(),
+)
 const searchText = pipe(
   string(),
   check((text) => {
     const length = [...text].length
     return length >= 2 && length <= 100 && foldWords(text).length > 0
   }, searchMessage),
+  metadata({ minLength: 2, maxLength: 100, examples: ['north'] }),
 )
 
 export const directory: Route = defineRoute({
@@ -79,6 +95,8 @@ export const directory: Route = defineRoute({
   path: '/public/profiles',
   scope: 'read:profiles',
   summary: 'Filtered partner directory',
+  description:
+    'The profiles that match, page by page. Follow `page.next_cursor`, or the `Link` header, until there is none.',
   parameters: {
     q: single(
       'text',
@@ -88,7 +106,11 @@ export const directory: Route = defineRoute({
     ),
     country: repeatable(countryCode, 'ISO 3166-1 alpha-2, in either case: any of these'),
     industry: repeatable(
-      pipe(string(), maxLength(80, 'must be an industry slug')),
+      pipe(
+        string(),
+        maxLength(80, 'must be an industry slug'),
+        metadata({ examples: ['travel'] }),
+      ),
       'Industry slug: any of these',
     ),
     sort: single(
@@ -98,11 +120,11 @@ export const directory: Route = defineRoute({
       'The order: by name, or newest first',
     ),
     limit: single('integer', wholeNumber(100), 20, 'How many profiles a page has'),
-    cursor: single('text', string(), undefined, 'next_cursor of the page before'),
+    cursor: cursorParameter,
   },
   reply: object({
-    data: cards,
-    page: strictObject({ limit: number(), has_more: boolean(), next_cursor: nullable(string()) }),
+    data: cards(100),
+    page: pageShape,
   }),
   limits: ['key'],
   dependsOn: 'content',
@@ -139,6 +161,52 @@ function positionOf(profile: ProfileCard, sort: ProfileSort): [ProfilePosition['
   return [sort === 'name' ? fold(profile.name) : profile.publishedAt, profile.slug]
 }
 
+const profileShape = pipe(
+  strictObject({
+    ...cardMembers,
+    description: nullable(
+      textShape('What it says of itself.', 'Trains, ferries and time to look out.', 5000),
+    ),
+    website_url: nullable(urlShape('Its website.', 'https://nordlicht-reisen.example')),
+    city: nullable(textShape('The place that it is in.', 'Lübeck', 200)),
+    founded_year: nullable(countShape('The year that it began in.', 2003, 9999)),
+    employees: nullable(pipe(
+      strictObject({
+        min: nullable(countShape('At least so many.', 11)),
+        max: nullable(countShape('At most so many.', 50)),
+      }),
+      metadata({ description: 'How many people work there.' }),
+    )),
+    tags: pipe(
+      array(textShape('One word for it.', 'rail', 50)),
+      metadata({ description: 'Words for it.', maxItems: 20 }),
+    ),
+    contact: nullable(pipe(
+      strictObject({
+        email: nullable(pipe(
+          string(),
+          metadata({
+            description: 'Address for mail.',
+            format: 'email',
+            maxLength: 254,
+            examples: ['hello@nordlicht-reisen.example'],
+          }),
+        )),
+        phone: nullable(textShape('Number to call.', '+49 451 5550 112', 50)),
+      }),
+      metadata({ description: 'How to reach it.' }),
+    )),
+    links: pipe(
+      array(strictObject({
+        rel: textShape('What the link is for.', 'press', 50),
+        url: urlShape('Where it leads.', 'https://nordlicht-reisen.example/press'),
+      })),
+      metadata({ description: 'More of it elsewhere.', maxItems: 20 }),
+    ),
+  }),
+  metadata({ title: 'Profile', description: 'All that is public of a profile.' }),
+)
+
 export const profileDetail: Route = defineRoute({
   name: 'profile-detail',
   access: 'key',
@@ -146,20 +214,10 @@ export const profileDetail: Route = defineRoute({
   path: '/public/profiles/:slug',
   scope: 'read:profiles',
   summary: 'Protected profile detail',
+  description: 'All that is public of one profile.',
+  problems: ['profile_not_found'],
   parameters: {},
-  reply: object({
-    data: strictObject({
-      ...cardMembers,
-      description: nullable(string()),
-      website_url: nullable(string()),
-      city: nullable(string()),
-      founded_year: nullable(number()),
-      employees: nullable(strictObject({ min: nullable(number()), max: nullable(number()) })),
-      tags: array(string()),
-      contact: nullable(strictObject({ email: nullable(string()), phone: nullable(string()) })),
-      links: array(strictObject({ rel: string(), url: string() })),
-    }),
-  }),
+  reply: object({ data: profileShape }),
   limits: ['key'],
   dependsOn: 'content',
   handle: ({ slug }, grant, ports) =>

@@ -1,10 +1,9 @@
 import {
   array,
-  boolean,
   check,
   integer,
-  literal,
   maxValue,
+  metadata,
   minValue,
   nullable,
   number,
@@ -21,15 +20,73 @@ import { repeatable, single } from '../http/parameters.ts'
 import { Problem } from '../http/problem.ts'
 import { MODULE_NAMES } from '../policy/modules.ts'
 import { SCOPES } from '../policy/scopes.ts'
-import { ACTIVITY_TYPES } from '../reports/activity.ts'
+import { ACTIVITY_TYPES, type ActivityType } from '../reports/activity.ts'
 import { daysOf, isDay, type Period, periodOf } from '../reports/period.ts'
 import { redact } from '../reports/redact.ts'
 import type { SummaryCounts } from '../reports/summary.ts'
 import { VERSION } from '../version.ts'
+import { cursorParameter, pageShape } from './paging.ts'
 import { defineRoute, type Endpoint, type Route } from './route.ts'
+import { countShape, formShape, instantShape, slugShape, textShape } from './shapes.ts'
 
-const day = pipe(string(), check(isDay, 'must be a date, YYYY-MM-DD'))
-const counted = { requests: number(), errors: number() }
+const day = pipe(
+  string(),
+  check(isDay, 'must be a date, YYYY-MM-DD'),
+  metadata({ format: 'date', maxLength: 10, examples: ['2026-11-01'] }),
+)
+const dateShape = (description: string) =>
+  pipe(string(), metadata({ description, format: 'date', maxLength: 10, examples: ['2026-11-01'] }))
+const counted = {
+  requests: countShape('Requests of live keys.', 1840),
+  errors: countShape('Those of them that were answered with 400 or above.', 12),
+}
+const signupCount = countShape('Signups of live keys.', 9)
+
+const summaryShape = pipe(
+  strictObject({
+    period: pipe(
+      strictObject({ from: dateShape('First day.'), to: dateShape('Last day.') }),
+      metadata({ description: 'What was counted, in UTC.' }),
+    ),
+    signups: strictObject({
+      total: signupCount,
+      by_plan: pipe(
+        array(
+          strictObject({ plan: nullable(slugShape('Slug of the plan.', 'starter')), signups: signupCount }),
+        ),
+        metadata({ description: 'The most first.', maxItems: 100_000 }),
+      ),
+      by_country: pipe(
+        array(
+          strictObject({
+            country: nullable(formShape('ISO 3166-1 alpha-2.', 'DE', '^[A-Z]{2}$', 2)),
+            signups: signupCount,
+          }),
+        ),
+        metadata({ description: 'The most first.', maxItems: 300 }),
+      ),
+    }),
+    requests: strictObject({
+      total: counted.requests,
+      errors: counted.errors,
+      by_endpoint: pipe(
+        array(
+          strictObject({
+            method: pipe(picklist(['GET', 'POST']), metadata({ description: 'HTTP method.' })),
+            path: textShape('Path with `{slug}` for a parameter.', '/service/public/profiles', 200),
+            ...counted,
+          }),
+        ),
+        metadata({ description: 'The most first.', maxItems: 100 }),
+      ),
+    }),
+    daily: pipe(
+      array(strictObject({ date: dateShape('The day, in UTC.'), signups: signupCount, ...counted })),
+      metadata({ description: 'A row for every day of the period.', maxItems: 366 }),
+    ),
+  }),
+  metadata({ title: 'ReportSummary', description: 'What a period held, counted.' }),
+)
 
 export const reportSummary: Route = defineRoute({
   name: 'report-summary',
@@ -38,26 +95,12 @@ export const reportSummary: Route = defineRoute({
   path: '/partner/reports/summary',
   scope: 'read:partner-reports',
   summary: 'Partner report summary',
+  description: 'Signups and requests of a period, counted. Only what live keys did counts.',
   parameters: {
     from: single('text', day, undefined, 'First day, in UTC'),
     to: single('text', day, undefined, 'Last day, in UTC; at most 366 days are told'),
   },
-  reply: object({
-    data: strictObject({
-      period: strictObject({ from: string(), to: string() }),
-      signups: strictObject({
-        total: number(),
-        by_plan: array(strictObject({ plan: nullable(string()), signups: number() })),
-        by_country: array(strictObject({ country: nullable(string()), signups: number() })),
-      }),
-      requests: strictObject({
-        total: number(),
-        errors: number(),
-        by_endpoint: array(strictObject({ method: string(), path: string(), ...counted })),
-      }),
-      daily: array(strictObject({ date: string(), signups: number(), ...counted })),
-    }),
-  }),
+  reply: object({ data: summaryShape }),
   limits: ['key'],
   dependsOn: 'nothing',
   handle({ query }, grant, { reports, endpoints }) {
@@ -126,8 +169,59 @@ function presentSummary(period: Period, counts: SummaryCounts, endpoints: readon
 }
 
 const limitMessage = 'must be an integer from 1 to 100'
-const row = { id: string(), occurred_at: string() }
-const keySubject = { key_id: string(), hint: string() }
+const row = {
+  id: formShape('Names the row.', 'act_01J8ZQ4M7X', '^act_', 200),
+  occurred_at: instantShape('When it happened.', '2026-11-20T09:00:00.000Z'),
+}
+const keySubject = {
+  key_id: formShape('Public id of the key.', 'Zt81mK0qWv3B', '^[0-9A-Za-z]{12}$', 12),
+  hint: formShape('Its last four characters.', '…9xQ2', '^…[0-9A-Za-z]{4}$', 5),
+}
+
+/** What happened, with the sentence that the reference says of it. */
+function kind<const T extends readonly ActivityType[]>(types: T) {
+  return pipe(picklist(types), metadata({ description: 'What happened.', examples: [types[0]] }))
+}
+
+const activityShape = pipe(
+  variant('type', [
+    strictObject({
+      ...row,
+      type: kind(['signup.created']),
+      subject: strictObject({
+        signup_id: formShape('Id of the signup.', 'sgn_5K0M2N8P4QRS6TVW7XYZ', '^sgn_', 80),
+        email: textShape('Masked.', 'j***@e***.com', 254),
+        name: textShape('Initials.', 'J. D.', 200),
+        country: nullable(formShape('ISO 3166-1 alpha-2.', 'DE', '^[A-Z]{2}$', 2)),
+        plan: nullable(slugShape('Slug of the plan.', 'starter')),
+      }),
+    }),
+    strictObject({
+      ...row,
+      type: kind(['key.issued', 'key.rotated', 'key.revoked', 'key.disabled', 'key.enabled', 'key.expired']),
+      subject: strictObject(keySubject),
+    }),
+    strictObject({
+      ...row,
+      type: kind(['scope.granted', 'scope.removed']),
+      subject: strictObject({
+        ...keySubject,
+        scope: pipe(picklist(SCOPES), metadata({ description: 'The scope.', examples: ['read:profiles'] })),
+      }),
+    }),
+    strictObject({
+      ...row,
+      type: kind(['module.activated', 'module.deactivated']),
+      subject: strictObject({
+        module: pipe(
+          picklist(MODULE_NAMES),
+          metadata({ description: 'The module.', examples: ['profiles'] }),
+        ),
+      }),
+    }),
+  ]),
+  metadata({ title: 'Activity', description: 'Something that happened. Nothing personal stands in it.' }),
+)
 
 export const reportActivity: Route = defineRoute({
   name: 'report-activity',
@@ -136,6 +230,7 @@ export const reportActivity: Route = defineRoute({
   path: '/partner/reports/activity',
   scope: 'read:partner-reports',
   summary: 'Redacted partner report activity',
+  description: 'What happened, newest first: masked, so that nothing personal leaves the service.',
   parameters: {
     type: repeatable(
       picklist(ACTIVITY_TYPES, `must be one of ${ACTIVITY_TYPES.join(', ')}`),
@@ -148,49 +243,16 @@ export const reportActivity: Route = defineRoute({
         integer(limitMessage),
         minValue(1, limitMessage),
         maxValue(100, limitMessage),
+        metadata({ format: 'int32', examples: [20] }),
       ),
       20,
       'How many rows a page has',
     ),
-    cursor: single('text', string(), undefined, 'next_cursor of the page before'),
+    cursor: cursorParameter,
   },
   reply: object({
-    data: array(variant('type', [
-      strictObject({
-        ...row,
-        type: literal('signup.created'),
-        subject: strictObject({
-          signup_id: string(),
-          email: string(),
-          name: string(),
-          country: nullable(string()),
-          plan: nullable(string()),
-        }),
-      }),
-      strictObject({
-        ...row,
-        type: picklist([
-          'key.issued',
-          'key.rotated',
-          'key.revoked',
-          'key.disabled',
-          'key.enabled',
-          'key.expired',
-        ]),
-        subject: strictObject(keySubject),
-      }),
-      strictObject({
-        ...row,
-        type: picklist(['scope.granted', 'scope.removed']),
-        subject: strictObject({ ...keySubject, scope: picklist(SCOPES) }),
-      }),
-      strictObject({
-        ...row,
-        type: picklist(['module.activated', 'module.deactivated']),
-        subject: strictObject({ module: picklist(MODULE_NAMES) }),
-      }),
-    ])),
-    page: strictObject({ limit: number(), has_more: boolean(), next_cursor: nullable(string()) }),
+    data: pipe(array(activityShape), metadata({ maxItems: 100 })),
+    page: pageShape,
   }),
   limits: ['key'],
   dependsOn: 'nothing',

@@ -3,11 +3,12 @@ import type { Sha256 } from '../digest.ts'
 import type { JsonObject } from '../http/body.ts'
 import type { Parameters, ParameterValues } from '../http/parameters.ts'
 import type { Cursors } from '../http/cursor.ts'
-import type { InputError } from '../http/problem.ts'
+import type { InputError, ProblemCode } from '../http/problem.ts'
 import type { Limiter } from '../limits/window.ts'
 import type { LimitName } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { Scope } from '../policy/scopes.ts'
+import type { Documents } from '../openapi/documents.ts'
 import type { Directory, MaybePromise, Offers, Reports, SignupStore } from '../ports.ts'
 
 /** What handlers may ask. */
@@ -21,6 +22,8 @@ export interface HandlerPorts {
   readonly limiter: Limiter
   /** Milliseconds on a clock that is never set back: the limiter's. */
   elapsed(): number
+  /** What the service says about itself. */
+  readonly documents: Documents
   /** Every endpoint of the service, paths complete. */
   readonly endpoints: readonly Endpoint[]
   readonly maxStalenessMs: number
@@ -62,6 +65,10 @@ interface Described {
   /** Below the service's name; `:slug` stands for one segment. */
   readonly path: `/${string}`
   readonly summary: string
+  /** What there is to say about it besides its summary: a sentence or two. */
+  readonly description?: string
+  /** The problems that only this handler has; all others follow from the rest of the route. */
+  readonly problems?: readonly ProblemCode[]
   /** Schema of the answer's body. */
   readonly reply: GenericSchema
 }
@@ -102,8 +109,29 @@ export interface OpenRoute extends Described {
   handle(ports: HandlerPorts): MaybePromise<Reply>
 }
 
+/** What a {@linkcode DocumentRoute} answers with. */
+export interface Publication {
+  readonly text: string
+  /** Header fields that belong to it, names and values in turn. */
+  readonly fields?: readonly string[]
+}
+
+/** An endpoint without a key whose answer is itself a document, the same for everybody until the service ends. */
+export interface DocumentRoute extends Described {
+  readonly access: 'open'
+  readonly method: 'GET'
+  /** The path is complete: the service's name does not stand before it. */
+  readonly atRoot?: true
+  /** In lower case, without parameters. */
+  readonly mediaType: string
+  /** The same with its parameters. */
+  readonly contentType: string
+  /** Makes the document; called once. */
+  publish(ports: HandlerPorts): MaybePromise<Publication>
+}
+
 /** An endpoint. */
-export type Route = KeyedRoute | OpenRoute
+export type Route = KeyedRoute | OpenRoute | DocumentRoute
 
 /** What can be said about an endpoint without its handler. */
 export interface Endpoint {

@@ -20,7 +20,7 @@ export interface PathTable {
  * because its own `fetch` builds a URL, decodes nothing and knows no 405.
  */
 export function compileRoutes(routes: readonly Route[], serviceName: string): PathTable {
-  const byPath = Map.groupBy(routes, (route) => `/${serviceName}${route.path}`)
+  const byPath = Map.groupBy(routes, (route) => completePath(route, serviceName))
   const router = Router()
   for (const path of byPath.keys()) router.all?.(path)
   const compiled = [...byPath.values()].map((routes, index) => {
@@ -41,11 +41,20 @@ export function compileRoutes(routes: readonly Route[], serviceName: string): Pa
     endpoints: routes.map((route) => ({
       name: route.name,
       method: route.method,
-      path: `/${serviceName}${route.path.replace(/:(\w+)/g, '{$1}')}`,
+      path: endpointPath(route, serviceName),
       access: route.access,
       scope: route.access === 'key' ? route.scope : undefined,
       summary: route.summary,
       reply: route.reply,
     })),
   }
+}
+
+function completePath(route: Route, serviceName: string): string {
+  return 'atRoot' in route ? route.path : `/${serviceName}${route.path}`
+}
+
+/** The complete path of a route, `{slug}` for a parameter. */
+export function endpointPath(route: Route, serviceName: string): string {
+  return completePath(route, serviceName).replace(/:(\w+)/g, '{$1}')
 }

@@ -5,6 +5,7 @@ import {
   literal,
   maxCodePoints,
   maxLength,
+  metadata as described,
   minCodePoints,
   nullish,
   object,
@@ -32,6 +33,7 @@ import { canonicalJson } from '../signups/canonical.ts'
 import { newSignupId } from '../signups/signup-id.ts'
 import type { Signup, SignupInput } from '../signups/signup.ts'
 import { defineRoute, type HandlerPorts, type Reply, type Route } from './route.ts'
+import { formShape, instantShape } from './shapes.ts'
 
 /** For how long an idempotency key tells a repetition from a new signup. */
 const claimLastsMs = 86_400_000
@@ -44,18 +46,28 @@ function isKeepable(value: string): boolean {
   return !value.includes('\0') && value.isWellFormed() && !holdsKey(value)
 }
 
-function text(min: number, max: number) {
+function text(min: number, max: number, description = '', example = '') {
   const length = `must have ${min}–${max} characters`
   return pipe(
     string('must be text'),
     minCodePoints(min, length),
     maxCodePoints(max, length),
     check(isKeepable, 'must be well-formed Unicode without NUL, and must not hold a key'),
+    described({ description, examples: [example] }),
   )
 }
 
-function textThat(judge: (value: string) => boolean, message: string) {
-  return pipe(string('must be text'), check(judge, message))
+function textThat(
+  judge: (value: string) => boolean,
+  message: string,
+  said: Readonly<Record<string, unknown>>,
+) {
+  return pipe(string('must be text'), check(judge, message), described(said))
+}
+
+function slugOf(what: string, message: string, example: string) {
+  const said = { description: `Slug of the ${what}.`, maxLength: 80, examples: [example] }
+  return pipe(string('must be text'), regex(SLUG_PATTERN, message), described(said))
 }
 
 const maxMetadata = 20
@@ -65,6 +77,14 @@ const metadataValue = text(0, 500)
 /** valibot's own record passes over members with names such as `constructor`. */
 const metadata = pipe(
   custom<Readonly<Record<string, unknown>>>(isRecord, 'must be an object'),
+  described({
+    description: 'What else the form knows: names of 1–40, values of up to 500 characters.',
+    type: 'object',
+    maxProperties: maxMetadata,
+    propertyNames: { type: 'string', minLength: 1, maxLength: 40 },
+    additionalProperties: { type: 'string', maxLength: 500 },
+    examples: [{ campaign: 'spring' }],
+  }),
   rawTransform<Readonly<Record<string, unknown>>, Readonly<Record<string, string>>>(
     ({ dataset: { value }, addIssue }) => {
       const pairs = Object.entries(value)
@@ -90,29 +110,57 @@ const profileMessage = 'must be a profile that exists'
 
 const body: GenericSchema<unknown, SignupInput> = pipe(
   strictObject({
-    partner: string(),
+    partner: pipe(
+      string(),
+      described({
+        description: 'Slug of the partner that the key belongs to.',
+        pattern: SLUG_PATTERN.source,
+        maxLength: 80,
+        examples: ['acme'],
+      }),
+    ),
     email: pipe(
       string('must be text'),
       maxLength(254, 'must have at most 254 characters'),
       rfcEmail('must be an e-mail address'),
       check(isKeepable, 'must not hold a key'),
+      described({ description: 'Address for mail.', examples: ['jane@example.com'] }),
     ),
-    name: text(1, 200),
-    company: nullish(text(0, 200)),
+    name: text(1, 200, 'Who signs up.', 'Jane Doe'),
+    company: nullish(text(0, 200, 'For whom.', 'Example Ltd')),
     country: nullish(
       textThat(
         (code) => parseCountryCode(code) !== undefined,
         'must be an assigned ISO 3166-1 alpha-2 code',
+        {
+          description: 'ISO 3166-1 alpha-2 or `XK`, in either case.',
+          pattern: '^[A-Za-z]{2}$',
+          maxLength: 2,
+          examples: ['DE'],
+        },
       ),
     ),
-    plan: nullish(pipe(string('must be text'), regex(SLUG_PATTERN, planMessage))),
-    profile: nullish(pipe(string('must be text'), regex(SLUG_PATTERN, profileMessage))),
-    locale: nullish(textThat(isLocale, 'must be a BCP 47 language tag')),
-    message: nullish(text(0, 2000)),
+    plan: nullish(slugOf('plan', planMessage, 'starter')),
+    profile: nullish(slugOf('profile', profileMessage, 'nordlicht-reisen')),
+    locale: nullish(
+      textThat(isLocale, 'must be a BCP 47 language tag', {
+        description: 'The language of the form, BCP 47.',
+        pattern: '^[A-Za-z0-9]+(-[A-Za-z0-9]+)*$',
+        maxLength: 255,
+        examples: ['en-GB'],
+      }),
+    ),
+    message: nullish(text(0, 2000, 'What they wrote.', 'Please call me back.')),
     consent_at: nullish(
       textThat(
         (instant) => parseInstant(instant) !== undefined,
         'must be an RFC 3339 date and time with an offset',
+        {
+          description: 'When they agreed to be contacted.',
+          format: 'date-time',
+          maxLength: 64,
+          examples: ['2026-11-20T09:00:00Z'],
+        },
       ),
     ),
     metadata: nullish(metadata),
@@ -164,13 +212,23 @@ export const signups: Route = defineRoute({
   path: '/partner/signups',
   scope: 'create:partner-signups',
   summary: 'Partner signup',
+  description:
+    'Hands over what a signup form holds. A 201 says that it is kept. Send an `Idempotency-Key`, and it is safe to ' +
+    'repeat.',
   parameters: {},
   takesIdempotencyKey: true,
   body,
   refuseReferences,
   status: 201,
   reply: object({
-    data: strictObject({ id: string(), status: literal('received'), created_at: string() }),
+    data: pipe(
+      strictObject({
+        id: formShape('Names the signup.', 'sgn_5K0M2N8P4QRS6TVW7XYZ', '^sgn_', 80),
+        status: pipe(literal('received'), described({ description: 'The service has it.' })),
+        created_at: instantShape('When it was received.', '2026-11-20T09:00:00.000Z'),
+      }),
+      described({ title: 'SignupReceipt', description: 'That a signup was received.' }),
+    ),
   }),
   limits: ['key', 'signup'],
   dependsOn: 'nothing',

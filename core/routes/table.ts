@@ -1,6 +1,6 @@
 import { banner } from './banner.ts'
 import { countries, industries, plans } from './lists.ts'
-import { health } from './meta.ts'
+import { apiCatalog, health, openapi } from './meta.ts'
 import { directory, profileDetail, recentProfiles } from './profiles.ts'
 import { reportActivity, reportSummary } from './reports.ts'
 import type { Route } from './route.ts'
@@ -23,4 +23,7 @@ export const ROUTES: readonly Route[] = [
   reportActivity,
   signups,
   health,
+  openapi,
+
+  apiCatalog,
 ]

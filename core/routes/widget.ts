@@ -1,7 +1,7 @@
-import { array, nullable, object, strictObject, string } from 'valibot'
+import { array, metadata, nullable, object, pipe, strictObject } from 'valibot'
 import { afterAll } from '../after.ts'
 import { bannerShape, currentBanner } from './banner.ts'
-import { cardMembers } from './card.ts'
+import { cardShape } from './card.ts'
 import {
   countCountries,
   countIndustries,
@@ -12,6 +12,7 @@ import {
 } from './lists.ts'
 import { newestCards } from './profiles.ts'
 import { defineRoute, type Route } from './route.ts'
+import { slugShape, textShape } from './shapes.ts'
 
 const profilesShown = 6
 
@@ -22,12 +23,21 @@ export const widget: Route = defineRoute({
   path: '/partner-widget',
   scope: 'read:partner-widget',
   summary: 'Combined widget payload',
+  description:
+    'All that a widget draws, in one call: each part as its own endpoint has it, countries and industries only ' +
+    'those in use.',
   parameters: {},
   reply: object({
     data: strictObject({
-      partner: strictObject({ slug: string(), name: string() }),
+      partner: strictObject({
+        slug: slugShape('What the partner is addressed by.', 'acme'),
+        name: textShape('Name to show.', 'Acme Travel', 200),
+      }),
       banner: nullable(bannerShape),
-      profiles: array(strictObject(cardMembers)),
+      profiles: pipe(
+        array(cardShape),
+        metadata({ description: 'The newest profiles.', maxItems: profilesShown }),
+      ),
       countries: countriesShape,
       industries: industriesShape,
       plans: plansShape,

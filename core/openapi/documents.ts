@@ -1,0 +1,58 @@
+/** What the service says about itself, made when somebody asks. */
+import type { Sha256 } from '../digest.ts'
+import type { Publication, Route } from '../routes/route.ts'
+import type { DocumentSettings, OpenApiDocument } from './model.ts'
+
+/** The documents of a service. */
+export interface Documents {
+  /** The OpenAPI document as a value. */
+  describe(): Promise<OpenApiDocument>
+  openapi(): Promise<Publication>
+  /** The reference page. */
+  reference(): Promise<Publication>
+  /** The links to the others (RFC 9727). */
+  catalog(): Publication
+}
+
+/**
+ * The code that makes documents is loaded with the first of them: a service that is asked for none spends neither
+ * memory nor time of its start on it.
+ */
+export function createDocuments(
+  routes: readonly Route[],
+  settings: DocumentSettings,
+  sha256: Sha256,
+): Documents {
+  const describe = async (): Promise<OpenApiDocument> => {
+    const { createDocument } = await import('./document.ts')
+    return createDocument(routes, settings)
+  }
+  return {
+    describe,
+    openapi: async () => ({ text: JSON.stringify(await describe()) }),
+    async reference() {
+      const { createReferencePage } = await import('./reference.ts')
+      return createReferencePage(await describe(), settings, sha256)
+    },
+    catalog: () => catalogOf(settings.names.name),
+  }
+}
+
+/** References are relative to the catalog's own address: nobody but a client knows under which name it was asked. */
+function catalogOf(name: string): Publication {
+  const catalog = '/.well-known/api-catalog'
+  const linkset = [
+    { anchor: catalog, item: [{ href: `/${name}` }] },
+    {
+      anchor: `/${name}`,
+      'service-desc': [{ href: `/${name}/openapi.json`, type: 'application/json' }],
+      'service-doc': [{ href: `/${name}/docs`, type: 'text/html', hreflang: ['en'] }],
+      status: [{ href: `/${name}/health`, type: 'application/json' }],
+    },
+  ]
+  return {
+    text: JSON.stringify({ linkset }),
+    // RFC 9727 §2: a HEAD has the relations of §3.
+    fields: ['Link', `<${catalog}>; rel="api-catalog", </${name}>; rel="item"`],
+  }
+}

@@ -1,0 +1,60 @@
+/**
+ * What answers are made of: valibot schemas that carry what the OpenAPI document says of them. Keywords that only
+ * describe (`format`, `maxLength`, `pattern`) stand in metadata, so that nobody's answer is judged by them twice.
+ */
+import { boolean, type GenericSchema, integer, metadata, minValue, number, pipe, string } from 'valibot'
+import { SLUG_PATTERN } from '../content/slug.ts'
+
+/** A slug. */
+export function slugShape(description: string, example: string): GenericSchema<unknown, string> {
+  const { source } = SLUG_PATTERN
+  return pipe(string(), metadata({ description, pattern: source, maxLength: 80, examples: [example] }))
+}
+
+/** Text of at most `maxLength` code points: what the content import lets in. */
+export function textShape(
+  description: string,
+  example: string,
+  maxLength: number,
+): GenericSchema<unknown, string> {
+  return pipe(string(), metadata({ description, maxLength, examples: [example] }))
+}
+
+/** Text of one form: the anchored expression that all of it matches. */
+export function formShape(
+  description: string,
+  example: string,
+  pattern: string,
+  maxLength: number,
+): GenericSchema<unknown, string> {
+  return pipe(string(), metadata({ description, pattern, maxLength, examples: [example] }))
+}
+
+/** An instant: RFC 3339 in UTC with milliseconds. */
+export function instantShape(description: string, example: string): GenericSchema<unknown, string> {
+  return pipe(string(), metadata({ description, format: 'date-time', maxLength: 30, examples: [example] }))
+}
+
+/** An absolute `http` or `https` URL. */
+export function urlShape(description: string, example: string): GenericSchema<unknown, string> {
+  return pipe(string(), metadata({ description, format: 'uri', maxLength: 2048, examples: [example] }))
+}
+
+/** A whole number from 0. */
+export function countShape(
+  description: string,
+  example: number,
+  maximum: number = Number.MAX_SAFE_INTEGER,
+): GenericSchema<unknown, number> {
+  return pipe(
+    number(),
+    integer(),
+    minValue(0),
+    metadata({ description, maximum, format: 'int64', examples: [example] }),
+  )
+}
+
+/** `true` or `false`. */
+export function flagShape(description: string, example: boolean): GenericSchema<unknown, boolean> {
+  return pipe(boolean(), metadata({ description, examples: [example] }))
+}
