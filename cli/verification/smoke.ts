@@ -113,11 +113,14 @@ async function tryReading(trying: Trying): Promise<Finding> {
   // An answer that is wrong already says nothing about the next one.
   if (wrong.length === 0) wrong.push(...await askAgain(deployment, target, first))
   if (wrong.length === 0 && 'cursor' in route.parameters) wrong.push(...await turnPage(trying, path, first))
-  const { data } = parseJson(first.text) as { data?: unknown }
-  if (Array.isArray(data) && wrong.length === 0 && route.scope === 'read:profiles') {
-    slugs.push(...data.map((card) => card.slug))
-  }
+  if (wrong.length === 0 && route.scope === 'read:profiles') slugs.push(...slugsIn(first))
   return found(first, wrong)
+}
+
+/** The profiles that a list shows; none for an answer that is no list. */
+function slugsIn({ text }: Reply): string[] {
+  const { data } = parseJson(text) as { data: unknown }
+  return Array.isArray(data) ? data.map(({ slug }) => slug) : []
 }
 
 /** Few rows, so that most lists have a second page, and no day that goes on changing. */
