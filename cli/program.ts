@@ -61,8 +61,12 @@ const groups: Readonly<Record<string, Readonly<Record<string, Group>>>> = {
   },
   'To integrate with one:': {
     verify: {
-      summary: 'Ask any deployment what a key may do for a partner',
+      summary: 'Ask any deployment what a key may do for a partner, and try it',
       load: () => import('./commands/verify.ts'),
+    },
+    openapi: {
+      summary: 'Print the OpenAPI document of the service',
+      load: () => import('./commands/openapi.ts'),
     },
   },
 }
@@ -133,7 +137,7 @@ Examples:
   $ partner-api partners create acme --name "Acme Travel" --module profiles countries
   $ partner-api keys issue acme --name "WordPress plugin"
   $ partner-api serve --port 8787
-  $ partner-api verify --url https://api.example --partner acme
+  $ partner-api verify --url https://api.example --partner acme --smoke
 
 partner-api COMMAND --help has the options and examples of each command.
 Exit codes: 0 done or valid, 1 refused or invalid, 2 usage, 3 store or deployment out of reach.`,

@@ -115,20 +115,13 @@ test('serve, and what commands change meanwhile', async (t) => {
 })
 
 test('settings of serve', async (t) => {
+  const told = [
+    ...['--service-name', 'acme', '--limit', 'key=7/30', '--limit', 'verify=0', '--max-staleness', '500'],
+    ...['--problem-base', 'https://acme.example/problems/', '--allow-browsers'],
+  ]
   const served = await start([
-    ...[
-      'serve',
-      '--port',
-      '0',
-      '--json',
-      '--service-name',
-      'acme',
-      '--limit',
-      'key=7/30',
-      '--limit',
-      'verify=0',
-    ],
-    ...['--trust-proxies', '1', '--problem-base', 'https://acme.example/problems/', '--log', 'off'],
+    ...['serve', '--port', '0', '--json', '--trust-proxies', '1', '--log', 'off'],
+    ...told,
   ])
   t.teardown(() => served.child.kill())
   const issued = documentOf(await run('keys', 'issue', 'demo', '--name', 'k', '--json')).data
@@ -143,6 +136,9 @@ test('settings of serve', async (t) => {
     { env: { PARTNER_API_KEY: issued.key } },
   )
   t.equal(verified.code, 0)
+  const [document, bare] = await Promise.all([run('openapi', '--json', ...told), run('openapi')])
+  t.same(await (await fetch(`${served.url}/acme/openapi.json`)).json(), documentOf(document).data)
+  t.match(JSON.parse(bare.stdout), { openapi: /^3\.1\./, paths: { '/service/public/profiles': { get: {} } } })
   const wrongName = await runProgram(['verify', '--url', served.url, '--partner', 'demo'], {
     env: { PARTNER_API_KEY: issued.key },
   })

@@ -33,6 +33,7 @@ const groups: Readonly<Record<string, readonly string[]>> = {
   explain: [],
   audit: ['list', 'verify'],
   verify: [],
+  openapi: [],
 }
 
 test('the version is the one of the package', async (t) => {
@@ -71,18 +72,21 @@ test('a command loads only what it uses', async (t) => {
       url.startsWith('file:')
     )
   }
-  const [version, list, verify, migrate] = await Promise.all([
+  const [version, list, verify, migrate, openapi] = await Promise.all([
     loaded('--version'),
     loaded('modules', 'list'),
     loaded('verify', '--url', 'http://127.0.0.1:9', '--partner', 'acme'),
     loaded('--store', env.PARTNER_API_STORE, 'migrate'),
+    loaded('openapi'),
   ])
   t.match(version, [/cli\/main\.ts$/])
   t.equal(version.length, 1)
   t.notMatch(list.join(' '), /undici|valibot|adapters/)
   t.match(verify.join(' '), /undici/)
-  t.notMatch(verify.join(' '), /adapters\/(?!stores\/store-error)/)
+  t.notMatch(verify.join(' '), /core\/routes|adapters\/(?!stores\/store-error)/)
   t.notMatch(migrate.join(' '), /undici|valibot|runtimes|memory|core\/routes/)
+  t.match(openapi.join(' '), /core\/openapi/)
+  t.notMatch(openapi.join(' '), /undici|adapters/)
 })
 
 test('help', async (t) => {

@@ -1,0 +1,44 @@
+import { type Command, InvalidArgumentError } from 'commander'
+import { LIMIT_NAMES } from '../../core/limits/policies.ts'
+import type { Limit, LimitName } from '../../core/model.ts'
+import { integerBetween } from './integer.ts'
+import { limitsOf } from './limits.ts'
+import { serviceName } from './service-name.ts'
+
+/** The settings of a service that its OpenAPI document tells of. */
+export interface ServiceOptions {
+  readonly serviceName: string
+  readonly limit?: Partial<Record<LimitName, Limit>>
+  readonly maxStaleness: number
+  readonly allowBrowsers?: boolean
+  readonly problemBase?: string
+}
+
+/** Adds the options of {@linkcode ServiceOptions}. */
+export function addServiceOptions(command: Command): Command {
+  return command
+    .option('--service-name <name>', 'Its own name, in paths and headers', serviceName, 'service')
+    .option(
+      '--limit <policy=quota/seconds>',
+      `${LIMIT_NAMES.join(', ')}; =0 turns one off (repeatable)`,
+      limitsOf(LIMIT_NAMES),
+    )
+    .option(
+      '--max-staleness <ms>',
+      'How late a change made elsewhere may bind here, 0 to 10000',
+      integerBetween(0, 10_000),
+      1_000,
+    )
+    .option('--allow-browsers', 'Answer requests that come from browsers, and log them')
+    .option('--problem-base <url>', 'What the type of every problem starts with', problemBase)
+}
+
+function problemBase(text: string): string {
+  const url = URL.parse(text)
+  if (
+    (url?.protocol === 'https:' || url?.protocol === 'http:') && !url.search && !url.hash && !url.username
+  ) {
+    return text.replace(/\/+$/, '')
+  }
+  throw new InvalidArgumentError('It has to be an http:// or https:// address without query and fragment.')
+}
