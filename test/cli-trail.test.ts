@@ -78,6 +78,7 @@ await test('audit list', async (t) => {
   t.match(human.stdout, /^NO\. +WHEN +WHO +WHAT/)
   t.match(human.stdout, 'name: Acme → Acme Travel')
   t.match(human.stdout, 'state: active → disabled')
+  t.match(human.stdout, 'limits: none → key=5/10')
   t.notMatch(human.stdout, '\u202e')
 
   const [first, next, last, ofAcme, lastOfOther, nobody, zero] = await Promise.all([
@@ -212,6 +213,7 @@ test('explain', async (t) => {
   const wrong = await Promise.all([
     ask('GET', '/service/public/nothing'),
     ask('GET', '/public/profiles'),
+    ask('GET', '/service/public/profiles/%zz'),
     ask('DELETE', '/service/public/profiles'),
     ask('OPTIONS', '/service/public/profiles'),
     json('explain', '--key-id', 'nothing', '--partner', 'acme', 'GET', '/service/public/plans'),
@@ -223,13 +225,14 @@ test('explain', async (t) => {
   t.same(wrong.map(({ code, error }) => [code, error.code]), [
     [1, 'route_not_found'],
     [1, 'route_not_found'],
+    [1, 'malformed_request'],
     [1, 'method_not_allowed'],
     [1, 'method_not_allowed'],
     [1, 'key_not_found'],
     ...Array(4).fill([2, 'usage']),
   ])
   t.match(wrong[1]!.error.detail, '/service/')
-  t.match(wrong[2]!.error.detail, 'GET and HEAD')
+  t.match(wrong[3]!.error.detail, 'GET and HEAD')
 })
 
 test('audit verify', async (t) => {
@@ -241,6 +244,7 @@ test('audit verify', async (t) => {
     [`UPDATE audit SET actor = 'Mallory' WHERE sequence = 4`, 4],
     [`UPDATE audit SET after = '{"limits":{"key":null}}' WHERE sequence = 3`, 3],
     ['DELETE FROM audit WHERE sequence = 2', 2],
+    ['UPDATE audit SET at = 9007199254740991, before = 5 WHERE sequence = 5', 5],
     [`DELETE FROM audit WHERE sequence = ${sequence}`, sequence],
   ]
   const results = await Promise.all(damage.map(async ([statement, broken], index) => {
@@ -252,18 +256,20 @@ test('audit verify', async (t) => {
     database.exec(statement)
     database.close()
     const start = { env: { PARTNER_API_STORE: `sqlite:${copy}` } }
-    const [human, document, list] = await Promise.all([
+    const [human, document, list, table] = await Promise.all([
       runProgram(['audit', 'verify'], start),
       runProgram(['audit', 'verify', '--json'], start),
       runProgram(['audit', 'list', '--json'], start),
+      runProgram(['audit', 'list'], start),
     ])
-    return { broken, human, document, list }
+    return { broken, human, document, list, table }
   }))
-  for (const { broken, human, document, list } of results) {
+  for (const { broken, human, document, list, table } of results) {
     t.match(human, { code: 1, stdout: '', stderr: `Entry ${broken} of the audit trail` })
     t.equal(document.code, 1)
     t.match(documentOf(document).error, { code: 'audit_broken', sequence: broken })
     t.equal(list.code, 0, 'what is damaged can still be read')
+    t.equal(table.code, 0)
   }
   t.match(results[0]!.human.stderr, 'Mallory')
   t.match(results[2]!.human.stderr, 'is missing')

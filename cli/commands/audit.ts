@@ -69,7 +69,7 @@ function list(invocation: Invocation, { partner, after, limit }: ListOptions): P
         ['no.', 'when', 'who', 'what', 'partner', 'key', 'about', 'change'],
         entries.map((entry) => [
           String(entry.sequence),
-          readableTime(entry.at),
+          whenText(entry),
           entry.actor,
           entry.type,
           entry.partner ?? '',
@@ -112,8 +112,10 @@ async function nextEntries(
 }
 
 async function lastEntries(store: Store, partner: string | undefined, limit: number): Promise<Entries> {
-  let entries: AuditEntry[] = []
-  let end = (await store.auditHead()).sequence
+  const head = await store.auditHead()
+  // Beyond the head there is nothing, unless somebody has put it there.
+  let entries = (await store.listAudit(head.sequence, step)).filter((entry) => isAbout(entry, partner))
+  let end = head.sequence
   for (; end > 0 && entries.length <= limit; end -= step) {
     const read = await store.listAudit(Math.max(0, end - step), Math.min(step, end))
     entries = [...read.filter((entry) => entry.sequence <= end && isAbout(entry, partner)), ...entries]
@@ -123,6 +125,11 @@ async function lastEntries(store: Store, partner: string | undefined, limit: num
 
 function isAbout(entry: AuditEntry, partner: string | undefined): boolean {
   return partner === undefined || entry.partner === partner
+}
+
+/** Somebody may have written there what is no instant. */
+function whenText({ at }: AuditEntry): string {
+  return Number.isNaN(new Date(at).getTime()) ? 'unreadable' : readableTime(at)
 }
 
 /** What differs between before and after; of what there was not before, its name. */
@@ -144,8 +151,10 @@ function changeText({ before, after }: AuditEntry): string {
 
 function valueText(value: unknown): string {
   if (value === undefined || value === null) return 'none'
-  if (!Array.isArray(value)) return typeof value === 'object' ? JSON.stringify(value) : String(value)
-  return value.map((item) => typeof item === 'string' ? item : JSON.stringify(item)).join(' ') || 'none'
+  if (Array.isArray(value)) return value.map(valueText).join(' ') || 'none'
+  if (typeof value !== 'object') return String(value)
+  const { policy, quota, window_seconds: seconds } = value as Record<string, unknown>
+  return policy === undefined ? JSON.stringify(value) : `${policy}=${quota}/${seconds}`
 }
 
 function verify(invocation: Invocation): Promise<void> {
@@ -166,7 +175,7 @@ function verify(invocation: Invocation): Promise<void> {
 async function brokenTrail(store: Store, sequence: number): Promise<Failure> {
   const [found] = await store.listAudit(sequence - 1, 1)
   const complaint = found?.sequence === sequence
-    ? `is not as it was written (it says: ${readableTime(found.at)}, ${found.actor}, ${found.type})`
+    ? `is not as it was written (it says: ${whenText(found)}, ${found.actor}, ${found.type})`
     : 'is missing'
   return new Failure(
     1,

@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander'
 import process from 'node:process'
 import { findKey } from '../../core/admin/find.ts'
 import { PROBLEMS } from '../../core/http/problem.ts'
+import { isPercentEncoded } from '../../core/http/query.ts'
 import { preparePrincipal } from '../../core/keys/principal.ts'
 import { DEFAULT_LIMITS, policiesFor } from '../../core/limits/policies.ts'
 import { type Address, parseAddress } from '../../core/policy/address.ts'
@@ -98,6 +99,13 @@ async function explainWith(
 async function findRoute(method: string, path: string, name: string): Promise<Route> {
   if (/[?#]/.test(path)) {
     throw usageFailure('PATH has no query: the partner that a request names is --partner.')
+  }
+  if (!isPercentEncoded(path)) {
+    throw new Failure(
+      1,
+      'malformed_request',
+      'PATH has a % that no two hexadecimal digits follow: the service answers 400.',
+    )
   }
   // Imported here because every schema of the wire comes with it.
   const [{ compileRoutes }, { ROUTES }] = await Promise.all([

@@ -68,7 +68,7 @@ export function auditWire(entry: AuditEntry): Record<string, unknown> {
   return {
     sequence: entry.sequence,
     id: entry.id,
-    occurred_at: instant(entry.at),
+    occurred_at: recordedInstant(entry.at),
     actor: entry.actor,
     type: entry.type,
     partner: entry.partner ?? null,
@@ -88,10 +88,23 @@ export function stateWire(text: string | undefined): Record<string, unknown> | s
   return Object.fromEntries(
     Object.entries(state).map(([name, value]) => {
       const wireName = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+      if (name === 'hint') return [wireName, `…${value}`]
       if (name === 'limits' && isLimits(value)) return [wireName, limitsWire(value)]
-      return [wireName, name.endsWith('At') && Number.isSafeInteger(value) ? instant(value as number) : value]
+      return [wireName, name.endsWith('At') ? recordedInstant(value) : value]
     }),
   )
+}
+
+/** An instant that the audit trail kept: somebody may have written there what is none, and it is shown as it stands. */
+function recordedInstant(value: unknown): unknown {
+  return typeof value === 'number' && !Number.isNaN(new Date(value).getTime()) ? instant(value) : value
+}
+
+/** A limit that a partner or key carries, as `--json` shows it. */
+interface LimitWire {
+  readonly policy: string
+  readonly quota: number
+  readonly window_seconds: number
 }
 
 function isLimits(value: unknown): value is LimitOverrides {
@@ -108,7 +121,7 @@ function parseObject(text: string): Readonly<Record<string, unknown>> | undefine
   }
 }
 
-function limitsWire(limits: LimitOverrides): unknown[] {
+function limitsWire(limits: LimitOverrides): LimitWire[] {
   return Object.entries(limits).map(([policy, { quota, windowSeconds }]) => ({
     policy,
     quota,
