@@ -248,6 +248,7 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
   /** Keeps a reply for as long as it holds good. */
   function keep(call: Call, route: KeyedRoute, grant: Grant, made: Representation): MaybePromise<void> {
     if (route.dependsOn === 'nothing' || !parts.keepsReplies) return
+    if (!replies.isWorthKeeping(call.exchange.target)) return
     const { content } = call.revision
     const facts = route.dependsOn === 'everything' ? call.revision.facts : undefined
     const partner = grant.partner.slug

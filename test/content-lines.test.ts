@@ -521,7 +521,20 @@ test('country names follow the locale, in English where there is no data', (t) =
   t.equal(countryName('DE', 'en-x-any'), 'Germany')
   for (let index = 0; index < 300; index++) countryName('FR', `fr-x-v${index}`)
   t.equal(countryName('DE', 'de'), 'Deutschland', 'after many others')
-  t.throws(() => countryName('DE', 'e'), RangeError)
+  for (
+    const locale of [
+      'x-private',
+      'i-klingon',
+      'sgn-BE-FR',
+      'art-lojban',
+      'de-DE-1996-x-own',
+      'zh-cmn-Hant-TW',
+    ]
+  ) {
+    t.ok(isLocale(locale), `${locale} is well-formed`)
+    t.ok(countryName('DE', locale), 'and has names, if need be English ones')
+  }
+  t.equal(countryName('DE', 'i-klingon'), 'Germany')
   t.ok(isLocale('pt-BR') && isLocale('zh-Hant-TW-u-nu-latn') && isLocale('tlh'))
   for (const text of ['', 'e', 'en_US', 'en-', 'en-toolongsubtag', 'en--US', 'en, de']) {
     t.notOk(isLocale(text), text)

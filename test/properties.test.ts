@@ -483,9 +483,7 @@ t.test('a bounded map never holds more than its bound, whatever its entries weig
     (bound, steps) => sum(play(bound, steps).kept.values()) <= bound,
   )
   const { failed, counterexample } = fc.check(holds, { numRuns: 2_000 })
-  t.equal(failed, false, `counterexample: ${JSON.stringify(counterexample)}`, {
-    todo: 'core/cache/bounded.ts lets an entry grow in its place without looking at the bound',
-  })
+  t.equal(failed, false, `counterexample: ${JSON.stringify(counterexample)}`)
   fc.assert(
     fc.property(
       fc.integer({ min: 2, max: 40 }),
@@ -560,8 +558,6 @@ t.test('exactly the quota passes in a window, whenever requests come', (t) => {
     { numRuns: 1_000 },
   )
   // Instants have fractions, and the end of a window less its beginning may be a hair more than its length.
-  t.equal(longest, 0, 'nobody is told to wait longer than a window', {
-    todo: 'core/limits/window.ts rounds such a hair up to a second',
-  })
+  t.equal(longest, 0, 'nobody is told to wait longer than a window')
   t.end()
 })

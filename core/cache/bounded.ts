@@ -20,9 +20,8 @@ export function createBoundedMap<V>(bound: number): BoundedMap<V> {
   let youngWeight = 0
 
   function insert(key: string, entry: { value: V; weight: number }): void {
-    const replaced = young.get(key)
-    if (replaced !== undefined) youngWeight -= replaced.weight
-    else if (youngWeight + entry.weight > bound / 2) {
+    remove(key)
+    if (youngWeight + entry.weight > bound / 2) {
       old = young
       young = new Map()
       youngWeight = 0
@@ -31,27 +30,27 @@ export function createBoundedMap<V>(bound: number): BoundedMap<V> {
     youngWeight += entry.weight
   }
 
+  function remove(key: string): void {
+    const entry = young.get(key)
+    if (entry !== undefined) youngWeight -= entry.weight
+    young.delete(key)
+    old.delete(key)
+  }
+
   return {
     get(key) {
       const entry = young.get(key)
       if (entry !== undefined) return entry.value
       const survivor = old.get(key)
       if (survivor === undefined) return undefined
-      old.delete(key)
       insert(key, survivor)
       return survivor.value
     },
     set(key, value, weight = 1) {
-      old.delete(key)
       if (weight <= bound / 2) insert(key, { value, weight })
-      else this.delete(key)
+      else remove(key)
     },
-    delete(key) {
-      const entry = young.get(key)
-      if (entry !== undefined) youngWeight -= entry.weight
-      young.delete(key)
-      old.delete(key)
-    },
+    delete: remove,
     clear() {
       young = new Map()
       old = new Map()

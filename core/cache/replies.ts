@@ -25,17 +25,27 @@ export interface KeptReply {
 export interface Replies {
   /** The reply that was kept for this target, whether it still holds good or not. */
   recall(target: string): KeptReply | undefined
+  /** Whether a target is asked for again: what nobody asks for twice is not worth keeping. */
+  isWorthKeeping(target: string): boolean
   keep(target: string, reply: KeptReply): void
 }
 
 /** What an entry costs besides its body and target, roughly, in bytes. */
 const overhead = 512
+/** How many targets are remembered as asked for once. */
+const maxAskedOnce = 10_000
 
 /** @param maxBytes Bytes of bodies and targets together. */
 export function createReplies(maxBytes: number): Replies {
   const kept = createBoundedMap<KeptReply>(maxBytes)
+  const askedOnce = createBoundedMap<true>(maxAskedOnce)
   return {
     recall: kept.get,
+    isWorthKeeping(target) {
+      if (kept.get(target) !== undefined || askedOnce.get(target)) return true
+      askedOnce.set(target, true)
+      return false
+    },
     keep(target, reply) {
       kept.set(target, reply, reply.body.length + target.length + overhead)
     },

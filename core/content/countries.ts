@@ -31,33 +31,57 @@ export function parseCountryCode(text: string): string | undefined {
   return isCountryCode(code) ? code : undefined
 }
 
+/** Tags that were registered before there was a grammar (RFC 5646 §2.1, `irregular`). */
+const irregularTags =
+  'en-GB-oed|i-(?:ami|bnn|default|enochian|hak|klingon|lux|mingo|navajo|pwn|tao|tay|tsu)|' +
+  'sgn-(?:BE-FR|BE-NL|CH-DE)'
+
+/** RFC 5646 §2.1: language, script, region, variants, extensions, private use. */
+const languageTag = new RegExp(
+  '^(?:(?:[a-z]{2,3}(?:-[a-z]{3}){0,3}|[a-z]{4,8})(?:-[a-z]{4})?(?:-(?:[a-z]{2}|[0-9]{3}))?' +
+    '(?:-(?:[a-z0-9]{5,8}|[0-9][a-z0-9]{3}))*(?:-[a-wy-z0-9](?:-[a-z0-9]{2,8})+)*(?:-x(?:-[a-z0-9]{1,8})+)?' +
+    `|x(?:-[a-z0-9]{1,8})+|${irregularTags})$`,
+  'i',
+)
+
 /** Whether a text is a well-formed BCP 47 language tag, known or not. */
 export function isLocale(text: string): boolean {
-  try {
-    return Intl.getCanonicalLocales(text).length === 1
-  } catch {
-    return false
-  }
+  return text.length <= maxTagLength && languageTag.test(text)
 }
 
-/** Building a formatter costs a thousand times what a name does; those of 64 locales are kept. */
-const formatters = createBoundedMap<Intl.DisplayNames>(64)
+/** Longer than any tag that says something (RFC 5646 §4.4.1 counts 35). */
+const maxTagLength = 255
+
+/** Names by code. Asking a formatter costs a hundred times what a look-up does. */
+type Names = ReadonlyMap<string, string>
+
+/** The names in 64 locales are kept: making them costs a millisecond. */
+const namesByLocale = createBoundedMap<Names>(64)
 
 /**
  * The name of a country in a language, in English where the runtime has no data for it.
  *
+ * @param code One of {@linkcode COUNTRY_CODES}.
  * @param locale A tag that {@linkcode isLocale} accepts.
- * @throws {RangeError} when the locale is malformed.
  */
 export function countryName(code: string, locale: string): string {
-  return formatterFor(locale).of(code) ?? code
+  return namesIn(locale).get(code) ?? code
 }
 
-function formatterFor(locale: string): Intl.DisplayNames {
-  const kept = formatters.get(locale)
+function namesIn(locale: string): Names {
+  const kept = namesByLocale.get(locale)
   if (kept !== undefined) return kept
-  const [supported = 'en'] = Intl.DisplayNames.supportedLocalesOf(locale)
-  const formatter = new Intl.DisplayNames(supported, { type: 'region' })
-  formatters.set(locale, formatter)
-  return formatter
+  const names = new Intl.DisplayNames(supported(locale), { type: 'region' })
+  const made = new Map(COUNTRY_CODES.map((code) => [code, names.of(code) ?? code]))
+  namesByLocale.set(locale, made)
+  return made
+}
+
+/** `Intl` knows fewer tags than there are, and throws at the others. */
+function supported(locale: string): string {
+  try {
+    return Intl.DisplayNames.supportedLocalesOf(locale)[0] ?? 'en'
+  } catch {
+    return 'en'
+  }
 }

@@ -49,9 +49,12 @@ function pad(secret: string, mask: number): string {
 }
 
 function encodeBase64Url(text: string): string {
-  const binary = Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join('')
+  const binary = isAscii.test(text) ? text : String.fromCharCode(...new TextEncoder().encode(text))
   return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
 }
+
+// deno-lint-ignore no-control-regex -- what btoa takes as it is
+const isAscii = /^[\x00-\x7f]*$/
 
 function decodeBase64Url(text: string): string {
   const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'))

