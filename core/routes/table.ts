@@ -1,6 +1,6 @@
 import { banner } from './banner.ts'
 import { countries, industries, plans } from './lists.ts'
-import { apiCatalog, health, openapi } from './meta.ts'
+import { apiCatalog, docs, health, openapi } from './meta.ts'
 import { directory, profileDetail, recentProfiles } from './profiles.ts'
 import { reportActivity, reportSummary } from './reports.ts'
 import type { Route } from './route.ts'
@@ -24,6 +24,7 @@ export const ROUTES: readonly Route[] = [
   signups,
   health,
   openapi,
+  docs,
 
   apiCatalog,
 ]

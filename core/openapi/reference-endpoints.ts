@@ -1,0 +1,213 @@
+/** The endpoints on the reference page, as the document has them. */
+import { PROBLEMS } from '../http/problem.ts'
+import { html, type Inset, type Markup, prettyJson, prose } from './html.ts'
+import type {
+  DocumentSettings,
+  JsonSchema,
+  OpenApiDocument,
+  OperationObject,
+  ParameterObject,
+  Reference,
+  ResponseObject,
+} from './model.ts'
+import { boundsOf, codeBlock, curl, table, typeOf } from './reference-parts.ts'
+
+/** An operation with what leads to it. */
+export interface Place {
+  readonly path: string
+  readonly method: string
+  readonly operation: OperationObject
+}
+
+/** Every operation, in the order of the document. */
+export function placesOf({ paths }: OpenApiDocument): readonly Place[] {
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation }))
+  )
+}
+
+/** The section of all endpoints, in groups. */
+export function endpointsSection(described: OpenApiDocument, settings: DocumentSettings): Markup {
+  const places = placesOf(described)
+  const groups = described.tags.map(({ name, description }) =>
+    html`
+      <div class="group">
+      <p class="eyebrow"><strong>${name}</strong> · ${description}</p>
+      ${places.filter(({ operation }) => operation.tags[0] === name).map((place) =>
+        endpoint(place, described, settings)
+      )}</div>
+    `
+  )
+  return html`
+    <section id="endpoints" aria-labelledby="endpoints-title"><h2 id="endpoints-title">Endpoints</h2>
+    ${groups}</section>
+  `
+}
+
+function endpoint(place: Place, described: OpenApiDocument, settings: DocumentSettings): Markup {
+  const { path, method, operation } = place
+  const { operationId: id, summary, description } = operation
+  return html`
+    <section class="op" id="${id}" aria-labelledby="${id}-title">
+    <h3 id="${id}-title">${summary}</h3>
+    <p class="line"><span class="method ${method.toLowerCase()}">${method}</span> <code>${path}</code></p>
+    <p>${prose(description)}</p>
+    ${parameters(operation, described)}${body(operation)}
+    <h4>Request</h4>
+    ${codeBlock(`${id}-curl`, 'Shell', `the command for ${summary}`, request(place, described, settings))}
+    ${answer(operation, described)}${problems(operation)}</section>
+  `
+}
+
+function resolve<T>(value: T | Reference, among: Readonly<Record<string, T>>): T {
+  const name = typeof value === 'object' && value !== null && '$ref' in value
+    ? value.$ref.split('/').at(-1)
+    : undefined
+  return name === undefined ? value as T : among[name] as T
+}
+
+function parametersOf(
+  operation: OperationObject,
+  { components }: OpenApiDocument,
+): readonly ParameterObject[] {
+  return operation.parameters.map((one) => resolve(one, components.parameters))
+}
+
+function parameters(operation: OperationObject, described: OpenApiDocument): Markup | undefined {
+  const own = parametersOf(operation, described).filter(({ name, in: place }) =>
+    place !== 'header' || name.startsWith('Idempotency')
+  )
+  if (own.length === 0) return undefined
+  const rows = own.map((one) => {
+    const { name, in: place, required, description, schema } = one
+    return {
+      name: html`<code>${name}</code><small>${place}${
+        required
+          ? html`
+            · <span class="need">required</span>
+          `
+          : undefined
+      }</small>`,
+      about: html`${prose(description)}${limitsOf(schema)}`,
+    }
+  })
+  return html`<h4>Parameters</h4>
+${table(`Parameters of ${operation.summary}`, ['Name', 'Meaning'], rows)}`
+}
+
+/** What a value may be, in one line. */
+function limitsOf(schema: JsonSchema): Markup {
+  const one = schema.items ?? schema
+  const said: Inset[] = [
+    schema.items === undefined ? typeOf(schema) : `${typeOf(one)}, repeatable`,
+    ...(one.enum === undefined ? [] : [html`one of ${listed(one.enum)}`]),
+    ...boundsOf(one),
+    ...(schema.items === undefined ? [] : boundsOf(schema)),
+    ...(schema.default === undefined ? [] : [html`default <code>${String(schema.default)}</code>`]),
+  ]
+  return html`<small>${
+    said.map((part, index) =>
+      index === 0 ? part : html`
+        · ${part}
+      `
+    )
+  }</small>`
+}
+
+function listed(values: readonly unknown[]): readonly Inset[] {
+  return values.filter((value) => value !== null).map((value, index) =>
+    html`${index === 0 ? '' : ', '}<code>${String(value)}</code>`
+  )
+}
+
+function body({ requestBody, summary }: OperationObject): Markup | undefined {
+  const schema = requestBody?.content['application/json']?.schema
+  if (schema === undefined) return undefined
+  const required = new Set(schema.required)
+  const rows = Object.entries(schema.properties ?? {}).map(([name, member]) => ({
+    name: html`<code>${name}</code>${
+      required.has(name) ? html`<small><span class="need">required</span></small>` : undefined
+    }`,
+    about: html`${prose(member.description ?? '')}${limitsOf(member)}`,
+  }))
+  return html`<h4>Body</h4>
+${table(`Body of ${summary}`, ['Member', 'Meaning'], rows)}`
+}
+
+function request(
+  { path, method, operation }: Place,
+  described: OpenApiDocument,
+  { names }: DocumentSettings,
+): readonly Inset[] {
+  const all = parametersOf(operation, described)
+  const query = all.filter(({ in: place, required, name }) =>
+    place === 'query' && (required || telling.has(name))
+  )
+    .map(({ name, example }) => `${name}=${encodeURIComponent(String([example].flat()[0]))}`)
+  const target = path.replace(
+    /\{(\w+)\}/g,
+    (_, name) => String(all.find((one) => one.name === name)?.example),
+  )
+  const media = operation.requestBody?.content['application/json']
+  return curl({
+    keyHeader: operation.security.length === 0 ? undefined : names.keyHeader,
+    method,
+    target: query.length === 0 ? target : `${target}?${query.join('&')}`,
+    headers: all.some(({ name }) => name === 'Idempotency-Key') ? ['Idempotency-Key: $(uuidgen)'] : [],
+    ...(media !== undefined && { body: media.example }),
+  })
+}
+
+/** Parameters that an example is better with. */
+const telling = new Set(['q', 'limit', 'in_use'])
+
+function answer(operation: OperationObject, described: OpenApiDocument): Markup {
+  const [status, response] = Object.entries(operation.responses)[0] ?? ['', undefined]
+  const { content = {} } = (response ?? {}) as Partial<ResponseObject>
+  const [type, media] = Object.entries(content)[0] ?? ['', undefined]
+  const example = media?.example
+  const shown = typeof example === 'string' ? example : prettyJson(example)
+  const rows = media === undefined ? [] : membersOf(media.schema, described.components.schemas)
+  const what = `an answer to ${operation.summary}`
+  const members = rows.length === 0 ? undefined : html`
+    <details><summary>Members of the answer<span class="unseen"> to ${operation.summary}</span></summary>
+    ${table(`Members of ${what}`, ['Member', 'Meaning'], rows)}</details>
+  `
+  return html`<h4>Answer</h4>
+${codeBlock(`${operation.operationId}-answer`, `${status} · ${type}`, what, shown)}
+${members}`
+}
+
+function membersOf(
+  schema: JsonSchema,
+  among: Readonly<Record<string, JsonSchema>>,
+  prefix = '',
+): { readonly name: Inset; readonly about: Inset }[] {
+  const whole = resolve(schema, among)
+  if (whole.items !== undefined) return membersOf(whole.items, among, `${prefix}[]`)
+  const option = whole.anyOf?.[0] ?? whole.oneOf?.[0]
+  if (option !== undefined) return membersOf(option, among, prefix)
+  return Object.entries(whole.properties ?? {}).flatMap(([name, member]) => {
+    const place = prefix === '' ? name : `${prefix}.${name}`
+    const inner = membersOf(member, among, place)
+    const { description } = resolve(member, among)
+    const row = {
+      name: html`<code>${place}</code>`,
+      about: html`${prose(description ?? '')}${limitsOf(member)}`,
+    }
+    return description === undefined && inner.length > 0 ? inner : [row, ...inner]
+  })
+}
+
+function problems(operation: OperationObject): Markup {
+  const codes = operation['x-problems'].map((code) =>
+    html`
+      <li><a href="#${code}"><b>${PROBLEMS[code].status}</b> ${code}</a></li>
+    `
+  )
+  return html`
+    <h4>Problems</h4>
+    <ul class="codes">
+    ${codes}</ul>
+  `
+}
