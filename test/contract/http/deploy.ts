@@ -44,7 +44,7 @@ export function deployTo(
         verbatim: mounted.verbatim,
         async send(ask) {
           const heard = await mounted.send(ask)
-          const found = breaches(heard, `${title}-Version`)
+          const found = breaches(heard, `${title}-Version`, ask.target)
           const method = ask.method ?? 'GET'
           if (heard.status === 200 && method !== 'HEAD') {
             found.push(...schemaBreaches(ask.target, heard, method, api.routes))

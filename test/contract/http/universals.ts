@@ -5,12 +5,14 @@ import { type Heard, VERSION } from './service.ts'
 
 const keyShape = /[a-z0-9]_(?:live|test)_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}/
 const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+const documents = /^\/(?:[a-z0-9-]+\/(?:openapi\.json|docs)|\.well-known\/api-catalog)$/
 const jsonType = 'application/json; charset=utf-8'
 
 /** What is wrong with an answer; nothing when it is as every answer is. */
 export function breaches(
   { status, headers, repeated, text, json }: Heard,
   versionField: string,
+  target = '/',
 ): string[] {
   const found: string[] = []
   const want = (holds: boolean, sentence: string): void => void (holds || found.push(sentence))
@@ -35,6 +37,8 @@ export function breaches(
     }
   }
   if (status === 204 || status === 304) want(text === '', 'no body')
+  // The contract's documents are themselves.
+  if (status === 200 && documents.test(target)) return found
   if (status === 200) want(headers.get('content-type') === jsonType, jsonType)
   if (text !== '') want(json !== undefined, 'the body is JSON')
   if (json !== undefined) {
@@ -47,7 +51,7 @@ export function breaches(
 /** What is wrong with a successful answer in the eyes of its route's schema. */
 export function schemaBreaches(
   target: string,
-  { json }: Heard,
+  { json, text }: Heard,
   method: string,
   routes: readonly Endpoint[],
 ): string[] {
@@ -56,7 +60,7 @@ export function schemaBreaches(
   // `recent` is also covered by `{slug}`: the route without a parameter counts.
   const route = candidates.find((candidate) => candidate.path === path) ?? candidates[0]
   if (route === undefined) return [`no route covers ${path}`]
-  const result = safeParse(route.reply, json)
+  const result = safeParse(route.reply, json ?? text)
   return result.issues?.map(({ message, path }) => `${path?.map(({ key }) => key).join('.')}: ${message}`) ??
     []
 }
