@@ -5,8 +5,10 @@ import t from 'tap'
 import { createMemoryStore } from '../adapters/stores/memory/store.ts'
 import type { Store } from '../core/ports.ts'
 import type { Signup } from '../core/signups/signup.ts'
+import { deployTo } from './contract/http/deploy.ts'
+import { onNode } from './contract/http/mounts.ts'
 import { memory, sqliteFile } from './contract/http/stores.ts'
-import type { Heard, Tester } from './contract/http/service.ts'
+import { type Heard, post, type Tester } from './contract/http/service.ts'
 import { forge } from './contract/http/forgery.ts'
 import { type More, places, serveStore, withService } from './partner-service.ts'
 
@@ -191,3 +193,17 @@ await t.test('what the store says of a running attempt is 409', async (t) => {
   t.strictSame([heard.status, heard.json.code], [409, 'idempotency_conflict'])
   await service.api.close()
 })
+
+await t.test('over a socket, a repeated field is refused and a key is replayed', (t) =>
+  deployTo(memory, onNode)({}, async (service) => {
+    const send = (key: string | readonly string[]) =>
+      post(service, JSON.stringify(required), {
+        target: `/service${path}`,
+        headers: { 'idempotency-key': key },
+      })
+    t.equal((await send('a')).status, 201)
+    t.equal((await send('"a"')).headers.get('idempotent-replayed'), 'true')
+    for (const twice of [['a', 'a'], ['"a"', '"a"'], ['', 'a'], ['a', '']]) {
+      t.strictSame(places(await send(twice)), ['Idempotency-Key'], JSON.stringify(twice))
+    }
+  }))
