@@ -107,6 +107,18 @@ t.test('rows behind the store’s back and a head that is not the end are found'
   t.equal(await broken([], { sequence: 0, seal: 'f'.repeat(64) }), 1)
 })
 
+t.test('numbers count from 1, one by one, whatever the seals say', async (t) => {
+  for (
+    const [numbers, sequence] of [[[2], 1], [[0, 1], 1], [[1, 3], 2], [[1, 2, 2], 3], [
+      [1, 2, 4, 3],
+      3,
+    ]] as const
+  ) {
+    const entries = sealed(numbers.map((number) => entry(number)))
+    t.equal(await verifyAudit(trailOf(entries), sha256), sequence, `${numbers}`)
+  }
+})
+
 t.test('a trail that grows while it is read is whole', async (t) => {
   const entries = sealed(Array.from({ length: 1400 }, (_, index) => entry(index + 1)))
   // Every question finds a few more.
