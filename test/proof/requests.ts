@@ -88,8 +88,9 @@ export function proveRequests({ createPartnerApi }: Subject, tally: Tally, thoro
     served.some((route) => route.method === method && route.path === path)
   )
   for (const endpoint of endpoints) {
-    // What another partner was answered is kept, and must be of no use to this one.
-    send(api, requestFor(endpoint, 'globex', { name: '', is: undefined, keyHeader: neighbour.text }, '::1'))
+    // What another partner was answered is kept once it is asked for again, and must be of no use to this one.
+    const elsewhere = { name: '', is: undefined, keyHeader: neighbour.text }
+    for (let time = 0; time < 2; time++) send(api, requestFor(endpoint, 'globex', elsewhere, '::1'))
     const bit = bitOf(endpoint)
     for (const scopes of bit === 0 ? [0, 255] : [bit, 255 & ~bit]) {
       for (const modules of bit === 0 ? [0, 255] : [bit, 255 & ~bit]) {
