@@ -8,7 +8,7 @@ import t from 'tap'
 import { createMemoryStore } from '../adapters/stores/memory/store.ts'
 import { serve } from '../adapters/runtimes/node.ts'
 import { createPartnerApi } from '../core/api.ts'
-import { escapeHtml, html, prettyJson, prose } from '../core/openapi/html.ts'
+import { escapeHtml, markup, prettyJson, prose } from '../core/openapi/html.ts'
 import { createDocument } from '../core/openapi/document.ts'
 import { createReferencePage } from '../core/openapi/reference.ts'
 import { PROBLEMS } from '../core/http/problem.ts'
@@ -41,12 +41,12 @@ t.test('nothing that is shown can be more than text', (t) => {
   const safe = '&lt;script&gt;alert(&#39;&quot;&amp;&#39;)&lt;/script&gt;'
   t.equal(escapeHtml(evil), safe)
   t.equal(
-    html`<p title="${evil}">${[evil, [evil]]}${undefined}</p>`.html,
+    markup`<p title="${evil}">${[evil, [evil]]}${undefined}</p>`.html,
     `<p title="${safe}">${safe}${safe}</p>`,
   )
-  t.equal(html`${html`<b>${1}</b>`}`.html, '<b>1</b>')
-  t.equal(html`${prose(`a \`<b>\` ${evil}`)}`.html, `a <code>&lt;b&gt;</code> ${safe}`)
-  t.notMatch(html`${prettyJson({ [evil]: [evil, 1, null] })}`.html, /<script/)
+  t.equal(markup`${markup`<b>${1}</b>`}`.html, '<b>1</b>')
+  t.equal(markup`${prose(`a \`<b>\` ${evil}`)}`.html, `a <code>&lt;b&gt;</code> ${safe}`)
+  t.notMatch(markup`${prettyJson({ [evil]: [evil, 1, null] })}`.html, /<script/)
   const hostile = createReferencePage(
     {
       ...createDocument(ROUTES.map((route) => ({ ...route, summary: evil, description: evil }))),

@@ -5,8 +5,7 @@ import type { DocumentSettings, OpenApiDocument } from './model.ts'
 
 /** The documents of a service. */
 export interface Documents {
-  /** The OpenAPI document as a value. */
-  describe(): Promise<OpenApiDocument>
+  /** The OpenAPI document. */
   openapi(): Promise<Publication>
   /** The reference page. */
   reference(): Promise<Publication>
@@ -28,7 +27,6 @@ export function createDocuments(
     return createDocument(routes, settings)
   }
   return {
-    describe,
     openapi: async () => ({ text: JSON.stringify(await describe()) }),
     async reference() {
       const { createReferencePage } = await import('./reference.ts')

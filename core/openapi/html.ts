@@ -21,9 +21,11 @@ export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => entities[character] ?? '')
 }
 
-/** A template whose insets are escaped. */
-export function html(strings: TemplateStringsArray, ...insets: readonly Inset[]): Markup {
-  return { html: strings.reduce((text, part, index) => text + write(insets[index - 1]) + part) }
+/** A template whose insets are escaped. How the code is indented does not show: what is inset keeps its lines. */
+export function markup(strings: TemplateStringsArray, ...insets: readonly Inset[]): Markup {
+  const parts = strings.map((part) => part.replace(/\n\s*/g, '\n'))
+  const text = parts.reduce((text, part, index) => text + write(insets[index - 1]) + part)
+  return { html: text.replace(/^\n|\n$/g, '') }
 }
 
 function write(inset: Inset): string {
@@ -34,7 +36,7 @@ function write(inset: Inset): string {
 
 /** A sentence in which backticks mark code. */
 export function prose(text: string): readonly Inset[] {
-  return text.split('`').map((part, index) => index % 2 === 1 ? html`<code>${part}</code>` : part)
+  return text.split('`').map((part, index) => index % 2 === 1 ? markup`<code>${part}</code>` : part)
 }
 
 /** A value as JSON of several lines, each kind of token told from the others. */
@@ -46,9 +48,9 @@ export function prettyJson(value: unknown): readonly Inset[] {
   for (const match of text.matchAll(token)) {
     const [all, quoted, colon, word, figure] = match
     pieces.push(text.slice(end, match.index))
-    if (colon !== undefined) pieces.push(html`<span class="k">${quoted}</span>${colon}`)
+    if (colon !== undefined) pieces.push(markup`<span class="k">${quoted}</span>${colon}`)
     else {pieces.push(
-        html`<span class="${quoted === undefined ? 'n' : 's'}">${quoted ?? word ?? figure}</span>`,
+        markup`<span class="${quoted === undefined ? 'n' : 's'}">${quoted ?? word ?? figure}</span>`,
       )}
     end = match.index + all.length
   }

@@ -1,6 +1,6 @@
 /** The endpoints on the reference page, as the document has them. */
 import { PROBLEMS } from '../http/problem.ts'
-import { html, type Inset, type Markup, prettyJson, prose } from './html.ts'
+import { type Inset, type Markup, markup, prettyJson, prose } from './html.ts'
 import type {
   DocumentSettings,
   JsonSchema,
@@ -11,6 +11,8 @@ import type {
   ResponseObject,
 } from './model.ts'
 import { boundsOf, codeBlock, curl, table, typeOf } from './reference-parts.ts'
+
+const REQUIRED: Markup = markup`<span class="need">required</span>`
 
 /** An operation with what leads to it. */
 export interface Place {
@@ -30,15 +32,17 @@ export function placesOf({ paths }: OpenApiDocument): readonly Place[] {
 export function endpointsSection(described: OpenApiDocument, settings: DocumentSettings): Markup {
   const places = placesOf(described)
   const groups = described.tags.map(({ name, description }) =>
-    html`
+    markup`
       <div class="group">
       <p class="eyebrow"><strong>${name}</strong> · ${description}</p>
-      ${places.filter(({ operation }) => operation.tags[0] === name).map((place) =>
+      ${
+      places.filter(({ operation }) => operation.tags[0] === name).map((place) =>
         endpoint(place, described, settings)
-      )}</div>
+      )
+    }</div>
     `
   )
-  return html`
+  return markup`
     <section id="endpoints" aria-labelledby="endpoints-title"><h2 id="endpoints-title">Endpoints</h2>
     ${groups}</section>
   `
@@ -47,7 +51,7 @@ export function endpointsSection(described: OpenApiDocument, settings: DocumentS
 function endpoint(place: Place, described: OpenApiDocument, settings: DocumentSettings): Markup {
   const { path, method, operation } = place
   const { operationId: id, summary, description } = operation
-  return html`
+  return markup`
     <section class="op" id="${id}" aria-labelledby="${id}-title">
     <h3 id="${id}-title">${summary}</h3>
     <p class="line"><span class="method ${method.toLowerCase()}">${method}</span> <code>${path}</code></p>
@@ -81,42 +85,30 @@ function parameters(operation: OperationObject, described: OpenApiDocument): Mar
   const rows = own.map((one) => {
     const { name, in: place, required, description, schema } = one
     return {
-      name: html`<code>${name}</code><small>${place}${
-        required
-          ? html`
-            · <span class="need">required</span>
-          `
-          : undefined
-      }</small>`,
-      about: html`${prose(description)}${limitsOf(schema)}`,
+      name: markup`<code>${name}</code><small>${place}${required ? [' · ', REQUIRED] : undefined}</small>`,
+      about: markup`${prose(description)}${limitsOf(schema, true)}`,
     }
   })
-  return html`<h4>Parameters</h4>
+  return markup`<h4>Parameters</h4>
 ${table(`Parameters of ${operation.summary}`, ['Name', 'Meaning'], rows)}`
 }
 
-/** What a value may be, in one line. */
-function limitsOf(schema: JsonSchema): Markup {
+/** What a value may be, in one line. @param repeats A list is a parameter that stands several times. */
+function limitsOf(schema: JsonSchema, repeats = false): Markup {
   const one = schema.items ?? schema
   const said: Inset[] = [
-    schema.items === undefined ? typeOf(schema) : `${typeOf(one)}, repeatable`,
-    ...(one.enum === undefined ? [] : [html`one of ${listed(one.enum)}`]),
+    repeats && schema.items !== undefined ? `${typeOf(one)}, repeatable` : typeOf(schema),
+    ...(one.enum === undefined ? [] : [markup`one of ${listed(one.enum)}`]),
     ...boundsOf(one),
     ...(schema.items === undefined ? [] : boundsOf(schema)),
-    ...(schema.default === undefined ? [] : [html`default <code>${String(schema.default)}</code>`]),
+    ...(schema.default === undefined ? [] : [markup`default <code>${String(schema.default)}</code>`]),
   ]
-  return html`<small>${
-    said.map((part, index) =>
-      index === 0 ? part : html`
-        · ${part}
-      `
-    )
-  }</small>`
+  return markup`<small>${said.map((part, index) => index === 0 ? part : [' · ', part])}</small>`
 }
 
 function listed(values: readonly unknown[]): readonly Inset[] {
   return values.filter((value) => value !== null).map((value, index) =>
-    html`${index === 0 ? '' : ', '}<code>${String(value)}</code>`
+    markup`${index === 0 ? '' : ', '}<code>${String(value)}</code>`
   )
 }
 
@@ -125,12 +117,10 @@ function body({ requestBody, summary }: OperationObject): Markup | undefined {
   if (schema === undefined) return undefined
   const required = new Set(schema.required)
   const rows = Object.entries(schema.properties ?? {}).map(([name, member]) => ({
-    name: html`<code>${name}</code>${
-      required.has(name) ? html`<small><span class="need">required</span></small>` : undefined
-    }`,
-    about: html`${prose(member.description ?? '')}${limitsOf(member)}`,
+    name: markup`<code>${name}</code>${required.has(name) ? markup`<small>${REQUIRED}</small>` : undefined}`,
+    about: markup`${prose(member.description ?? '')}${limitsOf(member)}`,
   }))
-  return html`<h4>Body</h4>
+  return markup`<h4>Body</h4>
 ${table(`Body of ${summary}`, ['Member', 'Meaning'], rows)}`
 }
 
@@ -169,11 +159,11 @@ function answer(operation: OperationObject, described: OpenApiDocument): Markup 
   const shown = typeof example === 'string' ? example : prettyJson(example)
   const rows = media === undefined ? [] : membersOf(media.schema, described.components.schemas)
   const what = `an answer to ${operation.summary}`
-  const members = rows.length === 0 ? undefined : html`
+  const members = rows.length === 0 ? undefined : markup`
     <details><summary>Members of the answer<span class="unseen"> to ${operation.summary}</span></summary>
     ${table(`Members of ${what}`, ['Member', 'Meaning'], rows)}</details>
   `
-  return html`<h4>Answer</h4>
+  return markup`<h4>Answer</h4>
 ${codeBlock(`${operation.operationId}-answer`, `${status} · ${type}`, what, shown)}
 ${members}`
 }
@@ -192,8 +182,8 @@ function membersOf(
     const inner = membersOf(member, among, place)
     const { description } = resolve(member, among)
     const row = {
-      name: html`<code>${place}</code>`,
-      about: html`${prose(description ?? '')}${limitsOf(member)}`,
+      name: markup`<code>${place}</code>`,
+      about: markup`${prose(description ?? '')}${limitsOf(member)}`,
     }
     return description === undefined && inner.length > 0 ? inner : [row, ...inner]
   })
@@ -201,13 +191,13 @@ function membersOf(
 
 function problems(operation: OperationObject): Markup {
   const codes = operation['x-problems'].map((code) =>
-    html`
+    markup`
       <li><a href="#${code}"><b>${PROBLEMS[code].status}</b> ${code}</a></li>
     `
   )
-  return html`
-    <h4>Problems</h4>
+  return markup`
+    <details><summary>Problems<span class="unseen"> of ${operation.summary}</span> (${codes.length})</summary>
     <ul class="codes">
-    ${codes}</ul>
+    ${codes}</ul></details>
   `
 }

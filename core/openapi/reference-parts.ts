@@ -1,15 +1,15 @@
 /** What every section of the reference page is built of. */
-import { html, type Inset, type Markup } from './html.ts'
+import { type Inset, type Markup, markup } from './html.ts'
 import type { JsonSchema } from './model.ts'
 
 /** Stands for the address of the service; the page's script puts in the real one. */
-const ORIGIN: Markup = html`<span class="origin">https://api.example.com</span>`
+const ORIGIN: Markup = markup`<span class="origin">https://api.example.com</span>`
 
 /** A block of code. @param id Unique in the page. @param what Says what it is, for those who do not see it. */
 export function codeBlock(id: string, caption: string, what: string, code: Inset, copies = true): Markup {
   const button =
-    html`<button class="copy" type="button" data-of="${id}" hidden aria-label="Copy ${what}">Copy</button>`
-  return html`
+    markup`<button class="copy" type="button" data-of="${id}" hidden aria-label="Copy ${what}">Copy</button>`
+  return markup`
     <figure>
       <figcaption>${caption}${copies ? button : undefined}</figcaption>
       <pre class="tall" tabindex="0" role="group"
@@ -59,17 +59,14 @@ export function table(
   heads: readonly [string, string],
   rows: readonly { readonly id?: string; readonly name: Inset; readonly about: Inset }[],
 ): Markup {
-  const body = rows.map(({ id, name, about }) =>
-    html`
-      <tr${id === undefined ? undefined : html`
-        id="${id}"
-      `}>
-        <th scope="row">${name}</th>
-        <td>${about}</td>
-        </tr>
+  const body = rows.map(({ id, name, about }) => {
+    const cells = markup`
+      <th scope="row">${name}</th>
+      <td>${about}</td>
     `
-  )
-  return html`
+    return id === undefined ? markup`<tr>${cells}</tr>` : markup`<tr id="${id}">${cells}</tr>`
+  })
+  return markup`
     <table>
       <caption class="unseen">${caption}</caption>
       <thead>

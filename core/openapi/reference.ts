@@ -2,7 +2,7 @@
 import type { Sha256 } from '../digest.ts'
 import type { Publication } from '../routes/route.ts'
 import { VERSION } from '../version.ts'
-import { html, type Markup } from './html.ts'
+import { type Markup, markup } from './html.ts'
 import type { DocumentSettings, OpenApiDocument } from './model.ts'
 import { endpointsSection, type Place, placesOf } from './reference-endpoints.ts'
 import { authentication, limits, problems, quickStart, rules, scopes } from './reference-guides.ts'
@@ -18,7 +18,7 @@ export function createReferencePage(
   const places = placesOf(described)
   const repeats = places.some(({ operation }) => operation['x-problems'].includes('idempotency_conflict'))
   const contents = tableOfContents(places, repeats)
-  const page = html`
+  const page = markup`
     <!doctype html>
     <html lang="en">
       <head>
@@ -33,8 +33,7 @@ export function createReferencePage(
       <body>
         <a class="skip" href="#main">Skip to the content</a>
         <header
-          class="bar"><a href="#main">${mark}${described.info
-            .title}</a><span class="pill">${VERSION}</span></header>
+          class="bar"><a href="#main">${mark}${described.info.title}</a><span class="pill">${VERSION}</span></header>
         <details class="brief">
           <summary>Contents</summary>
           <nav aria-label="Contents">${contents}</nav>
@@ -42,14 +41,15 @@ export function createReferencePage(
         <div class="frame">
           <nav class="side" aria-label="Contents" tabindex="-1">${contents}</nav>
           <main id="main" tabindex="-1">
-    ${introduction(described, settings)}${quickStart(settings)}${authentication(settings)}${endpointsSection(
+    ${introduction(described, settings)}${quickStart(settings)}${authentication(settings)}${
+    endpointsSection(
       described,
       settings,
-    )}${scopes()}${problems(described)}${limits(settings)}${rules(settings, repeats)}</main>
+    )
+  }${scopes()}${problems(described)}${limits(settings)}${rules(settings, repeats)}</main>
         </div>
         <footer>
-          <p>Made from the service’s own route table. The same for machines: <a href="/${settings.names
-            .name}/openapi.json">OpenAPI 3.1</a>.</p>
+          <p>Made from the service’s own route table. The same for machines: <a href="/${settings.names.name}/openapi.json">OpenAPI 3.1</a>.</p>
         </footer>
         <div id="status" class="unseen" role="status"></div>
         <script>${{ html: REFERENCE_SCRIPT }}</script>
@@ -78,12 +78,11 @@ function source(text: string, sha256: Sha256): string {
 }
 
 function introduction({ info }: OpenApiDocument, { names }: DocumentSettings): Markup {
-  return html`
+  return markup`
     <section id="introduction" aria-labelledby="introduction-title">
       <h1 id="introduction-title">${info.title}</h1>
       <p
-        class="lead">${info
-          .summary} Public profiles, a filtered directory, banners, countries, industries, plans, a widget, signups and reports: one key, one partner, JSON over HTTP.</p>
+        class="lead">${info.summary} Public profiles, a filtered directory, banners, countries, industries, plans, a widget, signups and reports: one key, one partner, JSON over HTTP.</p>
       <ul class="cards">
         <li><strong>Base</strong><code class="origin">https://api.example.com</code></li>
         <li><strong>Key</strong><code>${names.keyHeader}</code></li>
@@ -95,24 +94,28 @@ function introduction({ info }: OpenApiDocument, { names }: DocumentSettings): M
 
 function tableOfContents(places: readonly Place[], repeats: boolean): Markup {
   const item = (id: string, title: string, inner?: Markup): Markup =>
-    html`
+    markup`
       <li><a href="#${id}">${title}</a>${inner}</li>
     `
-  const endpoints = html`
+  const endpoints = markup`
     <ul>
     ${places.map(({ operation }) => item(operation.operationId, operation.summary))}</ul>
   `
-  return html`
+  return markup`
     <ul>
-    ${item('introduction', 'Introduction')}${item('quick-start', 'Quick start')}${item(
+    ${item('introduction', 'Introduction')}${item('quick-start', 'Quick start')}${
+    item(
       'authentication',
       'Authentication',
-    )}${item('endpoints', 'Endpoints', endpoints)}${item('scopes', 'Scopes and modules')}${item(
+    )
+  }${item('endpoints', 'Endpoints', endpoints)}${item('scopes', 'Scopes and modules')}${
+    item(
       'problems',
       'Problems',
-    )}${item('limits', 'Limits and headers')}${item('paging', 'Paging')}${repeats
-      ? item('idempotency', 'Repeating a request')
-      : undefined}${item('versioning', 'Versioning')}</ul>
+    )
+  }${item('limits', 'Limits and headers')}${item('paging', 'Paging')}${
+    repeats ? item('idempotency', 'Repeating a request') : undefined
+  }${item('versioning', 'Versioning')}</ul>
   `
 }
 

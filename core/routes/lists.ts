@@ -47,18 +47,21 @@ interface WirePlan {
 }
 
 /** Schema of the countries on the wire. */
-export const countriesShape: GenericSchema<unknown, WireCountry[]> = array(
-  pipe(
-    strictObject({
-      code: formShape('ISO 3166-1 alpha-2, or `XK`.', 'DE', '^[A-Z]{2}$', 2),
-      name: textShape('Name in the language asked for.', 'Germany', 200),
-      profile_count: countShape('How many profiles the partner can see there.', 12),
-    }),
-    metadata({
-      title: 'Country',
-      description: 'A country with the profiles that the partner can see in it.',
-    }),
+export const countriesShape: GenericSchema<unknown, WireCountry[]> = pipe(
+  array(
+    pipe(
+      strictObject({
+        code: formShape('ISO 3166-1 alpha-2, or `XK`.', 'DE', '^[A-Z]{2}$', 2),
+        name: textShape('Name in the language asked for.', 'Germany', 200),
+        profile_count: countShape('How many profiles the partner can see there.', 12),
+      }),
+      metadata({
+        title: 'Country',
+        description: 'A country with the profiles that the partner can see in it.',
+      }),
+    ),
   ),
+  metadata({ maxItems: 26 * 26 }),
 )
 
 /** Schema of the industries on the wire. */

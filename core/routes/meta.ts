@@ -29,7 +29,11 @@ export const openapi: DocumentRoute = {
   mediaType: 'application/json',
   contentType: 'application/json; charset=utf-8',
   reply: pipe(
-    looseObject({ openapi: string(), info: looseObject({}), paths: looseObject({}) }),
+    looseObject({
+      openapi: pipe(string(), metadata({ pattern: '^3\\.1\\.', maxLength: 10 })),
+      info: looseObject({}),
+      paths: looseObject({}),
+    }),
     metadata({
       description: 'An OpenAPI 3.1 document.',
       examples: [{ openapi: '3.1.1', info: { title: 'Partner API', version: '2026-11-20' }, paths: {} }],
@@ -73,7 +77,12 @@ export const apiCatalog: DocumentRoute = {
   contentType: `application/linkset+json; profile="${catalogProfile}"`,
   reply: pipe(
     object({
-      linkset: pipe(array(looseObject({ anchor: string() })), metadata({ maxItems: 100 })),
+      linkset: pipe(
+        array(
+          looseObject({ anchor: pipe(string(), metadata({ format: 'uri-reference', maxLength: 2048 })) }),
+        ),
+        metadata({ maxItems: 100 }),
+      ),
     }),
     metadata({
       description: 'A set of links.',

@@ -1,0 +1,161 @@
+/**
+ * What others' tools say of the document: Redocly, Spectral with OWASP's rules, an OpenAPI validator, and types that
+ * openapi-typescript makes of it, with which a client reads every endpoint of a running service.
+ */
+import { spawn } from 'node:child_process'
+import { copyFile, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import process from 'node:process'
+import { fileURLToPath } from 'node:url'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import t from 'tap'
+import { createDocument } from '../../core/openapi/document.ts'
+import { ROUTES } from '../../core/routes/table.ts'
+import { serve } from '../../adapters/runtimes/node.ts'
+import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import { createPartnerApi } from '../../core/api.ts'
+import { fillWorld } from '../world.ts'
+
+const here = dirname(fileURLToPath(import.meta.url))
+const root = join(here, '../..')
+
+const folder = await mkdtemp(join(tmpdir(), 'partner-api-openapi-'))
+await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
+t.teardown(() => rm(folder, { recursive: true, force: true }))
+
+const made = JSON.stringify(createDocument(ROUTES), null, 1)
+const file = join(folder, 'openapi.json')
+await writeFile(file, made)
+
+/** Without a bound and with a reference to nothing: what a tool that looked would not let pass. */
+const broken = join(folder, 'broken.json')
+await writeFile(
+  broken,
+  made.replace(/"maxLength": 80,/g, '').replace(
+    '#/components/parameters/partner',
+    '#/components/parameters/none',
+  ),
+)
+
+interface Ended {
+  readonly code: number | null
+  readonly output: string
+}
+
+/** Runs a package's program with this Node, away from everybody's services. */
+function run(program: string, options: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
+  const child = spawn(process.execPath, [program, ...options], {
+    cwd: folder,
+    env: { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => output += chunk)
+  return new Promise((resolve) => child.on('close', (code) => resolve({ code, output })))
+}
+
+/** The program of a package, as the tools of this folder or as the project has it. */
+function programOf(name: string, bin: string, from = join(here, 'package.json')): string {
+  const require = createRequire(from)
+  for (const place of require.resolve.paths(name) ?? []) {
+    const manifest = join(place, name, 'package.json')
+    try {
+      return join(dirname(manifest), require(manifest).bin[bin])
+    } catch {
+      // Not here.
+    }
+  }
+  throw new Error(`${name} is not installed.`)
+}
+
+t.test('Redocly’s strictest rules hold', async (t) => {
+  const lint = (path: string) =>
+    run(programOf('@redocly/cli', 'redocly'), ['lint', path, '--config', join(here, 'redocly.yaml')])
+  const { code, output } = await lint(file)
+  t.equal(code, 0, output)
+  t.match(output, /is valid/)
+  t.notMatch(output, /warning/i)
+  t.equal((await lint(broken)).code, 1, 'and it looks')
+})
+
+t.test('Spectral’s and OWASP’s rules hold, but for those that are named', async (t) => {
+  const lint = (path: string) =>
+    run(programOf('@stoplight/spectral-cli', 'spectral'), [
+      'lint',
+      path,
+      '--ruleset',
+      join(here, 'spectral.yaml'),
+      '--fail-severity',
+      'hint',
+    ])
+  const { code, output } = await lint(file)
+  t.equal(code, 0, output)
+  const seen = await lint(broken)
+  t.equal(seen.code, 1)
+  t.match(seen.output, /owasp:api4:2023-string-limit/, 'and it looks')
+})
+
+t.test('it is OpenAPI 3.1', async (t) => {
+  const validator = new Validator()
+  const result = await validator.validate(JSON.parse(made))
+  t.ok(result.valid, JSON.stringify(result.errors))
+  t.equal(validator.version, '3.1')
+  const without = { ...JSON.parse(made), info: {} }
+  t.notOk((await new Validator().validate(without)).valid, 'and it looks')
+})
+
+t.test('a client with generated types compiles, and reads every endpoint', async (t) => {
+  const types = await run(programOf('openapi-typescript', 'openapi-typescript'), [
+    file,
+    '--output',
+    join(folder, 'wire.d.ts'),
+  ])
+  t.equal(types.code, 0, types.output)
+  await writeFile(join(folder, 'package.json'), '{"type":"module"}')
+  await copyFile(join(here, 'client/client.ts'), join(folder, 'client.ts'))
+  await writeFile(
+    join(folder, 'tsconfig.json'),
+    JSON.stringify({
+      extends: join(root, 'tsconfig.json'),
+      compilerOptions: { isolatedDeclarations: false, declaration: false, skipLibCheck: false },
+      include: ['.'],
+      exclude: [],
+    }),
+  )
+  const compiled = await run(programOf('typescript', 'tsc', join(root, 'package.json')), ['-p', folder])
+  t.equal(compiled.code, 0, compiled.output)
+
+  const store = createMemoryStore()
+  const { keys } = await fillWorld(store)
+  const api = createPartnerApi({ store })
+  const server = await serve(api, { port: 0 })
+  t.teardown(async () => {
+    await server.drain()
+    await api.close()
+  })
+  const { code, output } = await run(join(folder, 'client.ts'), [server.url, 'demo'], {
+    PARTNER_API_KEY: keys['demo full'].text,
+  })
+  t.equal(code, 0, output)
+  t.match(JSON.parse(output), {
+    'verify-key': [true, true, 'live', 4],
+    widget: ['demo', /./, 6],
+    recent: [3, /^[A-Z]{2}$/],
+    directory: [Number, Number, true],
+    detail: [true, Number],
+    banner: null,
+    countries: Number,
+    industries: Number,
+    plans: [7, 12_000],
+    signups: [201, 'received'],
+    summary: 30,
+    activity: ['j***@e***.com', 5],
+    health: 'ok',
+    openapi: '3.1.1',
+    docs: true,
+    catalog: 2,
+    refused: [403, 'partner_mismatch'],
+  })
+})
