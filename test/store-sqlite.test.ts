@@ -30,7 +30,10 @@ t.teardown(() => rmSync(folder, { recursive: true, force: true }))
 let files = 0
 const newFile = () => join(folder, `${++files}.db`)
 
-await t.test('a store in a file is a store', (t) => storeContract(t, () => openSqliteStore(newFile())))
+await t.test(
+  'a store in a file is a store',
+  (t) => storeContract(t, () => openSqliteStore(newFile()), () => openSqliteStore(':memory:')),
+)
 
 await t.test('a store in memory is one, too, and no other has what it has', async (t) => {
   const [a, b] = [await openSqliteStore(':memory:'), await openSqliteStore(':memory:')]

@@ -248,6 +248,26 @@ export async function activityContract(check: Check, open: () => Promise<Store>)
     t.equal((await rowsOf(store, { after }, T0 + 5)).length, 3)
   })
 
+  await check('rows of one instant follow each other by id, whatever they are rows of', async (t, store) => {
+    await createPartners(store, 'acme')
+    const issued = ['k1', 'k2'].map((id) => key({ id, createdAt: T0 + 5, expiresAt: T0 + 5 }))
+    // Ids on either side of those of expiries, and among them.
+    const sent = ['0', 'M', 'e', 'expired_k1x', 'z'].map((id) =>
+      signup('', { id: `sgn_${id}`, keyId: 'k1', createdAt: T0 + 5 })
+    )
+    await perform(
+      store,
+      ...issued.map((one): Deed => ({ at: T0 + 5, change: { type: 'key.issued', key: one } })),
+      ...sent.map((signup): Deed => ({ at: T0 + 5, signup })),
+    )
+    const rows = await store.listActivity('acme', all, T0 + 5)
+    t.strictSame(rows.map(({ id }) => id), rows.map(({ id }) => id).toSorted())
+    t.equal(rows.length, 9)
+    for (const limit of [1, 2, 4]) {
+      t.strictSame(await readPages(store, { ...all, limit }, T0 + 5), rows, `${limit} a page`)
+    }
+  })
+
   await check('pages put together are everything that happened, in order', async (t) => {
     const property = fc.asyncProperty(
       anyStory,
@@ -266,7 +286,8 @@ export async function activityContract(check: Check, open: () => Promise<Store>)
             ...changes,
             ...signups.map((more, index) => ({
               at: more.createdAt,
-              signup: signup(`${(index * 7) % 10}`, { ...more, keyId: 'k1' }),
+              // Ids on either side of those of expiries, and among them.
+              signup: signup('', { ...more, keyId: 'k1', id: `sgn_${'z0eM'[index % 4]}${(index * 7) % 10}` }),
             })),
             ...ids.flatMap((id, index): Deed[] => {
               const at = ends[index]!.revokedAt
