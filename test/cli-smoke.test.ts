@@ -220,6 +220,9 @@ test('what else can be wrong, and what is not', async (t) => {
         body: answer.body.replace('{"data":[{', '{"more":1,"data":[{"added":{"later":true},'),
       }
     }
+    if (pathname.endsWith('/activity') && !call.again) {
+      return { ...answer, body: answer.body + ' '.repeat(2_000_000) }
+    }
     if (pathname.endsWith('/countries')) {
       return withField(answer, 'etag', `"${calls.length}"`).status === 304
         ? { ...answer, status: 200 }
@@ -236,7 +239,9 @@ test('what else can be wrong, and what is not', async (t) => {
     if (pathname.endsWith('/partner-widget')) {
       return { ...withField(answer, 'location', '/login'), status: 302 }
     }
-    if (pathname.endsWith('/recent')) return { ...answer, body: '{"data":[]}' }
+    if (pathname.endsWith('/recent')) {
+      return { ...answer, body: answer.body.replace(/"slug":"[^"]*"/g, '"slug":"\\ud800../"') }
+    }
     if (pathname.endsWith('/summary')) return withField(answer, 'service-version', '2020-01-01')
     if (pathname.endsWith('/public/profiles')) {
       if (!searchParams.has('cursor')) {
@@ -252,6 +257,8 @@ test('what else can be wrong, and what is not', async (t) => {
   t.match(row('/industries').reasons, [/limit is spent: try again in 7 seconds/])
   t.match(row('/banner'), { verdict: 'ok', status: 404, reasons: [/none now/] })
   t.match(row('/partner-widget').reasons, [/302 .*a redirect to \/login, which is not followed/])
+  t.match(row('/activity'), { verdict: 'ok' }, 'a long answer is no fault')
+  t.match(row('/recent'), { verdict: 'failed', reasons: [/slug is/] })
   t.match(row('/summary').reasons, [/Service-Version is 2020-01-01/])
   t.match(row('/public/profiles').reasons, [/second page repeats/])
   t.match(row('/{slug}'), { verdict: 'skipped', reasons: [/no list has shown/] })

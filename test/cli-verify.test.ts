@@ -41,6 +41,13 @@ interface Seen {
   readonly body: string
 }
 
+const endpoint = {
+  method: 'GET',
+  path: '/service/partner/reports/summary',
+  scope: 'read:partner-reports',
+  allowed: true,
+}
+
 const seen: Seen[] = []
 let answer: (response: ServerResponse) => void = () => {}
 const stub = createServer(async (request, response) => {
@@ -214,7 +221,19 @@ test('a deployment that cannot tell, or is none', async (t) => {
   await outOfReach('not_this_service', 'form')
   reply(502, 'bad gateway')
   await outOfReach('not_this_service', '502')
-  reply(200, 'x'.repeat(2_000_000))
+  const lies: readonly object[] = [
+    { checked_at: 'tomorrow' },
+    { checked_at: '2026-02-30T00:00:00Z' },
+    { max_staleness_ms: -1 },
+    { limits: [{ ...data.limits[0], quota: 0.5 }] },
+    { key: { ...data.key, expires_at: 'soon' } },
+    { key: { ...data.key, rotation: { successor_id: 'b7Yc0PqLs9Xa', retires_at: '' } } },
+  ]
+  for (const lie of lies) {
+    reply(200, { data: { ...data, endpoints: [endpoint], ...lie } })
+    await outOfReach('not_this_service', 'form', ['--smoke'])
+  }
+  reply(200, 'x'.repeat(17_000_000))
   await outOfReach('not_this_service', 'longer')
   answer = (response) => response.destroy()
   await outOfReach('unreachable', 'closed the connection')

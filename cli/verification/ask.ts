@@ -35,7 +35,8 @@ export interface Reply {
 }
 
 const timeoutMs = 10_000
-const maxBytes = 1_048_576
+/** Lists that do not page (industries, plans) can be long in a service that is right. */
+const maxMebibytes = 16
 
 /** A deployment at an address. Nothing is asked yet. */
 export function connectTo(base: URL, { keyHeader }: ServiceNames, key: string): Deployment {
@@ -96,7 +97,7 @@ async function readText(body: AsyncIterable<Uint8Array>, url: string): Promise<s
   for await (const chunk of body) {
     chunks.push(chunk)
     size += chunk.length
-    if (size > maxBytes) throw notThisService(url, 'it is longer than any answer of one')
+    if (size > maxMebibytes * 1_048_576) throw notThisService(url, `it is longer than ${maxMebibytes} MiB`)
   }
   return Buffer.concat(chunks).toString('utf8')
 }

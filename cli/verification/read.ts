@@ -1,4 +1,5 @@
 import * as v from 'valibot'
+import { parseInstant } from '../../core/content/instant.ts'
 import { hasValidChecksum } from '../../core/keys/format.ts'
 import { Failure } from '../failure.ts'
 import { notThisService, type Reply } from './ask.ts'
@@ -37,6 +38,9 @@ export interface Verification {
   readonly max_staleness_ms: number
 }
 
+const instant = v.pipe(v.string(), v.check((text) => parseInstant(text) !== undefined))
+const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0))
+
 // Additions make no new version of the wire (contract, section 1), so every object may have further members.
 const verification: v.GenericSchema<unknown, Verification> = v.looseObject({
   valid: v.literal(true),
@@ -46,8 +50,8 @@ const verification: v.GenericSchema<unknown, Verification> = v.looseObject({
     name: v.string(),
     environment: v.string(),
     hint: v.string(),
-    expires_at: v.nullable(v.string()),
-    rotation: v.nullish(v.looseObject({ successor_id: v.string(), retires_at: v.string() })),
+    expires_at: v.nullable(instant),
+    rotation: v.nullish(v.looseObject({ successor_id: v.string(), retires_at: instant })),
   }),
   modules: v.array(v.looseObject({
     module: v.string(),
@@ -63,13 +67,13 @@ const verification: v.GenericSchema<unknown, Verification> = v.looseObject({
   })),
   limits: v.array(v.looseObject({
     policy: v.string(),
-    quota: v.number(),
-    window_seconds: v.number(),
-    remaining: v.number(),
+    quota: count,
+    window_seconds: count,
+    remaining: count,
   })),
   version: v.string(),
-  checked_at: v.string(),
-  max_staleness_ms: v.number(),
+  checked_at: instant,
+  max_staleness_ms: count,
 })
 
 /** What a problem document has to have. */

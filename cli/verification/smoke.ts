@@ -1,3 +1,4 @@
+import { SLUG_PATTERN } from '../../core/content/slug.ts'
 import type { KeyedRoute } from '../../core/routes/route.ts'
 import { compileRoutes } from '../../core/routes/router.ts'
 import { ROUTES } from '../../core/routes/table.ts'
@@ -113,12 +114,18 @@ async function tryReading(trying: Trying): Promise<Finding> {
   // An answer that is wrong already says nothing about the next one.
   if (wrong.length === 0) wrong.push(...await askAgain(deployment, target, first))
   if (wrong.length === 0 && 'cursor' in route.parameters) wrong.push(...await turnPage(trying, path, first))
-  if (wrong.length === 0 && route.scope === 'read:profiles') slugs.push(...slugsIn(first))
+  if (wrong.length === 0 && route.scope === 'read:profiles') {
+    const shown = slugsIn(first)
+    slugs.push(...shown.filter((slug) => SLUG_PATTERN.test(slug)))
+    const strange = shown.find((slug) => !SLUG_PATTERN.test(slug))
+    if (strange !== undefined) wrong.push(`it shows a profile whose slug is ${sayable(strange)}`)
+  }
   return found(first, wrong)
 }
 
-/** The profiles that a list shows; none for an answer that is no list. */
+/** Slugs of the profiles that a list shows; none for an answer that is no list. */
 function slugsIn({ text }: Reply): string[] {
+  // Judged before: rows have a slug, which is text.
   const { data } = parseJson(text) as { data: unknown }
   return Array.isArray(data) ? data.map(({ slug }) => slug) : []
 }
