@@ -8,17 +8,45 @@ export interface Log {
   flush(): void
 }
 
+/** Writes bytes from `start` on. @returns How many it wrote. @throws when it can write none now. */
+type Write = (bytes: Uint8Array, start: number) => number
+
 /** More than this in one turn of the event loop is written at once. */
 const maxHeld = 65_536
+/** How soon it is tried again after lines were lost. */
+const retryMs = 1_000
+const lineFeed = 10
 
-export function createLog(): Log {
+/**
+ * A log that never waits and never grows: lines that can't be written (a pipe that nobody reads, a full disk) are
+ * lost, and once writing works again a line says how many: `{"event":"log_dropped","count":…}`.
+ */
+export function createLog(
+  // Not through process.stderr: a stream whose reader is slow would keep the log in memory without a bound.
+  writeBytes: Write = (bytes, start) => writeSync(2, bytes, start),
+): Log {
   let held = ''
+  /** The end of a line that was written in part. */
+  let rest: Uint8Array = new Uint8Array()
+  let dropped = 0
+  let retry: NodeJS.Timeout | undefined
 
   function flush(): void {
-    const text = held
+    const notice = dropped === 0 ? '' : droppedLine(dropped)
+    const bytes = Buffer.concat([rest, Buffer.from(notice + held)])
+    const noticeAt = rest.length
     held = ''
-    // Not through process.stderr: a stream whose reader is slow would keep the log in memory without a bound.
-    if (text !== '') writeAll(Buffer.from(text))
+    const written = writeAll(bytes, writeBytes)
+    const end = written < noticeAt ? noticeAt : endOfLine(bytes, written)
+    const isToldOf = end > noticeAt
+    rest = bytes.subarray(written, end)
+    dropped = (isToldOf ? 0 : dropped) + countLines(bytes, end) - (isToldOf || notice === '' ? 0 : 1)
+    if (rest.length + dropped > 0) retry ??= setTimeout(tryAgain, retryMs).unref()
+  }
+
+  function tryAgain(): void {
+    retry = undefined
+    flush()
   }
 
   return {
@@ -31,11 +59,29 @@ export function createLog(): Log {
   }
 }
 
-function writeAll(bytes: Buffer): void {
+function droppedLine(count: number): string {
+  const event = { time: new Date().toISOString(), level: 'warn', event: 'log_dropped', count }
+  return `${JSON.stringify(event)}\n`
+}
+
+/** @returns How many bytes were written before no more could be. */
+function writeAll(bytes: Uint8Array, writeBytes: Write): number {
   let written = 0
   try {
-    while (written < bytes.length) written += writeSync(2, bytes, written)
+    while (written < bytes.length) written += writeBytes(bytes, written)
   } catch {
     // A log that nobody reads (EPIPE) or that is full (EAGAIN, ENOSPC) is no reason to stop serving.
   }
+  return written
+}
+
+/** Where the line that a write stopped in ends: there, when it stopped between two lines. */
+function endOfLine(bytes: Uint8Array, written: number): number {
+  return written === 0 || bytes[written - 1] === lineFeed ? written : bytes.indexOf(lineFeed, written) + 1
+}
+
+function countLines(bytes: Uint8Array, start: number): number {
+  let count = 0
+  for (let at = bytes.indexOf(lineFeed, start); at !== -1; at = bytes.indexOf(lineFeed, at + 1)) count++
+  return count
 }
