@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import process from 'node:process'
 import type { Store } from '../core/ports.ts'
 import { Failure } from './failure.ts'
@@ -9,6 +10,8 @@ import { printNote } from './output/print.ts'
 export interface Opening {
   /** Make the file, and bring its schema up to this version's, when it is not so yet. */
   readonly create?: boolean
+  /** Show an empty store where there is no file, and make none. What is written to it is lost. */
+  readonly emptyWhenMissing?: boolean
 }
 
 /** Runs a command on the store and closes it, whatever happens. */
@@ -32,16 +35,26 @@ export async function withStore<T>(
  *
  * @throws {Failure} `store_missing` when there is no file and `create` is not set.
  */
-export async function openStore(address: StoreAddress, { create = false }: Opening): Promise<Store> {
-  if (address.kind === 'memory') {
+async function openStore(
+  address: StoreAddress,
+  { create = false, emptyWhenMissing = false }: Opening,
+): Promise<Store> {
+  const isMissing = !create && isMissingStore(address)
+  if (isMissing && !emptyWhenMissing) throw storeMissing(address.file)
+  if (isMissing || address.kind === 'memory') {
     const { createMemoryStore } = await import('../adapters/stores/memory/store.ts')
     return createMemoryStore()
   }
-  const { existsSync } = await import('node:fs')
-  if (!create && !existsSync(address.file)) throw storeMissing(address.file)
   silenceSqliteWarning()
   const { openSqliteStore } = await import('../adapters/stores/sqlite/store.ts')
   return await openSqliteStore(address.file, { create, migrate: create })
+}
+
+/** Whether there is no file where the store should be. */
+export function isMissingStore(
+  address: StoreAddress,
+): address is Extract<StoreAddress, { readonly kind: 'sqlite' }> {
+  return address.kind === 'sqlite' && !existsSync(address.file)
 }
 
 /** There is no store where one was expected. */

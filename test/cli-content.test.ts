@@ -11,7 +11,7 @@ const run = (args: readonly string[], input?: string | Uint8Array) =>
 const fixture = (kind: string) => new URL(`../fixtures/content/${kind}.jsonl`, import.meta.url)
 const lines = (...values: unknown[]) => values.map((value) => `${JSON.stringify(value)}\n`).join('')
 
-test('what cannot be read leaves no store behind', async (t) => {
+test('what cannot be read, is refused or only tried leaves no store behind', async (t) => {
   const [missing, isFolder, latin1, noKind] = await Promise.all([
     run(['import', 'plans', join(folder.path, 'nowhere.jsonl'), '--json']),
     run(['import', 'plans', folder.path]),
@@ -21,12 +21,18 @@ test('what cannot be read leaves no store behind', async (t) => {
     ),
     run(['import', 'people', '-']),
   ])
+  const refused = await run(['import', 'plans', '-', '--json'], lines({ slug: 'a' }))
+  const homeless = await run(['import', 'profiles', '-'], readFileSync(fixture('profiles')))
+  const tried = await run(['import', 'industries', '-', '--dry-run'], lines({ slug: 'a', name: 'A' }))
   t.match({ ...missing, ...documentOf(missing) }, { code: 1, error: { code: 'unreadable_file' } })
   t.match(isFolder, { code: 1, stderr: 'it is a folder' })
   t.match({ ...latin1, ...documentOf(latin1) }, {
     code: 1,
     error: { code: 'invalid_content', lines: [{ line: 2, field: null, reason: 'is not UTF-8' }] },
   })
+  t.match({ ...refused, ...documentOf(refused) }, { code: 1, error: { code: 'invalid_content' } })
+  t.match(homeless, { code: 1, stderr: 'must be an industry that exists' })
+  t.match(tried, { code: 0, stdout: /1 +a +created/, stderr: 'Nothing was written' })
   t.match(noKind, { code: 2, stderr: 'profiles, banners, industries, plans' })
   t.notOk(existsSync(file))
 })

@@ -5,12 +5,13 @@ import { CONTENT_KINDS, type ContentKind, type ContentRecords } from '../../core
 import type { ImportReport, Store } from '../../core/ports.ts'
 import { Failure } from '../failure.ts'
 import { readLines } from '../input/lines.ts'
+import { parseStoreUrl } from '../input/store-address.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
 import { printNote, printResult, write } from '../output/print.ts'
 import { createProgress } from '../output/progress.ts'
 import { table } from '../output/table.ts'
 import { counted, listed, printableJson } from '../output/text.ts'
-import { withStore } from '../store.ts'
+import { isMissingStore, withStore } from '../store.ts'
 
 /** `content import`, `export` and `remove`. */
 export function define(content: Command): void {
@@ -63,22 +64,16 @@ async function importFile(
   // Read before the store is opened: a file that can't be read leaves no new store behind.
   const lines: string[] = []
   for await (const line of readLines(file)) lines.push(line)
-  await withStore(invocation, { create: true }, async (store) => {
-    const progress = createProgress()
-    let outcome: ImportReport | LineErrors
-    try {
-      outcome = await importContent(store, kind, lines, {
-        now: Date.now(),
-        actor: invocation.actor,
-        dryRun,
-        progress: (done) =>
-          progress.report(`${done.toLocaleString('en')} of ${counted(lines.length, 'line')}`),
-      })
-    } finally {
-      progress.end()
-    }
-    if ('errors' in outcome) throw invalidLines(kind, outcome)
-    const { created, replaced, unchanged } = outcome
+  if (!dryRun && isMissingStore(parseStoreUrl(invocation.storeUrl))) {
+    // Judged before the store is made: lines that are refused leave no new store behind either.
+    await withStore(
+      invocation,
+      { emptyWhenMissing: true },
+      (store) => importLines(invocation, store, kind, lines, true),
+    )
+  }
+  await withStore(invocation, dryRun ? { emptyWhenMissing: true } : { create: true }, async (store) => {
+    const { created, replaced, unchanged } = await importLines(invocation, store, kind, lines, dryRun)
     const sentence =
       `${kind}: ${created.toLocaleString('en')} created, ${replaced.toLocaleString('en')} replaced, ` +
       `${unchanged.toLocaleString('en')} unchanged`
@@ -95,6 +90,29 @@ async function importFile(
     )
     printNote(`Nothing was written. ${sentence}.`)
   })
+}
+
+/** @throws {Failure} `invalid_content` when a line is wrong. */
+async function importLines(
+  { actor }: Invocation,
+  store: Store,
+  kind: ContentKind,
+  lines: readonly string[],
+  dryRun: boolean,
+): Promise<ImportReport> {
+  const progress = createProgress()
+  try {
+    const outcome = await importContent(store, kind, lines, {
+      now: Date.now(),
+      actor,
+      dryRun,
+      progress: (done) => progress.report(`${done.toLocaleString('en')} of ${counted(lines.length, 'line')}`),
+    })
+    if ('errors' in outcome) throw invalidLines(kind, outcome)
+    return outcome
+  } finally {
+    progress.end()
+  }
 }
 
 function invalidLines(kind: ContentKind, { errors, errorCount }: LineErrors): Failure {

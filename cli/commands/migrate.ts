@@ -5,7 +5,7 @@ import { parseStoreUrl } from '../input/store-address.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
 import { printNote, printResult } from '../output/print.ts'
 import { details } from '../output/table.ts'
-import { silenceSqliteWarning, storeMissing } from '../store.ts'
+import { isMissingStore, silenceSqliteWarning, storeMissing } from '../store.ts'
 
 interface MigrateOptions {
   readonly status?: boolean
@@ -56,8 +56,7 @@ async function migrateStore(
     })
     await store.close()
   } else {
-    const { existsSync } = await import('node:fs')
-    if (!existsSync(address.file)) throw storeMissing(address.file)
+    if (isMissingStore(address)) throw storeMissing(address.file)
   }
   const { migrationStatus } = await import('../../adapters/stores/sqlite/migrate.ts')
   const { current, latest, pending } = await migrationStatus(address.file)
