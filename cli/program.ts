@@ -85,13 +85,18 @@ export async function run(argv: readonly string[], version: string): Promise<Exi
   process.once('uncaughtException', (error) => report(error, json).then((code) => process.exit(code)))
   try {
     refuseKeys(argv)
-    await createProgram(version).parseAsync(argv[0] === 'help' ? [...argv.slice(1), '--help'] : argv, {
-      from: 'user',
-    })
+    await createProgram(version).parseAsync(withoutHelpWord(argv, version), { from: 'user' })
     return (process.exitCode ?? 0) as ExitCode
   } catch (error) {
     return await report(error, json)
   }
+}
+
+/** `help` may stand where a command does, also after the program's options: what follows it is asked for `--help`. */
+function withoutHelpWord(argv: readonly string[], version: string): readonly string[] {
+  if (!argv.includes('help')) return argv
+  const { operands: [command, ...asked], unknown } = createProgram(version).parseOptions([...argv])
+  return command === 'help' ? [...asked, ...unknown, '--help'] : argv
 }
 
 async function report(error: unknown, json: boolean): Promise<ExitCode> {

@@ -110,6 +110,15 @@ test('help', async (t) => {
   for (const group of Object.keys(groups)) t.match(root.stdout, new RegExp(`^  ${group} +[A-Z]`, 'm'))
   for (const line of [...root.stdout.split('\n')]) t.ok(line.length <= 110)
   t.match(await run('help', 'keys', 'issue'), { code: 0, stdout: 'Usage: partner-api keys issue' })
+  const behind = await Promise.all([
+    run('--store', 'help', 'help', 'keys'),
+    run('--json', '--actor', 'ops', 'help', 'keys', 'issue'),
+    run('--store', 'memory:', 'help'),
+  ])
+  t.same(behind.map(({ code, stderr }) => [code, stderr]), [[0, ''], [0, ''], [0, '']])
+  t.match(behind[0], { stdout: 'Usage: partner-api keys [options]' })
+  t.match(behind[1], { stdout: 'Usage: partner-api keys issue' })
+  t.match(behind[2], { stdout: root.stdout })
   t.match(await run('keys'), { code: 2, stdout: '', stderr: 'Usage: partner-api keys' })
 })
 
