@@ -56,7 +56,7 @@ export interface Key {
   readonly retiresAt: number | undefined
   /** The key that replaces this one when it was rotated. */
   readonly successorId: string | undefined
-  /** To the minute; undefined until the first use. */
+  /** An instant of use, coarse: noted at most once a minute, so later uses may have followed. Undefined until the first. */
   readonly lastUsedAt: number | undefined
 }
 
