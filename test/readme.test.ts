@@ -120,8 +120,9 @@ const tables: Record<string, string[]> = {
 }
 
 for (const [name, rows] of Object.entries(tables)) {
-  t.test(`the table of ${name} is the code's`, async (t) => {
+  t.test(`the table of ${name} is the code's`, (t) => {
     const [, inside = ''] = new RegExp(`<!-- ${name} -->\\n(.*?)<!-- /${name} -->`, 's').exec(readme) ?? []
     t.same(inside.trimEnd().split('\n').slice(2), rows)
+    t.end()
   })
 }
