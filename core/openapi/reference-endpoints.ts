@@ -12,6 +12,8 @@ import type {
 } from './model.ts'
 import { boundsOf, codeBlock, curl, table, typeOf } from './reference-parts.ts'
 
+/** A place for the end of a line, with the dot before it. */
+const BREAK: Markup = markup`.<wbr>`
 const REQUIRED: Markup = markup`<span class="need">required</span>`
 
 /** An operation with what leads to it. */
@@ -182,7 +184,7 @@ function membersOf(
     const inner = membersOf(member, among, place)
     const { description } = resolve(member, among)
     const row = {
-      name: markup`<code>${place}</code>`,
+      name: markup`<code>${place.split('.').map((part, index) => index === 0 ? part : [BREAK, part])}</code>`,
       about: markup`${prose(description ?? '')}${limitsOf(member)}`,
     }
     return description === undefined && inner.length > 0 ? inner : [row, ...inner]

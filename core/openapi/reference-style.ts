@@ -67,7 +67,8 @@ table{width:100%;border-collapse:collapse;margin:0 0 1.25rem;font-size:.9375rem;
 th,td{padding:.65rem .75rem .65rem 0;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
 th:last-child,td:last-child{padding-right:0}
 thead th{font-size:.8125rem;font-weight:600;color:var(--soft)}
-tbody th{font-weight:400;width:34%}
+tbody th{font-weight:400;width:41%}
+@media (min-width:40rem){tbody th{width:34%}}
 td small,th small{display:block;color:var(--soft);font-size:.8125rem;line-height:1.5}
 .need{color:var(--post);font-weight:600}
 figure{margin:0 0 1.25rem;border:1px solid var(--line);border-radius:12px;background:var(--panel);overflow:hidden}
