@@ -18,10 +18,12 @@ test('demo', async (t) => {
   const demo = await start(['demo', '--port', '0'], 'memory:')
   const health = await fetch(`${demo.url}/service/health`)
   t.equal(health.status, 200)
+  const page = await fetch(/open (\S+)/.exec(demo.words)![1]!)
+  t.match(page.headers.get('content-type'), 'text/html', 'the address to open is a page')
   const ended = await stopServing(demo, 'SIGINT')
   t.equal(ended.code, 0)
   t.match(ended.stdout, /^listening on http:\/\/127\.0\.0\.1:\d+\n$/, 'nothing else on standard output')
-  t.match(ended.stderr, `${demo.url}/service/health`)
+  t.match(ended.stderr, `${demo.url}/service/docs`)
 
   const served = await start(['demo', '--port', '0', '--json'], storeUrl('demo.db'))
   t.teardown(() => served.child.kill())

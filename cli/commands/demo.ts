@@ -14,7 +14,7 @@ import { readLines } from '../input/lines.ts'
 import { parseStoreUrl } from '../input/store-address.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
 import { printNote, printResult } from '../output/print.ts'
-import { listed } from '../output/text.ts'
+import { listed, listeningLine } from '../output/text.ts'
 import { keyWire } from '../output/wire.ts'
 import { withStore } from '../store.ts'
 
@@ -126,9 +126,9 @@ async function printFilled(
       `Partner ${key.partner} has every module, and this key, which is not shown again:\n\n  ${text}\n`,
     )
     printNote(`${url === undefined ? 'After partner-api serve, a' : 'A'} page of profiles:\n\n  ${curl}\n`)
-    printNote(`To see that it runs, open ${base}/service/health\n`)
+    printNote(`To read what else it answers, open ${base}/service/docs\n`)
   }
   const { id, ...rest } = keyWire(key, Date.now())
   const data = { id, key: text, ...rest, url: url ?? null, content: counts, curl }
-  await printResult(invocation, data, url === undefined ? '' : `listening on ${url}\n`)
+  await printResult(invocation, data, url === undefined ? '' : listeningLine(url))
 }

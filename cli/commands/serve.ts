@@ -3,6 +3,7 @@ import { integerBetween } from '../input/integer.ts'
 import { addServiceOptions, type ServiceOptions } from '../input/service-options.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
 import { printResult } from '../output/print.ts'
+import { listeningLine } from '../output/text.ts'
 import { withStore } from '../store.ts'
 
 interface ServeOptions extends ServiceOptions {
@@ -53,11 +54,6 @@ function serveStore(invocation: Invocation, options: ServeOptions): Promise<void
         allowBrowsers: options.allowBrowsers ?? false,
         ...(options.problemBase !== undefined && { problemBase: options.problemBase }),
       },
-    }, (url) => printListening(invocation, url))
+    }, (url) => printResult(invocation, { url }, listeningLine(url)))
   })
-}
-
-/** The one line that says where the service listens. */
-export function printListening(invocation: Invocation, url: string): Promise<void> {
-  return printResult(invocation, { url }, `listening on ${url}\n`)
 }

@@ -1,3 +1,5 @@
+import { KEY_SHAPE } from '../../core/keys/format.ts'
+
 /**
  * Text that somebody else wrote, made safe for a terminal: control characters could move the cursor, rewrite
  * what stands above or rename the window, and direction marks could show a name backwards.
@@ -17,7 +19,7 @@ export function printableJson(json: string): string {
  */
 export function redact(text: string): string {
   return text
-    .replace(/[^\s'"]*_(?:live|test)_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}[^\s'"]*/g, '[key]')
+    .replace(wordWithKey, '[key]')
     .replace(/:\/\/[^\s'"/]*@/g, '://[credentials]@')
 }
 
@@ -34,11 +36,17 @@ export function listed(items: readonly string[], word: 'and' | 'or' = 'and'): st
   return `${items.slice(0, -1).join(', ')} ${word} ${items.at(-1)}`
 }
 
+/** The one line that says where the service listens. */
+export function listeningLine(url: string): string {
+  return `listening on ${url}\n`
+}
+
 /** `1 profile`, `5,000 profiles`. */
 export function counted(count: number, singular: string, plural: string = `${singular}s`): string {
   return `${count.toLocaleString('en')} ${count === 1 ? singular : plural}`
 }
 
+const wordWithKey = new RegExp(`[^\\s'"]*${KEY_SHAPE.source}[^\\s'"]*`, 'g')
 const directions = '\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069'
 const unsafe = new RegExp(`[\\p{Cc}\\p{Zl}\\p{Zp}${directions}]`, 'gu')
 // The line feeds and spaces between tokens have to stay.

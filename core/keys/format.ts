@@ -60,17 +60,18 @@ export function hasValidChecksum(text: string): boolean {
   return checksum(text.slice(0, -checksumLength)) === text.slice(-checksumLength)
 }
 
-const wholeKey = /^_(?:live|test)_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}$/
+/** What every key has, whatever its prefix: all that follows the prefix. */
+export const KEY_SHAPE: RegExp = /_(?:live|test)_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}/
+
+const wholeKey = new RegExp(`^${KEY_SHAPE.source}$`)
 
 /**
  * Whether a text holds something in the shape of a key, whatever its prefix: such a value is never echoed
  * and never logged.
  */
 export function holdsKey(text: string): boolean {
-  return keyShape.test(text)
+  return KEY_SHAPE.test(text)
 }
-
-const keyShape = /_(?:live|test)_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}/
 
 function checksum(text: string): string {
   let rest = crc32(text)
