@@ -16,8 +16,11 @@ export interface Limit {
   readonly windowSeconds: number
 }
 
-/** The policies that a partner or a key carries numbers of its own for. */
-export type LimitOverrides = Readonly<Partial<Record<Exclude<LimitName, 'authfail'>, Limit>>>
+/** The policies that a partner or a key may carry numbers of its own for. */
+export type OverridableLimit = Exclude<LimitName, 'authfail'>
+
+/** The numbers that a partner or a key carries itself. */
+export type LimitOverrides = Readonly<Partial<Record<OverridableLimit, Limit>>>
 
 /** A tenant. `removed` is terminal: its records stay and its slug stays taken. */
 export interface Partner {

@@ -24,14 +24,6 @@ export function signupActivityId(signupId: string): string {
   return `act_${signupId.slice(4)}`
 }
 
-const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
-
-/** `act_` and 20 characters from a CSPRNG: 100 bits. */
-export function newActivityId(): string {
-  const random = crypto.getRandomValues(new Uint8Array(20))
-  return `act_${Array.from(random, (byte) => alphabet.charAt(byte & 31)).join('')}`
-}
-
 /** The types of activity that the audit trail is the source of. */
 export const AUDITED_ACTIVITY: readonly ActivityType[] = ACTIVITY_TYPES.filter((type) =>
   type !== 'signup.created' && type !== 'key.expired'

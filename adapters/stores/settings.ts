@@ -1,8 +1,9 @@
+import { KEY_PREFIX_PATTERN } from '../../core/keys/format.ts'
 import type { StoreSettings } from '../../core/ports.ts'
 import { StoreError } from './store-error.ts'
 
 /** First part of the keys of a store that was not told another. */
-export const DEFAULT_KEY_PREFIX = 'spk'
+const defaultKeyPrefix = 'spk'
 
 /**
  * The prefix, once it is known to be 2–10 lower-case letters or digits, a letter first.
@@ -10,7 +11,7 @@ export const DEFAULT_KEY_PREFIX = 'spk'
  * @throws {StoreError} `refused` when it is anything else.
  */
 export function checkKeyPrefix(prefix: string): string {
-  if (/^[a-z][a-z0-9]{1,9}$/.test(prefix)) return prefix
+  if (KEY_PREFIX_PATTERN.test(prefix)) return prefix
   throw new StoreError(
     'refused',
     `The key prefix ${
@@ -20,7 +21,7 @@ export function checkKeyPrefix(prefix: string): string {
 }
 
 /** What is settled when a store is made, with a cursor secret of 256 random bits. */
-export function newSettings(keyPrefix: string = DEFAULT_KEY_PREFIX): StoreSettings {
+export function newSettings(keyPrefix: string = defaultKeyPrefix): StoreSettings {
   return { keyPrefix: checkKeyPrefix(keyPrefix), cursorSecret: randomHex(32) }
 }
 

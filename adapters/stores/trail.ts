@@ -6,7 +6,7 @@ import type { ContentKind } from '../../core/content/records.ts'
 import type { Key, Partner } from '../../core/model.ts'
 import type { ImportReport } from '../../core/ports.ts'
 import { sha256 } from '../digest.ts'
-import { newActivityId } from './newest.ts'
+import { drawId } from '../../core/draw-id.ts'
 
 /** What an entry says, before it has a place in the trail. */
 export type Note = Pick<AuditEntry, 'type' | 'partner' | 'keyId' | 'subject' | 'before' | 'after'>
@@ -70,7 +70,7 @@ export function createImportNotes(): ImportNotes {
 export function sealNotes(head: AuditHead, notes: readonly Note[], { actor, at }: Stamp): AuditEntry[] {
   let last = head
   return notes.map((note) => {
-    const unsealed = { ...note, sequence: last.sequence + 1, id: newActivityId(), actor, at }
+    const unsealed = { ...note, sequence: last.sequence + 1, id: drawId('act_'), actor, at }
     const entry: AuditEntry = { ...unsealed, seal: sealEntry(last.seal, unsealed, sha256) }
     last = entry
     return entry

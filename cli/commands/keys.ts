@@ -1,11 +1,12 @@
 import { type Command, Option } from 'commander'
 import { createKeyAdministration, type IssuedKey, type KeyAdministration } from '../../core/admin/keys.ts'
+import { OVERRIDABLE_LIMITS } from '../../core/limits/policies.ts'
 import { keyState } from '../../core/keys/state.ts'
 import type { Key, LimitOverrides } from '../../core/model.ts'
 import { SCOPES } from '../../core/policy/scopes.ts'
 import { usageFailure } from '../failure.ts'
 import { duration, positiveDuration } from '../input/duration.ts'
-import { addLimitOptions, limitChange, type LimitOptions, limitsOf, OVERRIDABLE } from '../input/limits.ts'
+import { addLimitOptions, limitChange, type LimitOptions, limitsOf } from '../input/limits.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
 import { keyDetails, readableTime } from '../output/readable.ts'
 import { printNote, printResult, write } from '../output/print.ts'
@@ -42,7 +43,7 @@ export function define(keys: Command): void {
     .option('--test', 'A test key: what it does is stored as a test and never counted')
     .option('--expires <duration>', 'How long it works, such as 90d (default: for good)', positiveDuration)
     .option('--allow <cidr...>', 'Address ranges from which it may be used (default: anywhere)')
-    .option('--limit <policy=quota/seconds>', 'A limit of its own (repeatable)', limitsOf(OVERRIDABLE))
+    .option('--limit <policy=quota/seconds>', 'A limit of its own (repeatable)', limitsOf(OVERRIDABLE_LIMITS))
     .option('-q, --quiet', 'Print the key alone')
     .addHelpText(
       'after',

@@ -1,12 +1,13 @@
 import { Argument, type Command, Option } from 'commander'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration, type PartnerAdministration } from '../../core/admin/partners.ts'
+import { OVERRIDABLE_LIMITS } from '../../core/limits/policies.ts'
 import { keyState } from '../../core/keys/state.ts'
 import type { Key, LimitOverrides, Partner } from '../../core/model.ts'
 import { MODULE_NAMES } from '../../core/policy/modules.ts'
 import { usageFailure } from '../failure.ts'
 import { confirm } from '../input/confirm.ts'
-import { addLimitOptions, limitChange, type LimitOptions, limitsOf, OVERRIDABLE } from '../input/limits.ts'
+import { addLimitOptions, limitChange, type LimitOptions, limitsOf } from '../input/limits.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
 import { limitsText, readableTime } from '../output/readable.ts'
 import { printNote, printResult } from '../output/print.ts'
@@ -34,7 +35,7 @@ export function define(partners: Command): void {
     .addOption(
       new Option('--module <module...>', 'Modules that are active from the start').choices(MODULE_NAMES),
     )
-    .option('--limit <policy=quota/seconds>', 'A limit of its own (repeatable)', limitsOf(OVERRIDABLE))
+    .option('--limit <policy=quota/seconds>', 'A limit of its own (repeatable)', limitsOf(OVERRIDABLE_LIMITS))
     .addHelpText(
       'after',
       `

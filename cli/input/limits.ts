@@ -1,14 +1,9 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { LimitChange } from '../../core/admin/limits.ts'
+import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../../core/limits/policies.ts'
 import type { Limit, LimitName, LimitOverrides } from '../../core/model.ts'
 import { usageFailure } from '../failure.ts'
 import { listed } from '../output/text.ts'
-
-const maxQuota = 1_000_000_000
-const maxWindowSeconds = 86_400
-
-/** The policies that a partner or a key carries numbers of its own for. */
-export const OVERRIDABLE: readonly Exclude<LimitName, 'authfail'>[] = ['key', 'signup', 'verify']
 
 /**
  * A parser of `POLICY=QUOTA/SECONDS`, or `POLICY=0` for one that is off. A repeated option adds to those
@@ -22,12 +17,12 @@ export function limitsOf<N extends LimitName>(
     const name = names.find((known) => known === match?.[1])
     const quota = Number(match?.[2] ?? 0)
     const windowSeconds = Number(match?.[3] ?? 60)
-    if (name === undefined || quota > maxQuota || windowSeconds < 1 || windowSeconds > maxWindowSeconds) {
+    if (name === undefined || quota > MAX_QUOTA || windowSeconds < 1 || windowSeconds > MAX_WINDOW_SECONDS) {
       throw new InvalidArgumentError(
         `A limit is POLICY=QUOTA/SECONDS, such as ${
           names[0]
         }=600/60, or POLICY=0 for none, where POLICY is ` +
-          `${listed(names, 'or')} and SECONDS 1 to ${maxWindowSeconds}.`,
+          `${listed(names, 'or')} and SECONDS 1 to ${MAX_WINDOW_SECONDS}.`,
       )
     }
     return { ...previous, [name]: { quota, windowSeconds } } as Partial<Record<N, Limit>>
@@ -46,11 +41,11 @@ export function addLimitOptions(command: Command): Command {
     .option(
       '--limit <policy=quota/seconds>',
       'A limit of its own; =0 for none (repeatable)',
-      limitsOf(OVERRIDABLE),
+      limitsOf(OVERRIDABLE_LIMITS),
     )
     .addOption(
       new Option('--clear-limit <policy...>', 'Policies whose limit is no longer its own').choices(
-        OVERRIDABLE,
+        OVERRIDABLE_LIMITS,
       ),
     )
 }

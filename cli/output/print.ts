@@ -1,4 +1,4 @@
-/** The only writer to standard output and standard error. */
+/** What commands say, on standard output and standard error. */
 import process from 'node:process'
 import type { Failure } from '../failure.ts'
 import type { Invocation } from '../invocation.ts'

@@ -1,13 +1,9 @@
 /** What stores hold in the wire's names, for `--json`. */
 import type { AuditEntry } from '../../core/audit/entry.ts'
+import { optionalRfc3339, rfc3339 } from '../../core/http/time.ts'
 import { type KeyState, keyState } from '../../core/keys/state.ts'
 import type { Key, LimitOverrides, Partner } from '../../core/model.ts'
 import type { Signup } from '../../core/signups/signup.ts'
-
-/** RFC 3339 in UTC with milliseconds, or `null`. */
-export function instant(ms: number | undefined): string | null {
-  return ms === undefined ? null : new Date(ms).toISOString()
-}
 
 /** Partner, as `--json` shows it. */
 export function partnerWire(partner: Partner): Record<string, unknown> {
@@ -17,7 +13,7 @@ export function partnerWire(partner: Partner): Record<string, unknown> {
     state: partner.state,
     modules: partner.modules,
     limits: limitsWire(partner.limits),
-    created_at: instant(partner.createdAt),
+    created_at: rfc3339(partner.createdAt),
   }
 }
 
@@ -33,12 +29,12 @@ export function keyWire(key: Key, now: number): Record<string, unknown> & { read
     scopes: key.scopes,
     allow: key.allow,
     limits: limitsWire(key.limits),
-    created_at: instant(key.createdAt),
-    expires_at: instant(key.expiresAt),
+    created_at: rfc3339(key.createdAt),
+    expires_at: optionalRfc3339(key.expiresAt),
     rotation: key.successorId === undefined
       ? null
-      : { successor_id: key.successorId, retires_at: instant(key.retiresAt) },
-    last_used_at: instant(key.lastUsedAt),
+      : { successor_id: key.successorId, retires_at: optionalRfc3339(key.retiresAt) },
+    last_used_at: optionalRfc3339(key.lastUsedAt),
   }
 }
 
@@ -49,7 +45,7 @@ export function signupWire(signup: Signup): Record<string, unknown> {
     partner: signup.partner,
     key_id: signup.keyId,
     environment: signup.environment,
-    created_at: instant(signup.createdAt),
+    created_at: rfc3339(signup.createdAt),
     email: signup.email,
     name: signup.name,
     company: signup.company ?? null,
@@ -58,7 +54,7 @@ export function signupWire(signup: Signup): Record<string, unknown> {
     profile: signup.profile ?? null,
     locale: signup.locale ?? null,
     message: signup.message ?? null,
-    consent_at: instant(signup.consentAt),
+    consent_at: optionalRfc3339(signup.consentAt),
     metadata: signup.metadata,
   }
 }
@@ -97,7 +93,9 @@ export function stateWire(text: string | undefined): Record<string, unknown> | s
 
 /** An instant that the audit trail kept: somebody may have written there what is none, and it is shown as it stands. */
 function recordedInstant(value: unknown): unknown {
-  return typeof value === 'number' && !Number.isNaN(new Date(value).getTime()) ? instant(value) : value
+  return Number.isInteger(value) && !Number.isNaN(new Date(value as number).getTime())
+    ? rfc3339(value as number)
+    : value
 }
 
 /** A limit that a partner or key carries, as `--json` shows it. */

@@ -1,8 +1,7 @@
-import { DEFAULT_LIMITS } from '../limits/policies.ts'
 import type { Limit, LimitOverrides } from '../model.ts'
 import { echo } from './echo.ts'
 import { Refusal } from './refusal.ts'
-import { requireLimits } from './rules.ts'
+import { isOverridable, requireLimits } from './rules.ts'
 
 /** A change of the limits that a partner or a key carries itself. */
 export interface LimitChange {
@@ -33,10 +32,6 @@ export function changedLimits(limits: LimitOverrides, { set = {}, clear = [] }: 
 /** Whether two sets of limits say the same. */
 export function sameLimits(a: LimitOverrides, b: LimitOverrides): boolean {
   return listed(a) === listed(b)
-}
-
-function isOverridable(policy: string): boolean {
-  return policy !== 'authfail' && Object.hasOwn(DEFAULT_LIMITS, policy)
 }
 
 function listed(limits: LimitOverrides): string {

@@ -1,6 +1,7 @@
 import { keyState } from '../keys/state.ts'
 import type { Key } from '../model.ts'
 import type { Change } from './changes.ts'
+import { MAX_DURATION_MS } from './duration.ts'
 import { Refusal } from './refusal.ts'
 import { requireFuture, requireUsable } from './rules.ts'
 
@@ -16,7 +17,6 @@ export interface Rotation {
 }
 
 const defaultOverlapMs = 86_400_000
-const maxOverlapMs = 36_525 * 86_400_000
 
 /**
  * Replaces a key by a successor that may do the same: partner, name, environment, scopes (those out of force too),
@@ -45,7 +45,7 @@ export function rotation(
       `Key ${key.id} was rotated already. To replace its successor: partner-api keys rotate ${key.successorId}`,
     )
   }
-  if (!Number.isInteger(overlapMs) || overlapMs < 0 || overlapMs > maxOverlapMs) {
+  if (!Number.isInteger(overlapMs) || overlapMs < 0 || overlapMs > MAX_DURATION_MS) {
     throw new Refusal('invalid_duration', 'The overlap of a rotation is 0 or more, up to 36525d.')
   }
   requireFuture(expiresAt, now)

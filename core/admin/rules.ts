@@ -1,11 +1,12 @@
 /** What an argument of an administrative change has to be, whatever the change. */
 import { SLUG_PATTERN } from '../content/slug.ts'
-import { holdsKey } from '../keys/format.ts'
 import { keyState } from '../keys/state.ts'
-import type { Key, LimitOverrides, Partner } from '../model.ts'
+import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../limits/policies.ts'
+import type { Key, LimitOverrides, OverridableLimit, Partner } from '../model.ts'
 import { isModule, type Module, MODULE_NAMES, moduleFor } from '../policy/modules.ts'
 import { isScope, type Scope, SCOPES } from '../policy/scopes.ts'
 import { echo } from './echo.ts'
+import { brokenNameRule } from './name.ts'
 import { Refusal } from './refusal.ts'
 
 /** @throws {Refusal} `invalid_slug` unless the text may be a partner's slug. */
@@ -17,24 +18,10 @@ export function requireSlug(slug: string): void {
   )
 }
 
-/**
- * The rule for names of partners and keys: 1–200 code points, not only white space, no control characters.
- *
- * @throws {Refusal} `invalid_name`
- */
+/** @throws {Refusal} `invalid_name` unless the text may be the name of a partner or key. */
 export function requireName(name: string): void {
   const rule = brokenNameRule(name)
   if (rule !== undefined) throw new Refusal('invalid_name', `A name ${rule}; ${echo(name)} arrived.`)
-}
-
-function brokenNameRule(name: string): string | undefined {
-  if (name.trim() === '') return 'must not be empty'
-  // 200 code points are at most 400 UTF-16 units: what is longer need not be counted.
-  if (name.length > 400 || Array.from(name).length > 200) return 'has at most 200 characters'
-  if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(name)) return 'holds no control characters or line breaks'
-  if (!name.isWellFormed()) return 'must be well-formed Unicode'
-  if (holdsKey(name)) return 'must not hold a key'
-  return undefined
 }
 
 /** The modules of these names in the contract's order, each once. @throws {Refusal} `unknown_module` */
@@ -102,14 +89,21 @@ export function requireFuture(expiresAt: number | undefined, now: number): void 
 /** @throws {Refusal} `invalid_limit` unless quotas are integers from 0 and windows 1–86,400 s. */
 export function requireLimits(limits: LimitOverrides): void {
   for (const [policy, limit] of Object.entries(limits)) {
-    const known = policy === 'key' || policy === 'signup' || policy === 'verify'
-    if (known && isCount(limit.quota, 0, 1_000_000_000) && isCount(limit.windowSeconds, 1, 86_400)) continue
+    const known = isOverridable(policy)
+    if (known && isCount(limit.quota, 0, MAX_QUOTA) && isCount(limit.windowSeconds, 1, MAX_WINDOW_SECONDS)) {
+      continue
+    }
     throw new Refusal(
       'invalid_limit',
       'A limit is for key, signup or verify and has a quota of 0–1,000,000,000 requests in 1–86,400 seconds; ' +
         `${echo(policy)} with ${echo(limit.quota)} in ${echo(limit.windowSeconds)} arrived.`,
     )
   }
+}
+
+/** Whether partners and keys may carry limits of their own for a policy of this name. */
+export function isOverridable(policy: string): policy is OverridableLimit {
+  return (OVERRIDABLE_LIMITS as readonly string[]).includes(policy)
 }
 
 function isCount(value: number, min: number, max: number): boolean {

@@ -1,4 +1,4 @@
-import { holdsKey } from '../keys/format.ts'
+import { brokenNameRule } from '../admin/name.ts'
 
 /** The rule for names of operators, as a sentence for people. */
 export const ACTOR_RULE =
@@ -6,6 +6,5 @@ export const ACTOR_RULE =
 
 /** Whether a text may stand in the audit trail as the name of an operator. */
 export function isActor(text: string): boolean {
-  return text.trim() !== '' && text.length <= 400 && Array.from(text).length <= 200 && text.isWellFormed() &&
-    !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text) && !holdsKey(text)
+  return brokenNameRule(text) === undefined
 }

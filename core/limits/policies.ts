@@ -1,4 +1,13 @@
-import type { KeyFacts, Limit, LimitName } from '../model.ts'
+import type { KeyFacts, Limit, LimitName, OverridableLimit } from '../model.ts'
+
+/** The policies that a partner or a key may carry numbers of its own for. */
+export const OVERRIDABLE_LIMITS: readonly OverridableLimit[] = ['key', 'signup', 'verify']
+
+/** The most requests that a policy may allow in a window. */
+export const MAX_QUOTA = 1_000_000_000
+
+/** The longest window of a policy, in seconds: a day. */
+export const MAX_WINDOW_SECONDS = 86_400
 
 /** The numbers of each policy unless the service, the partner or the key says otherwise. */
 export const DEFAULT_LIMITS: Readonly<Record<LimitName, Limit>> = {

@@ -19,6 +19,7 @@ import {
   transform,
 } from 'valibot'
 import { after, afterAll } from '../after.ts'
+import { drawId } from '../draw-id.ts'
 import { isLocale, parseCountryCode } from '../content/countries.ts'
 import { isRecord } from '../content/fields.ts'
 import { parseInstant } from '../content/instant.ts'
@@ -30,7 +31,6 @@ import { holdsKey } from '../keys/format.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { MaybePromise } from '../ports.ts'
 import { canonicalJson } from '../signups/canonical.ts'
-import { newSignupId } from '../signups/signup-id.ts'
 import type { Signup, SignupInput } from '../signups/signup.ts'
 import { defineRoute, type HandlerPorts, type Reply, type Route } from './route.ts'
 import { formShape, instantShape } from './shapes.ts'
@@ -235,7 +235,7 @@ export const signups: Route = defineRoute({
   handle({ body, sent, idempotencyKey }, { partner, key, now }, ports) {
     const signup: Signup = {
       ...body,
-      id: newSignupId(),
+      id: drawId('sgn_'),
       partner: partner.slug,
       keyId: key.id,
       environment: key.environment,
