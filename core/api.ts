@@ -1,20 +1,22 @@
+import { createTrailWatch } from './audit/watch.ts'
 import { createFreshness } from './cache/freshness.ts'
+import { createKeeper } from './cache/keep.ts'
 import { createReplies } from './cache/replies.ts'
 import { createTimetable } from './content/timetable.ts'
 import { afterAll } from './after.ts'
-import { guardDirectory, guardFacts, guardOffers, guardReports, guardSignups } from './guard.ts'
+import { createGuard } from './guard.ts'
 import { createCursors } from './http/cursor.ts'
 import type { Answer, Exchange } from './http/exchange.ts'
-import { createFetch } from './http/fetch.ts'
-import { DEFAULT_PROBLEM_BASE, type ProblemCode } from './http/problem.ts'
+import { createFetch, type RequestInfo } from './http/fetch.ts'
+import { Problem, type ProblemCode } from './http/problem.ts'
 import { createRepresentation } from './http/representation.ts'
 import { createAuthenticator } from './keys/authenticate.ts'
 import { preparePrincipal } from './keys/principal.ts'
 import { createPrincipals } from './keys/principals.ts'
 import { createKeyUses } from './keys/uses.ts'
-import { DEFAULT_LIMITS, policiesFor } from './limits/policies.ts'
+import { policiesFor } from './limits/policies.ts'
 import { createLimiter } from './limits/window.ts'
-import { createJournal, type LogEvent } from './log.ts'
+import { createJournal, type LogEvent, silentJournal } from './log.ts'
 import type { Limit, LimitName } from './model.ts'
 import { createDocuments } from './openapi/documents.ts'
 import { createPipeline } from './pipeline.ts'
@@ -23,7 +25,7 @@ import { createUsageCounter } from './reports/counter.ts'
 import type { Endpoint } from './routes/route.ts'
 import { compileRoutes } from './routes/router.ts'
 import { ROUTES } from './routes/table.ts'
-import { nameService } from './service-names.ts'
+import { settle } from './settings.ts'
 
 /** What the service works on. */
 export interface PartnerApiPorts {
@@ -41,6 +43,8 @@ export interface PartnerApiOptions {
   readonly maxStalenessMs?: number
   /** Quotas that differ from the defaults; a quota of 0 turns a policy off. */
   readonly limits?: Readonly<Partial<Record<LimitName, Limit>>>
+  /** Milliseconds, 1–60,000, default 5,000: how long a store or directory may take to answer, or it is a 503. */
+  readonly storeTimeoutMs?: number
   /** How many proxies stand in front and add to `X-Forwarded-For`, default 0. */
   readonly trustedProxies?: number
   /** Answer requests that a browser's script sent, and log them, instead of refusing them; default false. */
@@ -51,7 +55,10 @@ export interface PartnerApiOptions {
   readonly replyCacheBytes?: number
   /** Gets an event for each answer that `logLevel` names. */
   readonly log?: (event: LogEvent) => void
-  /** `errors` (default): refused credentials, and answers of 500 and above. `all`: every answer. */
+  /**
+   * `errors` (default): refused credentials, answers of 500 and above, and what operators decide. `all`: every
+   * answer too.
+   */
   readonly logLevel?: 'errors' | 'all'
 }
 
@@ -59,10 +66,18 @@ export interface PartnerApiOptions {
 export interface PartnerApi {
   /** Answers a request. Never throws and never rejects. */
   handle(exchange: Exchange): MaybePromise<Answer>
-  /** The same as a fetch handler, for Bun, Deno, Workers and frameworks. Needs no `this`. */
-  fetch(request: Request): Promise<Response>
-  /** The answer to a request that never became an exchange: bad framing, too large, too slow. */
-  refuse(code: ProblemCode): Answer
+  /**
+   * The same as a fetch handler, for Bun, Deno, Workers and frameworks. Needs no `this`.
+   *
+   * A `Request` does not tell whose it is. As `Deno.serve` does, pass that as the second argument, or set
+   * `trustedProxies`: without an address, allow-lists include nobody, and failures are not counted.
+   */
+  fetch(request: Request, info?: RequestInfo): Promise<Response>
+  /**
+   * The answer to a request that never became an exchange: bad framing, too large, too slow.
+   * @param address The peer's, for the log.
+   */
+  refuse(code: ProblemCode, address?: string): Answer
   /** Every endpoint with its complete path. */
   readonly routes: readonly Endpoint[]
   /** Writes down what is held in memory. The store stays open. */
@@ -80,30 +95,27 @@ export interface PartnerApi {
  */
 export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOptions = {}): PartnerApi {
   const { store, directory = store } = ports
-  const names = nameService(options.serviceName ?? 'service')
-  const maxStalenessMs = integer('maxStalenessMs', options.maxStalenessMs ?? 1000, 10_000)
-  const trustedProxies = integer('trustedProxies', options.trustedProxies ?? 0, 100)
-  const limits = { ...DEFAULT_LIMITS, ...options.limits }
-  for (const [name, { quota, windowSeconds }] of Object.entries(limits)) {
-    integer(`limits.${name}.quota`, quota, Number.MAX_SAFE_INTEGER)
-    if (integer(`limits.${name}.windowSeconds`, windowSeconds, 86_400) === 0) {
-      throw new RangeError(`limits.${name}.windowSeconds must be 1 or more.`)
-    }
-  }
+  const settings = settle(options)
+  const { names, limits, maxStalenessMs, trustedProxies, allowBrowsers } = settings
   const elapsed = (): number => performance.now()
   const limiter = createLimiter()
-  const facts = guardFacts(store)
-  const offers = guardOffers(store)
-  const reports = guardReports(store)
-  const profiles = guardDirectory(directory)
+  const guard = createGuard(settings.storeTimeoutMs)
+  const facts = guard.facts(store)
+  const offers = guard.offers(store)
+  const reports = guard.reports(store)
+  const profiles = guard.directory(directory)
   const revision = directory === store ? facts.revision : combinedRevision(facts, profiles)
   const paths = compileRoutes(ROUTES, names.name)
   const principals = createPrincipals(facts, (found) => preparePrincipal(found, policiesFor(limits, found)))
-  const { problemBase = DEFAULT_PROBLEM_BASE, allowBrowsers = false } = options
-  const representation = createRepresentation(names, problemBase, store.sha256)
-  const settings = { names, problemBase, limits, maxStalenessMs, allowBrowsers }
+  const representation = createRepresentation(names, settings.problemBase, store.sha256)
+  const journal = options.log === undefined
+    ? silentJournal
+    : createJournal(options.log, settings.logsAll, elapsed, trustedProxies)
+  const watch = options.log === undefined ? undefined : createTrailWatch(store, journal.administered)
+  const replies = createReplies(settings.replyCacheBytes)
+  const tellsRevision = directory === store || directory.directoryRevision !== undefined
   const uses = createKeyUses(facts)
-  const usage = createUsageCounter(reports)
+  const usage = createUsageCounter(reports, journal.writeFailed)
   const handle = createPipeline({
     names,
     paths,
@@ -111,20 +123,19 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     allowBrowsers,
     authfail: policiesFor(limits).authfail,
     elapsed,
-    freshness: createFreshness(revision, maxStalenessMs),
+    freshness: createFreshness(revision, maxStalenessMs, watch?.wake),
     authenticator: createAuthenticator(principals, store.sha256, store.settings.keyPrefix),
     limiter,
-    replies: createReplies(options.replyCacheBytes ?? 32 * 1024 * 1024),
-    timetable: createTimetable(profiles, offers),
-    keepsReplies: directory === store || directory.directoryRevision !== undefined,
+    replies,
+    keep: tellsRevision ? createKeeper(replies, createTimetable(profiles, offers)) : () => undefined,
     representation,
     uses,
     usage,
-    journal: createJournal(options.log, options.logLevel === 'all', elapsed),
+    journal,
     handlers: {
       directory: profiles,
       offers,
-      signups: guardSignups(store),
+      signups: guard.signups(store),
       reports,
       sha256: store.sha256,
       cursors: createCursors(store.sha256, store.settings.cursorSecret),
@@ -139,7 +150,11 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   return {
     handle,
     fetch: createFetch(handle),
-    refuse: representation.refuse,
+    refuse(code, address) {
+      const requestId = representation.nextRequestId()
+      journal.refused(code, requestId, address)
+      return representation.problem(new Problem(code), { requestId, method: 'GET' }, '/', [])
+    },
     routes: paths.endpoints,
     async close() {
       await Promise.all([uses.flush(), usage.flush()])
@@ -154,9 +169,4 @@ function combinedRevision(store: FactSource, directory: Required<Directory>): ()
       [store.revision(), directory.directoryRevision()],
       ([{ facts, content }, own]) => ({ facts, content: `${content} ${own}` }),
     )
-}
-
-function integer(name: string, value: number, max: number): number {
-  if (Number.isInteger(value) && value >= 0 && value <= max) return value
-  throw new RangeError(`${name} must be an integer from 0 to ${max}, and ${value} is not.`)
 }

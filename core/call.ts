@@ -22,6 +22,8 @@ export interface Call {
   client: Client | undefined
   revision: Revision
   principal: Principal | undefined
+  /** Whether a credential was refused. */
+  credentialRefused: boolean
   /** The RateLimit fields, once limits have been met. */
   limitFields: readonly string[]
   /** What was thrown, when something was. */
@@ -43,6 +45,7 @@ export function beginCall(exchange: Exchange, requestId: string, startedAt: numb
     client: undefined,
     revision: nothingYet,
     principal: undefined,
+    credentialRefused: false,
     limitFields: [],
     failure: undefined,
   }

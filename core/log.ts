@@ -1,91 +1,162 @@
+import type { AuditEntry } from './audit/entry.ts'
 import type { Call } from './call.ts'
 import type { Answer } from './http/exchange.ts'
-import { Problem } from './http/problem.ts'
+import { clientOf } from './http/client-address.ts'
+import { Problem, type ProblemCode, PROBLEMS } from './http/problem.ts'
 import { sayablePath } from './http/redact.ts'
+import { rfc3339 } from './http/time.ts'
 
 /** One line of the log. It holds no credential, no query and no body. */
 export interface LogEvent {
   /** RFC 3339, UTC. */
   readonly time: string
   readonly level: 'info' | 'warn' | 'error'
-  readonly event: 'request' | 'browser_allowed'
-  readonly request_id: string
-  readonly method: string
+  /**
+   * `request`: an answer. `browser_allowed`: a browser's request was let through. `administration`: what an
+   * operator decided binds here now. `write_failed`: what is written behind the answers could not be.
+   */
+  readonly event: 'request' | 'browser_allowed' | 'administration' | 'write_failed'
+  /** What the answer had in `X-Request-Id`. */
+  readonly request_id?: string
+  readonly method?: string
   /** Without the query; `/` where no route is known or something in the shape of a key stands in it. */
-  readonly path: string
+  readonly path?: string
   readonly status?: number
   /** The problem's code. */
   readonly code?: string
   readonly partner?: string
   readonly key_id?: string
-  /** The peer of the connection. */
+  /** Where the request came from: the client, as limits and allow-lists know it. */
   readonly address?: string
   readonly duration_ms?: number
   /** The trace that a valid `traceparent` belongs to (W3C Trace Context §3.2). */
   readonly trace_id?: string
+  /** What was decided, by whom, and when: the audit trail's words. */
+  readonly type?: string
+  readonly actor?: string
+  readonly decided_at?: string
   /** What went wrong inside; never said to the client. */
   readonly error?: string
 }
 
-/** Writes the log. */
+/** Writes the log. Whatever becomes of a line, the service goes on. */
 export interface Journal {
   /** Notes how a call ended. @returns The answer. */
   answered(call: Call, answer: Answer): Answer
+  /** Notes the refusal of a request that never became a call. */
+  refused(code: ProblemCode, requestId: string, address: string | undefined): void
   /** Notes that a browser's request was let through. */
   browserAllowed(call: Call): void
+  /** Notes what operators decided. */
+  administered(entry: AuditEntry): void
+  /** Notes that something could not be written behind the answers. */
+  writeFailed(error: unknown): void
 }
 
-/** @param all Note every answer, not only refused credentials and answers of 500 and above. */
+/** A journal that nobody reads. */
+export const silentJournal: Journal = {
+  answered: (_call, answer) => answer,
+  refused: () => undefined,
+  browserAllowed: () => undefined,
+  administered: () => undefined,
+  writeFailed: () => undefined,
+}
+
+/**
+ * @param sink Gets the lines.
+ * @param all Note every answer, not only refused credentials and answers of 500 and above.
+ * @param trustedProxies How many proxies stand in front.
+ */
 export function createJournal(
-  write: ((event: LogEvent) => void) | undefined,
+  sink: (event: LogEvent) => void,
   all: boolean,
   elapsed: () => number,
+  trustedProxies: number,
 ): Journal {
-  if (write === undefined) return { answered: (_call, answer) => answer, browserAllowed: () => undefined }
+  function write(event: Omit<LogEvent, 'time'>): void {
+    try {
+      sink({ time: rfc3339(Date.now()), ...event })
+    } catch {
+      // A log that fails is no reason to stop answering.
+    }
+  }
 
-  const describe = (call: Call): Pick<LogEvent, 'time' | 'request_id' | 'method' | 'path'> => {
-    const trace = traceId(call.exchange.header('traceparent'))
-    const { address } = call.exchange
+  function describe(call: Call): Pick<LogEvent, 'request_id' | 'method' | 'path' | 'address' | 'trace_id'> {
+    const { exchange, requestId, path } = call
     return {
-      time: new Date().toISOString(),
-      request_id: call.requestId,
-      method: call.exchange.method,
-      path: sayablePath(call.path),
-      ...(address === undefined ? {} : { address }),
-      ...(trace === undefined ? {} : { trace_id: trace }),
+      request_id: requestId,
+      method: exchange.method,
+      path: sayablePath(path),
+      ...defined('address', (call.client ?? clientOf(exchange, trustedProxies)).text),
+      ...defined('trace_id', traceId(exchange.header('traceparent'))),
     }
   }
 
   return {
     answered(call, answer) {
       const { status } = answer
-      if (!all && status !== 401 && status < 500) return answer
+      if (!all && status !== 401 && status < 500 && !call.credentialRefused) return answer
       const { failure, principal } = call
-      const inside = failure instanceof Problem ? failure.cause : failure
+      const code = failure instanceof Problem ? failure.code : failure === undefined ? undefined : 'internal'
       write({
-        ...describe(call),
-        level: status >= 500 ? 'error' : status === 401 ? 'warn' : 'info',
+        level: levelOf(status, call.credentialRefused),
         event: 'request',
+        ...describe(call),
         status,
         duration_ms: Math.round((elapsed() - call.startedAt) * 1000) / 1000,
-        ...(failure instanceof Problem
-          ? { code: failure.code }
-          : failure === undefined
-          ? {}
-          : { code: 'internal' }),
+        ...defined('code', code),
         ...(principal === undefined ? {} : { partner: principal.partner.slug, key_id: principal.key.id }),
-        ...(inside === undefined ? {} : { error: inside instanceof Error ? inside.message : String(inside) }),
+        ...defined('error', reasonOf(failure instanceof Problem ? failure.cause : failure)),
       })
       return answer
     },
+    refused(code, requestId, address) {
+      const { status } = PROBLEMS[code]
+      if (!all && status < 500) return
+      const level = levelOf(status, false)
+      write({
+        level,
+        event: 'request',
+        request_id: requestId,
+        path: '/',
+        status,
+        code,
+        ...defined('address', address),
+      })
+    },
     browserAllowed(call) {
-      write({ ...describe(call), level: 'warn', event: 'browser_allowed' })
+      write({ level: 'warn', event: 'browser_allowed', ...describe(call) })
+    },
+    administered({ type, actor, at, partner, keyId }) {
+      const about = { ...defined('partner', partner), ...defined('key_id', keyId) }
+      write({ level: 'info', event: 'administration', type, actor, decided_at: rfc3339(at), ...about })
+    },
+    writeFailed(error) {
+      write({ level: 'error', event: 'write_failed', ...defined('error', reasonOf(error)) })
     },
   }
 }
 
+function levelOf(status: number, credentialRefused: boolean): LogEvent['level'] {
+  return status >= 500 ? 'error' : status === 401 || credentialRefused ? 'warn' : 'info'
+}
+
+function defined<K extends keyof LogEvent>(
+  name: K,
+  value: LogEvent[K] | undefined,
+): Pick<LogEvent, K> | undefined {
+  return value === undefined ? undefined : { [name]: value } as Pick<LogEvent, K>
+}
+
+/** A problem of the store has the reason as its cause. */
+function reasonOf(error: unknown): string | undefined {
+  if (error === undefined) return undefined
+  const inner = error instanceof Problem && error.cause !== undefined ? error.cause : error
+  return inner instanceof Error ? `${inner.name}: ${inner.message}` : String(inner)
+}
+
 /** The trace id of a valid `traceparent` of version 00 or later (W3C Trace Context §3.2.2). */
-export function traceId(traceparent: string | undefined): string | undefined {
+function traceId(traceparent: string | undefined): string | undefined {
   if (traceparent === undefined) return undefined
   const [, version, trace, parent, rest] =
     /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/.exec(traceparent) ?? []

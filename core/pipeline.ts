@@ -5,8 +5,8 @@
 import { after } from './after.ts'
 import { askedOf, beginCall, type Call, queryOf } from './call.ts'
 import type { Freshness } from './cache/freshness.ts'
+import type { KeepReply } from './cache/keep.ts'
 import { holdsGood, type Replies } from './cache/replies.ts'
-import type { Timetable } from './content/timetable.ts'
 import { accepts } from './http/accept.ts'
 import { type JsonObject, readBody } from './http/body.ts'
 import { type Client, clientOf } from './http/client-address.ts'
@@ -15,9 +15,9 @@ import { readPartner } from './http/parameters.ts'
 import { Problem, type ProblemCode } from './http/problem.ts'
 import { isPercentEncoded, type Query } from './http/query.ts'
 import { sayablePath } from './http/redact.ts'
-import type { Representation, Representing } from './http/representation.ts'
+import type { Representing } from './http/representation.ts'
 import type { Authenticator } from './keys/authenticate.ts'
-import { readCredential } from './keys/credential.ts'
+import { type Credential, readCredential } from './keys/credential.ts'
 import type { Principal } from './keys/principal.ts'
 import type { KeyUses } from './keys/uses.ts'
 import type { Policy } from './limits/policies.ts'
@@ -47,9 +47,7 @@ export interface PipelineParts {
   readonly authenticator: Authenticator
   readonly limiter: Limiter
   readonly replies: Replies
-  readonly timetable: Timetable
-  /** Whether a revision tells when what the directory answers has changed. */
-  readonly keepsReplies: boolean
+  readonly keep: KeepReply
   readonly representation: Representing
   readonly uses: KeyUses
   readonly usage: UsageCounter
@@ -143,13 +141,19 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
     const { authfail } = parts
     // Most services see no failure for long: then there is no address to work out.
     if (authfail !== undefined && call.startedAt - lastFailureAt < authfail.windowSeconds * 1000) {
-      const { remaining, resetSeconds } = limiter.peek(authfail, clientFor(call).subject, call.startedAt)
-      const known = credential.kind === 'presented' && remaining === 0 &&
-        authenticator.isKnown(credential.text)
-      if (remaining === 0 && !known) throw new Problem('rate_limited', { retryAfterSeconds: resetSeconds })
+      const { subject } = clientFor(call)
+      const left = subject === undefined ? undefined : limiter.peek(authfail, subject, call.startedAt)
+      if (left?.remaining === 0 && !isKnown(credential, call.now)) {
+        call.credentialRefused = true
+        throw new Problem('rate_limited', { retryAfterSeconds: left.resetSeconds })
+      }
     }
     if (credential.kind === 'ambiguous') fail(call, 'ambiguous_credentials')
     return credential.text
+  }
+
+  function isKnown(credential: Credential, now: number): boolean {
+    return credential.kind === 'presented' && authenticator.isKnown(credential.text, now)
   }
 
   /** Step 6, first half: whose key it is. */
@@ -201,10 +205,8 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
     const grant = authorize(call, principal, route, readPartner(query))
     return after(handle(call, route, grant, query, undefined), (reply) => {
       const made = representation.represent(reply, query)
-      return after(
-        keep(call, route, grant, made),
-        () => representation.present(made, askedOf(call), call.limitFields),
-      )
+      parts.keep(call, route, grant, made)
+      return representation.present(made, askedOf(call), call.limitFields)
     })
   }
 
@@ -241,27 +243,18 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
     body: JsonObject | undefined,
   ): MaybePromise<Reply> {
     const { exchange, slug } = call
-    const said = { exchange, slug, query, body, client: clientFor(call).subject }
+    const said = { exchange, slug, query, body, client: () => clientFor(call).subject }
     return after(readInput(route, said, grant, handlers), (input) => route.handle(input, grant, handlers))
-  }
-
-  /** Keeps a reply for as long as it holds good. */
-  function keep(call: Call, route: KeyedRoute, grant: Grant, made: Representation): MaybePromise<void> {
-    if (route.dependsOn === 'nothing' || !parts.keepsReplies) return
-    if (!replies.isWorthKeeping(call.exchange.target)) return
-    const { content } = call.revision
-    const facts = route.dependsOn === 'everything' ? call.revision.facts : undefined
-    const partner = grant.partner.slug
-    return after(parts.timetable.nextChangeAt(partner, content, grant.now), (goodUntil) => {
-      const { path, slug } = call
-      replies.keep(call.exchange.target, { ...made, route, path, slug, partner, content, facts, goodUntil })
-    })
   }
 
   /** A refused credential, counted against the address it came from. */
   function fail(call: Call, code: ProblemCode): never {
-    lastFailureAt = call.startedAt
-    if (parts.authfail !== undefined) limiter.spend(parts.authfail, clientFor(call).subject, call.startedAt)
+    call.credentialRefused = true
+    const { subject } = clientFor(call)
+    if (parts.authfail !== undefined && subject !== undefined) {
+      lastFailureAt = call.startedAt
+      limiter.spend(parts.authfail, subject, call.startedAt)
+    }
     throw new Problem(code)
   }
 

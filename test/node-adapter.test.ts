@@ -16,7 +16,11 @@ t.test('framing', async (t) => {
 
 t.test('framing, of the service itself', async (t) => {
   const store = createMemoryStore()
-  await createPartnerAdministration(store, { actor: 'operator' }).create({ slug: 'demo', name: 'Demo', modules: [] })
+  await createPartnerAdministration(store, { actor: 'operator' }).create({
+    slug: 'demo',
+    name: 'Demo',
+    modules: [],
+  })
   const issued = await createKeyAdministration(store, { actor: 'operator' }).issue({
     partner: 'demo',
     name: 'Test',

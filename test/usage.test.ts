@@ -259,7 +259,7 @@ t.test('what is counted while a write is under way is written after it', async (
 
 t.test('counters are bounded, and traffic makes no more of them', async (t) => {
   const ledger = createLedger()
-  const counter = createUsageCounter(ledger, 100)
+  const counter = createUsageCounter(ledger, () => undefined, 100)
   for (let n = 0; n < 1000; n++) counter.count(`partner-${n}`, 'plans', 200, noon)
   for (let n = 0; n < 100; n++) counter.count('partner-7', 'plans', 404, noon)
   await counter.flush()

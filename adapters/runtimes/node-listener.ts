@@ -35,7 +35,7 @@ export function listen(server: Server, api: Mounted, isDraining: () => boolean):
     const exchange = new NodeExchange(request, response, target ?? '/', expectsContinue)
     if (exchange.hasBody) latest.set(socket, exchange)
     const objection = objectionTo(request) ?? (target === undefined ? 'malformed_request' : undefined)
-    if (objection !== undefined) return settle(exchange, api.refuse(objection), true)
+    if (objection !== undefined) return settle(exchange, api.refuse(objection, exchange.address), true)
     const answer = api.handle(exchange)
     if (!(answer instanceof Promise)) return settle(exchange, answer, isDraining())
     latest.set(socket, exchange)
@@ -75,8 +75,9 @@ export function listen(server: Server, api: Mounted, isDraining: () => boolean):
   function refuseNext(socket: Duplex, code: ProblemCode): void {
     if (closing.has(socket)) return
     const exchange = latest.get(socket)
-    if (exchange === undefined) hangUp(socket, serialize(api.refuse(code)))
-    else afterAnswer(exchange, () => hangUp(socket, serialize(api.refuse(code))))
+    const refuse = (): void => hangUp(socket, serialize(api.refuse(code, (socket as Socket).remoteAddress)))
+    if (exchange === undefined) refuse()
+    else afterAnswer(exchange, refuse)
   }
 
   function fail(error: ConnectionError, socket: Duplex): void {

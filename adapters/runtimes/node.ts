@@ -60,7 +60,10 @@ export interface NodeServer {
 export async function serve(api: Mounted, options: ServeOptions = {}): Promise<NodeServer> {
   const { port: wanted = 8787, host = '127.0.0.1', drainTimeoutMs = 10_000 } = options
   const { requestTimeoutMs = 30_000, keepAliveTimeoutMs = 75_000 } = options
-  const headersTimeoutMs = Math.min(options.headersTimeoutMs ?? 10_000, requestTimeoutMs)
+  const headersLimitMs = options.headersTimeoutMs ?? 10_000
+  const headersTimeoutMs = requestTimeoutMs === 0
+    ? headersLimitMs
+    : Math.min(headersLimitMs, requestTimeoutMs)
   let drained: Promise<void> | undefined
 
   const server = createServer({
@@ -76,7 +79,7 @@ export async function serve(api: Mounted, options: ServeOptions = {}): Promise<N
     headersTimeout: headersTimeoutMs,
     requestTimeout: requestTimeoutMs,
     keepAliveTimeout: keepAliveTimeoutMs,
-    connectionsCheckingInterval: Math.min(1_000, Math.ceil(headersTimeoutMs / 4)) || 1_000,
+    connectionsCheckingInterval: Math.min(1_000, Math.ceil((headersTimeoutMs || 4_000) / 4)) || 1_000,
   })
   server.maxHeadersCount = parserHeaders
   // Milliseconds in which not a byte moves: this is for clients that do not take their answer.

@@ -17,10 +17,12 @@ export interface Freshness {
  *
  * @param source Reads the revision.
  * @param maxStalenessMs Milliseconds, 0–10,000; 0 asks for every request.
+ * @param onChange Called when a revision turns out to be another than the one before.
  */
 export function createFreshness(
   source: () => MaybePromise<Revision>,
   maxStalenessMs: number,
+  onChange: () => void = () => undefined,
 ): Freshness {
   let current: Revision | undefined
   let confirmedAt = -Infinity
@@ -29,7 +31,10 @@ export function createFreshness(
 
   function settle(revision: Revision, askedAt: number): Revision {
     if (current === undefined || current.facts !== revision.facts || current.content !== revision.content) {
-      if (askedAt >= confirmedAt) current = revision
+      if (askedAt >= confirmedAt) {
+        current = revision
+        onChange()
+      }
     }
     if (askedAt > confirmedAt) confirmedAt = askedAt
     return current ?? revision

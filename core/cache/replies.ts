@@ -32,18 +32,18 @@ export interface Replies {
 
 /** What an entry costs besides its body and target, roughly, in bytes. */
 const overhead = 512
-/** How many targets are remembered as asked for once. */
-const maxAskedOnce = 10_000
+/** What part of the bytes may go to targets that were asked for once. */
+const askedOnceShare = 1 / 8
 
-/** @param maxBytes Bytes of bodies and targets together. */
+/** @param maxBytes Bytes of bodies and targets together, 0 or more; 0 keeps nothing. */
 export function createReplies(maxBytes: number): Replies {
   const kept = createBoundedMap<KeptReply>(maxBytes)
-  const askedOnce = createBoundedMap<true>(maxAskedOnce)
+  const askedOnce = createBoundedMap<true>(maxBytes * askedOnceShare)
   return {
     recall: kept.get,
     isWorthKeeping(target) {
       if (kept.get(target) !== undefined || askedOnce.get(target)) return true
-      askedOnce.set(target, true)
+      askedOnce.set(target, true, target.length + overhead)
       return false
     },
     keep(target, reply) {

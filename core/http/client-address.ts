@@ -3,13 +3,15 @@ import type { Exchange } from './exchange.ts'
 
 /** Where a request comes from. */
 export interface Client {
-  /** `undefined` where the runtime does not tell, or a proxy says what is no address. */
+  /** As the runtime or a proxy wrote it, without a port; `undefined` where nobody tells. */
+  readonly text: string | undefined
+  /** `undefined` when nobody tells, or a proxy says what is no address. */
   readonly address: Address | undefined
   /**
    * Whom limits count: an IPv4 address, or the /64 of an IPv6 one, which is the least that one customer of a
-   * network is given (RFC 6177 §2).
+   * network is given (RFC 6177 §2). `undefined` where there is nobody to tell apart from others.
    */
-  readonly subject: string
+  readonly subject: string | undefined
 }
 
 /**
@@ -21,12 +23,10 @@ export interface Client {
 export function clientOf(exchange: Exchange, trustedProxies: number): Client {
   const forwarded = trustedProxies === 0 ? undefined : exchange.header('x-forwarded-for')
   const hops = forwarded === undefined ? [] : forwarded.split(',').map((hop) => hop.trim())
-  const text = trustedProxies === 0 || hops.length === 0
-    ? exchange.address
-    : hops[Math.max(0, hops.length - trustedProxies)]
-  const address = text === undefined ? undefined : parseAddress(stripPort(text))
-  const subject = address === undefined ? 'unknown' : address.slice(0, 2).join(':')
-  return { address, subject }
+  const hop = hops.length === 0 ? exchange.address : hops[Math.max(0, hops.length - trustedProxies)]
+  const text = hop === undefined ? undefined : stripPort(hop)
+  const address = text === undefined ? undefined : parseAddress(text)
+  return { text, address, subject: address?.slice(0, 2).join(':') }
 }
 
 /** Some proxies write `192.0.2.1:4711` or `[2001:db8::1]:4711` (RFC 7239 §6). */

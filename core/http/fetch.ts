@@ -2,12 +2,17 @@ import type { MaybePromise } from '../ports.ts'
 import type { Answer, Exchange } from './exchange.ts'
 import { Problem } from './problem.ts'
 
+/** What a runtime tells of a request beside it. Whatever has another shape is passed over. */
+export interface RequestInfo {
+  readonly remoteAddr?: { readonly hostname?: string }
+}
+
 /** Wraps the service as a fetch handler. */
 export function createFetch(
   handle: (exchange: Exchange) => MaybePromise<Answer>,
-): (request: Request) => Promise<Response> {
-  return async (request) => {
-    const { status, headers, body } = await handle(new FetchExchange(request))
+): (request: Request, info?: RequestInfo) => Promise<Response> {
+  return async (request, info) => {
+    const { status, headers, body } = await handle(new FetchExchange(request, info?.remoteAddr?.hostname))
     const fields = new Headers()
     for (let index = 0; index < headers.length; index += 2) {
       fields.append(headers[index]!, headers[index + 1]!)
@@ -20,10 +25,11 @@ export function createFetch(
 class FetchExchange implements Exchange {
   readonly method: string
   readonly target: string
-  readonly address: undefined
+  readonly address: string | undefined
   readonly #request: Request
 
-  constructor(request: Request) {
+  constructor(request: Request, address: string | undefined) {
+    this.address = address
     this.method = request.method
     this.target = targetOf(request.url)
     this.#request = request

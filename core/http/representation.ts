@@ -27,8 +27,6 @@ export interface Representing {
   allow(methods: string, requestId: string): Answer
   /** The answer that a problem becomes. @param path Where it happened, safe to be said. */
   problem(problem: Problem, asked: Asked, path: string, fields: readonly string[]): Answer
-  /** A problem of a request that never became an exchange. */
-  refuse(code: ProblemCode): Answer
 }
 
 /** What of a request its answer depends on. */
@@ -156,7 +154,6 @@ export function createRepresentation(
       headers: ['Allow', methods, ...constant, 'X-Request-Id', requestId],
       body: undefined,
     }),
-    refuse: (code) => problem(new Problem(code), { requestId: nextRequestId(), method: 'GET' }, '/', []),
   }
 }
 

@@ -1,6 +1,7 @@
 import { after } from '../after.ts'
 import { equalDigests, type Sha256 } from '../digest.ts'
 import type { MaybePromise, Revision } from '../ports.ts'
+import { type KeyState, keyState } from './state.ts'
 import { isWellFormedKey, keyIdIn } from './format.ts'
 import type { Principal } from './principal.ts'
 import type { Principals } from './principals.ts'
@@ -13,8 +14,12 @@ export interface Authenticator {
    * @throws what the source of facts threw.
    */
   authenticate(text: string, revision: Revision): MaybePromise<Principal | undefined>
-  /** Whether this key has been good here before; asks no store. */
-  isKnown(text: string): boolean
+  /**
+   * Whether this key is known to be good: it was looked up here before and, as far as was known then, is in force.
+   * Asks no store, and grants nothing.
+   * @param now Milliseconds since the epoch.
+   */
+  isKnown(text: string, now: number): boolean
 }
 
 /** What an unknown id is compared with, so that it costs the same work as a known one. */
@@ -39,12 +44,15 @@ export function createAuthenticator(
       if (recalled === undefined && !isWellFormedKey(text, prefix)) return undefined
       return after(principals.find(id, revision), (principal) => holder(principal, digest))
     },
-    isKnown(text) {
+    isKnown(text, now) {
       const id = keyIdIn(text, prefix)
-      return id !== undefined && holder(principals.recall(id)?.principal, sha256(text)) !== undefined
+      const known = id === undefined ? undefined : holder(principals.recall(id)?.principal, sha256(text))
+      return known !== undefined && inForce.has(keyState(known.key, now))
     },
   }
 }
+
+const inForce: ReadonlySet<KeyState> = new Set(['active', 'retiring'])
 
 /** The principal if the digest is that of its key; nobody costs the same comparison. */
 function holder(principal: Principal | undefined, digest: string): Principal | undefined {

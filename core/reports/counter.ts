@@ -32,15 +32,18 @@ type Day = Map<string, Map<string, Tally>>
  * Counts of one partner, day and endpoint are one number, however many requests there are. What could not be
  * written waits for the next try; a write that was done without saying so is counted twice then.
  *
+ * @param onFailure Called at the first of the writes in a row that fail.
  * @param maxCounters How many numbers are held at once. While the store fails for so long that there would be more,
  * requests that need another one are not counted.
  */
 export function createUsageCounter(
   source: Pick<Reports, 'recordUsage'>,
+  onFailure: (error: unknown) => void = () => undefined,
   maxCounters = 50_000,
 ): UsageCounter {
   const days = new Map<string, Day>()
   let counters = 0
+  let failing = false
   // The day that was counted on last.
   let current: Day | undefined
   let startsAt = 0
@@ -50,11 +53,14 @@ export function createUsageCounter(
     for (let written = 0; written < counts.length; written += maxWritten) {
       try {
         await source.recordUsage(counts.slice(written, written + maxWritten))
-      } catch {
+      } catch (error) {
         for (const count of counts.slice(written)) add(count)
+        if (!failing) onFailure(error)
+        failing = true
         return false
       }
     }
+    failing = false
     return true
   })
 

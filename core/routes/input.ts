@@ -17,7 +17,7 @@ export interface Said {
   readonly slug: string
   readonly query: Query
   readonly body: JsonObject | undefined
-  readonly client: string
+  client(): string | undefined
 }
 
 /**

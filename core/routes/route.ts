@@ -42,7 +42,7 @@ export interface Input<P extends Parameters, B> {
   /** The decoded value of a path's `:slug`; empty for a path without one. */
   readonly slug: string
   /** Whom the limits of addresses count, see `Client`. */
-  readonly client: string
+  client(): string | undefined
 }
 
 /** A page's place in its list. */

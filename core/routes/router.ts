@@ -30,8 +30,8 @@ export function compileRoutes(routes: readonly Route[], serviceName: string): Pa
   })
   return {
     match(path) {
-      // The router's expressions admit trailing slashes; the contract does not.
-      if (path.endsWith('/')) return undefined
+      // The router's expressions admit trailing slashes, and dot segments as slugs; the contract does not.
+      if (endsInNothing.test(path)) return undefined
       for (const { expression, routes } of compiled) {
         const match = expression.exec(path)
         if (match !== null) return { routes, slug: match.groups?.['slug'] ?? '' }
@@ -58,3 +58,5 @@ function completePath(route: Route, serviceName: string): string {
 export function endpointPath(route: Route, serviceName: string): string {
   return completePath(route, serviceName).replace(/:(\w+)/g, '{$1}')
 }
+
+const endsInNothing = /\/\.{0,2}$/

@@ -144,7 +144,7 @@ export const verifyKey: Route = defineRoute({
             : { successor_id: key.successorId, retires_at: rfc3339(key.retiresAt) },
         },
         ...permissions(grant, ports),
-        limits: limits(grant, ports, client),
+        limits: limits(grant, ports, client()),
         version: VERSION,
         checked_at: rfc3339(grant.now),
         max_staleness_ms: ports.maxStalenessMs,
@@ -176,11 +176,12 @@ function permissions({ principal: { held, needed }, partner }: Grant, { endpoint
 }
 
 /** What is left of each policy that is on; asking spends nothing but the policy of asking. */
-function limits({ principal, key }: Grant, { limiter, elapsed }: HandlerPorts, client: string) {
+function limits({ principal, key }: Grant, { limiter, elapsed }: HandlerPorts, client: string | undefined) {
   return LIMIT_NAMES.flatMap((name) => {
     const policy = principal.policies[name]
-    if (policy === undefined) return []
-    const { remaining, resetSeconds } = limiter.peek(policy, name === 'authfail' ? client : key.id, elapsed())
+    const subject = name === 'authfail' ? client : key.id
+    if (policy === undefined || subject === undefined) return []
+    const { remaining, resetSeconds } = limiter.peek(policy, subject, elapsed())
     return [{
       policy: name,
       quota: policy.quota,

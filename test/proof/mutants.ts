@@ -277,8 +277,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a key is known before it was good',
     file: authenticate,
-    find: 'return id !== undefined && holder(',
-    replace: 'return principals.recall(id ?? "") === undefined || holder(',
+    find: 'return known !== undefined && inForce',
+    replace: 'return known === undefined || inForce',
   },
   {
     name: 'limits are spent before the key is judged',
@@ -362,8 +362,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a known key does not pass a spent authfail',
     file: pipeline,
-    find: `if (remaining === 0 && !known)`,
-    replace: 'if (remaining === 0)',
+    find: 'if (left?.remaining === 0 && !isKnown(credential, call.now))',
+    replace: 'if (left?.remaining === 0)',
   },
   {
     name: 'a refused scope has no challenge',

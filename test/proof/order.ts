@@ -80,18 +80,12 @@ export function proveOrder({ createPartnerApi }: Subject, tally: Tally, thorough
     // A reply is kept once it is asked for again, and must not make up for any fault.
     for (let time = 0; time < 2; time++) send(api, desk.prepare(endpoint, {}).request)
     for (const situation of upTo(thorough ? 3 : 2, faultsOf(endpoint))) {
-      if (isUndecided(situation)) continue
       const { request, knownGood } = desk.prepare(endpoint, situation)
       questioner.ask(request, judge({ ...situation, knownGood }, endpoint), endpoint)
     }
   }
   proveWhoSpendsAuthfail(api, tally, desk)
   void api.close()
-}
-
-/** Whether a key that is not good any more passes a spent `authfail` to be told so, the contract leaves open. */
-function isUndecided({ authfail, credential, revoked, expired, disabled }: Situation): boolean {
-  return authfail !== undefined && credential === undefined && (revoked || expired || disabled) === true
 }
 
 function* upTo(most: number, faults: readonly Fault[], from = 0, so: Situation = {}): Iterable<Situation> {
@@ -154,10 +148,11 @@ function createDesk(world: World, api: PartnerApi): Desk {
       const partner = `${state}-${modules}-${one.resource === 'no-banner' ? 'none' : 'banner'}`
       const key = keyFor(partner, one)
       // Makes the key known, and spends its quota where there is one; again for each endpoint, since limits differ.
-      if (!one.revoked && !one.expired && !one.disabled) use(endpoint, key.text, newAddress(true))
+      const knownGood = !one.revoked && !one.expired && !one.disabled
+      if (knownGood) use(endpoint, key.text, newAddress(true))
       const inside = one.address === undefined
       const address = one.authfail ? spent[inside ? 'inside' : 'outside'] : newAddress(inside)
-      return { request: requestFor(endpoint, one, { key: key.text, address, partner }), knownGood: true }
+      return { request: requestFor(endpoint, one, { key: key.text, address, partner }), knownGood }
     },
   }
 }

@@ -1,0 +1,67 @@
+import type { PartnerApiOptions } from './api.ts'
+import { DEFAULT_PROBLEM_BASE } from './http/problem.ts'
+import { DEFAULT_LIMITS, LIMIT_NAMES } from './limits/policies.ts'
+import type { Limit, LimitName } from './model.ts'
+import { nameService, type ServiceNames } from './service-names.ts'
+
+/** The options of the service with every default filled in. */
+export interface Settings {
+  readonly names: ServiceNames
+  readonly maxStalenessMs: number
+  readonly storeTimeoutMs: number
+  readonly limits: Readonly<Record<LimitName, Limit>>
+  readonly trustedProxies: number
+  readonly allowBrowsers: boolean
+  /** Without a slash at its end. */
+  readonly problemBase: string
+  readonly replyCacheBytes: number
+  readonly logsAll: boolean
+}
+
+const maxQuota = 1_000_000_000
+const maxWindowSeconds = 86_400
+
+/** @throws {RangeError} for an option out of its range; the message names it. */
+export function settle(options: PartnerApiOptions): Settings {
+  const { problemBase = DEFAULT_PROBLEM_BASE, logLevel = 'errors' } = options
+  if (!URL.canParse(problemBase)) {
+    throw new RangeError(`problemBase must be a URL, and ${problemBase} is none.`)
+  }
+  if (logLevel !== 'errors' && logLevel !== 'all') {
+    throw new RangeError(`logLevel must be errors or all, not ${JSON.stringify(logLevel)}.`)
+  }
+  return {
+    names: nameService(options.serviceName ?? 'service'),
+    maxStalenessMs: whole('maxStalenessMs', options.maxStalenessMs ?? 1_000, 0, 10_000),
+    storeTimeoutMs: whole('storeTimeoutMs', options.storeTimeoutMs ?? 5_000, 1, 60_000),
+    limits: limitsOf(options.limits ?? {}),
+    trustedProxies: whole('trustedProxies', options.trustedProxies ?? 0, 0, 100),
+    allowBrowsers: options.allowBrowsers ?? false,
+    problemBase: problemBase.replace(/\/+$/, ''),
+    replyCacheBytes: whole('replyCacheBytes', options.replyCacheBytes ?? 32 * 1024 * 1024, 0, 2 ** 40),
+    logsAll: logLevel === 'all',
+  }
+}
+
+function limitsOf(given: Partial<Record<LimitName, Limit>>): Record<LimitName, Limit> {
+  const limits: Record<LimitName, Limit> = { ...DEFAULT_LIMITS }
+  for (const [name, limit] of Object.entries(given)) {
+    if (!isLimitName(name)) {
+      throw new RangeError(`limits: there is no policy ${name}; they are ${LIMIT_NAMES.join(', ')}.`)
+    }
+    if (limit === undefined) continue
+    whole(`limits.${name}.quota`, limit.quota, 0, maxQuota)
+    whole(`limits.${name}.windowSeconds`, limit.windowSeconds, 1, maxWindowSeconds)
+    limits[name] = limit
+  }
+  return limits
+}
+
+function isLimitName(name: string): name is LimitName {
+  return (LIMIT_NAMES as readonly string[]).includes(name)
+}
+
+function whole(name: string, value: number, min: number, max: number): number {
+  if (Number.isInteger(value) && value >= min && value <= max) return value
+  throw new RangeError(`${name} must be an integer from ${min} to ${max}, and ${value} is not.`)
+}
