@@ -1,3 +1,4 @@
+import type { KeptReply } from './cache/replies.ts'
 import type { Client } from './http/client-address.ts'
 import type { Exchange } from './http/exchange.ts'
 import { type Query, readQuery } from './http/query.ts'
@@ -20,6 +21,8 @@ export interface Call {
   /** The path's `:slug`, still percent-encoded. */
   slug: string
   client: Client | undefined
+  /** What was kept of an earlier answer to the same target, whether it still holds good or not. */
+  kept: KeptReply | undefined
   revision: Revision
   principal: Principal | undefined
   /** Whether a credential was refused. */
@@ -43,6 +46,7 @@ export function beginCall(exchange: Exchange, requestId: string, startedAt: numb
     route: undefined,
     slug: '',
     client: undefined,
+    kept: undefined,
     revision: nothingYet,
     principal: undefined,
     credentialRefused: false,

@@ -95,8 +95,11 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
   function receive(call: Call): Route | string {
     const { method, target } = call.exchange
     const wanted = method === 'HEAD' ? 'GET' : method
-    const kept = replies.recall(target)
-    if (kept !== undefined && wanted === 'GET') return found(call, kept.path, kept.slug, kept.route)
+    const kept = wanted === 'GET' ? replies.recall(target) : undefined
+    if (kept !== undefined) {
+      call.kept = kept
+      return found(call, kept.path, kept.slug, kept.route)
+    }
     if (target.length > maxTargetBytes) throw new Problem('uri_too_long')
     const end = target.indexOf('?')
     const path = end < 0 ? target : target.slice(0, end)
@@ -196,7 +199,7 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
 
   /** Steps 10 to 15 of a GET. A target that was read before is not read again: it says the same. */
   function read(call: Call, principal: Principal, route: KeyedRoute): MaybePromise<Answer> {
-    const kept = replies.recall(call.exchange.target)
+    const { kept } = call
     if (kept !== undefined && holdsGood(kept, call.revision, call.now)) {
       authorize(call, principal, route, kept.partner)
       return representation.present(kept, askedOf(call), call.limitFields)

@@ -301,8 +301,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a reply at hand answers any method',
     file: pipeline,
-    find: `kept !== undefined && wanted === 'GET'`,
-    replace: 'kept !== undefined',
+    find: `wanted === 'GET' ? replies.recall(target) : undefined`,
+    replace: 'replies.recall(target)',
   },
   {
     name: 'a reply at hand is given to anybody',

@@ -86,9 +86,11 @@ async function unknown(t: Tester, service: Service): Promise<void> {
   }
   const bodies = new Map<string, string>()
   for (const [what, credential] of Object.entries(forms)) {
-    for (
-      const headers of [{ 'x-service-partner-key': credential }, { authorization: `Bearer ${credential}` }]
-    ) {
+    const presented: readonly NonNullable<Ask['headers']>[] = [
+      { 'x-service-partner-key': credential },
+      { authorization: `Bearer ${credential}` },
+    ]
+    for (const headers of presented) {
       const heard = await ask(service, headers)
       expectProblem(t, heard, 'key_invalid', what)
       t.equal(challengeOf(heard), invalid, what)
