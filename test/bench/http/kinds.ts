@@ -2,6 +2,7 @@
 export type ServerKind =
   | 'ours'
   | 'raw'
+  | 'raw-same-fields'
   | 'hono'
   | 'hono-same-work'
   | 'hono-listing'

@@ -44,6 +44,21 @@ const starters: Readonly<Record<ServerKind, (parts: Parts) => Promise<number>>> 
     })
   },
 
+  // The same with the header fields that the contract asks for, alike in each answer: what is left to the service.
+  'raw-same-fields': ({ ready }) => {
+    const headers = {
+      ...ready.headers,
+      'Content-Length': String(ready.bytes.length),
+      'X-Request-Id': 'req_00000000000000000000',
+      'RateLimit': '"key";r=999999999;t=60',
+    }
+    const fields = Object.entries(headers).flat()
+    return listen((_request, response) => {
+      response.writeHead(200, fields)
+      response.end(ready.bytes)
+    })
+  },
+
   hono: ({ key, ready }) => listenHono(honoReady(key, ready).fetch),
   'hono-same-work': ({ key, ready }) => listenHono(honoSameWork(key, ready).fetch),
   'hono-listing': ({ key, store }) => listenHono(honoListing(key, store).fetch),
