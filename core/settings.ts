@@ -1,6 +1,6 @@
 import type { PartnerApiOptions } from './api.ts'
 import { DEFAULT_PROBLEM_BASE } from './http/problem.ts'
-import { DEFAULT_LIMITS, LIMIT_NAMES } from './limits/policies.ts'
+import { DEFAULT_LIMITS, LIMIT_NAMES, MAX_QUOTA, MAX_WINDOW_SECONDS } from './limits/policies.ts'
 import type { Limit, LimitName } from './model.ts'
 import { nameService, type ServiceNames } from './service-names.ts'
 
@@ -17,9 +17,6 @@ export interface Settings {
   readonly replyCacheBytes: number
   readonly logsAll: boolean
 }
-
-const maxQuota = 1_000_000_000
-const maxWindowSeconds = 86_400
 
 /** @throws {RangeError} for an option out of its range; the message names it. */
 export function settle(options: PartnerApiOptions): Settings {
@@ -50,8 +47,8 @@ function limitsOf(given: Partial<Record<LimitName, Limit>>): Record<LimitName, L
       throw new RangeError(`limits: there is no policy ${name}; they are ${LIMIT_NAMES.join(', ')}.`)
     }
     if (limit === undefined) continue
-    whole(`limits.${name}.quota`, limit.quota, 0, maxQuota)
-    whole(`limits.${name}.windowSeconds`, limit.windowSeconds, 1, maxWindowSeconds)
+    whole(`limits.${name}.quota`, limit.quota, 0, MAX_QUOTA)
+    whole(`limits.${name}.windowSeconds`, limit.windowSeconds, 1, MAX_WINDOW_SECONDS)
     limits[name] = limit
   }
   return limits

@@ -10,7 +10,7 @@ import type { Decision } from '../../core/policy/decide.ts'
 import { explain, type Explanation } from '../../core/policy/explain.ts'
 import { problemOf } from '../../core/policy/problems.ts'
 import type { Store } from '../../core/ports.ts'
-import type { Route } from '../../core/routes/route.ts'
+import { allowedMethods, type Route } from '../../core/routes/route.ts'
 import { Failure, usageFailure } from '../failure.ts'
 import { serviceName } from '../input/service-name.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
@@ -127,13 +127,12 @@ async function findRoute(method: string, path: string, name: string): Promise<Ro
   }
   const route = match.routes.find((route) => route.method === (method === 'HEAD' ? 'GET' : method))
   if (route !== undefined) return route
-  const methods = match.routes.flatMap((route) => route.method === 'GET' ? ['GET', 'HEAD'] : [route.method])
   throw new Failure(
     1,
     'method_not_allowed',
     method === 'OPTIONS'
       ? 'OPTIONS is answered whoever asks: the policy is not.'
-      : `${path} is for ${listed(methods)} only.`,
+      : `${path} is for ${listed(allowedMethods(match.routes))} only.`,
   )
 }
 

@@ -20,7 +20,7 @@ import type { Industry } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { MaybePromise } from '../ports.ts'
 import { defineRoute, type HandlerPorts, type Route } from './route.ts'
-import { countShape, flagShape, formShape, slugShape, textShape } from './shapes.ts'
+import { countShape, flagShape, formShape, integerShape, slugShape, textShape } from './shapes.ts'
 
 interface WireCountry {
   readonly code: string
@@ -104,7 +104,7 @@ export const plansShape: GenericSchema<unknown, WirePlan[]> = array(
         metadata({ description: 'What it has, in order.', maxItems: 50 }),
       ),
       highlighted: flagShape('Whether it is the one to point at.', false),
-      position: nullable(countShape('Its place; plans without one come last.', 1)),
+      position: nullable(integerShape('Its place; plans without one come last.', 1)),
     }),
     metadata({ title: 'Plan', description: 'A pricing plan.' }),
   ),

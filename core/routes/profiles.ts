@@ -1,16 +1,13 @@
 import {
   array,
   check,
-  integer,
   maxLength,
-  maxValue,
   metadata,
-  minValue,
   nullable,
-  number,
   object,
   picklist,
   pipe,
+  RFC_EMAIL_REGEX,
   strictObject,
   string,
   toUpperCase,
@@ -20,26 +17,15 @@ import { parseCountryCode } from '../content/countries.ts'
 import { fold, foldWords } from '../content/fold.ts'
 import { repeatable, single } from '../http/parameters.ts'
 import { Problem } from '../http/problem.ts'
-import type { Profile, ProfileCard } from '../model.ts'
+import type { Profile } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
-import type { MaybePromise, ProfilePosition, ProfileQuery, ProfileSort } from '../ports.ts'
-import { VERSION } from '../version.ts'
+import type { MaybePromise, ProfileQuery } from '../ports.ts'
 import { cardMembers, cardShape, presentCard, type WireCard } from './card.ts'
-import { cursorParameter, pageShape } from './paging.ts'
+import { cursorParameter, limitParameter, pageShape, readPage } from './paging.ts'
 import { defineRoute, type HandlerPorts, type Route } from './route.ts'
-import { countShape, textShape, urlShape } from './shapes.ts'
+import { countShape, formShape, textShape, urlShape } from './shapes.ts'
 
 const cards = (max: number) => pipe(array(cardShape), metadata({ maxItems: max }))
-const wholeNumber = (max: number) => {
-  const message = `must be an integer from 1 to ${max}`
-  return pipe(
-    number(message),
-    integer(message),
-    minValue(1, message),
-    maxValue(max, message),
-    metadata({ format: 'int32', examples: [Math.min(max, 20)] }),
-  )
-}
 
 /** The newest profiles of a partner's public set. */
 export function newestCards(grant: Grant, ports: HandlerPorts, limit: number): MaybePromise<WireCard[]> {
@@ -63,7 +49,7 @@ export const recentProfiles: Route = defineRoute({
   scope: 'read:profiles',
   summary: 'Recent public profiles',
   description: 'The newest profiles first.',
-  parameters: { limit: single('integer', wholeNumber(50), 10, 'How many profiles') },
+  parameters: { limit: limitParameter(50, 10, 'How many profiles') },
   reply: object({ data: cards(50) }),
   limits: ['key'],
   dependsOn: 'content',
@@ -119,7 +105,7 @@ export const directory: Route = defineRoute({
       'name',
       'The order: by name, or newest first',
     ),
-    limit: single('integer', wholeNumber(100), 20, 'How many profiles a page has'),
+    limit: limitParameter(100, 20, 'How many profiles a page has'),
     cursor: cursorParameter,
   },
   reply: object({
@@ -135,31 +121,18 @@ export const directory: Route = defineRoute({
       industries: [...new Set(query.industry)].sort(),
       sort: query.sort,
     }
-    const bound = JSON.stringify([VERSION, grant.partner.slug, filter])
-    const position = query.cursor === undefined ? undefined : ports.cursors.open(bound, query.cursor)
-    if (query.cursor !== undefined && position === undefined) throw new Problem('invalid_cursor')
-    const [key, slug] = position ?? []
-    const start = key === undefined || slug === undefined ? undefined : { key, slug: String(slug) }
-    const found = ports.directory.listProfiles(
-      grant.partner.slug,
-      { ...filter, after: start, limit: query.limit + 1 },
-      grant.now,
-    )
-    return after(found, (profiles) => {
-      const shown = profiles.slice(0, query.limit)
-      const last = profiles.length > query.limit ? shown.at(-1) : undefined
-      const next = last === undefined ? null : ports.cursors.seal(bound, positionOf(last, query.sort))
-      return {
-        data: shown.map(presentCard),
-        page: { limit: query.limit, has_more: next !== null, next_cursor: next },
-      }
+    return readPage(ports.cursors, query, {
+      partner: grant.partner.slug,
+      of: filter,
+      read(place, limit) {
+        const start = place && { key: place[0], slug: place[1] }
+        return ports.directory.listProfiles(grant.partner.slug, { ...filter, after: start, limit }, grant.now)
+      },
+      placeOf: ({ name, publishedAt, slug }) => [query.sort === 'name' ? fold(name) : publishedAt, slug],
+      present: presentCard,
     })
   },
 })
-
-function positionOf(profile: ProfileCard, sort: ProfileSort): [ProfilePosition['key'], string] {
-  return [sort === 'name' ? fold(profile.name) : profile.publishedAt, profile.slug]
-}
 
 const profileShape = pipe(
   strictObject({
@@ -183,15 +156,10 @@ const profileShape = pipe(
     ),
     contact: nullable(pipe(
       strictObject({
-        email: nullable(pipe(
-          string(),
-          metadata({
-            description: 'Address for mail.',
-            format: 'email',
-            maxLength: 254,
-            examples: ['hello@nordlicht-reisen.example'],
-          }),
-        )),
+        // What HTML forms take (and the import): `format: email` promises less (RFC 5321 §4.1.2).
+        email: nullable(
+          formShape('Address for mail.', 'hello@nordlicht-reisen.example', RFC_EMAIL_REGEX.source, 254),
+        ),
         phone: nullable(textShape('Number to call.', '+49 451 5550 112', 50)),
       }),
       metadata({ description: 'How to reach it.' }),

@@ -1,12 +1,8 @@
 import {
   array,
   check,
-  integer,
-  maxValue,
   metadata,
-  minValue,
   nullable,
-  number,
   object,
   picklist,
   pipe,
@@ -24,8 +20,7 @@ import { ACTIVITY_TYPES, type ActivityType } from '../reports/activity.ts'
 import { daysOf, isDay, type Period, periodOf } from '../reports/period.ts'
 import { redact } from '../reports/redact.ts'
 import type { SummaryCounts } from '../reports/summary.ts'
-import { VERSION } from '../version.ts'
-import { cursorParameter, pageShape } from './paging.ts'
+import { cursorParameter, limitParameter, pageShape, readPage } from './paging.ts'
 import { defineRoute, type Endpoint, type Route } from './route.ts'
 import { countShape, formShape, instantShape, slugShape, textShape } from './shapes.ts'
 
@@ -168,7 +163,6 @@ function presentSummary(period: Period, counts: SummaryCounts, endpoints: readon
   }
 }
 
-const limitMessage = 'must be an integer from 1 to 100'
 const row = {
   id: formShape('Names the row.', 'act_01J8ZQ4M7X', '^act_', 200),
   occurred_at: instantShape('When it happened.', '2026-11-20T09:00:00.000Z'),
@@ -236,18 +230,7 @@ export const reportActivity: Route = defineRoute({
       picklist(ACTIVITY_TYPES, `must be one of ${ACTIVITY_TYPES.join(', ')}`),
       'What happened: any of these',
     ),
-    limit: single(
-      'integer',
-      pipe(
-        number(limitMessage),
-        integer(limitMessage),
-        minValue(1, limitMessage),
-        maxValue(100, limitMessage),
-        metadata({ format: 'int32', examples: [20] }),
-      ),
-      20,
-      'How many rows a page has',
-    ),
+    limit: limitParameter(100, 20, 'How many rows a page has'),
     cursor: cursorParameter,
   },
   reply: object({
@@ -259,24 +242,15 @@ export const reportActivity: Route = defineRoute({
   handle({ query }, grant, ports) {
     const partner = grant.partner.slug
     const types = [...new Set(query.type)].sort()
-    const bound = JSON.stringify([VERSION, partner, 'activity', types])
-    const position = query.cursor === undefined ? undefined : ports.cursors.open(bound, query.cursor)
-    if (query.cursor !== undefined && position === undefined) throw new Problem('invalid_cursor')
-    const [at, id] = position ?? []
-    const start = at === undefined || id === undefined ? undefined : { at: Number(at), id: String(id) }
-    const found = ports.reports.listActivity(
+    return readPage(ports.cursors, query, {
       partner,
-      { types, after: start, limit: query.limit + 1 },
-      grant.now,
-    )
-    return after(found, (rows) => {
-      const shown = rows.slice(0, query.limit)
-      const last = rows.length > query.limit ? shown.at(-1) : undefined
-      const next = last === undefined ? null : ports.cursors.seal(bound, [last.at, last.id])
-      return {
-        data: shown.map(redact),
-        page: { limit: query.limit, has_more: next !== null, next_cursor: next },
-      }
+      of: ['activity', types],
+      read(place, limit) {
+        const start = place && { at: Number(place[0]), id: place[1] }
+        return ports.reports.listActivity(partner, { types, after: start, limit }, grant.now)
+      },
+      placeOf: ({ at, id }) => [at, id],
+      present: redact,
     })
   },
 })

@@ -133,6 +133,11 @@ export interface DocumentRoute extends Described {
 /** An endpoint. */
 export type Route = KeyedRoute | OpenRoute | DocumentRoute
 
+/** The methods that the routes of one path take, `HEAD` after `GET`. */
+export function allowedMethods(routes: readonly Route[]): string[] {
+  return routes.flatMap(({ method }) => method === 'GET' ? ['GET', 'HEAD'] : [method])
+}
+
 /** What can be said about an endpoint without its handler. */
 export interface Endpoint {
   readonly name: string

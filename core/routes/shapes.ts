@@ -11,6 +11,12 @@ export function slugShape(description: string, example: string): GenericSchema<u
   return pipe(string(), metadata({ description, pattern: source, maxLength: 80, examples: [example] }))
 }
 
+/** The member of a body that names the partner. That it is the key's own, the policy decides. */
+export const partnerShape: GenericSchema<unknown, string> = slugShape(
+  'Slug of the partner that the key belongs to.',
+  'acme',
+)
+
 /** Text of at most `maxLength` code points: what the content import lets in. */
 export function textShape(
   description: string,
@@ -35,9 +41,12 @@ export function instantShape(description: string, example: string): GenericSchem
   return pipe(string(), metadata({ description, format: 'date-time', maxLength: 30, examples: [example] }))
 }
 
-/** An absolute `http` or `https` URL. */
+/**
+ * An absolute `http` or `https` URL, as it was written: `format: uri` would promise that an international one is
+ * escaped (RFC 3986 §2).
+ */
 export function urlShape(description: string, example: string): GenericSchema<unknown, string> {
-  return pipe(string(), metadata({ description, format: 'uri', maxLength: 2048, examples: [example] }))
+  return formShape(description, example, '^[Hh][Tt][Tt][Pp][Ss]?://\\S+$', 2048)
 }
 
 /** A whole number from 0. */
@@ -51,6 +60,18 @@ export function countShape(
     integer(),
     minValue(0),
     metadata({ description, maximum, format: 'int64', examples: [example] }),
+  )
+}
+
+/** What a number holds exactly. */
+const exactIntegers = { minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }
+
+/** A whole number. */
+export function integerShape(description: string, example: number): GenericSchema<unknown, number> {
+  return pipe(
+    number(),
+    integer(),
+    metadata({ description, ...exactIntegers, format: 'int64', examples: [example] }),
   )
 }
 

@@ -33,7 +33,7 @@ import type { MaybePromise } from '../ports.ts'
 import { canonicalJson } from '../signups/canonical.ts'
 import type { Signup, SignupInput } from '../signups/signup.ts'
 import { defineRoute, type HandlerPorts, type Reply, type Route } from './route.ts'
-import { formShape, instantShape } from './shapes.ts'
+import { formShape, instantShape, partnerShape } from './shapes.ts'
 
 /** For how long an idempotency key tells a repetition from a new signup. */
 const claimLastsMs = 86_400_000
@@ -110,15 +110,7 @@ const profileMessage = 'must be a profile that exists'
 
 const body: GenericSchema<unknown, SignupInput> = pipe(
   strictObject({
-    partner: pipe(
-      string(),
-      described({
-        description: 'Slug of the partner that the key belongs to.',
-        pattern: SLUG_PATTERN.source,
-        maxLength: 80,
-        examples: ['acme'],
-      }),
-    ),
+    partner: partnerShape,
     email: pipe(
       string('must be text'),
       maxLength(254, 'must have at most 254 characters'),

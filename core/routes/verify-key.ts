@@ -8,27 +8,23 @@ import {
   picklist,
   pipe,
   strictObject,
-  string,
 } from 'valibot'
 import { optionalRfc3339, rfc3339 } from '../http/time.ts'
-import { LIMIT_NAMES } from '../limits/policies.ts'
+import { LIMIT_NAMES, MAX_WINDOW_SECONDS } from '../limits/policies.ts'
 import type { Grant } from '../policy/decide.ts'
 import { MODULE_NAMES, MODULES } from '../policy/modules.ts'
 import { SCOPES } from '../policy/scopes.ts'
 import { VERSION } from '../version.ts'
-import { SLUG_PATTERN } from '../content/slug.ts'
 import { defineRoute, type HandlerPorts, type Route } from './route.ts'
-import { countShape, flagShape, formShape, instantShape, slugShape, textShape } from './shapes.ts'
-
-const partnerClaim = pipe(
-  string(),
-  metadata({
-    description: 'Slug of the partner that the key belongs to.',
-    pattern: SLUG_PATTERN.source,
-    maxLength: 80,
-    examples: ['acme'],
-  }),
-)
+import {
+  countShape,
+  flagShape,
+  formShape,
+  instantShape,
+  partnerShape,
+  slugShape,
+  textShape,
+} from './shapes.ts'
 
 const keyId = (description: string, example: string) =>
   formShape(description, example, '^[0-9A-Za-z]{12}$', 12)
@@ -99,9 +95,9 @@ const verificationShape = pipe(
       array(strictObject({
         policy: oneOf(LIMIT_NAMES, 'Name of the policy.', 'key'),
         quota: countShape('Requests in a window.', 600),
-        window_seconds: countShape('Length of the window.', 60, 86_400),
+        window_seconds: countShape('Length of the window.', 60, MAX_WINDOW_SECONDS),
         remaining: countShape('Requests that are left.', 599),
-        resets_in_seconds: countShape('When the quota is whole again.', 60, 86_400),
+        resets_in_seconds: countShape('When the quota is whole again.', 60, MAX_WINDOW_SECONDS),
       })),
       metadata({ description: 'The policies that are on.', maxItems: LIMIT_NAMES.length }),
     ),
@@ -122,7 +118,7 @@ export const verifyKey: Route = defineRoute({
     'What a key may do, before you save it. Failures are the problems that any endpoint would give: what this says ' +
     'is what will happen.',
   parameters: {},
-  body: strictObject({ partner: partnerClaim }),
+  body: strictObject({ partner: partnerShape }),
   reply: object({ data: verificationShape }),
   limits: ['verify'],
   dependsOn: 'nothing',
