@@ -8,7 +8,13 @@ import { COUNTRY_CODES, countryName, isCountryCode, isLocale } from '../core/con
 import { currencyExponent, isCurrencyCode } from '../core/content/currency.ts'
 import { importContent } from '../core/content/import.ts'
 import { parseInstant } from '../core/content/instant.ts'
-import { type LineError, readContentLines, writeContentLine } from '../core/content/lines.ts'
+import {
+  createLineReader,
+  type LineError,
+  type LineErrors,
+  type LineRecords,
+  writeContentLine,
+} from '../core/content/lines.ts'
 import { CONTENT_KINDS, type ContentKind, type ContentRecords } from '../core/content/records.ts'
 
 type Line = Record<string, unknown>
@@ -57,8 +63,14 @@ const right: Record<ContentKind, Line> = {
   },
 }
 
+function readLines<K extends ContentKind>(kind: K, lines: Iterable<string>): LineRecords<K> | LineErrors {
+  const reader = createLineReader(kind)
+  for (const line of lines) reader.read(line)
+  return reader.finish()
+}
+
 function errorsOf(kind: ContentKind, ...lines: (Line | string)[]): readonly LineError[] {
-  const read = readContentLines(
+  const read = readLines(
     kind,
     lines.map((line) => typeof line === 'string' ? line : JSON.stringify(line)),
   )
@@ -66,7 +78,7 @@ function errorsOf(kind: ContentKind, ...lines: (Line | string)[]): readonly Line
 }
 
 function recordsOf<K extends ContentKind>(kind: K, lines: Iterable<string>): readonly ContentRecords[K][] {
-  const read = readContentLines(kind, lines)
+  const read = readLines(kind, lines)
   if ('errors' in read) throw new Error(JSON.stringify(read.errors))
   return read.records
 }
@@ -294,7 +306,7 @@ test('a line that repeats an address names the line that had it first', (t) => {
 })
 
 test('a thousand errors are told and all are counted', (t) => {
-  const read = readContentLines('plans', Array(1_500).fill('{'))
+  const read = readLines('plans', Array(1_500).fill('{'))
   t.ok('errors' in read)
   if ('errors' in read) {
     t.equal(read.errors.length, 1_000)

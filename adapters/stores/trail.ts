@@ -12,7 +12,7 @@ import { drawId } from '../../core/draw-id.ts'
 export type Note = Pick<AuditEntry, 'type' | 'partner' | 'keyId' | 'subject' | 'before' | 'after'>
 
 /** Slugs that the note of an import names. */
-const MAX_SLUGS = 100
+const maxSlugs = 100
 
 export function partnerNote(change: Change, before: Partner | undefined, after: Partner): Note {
   return {
@@ -56,7 +56,7 @@ export function createImportNotes(): ImportNotes {
   const slugs = new Set<string>()
   return {
     changed(slug) {
-      if (slugs.size < MAX_SLUGS) slugs.add(slug)
+      if (slugs.size < maxSlugs) slugs.add(slug)
     },
     note(kind, { created, replaced }) {
       if (created + replaced === 0) return undefined

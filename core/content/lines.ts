@@ -61,7 +61,12 @@ const fieldsOf: { [K in ContentKind]: (record: ContentRecords[K]) => unknown } =
   plans: planFields,
 }
 
-/** @param references What lines may refer to; by default anything. */
+/**
+ * Reads JSON Lines and judges every line by itself, its place among the others and what it refers to. Blank lines are
+ * passed over, a byte-order mark before the first line and CRLF line ends are tolerated.
+ *
+ * @param references What lines may refer to; by default anything.
+ */
 export function createLineReader<K extends ContentKind>(kind: K, references: References = {}): LineReader<K> {
   const schema = schemas[kind](references)
   const address = kind === 'banners' ? 'partner' : 'slug'
@@ -118,20 +123,6 @@ export function createLineReader<K extends ContentKind>(kind: K, references: Ref
       return errorCount === 0 ? { records } : { errors: errors.sort((a, b) => a.line - b.line), errorCount }
     },
   }
-}
-
-/**
- * Reads JSON Lines and judges every line by itself and its place among the others, but not whether what it
- * refers to exists in a store: see {@linkcode importContent} for that. Blank lines are passed over, a
- * byte-order mark before the first line and CRLF line ends are tolerated.
- */
-export function readContentLines<K extends ContentKind>(
-  kind: K,
-  lines: Iterable<string>,
-): LineRecords<K> | LineErrors {
-  const reader = createLineReader(kind)
-  for (const line of lines) reader.read(line)
-  return reader.finish()
 }
 
 /** A record as one line of JSON without a line end: section 8's fields in a fixed order, absent ones `null`. */

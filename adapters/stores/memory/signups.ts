@@ -10,7 +10,7 @@ interface Kept extends IdempotencyClaim {
 }
 
 /** Expired claims that each signup clears away: more than the one that it may add. */
-const PRUNED_AT_ONCE = 2
+const prunedAtOnce = 2
 
 /** The signups of a memory store. */
 export interface Signups {
@@ -27,7 +27,7 @@ export function createSignups(facts: Pick<Facts, 'keys'>): Signups {
   function prune(now: number): void {
     let looked = 0
     for (const [key, { expiresAt }] of claims) {
-      if (looked++ === PRUNED_AT_ONCE) return
+      if (looked++ === prunedAtOnce) return
       if (expiresAt <= now) claims.delete(key)
     }
   }

@@ -66,7 +66,7 @@ export function createActivityList(database: Database, signups: Signups): Activi
 
   return {
     listActivity(partner, { types, after, limit }, now) {
-      const asked = types.length === 0 ? ALL_TYPES : new Set(types)
+      const asked = types.length === 0 ? allTypes : new Set(types)
       // Ids are not empty, so that what happened at `now` is after this place.
       const start = after === undefined || after.at > now ? { at: now, id: '' } : after
       return database.snapshot(() =>
@@ -79,10 +79,10 @@ export function createActivityList(database: Database, signups: Signups): Activi
   }
 }
 
-const ALL_TYPES: ReadonlySet<ActivityType> = new Set([...AUDITED_ACTIVITY, 'signup.created', 'key.expired'])
+const allTypes: ReadonlySet<ActivityType> = new Set([...AUDITED_ACTIVITY, 'signup.created', 'key.expired'])
 
 /** After every id. */
-const LAST = '\u{10ffff}'
+const lastId = '\u{10ffff}'
 
 /**
  * The place of a row among rows whose ids are `prefix` and something, in terms of what they are made from: `stored` and
@@ -90,5 +90,5 @@ const LAST = '\u{10ffff}'
  */
 function placeAmong(prefix: string, { at, id }: Dated, stored: string): Place {
   if (id.startsWith(prefix)) return [-at, stored + id.slice(prefix.length)]
-  return [-at, id < prefix ? '' : LAST]
+  return [-at, id < prefix ? '' : lastId]
 }

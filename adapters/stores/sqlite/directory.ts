@@ -25,14 +25,14 @@ type CardRow = [
   card: string,
 ]
 
-const CARD_COLUMNS = 'p.slug, p.country, p.industry, i.name, p.published_at, p.updated_at, p.card'
+const cardColumns = 'p.slug, p.country, p.industry, i.name, p.published_at, p.updated_at, p.card'
 
 export function createDirectory(database: Database): Directory {
   const cards = database.statement<CardRow>(`
-    SELECT ${CARD_COLUMNS} FROM json_each(?1) place CROSS JOIN profile p ON p.id = place.value
+    SELECT ${cardColumns} FROM json_each(?1) place CROSS JOIN profile p ON p.id = place.value
     CROSS JOIN industry i ON i.slug = p.industry ORDER BY place.key`)
   const profile = database.statement<[...CardRow, detail: string]>(`
-    SELECT ${CARD_COLUMNS}, p.detail FROM profile p JOIN industry i ON i.slug = p.industry
+    SELECT ${cardColumns}, p.detail FROM profile p JOIN industry i ON i.slug = p.industry
     WHERE p.slug = ?1 AND p.published_at <= ?2`)
   const counts = {
     country: countStatement(database, 'country'),

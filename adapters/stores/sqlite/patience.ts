@@ -2,7 +2,7 @@ import type { MaybePromise } from '../../../core/ports.ts'
 import { StoreError } from '../store-error.ts'
 import { BUSY_TIMEOUT_MS, type Database, isBusy } from './database.ts'
 
-const LONGEST_PAUSE_MS = 16
+const longestPauseMs = 16
 
 /**
  * Runs a transaction at once when no other process holds the write lock. Otherwise tries again for as long as
@@ -21,7 +21,7 @@ export function transactionInTurn<T>(database: Database, work: () => T): MaybePr
 
 async function tryAgain<T>(database: Database, work: () => T): Promise<T> {
   const deadline = Date.now() + BUSY_TIMEOUT_MS
-  for (let pause = 1;; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
+  for (let pause = 1;; pause = Math.min(pause * 2, longestPauseMs)) {
     await new Promise((resolve) => setTimeout(resolve, pause))
     try {
       return database.transaction(work, { wait: false })

@@ -7,12 +7,12 @@ import type { Shelf } from './shelves.ts'
 
 type RecordRow = [country: string, industry: string, publishedAt: number | null, card: string, detail: string]
 
-const RECORD_COLUMNS = 'country, industry, published_at, card, detail'
+const recordColumns = 'country, industry, published_at, card, detail'
 
 /** A profile is kept once, as its record; its listings and its words follow from that and are written with it. */
 export function createProfileShelf(database: Database): Shelf<ProfileRecord> {
   const find = database.statement<[...RecordRow, id: number]>(
-    `SELECT ${RECORD_COLUMNS}, id FROM profile WHERE slug = ?1`,
+    `SELECT ${recordColumns}, id FROM profile WHERE slug = ?1`,
   )
   const insert = database.statement(`
     INSERT INTO profile (slug, country, industry, published_at, card, detail, search, updated_at)
@@ -54,7 +54,7 @@ export function createProfileShelf(database: Database): Shelf<ProfileRecord> {
 
     *all() {
       const rows = database.iterate<[...RecordRow, slug: string]>(
-        `SELECT ${RECORD_COLUMNS}, slug FROM profile ORDER BY slug`,
+        `SELECT ${recordColumns}, slug FROM profile ORDER BY slug`,
       )
       for (const [country, industry, publishedAt, card, detail, slug] of rows) {
         yield {

@@ -6,13 +6,13 @@ import { audiencesOf, ORDERS, type PageReader, type Place, type Range } from './
 export type SearchReader = (range: Range, words: readonly string[], limit: number) => Place[]
 
 /** Matches that are cheaper to sort than a walk along the order is. */
-const FEW = 5000
+const few = 5000
 
 /** Places that are looked at before the full-text index is asked. */
-const FIRST_WALK = 256
+const firstWalk = 256
 
 /** Places that are held at a time when nothing but a long walk is left. */
-const LONGEST_STEP = 8192
+const longestStep = 8192
 
 /**
  * Searches in the order that is asked for. A common word soon fills a page on a walk along the order; the full-text
@@ -39,20 +39,20 @@ export function createSearchReader(database: Database, readPage: PageReader): Se
   function fewMatches(words: readonly string[]): number[] | undefined {
     // A string in FTS5's quotes followed by * is a prefix and nothing else, whatever it is made of.
     const prefixes = words.map((word) => `"${word.replaceAll('"', '""')}" *`)
-    const found = find.all(prefixes.join(' AND '), FEW + 1)
-    return found.length > FEW ? undefined : found.map(([profile]) => profile)
+    const found = find.all(prefixes.join(' AND '), few + 1)
+    return found.length > few ? undefined : found.map(([profile]) => profile)
   }
 
   return (range, words, limit) => {
     const page: Place[] = []
-    let step = Math.max(FIRST_WALK, limit)
+    let step = Math.max(firstWalk, limit)
     for (let after = range.after, walks = 0;; walks++) {
       const places = readPage({ ...range, after }, step)
       page.push(...matching(places, words))
       if (page.length >= limit || places.length < step) return page.slice(0, limit)
       const [key, slug] = places.at(-1)!
       after = [key, slug]
-      step = Math.min(step * 4, LONGEST_STEP)
+      step = Math.min(step * 4, longestStep)
 
       const few = walks === 0 ? fewMatches(words) : undefined
       if (few === undefined) continue

@@ -8,12 +8,12 @@ import type { Database } from './database.ts'
 import { transactionInTurn } from './patience.ts'
 
 /** Expired claims that each signup clears away: more than the one that it may add. */
-const PRUNED_AT_ONCE = 2
+const prunedAtOnce = 2
 
 /** The columns of a signup, in the order of `SignupRow`. */
-export const SIGNUP_COLUMNS = ['id', 'partner', 'key_id', 'environment', 'created_at', 'record'] as const
+const signupColumns = ['id', 'partner', 'key_id', 'environment', 'created_at', 'record'] as const
 
-export type SignupRow = [
+type SignupRow = [
   id: string,
   partner: string,
   keyId: string,
@@ -28,7 +28,7 @@ type ClaimRow = [fingerprint: string, signupId: string, createdAt: number]
 export type Place = readonly [recency: number, id: string]
 
 /** Before everything. */
-export const START: Place = [-Number.MAX_SAFE_INTEGER, '']
+const start: Place = [-Number.MAX_SAFE_INTEGER, '']
 
 /** `SignupStore` of the ports, whose reads are synchronous. */
 export interface Signups {
@@ -40,7 +40,7 @@ export interface Signups {
 
 export function createSignups(database: Database): Signups {
   const insert = database.statement(
-    `INSERT INTO signup (${SIGNUP_COLUMNS}) VALUES (${SIGNUP_COLUMNS.map((_, index) => `?${index + 1}`)})`,
+    `INSERT INTO signup (${signupColumns}) VALUES (${signupColumns.map((_, index) => `?${index + 1}`)})`,
   )
   const known = database.statement<[1]>('SELECT 1 FROM signup WHERE id = ?1')
   const keyOf = database.statement<[1]>('SELECT 1 FROM partner_key WHERE id = ?1 AND partner = ?2')
@@ -52,7 +52,7 @@ export function createSignups(database: Database): Signups {
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)`)
   const expired = database.statement<[partner: string, environment: string, key: string]>(`
     SELECT partner, environment, key FROM idempotency WHERE expires_at <= ?1 ORDER BY expires_at
-    LIMIT ${PRUNED_AT_ONCE}`)
+    LIMIT ${prunedAtOnce}`)
   const dropClaim = database.statement(
     'DELETE FROM idempotency WHERE partner = ?1 AND environment = ?2 AND key = ?3',
   )
@@ -60,9 +60,9 @@ export function createSignups(database: Database): Signups {
     INSERT INTO signup_tally (partner, dimension, day, value, signups) VALUES (?1, ?2, ?3, ?4, 1)
     ON CONFLICT DO UPDATE SET signups = signups + 1`)
   const newest = database.statement<SignupRow>(`
-    SELECT ${SIGNUP_COLUMNS} FROM signup WHERE (recency, id) > (?1, ?2) ORDER BY recency, id LIMIT ?3 + 0`)
+    SELECT ${signupColumns} FROM signup WHERE (recency, id) > (?1, ?2) ORDER BY recency, id LIMIT ?3 + 0`)
   const newestOfPartner = database.statement<SignupRow>(`
-    SELECT ${SIGNUP_COLUMNS} FROM signup
+    SELECT ${signupColumns} FROM signup
     WHERE partner = ?1 AND environment = ?2 AND (recency, id) > (?3, ?4) ORDER BY recency, id LIMIT ?5 + 0`)
 
   function keep(signup: Signup, claim: IdempotencyClaim | undefined): SignupOutcome {
@@ -100,7 +100,7 @@ export function createSignups(database: Database): Signups {
     createSignup: (signup, claim) => transactionInTurn(database, () => keep(signup, claim)),
 
     listSignups(partner, after, limit) {
-      const place: Place = after === undefined ? START : [-after.createdAt, after.id]
+      const place: Place = after === undefined ? start : [-after.createdAt, after.id]
       if (partner === undefined) return newest.all(...place, limit).map(readSignup)
       return database.snapshot(
         () => [...readSignups(partner, 'live', place, limit), ...readSignups(partner, 'test', place, limit)],
