@@ -10,6 +10,10 @@ import { rfc3339 } from './http/time.ts'
 export interface LogEvent {
   /** RFC 3339, UTC. */
   readonly time: string
+  /**
+   * `error`: answers of 500 and above, and what could not be written. `warn`: refused credentials and browsers that
+   * were let through. `info`: all else.
+   */
   readonly level: 'info' | 'warn' | 'error'
   /**
    * `request`: an answer. `browser_allowed`: a browser's request was let through. `administration`: what an
@@ -18,22 +22,29 @@ export interface LogEvent {
   readonly event: 'request' | 'browser_allowed' | 'administration' | 'write_failed'
   /** What the answer had in `X-Request-Id`. */
   readonly request_id?: string
+  /** As sent. */
   readonly method?: string
   /** Without the query; `/` where no route is known or something in the shape of a key stands in it. */
   readonly path?: string
+  /** Status of the answer. */
   readonly status?: number
   /** The problem's code. */
   readonly code?: string
+  /** Slug of the partner whose key it was, or that was decided about. */
   readonly partner?: string
+  /** Public id of the key. */
   readonly key_id?: string
   /** Where the request came from: the client, as limits and allow-lists know it. */
   readonly address?: string
+  /** Milliseconds from the arrival of the header to the answer, with a fraction. */
   readonly duration_ms?: number
   /** The trace that a valid `traceparent` belongs to (W3C Trace Context §3.2). */
   readonly trace_id?: string
   /** What was decided, by whom, and when: the audit trail's words. */
   readonly type?: string
+  /** The operator. */
   readonly actor?: string
+  /** RFC 3339, UTC. */
   readonly decided_at?: string
   /** What went wrong inside; never said to the client. */
   readonly error?: string

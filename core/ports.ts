@@ -50,6 +50,7 @@ export type ProfileSort = 'name' | '-published_at'
 export interface ProfilePosition {
   /** The folded name (see `fold`) for `name`, the instant of publication for `-published_at`. */
   readonly key: string | number
+  /** The slug of the profile: tells those apart whose `key` is the same. */
   readonly slug: string
 }
 
@@ -61,6 +62,7 @@ export interface ProfileQuery {
   readonly countries: readonly string[]
   /** Industry slugs: any of these, children not included. */
   readonly industries: readonly string[]
+  /** In which order. */
   readonly sort: ProfileSort
   /** Only what comes after this position. */
   readonly after: ProfilePosition | undefined
@@ -117,6 +119,7 @@ export interface Administration {
   /** All partners, removed ones included, by slug. */
   listPartners(): MaybePromise<readonly Partner[]>
 
+  /** The partner with this slug, removed or not, or `undefined`. `slug` has the form of one. */
   findPartner(slug: string): MaybePromise<Partner | undefined>
 
   /** All keys, or those of one partner, oldest first, then by id. */
@@ -135,8 +138,11 @@ export interface Administration {
 
 /** What an import did or, on a dry run, would have done. */
 export interface ImportReport {
+  /** Records whose slug was new. */
   readonly created: number
+  /** Records that took the place of another one. */
   readonly replaced: number
+  /** Records that were there already, equal in all. */
   readonly unchanged: number
 }
 
@@ -242,6 +248,7 @@ export interface Store
     SignupStore,
     Reports,
     AuditTrail {
+  /** What was settled when it was made. */
   readonly settings: StoreSettings
   /** SHA-256 of the UTF-8 bytes of `text`, 64 lower-case hexadecimal digits. */
   sha256(text: string): string

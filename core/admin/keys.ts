@@ -29,6 +29,7 @@ export interface NewKey {
   readonly name: string
   /** Names of scopes that active modules need; by default all of them. */
   readonly scopes?: readonly string[]
+  /** What a `test` key does is stored as a test and never counted. */
   readonly environment: Environment
   /** Milliseconds since the epoch, in the future; by default never. */
   readonly expiresAt?: number | undefined
@@ -40,6 +41,7 @@ export interface NewKey {
 
 /** A key that was just issued. */
 export interface IssuedKey {
+  /** The key as it is at rest. */
   readonly key: Key
   /** The whole key: a secret, to be shown once and kept nowhere. */
   readonly text: string
@@ -52,13 +54,15 @@ export interface IssuedKey {
  */
 export interface KeyAdministration {
   /**
+   * Makes a key. Its text is given back here and never again.
+   *
    * @throws {Refusal} `partner_not_found`, `partner_removed`, `invalid_name`, `unknown_scope`,
    * `module_inactive`, `invalid_expiry`, `invalid_address_range`, `invalid_limit`
    */
   issue(key: NewKey): Promise<IssuedKey>
   /** All keys, or those of one partner, oldest first. @throws {Refusal} `partner_not_found` */
   list(partner?: string): Promise<readonly Key[]>
-  /** @throws {Refusal} `key_not_found` */
+  /** The key, whatever its state. @throws {Refusal} `key_not_found` */
   show(id: string): Promise<Key>
   /**
    * Gives a key a successor that may do the same, and ends the old key after an overlap; both, or nothing.
@@ -70,9 +74,9 @@ export interface KeyAdministration {
   rotate(id: string, how?: Rotation): Promise<IssuedKey>
   /** Sets and clears limits of its own. @throws {Refusal} `invalid_limit`, `key_not_found`, `key_revoked`, `key_expired` */
   limit(id: string, change: LimitChange): Promise<Key>
-  /** @throws {Refusal} `key_not_found`, `key_revoked`, `key_expired` */
+  /** Refuses the key until it is enabled again. @throws {Refusal} `key_not_found`, `key_revoked`, `key_expired` */
   disable(id: string): Promise<Key>
-  /** @throws {Refusal} `key_not_found`, `key_revoked`, `key_expired` */
+  /** Undoes `disable`. @throws {Refusal} `key_not_found`, `key_revoked`, `key_expired` */
   enable(id: string): Promise<Key>
   /** For good. @throws {Refusal} `key_not_found` */
   revoke(id: string): Promise<Key>

@@ -24,6 +24,7 @@ export interface NewPartner {
 export interface PartnerUpdate {
   /** 1–200 code points without control characters. */
   readonly name?: string | undefined
+  /** Limits that it gets and loses. */
   readonly limits?: LimitChange | undefined
 }
 
@@ -32,17 +33,23 @@ export interface PartnerUpdate {
  * to ask for what is already so changes nothing. A removed partner can be read, but no longer changed.
  */
 export interface PartnerAdministration {
-  /** @throws {Refusal} `invalid_slug`, `invalid_name`, `unknown_module`, `invalid_limit`, `partner_exists` */
+  /**
+   * Makes a partner.
+   * @throws {Refusal} `invalid_slug`, `invalid_name`, `unknown_module`, `invalid_limit`, `partner_exists`
+   */
   create(partner: NewPartner): Promise<Partner>
   /** All partners, removed ones included, by slug. */
   list(): Promise<readonly Partner[]>
-  /** @throws {Refusal} `partner_not_found` */
+  /** The partner, removed or not. @throws {Refusal} `partner_not_found` */
   show(slug: string): Promise<Partner>
-  /** @throws {Refusal} `invalid_name`, `invalid_limit`, `partner_not_found`, `partner_removed` */
+  /**
+   * Changes its name and limits.
+   * @throws {Refusal} `invalid_name`, `invalid_limit`, `partner_not_found`, `partner_removed`
+   */
   update(slug: string, update: PartnerUpdate): Promise<Partner>
   /** Refuses all of the partner's requests until it is resumed. @throws {Refusal} `partner_not_found`, `partner_removed` */
   suspend(slug: string): Promise<Partner>
-  /** @throws {Refusal} `partner_not_found`, `partner_removed` */
+  /** Undoes `suspend`. @throws {Refusal} `partner_not_found`, `partner_removed` */
   resume(slug: string): Promise<Partner>
   /** Ends it for good: its keys are revoked, its records stay and its slug stays taken. @throws {Refusal} `partner_not_found` */
   remove(slug: string): Promise<Partner>

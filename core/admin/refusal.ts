@@ -24,9 +24,12 @@ export type RefusalCode =
  * what arrived, but never anything in the shape of a key. Nothing was changed.
  */
 export class Refusal extends Error {
+  /** Always `Refusal`. */
   override readonly name = 'Refusal'
+  /** Why it was refused. */
   readonly code: RefusalCode
 
+  /** The message is a sentence for people, with nothing in it in the shape of a key. */
   constructor(code: RefusalCode, message: string) {
     super(message)
     this.code = code

@@ -17,14 +17,17 @@ export interface AuditEntry extends Stamp {
   readonly sequence: number
   /** `act_` and 20 characters: what the activity report calls it. */
   readonly id: string
+  /** What was decided. */
   readonly type: AuditedType
   /** The partner that it is about, or that owns the key that it is about. */
   readonly partner: string | undefined
+  /** Public id of the key that it is about. */
   readonly keyId: string | undefined
   /** The scope or module that was granted, removed, activated or deactivated; the kind of content. */
   readonly subject: string | undefined
   /** The state before and after as JSON text, never with a digest; `undefined` where there was or is none. */
   readonly before: string | undefined
+  /** See `before`. */
   readonly after: string | undefined
   /** SHA-256 over the seal of the entry before and all of this one, 64 hexadecimal digits. */
   readonly seal: string

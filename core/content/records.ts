@@ -16,9 +16,13 @@ export type BannerRecord = Omit<Banner, 'updatedAt'>
 
 /** The record of each kind of content. */
 export interface ContentRecords {
+  /** What the directory shows, and to whom. */
   profiles: ProfileRecord
+  /** What profiles belong to. */
   industries: Industry
+  /** What a pricing table shows. */
   plans: Plan
+  /** What one partner shows for a time. */
   banners: BannerRecord
 }
 

@@ -25,6 +25,7 @@ export interface Exchange {
 
 /** An answer as plain values. */
 export interface Answer {
+  /** 200–599. */
   readonly status: number
   /** Names and values in turn, ready for one write. `Content-Length` is among them where it applies. */
   readonly headers: readonly string[]

@@ -4,6 +4,7 @@ import { Problem } from './problem.ts'
 
 /** What a runtime tells of a request beside it. Whatever has another shape is passed over. */
 export interface RequestInfo {
+  /** The peer of the connection; `hostname` is its IP address, as `Deno.serve` gives it. */
   readonly remoteAddr?: { readonly hostname?: string }
 }
 

@@ -224,8 +224,11 @@ export type InputError =
 export interface ProblemMembers {
   /** Said to the partner's developer; never holds a value that might be a secret. */
   readonly detail?: string
+  /** The scope that the key would need. */
   readonly required_scope?: string
+  /** The module that the partner would have to activate. */
   readonly required_module?: string
+  /** All that is wrong with a query or a body. */
   readonly errors?: readonly InputError[]
   /** Whole seconds for `Retry-After`; not a member of the body. */
   readonly retryAfterSeconds?: number
@@ -235,10 +238,17 @@ export interface ProblemMembers {
 
 /** A refusal on its way to becoming an answer: the only thing that a handler throws on purpose. */
 export class Problem extends Error {
+  /** Always `Problem`. */
   override readonly name: string = 'Problem'
+  /** Which problem it is: decides status, type and title of the answer. */
   readonly code: ProblemCode
+  /** What this occurrence adds. */
   readonly members: ProblemMembers
 
+  /**
+   * Without a `detail` its words are those of the code.
+   * @param cause What went wrong inside, for the log; never said to the client.
+   */
   constructor(code: ProblemCode, members: ProblemMembers = {}, cause?: unknown) {
     super(members.detail ?? PROBLEMS[code].detail, { cause })
     this.code = code

@@ -140,14 +140,18 @@ export function allowedMethods(routes: readonly Route[]): string[] {
 
 /** What can be said about an endpoint without its handler. */
 export interface Endpoint {
+  /** What counters and the document call it: never changes. */
   readonly name: string
+  /** `HEAD` comes with `GET`. */
   readonly method: 'GET' | 'POST'
   /** The complete path, `{slug}` for a parameter. */
   readonly path: string
+  /** Whether it takes a key. */
   readonly access: 'key' | 'open'
+  /** What a key has to hold; `undefined`: any key in force may use it, or none is needed. */
   readonly scope: Scope | undefined
+  /** What it is, in a few words. */
   readonly summary: string
-  readonly reply: GenericSchema
 }
 
 /** Lends a keyed endpoint's handler the types of its parameters and body. */

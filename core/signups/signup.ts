@@ -2,17 +2,25 @@ import type { Environment } from '../model.ts'
 
 /** What a signup form sent, judged. */
 export interface SignupInput {
+  /** At most 254 characters, of the form that browsers accept. */
   readonly email: string
+  /** 1–200 code points. */
   readonly name: string
+  /** At most 200 code points. */
   readonly company: string | undefined
   /** Alpha-2, upper case. */
   readonly country: string | undefined
+  /** Slug of a plan that existed. */
   readonly plan: string | undefined
   /** Slug of a profile that was public to the partner. */
   readonly profile: string | undefined
+  /** A BCP 47 tag. */
   readonly locale: string | undefined
+  /** At most 2,000 code points. */
   readonly message: string | undefined
+  /** When they agreed to be contacted, milliseconds since the epoch. */
   readonly consentAt: number | undefined
+  /** Up to 20 members: names of 1–40, values of up to 500 code points. */
   readonly metadata: Readonly<Record<string, string>>
 }
 
@@ -20,10 +28,13 @@ export interface SignupInput {
 export interface Signup extends SignupInput {
   /** `sgn_` and 20 characters. */
   readonly id: string
+  /** Slug of the partner that sent it. */
   readonly partner: string
+  /** Public id of the key that it was sent with. */
   readonly keyId: string
   /** Those of `test` keys are kept apart and never counted. */
   readonly environment: Environment
+  /** Milliseconds since the epoch. */
   readonly createdAt: number
 }
 

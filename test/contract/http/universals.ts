@@ -1,6 +1,7 @@
 /** What section 1 says of every answer, whatever was asked. */
 import { safeParse } from 'valibot'
 import type { Endpoint } from '../../../core/routes/route.ts'
+import { ROUTES } from '../../../core/routes/table.ts'
 import { type Heard, VERSION } from './service.ts'
 
 const keyShape = /[a-z0-9]_(?:live|test)_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}/
@@ -60,7 +61,8 @@ export function schemaBreaches(
   // `recent` is also covered by `{slug}`: the route without a parameter counts.
   const route = candidates.find((candidate) => candidate.path === path) ?? candidates[0]
   if (route === undefined) return [`no route covers ${path}`]
-  const result = safeParse(route.reply, json ?? text)
+  const { reply } = ROUTES.find(({ name }) => name === route.name)!
+  const result = safeParse(reply, json ?? text)
   return result.issues?.map(({ message, path }) => `${path?.map(({ key }) => key).join('.')}: ${message}`) ??
     []
 }

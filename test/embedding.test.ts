@@ -1,0 +1,144 @@
+/** What an embedder can do with the public exports alone: everything is imported from where the package exports it. */
+import { test } from 'tap'
+import { createMemoryStore } from '../adapters/stores/memory/store.ts'
+import {
+  compareCodePoints,
+  createKeyAdministration,
+  createPartnerAdministration,
+  createPartnerApi,
+  type Directory,
+  fold,
+  foldWords,
+  importContent,
+  MODULE_NAMES,
+  type PartnerApi,
+  Problem,
+  type Profile,
+  Refusal,
+  type Store,
+} from '../core/mod.ts'
+
+const actor = 'embedder'
+
+/** A partner with every module, and the text of a key of its own. */
+async function admit(store: Store): Promise<string> {
+  await createPartnerAdministration(store, { actor })
+    .create({ slug: 'acme', name: 'Acme Travel', modules: MODULE_NAMES })
+  const { text } = await createKeyAdministration(store, { actor })
+    .issue({ partner: 'acme', name: 'Website', environment: 'live' })
+  return text
+}
+
+async function read(api: PartnerApi, key: string, path: string) {
+  const answer = await api.fetch(
+    new Request(`https://api.example/service${path}`, { headers: { 'X-Service-Partner-Key': key } }),
+  )
+  return { status: answer.status, body: await answer.json() }
+}
+
+test('a memory store is filled and served', async (t) => {
+  const store = createMemoryStore()
+  const key = await admit(store)
+  const options = { now: Date.now(), actor }
+  const refused = await importContent(store, 'profiles', ['{"slug":"old-mill"}'], options)
+  t.match(refused, { errors: [{ line: 1, field: 'name' }] })
+  await importContent(store, 'industries', ['{"slug":"travel","name":"Travel"}'], options)
+  const profile = {
+    slug: 'old-mill',
+    name: 'Old Mill',
+    headline: 'Beds above the wheel',
+    country: 'DE',
+    industry: 'travel',
+    published_at: '2026-01-01T00:00:00Z',
+  }
+  const report = await importContent(store, 'profiles', [JSON.stringify(profile)], options)
+  t.match(report, { created: 1 })
+
+  const api = createPartnerApi({ store })
+  const { status, body } = await read(api, key, '/public/profiles?partner=acme&q=mill')
+  t.equal(status, 200)
+  t.match(body.data, [{ slug: 'old-mill', country: { code: 'DE' } }])
+  await t.rejects(admit(store), { constructor: Refusal, code: 'partner_exists' })
+  await api.close()
+})
+
+/** Profiles that live in somebody's own table. */
+function ownDirectory(rows: readonly Profile[]): Directory {
+  const keyOf = ({ name }: Profile) => fold(name)
+  return {
+    listProfiles(_partner, { words, countries, industries, after, limit }, now) {
+      return rows
+        .filter((row) => row.publishedAt <= now)
+        .filter(({ country }) => countries.length === 0 || countries.includes(country))
+        .filter(({ industry }) => industries.length === 0 || industries.includes(industry.slug))
+        .filter(({ name, headline }) =>
+          words.every((word) => foldWords(`${name} ${headline}`).some((one) => one.startsWith(word)))
+        )
+        .sort((a, b) => compareCodePoints(keyOf(a), keyOf(b)) || compareCodePoints(a.slug, b.slug))
+        .filter((row) =>
+          after === undefined ||
+          (compareCodePoints(keyOf(row), String(after.key)) || compareCodePoints(row.slug, after.slug)) > 0
+        )
+        .slice(0, limit)
+    },
+    findProfile(_partner, slug, now) {
+      if (slug === 'broken') throw new Problem('store_unavailable')
+      return rows.find((row) => row.slug === slug && row.publishedAt <= now)
+    },
+    countProfiles: (_partner, by) =>
+      new Map(
+        Map.groupBy(rows, (row) => by === 'country' ? row.country : row.industry.slug)
+          .entries().map(([name, members]) => [name, members.length]),
+      ),
+    listIndustries: () => [{ slug: 'travel', name: 'Travel', parentSlug: undefined }],
+    nextProfileChangeAt: () => undefined,
+  }
+}
+
+function profileNamed(name: string): Profile {
+  const slug = foldWords(name).join('-')
+  return {
+    slug,
+    name,
+    headline: 'Slow journeys',
+    country: 'SE',
+    industry: { slug: 'travel', name: 'Travel' },
+    logoUrl: undefined,
+    publishedAt: 0,
+    updatedAt: 0,
+    description: undefined,
+    websiteUrl: undefined,
+    city: undefined,
+    foundedYear: undefined,
+    employees: undefined,
+    tags: [],
+    contact: undefined,
+    links: [],
+  }
+}
+
+test("profiles come from a directory of the embedder's own", async (t) => {
+  const store = createMemoryStore()
+  const key = await admit(store)
+  const directory = ownDirectory(['Östra Resor', 'Opal', 'Łódź Reisen'].map(profileNamed))
+  const api = createPartnerApi({ store, directory })
+  const names: string[] = []
+  let cursor: string | null = ''
+  while (cursor !== null) {
+    const path = `/public/profiles?partner=acme&limit=1${cursor === '' ? '' : `&cursor=${cursor}`}`
+    const { status, body } = await read(api, key, path)
+    t.equal(status, 200)
+    names.push(body.data[0].name)
+    cursor = body.page.next_cursor
+  }
+  t.same(names, ['Łódź Reisen', 'Opal', 'Östra Resor'])
+  t.match((await read(api, key, '/public/profiles/opal?partner=acme')).body, { data: { name: 'Opal' } })
+  t.match(await read(api, key, '/public/profiles/broken?partner=acme'), {
+    status: 503,
+    body: { code: 'store_unavailable' },
+  })
+  t.match((await read(api, key, '/public/countries?partner=acme&in_use=true')).body, {
+    data: [{ code: 'SE', profile_count: 3 }],
+  })
+  await api.close()
+})
