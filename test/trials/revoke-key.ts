@@ -23,16 +23,8 @@ async function command(...args: string[]): Promise<string> {
 }
 
 await command('partners', 'create', 'acme', '--name', 'Acme', '--module', 'pricing')
-const child = spawn(process.execPath, [
-  main,
-  'serve',
-  '--port',
-  '0',
-  '--limit',
-  'key=0',
-  '--limit',
-  'authfail=0',
-], {
+const settings = ['--limit', 'key=0', '--limit', 'authfail=0', '--log', 'off']
+const child = spawn(process.execPath, [main, 'serve', '--port', '0', ...settings], {
   env: environment,
   stdio: ['ignore', 'pipe', 'inherit'],
 })
