@@ -30,7 +30,7 @@ import { problemFor, problemOf } from './policy/problems.ts'
 import type { MaybePromise, Revision } from './ports.ts'
 import type { UsageCounter } from './reports/counter.ts'
 import { readInput } from './routes/input.ts'
-import type { HandlerPorts, KeyedRoute, Reply, Route } from './routes/route.ts'
+import { allowedMethods, type HandlerPorts, type KeyedRoute, type Reply, type Route } from './routes/route.ts'
 import type { PathTable } from './routes/router.ts'
 import type { ServiceNames } from './service-names.ts'
 import { VERSION } from './version.ts'
@@ -110,8 +110,7 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
       if (route.method === wanted) return found(call, path, match.slug, route)
     }
     call.path = path
-    const allowed = match.routes.flatMap((route) => route.method === 'GET' ? ['GET', 'HEAD'] : [route.method])
-    const methods = [...allowed, 'OPTIONS'].join(', ')
+    const methods = [...allowedMethods(match.routes), 'OPTIONS'].join(', ')
     if (method === 'OPTIONS') return methods
     throw new Problem('method_not_allowed', { allow: methods })
   }

@@ -5,7 +5,7 @@ import type { Publication, Reply } from '../routes/route.ts'
 import { VERSION } from '../version.ts'
 import { entityTag, matchesNone } from './etag.ts'
 import type { Answer } from './exchange.ts'
-import { DEFAULT_PROBLEM_BASE, Problem, type ProblemCode, type ProblemMembers, PROBLEMS } from './problem.ts'
+import { DEFAULT_PROBLEM_BASE, type Problem, type ProblemCode, type ProblemMembers, PROBLEMS } from './problem.ts'
 import type { Query } from './query.ts'
 import { createRequestIds } from './request-id.ts'
 

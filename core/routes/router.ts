@@ -45,7 +45,6 @@ export function compileRoutes(routes: readonly Route[], serviceName: string): Pa
       access: route.access,
       scope: route.access === 'key' ? route.scope : undefined,
       summary: route.summary,
-      reply: route.reply,
     })),
   }
 }
