@@ -144,7 +144,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       documents: createDocuments(ROUTES, settings, store.sha256),
       endpoints: paths.endpoints,
       maxStalenessMs,
-      checkStore: facts.revision,
+      checkStore: facts.check,
     },
   })
   return {

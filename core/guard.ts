@@ -40,6 +40,7 @@ export function createGuard(deadlineMs: number): Guard {
 
   return {
     facts: (source) => ({
+      check: answering(() => source.check()),
       revision: answering(() => source.revision()),
       findKey: answering((id) => source.findKey(id)),
       recordKeyUses: answering((uses) => source.recordKeyUses(uses)),

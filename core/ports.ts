@@ -28,6 +28,12 @@ export interface Revision {
 /** Where key facts come from. */
 export interface FactSource {
   /**
+   * Makes sure that what is kept can be read now, and not only that nothing is known to have changed.
+   * @throws when it can't.
+   */
+  check(): MaybePromise<void>
+
+  /**
    * The revision at the time of the call, changes committed by other processes included.
    * @throws when the store does not answer.
    */

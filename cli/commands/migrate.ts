@@ -25,6 +25,9 @@ export function define(migrate: Command): void {
       `
 serve, demo, partners create and content import do this by themselves.
 
+A store that is being served is backed up with SQLite's own means (sqlite3 FILE ".backup COPY", or VACUUM INTO) and not
+with cp. Stop the server before another file takes its place.
+
 Examples:
   $ partner-api migrate --status
   $ partner-api --store sqlite:/var/lib/partner-api.db migrate --key-prefix acme`,

@@ -49,6 +49,7 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
     settings: newSettings(options.keyPrefix),
     sha256,
     close() {},
+    check() {},
 
     revision: () => revision,
     directoryRevision: () => revision.content,

@@ -12,10 +12,11 @@ export async function configure(database: Database): Promise<void> {
     PRAGMA trusted_schema = OFF;
     -- What an import of a million profiles has written to the log is given back when it has been moved to the file.
     PRAGMA journal_size_limit = 67108864;
-    -- At most: 256 MiB of pages of one's own, which only a large import fills, and 2 GiB of the file mapped, which
-    -- saves a list a fifth of its cost.
+    -- 256 MiB of pages at most, which only a large import or a large store fills.
     PRAGMA cache_size = -262144;
-    PRAGMA mmap_size = 2147418112;`)
+    -- Nothing of the file is mapped: reading what was mapped and then cut off ends the process, where reading the file
+    -- is an error.
+    PRAGMA mmap_size = 0;`)
 }
 
 /**

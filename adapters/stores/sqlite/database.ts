@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { StoreError } from '../store-error.ts'
+import { watchFile } from './file-watch.ts'
 
 /** What a column can hold. Integers are read as numbers; one beyond ±2^53 throws. */
 export type Value = string | number | null
@@ -13,7 +14,10 @@ export interface Statement<Row extends readonly Value[]> {
   run(...parameters: Value[]): { changes: number; lastId: number }
 }
 
-/** One connection to one file. */
+/**
+ * One connection to one file. What SQLite can't do with the file, because its disk is full or it is damaged, is a
+ * `StoreError` `unreachable` everywhere.
+ */
 export interface Database {
   /** Runs statements without parameters, separated by semicolons. */
   exec(sql: string): void
@@ -30,9 +34,16 @@ export interface Database {
    * returns, rolls back when it throws, and also when it calls `rollback`.
    *
    * @param options `wait`: for another process's lock, up to the busy timeout; default true.
-   * @throws {StoreError} `unreachable` when another process holds the lock for longer than that.
+   * @throws {StoreError} `unreachable` when another process holds the lock for longer than that, or when the path
+   * leads to another file by now.
    */
   transaction<T>(work: (rollback: () => void) => T, options?: { readonly wait: boolean }): T
+  /**
+   * Looks now and then whether the path still leads to the file that is open.
+   *
+   * @throws {StoreError} `unreachable` when it does not.
+   */
+  checkFile(): void
   close(): void
 }
 
@@ -49,6 +60,16 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
     throw new StoreError('unreachable', `The store ${file} cannot be opened: there is no such file.`)
   }
   const driver = open(file, options.readOnly ?? false)
+  const watch = watchFile(file)
+
+  /** Passes on what the driver says about the file as what it means. */
+  function asking<T>(what: 'read' | 'changed', ask: () => T): T {
+    try {
+      return ask()
+    } catch (error) {
+      throw meaningOf(error, file, what)
+    }
+  }
 
   function prepare(sql: string): StatementSync {
     const statement = driver.prepare(sql)
@@ -68,7 +89,7 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
   const endRead = driver.prepare('COMMIT')
 
   return {
-    exec: (sql) => driver.exec(sql),
+    exec: (sql) => asking('changed', () => driver.exec(sql)),
 
     statement<Row extends readonly Value[]>(sql: string): Statement<Row> {
       let statement: StatementSync | undefined
@@ -76,38 +97,49 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
       const prepared = () => statement ??= prepare(sql)
       const preparedChange = () => change ??= prepareChange(sql)
       return {
-        all: (...parameters) => prepared().all(...parameters) as unknown as Row[],
-        get: (...parameters) => prepared().get(...parameters) as unknown as Row | undefined,
-        run(...parameters) {
-          const { changes, lastInsertRowid } = preparedChange().run(...parameters)
-          return { changes: Number(changes), lastId: Number(lastInsertRowid) }
-        },
+        all: (...parameters) => asking('read', () => prepared().all(...parameters) as unknown as Row[]),
+        get: (...parameters) =>
+          asking('read', () => prepared().get(...parameters) as unknown as Row | undefined),
+        run: (...parameters) =>
+          asking('changed', () => {
+            const { changes, lastInsertRowid } = preparedChange().run(...parameters)
+            return { changes: Number(changes), lastId: Number(lastInsertRowid) }
+          }),
       }
     },
 
-    // A statement of its own: two readers of one statement would start each other anew.
-    iterate: <Row extends readonly Value[]>(sql: string) =>
-      prepare(sql).iterate() as unknown as Iterable<Row>,
+    *iterate<Row extends readonly Value[]>(sql: string): Iterable<Row> {
+      // A statement of its own: two readers of one statement would start each other anew.
+      try {
+        yield* prepare(sql).iterate() as unknown as Iterable<Row>
+      } catch (error) {
+        throw meaningOf(error, file, 'read')
+      }
+    },
 
     snapshot(work) {
       // A transaction is a snapshot already: an import's callback may ask for a page.
       if (driver.isTransaction) return work()
-      beginRead.run()
+      asking('read', () => beginRead.run())
       try {
         return work()
       } finally {
-        endRead.run()
+        // Some errors have ended it by themselves, and are not to be hidden behind another.
+        if (driver.isTransaction) endRead.run()
       }
     },
 
     transaction(work, { wait } = { wait: true }) {
+      watch.check()
       begin(driver, file, wait)
       let commit = true
       try {
         const result = work(() => {
           commit = false
         })
-        driver.exec(commit ? 'COMMIT' : 'ROLLBACK')
+        asking('changed', () => driver.exec(commit ? 'COMMIT' : 'ROLLBACK'))
+        // What went into a file that nobody can open any more is not acknowledged.
+        watch.check()
         return result
       } catch (error) {
         // Some errors, a full disk among them, have rolled back by themselves.
@@ -116,6 +148,7 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
       }
     },
 
+    checkFile: watch.checkNowAndThen,
     close: () => driver.close(),
   }
 }
@@ -123,6 +156,25 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
 /** Whether an error means that another process holds a lock. Deno's errors have no code of SQLite's. */
 export function isBusy(error: unknown): boolean {
   return error instanceof Error && error.message.includes('database is locked')
+}
+
+/** What SQLite says of a file that it can't work with: FULL, IOERR, CORRUPT, READONLY, NOTADB and CANTOPEN. */
+const fileTroubles = [
+  'database or disk is full',
+  'disk I/O error',
+  'database disk image is malformed',
+  'attempt to write a readonly database',
+  'file is not a database',
+  'unable to open database file',
+  // An index of words has words of its own for a malformed image.
+  'fts5: corrupt',
+]
+
+/** An error of the driver as one of the store when it is about the file. Any other stays as it is. */
+function meaningOf(error: unknown, file: string, what: 'read' | 'changed'): unknown {
+  const reason = reasonOf(error)
+  if (error instanceof StoreError || !fileTroubles.some((trouble) => reason.includes(trouble))) return error
+  return new StoreError('unreachable', `The store ${file} cannot be ${what}: ${reason}.`, { cause: error })
 }
 
 /** What an error of the driver, or any other, says. */
@@ -147,7 +199,7 @@ function begin(driver: DatabaseSync, file: string, wait: boolean): void {
     if (!wait) driver.exec('PRAGMA busy_timeout = 0')
     driver.exec('BEGIN IMMEDIATE')
   } catch (error) {
-    if (!isBusy(error)) throw error
+    if (!isBusy(error)) throw meaningOf(error, file, 'changed')
     const waited = wait ? ` and has been for ${BUSY_TIMEOUT_MS / 1000} seconds` : ''
     throw new StoreError(
       'unreachable',

@@ -112,6 +112,7 @@ function identity(database: Database, file: string): [tables: number, applicatio
     const [id] = database.statement<[number]>('PRAGMA application_id').get()!
     return [tables, id]
   } catch (error) {
+    if (error instanceof StoreError) throw error
     throw new StoreError('unreachable', `The store ${file} cannot be read: ${reasonOf(error)}.`, {
       cause: error,
     })

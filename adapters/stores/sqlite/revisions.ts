@@ -26,6 +26,7 @@ export function createRevisions(database: Database): Revisions {
 
   return {
     current() {
+      database.checkFile()
       // Before the row: what is committed between the two is then read now and looked for once more later.
       const [version] = dataVersion.get()!
       if (known === undefined || version !== seenVersion) {

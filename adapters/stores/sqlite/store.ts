@@ -10,6 +10,7 @@ import { createContentAdministration } from './content.ts'
 import { type Database, openDatabase, reasonOf } from './database.ts'
 import { createDirectory } from './directory.ts'
 import { createFacts } from './facts.ts'
+import { createCheck } from './health.ts'
 import { checkKnown, checkMigrated, migrate } from './migrate.ts'
 import { createOffers } from './offers.ts'
 import { createCounts } from './counts.ts'
@@ -49,7 +50,7 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
     else checkMigrated(database, file)
     await configure(database)
     migrate(database, file, options.keyPrefix)
-    return assemble(database, readSettings(database, file, options.keyPrefix))
+    return assemble(database, file, readSettings(database, file, options.keyPrefix))
   } catch (error) {
     database.close()
     if (error instanceof StoreError) throw error
@@ -59,7 +60,7 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
   }
 }
 
-function assemble(database: Database, settings: StoreSettings): Store {
+function assemble(database: Database, file: string, settings: StoreSettings): Store {
   const revisions = createRevisions(database)
   const trail = createTrail(database)
   const signups = createSignups(database)
@@ -67,6 +68,7 @@ function assemble(database: Database, settings: StoreSettings): Store {
     settings,
     sha256,
     close: database.close,
+    check: createCheck(database, file),
     revision: revisions.current,
     directoryRevision: () => revisions.current().content,
     ...createFacts(database),
