@@ -75,5 +75,5 @@ export function serialize({ status, headers, body }: Answer): Uint8Array {
   let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ndate: ${new Date().toUTCString()}\r\n`
   for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`
   head += 'connection: close\r\n\r\n'
-  return Buffer.concat([Buffer.from(head, 'latin1'), body ?? new Uint8Array()])
+  return Buffer.concat([Buffer.from(head, 'latin1'), Buffer.from(body ?? '')])
 }

@@ -1,6 +1,7 @@
 import { after } from '../after.ts'
 import type { Call } from '../call.ts'
 import type { Timetable } from '../content/timetable.ts'
+import { encode } from '../http/content.ts'
 import type { Representation } from '../http/representation.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { KeyedRoute } from '../routes/route.ts'
@@ -17,8 +18,10 @@ export function createKeeper(replies: Replies, timetable: Timetable): KeepReply 
     const { path, slug, revision: { content } } = call
     const facts = route.dependsOn === 'everything' ? call.revision.facts : undefined
     const partner = grant.partner.slug
-    const keepUntil = (goodUntil: number): void =>
-      replies.keep(target, { ...made, route, path, slug, partner, content, facts, goodUntil })
+    const keepUntil = (goodUntil: number): void => {
+      const body = typeof made.body === 'string' ? encode(made.body) : made.body
+      replies.keep(target, { ...made, body, route, path, slug, partner, content, facts, goodUntil })
+    }
     try {
       const kept = after(timetable.nextChangeAt(partner, content, grant.now), keepUntil)
       if (kept instanceof Promise) kept.catch(() => undefined)

@@ -1,4 +1,5 @@
 import type { MaybePromise } from '../ports.ts'
+import type { Content } from './content.ts'
 
 /**
  * A request as plain values. Making one costs a runtime nothing that it has not already paid, which is why
@@ -29,6 +30,6 @@ export interface Answer {
   readonly status: number
   /** Names and values in turn, ready for one write. `Content-Length` is among them where it applies. */
   readonly headers: readonly string[]
-  /** Absent for HEAD, 204 and 304. */
-  readonly body: Uint8Array | undefined
+  /** Text is to be sent in UTF-8. Absent for HEAD, 204 and 304. */
+  readonly body: Content | undefined
 }

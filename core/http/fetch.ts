@@ -18,7 +18,10 @@ export function createFetch(
     for (let index = 0; index < headers.length; index += 2) {
       fields.append(headers[index]!, headers[index + 1]!)
     }
-    return new Response(body as Uint8Array<ArrayBuffer> | undefined ?? null, { status, headers: fields })
+    return new Response(body as string | Uint8Array<ArrayBuffer> | undefined ?? null, {
+      status,
+      headers: fields,
+    })
   }
 }
 

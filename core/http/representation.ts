@@ -1,16 +1,27 @@
 import type { Sha256 } from '../digest.ts'
-import type { KeptReply } from '../cache/replies.ts'
 import type { ServiceNames } from '../service-names.ts'
 import type { Publication, Reply } from '../routes/route.ts'
 import { VERSION } from '../version.ts'
+import { byteLength, type Content, encode } from './content.ts'
 import { entityTag, matchesNone } from './etag.ts'
 import type { Answer } from './exchange.ts'
-import { DEFAULT_PROBLEM_BASE, type Problem, type ProblemCode, type ProblemMembers, PROBLEMS } from './problem.ts'
+import {
+  DEFAULT_PROBLEM_BASE,
+  type Problem,
+  type ProblemCode,
+  type ProblemMembers,
+  PROBLEMS,
+} from './problem.ts'
 import type { Query } from './query.ts'
 import { createRequestIds } from './request-id.ts'
 
-/** A reply as bytes, before it is known how it is asked for. */
-export type Representation = Pick<KeptReply, 'body' | 'etag' | 'fields'>
+/** A reply as content, before it is known how it is asked for. */
+export interface Representation {
+  readonly body: Content
+  readonly etag: string
+  /** Header fields that every use of it has, names and values in turn, those of the body first. */
+  readonly fields: readonly string[]
+}
 
 /** Makes answers of replies and problems. */
 export interface Representing {
@@ -36,8 +47,6 @@ export interface Asked {
   readonly ifNoneMatch?: string | undefined
 }
 
-const encoder = new TextEncoder()
-
 /** @param problemBase Base of the `type` of problems, without a slash at its end. */
 export function createRepresentation(
   names: ServiceNames,
@@ -60,21 +69,27 @@ export function createRepresentation(
   function represent(reply: Reply, query: Query): Representation {
     const text = serialise(reply)
     const etag = entityTag(text, sha256)
-    const body = encoder.encode(text)
     const fields = [
-      ...bodyFields('application/json; charset=utf-8', body),
+      ...bodyFields('application/json; charset=utf-8', byteLength(text)),
       'ETag',
       etag,
       ...caching,
       ...constant,
     ]
-    return { body, etag, fields: fields.concat(nextLink(reply, query), reply.fields ?? []) }
+    return { body: text, etag, fields: fields.concat(nextLink(reply, query), reply.fields ?? []) }
   }
 
   function publish({ text, fields = [] }: Publication, contentType: string): Representation {
     const etag = entityTag(text, sha256)
-    const body = encoder.encode(text)
-    const all = [...bodyFields(contentType, body), 'ETag', etag, 'Cache-Control', 'no-cache', ...constant]
+    const body = encode(text)
+    const all = [
+      ...bodyFields(contentType, body.length),
+      'ETag',
+      etag,
+      'Cache-Control',
+      'no-cache',
+      ...constant,
+    ]
     return { body, etag, fields: all.concat(fields) }
   }
 
@@ -100,11 +115,10 @@ export function createRepresentation(
     { requestId, method }: Asked,
     fields: readonly string[],
   ): Answer {
-    const body = encoder.encode(text)
     return {
       status,
       headers: [
-        ...bodyFields(type, body),
+        ...bodyFields(type, byteLength(text)),
         'Cache-Control',
         'no-store',
         ...constant,
@@ -112,7 +126,7 @@ export function createRepresentation(
         requestId,
         ...fields,
       ],
-      body: method === 'HEAD' ? undefined : body,
+      body: method === 'HEAD' ? undefined : text,
     }
   }
 
@@ -160,8 +174,8 @@ export function createRepresentation(
 /** How many strings {@linkcode bodyFields} has. */
 const bodyFieldCount = 4
 
-function bodyFields(type: string, body: Uint8Array): string[] {
-  return ['Content-Type', type, 'Content-Length', String(body.length)]
+function bodyFields(type: string, bytes: number): string[] {
+  return ['Content-Type', type, 'Content-Length', String(bytes)]
 }
 
 /** The challenge of a refused credential: no error code without one (RFC 6750 §3). */

@@ -116,7 +116,7 @@ export const directory: Route = defineRoute({
   dependsOn: 'content',
   handle: ({ query }, grant, ports) => {
     const filter = {
-      words: [...new Set(foldWords(query.q ?? ''))].sort(),
+      words: query.q === undefined ? [] : [...new Set(foldWords(query.q))].sort(),
       countries: [...new Set(query.country)].sort(),
       industries: [...new Set(query.industry)].sort(),
       sort: query.sort,

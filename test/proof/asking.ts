@@ -25,8 +25,6 @@ interface Seen {
 }
 
 const encoder = new TextEncoder()
-const decoder = new TextDecoder()
-
 /** Asks, and the memory store answers at once. */
 export function send(api: PartnerApi, request: Request): Answer {
   const exchange: Exchange = {
@@ -42,7 +40,7 @@ export function send(api: PartnerApi, request: Request): Answer {
 }
 
 function see({ status, headers, body }: Answer): Seen {
-  const text = body === undefined ? '' : decoder.decode(body)
+  const text = Buffer.from(body ?? '').toString()
   const fields: [string, string][] = []
   for (let index = 0; index < headers.length; index += 2) fields.push([headers[index]!, headers[index + 1]!])
   const field = (name: string) => fields.find(([known]) => known.toLowerCase() === name)?.[1]

@@ -21,8 +21,8 @@ export async function readyAnswer(service: PartnerApi, key: string): Promise<Rea
     (_, index) => [headers[2 * index]!, headers[2 * index + 1]!] as const,
   )
   return {
-    text: new TextDecoder().decode(body),
-    bytes: body,
+    text: Buffer.from(body).toString(),
+    bytes: Buffer.from(body),
     headers: Object.fromEntries(pairs.filter(([name]) => !changing.has(name))),
   }
 }

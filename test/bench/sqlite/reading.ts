@@ -47,7 +47,7 @@ export function pipelineReader(service: PartnerApi, key: string): (question: Que
       const { status, body } = answer instanceof Promise ? await answer : answer
       const milliseconds = performance.now() - startedAt
       if (status !== 200) throw new Error(`${exchange.target} was answered with ${status}.`)
-      const { page } = JSON.parse(new TextDecoder().decode(body))
+      const { page } = JSON.parse(Buffer.from(body ?? '').toString())
       query.set('cursor', String(page.next_cursor))
       return { milliseconds, more: page.has_more }
     }
