@@ -228,11 +228,20 @@ export interface Reports {
 
 /** The trail of everything that operators did. */
 export interface AuditTrail {
-  /** Entries in the order of their sequence, from the one after `after` (0 for the first). */
+  /**
+   * Entries in the order of their sequence, from the one after `after` (0 for the first). Rows that somebody put there
+   * past the store are among them; a number that no store counts to is infinite.
+   */
   listAudit(after: number, limit: number): MaybePromise<readonly AuditEntry[]>
 
   /** What the store noted of the last entry when it wrote it. */
   auditHead(): MaybePromise<AuditHead>
+
+  /**
+   * Names of what somebody added to the store that acts when the trail is written, such as a trigger of a database:
+   * entries may then never arrive, and no seal misses those.
+   */
+  auditIntruders?(): MaybePromise<readonly string[]>
 }
 
 /** What was settled when the store was made. */

@@ -240,12 +240,20 @@ test('audit verify', async (t) => {
   t.same((await json('audit', 'verify')).data, { valid: true, entries: sequence, seal })
   t.match((await run('audit', 'verify')).stdout, seal)
 
+  const added = (place: string) => `
+    INSERT INTO audit (sequence, id, at, actor, type, partner, key_id, subject, before, after, seal)
+    SELECT ${place}, 'act_added', at, 'Mallory', type, partner, key_id, subject, before, after, seal
+    FROM audit WHERE sequence = 4`
   const damage: readonly (readonly [string, number])[] = [
     [`UPDATE audit SET actor = 'Mallory' WHERE sequence = 4`, 4],
     [`UPDATE audit SET after = '{"limits":{"key":null}}' WHERE sequence = 3`, 3],
     ['DELETE FROM audit WHERE sequence = 2', 2],
     ['UPDATE audit SET at = 9007199254740991, before = 5 WHERE sequence = 5', 5],
     [`DELETE FROM audit WHERE sequence = ${sequence}`, sequence],
+    ...['0', '-9007199254740991', '-9223372036854775807'].map((place) => [added(place), 1] as const),
+    ...['1152921504606846976', '9223372036854775807'].map((place) => [added(place), sequence + 1] as const),
+    [`UPDATE store SET audit_sequence = 1152921504606846976`, sequence + 1],
+    ['UPDATE audit SET at = 1152921504606846976 WHERE sequence = 5', 5],
   ]
   const results = await Promise.all(damage.map(async ([statement, broken], index) => {
     const copy = join(folder.path, `damaged-${index}.db`)
@@ -273,6 +281,29 @@ test('audit verify', async (t) => {
   }
   t.match(results[0]!.human.stderr, 'Mallory')
   t.match(results[2]!.human.stderr, 'is missing')
+  t.match(
+    results[6]!.human.stderr,
+    'a row in its place that no change has written: act_added, number -9007199254740991',
+  )
+  t.match(results[7]!.human.stderr, 'act_added, its number out of all bounds')
+  t.match(results[8]!.human.stderr, 'act_added, its number out of all bounds')
+})
+
+test('audit verify names what acts when the trail is written', async (t) => {
+  for (const table of ['audit', 'store']) {
+    const copy = join(folder.path, `watched-${table}.db`)
+    const database = new DatabaseSync(file)
+    database.exec(`VACUUM INTO '${copy}'`)
+    database.close()
+    const watched = new DatabaseSync(copy)
+    const event = table === 'audit' ? 'INSERT' : 'UPDATE'
+    watched.exec(`CREATE TRIGGER hush BEFORE ${event} ON ${table} BEGIN SELECT RAISE(IGNORE); END`)
+    watched.close()
+    const start = { env: { PARTNER_API_STORE: `sqlite:${copy}` } }
+    t.match(await runProgram(['audit', 'verify'], start), { code: 1, stdout: '', stderr: /: hush\./ })
+    const { error } = documentOf(await runProgram(['audit', 'verify', '--json'], start))
+    t.match(error, { code: 'audit_broken', intruders: ['hush'] })
+  }
 })
 
 test('the end', async () => {

@@ -31,10 +31,18 @@ async function open(file: string) {
     columns,
     verify,
     /** What `verifyAudit` says once SQL has been run, which is undone then. `undefined` when it changed nothing. */
-    async after(sql: string): Promise<{ readonly broken: number | undefined } | undefined> {
-      const before = JSON.stringify(tamperer.prepare('SELECT * FROM audit, store').all())
+    async after(
+      sql: string,
+      look: () => Promise<unknown> = async () => {},
+    ): Promise<{ readonly broken: number | undefined } | undefined> {
+      const everything = tamperer.prepare('SELECT * FROM audit, store')
+      everything.setReadBigInts(true)
+      const all = () =>
+        JSON.stringify(everything.all(), (_, value) => typeof value === 'bigint' ? `${value}` : value)
+      const before = all()
       tamperer.exec(sql)
-      if (JSON.stringify(tamperer.prepare('SELECT * FROM audit, store').all()) === before) return undefined
+      if (all() === before) return undefined
+      await look()
       const broken = await verify()
       tamperer.exec('DELETE FROM audit')
       const insert = tamperer.prepare(
@@ -118,6 +126,25 @@ await t.test('rows that were deleted, swapped, added or cut off are found', asyn
   t.equal(await broken('DELETE FROM audit'), 1, 'all of it deleted')
   t.equal(await broken('UPDATE store SET audit_sequence = 10'), 10)
   t.equal(await broken(`UPDATE store SET audit_seal = 'x'`), 9)
+  t.equal(await verify(), undefined, 'it was whole before and is whole again')
+  await close()
+})
+
+await t.test('rows whose numbers are none of the trail are found, and in no report', async (t) => {
+  const { store, after, verify, close } = await open('numbers.db')
+  const numbers = ['0', '-1', '-9007199254740991', '-9223372036854775807', '10', '1152921504606846976']
+  const query = { types: [], after: undefined, limit: 100 }
+  const reported = await store.listActivity('acme', query, T0 * 2)
+  for (const number of numbers) {
+    const found = await after(
+      `INSERT INTO audit (sequence, id, at, actor, type, partner, key_id, subject, before, after, seal)
+      SELECT ${number}, 'act_added', at, actor, type, partner, key_id, subject, before, after, seal
+      FROM audit WHERE type = 'key.issued' LIMIT 1`,
+      async () =>
+        t.same(await store.listActivity('acme', query, T0 * 2), reported, `${number} is not reported`),
+    )
+    t.equal(found?.broken, Number(number) > 9 ? 10 : 1, number)
+  }
   t.equal(await verify(), undefined, 'it was whole before and is whole again')
   await close()
 })

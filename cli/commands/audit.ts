@@ -9,6 +9,7 @@ import { type Invocation, invocationOf } from '../invocation.ts'
 import { readableTime } from '../output/readable.ts'
 import { printNote, printResult } from '../output/print.ts'
 import { details, table } from '../output/table.ts'
+import { listed } from '../output/text.ts'
 import { auditWire, stateWire } from '../output/wire.ts'
 import { withStore } from '../store.ts'
 
@@ -117,10 +118,24 @@ async function lastEntries(store: Store, partner: string | undefined, limit: num
   let entries = (await store.listAudit(head.sequence, step)).filter((entry) => isAbout(entry, partner))
   let end = head.sequence
   for (; end > 0 && entries.length <= limit; end -= step) {
-    const read = await store.listAudit(Math.max(0, end - step), Math.min(step, end))
-    entries = [...read.filter((entry) => entry.sequence <= end && isAbout(entry, partner)), ...entries]
+    const wanted = Math.min(step, end)
+    const read = await store.listAudit(end - wanted, wanted)
+    // Some are missing, and how far down there are others nobody knows.
+    if (read.at(wanted - 1)?.sequence !== end) return await lastOfAll(store, partner, limit)
+    entries = [...read.filter((entry) => isAbout(entry, partner)), ...entries]
   }
   return { entries: entries.slice(-limit), hasMore: entries.length > limit }
+}
+
+/** The last entries of a trail that has to be read from its beginning, and from what stands in front of that. */
+async function lastOfAll(store: Store, partner: string | undefined, limit: number): Promise<Entries> {
+  let entries: readonly AuditEntry[] = []
+  for (let last = Number.MIN_SAFE_INTEGER - 1;;) {
+    const read = await store.listAudit(last, step)
+    entries = [...entries, ...read.filter((entry) => isAbout(entry, partner))].slice(-limit - 1)
+    last = read.at(-1)?.sequence ?? last
+    if (read.length < step) return { entries: entries.slice(-limit), hasMore: entries.length > limit }
+  }
 }
 
 function isAbout(entry: AuditEntry, partner: string | undefined): boolean {
@@ -161,6 +176,8 @@ function verify(invocation: Invocation): Promise<void> {
   return withStore(invocation, {}, async (store) => {
     const broken = await verifyAudit(store, store.sha256)
     if (broken !== undefined) throw await brokenTrail(store, broken)
+    const intruders = await store.auditIntruders?.() ?? []
+    if (intruders.length > 0) throw watchedTrail(intruders)
     const { sequence, seal } = await store.auditHead()
     await printResult(
       invocation,
@@ -173,14 +190,30 @@ function verify(invocation: Invocation): Promise<void> {
 }
 
 async function brokenTrail(store: Store, sequence: number): Promise<Failure> {
-  const [found] = await store.listAudit(sequence - 1, 1)
+  const head = await store.auditHead()
+  const [found] = await store.listAudit(sequence === 1 ? -Infinity : sequence - 1, 1)
+  const says = found && `it says: ${whenText(found)}, ${found.actor}, ${found.type}`
   const complaint = found?.sequence === sequence
-    ? `is not as it was written (it says: ${whenText(found)}, ${found.actor}, ${found.type})`
+    ? `is not as it was written (${says})`
+    : found !== undefined && (found.sequence < sequence || head.sequence < sequence)
+    ? `has a row in its place that no change has written: ${found.id}, ${
+      Number.isFinite(found.sequence) ? `number ${found.sequence}` : 'its number out of all bounds'
+    } (${says})`
     : 'is missing'
   return new Failure(
     1,
     'audit_broken',
     `Entry ${sequence} of the audit trail ${complaint}. All before it is whole; what comes after it proves nothing.`,
     { members: { sequence } },
+  )
+}
+
+function watchedTrail(intruders: readonly string[]): Failure {
+  return new Failure(
+    1,
+    'audit_broken',
+    `The entries of the audit trail are whole, but the store holds what this program did not make and what acts when ` +
+      `entries are written: ${listed(intruders)}. Some may never have arrived.`,
+    { members: { intruders } },
   )
 }

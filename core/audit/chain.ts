@@ -33,8 +33,8 @@ export async function verifyAudit(
   sha256: (text: string) => string,
 ): Promise<number | undefined> {
   let last: AuditHead = EMPTY_TRAIL
-  // From below 1: nothing may stand in front of the first entry.
-  let after = Number.MIN_SAFE_INTEGER
+  // Nothing may stand in front of the first entry, however far.
+  let after = -Infinity
   for (;;) {
     // Before the entries: those that are written meanwhile come after it, and never too few.
     const head = await trail.auditHead()

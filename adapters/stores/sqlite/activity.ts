@@ -11,7 +11,7 @@ import {
 } from '../newest.ts'
 import type { Database } from './database.ts'
 import type { Place, Signups } from './signups.ts'
-import { ENTRY_COLUMNS, type EntryRow, readEntry } from './trail.ts'
+import { type EntryRow, READ_COLUMNS, readEntry } from './trail.ts'
 
 /** The part of `Reports` that lists, synchronous. */
 export interface ActivityList {
@@ -28,10 +28,14 @@ interface Candidate extends Dated {
  * however many there are, nor reads entries that do not make it onto the page.
  */
 export function createActivityList(database: Database, signups: Signups): ActivityList {
+  // Rows outside of what the trail's head knows were put there past the store. Without the plus, SQLite would read the
+  // trail in its own order and sort it.
   const entries = database.statement<[sequence: number, at: number, id: string]>(`
     SELECT sequence, -recency, id FROM audit
-    WHERE partner = ?1 AND type = ?2 AND (recency, id) > (?3, ?4) ORDER BY recency, id LIMIT ?5 + 0`)
-  const entry = database.statement<EntryRow>(`SELECT ${ENTRY_COLUMNS} FROM audit WHERE sequence = ?1`)
+    WHERE partner = ?1 AND type = ?2 AND (recency, id) > (?3, ?4)
+      AND +sequence BETWEEN 1 AND (SELECT audit_sequence FROM store)
+    ORDER BY recency, id LIMIT ?5 + 0`)
+  const entry = database.statement<EntryRow>(`SELECT ${READ_COLUMNS} FROM audit WHERE sequence = ?1`)
   const ended = database.statement<[id: string, hint: string, environment: string, at: number]>(`
     SELECT id, hint, environment, -end_recency FROM partner_key
     WHERE partner = ?1 AND end_recency IS NOT NULL AND (end_recency, id) > (?2, ?3)

@@ -82,5 +82,6 @@ function assemble(database: Database, file: string, settings: StoreSettings): St
     ...createActivityList(database, signups),
     listAudit: trail.listAudit,
     auditHead: trail.auditHead,
+    auditIntruders: trail.auditIntruders,
   }
 }

@@ -17,6 +17,14 @@ export const ENTRY_COLUMNS = [
   'seal',
 ] as const
 
+/**
+ * The columns as they are read. Somebody may have put numbers there that the driver would throw at, because no integer
+ * of JavaScript's is that large: as REAL they can be read.
+ */
+export const READ_COLUMNS: readonly string[] = ENTRY_COLUMNS.map((column) =>
+  column === 'sequence' || column === 'at' ? `CAST(${column} AS REAL)` : column
+)
+
 export type EntryRow = [
   sequence: number,
   id: string,
@@ -37,19 +45,22 @@ export interface Trail {
   append(notes: readonly Note[], stamp: Stamp): void
   listAudit(after: number, limit: number): readonly AuditEntry[]
   auditHead(): AuditHead
+  auditIntruders(): readonly string[]
 }
 
 export function createTrail(database: Database): Trail {
   const head = database.statement<[sequence: number, seal: string]>(
-    'SELECT audit_sequence, audit_seal FROM store',
+    'SELECT CAST(audit_sequence AS REAL), audit_seal FROM store',
   )
   const moveHead = database.statement('UPDATE store SET audit_sequence = ?1, audit_seal = ?2')
   const insert = database.statement(
     `INSERT INTO audit (${ENTRY_COLUMNS}) VALUES (${ENTRY_COLUMNS.map((_, index) => `?${index + 1}`)})`,
   )
   const list = database.statement<EntryRow>(
-    `SELECT ${ENTRY_COLUMNS} FROM audit WHERE sequence > ?1 ORDER BY sequence LIMIT ?2 + 0`,
+    `SELECT ${READ_COLUMNS} FROM audit WHERE sequence > ?1 ORDER BY sequence LIMIT ?2 + 0`,
   )
+  const intruders = database.statement<[name: string]>(`
+    SELECT name FROM sqlite_schema WHERE type = 'trigger' AND lower(tbl_name) IN ('audit', 'store') ORDER BY name`)
 
   function auditHead(): AuditHead {
     const [sequence, seal] = head.get()!
@@ -65,6 +76,7 @@ export function createTrail(database: Database): Trail {
     },
     listAudit: (after, limit) => list.all(after, limit).map(readEntry),
     auditHead,
+    auditIntruders: () => intruders.all().map(([name]) => name),
   }
 }
 
@@ -87,7 +99,8 @@ function entryRow(entry: AuditEntry): EntryRow {
 
 export function readEntry(row: EntryRow): AuditEntry {
   return {
-    sequence: row[0],
+    // Not the nearest number that there is: many rows would have the same, and a reader would not get past them.
+    sequence: Number.isSafeInteger(row[0]) ? row[0] : row[0] * Infinity,
     id: row[1],
     at: row[2],
     actor: row[3],
