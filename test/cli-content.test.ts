@@ -37,6 +37,22 @@ test('what cannot be read, is refused or only tried leaves no store behind', asy
   t.notOk(existsSync(file))
 })
 
+test('a line of more than 1 MiB is refused before it has been read to its end', async (t) => {
+  const longest = (bytes: number) => {
+    const [before, after] = ['{"slug":"a","name":"', '"}']
+    return `\n${before}${'x'.repeat(bytes - before.length - after.length)}${after}\n`
+  }
+  const [endless, over, just] = await Promise.all([
+    run(['import', 'industries', '/dev/zero', '--json']),
+    run(['import', 'industries', '-', '--json'], longest(1_048_577)),
+    run(['import', 'industries', '-', '--json'], longest(1_048_576)),
+  ])
+  const tooLong = (line: number) => ({ line, field: null, reason: 'is longer than 1 MiB' })
+  t.match({ ...endless, ...documentOf(endless) }, { code: 1, error: { lines: [tooLong(1)] } })
+  t.match({ ...over, ...documentOf(over) }, { code: 1, error: { lines: [tooLong(2)] } })
+  t.match({ ...just, ...documentOf(just) }, { code: 1, error: { lines: [{ line: 2, field: 'name' }] } })
+})
+
 test('import', async (t) => {
   const path = join(folder.path, 'industries.jsonl')
   writeFileSync(path, readFileSync(fixture('industries')))

@@ -295,6 +295,19 @@ test('everything that is wrong is said at once, by line', (t) => {
   t.end()
 })
 
+test('an object with two members of one name is refused, wherever it is', (t) => {
+  const reason = 'has two members of one name in an object'
+  const twice = [
+    '{"slug":"a","name":"A","slug":"b"}',
+    '{"slug":"a","name":"A","sl\\u0075g":"b"}',
+    '{"slug":"a","name":"A","more":[{"x":1,"x":1}]}',
+  ]
+  t.same(errorsOf('industries', ...twice), [1, 2, 3].map((line) => ({ line, field: null, reason })))
+  const long = JSON.stringify({ slug: 'a', name: '\\"'.repeat(200_000) })
+  t.match(errorsOf('industries', long), [{ line: 1, field: 'name' }], 'a long string is no trouble')
+  t.end()
+})
+
 test('a line that repeats an address names the line that had it first', (t) => {
   const line = { slug: 'a', name: 'A' }
   t.same(errorsOf('industries', line, { slug: 'b', name: 'B' }, line, line), [

@@ -2,28 +2,46 @@ import { createReadStream } from 'node:fs'
 import process from 'node:process'
 import { Failure } from '../failure.ts'
 
+/** No record is nearly as long, and what is no text has no line ends. */
+const maxLineMebibytes = 1
+
 /**
  * The lines of a file, or of standard input for `-`, without their ends. Only a line feed ends a line:
  * `node:readline` would also break at U+2028, which may stand in a JSON string.
  *
- * @throws {Failure} when the file can't be read or is not UTF-8.
+ * @throws {Failure} when the file can't be read, is not UTF-8 or has a line of more than 1 MiB.
  */
 export async function* readLines(file: string): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   const name = file === '-' ? 'standard input' : file
   let count = 0
   let rest: Uint8Array[] = []
+  let restLength = 0
+
+  function refuse(reason: string): Failure {
+    return new Failure(1, 'invalid_content', `Line ${count} of ${name} ${reason}.`, {
+      members: { lines: [{ line: count, field: null, reason }] },
+    })
+  }
+
+  function keep(part: Uint8Array): void {
+    rest.push(part)
+    restLength += part.length
+    if (restLength <= maxLineMebibytes * 1_048_576) return
+    count++
+    throw refuse(`is longer than ${maxLineMebibytes} MiB`)
+  }
 
   function decode(end: Uint8Array): string {
+    keep(end)
     count++
-    const bytes = rest.length === 0 ? end : Buffer.concat([...rest, end])
+    const bytes = rest.length === 1 ? end : Buffer.concat(rest)
     rest = []
+    restLength = 0
     try {
       return decoder.decode(bytes)
     } catch {
-      throw new Failure(1, 'invalid_content', `Line ${count} of ${name} is not UTF-8.`, {
-        members: { lines: [{ line: count, field: null, reason: 'is not UTF-8' }] },
-      })
+      throw refuse('is not UTF-8')
     }
   }
 
@@ -34,7 +52,7 @@ export async function* readLines(file: string): AsyncGenerator<string> {
         yield decode(chunk.subarray(start, end))
         start = end + 1
       }
-      if (start < chunk.length) rest.push(chunk.subarray(start))
+      if (start < chunk.length) keep(chunk.subarray(start))
     }
   } catch (error) {
     if (error instanceof Failure) throw error

@@ -1,6 +1,7 @@
 /** Content as JSON Lines: one object a line, UTF-8. */
 import * as v from 'valibot'
 import { echo } from '../admin/echo.ts'
+import { hasDuplicateMembers } from '../json-members.ts'
 import { holdsKey } from '../keys/format.ts'
 import { bannerFields, bannerLine } from './banner-line.ts'
 import { isRecord, type References } from './fields.ts'
@@ -109,6 +110,9 @@ export function createLineReader<K extends ContentKind>(kind: K, references: Ref
           field: null,
           reason: value === undefined ? 'is not JSON' : 'must be a JSON object',
         })
+      }
+      if (hasDuplicateMembers(json)) {
+        return refuse({ line, field: null, reason: 'has two members of one name in an object' })
       }
       noteAddress(value)
       const result = v.safeParse(schema, value)

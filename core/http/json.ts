@@ -1,8 +1,8 @@
+import { hasDuplicateMembers } from '../json-members.ts'
 import { Problem } from './problem.ts'
 
 /**
- * Reads a JSON text (RFC 8259): UTF-8 without a byte-order mark, and no object with two members of one name,
- * which parsers disagree about (§4).
+ * Reads a JSON text (RFC 8259): UTF-8 without a byte-order mark, and no object with two members of one name.
  *
  * @throws {Problem} `malformed_request` for anything else.
  */
@@ -27,23 +27,6 @@ function decodeUtf8(bytes: Uint8Array): string {
   } catch {
     throw new Problem('malformed_request', { detail: 'The body is not UTF-8.' })
   }
-}
-
-/** Walks the tokens of a text that is known to be JSON; a string before a colon is a member's name. */
-function hasDuplicateMembers(text: string): boolean {
-  const open: (Set<string> | undefined)[] = []
-  for (const [token, , colon] of text.matchAll(/"(?:[^"\\]|\\.)*"(\s*(:))?|[{}[\]]/g)) {
-    if (token === '{') open.push(new Set())
-    else if (token === '[') open.push(undefined)
-    else if (token === '}' || token === ']') open.pop()
-    else if (colon !== undefined) {
-      const names = open.at(-1)
-      const name: string = JSON.parse(token.slice(0, token.lastIndexOf('"') + 1))
-      if (names?.has(name)) return true
-      names?.add(name)
-    }
-  }
-  return false
 }
 
 /** A member's place in a document as a JSON Pointer (RFC 6901 §3). */
