@@ -116,7 +116,9 @@ function afterAnswer({ response }: NodeExchange, act: () => void): void {
 
 function write(response: ServerResponse, { status, headers, body }: Answer, closes: boolean): void {
   response.writeHead(status, closes ? [...headers, 'Connection', 'close'] : headers as string[])
-  response.end(body)
+  // Node writes Latin-1 as it is, and has to make room for three bytes a character of anything else.
+  if (typeof body === 'string' && Buffer.byteLength(body) === body.length) response.end(body, 'latin1')
+  else response.end(body)
 }
 
 /** Whether a body that nobody waits for makes the connection useless. */

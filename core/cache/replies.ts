@@ -32,20 +32,14 @@ export interface Replies {
 
 /** What an entry costs besides its body and target, roughly, in bytes. */
 const overhead = 512
-/** What part of the bytes may go to targets that were asked for once. */
-const askedOnceShare = 1 / 8
 
 /** @param maxBytes Bytes of bodies and targets together, 0 or more; 0 keeps nothing. */
 export function createReplies(maxBytes: number): Replies {
   const kept = createBoundedMap<KeptReply>(maxBytes)
-  const askedOnce = createBoundedMap<true>(maxBytes * askedOnceShare)
+  const wasAskedFor = createRecollection()
   return {
     recall: kept.get,
-    isWorthKeeping(target) {
-      if (kept.get(target) !== undefined || askedOnce.get(target)) return true
-      askedOnce.set(target, true, target.length + overhead)
-      return false
-    },
+    isWorthKeeping: (target) => wasAskedFor(target) || kept.get(target) !== undefined,
     keep(target, reply) {
       kept.set(target, reply, reply.body.length + target.length + overhead)
     },
@@ -56,4 +50,27 @@ export function createReplies(maxBytes: number): Replies {
 export function holdsGood(reply: KeptReply, revision: Revision, now: number): boolean {
   return reply.content === revision.content && now < reply.goodUntil &&
     (reply.facts === undefined || reply.facts === revision.facts)
+}
+
+/** How many targets are remembered: a power of two. */
+const remembered = 16_384
+
+/**
+ * Tells of a text whether it was asked about lately, and remembers that it was. Only hashes are kept, each in a
+ * place of its own: what is asked for once leaves nothing to collect, and two texts that share a hash merely have
+ * one of them kept early.
+ */
+function createRecollection(): (text: string) => boolean {
+  const hashes = new Uint32Array(remembered)
+  return (text) => {
+    // FNV-1a.
+    let hash = 0x811c9dc5
+    for (let index = 0; index < text.length; index++) {
+      hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193)
+    }
+    const place = (hash ^ (hash >>> 16)) & (remembered - 1)
+    const known = hashes[place] === hash >>> 0
+    hashes[place] = hash
+    return known
+  }
 }
