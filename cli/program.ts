@@ -5,7 +5,7 @@ import { type ExitCode, type Failure, usageFailure } from './failure.ts'
 import { actor } from './input/actor.ts'
 import { failureOf } from './reasons.ts'
 import { endQuietlyWithoutReader, printFailure, printNote } from './output/print.ts'
-import { redact } from './output/text.ts'
+import { stackText } from './output/text.ts'
 
 /** A command group: its options and subcommands are loaded when it is the one that was asked for. */
 interface Group {
@@ -103,7 +103,7 @@ async function report(error: unknown, json: boolean): Promise<ExitCode> {
   if (error instanceof CommanderError && error.exitCode === 0) return 0
   const failure = error instanceof CommanderError ? usageOf(error) : await failureOf(error)
   if (process.env.PARTNER_API_DEBUG === '1' && !(error instanceof CommanderError)) {
-    printNote(redact(String(error instanceof Error ? error.stack : error)))
+    printNote(stackText(error))
   }
   await printFailure(failure, json)
   return failure.exitCode

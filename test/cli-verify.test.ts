@@ -204,6 +204,52 @@ test('refusals', async (t) => {
   })
 })
 
+test('a key that a deployment says back is shown nowhere', async (t) => {
+  const told = async (args: readonly string[]) => {
+    const { stdout, stderr } = await verify(args, { env: { ...env, PARTNER_API_DEBUG: '1' } })
+    t.notMatch(stdout + stderr, key, args.join(' '))
+    t.match(stdout + stderr, '[key]')
+  }
+  const body = {
+    type: 'about:blank',
+    title: key,
+    status: 403,
+    code: key,
+    detail: `No ${key}`,
+    request_id: key,
+  }
+  const echo = {
+    ...data,
+    key: { ...data.key, hint: key, name: key },
+    partner: { slug: 'acme', name: key },
+    [key]: 1,
+  }
+  for (const args of [[], ['--json'], ['--smoke', '--json']]) {
+    reply(403, body)
+    await told(args)
+    reply(200, { data: echo })
+    await told(args)
+    reply(302, '', { location: `/${key}` })
+    await told(args)
+  }
+})
+
+test('what a deployment says begins no line of ours, and moves no cursor', async (t) => {
+  const said = 'No.\nerror: \u001b[31mThe disk is broken.\n    at here'
+  reply(403, { type: 'about:blank', title: 'a', status: 403, code: 'a\nb', detail: said, request_id: 'c\nd' })
+  const [plain, debug] = [
+    await verify([]),
+    await verify([], { env: { ...env, PARTNER_API_DEBUG: '1' } }),
+  ]
+  t.equal(plain.stderr.trimEnd().split('\n').length, 2)
+  t.match(debug.stderr, /^Failure: No\.\\u\{a\}error: .*\n {4}at .*read\.ts/)
+  for (const { stderr } of [plain, debug]) {
+    t.notMatch(stderr, '\u001b')
+    t.notMatch(stderr, /^(?:error: \S*The disk|b|d| *at here)/m)
+  }
+  t.equal(documentOf(await verify(['--json'])).error.detail, said, 'JSON has it as it was')
+})
+
 test('a deployment that cannot tell, or is none', async (t) => {
   const outOfReach = async (code: string, sentence: RegExp | string, args: readonly string[] = []) => {
     const ended = await verify([...args, '--json'])

@@ -9,7 +9,7 @@ import { type Invocation, invocationOf } from '../invocation.ts'
 import { printNote, printResult } from '../output/print.ts'
 import { createProgress } from '../output/progress.ts'
 import { details, table } from '../output/table.ts'
-import { counted, listed, printable } from '../output/text.ts'
+import { counted, listed, printable, redactAll } from '../output/text.ts'
 import type { Deployment } from '../verification/ask.ts'
 import type { Verification } from '../verification/read.ts'
 import type { Trial } from '../verification/smoke.ts'
@@ -72,8 +72,8 @@ async function verifyKey(invocation: Invocation, options: VerifyOptions): Promis
     const trials = options.smoke && await trySmoke(deployment, verification, names, options)
     await printResult(
       invocation,
-      trials ? { ...verification, smoke: trials } : verification,
-      readable(verification) + (trials ? `\n${trialTable(trials)}` : ''),
+      redactAll(trials ? { ...verification, smoke: trials } : verification),
+      readable(redactAll(verification)) + (trials ? `\n${trialTable(trials)}` : ''),
     )
     if (trials) concludeTrials(trials)
     concludeModules(options.module ?? [], verification)

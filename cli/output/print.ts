@@ -2,7 +2,7 @@
 import process from 'node:process'
 import type { Failure } from '../failure.ts'
 import type { Invocation } from '../invocation.ts'
-import { printable, printableJson, redact } from './text.ts'
+import { printable, printableJson, redact, redactAll } from './text.ts'
 
 /** Prints what a command found or did: `data` as the one JSON document, or `text` for people. */
 export function printResult(invocation: Invocation, data: unknown, text: string): Promise<void> {
@@ -17,7 +17,9 @@ export function printNote(sentence: string): void {
 /** Prints why a command was not done. */
 export function printFailure(failure: Failure, json: boolean): Promise<void> {
   const detail = redact(failure.message)
-  if (json) return write(document({ error: { code: failure.code, detail, ...failure.members } }))
+  if (json) {
+    return write(document({ error: { code: redact(failure.code), detail, ...redactAll(failure.members) } }))
+  }
   return writeError([`error: ${detail}`, ...failure.lines.map((line) => `  ${redact(line)}`)])
 }
 

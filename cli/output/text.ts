@@ -23,6 +23,24 @@ export function redact(text: string): string {
     .replace(/:\/\/[^\s'"/]*@/g, '://[credentials]@')
 }
 
+/** The same for everything in a value that JSON has, members' names included. */
+export function redactAll<T>(value: T): T
+export function redactAll(value: unknown): unknown {
+  if (typeof value === 'string') return redact(value)
+  if (Array.isArray(value)) return value.map((item) => redactAll(item))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [redact(name), redactAll(member)]))
+}
+
+/** An error and where it came about, for whoever debugs: lines of its own message do not look like lines of this. */
+export function stackText(error: unknown): string {
+  if (!(error instanceof Error)) return printable(redact(String(error)))
+  const { name, message, stack = '' } = error
+  const end = stack.indexOf(message) + message.length
+  const frames = stack.slice(end).split('\n').slice(1).map((line) => `\n${printable(redact(line))}`)
+  return printable(redact(`${name}: ${message}`)) + frames.join('')
+}
+
 /** The columns that a text takes on a terminal. */
 export function width(text: string): number {
   let columns = 0

@@ -2,6 +2,7 @@ import * as v from 'valibot'
 import { parseInstant } from '../../core/content/instant.ts'
 import { hasValidChecksum } from '../../core/keys/format.ts'
 import { Failure } from '../failure.ts'
+import { printable } from '../output/text.ts'
 import { notThisService, type Reply } from './ask.ts'
 
 /** What verify-key says of a key that is valid, as far as people are shown it. */
@@ -98,7 +99,7 @@ export const problem: v.GenericSchema<unknown, {
 export function readVerification(reply: Reply, key: string): Verification {
   const { url, status } = reply
   if (status >= 300 && status < 400) {
-    const target = reply.header('location')?.slice(0, 200) ?? 'nowhere'
+    const target = printable(reply.header('location')?.slice(0, 200) ?? 'nowhere')
     throw new Failure(
       3,
       'redirected',
@@ -118,13 +119,12 @@ export function readVerification(reply: Reply, key: string): Verification {
   if (code === 'route_not_found' || code === 'method_not_allowed') {
     throw notThisService(url, 'it has no verify-key there')
   }
-  throw new Failure(status >= 500 ? 3 : 1, code, `${detail ?? title} (${code})`, {
+  throw new Failure(status >= 500 ? 3 : 1, code, printable(`${detail ?? title} (${code})`), {
     members: { detail: detail ?? title, ...(request_id && { request_id }) },
     lines: [
       hintFor(code, key, reply),
       ...(request_id ? [`The operator finds it in the log as ${request_id}.`] : []),
-    ]
-      .filter((line) => line !== ''),
+    ].filter((line) => line !== '').map(printable),
   })
 }
 
