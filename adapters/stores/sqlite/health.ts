@@ -1,7 +1,7 @@
 import { type Database, openDatabase } from './database.ts'
 
 /**
- * A look at whether the file can be read now, some 60 microseconds long. It takes a connection of its own: the one
+ * A look at whether the file can be read now, some 150 microseconds long. It takes a connection of its own: the one
  * that is open answers from pages that it has read before, whatever became of the file.
  */
 export function createCheck(database: Database, file: string): () => void {
