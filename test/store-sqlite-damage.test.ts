@@ -53,7 +53,7 @@ const losses: readonly [what: string, lose: (file: string) => void][] = [
 for (const [what, lose] of losses) {
   await t.test(`a service whose file was ${what} says so until it starts again`, async (t) => {
     const file = newFile()
-    const { ask, post, store } = await serveStore(await openSqliteStore(file))
+    const { api, ask, post, store } = await serveStore(await openSqliteStore(file))
     const signup = { partner: 'demo', email: 'a@example.com', name: 'A' }
     t.equal((await post('/partner/signups', signup)).status, 201)
     t.equal((await ask('/health')).status, 200)
@@ -68,6 +68,7 @@ for (const [what, lose] of losses) {
     await openSqliteStore(file).then((other) => other.close(), () => 'what is left may be no store')
     await setTimeout(10)
     t.throws(() => store.revision(), { code: 'unreachable' }, 'another store in its place is another store')
+    await api.close()
     await store.close()
   })
 }
