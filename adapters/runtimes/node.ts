@@ -104,8 +104,9 @@ export async function serve(api: Mounted, options: ServeOptions = {}): Promise<N
 
   async function drain(): Promise<void> {
     const closed = once(server, 'close')
-    // HTTP's own close() would also destroy connections whose answer is written but not taken yet.
-    NetServer.prototype.close.call(server)
+    // HTTP's own close() would also destroy connections whose answer is written but not taken yet. Where `node:http`
+    // is not built on `node:net`, as on Bun, it is the only one.
+    if (server instanceof NetServer) NetServer.prototype.close.call(server)
     const closeIdle = () => {
       for (const { writableLength } of connections) if (writableLength > 0) return
       server.close()

@@ -1,0 +1,37 @@
+/** The same program on the other runtimes: it makes a store, serves it and drains. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import process from 'node:process'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+
+const main = fileURLToPath(new URL('../cli/main.ts', import.meta.url))
+const binaries = fileURLToPath(new URL('../node_modules/.bin/', import.meta.url))
+const runtimes = { Node: [process.execPath], Bun: [`${binaries}bun`], Deno: [`${binaries}deno`, 'run', '-A'] }
+
+for (const [name, [program = '', ...flags]] of Object.entries(runtimes)) {
+  t.test(`${name} serves, and a signal ends it when it has drained`, async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), 'partner-api-runtime-'))
+    t.teardown(() => rm(folder, { recursive: true, force: true }))
+    const store = ['--store', `sqlite:${join(folder, 'store.db')}`]
+    const server = spawn(program, [...flags, main, ...store, 'serve', '--port', '0', '--log', 'off'], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    t.teardown(() => server.kill('SIGKILL'))
+    let complaints = ''
+    server.stderr.on('data', (chunk) => complaints += chunk)
+    const [line] = await once(server.stdout, 'data')
+    const base = String(line).trim().replace('listening on ', '')
+    const health = await fetch(`${base}/service/health`)
+    t.strictSame([health.status, await health.json()], [200, { data: { status: 'ok' } }])
+    const refused = await fetch(`${base}/service/public/plans?partner=acme`)
+    t.equal(refused.status, 401)
+    t.equal((await refused.json()).code, 'key_missing')
+    const closed = once(server, 'close')
+    server.kill('SIGTERM')
+    t.strictSame(await closed, [0, null], complaints)
+  })
+}
