@@ -26,7 +26,7 @@ export async function run(): Promise<Row[]> {
   try {
     const store = await openBigStore(directory, rows)
     try {
-      return [await keyRow(store), ...await pageRows(store), await importRow()]
+      return [...await keyRows(store), ...await pageRows(store), await importRow()]
     } finally {
       await store.close()
     }
@@ -35,26 +35,35 @@ export async function run(): Promise<Row[]> {
   }
 }
 
-async function keyRow(store: Store): Promise<Row> {
+/** Look-ups that no cache of the service answers: of pages that SQLite has to read first, and of pages that it has. */
+async function keyRows(store: Store): Promise<Row[]> {
   const ids = keyIds(rows)
   const random = createRandom(3)
+  const some = () => Array.from({ length: lookUps }, () => pick(ids, random))
+  const first = await timeLookUps(store, some())
+  await timeLookUps(store, ids)
+  const later = await timeLookUps(store, some())
+  const row = (what: string, times: readonly number[]): Row => ({
+    part: 'sqlite',
+    what: `key look-up among ${rows.toLocaleString('en')}, ${what}`,
+    ours: percentiles(times, 'µs'),
+    target: 'p50 ≤ 6 µs',
+    met: median(times) <= 6,
+  })
+  return [row('after opening', first), row('after a look at each', later)]
+}
+
+/** @returns Microseconds for each id. */
+async function timeLookUps(store: Store, ids: readonly string[]): Promise<number[]> {
   const times: number[] = []
-  for (let lookUp = 0; lookUp < lookUps + 1000; lookUp++) {
-    const id = pick(ids, random)
+  for (const id of ids) {
     const startedAt = performance.now()
     const found = store.findKey(id)
     const facts = found instanceof Promise ? await found : found
     times.push((performance.now() - startedAt) * 1000)
     if (facts?.key.id !== id) throw new Error('A key was not found.')
   }
-  const counted = times.slice(1000)
-  return {
-    part: 'sqlite',
-    what: `key look-up among ${rows.toLocaleString('en')}`,
-    ours: percentiles(counted, 'µs'),
-    target: 'p50 ≤ 6 µs',
-    met: median(counted) <= 6,
-  }
+  return times
 }
 
 async function pageRows(store: Store): Promise<Row[]> {
