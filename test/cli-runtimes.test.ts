@@ -1,4 +1,4 @@
-/** The same program on the other runtimes: it makes a store, serves it and drains. */
+/** The same program on the other runtimes, and as npm runs it: it makes a store, serves it and drains. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -9,15 +9,23 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 
 const main = fileURLToPath(new URL('../cli/main.ts', import.meta.url))
+const root = fileURLToPath(new URL('..', import.meta.url))
 const binaries = fileURLToPath(new URL('../node_modules/.bin/', import.meta.url))
-const runtimes = { Node: [process.execPath], Bun: [`${binaries}bun`], Deno: [`${binaries}deno`, 'run', '-A'] }
+const runtimes = {
+  Node: [process.execPath, main],
+  Bun: [`${binaries}bun`, main],
+  Deno: [`${binaries}deno`, 'run', '-A', main],
+  // npm hands the signal to its shell, which has to have become the program.
+  'npm run': ['npm', 'run', '-s', 'partner-api', '--'],
+}
 
 for (const [name, [program = '', ...flags]] of Object.entries(runtimes)) {
   t.test(`${name} serves, and a signal ends it when it has drained`, async (t) => {
     const folder = await mkdtemp(join(tmpdir(), 'partner-api-runtime-'))
     t.teardown(() => rm(folder, { recursive: true, force: true }))
     const store = ['--store', `sqlite:${join(folder, 'store.db')}`]
-    const server = spawn(program, [...flags, main, ...store, 'serve', '--port', '0', '--log', 'off'], {
+    const server = spawn(program, [...flags, ...store, 'serve', '--port', '0', '--log', 'off'], {
+      cwd: root,
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     t.teardown(() => server.kill('SIGKILL'))
