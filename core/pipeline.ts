@@ -86,7 +86,7 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
     route: KeyedRoute,
     credential: string,
   ): MaybePromise<Answer> {
-    admitted(call, principal)
+    requireAdmission(call, principal)
     spend(call, principal, route)
     return route.method === 'GET' ? read(call, principal, route) : write(call, credential, route)
   }
@@ -178,7 +178,7 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
   }
 
   /** Step 6, second half, and step 7: whether the key may be used here and now. */
-  function admitted(call: Call, principal: Principal): void {
+  function requireAdmission(call: Call, principal: Principal): void {
     const address = principal.ranges.length === 0 ? undefined : clientFor(call).address
     const denial = admit({ principal, address, now: call.now })
     if (denial === undefined) return
@@ -200,11 +200,11 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
   function read(call: Call, principal: Principal, route: KeyedRoute): MaybePromise<Answer> {
     const { kept } = call
     if (kept !== undefined && holdsGood(kept, call.revision, call.now)) {
-      authorize(call, principal, route, kept.partner)
+      authorize(call, principal, route, true, kept.partner)
       return representation.present(kept, askedOf(call), call.limitFields)
     }
     const query = queryOf(call)
-    const grant = authorize(call, principal, route, readPartner(query))
+    const grant = authorize(call, principal, route, true, readPartner(query))
     return after(handle(call, route, grant, query, undefined), (reply) => {
       const made = representation.represent(reply, query)
       parts.keep(call, route, grant, made)
@@ -219,7 +219,8 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
       call.now = Date.now()
       return after(identify(call, credential, elapsed()), (principal) => {
         const { partner } = body
-        const grant = authorize(call, principal, route, typeof partner === 'string' ? partner : undefined)
+        const claim = typeof partner === 'string' ? partner : undefined
+        const grant = authorize(call, principal, route, false, claim)
         return after(
           handle(call, route, grant, queryOf(call), body),
           (reply) => representation.tell(reply, route.status ?? 200, askedOf(call), call.limitFields),
@@ -228,10 +229,10 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
     })
   }
 
-  /** Steps 10 and 11: the partner, the scope and its module. */
-  function authorize(call: Call, principal: Principal, route: KeyedRoute, claim: string | undefined): Grant {
-    const address = principal.ranges.length === 0 ? undefined : clientFor(call).address
-    const decision = decide({ principal, address, claim, scope: route.scope, now: call.now })
+  /** Steps 10 and 11: partner, scope, module. @param admitted Whether the key was admitted in this same turn. */
+  function authorize(call: Call, by: Principal, route: KeyedRoute, admitted: boolean, claim?: string): Grant {
+    const address = by.ranges.length === 0 ? undefined : clientFor(call).address
+    const decision = decide({ principal: by, address, claim, scope: route.scope, now: call.now }, admitted)
     if (!decision.allowed) throw problemOf(decision)
     return decision.grant
   }

@@ -125,10 +125,15 @@ export function admit(facts: AdmissionFacts): Denial | undefined {
   return firstDenial(ADMISSION_RULES, facts)
 }
 
-/** Whether an admitted request may have what it wants. */
-export function decide(facts: AccessFacts): Decision {
+/**
+ * Whether a request may have what it wants.
+ *
+ * @param admitted Whether {@linkcode admit} has just said so of these very facts: what it asks is then not asked again.
+ */
+export function decide(facts: AccessFacts, admitted = false): Decision {
   const { principal, now } = facts
-  return firstDenial(ADMISSION_RULES, facts) ?? firstDenial(ACCESS_RULES, facts) ??
+  const denial = admitted ? undefined : firstDenial(ADMISSION_RULES, facts)
+  return denial ?? firstDenial(ACCESS_RULES, facts) ??
     { allowed: true, grant: { partner: principal.partner, key: principal.key, principal, now } }
 }
 

@@ -113,8 +113,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a decision forgets the rules about the key',
     file: decide,
-    find: 'return firstDenial(ADMISSION_RULES, facts) ?? firstDenial',
-    replace: 'return firstDenial',
+    find: 'admitted ? undefined : firstDenial(ADMISSION_RULES, facts)',
+    replace: 'undefined',
   },
   {
     name: 'admission forgets its last rule',
@@ -283,8 +283,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'limits are spent before the key is judged',
     file: pipeline,
-    find: 'admitted(call, principal) spend(call, principal, route)',
-    replace: 'spend(call, principal, route)\n    admitted(call, principal)',
+    find: 'requireAdmission(call, principal) spend(call, principal, route)',
+    replace: 'spend(call, principal, route)\n    requireAdmission(call, principal)',
   },
   {
     name: 'the credential is looked at before version and media type',
@@ -295,7 +295,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'the key is not judged at all before access',
     file: pipeline,
-    find: 'admitted(call, principal) spend(',
+    find: 'requireAdmission(call, principal) spend(',
     replace: 'spend(',
   },
   {
@@ -307,14 +307,14 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a reply at hand is given to anybody',
     file: pipeline,
-    find: 'authorize(call, principal, route, kept.partner)\n',
+    find: 'authorize(call, principal, route, true, kept.partner)\n',
     replace: '',
   },
   {
     name: 'a reply at hand is for the partner of the key',
     file: pipeline,
-    find: 'authorize(call, principal, route, kept.partner)',
-    replace: 'authorize(call, principal, route, principal.partner.slug)',
+    find: 'authorize(call, principal, route, true, kept.partner)',
+    replace: 'authorize(call, principal, route, true, principal.partner.slug)',
   },
   {
     name: 'the partner of the key is as good as the one named',
@@ -337,9 +337,9 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'parameters are judged before permission',
     file: pipeline,
-    find: 'const grant = authorize(call, principal, route, readPartner(query))',
+    find: 'const grant = authorize(call, principal, route, true, readPartner(query))',
     replace: 'readParameters(query, route.parameters, "query")\n' +
-      '    const grant = authorize(call, principal, route, readPartner(query))',
+      '    const grant = authorize(call, principal, route, true, readPartner(query))',
   },
   {
     name: 'an address that is not allowed spends authfail',
