@@ -413,7 +413,6 @@ type MapStep =
   | readonly ['set', string, number]
   | readonly ['get', string]
   | readonly ['delete', string]
-  | readonly ['clear']
 
 const mapKey = fc.constantFrom(...'abcdefghijklmnopqrstuvwxyz')
 const mapSteps = (weight: fc.Arbitrary<number>, deletes = true) =>
@@ -422,7 +421,6 @@ const mapSteps = (weight: fc.Arbitrary<number>, deletes = true) =>
       { weight: 100, arbitrary: fc.tuple(fc.constant('set' as const), mapKey, weight) },
       { weight: 60, arbitrary: fc.tuple(fc.constant('get' as const), mapKey) },
       { weight: deletes ? 10 : 0, arbitrary: fc.tuple(fc.constant('delete' as const), mapKey) },
-      { weight: 1, arbitrary: fc.tuple(fc.constant('clear' as const)) },
     ),
     { maxLength: 200, size: 'max' },
   )
@@ -443,12 +441,6 @@ function play(
     return found
   }
   for (const [serial, step] of steps.entries()) {
-    if (step[0] === 'clear') {
-      map.clear()
-      used.clear()
-      latest.clear()
-      continue
-    }
     const [, key] = step
     if (step[0] === 'set') {
       map.set(key, { weight: step[2], serial }, step[2])

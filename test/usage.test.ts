@@ -1,4 +1,6 @@
 /** Requests are counted behind their answers: whose, on which day, how they ended; and what was counted is not lost. */
+import { spawnSync } from 'node:child_process'
+import process from 'node:process'
 import t from 'tap'
 import { createMemoryStore } from '../adapters/stores/memory/store.ts'
 import type { Store } from '../core/ports.ts'
@@ -289,4 +291,18 @@ await t.test('a service whose counts cannot be written answers all the same', as
   await store.createSignup(canary(service, {}), undefined)
   t.equal((await service.ask('/partner/reports/summary?partner=demo')).json.data.signups.total, 1)
   await service.api.close()
+})
+
+t.test('a write that never succeeds is tried a few times more, and keeps no process alive', (t) => {
+  const module = new URL('../core/write-behind.ts', import.meta.url).href
+  const program = `
+    import { createWriteBehind } from ${JSON.stringify(module)}
+    let attempts = 0
+    createWriteBehind(1, () => Promise.resolve(++attempts === 0)).wake()
+    process.once('exit', () => console.log(attempts))`
+  const flags = ['--input-type=module', '-e', program]
+  const { status, stdout } = spawnSync(process.execPath, flags, { encoding: 'utf8', timeout: 20_000 })
+  t.equal(status, 0)
+  t.equal(stdout, '6\n')
+  t.end()
 })

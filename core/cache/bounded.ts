@@ -4,7 +4,6 @@ export interface BoundedMap<V> {
   /** @param weight What the entry counts against the bound: 1, or its bytes. */
   set(key: string, value: V, weight?: number): void
   delete(key: string): void
-  clear(): void
 }
 
 /**
@@ -51,10 +50,5 @@ export function createBoundedMap<V>(bound: number): BoundedMap<V> {
       else remove(key)
     },
     delete: remove,
-    clear() {
-      young = new Map()
-      old = new Map()
-      youngWeight = 0
-    },
   }
 }

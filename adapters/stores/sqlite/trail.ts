@@ -3,7 +3,7 @@ import { type Note, sealNotes } from '../trail.ts'
 import type { Database } from './database.ts'
 
 /** The columns of an entry, in the order of `EntryRow`. */
-export const ENTRY_COLUMNS = [
+const ENTRY_COLUMNS = [
   'sequence',
   'id',
   'at',
