@@ -62,7 +62,7 @@ export function createGuard(deadlineMs: number): Guard {
       listSignups: answering((partner, after, limit) => store.listSignups(partner, after, limit)),
     }),
     reports: (reports) => ({
-      recordUsage: answering((counts) => reports.recordUsage(counts)),
+      recordUsage: answering((counts, batch) => reports.recordUsage(counts, batch)),
       summarise: answering((partner, from, to) => reports.summarise(partner, from, to)),
       listActivity: answering((partner, query, now) => reports.listActivity(partner, query, now)),
     }),

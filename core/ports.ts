@@ -5,6 +5,8 @@ import type { AuditEntry, AuditHead, Stamp } from './audit/entry.ts'
 import type { Activity, ActivityQuery } from './reports/activity.ts'
 import type { SummaryCounts } from './reports/summary.ts'
 import type { UsageCount } from './reports/usage.ts'
+import type { QuotaLedger } from './limits/ledger.ts'
+import type { ReplicaRegistry } from './replicas/registry.ts'
 import type { IdempotencyClaim, Signup, SignupOutcome } from './signups/signup.ts'
 import type { Banner, Industry, Key, KeyFacts, Partner, Plan, Profile, ProfileCard } from './model.ts'
 
@@ -212,8 +214,13 @@ export interface SignupStore {
 
 /** What reports are made of. */
 export interface Reports {
-  /** Adds all of the counts to what is counted already, or, when it throws, none. Never bumps a revision. */
-  recordUsage(counts: readonly UsageCount[]): MaybePromise<void>
+  /**
+   * Adds all of the counts to what is counted already, or none. Never bumps a revision.
+   *
+   * @param batch Tells these counts from all others. What threw may have been done all the same when a store is
+   * elsewhere: asked again for the same batch, it is done once.
+   */
+  recordUsage(counts: readonly UsageCount[], batch: string): MaybePromise<void>
 
   /** Counts of a partner's live keys over days, both inclusive, `YYYY-MM-DD` in UTC. */
   summarise(partner: string, from: string, to: string): MaybePromise<SummaryCounts>
@@ -265,6 +272,10 @@ export interface Store
     AuditTrail {
   /** What was settled when it was made. */
   readonly settings: StoreSettings
+  /** Where replicas that share the store are registered; a store that knows of none has no such place. */
+  readonly replicas?: ReplicaRegistry
+  /** Where they share quotas; without it, every process counts for itself. */
+  readonly quotas?: QuotaLedger
   /** SHA-256 of the UTF-8 bytes of `text`, 64 lower-case hexadecimal digits. */
   sha256(text: string): string
   /** Gives back what the store holds. Nothing may be asked of it afterwards. */

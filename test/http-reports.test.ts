@@ -122,7 +122,7 @@ for (const [name, open] of Object.entries(stores)) {
         requests: n % 2 === 0 ? 10 : n,
         errors: n % 4,
       }))
-      await store.recordUsage([...usage, ...usage, { ...usage[0]!, partner: 'acme' }])
+      await store.recordUsage([...usage, ...usage, { ...usage[0]!, partner: 'acme' }], 'a')
 
       for (
         const [from, to] of [['2027-06-01', '2027-06-30'], ['2027-05-01', '2027-05-20'], [
@@ -171,7 +171,7 @@ for (const [name, open] of Object.entries(stores)) {
         }))
         t.strictSame(data.daily, days, 'day by day')
       }
-      await store.recordUsage([{ ...usage[0]!, endpoint: 'of another release', day: '2020-01-01' }])
+      await store.recordUsage([{ ...usage[0]!, endpoint: 'of another release', day: '2020-01-01' }], 'b')
       const { requests } = (await ask(`${summary}&from=2020-01-01&to=2020-01-01`)).json.data
       t.strictSame([requests.total, requests.by_endpoint], [10, []], 'what is no endpoint here has no row')
     }))

@@ -140,10 +140,10 @@ t.test('counts that cannot be written are logged once, and written when that is 
   const events: LogEvent[] = []
   const failing: Store = {
     ...store,
-    recordUsage(counts) {
+    recordUsage(counts, batch) {
       if (!works) throw new Error('read-only')
       for (const { requests } of counts) written += requests
-      return store.recordUsage(counts)
+      return store.recordUsage(counts, batch)
     },
   }
   const api = createPartnerApi({ store: failing }, { log: (event) => events.push(event) })

@@ -134,7 +134,7 @@ await t.test('a file that is cut off is an error, and not the end of the process
   const { said, signal } = run(
     file,
     // With something in the log, SQLite asks that for the size of the store.
-    `store.recordUsage([{ partner: 'demo', day: '2026-01-01', endpoint: 'a', requests: 1, errors: 0 }])
+    `store.recordUsage([{ partner: 'demo', day: '2026-01-01', endpoint: 'a', requests: 1, errors: 0 }], 'a')
     store.listPlans()
     process.getBuiltinModule('fs').truncateSync(${JSON.stringify(file)}, 8192)
     tell(() => [...store.exportContent('profiles')])`,

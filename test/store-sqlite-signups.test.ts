@@ -133,7 +133,7 @@ await t.test('while another process writes, a signup waits aside and everything 
   const waiting = store.createSignup(signup('1'), claim())
   const counting = store.recordUsage([
     { partner: 'acme', day: '2026-01-01', endpoint: 'plans', requests: 1, errors: 0 },
-  ])
+  ], 'a')
   t.ok(waiting instanceof Promise && counting instanceof Promise)
   t.equal((await store.findKey(key().id))?.key.id, key().id)
   t.same(await store.listSignups(undefined, undefined, 10), [])

@@ -15,13 +15,16 @@ const day = '2027-06-15'
 function createLedger() {
   const written: UsageCount[] = []
   const calls: number[] = []
+  const batches: string[] = []
   let refusing = 0
   return {
     written,
     calls,
+    batches,
     refuse: (calls: number) => void (refusing = calls),
-    recordUsage(counts: readonly UsageCount[]) {
+    recordUsage(counts: readonly UsageCount[], batch: string) {
       calls.push(counts.length)
+      batches.push(batch)
       if (refusing-- > 0) throw new Error('busy')
       written.push(...counts)
     },
@@ -179,7 +182,7 @@ t.test('counts belong to the day of their request, in UTC', async (t) => {
   ])
 })
 
-t.test('what could not be written is tried again', async (t) => {
+t.test('what could not be written is tried again as it was, before anything else', async (t) => {
   const timers = holdTimers()
   t.teardown(timers.restore)
   const ledger = createLedger()
@@ -195,14 +198,19 @@ t.test('what could not be written is tried again', async (t) => {
   t.strictSame(ledger.written, [])
   timers.fire()
   await settle()
-  t.strictSame(ledger.written.toSorted((a, b) => a.partner < b.partner ? -1 : 1), [
-    { partner: 'acme', day, endpoint: 'plans', requests: 1, errors: 0 },
-    { partner: 'demo', day, endpoint: 'plans', requests: 2, errors: 1 },
+  const plans = { day, endpoint: 'plans', requests: 1 }
+  t.strictSame(ledger.written[0], { partner: 'demo', ...plans, errors: 1 })
+  t.strictSame(ledger.written.slice(1).toSorted((a, b) => a.partner < b.partner ? -1 : 1), [
+    { partner: 'acme', ...plans, errors: 0 },
+    { partner: 'demo', ...plans, errors: 0 },
   ])
+  const [first, second, third, fourth] = ledger.batches
+  t.strictSame([second, third], [first, first], 'under the name that it had')
+  t.not(fourth, first)
   const delays = timers.delays.length
   timers.fire()
   await settle()
-  t.strictSame([ledger.calls.length, timers.delays.length], [3, delays], 'then there is nothing left to do')
+  t.strictSame([ledger.calls.length, timers.delays.length], [4, delays], 'then there is nothing left to do')
 
   ledger.refuse(1)
   counter.count('demo', 'plans', 200, noon)
@@ -222,7 +230,7 @@ t.test('many counts are written in batches, and a batch that fails does not take
   const half = ledger.recordUsage
   let calls = 0
   const failing = createUsageCounter({
-    recordUsage: (counts) => ++calls === 2 ? Promise.reject(new Error('busy')) : half(counts),
+    recordUsage: (counts, batch) => ++calls === 2 ? Promise.reject(new Error('busy')) : half(counts, batch),
   })
   for (let n = 0; n < 1300; n++) failing.count(`partner-${n}`, 'plans', 200, noon)
   await counter.flush()

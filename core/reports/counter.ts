@@ -1,3 +1,4 @@
+import { drawId } from '../draw-id.ts'
 import type { Reports } from '../ports.ts'
 import { createWriteBehind } from '../write-behind.ts'
 import { msPerDay } from './period.ts'
@@ -25,12 +26,18 @@ interface Tally {
   errors: number
 }
 
+/** Counts that have been sent, and are what they are until they have arrived. */
+interface Batch {
+  readonly id: string
+  readonly counts: readonly UsageCount[]
+}
+
 /** By partner, then by endpoint. */
 type Day = Map<string, Map<string, Tally>>
 
 /**
- * Counts of one partner, day and endpoint are one number, however many requests there are. What could not be
- * written waits for the next try; a write that was done without saying so is counted twice then.
+ * Counts of one partner, day and endpoint are one number, however many requests there are. What could not be written
+ * is sent again as it was, under the same name, before anything else is.
  *
  * @param onFailure Called at the first of the writes in a row that fail.
  * @param maxCounters How many numbers are held at once. While the store fails for so long that there would be more,
@@ -42,6 +49,7 @@ export function createUsageCounter(
   maxCounters = 50_000,
 ): UsageCounter {
   const days = new Map<string, Day>()
+  let unsent: Batch[] = []
   let counters = 0
   let failing = false
   // The day that was counted on last.
@@ -49,22 +57,30 @@ export function createUsageCounter(
   let startsAt = 0
 
   const behind = createWriteBehind(writeDelayMs, async () => {
-    const counts = take()
-    for (let written = 0; written < counts.length; written += maxWritten) {
+    const hadUnsent = unsent.length > 0
+    if (!hadUnsent) unsent = take()
+    if (!await send()) return false
+    if (!hadUnsent) return true
+    unsent = take()
+    return send()
+  })
+
+  async function send(): Promise<boolean> {
+    for (let batch = unsent[0]; batch !== undefined; batch = unsent[0]) {
       try {
-        await source.recordUsage(counts.slice(written, written + maxWritten))
+        await source.recordUsage(batch.counts, batch.id)
       } catch (error) {
-        for (const count of counts.slice(written)) add(count)
         if (!failing) onFailure(error)
         failing = true
         return false
       }
+      unsent.shift()
     }
     failing = false
     return true
-  })
+  }
 
-  function take(): UsageCount[] {
+  function take(): Batch[] {
     const counts: UsageCount[] = []
     for (const [day, partners] of days) {
       for (const [partner, endpoints] of partners) {
@@ -74,14 +90,11 @@ export function createUsageCounter(
     days.clear()
     counters = 0
     current = undefined
-    return counts
-  }
-
-  function add({ partner, day, endpoint, requests, errors }: UsageCount): void {
-    const tally = find(at(day), partner, endpoint)
-    if (tally === undefined) return
-    tally.requests += requests
-    tally.errors += errors
+    const batches: Batch[] = []
+    for (let start = 0; start < counts.length; start += maxWritten) {
+      batches.push({ id: drawId('use_'), counts: counts.slice(start, start + maxWritten) })
+    }
+    return batches
   }
 
   function at(day: string): Day {

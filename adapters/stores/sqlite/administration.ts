@@ -14,7 +14,7 @@ import {
   partnerRow,
   readKey,
   readPartner,
-} from './rows.ts'
+} from '../rows.ts'
 import type { Trail } from './trail.ts'
 
 /** `Administration` of the ports, synchronous. */

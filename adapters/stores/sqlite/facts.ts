@@ -1,6 +1,6 @@
 import type { KeyFacts } from '../../../core/model.ts'
 import type { Database } from './database.ts'
-import { KEY_COLUMNS, type KeyRow, PARTNER_COLUMNS, type PartnerRow, readKey, readPartner } from './rows.ts'
+import { KEY_COLUMNS, type KeyRow, PARTNER_COLUMNS, type PartnerRow, readKey, readPartner } from '../rows.ts'
 
 /** The part of `FactSource` that looks at keys, synchronous. */
 export interface Facts {

@@ -81,15 +81,18 @@ const nothing: SummaryCounts = {
 export async function summaryContract(check: Check, open: () => Promise<Store>): Promise<void> {
   await check('a summary of nothing counts nothing', async (t, store) => {
     t.strictSame(sorted(await store.summarise('nobody', '2025-01-01', '2026-01-01')), sorted(nothing))
-    await store.recordUsage([])
+    await store.recordUsage([], 'none')
     t.strictSame(sorted(await store.summarise('acme', '2025-01-01', '2026-01-01')), sorted(nothing))
   })
 
   await check('counts of usage add up, on their days only, and no revision moves', async (t, store) => {
     const count = { partner: 'acme', day: '2026-01-31', endpoint: 'plans', requests: 2, errors: 1 }
     const before = await store.revision()
-    await store.recordUsage([count, { ...count, requests: 3, errors: 0 }, { ...count, day: '2026-02-01' }])
-    await store.recordUsage([{ ...count, requests: 10 }, { ...count, partner: 'globex' }])
+    await store.recordUsage(
+      [count, { ...count, requests: 3, errors: 0 }, { ...count, day: '2026-02-01' }],
+      'a',
+    )
+    await store.recordUsage([{ ...count, requests: 10 }, { ...count, partner: 'globex' }], 'b')
     const found = await store.summarise('acme', '2026-01-31', '2026-01-31')
     t.strictSame(found, {
       ...nothing,
@@ -119,8 +122,8 @@ export async function summaryContract(check: Check, open: () => Promise<Store>):
             const claimed = key === undefined ? undefined : claim({ key, expiresAt: T0 + 9 * DAY })
             if ((await store.createSignup(sent, claimed)).outcome === 'created') kept.push(sent)
           }
-          await store.recordUsage(counts.slice(0, 5))
-          await store.recordUsage(counts.slice(5))
+          await store.recordUsage(counts.slice(0, 5), 'first')
+          await store.recordUsage(counts.slice(5), 'second')
           for (const partner of ['acme', 'globex']) {
             const found = sorted(await store.summarise(partner, from, to))
             const wanted = sorted(counted(kept, counts, partner, from, to))

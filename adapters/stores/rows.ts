@@ -1,4 +1,4 @@
-import type { Key, LimitOverrides, Partner } from '../../../core/model.ts'
+import type { Key, LimitOverrides, Partner } from '../../core/model.ts'
 import { moduleSet, scopeSet } from './bits.ts'
 
 /** The columns of a partner, in the order of `PartnerRow`. */

@@ -1,5 +1,5 @@
-import { type Module, MODULE_NAMES } from '../../../core/policy/modules.ts'
-import { type Scope, SCOPES } from '../../../core/policy/scopes.ts'
+import { type Module, MODULE_NAMES } from '../../core/policy/modules.ts'
+import { type Scope, SCOPES } from '../../core/policy/scopes.ts'
 
 /** Frozen: stores hold these bits. A new name takes a new bit, a bit is never used again. */
 const moduleBits = {

@@ -1,0 +1,50 @@
+/** What replicas of the service that share a store know of each other. */
+import type { MaybePromise, Revision } from '../ports.ts'
+
+/** A running process of the service, as it presents itself to its store. */
+export interface Replica {
+  /** What receipts call it: 1–200 characters. */
+  readonly name: string
+  /** Milliseconds for which it may go on using what it confirmed last. */
+  readonly leaseMs: number
+  /** Milliseconds, 1 or more, after which it is to confirm again when it has heard of no change. */
+  readonly confirmEveryMs: number
+  /**
+   * Asks for the revision, and drops what it knows under another one.
+   * @returns The revision under which every request that begins from now on is judged.
+   */
+  confirm(): Promise<Revision>
+}
+
+/** A replica's place among the replicas of its store. */
+export interface Membership {
+  /**
+   * Returns once the store knows of the replica, at once when it does already. Nothing that the store tells may be
+   * used before: a receipt would not wait for a replica that nobody knows of.
+   * @throws when the store does not answer.
+   */
+  joined(): MaybePromise<void>
+  /** How many replicas are live, this one included, as far as it has heard: 1 or more. */
+  size(): number
+  /** Has the store forget the replica, and confirms no more. Never rejects. */
+  leave(): Promise<void>
+}
+
+/** How far a replica is. */
+export interface ReplicaProgress {
+  /** Tells it from all others. */
+  readonly id: string
+  readonly name: string
+  /** Whether it has confirmed the revision that was asked about, or a later one. */
+  readonly applied: boolean
+  /** Milliseconds for which it may use what it confirmed before. */
+  readonly leaseMs: number
+}
+
+/** Where replicas are registered. */
+export interface ReplicaRegistry {
+  /** Takes a replica in when it first asks whether it has joined. */
+  join(replica: Replica): Membership
+  /** Every replica that may be running. `revision` is one that the store was at. */
+  progress(revision: Revision): MaybePromise<readonly ReplicaProgress[]>
+}
