@@ -1,0 +1,21 @@
+import { createServer } from 'node:net'
+
+/**
+ * A port of the loopback that nobody listens on. It lies below those that systems hand out by themselves, so that a
+ * server that is down for a moment finds its own again. Another program can be faster: who binds it tries anew.
+ */
+export async function freePort(): Promise<number> {
+  for (let tries = 0; tries < 100; tries++) {
+    const port = 15_000 + Math.floor(Math.random() * 17_000)
+    if (await isFree(port)) return port
+  }
+  throw new Error('No port of the loopback is free.')
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer()
+    server.once('error', () => resolve(false))
+    server.listen({ port, host: '127.0.0.1', exclusive: true }, () => server.close(() => resolve(true)))
+  })
+}

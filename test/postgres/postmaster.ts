@@ -1,0 +1,100 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { freeze, gone, signal } from './processes.ts'
+import { removeSharedMemory, sharedMemoryOf } from './shared-memory.ts'
+import { spawnUnprivileged } from './unprivileged.ts'
+import { within } from './until.ts'
+
+/** A running postmaster and its children. */
+export interface Postmaster {
+  readonly pid: number
+  isRunning(): boolean
+  /** What it wrote to its log: the last 256 Ki characters. */
+  log(): string
+  /** Stops them all where they are: connections stay, and nobody answers. */
+  pause(): Promise<void>
+  resume(): Promise<void>
+  /** Ends them all at once, as a machine does that loses power, but for what the system has yet to write. */
+  kill(): Promise<void>
+  /** Ends in order: sessions are broken off, and everything is written. */
+  stop(): Promise<void>
+  /** Ends without writing anything more. */
+  abandon(): Promise<void>
+}
+
+const maxLogLength = 256 * 1024
+
+/** @returns One that takes connections. @throws when it does not start, with its log. */
+export async function startPostmaster(command: readonly string[], folder: string): Promise<Postmaster> {
+  const child = spawnUnprivileged(command, folder, 'QUIT')
+  await once(child, 'spawn')
+  const pid = child.pid as number
+  const exit = once(child, 'exit')
+  const isRunning = () => child.exitCode === null && child.signalCode === null
+  let log = ''
+  let isReady = false
+  let holder: ChildProcess | undefined
+
+  const started = Promise.withResolvers<void>()
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    log = (log + text).slice(-maxLogLength)
+    if (!isReady && /ready to accept (?:read-only )?connections/.test(log)) {
+      isReady = true
+      started.resolve()
+    }
+  })
+  child.once('close', () => started.reject(new Error(`Postgres did not start:\n${log}`)))
+
+  async function pause(): Promise<void> {
+    if (holder !== undefined || !isRunning()) return
+    // A stopped process obeys no signal but one: should this one end, that closes the input of the shell, which sends it.
+    holder = spawn('/bin/sh', ['-c', 'while read -r pid; do set -- "$@" "$pid"; done; kill -CONT "$@"'], {
+      stdio: ['pipe', 'ignore', 'ignore'],
+      detached: true,
+    })
+    const { stdin } = holder
+    stdin?.on('error', () => {})
+    await freeze(pid, (one) => stdin?.write(`${one}\n`))
+  }
+
+  async function resume(): Promise<void> {
+    if (holder === undefined) return
+    const over = once(holder, 'exit')
+    holder.stdin?.end()
+    holder = undefined
+    await over
+  }
+
+  async function kill(): Promise<void> {
+    if (isRunning()) {
+      const all = await freeze(pid)
+      const traces = sharedMemoryOf(all)
+      // The postmaster first: it would start others.
+      for (const one of all) signal(one, 'SIGKILL')
+      await gone(all)
+      await within(exit, 'Postgres to be reaped')
+      await removeSharedMemory(traces)
+    }
+    await resume()
+  }
+
+  async function stop(): Promise<void> {
+    await resume()
+    if (isRunning()) child.kill('SIGINT')
+    await within(exit, 'Postgres to stop', 60_000)
+  }
+
+  async function abandon(): Promise<void> {
+    await resume()
+    if (isRunning()) child.kill('SIGQUIT')
+    await within(exit, 'Postgres to end').catch(kill)
+  }
+
+  try {
+    await within(started.promise, 'Postgres to start', 60_000)
+  } catch (error) {
+    await kill()
+    throw error
+  }
+  return { pid, isRunning, log: () => log, pause, resume, kill, stop, abandon }
+}

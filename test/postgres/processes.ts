@@ -1,0 +1,77 @@
+/** Looking at processes that are not our children: backends are the postmaster's. */
+import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import process from 'node:process'
+import { until } from './until.ts'
+
+interface Entry {
+  readonly pid: number
+  readonly parent: number
+  /** One letter as `ps` has it: T is stopped, Z is dead and not yet taken notice of. */
+  readonly state: string
+}
+
+/**
+ * Stops a process, and then its children: it can start none any more.
+ *
+ * @param before Is told of each before it is stopped.
+ * @returns All of them.
+ */
+export async function freeze(
+  pid: number,
+  before: (pid: number) => void = () => {},
+): Promise<readonly number[]> {
+  before(pid)
+  signal(pid, 'SIGSTOP')
+  await until(() => 'TZ'.includes(stateOf(pid)), `process ${pid} to stop`)
+  const children = entries().filter(({ parent }) => parent === pid).map(({ pid }) => pid)
+  for (const child of children) {
+    before(child)
+    signal(child, 'SIGSTOP')
+  }
+  await until(() => children.every((child) => 'TZ'.includes(stateOf(child))), 'its children to stop')
+  return [pid, ...children]
+}
+
+/** Resolves when none of them runs any more. */
+export function gone(pids: readonly number[]): Promise<void> {
+  return until(() => pids.every((pid) => 'Z'.includes(stateOf(pid))), `${pids.join(', ')} to end`)
+}
+
+/** Sends a signal to a process that may be gone. */
+export function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name)
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error
+  }
+}
+
+/** @returns '' when there is no such process. */
+function stateOf(pid: number): string {
+  if (process.platform === 'linux') return readEntry(pid)?.state ?? ''
+  return spawnSync('ps', ['-o', 'state=', '-p', String(pid)], { encoding: 'utf8' }).stdout.slice(0, 1)
+}
+
+function entries(): Entry[] {
+  if (process.platform === 'linux') {
+    return readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+      .flatMap((name) => readEntry(Number(name)) ?? [])
+  }
+  const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,ppid=,state='], { encoding: 'utf8' })
+  return stdout.trim().split('\n').map((line) => {
+    const [pid, parent, state = ''] = line.trim().split(/\s+/)
+    return { pid: Number(pid), parent: Number(parent), state: state.slice(0, 1) }
+  })
+}
+
+/** proc_pid_stat(5): the name is in parentheses and may contain any. */
+function readEntry(pid: number): Entry | undefined {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    const [state = '', parent] = text.slice(text.lastIndexOf(')') + 2).split(' ')
+    return { pid, parent: Number(parent), state }
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,184 @@
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import postgres, { type Sql } from 'postgres'
+import { type Binaries, provideBinaries } from './binaries.ts'
+import { createDataFolder, superuser } from './data-folder.ts'
+import { freePort } from './free-port.ts'
+import { type Postmaster, startPostmaster } from './postmaster.ts'
+import { createPrivateFolder, type PrivateFolder } from './private-folder.ts'
+
+export interface ServerOptions {
+  /**
+   * Whether what it has acknowledged outlives the machine, on a real disk and at a disk's price. Default false: it
+   * outlives `kill()`.
+   */
+  readonly durable?: boolean
+  /** Connections, those of the superuser included; default 100. */
+  readonly maxConnections?: number
+  /** Further settings by name, as for `postgres -c`: no `ALTER SYSTEM` changes these. */
+  readonly settings?: Readonly<Record<string, string>>
+}
+
+/** A real server of a test's own. */
+export interface PostgresServer {
+  readonly options: ServerOptions
+  readonly host: string
+  readonly port: number
+  /** A role that may log in and nothing else. It owns the databases that are created here. */
+  readonly user: string
+  /** The user's and the superuser's. */
+  readonly password: string
+  /** The postmaster's; another one after `restart()`. */
+  readonly pid: number
+  readonly dataFolder: string
+  /** The superuser's one connection to the database "postgres", which is made when it is asked for something. */
+  readonly admin: Sql
+  /** The address of a database for the user. */
+  url(database: string): string
+  /** The address of a database for the superuser. */
+  adminUrl(database: string): string
+  /** @returns The address of a new, empty database. */
+  createDatabase(): Promise<string>
+  /** Drops the database of this address, whoever is connected to it. */
+  dropDatabase(url: string): Promise<void>
+  /** The end of what it wrote to its log since it was started last. */
+  log(): string
+  /** Ends all of its processes with SIGKILL, and resolves when none is left. */
+  kill(): Promise<void>
+  /** Shuts it down in order. */
+  stop(): Promise<void>
+  /** Stops all of its processes where they are, as in a server that hangs. New connections stay unanswered, too. */
+  pause(): Promise<void>
+  resume(): Promise<void>
+  /** Starts it on the same port and data; one that runs is stopped before. */
+  restart(): Promise<void>
+  /** Ends it, and deletes its folder. It may be killed already. */
+  close(): Promise<void>
+}
+
+/** What a server is made of, before it runs. */
+export interface ServerPlan {
+  readonly options: ServerOptions
+  readonly binaries: Binaries
+  /** Has the data in "data". The server deletes it in the end. */
+  readonly folder: PrivateFolder
+  readonly user: string
+  readonly password: string
+}
+
+const host = '127.0.0.1'
+const fast = { fsync: 'off', full_page_writes: 'off' }
+
+/** Starts a new server. It ends with this process, however that ends. `hasServer()` says where there is none. */
+export async function startServer(options: ServerOptions = {}): Promise<PostgresServer> {
+  const folder = await createPrivateFolder('postgres', !options.durable)
+  try {
+    const binaries = await provideBinaries(folder.path)
+    await createDataFolder(binaries, join(folder.path, 'data'))
+    const password = randomBytes(18).toString('base64url')
+    const server = await runServer({ options, binaries, folder, user: 'partner_api', password })
+    await server.admin.unsafe(
+      `alter role ${superuser} password '${password}'; create role partner_api login password '${password}'`,
+    )
+    return server
+  } catch (error) {
+    await folder.remove()
+    throw error
+  }
+}
+
+/** Starts a server on data that is there. */
+export async function runServer(plan: ServerPlan): Promise<PostgresServer> {
+  const { options, folder, user, password } = plan
+  const dataFolder = join(folder.path, 'data')
+  let { port, postmaster } = await startSomewhere(plan, 5)
+  const admin = postgres({
+    path: join(folder.path, `.s.PGSQL.${port}`),
+    user: superuser,
+    database: 'postgres',
+    max: 1,
+    onnotice: () => {},
+  })
+  let databases = 0
+
+  const address = (name: string) => (database: string) =>
+    `postgres://${name}:${password}@${host}:${port}/${database}`
+  const url = address(user)
+
+  async function createDatabase(): Promise<string> {
+    const name = `test_${++databases}`
+    await admin`create database ${admin(name)} owner ${admin(user)} template template0`
+    return url(name)
+  }
+
+  async function dropDatabase(url: string): Promise<void> {
+    await admin`drop database if exists ${admin(new URL(url).pathname.slice(1))} with (force)`
+  }
+
+  async function restart(): Promise<void> {
+    await postmaster.stop()
+    postmaster = await startPostmaster(commandOf(plan, port), folder.path)
+  }
+
+  async function close(): Promise<void> {
+    await postmaster.abandon()
+    await admin.end({ timeout: 0 })
+    await folder.remove()
+  }
+
+  return {
+    options,
+    host,
+    port,
+    user,
+    password,
+    get pid() {
+      return postmaster.pid
+    },
+    dataFolder,
+    admin,
+    url,
+    adminUrl: address(superuser),
+    createDatabase,
+    dropDatabase,
+    log: () => postmaster.log(),
+    kill: () => postmaster.kill(),
+    stop: () => postmaster.stop(),
+    pause: () => postmaster.pause(),
+    resume: () => postmaster.resume(),
+    restart,
+    close,
+  }
+}
+
+async function startSomewhere(
+  plan: ServerPlan,
+  tries: number,
+): Promise<{ port: number; postmaster: Postmaster }> {
+  const port = await freePort()
+  try {
+    return { port, postmaster: await startPostmaster(commandOf(plan, port), plan.folder.path) }
+  } catch (error) {
+    // Another program was faster.
+    if (tries > 1 && String(error).includes('Address already in use')) {
+      return await startSomewhere(plan, tries - 1)
+    }
+    throw error
+  }
+}
+
+function commandOf({ options, binaries, folder }: ServerPlan, port: number): string[] {
+  const settings = {
+    port: String(port),
+    listen_addresses: host,
+    unix_socket_directories: folder.path,
+    ...(options.durable ? {} : fast),
+    ...(options.maxConnections === undefined ? {} : { max_connections: String(options.maxConnections) }),
+    ...options.settings,
+  }
+  return [
+    binaries.postgres,
+    ...['-D', join(folder.path, 'data')],
+    ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+  ]
+}
