@@ -1,6 +1,6 @@
 /** The only file that knows the driver. */
 import postgres from 'postgres'
-import type { Database, Query } from './database.ts'
+import { type Database, type Query, SqlError } from './database.ts'
 
 /** Opens connections to a database. */
 export function connect(url: string): Database {
@@ -10,14 +10,22 @@ export function connect(url: string): Database {
     onnotice: () => undefined,
     types: { integer64: { to: 20, from: [20], parse: Number, serialize: String } },
   })
-  const on = (runner: Pick<typeof sql, 'unsafe'>): Query => async (text, parameters = []) =>
-    await runner.unsafe(text, [...parameters] as never[], { prepare: true }).values() as unknown as never[]
+  const on = (runner: Pick<typeof sql, 'unsafe'>): Query => async (text, parameters = []) => {
+    try {
+      const rows = await runner.unsafe(text, [...parameters] as never[], { prepare: true }).values()
+      return rows as unknown as never[]
+    } catch (error) {
+      if (!(error instanceof postgres.PostgresError)) throw error
+      throw new SqlError(error.code, error.message, error.constraint_name)
+    }
+  }
   const query = on(sql)
   return {
     place: `${hostname}:${port || 5432}${pathname}`,
     lookUp: query,
     note: query,
     read: query,
+    write: query,
     async transaction(work, { readOnly } = { readOnly: false }) {
       const undone = Symbol('rolled back')
       let result: Awaited<ReturnType<typeof work>> | typeof undone = undone

@@ -34,6 +34,15 @@ export interface Database {
   readonly read: Query
 
   /**
+   * One statement that writes, on any free connection: a transaction by itself, durable when it is answered, whose
+   * locks never wait for us. Run again when the server asks for that (40001, 40P01) and when it was not sent.
+   *
+   * @throws {StoreError} `unreachable`, with `cause` an `UncertainCommit` when the connection was lost after it was
+   * sent: then it may have been done.
+   */
+  readonly write: Query
+
+  /**
    * Runs `work` in a transaction. It is run again, from its start, when the server asks for that (40001, 40P01) and
    * when the connection was lost before the commit was sent, so it may do nothing but ask.
    *
@@ -59,7 +68,7 @@ export interface Database {
   close(): Promise<void>
 }
 
-/** The connection was lost after COMMIT was sent and before it was answered. */
+/** The connection was lost after what commits was sent and before it was answered. */
 export class UncertainCommit extends Error {
   override readonly name = 'UncertainCommit'
 }
