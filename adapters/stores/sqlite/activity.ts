@@ -1,5 +1,6 @@
 import type { Activity, ActivityQuery, ActivityType } from '../../../core/reports/activity.ts'
 import type { Environment } from '../../../core/model.ts'
+import { type EntryRow, readEntry } from '../entry-rows.ts'
 import {
   activityOf,
   AUDITED_ACTIVITY,
@@ -11,7 +12,7 @@ import {
 } from '../newest.ts'
 import type { Database } from './database.ts'
 import type { Place, Signups } from './signups.ts'
-import { type EntryRow, READ_COLUMNS, readEntry } from './trail.ts'
+import { READ_COLUMNS } from './trail.ts'
 
 /** The part of `Reports` that lists, synchronous. */
 export interface ActivityList {

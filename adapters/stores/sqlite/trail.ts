@@ -1,21 +1,7 @@
-import type { AuditedType, AuditEntry, AuditHead, Stamp } from '../../../core/audit/entry.ts'
+import type { AuditEntry, AuditHead, Stamp } from '../../../core/audit/entry.ts'
+import { ENTRY_COLUMNS, type EntryRow, entryRow, readEntry } from '../entry-rows.ts'
 import { type Note, sealNotes } from '../trail.ts'
 import type { Database } from './database.ts'
-
-/** The columns of an entry, in the order of `EntryRow`. */
-const ENTRY_COLUMNS = [
-  'sequence',
-  'id',
-  'at',
-  'actor',
-  'type',
-  'partner',
-  'key_id',
-  'subject',
-  'before',
-  'after',
-  'seal',
-] as const
 
 /**
  * The columns as they are read. Somebody may have put numbers there that the driver would throw at, because no integer
@@ -24,20 +10,6 @@ const ENTRY_COLUMNS = [
 export const READ_COLUMNS: readonly string[] = ENTRY_COLUMNS.map((column) =>
   column === 'sequence' || column === 'at' ? `CAST(${column} AS REAL)` : column
 )
-
-export type EntryRow = [
-  sequence: number,
-  id: string,
-  at: number,
-  actor: string,
-  type: string,
-  partner: string | null,
-  keyId: string | null,
-  subject: string | null,
-  before: string | null,
-  after: string | null,
-  seal: string,
-]
 
 /** `AuditTrail` of the ports, synchronous, and the only way to write to it. */
 export interface Trail {
@@ -77,39 +49,5 @@ export function createTrail(database: Database): Trail {
     listAudit: (after, limit) => list.all(after, limit).map(readEntry),
     auditHead,
     auditIntruders: () => intruders.all().map(([name]) => name),
-  }
-}
-
-function entryRow(entry: AuditEntry): EntryRow {
-  const { sequence, id, at, actor, type, partner, keyId, subject, before, after, seal } = entry
-  return [
-    sequence,
-    id,
-    at,
-    actor,
-    type,
-    partner ?? null,
-    keyId ?? null,
-    subject ?? null,
-    before ?? null,
-    after ?? null,
-    seal,
-  ]
-}
-
-export function readEntry(row: EntryRow): AuditEntry {
-  return {
-    // Not the nearest number that there is: many rows would have the same, and a reader would not get past them.
-    sequence: Number.isSafeInteger(row[0]) ? row[0] : row[0] * Infinity,
-    id: row[1],
-    at: row[2],
-    actor: row[3],
-    type: row[4] as AuditedType,
-    partner: row[5] ?? undefined,
-    keyId: row[6] ?? undefined,
-    subject: row[7] ?? undefined,
-    before: row[8] ?? undefined,
-    after: row[9] ?? undefined,
-    seal: row[10],
   }
 }

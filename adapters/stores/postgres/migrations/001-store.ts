@@ -1,6 +1,8 @@
 /** Frozen: a change of the schema is another migration. */
 export const name = '001-store'
 
+export const servedFrom = 1
+
 export const sql = `
 -- The one row of settings, and of where the audit trail ends: kept apart from it, so that an end that was cut off is
 -- missed. The id keeps the revisions of one store from equalling another's. served_from is the oldest version of the
@@ -17,10 +19,12 @@ CREATE TABLE partner_api.store (
 );
 
 -- How often what a kind of revision stands for was changed. A row each: whoever changes something takes the lock of
--- its kind first, and an import of an hour keeps no key from being revoked.
+-- its kind first, and an import of an hour keeps no key from being revoked. mark is drawn for each change: a server that
+-- takes over without the last ones counts to the same number once more, and then stands for something else.
 CREATE TABLE partner_api.revision (
   kind TEXT PRIMARY KEY CHECK (kind IN ('facts', 'content')),
-  changes BIGINT NOT NULL
+  changes BIGINT NOT NULL,
+  mark TEXT NOT NULL DEFAULT ''
 );
 
 -- modules, and the scopes of a key, are bit sets; limits and allow are JSON, or NULL when there are none. Instants

@@ -1,0 +1,16 @@
+import * as store from './migrations/001-store.ts'
+
+/** A step of the schema. */
+export interface Migration {
+  readonly name: string
+  /** Frozen text: what it made in one store, it has made in every store. */
+  readonly sql: string
+  /** The oldest version of the schema whose programs may go on while replicas are replaced by those of this one. */
+  readonly servedFrom: number
+}
+
+/** In order; a migration's version is its place, from 1. */
+export const MIGRATIONS: readonly Migration[] = [store]
+
+/** The version of the schema that this program makes. */
+export const LATEST: number = MIGRATIONS.length

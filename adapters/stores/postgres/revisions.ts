@@ -1,0 +1,102 @@
+import type { Revision } from '../../../core/ports.ts'
+import { randomHex } from '../settings.ts'
+import { StoreError } from '../store-error.ts'
+import type { Database, Query } from './database.ts'
+import { LATEST } from './migrations.ts'
+
+/** The revision of a store, and the only way to move it. */
+export interface Revisions {
+  /**
+   * The revision now.
+   *
+   * @throws {StoreError} `newer_schema` when the store is no longer for programs of this version, `refused` while it is
+   * being copied into.
+   */
+  current(): Promise<Revision>
+
+  /**
+   * Keeps others from changing what a kind of revision stands for until the transaction is over. To be the first thing
+   * that a change does: what it reads then is what it changes.
+   *
+   * @returns The revision of this kind, which stays until then.
+   * @throws {StoreError} as `current` does.
+   */
+  lock(query: Query, kind: keyof Revision): Promise<string>
+
+  /** Moves the revision. To be called in the transaction of the change, which has locked it. */
+  bump(query: Query, kind: keyof Revision): Promise<void>
+
+  /** Tells all replicas that something was changed. To be called after the commit. Never rejects. */
+  told(): Promise<void>
+}
+
+type StoreRow = [id: string, servedFrom: number, copiedFrom: string | null]
+
+/** How many changes there were before this revision: of two revisions of one store, the later one has more. */
+export function changesOf(revision: string): number {
+  return Number(revision.slice(revision.lastIndexOf('.') + 1))
+}
+
+export function createRevisions(database: Database): Revisions {
+  function check(servedFrom: number, copiedFrom: string | null): void {
+    if (servedFrom > LATEST) {
+      throw new StoreError(
+        'newer_schema',
+        `The store ${database.place} has been migrated for programs that know schema version ${servedFrom}, and ` +
+          `this one knows ${LATEST} at most: put the newer program in its place.`,
+      )
+    }
+    if (copiedFrom !== null) {
+      throw new StoreError(
+        'refused',
+        `The store ${database.place} cannot be used yet: a copy of ${copiedFrom} into it has not been finished.`,
+      )
+    }
+  }
+
+  return {
+    async current() {
+      const [row] = await database.lookUp<[...StoreRow, string, number, string, number]>(`
+        SELECT s.id, s.served_from, s.copied_from, f.mark, f.changes, c.mark, c.changes
+        FROM partner_api.store s, partner_api.revision f, partner_api.revision c
+        WHERE f.kind = 'facts' AND c.kind = 'content'`)
+      if (row === undefined) throw gone(database)
+      const [id, servedFrom, copiedFrom, factsMark, factsChanges, contentMark, contentChanges] = row
+      check(servedFrom, copiedFrom)
+      return {
+        facts: revisionText(id, factsMark, factsChanges),
+        content: revisionText(id, contentMark, contentChanges),
+      }
+    },
+
+    async lock(query, kind) {
+      const [row] = await query<[...StoreRow, string, number]>(
+        `SELECT s.id, s.served_from, s.copied_from, r.mark, r.changes
+        FROM partner_api.revision r, partner_api.store s WHERE r.kind = $1 FOR UPDATE OF r`,
+        [kind],
+      )
+      if (row === undefined) throw gone(database)
+      const [id, servedFrom, copiedFrom, mark, changes] = row
+      check(servedFrom, copiedFrom)
+      return revisionText(id, mark, changes)
+    },
+
+    async bump(query, kind) {
+      await query(
+        'UPDATE partner_api.revision SET changes = changes + 1, mark = $2 WHERE kind = $1',
+        [kind, randomHex(4)],
+      )
+    },
+
+    told: database.notify,
+  }
+}
+
+/** The mark tells changes of one number apart: a server that takes over without the last ones counts them again. */
+function revisionText(storeId: string, mark: string, changes: number): string {
+  return `${storeId}-${mark}.${changes}`
+}
+
+function gone({ place }: Database): StoreError {
+  return new StoreError('unreachable', `The store ${place} cannot be read: its settings are gone.`)
+}
