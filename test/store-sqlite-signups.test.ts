@@ -11,7 +11,7 @@ import t from 'tap'
 import { openSqliteStore } from '../adapters/stores/sqlite/store.ts'
 import type { Store } from '../core/ports.ts'
 import type { SignupOutcome } from '../core/signups/signup.ts'
-import { apply, claim, createPartners, key, signup, T0 } from './contract/store/samples.ts'
+import { apply, claim, createPartners, DAY, key, signup, T0 } from './contract/store/samples.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'partner-api-signups-'))
 t.teardown(() => rmSync(folder, { recursive: true, force: true }))
@@ -179,5 +179,25 @@ await t.test('a signup clears away two expired claims at most, so that they neve
   }
   await store.createSignup(signup('late', { createdAt: T0 + 10 }), undefined)
   t.equal(claims(), 10)
+  await store.close()
+})
+
+await t.test('batches of counts are remembered for a day, and clear away two older ones at most', async (t) => {
+  const { store, file } = await open()
+  const batches = () => ask(file, 'SELECT count(*) FROM usage_batch')[0]![0]
+  const counts = [{ partner: 'acme', day: '2026-01-01', endpoint: 'plans', requests: 1, errors: 0 }]
+  const { now } = Date
+  t.teardown(() => void (Date.now = now))
+  Date.now = () => T0
+  for (let index = 0; index < 6; index++) await store.recordUsage(counts, `a${index}`)
+  Date.now = () => T0 + DAY - 1
+  for (let index = 0; index < 6; index++) await store.recordUsage(counts, `a${index}`)
+  t.equal(batches(), 6)
+  Date.now = () => T0 + DAY
+  for (const [index, left] of [5, 4, 3, 4].entries()) {
+    await store.recordUsage(counts, `b${index}`)
+    t.equal(batches(), left)
+  }
+  t.equal((await store.summarise('acme', '2026-01-01', '2026-01-01')).requestsByDay[0]?.requests, 10)
   await store.close()
 })

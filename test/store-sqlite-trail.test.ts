@@ -178,7 +178,7 @@ await t.test('a store of the first schema begins an empty trail', async (t) => {
     VALUES ('expired', 'acme', 'a', 'live', 'x', '9xQ2', 'active', 0, ${T0}, ${T0 + 5}),
       ('revoked', 'acme', 'a', 'live', 'x', '9xQ3', 'revoked', 0, ${T0}, ${T0 + 5})`)
   first.close()
-  t.same(migrationStatus(file).pending, ['002-signups-reports-and-audit'])
+  t.equal(migrationStatus(file).pending[0], '002-signups-reports-and-audit')
   const store = await openSqliteStore(file)
   t.same(await store.listAudit(0, 10), [])
   t.equal(await verifyAudit(store, store.sha256), undefined)

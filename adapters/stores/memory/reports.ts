@@ -1,3 +1,4 @@
+import { createBoundedMap } from '../../../core/cache/bounded.ts'
 import type { Activity, ActivityQuery } from '../../../core/reports/activity.ts'
 import type { SummaryCounts } from '../../../core/reports/summary.ts'
 import { dayOf, type UsageCount } from '../../../core/reports/usage.ts'
@@ -5,6 +6,9 @@ import { activityOf, AUDITED_ACTIVITY, expiryOf, newestFirst, signupActivityId }
 import type { Facts } from './facts.ts'
 import type { Signups } from './signups.ts'
 import type { Trail } from './trail.ts'
+
+/** Batches of counts that are remembered: far more than a process has on their way. */
+const maxBatches = 1000
 
 /** What the reports of a memory store are made from, counted and sorted anew for each. */
 export interface Sources {
@@ -15,13 +19,14 @@ export interface Sources {
 
 /** `Reports` of the ports, synchronous. */
 export interface Reports {
-  recordUsage(counts: readonly UsageCount[]): void
+  recordUsage(counts: readonly UsageCount[], batch: string): void
   summarise(partner: string, from: string, to: string): SummaryCounts
   listActivity(partner: string, query: ActivityQuery, now: number): readonly Activity[]
 }
 
 export function createReports({ facts, signups, trail }: Sources): Reports {
   const usage = new Map<string, UsageCount>()
+  const batches = createBoundedMap<true>(maxBatches)
 
   function liveSignups(partner: string) {
     return [...signups.all.values()].filter((signup) =>
@@ -39,7 +44,9 @@ export function createReports({ facts, signups, trail }: Sources): Reports {
   }
 
   return {
-    recordUsage(counts) {
+    recordUsage(counts, batch) {
+      if (batches.get(batch) !== undefined) return
+      batches.set(batch, true)
       for (const count of counts) {
         const key = [count.partner, count.day, count.endpoint].join('\n')
         const { requests = 0, errors = 0 } = usage.get(key) ?? {}

@@ -1,16 +1,25 @@
 import type { MaybePromise } from '../../../core/ports.ts'
 import type { SummaryCounts } from '../../../core/reports/summary.ts'
 import type { UsageCount } from '../../../core/reports/usage.ts'
+import { DAYS_OF_SIGNUPS, summaryOf } from '../summary-rows.ts'
+import { BATCH_LASTS_MS, BATCHES_PRUNED } from '../usage-batches.ts'
 import type { Database } from './database.ts'
 import { transactionInTurn } from './patience.ts'
 
 /** The part of `Reports` that counts. */
 export interface Counts {
-  recordUsage(counts: readonly UsageCount[]): MaybePromise<void>
+  recordUsage(counts: readonly UsageCount[], batch: string): MaybePromise<void>
   summarise(partner: string, from: string, to: string): SummaryCounts
 }
 
 export function createCounts(database: Database): Counts {
+  const noteBatch = database.statement(
+    'INSERT INTO usage_batch (id, added_at) VALUES (?1, ?2) ON CONFLICT DO NOTHING',
+  )
+  const forgetBatches = database.statement(`
+    DELETE FROM usage_batch WHERE id IN (
+      SELECT id FROM usage_batch WHERE added_at <= ?1 ORDER BY added_at LIMIT ${BATCHES_PRUNED}
+    )`)
   const add = database.statement(`
     INSERT INTO usage (partner, day, endpoint, requests, errors) VALUES (?1, ?2, ?3, ?4, ?5)
     ON CONFLICT DO UPDATE SET requests = requests + excluded.requests, errors = errors + excluded.errors`)
@@ -26,9 +35,12 @@ export function createCounts(database: Database): Counts {
   const requests = { endpoint: requestsBy('endpoint'), day: requestsBy('day') }
 
   return {
-    recordUsage(counts) {
+    recordUsage(counts, batch) {
       if (counts.length === 0) return
       return transactionInTurn(database, () => {
+        const now = Date.now()
+        if (noteBatch.run(batch, now).changes === 0) return
+        forgetBatches.run(now - BATCH_LASTS_MS)
         for (const { partner, day, endpoint, requests, errors } of counts) {
           add.run(partner, day, endpoint, requests, errors)
         }
@@ -36,19 +48,15 @@ export function createCounts(database: Database): Counts {
     },
 
     summarise(partner, from, to) {
-      return database.snapshot(() => ({
-        signupsByPlan: signups.value.all(partner, 'plan', from, to)
-          .map(([plan, count]) => ({ plan: plan === '' ? undefined : plan, signups: count })),
-        signupsByCountry: signups.value.all(partner, 'country', from, to)
-          .map(([country, count]) => ({ country: country === '' ? undefined : country, signups: count })),
-        // Every signup has a plan or lacks one, so that either dimension has all of them; there are fewer plans.
-        signupsByDay: signups.day.all(partner, 'plan', from, to)
-          .map(([day, count]) => ({ day, signups: count })),
-        requestsByEndpoint: requests.endpoint.all(partner, from, to)
-          .map(([endpoint, count, errors]) => ({ endpoint, requests: count, errors })),
-        requestsByDay: requests.day.all(partner, from, to)
-          .map(([day, count, errors]) => ({ day, requests: count, errors })),
-      }))
+      return database.snapshot(() =>
+        summaryOf({
+          plans: signups.value.all(partner, 'plan', from, to),
+          countries: signups.value.all(partner, 'country', from, to),
+          signupDays: signups.day.all(partner, DAYS_OF_SIGNUPS, from, to),
+          endpoints: requests.endpoint.all(partner, from, to),
+          requestDays: requests.day.all(partner, from, to),
+        })
+      )
     },
   }
 }

@@ -3,6 +3,7 @@ import { StoreError } from '../store-error.ts'
 import { type Database, openDatabase, reasonOf } from './database.ts'
 import * as factsAndContent from './migrations/001-facts-and-content.ts'
 import * as signupsReportsAndAudit from './migrations/002-signups-reports-and-audit.ts'
+import * as usageBatches from './migrations/003-usage-batches.ts'
 
 interface Migration {
   readonly name: string
@@ -11,7 +12,7 @@ interface Migration {
 }
 
 /** In order; a migration's version is its place, from 1. */
-const migrations: readonly Migration[] = [factsAndContent, signupsReportsAndAudit]
+const migrations: readonly Migration[] = [factsAndContent, signupsReportsAndAudit, usageBatches]
 
 const latest = migrations.length
 const applicationId = 0x70617069

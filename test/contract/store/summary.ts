@@ -106,6 +106,20 @@ export async function summaryContract(check: Check, open: () => Promise<Store>):
     t.strictSame(await store.revision(), before)
   })
 
+  await check('a batch of counts is added once, however often it is sent', async (t, store) => {
+    const count = { partner: 'acme', day: '2026-01-31', endpoint: 'plans', requests: 2, errors: 1 }
+    const send = (requests: number, batch: string) => store.recordUsage([{ ...count, requests }], batch)
+    await send(1, 'a')
+    await send(1, 'a')
+    await Promise.all(Array.from({ length: 20 }, () => send(10, 'b')))
+    await Promise.all(Array.from({ length: 20 }, (_, index) => send(100, `c${index}`)))
+    await send(1, 'a')
+    await send(10, 'b')
+    t.strictSame((await store.summarise('acme', '2026-01-31', '2026-01-31')).requestsByDay, [
+      { day: '2026-01-31', requests: 2011, errors: 22 },
+    ])
+  })
+
   await check('a summary is what counting everything gives', async (t) => {
     const property = fc.asyncProperty(
       fc.array(anySignup, { maxLength: 30 }),
