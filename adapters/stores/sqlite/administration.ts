@@ -1,8 +1,7 @@
 import type { Change } from '../../../core/admin/changes.ts'
 import type { Stamp } from '../../../core/audit/entry.ts'
 import type { Key, Partner } from '../../../core/model.ts'
-import { absent, changedKey, changedPartner, newKey, newPartner, required } from '../changes.ts'
-import { keyNote, type Note, partnerNote, revocationNote } from '../trail.ts'
+import { applyChanges, type FactsDraft } from '../apply.ts'
 import type { Database } from './database.ts'
 import type { Revisions } from './revisions.ts'
 import {
@@ -53,39 +52,12 @@ export function createAdministration(database: Database, revisions: Revisions, t
     return (of === undefined ? keys.all() : keysOfPartner.all(of)).map(readKey)
   }
 
-  function applyChange(change: Change): Note[] {
-    if (change.type === 'partner.created') {
-      absent(findPartner(change.partner.slug), change, 'partner', change.partner.slug)
-      const after = newPartner(change.partner)
-      putPartner.run(...partnerRow(after))
-      return [partnerNote(change, undefined, after)]
-    }
-    if (change.type === 'key.issued') {
-      required(findPartner(change.key.partner), change, 'partner', change.key.partner)
-      absent(findKey(change.key.id), change, 'key', change.key.id)
-      const after = newKey(change.key)
-      putKey.run(...keyRow(after))
-      return [keyNote(change, undefined, after)]
-    }
-    if ('slug' in change) {
-      const before = required(findPartner(change.slug), change, 'partner', change.slug)
-      const after = changedPartner(before, change)
-      putPartner.run(...partnerRow(after))
-      const revoked = change.type === 'partner.removed' ? revokeKeys(change.slug) : []
-      return [partnerNote(change, before, after), ...revoked]
-    }
-    const before = required(findKey(change.id), change, 'key', change.id)
-    const after = changedKey(before, change)
-    putKey.run(...keyRow(after))
-    return [keyNote(change, before, after)]
-  }
-
-  function revokeKeys(of: string): Note[] {
-    return listKeys(of).filter(({ state }) => state !== 'revoked').map((before) => {
-      const after: Key = { ...before, state: 'revoked' }
-      putKey.run(...keyRow(after))
-      return revocationNote(before, after)
-    })
+  const draft: FactsDraft = {
+    findPartner,
+    findKey,
+    listKeys,
+    putPartner: (changed) => void putPartner.run(...partnerRow(changed)),
+    putKey: (changed) => void putKey.run(...keyRow(changed)),
   }
 
   return {
@@ -96,12 +68,7 @@ export function createAdministration(database: Database, revisions: Revisions, t
     apply(changes, ifFacts, stamp) {
       return database.transaction(() => {
         if (revisions.current().facts !== ifFacts) return false
-        const notes = changes.flatMap(applyChange)
-        // Last, because the successor may be issued after the rotation that names it.
-        for (const change of changes) {
-          if (change.type !== 'key.rotated') continue
-          required(findKey(change.successorId), change, 'key', change.successorId)
-        }
+        const notes = applyChanges(draft, changes)
         for (const { type, keyId } of notes) if (type === 'key.revoked') noteRevocation.run(keyId!, stamp.at)
         trail.append(notes, stamp)
         revisions.bump('facts')
