@@ -1,9 +1,9 @@
 import { createTrailWatch } from './audit/watch.ts'
-import { createFreshness } from './cache/freshness.ts'
+import { createFreshness, type Freshness, type Outage } from './cache/freshness.ts'
 import { createKeeper } from './cache/keep.ts'
 import { createReplies } from './cache/replies.ts'
 import { createTimetable } from './content/timetable.ts'
-import { afterAll } from './after.ts'
+import { after, afterAll } from './after.ts'
 import { createGuard } from './guard.ts'
 import { createCursors } from './http/cursor.ts'
 import type { Answer, Exchange } from './http/exchange.ts'
@@ -15,12 +15,14 @@ import { preparePrincipal } from './keys/principal.ts'
 import { createPrincipals } from './keys/principals.ts'
 import { createKeyUses } from './keys/uses.ts'
 import { policiesFor } from './limits/policies.ts'
+import { createSharedLimiter } from './limits/shared-limiter.ts'
 import { createLimiter } from './limits/window.ts'
 import { createJournal, type LogEvent, silentJournal } from './log.ts'
 import type { Limit, LimitName } from './model.ts'
 import { createDocuments } from './openapi/documents.ts'
 import { createPipeline } from './pipeline.ts'
 import type { Directory, FactSource, MaybePromise, Revision, Store } from './ports.ts'
+import { becomeReplica, revisionAs } from './replicas/replica.ts'
 import { createUsageCounter } from './reports/counter.ts'
 import type { Endpoint } from './routes/route.ts'
 import { compileRoutes } from './routes/router.ts'
@@ -45,6 +47,17 @@ export interface PartnerApiOptions {
   readonly limits?: Readonly<Partial<Record<LimitName, Limit>>>
   /** Milliseconds, 1–60,000, default 5,000: how long a store or directory may take to answer, or it is a 503. */
   readonly storeTimeoutMs?: number
+  /** Milliseconds, 1–60,000, default 1,000: how long it may take to look up a key, or to confirm what is known. */
+  readonly lookUpTimeoutMs?: number
+  /**
+   * Seconds, 0–3,600, default 0: for how long beyond `maxStalenessMs` known keys go on working when the store does not
+   * answer. What is revoked meanwhile may go on for that long, too; `verify-key` and `health` say when it is so.
+   */
+  readonly staleIfErrorSeconds?: number
+  /** Share quotas with the other replicas of a store that can, default true; otherwise this process counts alone. */
+  readonly sharedLimits?: boolean
+  /** What receipts call this replica: 1–200 characters, drawn unless given. */
+  readonly replicaName?: string
   /** How many proxies stand in front and add to `X-Forwarded-For`, default 0. */
   readonly trustedProxies?: number
   /** Answer requests that a browser's script sent, and log them, instead of refusing them; default false. */
@@ -80,7 +93,7 @@ export interface PartnerApi {
   refuse(code: ProblemCode, address?: string): Answer
   /** Every endpoint with its complete path. */
   readonly routes: readonly Endpoint[]
-  /** Writes down what is held in memory. The store stays open. */
+  /** Writes down what is held in memory, and takes leave of the other replicas. The store stays open. */
   close(): Promise<void>
 }
 
@@ -96,15 +109,14 @@ export interface PartnerApi {
 export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOptions = {}): PartnerApi {
   const { store, directory = store } = ports
   const settings = settle(options)
-  const { names, limits, maxStalenessMs, trustedProxies, allowBrowsers } = settings
+  const { names, limits, maxStalenessMs, staleIfErrorSeconds, trustedProxies, allowBrowsers } = settings
   const elapsed = (): number => performance.now()
-  const limiter = createLimiter()
   const guard = createGuard(settings.storeTimeoutMs)
-  const facts = guard.facts(store)
+  const lookUps = createGuard(settings.lookUpTimeoutMs)
+  const facts = lookUps.facts(store)
   const offers = guard.offers(store)
   const reports = guard.reports(store)
   const profiles = guard.directory(directory)
-  const revision = directory === store ? facts.revision : combinedRevision(facts, profiles)
   const paths = compileRoutes(ROUTES, names.name)
   const principals = createPrincipals(facts, (found) => preparePrincipal(found, policiesFor(limits, found)))
   const representation = createRepresentation(names, settings.problemBase, store.sha256)
@@ -112,6 +124,27 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     ? silentJournal
     : createJournal(options.log, settings.logsAll, elapsed, trustedProxies)
   const watch = options.log === undefined ? undefined : createTrailWatch(store, journal.administered)
+  const bounds = { maxStalenessMs, staleIfErrorMs: staleIfErrorSeconds * 1000 }
+  const replica = becomeReplica(
+    store.replicas,
+    lookUps,
+    settings.replicaName,
+    bounds,
+    () => after(freshness.renew(elapsed()), ofStore),
+  )
+  const revision = directory === store ? facts.revision : combinedRevision(facts, profiles)
+  const freshness: Freshness = createFreshness(revisionAs(replica, revision), bounds, {
+    changed: () => watch?.wake(),
+    silent: journal.storeSilent,
+    answering: journal.storeAnswering,
+  })
+  const limiter = store.quotas === undefined || !settings.sharesLimits
+    ? createLimiter()
+    : createSharedLimiter(lookUps.quotas(store.quotas), {
+      replicas: replica.size,
+      elapsed,
+      standsAlone: staleIfErrorSeconds > 0,
+    })
   const replies = createReplies(settings.replyCacheBytes)
   const tellsRevision = directory === store || directory.directoryRevision !== undefined
   const uses = createKeyUses(facts)
@@ -123,7 +156,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     allowBrowsers,
     authfail: policiesFor(limits).authfail,
     elapsed,
-    freshness: createFreshness(revision, maxStalenessMs, watch?.wake),
+    freshness,
     authenticator: createAuthenticator(principals, store.sha256, store.settings.keyPrefix),
     limiter,
     replies,
@@ -143,7 +176,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       elapsed,
       documents: createDocuments(ROUTES, settings, store.sha256),
       endpoints: paths.endpoints,
-      maxStalenessMs,
+      staleness: { ...bounds, outage: () => onCalendar(freshness.outage(elapsed()), elapsed()) },
       checkStore: facts.check,
     },
   })
@@ -157,7 +190,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     },
     routes: paths.endpoints,
     async close() {
-      await Promise.all([uses.flush(), usage.flush()])
+      await Promise.all([uses.flush(), usage.flush(), replica.leave()])
     },
   }
 }
@@ -169,4 +202,14 @@ function combinedRevision(store: FactSource, directory: Required<Directory>): ()
       [store.revision(), directory.directoryRevision()],
       ([{ facts, content }, own]) => ({ facts, content: `${content} ${own}` }),
     )
+}
+
+/** The store's part of a revision. */
+function ofStore({ facts, content }: Revision): Revision {
+  return { facts, content: content.split(' ', 1)[0]! }
+}
+
+function onCalendar(outage: Outage | undefined, elapsed: number): Outage | undefined {
+  const startedAt = Date.now() - elapsed
+  return outage && { since: startedAt + outage.since, until: startedAt + outage.until }
 }

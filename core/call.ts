@@ -27,6 +27,8 @@ export interface Call {
   principal: Principal | undefined
   /** Whether a credential was refused. */
   credentialRefused: boolean
+  /** What has to be done before the call is answered. Never rejects. */
+  unsettled: Promise<unknown> | undefined
   /** The RateLimit fields, once limits have been met. */
   limitFields: readonly string[]
   /** What was thrown, when something was. */
@@ -50,6 +52,7 @@ export function beginCall(exchange: Exchange, requestId: string, startedAt: numb
     revision: nothingYet,
     principal: undefined,
     credentialRefused: false,
+    unsettled: undefined,
     limitFields: [],
     failure: undefined,
   }

@@ -1,5 +1,7 @@
 import { Problem } from './http/problem.ts'
+import type { QuotaLedger } from './limits/ledger.ts'
 import type { Directory, FactSource, MaybePromise, Offers, Reports, SignupStore } from './ports.ts'
+import type { Membership } from './replicas/registry.ts'
 
 type Ask<A extends unknown[], R> = (...question: A) => MaybePromise<R>
 
@@ -10,6 +12,8 @@ export interface Guard {
   offers(offers: Offers): Offers
   signups(store: SignupStore): SignupStore
   reports(reports: Reports): Reports
+  quotas(ledger: QuotaLedger): QuotaLedger
+  membership(membership: Membership): Membership
 }
 
 /**
@@ -66,6 +70,8 @@ export function createGuard(deadlineMs: number): Guard {
       summarise: answering((partner, from, to) => reports.summarise(partner, from, to)),
       listActivity: answering((partner, query, now) => reports.listActivity(partner, query, now)),
     }),
+    quotas: (ledger) => ({ leaseQuota: answering((ask) => ledger.leaseQuota(ask)) }),
+    membership: (membership) => ({ ...membership, joined: answering(() => membership.joined()) }),
   }
 }
 

@@ -11,15 +11,22 @@ export interface LogEvent {
   /** RFC 3339, UTC. */
   readonly time: string
   /**
-   * `error`: answers of 500 and above, and what could not be written. `warn`: refused credentials and browsers that
+   * `error`: answers of 500 and above, a store that does not answer, and what could not be written. `warn`: refused credentials and browsers that
    * were let through. `info`: all else.
    */
   readonly level: 'info' | 'warn' | 'error'
   /**
    * `request`: an answer. `browser_allowed`: a browser's request was let through. `administration`: what an
    * operator decided binds here now. `write_failed`: what is written behind the answers could not be.
+   * `store_silent`: the store no longer answers. `store_answering`: it does again.
    */
-  readonly event: 'request' | 'browser_allowed' | 'administration' | 'write_failed'
+  readonly event:
+    | 'request'
+    | 'browser_allowed'
+    | 'administration'
+    | 'write_failed'
+    | 'store_silent'
+    | 'store_answering'
   /** What the answer had in `X-Request-Id`. */
   readonly request_id?: string
   /** As sent. */
@@ -62,6 +69,10 @@ export interface Journal {
   administered(entry: AuditEntry): void
   /** Notes that something could not be written behind the answers. */
   writeFailed(error: unknown): void
+  /** Notes that the store no longer answers. */
+  storeSilent(error: unknown): void
+  /** Notes that it answers again. */
+  storeAnswering(): void
 }
 
 /** A journal that nobody reads. */
@@ -71,6 +82,8 @@ export const silentJournal: Journal = {
   browserAllowed: () => undefined,
   administered: () => undefined,
   writeFailed: () => undefined,
+  storeSilent: () => undefined,
+  storeAnswering: () => undefined,
 }
 
 /**
@@ -144,6 +157,12 @@ export function createJournal(
     },
     writeFailed(error) {
       write({ level: 'error', event: 'write_failed', ...defined('error', reasonOf(error)) })
+    },
+    storeSilent(error) {
+      write({ level: 'error', event: 'store_silent', ...defined('error', reasonOf(error)) })
+    },
+    storeAnswering() {
+      write({ level: 'info', event: 'store_answering' })
     },
   }
 }

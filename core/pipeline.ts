@@ -20,9 +20,10 @@ import type { Authenticator } from './keys/authenticate.ts'
 import { type Credential, readCredential } from './keys/credential.ts'
 import type { Principal } from './keys/principal.ts'
 import type { KeyUses } from './keys/uses.ts'
+import { createFailures } from './limits/failures.ts'
+import type { Limiter } from './limits/limiter.ts'
 import type { Policy } from './limits/policies.ts'
-import { spendQuotas } from './limits/spend.ts'
-import type { Limiter } from './limits/window.ts'
+import { type Spending, spendQuotas } from './limits/spend.ts'
 import type { Journal } from './log.ts'
 import { createOpenDoor } from './open.ts'
 import { admit, decide, type Grant } from './policy/decide.ts'
@@ -61,10 +62,10 @@ const maxTargetBytes = 8192
 /** @returns The service's handler. It never throws and never rejects. */
 export function createPipeline(parts: PipelineParts): (exchange: Exchange) => MaybePromise<Answer> {
   const { authenticator, elapsed, freshness, handlers, limiter, names, replies, representation } = parts
+  const failures = createFailures(limiter, parts.authfail)
   const keyField = names.keyHeader.toLowerCase()
   const versionField = names.versionHeader.toLowerCase()
   const serveOpen = createOpenDoor(handlers, representation)
-  let lastFailureAt = -Infinity
 
   function run(call: Call): MaybePromise<Answer> {
     const route = receive(call)
@@ -74,21 +75,28 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
     const credential = present(call)
     const principal = identify(call, credential, call.startedAt)
     // Written out where every request passes: a closure made for `after` is one too many here.
-    if (principal instanceof Promise) {
-      return principal.then((settled) => proceed(call, settled, route, credential))
-    }
+    if (principal instanceof Promise) return principal.then((by) => proceed(call, by, route, credential))
     return proceed(call, principal, route, credential)
   }
 
-  function proceed(
-    call: Call,
-    principal: Principal,
-    route: KeyedRoute,
-    credential: string,
-  ): MaybePromise<Answer> {
-    requireAdmission(call, principal)
-    spend(call, principal, route)
-    return route.method === 'GET' ? read(call, principal, route) : write(call, credential, route)
+  function proceed(call: Call, by: Principal, route: KeyedRoute, credential: string): MaybePromise<Answer> {
+    requireAdmission(call, by)
+    const spending = spendQuotas(limiter, by.policies, route.limits, by.key.id, call.startedAt)
+    if (spending instanceof Promise) {
+      return spending.then((spent) => {
+        heed(call, by, spent)
+        return resume(call, route, credential)
+      })
+    }
+    heed(call, by, spending)
+    return route.method === 'GET' ? read(call, by, route, true) : write(call, credential, route)
+  }
+
+  /** What had to be waited for may have taken its time: the key is judged as it is now. */
+  function resume(call: Call, route: KeyedRoute, credential: string): MaybePromise<Answer> {
+    if (route.method === 'POST') return write(call, credential, route)
+    call.now = Date.now()
+    return after(identify(call, credential, elapsed()), (principal) => read(call, principal, route, false))
   }
 
   /** Steps 1 and 2: size, route, method. @returns The methods that are allowed, when that is the question. */
@@ -140,14 +148,11 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
     const { exchange } = call
     const credential = readCredential(exchange.header(keyField), exchange.header('authorization'))
     if (credential.kind === 'missing') throw new Problem('key_missing')
-    const { authfail } = parts
-    // Most services see no failure for long: then there is no address to work out.
-    if (authfail !== undefined && call.startedAt - lastFailureAt < authfail.windowSeconds * 1000) {
-      const { subject } = clientFor(call)
-      const left = subject === undefined ? undefined : limiter.peek(authfail, subject, call.startedAt)
-      if (left?.remaining === 0 && !isKnown(credential, call.now)) {
+    if (failures.areRecent(call.startedAt)) {
+      const retryAfterSeconds = failures.blockedFor(clientFor(call).subject, call.startedAt)
+      if (retryAfterSeconds !== undefined && !isKnown(credential, call.now)) {
         call.credentialRefused = true
-        throw new Problem('rate_limited', { retryAfterSeconds: left.resetSeconds })
+        throw new Problem('rate_limited', { retryAfterSeconds })
       }
     }
     if (credential.kind === 'ambiguous') fail(call, 'ambiguous_credentials')
@@ -161,14 +166,14 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
   /** Step 6, first half: whose key it is. */
   function identify(call: Call, credential: string, asOf: number): MaybePromise<Principal> {
     const revision = freshness.confirm(asOf)
-    if (revision instanceof Promise) return revision.then((settled) => recognise(call, credential, settled))
+    if (revision instanceof Promise) return revision.then((found) => recognise(call, credential, found))
     return recognise(call, credential, revision)
   }
 
   function recognise(call: Call, credential: string, revision: Revision): MaybePromise<Principal> {
     call.revision = revision
     const principal = authenticator.authenticate(credential, revision)
-    if (principal instanceof Promise) return principal.then((settled) => recognised(call, settled))
+    if (principal instanceof Promise) return principal.then((found) => recognised(call, found))
     return recognised(call, principal)
   }
 
@@ -186,25 +191,22 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
     fail(call, problemFor[denial.reason])
   }
 
-  /** Step 8: every policy that applies to the route counts the request, then the first that is spent refuses. */
-  function spend(call: Call, principal: Principal, route: KeyedRoute): void {
-    const { policies, key } = principal
-    const spending = spendQuotas(limiter, policies, route.limits, key.id, call.startedAt)
-    call.limitFields = spending.fields
-    const { retryAfterSeconds } = spending
+  /** Step 8: every policy that applies to the route has counted the request; the first that is spent refuses. */
+  function heed(call: Call, { key }: Principal, { fields, retryAfterSeconds }: Spending): void {
+    call.limitFields = fields
     if (retryAfterSeconds !== undefined) throw new Problem('rate_limited', { retryAfterSeconds })
     parts.uses.note(key.id, call.now)
   }
 
   /** Steps 10 to 15 of a GET. A target that was read before is not read again: it says the same. */
-  function read(call: Call, principal: Principal, route: KeyedRoute): MaybePromise<Answer> {
+  function read(call: Call, by: Principal, route: KeyedRoute, admitted: boolean): MaybePromise<Answer> {
     const { kept } = call
     if (kept !== undefined && holdsGood(kept, call.revision, call.now)) {
-      authorize(call, principal, route, true, kept.partner)
+      authorize(call, by, route, admitted, kept.partner)
       return representation.present(kept, askedOf(call), call.limitFields)
     }
     const query = queryOf(call)
-    const grant = authorize(call, principal, route, true, readPartner(query))
+    const grant = authorize(call, by, route, admitted, readPartner(query))
     return after(handle(call, route, grant, query, undefined), (reply) => {
       const made = representation.represent(reply, query)
       parts.keep(call, route, grant, made)
@@ -253,11 +255,7 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
   /** A refused credential, counted against the address it came from. */
   function fail(call: Call, code: ProblemCode): never {
     call.credentialRefused = true
-    const { subject } = clientFor(call)
-    if (parts.authfail !== undefined && subject !== undefined) {
-      lastFailureAt = call.startedAt
-      limiter.spend(parts.authfail, subject, call.startedAt)
-    }
+    call.unsettled = failures.count(clientFor(call).subject, call.startedAt)
     throw new Problem(code)
   }
 
@@ -269,6 +267,12 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
     const problem = error instanceof Problem ? error : new Problem('internal')
     call.failure = error
     return representation.problem(problem, askedOf(call), sayablePath(call.path), call.limitFields)
+  }
+
+  /** A refusal is told once it is counted: the next request from there is to meet it. */
+  function conclude(call: Call, error: unknown): MaybePromise<Answer> {
+    const answer = refuse(call, error)
+    return call.unsettled?.then(() => finish(call, answer)) ?? finish(call, answer)
   }
 
   /** What a live key's request came to is counted and logged, once. */
@@ -285,11 +289,9 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
     try {
       const answer = run(call)
       if (!(answer instanceof Promise)) return finish(call, answer)
-      return answer
-        .catch((error: unknown) => refuse(call, error))
-        .then((settled) => finish(call, settled))
+      return answer.then((done) => finish(call, done), (error: unknown) => conclude(call, error))
     } catch (error) {
-      return finish(call, refuse(call, error))
+      return conclude(call, error)
     }
   }
 }

@@ -21,7 +21,7 @@ export type MaybePromise<T> = T | Promise<T>
  * nothing else can be read from them.
  */
 export interface Revision {
-  /** Changes with every administrative change: partners, modules, keys, scopes. */
+  /** Changes with every administrative change: partners, modules, keys, scopes. Neither text holds a space. */
   readonly facts: string
   /** Changes with every change of content. */
   readonly content: string

@@ -1,14 +1,22 @@
 import type { PartnerApiOptions } from './api.ts'
+import { drawId } from './draw-id.ts'
 import { DEFAULT_PROBLEM_BASE } from './http/problem.ts'
 import { DEFAULT_LIMITS, LIMIT_NAMES, MAX_QUOTA, MAX_WINDOW_SECONDS } from './limits/policies.ts'
 import type { Limit, LimitName } from './model.ts'
 import { nameService, type ServiceNames } from './service-names.ts'
+
+/** The longest that known keys may go on working while the store does not answer: an hour. */
+export const MAX_STALE_IF_ERROR_SECONDS = 3_600
 
 /** The options of the service with every default filled in. */
 export interface Settings {
   readonly names: ServiceNames
   readonly maxStalenessMs: number
   readonly storeTimeoutMs: number
+  readonly lookUpTimeoutMs: number
+  readonly staleIfErrorSeconds: number
+  readonly sharesLimits: boolean
+  readonly replicaName: string
   readonly limits: Readonly<Record<LimitName, Limit>>
   readonly trustedProxies: number
   readonly allowBrowsers: boolean
@@ -31,6 +39,15 @@ export function settle(options: PartnerApiOptions): Settings {
     names: nameService(options.serviceName ?? 'service'),
     maxStalenessMs: whole('maxStalenessMs', options.maxStalenessMs ?? 1_000, 0, 10_000),
     storeTimeoutMs: whole('storeTimeoutMs', options.storeTimeoutMs ?? 5_000, 1, 60_000),
+    lookUpTimeoutMs: whole('lookUpTimeoutMs', options.lookUpTimeoutMs ?? 1_000, 1, 60_000),
+    staleIfErrorSeconds: whole(
+      'staleIfErrorSeconds',
+      options.staleIfErrorSeconds ?? 0,
+      0,
+      MAX_STALE_IF_ERROR_SECONDS,
+    ),
+    sharesLimits: options.sharedLimits ?? true,
+    replicaName: nameOf(options.replicaName ?? drawId('rep_')),
     limits: limitsOf(options.limits ?? {}),
     trustedProxies: whole('trustedProxies', options.trustedProxies ?? 0, 0, 100),
     allowBrowsers: options.allowBrowsers ?? false,
@@ -52,6 +69,11 @@ function limitsOf(given: Partial<Record<LimitName, Limit>>): Record<LimitName, L
     limits[name] = limit
   }
   return limits
+}
+
+function nameOf(name: string): string {
+  if (name.length > 0 && name.length <= 200) return name
+  throw new RangeError(`replicaName must have 1 to 200 characters, and it has ${name.length}.`)
 }
 
 function isLimitName(name: string): name is LimitName {

@@ -9,63 +9,156 @@ export interface Freshness {
    * @throws what the source threw, when the revision can't be confirmed within the bound.
    */
   confirm(now: number): MaybePromise<Revision>
+  /**
+   * Asks the source now, whatever is known.
+   * @returns The revision that is used from then on, or a later one.
+   * @throws what the source threw.
+   */
+  renew(now: number): MaybePromise<Revision>
+  /** Since when and until when it goes on without a source that did not answer when it was asked last. */
+  outage(now: number): Outage | undefined
 }
+
+/** A time in which what is known is used although nobody confirms it. */
+export interface Outage {
+  /** When the source confirmed last. */
+  readonly since: number
+  /** From when on nothing is used any more. */
+  readonly until: number
+}
+
+/** What the service tells about how old the facts are that it uses. */
+export interface Staleness extends Required<FreshnessBounds> {
+  /** The outage that it goes on in, if there is one: in milliseconds since the epoch. */
+  outage(): Outage | undefined
+}
+
+/** How old what is known may be. */
+export interface FreshnessBounds {
+  /** Milliseconds, 0–10,000; 0 asks for every request. */
+  readonly maxStalenessMs: number
+  /** Milliseconds beyond that for which it is used while the source does not answer (RFC 5861 §4). Default 0: none. */
+  readonly staleIfErrorMs?: number
+}
+
+/** Who is told what becomes of the source. */
+export interface FreshnessWatch {
+  /** The revision turned out to be another than the one before. */
+  changed?(): void
+  /** The source did not answer, for the first time since it did. */
+  silent?(error: unknown): void
+  /** The source answers again. */
+  answering?(): void
+}
+
+/** A source that does not answer, while nobody waits for it, is asked again after this many milliseconds. */
+const retryAfterMs = 1_000
 
 /**
  * From half the bound on, a request that comes asks the source again; it waits for the answer only when the
  * bound has passed. A confirmation counts from the moment it was asked for.
  *
  * @param source Reads the revision.
- * @param maxStalenessMs Milliseconds, 0–10,000; 0 asks for every request.
- * @param onChange Called when a revision turns out to be another than the one before.
  */
 export function createFreshness(
   source: () => MaybePromise<Revision>,
-  maxStalenessMs: number,
-  onChange: () => void = () => undefined,
+  { maxStalenessMs, staleIfErrorMs = 0 }: FreshnessBounds,
+  watch: FreshnessWatch = {},
 ): Freshness {
   let current: Revision | undefined
   let confirmedAt = -Infinity
   let pending: Promise<Revision> | undefined
-  let pendingSince = -Infinity
+  let askedLastAt = -Infinity
+  let failedAt: number | undefined
 
   function settle(revision: Revision, askedAt: number): Revision {
     if (current === undefined || current.facts !== revision.facts || current.content !== revision.content) {
       if (askedAt >= confirmedAt) {
         current = revision
-        onChange()
+        watch.changed?.()
       }
     }
-    if (askedAt > confirmedAt) confirmedAt = askedAt
+    if (askedAt > confirmedAt) {
+      confirmedAt = askedAt
+      if (failedAt !== undefined) watch.answering?.()
+      failedAt = undefined
+    }
     return current ?? revision
   }
 
+  function fail(error: unknown, askedAt: number): never {
+    if (askedAt >= confirmedAt) {
+      if (failedAt === undefined) watch.silent?.(error)
+      failedAt = askedAt
+    }
+    throw error
+  }
+
   function ask(now: number): MaybePromise<Revision> {
-    const answer = source()
+    let answer: MaybePromise<Revision>
+    askedLastAt = now
+    try {
+      answer = source()
+    } catch (error) {
+      return fail(error, now)
+    }
     if (!(answer instanceof Promise)) return settle(answer, now)
-    const asked: Promise<Revision> = answer.then((revision) => settle(revision, now)).finally(() => {
-      if (pending === asked) pending = undefined
-    })
+    const asked: Promise<Revision> = answer
+      .then((revision) => settle(revision, now), (error: unknown) => fail(error, now))
+      .finally(() => {
+        if (pending === asked) pending = undefined
+      })
     pending = asked
-    pendingSince = now
     return asked
+  }
+
+  /** Asks while others are answered from what is known. */
+  function askBehind(now: number): void {
+    try {
+      const asked = ask(now)
+      if (asked instanceof Promise) asked.catch(() => undefined)
+    } catch {
+      // What is known may still be used, and the next request asks again.
+    }
+  }
+
+  function outage(now: number): Outage | undefined {
+    if (staleIfErrorMs === 0 || failedAt === undefined) return undefined
+    const until = confirmedAt + maxStalenessMs + staleIfErrorMs
+    return now < until ? { since: confirmedAt, until } : undefined
+  }
+
+  /** The answer, or what is known instead of a failure while that may be used. */
+  function orKnown(answer: () => MaybePromise<Revision>, now: number): MaybePromise<Revision> {
+    const known = (error: unknown): Revision => {
+      if (current !== undefined && outage(now) !== undefined) return current
+      throw error
+    }
+    try {
+      const asked = answer()
+      return asked instanceof Promise ? asked.catch(known) : asked
+    } catch (error) {
+      return known(error)
+    }
   }
 
   return {
     confirm(now) {
       const age = now - confirmedAt
       if (current !== undefined && age < maxStalenessMs) {
-        if (age < maxStalenessMs / 2 || pending !== undefined) return current
-        try {
-          const asked = ask(now)
-          if (!(asked instanceof Promise)) return asked
-          asked.catch(() => undefined)
-        } catch {
-          // The bound has not passed: what is known may still be used, and the next request asks again.
-        }
+        if (age >= maxStalenessMs / 2 && pending === undefined) askBehind(now)
         return current
       }
-      return pending !== undefined && now - pendingSince < maxStalenessMs ? pending : ask(now)
+      const answer = (): MaybePromise<Revision> =>
+        pending !== undefined && now - askedLastAt < maxStalenessMs ? pending : ask(now)
+      if (staleIfErrorMs === 0) return answer()
+      if (current !== undefined && outage(now) !== undefined) {
+        if (pending === undefined && now - askedLastAt >= retryAfterMs) askBehind(now)
+        return current
+      }
+      return orKnown(answer, now)
     },
+    renew: ask,
+    outage,
   }
 }

@@ -1,6 +1,7 @@
 import type { LimitName } from '../model.ts'
+import type { MaybePromise } from '../ports.ts'
+import type { Allowance, Limiter } from './limiter.ts'
 import type { Policies } from './policies.ts'
-import type { Limiter } from './window.ts'
 
 /** What the policies of a route say to a request. */
 export interface Spending {
@@ -17,6 +18,7 @@ export interface Spending {
  * Counts a request against every policy that applies to it.
  *
  * @param now Milliseconds on a clock that is never set back.
+ * @throws when a quota is shared and nobody can be asked about it.
  */
 export function spendQuotas(
   limiter: Limiter,
@@ -24,19 +26,42 @@ export function spendQuotas(
   names: readonly LimitName[],
   subject: string,
   now: number,
-): Spending {
+): MaybePromise<Spending> {
   let policyField = ''
-  let limitField = ''
-  let retryAfterSeconds: number | undefined
+  let met: Met[] | undefined
+  let waits = false
   for (const name of names) {
     const policy = policies[name]
     if (policy === undefined) continue
-    const { allowed, remaining, resetSeconds } = limiter.spend(policy, subject, now)
-    const separator = policyField === '' ? '' : ', '
-    policyField += separator + policy.field
-    limitField += `${separator}"${name}";r=${remaining};t=${resetSeconds}`
+    policyField += policyField === '' ? policy.field : `, ${policy.field}`
+    const one = { name, allowance: limiter.spend(policy, subject, now) }
+    waits ||= one.allowance instanceof Promise
+    if (met === undefined) met = [one]
+    else met.push(one)
+  }
+  if (met === undefined) return nothingMet
+  if (!waits) return tell(policyField, met as Settled[])
+  return Promise.all(met.map(async ({ name, allowance }) => ({ name, allowance: await allowance })))
+    .then((settled) => tell(policyField, settled))
+}
+
+interface Met {
+  readonly name: LimitName
+  readonly allowance: MaybePromise<Allowance>
+}
+
+interface Settled extends Met {
+  readonly allowance: Allowance
+}
+
+const nothingMet: Spending = { fields: [], retryAfterSeconds: undefined }
+
+function tell(policyField: string, met: readonly Settled[]): Spending {
+  let limitField = ''
+  let retryAfterSeconds: number | undefined
+  for (const { name, allowance: { allowed, remaining, resetSeconds } } of met) {
+    limitField += `${limitField === '' ? '' : ', '}"${name}";r=${remaining};t=${resetSeconds}`
     if (!allowed) retryAfterSeconds = Math.max(retryAfterSeconds ?? 0, resetSeconds)
   }
-  const fields = policyField === '' ? [] : ['RateLimit-Policy', policyField, 'RateLimit', limitField]
-  return { fields, retryAfterSeconds }
+  return { fields: ['RateLimit-Policy', policyField, 'RateLimit', limitField], retryAfterSeconds }
 }

@@ -1,35 +1,21 @@
 import { type BoundedMap, createBoundedMap } from '../cache/bounded.ts'
 import type { LimitName } from '../model.ts'
+import { type Allowance, allowance, type Limiter } from './limiter.ts'
 import type { Policy } from './policies.ts'
 
-/** What is left of a quota. */
-export interface Allowance {
-  /** Whether the request that was counted is within the quota. */
-  readonly allowed: boolean
-  /** Requests left in the window, 0 or more. */
-  readonly remaining: number
-  /** Whole seconds until the quota is whole again, 1 or more. */
-  readonly resetSeconds: number
-}
-
-/** Counts requests against policies, in memory. */
-export interface Limiter {
-  /**
-   * Counts a request of `subject` (a key's id, an address).
-   * @param now Milliseconds on a clock that is never set back.
-   */
+/** A limiter that has nobody to ask. */
+export interface LocalLimiter extends Limiter {
   spend(policy: Policy, subject: string, now: number): Allowance
-  /** What a request would meet, without counting one. */
   peek(policy: Policy, subject: string, now: number): Allowance
 }
 
 /**
- * Windows of fixed length, each opened by the first request that finds none open: exactly the quota passes in
- * one.
+ * Counts in memory. Windows of fixed length, each opened by the first request that finds none open: exactly the quota
+ * passes in one.
  *
  * @param maxWindows How many windows of a policy are remembered; those not asked for longest are forgotten first.
  */
-export function createLimiter(maxWindows = 200_000): Limiter {
+export function createLimiter(maxWindows = 200_000): LocalLimiter {
   const windows: Readonly<Record<LimitName, BoundedMap<Window>>> = {
     key: createBoundedMap(maxWindows),
     signup: createBoundedMap(maxWindows),
@@ -37,26 +23,29 @@ export function createLimiter(maxWindows = 200_000): Limiter {
     authfail: createBoundedMap(maxWindows),
   }
 
+  function peek(policy: Policy, subject: string, now: number): Allowance {
+    const window = windows[policy.name].get(subject)
+    if (window === undefined || now >= endOf(window, policy)) {
+      return { allowed: true, remaining: policy.quota, resetSeconds: policy.windowSeconds }
+    }
+    return left(policy, window, now, window.count < policy.quota)
+  }
+
   return {
     spend(policy, subject, now) {
       const known = windows[policy.name]
       let window = known.get(subject)
       if (window === undefined) known.set(subject, window = { count: 0, openedAt: now })
-      else if (isOver(window, policy, now)) {
+      else if (now >= endOf(window, policy)) {
         window.count = 0
         window.openedAt = now
       }
       const allowed = window.count < policy.quota
       if (allowed) window.count++
-      return allowance(policy, window, now, allowed)
+      return left(policy, window, now, allowed)
     },
-    peek(policy, subject, now) {
-      const window = windows[policy.name].get(subject)
-      if (window === undefined || isOver(window, policy, now)) {
-        return { allowed: true, remaining: policy.quota, resetSeconds: policy.windowSeconds }
-      }
-      return allowance(policy, window, now, window.count < policy.quota)
-    },
+    peek,
+    recall: peek,
   }
 }
 
@@ -66,15 +55,10 @@ interface Window {
 }
 
 /** A policy that was changed binds a window that is open. */
-function isOver(window: Window, policy: Policy, now: number): boolean {
-  return now >= window.openedAt + policy.windowSeconds * 1000
+function endOf(window: Window, policy: Policy): number {
+  return window.openedAt + policy.windowSeconds * 1000
 }
 
-function allowance(policy: Policy, window: Window, now: number, allowed: boolean): Allowance {
-  return {
-    allowed,
-    remaining: Math.max(0, policy.quota - window.count),
-    // Counted from the opening: rounded up from the end, fractions would make 61 seconds of 60.
-    resetSeconds: Math.max(1, policy.windowSeconds - Math.floor((now - window.openedAt) / 1000)),
-  }
+function left(policy: Policy, window: Window, now: number, allowed: boolean): Allowance {
+  return allowance(policy, allowed, policy.quota - window.count, endOf(window, policy) - now)
 }

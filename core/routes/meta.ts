@@ -1,6 +1,7 @@
-import { array, literal, looseObject, metadata, object, pipe, strictObject, string } from 'valibot'
-import { after } from '../after.ts'
-import type { DocumentRoute, Route } from './route.ts'
+import { array, literal, looseObject, metadata, object, pipe, strictObject, string, union } from 'valibot'
+import { rfc3339 } from '../http/time.ts'
+import type { DocumentRoute, Reply, Route } from './route.ts'
+import { instantShape } from './shapes.ts'
 
 export const health: Route = {
   name: 'health',
@@ -12,11 +13,39 @@ export const health: Route = {
   problems: ['store_unavailable'],
   reply: object({
     data: pipe(
-      strictObject({ status: pipe(literal('ok'), metadata({ description: 'Anything else is a problem.' })) }),
-      metadata({ title: 'Health', description: 'That the service can work.' }),
+      union([
+        strictObject({ status: pipe(literal('ok'), metadata({ description: 'Service and store answer.' })) }),
+        strictObject({
+          status: pipe(
+            literal('stale'),
+            metadata({ description: 'The store does not answer, and known keys go on working for a while.' }),
+          ),
+          since: instantShape('When the store answered last.', '2026-11-20T09:00:00.000Z'),
+          until: instantShape('Until when known keys work.', '2026-11-20T09:00:31.000Z'),
+        }),
+      ]),
+      metadata({
+        title: 'Health',
+        description: 'That the service can work. `stale` is told only where the operator has chosen it.',
+      }),
     ),
   }),
-  handle: (ports) => after(ports.checkStore(), () => ({ data: { status: 'ok' } })),
+  handle: ({ checkStore, staleness }) => {
+    const healthy: Reply = { data: { status: 'ok' } }
+    const sick = (error: unknown): Reply => {
+      const outage = staleness.outage()
+      if (outage === undefined) throw error
+      return {
+        data: { status: 'stale', since: rfc3339(outage.since), until: rfc3339(outage.until) },
+      }
+    }
+    try {
+      const checked = checkStore()
+      return checked instanceof Promise ? checked.then(() => healthy, sick) : healthy
+    } catch (error) {
+      return sick(error)
+    }
+  },
 }
 
 export const openapi: DocumentRoute = {

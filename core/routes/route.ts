@@ -1,10 +1,11 @@
 import type { GenericSchema } from 'valibot'
+import type { Staleness } from '../cache/freshness.ts'
 import type { Sha256 } from '../digest.ts'
 import type { JsonObject } from '../http/body.ts'
 import type { Parameters, ParameterValues } from '../http/parameters.ts'
 import type { Cursors } from '../http/cursor.ts'
 import type { InputError, ProblemCode } from '../http/problem.ts'
-import type { Limiter } from '../limits/window.ts'
+import type { Limiter } from '../limits/limiter.ts'
 import type { LimitName } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { Scope } from '../policy/scopes.ts'
@@ -26,7 +27,7 @@ export interface HandlerPorts {
   readonly documents: Documents
   /** Every endpoint of the service, paths complete. */
   readonly endpoints: readonly Endpoint[]
-  readonly maxStalenessMs: number
+  readonly staleness: Staleness
   /** @throws when the store does not answer. */
   checkStore(): MaybePromise<unknown>
 }

@@ -5,15 +5,21 @@ import {
   metadata,
   nullable,
   object,
+  optional,
   picklist,
   pipe,
   strictObject,
 } from 'valibot'
+import { after, afterAll } from '../after.ts'
+import type { Staleness } from '../cache/freshness.ts'
 import { optionalRfc3339, rfc3339 } from '../http/time.ts'
-import { LIMIT_NAMES, MAX_WINDOW_SECONDS } from '../limits/policies.ts'
+import type { Allowance } from '../limits/limiter.ts'
+import { LIMIT_NAMES, MAX_WINDOW_SECONDS, type Policy } from '../limits/policies.ts'
+import type { MaybePromise } from '../ports.ts'
 import type { Grant } from '../policy/decide.ts'
 import { MODULE_NAMES, MODULES } from '../policy/modules.ts'
 import { SCOPES } from '../policy/scopes.ts'
+import { MAX_STALE_IF_ERROR_SECONDS } from '../settings.ts'
 import { VERSION } from '../version.ts'
 import { defineRoute, type HandlerPorts, type Route } from './route.ts'
 import {
@@ -104,6 +110,17 @@ const verificationShape = pipe(
     version: formShape('Version of the wire.', VERSION, '^\\d{4}-\\d{2}-\\d{2}$', 10),
     checked_at: instantShape('The instant that all of this is true of.', '2026-11-20T09:00:00.000Z'),
     max_staleness_ms: countShape('Within how many milliseconds a change binds.', 1000, 10_000),
+    stale_if_error: optional(pipe(
+      strictObject({
+        seconds: countShape('For how long beyond that.', 30, MAX_STALE_IF_ERROR_SECONDS),
+        since: nullable(instantShape('Since when the store has not answered.', '2026-11-20T09:00:00.000Z')),
+      }),
+      metadata({
+        description:
+          'Only where the operator has chosen that known keys go on working for a while when the store is out of ' +
+          'reach: a change may then bind later.',
+      }),
+    )),
   }),
   metadata({ title: 'Verification', description: 'What a key is and what it may do.' }),
 )
@@ -124,7 +141,7 @@ export const verifyKey: Route = defineRoute({
   dependsOn: 'nothing',
   handle: ({ client }, grant, ports) => {
     const { partner, key } = grant
-    return {
+    return after(limits(grant, ports, client()), (limits) => ({
       data: {
         valid: true,
         partner: { slug: partner.slug, name: partner.name },
@@ -140,12 +157,13 @@ export const verifyKey: Route = defineRoute({
             : { successor_id: key.successorId, retires_at: rfc3339(key.retiresAt) },
         },
         ...permissions(grant, ports),
-        limits: limits(grant, ports, client()),
+        limits,
         version: VERSION,
         checked_at: rfc3339(grant.now),
-        max_staleness_ms: ports.maxStalenessMs,
+        max_staleness_ms: ports.staleness.maxStalenessMs,
+        ...staleIfError(ports.staleness),
       },
-    }
+    }))
   },
 })
 
@@ -173,17 +191,29 @@ function permissions({ principal: { held, needed }, partner }: Grant, { endpoint
 
 /** What is left of each policy that is on; asking spends nothing but the policy of asking. */
 function limits({ principal, key }: Grant, { limiter, elapsed }: HandlerPorts, client: string | undefined) {
-  return LIMIT_NAMES.flatMap((name) => {
+  const asked = LIMIT_NAMES.flatMap((name): [Policy, MaybePromise<Allowance>][] => {
     const policy = principal.policies[name]
     const subject = name === 'authfail' ? client : key.id
     if (policy === undefined || subject === undefined) return []
-    const { remaining, resetSeconds } = limiter.peek(policy, subject, elapsed())
-    return [{
-      policy: name,
-      quota: policy.quota,
-      window_seconds: policy.windowSeconds,
-      remaining,
-      resets_in_seconds: resetSeconds,
-    }]
+    return [[policy, limiter.peek(policy, subject, elapsed())]]
   })
+  return afterAll(
+    asked.map(([, left]) => left),
+    (left: readonly Allowance[]) =>
+      left.map(({ remaining, resetSeconds }, index) => {
+        const { name, quota, windowSeconds } = asked[index]![0]
+        return {
+          policy: name,
+          quota,
+          window_seconds: windowSeconds,
+          remaining,
+          resets_in_seconds: resetSeconds,
+        }
+      }),
+  )
+}
+
+function staleIfError({ staleIfErrorMs, outage }: Staleness) {
+  if (staleIfErrorMs === 0) return undefined
+  return { stale_if_error: { seconds: staleIfErrorMs / 1000, since: optionalRfc3339(outage()?.since) } }
 }

@@ -283,8 +283,10 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'limits are spent before the key is judged',
     file: pipeline,
-    find: 'requireAdmission(call, principal) spend(call, principal, route)',
-    replace: 'spend(call, principal, route)\n    requireAdmission(call, principal)',
+    find:
+      'requireAdmission(call, by) const spending = spendQuotas(limiter, by.policies, route.limits, by.key.id, call.startedAt)',
+    replace: 'const spending = spendQuotas(limiter, by.policies, route.limits, by.key.id, call.startedAt)\n' +
+      '    if (!(spending instanceof Promise)) heed(call, by, spending)\n    requireAdmission(call, by)',
   },
   {
     name: 'the credential is looked at before version and media type',
@@ -295,8 +297,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'the key is not judged at all before access',
     file: pipeline,
-    find: 'requireAdmission(call, principal) spend(',
-    replace: 'spend(',
+    find: 'requireAdmission(call, by) const spending',
+    replace: 'const spending',
   },
   {
     name: 'a reply at hand answers any method',
@@ -307,14 +309,14 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a reply at hand is given to anybody',
     file: pipeline,
-    find: 'authorize(call, principal, route, true, kept.partner)\n',
+    find: 'authorize(call, by, route, admitted, kept.partner)\n',
     replace: '',
   },
   {
     name: 'a reply at hand is for the partner of the key',
     file: pipeline,
-    find: 'authorize(call, principal, route, true, kept.partner)',
-    replace: 'authorize(call, principal, route, true, principal.partner.slug)',
+    find: 'authorize(call, by, route, admitted, kept.partner)',
+    replace: 'authorize(call, by, route, admitted, by.partner.slug)',
   },
   {
     name: 'the partner of the key is as good as the one named',
@@ -337,9 +339,9 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'parameters are judged before permission',
     file: pipeline,
-    find: 'const grant = authorize(call, principal, route, true, readPartner(query))',
+    find: 'const grant = authorize(call, by, route, admitted, readPartner(query))',
     replace: 'readParameters(query, route.parameters, "query")\n' +
-      '    const grant = authorize(call, principal, route, true, readPartner(query))',
+      '    const grant = authorize(call, by, route, admitted, readPartner(query))',
   },
   {
     name: 'an address that is not allowed spends authfail',
@@ -362,8 +364,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a known key does not pass a spent authfail',
     file: pipeline,
-    find: 'if (left?.remaining === 0 && !isKnown(credential, call.now))',
-    replace: 'if (left?.remaining === 0)',
+    find: 'if (retryAfterSeconds !== undefined && !isKnown(credential, call.now))',
+    replace: 'if (retryAfterSeconds !== undefined)',
   },
   {
     name: 'a refused scope has no challenge',

@@ -1,0 +1,64 @@
+import type { FactSource, Store } from '../ports.ts'
+import type { ReplicaProgress } from './registry.ts'
+
+/** What became of a change at one replica. */
+export interface ReplicaReceipt {
+  readonly name: string
+  /**
+   * Whether it said that it has applied the change. If not, it has not been heard of for its whole lease, and uses
+   * nothing older any more.
+   */
+  readonly applied: boolean
+  /** Milliseconds from the change to that. */
+  readonly ms: number
+}
+
+/** That a change binds everywhere. */
+export interface Receipt {
+  /** Milliseconds from the change until it bound everywhere. */
+  readonly ms: number
+  /** Every replica that was running when the change was made, the slowest last. */
+  readonly replicas: readonly ReplicaReceipt[]
+}
+
+const pauseMs = { first: 2, longest: 25 }
+
+/**
+ * Waits until what was changed so far binds every replica: until each has said so, or its lease is over.
+ *
+ * @returns `undefined` when the store does not know who shares it: then the change binds within the max staleness.
+ * @throws what the store throws, when it is still silent at the end of the longest lease.
+ */
+export async function awaitReceipt(
+  store: Pick<FactSource, 'revision'> & Pick<Store, 'replicas'>,
+): Promise<Receipt | undefined> {
+  const { replicas } = store
+  if (replicas === undefined) return undefined
+  const changedAt = performance.now()
+  const elapsed = (): number => Math.round(performance.now() - changedAt)
+  const revision = await store.revision()
+  const receipts = new Map<string, ReplicaReceipt>()
+  let waiting = await replicas.progress(revision)
+  const longestLeaseMs = Math.max(0, ...waiting.map(({ leaseMs }) => leaseMs))
+
+  for (let pause = pauseMs.first;; pause = Math.min(pause * 2, pauseMs.longest)) {
+    const ms = elapsed()
+    const isOver = ({ applied, leaseMs }: ReplicaProgress): boolean => applied || ms >= leaseMs
+    for (const { id, name, applied } of waiting.filter(isOver)) receipts.set(id, { name, applied, ms })
+    waiting = waiting.filter((replica) => !isOver(replica))
+    if (waiting.length === 0) return { ms, replicas: [...receipts.values()] }
+    await new Promise((resolve) => setTimeout(resolve, pause))
+    waiting = await lookAgain(waiting)
+  }
+
+  /** One that is gone has taken leave; one that came since knows nothing older. */
+  async function lookAgain(before: readonly ReplicaProgress[]): Promise<readonly ReplicaProgress[]> {
+    try {
+      const now = new Map((await replicas!.progress(revision)).map((replica) => [replica.id, replica]))
+      return before.map((replica) => now.get(replica.id) ?? { ...replica, applied: true })
+    } catch (error) {
+      if (elapsed() >= longestLeaseMs) throw error
+      return before
+    }
+  }
+}
