@@ -1,26 +1,15 @@
 import type { Environment } from '../../../core/model.ts'
 import type { MaybePromise, SignupStore } from '../../../core/ports.ts'
 import { dayOf } from '../../../core/reports/usage.ts'
-import type { IdempotencyClaim, Signup, SignupInput, SignupOutcome } from '../../../core/signups/signup.ts'
+import type { IdempotencyClaim, Signup, SignupOutcome } from '../../../core/signups/signup.ts'
 import { newestFirst } from '../newest.ts'
+import { readSignup, SIGNUP_COLUMNS, type SignupRow, signupRow } from '../signup-rows.ts'
 import { StoreError } from '../store-error.ts'
 import type { Database } from './database.ts'
 import { transactionInTurn } from './patience.ts'
 
 /** Expired claims that each signup clears away: more than the one that it may add. */
 const prunedAtOnce = 2
-
-/** The columns of a signup, in the order of `SignupRow`. */
-const signupColumns = ['id', 'partner', 'key_id', 'environment', 'created_at', 'record'] as const
-
-type SignupRow = [
-  id: string,
-  partner: string,
-  keyId: string,
-  environment: string,
-  createdAt: number,
-  record: string,
-]
 
 type ClaimRow = [fingerprint: string, signupId: string, createdAt: number]
 
@@ -40,7 +29,7 @@ export interface Signups {
 
 export function createSignups(database: Database): Signups {
   const insert = database.statement(
-    `INSERT INTO signup (${signupColumns}) VALUES (${signupColumns.map((_, index) => `?${index + 1}`)})`,
+    `INSERT INTO signup (${SIGNUP_COLUMNS}) VALUES (${SIGNUP_COLUMNS.map((_, index) => `?${index + 1}`)})`,
   )
   const known = database.statement<[1]>('SELECT 1 FROM signup WHERE id = ?1')
   const keyOf = database.statement<[1]>('SELECT 1 FROM partner_key WHERE id = ?1 AND partner = ?2')
@@ -60,9 +49,9 @@ export function createSignups(database: Database): Signups {
     INSERT INTO signup_tally (partner, dimension, day, value, signups) VALUES (?1, ?2, ?3, ?4, 1)
     ON CONFLICT DO UPDATE SET signups = signups + 1`)
   const newest = database.statement<SignupRow>(`
-    SELECT ${signupColumns} FROM signup WHERE (recency, id) > (?1, ?2) ORDER BY recency, id LIMIT ?3 + 0`)
+    SELECT ${SIGNUP_COLUMNS} FROM signup WHERE (recency, id) > (?1, ?2) ORDER BY recency, id LIMIT ?3 + 0`)
   const newestOfPartner = database.statement<SignupRow>(`
-    SELECT ${signupColumns} FROM signup
+    SELECT ${SIGNUP_COLUMNS} FROM signup
     WHERE partner = ?1 AND environment = ?2 AND (recency, id) > (?3, ?4) ORDER BY recency, id LIMIT ?5 + 0`)
 
   function keep(signup: Signup, claim: IdempotencyClaim | undefined): SignupOutcome {
@@ -78,7 +67,7 @@ export function createSignups(database: Database): Signups {
     }
     if (keyOf.get(keyId, partner) === undefined) throw refused(id, `${partner} has no key ${keyId}`)
     if (known.get(id) !== undefined) throw refused(id, 'there is a signup with this id already')
-    insert.run(id, partner, keyId, environment, createdAt, recordText(signup))
+    insert.run(...signupRow(signup))
     if (environment === 'live') {
       const day = dayOf(createdAt)
       tally.run(partner, 'plan', day, plan ?? '')
@@ -117,35 +106,4 @@ export function createSignups(database: Database): Signups {
 
 function refused(id: string, reason: string): StoreError {
   return new StoreError('refused', `The signup ${id} cannot be kept: ${reason}.`)
-}
-
-function recordText(input: SignupInput): string {
-  return JSON.stringify(inputOf(input))
-}
-
-function readSignup([id, partner, keyId, environment, createdAt, record]: SignupRow): Signup {
-  return {
-    ...inputOf(JSON.parse(record)),
-    id,
-    partner,
-    keyId,
-    environment: environment as Environment,
-    createdAt,
-  }
-}
-
-/** What the form sent and nothing else, absent values present as `undefined`. */
-function inputOf(input: SignupInput): SignupInput {
-  return {
-    email: input.email,
-    name: input.name,
-    company: input.company,
-    country: input.country,
-    plan: input.plan,
-    profile: input.profile,
-    locale: input.locale,
-    message: input.message,
-    consentAt: input.consentAt,
-    metadata: input.metadata,
-  }
 }
