@@ -210,6 +210,6 @@ function ofStore({ facts, content }: Revision): Revision {
 }
 
 function onCalendar(outage: Outage | undefined, elapsed: number): Outage | undefined {
-  const startedAt = Date.now() - elapsed
-  return outage && { since: startedAt + outage.since, until: startedAt + outage.until }
+  const onClock = (instant: number): number => Math.round(Date.now() - elapsed + instant)
+  return outage && { since: onClock(outage.since), until: onClock(outage.until) }
 }

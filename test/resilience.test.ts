@@ -78,6 +78,63 @@ t.test('the log at its default level', async (t) => {
   ], 'every refused credential is, with the client behind the proxy')
 })
 
+t.test('known keys outlive the store where that was chosen, and everybody is told', async (t) => {
+  const { store: memory, key } = await createAcme()
+  let silent = false
+  const answering = <A extends unknown[], R>(ask: (...question: A) => R) => (...question: A): R => {
+    if (silent) throw new Error('out of reach')
+    return ask(...question)
+  }
+  const store: Store = {
+    ...memory,
+    revision: answering(memory.revision),
+    findKey: answering(memory.findKey),
+    check: answering(memory.check),
+    listProfiles: answering(memory.listProfiles),
+  }
+  const events: LogEvent[] = []
+  const api = createPartnerApi({ store }, {
+    maxStalenessMs: 0,
+    staleIfErrorSeconds: 30,
+    log: (event) => events.push(event),
+  })
+  const data = async (exchange: Exchange): Promise<Record<string, unknown>> => {
+    const { status, body } = await api.handle(exchange)
+    return { status, ...JSON.parse(String(body)).data }
+  }
+  const health = get('/service/health', undefined)
+  const verify: Exchange = {
+    ...get('/service/developer/verify-key', key, { 'content-type': 'application/json' }),
+    method: 'POST',
+    body: () => new TextEncoder().encode('{"partner":"acme"}'),
+  }
+  const other = key.replace(/.{38}$/, '0'.repeat(38))
+
+  t.strictSame(await data(health), { status: 'ok' })
+  t.strictSame((await data(verify)).stale_if_error, { seconds: 30, since: null })
+  t.equal((await api.handle(get(page, key))).status, 200)
+  silent = true
+  t.equal((await api.handle(get(`${page}&limit=7`, key))).status, 503, 'what is not known is not made up')
+  t.equal((await api.handle(get('/service/public/countries?partner=acme', key))).status, 200)
+  t.equal((await api.handle(get(page, other))).status, 401)
+  t.match(await data(health), { status: 'stale', since: /Z$/, until: /Z$/ })
+  t.match((await data(verify)).stale_if_error, { seconds: 30, since: /Z$/ })
+  silent = false
+  // It is asked again within a second, behind the requests that come.
+  for (let round = 0; events.at(-1)?.event !== 'store_answering' && round < 200; round++) {
+    await api.handle(get(page, key))
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  t.equal((await api.handle(get(`${page}&limit=7`, key))).status, 200)
+  t.strictSame(await data(health), { status: 'ok' })
+  t.strictSame((await data(verify)).stale_if_error, { seconds: 30, since: null })
+  t.strictSame(
+    events.filter(({ event }) => event.startsWith('store_')).map(({ event }) => event),
+    ['store_silent', 'store_answering'],
+  )
+  t.throws(() => createPartnerApi({ store }, { staleIfErrorSeconds: 3601 }), /staleIfErrorSeconds/)
+})
+
 t.test('what operators decide is logged where it binds', async (t) => {
   const { store, key, id } = await createAcme()
   const changes: LogEvent[] = []

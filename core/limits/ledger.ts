@@ -3,6 +3,7 @@ import type { MaybePromise } from '../ports.ts'
 
 /** What a replica asks of a quota. */
 export interface QuotaAsk {
+  /** Which of the service's policies it is. */
   readonly policy: LimitName
   /** A key's id or an address. */
   readonly subject: string
@@ -29,6 +30,9 @@ export interface QuotaLease {
  * no more than the quota is ever taken out of one.
  */
 export interface QuotaLedger {
-  /** @throws when the store does not answer: then nothing is known to have been taken. */
+  /**
+   * Takes what is wanted, as far as it is there.
+   * @throws when the store does not answer: then nothing is known to have been taken.
+   */
   leaseQuota(ask: QuotaAsk): MaybePromise<QuotaLease>
 }

@@ -61,17 +61,18 @@ export function createSharedLimiter(ledger: QuotaLedger, options: SharedLimiterO
     for (let served = window.waiting; served.length > 0; served = window.waiting) {
       window.waiting = []
       const portion = Math.floor(policy.quota * HELD_SHARE / replicas())
+      const missing = served.length - window.held
       const askedAt = elapsed()
       try {
-        const { granted, remaining, resetMs } = await leaseFor(
-          policy,
-          subject,
-          Math.max(portion, served.length),
-        )
+        const { granted, remaining, resetMs } = await leaseFor(policy, subject, Math.max(portion, missing))
         window.held += granted
         window.left = remaining
         window.endsAt = askedAt + resetMs
-        for (const { resolve } of served) resolve(take(window, policy, askedAt))
+        for (const waiting of served) {
+          // Somebody may have come meanwhile and found what was held.
+          if (window.held > 0 || remaining === 0) waiting.resolve(take(window, policy, askedAt))
+          else window.waiting.push(waiting)
+        }
       } catch (error) {
         for (const { reject } of served) reject(error)
       }

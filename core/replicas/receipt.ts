@@ -3,6 +3,7 @@ import type { ReplicaProgress } from './registry.ts'
 
 /** What became of a change at one replica. */
 export interface ReplicaReceipt {
+  /** What the replica calls itself. */
   readonly name: string
   /**
    * Whether it said that it has applied the change. If not, it has not been heard of for its whole lease, and uses

@@ -34,6 +34,7 @@ export interface Membership {
 export interface ReplicaProgress {
   /** Tells it from all others. */
   readonly id: string
+  /** What it calls itself. */
   readonly name: string
   /** Whether it has confirmed the revision that was asked about, or a later one. */
   readonly applied: boolean

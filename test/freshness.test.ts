@@ -1,0 +1,90 @@
+import t from 'tap'
+import { createFreshness, type Freshness } from '../core/cache/freshness.ts'
+import type { Revision } from '../core/ports.ts'
+
+/** A store that answers when it is told to. */
+function createSource() {
+  const asked: { answer(facts: string): void; fail(): void }[] = []
+  return {
+    asked,
+    source: () =>
+      new Promise<Revision>((resolve, reject) =>
+        asked.push({
+          answer: (facts) => resolve({ facts, content: '' }),
+          fail: () => reject(new Error('no answer')),
+        })
+      ),
+  }
+}
+
+const bound = { maxStalenessMs: 1_000 }
+const facts = async (freshness: Freshness, now: number): Promise<string> =>
+  (await freshness.confirm(now)).facts
+
+t.test('nothing is used beyond the bound that nobody confirmed', async (t) => {
+  const { asked, source } = createSource()
+  const freshness = createFreshness(source, bound)
+  const first = freshness.confirm(0)
+  asked[0]!.answer('1')
+  t.equal((await first).facts, '1')
+  t.equal(await facts(freshness, 499), '1')
+  t.equal(asked.length, 1)
+  t.equal(await facts(freshness, 500), '1', 'from half the bound on it asks behind the requests')
+  t.equal(asked.length, 2)
+  t.equal(await facts(freshness, 999), '1')
+  const late = freshness.confirm(1_000)
+  asked[1]!.fail()
+  await t.rejects(Promise.resolve(late))
+  t.equal(freshness.outage(1_000), undefined)
+  const again = freshness.confirm(1_001)
+  asked[2]!.fail()
+  await t.rejects(Promise.resolve(again), { message: 'no answer' })
+})
+
+t.test('a renewal binds those who come after it, and an older answer does not undo it', async (t) => {
+  const { asked, source } = createSource()
+  const changes: number[] = []
+  const freshness = createFreshness(source, bound, { changed: () => void changes.push(1) })
+  const slow = freshness.confirm(0)
+  const renewed = freshness.renew(10)
+  asked[1]!.answer('2')
+  t.equal((await renewed).facts, '2')
+  asked[0]!.answer('1')
+  t.equal((await slow).facts, '2', 'who waited for the older answer gets the newer one')
+  t.equal(await facts(freshness, 20), '2')
+  t.equal(changes.length, 1)
+})
+
+t.test('what is known outlives the store only where that was chosen, and only for so long', async (t) => {
+  const { asked, source } = createSource()
+  const told: string[] = []
+  const freshness = createFreshness(source, { ...bound, staleIfErrorMs: 5_000 }, {
+    silent: () => void told.push('silent'),
+    answering: () => void told.push('answering'),
+  })
+  const first = freshness.confirm(0)
+  asked[0]!.answer('1')
+  await first
+
+  const waiting = freshness.confirm(1_500)
+  asked[1]!.fail()
+  t.equal((await waiting).facts, '1')
+  t.strictSame(freshness.outage(1_500), { since: 0, until: 6_000 })
+  t.equal(await facts(freshness, 1_600), '1')
+  t.equal(asked.length, 2, 'nobody waits, and it is not asked all the time')
+  t.equal(await facts(freshness, 2_500), '1')
+  t.equal(asked.length, 3, 'but every second')
+  t.equal(await facts(freshness, 5_999), '1')
+  t.strictSame(told, ['silent'])
+
+  const over = freshness.confirm(6_000)
+  for (const question of asked.slice(2)) question.fail()
+  await t.rejects(Promise.resolve(over))
+  t.equal(freshness.outage(6_000), undefined)
+
+  const back = freshness.confirm(7_000)
+  asked.at(-1)!.answer('2')
+  t.equal((await back).facts, '2')
+  t.strictSame(told, ['silent', 'answering'])
+  t.equal(freshness.outage(7_100), undefined)
+})
