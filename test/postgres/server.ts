@@ -99,14 +99,14 @@ export async function runServer(plan: ServerPlan): Promise<PostgresServer> {
     max: 1,
     onnotice: () => {},
   })
-  let databases = 0
 
   const address = (name: string) => (database: string) =>
     `postgres://${name}:${password}@${host}:${port}/${database}`
   const url = address(user)
 
   async function createDatabase(): Promise<string> {
-    const name = `test_${++databases}`
+    // A promoted standby has the primary's, too.
+    const name = `test_${randomBytes(6).toString('hex')}`
     await admin`create database ${admin(name)} owner ${admin(user)} template template0`
     return url(name)
   }
@@ -149,6 +149,13 @@ export async function runServer(plan: ServerPlan): Promise<PostgresServer> {
     restart,
     close,
   }
+}
+
+/** The same database, at another port of the loopback. */
+export function atPort(databaseUrl: string, port: number): string {
+  const url = new URL(databaseUrl)
+  url.port = String(port)
+  return url.href
 }
 
 async function startSomewhere(

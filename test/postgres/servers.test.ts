@@ -1,7 +1,11 @@
 import postgres, { type Options, type Sql } from 'postgres'
 import { type Test, test } from 'tap'
 import { hasServer } from './binaries.ts'
-import { startServer } from './server.ts'
+import { startGate } from './network.ts'
+import { hasPooler, startPooler } from './pooler.ts'
+import { atPort, startServer } from './server.ts'
+import { startStandby } from './standby.ts'
+import { until } from './until.ts'
 
 const skip = hasServer() ?? false
 
@@ -104,4 +108,123 @@ test('two servers start at once', { skip }, async (t) => {
   t.not(servers[0].password, servers[1].password)
   const syncs = servers.map(async ({ admin }) => (await admin`show fsync`)[0]?.['fsync'])
   t.same(await Promise.all(syncs), ['off', 'on'])
+})
+
+test('a pooler', { skip: skip || hasPooler() || false }, async (t) => {
+  const server = await startServer()
+  t.teardown(() => server.close())
+  const pooler = await startPooler(server, { mode: 'transaction', poolSize: 1 })
+  t.teardown(() => pooler.close())
+  const [first, second] = [await server.createDatabase(), await server.createDatabase()]
+  const sql = connect(t, pooler.url(first), { prepare: false })
+  await sql`create table facts (n int primary key)`
+  await sql`insert into facts select unnest(${[1, 2]}::int[])`
+  t.same(await rowsOf(connect(t, first)), [1, 2], 'is the same database')
+  const elsewhere = connect(t, pooler.url(second), { prepare: false })
+  t.same(await elsewhere`select current_database() as name`, [{ name: new URL(second).pathname.slice(1) }])
+
+  await t.test('lends its one connection for a transaction', async (t) => {
+    const pids = await Promise.all(Array.from({ length: 4 }, async () => {
+      const [row] = await connect(t, pooler.url(first), { prepare: false })`select pg_backend_pid() as pid`
+      return row?.['pid']
+    }))
+    t.equal(new Set(pids).size, 1)
+    let second: Promise<number[]> | undefined
+    await sql.begin(async (transaction) => {
+      await transaction`select 1`
+      second = rowsOf(connect(t, pooler.url(first), { prepare: false }))
+      t.ok(await hangs(second, 50))
+    })
+    t.same(await second, [1, 2])
+  })
+
+  await t.test('asks for the password', async (t) => {
+    const url = new URL(pooler.url(first))
+    url.password = 'guessed'
+    await t.rejects(connect(t, url.href, { prepare: false })`select 1`, /auth/)
+  })
+
+  await t.test('keeps its clients waiting for a server that is down', async (t) => {
+    await server.kill()
+    const early = rowsOf(sql)
+    t.ok(await hangs(early))
+    await server.restart()
+    t.same(await early, [1, 2])
+  })
+
+  await pooler.kill()
+  await t.rejects(connect(t, pooler.url(first))`select 1`, { code: 'ECONNREFUSED' })
+})
+
+test('a standby', { skip }, async (t) => {
+  const primary = await startServer()
+  t.teardown(() => primary.close())
+  const url = await primary.createDatabase()
+  const sql = connect(t, url)
+  await sql`create table facts (n int primary key)`
+  await sql`insert into facts values (1)`
+  const standby = await startStandby(primary, { synchronous: true })
+  t.teardown(() => standby.close())
+  const there = connect(t, atPort(url, standby.port))
+  await standby.caughtUp()
+  t.same(await rowsOf(there), [1])
+  await t.rejects(there`insert into facts values (9)`, { code: '25006' }, 'is read-only')
+
+  await standby.pause()
+  const two = sql`insert into facts values (2)`
+  t.ok(await hangs(two), 'is waited for')
+  await standby.resume()
+  await two
+
+  await primary.kill()
+  await standby.promote()
+  t.same(await rowsOf(there), [1, 2], 'has what was acknowledged')
+  await there`insert into facts values (3)`
+  t.equal(new URL(await standby.createDatabase()).port, String(standby.port))
+})
+
+test('a gate', { skip }, async (t) => {
+  const server = await startServer()
+  t.teardown(() => server.close())
+  const gate = await startGate(server.port)
+  t.teardown(() => gate.close())
+  const url = gate.url(await server.createDatabase())
+  const sql = connect(t, url, { max: 1 })
+  await sql`create table facts (n int primary key)`
+  const [session] = await sql`select pg_backend_pid() as pid`
+
+  await t.test('is cut, and lets through what has waited', async (t) => {
+    gate.cut()
+    const [known, fresh] = [sql`insert into facts values (1)`, rowsOf(connect(t, url))]
+    t.ok(await hangs(Promise.race([known, fresh])))
+    t.same(await server.admin`select state from pg_stat_activity where pid = ${session?.['pid']}`, [
+      { state: 'idle' },
+    ])
+    await gate.restore()
+    await Promise.all([known, fresh])
+    t.same(await sql`select pg_backend_pid() as pid`, [session], 'over the same connection')
+    t.same(await rowsOf(sql), [1])
+  })
+
+  await t.test('gives up who waits no longer only when it is restored', async (t) => {
+    const impatient = connect(t, url)
+    const [one] = await impatient`select pg_backend_pid() as pid`
+    const lives = async () =>
+      (await server.admin`select 1 from pg_stat_activity where pid = ${one?.['pid']}`).length === 1
+    gate.cut()
+    await impatient.end({ timeout: 0 })
+    t.ok(await lives())
+    await gate.restore()
+    await until(async () => !await lives(), 'the session to end')
+  })
+
+  await t.test('breaks connections off and refuses new ones', async (t) => {
+    const asleep = sql`select pg_sleep(60)`.catch((error) => error)
+    t.ok(await hangs(asleep, 50))
+    await gate.reset()
+    t.match(await asleep, { code: 'ECONNRESET' })
+    await t.rejects(connect(t, url)`select 1`, { code: 'ECONNREFUSED' })
+    await gate.restore()
+    t.same(await rowsOf(sql), [1])
+  })
 })

@@ -1,0 +1,105 @@
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { freePort } from './free-port.ts'
+import { atPort } from './server.ts'
+
+/** The way to a server, which a test can break. It lies within the test's process. */
+export interface Gate {
+  readonly port: number
+  /** The same database, through the gate. */
+  url(databaseUrl: string): string
+  /**
+   * Lets nothing through in either direction any more, not even that a side closes: what is sent waits, as behind a
+   * network that drops packets. The system still takes new connections; nobody greets them.
+   */
+  cut(): void
+  /** Breaks all connections off with an RST and refuses new ones. */
+  reset(): Promise<void>
+  /** Lets everything through again, what has waited first. */
+  restore(): Promise<void>
+  close(): Promise<void>
+}
+
+/** Opens a gate on the loopback to a port of it. */
+export async function startGate(target: number): Promise<Gate> {
+  const port = await freePort()
+  const host = '127.0.0.1'
+  // From either side to the other one; a connection that came while the way was cut has no other side yet.
+  const others = new Map<Socket, Socket | undefined>()
+  let isCut = false
+  let server: Server | undefined = await listen()
+
+  function listen(): Promise<Server> {
+    const server = createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true }, enter)
+    return new Promise((resolve, reject) => {
+      server.once('error', reject)
+      server.listen({ port, host, exclusive: true }, () => resolve(server))
+    })
+  }
+
+  function enter(near: Socket): void {
+    others.set(near, undefined)
+    near.on('error', () => {}).on('close', () => leave(near))
+    if (!isCut) join(near)
+  }
+
+  function join(near: Socket): void {
+    const far = connect({ host, port: target, allowHalfOpen: true, noDelay: true })
+    far.on('error', () => {}).on('close', () => leave(far))
+    others.set(near, far).set(far, near)
+    forward(near, far)
+    forward(far, near)
+    near.resume()
+  }
+
+  function forward(from: Socket, to: Socket): void {
+    from.on('data', (bytes) => {
+      if (!to.write(bytes)) from.pause()
+    })
+    from.on('end', () => to.end())
+    to.on('drain', () => {
+      if (!isCut) from.resume()
+    })
+  }
+
+  function leave(one: Socket): void {
+    if (isCut) return
+    const other = others.get(one)
+    others.delete(one)
+    // Unless both have ended in order.
+    if (other !== undefined && !other.writableEnded) other.resetAndDestroy()
+  }
+
+  function cut(): void {
+    isCut = true
+    for (const socket of others.keys()) socket.pause()
+  }
+
+  async function reset(): Promise<void> {
+    isCut = false
+    const closed = new Promise<unknown>((resolve) =>
+      server === undefined ? resolve(0) : server.close(resolve)
+    )
+    server = undefined
+    for (const socket of others.keys()) socket.resetAndDestroy()
+    await closed
+  }
+
+  async function restore(): Promise<void> {
+    isCut = false
+    server ??= await listen()
+    for (const [socket, other] of [...others]) {
+      if (socket.destroyed) leave(socket)
+      else if (other === undefined) join(socket)
+      else socket.resume()
+    }
+  }
+
+  return {
+    port,
+    url: (databaseUrl) => atPort(databaseUrl, port),
+    cut,
+    reset,
+    restore,
+    close: reset,
+  }
+}
