@@ -1,21 +1,26 @@
 import type { Revision } from '../../../core/ports.ts'
+import { StoreError } from '../store-error.ts'
+import { unfinishedCopy } from '../unfinished-copy.ts'
 import type { Database } from './database.ts'
 
 /** The revision of a store, and the only way to move it. */
 export interface Revisions {
+  /** @throws {StoreError} `refused` while the store is copied into, and after that: what it was is gone. */
   current(): Revision
-  /** To be called in the transaction of the change. */
+  /** To be called in the transaction of the change. @throws as `current` does. */
   bump(counter: keyof Revision): void
 }
+
+type StoreRow = [id: string, facts: number, content: number, copiedFrom: string | null]
 
 /**
  * Watches a file for changes. `PRAGMA data_version` is a look at shared memory that moves when another connection
  * has committed anything; only then, and after a change of one's own, is the row read.
  */
-export function createRevisions(database: Database): Revisions {
+export function createRevisions(database: Database, file: string): Revisions {
   const dataVersion = database.statement<[number]>('PRAGMA data_version')
-  const read = database.statement<[string, string]>(
-    `SELECT id || '.' || facts_changes, id || '.' || content_changes FROM store`,
+  const read = database.statement<StoreRow>(
+    'SELECT id, facts_changes, content_changes, copied_from FROM store',
   )
   const bumps = {
     facts: database.statement('UPDATE store SET facts_changes = facts_changes + 1'),
@@ -23,21 +28,42 @@ export function createRevisions(database: Database): Revisions {
   }
   let seenVersion: number | undefined
   let known: Revision | undefined
+  const openedId = readRow()[0]
+
+  function readRow(): StoreRow {
+    const row = read.get()!
+    if (row[3] !== null) throw unfinishedCopy(file)
+    return row
+  }
+
+  function readRevision(): Revision {
+    const [id, facts, content] = readRow()
+    if (id !== openedId) {
+      throw new StoreError(
+        'refused',
+        `Another store was copied to ${file} while it was open. Start again to go on with what is there now.`,
+      )
+    }
+    return { facts: `${id}.${facts}`, content: `${id}.${content}` }
+  }
+
+  function current(): Revision {
+    database.checkFile()
+    // Before the row: what is committed between the two is then read now and looked for once more later.
+    const [version] = dataVersion.get()!
+    if (known === undefined || version !== seenVersion) {
+      known = undefined
+      known = readRevision()
+      seenVersion = version
+    }
+    return known
+  }
 
   return {
-    current() {
-      database.checkFile()
-      // Before the row: what is committed between the two is then read now and looked for once more later.
-      const [version] = dataVersion.get()!
-      if (known === undefined || version !== seenVersion) {
-        const [facts, content] = read.get()!
-        known = { facts, content }
-        seenVersion = version
-      }
-      return known
-    },
+    current,
 
     bump(counter) {
+      current()
       bumps[counter].run()
       // Not what it will be: the transaction may yet be rolled back.
       known = undefined

@@ -14,7 +14,7 @@ import { createCheck } from './health.ts'
 import { checkKnown, checkMigrated, migrate } from './migrate.ts'
 import { createOffers } from './offers.ts'
 import { createCounts } from './counts.ts'
-import { createRevisions } from './revisions.ts'
+import { createRevisions, type Revisions } from './revisions.ts'
 import { readSettings } from './settings.ts'
 import { createSignups } from './signups.ts'
 import { createTrail } from './trail.ts'
@@ -38,8 +38,8 @@ export interface SqliteStoreOptions {
  *
  * @param file Path of the file, or `:memory:`.
  * @throws {StoreError} `unreachable` when the file cannot be opened or read, `newer_schema` when a newer program has
- * migrated it, `refused` when it belongs to another program, when it is to be migrated and may not be, or when the
- * key prefix cannot be what is asked for.
+ * migrated it, `refused` when it belongs to another program, when a copy into it has not been finished, when it is to be
+ * migrated and may not be, or when the key prefix cannot be what is asked for.
  */
 export async function openSqliteStore(file: string, options: SqliteStoreOptions = {}): Promise<Store> {
   if (options.keyPrefix !== undefined) checkKeyPrefix(options.keyPrefix)
@@ -50,7 +50,8 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
     else checkMigrated(database, file)
     await configure(database)
     migrate(database, file, options.keyPrefix)
-    return assemble(database, file, readSettings(database, file, options.keyPrefix))
+    const revisions = createRevisions(database, file)
+    return assemble(database, file, revisions, readSettings(database, file, options.keyPrefix))
   } catch (error) {
     database.close()
     if (error instanceof StoreError) throw error
@@ -60,15 +61,19 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
   }
 }
 
-function assemble(database: Database, file: string, settings: StoreSettings): Store {
-  const revisions = createRevisions(database)
+function assemble(
+  database: Database,
+  file: string,
+  revisions: Revisions,
+  settings: StoreSettings,
+): Store {
   const trail = createTrail(database)
   const signups = createSignups(database)
   return {
     settings,
     sha256,
     close: database.close,
-    check: createCheck(database, file),
+    check: createCheck(database, file, revisions),
     revision: revisions.current,
     directoryRevision: () => revisions.current().content,
     ...createFacts(database),
