@@ -1,4 +1,4 @@
-import type { Key, LimitOverrides, Partner } from '../../core/model.ts'
+import type { Key, KeyFacts, LimitOverrides, Partner } from '../../core/model.ts'
 import { moduleSet, scopeSet } from './bits.ts'
 
 /** The columns of a partner, in the order of `PartnerRow`. */
@@ -49,6 +49,14 @@ export type KeyRow = [
   successorId: string | null,
   lastUsedAt: number | null,
 ]
+
+/** The columns of a key `k` and its partner `p`, in the order of `KeyFactsRow`. */
+export const KEY_FACTS_COLUMNS: readonly string[] = [
+  ...KEY_COLUMNS.map((column) => `k.${column}`),
+  ...PARTNER_COLUMNS.map((column) => `p.${column}`),
+]
+
+export type KeyFactsRow = [...KeyRow, ...PartnerRow]
 
 const noLimits: LimitOverrides = Object.freeze({})
 const fromAnywhere: readonly string[] = Object.freeze([])
@@ -113,6 +121,11 @@ export function readKey(row: KeyRow): Key {
     successorId: row[13] ?? undefined,
     lastUsedAt: row[14] ?? undefined,
   }
+}
+
+export function readKeyFacts(row: KeyFactsRow): KeyFacts {
+  const partner = row.slice(KEY_COLUMNS.length) as PartnerRow
+  return { key: readKey(row as unknown as KeyRow), partner: readPartner(partner) }
 }
 
 function limitsText(limits: LimitOverrides): string | null {

@@ -105,6 +105,7 @@ async function wasKept(books: Books, kind: keyof Revision, id: string, lost: unk
   )
 }
 
-function isUncertain(error: unknown): boolean {
+/** Whether nobody knows what became of a transaction. */
+export function isUncertain(error: unknown): boolean {
   return error instanceof StoreError && error.cause instanceof UncertainCommit
 }

@@ -1,6 +1,6 @@
 import type { KeyFacts } from '../../../core/model.ts'
 import type { Database } from './database.ts'
-import { KEY_COLUMNS, type KeyRow, PARTNER_COLUMNS, type PartnerRow, readKey, readPartner } from '../rows.ts'
+import { KEY_FACTS_COLUMNS, type KeyFactsRow, readKeyFacts } from '../rows.ts'
 
 /** The part of `FactSource` that looks at keys, synchronous. */
 export interface Facts {
@@ -9,18 +9,15 @@ export interface Facts {
 }
 
 export function createFacts(database: Database): Facts {
-  const find = database.statement<[...KeyRow, ...PartnerRow]>(`
-    SELECT ${KEY_COLUMNS.map((column) => `k.${column}`)}, ${PARTNER_COLUMNS.map((column) => `p.${column}`)}
-    FROM partner_key k JOIN partner p ON p.slug = k.partner WHERE k.id = ?1`)
+  const find = database.statement<KeyFactsRow>(`
+    SELECT ${KEY_FACTS_COLUMNS} FROM partner_key k JOIN partner p ON p.slug = k.partner WHERE k.id = ?1`)
   const recordUse = database.statement(`
     UPDATE partner_key SET last_used_at = ?2 WHERE id = ?1 AND (last_used_at IS NULL OR last_used_at < ?2)`)
 
   return {
     findKey(id) {
       const row = find.get(id)
-      if (row === undefined) return undefined
-      const partner = row.slice(KEY_COLUMNS.length) as PartnerRow
-      return { key: readKey(row as unknown as KeyRow), partner: readPartner(partner) }
+      return row && readKeyFacts(row)
     },
 
     recordKeyUses(uses) {

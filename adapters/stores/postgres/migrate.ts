@@ -1,0 +1,166 @@
+import { newSettings, randomHex } from '../settings.ts'
+import { StoreError } from '../store-error.ts'
+import { connect } from './connect.ts'
+import { type Database, type Query, SqlError } from './database.ts'
+import { isUncertain } from './decide.ts'
+import { LATEST, type Migration, MIGRATIONS } from './migrations.ts'
+
+/** Where the schema of a store stands. */
+export interface MigrationStatus {
+  /** Version of the store's schema; 0 when the database holds no store. */
+  readonly current: number
+  /** Version that this program makes. */
+  readonly latest: number
+  /** Names of the migrations still to be applied, in order. */
+  readonly pending: readonly string[]
+}
+
+/** A schema as it was found. */
+interface Schema {
+  /** 0 when there are no tables. */
+  readonly version: number
+  /** The oldest version whose programs may go on with it. */
+  readonly servedFrom: number
+}
+
+/**
+ * Says where the schema of a database stands, and changes nothing.
+ *
+ * @throws {StoreError} `unreachable` when the database does not answer, `refused` when the schema `partner_api` in it
+ * belongs to another program.
+ */
+export async function migrationStatus(url: string): Promise<MigrationStatus> {
+  const database = connect(url)
+  try {
+    const { version } = await readSchema(database.read, database.place)
+    return { current: version, latest: LATEST, pending: MIGRATIONS.slice(version).map(({ name }) => name) }
+  } finally {
+    await database.close()
+  }
+}
+
+/**
+ * Brings the schema up to date. Of several programs that start at once on one database, one does it and the others find
+ * it done.
+ *
+ * @param keyPrefix First part of the keys of a store that is made now.
+ * @throws {StoreError} `newer_schema` when a newer program has migrated the database to a schema that this one may not
+ * go on with, `refused` when the schema belongs to another program.
+ */
+export async function migrate(database: Database, keyPrefix: string | undefined): Promise<void> {
+  for (let attempt = 1;; attempt++) {
+    // Most starts find nothing to do.
+    if (pendingAfter(await readSchema(database.read, database.place), database).length === 0) return
+    try {
+      return await database.transaction((query) => applyPending(database, query, keyPrefix))
+    } catch (error) {
+      const overtaken = error instanceof SqlError && wasOvertaken.has(error.code)
+      if (attempt === maxAttempts || !(overtaken || isUncertain(error))) throw error
+    }
+  }
+}
+
+/**
+ * Checks that there is a store and nothing to migrate.
+ *
+ * @throws {StoreError} `unreachable` when there is no store, `refused` when it is to be migrated or the schema belongs
+ * to another program, `newer_schema` as `migrate` does.
+ */
+export async function checkMigrated(database: Database): Promise<void> {
+  const { place } = database
+  const schema = await readSchema(database.read, database.place)
+  if (schema.version === 0) {
+    throw new StoreError('unreachable', `There is no store in ${place}. To make one: partner-api migrate`)
+  }
+  if (pendingAfter(schema, database).length === 0) return
+  throw new StoreError(
+    'refused',
+    `The store ${place} has schema version ${schema.version} and this program needs ${LATEST}: migrate it first.`,
+  )
+}
+
+/** Whoever fails so was overtaken by a program that did a migration, or has to look whether its own was done. */
+const maxAttempts = 20
+
+/**
+ * What Postgres says to the second of two that make the same thing at once: unique_violation (of our row or one of its
+ * catalogs'), duplicate_schema, duplicate_table, duplicate_object, internal_error ("tuple concurrently updated").
+ */
+const wasOvertaken: ReadonlySet<string> = new Set(['23505', '42P06', '42P07', '42710', 'XX000'])
+
+async function applyPending(database: Database, query: Query, keyPrefix: string | undefined): Promise<void> {
+  const schema = await readSchema(query, database.place)
+  const pending = pendingAfter(schema, database)
+  // Read again in the transaction: another program may have been here in between.
+  const last = pending.at(-1)
+  if (last === undefined) return
+  if (schema.version === 0) await makeSchema(query)
+  // Nobody changes anything while the schema does, and who waited finds out whether it may go on.
+  else await query('SELECT kind FROM partner_api.revision ORDER BY kind FOR UPDATE')
+  for (const [index, { name, sql }] of pending.entries()) {
+    await query('INSERT INTO partner_api.migration (version, name, applied_at) VALUES ($1, $2, $3)', [
+      schema.version + index + 1,
+      name,
+      Date.now(),
+    ])
+    for (const statement of statementsOf(sql)) await query(statement)
+  }
+  if (schema.version === 0) await settle(query, keyPrefix, last.servedFrom)
+  else await query('UPDATE partner_api.store SET served_from = $1', [last.servedFrom])
+}
+
+function pendingAfter({ version, servedFrom }: Schema, { place }: Database): readonly Migration[] {
+  if (servedFrom <= LATEST) return MIGRATIONS.slice(version)
+  throw new StoreError(
+    'newer_schema',
+    `The store ${place} has schema version ${version}, whose programs know ${servedFrom} at least, and this one knows ` +
+      `${LATEST} at most: a newer program has migrated it. Run that one.`,
+  )
+}
+
+async function readSchema(read: Query, place: string): Promise<Schema> {
+  const tables = await read<[name: string]>(
+    "SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = 'partner_api'",
+  )
+  if (tables.length === 0) return { version: 0, servedFrom: 0 }
+  const names = new Set(tables.map(([name]) => name))
+  if (!names.has('migration') || !names.has('store')) throw foreign(place)
+  try {
+    const [row] = await read<[version: number, servedFrom: number]>(
+      'SELECT (SELECT max(version) FROM partner_api.migration), served_from FROM partner_api.store',
+    )
+    const [version, servedFrom] = row!
+    return { version, servedFrom }
+  } catch (error) {
+    if (error instanceof SqlError && error.code === '42703') throw foreign(place)
+    throw error
+  }
+}
+
+function foreign(place: string): StoreError {
+  return new StoreError('refused', `The schema partner_api in ${place} belongs to another program.`)
+}
+
+async function makeSchema(query: Query): Promise<void> {
+  // Who may make no schema may be given one: IF NOT EXISTS would be refused all the same.
+  const schemas = await query("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = 'partner_api'")
+  if (schemas.length === 0) await query('CREATE SCHEMA partner_api')
+  await query(
+    'CREATE TABLE partner_api.migration (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)',
+  )
+}
+
+async function settle(query: Query, keyPrefix: string | undefined, servedFrom: number): Promise<void> {
+  const settings = newSettings(keyPrefix)
+  await query(
+    `INSERT INTO partner_api.store (id, key_prefix, cursor_secret, audit_sequence, audit_seal, served_from)
+    VALUES ($1, $2, $3, 0, '', $4)`,
+    [randomHex(8), settings.keyPrefix, settings.cursorSecret, servedFrom],
+  )
+  await query("INSERT INTO partner_api.revision (kind, changes) VALUES ('facts', 0), ('content', 0)")
+}
+
+/** A statement ends where a line ends with a semicolon: many servers prepare only one at a time. */
+function statementsOf(sql: string): string[] {
+  return sql.split(/;[ \t]*$/m).filter((statement) => statement.trim() !== '')
+}
