@@ -5,6 +5,7 @@ import type { AuditEntry } from '../../core/audit/entry.ts'
 import type { Key } from '../../core/model.ts'
 import type { Module } from '../../core/policy/modules.ts'
 import type { Scope } from '../../core/policy/scopes.ts'
+import type { Signup } from '../../core/signups/signup.ts'
 
 /** Something with a place among what pages newest first. */
 export interface Dated {
@@ -19,18 +20,19 @@ export function newestFirst(a: Dated, b: Dated): number {
 /** What begins the ids of expiries; the key's id ends them. Lower-case letters, which no drawn id has. */
 export const EXPIRY_PREFIX = 'act_expired_'
 
-/** The id of a signup's row, made of the signup's own. */
-export function signupActivityId(signupId: string): string {
-  return `act_${signupId.slice(4)}`
-}
+/** What begins the ids of signups' rows; what follows the prefix of the signup's own id ends them. */
+export const SIGNUP_PREFIX = 'act_'
 
 /** The types of activity that the audit trail is the source of. */
 export const AUDITED_ACTIVITY: readonly ActivityType[] = ACTIVITY_TYPES.filter((type) =>
   type !== 'signup.created' && type !== 'key.expired'
 )
 
+/** What the row of an entry is made of. */
+export type AuditedPart = Pick<AuditEntry, 'id' | 'at' | 'type' | 'keyId' | 'subject' | 'after'>
+
 /** The row of an entry of a type that is among `AUDITED_ACTIVITY`. */
-export function activityOf({ id, at, type, keyId, subject, after }: AuditEntry): Activity {
+export function activityOf({ id, at, type, keyId, subject, after }: AuditedPart): Activity {
   if (type === 'module.activated' || type === 'module.deactivated') {
     return { id, at, type, module: subject as Module }
   }
@@ -40,6 +42,10 @@ export function activityOf({ id, at, type, keyId, subject, after }: AuditEntry):
     return { id, at, type, ...key, scope: subject as Scope }
   }
   return { id, at, type: type as Exclude<Activity['type'], 'signup.created'> & `key.${string}`, ...key }
+}
+
+export function signupActivity(signup: Signup): Activity {
+  return { id: SIGNUP_PREFIX + signup.id.slice(4), at: signup.createdAt, type: 'signup.created', signup }
 }
 
 /** The row of a key whose time was over at `at`. */

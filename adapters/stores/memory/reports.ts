@@ -2,7 +2,7 @@ import { createBoundedMap } from '../../../core/cache/bounded.ts'
 import type { Activity, ActivityQuery } from '../../../core/reports/activity.ts'
 import type { SummaryCounts } from '../../../core/reports/summary.ts'
 import { dayOf, type UsageCount } from '../../../core/reports/usage.ts'
-import { activityOf, AUDITED_ACTIVITY, expiryOf, newestFirst, signupActivityId } from '../newest.ts'
+import { activityOf, AUDITED_ACTIVITY, expiryOf, newestFirst, signupActivity } from '../newest.ts'
 import type { Facts } from './facts.ts'
 import type { Signups } from './signups.ts'
 import type { Trail } from './trail.ts'
@@ -74,12 +74,7 @@ export function createReports({ facts, signups, trail }: Sources): Reports {
         entry.partner === partner && (AUDITED_ACTIVITY as readonly string[]).includes(entry.type)
       )
       const rows: Activity[] = [
-        ...liveSignups(partner).map((signup): Activity => ({
-          id: signupActivityId(signup.id),
-          at: signup.createdAt,
-          type: 'signup.created',
-          signup,
-        })),
+        ...liveSignups(partner).map(signupActivity),
         ...audited.map(activityOf),
         ...expiries(partner),
       ]

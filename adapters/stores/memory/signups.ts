@@ -1,16 +1,13 @@
 import type { IdempotencyClaim, Signup, SignupOutcome } from '../../../core/signups/signup.ts'
 import type { SignupStore } from '../../../core/ports.ts'
 import { newestFirst } from '../newest.ts'
-import { StoreError } from '../store-error.ts'
+import { CLAIMS_PRUNED, repeated, takenId, withoutKey } from '../signup-outcomes.ts'
 import type { Facts } from './facts.ts'
 
 interface Kept extends IdempotencyClaim {
   readonly id: string
   readonly createdAt: number
 }
-
-/** Expired claims that each signup clears away: more than the one that it may add. */
-const prunedAtOnce = 2
 
 /** The signups of a memory store. */
 export interface Signups {
@@ -27,7 +24,7 @@ export function createSignups(facts: Pick<Facts, 'keys'>): Signups {
   function prune(now: number): void {
     let looked = 0
     for (const [key, { expiresAt }] of claims) {
-      if (looked++ === prunedAtOnce) return
+      if (looked++ === CLAIMS_PRUNED) return
       if (expiresAt <= now) claims.delete(key)
     }
   }
@@ -41,13 +38,11 @@ export function createSignups(facts: Pick<Facts, 'keys'>): Signups {
       if (claim !== undefined) {
         const kept = claims.get(claimed!)
         if (kept !== undefined && kept.expiresAt > createdAt) {
-          return kept.fingerprint === claim.fingerprint
-            ? { outcome: 'replayed', id: kept.id, createdAt: kept.createdAt }
-            : { outcome: 'mismatch' }
+          return repeated([kept.fingerprint, kept.id, kept.createdAt], claim)
         }
       }
-      if (facts.keys.get(keyId)?.partner !== partner) throw refused(id, `${partner} has no key ${keyId}`)
-      if (all.has(id)) throw refused(id, 'there is a signup with this id already')
+      if (facts.keys.get(keyId)?.partner !== partner) throw withoutKey(signup)
+      if (all.has(id)) throw takenId(signup)
       prune(createdAt)
       if (claim !== undefined) {
         claims.delete(claimed!)
@@ -68,8 +63,4 @@ export function createSignups(facts: Pick<Facts, 'keys'>): Signups {
         .map(({ signup }) => signup)
     },
   }
-}
-
-function refused(id: string, reason: string): StoreError {
-  return new StoreError('refused', `The signup ${id} cannot be kept: ${reason}.`)
 }

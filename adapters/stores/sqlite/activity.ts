@@ -1,17 +1,15 @@
-import type { Activity, ActivityQuery, ActivityType } from '../../../core/reports/activity.ts'
-import type { Environment } from '../../../core/model.ts'
-import { type EntryRow, readEntry } from '../entry-rows.ts'
 import {
-  activityOf,
-  AUDITED_ACTIVITY,
-  type Dated,
-  EXPIRY_PREFIX,
-  expiryOf,
-  newestFirst,
-  signupActivityId,
-} from '../newest.ts'
+  type Activity,
+  ACTIVITY_TYPES,
+  type ActivityQuery,
+  type ActivityType,
+} from '../../../core/reports/activity.ts'
+import type { Environment } from '../../../core/model.ts'
+import { type ActivityPlaces, placesAfter } from '../activity-places.ts'
+import { type EntryRow, readEntry } from '../entry-rows.ts'
+import { activityOf, type Dated, expiryOf, newestFirst, signupActivity } from '../newest.ts'
 import type { Database } from './database.ts'
-import type { Place, Signups } from './signups.ts'
+import type { Signups } from './signups.ts'
 import { READ_COLUMNS } from './trail.ts'
 
 /** The part of `Reports` that lists, synchronous. */
@@ -42,27 +40,22 @@ export function createActivityList(database: Database, signups: Signups): Activi
     WHERE partner = ?1 AND end_recency IS NOT NULL AND (end_recency, id) > (?2, ?3)
     ORDER BY end_recency, id LIMIT ?4 + 0`)
 
-  function candidates(type: ActivityType, partner: string, after: Dated, limit: number): Candidate[] {
+  function candidates(
+    type: ActivityType,
+    partner: string,
+    places: ActivityPlaces,
+    limit: number,
+  ): Candidate[] {
     if (type === 'signup.created') {
-      return signups.readSignups(partner, 'live', placeAmong('act_', after, 'sgn_'), limit).map((signup) => {
-        const row: Activity = {
-          id: signupActivityId(signup.id),
-          at: signup.createdAt,
-          type: 'signup.created',
-          signup,
-        }
-        return { at: row.at, id: row.id, read: () => row }
-      })
+      return signups.readSignups(partner, 'live', places.signups, limit).map(signupActivity).map(known)
     }
     if (type === 'key.expired') {
-      return ended.all(partner, ...placeAmong(EXPIRY_PREFIX, after, ''), limit).map(
-        ([id, hint, environment, at]) => {
-          const row = expiryOf({ id, hint, environment: environment as Environment }, at)
-          return { at, id: row.id, read: () => row }
-        },
-      )
+      return ended.all(partner, ...places.expiries, limit)
+        .map(([id, hint, environment, at]) =>
+          known(expiryOf({ id, hint, environment: environment as Environment }, at))
+        )
     }
-    return entries.all(partner, type, -after.at, after.id, limit).map(([sequence, at, id]) => ({
+    return entries.all(partner, type, ...places.entries, limit).map(([sequence, at, id]) => ({
       at,
       id,
       read: () => activityOf(readEntry(entry.get(sequence)!)),
@@ -71,11 +64,10 @@ export function createActivityList(database: Database, signups: Signups): Activi
 
   return {
     listActivity(partner, { types, after, limit }, now) {
-      const asked = types.length === 0 ? allTypes : new Set(types)
-      // Ids are not empty, so that what happened at `now` is after this place.
-      const start = after === undefined || after.at > now ? { at: now, id: '' } : after
+      const asked = new Set(types.length === 0 ? ACTIVITY_TYPES : types)
+      const places = placesAfter(after, now)
       return database.snapshot(() =>
-        [...asked].flatMap((type) => candidates(type, partner, start, limit))
+        [...asked].flatMap((type) => candidates(type, partner, places, limit))
           .sort(newestFirst)
           .slice(0, limit)
           .map(({ read }) => read())
@@ -84,16 +76,6 @@ export function createActivityList(database: Database, signups: Signups): Activi
   }
 }
 
-const allTypes: ReadonlySet<ActivityType> = new Set([...AUDITED_ACTIVITY, 'signup.created', 'key.expired'])
-
-/** After every id. */
-const lastId = '\u{10ffff}'
-
-/**
- * The place of a row among rows whose ids are `prefix` and something, in terms of what they are made from: `stored` and
- * the same something.
- */
-function placeAmong(prefix: string, { at, id }: Dated, stored: string): Place {
-  if (id.startsWith(prefix)) return [-at, stored + id.slice(prefix.length)]
-  return [-at, id < prefix ? '' : lastId]
+function known(row: Activity): Candidate {
+  return { at: row.at, id: row.id, read: () => row }
 }

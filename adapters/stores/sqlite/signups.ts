@@ -2,22 +2,12 @@ import type { Environment } from '../../../core/model.ts'
 import type { MaybePromise, SignupStore } from '../../../core/ports.ts'
 import { dayOf } from '../../../core/reports/usage.ts'
 import type { IdempotencyClaim, Signup, SignupOutcome } from '../../../core/signups/signup.ts'
+import { type Place, START } from '../activity-places.ts'
 import { newestFirst } from '../newest.ts'
+import { type ClaimRow, CLAIMS_PRUNED, repeated, takenId, withoutKey } from '../signup-outcomes.ts'
 import { readSignup, SIGNUP_COLUMNS, type SignupRow, signupRow } from '../signup-rows.ts'
-import { StoreError } from '../store-error.ts'
 import type { Database } from './database.ts'
 import { transactionInTurn } from './patience.ts'
-
-/** Expired claims that each signup clears away: more than the one that it may add. */
-const prunedAtOnce = 2
-
-type ClaimRow = [fingerprint: string, signupId: string, createdAt: number]
-
-/** A place in an order of newest first: minus an instant, and an id. */
-export type Place = readonly [recency: number, id: string]
-
-/** Before everything. */
-const start: Place = [-Number.MAX_SAFE_INTEGER, '']
 
 /** `SignupStore` of the ports, whose reads are synchronous. */
 export interface Signups {
@@ -41,7 +31,7 @@ export function createSignups(database: Database): Signups {
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)`)
   const expired = database.statement<[partner: string, environment: string, key: string]>(`
     SELECT partner, environment, key FROM idempotency WHERE expires_at <= ?1 ORDER BY expires_at
-    LIMIT ${prunedAtOnce}`)
+    LIMIT ${CLAIMS_PRUNED}`)
   const dropClaim = database.statement(
     'DELETE FROM idempotency WHERE partner = ?1 AND environment = ?2 AND key = ?3',
   )
@@ -58,15 +48,10 @@ export function createSignups(database: Database): Signups {
     const { id, partner, environment, keyId, createdAt, country, plan } = signup
     if (claim !== undefined) {
       const found = findClaim.get(partner, environment, claim.key, createdAt)
-      if (found !== undefined) {
-        const [fingerprint, firstId, firstCreatedAt] = found
-        return fingerprint === claim.fingerprint
-          ? { outcome: 'replayed', id: firstId, createdAt: firstCreatedAt }
-          : { outcome: 'mismatch' }
-      }
+      if (found !== undefined) return repeated(found, claim)
     }
-    if (keyOf.get(keyId, partner) === undefined) throw refused(id, `${partner} has no key ${keyId}`)
-    if (known.get(id) !== undefined) throw refused(id, 'there is a signup with this id already')
+    if (keyOf.get(keyId, partner) === undefined) throw withoutKey(signup)
+    if (known.get(id) !== undefined) throw takenId(signup)
     insert.run(...signupRow(signup))
     if (environment === 'live') {
       const day = dayOf(createdAt)
@@ -89,7 +74,7 @@ export function createSignups(database: Database): Signups {
     createSignup: (signup, claim) => transactionInTurn(database, () => keep(signup, claim)),
 
     listSignups(partner, after, limit) {
-      const place: Place = after === undefined ? start : [-after.createdAt, after.id]
+      const place: Place = after === undefined ? START : [-after.createdAt, after.id]
       if (partner === undefined) return newest.all(...place, limit).map(readSignup)
       return database.snapshot(
         () => [...readSignups(partner, 'live', place, limit), ...readSignups(partner, 'test', place, limit)],
@@ -102,8 +87,4 @@ export function createSignups(database: Database): Signups {
 
     readSignups,
   }
-}
-
-function refused(id: string, reason: string): StoreError {
-  return new StoreError('refused', `The signup ${id} cannot be kept: ${reason}.`)
 }
