@@ -1,6 +1,7 @@
 import type { Revision } from '../../../core/ports.ts'
 import { randomHex } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
+import { unfinishedCopy } from '../unfinished-copy.ts'
 import type { Database, Query } from './database.ts'
 import { LATEST } from './migrations.ts'
 
@@ -46,12 +47,7 @@ export function createRevisions(database: Database): Revisions {
           `this one knows ${LATEST} at most: put the newer program in its place.`,
       )
     }
-    if (copiedFrom !== null) {
-      throw new StoreError(
-        'refused',
-        `The store ${database.place} cannot be used yet: a copy of ${copiedFrom} into it has not been finished.`,
-      )
-    }
+    if (copiedFrom !== null) throw unfinishedCopy(database.place)
   }
 
   return {
@@ -70,15 +66,16 @@ export function createRevisions(database: Database): Revisions {
     },
 
     async lock(query, kind) {
-      const [row] = await query<[...StoreRow, string, number]>(
-        `SELECT s.id, s.served_from, s.copied_from, r.mark, r.changes
-        FROM partner_api.revision r, partner_api.store s WHERE r.kind = $1 FOR UPDATE OF r`,
+      const [locked] = await query<[mark: string, changes: number]>(
+        'SELECT mark, changes FROM partner_api.revision WHERE kind = $1 FOR UPDATE',
         [kind],
       )
-      if (row === undefined) throw gone(database)
-      const [id, servedFrom, copiedFrom, mark, changes] = row
+      // Afterwards: what the lock was waited for may have been a migration.
+      const [row] = await query<StoreRow>('SELECT id, served_from, copied_from FROM partner_api.store')
+      if (locked === undefined || row === undefined) throw gone(database)
+      const [id, servedFrom, copiedFrom] = row
       check(servedFrom, copiedFrom)
-      return revisionText(id, mark, changes)
+      return revisionText(id, ...locked)
     },
 
     async bump(query, kind) {
