@@ -3,7 +3,8 @@ import { cp } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import process from 'node:process'
-import { canEndWithUs, runsAsRoot, unprivileged } from './unprivileged.ts'
+import { createPrivateFolder } from './private-folder.ts'
+import { canEndWithUs, giveAway, runsAsRoot, unprivileged } from './unprivileged.ts'
 
 /** Where the server's programs are. */
 export interface Binaries {
@@ -12,6 +13,7 @@ export interface Binaries {
 }
 
 const platform = `${process.platform}-${process.arch}`.replace('win32', 'windows')
+let provided: Promise<Binaries> | undefined
 let reason: { readonly text: string | undefined } | undefined
 
 /** @returns Why no server can be started on this machine; undefined where one can. */
@@ -20,19 +22,26 @@ export function hasServer(): string | undefined {
   return reason.text
 }
 
-/**
- * The programs, where whoever is to run them can read them: a checkout in root's home is not open to others.
- *
- * @param folder A folder that is, to copy them into if need be.
- */
-export async function provideBinaries(folder: string): Promise<Binaries> {
+/** The programs, where whoever is to run them can read them: a checkout in root's home is not open to others. */
+export function provideBinaries(): Promise<Binaries> {
+  provided ??= findBinaries()
+  return provided
+}
+
+async function findBinaries(): Promise<Binaries> {
   const installed = nativeFolder()
   const ours = programsIn(installed)
   const [command = '', ...rest] = unprivileged([ours.postgres, '--version'])
-  if (spawnSync(command, rest, { cwd: folder }).status === 0) return ours
-  const copy = join(folder, 'native')
-  await cp(installed, copy, { recursive: true, filter: (path) => !path.endsWith('.a') })
-  return programsIn(copy)
+  if (spawnSync(command, rest, { cwd: '/' }).status === 0) return ours
+  // Programs in memory may not be run everywhere. This folder goes when this process does.
+  const { path } = await createPrivateFolder('programs', false)
+  await cp(installed, path, {
+    recursive: true,
+    verbatimSymlinks: true,
+    filter: (path) => !path.endsWith('.a'),
+  })
+  await giveAway(path)
+  return programsIn(path)
 }
 
 /** The version of the package, which changes with the programs. */

@@ -28,8 +28,10 @@ export async function createPrivateFolder(name: string, inMemory: boolean): Prom
   )
   await once(keeper, 'spawn')
   const removed = once(keeper, 'exit')
+  keeper.unref()
 
   async function remove(): Promise<void> {
+    keeper.ref()
     keeper.stdin.end()
     await removed
   }

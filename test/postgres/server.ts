@@ -73,7 +73,7 @@ const fast = { fsync: 'off', full_page_writes: 'off' }
 export async function startServer(options: ServerOptions = {}): Promise<PostgresServer> {
   const folder = await createPrivateFolder('postgres', !options.durable)
   try {
-    const binaries = await provideBinaries(folder.path)
+    const binaries = await provideBinaries()
     await createDataFolder(binaries, join(folder.path, 'data'))
     const password = randomBytes(18).toString('base64url')
     const server = await runServer({ options, binaries, folder, user: 'partner_api', password })

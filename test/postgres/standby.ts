@@ -43,7 +43,7 @@ export async function startStandby(primary: PostgresServer, options: StandbyOpti
         `synchronous_standby_names = ''\n`,
     )
     await giveAway(folder.path)
-    const binaries = await provideBinaries(folder.path)
+    const binaries = await provideBinaries()
     server = await runServer({ options: primary.options, binaries, folder, user, password })
   } catch (error) {
     await folder.remove()
