@@ -1,3 +1,4 @@
+import type { AuditedType } from '../../../core/audit/entry.ts'
 import type { Environment } from '../../../core/model.ts'
 import {
   type Activity,
@@ -76,7 +77,7 @@ function activityFrom([type, at, id, keyId, subject, record]: SourceRow, partner
   return activityOf({
     id,
     at,
-    type: type as ActivityType,
+    type: type as AuditedType,
     keyId: keyId ?? undefined,
     subject: subject ?? undefined,
     after: record ?? undefined,
