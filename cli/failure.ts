@@ -11,18 +11,21 @@ export class Failure extends Error {
   readonly members: Readonly<Record<string, unknown>>
   /** Lines that belong to the sentence, for people; `members` has them for scripts. */
   readonly lines: readonly string[]
+  /** What was done all the same: `data` beside `error` under `--json`. */
+  readonly data: unknown
 
   constructor(
     exitCode: ExitCode,
     code: string,
     detail: string,
-    more: { members?: Readonly<Record<string, unknown>>; lines?: readonly string[] } = {},
+    more: { members?: Readonly<Record<string, unknown>>; lines?: readonly string[]; data?: unknown } = {},
   ) {
     super(detail)
     this.exitCode = exitCode
     this.code = code
     this.members = more.members ?? {}
     this.lines = more.lines ?? []
+    this.data = more.data
   }
 }
 

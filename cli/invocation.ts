@@ -1,5 +1,7 @@
 import type { Command } from 'commander'
 import { currentUser } from './input/actor.ts'
+import { holdsPassword } from './input/store-address.ts'
+import { printNote } from './output/print.ts'
 
 /** What every command is told besides its own arguments. */
 export interface Invocation {
@@ -14,5 +16,17 @@ export interface Invocation {
 /** The settings that stand before or after any command. */
 export function invocationOf(command: Command): Invocation {
   const options = command.optsWithGlobals()
-  return { json: options.json === true, storeUrl: options.store, actor: options.actor ?? currentUser() }
+  const json = options.json === true
+  const isArgument = command.getOptionValueSourceWithGlobals('store') === 'cli'
+  if (isArgument && !json) warnOfPasswords([options.store])
+  return { json, storeUrl: options.store, actor: options.actor ?? currentUser() }
+}
+
+/** Says once that arguments are no place for the password of a store, if there is one among these. */
+export function warnOfPasswords(storeUrls: readonly string[]): void {
+  if (!storeUrls.some(holdsPassword)) return
+  printNote(
+    'warning: others on this machine can read the arguments of a program, and a password is among these. Give the ' +
+      'whole URL in PARTNER_API_STORE, or the password alone in PGPASSWORD.',
+  )
 }

@@ -5,7 +5,7 @@ import { type ExitCode, type Failure, usageFailure } from './failure.ts'
 import { actor } from './input/actor.ts'
 import { failureOf } from './reasons.ts'
 import { endQuietlyWithoutReader, printFailure, printNote } from './output/print.ts'
-import { stackText } from './output/text.ts'
+import { redact, stackText } from './output/text.ts'
 
 /** A command group: its options and subcommands are loaded when it is the one that was asked for. */
 interface Group {
@@ -83,6 +83,7 @@ export async function run(argv: readonly string[], version: string): Promise<Exi
   const json = ownArguments.includes('--json')
   // What is thrown where nobody waits for it would be shown with its stack otherwise.
   process.once('uncaughtException', (error) => report(error, json).then((code) => process.exit(code)))
+  hideCredentials(argv)
   try {
     refuseKeys(argv)
     await createProgram(version).parseAsync(withoutHelpWord(argv, version), { from: 'user' })
@@ -116,7 +117,7 @@ function createProgram(version: string): Command {
     .helpOption('-h, --help', 'Print help for a command')
     .helpCommand(false)
     .addOption(
-      new Option('--store <url>', 'The store: sqlite:FILE or memory:')
+      new Option('--store <url>', 'The store: sqlite:FILE, postgres://USER@HOST/NAME or memory:')
         .env('PARTNER_API_STORE')
         .default('sqlite:partner-api.db'),
     )
@@ -147,6 +148,14 @@ Examples:
 partner-api COMMAND --help has the options and examples of each command.
 Exit codes: 0 done or valid, 1 refused or invalid, 2 usage, 3 store or deployment out of reach.`,
   )
+}
+
+/** `ps` shows everybody what a program was started with, until it calls itself something else. Bun has no such way. */
+function hideCredentials(argv: readonly string[]): void {
+  const shown = argv.map(redact)
+  if (shown.some((argument, index) => argument !== argv[index])) {
+    process.title = ['partner-api', ...shown].join(' ')
+  }
 }
 
 /** Arguments stand in the shell's history and in the list of processes, which others on the machine can read. */

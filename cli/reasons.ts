@@ -1,4 +1,12 @@
-import { Failure } from './failure.ts'
+import type { StoreErrorCode } from '../adapters/stores/store-error.ts'
+import { type ExitCode, Failure } from './failure.ts'
+
+const storeCodes: Readonly<Record<StoreErrorCode, readonly [ExitCode, string]>> = {
+  unreachable: [3, 'store_unavailable'],
+  missing: [3, 'store_missing'],
+  newer_schema: [3, 'newer_schema'],
+  refused: [1, 'refused'],
+}
 
 /** What a thrown value means for the person who gave the command. */
 export async function failureOf(error: unknown): Promise<Failure> {
@@ -10,8 +18,8 @@ export async function failureOf(error: unknown): Promise<Failure> {
   ])
   if (error instanceof Refusal) return new Failure(1, error.code, error.message)
   if (error instanceof StoreError) {
-    if (error.code === 'refused') return new Failure(1, 'refused', error.message)
-    return new Failure(3, error.code === 'unreachable' ? 'store_unavailable' : error.code, error.message)
+    const [exitCode, code] = storeCodes[error.code]
+    return new Failure(exitCode, code, error.message)
   }
   const message = error instanceof Error ? error.message : String(error)
   const [sentence = ''] = message.split('\n')

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import process from 'node:process'
 import { serve } from '../adapters/runtimes/node.ts'
 import { createPartnerApi, type PartnerApiOptions } from '../core/api.ts'
@@ -32,7 +33,11 @@ export async function serveUntilStopped(
   const log = createLog()
   const api = createPartnerApi(
     { store },
-    { ...options, ...(level !== 'off' && { log: log.write, logLevel: level }) },
+    {
+      replicaName: `${hostname()}:${process.pid}`,
+      ...options,
+      ...(level !== 'off' && { log: log.write, logLevel: level }),
+    },
   )
   const server = await listen(() => serve(api, { port, host }), port, host)
   try {

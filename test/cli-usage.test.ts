@@ -128,7 +128,7 @@ test('wrong usage', async (t) => {
     run('keys', 'isue'),
     run('partners', 'list', '--jsno'),
     run('--store'),
-    run('--store', 'postgres://user:hush@db/x', 'partners', 'list'),
+    run('--store', 'postgres:user:hush@db/x', 'partners', 'list'),
     run('--store', 'mysql://user:hush@db/x', 'partners', 'list'),
     run('--sotre=postgres://user:hush@db/x', 'partners', 'list'),
     run('--store', 'sqlite:', 'partners', 'list'),
@@ -136,14 +136,14 @@ test('wrong usage', async (t) => {
   ])
   for (const ended of wrong) {
     t.same([ended.code, ended.stdout], [2, ''])
-    t.match(ended.stderr, /^error: /)
+    t.match(ended.stderr, /^(?:warning: .*\n)?error: /)
     t.notMatch(ended.stderr, 'hush')
     t.notMatch(ended.stderr, /^ +at /m)
   }
   t.match(wrong[0]!.stderr, 'Did you mean keys?')
   t.match(wrong[1]!.stderr, 'Did you mean issue?')
   t.match(wrong[2]!.stderr, 'Did you mean --json?')
-  t.match(wrong[4]!.stderr, 'not in this version')
+  t.match(wrong[4]!.stderr, 'A store URL is sqlite:FILE, postgres://HOST/NAME or memory:.')
   const json = await Promise.all([
     run('keyz', '--json'),
     run('--json'),

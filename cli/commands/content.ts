@@ -3,7 +3,8 @@ import { importContent } from '../../core/content/import.ts'
 import { createLineReader, type LineErrors, writeContentLine } from '../../core/content/lines.ts'
 import { CONTENT_KINDS, type ContentKind, type ContentRecords } from '../../core/content/records.ts'
 import type { ImportReport, Store } from '../../core/ports.ts'
-import { Failure } from '../failure.ts'
+import { addWaitOption, changeStore, type WaitOptions } from '../change.ts'
+import { Failure, usageFailure } from '../failure.ts'
 import { readLines } from '../input/lines.ts'
 import { parseStoreUrl } from '../input/store-address.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
@@ -13,15 +14,21 @@ import { table } from '../output/table.ts'
 import { counted, listed, printableJson } from '../output/text.ts'
 import { isMissingStore, withStore } from '../store.ts'
 
+interface ImportOptions extends WaitOptions {
+  readonly dryRun?: true
+}
+
 /** `content import`, `export` and `remove`. */
 export function define(content: Command): void {
   const kind = () => new Argument('<kind>', 'Kind of content').choices(CONTENT_KINDS)
 
-  content.command('import')
-    .description('Create or replace content from JSON Lines, all or nothing')
-    .addArgument(kind())
-    .argument('<file>', 'A file of one JSON object a line, or - for standard input')
-    .option('--dry-run', 'Write nothing, say line by line what would be done')
+  addWaitOption(
+    content.command('import')
+      .description('Create or replace content from JSON Lines, all or nothing')
+      .addArgument(kind())
+      .argument('<file>', 'A file of one JSON object a line, or - for standard input')
+      .option('--dry-run', 'Write nothing, say line by line what would be done'),
+  )
     .addHelpText(
       'after',
       `
@@ -33,8 +40,8 @@ Examples:
   $ partner-api content import profiles profiles.jsonl --dry-run
   $ export-profiles | partner-api content import profiles -`,
     )
-    .action((kind: ContentKind, file: string, { dryRun = false }: { dryRun?: boolean }, command: Command) =>
-      importFile(invocationOf(command), kind, file, dryRun)
+    .action((kind: ContentKind, file: string, options: ImportOptions, command: Command) =>
+      importFile(invocationOf(command), kind, file, options)
     )
 
   content.command('export')
@@ -45,13 +52,15 @@ Examples:
       exportKind(invocationOf(command), kind)
     )
 
-  content.command('remove')
-    .description('Remove content, all that is named or nothing')
-    .addArgument(kind())
-    .argument('<slug...>', "Slugs; a banner's is its partner's")
+  addWaitOption(
+    content.command('remove')
+      .description('Remove content, all that is named or nothing')
+      .addArgument(kind())
+      .argument('<slug...>', "Slugs; a banner's is its partner's"),
+  )
     .addHelpText('after', '\nExample:\n  $ partner-api content remove profiles old-mill northern-light')
-    .action((kind: ContentKind, slugs: readonly string[], _options: unknown, command: Command) =>
-      remove(invocationOf(command), kind, [...new Set(slugs)])
+    .action((kind: ContentKind, slugs: readonly string[], options: WaitOptions, command: Command) =>
+      remove(invocationOf(command), kind, [...new Set(slugs)], options)
     )
 }
 
@@ -59,12 +68,17 @@ async function importFile(
   invocation: Invocation,
   kind: ContentKind,
   file: string,
-  dryRun: boolean,
+  options: ImportOptions,
 ): Promise<void> {
+  const { dryRun = false, wait } = options
+  if (dryRun && wait) {
+    throw usageFailure('--dry-run changes nothing, and there is nothing for --wait to wait for.')
+  }
   // Read before the store is opened: a file that can't be read leaves no new store behind.
   const lines: string[] = []
   for await (const line of readLines(file)) lines.push(line)
-  if (!dryRun && isMissingStore(parseStoreUrl(invocation.storeUrl))) {
+  if (dryRun) return await tryLines(invocation, kind, lines)
+  if (await isMissingStore(parseStoreUrl(invocation.storeUrl))) {
     // Judged before the store is made: lines that are refused leave no new store behind either.
     await withStore(
       invocation,
@@ -72,24 +86,36 @@ async function importFile(
       (store) => importLines(invocation, store, kind, lines, true),
     )
   }
-  await withStore(invocation, dryRun ? { emptyWhenMissing: true } : { create: true }, async (store) => {
-    const { created, replaced, unchanged } = await importLines(invocation, store, kind, lines, dryRun)
-    const sentence =
-      `${kind}: ${created.toLocaleString('en')} created, ${replaced.toLocaleString('en')} replaced, ` +
-      `${unchanged.toLocaleString('en')} unchanged`
-    const data = { kind, dry_run: dryRun, created, replaced, unchanged }
-    if (!dryRun) return await printResult(invocation, data, `${sentence}\n`)
+  await changeStore(invocation, { create: true }, options, async (store) => {
+    const report = await importLines(invocation, store, kind, lines, false)
+    return { data: reportWire(kind, report, false), text: `${reportText(kind, report)}\n` }
+  })
+}
+
+async function tryLines(invocation: Invocation, kind: ContentKind, lines: readonly string[]): Promise<void> {
+  await withStore(invocation, { emptyWhenMissing: true }, async (store) => {
+    const report = await importLines(invocation, store, kind, lines, true)
     const rows = await compareLines(store, kind, lines)
     await printResult(
       invocation,
-      { ...data, lines: rows },
+      { ...reportWire(kind, report, true), lines: rows },
       table(
         ['line', kind === 'banners' ? 'partner' : 'slug', 'would be'],
         rows.map(({ line, slug, change }) => [String(line), slug, change]),
       ),
     )
-    printNote(`Nothing was written. ${sentence}.`)
+    printNote(`Nothing was written. ${reportText(kind, report)}.`)
   })
+}
+
+function reportWire(kind: ContentKind, report: ImportReport, dryRun: boolean): Record<string, unknown> {
+  const { created, replaced, unchanged } = report
+  return { kind, dry_run: dryRun, created, replaced, unchanged }
+}
+
+function reportText(kind: ContentKind, { created, replaced, unchanged }: ImportReport): string {
+  return `${kind}: ${created.toLocaleString('en')} created, ${replaced.toLocaleString('en')} replaced, ` +
+    `${unchanged.toLocaleString('en')} unchanged`
 }
 
 /** @throws {Failure} `invalid_content` when a line is wrong. */
@@ -181,8 +207,13 @@ function exportKind(invocation: Invocation, kind: ContentKind): Promise<void> {
   })
 }
 
-function remove(invocation: Invocation, kind: ContentKind, slugs: readonly string[]): Promise<void> {
-  return withStore(invocation, {}, async (store) => {
+function remove(
+  invocation: Invocation,
+  kind: ContentKind,
+  slugs: readonly string[],
+  options: WaitOptions,
+): Promise<void> {
+  return changeStore(invocation, {}, options, async (store) => {
     const { missing, used } = await store.removeContent(kind, slugs, {
       actor: invocation.actor,
       at: Date.now(),
@@ -201,6 +232,6 @@ function remove(invocation: Invocation, kind: ContentKind, slugs: readonly strin
         `Nothing was removed: other content refers to ${listed(used)}. Remove or change that first.`,
       )
     }
-    await printResult(invocation, { kind, removed: slugs }, `${kind}: ${slugs.length} removed\n`)
+    return { data: { kind, removed: slugs }, text: `${kind}: ${slugs.length} removed\n` }
   })
 }

@@ -56,7 +56,9 @@ Examples:
 
 function runDemo(invocation: Invocation, { port, host, serve }: DemoOptions): Promise<void> {
   if (!serve && parseStoreUrl(invocation.storeUrl).kind === 'memory') {
-    throw usageFailure('A memory: store ends with the command: leave out --no-serve, or use sqlite:FILE.')
+    throw usageFailure(
+      'A memory: store ends with the command: leave out --no-serve, or use sqlite:FILE or postgres://….',
+    )
   }
   return withStore(invocation, { create: true }, async (store) => {
     await refuseUsedStore(store)

@@ -4,47 +4,55 @@ import { OVERRIDABLE_LIMITS } from '../../core/limits/policies.ts'
 import { keyState } from '../../core/keys/state.ts'
 import type { Key, LimitOverrides } from '../../core/model.ts'
 import { SCOPES } from '../../core/policy/scopes.ts'
+import type { MaybePromise } from '../../core/ports.ts'
+import { addWaitOption, changeStore, type Done, type WaitOptions } from '../change.ts'
 import { usageFailure } from '../failure.ts'
 import { duration, positiveDuration } from '../input/duration.ts'
 import { addLimitOptions, limitChange, type LimitOptions, limitsOf } from '../input/limits.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
 import { keyDetails, readableTime } from '../output/readable.ts'
-import { printNote, printResult, write } from '../output/print.ts'
+import { printNote, printResult } from '../output/print.ts'
 import { details, table } from '../output/table.ts'
 import { keyWire } from '../output/wire.ts'
 import { withStore } from '../store.ts'
 
-interface IssueOptions {
+interface IssueOptions extends WaitOptions {
   readonly name: string
   readonly scope?: readonly string[]
   readonly test?: true
   readonly expires?: number
   readonly allow?: readonly string[]
   readonly limit?: LimitOverrides
-  readonly quiet?: true
+  readonly quiet?: boolean
 }
 
-interface RotateOptions {
+interface RotateOptions extends WaitOptions {
   readonly overlap: number
   readonly expires?: number
-  readonly quiet?: true
+  readonly quiet?: boolean
 }
 
 /** `keys issue`, `list`, `show`, `rotate`, `limit`, `disable`, `enable` and `revoke`. */
 export function define(keys: Command): void {
-  keys.command('issue')
-    .description('Make a key for a partner and print it once')
-    .argument('<partner>', "The partner's slug")
-    .requiredOption('--name <name>', 'What the key is for')
-    .addOption(
-      new Option('--scope <scope...>', 'Scopes that it holds (default: all that active modules need)')
-        .choices(SCOPES),
-    )
-    .option('--test', 'A test key: what it does is stored as a test and never counted')
-    .option('--expires <duration>', 'How long it works, such as 90d (default: for good)', positiveDuration)
-    .option('--allow <cidr...>', 'Address ranges from which it may be used (default: anywhere)')
-    .option('--limit <policy=quota/seconds>', 'A limit of its own (repeatable)', limitsOf(OVERRIDABLE_LIMITS))
-    .option('-q, --quiet', 'Print the key alone')
+  addWaitOption(
+    keys.command('issue')
+      .description('Make a key for a partner and print it once')
+      .argument('<partner>', "The partner's slug")
+      .requiredOption('--name <name>', 'What the key is for')
+      .addOption(
+        new Option('--scope <scope...>', 'Scopes that it holds (default: all that active modules need)')
+          .choices(SCOPES),
+      )
+      .option('--test', 'A test key: what it does is stored as a test and never counted')
+      .option('--expires <duration>', 'How long it works, such as 90d (default: for good)', positiveDuration)
+      .option('--allow <cidr...>', 'Address ranges from which it may be used (default: anywhere)')
+      .option(
+        '--limit <policy=quota/seconds>',
+        'A limit of its own (repeatable)',
+        limitsOf(OVERRIDABLE_LIMITS),
+      )
+      .option('-q, --quiet', 'Print the key alone'),
+  )
     .addHelpText(
       'after',
       `
@@ -67,21 +75,27 @@ Examples:
       list(invocationOf(command), partner)
     )
 
-  oneKey(keys, 'show', 'Show one key', (administration, id) => administration.show(id))
+  keys.command('show')
+    .description('Show one key')
+    .argument('<key>', keyArgument)
+    .addHelpText('after', '\nExample:\n  $ partner-api keys show Zt81mQv04KsD')
+    .action((id: string, _options: unknown, command: Command) => show(invocationOf(command), id))
 
-  keys.command('rotate')
-    .description('Replace a key by a successor that may do the same, and print that once')
-    .argument('<key>', "The key's id, as keys list shows it")
-    .addOption(
-      new Option('--overlap <duration>', 'How long the old key goes on to work; 0 for not at all')
-        .argParser(duration).default(86_400_000, '24h'),
-    )
-    .option(
-      '--expires <duration>',
-      'How long the successor works (default: as long as the old key would have)',
-      positiveDuration,
-    )
-    .option('-q, --quiet', 'Print the key alone')
+  addWaitOption(
+    keys.command('rotate')
+      .description('Replace a key by a successor that may do the same, and print that once')
+      .argument('<key>', keyArgument)
+      .addOption(
+        new Option('--overlap <duration>', 'How long the old key goes on to work; 0 for not at all')
+          .argParser(duration).default(86_400_000, '24h'),
+      )
+      .option(
+        '--expires <duration>',
+        'How long the successor works (default: as long as the old key would have)',
+        positiveDuration,
+      )
+      .option('-q, --quiet', 'Print the key alone'),
+  )
     .addHelpText(
       'after',
       `
@@ -97,10 +111,12 @@ Examples:
       rotate(invocationOf(command), id, options)
     )
 
-  addLimitOptions(
-    keys.command('limit')
-      .description('Set and clear limits of a key')
-      .argument('<key>', "The key's id, as keys list shows it"),
+  addWaitOption(
+    addLimitOptions(
+      keys.command('limit')
+        .description('Set and clear limits of a key')
+        .argument('<key>', keyArgument),
+    ),
   )
     .addHelpText(
       'after',
@@ -111,52 +127,61 @@ Examples:
   $ partner-api keys limit Zt81mQv04KsD --limit key=1200/60 --limit signup=5/60
   $ partner-api keys limit Zt81mQv04KsD --clear-limit key`,
     )
-    .action((id: string, options: LimitOptions, command: Command) =>
+    .action((id: string, options: LimitOptions & WaitOptions, command: Command) =>
       limit(invocationOf(command), id, options)
     )
 
-  oneKey(
+  change(
     keys,
     'disable',
     'Refuse a key until it is enabled again',
     (administration, id) => administration.disable(id),
     ({ id }) => `To take it back: partner-api keys enable ${id}`,
   )
-  oneKey(keys, 'enable', 'Let a disabled key in again', (administration, id) => administration.enable(id))
-  oneKey(
+  change(keys, 'enable', 'Let a disabled key in again', (administration, id) => administration.enable(id))
+  change(
     keys,
     'revoke',
     'Refuse a key for good',
     (administration, id) => administration.revoke(id),
-    () => 'Revoked for good: running servers refuse it within their max staleness (1 s by default).',
+    (_key, waits) => `Revoked for good${waits ? '.' : follows}`,
   )
 }
 
-function oneKey(
+const keyArgument = "The key's id, as keys list shows it"
+
+/** For who does not wait until servers have followed. */
+const follows = ': running servers refuse it within their max staleness (1 s by default).'
+
+function change(
   keys: Command,
   name: string,
   description: string,
   act: (administration: KeyAdministration, id: string) => Promise<Key>,
-  note?: (key: Key) => string,
+  note?: (key: Key, waits: boolean) => string,
 ): void {
-  keys.command(name)
-    .description(description)
-    .argument('<key>', "The key's id, as keys list shows it")
+  addWaitOption(keys.command(name).description(description).argument('<key>', keyArgument))
     .addHelpText('after', `\nExample:\n  $ partner-api keys ${name} Zt81mQv04KsD`)
-    .action((id: string, _options: unknown, command: Command) => {
+    .action((id: string, options: WaitOptions, command: Command) => {
       const invocation = invocationOf(command)
-      return withStore(invocation, {}, async (store) => {
+      return changeStore(invocation, {}, options, async (store) => {
         const key = await act(createKeyAdministration(store, invocation), id)
-        await printKey(invocation, key)
-        if (note) printNote(note(key))
+        return { ...shown(key), notes: () => note ? [note(key, options.wait ?? false)] : [] }
       })
     })
 }
 
-function issue(invocation: Invocation, partner: string, options: IssueOptions): Promise<void> {
+function show(invocation: Invocation, id: string): Promise<void> {
   return withStore(invocation, {}, async (store) => {
+    const { data, text } = shown(await createKeyAdministration(store, invocation).show(id))
+    await printResult(invocation, data, text)
+  })
+}
+
+function issue(invocation: Invocation, partner: string, options: IssueOptions): Promise<void> {
+  return changeStore(invocation, {}, options, async (store) => {
     const now = Date.now()
-    const { key, text } = await createKeyAdministration(store, { ...invocation, clock: () => now }).issue({
+    const issued = await createKeyAdministration(store, { ...invocation, clock: () => now }).issue({
       partner,
       name: options.name,
       environment: options.test ? 'test' : 'live',
@@ -165,53 +190,66 @@ function issue(invocation: Invocation, partner: string, options: IssueOptions): 
       allow: options.allow ?? [],
       limits: options.limit ?? {},
     })
-    await printIssued(invocation, { key, text }, now, options.quiet)
-    if (!options.quiet && key.scopes.length === 0) {
-      printNote(
+    return shownOnce(issued, now, options, () =>
+      issued.key.scopes.length > 0 ? [] : [
         `It holds no scope, because ${partner} has no active module: partner-api modules activate ${partner} …`,
-      )
-    }
+      ])
   })
 }
 
 function rotate(invocation: Invocation, id: string, options: RotateOptions): Promise<void> {
-  return withStore(invocation, {}, async (store) => {
+  return changeStore(invocation, {}, options, async (store) => {
     const now = Date.now()
     const keys = createKeyAdministration(store, { ...invocation, clock: () => now })
     const issued = await keys.rotate(id, {
       overlapMs: options.overlap,
       expiresAt: options.expires === undefined ? undefined : now + options.expires,
     })
-    await printIssued(invocation, issued, now, options.quiet)
-    if (options.quiet) return
-    const { retiresAt } = await keys.show(id)
-    printNote(
-      retiresAt === now
-        ? `Key ${id} has ended: running servers refuse it within their max staleness (1 s by default).`
-        : `Key ${id} works until ${readableTime(retiresAt)}.`,
-    )
+    return shownOnce(issued, now, options, async () => {
+      const { retiresAt } = await keys.show(id)
+      return [
+        retiresAt === now
+          ? `Key ${id} has ended${options.wait ? '.' : follows}`
+          : `Key ${id} works until ${readableTime(retiresAt)}.`,
+      ]
+    })
   })
 }
 
-async function limit(invocation: Invocation, id: string, options: LimitOptions): Promise<void> {
+async function limit(
+  invocation: Invocation,
+  id: string,
+  options: LimitOptions & WaitOptions,
+): Promise<void> {
   const change = limitChange(options)
   if (change === undefined) throw usageFailure('What is to be changed? --limit and --clear-limit say it.')
-  await withStore(invocation, {}, async (store) => {
-    await printKey(invocation, await createKeyAdministration(store, invocation).limit(id, change))
-  })
+  await changeStore(
+    invocation,
+    {},
+    options,
+    async (store) => shown(await createKeyAdministration(store, invocation).limit(id, change)),
+  )
 }
 
-async function printIssued(
-  invocation: Invocation,
+function shown(key: Key): Done {
+  const now = Date.now()
+  return { data: keyWire(key, now), text: details(keyDetails(key, now)) }
+}
+
+/** A new key with its secret. Who wants it alone is told nothing else. */
+function shownOnce(
   { key, text }: IssuedKey,
   now: number,
-  quiet = false,
-): Promise<void> {
+  { quiet = false }: { readonly quiet?: boolean },
+  notes: () => MaybePromise<readonly string[]>,
+): Done {
   const { id, ...rest } = keyWire(key, now)
-  const data = { id, key: text, ...rest }
-  if (quiet && !invocation.json) await write(`${text}\n`)
-  else await printResult(invocation, data, details([['key', text], ...keyDetails(key, now)]))
-  if (!quiet) printNote('The key stands here once and is kept nowhere: store it now.')
+  return {
+    data: { id, key: text, ...rest },
+    text: quiet ? `${text}\n` : details([['key', text], ...keyDetails(key, now)]),
+    notes: async () =>
+      quiet ? [] : ['The key stands here once and is kept nowhere: store it now.', ...await notes()],
+  }
 }
 
 function list(invocation: Invocation, partner: string | undefined): Promise<void> {
@@ -240,9 +278,4 @@ function list(invocation: Invocation, partner: string | undefined): Promise<void
       printNote('There are no keys yet. To issue one: partner-api keys issue PARTNER --name NAME')
     }
   })
-}
-
-function printKey(invocation: Invocation, key: Key): Promise<void> {
-  const now = Date.now()
-  return printResult(invocation, keyWire(key, now), details(keyDetails(key, now)))
 }

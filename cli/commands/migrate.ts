@@ -5,7 +5,7 @@ import { parseStoreUrl } from '../input/store-address.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
 import { printNote, printResult } from '../output/print.ts'
 import { details } from '../output/table.ts'
-import { isMissingStore, silenceSqliteWarning, storeMissing } from '../store.ts'
+import { open, schemaOf } from '../store.ts'
 
 interface MigrateOptions {
   readonly status?: boolean
@@ -25,12 +25,14 @@ export function define(migrate: Command): void {
       `
 serve, demo, partners create and content import do this by themselves.
 
-A store that is being served is backed up with SQLite's own means (sqlite3 FILE ".backup COPY", or VACUUM INTO) and not
-with cp. Stop the server before another file takes its place.
+A SQLite store that is being served is backed up with SQLite's own means (sqlite3 FILE ".backup COPY", or VACUUM INTO)
+and not with cp. Stop the server before another file takes its place. A PostgreSQL store is the schema partner_api of its
+database, which pg_dump knows how to back up.
 
 Examples:
   $ partner-api migrate --status
-  $ partner-api --store sqlite:/var/lib/partner-api.db migrate --key-prefix acme`,
+  $ partner-api --store sqlite:/var/lib/partner-api.db migrate --key-prefix acme
+  $ partner-api --store postgres://partner_api@db.example/partner_api migrate`,
     )
     .action((options: MigrateOptions, command: Command) => migrateStore(invocationOf(command), options))
 }
@@ -47,29 +49,23 @@ async function migrateStore(
   }
   const address = parseStoreUrl(invocation.storeUrl)
   if (address.kind === 'memory') {
-    throw usageFailure('A memory: store has no schema and ends with the command. Use sqlite:FILE.')
+    throw usageFailure(
+      'A memory: store has no schema and ends with the command. Use sqlite:FILE or postgres://….',
+    )
   }
-  silenceSqliteWarning()
   if (!status) {
-    const { openSqliteStore } = await import('../../adapters/stores/sqlite/store.ts')
-    const store = await openSqliteStore(address.file, {
+    const store = await open(address, {
       create: true,
       migrate: true,
       ...(keyPrefix !== undefined && { keyPrefix }),
     })
     await store.close()
-  } else {
-    if (isMissingStore(address)) throw storeMissing(address.file)
   }
-  const { migrationStatus } = await import('../../adapters/stores/sqlite/migrate.ts')
-  const { current, latest, pending } = await migrationStatus(address.file)
+  const { current, latest, pending } = await schemaOf(address)
   await printResult(
     invocation,
     { current, latest, pending },
-    details([
-      ['schema', `version ${current} of ${latest}`],
-      ['pending', Array.isArray(pending) ? pending.join(' ') || 'nothing' : String(pending)],
-    ]),
+    details([['schema', `version ${current} of ${latest}`], ['pending', pending.join(' ') || 'nothing']]),
   )
   if (status && current < latest) printNote('To bring it up to date: partner-api migrate')
 }

@@ -2,8 +2,9 @@ import { Argument, type Command } from 'commander'
 import { createPartnerAdministration, type PartnerAdministration } from '../../core/admin/partners.ts'
 import type { Partner } from '../../core/model.ts'
 import { MODULE_NAMES, MODULES } from '../../core/policy/modules.ts'
+import { addWaitOption, changeStore, type WaitOptions } from '../change.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
-import { printNote, printResult } from '../output/print.ts'
+import { printResult } from '../output/print.ts'
 import { table } from '../output/table.ts'
 import { partnerWire } from '../output/wire.ts'
 import { withStore } from '../store.ts'
@@ -47,17 +48,18 @@ function change(
   act: (administration: PartnerAdministration, slug: string, names: readonly string[]) => Promise<Partner>,
   note: string,
 ): void {
-  modules.command(name)
-    .description(description)
-    .argument('<partner>', "The partner's slug")
-    .addArgument(new Argument('<module...>', 'Names of modules').choices(MODULE_NAMES))
+  addWaitOption(
+    modules.command(name)
+      .description(description)
+      .argument('<partner>', "The partner's slug")
+      .addArgument(new Argument('<module...>', 'Names of modules').choices(MODULE_NAMES)),
+  )
     .addHelpText('after', `\nExample:\n  $ partner-api modules ${name} acme profiles countries`)
-    .action((slug: string, names: readonly string[], _options: unknown, command: Command) => {
+    .action((slug: string, names: readonly string[], options: WaitOptions, command: Command) => {
       const invocation = invocationOf(command)
-      return withStore(invocation, {}, async (store) => {
+      return changeStore(invocation, {}, options, async (store) => {
         const partner = await act(createPartnerAdministration(store, invocation), slug, names)
-        await printResult(invocation, partnerWire(partner), partnerTable(partner))
-        printNote(note)
+        return { data: partnerWire(partner), text: partnerTable(partner), notes: () => [note] }
       })
     })
 }

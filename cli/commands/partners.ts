@@ -1,10 +1,11 @@
-import { Argument, type Command, Option } from 'commander'
+import { type Command, Option } from 'commander'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration, type PartnerAdministration } from '../../core/admin/partners.ts'
 import { OVERRIDABLE_LIMITS } from '../../core/limits/policies.ts'
 import { keyState } from '../../core/keys/state.ts'
 import type { Key, LimitOverrides, Partner } from '../../core/model.ts'
 import { MODULE_NAMES } from '../../core/policy/modules.ts'
+import { addWaitOption, changeStore, type Done, type WaitOptions } from '../change.ts'
 import { usageFailure } from '../failure.ts'
 import { confirm } from '../input/confirm.ts'
 import { addLimitOptions, limitChange, type LimitOptions, limitsOf } from '../input/limits.ts'
@@ -16,26 +17,36 @@ import { counted, printable } from '../output/text.ts'
 import { partnerWire } from '../output/wire.ts'
 import { withStore } from '../store.ts'
 
-interface CreateOptions {
+interface CreateOptions extends WaitOptions {
   readonly name: string
   readonly module?: readonly string[]
   readonly limit?: LimitOverrides
 }
 
-interface UpdateOptions extends LimitOptions {
+interface UpdateOptions extends LimitOptions, WaitOptions {
   readonly name?: string
+}
+
+interface RemoveOptions extends WaitOptions {
+  readonly yes?: true
 }
 
 /** `partners create`, `list`, `show`, `update`, `suspend`, `resume` and `remove`. */
 export function define(partners: Command): void {
-  partners.command('create')
-    .description('Create a partner')
-    .argument('<slug>', '1–80 of a-z, 0-9 and -, a letter or digit first; never changes')
-    .requiredOption('--name <name>', 'What people call the partner')
-    .addOption(
-      new Option('--module <module...>', 'Modules that are active from the start').choices(MODULE_NAMES),
-    )
-    .option('--limit <policy=quota/seconds>', 'A limit of its own (repeatable)', limitsOf(OVERRIDABLE_LIMITS))
+  addWaitOption(
+    partners.command('create')
+      .description('Create a partner')
+      .argument('<slug>', '1–80 of a-z, 0-9 and -, a letter or digit first; never changes')
+      .requiredOption('--name <name>', 'What people call the partner')
+      .addOption(
+        new Option('--module <module...>', 'Modules that are active from the start').choices(MODULE_NAMES),
+      )
+      .option(
+        '--limit <policy=quota/seconds>',
+        'A limit of its own (repeatable)',
+        limitsOf(OVERRIDABLE_LIMITS),
+      ),
+  )
     .addHelpText(
       'after',
       `
@@ -58,13 +69,19 @@ Examples:
     )
     .action((_options: unknown, command: Command) => list(invocationOf(command)))
 
-  onePartner(partners, 'show', 'Show one partner', (administration, slug) => administration.show(slug))
+  partners.command('show')
+    .description('Show one partner')
+    .argument('<slug>', "The partner's slug")
+    .addHelpText('after', '\nExample:\n  $ partner-api partners show acme')
+    .action((slug: string, _options: unknown, command: Command) => show(invocationOf(command), slug))
 
-  addLimitOptions(
-    partners.command('update')
-      .description('Rename a partner, and set or clear limits of its own')
-      .argument('<slug>', "The partner's slug")
-      .option('--name <name>', 'What people call the partner from now on'),
+  addWaitOption(
+    addLimitOptions(
+      partners.command('update')
+        .description('Rename a partner, and set or clear limits of its own')
+        .argument('<slug>', "The partner's slug")
+        .option('--name <name>', 'What people call the partner from now on'),
+    ),
   )
     .addHelpText(
       'after',
@@ -80,24 +97,26 @@ Examples:
       update(invocationOf(command), slug, options)
     )
 
-  onePartner(
+  change(
     partners,
     'suspend',
     'Refuse everything that the partner asks, until it is resumed',
     (administration, slug) => administration.suspend(slug),
     (slug) => `Suspended: running servers refuse ${slug} within their max staleness (1 s by default).`,
   )
-  onePartner(
+  change(
     partners,
     'resume',
     'Let a suspended partner in again',
     (administration, slug) => administration.resume(slug),
   )
 
-  partners.command('remove')
-    .description('End a partner for good: its keys are revoked, its records stay, its slug stays taken')
-    .argument('<slug>', "The partner's slug")
-    .option('-y, --yes', 'Do not ask, as a script has to')
+  addWaitOption(
+    partners.command('remove')
+      .description('End a partner for good: its keys are revoked, its records stay, its slug stays taken')
+      .argument('<slug>', "The partner's slug")
+      .option('-y, --yes', 'Do not ask, as a script has to'),
+  )
     .addHelpText(
       'after',
       `
@@ -107,46 +126,53 @@ Examples:
   $ partner-api partners remove acme
   $ partner-api partners remove acme --yes --json`,
     )
-    .action((slug: string, { yes = false }: { yes?: boolean }, command: Command) =>
-      remove(invocationOf(command), slug, yes)
+    .action((slug: string, options: RemoveOptions, command: Command) =>
+      remove(invocationOf(command), slug, options)
     )
 }
 
-function onePartner(
+/** @param follows How servers follow, for who does not wait until they have. */
+function change(
   partners: Command,
   name: string,
   description: string,
   act: (administration: PartnerAdministration, slug: string) => Promise<Partner>,
-  note?: (slug: string) => string,
+  follows?: (slug: string) => string,
 ): void {
-  partners.command(name)
-    .description(description)
-    .addArgument(new Argument('<slug>', "The partner's slug"))
+  addWaitOption(
+    partners.command(name)
+      .description(description)
+      .argument('<slug>', "The partner's slug"),
+  )
     .addHelpText('after', `\nExample:\n  $ partner-api partners ${name} acme`)
-    .action((slug: string, _options: unknown, command: Command) => {
+    .action((slug: string, options: WaitOptions, command: Command) => {
       const invocation = invocationOf(command)
-      return withStore(invocation, {}, async (store) => {
+      return changeStore(invocation, {}, options, async (store) => {
         const partner = await act(createPartnerAdministration(store, invocation), slug)
-        await printPartner(invocation, partner)
-        if (note) printNote(note(partner.slug))
+        return { ...shown(partner), notes: () => follows && !options.wait ? [follows(partner.slug)] : [] }
       })
     })
 }
 
 function create(invocation: Invocation, slug: string, options: CreateOptions): Promise<void> {
-  return withStore(invocation, { create: true }, async (store) => {
+  return changeStore(invocation, { create: true }, options, async (store) => {
     const partner = await createPartnerAdministration(store, invocation).create({
       slug,
       name: options.name,
       modules: options.module ?? [],
       limits: options.limit ?? {},
     })
-    await printPartner(invocation, partner)
-    printNote(
-      partner.modules.length > 0
-        ? `Next: partner-api keys issue ${slug} --name "What the key is for"`
-        : `Next: partner-api modules activate ${slug} profiles …`,
-    )
+    const next = partner.modules.length > 0
+      ? `Next: partner-api keys issue ${slug} --name "What the key is for"`
+      : `Next: partner-api modules activate ${slug} profiles …`
+    return { ...shown(partner), notes: () => [next] }
+  })
+}
+
+function show(invocation: Invocation, slug: string): Promise<void> {
+  return withStore(invocation, {}, async (store) => {
+    const { data, text } = shown(await createPartnerAdministration(store, invocation).show(slug))
+    await printResult(invocation, data, text)
   })
 }
 
@@ -159,28 +185,30 @@ async function update(
   if (name === undefined && limits === undefined) {
     throw usageFailure('What is to be changed? --name, --limit and --clear-limit say it.')
   }
-  await withStore(invocation, {}, async (store) => {
-    await printPartner(
-      invocation,
-      await createPartnerAdministration(store, invocation).update(slug, { name, limits }),
-    )
-  })
+  await changeStore(
+    invocation,
+    {},
+    options,
+    async (store) =>
+      shown(await createPartnerAdministration(store, invocation).update(slug, { name, limits })),
+  )
 }
 
-function remove(invocation: Invocation, slug: string, yes: boolean): Promise<void> {
-  return withStore(invocation, {}, async (store) => {
+function remove(invocation: Invocation, slug: string, options: RemoveOptions): Promise<void> {
+  return changeStore(invocation, {}, options, async (store) => {
     const partners = createPartnerAdministration(store, invocation)
     const { name } = await partners.show(slug)
     const keys = await createKeyAdministration(store, invocation).list(slug)
     const working = keys.filter((key) => !['revoked', 'expired'].includes(keyState(key, Date.now())))
-    if (!yes) {
+    if (!options.yes) {
       await confirm(
         `Partner ${slug} (${printable(name)}) will be removed, and ${countedKeys(working)} revoked.`,
         slug,
       )
     }
-    await printPartner(invocation, await partners.remove(slug))
-    printNote(`Removed, and ${countedKeys(working)} revoked. Its records stay, and its slug stays taken.`)
+    const removed = await partners.remove(slug)
+    const note = `Removed, and ${countedKeys(working)} revoked. Its records stay, and its slug stays taken.`
+    return { ...shown(removed), notes: () => [note] }
   })
 }
 
@@ -205,11 +233,10 @@ function list(invocation: Invocation): Promise<void> {
   })
 }
 
-function printPartner(invocation: Invocation, partner: Partner): Promise<void> {
-  return printResult(
-    invocation,
-    partnerWire(partner),
-    details([
+function shown(partner: Partner): Done {
+  return {
+    data: partnerWire(partner),
+    text: details([
       ['partner', partner.slug],
       ['name', partner.name],
       ['state', partner.state],
@@ -217,5 +244,5 @@ function printPartner(invocation: Invocation, partner: Partner): Promise<void> {
       ['limits', limitsText(partner.limits)],
       ['created', readableTime(partner.createdAt)],
     ]),
-  )
+  }
 }

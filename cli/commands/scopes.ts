@@ -5,6 +5,7 @@ import type { Key } from '../../core/model.ts'
 import { moduleFor, MODULES } from '../../core/policy/modules.ts'
 import { SCOPES } from '../../core/policy/scopes.ts'
 import type { Store } from '../../core/ports.ts'
+import { addWaitOption, changeStore, type WaitOptions } from '../change.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
 import { printNote, printResult } from '../output/print.ts'
 import { table } from '../output/table.ts'
@@ -61,18 +62,23 @@ function change(
   description: string,
   act: (administration: KeyAdministration, id: string, names: readonly string[]) => Promise<Key>,
 ): void {
-  scopes.command(name)
-    .description(description)
-    .argument('<key>', "The key's id, as keys list shows it")
-    .addArgument(new Argument('<scope...>', 'Names of scopes').choices(SCOPES))
+  addWaitOption(
+    scopes.command(name)
+      .description(description)
+      .argument('<key>', "The key's id, as keys list shows it")
+      .addArgument(new Argument('<scope...>', 'Names of scopes').choices(SCOPES)),
+  )
     .addHelpText('after', `\nExample:\n  $ partner-api scopes ${name} Zt81mQv04KsD read:banner read:plans`)
-    .action((id: string, names: readonly string[], _options: unknown, command: Command) => {
+    .action((id: string, names: readonly string[], options: WaitOptions, command: Command) => {
       const invocation = invocationOf(command)
-      return withStore(invocation, {}, async (store) => {
+      return changeStore(invocation, {}, options, async (store) => {
         const key = await act(createKeyAdministration(store, invocation), id, names)
         const rows = await scopeRows(invocation, store, key)
-        await printResult(invocation, keyWire(key, Date.now()), scopeTable(rows))
-        if (rows.length === 0) printNote('The key holds no scope any more.')
+        return {
+          data: keyWire(key, Date.now()),
+          text: scopeTable(rows),
+          notes: () => rows.length === 0 ? ['The key holds no scope any more.'] : [],
+        }
       })
     })
 }

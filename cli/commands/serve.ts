@@ -1,4 +1,6 @@
-import { type Command, Option } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { brokenNameRule } from '../../core/admin/name.ts'
+import { MAX_STALE_IF_ERROR_SECONDS } from '../../core/settings.ts'
 import { integerBetween } from '../input/integer.ts'
 import { addServiceOptions, type ServiceOptions } from '../input/service-options.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
@@ -9,6 +11,9 @@ import { withStore } from '../store.ts'
 interface ServeOptions extends ServiceOptions {
   readonly port: number
   readonly host: string
+  readonly staleIfError: number
+  readonly limitsPerProcess?: true
+  readonly replicaName?: string
   readonly trustProxies: number
   readonly log: 'off' | 'errors' | 'all'
 }
@@ -20,6 +25,14 @@ export function define(serve: Command): void {
       .option('--port <port>', 'Port to listen on; 0 takes a free one', integerBetween(0, 65_535), 8787)
       .option('--host <host>', 'Address to listen on', '127.0.0.1'),
   )
+    .option(
+      '--stale-if-error <seconds>',
+      'How long known keys go on when the store does not answer, 0 to 3600',
+      integerBetween(0, MAX_STALE_IF_ERROR_SECONDS),
+      0,
+    )
+    .option('--limits-per-process', 'Count limits here alone, and do not share them with other servers')
+    .option('--replica-name <name>', 'What --wait calls this server (default: HOSTNAME:PID)', replicaName)
     .option('--trust-proxies <n>', 'Proxies in front that add to X-Forwarded-For', integerBetween(0, 100), 0)
     .addOption(
       new Option('--log <level>', 'JSON lines on standard error')
@@ -31,9 +44,14 @@ export function define(serve: Command): void {
 The store is made or migrated first. Standard output gets one line, once connections are accepted. SIGTERM and
 SIGINT let requests under way end, for 10 s at most.
 
+Any number of servers may run on one PostgreSQL store, all with the same settings. They share limits, and --wait of the
+commands that change something says when each of them has applied it. What --stale-if-error allows, a key that was
+revoked is allowed as well while its server cannot reach the store; verify-key and health tell when it is so.
+
 Examples:
   $ partner-api serve
   $ partner-api --store sqlite:/var/lib/partner-api.db serve --host 0.0.0.0 --port 80 --trust-proxies 1
+  $ PARTNER_API_STORE=postgres://partner_api@db.example/partner_api partner-api serve --replica-name web-1
   $ partner-api serve --limit key=1200/60 --limit authfail=0 --log all`,
     )
     .action((options: ServeOptions, command: Command) => serveStore(invocationOf(command), options))
@@ -50,10 +68,20 @@ function serveStore(invocation: Invocation, options: ServeOptions): Promise<void
         serviceName: options.serviceName,
         limits: options.limit ?? {},
         maxStalenessMs: options.maxStaleness,
+        staleIfErrorSeconds: options.staleIfError,
+        sharedLimits: !options.limitsPerProcess,
+        ...(options.replicaName !== undefined && { replicaName: options.replicaName }),
         trustedProxies: options.trustProxies,
         allowBrowsers: options.allowBrowsers ?? false,
         ...(options.problemBase !== undefined && { problemBase: options.problemBase }),
       },
     }, (url) => printResult(invocation, { url }, listeningLine(url)))
   })
+}
+
+function replicaName(text: string): string {
+  if (brokenNameRule(text) === undefined && text.length <= 200) return text
+  throw new InvalidArgumentError(
+    'It has 1 to 200 characters, none of them a control character or line break.',
+  )
 }

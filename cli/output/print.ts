@@ -6,7 +6,12 @@ import { printable, printableJson, redact, redactAll } from './text.ts'
 
 /** Prints what a command found or did: `data` as the one JSON document, or `text` for people. */
 export function printResult(invocation: Invocation, data: unknown, text: string): Promise<void> {
-  return write(invocation.json ? document({ data }) : text)
+  return invocation.json ? printDocument({ data }) : write(text)
+}
+
+/** Prints the one JSON document of a command that has more to say than its `data`. */
+export function printDocument(members: { readonly data: unknown } & Record<string, unknown>): Promise<void> {
+  return write(document(members))
 }
 
 /** Prints a sentence for people. It says nothing that a script would need. */
@@ -18,7 +23,8 @@ export function printNote(sentence: string): void {
 export function printFailure(failure: Failure, json: boolean): Promise<void> {
   const detail = redact(failure.message)
   if (json) {
-    return write(document({ error: { code: redact(failure.code), detail, ...redactAll(failure.members) } }))
+    const error = { code: redact(failure.code), detail, ...redactAll(failure.members) }
+    return write(document(failure.data === undefined ? { error } : { data: failure.data, error }))
   }
   return writeError([`error: ${detail}`, ...failure.lines.map((line) => `  ${redact(line)}`)])
 }

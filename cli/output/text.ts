@@ -15,12 +15,15 @@ export function printableJson(json: string): string {
 
 /**
  * A message without what could be a secret: anything in the shape of a key, and what stands before the host
- * in a URL. Messages of libraries quote the arguments that they dislike.
+ * in a URL, or as a password behind it. Messages of libraries quote the arguments that they dislike.
  */
 export function redact(text: string): string {
   return text
     .replace(wordWithKey, '[key]')
     .replace(/:\/\/[^\s'"/]*@/g, '://[credentials]@')
+    // Who forgets to encode a slash has one in the password.
+    .replace(/(\bpostgres(?:ql)?:\/\/)[^\s'"?#]*@/gi, '$1[credentials]@')
+    .replace(/([?&]password=)[^\s'"&#]*/gi, '$1[credentials]')
 }
 
 /** The same for everything in a value that JSON has, members' names included. */

@@ -1,0 +1,82 @@
+import type { Command } from 'commander'
+import type { MaybePromise, Store } from '../core/ports.ts'
+import { awaitReceipt, type Receipt } from '../core/replicas/receipt.ts'
+import { Failure, usageFailure } from './failure.ts'
+import { parseStoreUrl } from './input/store-address.ts'
+import type { Invocation } from './invocation.ts'
+import { printDocument, printNote, printResult } from './output/print.ts'
+import { createProgress } from './output/progress.ts'
+import { receiptLines, receiptWire } from './output/receipt.ts'
+import { failureOf } from './reasons.ts'
+import { type Opening, withStore } from './store.ts'
+
+/** The options of a command that changes what servers serve. */
+export interface WaitOptions {
+  readonly wait?: boolean
+}
+
+/** Adds the options of {@linkcode WaitOptions}. */
+export function addWaitOption(command: Command): Command {
+  return command.option(
+    '--wait',
+    'Return when the change binds every server, and name them (postgres:// only)',
+  )
+}
+
+/** What a command did. */
+export interface Done {
+  /** For `--json`. */
+  readonly data: unknown
+  /** For people, on standard output. */
+  readonly text: string
+  /** Further sentences for people, asked for when the rest is printed: a new key is out by then, whatever they need. */
+  readonly notes?: () => MaybePromise<readonly string[]>
+}
+
+/**
+ * Runs a command that changes what servers serve, and says what it did; with `--wait`, also when each of them applied it.
+ *
+ * @throws {Failure} exit code 2 for `--wait` on a store that knows no servers, before anything is changed.
+ */
+export async function changeStore(
+  invocation: Invocation,
+  opening: Opening,
+  { wait = false }: WaitOptions,
+  change: (store: Store) => Promise<Done>,
+): Promise<void> {
+  if (wait && parseStoreUrl(invocation.storeUrl).kind !== 'postgres') {
+    throw usageFailure(
+      'Only a PostgreSQL store knows the servers that run on it, and --wait needs one (postgres://…). Servers of any ' +
+        'other store follow within their max staleness: 1 s by default, and 10 s at most.',
+    )
+  }
+  await withStore(invocation, opening, async (store) => {
+    const { data, text, notes } = await change(store)
+    // Under --json there is one document, and what is waited for belongs into it.
+    if (!wait || !invocation.json) await printResult(invocation, data, text)
+    for (const note of await notes?.() ?? []) printNote(note)
+    if (!wait) return
+    const receipt = await receiptFor(store, data)
+    if (invocation.json) await printDocument({ data, receipt: receiptWire(receipt) })
+    else for (const line of receiptLines(receipt)) printNote(line)
+  })
+}
+
+async function receiptFor(store: Store, data: unknown): Promise<Receipt> {
+  const progress = createProgress()
+  progress.report('Waiting until every server has applied it …')
+  try {
+    // Stores of this kind know.
+    return (await awaitReceipt(store))!
+  } catch (error) {
+    const { exitCode, code, message } = await failureOf(error)
+    throw new Failure(
+      exitCode,
+      code,
+      `The change is made, but nobody can say whether every server has applied it: ${message}`,
+      { data },
+    )
+  } finally {
+    progress.end()
+  }
+}
