@@ -63,14 +63,14 @@ export async function migrate(database: Database, keyPrefix: string | undefined)
 /**
  * Checks that there is a store and nothing to migrate.
  *
- * @throws {StoreError} `unreachable` when there is no store, `refused` when it is to be migrated or the schema belongs
+ * @throws {StoreError} `missing` when there is no store, `refused` when it is to be migrated or the schema belongs
  * to another program, `newer_schema` as `migrate` does.
  */
 export async function checkMigrated(database: Database): Promise<void> {
   const { place } = database
   const schema = await readSchema(database.read, database.place)
   if (schema.version === 0) {
-    throw new StoreError('unreachable', `There is no store in ${place}. To make one: partner-api migrate`)
+    throw new StoreError('missing', `There is no store at ${place}. To make one: partner-api migrate`)
   }
   if (pendingAfter(schema, database).length === 0) return
   throw new StoreError(
