@@ -58,6 +58,10 @@ const groups: Readonly<Record<string, Readonly<Record<string, Group>>>> = {
       summary: 'List what operators changed, and verify that the list is whole',
       load: () => import('./commands/audit.ts'),
     },
+    store: {
+      summary: 'Copy all of a store to another place',
+      load: () => import('./commands/store.ts'),
+    },
   },
   'To integrate with one:': {
     verify: {

@@ -98,7 +98,8 @@ function pendingAfter(current: number, file: string): readonly Migration[] {
   )
 }
 
-function schemaVersion(database: Database, file: string): number {
+/** The version of the schema of a file, 0 when it is empty. @throws {StoreError} as `migrationStatus` does. */
+export function schemaVersion(database: Database, file: string): number {
   const [tables, id] = identity(database, file)
   if (tables === 0) return 0
   if (id !== applicationId) {

@@ -1,0 +1,176 @@
+/**
+ * Everything that a store keeps, in core's words, and the one text that a row has whatever store it is in. Listings,
+ * words and tallies of the directory follow from profiles and are not among it; nor is what lives for seconds only:
+ * who serves the store, what is left of quotas, and which batches of counts have arrived.
+ */
+import type { AuditEntry } from '../../../core/audit/entry.ts'
+import type { ProfileRecord } from '../../../core/content/records.ts'
+import type { Banner, Environment, Industry, Key, Partner, Plan } from '../../../core/model.ts'
+import type { UsageCount } from '../../../core/reports/usage.ts'
+import type { IdempotencyClaim, Signup } from '../../../core/signups/signup.ts'
+import { RECORD_FORMATS } from '../record-text.ts'
+import type { RowKey } from './archive.ts'
+
+/** What was settled when the store was made, and where its audit trail ends. */
+export interface Setting {
+  readonly name: 'audit_head' | 'cursor_secret' | 'key_prefix'
+  readonly value: string
+}
+
+/** A key, and when it was revoked where somebody knows that. */
+export interface KeptKey {
+  readonly key: Key
+  readonly revokedAt: number | undefined
+}
+
+/** A profile, and when it changed last. */
+export interface KeptProfile {
+  readonly record: ProfileRecord
+  readonly updatedAt: number
+}
+
+/** The signup that an idempotency key stands for. */
+export interface KeptClaim extends IdempotencyClaim {
+  readonly partner: string
+  readonly environment: Environment
+  readonly signupId: string
+  readonly createdAt: number
+}
+
+/** Live signups of a day that had a plan or a country, `''` for those that had none. */
+export interface SignupCount {
+  readonly partner: string
+  readonly dimension: 'plan' | 'country'
+  /** `YYYY-MM-DD`, UTC. */
+  readonly day: string
+  readonly value: string
+  readonly signups: number
+}
+
+/** The rows of each table. */
+export interface ArchiveRows {
+  settings: Setting
+  partners: Partner
+  keys: KeptKey
+  industries: Industry
+  profiles: KeptProfile
+  plans: Plan
+  banners: Banner
+  signups: Signup
+  idempotency_keys: KeptClaim
+  signup_counts: SignupCount
+  request_counts: UsageCount
+  audit: AuditEntry
+}
+
+export type TableName = keyof ArchiveRows
+
+/** How the rows of a table are found, compared and spoken of. */
+export interface TableForm<R> {
+  key(row: R): RowKey
+  /** Equal rows have equal texts, and rows that differ have texts that differ. */
+  text(row: R): string
+  /** What a message calls a row, when that is not its key: it tells nothing that a partner or a person has sent. */
+  name?(row: R): string
+  /** Whether a row is to be there at an instant; without it, every row is. */
+  holds?(row: R, now: number): boolean
+}
+
+/** In the order in which reports name them. */
+export const TABLES: { readonly [Name in TableName]: TableForm<ArchiveRows[Name]> } = {
+  settings: {
+    key: ({ name }) => [name],
+    text: ({ name, value }) => list(name, value),
+  },
+  partners: {
+    key: ({ slug }) => [slug],
+    text: ({ slug, name, state, modules, limits, createdAt }) =>
+      list(slug, name, state, modules, limits, createdAt),
+  },
+  keys: {
+    key: ({ key }) => [key.id],
+    text: ({ key, revokedAt }) =>
+      list(
+        key.id,
+        key.partner,
+        key.name,
+        key.environment,
+        key.digest,
+        key.hint,
+        key.state,
+        key.scopes,
+        key.allow,
+        key.limits,
+        key.createdAt,
+        key.expiresAt,
+        key.retiresAt,
+        key.successorId,
+        key.lastUsedAt,
+        revokedAt,
+      ),
+  },
+  industries: {
+    key: ({ slug }) => [slug],
+    text: RECORD_FORMATS.industries.text,
+  },
+  profiles: {
+    key: ({ record }) => [record.slug],
+    text: ({ record, updatedAt }) => list(RECORD_FORMATS.profiles.text(record), updatedAt),
+  },
+  plans: {
+    key: ({ slug }) => [slug],
+    text: RECORD_FORMATS.plans.text,
+  },
+  banners: {
+    key: ({ partner }) => [partner],
+    text: (banner) => list(RECORD_FORMATS.banners.text(banner), banner.updatedAt),
+  },
+  signups: {
+    key: ({ id }) => [id],
+    text: (signup) =>
+      list(
+        signup.id,
+        signup.partner,
+        signup.keyId,
+        signup.environment,
+        signup.createdAt,
+        signup.email,
+        signup.name,
+        signup.company,
+        signup.country,
+        signup.plan,
+        signup.profile,
+        signup.locale,
+        signup.message,
+        signup.consentAt,
+        signup.metadata,
+      ),
+  },
+  idempotency_keys: {
+    key: ({ partner, environment, key }) => [partner, environment, key],
+    text: ({ partner, environment, key, fingerprint, signupId, createdAt, expiresAt }) =>
+      list(partner, environment, key, fingerprint, signupId, createdAt, expiresAt),
+    name: ({ partner, signupId }) => `${partner} ${signupId}`,
+    holds: ({ expiresAt }, now) => expiresAt > now,
+  },
+  signup_counts: {
+    key: ({ partner, dimension, day, value }) => [partner, dimension, day, value],
+    text: ({ partner, dimension, day, value, signups }) => list(partner, dimension, day, value, signups),
+  },
+  request_counts: {
+    key: ({ partner, day, endpoint }) => [partner, day, endpoint],
+    text: ({ partner, day, endpoint, requests, errors }) => list(partner, day, endpoint, requests, errors),
+  },
+  audit: {
+    key: ({ sequence }) => [sequence],
+    text: ({ sequence, id, at, actor, type, partner, keyId, subject, before, after, seal }) =>
+      list(sequence, id, at, actor, type, partner, keyId, subject, before, after, seal),
+  },
+}
+
+export const TABLE_NAMES: readonly TableName[] = Object.keys(TABLES) as TableName[]
+
+/** A JSON array: two lists that differ have texts that differ, and what is absent is `null` in it. */
+function list(...values: unknown[]): string {
+  return JSON.stringify(values)
+}

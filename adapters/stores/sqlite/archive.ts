@@ -1,0 +1,125 @@
+/** A store in a SQLite file as it is copied. */
+import type { SourceArchive, TargetArchive, WritableTable } from '../copy/archive.ts'
+import { SQL_TABLES } from '../copy/columns.ts'
+import { createSettingsTable } from '../copy/settings-table.ts'
+import type { KeptProfile, Setting } from '../copy/tables.ts'
+import { checkEntries } from '../copy/unfit-row.ts'
+import { randomHex } from '../settings.ts'
+import { StoreError } from '../store-error.ts'
+import { checked, createTable } from './archive-table.ts'
+import { configure } from './configure.ts'
+import { type Database, openDatabase } from './database.ts'
+import { checkMigrated, migrate, schemaVersion } from './migrate.ts'
+import { createProfileShelf } from './profile-shelf.ts'
+import { READ_COLUMNS } from './trail.ts'
+
+/**
+ * Opens a file to copy from, and only to read.
+ *
+ * @throws {StoreError} `unreachable` when there is no such file or it cannot be opened.
+ */
+export function openSqliteSource(file: string): SourceArchive {
+  return createArchive(openDatabase(file, { create: false, readOnly: true }), file)
+}
+
+/**
+ * Opens a file to copy into, and changes nothing of one that is there before the copy begins.
+ *
+ * @throws {StoreError} `unreachable` when it cannot be opened.
+ */
+export function openSqliteTarget(file: string): TargetArchive {
+  return createArchive(openDatabase(file, { create: true }), file)
+}
+
+function createArchive(database: Database, file: string): TargetArchive {
+  const state = database.statement<[id: string, copiedFrom: string | null, isUsed: number]>(`
+    SELECT id, copied_from, audit_sequence > 0 OR EXISTS (SELECT 1 FROM audit) OR EXISTS (SELECT 1 FROM partner)
+      OR EXISTS (SELECT 1 FROM industry) OR EXISTS (SELECT 1 FROM plan)
+    FROM store`)
+  const dataVersion = database.statement<[number]>('PRAGMA data_version')
+  const mark = database.statement('UPDATE store SET id = ?1, copied_from = ?2')
+  const unmark = database.statement('UPDATE store SET copied_from = NULL WHERE copied_from = ?1')
+  const orphan = database.statement('UPDATE industry SET parent_slug = NULL WHERE parent_slug = ?1')
+  const { audit, industries, ...others } = SQL_TABLES
+
+  return {
+    place: file,
+
+    state() {
+      if (schemaVersion(database, file) === 0) return undefined
+      checkMigrated(database, file)
+      const [id, copiedFrom, isUsed] = state.get()!
+      return { id, isEmpty: isUsed === 0, copiedFrom: copiedFrom ?? undefined }
+    },
+
+    // It moves when another connection commits anything, and this one writes nothing to a source.
+    changes: () => String(dataVersion.get()![0]),
+
+    tables: {
+      settings: createSettings(database),
+      partners: createTable(database, file, others.partners),
+      keys: createTable(database, file, others.keys),
+      industries: createTable(database, file, industries, {
+        beforeRemoval: (slug) => void orphan.run(slug!),
+      }),
+      profiles: createProfiles(database, file),
+      plans: createTable(database, file, others.plans),
+      banners: createTable(database, file, others.banners),
+      signups: createTable(database, file, others.signups),
+      idempotency_keys: createTable(database, file, others.idempotency_keys),
+      signup_counts: createTable(database, file, others.signup_counts),
+      request_counts: createTable(database, file, others.request_counts),
+      audit: checked(
+        createTable(database, file, audit, { columns: READ_COLUMNS }),
+        (entries) => checkEntries(file, entries),
+      ),
+    },
+
+    async begin(from) {
+      await configure(database)
+      migrate(database, file, undefined)
+      database.transaction(() => {
+        const [, copiedFrom, isUsed] = state.get()!
+        if (copiedFrom === from) return
+        // Somebody else was here since it was judged.
+        if (copiedFrom !== null || isUsed !== 0) {
+          throw new StoreError('refused', `The store ${file} is not empty any more: nothing was copied.`)
+        }
+        mark.run(randomHex(8), from)
+      })
+    },
+
+    finish: (from) => void database.transaction(() => unmark.run(from)),
+    close: database.close,
+  }
+}
+
+/** Where a profile is listed and which words lead to it is written with it. */
+function createProfiles(database: Database, file: string): WritableTable<KeptProfile> {
+  const shelf = createProfileShelf(database)
+  const setUpdated = database.statement('UPDATE profile SET updated_at = ?2 WHERE slug = ?1')
+  return createTable(database, file, SQL_TABLES.profiles, {
+    put({ record, updatedAt }) {
+      // It may have been changed and changed back since.
+      if (shelf.put(record, updatedAt) === 'unchanged') setUpdated.run(record.slug, updatedAt)
+    },
+    beforeRemoval: (slug) => shelf.remove(slug as string),
+  })
+}
+
+function createSettings(database: Database): WritableTable<Setting> {
+  const read = database.statement<[prefix: string, secret: string, sequence: number, seal: string]>(
+    'SELECT key_prefix, cursor_secret, CAST(audit_sequence AS REAL), audit_seal FROM store',
+  )
+  const write = database.statement(
+    'UPDATE store SET key_prefix = ?1, cursor_secret = ?2, audit_sequence = ?3, audit_seal = ?4',
+  )
+  return createSettingsTable(
+    () => {
+      const [keyPrefix, cursorSecret, auditSequence, auditSeal] = read.get()!
+      return { keyPrefix, cursorSecret, auditSequence, auditSeal }
+    },
+    ({ keyPrefix, cursorSecret, auditSequence, auditSeal }) =>
+      void write.run(keyPrefix, cursorSecret, auditSequence, auditSeal),
+  )
+}
