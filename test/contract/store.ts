@@ -7,6 +7,8 @@ import { auditContract } from './store/audit.ts'
 import { contentContract } from './store/content.ts'
 import { directoryContract } from './store/directory.ts'
 import { factsContract } from './store/facts.ts'
+import { quotasContract } from './store/quotas.ts'
+import { replicasContract } from './store/replicas.ts'
 import { searchContract } from './store/search.ts'
 import { signupsContract } from './store/signups.ts'
 import { summaryContract } from './store/summary.ts'
@@ -50,4 +52,42 @@ export async function storeContract(
   await activityContract(check, openMany)
   await directoryContract(check, openMany)
   await searchContract(check)
+}
+
+/** A store that replicas share. What it has for them is its own to have: of no other store it is asked. */
+export type SharedStore = Store & Required<Pick<Store, 'quotas' | 'replicas'>>
+
+/** Runs one check on a store of its own, which it opens as often as it likes: as replicas that share it do. */
+export type SharedCheck = (
+  name: string,
+  body: (t: Tester, open: () => Promise<SharedStore>) => Promise<void>,
+) => Promise<void>
+
+/**
+ * What a store is beyond that where replicas share it. Apart from `storeContract`, which says the same of all stores.
+ *
+ * @param create Makes an empty store that can be opened any number of times.
+ */
+export async function sharedStoreContract(
+  t: Tester,
+  create: () => Promise<() => Promise<Store>>,
+): Promise<void> {
+  const check: SharedCheck = async (name, body) => {
+    await t.test(name, async (t) => {
+      const open = await create()
+      const stores: Store[] = []
+      try {
+        await body(t, async () => {
+          const store = await open()
+          stores.push(store)
+          if (store.quotas === undefined || store.replicas === undefined) throw new Error('nothing is shared')
+          return store as SharedStore
+        })
+      } finally {
+        await Promise.all(stores.map((store) => store.close()))
+      }
+    })
+  }
+  await quotasContract(check)
+  await replicasContract(check)
 }

@@ -112,11 +112,12 @@ CREATE TABLE partner_api.listing (
   PRIMARY KEY (slug, audience)
 );
 
--- An index for each filter in each order, so that no page sorts or skips rows.
-CREATE INDEX listing_name ON partner_api.listing (audience, name_key, slug);
-CREATE INDEX listing_name_country ON partner_api.listing (audience, country, name_key, slug);
-CREATE INDEX listing_name_industry ON partner_api.listing (audience, industry, name_key, slug);
-CREATE INDEX listing_name_both ON partner_api.listing (audience, country, industry, name_key, slug);
+-- An index for each filter in each order, so that no page sorts or skips rows. By name, recency says what is due: no
+-- page is read from the table, whose rows the words make long.
+CREATE INDEX listing_name ON partner_api.listing (audience, name_key, slug, recency);
+CREATE INDEX listing_name_country ON partner_api.listing (audience, country, name_key, slug, recency);
+CREATE INDEX listing_name_industry ON partner_api.listing (audience, industry, name_key, slug, recency);
+CREATE INDEX listing_name_both ON partner_api.listing (audience, country, industry, name_key, slug, recency);
 CREATE INDEX listing_newest ON partner_api.listing (audience, recency, slug);
 CREATE INDEX listing_newest_country ON partner_api.listing (audience, country, recency, slug);
 CREATE INDEX listing_newest_industry ON partner_api.listing (audience, industry, recency, slug);
@@ -208,23 +209,26 @@ CREATE TABLE partner_api.audit (
 
 CREATE INDEX audit_newest ON partner_api.audit (partner, type, recency, id);
 
--- Running processes: what they go by until when, and the changes that they have applied. seen_at is the server's clock.
+-- Running processes: what they go by until when, and the revisions that they have applied, '' until they have applied
+-- one. seen_at is the server's clock.
 CREATE TABLE partner_api.replica (
   id TEXT PRIMARY KEY,
   name TEXT NOT NULL,
   lease_ms INTEGER NOT NULL,
-  facts BIGINT NOT NULL,
-  content BIGINT NOT NULL,
+  facts TEXT NOT NULL,
+  content TEXT NOT NULL,
   seen_at BIGINT NOT NULL
 );
 
--- What replicas have taken out of quotas. Times are the server's.
+-- What replicas have taken out of quotas; granted is what the last of them got, which is how it learns that. Times are
+-- the server's.
 CREATE TABLE partner_api.quota_window (
   policy TEXT COLLATE "C" NOT NULL,
   subject TEXT COLLATE "C" NOT NULL,
   opened_at BIGINT NOT NULL,
   ends_at BIGINT NOT NULL,
   taken BIGINT NOT NULL,
+  granted BIGINT NOT NULL,
   PRIMARY KEY (policy, subject)
 );
 

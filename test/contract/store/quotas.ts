@@ -1,0 +1,106 @@
+import type { QuotaAsk, QuotaLease } from '../../../core/limits/ledger.ts'
+import type { SharedCheck, SharedStore } from '../store.ts'
+import { until } from '../../postgres/until.ts'
+
+function ask(more: Partial<QuotaAsk> = {}): QuotaAsk {
+  return { policy: 'key', subject: 'Zt81Zt81Zt81', quota: 10, windowSeconds: 3600, wanted: 1, ...more }
+}
+
+const lease = async (store: SharedStore, more: Partial<QuotaAsk> = {}): Promise<QuotaLease> =>
+  await store.quotas.leaseQuota(ask(more))
+
+/** What was taken and what is left, without the time, which nobody knows before. */
+async function counted(store: SharedStore, more: Partial<QuotaAsk> = {}): Promise<[number, number]> {
+  const { granted, remaining } = await lease(store, more)
+  return [granted, remaining]
+}
+
+/** Quotas that replicas share. */
+export async function quotasContract(check: SharedCheck): Promise<void> {
+  await check('whoever only looks opens no window', async (t, open) => {
+    const store = await open()
+    const whole = { granted: 0, remaining: 10, resetMs: 3_600_000 }
+    t.strictSame(await lease(store, { wanted: 0 }), whole)
+    t.strictSame(await lease(store, { wanted: 0 }), whole)
+  })
+
+  await check('what is wanted is taken as far as it is there, by any replica', async (t, open) => {
+    const [a, b] = [await open(), await open()]
+    const first = await lease(a, { wanted: 4 })
+    t.strictSame(first, { granted: 4, remaining: 6, resetMs: first.resetMs })
+    t.ok(first.resetMs > 3_590_000 && first.resetMs <= 3_600_000, `${first.resetMs} ms`)
+    t.strictSame(await counted(b, { wanted: 0 }), [0, 6])
+    const second = await lease(b, { wanted: 5 })
+    t.strictSame(second, { granted: 5, remaining: 1, resetMs: second.resetMs })
+    t.ok(second.resetMs <= first.resetMs, 'of the same window')
+    t.strictSame(await counted(a, { wanted: 5 }), [1, 0])
+    t.strictSame(await counted(b), [0, 0])
+    t.strictSame(await counted(a, { wanted: 0 }), [0, 0])
+    t.strictSame(await counted(a, { subject: 'more', wanted: 99 }), [10, 0], 'all at once')
+  })
+
+  await check('each policy has a window for each subject', async (t, open) => {
+    const store = await open()
+    t.strictSame(await counted(store, { wanted: 10 }), [10, 0])
+    t.strictSame(await counted(store, { policy: 'signup' }), [1, 9])
+    t.strictSame(await counted(store, { policy: 'authfail', subject: '2001:db8::1' }), [1, 9])
+    t.strictSame(await counted(store, { policy: 'authfail', subject: '192.0.2.1' }), [1, 9])
+    t.strictSame(await counted(store), [0, 0])
+  })
+
+  await check('a quota that was changed binds the window that is open', async (t, open) => {
+    const store = await open()
+    await lease(store, { wanted: 6 })
+    t.strictSame(await counted(store, { quota: 4 }), [0, 0], 'lowered below what is taken')
+    t.strictSame(await counted(store, { quota: 4, wanted: 0 }), [0, 0])
+    t.strictSame(await counted(store, { quota: 8, wanted: 5 }), [2, 0], 'raised again')
+    t.strictSame(await counted(store, { quota: 20 }), [1, 11])
+  })
+
+  await check(
+    'a window that was made longer or shorter ends that long after it was opened',
+    async (t, open) => {
+      const store = await open()
+      await lease(store, { wanted: 3 })
+      for (const [windowSeconds, wanted] of [[60, 0], [60, 1], [7200, 0], [7200, 1], [3600, 1]] as const) {
+        const { remaining, resetMs } = await lease(store, { windowSeconds, wanted })
+        t.ok(remaining >= 4 && remaining <= 7, `${remaining} remain of the window that is open`)
+        const left = windowSeconds * 1000 - resetMs
+        t.ok(left >= 0 && left < 10_000, `${resetMs} ms of ${windowSeconds} s`)
+      }
+      t.strictSame(await counted(store), [1, 3])
+    },
+  )
+
+  await check('who takes something after the end of a window opens another', async (t, open) => {
+    const [a, b] = [await open(), await open()]
+    const second = { windowSeconds: 1, subject: 'second' }
+    await lease(a, { subject: 'hour', wanted: 10 })
+    await lease(a, { ...second, wanted: 10 })
+    await until(
+      async () => (await lease(b, { ...second, wanted: 0 })).remaining === 10,
+      'a window of a second to be over',
+    )
+    t.strictSame(await lease(b, { ...second, wanted: 0 }), { granted: 0, remaining: 10, resetMs: 1000 })
+    t.strictSame(await counted(b, { ...second, wanted: 4 }), [4, 6])
+    t.strictSame(await counted(a, { ...second, windowSeconds: 3600, wanted: 4 }), [4, 2])
+    t.strictSame(await counted(a, { subject: 'hour' }), [0, 0], 'another one goes on')
+    t.strictSame(await counted(b, { subject: 'hour', windowSeconds: 1 }), [1, 9], 'unless it is made shorter')
+  })
+
+  await check('however many replicas ask at once, exactly the quota is granted', async (t, open) => {
+    const stores = await Promise.all(Array.from({ length: 8 }, open))
+    for (let round = 0; round < 5; round++) {
+      const leases = await Promise.all(
+        Array.from(
+          { length: 400 },
+          (_, index) =>
+            lease(stores[index % 8]!, { subject: `r${round}`, quota: 600, wanted: 1 + index % 7 }),
+        ),
+      )
+      t.equal(leases.reduce((sum, { granted }) => sum + granted, 0), 600)
+      t.equal(Math.min(...leases.map(({ granted }) => granted)), 0)
+      t.equal(leases.filter(({ remaining }) => remaining < 0 || remaining > 599).length, 0)
+    }
+  })
+}

@@ -1,0 +1,150 @@
+import type { Revision } from '../../../core/ports.ts'
+import type { Replica, ReplicaProgress } from '../../../core/replicas/registry.ts'
+import { until } from '../../postgres/until.ts'
+import type { SharedCheck, SharedStore } from '../store.ts'
+import { actor, createPartners, industry, T0 } from './samples.ts'
+
+/** A replica that confirms what its store is at, every few milliseconds. */
+function replica(store: SharedStore, more: Partial<Replica> = {}): Replica {
+  return {
+    name: 'one',
+    leaseMs: 60_000,
+    confirmEveryMs: 5,
+    confirm: async () => await store.revision(),
+    ...more,
+  }
+}
+
+/** What is known of each replica, by name, but for ids, which are the store's to give. */
+async function known(
+  store: SharedStore,
+  revision?: Revision,
+): Promise<Pick<ReplicaProgress, 'name' | 'applied' | 'leaseMs'>[]> {
+  const progress = await store.replicas.progress(revision ?? await store.revision())
+  return progress.map(({ name, applied, leaseMs }) => ({ name, applied, leaseMs }))
+    .sort((a, b) => a.name < b.name ? -1 : 1)
+}
+
+const hasApplied = async (store: SharedStore, revision: Revision): Promise<boolean> =>
+  (await known(store, revision)).every(({ applied }) => applied)
+
+/** Replicas that know of each other. */
+export async function replicasContract(check: SharedCheck): Promise<void> {
+  await check('a replica is known from when it has first joined until it leaves', async (t, open) => {
+    const [a, b] = [await open(), await open()]
+    let confirmed = 0
+    const confirm = async () => {
+      confirmed++
+      return await a.revision()
+    }
+    const member = a.replicas.join(replica(a, { name: 'first', leaseMs: 1234, confirm }))
+    t.equal(member.size(), 1)
+    t.strictSame(await known(b), [])
+    t.equal(confirmed, 0, 'nothing happens before it asks whether it has joined')
+    const joining = member.joined()
+    t.ok(joining instanceof Promise, 'the first time it waits for the store')
+    t.equal(await joining, undefined)
+    t.strictSame((await known(b)).map(({ name, leaseMs }) => [name, leaseMs]), [['first', 1234]])
+    t.equal(member.joined(), undefined, 'then it has its answer at hand')
+    await until(() => confirmed > 2, 'it to confirm by itself')
+    await member.leave()
+    const before = confirmed
+    t.strictSame(await known(b), [])
+    await b.revision()
+    t.equal(confirmed, before, 'and confirms no more')
+    await member.leave()
+  })
+
+  await check('who asks at once whether it has joined joins once', async (t, open) => {
+    const store = await open()
+    const member = store.replicas.join(replica(store))
+    await Promise.all([member.joined(), member.joined(), member.joined()])
+    t.equal((await known(store)).length, 1)
+    const other = store.replicas.join(replica(store))
+    await other.joined()
+    const ids = (await store.replicas.progress(await store.revision())).map(({ id }) => id)
+    t.equal(new Set(ids).size, 2, 'two of one name are two')
+    await Promise.all([member.leave(), other.leave()])
+  })
+
+  await check('who leaves before it has joined, or while it joins, is not known', async (t, open) => {
+    const store = await open()
+    await store.replicas.join(replica(store)).leave()
+    t.strictSame(await known(store), [])
+    const member = store.replicas.join(replica(store))
+    const joining = Promise.resolve(member.joined()).catch(() => undefined)
+    await member.leave()
+    await joining
+    t.strictSame(await known(store), [])
+  })
+
+  await check('a change is applied by those who have confirmed it, or a later one', async (t, open) => {
+    const [a, b] = [await open(), await open()]
+    let answer: Promise<Revision> | undefined
+    const slow = a.replicas.join(
+      replica(a, { name: 'slow', confirm: async () => await (answer ?? a.revision()) }),
+    )
+    const quick = b.replicas.join(replica(b, { name: 'quick' }))
+    await Promise.all([slow.joined(), quick.joined()])
+    const start = await b.revision()
+    await until(() => hasApplied(b, start), 'both to have applied what there is')
+
+    const held = Promise.withResolvers<Revision>()
+    answer = held.promise
+    await createPartners(b, 'acme')
+    const first = await b.revision()
+    const quickHas = async (revision: Revision) => (await known(b, revision))[0]?.applied === true
+    await until(() => quickHas(first), 'the quick one to have applied the change')
+    t.strictSame((await known(b, first)).map(({ name, applied }) => [name, applied]), [
+      ['quick', true],
+      ['slow', false],
+    ])
+    await b.importContent('industries', [industry('education')], { now: T0, actor })
+    const second = await b.revision()
+    await until(() => quickHas(second), 'the quick one to have applied the next change')
+    held.resolve(first)
+    await until(() => hasApplied(b, first), 'the slow one to have applied the first change')
+    // It goes on to say so: the answer has not changed.
+    t.strictSame((await known(b, second)).map(({ applied }) => applied), [true, false], 'and not the second')
+    answer = undefined
+    await until(() => hasApplied(b, second), 'both to have applied both')
+    t.ok(await hasApplied(b, first), 'a later revision is one that has the earlier change')
+    await Promise.all([slow.leave(), quick.leave()])
+  })
+
+  await check('a replica that cannot confirm is known, and goes on trying', async (t, open) => {
+    const store = await open()
+    let failures = 0
+    let isFailing = true
+    const member = store.replicas.join(replica(store, {
+      confirm: async () => {
+        if (!isFailing) return await store.revision()
+        failures++
+        throw new Error('out of order')
+      },
+    }))
+    await member.joined()
+    await until(() => failures > 3, 'a few confirmations to fail')
+    t.strictSame((await known(store)).map(({ applied }) => applied), [false])
+    isFailing = false
+    const revision = await store.revision()
+    await until(() => hasApplied(store, revision), 'it to recover')
+    await member.leave()
+  })
+
+  await check('replicas learn how many they are', async (t, open) => {
+    const [a, b] = [await open(), await open()]
+    const [first, second, third] = [replica(a), replica(b), replica(b)].map((one, index) =>
+      [a, b, b][index]!.replicas.join(one)
+    ) as [Member, Member, Member]
+    await first.joined()
+    t.equal(first.size(), 1)
+    await Promise.all([second.joined(), third.joined()])
+    await until(() => [first, second, third].every((one) => one.size() === 3), 'all to know of three')
+    await third.leave()
+    await until(() => first.size() === 2 && second.size() === 2, 'two to know that the third has left')
+    await Promise.all([first.leave(), second.leave()])
+  })
+}
+
+type Member = ReturnType<SharedStore['replicas']['join']>
