@@ -1,8 +1,9 @@
 import t from 'tap'
 import { createMemoryStore } from '../adapters/stores/memory/store.ts'
-import { storeContract } from './contract/store.ts'
+import { wholeStoreContract } from './contract/whole-store.ts'
 
-await t.test('a memory store is a store', (t) => storeContract(t, () => Promise.resolve(createMemoryStore())))
+await t.test('a memory store is a store', (t) =>
+  wholeStoreContract(t, () => Promise.resolve(createMemoryStore())))
 
 await t.test('the key prefix can be chosen', (t) => {
   t.equal(createMemoryStore({ keyPrefix: 'acme2' }).settings.keyPrefix, 'acme2')

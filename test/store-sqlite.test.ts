@@ -9,11 +9,12 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { migrationStatus } from '../adapters/stores/sqlite/migrate.ts'
 import { openSqliteStore } from '../adapters/stores/sqlite/store.ts'
-import { storeContract } from './contract/store.ts'
+import { wholeStoreContract } from './contract/whole-store.ts'
 import {
   actor,
   apply,
   createPartners,
+  exported,
   industry,
   key,
   partner,
@@ -32,7 +33,7 @@ const newFile = () => join(folder, `${++files}.db`)
 
 await t.test(
   'a store in a file is a store',
-  (t) => storeContract(t, () => openSqliteStore(newFile()), () => openSqliteStore(':memory:')),
+  (t) => wholeStoreContract(t, () => openSqliteStore(newFile()), () => openSqliteStore(':memory:')),
 )
 
 await t.test('a store in memory is one, too, and no other has what it has', async (t) => {
@@ -247,7 +248,7 @@ await t.test('a process that is killed in the middle of an import leaves nothing
   t.equal(await importing.said(), '20000 written')
   await importing.kill()
   t.strictSame(await store.revision(), before)
-  t.strictSame([...await store.exportContent('profiles')], [profile('before')])
+  t.strictSame(await exported(store, 'profiles'), [profile('before')])
   await store.importContent('profiles', [profile('after')], { now: T0, actor })
   t.equal((await store.listProfiles('acme', query(), T0)).length, 2)
   await store.close()

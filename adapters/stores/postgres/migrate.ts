@@ -2,7 +2,6 @@ import { newSettings, randomHex } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
 import { connect } from './connect.ts'
 import { type Database, type Query, SqlError } from './database.ts'
-import { isUncertain } from './decide.ts'
 import { LATEST, type Migration, MIGRATIONS } from './migrations.ts'
 
 /** Where the schema of a store stands. */
@@ -47,15 +46,22 @@ export async function migrationStatus(url: string): Promise<MigrationStatus> {
  * @throws {StoreError} `newer_schema` when a newer program has migrated the database to a schema that this one may not
  * go on with, `refused` when the schema belongs to another program.
  */
-export async function migrate(database: Database, keyPrefix: string | undefined): Promise<void> {
-  for (let attempt = 1;; attempt++) {
-    // Most starts find nothing to do.
-    if (pendingAfter(await readSchema(database.read, database.place), database).length === 0) return
+export async function migrate(
+  database: Database,
+  keyPrefix: string | undefined,
+  migrations: readonly Migration[] = MIGRATIONS,
+): Promise<void> {
+  const { read, place } = database
+  let schema = await readSchema(read, place)
+  // Most starts find nothing to do.
+  while (pendingAfter(schema, migrations, place).length > 0) {
     try {
-      return await database.transaction((query) => applyPending(database, query, keyPrefix))
+      return await database.transaction((query) => applyPending(query, place, keyPrefix, migrations))
     } catch (error) {
-      const overtaken = error instanceof SqlError && wasOvertaken.has(error.code)
-      if (attempt === maxAttempts || !(overtaken || isUncertain(error))) throw error
+      const { version } = schema
+      schema = await readSchema(read, place)
+      // Whatever two programs that do the same say to each other, it is said to the second when the first is done.
+      if (schema.version === version) throw error
     }
   }
 }
@@ -72,49 +78,51 @@ export async function checkMigrated(database: Database): Promise<void> {
   if (schema.version === 0) {
     throw new StoreError('missing', `There is no store at ${place}. To make one: partner-api migrate`)
   }
-  if (pendingAfter(schema, database).length === 0) return
+  if (pendingAfter(schema, MIGRATIONS, place).length === 0) return
   throw new StoreError(
     'refused',
     `The store ${place} has schema version ${schema.version} and this program needs ${LATEST}: migrate it first.`,
   )
 }
 
-/** Whoever fails so was overtaken by a program that did a migration, or has to look whether its own was done. */
-const maxAttempts = 20
-
-/**
- * What Postgres says to the second of two that make the same thing at once: unique_violation (of our row or one of its
- * catalogs'), duplicate_schema, duplicate_table, duplicate_object, internal_error ("tuple concurrently updated").
- */
-const wasOvertaken: ReadonlySet<string> = new Set(['23505', '42P06', '42P07', '42710', 'XX000'])
-
-async function applyPending(database: Database, query: Query, keyPrefix: string | undefined): Promise<void> {
-  const schema = await readSchema(query, database.place)
-  const pending = pendingAfter(schema, database)
+async function applyPending(
+  query: Query,
+  place: string,
+  keyPrefix: string | undefined,
+  migrations: readonly Migration[],
+): Promise<void> {
   // Read again in the transaction: another program may have been here in between.
+  const schema = await readSchema(query, place)
+  const pending = pendingAfter(schema, migrations, place)
   const last = pending.at(-1)
   if (last === undefined) return
   if (schema.version === 0) await makeSchema(query)
-  // Nobody changes anything while the schema does, and who waited finds out whether it may go on.
-  else await query('SELECT kind FROM partner_api.revision ORDER BY kind FOR UPDATE')
   for (const [index, { name, sql }] of pending.entries()) {
     await query('INSERT INTO partner_api.migration (version, name, applied_at) VALUES ($1, $2, $3)', [
       schema.version + index + 1,
       name,
       Date.now(),
     ])
+    // Nobody changes anything while the schema does, and who waits finds out whether it may go on.
+    if (index === 0 && schema.version > 0) {
+      await query('SELECT kind FROM partner_api.revision ORDER BY kind FOR UPDATE')
+    }
     for (const statement of statementsOf(sql)) await query(statement)
   }
   if (schema.version === 0) await settle(query, keyPrefix, last.servedFrom)
   else await query('UPDATE partner_api.store SET served_from = $1', [last.servedFrom])
 }
 
-function pendingAfter({ version, servedFrom }: Schema, { place }: Database): readonly Migration[] {
-  if (servedFrom <= LATEST) return MIGRATIONS.slice(version)
+function pendingAfter(
+  { version, servedFrom }: Schema,
+  migrations: readonly Migration[],
+  place: string,
+): readonly Migration[] {
+  if (servedFrom <= migrations.length) return migrations.slice(version)
   throw new StoreError(
     'newer_schema',
-    `The store ${place} has schema version ${version}, whose programs know ${servedFrom} at least, and this one knows ` +
-      `${LATEST} at most: a newer program has migrated it. Run that one.`,
+    `The store ${place} has schema version ${version}, for programs that know version ${servedFrom}, and this one ` +
+      `knows ${migrations.length} at most: a newer program has migrated it. Run that one.`,
   )
 }
 
