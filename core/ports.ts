@@ -178,8 +178,13 @@ export interface ContentAdministration {
     options: ImportOptions,
   ): MaybePromise<ImportReport>
 
-  /** All records of a kind, by slug (banners by partner). */
-  exportContent<K extends ContentKind>(kind: K): MaybePromise<Iterable<ContentRecords[K]>>
+  /**
+   * All records of a kind at one moment, by slug (banners by partner). A store that is elsewhere hands them over as
+   * they arrive, and may throw then.
+   */
+  exportContent<K extends ContentKind>(
+    kind: K,
+  ): MaybePromise<Iterable<ContentRecords[K]> | AsyncIterable<ContentRecords[K]>>
 
   /**
    * Removes by slug, all or nothing, and notes it in the audit trail.

@@ -16,6 +16,7 @@ import {
   writeContentLine,
 } from '../core/content/lines.ts'
 import { CONTENT_KINDS, type ContentKind, type ContentRecords } from '../core/content/records.ts'
+import { exported } from './contract/store/samples.ts'
 
 type Line = Record<string, unknown>
 
@@ -399,11 +400,8 @@ test('an import writes everything or nothing, and the same again changes nothing
   t.same(await store.revision(), empty)
   t.same(await run('profiles', lines), { created: 2, replaced: 0, unchanged: 0 })
   const full = await store.revision()
-  const exported = Array.from(
-    await store.exportContent('profiles'),
-    (record) => writeContentLine('profiles', record),
-  )
-  t.same(await importContent(store, 'profiles', exported, { now: 2, actor: 'operator' }), {
+  const again = (await exported(store, 'profiles')).map((record) => writeContentLine('profiles', record))
+  t.same(await importContent(store, 'profiles', again, { now: 2, actor: 'operator' }), {
     created: 0,
     replaced: 0,
     unchanged: 2,

@@ -167,7 +167,7 @@ async function compareLines<K extends ContentKind>(
   lines: readonly string[],
 ): Promise<LineChange[]> {
   const kept = new Map<string, string>()
-  for (const record of await store.exportContent(kind)) {
+  for await (const record of await store.exportContent(kind)) {
     kept.set(addressOf(record), writeContentLine(kind, record))
   }
   return lines.flatMap((text, index) => {
@@ -196,7 +196,7 @@ function exportKind(invocation: Invocation, kind: ContentKind): Promise<void> {
     const [before, between, after] = invocation.json ? ['{"data":[', ',', ']}\n'] : ['', '\n', '\n']
     let text = before
     let count = 0
-    for (const record of await store.exportContent(kind)) {
+    for await (const record of await store.exportContent(kind)) {
       text += (count++ === 0 ? '' : between) + printableJson(writeContentLine(kind, record))
       if (text.length < 65_536) continue
       await write(text)

@@ -5,6 +5,7 @@ import {
   actor,
   banner,
   createPartners,
+  exported,
   fails,
   fullProfile,
   industry,
@@ -36,10 +37,6 @@ const kinds = Object.keys(records) as ContentKind[]
 async function prepare(store: Store): Promise<void> {
   await createPartners(store, 'acme', 'globex')
   await store.importContent('industries', [industry('education'), industry('services')], { now: T0, actor })
-}
-
-async function exported<K extends ContentKind>(store: Store, kind: K): Promise<ContentRecords[K][]> {
-  return [...await store.exportContent(kind)]
 }
 
 /** Content as an operator imports, exports and removes it. */

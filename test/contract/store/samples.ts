@@ -1,5 +1,10 @@
 import type { Change } from '../../../core/admin/changes.ts'
-import type { BannerRecord, ProfileRecord } from '../../../core/content/records.ts'
+import type {
+  BannerRecord,
+  ContentKind,
+  ContentRecords,
+  ProfileRecord,
+} from '../../../core/content/records.ts'
 import type { Industry, Key, Partner, Plan } from '../../../core/model.ts'
 import type { Stamp } from '../../../core/audit/entry.ts'
 import type { ImportOptions, ProfileQuery, Store } from '../../../core/ports.ts'
@@ -183,6 +188,13 @@ export async function publish(
   const industries = [...new Set(profiles.map((record) => record.industry))]
   await store.importContent('industries', industries.map((slug) => industry(slug)), options)
   await store.importContent('profiles', profiles, options)
+}
+
+/** All records of a kind, by slug. */
+export async function exported<K extends ContentKind>(store: Store, kind: K): Promise<ContentRecords[K][]> {
+  const records: ContentRecords[K][] = []
+  for await (const record of await store.exportContent(kind)) records.push(record)
+  return records
 }
 
 /** Whether a call failed, synchronously or not. */
