@@ -15,7 +15,7 @@ export function createCounts(database: Database): Counts {
   const forgetBatches = createForget(database, {
     table: 'usage_batch',
     key: ['id'],
-    column: 'added_at',
+    until: 'added_at',
     atOnce: BATCHES_PRUNED,
   })
 

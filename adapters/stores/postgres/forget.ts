@@ -4,23 +4,22 @@ import type { Database } from './database.ts'
 export interface Passing {
   readonly table: string
   readonly key: readonly string[]
-  /** The column whose instant tells when. */
-  readonly column: string
+  /** Until when, in SQL: a column or made of some. */
+  readonly until: string
   /** How many rows are cleared away at once. */
   readonly atOnce: number
 }
 
 /**
- * Clears away, behind what is being done, a few of the rows whose instant is not after `instant`, the oldest first. It
- * waits for nobody, and nobody for it: a row that somebody holds stays until the next time.
+ * Clears away, behind what is being done, a few of the rows that were of use until `instant` or before, the oldest first.
+ * It waits for nobody, and nobody for it: a row that somebody holds stays until the next time.
  */
 export type Forget = (instant: number) => void
 
-export function createForget(database: Database, { table, key, column, atOnce }: Passing): Forget {
-  // One row with its old and one with its new instant are never taken for each other: the rows are locked first.
+export function createForget(database: Database, { table, key, until, atOnce }: Passing): Forget {
   const sql = `
     WITH passed AS (
-      SELECT ${key} FROM partner_api.${table} WHERE ${column} <= $1 ORDER BY ${column} LIMIT ${atOnce}
+      SELECT ${key} FROM partner_api.${table} WHERE ${until} <= $1 ORDER BY ${until} LIMIT ${atOnce}
       FOR UPDATE SKIP LOCKED
     )
     DELETE FROM partner_api.${table} WHERE (${key}) IN (SELECT ${key} FROM passed)`

@@ -13,7 +13,7 @@ export function createQuotaLedger(database: Database): QuotaLedger {
   const forgetWindows = createForget(database, {
     table: 'quota_window',
     key: ['policy', 'subject'],
-    column: 'ends_at',
+    until: 'ends_at',
     atOnce: windowsPruned,
   })
 

@@ -12,7 +12,7 @@ const liveForMs = 5_000
 /** Milliseconds after the end of its lease for which it is waited for: who is only slow may yet be heard of. */
 const listedForMs = 60_000
 
-/** Milliseconds after which a row is cleared away, and how many are at once. */
+/** Milliseconds after the end of its lease after which a replica is cleared away, and how many are at once. */
 const forgotten = { afterMs: 3_600_000, atOnce: 100 }
 
 export function createReplicaRegistry(
@@ -22,7 +22,7 @@ export function createReplicaRegistry(
   const forgetReplicas = createForget(database, {
     table: 'replica',
     key: ['id'],
-    column: 'seen_at',
+    until: 'seen_at + lease_ms',
     atOnce: forgotten.atOnce,
   })
   const members = new Set<() => void>()

@@ -25,7 +25,7 @@ export function createSignups(database: Database): Signups {
   const forgetClaims = createForget(database, {
     table: 'idempotency',
     key: ['partner', 'environment', 'key'],
-    column: 'expires_at',
+    until: 'expires_at',
     atOnce: CLAIMS_PRUNED,
   })
 
