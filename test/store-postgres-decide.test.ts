@@ -11,6 +11,7 @@ import { StoreError } from '../adapters/stores/store-error.ts'
 import { partner, stamp } from './contract/store/samples.ts'
 import { hasServer } from './postgres/binaries.ts'
 import { startServer } from './postgres/server.ts'
+import { until } from './postgres/until.ts'
 
 const reason = hasServer()
 if (reason !== undefined) {
@@ -93,10 +94,10 @@ await t.test('a change that was not made is said not to be, and can be made', as
 await t.test('a change that is still under way is waited for', async (t) => {
   const { create, found, release } = await open(t, 'under way', 'fine')
   const created = create()
-  for (;;) {
-    const [waiting] = await server.admin`select 1 from pg_stat_activity where wait_event_type = 'Lock'`
-    if (waiting !== undefined) break
-  }
+  await until(
+    async () => (await server.admin`select 1 from pg_locks where not granted`).length > 0,
+    'the look for the change to wait for it',
+  )
   t.equal(await found(), 0)
   release()
   t.equal(await created, true)

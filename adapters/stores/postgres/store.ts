@@ -1,0 +1,89 @@
+/** A store in a Postgres database, which any number of processes on any number of machines may have open. */
+import type { Store, StoreSettings } from '../../../core/ports.ts'
+import { sha256 } from '../../digest.ts'
+import { checkKeyPrefix } from '../settings.ts'
+import { StoreError } from '../store-error.ts'
+import { createActivityList } from './activity.ts'
+import { createAdministration } from './administration.ts'
+import { connect } from './connect.ts'
+import { createContentAdministration } from './content.ts'
+import { createCounts } from './counts.ts'
+import { type Database, SqlError } from './database.ts'
+import { createDirectory } from './directory.ts'
+import { createKeyUses } from './key-uses.ts'
+import { createLookUps } from './look-ups.ts'
+import { checkMigrated, migrate } from './migrate.ts'
+import { createOffers } from './offers.ts'
+import { createQuotaLedger } from './quotas.ts'
+import { createReplicaRegistry } from './replicas.ts'
+import { createRevisions, type Revisions } from './revisions.ts'
+import { readSettings } from './settings.ts'
+import { createSignups } from './signups.ts'
+import { createTrail } from './trail.ts'
+
+/** How a database is opened. */
+export interface PostgresStoreOptions {
+  /** Make the store when there is none, and bring its schema up to date. Default true; otherwise either is an error. */
+  readonly migrate?: boolean
+  /**
+   * First part of every key: 2–10 lower-case letters or digits, a letter first; `spk` unless settled. Can be
+   * changed until the store holds a key.
+   */
+  readonly keyPrefix?: string
+}
+
+/**
+ * Opens a store. All that it has is in the schema `partner_api` of the database, which it makes.
+ *
+ * @param url `postgres://USER:PASSWORD@HOST:PORT/NAME`.
+ * @throws {StoreError} `unreachable` when the database does not answer, `missing` when there is no store and none may be made,
+ * `newer_schema` when a newer program has migrated it to a schema that this one may not go on with, `refused` when the
+ * schema belongs to another program, when it is to be migrated and may not be, when a copy into it has not been
+ * finished, or when the key prefix cannot be what is asked for.
+ */
+export async function openPostgresStore(url: string, options: PostgresStoreOptions = {}): Promise<Store> {
+  if (options.keyPrefix !== undefined) checkKeyPrefix(options.keyPrefix)
+  const database = connect(url)
+  try {
+    if (options.migrate ?? true) await migrate(database, options.keyPrefix)
+    else await checkMigrated(database)
+    const revisions = createRevisions(database)
+    // Before the settings, which are not those of the finished store yet while it is copied into.
+    await revisions.current()
+    return assemble(database, revisions, await readSettings(database, revisions, options.keyPrefix))
+  } catch (error) {
+    await database.close()
+    if (!(error instanceof SqlError)) throw error
+    throw new StoreError('unreachable', `The store ${database.place} cannot be opened: ${error.message}.`, {
+      cause: error,
+    })
+  }
+}
+
+function assemble(database: Database, revisions: Revisions, settings: StoreSettings): Store {
+  const trail = createTrail(database)
+  return {
+    settings,
+    sha256,
+    close: database.close,
+    async check() {
+      await revisions.current()
+    },
+    revision: revisions.current,
+    directoryRevision: async () => (await revisions.current()).content,
+    ...createLookUps(database),
+    ...createKeyUses(database),
+    ...createDirectory(database),
+    ...createOffers(database),
+    ...createAdministration(database, revisions, trail),
+    ...createContentAdministration(database, revisions, trail),
+    ...createSignups(database),
+    ...createCounts(database),
+    ...createActivityList(database),
+    listAudit: trail.listAudit,
+    auditHead: trail.auditHead,
+    auditIntruders: trail.auditIntruders,
+    replicas: createReplicaRegistry(database, revisions),
+    quotas: createQuotaLedger(database),
+  }
+}
