@@ -58,6 +58,8 @@ export interface TargetArchive extends SourceArchive {
    * @throws {StoreError} `refused` when it is neither empty nor marked already with `from`.
    */
   begin(from: string): MaybePromise<void>
+  /** Called when all has been written, before it is compared. */
+  settle?(): MaybePromise<void>
   /** Takes the mark away. */
   finish(from: string): MaybePromise<void>
 }

@@ -54,6 +54,7 @@ export async function copyStore(
   if (!wasFinished) {
     await target.begin(id)
     await bringTables(source, target, now, (table, rows) => progress?.('copying', table, rows))
+    await target.settle?.()
   }
   const before = await source.changes()
   const tables = await verifyTables(

@@ -1,6 +1,7 @@
 /** Why a row cannot be copied. */
 import type { AuditEntry } from '../../../core/audit/entry.ts'
 import { StoreError } from '../store-error.ts'
+import type { WritableTable } from './archive.ts'
 
 /** A row that was to be written refers to one that is not there. */
 export function danglingRow(place: string, cause: unknown): StoreError {
@@ -12,16 +13,24 @@ export function danglingRow(place: string, cause: unknown): StoreError {
   )
 }
 
-/**
- * Entries of a trail, once all are known to be such as a store can have written.
- *
- * @throws {StoreError} `refused` when somebody has put others there: no other kind of store could hold them.
- */
-export function checkEntries(place: string, entries: readonly AuditEntry[]): readonly AuditEntry[] {
-  if (entries.every(({ sequence, at }) => Number.isSafeInteger(sequence) && Number.isSafeInteger(at))) {
-    return entries
+/** A trail that is read only as far as a store can have written it: another kind of store could not hold the rest. */
+export function countableEntries(place: string, table: WritableTable<AuditEntry>): WritableTable<AuditEntry> {
+  return {
+    async read(after, limit) {
+      const entries = await table.read(after, limit)
+      if (entries.every(isCountable)) return entries
+      throw uncountable(place)
+    },
+    write: table.write,
   }
-  throw new StoreError(
+}
+
+function isCountable({ sequence, at }: AuditEntry): boolean {
+  return Number.isSafeInteger(sequence) && Number.isSafeInteger(at)
+}
+
+function uncountable(place: string): StoreError {
+  return new StoreError(
     'refused',
     `The audit trail of ${place} holds a row that no program of ours has written, and that cannot be copied: audit ` +
       'verify names the first.',

@@ -1,4 +1,4 @@
-import type { ReadableTable, WritableTable } from '../copy/archive.ts'
+import type { WritableTable } from '../copy/archive.ts'
 import type { SqlTable, Value } from '../copy/columns.ts'
 import { danglingRow } from '../copy/unfit-row.ts'
 import { type Database, reasonOf } from './database.ts'
@@ -51,13 +51,4 @@ export function createTable<R>(
       }
     },
   }
-}
-
-/** A table whose rows are looked at before they are handed over. */
-export function checked<R>(
-  table: WritableTable<R>,
-  check: (rows: readonly R[]) => readonly R[],
-): WritableTable<R> {
-  const read: ReadableTable<R>['read'] = async (after, limit) => check(await table.read(after, limit))
-  return { read, write: table.write }
 }

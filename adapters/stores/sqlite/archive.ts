@@ -3,10 +3,10 @@ import type { SourceArchive, TargetArchive, WritableTable } from '../copy/archiv
 import { SQL_TABLES } from '../copy/columns.ts'
 import { createSettingsTable } from '../copy/settings-table.ts'
 import type { KeptProfile, Setting } from '../copy/tables.ts'
-import { checkEntries } from '../copy/unfit-row.ts'
+import { countableEntries } from '../copy/unfit-row.ts'
 import { randomHex } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
-import { checked, createTable } from './archive-table.ts'
+import { createTable } from './archive-table.ts'
 import { configure } from './configure.ts'
 import { type Database, openDatabase } from './database.ts'
 import { checkMigrated, migrate, schemaVersion } from './migrate.ts'
@@ -69,10 +69,7 @@ function createArchive(database: Database, file: string): TargetArchive {
       idempotency_keys: createTable(database, file, others.idempotency_keys),
       signup_counts: createTable(database, file, others.signup_counts),
       request_counts: createTable(database, file, others.request_counts),
-      audit: checked(
-        createTable(database, file, audit, { columns: READ_COLUMNS }),
-        (entries) => checkEntries(file, entries),
-      ),
+      audit: countableEntries(file, createTable(database, file, audit, { columns: READ_COLUMNS })),
     },
 
     async begin(from) {
