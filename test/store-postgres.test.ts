@@ -30,7 +30,8 @@ const server = await startServer()
 t.teardown(() => server.close())
 
 await t.test('Postgres', async (t) => {
-  const { open, openMany } = await contractStores(server)
+  const { open, openMany, close } = await contractStores(server)
+  t.teardown(close)
   await wholeStoreContract(t, open, openMany)
 })
 
