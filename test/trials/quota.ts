@@ -1,0 +1,53 @@
+/**
+ * Spends a quota at four replicas that share it, in different ways, and counts what passes:
+ * `node test/trials/quota.ts [QUOTA, 600]`. What passes may be 2 % less than the quota, and nothing more.
+ */
+import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
+import { startServer } from '../postgres/server.ts'
+import { spendQuota, type Spent, spreadsFor } from './quotas.ts'
+import { startReplicas } from './replicas.ts'
+import { createTenant } from './tenant.ts'
+import { countAt, endWithin, judge, ms } from './verdict.ts'
+
+const quota = countAt(0, 600)
+const windowSeconds = 60
+/** Enough for every replica to use up what it holds, whatever its part. */
+const requests = 2 * quota
+const least = Math.ceil(quota * 0.98)
+
+endWithin(240)
+const server = await startServer({ settings: { shared_preload_libraries: 'pg_stat_statements' } })
+try {
+  await server.admin`create extension pg_stat_statements`
+  const url = await server.createDatabase()
+  const store = await openPostgresStore(url)
+  const limits = ['--limit', `key=${quota}/${windowSeconds}`, '--limit', 'authfail=0']
+  const replicas = await startReplicas(4, url, limits)
+  try {
+    const { issue } = await createTenant(store)
+    for (const [name, spread] of Object.entries(spreadsFor(requests))) {
+      for (const atOnce of [1, 32]) {
+        const { text: key } = await issue()
+        const spent = await spendQuota(replicas, server.admin, { key, spread, requests, atOnce })
+        tell(`${name}, ${atOnce === 1 ? 'one after the other' : `${atOnce} at once`}`, spent)
+      }
+    }
+  } finally {
+    await Promise.all(replicas.map((replica) => replica.stop()))
+    await store.close()
+  }
+} finally {
+  await server.close()
+}
+
+function tell(name: string, { accepted, refused, ms: taken, leases }: Spent): void {
+  const free = 100 * (1 - leases / requests)
+  console.log(
+    `${name}: ${accepted} of ${requests} accepted in ${ms(taken)}, ${leases} questions to Postgres, ${
+      free.toFixed(1)
+    } % of the requests cost none`,
+  )
+  judge(`from ${least} to ${quota} pass`, accepted >= least && accepted <= quota)
+  judge('everything else is refused with 429', accepted + refused === requests)
+  judge(`all of it in one window of ${windowSeconds} s`, taken < windowSeconds * 1000)
+}
