@@ -15,6 +15,14 @@ export const ENTRY_COLUMNS = [
   'seal',
 ] as const
 
+/**
+ * The columns as they are read. Somebody may have put numbers there that a driver would throw at, because no integer of
+ * JavaScript's is that large: as floating point they can be read.
+ */
+export const READ_COLUMNS: readonly string[] = ENTRY_COLUMNS.map((column) =>
+  column === 'sequence' || column === 'at' ? `CAST(${column} AS DOUBLE PRECISION)` : column
+)
+
 export type EntryRow = [
   sequence: number,
   id: string,

@@ -1,5 +1,5 @@
 import type { AuditEntry, AuditHead, Stamp } from '../../../core/audit/entry.ts'
-import { ENTRY_COLUMNS, type EntryRow, entryRow, readEntry } from '../entry-rows.ts'
+import { ENTRY_COLUMNS, type EntryRow, entryRow, READ_COLUMNS, readEntry } from '../entry-rows.ts'
 import { type Note, sealNotes } from '../trail.ts'
 import { type Database, listText, type Query, SqlError } from './database.ts'
 
@@ -74,14 +74,16 @@ export function createTrail(database: Database): Trail {
     async listAudit(after, limit) {
       if (after === Infinity) return []
       const rows = await database.read<EntryRow>(
-        `SELECT ${ENTRY_COLUMNS} FROM partner_api.audit WHERE sequence >= $1 ORDER BY sequence LIMIT $2`,
+        `SELECT ${READ_COLUMNS} FROM partner_api.audit WHERE sequence >= $1 ORDER BY sequence LIMIT $2`,
         [firstAfter(after), limit],
       )
       return rows.map(readEntry)
     },
 
     async auditHead() {
-      const [row] = await database.read<HeadRow>('SELECT audit_sequence, audit_seal FROM partner_api.store')
+      const [row] = await database.read<HeadRow>(
+        'SELECT CAST(audit_sequence AS DOUBLE PRECISION), audit_seal FROM partner_api.store',
+      )
       const [sequence, seal] = row!
       return { sequence, seal }
     },

@@ -6,11 +6,10 @@ import {
 } from '../../../core/reports/activity.ts'
 import type { Environment } from '../../../core/model.ts'
 import { type ActivityPlaces, placesAfter } from '../activity-places.ts'
-import { type EntryRow, readEntry } from '../entry-rows.ts'
+import { type EntryRow, READ_COLUMNS, readEntry } from '../entry-rows.ts'
 import { activityOf, type Dated, expiryOf, newestFirst, signupActivity } from '../newest.ts'
 import type { Database } from './database.ts'
 import type { Signups } from './signups.ts'
-import { READ_COLUMNS } from './trail.ts'
 
 /** The part of `Reports` that lists, synchronous. */
 export interface ActivityList {

@@ -4,6 +4,7 @@ import { SQL_TABLES } from '../copy/columns.ts'
 import { createSettingsTable } from '../copy/settings-table.ts'
 import type { KeptProfile, Setting } from '../copy/tables.ts'
 import { countableEntries } from '../copy/unfit-row.ts'
+import { READ_COLUMNS } from '../entry-rows.ts'
 import { randomHex } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
 import { createTable } from './archive-table.ts'
@@ -11,7 +12,6 @@ import { configure } from './configure.ts'
 import { type Database, openDatabase } from './database.ts'
 import { checkMigrated, migrate, schemaVersion } from './migrate.ts'
 import { createProfileShelf } from './profile-shelf.ts'
-import { READ_COLUMNS } from './trail.ts'
 
 /**
  * Opens a file to copy from, and only to read.

@@ -1,15 +1,7 @@
 import type { AuditEntry, AuditHead, Stamp } from '../../../core/audit/entry.ts'
-import { ENTRY_COLUMNS, type EntryRow, entryRow, readEntry } from '../entry-rows.ts'
+import { ENTRY_COLUMNS, type EntryRow, entryRow, READ_COLUMNS, readEntry } from '../entry-rows.ts'
 import { type Note, sealNotes } from '../trail.ts'
 import type { Database } from './database.ts'
-
-/**
- * The columns as they are read. Somebody may have put numbers there that the driver would throw at, because no integer
- * of JavaScript's is that large: as REAL they can be read.
- */
-export const READ_COLUMNS: readonly string[] = ENTRY_COLUMNS.map((column) =>
-  column === 'sequence' || column === 'at' ? `CAST(${column} AS REAL)` : column
-)
 
 /** `AuditTrail` of the ports, synchronous, and the only way to write to it. */
 export interface Trail {
