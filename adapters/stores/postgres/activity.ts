@@ -50,13 +50,16 @@ export function createActivityList(database: Database): ActivityList {
   }
 }
 
-/** Entries outside of what the end of the trail is known to be were put there past the store. */
+/**
+ * Entries outside of what the end of the trail is known to be were put there past the store. Without the addition, the
+ * trail would be read in its own order and sorted.
+ */
 const newest = `
   (
     SELECT type, at, id, key_id, subject, after FROM unnest($3::text[]) AS asked (one) CROSS JOIN LATERAL (
       SELECT type, at, id, key_id, subject, after, recency FROM partner_api.audit
       WHERE partner = $1 AND type = one AND (recency, id) > ($4::bigint, $5::text)
-        AND sequence BETWEEN 1 AND (SELECT audit_sequence FROM partner_api.store)
+        AND sequence + 0 BETWEEN 1 AND (SELECT audit_sequence FROM partner_api.store)
       ORDER BY recency, id LIMIT $2
     ) AS first ORDER BY recency, id LIMIT $2
   ) UNION ALL (

@@ -18,7 +18,7 @@ export interface Attempt {
 export const PATIENCE_MS = 2_000
 
 /** Rows that each count of signups is spread over: as many signups of a busy partner are counted at once. */
-const slots = 8
+const slots = 4
 
 type AttemptRow = [kept: boolean, hasKey: boolean, isKnown: boolean, ...(ClaimRow | [null, null, null])]
 

@@ -1,6 +1,5 @@
 import type { SignupStore } from '../../../core/ports.ts'
 import type { IdempotencyClaim, Signup, SignupOutcome } from '../../../core/signups/signup.ts'
-import { START } from '../activity-places.ts'
 import { CLAIMS_PRUNED, repeated, takenId, withoutKey } from '../signup-outcomes.ts'
 import { readSignup, SIGNUP_COLUMNS, type SignupRow } from '../signup-rows.ts'
 import { StoreError } from '../store-error.ts'
@@ -83,10 +82,10 @@ export function createSignups(database: Database): Signups {
     },
 
     async listSignups(partner, after, limit) {
-      const place = after === undefined ? START : [-after.createdAt, after.id] as const
+      const { createdAt, id } = after ?? { createdAt: Number.MAX_SAFE_INTEGER, id: '' }
       const rows = partner === undefined
-        ? await database.read<SignupRow>(newest, [...place, limit])
-        : await database.read<SignupRow>(newestOfPartner, [...place, limit, partner])
+        ? await database.read<SignupRow>(newest, [createdAt, id, limit])
+        : await database.read<SignupRow>(newestOfPartner, [-createdAt, id, limit, partner])
       return rows.map(readSignup)
     },
   }
@@ -94,7 +93,7 @@ export function createSignups(database: Database): Signups {
 
 const newest = `
   SELECT ${SIGNUP_COLUMNS} FROM partner_api.signup
-  WHERE (recency, id) > ($1::bigint, $2::text) ORDER BY recency, id LIMIT $3`
+  WHERE created_at <= $1 AND (created_at < $1 OR id > $2) ORDER BY created_at DESC, id LIMIT $3`
 
 /** Live and test ones are apart in the index: what comes first of each is merged. */
 const newestOfPartner = `

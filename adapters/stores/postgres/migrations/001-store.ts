@@ -145,7 +145,9 @@ CREATE TABLE partner_api.signup (
   recency BIGINT NOT NULL
 );
 
-CREATE INDEX signup_newest ON partner_api.signup (recency, id);
+-- All of them by created_at, those of a partner by recency: no plan takes the one index for the other, and looks for the
+-- few of one partner among those of all.
+CREATE INDEX signup_newest ON partner_api.signup (created_at DESC, id);
 CREATE INDEX signup_newest_of_partner ON partner_api.signup (partner, environment, recency, id);
 
 -- Which signup an idempotency key stands for until it expires, and what its body was.
