@@ -95,6 +95,25 @@ test('a valid key', async (t) => {
   t.same(documentOf(json).data, data, 'the data of verify-key, whole')
 })
 
+test('how late a change may bind', async (t) => {
+  const since = '2026-11-20T09:00:00.000Z'
+  const words = [
+    [{}, /bind within 1,000 ms\n/],
+    [
+      { seconds: 60, since: null },
+      /bind within 1,000 ms, and up to 60 s later while the store does not answer\n/,
+    ],
+    [
+      { seconds: 60, since },
+      /up to 60 s later while the store does not answer, as it has not since 2026-11-20T09/,
+    ],
+  ] as const
+  for (const [said, text] of words) {
+    reply(200, { data: { ...data, ...('seconds' in said && { stale_if_error: said }) } })
+    t.match(await verify([]), { code: 0, stdout: text })
+  }
+})
+
 test('where the deployment is', async (t) => {
   reply(200, { data })
   seen.length = 0
@@ -271,6 +290,7 @@ test('a deployment that cannot tell, or is none', async (t) => {
     { checked_at: 'tomorrow' },
     { checked_at: '2026-02-30T00:00:00Z' },
     { max_staleness_ms: -1 },
+    { stale_if_error: { seconds: 60, since: 'yesterday' } },
     { limits: [{ ...data.limits[0], quota: 0.5 }] },
     { key: { ...data.key, expires_at: 'soon' } },
     { key: { ...data.key, rotation: { successor_id: 'b7Yc0PqLs9Xa', retires_at: '' } } },

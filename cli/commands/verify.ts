@@ -135,7 +135,8 @@ function isLoopback(host: string): boolean {
   return host === 'localhost' || host.endsWith('.localhost') || host === '[::1]' || /^127\.[\d.]+$/.test(host)
 }
 
-function readable({ partner, key, modules, limits, version, max_staleness_ms }: Verification): string {
+function readable(verification: Verification): string {
+  const { partner, key, modules, limits, version } = verification
   const members: [string, string][] = [
     ['partner', `${partner.slug}, ${partner.name}`],
     ['key', `${key.id}, ${key.name}, ${key.environment}, ${key.hint}`],
@@ -146,7 +147,7 @@ function readable({ partner, key, modules, limits, version, max_staleness_ms }: 
         remaining.toLocaleString('en')
       } left`,
     ]),
-    ['changes', `bind within ${max_staleness_ms.toLocaleString('en')} ms`],
+    ['changes', changesText(verification)],
     ['version', version],
   ]
   if (key.rotation) {
@@ -164,6 +165,16 @@ function readable({ partner, key, modules, limits, version, max_staleness_ms }: 
   return `The key is valid.\n\n${details(members)}\n${
     table(['module', 'active', 'ready', 'missing scope'], rows)
   }`
+}
+
+function changesText({ max_staleness_ms, stale_if_error }: Verification): string {
+  const usually = `bind within ${max_staleness_ms.toLocaleString('en')} ms`
+  if (stale_if_error === undefined) return usually
+  const { seconds, since } = stale_if_error
+  const later = `${usually}, and up to ${
+    seconds.toLocaleString('en')
+  } s later while the store does not answer`
+  return since === null ? later : `${later}, as it has not since ${since}`
 }
 
 const verdictWords: Readonly<Record<Trial['verdict'], string>> = {

@@ -37,6 +37,7 @@ export interface Verification {
   readonly version: string
   readonly checked_at: string
   readonly max_staleness_ms: number
+  readonly stale_if_error?: { readonly seconds: number; readonly since: string | null } | undefined
 }
 
 const instant = v.pipe(v.string(), v.check((text) => parseInstant(text) !== undefined))
@@ -75,6 +76,7 @@ const verification: v.GenericSchema<unknown, Verification> = v.looseObject({
   version: v.string(),
   checked_at: instant,
   max_staleness_ms: count,
+  stale_if_error: v.optional(v.looseObject({ seconds: count, since: v.nullable(instant) })),
 })
 
 /** What a problem document has to have. */
