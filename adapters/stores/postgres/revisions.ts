@@ -1,7 +1,7 @@
 import type { Revision } from '../../../core/ports.ts'
 import { randomHex } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
-import { unfinishedCopy } from '../unfinished-copy.ts'
+import { replacedByCopy, unfinishedCopy } from '../unfinished-copy.ts'
 import type { Database, Query } from './database.ts'
 import { LATEST } from './migrations.ts'
 
@@ -11,7 +11,7 @@ export interface Revisions {
    * The revision now.
    *
    * @throws {StoreError} `newer_schema` when the store is no longer for programs of this version, `refused` while it is
-   * being copied into.
+   * being copied into and after that: what it was is gone.
    */
   current(): Promise<Revision>
 
@@ -39,7 +39,9 @@ export function changesOf(revision: string): number {
 }
 
 export function createRevisions(database: Database): Revisions {
-  function check(servedFrom: number, copiedFrom: string | null): void {
+  let openedId: string | undefined
+
+  function check([id, servedFrom, copiedFrom]: StoreRow): void {
     if (servedFrom > LATEST) {
       throw new StoreError(
         'newer_schema',
@@ -48,6 +50,8 @@ export function createRevisions(database: Database): Revisions {
       )
     }
     if (copiedFrom !== null) throw unfinishedCopy(database.place)
+    openedId ??= id
+    if (id !== openedId) throw replacedByCopy(database.place)
   }
 
   return {
@@ -58,7 +62,7 @@ export function createRevisions(database: Database): Revisions {
         WHERE f.kind = 'facts' AND c.kind = 'content'`)
       if (row === undefined) throw gone(database)
       const [id, servedFrom, copiedFrom, factsMark, factsChanges, contentMark, contentChanges] = row
-      check(servedFrom, copiedFrom)
+      check([id, servedFrom, copiedFrom])
       return {
         facts: revisionText(id, factsMark, factsChanges),
         content: revisionText(id, contentMark, contentChanges),
@@ -73,9 +77,8 @@ export function createRevisions(database: Database): Revisions {
       // Afterwards: what the lock was waited for may have been a migration.
       const [row] = await query<StoreRow>('SELECT id, served_from, copied_from FROM partner_api.store')
       if (locked === undefined || row === undefined) throw gone(database)
-      const [id, servedFrom, copiedFrom] = row
-      check(servedFrom, copiedFrom)
-      return revisionText(id, ...locked)
+      check(row)
+      return revisionText(row[0], ...locked)
     },
 
     async bump(query, kind) {

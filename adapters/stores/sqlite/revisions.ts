@@ -1,6 +1,5 @@
 import type { Revision } from '../../../core/ports.ts'
-import { StoreError } from '../store-error.ts'
-import { unfinishedCopy } from '../unfinished-copy.ts'
+import { replacedByCopy, unfinishedCopy } from '../unfinished-copy.ts'
 import type { Database } from './database.ts'
 
 /** The revision of a store, and the only way to move it. */
@@ -38,12 +37,7 @@ export function createRevisions(database: Database, file: string): Revisions {
 
   function readRevision(): Revision {
     const [id, facts, content] = readRow()
-    if (id !== openedId) {
-      throw new StoreError(
-        'refused',
-        `Another store was copied to ${file} while it was open. Start again to go on with what is there now.`,
-      )
-    }
+    if (id !== openedId) throw replacedByCopy(file)
     return { facts: `${id}.${facts}`, content: `${id}.${content}` }
   }
 
