@@ -12,6 +12,12 @@ export interface Registration {
   leave(): Promise<void>
 }
 
+/**
+ * Milliseconds, beyond its lease, for which a replica is listed after it was heard of last: what it learns until then is
+ * used up before it is off the list.
+ */
+export const LISTED_FOR_MS = 60_000
+
 /** How long leaving may take when the store does not answer: it is found out by itself then. */
 const leaveWithinMs = 2_000
 
@@ -34,15 +40,19 @@ export function createMembership(
   let confirmation: Promise<number> | undefined
   let timer: NodeJS.Timeout | undefined
   let live = 1
+  /** When what the store heard of the replica last was sent. */
+  let sentAt = 0
   let ignore = (): void => undefined
 
   async function enter(): Promise<void> {
+    const now = performance.now()
     try {
       await registration.enter()
     } finally {
       entering = undefined
     }
     refuseWhoLeft()
+    sentAt = now
     state = 'inside'
     ignore = heed(hurry)
     hurry()
@@ -76,8 +86,10 @@ export function createMembership(
     const revision = await confirm()
     // Who has left is not to be listed again.
     if (state !== 'inside') return
+    const now = performance.now()
     confirmation = registration.confirm(revision)
     live = await confirmation
+    sentAt = now
   }
 
   async function strikeOff(): Promise<void> {
@@ -89,7 +101,8 @@ export function createMembership(
   return {
     joined() {
       refuseWhoLeft()
-      if (state === 'inside') return undefined
+      // Who was cut off or stood still for longer may have been given up meanwhile. Half of it, for clocks differ.
+      if (state === 'inside' && performance.now() < sentAt + LISTED_FOR_MS / 2) return undefined
       return entering ??= enter()
     },
 

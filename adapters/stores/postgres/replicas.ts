@@ -3,14 +3,11 @@ import type { Replica, ReplicaProgress, ReplicaRegistry } from '../../../core/re
 import { SERVER_NOW } from './clock.ts'
 import type { Database } from './database.ts'
 import { createForget } from './forget.ts'
-import { createMembership, type Registration } from './membership.ts'
+import { createMembership, LISTED_FOR_MS, type Registration } from './membership.ts'
 import type { Revisions } from './revisions.ts'
 
 /** Milliseconds after the end of its lease from which on a replica that is not heard of counts as gone. */
 const liveForMs = 5_000
-
-/** Milliseconds after the end of its lease for which it is waited for: who is only slow may yet be heard of. */
-const listedForMs = 60_000
 
 /** Milliseconds after the end of its lease after which a replica is cleared away, and how many are at once. */
 const forgotten = { afterMs: 3_600_000, atOnce: 100 }
@@ -101,4 +98,4 @@ const confirm = `
 
 const progress = `
   SELECT id, name, lease_ms, facts, content FROM partner_api.replica
-  WHERE seen_at + lease_ms + ${listedForMs} > ${SERVER_NOW} ORDER BY id`
+  WHERE seen_at + lease_ms + ${LISTED_FOR_MS} > ${SERVER_NOW} ORDER BY id`
