@@ -1,12 +1,16 @@
 /**
  * Spends a quota at four replicas that share it, in different ways, and counts what passes:
- * `node test/trials/quota.ts [QUOTA, 600]`. What passes may be 2 % less than the quota, and nothing more.
+ * `node test/trials/quota.ts [QUOTA, 600]`. What passes may be 2 % less than the quota, and nothing more; and as much
+ * again in the next window.
  */
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
+import { createKeyAdministration } from '../../core/admin/keys.ts'
+import type { Store } from '../../core/ports.ts'
 import { startServer } from '../postgres/server.ts'
+import { startLoad } from './client.ts'
 import { spendQuota, type Spent, spreadsFor } from './quotas.ts'
-import { startReplicas } from './replicas.ts'
-import { createTenant } from './tenant.ts'
+import { type ReplicaProcess, startReplicas } from './replicas.ts'
+import { createTenant, PARTNER, READ } from './tenant.ts'
 import { countAt, endWithin, judge, ms } from './verdict.ts'
 
 const quota = countAt(0, 600)
@@ -14,6 +18,8 @@ const windowSeconds = 60
 /** Enough for every replica to use up what it holds, whatever its part. */
 const requests = 2 * quota
 const least = Math.ceil(quota * 0.98)
+/** For windows that follow each other: quota, seconds of one, and how many. */
+const short = { quota: 200, windowSeconds: 2, windows: 5 }
 
 endWithin(240)
 const server = await startServer({ settings: { shared_preload_libraries: 'pg_stat_statements' } })
@@ -32,6 +38,7 @@ try {
         tell(`${name}, ${atOnce === 1 ? 'one after the other' : `${atOnce} at once`}`, spent)
       }
     }
+    await askOnAndOn(replicas, await issueShort(store))
   } finally {
     await Promise.all(replicas.map((replica) => replica.stop()))
     await store.close()
@@ -50,4 +57,31 @@ function tell(name: string, { accepted, refused, ms: taken, leases }: Spent): vo
   judge(`from ${least} to ${quota} pass`, accepted >= least && accepted <= quota)
   judge('everything else is refused with 429', accepted + refused === requests)
   judge(`all of it in one window of ${windowSeconds} s`, taken < windowSeconds * 1000)
+}
+
+/** A key with a quota of its own. */
+async function issueShort(store: Store): Promise<string> {
+  const keys = createKeyAdministration(store, { actor: 'trial' })
+  const { quota, windowSeconds } = short
+  const limits = { key: { quota, windowSeconds } }
+  return (await keys.issue({ partner: PARTNER, name: 'short', environment: 'live', limits })).text
+}
+
+/** Begins with the opening of a window, and ends within one. */
+async function askOnAndOn(replicas: readonly ReplicaProcess[], key: string): Promise<void> {
+  const { quota, windowSeconds, windows } = short
+  const ask = ({ client }: ReplicaProcess) => () => client.ask(READ, { key })
+  const loads = replicas.map((replica) => startLoad(ask(replica), 4, 2))
+  await new Promise((resolve) => setTimeout(resolve, (windows - 0.5) * windowSeconds * 1000))
+  const replies = (await Promise.all(loads.map((load) => load.stop()))).flat()
+  const accepted = replies.filter(({ status }) => status === 200).length
+  const refused = replies.filter(({ status }) => status === 429).length
+  console.log(
+    `on and on, through ${windows} windows of ${quota} in ${windowSeconds} s: ${accepted} of ${replies.length} accepted`,
+  )
+  judge(
+    `from ${Math.ceil(windows * quota * 0.98)} to ${windows * quota} pass`,
+    accepted >= windows * quota * 0.98 && accepted <= windows * quota,
+  )
+  judge('everything else is refused with 429', accepted + refused === replies.length)
 }
