@@ -1,6 +1,7 @@
 import type { RowKey, WritableTable } from '../copy/archive.ts'
 import { INTEGER_COLUMNS, type SqlTable } from '../copy/columns.ts'
 import { danglingRow } from '../copy/unfit-row.ts'
+import { StoreError } from '../store-error.ts'
 import { type Database, listText, type Query, SqlError } from './database.ts'
 
 type Cell = string | number | null
@@ -38,20 +39,32 @@ export function createTable<R>(
 
   return {
     async read(after, limit) {
-      const rows = after === undefined
-        ? await database.read<Cell[]>(first, [limit])
-        : await database.read<Cell[]>(next, [...after, limit])
+      const rows = await explaining(
+        database,
+        () =>
+          after === undefined
+            ? database.read<Cell[]>(first, [limit])
+            : database.read<Cell[]>(next, [...after, limit]),
+      )
       return rows.map(form.read)
     },
 
-    async write(rows, surplus) {
-      try {
-        await database.transaction((query) => change(query, rows, surplus))
-      } catch (error) {
-        // foreign_key_violation
-        throw error instanceof SqlError && error.code === '23503' ? danglingRow(database.place, error) : error
-      }
-    },
+    write: (rows, surplus) =>
+      explaining(database, () => database.transaction((query) => change(query, rows, surplus))),
+  }
+}
+
+/** Passes on what the server says to a statement as what it means for a copy. */
+export async function explaining<T>({ place }: Database, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof SqlError)) throw error
+    // foreign_key_violation
+    if (error.code === '23503') throw danglingRow(place, error)
+    throw new StoreError('unreachable', `The store ${place} cannot be copied: ${error.message}.`, {
+      cause: error,
+    })
   }
 }
 

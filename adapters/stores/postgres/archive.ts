@@ -6,7 +6,7 @@ import type { KeptProfile, Setting } from '../copy/tables.ts'
 import { countableEntries } from '../copy/unfit-row.ts'
 import { randomHex } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
-import { createTable } from './archive-table.ts'
+import { createTable, explaining } from './archive-table.ts'
 import { connect } from './connect.ts'
 import { type Database, listText, type Query } from './database.ts'
 import { checkMigrated, migrate, migrationStatus } from './migrate.ts'
@@ -28,16 +28,17 @@ function createArchive(database: Database, url: string): TargetArchive {
   return {
     place: database.place,
 
-    async state() {
-      const { current, latest } = await migrationStatus(url)
-      if (current === 0) return undefined
-      await checkMigrated(database)
-      // It may be served by older programs, but those would not know all that there is to copy.
-      if (current > latest) throw tooNew(database)
-      return await readState(database.read)
-    },
+    state: () =>
+      explaining(database, async () => {
+        const { current, latest } = await migrationStatus(url)
+        if (current === 0) return undefined
+        await checkMigrated(database)
+        // It may be served by older programs, but those do not know all that there is to copy.
+        if (current > latest) throw tooNew(database)
+        return await readState(database.read)
+      }),
 
-    changes: () => readChanges(database.read),
+    changes: () => explaining(database, () => readChanges(database.read)),
 
     tables: {
       settings: createSettings(database),
@@ -55,19 +56,9 @@ function createArchive(database: Database, url: string): TargetArchive {
     },
 
     async begin(from) {
-      await migrate(database, undefined)
-      await database.transaction(async (query) => {
-        // Whoever is changing something is waited for, and whoever is about to finds the mark.
-        await query('SELECT kind FROM partner_api.revision ORDER BY kind FOR UPDATE')
-        const { copiedFrom, isEmpty } = await readState(query)
-        if (copiedFrom === from) return
-        if (copiedFrom !== undefined || !isEmpty) {
-          throw new StoreError(
-            'refused',
-            `The store ${database.place} is not empty any more: nothing was copied.`,
-          )
-        }
-        await query('UPDATE partner_api.store SET id = $1, copied_from = $2', [randomHex(8), from])
+      await explaining(database, async () => {
+        await migrate(database, undefined)
+        await database.transaction((query) => mark(query, database, from))
       })
       await database.notify()
     },
@@ -87,6 +78,17 @@ function createArchive(database: Database, url: string): TargetArchive {
 
     close: database.close,
   }
+}
+
+async function mark(query: Query, { place }: Database, from: string): Promise<void> {
+  // Whoever is changing something is waited for, and whoever is about to finds the mark.
+  await query('SELECT kind FROM partner_api.revision ORDER BY kind FOR UPDATE')
+  const { copiedFrom, isEmpty } = await readState(query)
+  if (copiedFrom === from) return
+  if (copiedFrom !== undefined || !isEmpty) {
+    throw new StoreError('refused', `The store ${place} is not empty any more: nothing was copied.`)
+  }
+  await query('UPDATE partner_api.store SET id = $1, copied_from = $2', [randomHex(8), from])
 }
 
 async function readState(query: Query): Promise<ArchiveState> {
