@@ -1,0 +1,177 @@
+import { ask, type Sending } from './ask.ts'
+import type { Banner, Country, Industry, Page, Plan, Profile, ProfileCard, Widget } from './wire/content.ts'
+import type {
+  CountriesQuery,
+  DirectoryQuery,
+  IndustriesQuery,
+  RecentProfilesQuery,
+  ReportActivityQuery,
+  ReportSummaryQuery,
+  SignupForm,
+} from './wire/questions.ts'
+import type { Activity, ReportSummary } from './wire/reporting.ts'
+import type { SignupReceipt } from './wire/signup.ts'
+import type { Verification } from './wire/verification.ts'
+
+/** Whose client it is, and how it asks. */
+export interface PartnerClientOptions {
+  /** Where the service is: `https://api.example`, with a path where a proxy has put it below one. */
+  readonly url: string | URL
+  /** The key: a secret of a server. */
+  readonly key: string
+  /** Slug of the partner that the key belongs to. */
+  readonly partner: string
+  /** Default `service`: the first part of the paths. */
+  readonly serviceName?: string
+  /** Milliseconds, default 10,000: for each attempt, its answer included. */
+  readonly timeoutMs?: number
+  /** How often a request that may be sent again is, default 2; 0 for never. */
+  readonly retries?: number
+  /** Whole seconds, default 60: a service that wants to be left alone for longer is not waited for. */
+  readonly maxRetryAfterSeconds?: number
+  /** Sends a request; default the runtime's own `fetch`. */
+  readonly fetch?: (request: Request) => Promise<Response>
+}
+
+/** What goes with one call. */
+export interface CallOptions {
+  /** Ends the call, pauses before another attempt included. */
+  readonly signal?: AbortSignal
+}
+
+/** What goes with a signup. */
+export interface SignUpOptions extends CallOptions {
+  /** 1–255 printable ASCII characters that stand for this signup; drawn unless given. */
+  readonly idempotencyKey?: string
+}
+
+/** A list that is read page by page: `for await` gets its rows, as long as there are any. */
+export interface Rows<Row> extends AsyncIterable<Row> {
+  /** The same by pages, to keep a place in it: `page.next_cursor` goes into a later query. */
+  pages(): AsyncIterable<{ readonly data: readonly Row[]; readonly page: Page }>
+}
+
+/**
+ * Calls the service. All calls throw `PartnerProblem` for what it refuses and `NoAnswer` when it can't be reached; reads
+ * are sent again when that may help, a signup because its idempotency key makes it safe.
+ */
+export interface PartnerClient {
+  /** What the key is and may do. */
+  verifyKey(options?: CallOptions): Promise<Verification>
+  /** Enough to draw a widget. */
+  widget(options?: CallOptions): Promise<Widget>
+  /** The newest profiles. */
+  recentProfiles(query?: RecentProfilesQuery, options?: CallOptions): Promise<readonly ProfileCard[]>
+  /** The directory. */
+  profiles(query?: DirectoryQuery, options?: CallOptions): Rows<ProfileCard>
+  /** One profile by its slug. */
+  profile(slug: string, options?: CallOptions): Promise<Profile>
+  /** The banner that shows now. */
+  banner(options?: CallOptions): Promise<Banner>
+  /** Countries, with their profiles counted. */
+  countries(query?: CountriesQuery, options?: CallOptions): Promise<readonly Country[]>
+  /** Industries, with their profiles counted. */
+  industries(query?: IndustriesQuery, options?: CallOptions): Promise<readonly Industry[]>
+  /** Plans, in the order in which they show. */
+  plans(options?: CallOptions): Promise<readonly Plan[]>
+  /** Signups and requests, counted by day. */
+  summary(query?: ReportSummaryQuery, options?: CallOptions): Promise<ReportSummary>
+  /** What happened, newest first. */
+  activity(query?: ReportActivityQuery, options?: CallOptions): Rows<Activity>
+  /** Hands in a form. When it returns, the service has it. */
+  signUp(form: SignupForm, options?: SignUpOptions): Promise<SignupReceipt>
+}
+
+/**
+ * Makes a client.
+ *
+ * @throws {Error} in a browser: whoever opens the page could take the key.
+ * @throws {TypeError} for a `url` that is none.
+ * @example
+ * ```ts
+ * const client = createPartnerClient({ url: 'https://api.example', key, partner: 'acme' })
+ * for await (const { name } of client.profiles({ country: ['DE'] })) console.log(name)
+ * ```
+ */
+export function createPartnerClient(options: PartnerClientOptions): PartnerClient {
+  // Every browser calls itself Mozilla, in workers too; Node, Bun, Deno and Workers do not.
+  if (globalThis.navigator?.userAgent?.startsWith('Mozilla/')) {
+    throw new Error('A partner key is a secret: use it on your server, and never in a browser.')
+  }
+  const { key, partner, serviceName = 'service' } = options
+  const { origin, pathname } = new URL(options.url)
+  const base = `${origin}${pathname.replace(/\/+$/, '')}/${serviceName}`
+  const sending: Sending = {
+    timeoutMs: options.timeoutMs ?? 10_000,
+    retries: options.retries ?? 2,
+    maxRetryAfterSeconds: options.maxRetryAfterSeconds ?? 60,
+    fetch: options.fetch ?? ((request) => fetch(request)),
+  }
+  const keyed = {
+    [`x-${serviceName}-partner-key`]: key,
+    accept: 'application/json, application/problem+json',
+  }
+
+  async function read<T>(path: string, query: object = {}, { signal }: CallOptions = {}): Promise<T> {
+    const search = new URLSearchParams({ partner })
+    for (const [name, value] of Object.entries(query)) {
+      for (const one of [value].flat()) if (one !== undefined) search.append(name, String(one))
+    }
+    return await ask(
+      { url: `${base}${path}?${search}`, headers: keyed, signal },
+      sending,
+    ) as T
+  }
+
+  async function data<T>(path: string, query?: object, options?: CallOptions): Promise<T> {
+    return (await read<{ data: T }>(path, query, options)).data
+  }
+
+  async function post<T>(
+    path: string,
+    body: object,
+    headers: Readonly<Record<string, string>>,
+    { signal }: CallOptions = {},
+  ): Promise<T> {
+    const answer = await ask({
+      url: base + path,
+      headers: { ...keyed, 'content-type': 'application/json', ...headers },
+      body: JSON.stringify({ ...body, partner }),
+      signal,
+    }, sending)
+    return (answer as { data: T }).data
+  }
+
+  function rows<Row>(path: string, query: object | undefined, options: CallOptions | undefined): Rows<Row> {
+    async function* pages(): AsyncGenerator<{ readonly data: readonly Row[]; readonly page: Page }> {
+      for (let more = query ?? {};;) {
+        const one = await read<{ data: readonly Row[]; page: Page }>(path, more, options)
+        yield one
+        if (!one.page.has_more) return
+        more = { ...query, cursor: one.page.next_cursor }
+      }
+    }
+    return {
+      pages,
+      async *[Symbol.asyncIterator]() {
+        for await (const { data } of pages()) yield* data
+      },
+    }
+  }
+
+  return {
+    verifyKey: (options) => post('/developer/verify-key', {}, {}, options),
+    widget: (options) => data('/partner-widget', {}, options),
+    recentProfiles: (query, options) => data('/public/profiles/recent', query, options),
+    profiles: (query, options) => rows('/public/profiles', query, options),
+    profile: (slug, options) => data(`/public/profiles/${encodeURIComponent(slug)}`, {}, options),
+    banner: (options) => data('/public/banner', {}, options),
+    countries: (query, options) => data('/public/countries', query, options),
+    industries: (query, options) => data('/public/industries', query, options),
+    plans: (options) => data('/public/plans', {}, options),
+    summary: (query, options) => data('/partner/reports/summary', query, options),
+    activity: (query, options) => rows('/partner/reports/activity', query, options),
+    signUp: (form, { idempotencyKey = crypto.randomUUID(), ...options } = {}) =>
+      post('/partner/signups', form, { 'idempotency-key': idempotencyKey }, options),
+  }
+}

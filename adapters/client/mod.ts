@@ -1,0 +1,15 @@
+/**
+ * A client for partners, for their servers: every endpoint, typed; problems as errors; lists read to their end; requests
+ * sent again where that is safe.
+ *
+ * @module
+ */
+export { createPartnerClient } from './client.ts'
+export type { CallOptions, PartnerClient, PartnerClientOptions, Rows, SignUpOptions } from './client.ts'
+export { NoAnswer, PartnerProblem } from './partner-problem.ts'
+export type * from './wire/content.ts'
+export type * from './wire/problem.ts'
+export type * from './wire/questions.ts'
+export type * from './wire/reporting.ts'
+export type * from './wire/signup.ts'
+export type * from './wire/verification.ts'

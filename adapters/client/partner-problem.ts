@@ -1,0 +1,38 @@
+import type { Problem } from './wire/problem.ts'
+
+/** The service refused, in its own words (RFC 9457). */
+export class PartnerProblem extends Error {
+  /** Tells it from other errors, across copies of this package too. */
+  override readonly name = 'PartnerProblem'
+  /** What went wrong: decide by this. */
+  readonly code: Problem['code']
+  /** The status of the answer, 400–599. */
+  readonly status: number
+  /** The document as it came. */
+  readonly problem: Problem
+  /** Whole seconds after which it may be tried again, where the service said so. */
+  readonly retryAfterSeconds: number | undefined
+
+  /** Made of a problem document, and of what `Retry-After` said. */
+  constructor(problem: Problem, retryAfterSeconds?: number) {
+    super(`${problem.detail} (${problem.code}, ${problem.request_id})`)
+    this.code = problem.code
+    this.status = problem.status
+    this.problem = problem
+    this.retryAfterSeconds = retryAfterSeconds
+  }
+}
+
+/** What answered is not the service, or there was no answer at all. */
+export class NoAnswer extends Error {
+  /** Tells it from other errors, across copies of this package too. */
+  override readonly name = 'NoAnswer'
+  /** The status of the answer; `undefined` when none came. */
+  readonly status: number | undefined
+
+  /** Says in a sentence what came instead, if anything did. */
+  constructor(message: string, status?: number, options?: ErrorOptions) {
+    super(message, options)
+    this.status = status
+  }
+}

@@ -1,0 +1,93 @@
+/** Written from the route table by test/client/write-wire.ts. */
+
+/** What `recentProfiles` may be asked. */
+export interface RecentProfilesQuery {
+  /** How many profiles. */
+  readonly limit?: number | undefined
+}
+
+/** What `directory` may be asked. */
+export interface DirectoryQuery {
+  /** Words that must start a word of name, headline, description or tags. */
+  readonly q?: string | undefined
+  /** ISO 3166-1 alpha-2, in either case: any of these. */
+  readonly country?: readonly string[] | undefined
+  /** Industry slug: any of these. */
+  readonly industry?: readonly string[] | undefined
+  /** The order: by name, or newest first. */
+  readonly sort?: 'name' | '-published_at' | undefined
+  /** How many profiles a page has. */
+  readonly limit?: number | undefined
+  /** `next_cursor` of the page before. */
+  readonly cursor?: string | undefined
+}
+
+/** What `countries` may be asked. */
+export interface CountriesQuery {
+  /** Only those with a profile. */
+  readonly in_use?: boolean | undefined
+  /** Language of the names. */
+  readonly locale?: string | undefined
+}
+
+/** What `industries` may be asked. */
+export interface IndustriesQuery {
+  /** Only those with a profile. */
+  readonly in_use?: boolean | undefined
+}
+
+/** What `reportSummary` may be asked. */
+export interface ReportSummaryQuery {
+  /** First day, in UTC. */
+  readonly from?: string | undefined
+  /** Last day, in UTC; at most 366 days are told. */
+  readonly to?: string | undefined
+}
+
+/** What `reportActivity` may be asked. */
+export interface ReportActivityQuery {
+  /** What happened: any of these. */
+  readonly type?:
+    | readonly (
+      | 'signup.created'
+      | 'key.issued'
+      | 'key.rotated'
+      | 'key.revoked'
+      | 'key.disabled'
+      | 'key.enabled'
+      | 'key.expired'
+      | 'scope.granted'
+      | 'scope.removed'
+      | 'module.activated'
+      | 'module.deactivated'
+    )[]
+    | undefined
+  /** How many rows a page has. */
+  readonly limit?: number | undefined
+  /** `next_cursor` of the page before. */
+  readonly cursor?: string | undefined
+}
+
+/** What somebody who signs up has filled in. */
+export interface SignupForm {
+  /** Address for mail. */
+  readonly email: string
+  /** Who signs up. */
+  readonly name: string
+  /** For whom. */
+  readonly company?: string | null | undefined
+  /** ISO 3166-1 alpha-2 or `XK`, in either case. */
+  readonly country?: string | null | undefined
+  /** Slug of the plan. */
+  readonly plan?: string | null | undefined
+  /** Slug of the profile. */
+  readonly profile?: string | null | undefined
+  /** The language of the form, BCP 47. */
+  readonly locale?: string | null | undefined
+  /** What they wrote. */
+  readonly message?: string | null | undefined
+  /** When they agreed to be contacted. */
+  readonly consent_at?: string | null | undefined
+  /** What else the form knows: names of 1–40, values of up to 500 characters. */
+  readonly metadata?: Readonly<Record<string, string>> | null | undefined
+}
