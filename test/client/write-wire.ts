@@ -164,7 +164,7 @@ function recordOf({ additionalProperties }: Schema): string {
 function membersOf({ properties = {}, required = [] }: Schema): string {
   const members = Object.entries(properties).map(([name, schema]) => {
     const optional = !required.includes(name)
-    return `${comment(schema.description ?? '')}readonly ${name}${optional ? '?' : ''}: ${typeOf(schema)}${
+    return `${comment(schema.description ?? `Its ${name.replaceAll('_', ' ')}.`)}readonly ${name}${optional ? '?' : ''}: ${typeOf(schema)}${
       optional ? ' | undefined' : ''
     }`
   })

@@ -153,6 +153,7 @@ export interface Plan {
   readonly name: string
   /** What it is for. */
   readonly description: string
+  /** Its price. */
   readonly price: Money
   /** How often the price is due. */
   readonly interval: 'month' | 'year' | 'once'
@@ -176,16 +177,21 @@ export interface Money {
 
 /** Enough to draw one. */
 export interface Widget {
+  /** Its partner. */
   readonly partner: {
     /** What the partner is addressed by. */
     readonly slug: string
     /** Name to show. */
     readonly name: string
   }
+  /** Its banner. */
   readonly banner: Banner | null
   /** The newest profiles. */
   readonly profiles: readonly ProfileCard[]
+  /** Its countries. */
   readonly countries: readonly Country[]
+  /** Its industries. */
   readonly industries: readonly Industry[]
+  /** Its plans. */
   readonly plans: readonly Plan[]
 }

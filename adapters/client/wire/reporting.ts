@@ -9,6 +9,7 @@ export interface ReportSummary {
     /** Last day. */
     readonly to: string
   }
+  /** Its signups. */
   readonly signups: {
     /** Signups of live keys. */
     readonly total: number
@@ -27,6 +28,7 @@ export interface ReportSummary {
       readonly signups: number
     })[]
   }
+  /** Its requests. */
   readonly requests: {
     /** Requests of live keys. */
     readonly total: number
@@ -65,6 +67,7 @@ export type Activity = {
   readonly occurred_at: string
   /** What happened. */
   readonly type: 'signup.created'
+  /** Its subject. */
   readonly subject: {
     /** Id of the signup. */
     readonly signup_id: string
@@ -84,6 +87,7 @@ export type Activity = {
   readonly occurred_at: string
   /** What happened. */
   readonly type: 'key.issued' | 'key.rotated' | 'key.revoked' | 'key.disabled' | 'key.enabled' | 'key.expired'
+  /** Its subject. */
   readonly subject: {
     /** Public id of the key. */
     readonly key_id: string
@@ -97,6 +101,7 @@ export type Activity = {
   readonly occurred_at: string
   /** What happened. */
   readonly type: 'scope.granted' | 'scope.removed'
+  /** Its subject. */
   readonly subject: {
     /** Public id of the key. */
     readonly key_id: string
@@ -120,6 +125,7 @@ export type Activity = {
   readonly occurred_at: string
   /** What happened. */
   readonly type: 'module.activated' | 'module.deactivated'
+  /** Its subject. */
   readonly subject: {
     /** The module. */
     readonly module:

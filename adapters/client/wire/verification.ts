@@ -4,12 +4,14 @@
 export interface Verification {
   /** A key that is not valid gets a problem instead. */
   readonly valid: true
+  /** Its partner. */
   readonly partner: {
     /** What the partner is addressed by. */
     readonly slug: string
     /** Name to show. */
     readonly name: string
   }
+  /** Its key. */
   readonly key: Key
   /** The scopes that the key holds. */
   readonly scopes: readonly ({
