@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import process from 'node:process'
-import { serve } from '../adapters/runtimes/node.ts'
+import type { ListenOptions, Mounted, RunningServer } from '../adapters/runtimes/listening.ts'
 import { createPartnerApi, type PartnerApiOptions } from '../core/api.ts'
 import type { Store } from '../core/ports.ts'
 import { Failure } from './failure.ts'
@@ -39,6 +39,7 @@ export async function serveUntilStopped(
       ...(level !== 'off' && { log: log.write, logLevel: level }),
     },
   )
+  const serve = await loadAdapter()
   const server = await listen(() => serve(api, { port, host }), port, host)
   try {
     await onListening(server.url)
@@ -47,6 +48,15 @@ export async function serveUntilStopped(
     await server.drain()
     log.flush()
   }
+}
+
+type Serve = (api: Mounted, options: ListenOptions) => Promise<RunningServer>
+
+/** The adapter of the runtime that this program runs on; no other one is loaded. */
+async function loadAdapter(): Promise<Serve> {
+  if (process.versions['bun'] !== undefined) return (await import('../adapters/runtimes/bun.ts')).serve
+  if (process.versions['deno'] !== undefined) return (await import('../adapters/runtimes/deno.ts')).serve
+  return (await import('../adapters/runtimes/node.ts')).serve
 }
 
 async function listen<T>(start: () => Promise<T>, port: number, host: string): Promise<T> {

@@ -93,6 +93,11 @@ export interface PartnerApi {
   refuse(code: ProblemCode, address?: string): Answer
   /** Every endpoint with its complete path. */
   readonly routes: readonly Endpoint[]
+  /**
+   * Writes down what requests noted, and waits for what they asked of a store behind their answers. That happens by
+   * itself within seconds; for runtimes that end a request's work with its answer. Never rejects.
+   */
+  flush(): Promise<void>
   /** Writes down what is held in memory, and takes leave of the other replicas. The store stays open. */
   close(): Promise<void>
 }
@@ -189,6 +194,9 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       return representation.problem(new Problem(code), { requestId, method: 'GET' }, '/', [])
     },
     routes: paths.endpoints,
+    async flush() {
+      await Promise.all([uses.flush(), usage.flush(), guard.settled(), lookUps.settled()])
+    },
     async close() {
       await Promise.all([uses.flush(), usage.flush(), replica.leave()])
     },

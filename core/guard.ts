@@ -14,6 +14,8 @@ export interface Guard {
   reports(reports: Reports): Reports
   quotas(ledger: QuotaLedger): QuotaLedger
   membership(membership: Membership): Membership
+  /** Resolves when whatever is being asked is answered, or is not waited for any longer. Never rejects. */
+  settled(): Promise<unknown>
 }
 
 /**
@@ -23,6 +25,8 @@ export interface Guard {
  * @param deadlineMs Milliseconds, 1 or more, after which an answer that is awaited is not awaited any longer.
  */
 export function createGuard(deadlineMs: number): Guard {
+  const awaited = new Set<Promise<unknown>>()
+
   function answering<A extends unknown[], R>(ask: Ask<A, R>): Ask<A, R> {
     return (...question) => {
       try {
@@ -39,7 +43,12 @@ export function createGuard(deadlineMs: number): Guard {
     const late = new Promise<never>((_resolve, reject) => {
       timer = setTimeout(() => reject(new Error(`no answer within ${deadlineMs} ms`)), deadlineMs)
     })
-    return Promise.race([answer, late]).finally(() => clearTimeout(timer))
+    const first = Promise.race([answer, late]).finally(() => {
+      clearTimeout(timer)
+      awaited.delete(first)
+    })
+    awaited.add(first)
+    return first
   }
 
   return {
@@ -72,6 +81,7 @@ export function createGuard(deadlineMs: number): Guard {
     }),
     quotas: (ledger) => ({ leaseQuota: answering((ask) => ledger.leaseQuota(ask)) }),
     membership: (membership) => ({ ...membership, joined: answering(() => membership.joined()) }),
+    settled: () => Promise.allSettled(awaited),
   }
 }
 

@@ -1,4 +1,4 @@
-import { type Mounted, type NodeServer, serve, type ServeOptions } from '../adapters/runtimes/node.ts'
+import { type Mounted, type RunningServer, serve, type ServeOptions } from '../adapters/runtimes/node.ts'
 import type { Answer, Exchange } from '../core/http/exchange.ts'
 import { Problem, type ProblemCode, PROBLEMS } from '../core/http/problem.ts'
 import type { MaybePromise } from '../core/ports.ts'
@@ -47,7 +47,7 @@ export const stub: Mounted = { handle, refuse, close: () => Promise.resolve() }
 
 /** A server and a way to it. */
 export interface Served {
-  readonly server: NodeServer
+  readonly server: RunningServer
   open(): Promise<RawConnection>
 }
 

@@ -1,14 +1,11 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { PartnerApi } from '../../core/api.ts'
 import type { Answer } from '../../core/http/exchange.ts'
 import type { ProblemCode } from '../../core/http/problem.ts'
+import type { Mounted } from './listening.ts'
 import { NodeExchange } from './node-exchange.ts'
 import { type ConnectionError, objectionTo, originForm, refusalFor, serialize } from './node-framing.ts'
-
-/** What an adapter needs of the service. */
-export type Mounted = Pick<PartnerApi, 'handle' | 'refuse' | 'close'>
 
 const nothing = new Uint8Array()
 /** How much of a body nobody read is let in so that the connection can be used again, in bytes. */

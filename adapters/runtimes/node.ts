@@ -6,43 +6,21 @@
 import { createServer } from 'node:http'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import { once } from 'node:events'
-import { listen, type Mounted } from './node-listener.ts'
+import { type ListenOptions, type Mounted, type RunningServer, runningServer } from './listening.ts'
+import { listen } from './node-listener.ts'
 import { parserHeaderBytes, parserHeaders } from './node-framing.ts'
 
-export type { Mounted }
+export type { Mounted, RunningServer }
 
 /** Settings of the server. All have defaults. */
-export interface ServeOptions {
-  /** 0–65,535, default 8787; 0 takes a free one. */
-  readonly port?: number
-  /** Name or address of the interface to listen on, default `127.0.0.1`. */
-  readonly host?: string
+export interface ServeOptions extends ListenOptions {
   /** Milliseconds in which the head of a request must have arrived, default 10,000, never more than the request's; 0 for any. */
   readonly headersTimeoutMs?: number
-  /** Milliseconds in which a whole request must have arrived, default 30,000; 0 for no limit. */
-  readonly requestTimeoutMs?: number
   /**
    * Milliseconds for which an idle connection is kept, default 75,000: longer than the 60 s of the usual
    * balancers, so that it is they who close first and no request meets a closing connection.
    */
   readonly keepAliveTimeoutMs?: number
-  /** Milliseconds that `drain` gives to what is under way, default 10,000. */
-  readonly drainTimeoutMs?: number
-}
-
-/** A server that accepts requests. */
-export interface NodeServer {
-  /** `http://HOST:PORT`, without a slash at the end. */
-  readonly url: string
-  /** As it was asked for. */
-  readonly host: string
-  /** The port that was taken. */
-  readonly port: number
-  /**
-   * Stops accepting, closes idle connections, lets the answers under way finish, then closes the service. What is
-   * left after `drainTimeoutMs` is cut off. Every call gives the same promise.
-   */
-  drain(): Promise<void>
 }
 
 /**
@@ -57,14 +35,14 @@ export interface NodeServer {
  * process.once('SIGTERM', () => server.drain())
  * ```
  */
-export async function serve(api: Mounted, options: ServeOptions = {}): Promise<NodeServer> {
+export async function serve(api: Mounted, options: ServeOptions = {}): Promise<RunningServer> {
   const { port: wanted = 8787, host = '127.0.0.1', drainTimeoutMs = 10_000 } = options
   const { requestTimeoutMs = 30_000, keepAliveTimeoutMs = 75_000 } = options
   const headersLimitMs = options.headersTimeoutMs ?? 10_000
   const headersTimeoutMs = requestTimeoutMs === 0
     ? headersLimitMs
     : Math.min(headersLimitMs, requestTimeoutMs)
-  let drained: Promise<void> | undefined
+  let isDraining = false
 
   const server = createServer({
     // Node drops a second Authorization, Host or key header unless told to join them.
@@ -86,7 +64,7 @@ export async function serve(api: Mounted, options: ServeOptions = {}): Promise<N
   server.timeout = 2 * requestTimeoutMs
   // Undocumented, and as old as Node: a client may close its half after the request (RFC 9112 §9.6).
   Object.assign(server, { httpAllowHalfOpen: true })
-  listen(server, api, () => drained !== undefined)
+  listen(server, api, () => isDraining)
   const connections = new Set<Socket>()
   server.on('connection', (socket) => {
     connections.add(socket)
@@ -103,6 +81,7 @@ export async function serve(api: Mounted, options: ServeOptions = {}): Promise<N
   const { port } = server.address() as AddressInfo
 
   async function drain(): Promise<void> {
+    isDraining = true
     const closed = once(server, 'close')
     // HTTP's own close() would also destroy connections whose answer is written but not taken yet. Where `node:http`
     // is not built on `node:net`, as on Bun, it is the only one.
@@ -120,10 +99,5 @@ export async function serve(api: Mounted, options: ServeOptions = {}): Promise<N
     await api.close()
   }
 
-  return {
-    url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
-    host,
-    port,
-    drain: () => drained ??= drain(),
-  }
+  return runningServer(host, port, drain)
 }

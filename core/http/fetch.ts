@@ -12,64 +12,103 @@ export interface RequestInfo {
 export function createFetch(
   handle: (exchange: Exchange) => MaybePromise<Answer>,
 ): (request: Request, info?: RequestInfo) => Promise<Response> {
-  return async (request, info) => {
-    const { status, headers, body } = await handle(new FetchExchange(request, info?.remoteAddr?.hostname))
-    const fields = new Headers()
-    for (let index = 0; index < headers.length; index += 2) {
-      fields.append(headers[index]!, headers[index + 1]!)
-    }
-    return new Response(body as string | Uint8Array<ArrayBuffer> | undefined ?? null, {
-      status,
-      headers: fields,
-    })
-  }
+  return async (request, info) => responseOf(await handle(new InformedExchange(request, info)))
 }
 
-/** A class for its prototype: a request then costs one object, whatever of it is asked for. */
-class FetchExchange implements Exchange {
+/** An answer as a response of its own. @throws {TypeError} for a header field that must not be sent. */
+export function responseOf({ status, headers, body }: Answer): Response {
+  const fields = new Headers()
+  for (let index = 0; index < headers.length; index += 2) {
+    fields.append(headers[index]!, headers[index + 1]!)
+  }
+  return new Response(contentOf(body), { status, headers: fields })
+}
+
+/** The body of an answer as `Response` takes it. */
+export function contentOf(body: Answer['body']): string | Uint8Array<ArrayBuffer> | null {
+  return body as string | Uint8Array<ArrayBuffer> | undefined ?? null
+}
+
+/** A request of the Fetch standard as core reads it. A class for its prototype: a request then costs one object. */
+export class FetchExchange implements Exchange {
   readonly method: string
   readonly target: string
-  readonly address: string | undefined
-  readonly #request: Request
+  protected readonly request: Request
+  readonly #headers: Headers
 
-  constructor(request: Request, address: string | undefined) {
-    this.address = address
+  constructor(request: Request) {
     this.method = request.method
-    this.target = targetOf(request.url)
-    this.#request = request
+    this.target = targetOf(request)
+    this.request = request
+    this.#headers = request.headers
+  }
+
+  get address(): string | undefined {
+    return undefined
   }
 
   header(name: string): string | undefined {
-    return this.#request.headers.get(name) ?? undefined
+    return this.#headers.get(name) ?? undefined
   }
 
-  async body(maxBytes: number): Promise<Uint8Array> {
-    const chunks: Uint8Array[] = []
-    let length = 0
-    try {
-      for await (const chunk of this.#request.body ?? []) {
-        length += chunk.length
-        if (length > maxBytes) throw new Problem('body_too_large')
-        chunks.push(chunk)
-      }
-    } catch (error) {
-      throw error instanceof Problem
-        ? error
-        : new Problem('malformed_request', { detail: 'The body broke off.' })
-    }
-    const body = new Uint8Array(length)
-    let offset = 0
-    for (const chunk of chunks) {
-      body.set(chunk, offset)
-      offset += chunk.length
-    }
-    return body
+  body(maxBytes: number): MaybePromise<Uint8Array> {
+    const coding = this.header('transfer-encoding')
+    // RFC 9112 §6.1 and §6.3: servers that count bytes another way would see another request.
+    if (coding !== undefined && coding.toLowerCase() !== 'chunked') throw new Problem('malformed_request')
+    const length = this.header('content-length')
+    if (length !== undefined && !/^\d+$/.test(length)) throw new Problem('malformed_request')
+    if (Number(length) > maxBytes) throw new Problem('body_too_large')
+    return read(this.request, maxBytes)
   }
 }
 
-/** Path and query of an absolute URL, as they stand in it. */
-function targetOf(url: string): string {
+/** A request whose runtime passes its peer on. */
+class InformedExchange extends FetchExchange {
+  readonly #info: RequestInfo | undefined
+
+  constructor(request: Request, info: RequestInfo | undefined) {
+    super(request)
+    this.#info = info
+  }
+
+  override get address(): string | undefined {
+    return this.#info?.remoteAddr?.hostname
+  }
+}
+
+async function read({ body }: Request, maxBytes: number): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  try {
+    for await (const chunk of body ?? []) {
+      length += chunk.length
+      if (length > maxBytes) throw new Problem('body_too_large')
+      chunks.push(chunk)
+    }
+  } catch (error) {
+    throw error instanceof Problem
+      ? error
+      : new Problem('malformed_request', { detail: 'The body broke off.' })
+  }
+  const whole = new Uint8Array(length)
+  let offset = 0
+  for (const chunk of chunks) {
+    whole.set(chunk, offset)
+    offset += chunk.length
+  }
+  return whole
+}
+
+/** Stands for a target that is none: its percent-encoding is malformed, and so it is refused. */
+const noTarget = '%'
+
+/**
+ * Path and query, as they stand in the URL of a request. Deno writes Host before them as it came, whatever it is: what
+ * a Host says must not pass for a path. Bun writes nothing before them when there is no Host, or none that it knows.
+ */
+function targetOf({ url, headers }: Request): string {
+  if (/[^!-.0-~]/.test(headers.get('host') ?? '')) return noTarget
+  if (url.startsWith('/')) return url
   const start = url.indexOf('/', url.indexOf('//') + 2)
-  const end = url.indexOf('#')
-  return start < 0 ? '/' : url.slice(start, end < 0 ? undefined : end)
+  return start < 0 ? '/' : url.slice(start)
 }

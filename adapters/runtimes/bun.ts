@@ -1,0 +1,137 @@
+/**
+ * Serves on Bun, straight from `Bun.serve`.
+ *
+ * @module
+ */
+import { contentOf } from '../../core/http/fetch.ts'
+import type { Answer } from '../../core/http/exchange.ts'
+import {
+  cannotListen,
+  type ListenOptions,
+  type Mounted,
+  type RunningServer,
+  runningServer,
+  settleListening,
+  whole,
+  within,
+} from './listening.ts'
+import { ServedExchange } from './served-exchange.ts'
+
+export type { Mounted, RunningServer }
+
+/** Settings of the server. All have defaults. */
+export interface ServeOptions extends ListenOptions {
+  /**
+   * Milliseconds for which an idle connection is kept, 0–255,000, default 75,000: longer than the 60 s of the usual
+   * balancers. Bun counts in seconds; 0 keeps it for good.
+   */
+  readonly keepAliveTimeoutMs?: number
+}
+
+/**
+ * What Bun's server does in its own way, whatever is asked of it. It answers by itself what its parser refuses, with a
+ * status and without a problem: heads over 16 KiB (`bun --max-http-header-size` allows more) or of more than about 200
+ * fields with 431, bad framing with 400, other versions with 505. A head has 10 to 12 s. The URL of a request is
+ * resolved, so that dot segments are gone before they can be refused.
+ */
+interface BunServer {
+  readonly port: number
+  requestIP(request: Request): { readonly address: string } | null
+  stop(closeActiveConnections?: boolean): Promise<void>
+}
+
+interface Serving {
+  /** Seconds. */
+  readonly idleTimeout: number
+  readonly maxRequestBodySize: number
+  readonly development: false
+  fetch(request: Request, server: BunServer): Response | Promise<Response>
+}
+
+interface BunRuntime {
+  serve(options: Serving & { readonly port: number; readonly hostname: string }): BunServer
+}
+
+/**
+ * Serves `api` over HTTP/1.1. Signals are left to the caller.
+ *
+ * @returns The server, which accepts.
+ * @throws {Error} when the address can't be listened on; `cause` says why.
+ * @throws {RangeError} for a setting out of its range.
+ * @example
+ * ```ts
+ * const server = await serve(api, { port: 0 })
+ * process.once('SIGTERM', () => server.drain())
+ * ```
+ */
+export function serve(api: Mounted, options: ServeOptions = {}): Promise<RunningServer> {
+  return new Promise((resolve) => resolve(start(api, options)))
+}
+
+function start(api: Mounted, options: ServeOptions): RunningServer {
+  const settings = settleListening(options)
+  const { host, requestTimeoutMs, drainTimeoutMs } = settings
+  const { keepAliveTimeoutMs = 75_000 } = options
+  whole('keepAliveTimeoutMs', keepAliveTimeoutMs, 255_000)
+
+  function respond(answer: Answer): Response {
+    try {
+      return write(answer)
+    } catch {
+      // A header that must not be sent: nothing has been sent.
+      return write(api.refuse('internal'))
+    }
+  }
+
+  const server = listen(settings, {
+    idleTimeout: Math.ceil(keepAliveTimeoutMs / 1000),
+    // The service counts by itself: Bun's own answer has no body.
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+    development: false,
+    fetch(request, server) {
+      const answer = api.handle(new BunExchange(request, server, requestTimeoutMs))
+      return answer instanceof Promise ? answer.then(respond) : respond(answer)
+    },
+  })
+  return runningServer(host, server.port, async () => {
+    if (!await within(drainTimeoutMs, server.stop())) await server.stop(true)
+    await api.close()
+  })
+}
+
+function listen(settings: Required<ListenOptions>, serving: Serving): BunServer {
+  const { Bun } = globalThis as unknown as { readonly Bun: BunRuntime }
+  const { port, host: hostname } = settings
+  try {
+    return Bun.serve({ port, hostname, ...serving })
+  } catch (cause) {
+    throw cannotListen(settings, named(cause as Error & { code?: string }))
+  }
+}
+
+/** A class for its prototype, as what it extends. */
+class BunExchange extends ServedExchange {
+  readonly #server: BunServer
+
+  constructor(request: Request, server: BunServer, timeoutMs: number) {
+    super(request, timeoutMs)
+    this.#server = server
+  }
+
+  override get address(): string | undefined {
+    return this.#server.requestIP(this.request)?.address
+  }
+}
+
+function write({ status, headers, body }: Answer): Response {
+  const fields = new Headers()
+  for (let index = 0; index < headers.length; index += 2) fields.append(headers[index]!, headers[index + 1]!)
+  // What is late may go on to come, and is nobody's.
+  if (status === 408) fields.append('Connection', 'close')
+  return new Response(contentOf(body), { status, headers: fields })
+}
+
+/** What is wrong with an address that can't be listened on: a name that nobody knows is EINVAL to Bun. */
+function named(cause: Error & { code?: string }): Error & { code?: string } {
+  return cause.code === 'EINVAL' ? Object.assign(cause, { code: 'ENOTFOUND' }) : cause
+}

@@ -1,0 +1,85 @@
+import type { PartnerApi } from '../../core/api.ts'
+
+/** What a server needs of the service. */
+export type Mounted = Pick<PartnerApi, 'handle' | 'refuse' | 'close'>
+
+/** Where a server of a runtime listens, and how long it waits. All have defaults. */
+export interface ListenOptions {
+  /** 0–65,535, default 8787; 0 takes a free one. */
+  readonly port?: number
+  /** Name or address of the interface to listen on, default `127.0.0.1`. */
+  readonly host?: string
+  /**
+   * Milliseconds in which a request must have arrived, default 30,000; 0 for no limit. Node counts from its first byte,
+   * Bun and Deno from when its body is waited for.
+   */
+  readonly requestTimeoutMs?: number
+  /** Milliseconds that `drain` gives to what is under way, default 10,000. */
+  readonly drainTimeoutMs?: number
+}
+
+/** A server that accepts requests. */
+export interface RunningServer {
+  /** `http://HOST:PORT`, without a slash at the end. */
+  readonly url: string
+  /** As it was asked for. */
+  readonly host: string
+  /** The port that was taken. */
+  readonly port: number
+  /**
+   * Stops accepting, closes idle connections, lets the answers under way finish, then closes the service. What is
+   * left after `drainTimeoutMs` is cut off, on Deno with the process. Every call gives the same promise.
+   */
+  drain(): Promise<void>
+}
+
+/** The settings with their defaults. @throws {RangeError} for one out of its range. */
+export function settleListening(options: ListenOptions): Required<ListenOptions> {
+  const { port = 8787, host = '127.0.0.1', requestTimeoutMs = 30_000, drainTimeoutMs = 10_000 } = options
+  whole('port', port, 65_535)
+  whole('requestTimeoutMs', requestTimeoutMs, MAX_TIMEOUT_MS)
+  whole('drainTimeoutMs', drainTimeoutMs, MAX_TIMEOUT_MS)
+  return { port, host, requestTimeoutMs, drainTimeoutMs }
+}
+
+/** The longest that a timer can wait. */
+export const MAX_TIMEOUT_MS: number = 2 ** 31 - 1
+
+/** @throws {RangeError} unless `value` is an integer from 0 to `max`. */
+export function whole(name: string, value: number, max: number): void {
+  if (Number.isInteger(value) && value >= 0 && value <= max) return
+  throw new RangeError(`${name} must be an integer from 0 to ${max}, and ${value} is not.`)
+}
+
+/** What a server that listens is told to be. */
+export function runningServer(
+  host: string,
+  port: number,
+  drain: () => Promise<void>,
+): RunningServer {
+  let drained: Promise<void> | undefined
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
+    host,
+    port,
+    drain: () => drained ??= drain(),
+  }
+}
+
+/** The error for an address that can't be listened on. @param cause The runtime's own; `code` says why. */
+export function cannotListen(
+  { host, port }: Required<ListenOptions>,
+  cause: Error & { readonly code?: string },
+): Error {
+  const reason = cause.code === 'EADDRINUSE' ? 'the address is in use' : cause.message
+  return new Error(`Cannot listen on ${host}:${port}: ${reason}`, { cause })
+}
+
+/** Waits for `work`, and no longer than so many milliseconds. @returns Whether it ended in time. */
+export async function within(milliseconds: number, work: Promise<unknown>): Promise<boolean> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<boolean>((resolve) => timer = setTimeout(() => resolve(false), milliseconds))
+  const ended = await Promise.race([work.then(() => true), late])
+  clearTimeout(timer)
+  return ended
+}

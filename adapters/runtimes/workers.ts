@@ -1,0 +1,100 @@
+/**
+ * Serves in a Worker, on Cloudflare or on workerd.
+ *
+ * @module
+ */
+import type { PartnerApi } from '../../core/api.ts'
+import { FetchExchange, responseOf } from '../../core/http/fetch.ts'
+
+/** What a Worker is told of a request beside it. A Durable Object's state has the same method. */
+export interface WorkerContext {
+  /** Keeps what the request began going until the work is done. */
+  waitUntil(work: Promise<unknown>): void
+}
+
+/** Settings of a Worker. */
+export interface WorkerOptions {
+  /**
+   * Take `CF-Connecting-IP` for the client's address, default false. Cloudflare writes it; where something else stands
+   * in front, anybody may. Without an address, allow-lists include nobody, and failures are not counted, unless
+   * `trustedProxies` of the service says otherwise.
+   */
+  readonly trustConnectingIp?: boolean
+}
+
+/** What a Worker exports. */
+export interface WorkerHandler<Env> {
+  /** Answers a request. Rejects only when the service can't be made. */
+  fetch(request: Request, env: Env, context: WorkerContext): Promise<Response>
+}
+
+/** How long what requests noted waits for more before it is written, in milliseconds. */
+const lingerMs = 1_000
+
+/**
+ * Makes the service at the first request, because a Worker may ask for nothing before, and lends each request the time
+ * that its work takes beyond the answer.
+ *
+ * A Worker runs in any number of isolates, and each counts limits by itself. An isolate's requests can't use each
+ * other's connections: a store that keeps one open, as the Postgres store does, and limits that hold for all need a
+ * Durable Object whose `fetch` passes requests on to this one, with its state as the context.
+ *
+ * @param makeApi Called again for the next request when it fails.
+ * @example
+ * ```ts
+ * export default createWorker((env: Env) => createPartnerApi({ store: myStore(env) }), { trustConnectingIp: true })
+ * ```
+ */
+export function createWorker<Env>(
+  makeApi: (env: Env) => PartnerApi | Promise<PartnerApi>,
+  { trustConnectingIp = false }: WorkerOptions = {},
+): WorkerHandler<Env> {
+  let api: PartnerApi | undefined
+  let making: Promise<PartnerApi> | undefined
+  let written: Promise<void> | undefined
+  let lingersFrom = -Infinity
+
+  async function make(env: Env): Promise<PartnerApi> {
+    try {
+      return api = await makeApi(env)
+    } finally {
+      making = undefined
+    }
+  }
+
+  async function answer(request: Request, env: Env): Promise<Response> {
+    const { handle } = api ?? await (making ??= make(env))
+    return responseOf(await handle(new WorkerExchange(request, trustConnectingIp)))
+  }
+
+  /** One write for all who come while it waits. */
+  function write(): Promise<void> | undefined {
+    const now = Date.now()
+    // By the clock, and not by its end, which never comes when the runtime gives the isolate up.
+    if (now >= lingersFrom && now - lingersFrom < lingerMs) return written
+    lingersFrom = now
+    return written = new Promise<void>((resolve) => setTimeout(resolve, lingerMs)).then(() => api?.flush())
+  }
+
+  return {
+    fetch(request, env, context) {
+      const answered = answer(request, env)
+      // What a request began ends with it, and so would the requests that wait for the same.
+      context.waitUntil(answered.then(write, () => undefined))
+      return answered
+    },
+  }
+}
+
+class WorkerExchange extends FetchExchange {
+  readonly #hasAddress: boolean
+
+  constructor(request: Request, hasAddress: boolean) {
+    super(request)
+    this.#hasAddress = hasAddress
+  }
+
+  override get address(): string | undefined {
+    return this.#hasAddress ? this.header('cf-connecting-ip') : undefined
+  }
+}
