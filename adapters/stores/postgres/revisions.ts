@@ -10,10 +10,11 @@ export interface Revisions {
   /**
    * The revision now.
    *
+   * @param query Default: a look-up, which has little time.
    * @throws {StoreError} `newer_schema` when the store is no longer for programs of this version, `refused` while it is
    * being copied into and after that: what it was is gone.
    */
-  current(): Promise<Revision>
+  current(query?: Query): Promise<Revision>
 
   /**
    * Keeps others from changing what a kind of revision stands for until the transaction is over. To be the first thing
@@ -55,8 +56,8 @@ export function createRevisions(database: Database): Revisions {
   }
 
   return {
-    async current() {
-      const [row] = await database.lookUp<[...StoreRow, string, number, string, number]>(`
+    async current(query = database.lookUp) {
+      const [row] = await query<[...StoreRow, string, number, string, number]>(`
         SELECT s.id, s.served_from, s.copied_from, f.mark, f.changes, c.mark, c.changes
         FROM partner_api.store s, partner_api.revision f, partner_api.revision c
         WHERE f.kind = 'facts' AND c.kind = 'content'`)

@@ -49,7 +49,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     else await checkMigrated(database)
     const revisions = createRevisions(database)
     // Before the settings, which are not those of the finished store yet while it is copied into.
-    await revisions.current()
+    await revisions.current(database.read)
     return assemble(database, revisions, await readSettings(database, revisions, options.keyPrefix))
   } catch (error) {
     await database.close()
@@ -69,7 +69,7 @@ function assemble(database: Database, revisions: Revisions, settings: StoreSetti
     async check() {
       await revisions.current()
     },
-    revision: revisions.current,
+    revision: () => revisions.current(),
     directoryRevision: async () => (await revisions.current()).content,
     ...createLookUps(database),
     ...createKeyUses(database),
