@@ -132,6 +132,20 @@ await t.test('replicas that note the same uses at once, while keys change, lose 
   await Promise.all(stores.map((store) => store.close()))
 })
 
+await t.test('a thousand look-ups at once find each its own key', async (t) => {
+  const store = await openPostgresStore(await server.createDatabase())
+  const ids = Array.from({ length: 1000 }, (_, index) => `k${index}`)
+  const held = ids.filter((_, index) => index % 3 > 0)
+  await createPartners(store, 'acme')
+  await apply(
+    store,
+    ...held.map((id) => ({ type: 'key.issued' as const, key: key({ id, name: `Key ${id}` }) })),
+  )
+  const found = await Promise.all(ids.map(async (id) => (await store.findKey(id))?.key.name))
+  t.strictSame(found, ids.map((id, index) => index % 3 > 0 ? `Key ${id}` : undefined))
+  await store.close()
+})
+
 await t.test('the revisions of two stores are never equal', async (t) => {
   const [a, b] = [
     await openPostgresStore(await server.createDatabase()),
