@@ -1,7 +1,7 @@
 /**
  * Cuts one of two replicas off from Postgres while both are asked, and revokes a key at the other end meanwhile:
- * `node test/trials/cut-replica.ts [TIMES EACH, 3]`. Packets vanish; then the server itself hangs; then packets vanish
- * for a replica that may go on for five seconds. Nothing that is revoked may pass later than the bound allows.
+ * `node test/trials/cut-replica.ts [TIMES EACH, 3]`. Packets vanish; the server itself hangs; the replica does; packets
+ * vanish for a replica that may go on for five seconds. Nothing that is revoked may pass later than the bound allows.
  */
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import { awaitReceipt, type ReplicaReceipt } from '../../core/replicas/receipt.ts'
@@ -39,6 +39,8 @@ try {
     await onStage([], (scene) => vanish(scene, maxStalenessMs))
     console.log(`The server hangs (${time} of ${times}):`)
     await onStage([], hang)
+    console.log(`The replica hangs (${time} of ${times}):`)
+    await onStage([], standStill)
     console.log(`Packets vanish for a replica that may go on for ${staleSeconds} s (${time} of ${times}):`)
     await onStage(['--stale-if-error', String(staleSeconds)], goOn)
   }
@@ -158,6 +160,29 @@ async function hang({ server, tenant, cut, other }: Scene): Promise<void> {
     judge(`first 503 within ${ms(boundMs)}`, refusal.answeredAt - cutAt <= boundMs)
     judge('recovers by itself within 2 s', back.answeredAt - restoredAt <= 2000)
   }
+}
+
+/** What was asked while it stood still is answered by what is true when it goes on. */
+async function standStill({ store, tenant, cut, other }: Scene): Promise<void> {
+  const [doomed, kept] = [await tenant.issue(), await tenant.issue()]
+  const askBoth = ({ client }: ReplicaProcess) =>
+    Promise.all([doomed, kept].map(({ text: key }) => client.ask(READ, { key })))
+  for (let count = 0; count < 10; count++) await Promise.all([askBoth(cut), askBoth(other)])
+  cut.freeze()
+  await tenant.keys.revoke(doomed.key.id)
+  const receipt = await awaitReceipt(store)
+  const asked = Array.from({ length: 50 }, () => askBoth(cut))
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  const thawedAt = performance.now()
+  cut.thaw()
+  const replies = await Promise.all(asked)
+  const backMs = Math.max(...replies.flat().map(({ answeredAt }) => answeredAt)) - thawedAt
+  console.log(
+    `  receipt: ${receipt?.replicas.map(toldOf).join(', ')}; all answered ${ms(backMs)} after it goes on`,
+  )
+  judge('the receipt names it', receipt?.replicas.find(({ name }) => name === 'cut')?.applied === false)
+  judge('the revoked key is refused', replies.every(([refused]) => refused!.status === 401))
+  judge('the other key is accepted', replies.every(([, accepted]) => accepted!.status === 200))
 }
 
 /** The bound is longer, and everything says so. */
