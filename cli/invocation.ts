@@ -27,6 +27,6 @@ export function warnOfPasswords(storeUrls: readonly string[]): void {
   if (!storeUrls.some(holdsPassword)) return
   printNote(
     'warning: others on this machine can read the arguments of a program, and a password is among these. Give the ' +
-      'whole URL in PARTNER_API_STORE, or the password alone in PGPASSWORD.',
+      'password in PGPASSWORD, or the whole URL of --store in PARTNER_API_STORE.',
   )
 }
