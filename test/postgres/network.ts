@@ -80,7 +80,11 @@ export async function startGate(target: number): Promise<Gate> {
       server === undefined ? resolve(0) : server.close(resolve)
     )
     server = undefined
-    for (const socket of others.keys()) socket.resetAndDestroy()
+    for (const socket of others.keys()) {
+      // To reset a socket that is about to end has Node 26 turn in circles when the process is to end.
+      if (socket.writableEnded) socket.destroy()
+      else socket.resetAndDestroy()
+    }
     await closed
   }
 

@@ -1,51 +1,85 @@
-/** The only file that knows the driver. */
-import postgres from 'postgres'
-import { type Database, type Query, SqlError } from './database.ts'
+import { userInfo } from 'node:os'
+import process from 'node:process'
+import { parseAddress } from './address.ts'
+import type { Database } from './database.ts'
+import { createDoor } from './door.ts'
+import { createLink } from './link.ts'
+import { createNotices } from './notices.ts'
+import { createPool } from './pool.ts'
+import { createStatements } from './statements.ts'
+import { createTransaction } from './transaction.ts'
 
-/** Opens connections to a database. */
-export function connect(url: string): Database {
-  const { hostname, port, pathname } = new URL(url)
-  const sql = postgres(url, {
-    fetch_types: false,
-    onnotice: () => undefined,
-    types: { integer64: { to: 20, from: [20], parse: Number, serialize: String } },
-  })
-  const on = (runner: Pick<typeof sql, 'unsafe'>): Query => async (text, parameters = []) => {
-    try {
-      const rows = await runner.unsafe(text, [...parameters] as never[], { prepare: true }).values()
-      return rows as unknown as never[]
-    } catch (error) {
-      if (!(error instanceof postgres.PostgresError)) throw error
-      throw new SqlError(error.code, error.message, error.constraint_name)
-    }
+/** How patient to be. */
+export interface ConnectOptions {
+  /** Milliseconds, 20 or more, default 1,000: within these a look-up or a note is answered or given up. */
+  readonly lookUpTimeoutMs?: number
+  /** Milliseconds, 20 or more, default 10,000: within these any other single statement is. */
+  readonly timeoutMs?: number
+}
+
+/** How long a server that cannot be reached is tried by who has more time than a look-up. */
+const patienceMs = 2_000
+
+/** What is under way when the store is closed has this long to end, and its connections half a second more. */
+const closeMs = 1_500
+
+/**
+ * Opens connections to a database when they are first needed; none keeps a process alive that waits for no answer.
+ *
+ * @param url See `parseAddress`.
+ * @throws {StoreError} `refused` when the address cannot be used.
+ */
+export function connect(url: string, options: ConnectOptions = {}): Database {
+  const { lookUpTimeoutMs = 1_000, timeoutMs = 10_000 } = options
+  const address = parseAddress(url, { environment: process.env, user: whoRunsThis() })
+  const { place } = address
+  // Half of its time: a look-up on a connection that died unnoticed is answered on another one.
+  const silenceMs = lookUpTimeoutMs / 2
+  const door = createDoor(address, address.connectTimeoutMs ?? silenceMs)
+  const pool = createPool(door, { place, size: address.connections, timeoutMs, patienceMs })
+
+  function distrust(): void {
+    pool.distrust()
+    notices.check()
   }
-  const query = on(sql)
+
+  const settings = { statement_timeout: String(lookUpTimeoutMs) }
+  const link = { place, timeoutMs: lookUpTimeoutMs, silent: distrust }
+  const lookUps = createLink(door, { ...link, settings, silenceMs, isRepeatable: true })
+  const notes = createLink(door, {
+    ...link,
+    settings: { ...settings, synchronous_commit: 'off' },
+    silenceMs: lookUpTimeoutMs,
+    isRepeatable: false,
+  })
+  const notices = createNotices(door, notes.query, !address.isPooled)
+  let closed: Promise<void> | undefined
+
+  async function close(): Promise<void> {
+    const { promise: late, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, closeMs)
+    await Promise.all([lookUps.close(late), notes.close(late), pool.close(late), notices.close()])
+    clearTimeout(timer)
+    door.close()
+  }
+
   return {
-    place: `${hostname}:${port || 5432}${pathname}`,
-    lookUp: query,
-    note: query,
-    read: query,
-    write: query,
-    async transaction(work, { readOnly } = { readOnly: false }) {
-      const undone = Symbol('rolled back')
-      let result: Awaited<ReturnType<typeof work>> | typeof undone = undone
-      try {
-        await sql.begin(readOnly ? 'ISOLATION LEVEL REPEATABLE READ READ ONLY' : '', async (transaction) => {
-          let commit = true
-          result = await work(on(transaction), () => {
-            commit = false
-          })
-          if (!commit) throw undone
-        })
-      } catch (error) {
-        if (error !== undone) throw error
-      }
-      return result as Awaited<ReturnType<typeof work>>
-    },
-    listen(heard) {
-      void sql.listen('partner_api', heard, heard).catch(() => undefined)
-    },
-    notify: () => sql.notify('partner_api', '').then(() => undefined, () => undefined),
-    close: () => sql.end({ timeout: 2 }),
+    place,
+    lookUp: lookUps.query,
+    note: notes.query,
+    ...createStatements(pool, place, timeoutMs),
+    transaction: createTransaction(pool, place),
+    listen: notices.listen,
+    notify: notices.notify,
+    close: () => closed ??= close(),
+  }
+}
+
+/** As libpq does, the user of the operating system, if it knows one. */
+function whoRunsThis(): string | undefined {
+  try {
+    return userInfo().username
+  } catch {
+    return undefined
   }
 }

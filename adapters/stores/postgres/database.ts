@@ -1,6 +1,9 @@
-/** What the rooms of the Postgres store ask of a server. `connect.ts` is the only file that knows the driver. */
+/** What the rooms of the Postgres store ask of a server. `session.ts` is the only file that knows the driver. */
 
-/** What a column or a parameter can hold. Integers of 64 bits are read as numbers. */
+/**
+ * What a column or a parameter can hold. Integers of 64 bits are read as numbers; one beyond ±2^53 is a `StoreError`.
+ * Instants, JSON, decimals and lists are read as text.
+ */
 export type Value = string | number | boolean | null
 
 /** A row, its columns in the order of the statement. */
