@@ -4,7 +4,7 @@ import { cardText, detailText, readCard, readDetail } from '../record-text.ts'
 import { searchWords } from '../search-text.ts'
 import { listText, type Query } from './database.ts'
 import { wordVector } from './lexemes.ts'
-import { nameKey } from './pages.ts'
+import { nameKey } from './places.ts'
 import { type Kept, openTable, putInOrder, type Shelf, upsert } from './shelf.ts'
 import { createTally, type TallyKey } from './tally.ts'
 

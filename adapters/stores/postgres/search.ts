@@ -1,7 +1,8 @@
 import { CARD_COLUMNS, CARD_TABLES, type CardRow } from './cards.ts'
 import { type Database, listText } from './database.ts'
 import { prefixQuery } from './lexemes.ts'
-import { audiencesOf, ORDERS, type Range, roundUp, selectPlaces } from './pages.ts'
+import { roundUp } from './pages.ts'
+import { audiencesOf, ORDERS, type Range, selectPlaces } from './places.ts'
 
 /** Places that every search looks at first. */
 const firstLook = 256

@@ -1,13 +1,16 @@
 import { COMMON_WORD, COUNTRIES, INDUSTRIES, MIDDLING_WORD, RARE_WORD } from '../data/profiles.ts'
 import { pick } from '../data/random.ts'
-import type { ProfileSort } from '../../../core/ports.ts'
+import type { ProfilePosition, ProfileSort } from '../../../core/ports.ts'
 
 /** What is asked of the directory. */
 export interface Question {
+  /** A word, or several with spaces between them. */
   readonly word?: string
   readonly countries?: readonly string[]
   readonly industries?: readonly string[]
   readonly sort?: ProfileSort
+  /** Where the first page begins: only a store can be asked for that. */
+  readonly from?: ProfilePosition
 }
 
 /** A kind of question, each of other values. */

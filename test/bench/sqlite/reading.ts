@@ -1,7 +1,7 @@
 /** Two ways to read pages of the directory, each with the time that one page took. */
 import type { PartnerApi } from '../../../core/api.ts'
-import { fold } from '../../../core/content/fold.ts'
-import type { ProfilePosition, ProfileQuery, Store } from '../../../core/ports.ts'
+import { fold, foldWords } from '../../../core/content/fold.ts'
+import type { ProfileQuery, Store } from '../../../core/ports.ts'
 import { PARTNER } from '../data/profiles.ts'
 import { createRandom } from '../data/random.ts'
 import { DIRECTORY_PATH, exchangeFor } from '../data/tenant.ts'
@@ -55,10 +55,10 @@ export function pipelineReader(service: PartnerApi, key: string): (question: Que
 }
 
 /** The store alone. */
-export function storeReader(store: Store): (question: Question) => Reader {
-  return ({ word, countries = [], industries = [], sort = 'name' }) => {
-    const words = word === undefined ? [] : [fold(word)]
-    let after: ProfilePosition | undefined
+export function storeReader(store: Pick<Store, 'listProfiles'>): (question: Question) => Reader {
+  return ({ word, countries = [], industries = [], sort = 'name', from }) => {
+    const words = word === undefined ? [] : foldWords(word)
+    let after = from
     return async () => {
       const query: ProfileQuery = { words, countries, industries, sort, after, limit: pageSize + 1 }
       const startedAt = performance.now()
