@@ -21,6 +21,10 @@ export async function failureOf(error: unknown): Promise<Failure> {
     const [exitCode, code] = storeCodes[error.code]
     return new Failure(exitCode, code, error.message)
   }
+  // What a database says to a statement that is right is about whose it is, and what its operator allows.
+  if (error instanceof Error && error.name === 'SqlError') {
+    return new Failure(3, 'store_unavailable', `The store cannot be used: ${error.message}.`)
+  }
   const message = error instanceof Error ? error.message : String(error)
   const [sentence = ''] = message.split('\n')
   return new Failure(

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import process from 'node:process'
 import type { Store } from '../core/ports.ts'
 import { Failure, usageFailure } from './failure.ts'
+import { currentUser } from './input/actor.ts'
 import { parseStoreUrl, type StoreAddress } from './input/store-address.ts'
 import type { Invocation } from './invocation.ts'
 import { printNote } from './output/print.ts'
@@ -36,7 +37,7 @@ async function openStore(
   { create = false, emptyWhenMissing = false }: Opening,
 ): Promise<Store> {
   try {
-    if (address.kind !== 'memory') return await open(address, { create, migrate: create })
+    if (address.kind !== 'memory') return await open(address, { create })
   } catch (error) {
     const failure = await failureOf(error)
     if (failure.code !== 'store_missing' || !emptyWhenMissing) throw error
@@ -47,10 +48,8 @@ async function openStore(
 
 /** How a store outside of this process is opened. */
 export interface OpenOptions {
-  /** Make it when there is none. */
+  /** Make it when there is none, and bring its schema up to date. */
   readonly create: boolean
-  /** Bring its schema up to date. */
-  readonly migrate: boolean
   /** First part of every key, when it is to be settled. */
   readonly keyPrefix?: string
 }
@@ -63,26 +62,34 @@ export interface OpenOptions {
  */
 export async function open(
   address: Exclude<StoreAddress, { readonly kind: 'memory' }>,
-  options: OpenOptions,
+  { create, ...settled }: OpenOptions,
 ): Promise<Store> {
   if (address.kind === 'postgres') {
-    throw usageFailure('PostgreSQL stores are not in this version of partner-api. Use sqlite:FILE.')
+    await placeOf(address.url)
+    const { openPostgresStore } = await import('../adapters/stores/postgres/store.ts')
+    return await openPostgresStore(address.url, { migrate: create, ...settled })
   }
-  if (!options.create) refuseMissing(address.file)
+  if (!create) refuseMissing(address.file)
   silenceSqliteWarning()
   const { openSqliteStore } = await import('../adapters/stores/sqlite/store.ts')
-  return await openSqliteStore(address.file, options)
+  return await openSqliteStore(address.file, { create, migrate: create, ...settled })
 }
 
 /** Whether there is nothing yet where the store should be. */
 export async function isMissingStore(address: StoreAddress): Promise<boolean> {
-  if (address.kind === 'sqlite') return !existsSync(address.file)
-  return address.kind === 'postgres' && (await schemaOf(address)).current === 0
+  if (address.kind === 'memory') return false
+  try {
+    await schemaOf(address)
+    return false
+  } catch (error) {
+    if ((await failureOf(error)).code === 'store_missing') return true
+    throw error
+  }
 }
 
 /** Where the schema of a store stands. */
 export interface Schema {
-  /** Its version; 0 when there is no store. */
+  /** Its version. */
   readonly current: number
   /** The version that this program makes. */
   readonly latest: number
@@ -90,13 +97,16 @@ export interface Schema {
   readonly pending: readonly string[]
 }
 
-/** @throws {Failure} `store_missing` when there is no file. */
+/** @throws {Failure} `store_missing` when there is none. */
 export async function schemaOf(
   address: Exclude<StoreAddress, { readonly kind: 'memory' }>,
 ): Promise<Schema> {
   if (address.kind === 'postgres') {
+    const place = await placeOf(address.url)
     const { migrationStatus } = await import('../adapters/stores/postgres/migrate.ts')
-    return await migrationStatus(address.url)
+    const schema = await migrationStatus(address.url)
+    if (schema.current === 0) throw storeMissing(place)
+    return schema
   }
   refuseMissing(address.file)
   silenceSqliteWarning()
@@ -104,9 +114,26 @@ export async function schemaOf(
   return migrationStatus(address.file)
 }
 
+/**
+ * Where a Postgres store is, in words that hold no password.
+ *
+ * @throws {Failure} exit code 2 for an address that means nothing.
+ */
+async function placeOf(url: string): Promise<string> {
+  const { parseAddress } = await import('../adapters/stores/postgres/address.ts')
+  try {
+    return parseAddress(url, { environment: process.env, user: currentUser() }).place
+  } catch (error) {
+    throw usageFailure((await failureOf(error)).message)
+  }
+}
+
 function refuseMissing(file: string): void {
-  if (existsSync(file)) return
-  throw new Failure(3, 'store_missing', `There is no store at ${file}. To make one: partner-api migrate`)
+  if (!existsSync(file)) throw storeMissing(file)
+}
+
+function storeMissing(place: string): Failure {
+  return new Failure(3, 'store_missing', `There is no store at ${place}. To make one: partner-api migrate`)
 }
 
 /** Node 22 and 24 call node:sqlite experimental on standard error, once in every command. */

@@ -6,7 +6,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
-import t from 'tap'
+import t, { type Test } from 'tap'
+import { hasServer } from './postgres/binaries.ts'
+import { startServer } from './postgres/server.ts'
 
 const main = fileURLToPath(new URL('../cli/main.ts', import.meta.url))
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -19,27 +21,39 @@ const runtimes = {
   'npm run': ['npm', 'run', '-s', 'partner-api', '--'],
 }
 
-for (const [name, [program = '', ...flags]] of Object.entries(runtimes)) {
+for (const [name, command] of Object.entries(runtimes)) {
   t.test(`${name} serves, and a signal ends it when it has drained`, async (t) => {
     const folder = await mkdtemp(join(tmpdir(), 'partner-api-runtime-'))
     t.teardown(() => rm(folder, { recursive: true, force: true }))
-    const store = ['--store', `sqlite:${join(folder, 'store.db')}`]
-    const server = spawn(program, [...flags, ...store, 'serve', '--port', '0', '--log', 'off'], {
-      cwd: root,
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-    t.teardown(() => server.kill('SIGKILL'))
-    let complaints = ''
-    server.stderr.on('data', (chunk) => complaints += chunk)
-    const [line] = await once(server.stdout, 'data')
-    const base = String(line).trim().replace('listening on ', '')
-    const health = await fetch(`${base}/service/health`)
-    t.strictSame([health.status, await health.json()], [200, { data: { status: 'ok' } }])
-    const refused = await fetch(`${base}/service/public/plans?partner=acme`)
-    t.equal(refused.status, 401)
-    t.equal((await refused.json()).code, 'key_missing')
-    const closed = once(server, 'close')
-    server.kill('SIGTERM')
-    t.strictSame(await closed, [0, null], complaints)
+    await serves(t, command, `sqlite:${join(folder, 'store.db')}`)
   })
+}
+
+t.test('on PostgreSQL, too', { skip: hasServer() ?? false }, async (t) => {
+  const database = await startServer()
+  t.teardown(() => database.close())
+  for (const name of ['Bun', 'Deno'] as const) {
+    await t.test(name, async (t) => await serves(t, runtimes[name], await database.createDatabase()))
+  }
+})
+
+async function serves(t: Test, [program = '', ...flags]: readonly string[], store: string): Promise<void> {
+  const server = spawn(program, [...flags, 'serve', '--port', '0', '--log', 'off'], {
+    cwd: root,
+    env: { ...process.env, PARTNER_API_STORE: store },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  t.teardown(() => server.kill('SIGKILL'))
+  let complaints = ''
+  server.stderr.on('data', (chunk) => complaints += chunk)
+  const [line] = await once(server.stdout, 'data')
+  const base = String(line).trim().replace('listening on ', '')
+  const health = await fetch(`${base}/service/health`)
+  t.strictSame([health.status, await health.json()], [200, { data: { status: 'ok' } }])
+  const refused = await fetch(`${base}/service/public/plans?partner=acme`)
+  t.equal(refused.status, 401)
+  t.equal((await refused.json()).code, 'key_missing')
+  const closed = once(server, 'close')
+  server.kill('SIGTERM')
+  t.strictSame(await closed, [0, null], complaints)
 }

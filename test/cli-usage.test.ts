@@ -24,6 +24,7 @@ const groups: Readonly<Record<string, readonly string[]>> = {
   serve: [],
   demo: [],
   migrate: [],
+  store: ['copy'],
   partners: ['create', 'list', 'show', 'update', 'suspend', 'resume', 'remove'],
   modules: ['list', 'activate', 'deactivate'],
   keys: ['issue', 'list', 'show', 'rotate', 'limit', 'disable', 'enable', 'revoke'],
@@ -84,7 +85,7 @@ test('a command loads only what it uses', async (t) => {
   t.notMatch(list.join(' '), /undici|valibot|adapters/)
   t.match(verify.join(' '), /undici/)
   t.notMatch(verify.join(' '), /core\/routes|adapters\/(?!stores\/store-error)/)
-  t.notMatch(migrate.join(' '), /undici|valibot|runtimes|memory|core\/routes/)
+  t.notMatch(migrate.join(' '), /undici|valibot|runtimes|memory|postgres|core\/routes/)
   t.match(openapi.join(' '), /core\/openapi/)
   t.notMatch(openapi.join(' '), /undici|adapters/)
 })
@@ -130,6 +131,8 @@ test('wrong usage', async (t) => {
     run('--store'),
     run('--store', 'postgres:user:hush@db/x', 'partners', 'list'),
     run('--store', 'mysql://user:hush@db/x', 'partners', 'list'),
+    run('--store', 'postgres://user:hush/hush@db/x', 'partners', 'list'),
+    run('--store', 'postgres://user:hush@db/x?colour=hush', 'migrate', '--status'),
     run('--sotre=postgres://user:hush@db/x', 'partners', 'list'),
     run('--store', 'sqlite:', 'partners', 'list'),
     run('partners', 'list', 'postgres://user:hush@db/x'),

@@ -5,31 +5,71 @@ import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { PROBLEMS } from '../core/http/problem.ts'
 import { DEFAULT_LIMITS } from '../core/limits/policies.ts'
 import { MODULES } from '../core/policy/modules.ts'
 import { compileRoutes } from '../core/routes/router.ts'
 import { ROUTES } from '../core/routes/table.ts'
+import { hasServer } from './postgres/binaries.ts'
+import { startServer } from './postgres/server.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const readme = await readFile(join(root, 'README.md'), 'utf8')
 
 /** The blocks of code in a language, in order. */
-function blocks(language: string): string[] {
-  return [...readme.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(([, code = '']) =>
+function blocks(language: string, text: string = readme): string[] {
+  return [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(([, code = '']) =>
     code
   )
 }
 
-const shell = blocks('sh')
-const story = shell.filter((block) => block.includes('partner-api ') || block.includes('<<'))
+const many =
+  readme.split(/^(?=## )/m).find((section) => section.startsWith('## Serve it from many machines')) ?? ''
+const story = blocks('sh', readme.replace(many, ''))
+  .filter((block) => block.includes('partner-api ') || block.includes('<<'))
 
-/** Runs a script with `partner-api` on its PATH as an installed package would have it. */
-async function runShell(script: string, folder: string): Promise<{ status: number | null; output: string }> {
+const exampleStore = 'postgres://partner_api@db.example/partner_api'
+const noServer = { skip: hasServer() ?? false }
+
+/** A database, and the environment in which the URL of the README would be without its password, too. */
+async function exampleDatabase(t: Test): Promise<{ url: string; env: Readonly<Record<string, string>> }> {
+  const server = await startServer()
+  t.teardown(() => server.close())
+  const url = new URL(await server.createDatabase())
+  url.password = ''
+  return { url: url.href, env: { PGPASSWORD: server.password } }
+}
+
+/** A folder in which scripts find `partner-api` as an installed package would have it. */
+async function makeFolder(t: Test): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'partner-api-readme-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const program = join(folder, 'partner-api')
+  await writeFile(program, `#!/bin/sh\nexec "${process.execPath}" "${join(root, 'cli/main.ts')}" "$@"\n`)
+  await chmod(program, 0o755)
+  return folder
+}
+
+/** Serves in the background on a free port, and waits for the line that says that it accepts. */
+function served(options: string): string {
+  return [
+    `partner-api serve --port 0 ${options} > served & server=$!`,
+    `trap 'kill $server; wait $server' EXIT`,
+    'until grep -q listening served; do kill -0 $server; read -t 0.05 <> <(:) || true; done',
+    `base=$(sed 's/listening on //' served)`,
+  ].join('\n')
+}
+
+async function runShell(
+  script: string,
+  folder: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<{ status: number | null; output: string }> {
+  const PATH = [folder, dirname(process.execPath), process.env['PATH']].join(delimiter)
   const child: ChildProcess = spawn('bash', ['-eu', '-o', 'pipefail', '-c', script], {
     cwd: folder,
-    env: { ...process.env, PATH: [folder, dirname(process.execPath), process.env['PATH']].join(delimiter) },
+    env: { ...process.env, ...env, PATH },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let output = ''
@@ -39,22 +79,10 @@ async function runShell(script: string, folder: string): Promise<{ status: numbe
 }
 
 t.test('the commands of the story work in order', async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'partner-api-readme-'))
-  t.teardown(() => rm(folder, { recursive: true, force: true }))
-  const program = join(folder, 'partner-api')
-  await writeFile(program, `#!/bin/sh\nexec "${process.execPath}" "${join(root, 'cli/main.ts')}" "$@"\n`)
-  await chmod(program, 0o755)
-  // The only changes: a free port instead of 8787, and a wait for the line that says the server accepts.
+  const folder = await makeFolder(t)
+  // The only changes: a free port instead of 8787, and a wait until the server accepts.
   const script = story.join('\n')
-    .replace(
-      'partner-api serve --port 8787 &',
-      [
-        'partner-api serve --port 0 > served & server=$!',
-        `trap 'kill $server; wait $server' EXIT`,
-        'until grep -q listening served; do kill -0 $server; read -t 0.05 <> <(:) || true; done',
-        `base=$(sed 's/listening on //' served)`,
-      ].join('\n'),
-    )
+    .replace('partner-api serve --port 8787 &', served(''))
     .replaceAll('http://127.0.0.1:8787', '$base')
   t.match(script, /\$base/)
   const { status, output } = await runShell(script, folder)
@@ -62,6 +90,20 @@ t.test('the commands of the story work in order', async (t) => {
   t.match(output, /"slug":"universite-du-voyage"/, 'curl answers with the profile that it looks for')
   t.notMatch(output, /nordlicht-reisen/, 'and with no other')
   t.match(output, /countries +no/, 'the deactivated module is listed as such')
+
+  await t.test('and go on when the store has moved to PostgreSQL', noServer, async (t) => {
+    const { url, env } = await exampleDatabase(t)
+    // Besides, the key is used before it is revoked, and once more afterwards.
+    const use = 'partner-api verify --url "$base" --partner acme --key-file next.key'
+    const script = [...blocks('sh', many), `${use} || test $? = 1`].join('\n')
+      .replace(exampleStore, url)
+      .replace(/partner-api serve --host 0\.0\.0\.0 --port 8787 (.*)/, (_, rest) => `${served(rest)}\n${use}`)
+    t.equal(script.split('verify').length, 3)
+    t.notMatch(script, 'example')
+    const { status, output } = await runShell(script, folder, env)
+    t.equal(status, 0, output)
+    t.match(output, /The key is valid.*state: +revoked.*web-1 applied it after \d+ ms.*key_revoked/s)
+  })
 })
 
 t.test('what the README tells to run exists', async (t) => {
@@ -73,10 +115,19 @@ t.test('what the README tells to run exists', async (t) => {
   for (const name of named) t.type(scripts[name ?? ''], 'string', `npm script ${name}`)
 })
 
-t.test('the embedding example serves', async (t) => {
+const [withSqlite = '', withPostgres = ''] = blocks('ts')
+
+t.test('the embedding example serves', (t) => serves(t, withSqlite))
+
+t.test('the one on PostgreSQL, too', noServer, async (t) => {
+  const { url, env } = await exampleDatabase(t)
+  await serves(t, withPostgres.replace(exampleStore, url), env)
+})
+
+async function serves(t: Test, example: string, env: Readonly<Record<string, string>> = {}): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'partner-api-readme-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
-  const [example = ''] = blocks('ts')
+  t.notMatch(example, 'db.example')
   const exports = JSON.parse(await readFile(join(root, 'deno.json'), 'utf8')).exports as Record<
     string,
     string
@@ -88,15 +139,19 @@ t.test('the embedding example serves', async (t) => {
   await writeFile(join(folder, 'example.mts'), local)
   const child = spawn(process.execPath, ['example.mts'], {
     cwd: folder,
+    env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  const [line] = await once(child.stdout, 'data')
+  const [line] = await Promise.race([
+    once(child.stdout, 'data'),
+    once(child, 'close').then(() => Promise.reject(new Error('it ended before it listened'))),
+  ])
   const answer = await fetch(`${String(line).trim()}/service/health`)
   t.same(await answer.json(), { data: { status: 'ok' } })
   const closed = once(child, 'close')
   child.kill('SIGTERM')
   t.same(await closed, [0, null], 'SIGTERM drains, and nothing keeps the process')
-})
+}
 
 const endpoints = compileRoutes(ROUTES, 'service').endpoints
 const tables: Record<string, string[]> = {

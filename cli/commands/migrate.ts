@@ -54,11 +54,7 @@ async function migrateStore(
     )
   }
   if (!status) {
-    const store = await open(address, {
-      create: true,
-      migrate: true,
-      ...(keyPrefix !== undefined && { keyPrefix }),
-    })
+    const store = await open(address, { create: true, ...(keyPrefix !== undefined && { keyPrefix }) })
     await store.close()
   }
   const { current, latest, pending } = await schemaOf(address)

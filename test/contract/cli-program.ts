@@ -77,6 +77,11 @@ export function documentOf(ended: Ended): {
   // deno-lint-ignore no-explicit-any -- a test reads whatever members it expects
   readonly data: any
   readonly error: { readonly code: string; readonly detail: string } & Record<string, unknown>
+  /** Under `--wait`. */
+  readonly receipt: {
+    readonly ms: number
+    readonly replicas: readonly { readonly name: string; readonly applied: boolean; readonly ms: number }[]
+  }
 } {
   return JSON.parse(ended.stdout)
 }
