@@ -360,3 +360,31 @@ test('durations', (t) => {
   }
   t.end()
 })
+
+test('a key is told even when the store goes away right after it was issued', async (t) => {
+  const memory = createMemoryStore()
+  await createPartnerAdministration(memory, { actor: 'test' }).create({
+    slug: 'acme',
+    name: 'Acme',
+    modules: [],
+  })
+  let isGone = false
+  const store: Store = {
+    ...memory,
+    findKey(id) {
+      if (isGone) throw new Error('out of reach')
+      return memory.findKey(id)
+    },
+    async apply(...change) {
+      const applied = await memory.apply(...change)
+      isGone = true
+      return applied
+    },
+  }
+  const keys = createKeyAdministration(store, { actor: 'test' })
+  const first = await keys.issue({ partner: 'acme', name: 'k', environment: 'live' })
+  t.strictSame((await memory.findKey(first.key.id))?.key, first.key)
+  isGone = false
+  const second = await keys.rotate(first.key.id)
+  t.strictSame((await memory.findKey(second.key.id))?.key, second.key)
+})

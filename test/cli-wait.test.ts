@@ -131,11 +131,11 @@ async function words(t: Test, server: PostgresServer): Promise<void> {
   t.match(alone, {
     code: 0,
     stdout: /state: +suspended/,
-    stderr: /^No server is running on this store\.\nBinds everywhere since \d+ ms\.\n$/,
+    stderr: /^No server is running on this store\.\nBinds everywhere after \d+ ms\.\n$/,
   })
   await run('partners', 'resume', 'acme')
   const { child } = await serve('web \u202e1')
-  const applied = /^web \\u\{202e\}1 applied it after \d+ ms\nBinds everywhere since \d+ ms\.\n$/
+  const applied = /^web \\u\{202e\}1 applied it after \d+ ms\nBinds everywhere after \d+ ms\.\n$/
   const quiet = await run('keys', 'issue', 'acme', '--name', 'k', '--quiet', '--wait')
   t.match(quiet, { code: 0, stdout: /^spk_live_\w{51}\n$/, stderr: applied })
   const [id = ''] = /(?<=^spk_live_)\w{12}/.exec(quiet.stdout) ?? []
@@ -152,7 +152,7 @@ async function silentServer(t: Test, server: PostgresServer): Promise<void> {
   const { code, stderr } = await run('keys', 'revoke', id, '--wait')
   t.equal(code, 0)
   const [, leaseMs, allMs] = stderr.match(
-    /^Revoked for good\.\nweb-1 applied it after \d+ ms\nweb-2 has not answered; its lease ended after (\d+) ms\nBinds everywhere since (\d+) ms\.\n$/,
+    /^Revoked for good\.\nweb-1 applied it after \d+ ms\nweb-2 has not answered; its lease ended after (\d+) ms\nBinds everywhere after (\d+) ms\.\n$/,
   ) ?? [stderr]
   t.equal(leaseMs, allMs)
   t.ok(Number(leaseMs) >= 1_500 && Number(leaseMs) < 5_000, `${leaseMs} ms`)

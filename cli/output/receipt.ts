@@ -9,7 +9,7 @@ export function receiptWire({ ms, replicas }: Receipt): Record<string, unknown> 
 /** A receipt for people: a sentence for each replica, and one for all. */
 export function receiptLines({ ms, replicas }: Receipt): string[] {
   const each = replicas.length === 0 ? ['No server is running on this store.'] : replicas.map(replicaLine)
-  return [...each, `Binds everywhere since ${ms} ms.`]
+  return [...each, `Binds everywhere after ${ms} ms.`]
 }
 
 function replicaLine({ name, applied, ms }: ReplicaReceipt): string {

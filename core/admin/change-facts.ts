@@ -11,17 +11,18 @@ const maxAttempts = 8
  *
  * @param stamp Who decides, and when.
  * @param decide Reads the facts afresh and applies the rules to them.
+ * @returns What was applied.
  * @throws {Refusal} `concurrent_change` when the facts changed under eight decisions in a row.
  */
 export async function changeFacts(
   store: Pick<FactSource & Administration, 'revision' | 'apply'>,
   stamp: () => Stamp,
   decide: () => MaybePromise<readonly Change[]>,
-): Promise<void> {
+): Promise<readonly Change[]> {
   for (let attempt = 0; attempt < maxAttempts; attempt++) {
     const { facts } = await store.revision()
     const changes = await decide()
-    if (changes.length === 0 || await store.apply(changes, facts, stamp())) return
+    if (changes.length === 0 || await store.apply(changes, facts, stamp())) return changes
   }
   throw new Refusal(
     'concurrent_change',

@@ -118,7 +118,7 @@ export function createKeyAdministration(
       const wanted = names && requireScopes(names)
       const minted = mintKey(store.settings.keyPrefix, environment)
       const digest = store.sha256(minted.text)
-      await changeFacts(store, stamp, async () => {
+      const changes = await changeFacts(store, stamp, async () => {
         const partner = await findPartner(store, slug)
         requireNotRemoved(partner)
         const scopes = wanted ?? requireScopes(partner.modules.map((module) => MODULES[module].scope))
@@ -142,7 +142,7 @@ export function createKeyAdministration(
         }
         return [{ type: 'key.issued', key }]
       })
-      return { key: await show(minted.id), text: minted.text }
+      return { key: issued(changes), text: minted.text }
     },
 
     async list(slug) {
@@ -157,8 +157,11 @@ export function createKeyAdministration(
       const { environment } = await show(id)
       const { text, ...minted } = mintKey(store.settings.keyPrefix, environment)
       const digest = store.sha256(text)
-      await change(id, ({ key }) => rotation(key, { id: minted.id, hint: minted.hint, digest }, how, clock()))
-      return { key: await show(minted.id), text }
+      const changes = await changeFacts(store, stamp, async () => {
+        const { key } = await findKey(store, id)
+        return rotation(key, { id: minted.id, hint: minted.hint, digest }, how, clock())
+      })
+      return { key: issued(changes), text }
     },
 
     limit(id, wanted) {
@@ -208,6 +211,11 @@ export function createKeyAdministration(
       })
     },
   }
+}
+
+/** The key that changes issue. Not read again: if that failed, nobody would ever be told its text. */
+function issued(changes: readonly Change[]): Key {
+  return changes.find((change) => change.type === 'key.issued')!.key
 }
 
 function requireRanges(ranges: readonly string[]): void {
