@@ -14,15 +14,19 @@ import { openShelf } from './shelves.ts'
 
 /** Opens a database to copy from. Nothing is written to it. */
 export function openPostgresSource(url: string): SourceArchive {
-  return createArchive(connect(url), url)
+  return createArchive(url)
 }
 
 /** Opens a database to copy into, and changes nothing before the copy begins. */
 export function openPostgresTarget(url: string): TargetArchive {
-  return createArchive(connect(url), url)
+  return createArchive(url)
 }
 
-function createArchive(database: Database, url: string): TargetArchive {
+/** Counting the signups of years, or having a table measured, may take minutes. */
+const timeoutMs = 600_000
+
+function createArchive(url: string): TargetArchive {
+  const database = connect(url, { timeoutMs })
   const { audit, industries, signups, signup_counts: counts, ...others } = SQL_TABLES
 
   return {
@@ -67,7 +71,7 @@ function createArchive(database: Database, url: string): TargetArchive {
       // Until the server has looked at what was written, it takes tables for as large as they were. Whoever may not ask
       // for that copies all the same.
       for (const table of ['listing', 'tally', ...Object.values(SQL_TABLES).map(({ name }) => name)]) {
-        await database.read(`VACUUM (ANALYZE) partner_api.${table}`).catch(() => undefined)
+        await database.write(`VACUUM (ANALYZE) partner_api.${table}`).catch(() => undefined)
       }
     },
 
