@@ -30,27 +30,34 @@ export interface PostgresStoreOptions {
    * changed until the store holds a key.
    */
   readonly keyPrefix?: string
+  /**
+   * Milliseconds, 20 or more, default 1,000: within these a look-up is answered or given up. With half of them, a
+   * server that says nothing is asked once more on another connection.
+   */
+  readonly lookUpTimeoutMs?: number
 }
 
 /**
  * Opens a store. All that it has is in the schema `partner_api` of the database, which it makes.
  *
- * @param url `postgres://USER:PASSWORD@HOST:PORT/NAME`.
- * @throws {StoreError} `unreachable` when the database does not answer, `missing` when there is no store and none may be made,
- * `newer_schema` when a newer program has migrated it to a schema that this one may not go on with, `refused` when the
- * schema belongs to another program, when it is to be migrated and may not be, when a copy into it has not been
- * finished, or when the key prefix cannot be what is asked for.
+ * @param url `postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?NAME=VALUE&…`, in the words of libpq. To these comes
+ * `pooler=transaction` where a pooler may give each transaction to another connection of the server's.
+ * @throws {StoreError} `unreachable` when the database does not answer, `missing` when there is no store and none may be
+ * made, `newer_schema` when a newer program has migrated it to a schema that this one may not go on with, `refused` when
+ * the address cannot be used, the schema belongs to another program, it is to be migrated and may not be, a copy into it
+ * has not been finished, or the key prefix cannot be what is asked for.
  */
 export async function openPostgresStore(url: string, options: PostgresStoreOptions = {}): Promise<Store> {
-  if (options.keyPrefix !== undefined) checkKeyPrefix(options.keyPrefix)
-  const database = connect(url)
+  const { migrate: mayMigrate = true, keyPrefix, lookUpTimeoutMs } = options
+  if (keyPrefix !== undefined) checkKeyPrefix(keyPrefix)
+  const database = connect(url, lookUpTimeoutMs === undefined ? {} : { lookUpTimeoutMs })
   try {
-    if (options.migrate ?? true) await migrate(database, options.keyPrefix)
+    if (mayMigrate) await migrate(database, keyPrefix)
     else await checkMigrated(database)
     const revisions = createRevisions(database)
     // Before the settings, which are not those of the finished store yet while it is copied into.
     await revisions.current(database.read)
-    return assemble(database, revisions, await readSettings(database, revisions, options.keyPrefix))
+    return assemble(database, revisions, await readSettings(database, revisions, keyPrefix))
   } catch (error) {
     await database.close()
     if (!(error instanceof SqlError)) throw error

@@ -1,0 +1,35 @@
+import process from 'node:process'
+import t from 'tap'
+import { openPostgresStore } from '../adapters/stores/postgres/store.ts'
+import { wholeStoreContract } from './contract/whole-store.ts'
+import { hasServer } from './postgres/binaries.ts'
+import { contractStores } from './postgres/contract-stores.ts'
+import { hasPooler, startPooler } from './postgres/pooler.ts'
+import { startServer } from './postgres/server.ts'
+
+const reason = hasServer() ?? hasPooler()
+if (reason !== undefined) {
+  t.plan(0, reason)
+  process.exit()
+}
+
+const server = await startServer()
+t.teardown(() => server.close())
+const pooler = await startPooler(server, { mode: 'transaction' })
+t.teardown(() => pooler.close())
+const way = (url: string) => `${pooler.url(url)}?pooler=transaction`
+
+await t.test('Postgres behind a pooler', async (t) => {
+  const { open, openMany, close } = await contractStores(server, way)
+  t.teardown(close)
+  await wholeStoreContract(t, open, openMany)
+})
+
+await t.test('of many that begin at once behind a pooler, one makes the store', async (t) => {
+  for (let round = 0; round < 5; round++) {
+    const url = way(await server.createDatabase())
+    const stores = await Promise.all(Array.from({ length: 10 }, () => openPostgresStore(url)))
+    t.equal(new Set(stores.map(({ settings }) => settings.cursorSecret)).size, 1)
+    await Promise.all(stores.map((store) => store.close()))
+  }
+})
