@@ -299,6 +299,8 @@ for (const [how, way] of Object.entries(ways)) {
       }
     }
 
+    // The databases of the tests before are not to be recovered each time.
+    await server.admin`CHECKPOINT`
     const workers = Array.from({ length: 12 }, (_, index) => work(stores[index % 2]!, index))
     const working = Promise.all(workers)
     for (let round = 0; round < 2; round++) {
