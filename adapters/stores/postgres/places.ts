@@ -85,17 +85,16 @@ export function selectPlaces(range: Range, limit: number): Selection {
       name === 'audience' ? 'LIMIT 2' : ''
     }) AS ${name} (${name})`
   )
-  const first = `
-    first AS MATERIALIZED (
-      SELECT ${names}, head.key, head.slug FROM ${lists.join(' CROSS JOIN ')}
-      CROSS JOIN LATERAL (${stretch((name) => `${name}.${name}`, each)}) AS head
-      ORDER BY head.key, head.slug LIMIT ${limit}
-    )`
+  const heads = `
+    SELECT ${names}, head.key, head.slug FROM ${lists.join(' CROSS JOIN ')}
+    CROSS JOIN LATERAL (${stretch((name) => `${name}.${name}`, each)}) AS head
+    ORDER BY head.key, head.slug LIMIT ${limit}`
   const last = (part: string) => `(SELECT ${part} FROM first ORDER BY key, slug OFFSET ${limit - 1} LIMIT 1)`
   const bound = `AND (l.${column}, l.slug) <= (coalesce(${last('key')}, ${end}), coalesce(${
     last('slug')
   }, ''))`
-  const place = each === limit ? 'place AS (SELECT audience, key, slug FROM first)' : `
+  const merged = `
+    first AS MATERIALIZED (${heads}),
     place AS (
       SELECT stream.audience, found.key, found.slug FROM (SELECT DISTINCT ${names} FROM first) AS stream
       CROSS JOIN LATERAL (${stretch((name) => `stream.${name}`, limit, bound)}) AS found
@@ -103,7 +102,7 @@ export function selectPlaces(range: Range, limit: number): Selection {
     )`
 
   return {
-    tables: `${first}, ${place}`,
+    tables: each === limit ? `place AS (${heads})` : merged,
     parameters: [
       ...start,
       ...filters.map((filter) => many.includes(filter) ? listText(filter.values) : filter.values[0]!),
