@@ -2,12 +2,12 @@
  * Prints how fast the service is, as ratios to peers that did the same in the same run. Nothing here is asserted:
  * figures of one machine say little about another, and a busy machine makes all of them worse.
  *
- *   npm run bench                    everything, in about four minutes
+ *   npm run bench                    everything, in about eight minutes
  *   npm run bench -- http start      some parts
  *   npm run bench -- --json          the same for programs
  *
- * PARTNER_API_BENCH_DIR=DIR keeps the big SQLite file there and uses it again; PARTNER_API_BENCH_ROWS=N makes it
- * smaller than a million rows.
+ * PARTNER_API_BENCH_DIR=DIR keeps the big SQLite file there and uses it again; PARTNER_API_BENCH_ROWS=N makes the big
+ * stores smaller than a million rows.
  */
 import process from 'node:process'
 import { machineLine, type Row, tableOf } from './report.ts'
@@ -18,6 +18,7 @@ const parts: Readonly<Record<string, () => Promise<{ run(): Promise<Row[]> }>>> 
   http: () => import('./parts/http.ts'),
   distinct: () => import('./parts/distinct.ts'),
   sqlite: () => import('./parts/sqlite.ts'),
+  postgres: () => import('./parts/postgres.ts'),
   start: () => import('./parts/start.ts'),
 }
 
