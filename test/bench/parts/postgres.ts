@@ -5,6 +5,7 @@
  */
 import process from 'node:process'
 import { openPostgresStore } from '../../../adapters/stores/postgres/store.ts'
+import { hasServer } from '../../postgres/binaries.ts'
 import { startServer } from '../../postgres/server.ts'
 import { issueKey } from '../data/tenant.ts'
 import { timeDirectory } from '../postgres/directory-rows.ts'
@@ -19,6 +20,8 @@ const rows = Number(process.env['PARTNER_API_BENCH_ROWS'] ?? 1_000_000)
 const keys = 100_000
 
 export async function run(): Promise<Row[]> {
+  const reason = hasServer()
+  if (reason !== undefined) return [{ part: 'postgres', what: 'not measured', ours: reason }]
   const server = await startServer({ settings: { shared_preload_libraries: 'pg_stat_statements' } })
   try {
     await server.admin`create extension pg_stat_statements`
