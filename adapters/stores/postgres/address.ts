@@ -146,24 +146,22 @@ function readHosts(
   const entries = authority !== ''
     ? authority.split(',').map(splitHost)
     : (names ?? 'localhost').split(',').map((name) => ({ name, port: undefined }))
-  const [forced, otherwise] = [portsFor(entries, ports), portsFor(entries, defaultPorts)]
   return entries.map(({ name, port }, index) => {
-    const text = forced[index] || port || otherwise[index] || '5432'
+    const text = portFor(index, entries.length, ports) || port ||
+      portFor(index, entries.length, defaultPorts) ||
+      '5432'
     return readHost(name, wholeNumber('the port', text, 1, 65_535)!)
   })
 }
 
-function portsFor(hosts: readonly unknown[], list: string | undefined): readonly string[] {
+function portFor(index: number, hosts: number, list: string | undefined): string | undefined {
   const ports = list?.split(',') ?? []
-  if (ports.length === 1) return hosts.map(() => ports[0]!)
-  if (ports.length !== 0 && ports.length !== hosts.length) {
-    throw refused('has another number of ports than of hosts')
-  }
-  return ports
+  if (ports.length > 1 && ports.length !== hosts) throw refused('has another number of ports than of hosts')
+  return ports.length === 1 ? ports[0] : ports[index]
 }
 
 function splitHost(entry: string): { name: string; port: string | undefined } {
-  const found = /^(?:\[([0-9A-Fa-f:.%]+)\]|([^:[\]]*))(?::(\d*))?$/.exec(entry)
+  const found = /^(?:\[([0-9A-Fa-f:.]+(?:%25\w+)?)\]|([^:[\]]*))(?::(\d*))?$/.exec(entry)
   if (found === null) throw refused('has a host that is not HOST or HOST:PORT', encodeHint)
   const [, v6, name = '', port] = found
   return { name: decode(v6 ?? name, 'a host'), port }

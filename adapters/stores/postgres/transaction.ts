@@ -58,13 +58,19 @@ async function run<T>(session: Session, place: string, work: Work<T>, readOnly: 
       return await session.ask<R>(sql, parameters)
     } catch (error) {
       trouble ??= error
-      throw explain(place, error)
+      throw meaningOf(error)
     }
+  }
+
+  /** Who only looks and writes all the same has found no server that was demoted. */
+  function meaningOf(error: unknown): unknown {
+    return readOnly && isDemoted(error) ? error : explain(place, error)
   }
 
   /** @returns What is to be thrown for `error`. */
   async function undo(error: unknown): Promise<unknown> {
     await session.tell('ROLLBACK').catch((failure) => session.lose(reasonOf(failure)))
+    if (readOnly && isDemoted(trouble)) return error
     if (isDemoted(trouble)) session.lose(reasonOf(trouble))
     return isWorthAnother(trouble) ? new Again(trouble) : error
   }
@@ -74,7 +80,7 @@ async function run<T>(session: Session, place: string, work: Work<T>, readOnly: 
   if (!readOnly) await begun
   let result: T
   try {
-    if (trouble !== undefined) throw explain(place, trouble)
+    if (trouble !== undefined) throw meaningOf(trouble)
     result = await work(query, () => isKept = false)
   } catch (error) {
     isOver = true
@@ -83,7 +89,7 @@ async function run<T>(session: Session, place: string, work: Work<T>, readOnly: 
   isOver = true
   await begun
   if (trouble !== undefined || !isKept) {
-    const error = await undo(explain(place, trouble))
+    const error = await undo(meaningOf(trouble))
     // Who knows of the trouble and goes on has said so by rolling back.
     if (isKept || error instanceof Again) throw error
     return result
