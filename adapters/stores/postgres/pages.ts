@@ -1,7 +1,7 @@
 import type { ProfileQuery } from '../../../core/ports.ts'
 import { CARD_COLUMNS, CARD_TABLES, type CardRow } from './cards.ts'
 import type { Database } from './database.ts'
-import { nameKey, type Range, selectPlaces } from './places.ts'
+import { type Range, selectPlaces } from './places.ts'
 
 /** What a query asks for, but for its words; `undefined` when no profile can be there. */
 export function rangeOf(partner: string, query: ProfileQuery, now: number): Range | undefined {
@@ -19,7 +19,7 @@ function known(values: readonly string[]): string[] | undefined {
 
 /** The place after which a page starts: by recency never before what is due. */
 function startOf({ sort, after }: ProfileQuery, now: number): [key: string | number, slug: string] {
-  if (sort === 'name') return after === undefined ? ['', ''] : [nameKey(String(after.key)), after.slug]
+  if (sort === 'name') return after === undefined ? ['', ''] : [after.key, after.slug]
   return after === undefined || Number(after.key) > now ? [-now, ''] : [-after.key, after.slug]
 }
 

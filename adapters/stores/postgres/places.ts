@@ -1,5 +1,4 @@
 import type { ProfileSort } from '../../../core/ports.ts'
-import { cutText } from './cut-text.ts'
 import { listText, type Value } from './database.ts'
 
 /** Which profiles, in which order, from where. */
@@ -26,13 +25,6 @@ export interface Selection {
 export const ORDERS: Readonly<Record<ProfileSort, { column: string; type: string; end: string }>> = {
   name: { column: 'name_key', type: 'text', end: `'\u{10ffff}'` },
   '-published_at': { column: 'recency', type: 'bigint', end: '9223372036854775807' },
-}
-
-/**
- * What a name is sorted by. An index has no room for more; names with the same 2,000 bytes in front go by their slugs.
- */
-export function nameKey(folded: string): string {
-  return cutText(folded, 2000)
 }
 
 /** The audiences whose listings a partner sees. */

@@ -4,7 +4,6 @@ import { cardText, detailText, readCard, readDetail } from '../record-text.ts'
 import { searchWords } from '../search-text.ts'
 import { listText, type Query } from './database.ts'
 import { wordVector } from './lexemes.ts'
-import { nameKey } from './places.ts'
 import { type Kept, openTable, putInOrder, type Shelf, upsert } from './shelf.ts'
 import { createTally, type TallyKey } from './tally.ts'
 
@@ -147,10 +146,10 @@ function textOf(row: ProfileRow): string {
 function listingsOf(record: ProfileRecord): ListingRow[] {
   const { slug, country, industry, publishedAt } = record
   if (publishedAt === undefined) return []
-  const key = nameKey(fold(record.name))
+  const nameKey = fold(record.name)
   const words = wordVector(searchWords(record))
   return Array.from(
     new Set(record.visibleTo ?? ['']),
-    (audience) => [audience, country, industry, slug, key, -publishedAt, words],
+    (audience) => [audience, country, industry, slug, nameKey, -publishedAt, words],
   )
 }
