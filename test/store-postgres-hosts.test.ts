@@ -1,0 +1,165 @@
+/** Which server is asked, and how the way to it is protected. */
+import { spawnSync } from 'node:child_process'
+import { dirname, join } from 'node:path'
+import process from 'node:process'
+import t, { type Test } from 'tap'
+import { connect } from '../adapters/stores/postgres/connect.ts'
+import type { Database } from '../adapters/stores/postgres/database.ts'
+import { hasServer } from './postgres/binaries.ts'
+import { askOnAndOn, measureLag } from './postgres/asking.ts'
+import { startGate } from './postgres/network.ts'
+import { startServer } from './postgres/server.ts'
+import { startStandby } from './postgres/standby.ts'
+import { giveAway } from './postgres/unprivileged.ts'
+import { createPrivateFolder } from './postgres/private-folder.ts'
+import { until } from './postgres/until.ts'
+
+const reason = hasServer()
+if (reason !== undefined) {
+  t.plan(0, reason)
+  process.exit()
+}
+
+/** Connects for as long as the test runs. */
+function open(t: Test, address: string): Database {
+  const database = connect(address)
+  t.teardown(() => database.close())
+  return database
+}
+
+/** The address of a database on several servers, in this order. */
+function onAll(url: string, ...servers: readonly { readonly port: number }[]): string {
+  return url.replace(/@[^/]+/, `@${servers.map(({ port }) => `127.0.0.1:${port}`).join(',')}`)
+}
+
+const isStandby = async (query: Database['read']) => (await query('SELECT pg_is_in_recovery()'))[0]![0]
+
+await t.test('of a primary and its standby, the one that takes writes is asked', async (t) => {
+  const primary = await startServer()
+  t.teardown(() => primary.close())
+  const url = await primary.createDatabase()
+  const standby = await startStandby(primary)
+  t.teardown(() => standby.close())
+  await standby.caughtUp()
+
+  const both = open(t, onAll(url, standby, primary))
+  for (const query of [both.lookUp, both.note, both.read]) t.equal(await isStandby(query), false)
+  const alone = open(t, onAll(url, standby))
+  await t.rejects(alone.lookUp('SELECT 1'), {
+    code: 'unreachable',
+    message: /reached: the server is a standby\./,
+  })
+  await t.rejects(alone.read('SELECT 1'), { code: 'unreachable', message: /the server is a standby/ })
+  const any = open(t, `${onAll(url, standby)}?target_session_attrs=any`)
+  t.equal(await isStandby(any.lookUp), true)
+
+  await t.test('and when it dies, the one that takes its place', async (t) => {
+    const database = open(t, onAll(url, primary, standby))
+    let heard = 0
+    database.listen(() => heard++)
+    await until(() => heard === 1, 'listening to begin')
+    await database.write('CREATE TABLE kept (id integer PRIMARY KEY)')
+    await standby.caughtUp()
+    const lag = measureLag()
+    const asking = askOnAndOn(() => database.lookUp('SELECT count(*) FROM kept'))
+    await until(() => asking.answered() > 10, 'look-ups to be answered')
+    await primary.kill()
+    await until(() => asking.failed() > 0, 'a look-up to fail')
+    await standby.promote()
+    const promoted = performance.now()
+    await until(() => asking.lastAnswered() > promoted + 500, 'look-ups to go on')
+    const all = await asking.stop()
+    const allowedMs = 1_100 + lag.stop()
+    t.same(all.filter(({ tookMs }) => tookMs > allowedMs), [])
+    t.same(all.filter(({ askedAt, error }) => askedAt > promoted + 1_000 && error !== undefined), [])
+    await database.write('INSERT INTO kept VALUES (1)')
+    t.equal(await database.transaction(isStandby), false)
+    await until(() => heard === 2, 'listening to begin anew')
+  })
+})
+
+await t.test('a server that is silent costs no look-up more than its time', async (t) => {
+  const server = await startServer()
+  t.teardown(() => server.close())
+  const url = await server.createDatabase()
+  const silent = await startGate(server.port)
+  t.teardown(() => silent.close())
+  silent.cut()
+  const database = open(t, onAll(url, silent, server))
+  t.equal(String(await database.lookUp('SELECT 1')), '1')
+  const start = performance.now()
+  t.equal(String(await database.read('SELECT 1')), '1')
+  t.equal(String(await database.note('SELECT 1')), '1')
+  t.ok(performance.now() - start < 400, 'and the others are spared')
+  await silent.restore()
+})
+
+await t.test('a server is reached by a file of its machine', async (t) => {
+  const server = await startServer()
+  t.teardown(() => server.close())
+  const { pathname } = new URL(await server.createDatabase())
+  const folder = dirname(server.dataFolder)
+  const database = open(t, `postgres://${pathname}?host=${folder}&port=${server.port}&user=${server.user}`)
+  t.equal(database.place, `${join(folder, `.s.PGSQL.${server.port}`)}${pathname}`)
+  t.equal(String(await database.lookUp('SELECT $1::integer', [1])), '1')
+  t.equal(String(await database.transaction((query) => query('SELECT 2'))), '2')
+  const nowhere = open(t, `postgres:///x?host=${folder}&port=1`)
+  await t.rejects(nowhere.read('SELECT 1'), { code: 'unreachable', message: /ENOENT/ })
+})
+
+const noOpenssl = spawnSync('openssl', ['version']).status === 0 ? false : 'no openssl is installed'
+
+await t.test('the way is protected as far as the address says', { skip: noOpenssl }, async (t) => {
+  const folder = await createPrivateFolder('certificates', false)
+  t.teardown(() => folder.remove())
+  const [cert, key, other] = ['cert.pem', 'key.pem', 'other.pem'].map((name) => join(folder.path, name)) as [
+    string,
+    string,
+    string,
+  ]
+  makeCertificate('localhost', cert, key)
+  makeCertificate('localhost', other, `${other}.key`)
+  await giveAway(folder.path)
+  const server = await startServer({ settings: { ssl: 'on', ssl_cert_file: cert, ssl_key_file: key } })
+  t.teardown(() => server.close())
+  const plain = await startServer()
+  t.teardown(() => plain.close())
+  const named = (await server.createDatabase()).replace('127.0.0.1', 'localhost')
+  const numbered = await server.createDatabase()
+  const unprotected = await plain.createDatabase()
+
+  const isEncrypted = async (address: string) =>
+    (await open(t, address).lookUp('SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()'))[0]![0]
+  const cases: readonly (readonly [address: string, encrypted: boolean | RegExp])[] = [
+    [named, true],
+    [`${named}?sslmode=disable`, false],
+    [`${named}?sslmode=require`, true],
+    [`${named}?sslmode=verify-full&sslrootcert=${cert}`, true],
+    [`${numbered}?sslmode=verify-ca&sslrootcert=${cert}`, true],
+    [`${numbered}?sslmode=verify-full&sslrootcert=${cert}`, /altname|IP|identity|name/i],
+    [`${named}?sslmode=verify-full&sslrootcert=${other}`, /self-signed|certificate/i],
+    [`${named}?sslmode=verify-full`, /self-signed|certificate/i],
+    [`${named}?sslmode=verify-full&sslrootcert=${cert}.gone`, /a file that its address names cannot be read/],
+    [unprotected, false],
+    [`${unprotected}?sslmode=prefer`, false],
+    [`${unprotected}?sslmode=require`, /the server takes no encrypted connections/],
+    [`${unprotected}?sslmode=verify-full&sslrootcert=${cert}`, /the server takes no encrypted connections/],
+  ]
+  for (const [address, expected] of cases) {
+    if (typeof expected === 'boolean') t.equal(await isEncrypted(address), expected, address)
+    else await t.rejects(isEncrypted(address), { code: 'unreachable', message: expected }, address)
+  }
+  const many = open(t, `${named}?sslmode=verify-full&sslrootcert=${cert}`)
+  const long = 'x'.repeat(100_000)
+  const rows = await Promise.all(Array.from({ length: 20 }, () => many.lookUp('SELECT $1::text', [long])))
+  t.ok(rows.every(([row]) => row![0] === long))
+})
+
+/** A certificate that vouches for itself. */
+function makeCertificate(name: string, cert: string, key: string): void {
+  const { status, stderr } = spawnSync('openssl', [
+    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'],
+    ...['-subj', `/CN=${name}`, '-addext', `subjectAltName=DNS:${name}`, '-out', cert, '-keyout', key],
+  ], { encoding: 'utf8' })
+  if (status !== 0) throw new Error(`openssl made no certificate: ${stderr}`)
+}
