@@ -26,7 +26,8 @@ const kinds: readonly (readonly [string, RegExp])[] = [
   ['polls of the revision', /partner_api\.revision\b/],
   ['flushes of usage', /partner_api\.usage/],
   ['notes of when keys were used', /last_used_at/],
-  ['connections and transactions', /^(?:begin|commit|rollback|start transaction|set|show|listen|discard)\b/i],
+  // Whether a server that was just connected to takes writes, for one.
+  ['connections and transactions', /^(?:begin|commit|rollback|set|show|listen)\b|pg_is_in_recovery/i],
 ]
 
 /** @returns What kind of statement it is; `undefined` for one that a request waits for. */
