@@ -14,8 +14,8 @@ export interface Door {
    * @throws {Lost} with a reason for each, when none will do.
    */
   open(purpose: Purpose): Promise<Session>
-  /** Whether a server answers at all, however busy it is. */
-  isAnswering(host: Host): Promise<boolean>
+  /** Whether a server answers at all within so many milliseconds, however busy it is. */
+  isAnswering(host: Host, withinMs: number): Promise<boolean>
   /** Resolves after that long, or as soon as the door is closed. Keeps no process alive. */
   pause(milliseconds: number): Promise<void>
   isClosed(): boolean
@@ -78,7 +78,7 @@ export function createDoor(address: Address, silenceMs: number): Door {
 
   return {
     open,
-    isAnswering: (host) => isAnswering(wayTo(host)),
+    isAnswering: (host, withinMs) => isAnswering({ ...wayTo(host), silenceMs: withinMs }),
     pause: (milliseconds) =>
       sleep(milliseconds, undefined, { ref: false, signal: closing.signal }).catch(() => undefined),
     isClosed: () => closing.signal.aborted,

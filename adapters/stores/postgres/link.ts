@@ -126,6 +126,8 @@ export function createLink(door: Door, options: LinkOptions): Link {
       try {
         const found = await entrance.open(() => waiting.size > 0)
         if (found !== undefined) use(found)
+        // Nobody is left who would end it.
+        if (isClosed && waiting.size + open.size === 0) void found?.end()
       } catch (error) {
         for (const request of waiting) fail(request, explain(place, error))
       }

@@ -1,8 +1,8 @@
-import { type Query, SqlError } from './database.ts'
+import type { Query } from './database.ts'
 import type { Door } from './door.ts'
 import { createEntrance } from './entrance.ts'
 import type { Session } from './session.ts'
-import { isFinal } from './sql-error.ts'
+import { isRefusal } from './sql-error.ts'
 
 /** What replicas tell each other through the server. */
 export interface Notices {
@@ -49,6 +49,7 @@ export function createNotices(door: Door, note: Query, canListen: boolean): Noti
     while (!isClosed) {
       try {
         session = await entrance.open(() => !isClosed)
+        if (isClosed) return void session?.end()
         if (session === undefined) return
         await session.tell(`LISTEN ${channel}`)
         // Something may have been said before.
@@ -56,7 +57,7 @@ export function createNotices(door: Door, note: Query, canListen: boolean): Noti
         await end(session)
       } catch (error) {
         // Not every server that is asked like Postgres can do this, and this one will not learn it.
-        if (error instanceof SqlError && isFinal(error)) return void session?.end()
+        if (isRefusal(error)) return void session?.end()
         session?.lose('it could not listen')
       }
     }
@@ -93,7 +94,7 @@ export function createNotices(door: Door, note: Query, canListen: boolean): Noti
       try {
         await note(`NOTIFY ${channel}`)
       } catch (error) {
-        if (error instanceof SqlError && isFinal(error)) canNotify = false
+        if (isRefusal(error)) canNotify = false
       }
     },
 

@@ -59,7 +59,9 @@ export function createPool(door: Door, options: PoolOptions): Pool {
 
   /** A statement may take its time: only a server that does not even greet is gone. */
   async function look(session: Session): Promise<void> {
-    if (!await door.isAnswering(session.host)) session.lose('the server does not answer any more')
+    const heardAt = session.heardAt()
+    if (await door.isAnswering(session.host, silenceMs) || session.heardAt() !== heardAt) return
+    session.lose('the server does not answer any more')
   }
 
   function take(withinMs: number = timeoutMs): Promise<Session> {

@@ -18,6 +18,8 @@ export interface Session {
   /** Runs statements without parameters, separated by semicolons, and says what the server called the last one. */
   tell(sql: string): Promise<string>
   isLost(): boolean
+  /** When the server last said something, on the clock of `performance.now()`. */
+  heardAt(): number
   /** Calls back once it is lost, at once if it is already. */
   whenLost(callback: () => void): void
   /** Breaks it off: what is under way is lost. */
@@ -60,8 +62,12 @@ export function createSession(socket: Socket, host: Host, address: Address, purp
   const client = createClient(socket, address, purpose)
   const callbacks: (() => void)[] = []
   let lost: Lost | undefined
+  let heardAt = performance.now()
 
-  socket.on('data', watch.heard)
+  socket.on('data', () => {
+    heardAt = performance.now()
+    watch.heard()
+  })
   socket.once('error', (error) => loseBy(new Lost(reasonOf(error))))
   socket.once('close', () => loseBy(new Lost('the connection was closed')))
 
@@ -145,6 +151,7 @@ export function createSession(socket: Socket, host: Host, address: Address, purp
     },
 
     isLost: () => lost !== undefined,
+    heardAt: () => heardAt,
 
     whenLost(callback) {
       if (lost) callback()

@@ -98,6 +98,11 @@ export function isFinal(error: unknown): boolean {
   return /^(?:0A|28|3D|42)/.test(error.code ?? '') || isAboutStartup(error)
 }
 
+/** Whether the server understood and said no, and is in no trouble itself. */
+export function isRefusal(error: unknown): boolean {
+  return error instanceof SqlError && !troubleClasses.has(error.code.slice(0, 2)) && !isDemoted(error)
+}
+
 /** Whether somebody on the way, a pooler, passes on no settings. Its code stands for anything that went wrong there. */
 export function isAboutStartup({ message }: Error): boolean {
   return message.includes('startup parameter')
@@ -112,11 +117,8 @@ export function explain(place: string, error: unknown): unknown {
   if (error instanceof OutOfRange) {
     return new StoreError('unreachable', `The store ${place} cannot be read: ${error.message}.`)
   }
-  if (error instanceof SqlError) {
-    const isTrouble = troubleClasses.has(error.code.slice(0, 2)) || isDemoted(error)
-    return isTrouble ? unreachable(place, error.message) : error
-  }
-  return error
+  if (!(error instanceof SqlError) || isRefusal(error)) return error
+  return unreachable(place, error.message)
 }
 
 export function unreachable(place: string, reason: string, cause?: unknown): StoreError {
