@@ -12,6 +12,7 @@ import { COUNTRY_CODES } from '../core/content/countries.ts'
 import { importContent } from '../core/content/import.ts'
 import type { ContentKind } from '../core/content/records.ts'
 import { MODULE_NAMES } from '../core/policy/modules.ts'
+import { REPLIES } from '../core/replies/table.ts'
 import { ROUTES } from '../core/routes/table.ts'
 
 const store = createMemoryStore()
@@ -39,12 +40,12 @@ ajv.addSchema({ $id: 'openapi', components: described.components })
 
 /** What is wrong with an answer, in the words of whoever refuses it. */
 function judge(path: string): (body: unknown) => unknown[] {
-  const { reply } = ROUTES.find((route) => route.path === path.replace('{slug}', ':slug'))!
+  const { name } = ROUTES.find((route) => route.path === path.replace('{slug}', ':slug'))!
   const said = described.paths[`/service${path}`].get.responses['200'].content['application/json'].schema
   const validate = ajv.compile(JSON.parse(JSON.stringify(said).replaceAll('"#/', '"openapi#/')))
   return (body) => {
     validate(body)
-    const { issues = [] } = safeParse(reply, body)
+    const { issues = [] } = safeParse(REPLIES[name], body)
     return [
       ...issues.map(({ message, path }) => [message, path?.map(({ key }) => key)]),
       ...validate.errors ?? [],

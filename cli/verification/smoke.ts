@@ -1,4 +1,5 @@
 import { SLUG_PATTERN } from '../../core/content/slug.ts'
+import { REPLIES } from '../../core/replies/table.ts'
 import type { KeyedRoute } from '../../core/routes/route.ts'
 import { compileRoutes } from '../../core/routes/router.ts'
 import { ROUTES } from '../../core/routes/table.ts'
@@ -78,7 +79,7 @@ export async function smoke(
         slugs,
         expected: {
           status: route.status ?? 200,
-          reply: route.reply,
+          reply: REPLIES[route.name],
           versionHeader: names.versionHeader,
           version: verification.version,
         },

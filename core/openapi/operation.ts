@@ -2,6 +2,7 @@
 import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
 import { maxRepetitions, type Parameter } from '../http/parameters.ts'
 import { moduleFor } from '../policy/modules.ts'
+import { REPLIES } from '../replies/table.ts'
 import type { KeyedRoute, Route } from '../routes/route.ts'
 import { headers } from './fields.ts'
 import type {
@@ -158,7 +159,7 @@ function successOf(
     ...(keyed && ('cursor' in route.parameters) || 'atRoot' in route ? ['Link'] : []),
     ...(keyed && route.takesIdempotencyKey ? ['Idempotent-Replayed'] : []),
   ]
-  const schema = schemas.answered(route.reply)
+  const schema = schemas.answered(REPLIES[route.name])
   const mediaType = 'mediaType' in route ? route.mediaType : 'application/json'
   return {
     [status]: {

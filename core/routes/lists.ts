@@ -1,16 +1,4 @@
-import {
-  array,
-  boolean,
-  check,
-  type GenericSchema,
-  metadata,
-  nullable,
-  object,
-  picklist,
-  pipe,
-  strictObject,
-  string,
-} from 'valibot'
+import { boolean, check, metadata, pipe, string } from 'valibot'
 import { after, afterAll } from '../after.ts'
 import { COUNTRY_CODES, countryName, isLocale } from '../content/countries.ts'
 import { currencyExponent } from '../content/currency.ts'
@@ -20,22 +8,24 @@ import type { Industry } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { MaybePromise } from '../ports.ts'
 import { defineRoute, type HandlerPorts, type Route } from './route.ts'
-import { countShape, flagShape, formShape, integerShape, slugShape, textShape } from './shapes.ts'
 
-interface WireCountry {
+/** A country on the wire. */
+export interface WireCountry {
   readonly code: string
   readonly name: string
   readonly profile_count: number
 }
 
-interface WireIndustry {
+/** An industry on the wire. */
+export interface WireIndustry {
   readonly slug: string
   readonly name: string
   readonly parent_slug: string | null
   readonly profile_count: number
 }
 
-interface WirePlan {
+/** A plan on the wire. */
+export interface WirePlan {
   readonly slug: string
   readonly name: string
   readonly description: string
@@ -45,70 +35,6 @@ interface WirePlan {
   readonly highlighted: boolean
   readonly position: number | null
 }
-
-/** Schema of the countries on the wire. */
-export const countriesShape: GenericSchema<unknown, WireCountry[]> = pipe(
-  array(
-    pipe(
-      strictObject({
-        code: formShape('ISO 3166-1 alpha-2, or `XK`.', 'DE', '^[A-Z]{2}$', 2),
-        name: textShape('Name in the language asked for.', 'Germany', 200),
-        profile_count: countShape('How many profiles the partner can see there.', 12),
-      }),
-      metadata({
-        title: 'Country',
-        description: 'A country with the profiles that the partner can see in it.',
-      }),
-    ),
-  ),
-  metadata({ maxItems: 26 * 26 }),
-)
-
-/** Schema of the industries on the wire. */
-export const industriesShape: GenericSchema<unknown, WireIndustry[]> = array(
-  pipe(
-    strictObject({
-      slug: slugShape('What the industry is addressed by.', 'travel'),
-      name: textShape('Name to show.', 'Travel', 200),
-      parent_slug: nullable(slugShape('The industry that this one is a part of.', 'leisure')),
-      profile_count: countShape('How many profiles are in it, those in its parts not counted.', 7),
-    }),
-    metadata({
-      title: 'Industry',
-      description: 'An industry with the profiles that the partner can see in it.',
-    }),
-  ),
-)
-
-/** Schema of the plans on the wire. */
-export const plansShape: GenericSchema<unknown, WirePlan[]> = array(
-  pipe(
-    strictObject({
-      slug: slugShape('What the plan is addressed by.', 'starter'),
-      name: textShape('Name to show.', 'Starter', 200),
-      description: textShape('What it is for.', 'For one site that shows a handful of profiles.', 5000),
-      price: pipe(
-        strictObject({
-          amount_minor: countShape('Amount in the minor unit of the currency.', 1900),
-          currency: formShape('ISO 4217.', 'EUR', '^[A-Z]{3}$', 3),
-          exponent: countShape('Digits of the minor unit: 2 for EUR, 0 for JPY, 3 for KWD.', 2, 4),
-        }),
-        metadata({ title: 'Money', description: 'An amount of money, in integers only.' }),
-      ),
-      interval: pipe(
-        picklist(['month', 'year', 'once']),
-        metadata({ description: 'How often the price is due.', examples: ['month'] }),
-      ),
-      features: pipe(
-        array(textShape('One thing that it has.', 'Recent profiles', 200)),
-        metadata({ description: 'What it has, in order.', maxItems: 50 }),
-      ),
-      highlighted: flagShape('Whether it is the one to point at.', false),
-      position: nullable(integerShape('Its place; plans without one come last.', 1)),
-    }),
-    metadata({ title: 'Plan', description: 'A pricing plan.' }),
-  ),
-)
 
 /** How an entry of a list that people read is found: by folded name, then by what it is addressed by. */
 interface Named {
@@ -215,7 +141,6 @@ export const countries: Route = defineRoute({
       'Language of the names',
     ),
   },
-  reply: object({ data: countriesShape }),
   limits: ['key'],
   dependsOn: 'content',
   handle: ({ query }, grant, ports) =>
@@ -231,7 +156,6 @@ export const industries: Route = defineRoute({
   summary: 'Industries',
   description: 'The industries that profiles belong to, by name: for filters.',
   parameters: { in_use: inUse },
-  reply: object({ data: industriesShape }),
   limits: ['key'],
   dependsOn: 'content',
   handle: ({ query }, grant, ports) =>
@@ -247,7 +171,6 @@ export const plans: Route = defineRoute({
   summary: 'Pricing plans',
   description: 'The plans for a pricing table, in their order.',
   parameters: {},
-  reply: object({ data: plansShape }),
   limits: ['key'],
   dependsOn: 'content',
   handle: (_input, _grant, ports) => after(pricingPlans(ports), (data) => ({ data })),

@@ -1,41 +1,20 @@
 /** What every list that pages says of it, and how it turns its pages. */
-import {
-  type GenericSchema,
-  integer,
-  maxValue,
-  metadata,
-  minValue,
-  nullable,
-  number,
-  pipe,
-  strictObject,
-  string,
-} from 'valibot'
+import { integer, maxValue, metadata, minValue, number, pipe, string } from 'valibot'
 import { after } from '../after.ts'
 import type { Cursors } from '../http/cursor.ts'
 import { type Parameter, single } from '../http/parameters.ts'
 import { Problem } from '../http/problem.ts'
 import type { MaybePromise } from '../ports.ts'
 import { VERSION } from '../version.ts'
-import type { Page, Reply } from './route.ts'
-import { countShape, flagShape, formShape } from './shapes.ts'
+import type { Reply } from './route.ts'
 
-const pattern = '^[A-Za-z0-9_.-]+$'
-const exampleCursor = 'WyJub3JkbGljaHQiLCJhIl0.5b1c0f9d2e7a4386b0d1f2a3c4e5d6f7'
-/** As long as a target may be: a cursor is never longer. */
-const maxLength = 8192
-
-/** The place of a page in its list. */
-export const pageShape: GenericSchema<unknown, Page> = pipe(
-  strictObject({
-    limit: countShape('How many rows a page has at most.', 20, 100),
-    has_more: flagShape('Whether there is a page after this one.', true),
-    next_cursor: nullable(
-      formShape('What to send as `cursor` for the next page.', exampleCursor, pattern, maxLength),
-    ),
-  }),
-  metadata({ title: 'Page', description: 'The place of a page in its list.' }),
-)
+/** What can be said of a cursor. */
+export const CURSOR: Readonly<{ pattern: string; maxLength: number; examples: string[] }> = {
+  pattern: '^[A-Za-z0-9_.-]+$',
+  /** As long as a target may be: a cursor is never longer. */
+  maxLength: 8192,
+  examples: ['WyJub3JkbGljaHQiLCJhIl0.5b1c0f9d2e7a4386b0d1f2a3c4e5d6f7'],
+}
 
 /** The parameter that says how many rows there may be, 1 to `max`. */
 export function limitParameter(max: number, fallback: number, description: string): Parameter<number> {
@@ -53,7 +32,7 @@ export function limitParameter(max: number, fallback: number, description: strin
 /** The parameter that asks for the next page. */
 export const cursorParameter: Parameter<string | undefined> = single(
   'text',
-  pipe(string(), metadata({ pattern, maxLength, examples: [exampleCursor] })),
+  pipe(string(), metadata(CURSOR)),
   undefined,
   '`next_cursor` of the page before',
 )

@@ -1,17 +1,4 @@
-import {
-  array,
-  check,
-  maxLength,
-  metadata,
-  nullable,
-  object,
-  picklist,
-  pipe,
-  RFC_EMAIL_REGEX,
-  strictObject,
-  string,
-  toUpperCase,
-} from 'valibot'
+import { check, maxLength, metadata, picklist, pipe, string, toUpperCase } from 'valibot'
 import { after } from '../after.ts'
 import { parseCountryCode } from '../content/countries.ts'
 import { fold, foldWords } from '../content/fold.ts'
@@ -20,12 +7,9 @@ import { Problem } from '../http/problem.ts'
 import type { Profile } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { MaybePromise, ProfileQuery } from '../ports.ts'
-import { cardMembers, cardShape, presentCard, type WireCard } from './card.ts'
-import { cursorParameter, limitParameter, pageShape, readPage } from './paging.ts'
+import { presentCard, type WireCard } from './card.ts'
+import { cursorParameter, limitParameter, readPage } from './paging.ts'
 import { defineRoute, type HandlerPorts, type Route } from './route.ts'
-import { countShape, formShape, textShape, urlShape } from './shapes.ts'
-
-const cards = (max: number) => pipe(array(cardShape), metadata({ maxItems: max }))
 
 /** The newest profiles of a partner's public set. */
 export function newestCards(grant: Grant, ports: HandlerPorts, limit: number): MaybePromise<WireCard[]> {
@@ -50,7 +34,6 @@ export const recentProfiles: Route = defineRoute({
   summary: 'Recent public profiles',
   description: 'The newest profiles first.',
   parameters: { limit: limitParameter(50, 10, 'How many profiles') },
-  reply: object({ data: cards(50) }),
   limits: ['key'],
   dependsOn: 'content',
   handle: (input, grant, ports) => after(newestCards(grant, ports, input.query.limit), (data) => ({ data })),
@@ -108,10 +91,6 @@ export const directory: Route = defineRoute({
     limit: limitParameter(100, 20, 'How many profiles a page has'),
     cursor: cursorParameter,
   },
-  reply: object({
-    data: cards(100),
-    page: pageShape,
-  }),
   limits: ['key'],
   dependsOn: 'content',
   handle: ({ query }, grant, ports) => {
@@ -134,47 +113,6 @@ export const directory: Route = defineRoute({
   },
 })
 
-const profileShape = pipe(
-  strictObject({
-    ...cardMembers,
-    description: nullable(
-      textShape('What it says of itself.', 'Trains, ferries and time to look out.', 5000),
-    ),
-    website_url: nullable(urlShape('Its website.', 'https://nordlicht-reisen.example')),
-    city: nullable(textShape('The place that it is in.', 'Lübeck', 200)),
-    founded_year: nullable(countShape('The year that it began in.', 2003, 9999)),
-    employees: nullable(pipe(
-      strictObject({
-        min: nullable(countShape('At least so many.', 11)),
-        max: nullable(countShape('At most so many.', 50)),
-      }),
-      metadata({ description: 'How many people work there.' }),
-    )),
-    tags: pipe(
-      array(textShape('One word for it.', 'rail', 50)),
-      metadata({ description: 'Words for it.', maxItems: 20 }),
-    ),
-    contact: nullable(pipe(
-      strictObject({
-        // What HTML forms take (and the import): `format: email` promises less (RFC 5321 §4.1.2).
-        email: nullable(
-          formShape('Address for mail.', 'hello@nordlicht-reisen.example', RFC_EMAIL_REGEX.source, 254),
-        ),
-        phone: nullable(textShape('Number to call.', '+49 451 5550 112', 50)),
-      }),
-      metadata({ description: 'How to reach it.' }),
-    )),
-    links: pipe(
-      array(strictObject({
-        rel: textShape('What the link is for.', 'press', 50),
-        url: urlShape('Where it leads.', 'https://nordlicht-reisen.example/press'),
-      })),
-      metadata({ description: 'More of it elsewhere.', maxItems: 20 }),
-    ),
-  }),
-  metadata({ title: 'Profile', description: 'All that is public of a profile.' }),
-)
-
 export const profileDetail: Route = defineRoute({
   name: 'profile-detail',
   access: 'key',
@@ -185,7 +123,6 @@ export const profileDetail: Route = defineRoute({
   description: 'All that is public of one profile.',
   problems: ['profile_not_found'],
   parameters: {},
-  reply: object({ data: profileShape }),
   limits: ['key'],
   dependsOn: 'content',
   handle: ({ slug }, grant, ports) =>

@@ -61,8 +61,27 @@ export interface Reply {
   readonly fields?: readonly string[]
 }
 
+/** What an endpoint is called by counters, documents and logs: never changes. */
+export type RouteName =
+  | 'verify-key'
+  | 'widget'
+  | 'recent-profiles'
+  | 'directory'
+  | 'profile-detail'
+  | 'banner'
+  | 'countries'
+  | 'industries'
+  | 'plans'
+  | 'report-summary'
+  | 'report-activity'
+  | 'signups'
+  | 'health'
+  | 'openapi'
+  | 'docs'
+  | 'api-catalog'
+
 interface Described {
-  readonly name: string
+  readonly name: RouteName
   /** Below the service's name; `:slug` stands for one segment. */
   readonly path: `/${string}`
   readonly summary: string
@@ -70,8 +89,6 @@ interface Described {
   readonly description?: string
   /** The problems that only this handler has; all others follow from the rest of the route. */
   readonly problems?: readonly ProblemCode[]
-  /** Schema of the answer's body. */
-  readonly reply: GenericSchema
 }
 
 /** An endpoint that is used with a key. */

@@ -2,13 +2,11 @@ import {
   check,
   custom,
   type GenericSchema,
-  literal,
   maxCodePoints,
   maxLength,
   metadata as described,
   minCodePoints,
   nullish,
-  object,
   pipe,
   rawTransform,
   regex,
@@ -32,8 +30,8 @@ import type { Grant } from '../policy/decide.ts'
 import type { MaybePromise } from '../ports.ts'
 import { canonicalJson } from '../signups/canonical.ts'
 import type { Signup, SignupInput } from '../signups/signup.ts'
+import { partnerMember } from './partner-member.ts'
 import { defineRoute, type HandlerPorts, type Reply, type Route } from './route.ts'
-import { formShape, instantShape, partnerShape } from './shapes.ts'
 
 /** For how long an idempotency key tells a repetition from a new signup. */
 const claimLastsMs = 86_400_000
@@ -110,7 +108,7 @@ const profileMessage = 'must be a profile that exists'
 
 const body: GenericSchema<unknown, SignupInput> = pipe(
   strictObject({
-    partner: partnerShape,
+    partner: partnerMember,
     email: pipe(
       string('must be text'),
       maxLength(254, 'must have at most 254 characters'),
@@ -212,16 +210,6 @@ export const signups: Route = defineRoute({
   body,
   refuseReferences,
   status: 201,
-  reply: object({
-    data: pipe(
-      strictObject({
-        id: formShape('Names the signup.', 'sgn_5K0M2N8P4QRS6TVW7XYZ', '^sgn_', 80),
-        status: pipe(literal('received'), described({ description: 'The service has it.' })),
-        created_at: instantShape('When it was received.', '2026-11-20T09:00:00.000Z'),
-      }),
-      described({ title: 'SignupReceipt', description: 'That a signup was received.' }),
-    ),
-  }),
   limits: ['key', 'signup'],
   dependsOn: 'nothing',
   handle({ body, sent, idempotencyKey }, { partner, key, now }, ports) {

@@ -1,6 +1,7 @@
 /** What section 1 says of every answer, whatever was asked. */
 import { safeParse } from 'valibot'
 import type { Endpoint } from '../../../core/routes/route.ts'
+import { REPLIES } from '../../../core/replies/table.ts'
 import { ROUTES } from '../../../core/routes/table.ts'
 import { type Heard, VERSION } from './service.ts'
 
@@ -61,8 +62,8 @@ export function schemaBreaches(
   // `recent` is also covered by `{slug}`: the route without a parameter counts.
   const route = candidates.find((candidate) => candidate.path === path) ?? candidates[0]
   if (route === undefined) return [`no route covers ${path}`]
-  const { reply } = ROUTES.find(({ name }) => name === route.name)!
-  const result = safeParse(reply, json ?? text)
+  const { name } = ROUTES.find(({ name }) => name === route.name)!
+  const result = safeParse(REPLIES[name], json ?? text)
   return result.issues?.map(({ message, path }) => `${path?.map(({ key }) => key).join('.')}: ${message}`) ??
     []
 }

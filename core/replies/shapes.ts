@@ -11,12 +11,6 @@ export function slugShape(description: string, example: string): GenericSchema<u
   return pipe(string(), metadata({ description, pattern: source, maxLength: 80, examples: [example] }))
 }
 
-/** The member of a body that names the partner. That it is the key's own, the policy decides. */
-export const partnerShape: GenericSchema<unknown, string> = slugShape(
-  'Slug of the partner that the key belongs to.',
-  'acme',
-)
-
 /** Text of at most `maxLength` code points: what the content import lets in. */
 export function textShape(
   description: string,

@@ -1,0 +1,67 @@
+import { array, type GenericSchema, metadata, nullable, picklist, pipe, strictObject } from 'valibot'
+import type { WireCountry, WireIndustry, WirePlan } from '../routes/lists.ts'
+import { countShape, flagShape, formShape, integerShape, slugShape, textShape } from './shapes.ts'
+
+/** Schema of the countries on the wire. */
+export const countriesShape: GenericSchema<unknown, WireCountry[]> = pipe(
+  array(
+    pipe(
+      strictObject({
+        code: formShape('ISO 3166-1 alpha-2, or `XK`.', 'DE', '^[A-Z]{2}$', 2),
+        name: textShape('Name in the language asked for.', 'Germany', 200),
+        profile_count: countShape('How many profiles the partner can see there.', 12),
+      }),
+      metadata({
+        title: 'Country',
+        description: 'A country with the profiles that the partner can see in it.',
+      }),
+    ),
+  ),
+  metadata({ maxItems: 26 * 26 }),
+)
+
+/** Schema of the industries on the wire. */
+export const industriesShape: GenericSchema<unknown, WireIndustry[]> = array(
+  pipe(
+    strictObject({
+      slug: slugShape('What the industry is addressed by.', 'travel'),
+      name: textShape('Name to show.', 'Travel', 200),
+      parent_slug: nullable(slugShape('The industry that this one is a part of.', 'leisure')),
+      profile_count: countShape('How many profiles are in it, those in its parts not counted.', 7),
+    }),
+    metadata({
+      title: 'Industry',
+      description: 'An industry with the profiles that the partner can see in it.',
+    }),
+  ),
+)
+
+/** Schema of the plans on the wire. */
+export const plansShape: GenericSchema<unknown, WirePlan[]> = array(
+  pipe(
+    strictObject({
+      slug: slugShape('What the plan is addressed by.', 'starter'),
+      name: textShape('Name to show.', 'Starter', 200),
+      description: textShape('What it is for.', 'For one site that shows a handful of profiles.', 5000),
+      price: pipe(
+        strictObject({
+          amount_minor: countShape('Amount in the minor unit of the currency.', 1900),
+          currency: formShape('ISO 4217.', 'EUR', '^[A-Z]{3}$', 3),
+          exponent: countShape('Digits of the minor unit: 2 for EUR, 0 for JPY, 3 for KWD.', 2, 4),
+        }),
+        metadata({ title: 'Money', description: 'An amount of money, in integers only.' }),
+      ),
+      interval: pipe(
+        picklist(['month', 'year', 'once']),
+        metadata({ description: 'How often the price is due.', examples: ['month'] }),
+      ),
+      features: pipe(
+        array(textShape('One thing that it has.', 'Recent profiles', 200)),
+        metadata({ description: 'What it has, in order.', maxItems: 50 }),
+      ),
+      highlighted: flagShape('Whether it is the one to point at.', false),
+      position: nullable(integerShape('Its place; plans without one come last.', 1)),
+    }),
+    metadata({ title: 'Plan', description: 'A pricing plan.' }),
+  ),
+)
