@@ -83,14 +83,18 @@ export type KeyName =
   | 'hush full'
   | 'hush powerless'
 
-/** Hands of the operator, and what there is to expect. */
-export interface World {
-  readonly partners: PartnerAdministration
-  readonly keyRing: KeyAdministration
+/** What a store was filled with. */
+export interface Filling {
   readonly keys: Readonly<Record<KeyName, TestKey>>
   readonly lines: Lines
   /** When `lines` were imported, milliseconds since the epoch. */
   readonly importedAt: number
+}
+
+/** Hands of the operator, and what there is to expect. */
+export interface World extends Filling {
+  readonly partners: PartnerAdministration
+  readonly keyRing: KeyAdministration
   issue(key: Partial<NewKey>): Promise<TestKey>
   /** Gives a key a successor and ends it at an instant. */
   rotate(id: string, successorId: string, retiresAt: number): Promise<void>
@@ -166,22 +170,13 @@ const actor = 'operator'
 
 /** Fills an empty store. */
 export async function fillWorld(store: Store): Promise<World> {
-  const partners = createPartnerAdministration(store, { actor })
-  const keyRing = createKeyAdministration(store, { actor })
+  const { issue, keyRing, partners } = handsOn(store)
   await partners.create({ slug: 'demo', name: 'Demo partner', modules: MODULE_NAMES })
   await partners.create({ slug: 'acme', name: 'Acme Travel', modules: MODULE_NAMES })
   await partners.create({ slug: 'kiosk', name: 'Kiosk', modules: ['widget'] })
   await partners.create({ slug: 'hush', name: 'Hush', modules: MODULE_NAMES })
 
   const importedAt = Date.now()
-  const publish = async (kind: ContentKind, lines: readonly object[], now = Date.now()): Promise<number> => {
-    const outcome = await importContent(store, kind, lines.map((line) => JSON.stringify(line)), {
-      now,
-      actor,
-    })
-    if ('errors' in outcome) throw new Error(JSON.stringify(outcome.errors))
-    return now
-  }
   const lines: Lines = {
     industries: [...fixture<IndustryLine>('industries'), ...more.industries],
     plans: [...fixture<PlanLine>('plans'), ...more.plans],
@@ -189,13 +184,9 @@ export async function fillWorld(store: Store): Promise<World> {
     banners: [...fixture<BannerLine>('banners'), ...more.banners],
   }
   for (const kind of ['industries', 'plans', 'profiles', 'banners'] as const) {
-    await publish(kind, lines[kind], importedAt)
+    await publish(store, kind, lines[kind], importedAt)
   }
 
-  const issue = async (key: Partial<NewKey>): Promise<TestKey> => {
-    const issued = await keyRing.issue({ partner: 'demo', name: 'Test key', environment: 'live', ...key })
-    return { id: issued.key.id, text: issued.text }
-  }
   const yesterday = Date.now() - 86_400_000
   const expired = await createKeyAdministration(store, { actor, clock: () => yesterday }).issue({
     partner: 'demo',
@@ -226,14 +217,35 @@ export async function fillWorld(store: Store): Promise<World> {
   // The scope stays with the key, and is out of force.
   await partners.deactivate('acme', ['banner', 'pricing'])
 
+  return worldOn(store, { keys, lines, importedAt })
+}
+
+/** The world of a store that has been filled. */
+export function worldOn(store: Store, filling: Filling): World {
+  return { ...filling, ...handsOn(store) }
+}
+
+async function publish(
+  store: Store,
+  kind: ContentKind,
+  lines: readonly object[],
+  now: number,
+): Promise<number> {
+  const outcome = await importContent(store, kind, lines.map((line) => JSON.stringify(line)), { now, actor })
+  if ('errors' in outcome) throw new Error(JSON.stringify(outcome.errors))
+  return now
+}
+
+function handsOn(store: Store): Omit<World, keyof Filling> {
+  const keyRing = createKeyAdministration(store, { actor })
   return {
-    partners,
+    partners: createPartnerAdministration(store, { actor }),
     keyRing,
-    keys,
-    lines,
-    importedAt,
-    issue,
-    publish,
+    async issue(key) {
+      const issued = await keyRing.issue({ partner: 'demo', name: 'Test key', environment: 'live', ...key })
+      return { id: issued.key.id, text: issued.text }
+    },
+    publish: (kind, lines) => publish(store, kind, lines, Date.now()),
     async rotate(id, successorId, retiresAt) {
       const { facts } = await store.revision()
       const applied = await store.apply([{ type: 'key.rotated', id, successorId, retiresAt }], facts, {

@@ -45,6 +45,7 @@ interface Serving {
   readonly idleTimeout: number
   readonly maxRequestBodySize: number
   readonly development: false
+  readonly reusePort: false
   fetch(request: Request, server: BunServer): Response | Promise<Response>
 }
 
@@ -88,6 +89,8 @@ function start(api: Mounted, options: ServeOptions): RunningServer {
     // The service counts by itself: Bun's own answer has no body.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     development: false,
+    // Its default in production is to share the port with whoever has it.
+    reusePort: false,
     fetch(request, server) {
       const answer = api.handle(new BunExchange(request, server, requestTimeoutMs))
       return answer instanceof Promise ? answer.then(respond) : respond(answer)

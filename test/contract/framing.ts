@@ -14,15 +14,26 @@ export interface FramingTarget {
   readonly partner: string
 }
 
-/** What a case sends, the answers it gets in order, and whether the connection can be used afterwards. */
-type Case = readonly [
-  name: string,
-  bytes: string,
+/** The answers that bytes get in order, and whether the connection can be used afterwards. */
+export type Outcome = readonly [
   answers: readonly (number | ProblemCode)[],
   after: 'kept' | 'closed' | 'either',
 ]
 
-export async function framingContract(t: Tester, { host, port, key, partner }: FramingTarget): Promise<void> {
+/**
+ * A server whose parser answers by itself what it refuses, with a status and no body or not at all; and by the names of
+ * cases, what else it does in its own way.
+ */
+export type OwnParser = Readonly<Record<string, Outcome>>
+
+/** What a case sends, and what comes of it. */
+type Case = readonly [name: string, bytes: string, ...Outcome]
+
+export async function framingContract(
+  t: Tester,
+  { host, port, key, partner }: FramingTarget,
+  ownParser?: OwnParser,
+): Promise<void> {
   const line = (method = 'GET', target = '/service/health', version = 'HTTP/1.1') =>
     `${method} ${target} ${version}\r\n`
   const named = 'Host: partner-api.test\r\n'
@@ -190,7 +201,8 @@ export async function framingContract(t: Tester, { host, port, key, partner }: F
     return (await connection.answer()).status
   }
 
-  for (const [name, bytes, answers, after] of cases) {
+  for (const [name, bytes, ...contract] of cases) {
+    const [answers, after] = ownParser?.[name] ?? contract
     for (const halves of [false, true]) {
       await t.test(halves ? `${name}, in halves` : name, async (t) => {
         const connection = await connectRaw(host, port)
@@ -199,15 +211,26 @@ export async function framingContract(t: Tester, { host, port, key, partner }: F
         connection.write(all.subarray(0, cut))
         if (halves) await connection.flushed()
         if (halves) connection.write(all.subarray(cut))
-        for (const wanted of answers) check(t, await connection.answer(), wanted)
+        for (const wanted of answers) {
+          if (ownParser !== undefined && typeof wanted === 'string') await refused(t, connection, wanted)
+          else check(t, await connection.answer(), wanted)
+        }
         if (after === 'kept') t.equal(await again(connection), 200, 'the connection is kept')
-        if (after === 'closed') {
+        if (after === 'closed' && ownParser === undefined) {
           t.equal(await connection.ended(), '', 'the connection is closed, and nothing else sent')
         }
         connection.destroy()
       })
     }
   }
+}
+
+/** A refusal by the service, or by the server without it. */
+async function refused(t: Tester, connection: RawConnection, wanted: ProblemCode): Promise<void> {
+  const answer = await connection.answer().catch(() => undefined)
+  if (answer?.headers.has('x-request-id')) return check(t, answer, wanted)
+  t.ok(answer === undefined || [400, 431, 505].includes(answer.status), `${wanted}: refused by the server`)
+  t.equal(answer?.body ?? '', '', 'which says nothing more')
 }
 
 /** An answer that the service made, whatever made it necessary. */

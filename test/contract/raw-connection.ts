@@ -94,13 +94,15 @@ function parse(text: string, bodiless: boolean): { answer: RawAnswer; length: nu
   const end = text.indexOf('\r\n\r\n')
   if (end < 0) return
   const [first = '', ...lines] = text.slice(0, end).split('\r\n')
-  const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(first)?.[1])
+  const status = Number(/^HTTP\/1\.[01] (\d{3}) /.exec(first)?.[1])
   const headers = new Map(lines.map((line) => {
     const colon = line.indexOf(': ')
     return [line.slice(0, colon).toLowerCase(), line.slice(colon + 2)]
   }))
   const none = bodiless || status < 200 || status === 204 || status === 304
-  const length = end + 4 + (none ? 0 : Number(headers.get('content-length')))
+  // A refusal that a server makes without the service may be a bare status line.
+  const isBare = headers.get('connection') === 'close' && !headers.has('transfer-encoding')
+  const length = end + 4 + (none ? 0 : Number(headers.get('content-length') ?? (isBare ? 0 : undefined)))
   if (Number.isNaN(length) || Number.isNaN(status)) throw new Error(`No answer: ${JSON.stringify(text)}`)
   if (text.length < length) return
   return { answer: { status, headers, body: text.slice(end + 4, length) }, length }

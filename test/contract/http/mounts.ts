@@ -10,7 +10,7 @@ export async function onNode(api: PartnerApi): Promise<Mounted> {
   const wire = socketWire(server.url)
   return {
     send: wire.send,
-    verbatim: true,
+    quirks: new Set(),
     async close() {
       wire.close()
       await server.drain()
@@ -22,5 +22,9 @@ export async function onNode(api: PartnerApi): Promise<Mounted> {
 export function inProcess(api: PartnerApi): Promise<Mounted> {
   // As Deno does, and as whoever mounts it elsewhere should, it says where the request comes from.
   const fetchFrom = (request: Request) => api.fetch(request, { remoteAddr: { hostname: '127.0.0.1' } })
-  return Promise.resolve({ send: fetchWire(fetchFrom), verbatim: false, close: () => Promise.resolve() })
+  return Promise.resolve({
+    send: fetchWire(fetchFrom),
+    quirks: new Set(['resolves-targets', 'no-trace']),
+    close: () => Promise.resolve(),
+  })
 }

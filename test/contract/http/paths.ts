@@ -12,7 +12,7 @@ export async function paths(t: Tester, deploy: Deploy): Promise<void> {
 }
 
 async function nearly(t: Tester, service: Service): Promise<void> {
-  const { root, send, verbatim, world } = service
+  const { root, send, quirks, world } = service
   const known = [...keyedPaths(service), `${root}/developer/verify-key`, `${root}/health`]
   const targets = known.flatMap((path) => [
     `${path}/`,
@@ -25,17 +25,14 @@ async function nearly(t: Tester, service: Service): Promise<void> {
     path.replace(/^\/service\/./, (start) => `/service/%${start.charCodeAt(9).toString(16)}`),
     path.replace('/service/', '/s%65rvice/'),
     path.replace('/service/', '/service%2F'),
-    // fetch resolves dot segments before they are sent.
-    ...(verbatim
-      ? [
-        `/${path}`,
-        `${path}/x/.`,
-        `${path}/x/..`,
-        path.replace('/service/', '/service/./'),
-        path.replace('/service/', '/service/x/../'),
-        path.replace('/service/', '/service/%2e/'),
-      ]
-      : []),
+    `/${path}`,
+    ...(quirks.has('resolves-targets') ? [] : [
+      `${path}/x/.`,
+      `${path}/x/..`,
+      path.replace('/service/', '/service/./'),
+      path.replace('/service/', '/service/x/../'),
+      path.replace('/service/', '/service/%2e/'),
+    ]),
     // As a slug it would only be that of no profile.
     ...(/universite|recent/.test(path) ? [] : [`${path};v=1`, `${path}%20`, `${path}%00`, `${path}.json`]),
   ])

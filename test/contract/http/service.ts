@@ -3,6 +3,7 @@ import type { Limit, LimitName } from '../../../core/model.ts'
 import type { Endpoint } from '../../../core/routes/route.ts'
 import type { World } from '../../world.ts'
 import type { Tester } from '../store.ts'
+import type { Quirk } from './quirks.ts'
 
 export type { Tester }
 
@@ -53,8 +54,8 @@ export interface Service {
   readonly world: World
   /** Every endpoint that it should have. */
   readonly routes: readonly Endpoint[]
-  /** Over a socket: targets arrive as they were sent, fields may stand twice, and there is an address. */
-  readonly verbatim: boolean
+  /** What its runtime does in its own way. */
+  readonly quirks: ReadonlySet<Quirk>
   /** Sends a request; throws when the answer breaks what holds for every answer. */
   readonly send: Wire
 }

@@ -2,10 +2,17 @@
 import { Agent, request } from 'node:http'
 import type { Heard, Wire } from './service.ts'
 
-/** Sends targets and fields exactly as they are, which `fetch` does not. */
-export function socketWire(origin: string): { readonly send: Wire; close(): void } {
+/**
+ * Sends targets and fields exactly as they are, which `fetch` does not.
+ *
+ * @param name What `Host` says, when it is not where the server is.
+ */
+export function socketWire(
+  origin: string,
+  name: string = new URL(origin).host,
+): { readonly send: Wire; close(): void } {
   const agent = new Agent({ keepAlive: true, maxSockets: 4 })
-  const { hostname: host, port } = new URL(origin)
+  const { hostname, port } = new URL(origin)
   return {
     send: ({ method = 'GET', target, headers = {}, body, chunked = false }) =>
       new Promise((resolve, reject) => {
@@ -15,7 +22,14 @@ export function socketWire(origin: string): { readonly send: Wire; close(): void
           ) => [name, typeof value === 'string' ? value : [...value]]),
         )
         const length = body !== undefined && !chunked ? { 'content-length': Buffer.byteLength(body) } : {}
-        const sent = request({ host, port, method, path: target, headers: { ...length, ...fields }, agent })
+        const sent = request({
+          hostname,
+          port,
+          method,
+          path: target,
+          headers: { host: name, ...length, ...fields },
+          agent,
+        })
         sent.on('error', reject)
         sent.on('response', (response) => {
           const chunks: Uint8Array[] = []

@@ -1,0 +1,61 @@
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
+import type { Store, StoreSettings } from '../../core/ports.ts'
+import { type Filling, fillWorld } from '../world.ts'
+
+/** A call of a store that changed it: the method and what it was given. */
+export type Write = readonly [method: 'apply' | 'importContent' | 'removeContent', words: readonly unknown[]]
+
+/** A world that was made once, to be served again and again. */
+export interface Template {
+  readonly filling: Filling
+  readonly settings: StoreSettings
+  /** All that was written, in order. */
+  readonly writes: readonly Write[]
+  /** A SQLite file of one's own, with the world in it. @returns Its path. */
+  copy(): string
+  remove(): void
+}
+
+/** Makes a world. */
+export async function makeTemplate(): Promise<Template> {
+  const folder = mkdtempSync(join(tmpdir(), 'partner-api-matrix-'))
+  const original = join(folder, 'original.db')
+  const store = await openSqliteStore(original)
+  const writes: Write[] = []
+  const { keys, lines, importedAt } = await fillWorld(recording(store, writes))
+  // The last connection leaves one file.
+  await store.close()
+  let copies = 0
+  return {
+    filling: { keys, lines, importedAt },
+    settings: store.settings,
+    writes,
+    copy() {
+      const file = join(folder, `${copies++}.db`)
+      copyFileSync(original, file)
+      return file
+    },
+    remove: () => rmSync(folder, { recursive: true }),
+  }
+}
+
+function recording(store: Store, writes: Write[]): Store {
+  return {
+    ...store,
+    apply(...words) {
+      writes.push(['apply', words])
+      return store.apply(...words)
+    },
+    importContent(...words) {
+      writes.push(['importContent', words])
+      return store.importContent(...words)
+    },
+    removeContent(...words) {
+      writes.push(['removeContent', words])
+      return store.removeContent(...words)
+    },
+  }
+}

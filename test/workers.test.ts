@@ -1,0 +1,116 @@
+/** What a Worker does beyond the contract of the wire: its service is made late, and its work may end with an answer. */
+import t from 'tap'
+import { createWorker, type WorkerContext } from '../adapters/runtimes/workers.ts'
+import { createMemoryStore } from '../adapters/stores/memory/store.ts'
+import { createPartnerApi, type PartnerApi } from '../core/api.ts'
+import { FAR_LIMITS, withKey } from './contract/http/service.ts'
+import { socketWire } from './contract/http/wires.ts'
+import { makeTemplate } from './matrix/template.ts'
+import { startWorkerd } from './matrix/workerd.ts'
+
+const template = await makeTemplate()
+const workerd = await startWorkerd()
+t.teardown(async () => {
+  await workerd.end()
+  template.remove()
+})
+const plans = {
+  target: '/service/public/plans?partner=demo',
+  headers: withKey(template.filling.keys['demo full']),
+}
+
+await t.test('what requests noted is written behind their answers', async (t) => {
+  const store = await workerd.open('noted.test', template)
+  await workerd.start('noted.test', {})
+  const { send, close } = socketWire(workerd.origin, 'noted.test')
+  t.teardown(close)
+  const today = new Date().toISOString().slice(0, 10)
+  const counted = async (): Promise<number> => {
+    const { requestsByDay } = await store.summarise('demo', today, today)
+    return requestsByDay.reduce((sum, { requests }) => sum + requests, 0)
+  }
+  for (let wanted = 1; wanted <= 3; wanted++) {
+    t.equal((await send(plans)).status, 200)
+    const deadline = Date.now() + 5_000
+    while (await counted() < wanted && Date.now() < deadline) {
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    t.equal(await counted(), wanted, 'a request shows within 5 s')
+  }
+  const used = (await store.listKeys('demo')).filter(({ lastUsedAt }) => lastUsedAt !== undefined)
+  t.strictSame(used.map(({ id }) => id), [template.filling.keys['demo full'].id])
+})
+
+await t.test('who waits for what another request began gets an answer', async (t) => {
+  await workerd.open('late.test', template)
+  await workerd.start('late.test', { maxStalenessMs: 100, limits: FAR_LIMITS }, 60)
+  const { send, close } = socketWire(workerd.origin, 'late.test')
+  t.teardown(close)
+  const statuses = new Set<number>()
+  const until = Date.now() + 1_000
+  // From half the bound on, a request asks behind its answer, and those beyond the bound wait for what it asked.
+  const clients = Array.from({ length: 4 }, async () => {
+    while (Date.now() < until) statuses.add((await send(plans)).status)
+  })
+  const late = new Promise((resolve) => setTimeout(resolve, 5_000, 'some of them never').unref())
+  t.equal(await Promise.race([Promise.all(clients).then(() => 'all of them'), late]), 'all of them')
+  t.strictSame([...statuses], [200])
+})
+
+/** A context, and all that it is to wait for. */
+function contextOf(): WorkerContext & { readonly work: Promise<unknown>[] } {
+  const work: Promise<unknown>[] = []
+  return { work, waitUntil: (promise) => void work.push(promise) }
+}
+
+const health = (): Request => new Request('https://worker.example/service/health')
+
+await t.test('the service is made once, at the first request, and again when that failed', async (t) => {
+  const store = createMemoryStore()
+  let made = 0
+  const worker = createWorker<{ readonly fails: boolean }>(async ({ fails }) => {
+    made++
+    await Promise.resolve()
+    if (fails) throw new Error('no binding')
+    return createPartnerApi({ store })
+  })
+  const context = contextOf()
+  await t.rejects(worker.fetch(health(), { fails: true }, context), { message: 'no binding' })
+  await Promise.all(context.work)
+  const answers = await Promise.all(
+    Array.from({ length: 3 }, () => worker.fetch(health(), { fails: false }, context)),
+  )
+  t.strictSame(answers.map(({ status }) => status), [200, 200, 200])
+  t.equal((await worker.fetch(health(), { fails: true }, context)).status, 200)
+  t.equal(made, 2)
+  await Promise.all(context.work)
+})
+
+await t.test('one write for all who come while it waits', async (t) => {
+  let flushes = 0
+  const api = createPartnerApi({ store: createMemoryStore() })
+  const counting: PartnerApi = { ...api, flush: () => Promise.resolve(void flushes++) }
+  const worker = createWorker(() => counting)
+  const context = contextOf()
+  for (let count = 0; count < 5; count++) await worker.fetch(health(), undefined, context)
+  t.equal(context.work.length, 5)
+  await Promise.all(context.work)
+  t.equal(flushes, 1)
+})
+
+await t.test('only who is told to trusts CF-Connecting-IP', async (t) => {
+  const seen: (string | undefined)[] = []
+  const api = createPartnerApi({ store: createMemoryStore() })
+  const seeing: PartnerApi = {
+    ...api,
+    handle(exchange) {
+      seen.push(exchange.address)
+      return api.handle(exchange)
+    },
+  }
+  for (const options of [{}, { trustConnectingIp: true }]) {
+    const request = new Request(health(), { headers: { 'cf-connecting-ip': '192.0.2.7' } })
+    await createWorker(() => seeing, options).fetch(request, undefined, contextOf())
+  }
+  t.strictSame(seen, [undefined, '192.0.2.7'])
+})
