@@ -73,6 +73,18 @@ await t.test('an integer that no number holds is an error, and of that statement
   t.match(wrong, { reason: { name: 'StoreError', message: /cannot be read: an integer is beyond/ } })
 })
 
+await t.test('what was prepared survives a change of its tables', async (t) => {
+  const { lookUp, write } = open(t, url)
+  await write('CREATE TABLE changing (id integer)')
+  await write('INSERT INTO changing VALUES ($1)', [1])
+  const look = () => lookUp('SELECT * FROM changing WHERE id = $1', [1])
+  t.strictSame([...await look()], [[1]])
+  t.strictSame([...await look()], [[1]])
+  await write(`ALTER TABLE changing ADD COLUMN more text DEFAULT 'x'`)
+  const found = await Promise.all([look(), lookUp('SELECT 2'), look()])
+  t.strictSame(found.map((rows) => [...rows]), [[[1, 'x']], [[2]], [[1, 'x']]])
+})
+
 await t.test('errors say what and never whose', async (t) => {
   const { read, write, lookUp } = open(t, url)
   const secret = 'hunter2'

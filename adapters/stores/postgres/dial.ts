@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { connect as connectSocket, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { Host, Tls } from './address.ts'
+import type { Closing } from './closing.ts'
 import { Lost, reasonOf } from './sql-error.ts'
 
 /** What to reach, and how. */
@@ -10,13 +11,12 @@ export interface Way {
   readonly tls: Tls
   /** Milliseconds for which the other side may be silent at each step. */
   readonly silenceMs: number
-  /** Gives up at once. */
-  readonly signal: AbortSignal
+  readonly closing: Closing
 }
 
-/** SSLRequest: its length, and the number that stands for it. The server answers S or N. */
+/** SSLRequest: its length, and the number that stands for it. The server answers S or N, or else with an error. */
 const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f])
-const YES = 'S'.charCodeAt(0)
+const [YES, NO, ERROR] = ['S', 'N', 'E'].map((letter) => letter.charCodeAt(0))
 
 /**
  * Opens a socket to a server, encrypted if that is to be. It keeps no process alive by itself, and notices within some
@@ -25,13 +25,14 @@ const YES = 'S'.charCodeAt(0)
  * @throws {Lost} saying why, when it cannot be had.
  */
 export async function dial(way: Way): Promise<Socket> {
-  const { host, tls, silenceMs, signal } = way
+  const { host, tls, silenceMs, closing } = way
   const socket = await open(way)
   // Who listens on a file of this machine is not asked for a certificate.
   if (tls.mode === 'disable' || host.isSocket) return socket
   try {
-    if (await greet(socket, way) !== YES) {
-      if (tls.mode === 'prefer') return socket
+    const answer = await greet(socket, way)
+    if (answer !== YES) {
+      if (answer === NO && tls.mode === 'prefer') return socket
       throw new Lost('the server takes no encrypted connections')
     }
     const [ca, cert, key] = await Promise.all([
@@ -49,7 +50,7 @@ export async function dial(way: Way): Promise<Socket> {
       ...(ca === undefined ? {} : { ca }),
       ...(cert === undefined || key === undefined ? {} : { cert, key }),
     })
-    await step(encrypted, 'secureConnect', silenceMs, signal)
+    await step(encrypted, 'secureConnect', silenceMs, closing)
     return encrypted.unref()
   } catch (error) {
     socket.destroy()
@@ -72,35 +73,34 @@ export async function isAnswering(way: Way): Promise<boolean> {
   }
 }
 
-async function open({ host, silenceMs, signal }: Way): Promise<Socket> {
+async function open({ host, silenceMs, closing }: Way): Promise<Socket> {
   const socket = host.isSocket
     ? connectSocket(host.name)
     : connectSocket({ host: host.name, port: host.port, noDelay: true })
-  await step(socket.unref(), 'connect', silenceMs, signal)
+  await step(socket.unref(), 'connect', silenceMs, closing)
   return socket.setKeepAlive(true, 5_000)
 }
 
 /** @returns The byte with which the server answers whether it encrypts. */
-async function greet(socket: Socket, { silenceMs, signal }: Way): Promise<number> {
+async function greet(socket: Socket, { silenceMs, closing }: Way): Promise<number> {
   socket.write(SSL_REQUEST)
-  const answer = await step(socket, 'data', silenceMs, signal) as Buffer
+  const answer = await step(socket, 'data', silenceMs, closing) as Buffer
   // More than a byte was put there by somebody in between, for us to take it for the encrypted server's word.
-  if (answer.length !== 1) throw new Lost('what answers there is no Postgres server')
+  if (answer.length !== 1 && answer[0] !== ERROR) throw new Lost('what answers there is no Postgres server')
   return answer[0]!
 }
 
 /** Waits for an event of a socket, and destroys it when that does not come. */
-function step(socket: Socket, event: string, silenceMs: number, signal: AbortSignal): Promise<unknown> {
+function step(socket: Socket, event: string, silenceMs: number, closing: Closing): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => fail(`no answer within ${silenceMs} ms`), silenceMs)
     const onError = (error: unknown) => fail(reasonOf(error))
     const onClose = () => fail('the connection was closed')
-    const onAbort = () => fail('the store was closed')
 
     function settle(): void {
       clearTimeout(timer)
       socket.off(event, done).off('error', onError).off('close', onClose)
-      signal.removeEventListener('abort', onAbort)
+      forget()
     }
 
     function done(value: unknown): void {
@@ -117,8 +117,7 @@ function step(socket: Socket, event: string, silenceMs: number, signal: AbortSig
     }
 
     socket.once(event, done).once('error', onError).once('close', onClose)
-    signal.addEventListener('abort', onAbort)
-    if (signal.aborted) onAbort()
+    const forget = closing.whenClosed(() => queueMicrotask(() => fail('the store was closed')))
   })
 }
 

@@ -1,13 +1,13 @@
 import type { Socket } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type Address, type Host, nameOf } from './address.ts'
+import { type Closing, createClosing } from './closing.ts'
 import { dial, isAnswering, type Way } from './dial.ts'
 import { createSession, type Purpose, type Session } from './session.ts'
 import { watchSilence } from './silence.ts'
 import { isAboutStartup, isFinal, Lost, reasonOf } from './sql-error.ts'
 
 /** The way to whichever server of an address takes writes now. */
-export interface Door {
+export interface Door extends Closing {
   /**
    * Opens a connection, trying each server once, the one that was found last before the others.
    *
@@ -16,27 +16,22 @@ export interface Door {
   open(purpose: Purpose): Promise<Session>
   /** Whether a server answers at all within so many milliseconds, however busy it is. */
   isAnswering(host: Host, withinMs: number): Promise<boolean>
-  /** Resolves after that long, or as soon as the door is closed. Keeps no process alive. */
-  pause(milliseconds: number): Promise<void>
-  isClosed(): boolean
-  /** Gives up whatever is being opened. */
-  close(): void
 }
 
 /** @param silenceMs Milliseconds for which a server may say nothing while a connection to it is made. */
 export function createDoor(address: Address, silenceMs: number): Door {
   const { hosts, tls } = address
-  const closing = new AbortController()
+  const closing = createClosing()
   let found = 0
 
-  const wayTo = (host: Host): Way => ({ host, tls, silenceMs, signal: closing.signal })
+  const wayTo = (host: Host): Way => ({ host, tls, silenceMs, closing })
 
   async function enter(host: Host, purpose: Purpose): Promise<Session> {
     const socket = await dial(wayTo(host))
     const session = createSession(socket, host, address, purpose)
     try {
       await greeting(socket, session)
-      if (closing.signal.aborted) throw new Lost('the store was closed')
+      if (closing.isClosed()) throw new Lost('the store was closed')
       return session
     } catch (error) {
       void session.end()
@@ -46,9 +41,8 @@ export function createDoor(address: Address, silenceMs: number): Door {
 
   async function greeting(socket: Socket, session: Session): Promise<void> {
     const watch = watchSilence(silenceMs, () => session.lose(`no answer within ${silenceMs} ms`), false)
-    const close = () => session.lose('the store was closed')
     socket.on('data', watch.heard)
-    closing.signal.addEventListener('abort', close)
+    const forget = closing.whenClosed(() => session.lose('the store was closed'))
     watch.waiting(true)
     try {
       if (address.primaryOnly) await checkPrimary(session)
@@ -56,7 +50,7 @@ export function createDoor(address: Address, silenceMs: number): Door {
     } finally {
       watch.stop()
       socket.off('data', watch.heard)
-      closing.signal.removeEventListener('abort', close)
+      forget()
     }
   }
 
@@ -77,12 +71,9 @@ export function createDoor(address: Address, silenceMs: number): Door {
   }
 
   return {
+    ...closing,
     open,
     isAnswering: (host, withinMs) => isAnswering({ ...wayTo(host), silenceMs: withinMs }),
-    pause: (milliseconds) =>
-      sleep(milliseconds, undefined, { ref: false, signal: closing.signal }).catch(() => undefined),
-    isClosed: () => closing.signal.aborted,
-    close: () => closing.abort(),
   }
 }
 

@@ -122,7 +122,7 @@ export function createLink(door: Door, options: LinkOptions): Link {
   async function connect(): Promise<void> {
     if (isConnecting) return
     isConnecting = true
-    while (session === undefined && waiting.size > 0) {
+    while (session === undefined && waiting.size > 0 && !door.isClosed()) {
       try {
         const found = await entrance.open(() => waiting.size > 0)
         if (found !== undefined) use(found)

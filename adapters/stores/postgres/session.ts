@@ -121,15 +121,14 @@ export function createSession(socket: Socket, host: Host, address: Address, purp
     if (parameters.length === 0 && (address.isPooled || !data.test(sql))) {
       return client.unsafe(sql).values() as unknown as Promise<Row[]>
     }
+    const values = parameters.map(checked)
     const first = !prepared.has(sql)
     const prepare = !address.isPooled && (first ? prepared.size < maxPrepared : prepared.get(sql)!)
     if (first && prepare) prepared.set(sql, false)
     // The driver would ask for the types of parameters first, and send nothing more until it has them. They are all
     // sent as text, so that it need not: it takes over parameters that a query brings along.
-    const query = Object.assign(client.unsafe(sql, [], { prepare, simple: false } as object), {
-      parameters: parameters.map(checked),
-    })
-    const rows = query.values() as unknown as Promise<Row[]>
+    const query = client.unsafe(sql, [], { prepare, simple: false } as object)
+    const rows = Object.assign(query, { parameters: values }).values() as unknown as Promise<Row[]>
     // Others with the same text go unprepared until then, or each would be prepared for itself.
     if (first && prepare) rows.then(() => prepared.set(sql, true), () => prepared.delete(sql))
     return rows
