@@ -115,6 +115,13 @@ await t.test('those who come while a question is under way are asked for togethe
   t.strictSame(spent.map(({ remaining }) => remaining).sort((a, b) => b - a)[63], 536)
 })
 
+await t.test('those whom the portion does for that others asked for ask for no other one', async (t) => {
+  const ledger = createLedger()
+  const limiter = ledger.replica(1)
+  await Promise.all([1, 2, 3].map(() => limiter.spend(policy(600), 'k', 0)))
+  t.strictSame(ledger.asked.map(({ wanted }) => wanted), [12], 'or more than 2 % would be held')
+})
+
 await t.test('nobody is refused because another came first while a question was under way', async (t) => {
   const ledger = createLedger()
   const limiter = ledger.replica(4)
@@ -136,6 +143,17 @@ await t.test('a policy that was changed binds at once', async (t) => {
   t.ok((await limiter.spend(policy(3), 'k', 0)).allowed, 'one more')
   t.notOk((await limiter.spend(policy(3), 'k', 0)).allowed)
   t.notOk((await limiter.spend(policy(1), 'k', 0)).allowed, 'and fewer')
+})
+
+await t.test('nor does what was asked under the policy before it bind', async (t) => {
+  const ledger = createLedger()
+  const limiter = ledger.replica(1)
+  const before = [limiter.spend(policy(1), 'k', 0), limiter.spend(policy(1), 'k', 0)]
+  const after = limiter.spend(policy(3), 'k', 0)
+  t.strictSame((await Promise.all(before)).map(({ allowed }) => allowed), [true, false])
+  t.ok((await after).allowed)
+  t.ok((await limiter.spend(policy(3), 'k', 0)).allowed, 'the window is not over for the new one')
+  t.notOk((await limiter.spend(policy(3), 'k', 0)).allowed)
 })
 
 await t.test('looking spends nothing, and asks the others too', async (t) => {

@@ -33,13 +33,14 @@ export function createSharedLimiter(ledger: QuotaLedger, options: SharedLimiterO
     authfail: createBoundedMap(maxWindows),
   }
 
-  /** The window as far as it is known: a policy that was changed makes it unknown. */
+  /** The window as far as it is known. */
   function windowOf({ name, quota, windowSeconds }: Policy, subject: string, now: number): Window {
     let window = windows[name].get(subject)
-    if (window === undefined) {
+    if (window === undefined || quota !== window.quota || windowSeconds !== window.windowSeconds) {
+      // Another one for a policy that was changed: what is under way for the old one tells nothing of the new one.
       windows[name].set(subject, window = { ...unknown, quota, windowSeconds, waiting: [], asking: false })
-    } else if (now >= window.endsAt || quota !== window.quota || windowSeconds !== window.windowSeconds) {
-      Object.assign(window, unknown, { quota, windowSeconds })
+    } else if (now >= window.endsAt) {
+      Object.assign(window, unknown)
     }
     return window
   }
@@ -60,17 +61,21 @@ export function createSharedLimiter(ledger: QuotaLedger, options: SharedLimiterO
     window.asking = true
     for (let served = window.waiting; served.length > 0; served = window.waiting) {
       window.waiting = []
-      const portion = Math.floor(policy.quota * HELD_SHARE / replicas())
-      const missing = served.length - window.held
       const askedAt = elapsed()
+      if (askedAt >= window.endsAt) Object.assign(window, unknown)
+      const missing = served.length - window.held
       try {
-        const { granted, remaining, resetMs } = await leaseFor(policy, subject, Math.max(portion, missing))
-        window.held += granted
-        window.left = remaining
-        window.endsAt = askedAt + resetMs
+        // What was taken for those before them may do for these: more would be held than the share.
+        if (missing > 0 && window.left !== 0) {
+          const portion = Math.floor(policy.quota * HELD_SHARE / replicas())
+          const { granted, remaining, resetMs } = await leaseFor(policy, subject, Math.max(portion, missing))
+          window.held += granted
+          window.left = remaining
+          window.endsAt = askedAt + resetMs
+        }
         for (const waiting of served) {
           // Somebody may have come meanwhile and found what was held.
-          if (window.held > 0 || remaining === 0) waiting.resolve(take(window, policy, askedAt))
+          if (window.held > 0 || window.left === 0) waiting.resolve(take(window, policy, askedAt))
           else window.waiting.push(waiting)
         }
       } catch (error) {
