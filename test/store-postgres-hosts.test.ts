@@ -5,6 +5,8 @@ import process from 'node:process'
 import t, { type Test } from 'tap'
 import { connect } from '../adapters/stores/postgres/connect.ts'
 import type { Database } from '../adapters/stores/postgres/database.ts'
+import { openPostgresStore } from '../adapters/stores/postgres/store.ts'
+import type { MaybePromise } from '../core/ports.ts'
 import { hasServer } from './postgres/binaries.ts'
 import { askOnAndOn, measureLag } from './postgres/asking.ts'
 import { startGate } from './postgres/network.ts'
@@ -31,6 +33,9 @@ function open(t: Test, address: string): Database {
 function onAll(url: string, ...servers: readonly { readonly port: number }[]): string {
   return url.replace(/@[^/]+/, `@${servers.map(({ port }) => `127.0.0.1:${port}`).join(',')}`)
 }
+
+const outcomeOf = (promise: MaybePromise<unknown>) =>
+  Promise.resolve(promise).then((value) => value, (error: unknown) => error)
 
 const isStandby = async (query: Database['read']) => (await query('SELECT pg_is_in_recovery()'))[0]![0]
 
@@ -76,6 +81,49 @@ await t.test('of a primary and its standby, the one that takes writes is asked',
     t.equal(await database.transaction(isStandby), false)
     await until(() => heard === 2, 'listening to begin anew')
   })
+})
+
+await t.test('a server that takes no writes any more is left, although it answers', async (t) => {
+  const server = await startServer()
+  t.teardown(() => server.close())
+  const url = await server.createDatabase()
+  const store = await openPostgresStore(url)
+  t.teardown(async () => await store.close())
+  const any = await openPostgresStore(`${url}?target_session_attrs=any`)
+  t.teardown(async () => await any.close())
+  const database = open(t, url)
+  const pids = () =>
+    Promise.all(
+      [database.lookUp, database.read].map(async (query) => String(await query('SELECT pg_backend_pid()'))),
+    )
+  let heard = 0
+  database.listen(() => heard++)
+  await until(() => heard === 1, 'listening to begin')
+  const before = await pids()
+  const revision = await store.revision()
+
+  const takeWrites = async (does: boolean) => {
+    await server.admin.unsafe(`alter system set default_transaction_read_only = ${does ? 'off' : 'on'}`)
+    await server.admin`select pg_reload_conf()`
+  }
+  await takeWrites(false)
+  // As somebody does who is about to promote another one.
+  const said = async () => await outcomeOf(store.revision())
+  await until(async () => (await said()) instanceof Error, 'the server to be doubted')
+  t.match(await said(), { code: 'unreachable', message: /takes no writes/ })
+  t.strictSame(await any.revision(), revision, 'where any server will do, it does')
+  const busy = database.transaction(async (query) => {
+    t.throws(() => database.leaveReadOnly(), { code: 'unreachable' })
+    return String(await query('SELECT pg_backend_pid()'))
+  }, { readOnly: true })
+  t.equal(await busy, before[1], 'what is under way may end')
+
+  await takeWrites(true)
+  await until(async () => !((await said()) instanceof Error), 'it to be found again')
+  t.strictSame(await store.revision(), revision)
+  const after = await pids()
+  t.ok(after.every((pid) => !before.includes(pid)), 'no connection to it is used again')
+  await until(() => heard === 2, 'listening to begin anew')
 })
 
 await t.test('a server that is silent costs no look-up more than its time', async (t) => {

@@ -6,6 +6,7 @@ import { createDoor } from './door.ts'
 import { createLink } from './link.ts'
 import { createNotices } from './notices.ts'
 import { createPool } from './pool.ts'
+import { unreachable } from './sql-error.ts'
 import { createStatements } from './statements.ts'
 import { createTransaction } from './transaction.ts'
 
@@ -38,14 +39,19 @@ export function connect(url: string, options: ConnectOptions = {}): Database {
   const door = createDoor(address, address.connectTimeoutMs ?? silenceMs)
   const pool = createPool(door, { place, size: address.connections, timeoutMs, patienceMs })
 
-  function distrust(): void {
-    pool.distrust()
-    notices.check()
-  }
-
   const settings = { statement_timeout: String(lookUpTimeoutMs) }
-  const link = { place, timeoutMs: lookUpTimeoutMs, silent: distrust }
-  const lookUps = createLink(door, { ...link, settings, silenceMs, isRepeatable: true })
+  const link = { place, timeoutMs: lookUpTimeoutMs }
+  const lookUps = createLink(door, {
+    ...link,
+    settings,
+    silenceMs,
+    isRepeatable: true,
+    // The server may be gone, or no longer the one: nothing is to be read elsewhere than where the revision is.
+    lost() {
+      pool.replaceAll()
+      notices.replace()
+    },
+  })
   const notes = createLink(door, {
     ...link,
     settings: { ...settings, synchronous_commit: 'off' },
@@ -66,6 +72,12 @@ export function connect(url: string, options: ConnectOptions = {}): Database {
   return {
     place,
     lookUp: lookUps.query,
+    leaveReadOnly() {
+      if (!address.primaryOnly) return
+      const reason = 'the server takes no writes any more'
+      lookUps.replace(reason)
+      throw unreachable(place, reason)
+    },
     note: notes.query,
     ...createStatements(pool, place, timeoutMs),
     transaction: createTransaction(pool, place),

@@ -28,6 +28,14 @@ export interface Database {
   readonly lookUp: Query
 
   /**
+   * To be called when a look-up finds that its server takes no writes. That server took some when it was found: another
+   * one may be in its place by now, of whose changes it knows nothing. All connections are given up for others.
+   *
+   * @throws {StoreError} `unreachable`, unless the address is content with any server.
+   */
+  leaveReadOnly(): void
+
+  /**
    * One connection for short writes about replicas and quotas, whose last moments may be lost with the server: they
    * are not waited for on its disk. Retried when the server asks for it (40001), never when the connection was lost.
    */

@@ -8,6 +8,8 @@ import { explain, isDemoted, isToBeRepeated, Lost, unreachable } from './sql-err
 /** One connection for many short statements at once, replaced when it is lost. */
 export interface Link {
   readonly query: Query
+  /** Gives its connection up for another one. */
+  replace(reason: string): void
   /** Takes nothing more, and waits for what is under way, but not longer than for `late`. */
   close(late: Promise<void>): Promise<void>
 }
@@ -23,8 +25,8 @@ export interface LinkOptions {
   readonly isRepeatable: boolean
   /** What the server is told when connecting. */
   readonly settings: Readonly<Record<string, string>>
-  /** The server said nothing for too long. */
-  readonly silent: () => void
+  /** Called when its connection was lost, unless it was closed. */
+  readonly lost?: () => void
 }
 
 /** A statement that waits for its answer. */
@@ -54,10 +56,7 @@ export function createLink(door: Door, options: LinkOptions): Link {
   const entrance = createEntrance(door, {
     settings,
     silenceMs,
-    silent(one) {
-      one.lose(`no answer within ${silenceMs} ms`)
-      options.silent()
-    },
+    silent: (one) => one.lose(`no answer within ${silenceMs} ms`),
     // Each request has a timer that does.
     keepsAlive: false,
   })
@@ -137,7 +136,10 @@ export function createLink(door: Door, options: LinkOptions): Link {
 
   function use(found: Session): void {
     session = found
-    found.whenLost(() => session = undefined)
+    found.whenLost(() => {
+      session = undefined
+      if (!isClosed) options.lost?.()
+    })
     const requests = [...waiting]
     waiting.clear()
     requests.forEach(send)
@@ -145,6 +147,7 @@ export function createLink(door: Door, options: LinkOptions): Link {
 
   return {
     query,
+    replace: (reason) => session?.lose(reason),
     async close(late) {
       isClosed = true
       const done = new Promise<void>((resolve) => drained = resolve)

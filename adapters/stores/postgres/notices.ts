@@ -8,8 +8,8 @@ import { isRefusal } from './sql-error.ts'
 export interface Notices {
   listen(heard: () => void): void
   notify(): Promise<void>
-  /** Finds out now whether the connection still stands. */
-  check(): void
+  /** Gives the connection up for another one. */
+  replace(): void
   close(): Promise<void>
 }
 
@@ -79,7 +79,7 @@ export function createNotices(door: Door, note: Query, canListen: boolean): Noti
   }
 
   return {
-    check,
+    replace: () => session?.lose('it is replaced'),
 
     listen(heard) {
       if (isClosed) return

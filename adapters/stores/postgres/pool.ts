@@ -13,8 +13,8 @@ export interface Pool {
    */
   take(withinMs?: number): Promise<Session>
   giveBack(session: Session): void
-  /** Gives up the connections that nobody uses: the server seems to be gone. */
-  distrust(): void
+  /** Hands out none of the connections any more that there are. */
+  replaceAll(): void
   /** Hands out nothing more, and waits for what is out, but not longer than for `late`. */
   close(late: Promise<void>): Promise<void>
 }
@@ -45,6 +45,9 @@ export function createPool(door: Door, options: PoolOptions): Pool {
   const { place, size, timeoutMs, patienceMs } = options
   const idle = new Set<Session>()
   const busy = new Set<Session>()
+  /** Connections that are not of this generation are not handed out any more. */
+  const generations = new WeakMap<Session, number>()
+  let generation = 0
   const waiters = new Set<Waiter>()
   let opening = 0
   let isClosed = false
@@ -88,12 +91,16 @@ export function createPool(door: Door, options: PoolOptions): Pool {
 
   async function openOne(): Promise<void> {
     opening++
+    const since = generation
     try {
       const session = await entrance.open(isWanted)
       opening--
       session?.whenLost(() => forget(session))
-      if (isClosed) await session?.end()
-      else if (session?.isLost() === false) provide(session)
+      if (isClosed || since !== generation) await session?.end()
+      else if (session?.isLost() === false) {
+        generations.set(session, since)
+        provide(session)
+      }
     } catch (error) {
       opening--
       // Otherwise they wait for one that is in use.
@@ -128,9 +135,9 @@ export function createPool(door: Door, options: PoolOptions): Pool {
 
   function giveBack(session: Session): void {
     busy.delete(session)
-    if (isClosed) void session.end()
+    if (isClosed || generations.get(session) !== generation) void session.end()
     else if (!session.isLost()) provide(session)
-    else openMore()
+    openMore()
     if (busy.size === 0) drained?.()
   }
 
@@ -148,8 +155,9 @@ export function createPool(door: Door, options: PoolOptions): Pool {
     take,
     giveBack,
 
-    distrust() {
-      for (const session of idle) session.lose('the server does not answer any more')
+    replaceAll() {
+      generation++
+      for (const session of idle) session.lose('it is replaced')
     },
 
     async close(late) {

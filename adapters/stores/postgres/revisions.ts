@@ -11,7 +11,7 @@ export interface Revisions {
    * The revision now.
    *
    * @param query Default: a look-up, which has little time.
-   * @throws {StoreError} `newer_schema` when the store is no longer for programs of this version, `refused` while it is
+   * @throws {StoreError} `unreachable` when the server takes no writes any more, `newer_schema` when the store is no longer for programs of this version, `refused` while it is
    * being copied into and after that: what it was is gone.
    */
   current(query?: Query): Promise<Revision>
@@ -57,12 +57,14 @@ export function createRevisions(database: Database): Revisions {
 
   return {
     async current(query = database.lookUp) {
-      const [row] = await query<[...StoreRow, string, number, string, number]>(`
-        SELECT s.id, s.served_from, s.copied_from, f.mark, f.changes, c.mark, c.changes
+      const [row] = await query<[isReadOnly: boolean, ...StoreRow, string, number, string, number]>(`
+        SELECT pg_catalog.current_setting('transaction_read_only') = 'on', s.id, s.served_from, s.copied_from, f.mark, f.changes, c.mark, c.changes
         FROM partner_api.store s, partner_api.revision f, partner_api.revision c
         WHERE f.kind = 'facts' AND c.kind = 'content'`)
       if (row === undefined) throw gone(database)
-      const [id, servedFrom, copiedFrom, factsMark, factsChanges, contentMark, contentChanges] = row
+      const [isReadOnly, id, servedFrom, copiedFrom, factsMark, factsChanges, contentMark, contentChanges] =
+        row
+      if (isReadOnly) database.leaveReadOnly()
       check([id, servedFrom, copiedFrom])
       return {
         facts: revisionText(id, factsMark, factsChanges),
