@@ -1,0 +1,32 @@
+/** A service on SQLite behind the runtime's own server, asked by the client: `serve-and-ask.js ENTRY`. */
+import process from 'node:process'
+import {
+  createKeyAdministration,
+  createPartnerAdministration,
+  createPartnerApi,
+  MODULE_NAMES,
+} from 'partner-api'
+import { createPartnerClient } from 'partner-api/client'
+import { openSqliteStore } from 'partner-api/sqlite'
+
+const entry = process.argv[2]
+const { serve } = await import(`partner-api/${entry}`)
+const store = await openSqliteStore(`${entry}-${process.version}.db`)
+const operator = { actor: 'consumer' }
+await createPartnerAdministration(store, operator).create({
+  slug: 'acme',
+  name: 'Acme',
+  modules: MODULE_NAMES,
+})
+const { text: key } = await createKeyAdministration(store, operator)
+  .issue({ partner: 'acme', name: 'Website', environment: 'live' })
+
+const server = await serve(createPartnerApi({ store }), { port: 0 })
+const client = createPartnerClient({ url: server.url, key, partner: 'acme' })
+const { valid } = await client.verifyKey()
+const countries = await client.countries()
+const document = await fetch(`${server.url}/service/openapi.json`)
+const { openapi } = await document.json()
+await server.drain()
+await store.close()
+console.log(JSON.stringify({ valid, countries: countries.length, openapi }))

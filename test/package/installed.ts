@@ -1,0 +1,98 @@
+/** The package as a stranger gets it: packed from a clean copy, and installed where the checkout is out of sight. */
+import { spawn } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+import process from 'node:process'
+import { fileURLToPath } from 'node:url'
+import { cleanEnv, type Ended, ending } from '../contract/cli-program.ts'
+
+/** The checkout. */
+export const ROOT: string = fileURLToPath(new URL('../..', import.meta.url))
+
+/** What package.json says, as far as it is asked here. */
+export interface Manifest {
+  readonly version: string
+  readonly sideEffects: boolean
+  readonly exports: Readonly<Record<string, string>>
+  readonly dependencies: Readonly<Record<string, string>>
+}
+
+export const MANIFEST: Manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+
+/** The package in a project of somebody's. */
+export interface Installed {
+  /** The project: its `node_modules` hold the package, and of other packages what the manifest declares. */
+  readonly folder: string
+  readonly tarball: string
+  /** Path and bytes of everything in the tarball. */
+  readonly files: readonly { readonly path: string; readonly size: number }[]
+  /** Bytes of the tarball. */
+  readonly size: number
+  remove(): void
+}
+
+/** What the package is made from. */
+const sources = [
+  'package.json',
+  'README.md',
+  'CHANGELOG.md',
+  'LICENSE',
+  'tsconfig.json',
+  'core',
+  'adapters',
+  'cli',
+  'fixtures/content',
+]
+
+/**
+ * Packs and installs. No registry is asked: what the manifest declares is installed from the packages that the checkout
+ * has, as copies, so that nothing else of the checkout can be found from there.
+ */
+export async function installPackage(): Promise<Installed> {
+  const home = mkdtempSync(join(tmpdir(), 'partner-api-package-'))
+  const copy = join(home, 'copy')
+  for (const path of sources) cpSync(join(ROOT, path), join(copy, path), { recursive: true })
+  symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'))
+  const packed = await run('npm', ['pack', '--json', '--loglevel=error', '--pack-destination', home], copy)
+  // What building says comes first.
+  const [{ filename, files, size }] = JSON.parse(packed.stdout.slice(packed.stdout.indexOf('[\n')))
+  const tarball = join(home, filename)
+  const folder = join(home, 'project')
+  mkdirSync(folder)
+  writeFileSync(join(folder, 'package.json'), '{ "name": "project", "private": true, "type": "module" }\n')
+  await run('npm', [
+    'install',
+    '--offline',
+    '--install-links',
+    '--ignore-scripts',
+    '--no-audit',
+    '--no-fund',
+    tarball,
+    ...Object.keys(MANIFEST.dependencies).map((name) => join(ROOT, 'node_modules', name)),
+  ], folder)
+  return { folder, tarball, files, size, remove: () => rmSync(home, { recursive: true, force: true }) }
+}
+
+/** Runs a program to its end. @throws when it fails, with what it wrote. */
+export async function run(program: string, args: readonly string[], cwd: string): Promise<Ended> {
+  const ended = await attempt(program, args, cwd)
+  if (ended.code === 0) return ended
+  throw new Error(`${program} ${args.join(' ')}: ${ended.code}\n${ended.stdout}${ended.stderr}`)
+}
+
+/** Runs a program to its end, whatever that is. */
+export function attempt(program: string, args: readonly string[], cwd: string): Promise<Ended> {
+  const env = cleanEnv()
+  // npm tells the programs that it runs how it was called, and another npm would heed it.
+  for (const name of Object.keys(env)) if (/^(?:npm_|NODE_COMPILE_CACHE$|TAP)/.test(name)) delete env[name]
+  env['PATH'] = [dirname(process.execPath), env['PATH']].join(delimiter)
+  const child = spawn(program, args, { cwd, env })
+  child.stdin.end()
+  return ending(child)
+}
+
+/** A program that the checkout's packages bring. */
+export function binary(name: string): string {
+  return join(ROOT, 'node_modules/.bin', name)
+}

@@ -1,0 +1,240 @@
+/** What npm delivers: its files, its entries on every runtime, its types, its program, and what it weighs. */
+import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { delimiter, join } from 'node:path'
+import process from 'node:process'
+import { pathToFileURL } from 'node:url'
+import t from 'tap'
+import { absence, RUNTIMES } from '../matrix/runtimes.ts'
+import { weigh } from './bundle.ts'
+import { attempt, binary, installPackage, MANIFEST, ROOT, run } from './installed.ts'
+import { startWorker } from './worker-process.ts'
+
+const installed = await installPackage()
+const { folder } = installed
+t.teardown(() => installed.remove())
+cpSync(join(ROOT, 'test/package/consumer'), folder, { recursive: true })
+
+const read = (path: string): string => readFileSync(join(folder, 'node_modules/partner-api', path), 'utf8')
+const entries = Object.keys(MANIFEST.exports)
+const main = 'node_modules/partner-api/dist/cli/main.js'
+
+/** What each entry exports, from where the checkout has it. */
+const sources: Readonly<Record<string, string>> =
+  JSON.parse(readFileSync(join(ROOT, 'deno.json'), 'utf8')).exports
+const names = Object.fromEntries(
+  await Promise.all(entries.map(async (entry): Promise<[string, string[]]> => {
+    const module = await import(pathToFileURL(join(ROOT, sources[entry]!)).href)
+    return [entry, Object.keys(module).sort()]
+  })),
+)
+
+t.test('the tarball holds what is used, and nothing else', (t) => {
+  const allowed = [
+    /^(?:package\.json|README\.md|CHANGELOG\.md|LICENSE)$/,
+    /^dist\/(?:core|adapters)\/[\w\-/]+\.(?:js|js\.map|d\.ts|d\.ts\.map)$/,
+    /^dist\/cli\/[\w\-/]+\.(?:js|js\.map)$/,
+    /^dist\/fixtures\/content\/(?:banners|industries|plans|profiles)\.jsonl$/,
+    /^(?:core|adapters|cli)\/[\w\-/]+(?<!\.d)\.ts$/,
+  ]
+  const paths = installed.files.map(({ path }) => path)
+  t.same(paths.filter((path) => !allowed.some((pattern) => pattern.test(path))), [])
+  for (const pattern of allowed) t.ok(paths.some((path) => pattern.test(path)), String(pattern))
+  const bytes = installed.files.reduce((sum, { size }) => sum + size, 0)
+  t.comment(`${paths.length} files, ${installed.size} bytes, unpacked ${bytes}`)
+  t.ok(installed.size < 1_000_000, 'less than a megabyte')
+  t.end()
+})
+
+t.test('every map leads to a source that is there', (t) => {
+  const paths = new Set(installed.files.map(({ path }) => path))
+  const maps = [...paths].filter((path) => path.endsWith('.map'))
+  const lost = maps.filter((path) => {
+    const { sources, sourceRoot } = JSON.parse(read(path))
+    return sources.length !== 1 || sourceRoot !== '' ||
+      !paths.has(new URL(sources[0], `file:///${path}`).pathname.slice(1))
+  })
+  t.ok(maps.length > 300)
+  t.same(lost, [])
+  t.end()
+})
+
+t.test('the changelog tells of this version', (t) => {
+  t.match(read('CHANGELOG.md'), `\n## ${MANIFEST.version}\n`)
+  t.end()
+})
+
+t.test('it depends on six packages, and each is used', (t) => {
+  const imported = new Set(
+    installed.files.filter(({ path }) => /^dist\/.*\.js$/.test(path))
+      .flatMap((
+        { path },
+      ) => [...read(path).matchAll(/(?:from|import)\s*\(?\s*'((?:@[\w-]+\/)?[\w-]+)[\w/-]*'/g)])
+      .map(([, name = '']) => name),
+  )
+  // `bun` never stands for a package here, and `node:` has a colon.
+  t.same([...imported].sort(), Object.keys(MANIFEST.dependencies).sort())
+  t.same([...imported].sort(), [
+    '@valibot/to-json-schema',
+    'commander',
+    'itty-router',
+    'postgres',
+    'undici',
+    'valibot',
+  ])
+  t.end()
+})
+
+for (const runtime of RUNTIMES) {
+  t.test(`on ${runtime.name}`, { skip: absence(runtime) ?? false }, async (t) => {
+    const [program = '', ...flags] = runtime.command
+    const here = (...words: string[]) => run(program, [...flags, ...words], folder)
+    const entry = ['bun', 'deno'].find((name) => name === runtime.name.toLowerCase()) ?? 'node'
+    const store = `sqlite:demo-${runtime.name.replace(' ', '-')}.db`
+    const [imports, served, version, demo, help] = await Promise.all([
+      here('import-all.js'),
+      here('serve-and-ask.js', entry),
+      here(main, '--version'),
+      here(main, '--store', store, '--json', 'demo', '--no-serve'),
+      here(main, 'verify', '--help'),
+    ])
+    t.same(JSON.parse(imports.stdout), names, 'every entry exports what it does here')
+    t.same(JSON.parse(served.stdout), { valid: true, countries: 250, openapi: '3.1.1' })
+    t.equal(version.stdout, `${MANIFEST.version}\n`)
+    t.equal(JSON.parse(demo.stdout).data.partner, 'demo')
+    t.match(help.stdout, /^Usage: partner-api verify/)
+    t.equal(version.stderr + help.stderr, '')
+  })
+}
+
+t.test('in a Worker', async (t) => {
+  const worker = await startWorker('worker.js', folder)
+  t.teardown(() => worker.end())
+  const key = await (await fetch(`${worker.url}/key`)).text()
+  const answer = await fetch(`${worker.url}/service/public/countries?partner=acme`, {
+    headers: { 'X-Service-Partner-Key': key },
+  })
+  t.equal(answer.status, 200)
+  t.equal((await answer.json()).data.length, 250)
+})
+
+t.test('its program is found by those who run packages', async (t) => {
+  const ways = [
+    ['npx', '--no-install', 'partner-api', '--version'],
+    [binary('bun'), 'x', '--no-install', 'partner-api', '--version'],
+    [binary('deno'), 'run', '-A', '--node-modules-dir=manual', 'npm:partner-api', '--version'],
+  ]
+  for (const [program = '', ...words] of ways) {
+    t.equal((await run(program, words, folder)).stdout, `${MANIFEST.version}\n`, words.join(' '))
+  }
+})
+
+const old = await findOldNode()
+t.test(
+  'an old Node is told so',
+  { skip: old === undefined ? 'no Node before 22.19 on the PATH' : false },
+  async (t) => {
+    const { code, stdout, stderr } = await attempt(old!, [main, '--version'], folder)
+    t.equal(code, 2)
+    t.equal(stdout, '')
+    t.match(stderr, /^error: partner-api needs Node 22\.19 or newer, and this is Node \d+\.\d+\.\d+\.\n$/)
+  },
+)
+
+async function findOldNode(): Promise<string | undefined> {
+  for (const place of (process.env['PATH'] ?? '').split(delimiter)) {
+    const program = join(place, 'node')
+    if (!existsSync(program)) continue
+    const { stdout } = await attempt(program, ['--version'], folder)
+    const [major = 0, minor = 0] = stdout.slice(1).split('.').map(Number)
+    if (major < 22 || major === 22 && minor < 19) return program
+  }
+  return undefined
+}
+
+t.test('importing it sets nothing going', async (t) => {
+  const { stdout } = await run(process.execPath, ['trace-imports.js'], folder)
+  t.same(JSON.parse(stdout), Object.fromEntries(entries.map((entry) => [entry, []])))
+})
+
+/** Strict, and the types of dependencies looked at. */
+const strict = {
+  noEmit: true,
+  strict: true,
+  exactOptionalPropertyTypes: true,
+  noUncheckedIndexedAccess: true,
+  skipLibCheck: false,
+  types: [],
+  target: 'es2022',
+  lib: ['es2022', 'esnext.disposable', 'dom', 'dom.iterable', 'dom.asynciterable'],
+}
+const typescript5 = createRequire(
+  createRequire(join(ROOT, 'test/openapi/package.json')).resolve('openapi-typescript'),
+).resolve('typescript/bin/tsc')
+const compilers = [
+  ['TypeScript 7', binary('tsc'), 'nodenext', 'nodenext'],
+  ['TypeScript 7', binary('tsc'), 'esnext', 'bundler'],
+  ['TypeScript 5', typescript5, 'nodenext', 'nodenext'],
+] as const
+
+for (const [name, compiler, module, moduleResolution] of compilers) {
+  t.test(`its types are enough for ${name}, ${moduleResolution}`, async (t) => {
+    const compilerOptions = { ...strict, module, moduleResolution }
+    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['program.ts'] }))
+    const { stdout } = await run(process.execPath, [compiler, '--listFiles'], folder)
+    const foreign = stdout.split('\n').filter((path) =>
+      path.includes('/node_modules/') && !/\/partner-api\/|\/valibot\/|\/lib\.[\w.]+\.d\.ts$/.test(path)
+    )
+    t.same(foreign, [], "of other packages, only valibot's are looked at, and Node's are not needed")
+    t.match(stdout, '/partner-api/dist/adapters/client/mod.d.ts')
+  })
+}
+
+t.test('those who judge packages find nothing', async (t) => {
+  const unpacked = join(folder, 'node_modules/partner-api')
+  const [types, lint, slow] = await Promise.all([
+    attempt(binary('attw'), [installed.tarball, '--profile', 'esm-only', '--format', 'json'], folder),
+    attempt(binary('publint'), ['--strict', '--pack', 'false', unpacked], folder),
+    attempt(binary('deno'), ['publish', '--dry-run', '--allow-dirty', '--no-check'], ROOT),
+  ])
+  t.equal(types.code, 0, types.stdout)
+  t.equal(lint.code, 0, lint.stdout + lint.stderr)
+  t.match(lint.stdout, 'All good!')
+  t.equal(slow.code, 0, slow.stderr)
+  t.match(slow.stderr, 'Checking for slow types in the public API')
+  t.notMatch(slow.stderr, /\/test\/|tsconfig/, 'JSR gets no tests either')
+})
+
+t.test('documentation of every entry passes its lint', async (t) => {
+  const { code, stderr } = await attempt(
+    binary('deno'),
+    ['doc', '-q', '--lint', ...Object.values(sources)],
+    ROOT,
+  )
+  t.equal(code, 0, stderr)
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+  for (const source of Object.values(sources)) t.match(scripts.check, source.slice(2), 'npm run check')
+})
+
+/**
+ * Bytes, minified and gzipped, the packages that it depends on included. The first have to be loaded before a service can
+ * answer; the second are all, with what makes its documents and is loaded when the first of them is asked for.
+ */
+const budgets = {
+  "export { createPartnerApi } from 'partner-api'": [32_000, 56_500],
+  "export { createPartnerClient } from 'partner-api/client'": [1_900, 1_900],
+  "export { Problem } from 'partner-api'": [1_300, 1_300],
+  "export * from 'partner-api'": [39_000, 63_500],
+} as const
+
+t.test('what is not used is not bundled, and what is weighs no more than', async (t) => {
+  const nothing = await weigh("import 'partner-api'", folder)
+  t.equal(nothing.code, '')
+  for (const [program, [start, whole]] of Object.entries(budgets)) {
+    const weight = await weigh(program, folder)
+    t.comment(`${program}: ${weight.start} bytes, with what is loaded later ${weight.whole}`)
+    t.match(weight.code, 'export')
+    t.ok(weight.start <= start, `${start} bytes: ${program}`)
+    t.ok(weight.whole <= whole, `${whole} bytes with what is loaded later`)
+  }
+})
