@@ -1,5 +1,7 @@
 /** Which server is asked, and how the way to it is protected. */
 import { spawnSync } from 'node:child_process'
+import { writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import process from 'node:process'
 import t, { type Test } from 'tap'
@@ -140,6 +142,27 @@ await t.test('a server that is silent costs no look-up more than its time', asyn
   t.equal(String(await database.note('SELECT 1')), '1')
   t.ok(performance.now() - start < 400, 'and the others are spared')
   await silent.restore()
+})
+
+await t.test('a server that breaks off at any step of a handshake ends no process', async (t) => {
+  const folder = await createPrivateFolder('certificates', false)
+  t.teardown(() => folder.remove())
+  const authority = join(folder.path, 'authority.pem')
+  // Large: to read it takes a while.
+  await writeFile(authority, Buffer.alloc(64 * 2 ** 20))
+  for (const afterMs of [0, 1, 5]) {
+    const server = createServer((socket) => {
+      socket.on('error', () => {})
+      socket.once('data', () => socket.write('S', () => setTimeout(() => socket.resetAndDestroy(), afterMs)))
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    const address = `postgres://a@127.0.0.1:${port}/b?sslmode=verify-full&sslrootcert=${authority}`
+    const database = connect(address, { lookUpTimeoutMs: 200 })
+    await t.rejects(database.lookUp('SELECT 1'), { code: 'unreachable' })
+    await database.close()
+    await new Promise((resolve) => server.close(resolve))
+  }
 })
 
 await t.test('a server is reached by a file of its machine', async (t) => {

@@ -26,20 +26,21 @@ const [YES, NO, ERROR] = ['S', 'N', 'E'].map((letter) => letter.charCodeAt(0))
  */
 export async function dial(way: Way): Promise<Socket> {
   const { host, tls, silenceMs, closing } = way
-  const socket = await open(way)
   // Who listens on a file of this machine is not asked for a certificate.
-  if (tls.mode === 'disable' || host.isSocket) return socket
+  if (tls.mode === 'disable' || host.isSocket) return await open(way)
+  // Before there is a socket: nobody listens to what goes wrong with it between two steps.
+  const [ca, cert, key] = await Promise.all([
+    tls.rootFile,
+    tls.certificate?.certFile,
+    tls.certificate?.keyFile,
+  ].map(readIfNamed))
+  const socket = await open(way)
   try {
     const answer = await greet(socket, way)
     if (answer !== YES) {
       if (answer === NO && tls.mode === 'prefer') return socket
       throw new Lost('the server takes no encrypted connections')
     }
-    const [ca, cert, key] = await Promise.all([
-      tls.rootFile,
-      tls.certificate?.certFile,
-      tls.certificate?.keyFile,
-    ].map(readIfNamed))
     const encrypted = connectTls({
       socket,
       host: host.name,
