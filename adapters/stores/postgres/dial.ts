@@ -52,7 +52,8 @@ export async function dial(way: Way): Promise<Socket> {
       ...(cert === undefined || key === undefined ? {} : { cert, key }),
     })
     await step(encrypted, 'secureConnect', silenceMs, closing)
-    return encrypted.unref()
+    encrypted.unref()
+    return encrypted
   } catch (error) {
     socket.destroy()
     throw error
@@ -78,8 +79,11 @@ async function open({ host, silenceMs, closing }: Way): Promise<Socket> {
   const socket = host.isSocket
     ? connectSocket(host.name)
     : connectSocket({ host: host.name, port: host.port, noDelay: true })
-  await step(socket.unref(), 'connect', silenceMs, closing)
-  return socket.setKeepAlive(true, 5_000)
+  // One at a time: workerd's sockets return nothing.
+  socket.unref()
+  await step(socket, 'connect', silenceMs, closing)
+  socket.setKeepAlive(true, 5_000)
+  return socket
 }
 
 /** @returns The byte with which the server answers whether it encrypts. */
