@@ -10,6 +10,7 @@ import { createTrail } from '../adapters/stores/postgres/trail.ts'
 import { StoreError } from '../adapters/stores/store-error.ts'
 import { partner, stamp } from './contract/store/samples.ts'
 import { hasServer } from './postgres/binaries.ts'
+import { intrude } from './postgres/intruder.ts'
 import { startServer } from './postgres/server.ts'
 import { until } from './postgres/until.ts'
 
@@ -26,7 +27,8 @@ type Fate = 'fine' | 'committed' | 'rolled back' | 'under way' | 'away'
 
 /** A store whose transactions meet these fates in turn, the last one again and again. */
 async function open(t: Test, ...fates: Fate[]) {
-  const database = connect(await server.createDatabase())
+  const url = await server.createDatabase()
+  const database = connect(url)
   t.teardown(() => database.close())
   await migrate(database, undefined)
   const released = Promise.withResolvers<void>()
@@ -65,6 +67,7 @@ async function open(t: Test, ...fates: Fate[]) {
   const administration = createAdministration(troubled, revisions, createTrail(troubled))
   const { facts } = await revisions.current()
   return {
+    url,
     create: () => administration.apply([{ type: 'partner.created', partner: partner() }], facts, stamp),
     found: async () => (await administration.listPartners()).length,
     moved: async () => (await revisions.current()).facts !== facts,
@@ -123,4 +126,16 @@ await t.test('a connection that was lost before is no riddle', async (t) => {
   const { create, found } = await open(t, 'away')
   await t.rejects(create(), { code: 'unreachable', message: 'away' })
   t.equal(await found(), 0)
+})
+
+await t.test('a store that somebody keeps locked is not waited for without end', async (t) => {
+  const { url, create, found, moved } = await open(t, 'fine')
+  await intrude(url, (sql) =>
+    sql.begin(async (transaction) => {
+      await transaction`select from partner_api.revision for update`
+      await t.rejects(create(), { code: 'unreachable', message: /locked for 5 s\. Nothing was changed\.$/ })
+    }))
+  t.equal(await found(), 0)
+  t.equal(await moved(), false)
+  t.equal(await create(), true)
 })

@@ -2,7 +2,7 @@ import type { Stamp } from '../../../core/audit/entry.ts'
 import type { Revision } from '../../../core/ports.ts'
 import { StoreError } from '../store-error.ts'
 import type { Note } from '../trail.ts'
-import { type Database, type Query, UncertainCommit } from './database.ts'
+import { type Database, type Query, SqlError, UncertainCommit } from './database.ts'
 import type { Revisions } from './revisions.ts'
 import type { Trail } from './trail.ts'
 
@@ -19,6 +19,13 @@ export interface Decided<T> {
   readonly notes: readonly Note[]
 }
 
+/**
+ * How long a change of facts waits for somebody else's lock, in seconds. Those that the store takes are held for moments,
+ * but for a migration's: whoever revokes a key is to know that it is not done. Imports take their time, and are waited for.
+ */
+const lockSeconds = 5
+const setPatience = `SELECT set_config('lock_timeout', '${lockSeconds}s', true)`
+
 /** How long a change whose commit nobody confirmed is looked for. */
 const searchMs = 10_000
 
@@ -30,7 +37,8 @@ const pauseMs = 200
  * one kind wait for each other.
  *
  * @param work May be run again from its start. It is given the revision under which it decides.
- * @throws {StoreError} `unreachable`, saying so when the change may have been made all the same.
+ * @throws {StoreError} `unreachable`, saying so when the change may have been made all the same; also when facts are kept
+ * locked by somebody else.
  */
 export async function decide<T>(
   books: Books,
@@ -43,6 +51,7 @@ export async function decide<T>(
   try {
     const result = await database.transaction(async (query, rollback) => {
       last = undefined
+      if (kind === 'facts') await query(setPatience)
       const revision = await revisions.lock(query, kind)
       const { result, notes } = await work(query, revision)
       const id = await trail.append(query, notes, stamp)
@@ -57,6 +66,7 @@ export async function decide<T>(
     if (last !== undefined) await revisions.told()
     return result
   } catch (error) {
+    if (error instanceof SqlError && error.code === '55P03') throw locked(database, error)
     if (last === undefined || !isUncertain(error)) throw error
     const { id, result } = last
     if (await wasKept(books, kind, id, error)) {
@@ -102,6 +112,14 @@ async function wasKept(books: Books, kind: keyof Revision, id: string, lost: unk
     `The store ${database.place} was lost while it was changed: the change may have been made all the same. ` +
       'Look before trying again.',
     { cause: lost },
+  )
+}
+
+function locked({ place }: Database, cause: SqlError): StoreError {
+  return new StoreError(
+    'unreachable',
+    `The store ${place} cannot be changed: another program has kept it locked for ${lockSeconds} s. Nothing was changed.`,
+    { cause },
   )
 }
 
