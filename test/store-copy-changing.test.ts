@@ -46,6 +46,8 @@ async function copyThrough(
   }
 }
 
+const itself = (archive: SourceArchive): SourceArchive => archive
+
 const changes: Readonly<Record<string, (store: Store) => unknown>> = {
   'a partner': (store) => apply(store, { type: 'partner.suspended', slug: 'acme' }),
   'a plan': (store) => store.removeContent('plans', ['unplaced-a'], stamp),
@@ -132,6 +134,34 @@ for (const kind of places.kinds) {
     )
     await ours.close()
     await theirs.close()
+  })
+
+  await t.test(`a finished copy in ${kind} is brought what came since, unless it was used`, async (t) => {
+    const [changing, target] = [await duplicate('sqlite'), await places.vacant(kind)]
+    t.match(await copy(changing, target), { code: 0 })
+    const open = await openAt(target)
+    t.match(await copy(changing, target), { code: 0 })
+    t.ok(await open.revision(), 'where nothing came, nobody has to start again')
+    const store = await openAt(changing)
+    for (const change of Object.values(changes)) await change(store)
+    await store.close()
+    t.match(await copy(changing, target, '--dry-run'), { code: 0 })
+    t.match(await copy(changing, target), { code: 0 })
+    await t.rejects(async () => await open.revision(), { code: 'refused', message: /Start again/ })
+    await open.close()
+
+    for (const [name, change] of Object.entries(changes)) {
+      const used = await places.vacant(kind)
+      await copyThrough(source, used, itself)
+      const store = await openAt(used)
+      await change(store)
+      await store.close()
+      await t.rejects(
+        copyThrough(changing, used, itself),
+        { message: /used since: nothing was written/ },
+        name,
+      )
+    }
   })
 
   await t.test(`what refers to what was not there a moment before is not forced into ${kind}`, async (t) => {

@@ -30,6 +30,8 @@ export interface ArchiveState {
   readonly isEmpty: boolean
   /** The id of the store that a copy into this one is under way from. */
   readonly copiedFrom: string | undefined
+  /** The id of the store that it is a finished copy of, if nothing in it was changed since. */
+  readonly copyOf: string | undefined
 }
 
 /** A store that is copied from. Nothing in it is changed. */
@@ -55,11 +57,11 @@ export interface TargetArchive extends SourceArchive {
    * another id, so that who did will not go on with it either when it is done.
    *
    * @param from The id of the store that is copied.
-   * @throws {StoreError} `refused` when it is neither empty nor marked already with `from`.
+   * @throws {StoreError} `refused` when it is neither empty nor a copy of `from`, unfinished or unchanged since.
    */
   begin(from: string): MaybePromise<void>
   /** Called when all has been written, before it is compared. */
   settle?(): MaybePromise<void>
-  /** Takes the mark away. */
+  /** Takes the mark away, and notes what the copy was then. */
   finish(from: string): MaybePromise<void>
 }

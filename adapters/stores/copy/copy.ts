@@ -37,8 +37,9 @@ export interface TablePlan {
 
 /**
  * Copies a store into an empty one, or goes on with a copy that was broken off: what is there already is compared and
- * not written again, so that a copy can be broken off at any moment and begun again any number of times. Once all is
- * written, both stores are read from end to end, and only when they are the same may the target be used.
+ * not written again, so that a copy can be broken off at any moment and begun again any number of times, also once it
+ * was finished, for as long as nobody has changed it. Once all is written, both stores are read from end to end, and only
+ * when they are the same may the target be used.
  *
  * @throws {StoreError} `refused`, with nothing written, when the target holds anything else than this copy; and when
  * the source changes so that rows refer to what was not there a moment before.
@@ -49,26 +50,33 @@ export async function copyStore(
   { now, progress }: CopyOptions,
 ): Promise<CopyReport> {
   const { id } = await stateOfSource(source)
-  const wasFinished = await judgeTarget(source, target) === 'finished'
+  const standing = await judgeTarget(source, target)
   const atFirst = await source.changes()
-  if (!wasFinished) {
-    await target.begin(id)
-    await bringTables(source, target, now, (table, rows) => progress?.('copying', table, rows))
-    await target.settle?.()
+  if (standing === 'finished' || standing === 'unchanged') {
+    const report = await compare()
+    if (report.isFinished) return report
+    if (standing === 'finished') throw outgrown(source, target)
   }
-  const before = await source.changes()
-  const tables = await verifyTables(
-    source,
-    target,
-    now,
-    (table, rows) => progress?.('comparing', table, rows),
-  )
-  const atLast = await source.changes()
-  // What was read before a change and what was read after it may never have been there together.
-  const isFinished = atLast === before && tables.every(({ same }) => same)
-  if (wasFinished && !isFinished) throw outgrown(source, target)
-  if (isFinished && !wasFinished) await target.finish(id)
-  return { tables, isFinished, sourceChanged: atLast !== atFirst }
+  await target.begin(id)
+  await bringTables(source, target, now, (table, rows) => progress?.('copying', table, rows))
+  await target.settle?.()
+  const report = await compare()
+  if (report.isFinished) await target.finish(id)
+  return report
+
+  async function compare(): Promise<CopyReport> {
+    const before = await source.changes()
+    const tables = await verifyTables(
+      source,
+      target,
+      now,
+      (table, rows) => progress?.('comparing', table, rows),
+    )
+    const atLast = await source.changes()
+    // What was read before a change and what was read after it may never have been there together.
+    const isFinished = atLast === before && tables.every(({ same }) => same)
+    return { tables, isFinished, sourceChanged: atLast !== atFirst }
+  }
 }
 
 /**
@@ -96,8 +104,7 @@ export async function planCopy(
 function outgrown(source: SourceArchive, target: SourceArchive): StoreError {
   return new StoreError(
     'refused',
-    `The store ${target.place} is a finished copy of ${source.place}, and one of them has been changed since: nothing ` +
-      'was written.',
+    `The store ${target.place} is a finished copy of ${source.place} that has been used since: nothing was written.`,
   )
 }
 

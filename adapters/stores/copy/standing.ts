@@ -10,6 +10,8 @@ export type Standing =
   | 'empty'
   /** A copy of this source was begun and not finished. */
   | 'begun'
+  /** A copy of this source was finished, and nothing in it was changed since. */
+  | 'unchanged'
   /** It may be a copy of this source that was finished before. */
   | 'finished'
 
@@ -48,6 +50,7 @@ export async function judgeTarget(source: SourceArchive, target: SourceArchive):
     )
   }
   if (to.isEmpty) return 'empty'
+  if (to.copyOf === from.id) return 'unchanged'
   if (await secretOf(source) === await secretOf(target)) return 'finished'
   throw new StoreError(
     'refused',

@@ -1,6 +1,7 @@
 /** A store in a Postgres database as it is copied. */
 import type { ArchiveState, SourceArchive, TargetArchive, WritableTable } from '../copy/archive.ts'
 import { SQL_TABLES } from '../copy/columns.ts'
+import { copiedAs, copyOf } from '../copy/copied-as.ts'
 import { createSettingsTable } from '../copy/settings-table.ts'
 import type { KeptProfile, Setting } from '../copy/tables.ts'
 import { countableEntries } from '../copy/unfit-row.ts'
@@ -76,7 +77,10 @@ function createArchive(url: string): TargetArchive {
     },
 
     async finish(from) {
-      await database.write('UPDATE partner_api.store SET copied_from = NULL WHERE copied_from = $1', [from])
+      await database.write(
+        'UPDATE partner_api.store SET copied_from = NULL, copied_as = $2 WHERE copied_from = $1',
+        [from, copiedAs(from, await readChanges(database.read))],
+      )
       await database.notify()
     },
 
@@ -87,28 +91,38 @@ function createArchive(url: string): TargetArchive {
 async function mark(query: Query, { place }: Database, from: string): Promise<void> {
   // Whoever is changing something is waited for, and whoever is about to finds the mark.
   await query('SELECT kind FROM partner_api.revision ORDER BY kind FOR UPDATE')
-  const { copiedFrom, isEmpty } = await readState(query)
+  const { copiedFrom, copyOf, isEmpty } = await readState(query)
   if (copiedFrom === from) return
-  if (copiedFrom !== undefined || !isEmpty) {
+  if (copiedFrom !== undefined || !isEmpty && copyOf !== from) {
     throw new StoreError('refused', `The store ${place} is not empty any more: nothing was copied.`)
   }
-  await query('UPDATE partner_api.store SET id = $1, copied_from = $2', [randomHex(8), from])
+  await query('UPDATE partner_api.store SET id = $1, copied_from = $2, copied_as = NULL', [
+    randomHex(8),
+    from,
+  ])
 }
 
 async function readState(query: Query): Promise<ArchiveState> {
-  const [row] = await query<[id: string, copiedFrom: string | null, isUsed: boolean]>(`
-    SELECT id, copied_from, audit_sequence > 0 OR EXISTS (SELECT 1 FROM partner_api.audit)
+  const [row] = await query<
+    [id: string, copiedFrom: string | null, copiedAs: string | null, isUsed: boolean]
+  >(`
+    SELECT id, copied_from, copied_as, audit_sequence > 0 OR EXISTS (SELECT 1 FROM partner_api.audit)
       OR EXISTS (SELECT 1 FROM partner_api.partner) OR EXISTS (SELECT 1 FROM partner_api.industry)
       OR EXISTS (SELECT 1 FROM partner_api.plan)
     FROM partner_api.store`)
-  const [id, copiedFrom, isUsed] = row!
-  return { id, isEmpty: !isUsed, copiedFrom: copiedFrom ?? undefined }
+  const [id, copiedFrom, note, isUsed] = row!
+  return {
+    id,
+    isEmpty: !isUsed,
+    copiedFrom: copiedFrom ?? undefined,
+    copyOf: note === null ? undefined : copyOf(note, await readChanges(query)),
+  }
 }
 
-/** Every change moves one of these: a revision, the end of the trail, or what is only ever added to. */
+/** Every change moves one of these: a revision, the end of the trail, the prefix, or what is only ever added to. */
 async function readChanges(query: Query): Promise<string> {
   const rows = await query(`
-    SELECT kind, changes, mark, audit_sequence, audit_seal,
+    SELECT kind, changes, mark, key_prefix, audit_sequence, audit_seal,
       (SELECT count(*)::text FROM partner_api.signup),
       (SELECT sum(last_used_at)::text FROM partner_api.partner_key),
       (SELECT sum(requests)::text FROM partner_api.usage)

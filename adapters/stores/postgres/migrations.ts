@@ -1,4 +1,5 @@
 import * as store from './migrations/001-store.ts'
+import * as finishedCopies from './migrations/002-finished-copies.ts'
 
 /** A step of the schema. */
 export interface Migration {
@@ -10,7 +11,7 @@ export interface Migration {
 }
 
 /** In order; a migration's version is its place, from 1. */
-export const MIGRATIONS: readonly Migration[] = [store]
+export const MIGRATIONS: readonly Migration[] = [store, finishedCopies]
 
 /** The version of the schema that this program makes. */
 export const LATEST: number = MIGRATIONS.length

@@ -1,6 +1,7 @@
 /** A store in a SQLite file as it is copied. */
-import type { SourceArchive, TargetArchive, WritableTable } from '../copy/archive.ts'
+import type { ArchiveState, SourceArchive, TargetArchive, WritableTable } from '../copy/archive.ts'
 import { SQL_TABLES } from '../copy/columns.ts'
+import { copiedAs, copyOf } from '../copy/copied-as.ts'
 import { createSettingsTable } from '../copy/settings-table.ts'
 import type { KeptProfile, Setting } from '../copy/tables.ts'
 import { countableEntries } from '../copy/unfit-row.ts'
@@ -31,16 +32,41 @@ export function openSqliteTarget(file: string): TargetArchive {
   return createArchive(openDatabase(file, { create: true }), file)
 }
 
+type StateRow = [
+  id: string,
+  copiedFrom: string | null,
+  copiedAs: string | null,
+  contents: string,
+  isUsed: number,
+]
+
+/** Every change moves one of these. Keys are used once a minute each at most, and milliseconds of millions overflow. */
+const contents = `json_array(facts_changes, content_changes, key_prefix, audit_sequence, audit_seal,
+  (SELECT count(*) FROM signup), (SELECT sum(last_used_at / 1000) FROM partner_key), (SELECT sum(requests) FROM usage))`
+
 function createArchive(database: Database, file: string): TargetArchive {
-  const state = database.statement<[id: string, copiedFrom: string | null, isUsed: number]>(`
-    SELECT id, copied_from, audit_sequence > 0 OR EXISTS (SELECT 1 FROM audit) OR EXISTS (SELECT 1 FROM partner)
-      OR EXISTS (SELECT 1 FROM industry) OR EXISTS (SELECT 1 FROM plan)
+  const stateRow = database.statement<StateRow>(`
+    SELECT id, copied_from, copied_as, ${contents}, audit_sequence > 0 OR EXISTS (SELECT 1 FROM audit)
+      OR EXISTS (SELECT 1 FROM partner) OR EXISTS (SELECT 1 FROM industry) OR EXISTS (SELECT 1 FROM plan)
     FROM store`)
   const dataVersion = database.statement<[number]>('PRAGMA data_version')
-  const mark = database.statement('UPDATE store SET id = ?1, copied_from = ?2')
-  const unmark = database.statement('UPDATE store SET copied_from = NULL WHERE copied_from = ?1')
+  const mark = database.statement('UPDATE store SET id = ?1, copied_from = ?2, copied_as = NULL')
+  const contentsNow = database.statement<[string]>(`SELECT ${contents} FROM store`)
+  const unmark = database.statement(
+    'UPDATE store SET copied_from = NULL, copied_as = ?2 WHERE copied_from = ?1',
+  )
   const orphan = database.statement('UPDATE industry SET parent_slug = NULL WHERE parent_slug = ?1')
   const { audit, industries, ...others } = SQL_TABLES
+
+  function readState(): ArchiveState {
+    const [id, copiedFrom, note, contents, isUsed] = stateRow.get()!
+    return {
+      id,
+      isEmpty: isUsed === 0,
+      copiedFrom: copiedFrom ?? undefined,
+      copyOf: copyOf(note, contents),
+    }
+  }
 
   return {
     place: file,
@@ -48,8 +74,7 @@ function createArchive(database: Database, file: string): TargetArchive {
     state() {
       if (schemaVersion(database, file) === 0) return undefined
       checkMigrated(database, file)
-      const [id, copiedFrom, isUsed] = state.get()!
-      return { id, isEmpty: isUsed === 0, copiedFrom: copiedFrom ?? undefined }
+      return readState()
     },
 
     // It moves when another connection commits anything, and this one writes nothing to a source.
@@ -79,17 +104,18 @@ function createArchive(database: Database, file: string): TargetArchive {
       database.exec('PRAGMA wal_autocheckpoint = 16384')
       migrate(database, file, undefined)
       database.transaction(() => {
-        const [, copiedFrom, isUsed] = state.get()!
+        const { copiedFrom, copyOf, isEmpty } = readState()
         if (copiedFrom === from) return
         // Somebody else was here since it was judged.
-        if (copiedFrom !== null || isUsed !== 0) {
+        if (copiedFrom !== undefined || !isEmpty && copyOf !== from) {
           throw new StoreError('refused', `The store ${file} is not empty any more: nothing was copied.`)
         }
         mark.run(randomHex(8), from)
       })
     },
 
-    finish: (from) => void database.transaction(() => unmark.run(from)),
+    finish: (from) =>
+      void database.transaction(() => unmark.run(from, copiedAs(from, contentsNow.get()![0]))),
     close: database.close,
   }
 }

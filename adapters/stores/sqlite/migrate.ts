@@ -5,6 +5,7 @@ import * as factsAndContent from './migrations/001-facts-and-content.ts'
 import * as signupsReportsAndAudit from './migrations/002-signups-reports-and-audit.ts'
 import * as usageBatches from './migrations/003-usage-batches.ts'
 import * as copies from './migrations/004-copies.ts'
+import * as finishedCopies from './migrations/005-finished-copies.ts'
 
 interface Migration {
   readonly name: string
@@ -13,7 +14,13 @@ interface Migration {
 }
 
 /** In order; a migration's version is its place, from 1. */
-const migrations: readonly Migration[] = [factsAndContent, signupsReportsAndAudit, usageBatches, copies]
+const migrations: readonly Migration[] = [
+  factsAndContent,
+  signupsReportsAndAudit,
+  usageBatches,
+  copies,
+  finishedCopies,
+]
 
 const latest = migrations.length
 const applicationId = 0x70617069
