@@ -137,6 +137,25 @@ await t.test('a schema of somebody else stays as it is', async (t) => {
   )
 })
 
+await t.test('a store that has lost its settings says so', async (t) => {
+  const url = await server.createDatabase()
+  await (await openPostgresStore(url)).close()
+  await intruder(url)`delete from partner_api.store`
+  const loss = { code: 'unreachable', message: /its settings are gone\.$/ }
+  await t.rejects(openPostgresStore(url), loss)
+  await t.rejects(migrationStatus(url), loss)
+})
+
+await t.test('a database without letters for every text is refused, and left as it is', async (t) => {
+  await server.admin`create database latin owner partner_api encoding 'LATIN1' template template0`
+  await t.rejects(openPostgresStore(server.url('latin')), {
+    code: 'refused',
+    message: /in LATIN1, .* 'UTF8'\.$/,
+  })
+  t.strictSame(await relationsOf(intruder(server.url('latin'))), [])
+  t.equal((await migrationStatus(server.url('latin'))).current, 0)
+})
+
 await t.test('whoever may make no schema can be given one', async (t) => {
   await server.admin`create database lent`
   const admin = intruder(server.adminUrl('lent'))

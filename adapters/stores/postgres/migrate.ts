@@ -44,7 +44,7 @@ export async function migrationStatus(url: string): Promise<MigrationStatus> {
  *
  * @param keyPrefix First part of the keys of a store that is made now.
  * @throws {StoreError} `newer_schema` when a newer program has migrated the database to a schema that this one may not
- * go on with, `refused` when the schema belongs to another program.
+ * go on with, `refused` when the schema belongs to another program, or the database cannot hold every text.
  */
 export async function migrate(
   database: Database,
@@ -96,7 +96,10 @@ async function applyPending(
   const pending = pendingAfter(schema, migrations, place)
   const last = pending.at(-1)
   if (last === undefined) return
-  if (schema.version === 0) await makeSchema(query)
+  if (schema.version === 0) {
+    await checkEncoding(query, place)
+    await makeSchema(query)
+  }
   for (const [index, { name, sql }] of pending.entries()) {
     await query('INSERT INTO partner_api.migration (version, name, applied_at) VALUES ($1, $2, $3)', [
       schema.version + index + 1,
@@ -134,10 +137,14 @@ async function readSchema(read: Query, place: string): Promise<Schema> {
   const names = new Set(tables.map(([name]) => name))
   if (!names.has('migration') || !names.has('store')) throw foreign(place)
   try {
-    const [row] = await read<[version: number, servedFrom: number]>(
+    const [row] = await read<[version: number | null, servedFrom: number]>(
       'SELECT (SELECT max(version) FROM partner_api.migration), served_from FROM partner_api.store',
     )
-    const [version, servedFrom] = row!
+    if (row === undefined) {
+      throw new StoreError('unreachable', `The store ${place} cannot be read: its settings are gone.`)
+    }
+    const [version, servedFrom] = row
+    if (version === null) throw foreign(place)
     return { version, servedFrom }
   } catch (error) {
     if (error instanceof SqlError && error.code === '42703') throw foreign(place)
@@ -147,6 +154,17 @@ async function readSchema(read: Query, place: string): Promise<Schema> {
 
 function foreign(place: string): StoreError {
   return new StoreError('refused', `The schema partner_api in ${place} belongs to another program.`)
+}
+
+/** Any other would refuse, for ever, what it has no letters for: a signup, or what is searched for. */
+async function checkEncoding(query: Query, place: string): Promise<void> {
+  const [row] = await query<[encoding: string]>("SELECT pg_catalog.current_setting('server_encoding')")
+  const [encoding] = row!
+  if (encoding === 'UTF8') return
+  throw new StoreError(
+    'refused',
+    `The database ${place} keeps text in ${encoding}, and a store needs one that was created with ENCODING 'UTF8'.`,
+  )
 }
 
 async function makeSchema(query: Query): Promise<void> {
