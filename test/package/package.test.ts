@@ -6,7 +6,7 @@ import process from 'node:process'
 import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import { absence, RUNTIMES } from '../matrix/runtimes.ts'
-import { weigh } from './bundle.ts'
+import { weigh, type Weight } from './bundle.ts'
 import { attempt, binary, installPackage, MANIFEST, ROOT, run } from './installed.ts'
 import { startWorker } from './worker-process.ts'
 
@@ -230,11 +230,24 @@ const budgets = {
 t.test('what is not used is not bundled, and what is weighs no more than', async (t) => {
   const nothing = await weigh("import 'partner-api'", folder)
   t.equal(nothing.code, '')
+  const said = new Map<string, Weight>()
   for (const [program, [start, whole]] of Object.entries(budgets)) {
     const weight = await weigh(program, folder)
     t.comment(`${program}: ${weight.start} bytes, with what is loaded later ${weight.whole}`)
     t.match(weight.code, 'export')
     t.ok(weight.start <= start, `${start} bytes: ${program}`)
     t.ok(weight.whole <= whole, `${whole} bytes with what is loaded later`)
+    said.set(program, weight)
   }
+  const kilobytes = (bytes: number): string =>
+    bytes < 10_000 ? (bytes / 1000).toFixed(1) : (bytes / 1000).toFixed(0)
+  const [service, client] = [...said.values()]
+  t.match(
+    read('README.md').replaceAll('\n', ' '),
+    `begins with ${kilobytes(service!.start)} KB, minified and gzipped with its dependencies, and loads ` +
+      `${
+        kilobytes(service!.whole - service!.start)
+      } KB more when somebody asks for its documents; the client has ` +
+      `${kilobytes(client!.start)} KB`,
+  )
 })

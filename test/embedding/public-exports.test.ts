@@ -1,6 +1,6 @@
 /** What an embedder can do with the public exports alone: everything is imported from where the package exports it. */
 import { test } from 'tap'
-import { createMemoryStore } from '../adapters/stores/memory/store.ts'
+import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import {
   compareCodePoints,
   createKeyAdministration,
@@ -16,7 +16,7 @@ import {
   type Profile,
   Refusal,
   type Store,
-} from '../core/mod.ts'
+} from '../../core/mod.ts'
 
 const actor = 'embedder'
 

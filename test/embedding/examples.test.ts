@@ -1,0 +1,207 @@
+/** Every example is started and called, with the package as npm delivers it. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import process from 'node:process'
+import t, { type Test } from 'tap'
+import { cleanEnv } from '../contract/cli-program.ts'
+import { binary, ROOT, run } from '../package/installed.ts'
+import { startWorker } from '../package/worker-process.ts'
+import { hasServer } from '../postgres/binaries.ts'
+import { startServer } from '../postgres/server.ts'
+import { until } from '../postgres/until.ts'
+import { holdsMounted } from './mounted.ts'
+import { hasNginx, startNginx } from './nginx.ts'
+import { createProject, EXAMPLES, MAIN, start, write } from './project.ts'
+import { makeShop, rename } from './shop.ts'
+
+const project = await createProject()
+t.teardown(() => project.remove())
+
+const programs = {
+  'express.js': [process.execPath],
+  'fastify.js': [process.execPath],
+  'hono.js': [process.execPath],
+  'deno.js': [binary('deno'), 'run', '-A'],
+  'bun.js': [binary('bun')],
+}
+
+for (const [name, command] of Object.entries(programs)) {
+  await t.test(name, async (t) => {
+    const { folder, key } = await project.open(name.replace('.js', ''))
+    const { url } = await start(t, folder, [...command, name])
+    t.equal(await (await fetch(url)).text(), 'The rest of the site')
+    await holdsMounted(t, { url, key })
+  })
+}
+
+await t.test('next-route.js', async (t) => {
+  const { folder, key } = await project.open('next')
+  // What Next.js does, as far as a handler can tell: it calls the export that the method names.
+  write(
+    folder,
+    'next.js',
+    `import { serve } from '@hono/node-server'
+    import * as route from './next-route.js'
+    const context = { params: Promise.resolve({ path: [] }) }
+    const answer = (request) => route[request.method](request, context)
+    serve({ fetch: answer, port: Number(process.env.PORT) }, () => console.log('ready'))`,
+  )
+  const { url } = await start(t, folder, [process.execPath, 'next.js'])
+  await holdsMounted(t, { url, key }, { 'x-forwarded-for': '198.51.100.7' })
+})
+
+await t.test('worker.js', { skip: hasServer() ?? false }, async (t) => {
+  const server = await startServer()
+  t.teardown(() => server.close())
+  const DATABASE_URL = await server.createDatabase()
+  const { folder } = await project.open('worker')
+  const key = await project.fill(DATABASE_URL, 'worker')
+  const worker = await startWorker('worker.js', folder, {
+    variables: { DATABASE_URL },
+    durableObjects: { PARTNER_API: 'PartnerApi' },
+  })
+  t.teardown(() => worker.end())
+  await holdsMounted(t, { url: worker.url, key })
+})
+
+await t.test('nginx.conf', { skip: hasNginx() ?? false }, async (t) => {
+  const { folder, key } = await project.open('nginx')
+  const service = await serve(t, folder, ['--trust-proxies', '1'])
+  const nginx = await startNginx(Number(new URL(service).port))
+  t.teardown(() => nginx.end())
+  await t.test('the address of who asked nginx counts, and not what they say of it', async (t) => {
+    const { partner, name } = { partner: 'demo', name: 'From one address' }
+    const words = ['keys', 'issue', partner, '--name', name, '--allow', '127.0.0.1/32', '--quiet']
+    const narrow = (await program(folder, words)).trim()
+    const ask = async (base: string, forwarded: string) => {
+      const headers = { 'x-service-partner-key': narrow, 'x-forwarded-for': forwarded }
+      const { status } = await fetch(`${base}/service/public/plans?partner=demo`, { headers })
+      return status
+    }
+    t.equal(await ask(nginx.url, '198.51.100.7'), 200, 'what a client writes stands left of what nginx adds')
+    t.equal(await ask(service, '198.51.100.7'), 403, 'and is believed where no nginx was')
+  }) // Last: it leaves no credential of this address but a known one.
+  await holdsMounted(t, { url: nginx.url, key })
+})
+
+await t.test('client.js', async (t) => {
+  const { folder, key } = await project.open('client')
+  const env = { PARTNER_API_URL: await serve(t, folder, []), PARTNER_API_KEY: key }
+  const command = ['env', ...Object.entries(env).map(([name, value]) => `${name}=${value}`)]
+  for (const runtime of [[process.execPath], [binary('bun')], [binary('deno'), 'run', '-A']]) {
+    const [first = '', ...words] = [...command, ...runtime, 'client.js']
+    const { stdout } = await run(first, words, folder)
+    t.match(stdout, /^.+, Germany\n/m)
+    t.match(stdout, /^.+, France\n/m)
+    t.match(stdout, /^received: sgn_\w+\n$/m)
+  }
+})
+
+await t.test('own-tables.js', async (t) => {
+  const { folder, key } = await project.open('own-tables')
+  const shop = join(folder, 'shop.db')
+  makeShop(shop)
+  const own = (await start(t, folder, [process.execPath, 'own-tables.js'])).url
+  const stored = await serve(t, folder, [])
+  const read = async (base: string, path: string) => {
+    const answer = await fetch(base + path, { headers: { 'x-service-partner-key': key } })
+    const body = await answer.json()
+    if (!answer.ok) throw new Error(JSON.stringify(body))
+    return body
+  }
+  const common = (
+    { slug, name, headline, country, industry, logo_url, published_at }: Record<string, unknown>,
+  ) => ({
+    slug,
+    name,
+    headline,
+    country,
+    industry,
+    logo_url,
+    published_at,
+  })
+  const list = '/service/public/profiles'
+  // What the tables do not have, the store has not imported either: both hold the same companies then.
+  const hidden = (await program(folder, ['content', 'export', 'profiles'])).trim().split('\n')
+    .map((line) => JSON.parse(line)).filter(({ visible_to }) => visible_to !== null).map(({ slug }) => slug)
+  await program(folder, ['content', 'remove', 'profiles', ...hidden])
+
+  const questions = [
+    '',
+    'q=wool',
+    'q=ost%20trees',
+    'q=%CE%B1%CE%BD',
+    'country=de&country=FR',
+    'industry=travel&industry=textiles',
+  ]
+    .flatMap((filter) => [`${filter}&sort=name`, `${filter}&sort=-published_at`])
+  for (const question of questions) {
+    for (let cursors = ['', ''], more = true; more;) {
+      const pages = await Promise.all(
+        [own, stored].map((base, index) =>
+          read(base, `${list}?partner=demo&limit=7&${question}${cursors[index]}`)
+        ),
+      )
+      const [ours, theirs] = pages.map(({ data }) => data.map(common))
+      t.same(ours, theirs, question)
+      more = pages[0].page.has_more
+      t.equal(more, pages[1].page.has_more)
+      cursors = pages.map(({ page }) => `&cursor=${page.next_cursor}`)
+    }
+  }
+  for (
+    const path of [
+      '/service/public/countries?in_use=true&partner=demo',
+      '/service/public/industries?partner=demo',
+    ]
+  ) {
+    const [ours, theirs] = await Promise.all([own, stored].map((base) => read(base, path)))
+    const named = ({ parent_slug: _, ...rest }: Record<string, unknown>) => rest
+    t.same(ours.data.map(named), theirs.data.map(named), path)
+  }
+  const { data: [first] } = await read(own, `${list}?partner=demo&limit=1`)
+  t.equal((await read(own, `${list}/${first.slug}?partner=demo`)).data.name, first.name)
+  await t.rejects(read(own, `${list}/nobody?partner=demo`), /profile_not_found/)
+
+  rename(shop, first.slug, 'Aardvark & Sons')
+  const renamed = async () =>
+    (await read(own, `${list}?partner=demo&limit=1`)).data[0].name === 'Aardvark & Sons'
+  await until(renamed, 'a change in the tables to show', 1_500)
+})
+
+t.test('the README shows the examples as they are', (t) => {
+  const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
+  const shown = [...readme.matchAll(/^<!-- (test\/embedding\/examples\/\S+) -->\n```\w+\n(.*?)^```$/gms)]
+  t.ok(shown.length >= 3)
+  for (const [, path = '', code] of shown) t.equal(code, readFileSync(join(ROOT, path), 'utf8'), path)
+  for (const name of readdirSync(EXAMPLES)) t.match(readme, `test/embedding/examples/${name}`)
+  t.end()
+})
+
+t.test('they are formatted as everything is', async (t) => {
+  // They are kept from Deno, which finds no package where they are, and so from its settings.
+  const style = ['--line-width=110', '--single-quote', '--no-semicolons', '--indent-width=2']
+  await t.resolves(run(binary('deno'), ['fmt', '--check', '--no-config', ...style, EXAMPLES], ROOT))
+})
+
+/** Runs the installed program to its end. @returns What it printed. */
+async function program(folder: string, words: readonly string[]): Promise<string> {
+  return (await run(process.execPath, [MAIN, ...words], folder)).stdout
+}
+
+/** Serves the store of a folder with the installed program. @returns Where. */
+async function serve(t: Test, folder: string, words: readonly string[]): Promise<string> {
+  const child = spawn(process.execPath, [MAIN, 'serve', '--port', '0', ...words], {
+    cwd: folder,
+    env: cleanEnv(),
+  })
+  const ended = once(child, 'close')
+  t.teardown(async () => {
+    child.kill('SIGTERM')
+    await ended
+  })
+  const [line] = await once(child.stdout, 'data')
+  return String(line).trim().replace('listening on ', '')
+}

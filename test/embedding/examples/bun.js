@@ -1,0 +1,18 @@
+import { createPartnerApi } from 'partner-api'
+import { openSqliteStore } from 'partner-api/sqlite'
+
+const api = createPartnerApi({ store: await openSqliteStore('partner-api.db') })
+
+function answer(request, server) {
+  return api.fetch(request, { remoteAddr: { hostname: server.requestIP(request)?.address } })
+}
+
+Bun.serve({
+  port: process.env.PORT ?? 3000,
+  routes: {
+    '/service/*': answer,
+    '/.well-known/api-catalog': answer,
+    '/': new Response('The rest of the site'),
+  },
+})
+console.log('ready')

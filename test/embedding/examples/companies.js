@@ -1,0 +1,94 @@
+// A directory over tables that were there before: companies in a database of a shop, with sectors.
+import { DatabaseSync } from 'node:sqlite'
+import { fold, foldWords } from 'partner-api'
+
+/** @returns {import('partner-api').Directory} */
+export function openCompanies(file) {
+  const database = new DatabaseSync(file, { readOnly: true })
+  database.function('folded', { deterministic: true }, fold)
+  database.function('words', { deterministic: true }, (text) => ` ${foldWords(text).join(' ')}`)
+
+  const ask = (sql, values) => database.prepare(sql).all(values)
+  const live = 'FROM company JOIN sector ON sector.id = company.sector_id WHERE company.live_since <= :now'
+  const orders = {
+    name: { key: 'folded(company.title)', direction: 'ASC', beyond: '>' },
+    '-published_at': { key: 'company.live_since', direction: 'DESC', beyond: '<' },
+  }
+
+  return {
+    listProfiles(_partner, { words, countries, industries, sort, after, limit }, now) {
+      const { key, direction, beyond } = orders[sort]
+      const rows = ask(
+        `SELECT company.*, sector.code, sector.label ${live}
+           AND (:countries = '[]' OR country IN (SELECT value FROM json_each(:countries)))
+           AND (:sectors = '[]' OR code IN (SELECT value FROM json_each(:sectors)))
+           AND NOT EXISTS (
+             SELECT 1 FROM json_each(:words)
+             WHERE instr(words(title || ' ' || tagline || ' ' || coalesce(about, '') || ' ' || keywords), ' ' || value) = 0
+           )
+           AND (:slug IS NULL OR ${key} ${beyond} :key OR ${key} = :key AND handle > :slug)
+         ORDER BY ${key} ${direction}, handle LIMIT :limit`,
+        {
+          now,
+          limit,
+          words: JSON.stringify(words),
+          countries: JSON.stringify(countries),
+          sectors: JSON.stringify(industries),
+          key: after?.key ?? null,
+          slug: after?.slug ?? null,
+        },
+      )
+      return rows.map(profileOf)
+    },
+
+    findProfile(_partner, slug, now) {
+      const [row] = ask(`SELECT company.*, sector.code, sector.label ${live} AND handle = :slug`, {
+        now,
+        slug,
+      })
+      return row && profileOf(row)
+    },
+
+    countProfiles(_partner, by, now) {
+      const column = by === 'country' ? 'country' : 'code'
+      const rows = ask(`SELECT ${column} AS name, count(*) AS count ${live} GROUP BY ${column}`, { now })
+      return new Map(rows.map(({ name, count }) => [name, count]))
+    },
+
+    listIndustries: () =>
+      ask('SELECT code, label FROM sector', {}).map(({ code, label }) => ({
+        slug: code,
+        name: label,
+        parentSlug: undefined,
+      })),
+
+    nextProfileChangeAt(_partner, now) {
+      const [row] = ask('SELECT min(live_since) AS next FROM company WHERE live_since > :now', { now })
+      return row.next ?? undefined
+    },
+
+    // Counts what others have committed. Without it, every request would ask the tables.
+    directoryRevision: () => String(ask('PRAGMA data_version', {})[0].data_version),
+  }
+}
+
+function profileOf(row) {
+  return {
+    slug: row.handle,
+    name: row.title,
+    headline: row.tagline,
+    country: row.country,
+    industry: { slug: row.code, name: row.label },
+    logoUrl: row.logo ?? undefined,
+    publishedAt: row.live_since,
+    updatedAt: row.changed_at,
+    description: row.about ?? undefined,
+    websiteUrl: row.homepage ?? undefined,
+    city: row.city ?? undefined,
+    foundedYear: undefined,
+    employees: undefined,
+    tags: row.keywords === '' ? [] : row.keywords.split(','),
+    contact: row.mail === null ? undefined : { email: row.mail, phone: undefined },
+    links: [],
+  }
+}

@@ -1,0 +1,143 @@
+/** What partners may expect wherever the service is mounted: what a mount can spoil, and nothing else. */
+import type { Test } from 'tap'
+import { get, request } from 'node:http'
+
+/** A program with the service in it. */
+export interface Mounted {
+  /** Its site; the service is below. */
+  readonly url: string
+  readonly key: string
+}
+
+/**
+ * Asks a mounted service, on a store with the sample content, what goes through a mount in its own way.
+ *
+ * @param proxied What the proxy that the program expects would add to each request.
+ */
+export async function holdsMounted(t: Test, { url, key }: Mounted, proxied: HeadersInit = {}): Promise<void> {
+  const headers = { 'x-service-partner-key': key, ...Object.fromEntries(new Headers(proxied)) }
+  const ask = (path: string, init: RequestInit = {}): Promise<Response> =>
+    fetch(`${url}${path}`, {
+      ...init,
+      headers: { ...headers, ...Object.fromEntries(new Headers(init.headers)) },
+    })
+  const send = (path: string, body: object, more: HeadersInit = {}): Promise<Response> =>
+    ask(path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...Object.fromEntries(new Headers(more)) },
+      body: JSON.stringify({ partner: 'demo', ...body }),
+    })
+  const list = '/service/public/profiles?partner=demo&limit=25'
+
+  await t.test('reads, and what is known already', async (t) => {
+    const answer = await ask(list)
+    t.equal(answer.status, 200)
+    t.equal(answer.headers.get('content-type'), 'application/json; charset=utf-8')
+    t.match(answer.headers.get('x-request-id'), /^req_/)
+    t.notOk(answer.headers.get('x-powered-by'), 'no framework shows')
+    const etag = answer.headers.get('etag') ?? ''
+    const again = await ask(list, { headers: { 'if-none-match': etag } })
+    t.equal(again.status, 304)
+    t.equal(await again.text(), '')
+    const head = await ask(list, { method: 'HEAD' })
+    t.equal(head.headers.get('content-length'), String(Buffer.byteLength(await answer.text())))
+    t.equal(await head.text(), '')
+  })
+
+  await t.test('pages, by their links', async (t) => {
+    const slugs: string[] = []
+    for (let next: string | undefined = `${url}${list}`; next !== undefined;) {
+      const page: Response = await fetch(next, { headers })
+      const { data } = await page.json() as { data: { slug: string }[] }
+      slugs.push(...data.map(({ slug }) => slug))
+      const link = /<(.*)>; rel="next"/.exec(page.headers.get('link') ?? '')?.[1]
+      next = link === undefined ? undefined : new URL(link, next).href
+    }
+    t.ok(slugs.length > 50)
+    t.equal(new Set(slugs).size, slugs.length)
+  })
+
+  await t.test('bodies', async (t) => {
+    const verified = await send('/service/developer/verify-key', {})
+    t.equal((await verified.json()).data?.valid, true)
+    const form = { email: 'jane@example.com', name: 'Jane Doe — déjà' }
+    const once = { 'idempotency-key': crypto.randomUUID() }
+    const first = await send('/service/partner/signups', form, once)
+    t.equal(first.status, 201)
+    const second = await send('/service/partner/signups', form, once)
+    t.equal(second.headers.get('idempotent-replayed'), 'true')
+    t.equal(await second.text(), await first.text())
+    const large = await send('/service/developer/verify-key', { filling: 'x'.repeat(40_000) })
+    t.equal((await large.json()).code, 'body_too_large')
+    t.equal(
+      await chunked(`${url}/service/developer/verify-key`, headers),
+      413,
+      'also one that does not tell its length',
+    )
+  })
+
+  await t.test('refusals are its own', async (t) => {
+    const cases: readonly (readonly [string, RequestInit, string, number])[] = [
+      ['/service/nope', {}, 'route_not_found', 404],
+      [list, { method: 'DELETE' }, 'method_not_allowed', 405],
+      [list, { headers: { 'x-service-partner-key': '' } }, 'key_missing', 401],
+      [list, { headers: { authorization: 'Bearer other' } }, 'ambiguous_credentials', 400],
+      ['/service/public/profiles?limit=1', {}, 'partner_missing', 400],
+    ]
+    for (const [path, init, code, status] of cases) {
+      const answer = await ask(path, init)
+      t.equal(answer.status, status, code)
+      t.equal(answer.headers.get('content-type'), 'application/problem+json')
+      t.equal((await answer.json()).code, code)
+    }
+    t.equal(await twoKeys(`${url}${list}`, headers, key), 400, 'a key that is there twice')
+  })
+
+  await t.test('documents', async (t) => {
+    t.equal((await (await ask('/service/openapi.json')).json()).openapi, '3.1.1')
+    t.match(await (await ask('/service/docs')).text(), /^<!doctype html>/i)
+    t.match((await ask('/service/docs')).headers.get('content-security-policy'), /./)
+  })
+
+  await t.test('the address of who asks is known', async (t) => {
+    const wrong = key.replace(/.$/, (last) => last === '0' ? '1' : '0')
+    const statuses = new Set<number>()
+    for (let count = 0; count < 21; count++) {
+      statuses.add((await ask(list, { headers: { 'x-service-partner-key': wrong } })).status)
+    }
+    t.same([...statuses], [401, 429], 'too many failures of one address are refused')
+    t.equal((await ask(list)).status, 200, 'and a key that is known goes on to work')
+  })
+}
+
+/** The status of a POST whose body is too large and of no length that is told. */
+function chunked(url: string, headers: Readonly<Record<string, string>>): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const asked = request(url, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json' },
+    })
+    asked.on('response', (answer) => {
+      resolve(answer.statusCode ?? 0)
+      answer.resume()
+    })
+    asked.on('error', reject)
+    asked.write('x'.repeat(40_000))
+    asked.end()
+  })
+}
+
+/** The status of a GET that has the key in two lines of the same name. */
+function twoKeys(url: string, headers: Readonly<Record<string, string>>, key: string): Promise<number> {
+  const { 'x-service-partner-key': _, ...others } = headers
+  const authorization = [`Bearer ${key}`, `Bearer ${key}`]
+  return new Promise((resolve, reject) => {
+    // As a list: an object has one value for a name.
+    const fields = [...Object.entries(others), ...authorization.map((value) => ['authorization', value])]
+      .flat()
+    get(url, { headers: ['host', new URL(url).host, ...fields] }, (answer) => {
+      resolve(answer.statusCode ?? 0)
+      answer.resume()
+    }).on('error', reject)
+  })
+}

@@ -1,0 +1,86 @@
+/** A project of somebody's who has installed the package, and in which the examples are programs. */
+import { spawn } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import process from 'node:process'
+import type { Test } from 'tap'
+import { cleanEnv } from '../contract/cli-program.ts'
+import { installPackage, ROOT, run } from '../package/installed.ts'
+import { freePort } from '../postgres/free-port.ts'
+import type { Mounted } from './mounted.ts'
+
+/** Where the examples are. */
+export const EXAMPLES: string = join(ROOT, 'test/embedding/examples')
+
+/** A project, and what can be done in it. */
+export interface Project {
+  /** Fills a store with the sample content. @returns The key of the partner `demo`. */
+  fill(storeUrl: string, room: string): Promise<string>
+  /** A folder of its own for one example, with a filled store in it. */
+  open(name: string): Promise<{ readonly folder: string; readonly key: string }>
+  remove(): void
+}
+
+/** The program of the package, from a folder of an example. */
+export const MAIN: string = '../node_modules/partner-api/dist/cli/main.js'
+const peers = ['express', 'fastify', 'hono', '@hono']
+
+export async function createProject(): Promise<Project> {
+  const { folder: home, remove } = await installPackage()
+  for (const peer of peers) {
+    const own = join(ROOT, 'test/embedding/node_modules', peer)
+    symlinkSync(existsSync(own) ? own : join(ROOT, 'node_modules', peer), join(home, 'node_modules', peer))
+  }
+
+  async function fill(storeUrl: string, room: string): Promise<string> {
+    const words = [MAIN, '--store', storeUrl, '--json', 'demo', '--no-serve']
+    const { stdout } = await run(process.execPath, words, join(home, room))
+    return JSON.parse(stdout).data.key
+  }
+
+  const template = 'template'
+  mkdirSync(join(home, template))
+  const key = await fill('sqlite:partner-api.db', template)
+  cpSync(EXAMPLES, join(home, template), { recursive: true })
+
+  return {
+    fill,
+    open(name) {
+      const folder = join(home, name)
+      cpSync(join(home, template), folder, { recursive: true })
+      return Promise.resolve({ folder, key })
+    },
+    remove,
+  }
+}
+
+/** Runs an example until the test is over. Resolves when it has said that it listens. */
+export async function start(
+  t: Test,
+  folder: string,
+  [program = '', ...words]: readonly string[],
+): Promise<Pick<Mounted, 'url'>> {
+  const port = await freePort()
+  const child = spawn(program, words, { cwd: folder, env: cleanEnv({ PORT: String(port), NO_COLOR: '1' }) })
+  const ended = new Promise<void>((resolve) => child.once('close', () => resolve()))
+  t.teardown(async () => {
+    child.kill('SIGKILL')
+    await ended
+  })
+  let said = ''
+  await new Promise<void>((resolve, reject) => {
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        said += text
+        if (/ready|Listening/.test(said)) resolve()
+      })
+    }
+    void ended.then(() => reject(new Error(`${words.join(' ')} ended: ${said}`)))
+  })
+  return { url: `http://127.0.0.1:${port}` }
+}
+
+/** Writes a file of a test's own beside an example. */
+export function write(folder: string, name: string, text: string): void {
+  writeFileSync(join(folder, name), text)
+}
