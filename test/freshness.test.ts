@@ -88,3 +88,33 @@ t.test('what is known outlives the store only where that was chosen, and only fo
   t.strictSame(told, ['silent', 'answering'])
   t.equal(freshness.outage(7_100), undefined)
 })
+
+t.test('what was confirmed before the machine slept is not used afterwards', async (t) => {
+  const { asked, source } = createSource()
+  let asleepMs = 0
+  const today = () => 1_800_000_000_000 + asleepMs
+  const freshness = createFreshness(source, { ...bound, staleIfErrorMs: 5_000 }, {}, today)
+  const first = freshness.confirm(0)
+  asked[0]!.answer('1')
+  await first
+  // What stands still meanwhile says that it was a moment.
+  asleepMs = 999
+  t.equal(await facts(freshness, 0), '1')
+  asleepMs = 3_600_000
+  const second = freshness.confirm(1)
+  asleepMs *= 2
+  const third = freshness.confirm(2)
+  t.equal(asked.length, 4, 'what was asked before it slept is asked again')
+  asked[3]!.fail()
+  await t.rejects(Promise.resolve(third), 'nor in place of an answer')
+  t.equal(freshness.outage(2), undefined)
+  asked[1]!.answer('2')
+  asked[2]!.answer('2')
+  await second
+
+  asleepMs = 0
+  t.equal(await facts(freshness, 1_000), '2', 'a calendar that is set back makes nothing older')
+  const late = freshness.confirm(1_001)
+  asked.at(-1)!.answer('3')
+  t.equal((await late).facts, '3', 'nor younger')
+})

@@ -54,57 +54,71 @@ export interface FreshnessWatch {
 /** A source that does not answer, while nobody waits for it, is asked again after this many milliseconds. */
 const retryAfterMs = 1_000
 
+/** When something was, on the clock of `now` and on the calendar: while a machine sleeps, only the latter goes on. */
+interface Instant {
+  readonly at: number
+  readonly date: number
+}
+
+const never: Instant = { at: -Infinity, date: -Infinity }
+
 /**
  * From half the bound on, a request that comes asks the source again; it waits for the answer only when the
  * bound has passed. A confirmation counts from the moment it was asked for.
  *
  * @param source Reads the revision.
+ * @param today Milliseconds on the calendar, which may be set: forward, it has the source asked once too often.
  */
 export function createFreshness(
   source: () => MaybePromise<Revision>,
   { maxStalenessMs, staleIfErrorMs = 0 }: FreshnessBounds,
   watch: FreshnessWatch = {},
+  today: () => number = Date.now,
 ): Freshness {
   let current: Revision | undefined
-  let confirmedAt = -Infinity
+  let confirmed = never
   let pending: Promise<Revision> | undefined
-  let askedLastAt = -Infinity
-  let failedAt: number | undefined
+  let askedLast = never
+  let isSilent = false
 
-  function settle(revision: Revision, askedAt: number): Revision {
+  function age({ at, date }: Instant, now: number): number {
+    return Math.max(now - at, today() - date)
+  }
+
+  function settle(revision: Revision, asked: Instant): Revision {
     if (current === undefined || current.facts !== revision.facts || current.content !== revision.content) {
-      if (askedAt >= confirmedAt) {
+      if (asked.at >= confirmed.at) {
         current = revision
         watch.changed?.()
       }
     }
-    if (askedAt > confirmedAt) {
-      confirmedAt = askedAt
-      if (failedAt !== undefined) watch.answering?.()
-      failedAt = undefined
+    if (asked.at > confirmed.at) {
+      confirmed = asked
+      if (isSilent) watch.answering?.()
+      isSilent = false
     }
     return current ?? revision
   }
 
-  function fail(error: unknown, askedAt: number): never {
-    if (askedAt >= confirmedAt) {
-      if (failedAt === undefined) watch.silent?.(error)
-      failedAt = askedAt
+  function fail(error: unknown, asked: Instant): never {
+    if (asked.at >= confirmed.at) {
+      if (!isSilent) watch.silent?.(error)
+      isSilent = true
     }
     throw error
   }
 
   function ask(now: number): MaybePromise<Revision> {
     let answer: MaybePromise<Revision>
-    askedLastAt = now
+    const instant = askedLast = { at: now, date: today() }
     try {
       answer = source()
     } catch (error) {
-      return fail(error, now)
+      return fail(error, instant)
     }
-    if (!(answer instanceof Promise)) return settle(answer, now)
+    if (!(answer instanceof Promise)) return settle(answer, instant)
     const asked: Promise<Revision> = answer
-      .then((revision) => settle(revision, now), (error: unknown) => fail(error, now))
+      .then((revision) => settle(revision, instant), (error: unknown) => fail(error, instant))
       .finally(() => {
         if (pending === asked) pending = undefined
       })
@@ -123,9 +137,9 @@ export function createFreshness(
   }
 
   function outage(now: number): Outage | undefined {
-    if (staleIfErrorMs === 0 || failedAt === undefined) return undefined
-    const until = confirmedAt + maxStalenessMs + staleIfErrorMs
-    return now < until ? { since: confirmedAt, until } : undefined
+    if (staleIfErrorMs === 0 || !isSilent) return undefined
+    const leaseMs = maxStalenessMs + staleIfErrorMs
+    return age(confirmed, now) < leaseMs ? { since: confirmed.at, until: confirmed.at + leaseMs } : undefined
   }
 
   /** The answer, or what is known instead of a failure while that may be used. */
@@ -144,16 +158,16 @@ export function createFreshness(
 
   return {
     confirm(now) {
-      const age = now - confirmedAt
-      if (current !== undefined && age < maxStalenessMs) {
-        if (age >= maxStalenessMs / 2 && pending === undefined) askBehind(now)
+      const ageMs = age(confirmed, now)
+      if (current !== undefined && ageMs < maxStalenessMs) {
+        if (ageMs >= maxStalenessMs / 2 && pending === undefined) askBehind(now)
         return current
       }
       const answer = (): MaybePromise<Revision> =>
-        pending !== undefined && now - askedLastAt < maxStalenessMs ? pending : ask(now)
+        pending !== undefined && age(askedLast, now) < maxStalenessMs ? pending : ask(now)
       if (staleIfErrorMs === 0) return answer()
       if (current !== undefined && outage(now) !== undefined) {
-        if (pending === undefined && now - askedLastAt >= retryAfterMs) askBehind(now)
+        if (pending === undefined && age(askedLast, now) >= retryAfterMs) askBehind(now)
         return current
       }
       return orKnown(answer, now)

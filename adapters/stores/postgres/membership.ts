@@ -40,19 +40,19 @@ export function createMembership(
   let confirmation: Promise<number> | undefined
   let timer: NodeJS.Timeout | undefined
   let live = 1
-  /** When what the store heard of the replica last was sent. */
-  let sentAt = 0
+  /** When what the store heard of the replica last was sent, and the day: a machine that sleeps has no other clock. */
+  let sent = { at: 0, date: 0 }
   let ignore = (): void => undefined
 
   async function enter(): Promise<void> {
-    const now = performance.now()
+    const now = instant()
     try {
       await registration.enter()
     } finally {
       entering = undefined
     }
     refuseWhoLeft()
-    sentAt = now
+    sent = now
     state = 'inside'
     ignore = heed(hurry)
     hurry()
@@ -86,10 +86,10 @@ export function createMembership(
     const revision = await confirm()
     // Who has left is not to be listed again.
     if (state !== 'inside') return
-    const now = performance.now()
+    const now = instant()
     confirmation = registration.confirm(revision)
     live = await confirmation
-    sentAt = now
+    sent = now
   }
 
   async function strikeOff(): Promise<void> {
@@ -102,7 +102,7 @@ export function createMembership(
     joined() {
       refuseWhoLeft()
       // Who was cut off or stood still for longer may have been given up meanwhile. Half of it, for clocks differ.
-      if (state === 'inside' && performance.now() < sentAt + LISTED_FOR_MS / 2) return undefined
+      if (state === 'inside' && ageOf(sent) < LISTED_FOR_MS / 2) return undefined
       return entering ??= enter()
     },
 
@@ -121,4 +121,12 @@ export function createMembership(
       clearTimeout(deadline)
     },
   }
+}
+
+function instant(): { at: number; date: number } {
+  return { at: performance.now(), date: Date.now() }
+}
+
+function ageOf({ at, date }: { at: number; date: number }): number {
+  return Math.max(performance.now() - at, Date.now() - date)
 }
