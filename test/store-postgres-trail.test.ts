@@ -65,6 +65,18 @@ await t.test('every change of every column of every entry is found where it was 
   t.equal(await verify(), undefined, 'it was whole before and is whole again')
 })
 
+await t.test('so is an entry that was moved in reports, whatever its instant says', async (t) => {
+  const { after, verify } = await open(t)
+  for (const recency of ['recency + 1', 'recency - 1', '0', '-9223372036854775808', '9223372036854775807']) {
+    t.equal(await after(`update partner_api.audit set recency = ${recency} where sequence = 4`), 4, recency)
+  }
+  t.equal(
+    await after('update partner_api.audit set recency = recency - 1, at = at + 1 where sequence = 4'),
+    4,
+  )
+  t.equal(await verify(), undefined)
+})
+
 await t.test('rows that were deleted, added or cut off are found', async (t) => {
   const { after, verify } = await open(t)
   const others = 'id, at, actor, type, partner, key_id, subject, before, after, seal, recency'

@@ -32,6 +32,17 @@ const insertEntries = `
   )
 }) AS entry (${ENTRY_COLUMNS})`
 
+/**
+ * An entry whose place in reports is not that of its instant is not as it was written, and no seal says so: it is read
+ * with an instant that there never was.
+ */
+const columnsRead = ENTRY_COLUMNS.map((column, index) =>
+  column === 'at'
+    ? `CASE WHEN CAST(recency AS DOUBLE PRECISION) = -CAST(at AS DOUBLE PRECISION)
+      THEN ${READ_COLUMNS[index]} ELSE CAST('Infinity' AS DOUBLE PRECISION) END`
+    : READ_COLUMNS[index]
+)
+
 /** What acts when a table is written or read, by catalog. Not every server of this kind has each of them. */
 const intruderQueries = [
   'SELECT tgname FROM pg_catalog.pg_trigger WHERE NOT tgisinternal AND tgrelid',
@@ -74,7 +85,7 @@ export function createTrail(database: Database): Trail {
     async listAudit(after, limit) {
       if (after === Infinity) return []
       const rows = await database.read<EntryRow>(
-        `SELECT ${READ_COLUMNS} FROM partner_api.audit WHERE sequence >= $1 ORDER BY sequence LIMIT $2`,
+        `SELECT ${columnsRead} FROM partner_api.audit WHERE sequence >= $1 ORDER BY sequence LIMIT $2`,
         [firstAfter(after), limit],
       )
       return rows.map(readEntry)
