@@ -34,11 +34,6 @@ export interface Revisions {
 
 type StoreRow = [id: string, servedFrom: number, copiedFrom: string | null]
 
-/** How many changes there were before this revision: of two revisions of one store, the later one has more. */
-export function changesOf(revision: string): number {
-  return Number(revision.slice(revision.lastIndexOf('.') + 1))
-}
-
 export function createRevisions(database: Database): Revisions {
   let openedId: string | undefined
 
