@@ -164,9 +164,9 @@ function recordOf({ additionalProperties }: Schema): string {
 function membersOf({ properties = {}, required = [] }: Schema): string {
   const members = Object.entries(properties).map(([name, schema]) => {
     const optional = !required.includes(name)
-    return `${comment(schema.description ?? `Its ${name.replaceAll('_', ' ')}.`)}readonly ${name}${optional ? '?' : ''}: ${typeOf(schema)}${
-      optional ? ' | undefined' : ''
-    }`
+    return `${comment(schema.description ?? `Its ${name.replaceAll('_', ' ')}.`)}readonly ${name}${
+      optional ? '?' : ''
+    }: ${typeOf(schema)}${optional ? ' | undefined' : ''}`
   })
   return `{\n${members.join('\n')}\n}`
 }

@@ -51,6 +51,16 @@ const sources = [
  */
 export async function installPackage(): Promise<Installed> {
   const home = mkdtempSync(join(tmpdir(), 'partner-api-package-'))
+  const remove = (): void => rmSync(home, { recursive: true, force: true })
+  try {
+    return { ...await packAndInstall(home), remove }
+  } catch (error) {
+    remove()
+    throw error
+  }
+}
+
+async function packAndInstall(home: string): Promise<Omit<Installed, 'remove'>> {
   const copy = join(home, 'copy')
   for (const path of sources) cpSync(join(ROOT, path), join(copy, path), { recursive: true })
   symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'))
@@ -71,7 +81,7 @@ export async function installPackage(): Promise<Installed> {
     tarball,
     ...Object.keys(MANIFEST.dependencies).map((name) => join(ROOT, 'node_modules', name)),
   ], folder)
-  return { folder, tarball, files, size, remove: () => rmSync(home, { recursive: true, force: true }) }
+  return { folder, tarball, files, size }
 }
 
 /** Runs a program to its end. @throws when it fails, with what it wrote. */

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -45,18 +45,16 @@ export async function startWorker(
   let said = ''
   for (const stream of [child.stdout!, child.stderr!]) stream.on('data', (chunk) => said += chunk)
   const ended = new Promise<void>((resolve) => child.once('close', () => resolve()))
+  async function end(): Promise<void> {
+    child.kill('SIGKILL')
+    await ended
+    rmSync(folder, { recursive: true })
+  }
+
   const port = await portOf(child.stdio[3] as Readable)
-  if (port === undefined) {
-    throw new Error(`workerd does not listen: ${said}\n${readFileSync(bundle, 'utf8').length}`)
-  }
-  return {
-    url: `http://127.0.0.1:${port}`,
-    async end() {
-      child.kill('SIGKILL')
-      await ended
-      rmSync(folder, { recursive: true })
-    },
-  }
+  if (port !== undefined) return { url: `http://127.0.0.1:${port}`, end }
+  await end()
+  throw new Error(`workerd does not listen: ${said}`)
 }
 
 function configOf({ variables = {}, durableObjects = {} }: WorkerSettings): string {
