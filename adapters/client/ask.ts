@@ -1,4 +1,5 @@
 import { NoAnswer, PartnerProblem } from './partner-problem.ts'
+import type { KeyedRequest } from './request.ts'
 import type { Problem } from './wire/problem.ts'
 
 /** How requests are sent. */
@@ -12,34 +13,29 @@ export interface Sending {
   readonly fetch: (request: Request) => Promise<Response>
 }
 
-/** A request that may be sent again, whatever became of it: a read, or one with an idempotency key. */
-export interface Question {
-  readonly url: string
-  readonly headers: Readonly<Record<string, string>>
-  /** JSON of a POST; a GET has none. */
-  readonly body?: string
-  readonly signal?: AbortSignal | undefined
-}
-
 /** What may be over the next time: a quota, a gateway, a store, a first attempt that is still running. */
 const passing: readonly number[] = [408, 409, 429, 500, 502, 503, 504]
 /**
- * Asks, and asks again where that may help: as soon as `Retry-After` allows, and else after a pause that doubles.
+ * Asks what may be asked again, whatever became of it (a read, or what has an idempotency key), and does so where that may help: as soon as `Retry-After` allows, and else after a pause that doubles.
  *
  * @returns The body of a success, as JSON.
  * @throws {PartnerProblem} for what the service refused.
  * @throws {NoAnswer} when nothing, or something else, answered.
  * @throws The reason of `signal`, when that is aborted.
  */
-export async function ask(question: Question, sending: Sending): Promise<unknown> {
+export async function ask(
+  request: KeyedRequest,
+  sending: Sending,
+  signal: AbortSignal | undefined,
+): Promise<unknown> {
   for (let attempt = 0;; attempt++) {
     try {
-      return await askOnce(question, sending)
+      return await askOnce(request, sending, signal)
     } catch (error) {
-      question.signal?.throwIfAborted()
+      signal?.throwIfAborted()
       const pauseMs = pauseBefore(error, attempt, sending)
       if (pauseMs === undefined) throw error
-      await pause(pauseMs, question.signal)
+      await pause(pauseMs, signal)
     }
   }
 }
@@ -56,16 +52,16 @@ function pauseBefore(error: unknown, attempt: number, sending: Sending): number 
 }
 
 async function askOnce(
-  { url, headers, body, signal }: Question,
+  { url, ...request }: KeyedRequest,
   { timeoutMs, fetch }: Sending,
+  signal: AbortSignal | undefined,
 ): Promise<unknown> {
   const timeout = AbortSignal.timeout(timeoutMs)
   let status: number | undefined
   try {
     const response = await fetch(
       new Request(url, {
-        headers,
-        ...(body !== undefined && { method: 'POST', body }),
+        ...request,
         // Followed, it would carry the key to wherever it points.
         redirect: 'manual',
         signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),

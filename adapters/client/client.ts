@@ -1,4 +1,5 @@
 import { ask, type Sending } from './ask.ts'
+import { createRequests } from './request.ts'
 import type { Banner, Country, Industry, Page, Plan, Profile, ProfileCard, Widget } from './wire/content.ts'
 import type {
   CountriesQuery,
@@ -99,28 +100,19 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
     throw new Error('A partner key is a secret: use it on your server, and never in a browser.')
   }
   const { key, partner, serviceName = 'service' } = options
-  const { origin, pathname } = new URL(options.url)
-  const base = `${origin}${pathname.replace(/\/+$/, '')}/${serviceName}`
+  const requestFor = createRequests(options.url, serviceName, key)
   const sending: Sending = {
     timeoutMs: options.timeoutMs ?? 10_000,
     retries: options.retries ?? 2,
     maxRetryAfterSeconds: options.maxRetryAfterSeconds ?? 60,
     fetch: options.fetch ?? ((request) => fetch(request)),
   }
-  const keyed = {
-    [`x-${serviceName}-partner-key`]: key,
-    accept: 'application/json, application/problem+json',
-  }
-
   async function read<T>(path: string, query: object = {}, { signal }: CallOptions = {}): Promise<T> {
     const search = new URLSearchParams({ partner })
     for (const [name, value] of Object.entries(query)) {
       for (const one of [value].flat()) if (one !== undefined) search.append(name, String(one))
     }
-    return await ask(
-      { url: `${base}${path}?${search}`, headers: keyed, signal },
-      sending,
-    ) as T
+    return await ask(requestFor({ target: `/${serviceName}${path}?${search}` }), sending, signal) as T
   }
 
   async function data<T>(path: string, query?: object, options?: CallOptions): Promise<T> {
@@ -129,17 +121,12 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
 
   async function post<T>(
     path: string,
-    body: object,
-    headers: Readonly<Record<string, string>>,
+    form: object,
+    headers?: Readonly<Record<string, string>>,
     { signal }: CallOptions = {},
   ): Promise<T> {
-    const answer = await ask({
-      url: base + path,
-      headers: { ...keyed, 'content-type': 'application/json', ...headers },
-      body: JSON.stringify({ ...body, partner }),
-      signal,
-    }, sending)
-    return (answer as { data: T }).data
+    const request = requestFor({ target: `/${serviceName}${path}`, headers, body: { ...form, partner } })
+    return (await ask(request, sending, signal) as { data: T }).data
   }
 
   function rows<Row>(path: string, query: object | undefined, options: CallOptions | undefined): Rows<Row> {
@@ -160,7 +147,7 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
   }
 
   return {
-    verifyKey: (options) => post('/developer/verify-key', {}, {}, options),
+    verifyKey: (options) => post('/developer/verify-key', {}, undefined, options),
     widget: (options) => data('/partner-widget', {}, options),
     recentProfiles: (query, options) => data('/public/profiles/recent', query, options),
     profiles: (query, options) => rows('/public/profiles', query, options),

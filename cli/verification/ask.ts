@@ -1,4 +1,5 @@
 import { Agent, request } from 'undici'
+import { type Asked, createRequests } from '../../adapters/client/request.ts'
 import type { ServiceNames } from '../../core/service-names.ts'
 import { Failure } from '../failure.ts'
 
@@ -9,19 +10,9 @@ export interface Deployment {
    *
    * @throws {Failure} exit code 3 when no answer comes within 10 s.
    */
-  ask(question: Question): Promise<Reply>
+  ask(question: Asked): Promise<Reply>
   /** Lets go of what would keep the process alive. */
   close(): Promise<void>
-}
-
-/** A request that carries the key. */
-export interface Question {
-  readonly method: 'GET' | 'POST'
-  /** Below the address of the deployment, query included. */
-  readonly target: string
-  readonly headers?: Readonly<Record<string, string>>
-  /** Sent as JSON. */
-  readonly body?: unknown
 }
 
 /** What came back: no more than that it is an HTTP answer is known of it. */
@@ -39,26 +30,23 @@ const timeoutMs = 10_000
 const maxMebibytes = 16
 
 /** A deployment at an address. Nothing is asked yet. */
-export function connectTo(base: URL, { keyHeader }: ServiceNames, key: string): Deployment {
+export function connectTo(base: URL, { name }: ServiceNames, key: string): Deployment {
+  const requestFor = createRequests(base, name, key)
   // An agent of its own can be closed: the shared one would keep the process alive with its connection.
   const dispatcher = new Agent({ connect: { timeout: timeoutMs } })
 
   return {
-    async ask({ method, target, headers, body }) {
-      const url = `${base.origin}${base.pathname.replace(/\/+$/, '')}${target}`
+    async ask({ target, headers, body }) {
+      const { url, ...asked } = requestFor({
+        target,
+        headers: { ...headers, 'user-agent': 'partner-api-cli' },
+        body,
+      })
       const began = performance.now()
       try {
         const answer = await request(url, {
+          ...asked,
           dispatcher,
-          method,
-          headers: {
-            ...headers,
-            [keyHeader]: key,
-            ...(body !== undefined && { 'content-type': 'application/json' }),
-            'accept': 'application/json, application/problem+json',
-            'user-agent': 'partner-api-cli',
-          },
-          ...(body !== undefined && { body: JSON.stringify(body) }),
           signal: AbortSignal.timeout(timeoutMs),
         })
         const text = await readText(answer.body, url)
@@ -88,7 +76,7 @@ export function askVerifyKey(
   { name }: ServiceNames,
   partner: string,
 ): Promise<Reply> {
-  return deployment.ask({ method: 'POST', target: `/${name}/developer/verify-key`, body: { partner } })
+  return deployment.ask({ target: `/${name}/developer/verify-key`, body: { partner } })
 }
 
 async function readText(body: AsyncIterable<Uint8Array>, url: string): Promise<string> {

@@ -5,7 +5,8 @@ import { compileRoutes } from '../../core/routes/router.ts'
 import { ROUTES } from '../../core/routes/table.ts'
 import type { ServiceNames } from '../../core/service-names.ts'
 import { Failure } from '../failure.ts'
-import type { Deployment, Question, Reply } from './ask.ts'
+import type { Asked } from '../../adapters/client/request.ts'
+import type { Deployment, Reply } from './ask.ts'
 import { type Expectation, judge, problemCode, sayable } from './judge.ts'
 import { parseJson, type Verification } from './read.ts'
 
@@ -106,7 +107,7 @@ async function tryReading(trying: Trying): Promise<Finding> {
   }
   const path = trying.path.replace('{slug}', encodeURIComponent(slug ?? ''))
   const target = `${path}?${new URLSearchParams(queryFor(trying))}`
-  const first = await deployment.ask({ method: 'GET', target })
+  const first = await deployment.ask({ target })
   const emptyCode = emptyCodes[route.name]
   if (first.status === 404 && emptyCode !== undefined && problemCode(first) === emptyCode) {
     return found(first, [], [`it has none now (${emptyCode})`])
@@ -146,7 +147,7 @@ function queryFor({ route: { parameters }, verification }: Trying): Record<strin
 async function askAgain(deployment: Deployment, target: string, first: Reply): Promise<string[]> {
   let known = first.header('etag') ?? ''
   for (let turn = 0; turn < 3; turn++) {
-    const again = await deployment.ask({ method: 'GET', target, headers: { 'if-none-match': known } })
+    const again = await deployment.ask({ target, headers: { 'if-none-match': known } })
     const etag = again.header('etag')
     if (again.status === 304) {
       const wrong = etag === known ? [] : ['its 304 has not the ETag that it confirms']
@@ -187,7 +188,7 @@ async function turnPage({ deployment, expected }: Trying, path: string, first: R
     return [`its Link leads elsewhere: ${sayable(reference)}`]
   }
   if (next.searchParams.get('cursor') !== page.next_cursor) return ['its Link has not the next_cursor']
-  const second = await deployment.ask({ method: 'GET', target: `${path}${next.search}` })
+  const second = await deployment.ask({ target: `${path}${next.search}` })
   const wrong = judge(second, expected)
   if (wrong.length > 0) return wrong.map((sentence) => `on its second page, ${sentence}`)
   const seen = new Set(data.map(({ slug, id }) => slug ?? id))
@@ -209,8 +210,7 @@ async function trySignup(
     ])
   }
   if (!isTest) return uncalled('failed', ['not called: --with-signup takes a test key, and this one is live'])
-  const question: Question = {
-    method: 'POST',
+  const question: Asked = {
     target: path,
     headers: { 'idempotency-key': `smoke-${crypto.randomUUID()}` },
     // A domain that nobody has (RFC 2606 §3).
