@@ -3,8 +3,6 @@
  *
  * @module
  */
-import { contentOf } from '../../core/http/fetch.ts'
-import type { Answer } from '../../core/http/exchange.ts'
 import {
   cannotListen,
   type ListenOptions,
@@ -15,6 +13,7 @@ import {
   whole,
   within,
 } from './listening.ts'
+import { createResponder } from './responses.ts'
 import { ServedExchange } from './served-exchange.ts'
 
 export type { Mounted, RunningServer }
@@ -75,15 +74,7 @@ function start(api: Mounted, options: ServeOptions): RunningServer {
   const { keepAliveTimeoutMs = 75_000 } = options
   whole('keepAliveTimeoutMs', keepAliveTimeoutMs, 255_000)
 
-  function respond(answer: Answer): Response {
-    try {
-      return write(answer)
-    } catch {
-      // A header that must not be sent: nothing has been sent.
-      return write(api.refuse('internal'))
-    }
-  }
-
+  const respond = createResponder(() => api.refuse('internal'))
   const server = listen(settings, {
     idleTimeout: Math.ceil(keepAliveTimeoutMs / 1000),
     // The service counts by itself: Bun's own answer has no body.
@@ -124,14 +115,6 @@ class BunExchange extends ServedExchange {
   override get address(): string | undefined {
     return this.#server.requestIP(this.request)?.address
   }
-}
-
-function write({ status, headers, body }: Answer): Response {
-  const fields = new Headers()
-  for (let index = 0; index < headers.length; index += 2) fields.append(headers[index]!, headers[index + 1]!)
-  // What is late may go on to come, and is nobody's.
-  if (status === 408) fields.append('Connection', 'close')
-  return new Response(contentOf(body), { status, headers: fields })
 }
 
 /** What is wrong with an address that can't be listened on: a name that nobody knows is EINVAL to Bun. */

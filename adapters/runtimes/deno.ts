@@ -3,8 +3,6 @@
  *
  * @module
  */
-import { contentOf } from '../../core/http/fetch.ts'
-import type { Answer } from '../../core/http/exchange.ts'
 import {
   cannotListen,
   type ListenOptions,
@@ -14,6 +12,7 @@ import {
   settleListening,
   within,
 } from './listening.ts'
+import { createResponder } from './responses.ts'
 import { ServedExchange } from './served-exchange.ts'
 
 export type { ListenOptions, Mounted, RunningServer }
@@ -64,15 +63,7 @@ function start(api: Mounted, options: ListenOptions): RunningServer {
   const settings = settleListening(options)
   const { host, requestTimeoutMs, drainTimeoutMs } = settings
 
-  function respond(answer: Answer): Response {
-    try {
-      return write(answer)
-    } catch {
-      // A header that must not be sent: nothing has been sent.
-      return write(api.refuse('internal'))
-    }
-  }
-
+  const respond = createResponder(() => api.refuse('internal'))
   const server = listen(settings, (request, info) => {
     const answer = api.handle(new DenoExchange(request, info, requestTimeoutMs))
     return answer instanceof Promise ? answer.then(respond) : respond(answer)
@@ -108,18 +99,6 @@ class DenoExchange extends ServedExchange {
   override get address(): string | undefined {
     return this.#info.remoteAddr.hostname
   }
-}
-
-function write({ status, headers, body }: Answer): Response {
-  // Deno copies the body of a response that is made with its fields, and does not when they come afterwards.
-  const response = new Response(contentOf(body), status === 200 ? undefined : { status })
-  const fields = response.headers
-  for (let index = 0; index < headers.length; index += 2) {
-    // The first is the type of a body, and text has one already.
-    if (index === 0) fields.set(headers[0]!, headers[1]!)
-    else fields.append(headers[index]!, headers[index + 1]!)
-  }
-  return response
 }
 
 /** What is wrong with an address that can't be listened on: only a name that nobody knows has no code. */

@@ -83,3 +83,18 @@ export class NodeExchange implements Exchange {
     this.#rejectBody?.(new Problem(code))
   }
 }
+
+/** A request that another server has received, with settings of its own. */
+export class MountedExchange extends NodeExchange {
+  override header(name: string): string | undefined {
+    // Unless told to join them, Node drops a second key from `headers`, and the service could not refuse it.
+    return this.request.headersDistinct[name]?.join(', ')
+  }
+
+  override body(maxBytes: number): MaybePromise<Uint8Array> {
+    if (this.hasBody && this.request.readableEnded) {
+      throw new Error('Something has read the body already: the service belongs before what reads bodies.')
+    }
+    return super.body(maxBytes)
+  }
+}

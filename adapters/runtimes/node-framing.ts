@@ -1,6 +1,7 @@
-import { type IncomingMessage, STATUS_CODES } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { Answer } from '../../core/http/exchange.ts'
 import type { ProblemCode } from '../../core/http/problem.ts'
+import { loadHttp } from './node-http.ts'
 
 const maxTargetBytes = 8192
 const maxHeaderBytes = 32_768
@@ -72,7 +73,7 @@ function overflowIn(packet: Buffer | undefined): ProblemCode {
 
 /** An answer as bytes, for a connection on which Node has no response to write it with. */
 export function serialize({ status, headers, body }: Answer): Uint8Array {
-  let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ndate: ${new Date().toUTCString()}\r\n`
+  let head = `HTTP/1.1 ${status} ${loadHttp().STATUS_CODES[status]}\r\ndate: ${new Date().toUTCString()}\r\n`
   for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`
   head += 'connection: close\r\n\r\n'
   return Buffer.concat([Buffer.from(head, 'latin1'), Buffer.from(body ?? '')])

@@ -111,7 +111,8 @@ function afterAnswer({ response }: NodeExchange, act: () => void): void {
   else response.once('finish', act)
 }
 
-function write(response: ServerResponse, { status, headers, body }: Answer, closes: boolean): void {
+/** Sends an answer. @param closes Whether it is the last one of its connection. */
+export function write(response: ServerResponse, { status, headers, body }: Answer, closes: boolean): void {
   response.writeHead(status, closes ? [...headers, 'Connection', 'close'] : headers as string[])
   // Node writes Latin-1 as it is, and has to make room for three bytes a character of anything else.
   if (typeof body === 'string' && Buffer.byteLength(body) === body.length) response.end(body, 'latin1')

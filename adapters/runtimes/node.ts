@@ -3,12 +3,14 @@
  *
  * @module
  */
-import { createServer } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import { once } from 'node:events'
 import { type ListenOptions, type Mounted, type RunningServer, runningServer } from './listening.ts'
-import { listen } from './node-listener.ts'
-import { parserHeaderBytes, parserHeaders } from './node-framing.ts'
+import { loadHttp } from './node-http.ts'
+import { listen, write } from './node-listener.ts'
+import { MountedExchange } from './node-exchange.ts'
+import { originForm, parserHeaderBytes, parserHeaders } from './node-framing.ts'
 
 export type { Mounted, RunningServer }
 
@@ -44,7 +46,7 @@ export async function serve(api: Mounted, options: ServeOptions = {}): Promise<R
     : Math.min(headersLimitMs, requestTimeoutMs)
   let isDraining = false
 
-  const server = createServer({
+  const server = loadHttp().createServer({
     // Node drops a second Authorization, Host or key header unless told to join them.
     joinDuplicateHeaders: true,
     // A request without a body is no stream then: it never emits `end`.
@@ -100,4 +102,26 @@ export async function serve(api: Mounted, options: ServeOptions = {}): Promise<R
   }
 
   return runningServer(host, port, drain)
+}
+
+/**
+ * The service for a server that has more to do and hands out Node's own requests: Express, Fastify, Connect, `node:http`.
+ * It belongs before whatever reads bodies. How requests are framed, and how long they may take, is the server's affair.
+ *
+ * @returns Answers a request; resolves when the answer has been handed over.
+ * @example
+ * ```ts
+ * app.use(['/service', '/.well-known/api-catalog'], createListener(api))
+ * ```
+ */
+export function createListener(
+  api: Pick<Mounted, 'handle'>,
+): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
+  return async (request, response) => {
+    // Express and Connect cut off what they matched.
+    const { originalUrl } = request as { readonly originalUrl?: string }
+    const target = originForm(originalUrl ?? request.url as string)
+    const answer = await api.handle(new MountedExchange(request, response, target ?? '/', false))
+    if (!response.destroyed) write(response, answer, false)
+  }
 }

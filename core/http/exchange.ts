@@ -30,6 +30,11 @@ export interface Answer {
   readonly status: number
   /** Names and values in turn, ready for one write. `Content-Length` is among them where it applies. */
   readonly headers: readonly string[]
+  /**
+   * The array that `headers` begins with, where many answers of one representation do: what is made of it once serves
+   * all of them. Names that follow it stand once.
+   */
+  readonly stem?: readonly string[] | undefined
   /** Text is to be sent in UTF-8. Absent for HEAD, 204 and 304. */
   readonly body: Content | undefined
 }

@@ -21,12 +21,8 @@ export function responseOf({ status, headers, body }: Answer): Response {
   for (let index = 0; index < headers.length; index += 2) {
     fields.append(headers[index]!, headers[index + 1]!)
   }
-  return new Response(contentOf(body), { status, headers: fields })
-}
-
-/** The body of an answer as `Response` takes it. */
-export function contentOf(body: Answer['body']): string | Uint8Array<ArrayBuffer> | null {
-  return body as string | Uint8Array<ArrayBuffer> | undefined ?? null
+  const content = body as string | Uint8Array<ArrayBuffer> | undefined ?? null
+  return new Response(content, { status, headers: fields })
 }
 
 /** A request of the Fetch standard as core reads it. A class for its prototype: a request then costs one object. */

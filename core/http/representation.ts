@@ -99,6 +99,7 @@ export function createRepresentation(
       status: known ? 304 : 200,
       // Spread, because `concat` takes three times as long.
       headers: [...(known ? fields.slice(bodyFieldCount) : fields), 'X-Request-Id', asked.requestId, ...more],
+      stem: known ? undefined : fields,
       body: known || asked.method === 'HEAD' ? undefined : body,
     }
   }

@@ -1,0 +1,62 @@
+/** Responses that take over from the last one of their stem are what they would be by themselves. */
+import fc from 'fast-check'
+import t from 'tap'
+import { createResponder } from '../adapters/runtimes/responses.ts'
+import type { Answer } from '../core/http/exchange.ts'
+import { responseOf } from '../core/http/fetch.ts'
+
+const internal: Answer = { status: 500, headers: ['X-Request-Id', 'req_0'], body: '{}' }
+
+async function told(response: Response): Promise<unknown> {
+  const bytes = new Uint8Array(await response.arrayBuffer())
+  return [response.status, [...response.headers], Buffer.from(bytes).toString('hex')]
+}
+
+const stems = [
+  ['Content-Type', 'application/json', 'ETag', '"a"'],
+  ['Content-Type', 'text/html', 'ETag', '"b"', 'Link', '<?c>; rel="next"'],
+]
+const bodies = ['{"name":"Östra 👋"}', Buffer.from('<p>Grüße</p>')]
+const field = fc.tuple(
+  fc.constantFrom('X-Request-Id', 'RateLimit', 'RateLimit-Policy'),
+  fc.constantFrom('1', '2', '3'),
+)
+const answers = fc.record({
+  kind: fc.nat(2),
+  asksForHead: fc.boolean(),
+  more: fc.uniqueArray(field, { selector: ([name]) => name, maxLength: 3 }),
+}).map(({ kind, asksForHead, more }): Answer => {
+  const stem = stems[kind]
+  return {
+    status: 200,
+    headers: [...(stem ?? []), ...more.flat()],
+    body: asksForHead ? undefined : bodies[kind] ?? 'no stem',
+    ...(stem && { stem }),
+  }
+})
+
+t.test('whatever was answered before', async (t) => {
+  await fc.assert(fc.asyncProperty(fc.array(answers, { maxLength: 12 }), async (sequence) => {
+    const respond = createResponder(() => internal)
+    for (const answer of sequence) {
+      const [found, wanted] = [await told(respond(answer)), await told(responseOf(answer))]
+      if (JSON.stringify(found) !== JSON.stringify(wanted)) {
+        throw new Error(`${JSON.stringify(found)}, not ${JSON.stringify(wanted)}`)
+      }
+    }
+  }))
+  t.pass()
+})
+
+t.test('a field that must not be sent', async (t) => {
+  const respond = createResponder(() => internal)
+  const [stem] = stems as [string[]]
+  const answer = (id: string, limit: string): Answer => {
+    return { status: 200, headers: [...stem, 'X-Request-Id', id, 'RateLimit', limit], body: 'a', stem }
+  }
+  for (const [id, limit] of [['1', '9'], ['2', 'a\r\nb'], ['1', '9'], ['3', '8']] as const) {
+    const wanted = limit.includes('\r') ? internal : answer(id, limit)
+    t.strictSame(await told(respond(answer(id, limit))), await told(responseOf(wanted)))
+  }
+  t.end()
+})
