@@ -2,7 +2,7 @@
  * Prints how fast the service is, as ratios to peers that did the same in the same run. Nothing here is asserted:
  * figures of one machine say little about another, and a busy machine makes all of them worse.
  *
- *   npm run bench                    everything, in about eight minutes
+ *   npm run bench                    everything, in about ten minutes
  *   npm run bench -- http start      some parts
  *   npm run bench -- --json          the same for programs
  *
@@ -16,10 +16,13 @@ import { machineLine, type Row, tableOf } from './report.ts'
 const parts: Readonly<Record<string, () => Promise<{ run(): Promise<Row[]> }>>> = {
   pipeline: () => import('./parts/pipeline.ts'),
   http: () => import('./parts/http.ts'),
+  bun: () => import('./parts/bun.ts'),
+  deno: () => import('./parts/deno.ts'),
   distinct: () => import('./parts/distinct.ts'),
   sqlite: () => import('./parts/sqlite.ts'),
   postgres: () => import('./parts/postgres.ts'),
   start: () => import('./parts/start.ts'),
+  'first-answer': () => import('./parts/first-answer.ts'),
 }
 
 const words = process.argv.slice(2)

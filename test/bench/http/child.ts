@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
-import type { ServerKind } from './kinds.ts'
+import type { ServerKind, ServerRuntime } from './kinds.ts'
 import { CORES, pinned } from './pinning.ts'
 
 /** A server that runs. */
@@ -15,10 +15,22 @@ export interface ServerChild {
   stop(): void
 }
 
+const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
+const binary = (name: string): string => pathOf(`../../../node_modules/.bin/${name}`)
+
+const programs: Readonly<Record<ServerRuntime, readonly string[]>> = {
+  node: [process.execPath, pathOf('server.ts')],
+  bun: [binary('bun'), pathOf('fetch-server.ts')],
+  deno: [binary('deno'), 'run', '-A', '-q', pathOf('fetch-server.ts')],
+}
+
 /** Starts a server with so many profiles in memory, and waits until it listens. */
-export async function startServer(kind: ServerKind, profileCount: number): Promise<ServerChild> {
-  const script = fileURLToPath(new URL('server.ts', import.meta.url))
-  const [command, ...words] = pinned(CORES.server, [process.execPath, script, kind, String(profileCount)])
+export async function startServer(
+  kind: ServerKind,
+  profileCount: number,
+  runtime: ServerRuntime = 'node',
+): Promise<ServerChild> {
+  const [command, ...words] = pinned(CORES.server, [...programs[runtime], kind, String(profileCount)])
   const child = spawn(command!, words, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   const { port, key } = await nextMessage<{ port: number; key: string }>(child, kind)
   return {

@@ -1,12 +1,14 @@
 import { median, times } from '../figures.ts'
 import type { Row } from '../report.ts'
 import { type ServerChild, startServer } from './child.ts'
-import type { ServerKind } from './kinds.ts'
+import type { ServerKind, ServerRuntime } from './kinds.ts'
 import { load } from './load.ts'
 import { CORES, whilePinned } from './pinning.ts'
 
 /** How servers are compared. */
 export interface Contest {
+  /** Default Node. */
+  readonly runtime?: ServerRuntime
   readonly kinds: readonly ServerKind[]
   readonly profileCount: number
   /** Makes the targets that are asked for. */
@@ -29,8 +31,8 @@ const roundSeconds = 0.75
 const warmUpSeconds = 1
 
 /** Loads all servers in turn, round after round, so that what the machine does besides hits all of them alike. */
-export async function compete({ kinds, profileCount, targets }: Contest): Promise<Results> {
-  const children = await Promise.all(kinds.map((kind) => startServer(kind, profileCount)))
+export async function compete({ runtime, kinds, profileCount, targets }: Contest): Promise<Results> {
+  const children = await Promise.all(kinds.map((kind) => startServer(kind, profileCount, runtime)))
   const runners = children.map((child) => ({ child, next: requests(child, targets()) }))
   const rounds = new Map(kinds.map((kind): [ServerKind, Result[]] => [kind, []]))
   try {

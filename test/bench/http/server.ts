@@ -14,7 +14,7 @@ import { createService, fill, issueKey } from '../data/tenant.ts'
 import { fastifyListing, fastifyReady, fastifySameWork } from '../peers/fastify.ts'
 import { honoListing, honoReady, honoSameWork } from '../peers/hono.ts'
 import { type ReadyAnswer, readyAnswer } from '../peers/ready-answer.ts'
-import type { ServerKind } from './kinds.ts'
+import type { NodeServerKind } from './kinds.ts'
 
 interface Parts {
   readonly store: Store
@@ -26,7 +26,7 @@ interface Parts {
 const host = '127.0.0.1'
 
 /** Starts each kind on a free port. */
-const starters: Readonly<Record<ServerKind, (parts: Parts) => Promise<number>>> = {
+const starters: Readonly<Record<NodeServerKind, (parts: Parts) => Promise<number>>> = {
   ours: async ({ service }) => {
     const { serve } = await import('../../../adapters/runtimes/node.ts')
     return (await serve(service, { port: 0, host })).port
@@ -89,7 +89,7 @@ await fill(store, Number(profileCount))
 const key = await issueKey(store)
 const service = createService(store)
 const ready = await readyAnswer(service, key)
-const port = await starters[kind as ServerKind]({ store, service, key, ready })
+const port = await starters[kind as NodeServerKind]({ store, service, key, ready })
 
 process.on('message', () => {
   const { user, system } = process.cpuUsage()
