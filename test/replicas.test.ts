@@ -100,6 +100,16 @@ test('replicas on one Postgres', { skip }, async (t) => {
     }
   })
 
+  await t.test('one that asks for every request has applied what was changed', async (t) => {
+    const { url, store, keys, issue } = await createDeployment(t, server)
+    const asking = await startHere(t, url, 'asking', { maxStalenessMs: 0 })
+    const { key, text } = await issue()
+    t.equal(await asking.ask(text), 200)
+    await keys.revoke(key.id)
+    t.match(await awaitReceipt(store), { replicas: [{ name: 'asking', applied: true }] })
+    t.equal(await asking.ask(text), 401)
+  })
+
   await t.test('a receipt does not wait for one that took leave', async (t) => {
     const { url, store, issue } = await createDeployment(t, server)
     const [leaving, staying] = await Promise.all([

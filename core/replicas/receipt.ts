@@ -6,8 +6,8 @@ export interface ReplicaReceipt {
   /** What the replica calls itself. */
   readonly name: string
   /**
-   * Whether it said that it has applied the change. If not, it has not been heard of for its whole lease, and uses
-   * nothing older any more.
+   * Whether it said that it has applied the change, or asks for every request what applies. If not, it has not been heard
+   * of for its whole lease, and uses nothing older any more.
    */
   readonly applied: boolean
   /** Milliseconds from the change to that. */
@@ -45,7 +45,9 @@ export async function awaitReceipt(
   for (let pause = pauseMs.first;; pause = Math.min(pause * 2, pauseMs.longest)) {
     const ms = elapsed()
     const isOver = ({ applied, leaseMs }: ReplicaProgress): boolean => applied || ms >= leaseMs
-    for (const { id, name, applied } of waiting.filter(isOver)) receipts.set(id, { name, applied, ms })
+    for (const { id, name, applied, leaseMs } of waiting.filter(isOver)) {
+      receipts.set(id, { name, applied: applied || leaseMs === 0, ms })
+    }
     waiting = waiting.filter((replica) => !isOver(replica))
     if (waiting.length === 0) return { ms, replicas: [...receipts.values()] }
     await new Promise((resolve) => setTimeout(resolve, pause))
