@@ -22,7 +22,9 @@ export async function contractStores(
   way: (url: string) => string = (url) => url,
 ): Promise<ContractStores> {
   const url = await server.createDatabase()
-  const many = await openPostgresStore(way(url))
+  // A busy machine stands still for a second now and then, and properties go on for long enough to meet that: what
+  // they say is not how soon a look-up is given up.
+  const many = await openPostgresStore(way(url), { lookUpTimeoutMs: 10_000 })
   const sql = postgres(url, { max: 1, onnotice: () => {} })
   // What was made last refers to what was made before.
   const tables = await sql<{ name: string }[]>`
