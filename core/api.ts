@@ -98,7 +98,10 @@ export interface PartnerApi {
    * itself within seconds; for runtimes that end a request's work with its answer. Never rejects.
    */
   flush(): Promise<void>
-  /** Writes down what is held in memory, and takes leave of the other replicas. The store stays open. */
+  /**
+   * Writes down what is held in memory, and takes leave of the other replicas: whatever is asked on a store that has
+   * some is a 503 from then on. The store stays open.
+   */
   close(): Promise<void>
 }
 
@@ -198,7 +201,10 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       await Promise.all([uses.flush(), usage.flush(), guard.settled(), lookUps.settled()])
     },
     async close() {
-      await Promise.all([uses.flush(), usage.flush(), replica.leave()])
+      const left = replica.leave()
+      // Nobody waits for this replica any more to hear of a change.
+      freshness.forget(elapsed())
+      await Promise.all([uses.flush(), usage.flush(), left])
     },
   }
 }

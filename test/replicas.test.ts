@@ -124,6 +124,27 @@ test('replicas on one Postgres', { skip }, async (t) => {
     t.same((await awaitReceipt(store))?.replicas.map(({ name }) => name), ['staying'])
   })
 
+  await t.test('one that took leave accepts nothing any more by what it knew', async (t) => {
+    const { url, issue } = await createDeployment(t, server)
+    const store = await openPostgresStore(url)
+    t.teardown(() => store.close())
+    const api = createPartnerApi({ store }, {
+      limits: noLimits,
+      maxStalenessMs: 10_000,
+      staleIfErrorSeconds: 60,
+    })
+    const { text } = await issue()
+    const ask = async () =>
+      (await api.fetch(
+        new Request(`http://replica.example/service${READ}`, { headers: { 'x-service-partner-key': text } }),
+      )).status
+    t.equal(await ask(), 200)
+    const closed = api.close()
+    t.equal(await ask(), 503)
+    await closed
+    t.equal(await ask(), 503)
+  })
+
   await t.test('a receipt names one that has stopped, once its lease is over', async (t) => {
     const { url, store, keys, issue } = await createDeployment(t, server)
     const leaseMs = 600

@@ -15,6 +15,8 @@ export interface Freshness {
    * @throws what the source threw.
    */
   renew(now: number): MaybePromise<Revision>
+  /** Uses nothing any more that was asked for before. */
+  forget(now: number): void
   /** Since when and until when it goes on without a source that did not answer when it was asked last. */
   outage(now: number): Outage | undefined
 }
@@ -173,6 +175,10 @@ export function createFreshness(
       return orKnown(answer, now)
     },
     renew: ask,
+    forget(now) {
+      current = undefined
+      confirmed = { at: now, date: today() }
+    },
     outage,
   }
 }
