@@ -115,7 +115,7 @@ auth_file = ${users}
 pool_mode = ${options.mode ?? 'transaction'}
 default_pool_size = ${options.poolSize ?? 20}
 max_client_conn = 500
-server_login_retry = 1
+server_login_retry = 0.1
 `
 }
 
