@@ -120,7 +120,7 @@ export async function schemaOf(
  * @throws {Failure} exit code 2 for an address that means nothing.
  */
 async function placeOf(url: string): Promise<string> {
-  const { parseAddress } = await import('../adapters/stores/postgres/address.ts')
+  const { parseAddress } = await import('../adapters/stores/postgres/connection/address.ts')
   try {
     return parseAddress(url, { environment: process.env, user: currentUser() }).place
   } catch (error) {

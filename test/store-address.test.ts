@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { test } from 'tap'
-import { type Address, nameOf, parseAddress } from '../adapters/stores/postgres/address.ts'
+import { type Address, nameOf, parseAddress } from '../adapters/stores/postgres/connection/address.ts'
 import { StoreError } from '../adapters/stores/store-error.ts'
 
 type Environment = Readonly<Record<string, string>>

@@ -1,7 +1,7 @@
 /** Asks a database for all that can be asked, and has nothing left to do then: `store-postgres-runtimes.test.ts`. */
 import { once } from 'node:events'
 import process from 'node:process'
-import { connect } from '../adapters/stores/postgres/connect.ts'
+import { connect } from '../adapters/stores/postgres/connection/connect.ts'
 
 const [url = '', isCut] = process.argv.slice(2)
 const database = connect(url)

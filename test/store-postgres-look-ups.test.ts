@@ -1,7 +1,7 @@
 /** How look-ups of keys share queries, seen from the side of the server. */
 import t from 'tap'
-import type { Database, Row, Value } from '../adapters/stores/postgres/database.ts'
-import { createLookUps } from '../adapters/stores/postgres/look-ups.ts'
+import type { Database, Row, Value } from '../adapters/stores/postgres/connection/database.ts'
+import { createLookUps } from '../adapters/stores/postgres/records/look-ups.ts'
 import { KEY_COLUMNS, keyRow, PARTNER_COLUMNS, partnerRow } from '../adapters/stores/rows.ts'
 import type { KeyFacts } from '../core/model.ts'
 import { key, partner } from './contract/store/samples.ts'

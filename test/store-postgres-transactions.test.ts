@@ -1,8 +1,8 @@
 /** Transactions that are run again, given up, or of which nobody knows what became of them. */
 import process from 'node:process'
 import t, { type Test } from 'tap'
-import { connect } from '../adapters/stores/postgres/connect.ts'
-import { type Database, type Query, SqlError, UncertainCommit } from '../adapters/stores/postgres/database.ts'
+import { connect } from '../adapters/stores/postgres/connection/connect.ts'
+import { type Database, type Query, SqlError, UncertainCommit } from '../adapters/stores/postgres/connection/database.ts'
 import { StoreError } from '../adapters/stores/store-error.ts'
 import { hasServer } from './postgres/binaries.ts'
 import { startGate } from './postgres/network.ts'

@@ -1,6 +1,6 @@
 import { StoreError } from '../store-error.ts'
 import type { ArchiveState, SourceArchive } from './archive.ts'
-import { unfinishedCopy } from '../unfinished-copy.ts'
+import { unfinishedCopy } from './unfinished-copy.ts'
 
 /** How a target stands to a source before anything is done. */
 export type Standing =

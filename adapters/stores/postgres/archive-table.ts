@@ -2,7 +2,7 @@ import type { RowKey, WritableTable } from '../copy/archive.ts'
 import { INTEGER_COLUMNS, type SqlTable } from '../copy/columns.ts'
 import { danglingRow } from '../copy/unfit-row.ts'
 import { StoreError } from '../store-error.ts'
-import { type Database, listText, type Query, SqlError } from './database.ts'
+import { type Database, listText, type Query, SqlError } from './connection/database.ts'
 
 type Cell = string | number | null
 

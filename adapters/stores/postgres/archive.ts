@@ -8,10 +8,10 @@ import { countableEntries } from '../copy/unfit-row.ts'
 import { randomHex } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
 import { createTable, explaining } from './archive-table.ts'
-import { connect } from './connect.ts'
-import { type Database, listText, type Query } from './database.ts'
+import { connect } from './connection/connect.ts'
+import { type Database, listText, type Query } from './connection/database.ts'
 import { checkMigrated, migrate, migrationStatus } from './migrate.ts'
-import { openShelf } from './shelves.ts'
+import { openShelf } from './content/shelves.ts'
 
 /** Opens a database to copy from. Nothing is written to it. */
 export function openPostgresSource(url: string): SourceArchive {

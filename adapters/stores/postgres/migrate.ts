@@ -1,7 +1,7 @@
 import { newSettings, randomHex } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
-import { connect } from './connect.ts'
-import { type Database, type Query, SqlError } from './database.ts'
+import { connect } from './connection/connect.ts'
+import { type Database, type Query, SqlError } from './connection/database.ts'
 import { LATEST, type Migration, MIGRATIONS } from './migrations.ts'
 
 /** Where the schema of a store stands. */

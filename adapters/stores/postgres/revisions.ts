@@ -1,8 +1,8 @@
 import type { Revision } from '../../../core/ports.ts'
 import { randomHex } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
-import { replacedByCopy, unfinishedCopy } from '../unfinished-copy.ts'
-import type { Database, Query } from './database.ts'
+import { replacedByCopy, unfinishedCopy } from '../copy/unfinished-copy.ts'
+import type { Database, Query } from './connection/database.ts'
 import { LATEST } from './migrations.ts'
 
 /** The revision of a store, and the only way to move it. */

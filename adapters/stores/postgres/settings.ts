@@ -1,6 +1,6 @@
 import type { StoreSettings } from '../../../core/ports.ts'
 import { StoreError } from '../store-error.ts'
-import type { Database } from './database.ts'
+import type { Database } from './connection/database.ts'
 import type { Revisions } from './revisions.ts'
 
 /**

@@ -1,5 +1,5 @@
 import type { Revision } from '../../../core/ports.ts'
-import { replacedByCopy, unfinishedCopy } from '../unfinished-copy.ts'
+import { replacedByCopy, unfinishedCopy } from '../copy/unfinished-copy.ts'
 import type { Database } from './database.ts'
 
 /** The revision of a store, and the only way to move it. */

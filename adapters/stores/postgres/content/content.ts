@@ -1,0 +1,79 @@
+import type { Stamp } from '../../../../core/audit/entry.ts'
+import type { ContentKind, ContentRecords } from '../../../../core/content/records.ts'
+import type { ImportOptions, ImportReport } from '../../../../core/ports.ts'
+import { RECORD_FORMATS } from '../../record-text.ts'
+import { createImportNotes, removalNote } from '../../trail.ts'
+import type { Database } from '../connection/database.ts'
+import { decide } from '../records/decide.ts'
+import { exportRecords } from './export.ts'
+import type { Revisions } from '../revisions.ts'
+import { openShelf } from './shelves.ts'
+import { refreshStatistics } from './statistics.ts'
+import type { Trail } from '../records/trail.ts'
+
+/** `ContentAdministration` of the ports. */
+export interface ContentAdministration {
+  importContent<K extends ContentKind>(
+    kind: K,
+    records: readonly ContentRecords[K][],
+    options: ImportOptions,
+  ): Promise<ImportReport>
+  exportContent<K extends ContentKind>(kind: K): AsyncIterable<ContentRecords[K]>
+  removeContent(
+    kind: ContentKind,
+    slugs: readonly string[],
+    stamp: Stamp,
+  ): Promise<{ missing: string[]; used: string[] }>
+}
+
+export function createContentAdministration(
+  database: Database,
+  revisions: Revisions,
+  trail: Trail,
+): ContentAdministration {
+  const books = { database, revisions, trail }
+
+  return {
+    async importContent(kind, records, { now, actor, dryRun = false, progress }) {
+      const report = await decide(books, 'content', { actor, at: now }, async (query) => {
+        const shelf = openShelf(kind, query)
+        const { slug } = RECORD_FORMATS[kind]
+        const notes = createImportNotes()
+        const report = { created: 0, replaced: 0, unchanged: 0 }
+        for (let start = 0; start < records.length; start += shelf.atOnce) {
+          const some = records.slice(start, start + shelf.atOnce)
+          const outcomes = await shelf.put(some, now)
+          for (const [index, outcome] of outcomes.entries()) {
+            report[outcome]++
+            if (outcome !== 'unchanged') notes.changed(slug(some[index]!))
+          }
+          progress?.(start + some.length)
+        }
+        await shelf.finish()
+        // A dry run does everything and takes it back: what it reports is then what would be.
+        const note = dryRun ? undefined : notes.note(kind, report)
+        return { result: report, notes: note === undefined ? [] : [note] }
+      })
+      if (!dryRun) await refreshStatistics(database, kind, report.created + report.replaced)
+      return report
+    },
+
+    exportContent: (kind) => exportRecords(database, kind),
+
+    removeContent(kind, slugs, stamp) {
+      return decide(books, 'content', stamp, async (query) => {
+        const shelf = openShelf(kind, query)
+        const removed = [...new Set(slugs)]
+        if (removed.length === 0) return { result: { missing: [], used: [] }, notes: [] }
+        const found = await shelf.find(removed)
+        const needed = await shelf.findNeeded(removed)
+        const missing = removed.filter((slug) => !found.has(slug))
+        const used = removed.filter((slug) => needed.has(slug))
+        if (missing.length > 0 || used.length > 0) return { result: { missing, used }, notes: [] }
+        await shelf.remove(removed)
+        await shelf.finish()
+        return { result: { missing, used }, notes: [removalNote(kind, removed)] }
+      })
+    },
+  }
+}

@@ -1,0 +1,137 @@
+import type { Change } from '../../../../core/admin/changes.ts'
+import type { Stamp } from '../../../../core/audit/entry.ts'
+import type { Key, Partner } from '../../../../core/model.ts'
+import { applyChanges } from '../../apply.ts'
+import { createDraft, type Draft } from '../../draft.ts'
+import {
+  KEY_COLUMNS,
+  type KeyRow,
+  keyRow,
+  PARTNER_COLUMNS,
+  type PartnerRow,
+  partnerRow,
+  readKey,
+  readPartner,
+} from '../../rows.ts'
+import { type Database, listText, type Query, type Value } from '../connection/database.ts'
+import { decide } from './decide.ts'
+import type { Revisions } from '../revisions.ts'
+import type { Trail } from './trail.ts'
+
+/** `Administration` of the ports. */
+export interface Administration {
+  listPartners(): Promise<readonly Partner[]>
+  findPartner(slug: string): Promise<Partner | undefined>
+  listKeys(partner?: string): Promise<readonly Key[]>
+  apply(changes: readonly Change[], ifFacts: string, stamp: Stamp): Promise<boolean>
+}
+
+const selectPartners = `SELECT ${PARTNER_COLUMNS} FROM partner_api.partner`
+const selectKeys = `SELECT ${KEY_COLUMNS} FROM partner_api.partner_key`
+
+/** Rows that go to the server in one statement: the removal of a partner changes all of its keys. */
+const writtenAtOnce = 1000
+
+/** Columns that are no text. */
+const columnTypes: Readonly<Record<string, string>> = {
+  modules: 'integer',
+  scopes: 'integer',
+  created_at: 'bigint',
+  expires_at: 'bigint',
+  retires_at: 'bigint',
+  last_used_at: 'bigint',
+}
+
+const putPartners = put('partner', PARTNER_COLUMNS)
+const putKeys = put('partner_key', KEY_COLUMNS)
+
+export function createAdministration(database: Database, revisions: Revisions, trail: Trail): Administration {
+  return {
+    async listPartners() {
+      const rows = await database.read<PartnerRow>(`${selectPartners} ORDER BY slug`)
+      return rows.map(readPartner)
+    },
+
+    async findPartner(slug) {
+      const [row] = await database.read<PartnerRow>(`${selectPartners} WHERE slug = $1`, [slug])
+      return row && readPartner(row)
+    },
+
+    async listKeys(partner) {
+      const rows = partner === undefined
+        ? await database.read<KeyRow>(`${selectKeys} ORDER BY created_at, id`)
+        : await database.read<KeyRow>(`${selectKeys} WHERE partner = $1 ORDER BY created_at, id`, [partner])
+      return rows.map(readKey)
+    },
+
+    apply(changes, ifFacts, stamp) {
+      return decide({ database, revisions, trail }, 'facts', stamp, async (query, facts) => {
+        if (facts !== ifFacts) return { result: false, notes: [] }
+        const draft = await draftFor(query, changes)
+        const notes = applyChanges(draft, changes)
+        await write(query, putPartners, Array.from(draft.changedPartners(), partnerRow))
+        await write(query, putKeys, Array.from(draft.changedKeys(), keyRow))
+        const revoked = notes.filter(({ type }) => type === 'key.revoked').map(({ keyId }) => keyId!)
+        if (revoked.length > 0) {
+          await query(
+            'UPDATE partner_api.partner_key SET revoked_at = $2 WHERE id = ANY ($1::text[]) AND revoked_at IS NULL',
+            [listText(revoked), stamp.at],
+          )
+        }
+        return { result: true, notes }
+      })
+    },
+  }
+}
+
+/** A draft over all that the changes refer to. */
+async function draftFor(query: Query, changes: readonly Change[]): Promise<Draft> {
+  const slugs = new Set<string>()
+  const ids = new Set<string>()
+  const removed = new Set<string>()
+  for (const change of changes) {
+    if (change.type === 'partner.created') slugs.add(change.partner.slug)
+    else if (change.type === 'key.issued') {
+      slugs.add(change.key.partner)
+      ids.add(change.key.id)
+    } else if ('slug' in change) slugs.add(change.slug)
+    else ids.add(change.id)
+    if (change.type === 'partner.removed') removed.add(change.slug)
+    if (change.type === 'key.rotated') ids.add(change.successorId)
+  }
+  const partners = slugs.size === 0
+    ? []
+    : await query<PartnerRow>(`${selectPartners} WHERE slug = ANY ($1::text[])`, [listText([...slugs])])
+  const keys = await query<KeyRow>(
+    `${selectKeys} WHERE id = ANY ($1::text[]) OR partner = ANY ($2::text[])`,
+    [listText([...ids]), listText([...removed])],
+  )
+  return createDraft(
+    new Map(partners.map((row) => [row[0], readPartner(row)])),
+    new Map(keys.map((row) => [row[0], readKey(row)])),
+  )
+}
+
+async function write(query: Query, sql: string, rows: readonly (readonly Value[])[]): Promise<void> {
+  for (let start = 0; start < rows.length; start += writtenAtOnce) {
+    const some = rows.slice(start, start + writtenAtOnce)
+    await query(
+      sql,
+      some[0]!.map((_, column) => listText(some.map((row) => row[column] as string | number | null))),
+    )
+  }
+}
+
+/**
+ * Writes rows of which each parameter is a column. No change is about when a key was used, and what other processes have
+ * noted of that since the row was read stays.
+ */
+function put(table: string, columns: readonly string[]): string {
+  const [primary, ...others] = columns
+  const changed = others.filter((column) => column !== 'last_used_at')
+  return `INSERT INTO partner_api.${table} (${columns})
+    SELECT * FROM unnest(${
+    columns.map((column, index) => `$${index + 1}::${columnTypes[column] ?? 'text'}[]`)
+  })
+    ON CONFLICT (${primary}) DO UPDATE SET ${changed.map((column) => `${column} = excluded.${column}`)}`
+}

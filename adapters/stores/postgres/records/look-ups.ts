@@ -1,0 +1,81 @@
+import type { KeyFacts } from '../../../../core/model.ts'
+import { KEY_FACTS_COLUMNS, type KeyFactsRow, readKeyFacts } from '../../rows.ts'
+import { type Database, listText } from '../connection/database.ts'
+
+/** Looks up keys by their public ids. */
+export interface LookUps {
+  /** The key as it is at some instant between the call and the answer. */
+  findKey(id: string): Promise<KeyFacts | undefined>
+}
+
+/** A look-up that has not been sent yet. */
+interface Asked {
+  readonly id: string
+  readonly found: (facts: KeyFacts | undefined) => void
+  readonly failed: (error: unknown) => void
+}
+
+/** Ids in one query: more would have the first of them wait for the last. */
+const maxBatch = 500
+
+/**
+ * Queries under way at once: the server has one while we read the answer of another. With more of them fewer ids come
+ * together, and each costs less by far in company.
+ */
+const maxUnderWay = 2
+
+const select = `SELECT ${KEY_FACTS_COLUMNS}
+  FROM partner_api.partner_key k JOIN partner_api.partner p ON p.slug = k.partner WHERE k.id`
+const selectOne = `${select} = $1`
+const selectMany = `${select} = ANY ($1::text[])`
+
+/**
+ * Gathers the ids that are asked for while queries are under way, and asks for them with the next. Who is alone does
+ * not wait for company: the first is sent at once.
+ */
+export function createLookUps(database: Database): LookUps {
+  let gathered: Asked[] = []
+  let underWay = 0
+
+  async function askOne(id: string): Promise<KeyFacts | undefined> {
+    underWay++
+    try {
+      const [row] = await database.lookUp<KeyFactsRow>(selectOne, [id])
+      return row && readKeyFacts(row)
+    } finally {
+      underWay--
+      askGathered()
+    }
+  }
+
+  async function askMany(batch: readonly Asked[]): Promise<void> {
+    underWay++
+    try {
+      // Who asks under two revisions asks twice.
+      const ids = new Set(batch.map(({ id }) => id))
+      const rows = await database.lookUp<KeyFactsRow>(selectMany, [listText([...ids])])
+      const facts = new Map(rows.map((row) => [row[0], readKeyFacts(row)]))
+      for (const { id, found } of batch) found(facts.get(id))
+    } catch (error) {
+      for (const { failed } of batch) failed(error)
+    }
+    underWay--
+    askGathered()
+  }
+
+  function askGathered(): void {
+    if (gathered.length === 0 || underWay >= maxUnderWay) return
+    const batch = gathered.slice(0, maxBatch)
+    gathered = gathered.slice(maxBatch)
+    void askMany(batch)
+  }
+
+  return {
+    findKey(id) {
+      // No text of Postgres's holds it, and the query would fail for all that are in it.
+      if (id.includes('\0')) return Promise.resolve(undefined)
+      if (underWay < maxUnderWay) return askOne(id)
+      return new Promise((found, failed) => gathered.push({ id, found, failed }))
+    },
+  }
+}

@@ -1,0 +1,124 @@
+import type { AuditEntry, AuditHead, Stamp } from '../../../../core/audit/entry.ts'
+import { ENTRY_COLUMNS, type EntryRow, entryRow, READ_COLUMNS, readEntry } from '../../entry-rows.ts'
+import { type Note, sealNotes } from '../../trail.ts'
+import { type Database, listText, type Query, SqlError } from '../connection/database.ts'
+
+/** `AuditTrail` of the ports, and the only way to write to it. */
+export interface Trail {
+  /**
+   * Notes what a transaction did, as its last step but for moving the revision: it locks the end of the trail, where
+   * every other change would wait for it.
+   *
+   * @returns The id of the last entry, `undefined` when there was nothing to note.
+   */
+  append(query: Query, notes: readonly Note[], stamp: Stamp): Promise<string | undefined>
+  /** Whether there is an entry with this id. */
+  has(query: Query, id: string): Promise<boolean>
+  listAudit(after: number, limit: number): Promise<readonly AuditEntry[]>
+  auditHead(): Promise<AuditHead>
+  auditIntruders(): Promise<readonly string[]>
+}
+
+type HeadRow = [sequence: number, seal: string]
+
+/** Entries that go to the server in one statement: the removal of a partner has one for each key. */
+const writtenAtOnce = 1000
+
+const insertEntries = `
+  INSERT INTO partner_api.audit (${ENTRY_COLUMNS}, recency)
+  SELECT ${ENTRY_COLUMNS}, -at FROM unnest(${
+  ENTRY_COLUMNS.map((column, index) =>
+    `$${index + 1}::${column === 'sequence' || column === 'at' ? 'bigint' : 'text'}[]`
+  )
+}) AS entry (${ENTRY_COLUMNS})`
+
+/**
+ * An entry whose place in reports is not that of its instant is not as it was written, and no seal says so: it is read
+ * with an instant that there never was.
+ */
+const columnsRead = ENTRY_COLUMNS.map((column, index) =>
+  column === 'at'
+    ? `CASE WHEN CAST(recency AS DOUBLE PRECISION) = -CAST(at AS DOUBLE PRECISION)
+      THEN ${READ_COLUMNS[index]} ELSE CAST('Infinity' AS DOUBLE PRECISION) END`
+    : READ_COLUMNS[index]
+)
+
+/** What acts when a table is written or read, by catalog. Not every server of this kind has each of them. */
+const intruderQueries = [
+  'SELECT tgname FROM pg_catalog.pg_trigger WHERE NOT tgisinternal AND tgrelid',
+  'SELECT rulename FROM pg_catalog.pg_rewrite WHERE ev_class',
+  'SELECT polname FROM pg_catalog.pg_policy WHERE polrelid',
+].map((select) => `
+  ${select} IN (
+    SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = 'partner_api' AND c.relname IN ('audit', 'store')
+  )`)
+
+export function createTrail(database: Database): Trail {
+  return {
+    async append(query, notes, stamp) {
+      if (notes.length === 0) return undefined
+      const [row] = await query<HeadRow>(
+        'SELECT audit_sequence, audit_seal FROM partner_api.store FOR UPDATE',
+      )
+      const [sequence, seal] = row!
+      const entries = sealNotes({ sequence, seal }, notes, stamp)
+      for (let start = 0; start < entries.length; start += writtenAtOnce) {
+        const rows = entries.slice(start, start + writtenAtOnce).map(entryRow)
+        await query(
+          insertEntries,
+          ENTRY_COLUMNS.map((_, column) => listText(rows.map((row) => row[column]!))),
+        )
+      }
+      const last = entries.at(-1)!
+      await query('UPDATE partner_api.store SET audit_sequence = $1, audit_seal = $2', [
+        last.sequence,
+        last.seal,
+      ])
+      return last.id
+    },
+
+    async has(query, id) {
+      return (await query('SELECT 1 FROM partner_api.audit WHERE id = $1', [id])).length > 0
+    },
+
+    async listAudit(after, limit) {
+      if (after === Infinity) return []
+      const rows = await database.read<EntryRow>(
+        `SELECT ${columnsRead} FROM partner_api.audit WHERE sequence >= $1 ORDER BY sequence LIMIT $2`,
+        [firstAfter(after), limit],
+      )
+      return rows.map(readEntry)
+    },
+
+    async auditHead() {
+      const [row] = await database.read<HeadRow>(
+        'SELECT CAST(audit_sequence AS DOUBLE PRECISION), audit_seal FROM partner_api.store',
+      )
+      const [sequence, seal] = row!
+      return { sequence, seal }
+    },
+
+    async auditIntruders() {
+      const found = await Promise.all(intruderQueries.map((sql) => namesIn(database, sql)))
+      return [...new Set(found.flat())].sort()
+    },
+  }
+}
+
+/** The smallest number that a row after this one can have. Somebody may have put rows before the first one. */
+function firstAfter(sequence: number): string {
+  return sequence === -Infinity ? String(-(2n ** 63n)) : String(sequence + 1)
+}
+
+async function namesIn(database: Database, sql: string): Promise<string[]> {
+  try {
+    return (await database.read<[name: string]>(sql)).map(([name]) => name)
+  } catch (error) {
+    if (error instanceof SqlError && missingCatalog.has(error.code)) return []
+    throw error
+  }
+}
+
+/** undefined_table, undefined_column, feature_not_supported. */
+const missingCatalog: ReadonlySet<string> = new Set(['42P01', '42703', '0A000'])

@@ -1,0 +1,69 @@
+import type { QuotaAsk, QuotaLease, QuotaLedger } from '../../../../core/limits/ledger.ts'
+import { SERVER_NOW } from './clock.ts'
+import type { Database } from '../connection/database.ts'
+import { createForget } from './forget.ts'
+
+/** Windows that are over and that each one that is opened clears away: more than itself. */
+const windowsPruned = 2
+
+type WindowRow = [now: number, openedAt: number, taken: number, granted: number]
+
+/** Each lease is one upsert of one row, so that whoever comes second sees what the first has taken. */
+export function createQuotaLedger(database: Database): QuotaLedger {
+  const forgetWindows = createForget(database, {
+    table: 'quota_window',
+    key: ['policy', 'subject'],
+    until: 'ends_at',
+    atOnce: windowsPruned,
+  })
+
+  return {
+    async leaseQuota(ask) {
+      const { policy, subject, quota, windowSeconds, wanted } = ask
+      const windowMs = windowSeconds * 1000
+      if (wanted <= 0) {
+        const [row] = await database.lookUp<WindowRow>(look, [policy, subject, windowMs])
+        return row === undefined ? { granted: 0, remaining: quota, resetMs: windowMs } : leaseOf(row, ask)
+      }
+      const [row] = await database.note<WindowRow>(take, [policy, subject, windowMs, quota, wanted])
+      const [now, , taken, granted] = row!
+      if (granted === taken) forgetWindows(now)
+      return leaseOf(row!, ask)
+    },
+  }
+}
+
+function leaseOf([now, openedAt, taken, granted]: WindowRow, { quota, windowSeconds }: QuotaAsk): QuotaLease {
+  const windowMs = windowSeconds * 1000
+  return {
+    granted,
+    remaining: Math.max(0, quota - taken),
+    // Who waited for the row may have looked at the clock before the window was opened.
+    resetMs: Math.min(windowMs, openedAt + windowMs - now),
+  }
+}
+
+/** Its length is the asker's, also for a window that is open. One that opens much later was opened by another clock. */
+function isOpen(openedAt: string, now: string): string {
+  return `${now} - ${openedAt} BETWEEN 1 - $3::bigint AND $3::bigint - 1`
+}
+
+const look = `
+  SELECT now, opened_at, taken, 0
+  FROM partner_api.quota_window, (SELECT ${SERVER_NOW} AS now) AS clock
+  WHERE policy = $1 AND subject = $2 AND ${isOpen('opened_at', 'now')}`
+
+const open = isOpen('held.opened_at', 'excluded.opened_at')
+const grant = `CASE WHEN ${open}
+  THEN least($5::bigint, greatest($4::bigint - held.taken, 0)) ELSE excluded.granted END`
+
+const take = `
+  INSERT INTO partner_api.quota_window AS held (policy, subject, opened_at, ends_at, taken, granted)
+  SELECT $1::text, $2::text, now, now + $3::bigint, least($5::bigint, $4::bigint), least($5::bigint, $4::bigint)
+  FROM (SELECT ${SERVER_NOW} AS now) AS clock
+  ON CONFLICT (policy, subject) DO UPDATE SET
+    opened_at = CASE WHEN ${open} THEN held.opened_at ELSE excluded.opened_at END,
+    ends_at = CASE WHEN ${open} THEN held.opened_at + $3::bigint ELSE excluded.ends_at END,
+    taken = CASE WHEN ${open} THEN held.taken ELSE 0 END + ${grant},
+    granted = ${grant}
+  RETURNING ${SERVER_NOW}, opened_at, taken, granted`
