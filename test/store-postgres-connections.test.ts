@@ -3,7 +3,12 @@ import process from 'node:process'
 import { inspect } from 'node:util'
 import t, { type Test } from 'tap'
 import { connect, type ConnectOptions } from '../adapters/stores/postgres/connection/connect.ts'
-import { type Database, listText, SqlError, UncertainCommit } from '../adapters/stores/postgres/connection/database.ts'
+import {
+  type Database,
+  listText,
+  SqlError,
+  UncertainCommit,
+} from '../adapters/stores/postgres/connection/database.ts'
 import { StoreError } from '../adapters/stores/store-error.ts'
 import { hasServer } from './postgres/binaries.ts'
 import { startGate } from './postgres/network.ts'

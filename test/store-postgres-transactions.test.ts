@@ -2,7 +2,12 @@
 import process from 'node:process'
 import t, { type Test } from 'tap'
 import { connect } from '../adapters/stores/postgres/connection/connect.ts'
-import { type Database, type Query, SqlError, UncertainCommit } from '../adapters/stores/postgres/connection/database.ts'
+import {
+  type Database,
+  type Query,
+  SqlError,
+  UncertainCommit,
+} from '../adapters/stores/postgres/connection/database.ts'
 import { StoreError } from '../adapters/stores/store-error.ts'
 import { hasServer } from './postgres/binaries.ts'
 import { startGate } from './postgres/network.ts'
