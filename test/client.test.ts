@@ -140,9 +140,40 @@ await t.test('what may pass is tried again, as late as it is asked to be', async
   const never = scripted([() => problem('store_unavailable', 503), good], { retries: 0 })
   await t.rejects(never.client.plans(), { code: 'store_unavailable' })
 
+  const later = new Date(Date.now() + 90_000).toUTCString()
+  for (const said of ['61', later]) {
+    const gateway = scripted([
+      () => new Response('<h1>Later</h1>', { status: 503, headers: { 'retry-after': said } }),
+      good,
+    ])
+    await t.rejects(gateway.client.plans(), { name: 'NoAnswer', status: 503 }, `a gateway says ${said}`)
+    t.equal(gateway.asked.length, 1)
+  }
+  const past = scripted([
+    () => problem('store_unavailable', 503, { 'retry-after': new Date(0).toUTCString() }),
+    good,
+  ])
+  t.strictSame(await past.client.plans(), [])
+
   const silent = scripted([], { retries: 1 })
   await t.rejects(silent.client.plans(), { name: 'NoAnswer', status: undefined })
   t.equal(silent.asked.length, 2)
+})
+
+await t.test('an answer that breaks off is none', async (t) => {
+  const broken = (): Response =>
+    new Response(
+      new ReadableStream({
+        start(body) {
+          body.enqueue(new TextEncoder().encode('{"data":'))
+          body.error(new TypeError('terminated'))
+        },
+      }),
+    )
+  const { asked, client } = scripted([broken, good])
+  t.strictSame(await client.plans(), [])
+  t.equal(asked.length, 2)
+  await t.rejects(scripted([broken], { retries: 0 }).client.plans(), { name: 'NoAnswer', status: undefined })
 })
 
 await t.test('a signup that is sent again is one signup', async (t) => {
@@ -176,6 +207,13 @@ await t.test('the key goes nowhere else, and nobody else is believed', async (t)
   await t.rejects(moved.client.plans(), { name: 'NoAnswer', status: 302 })
   t.strictSame([moved.asked.length, moved.asked[0]?.redirect], [1, 'manual'])
   t.notOk(moved.asked[0]?.url.includes(key))
+  for (
+    const foreign of [{ code: 'NOT_FOUND', detail: 'No such page.' }, { code: 'x', detail: 'y', status: 503 }]
+  ) {
+    const other = scripted([() => new Response(JSON.stringify(foreign), { status: 404 }), good])
+    await t.rejects(other.client.plans(), { name: 'NoAnswer', status: 404 }, 'problems of others')
+    t.equal(other.asked.length, 1)
+  }
   const page = scripted([() => new Response('<h1>Welcome</h1>')])
   await t.rejects(page.client.plans(), { name: 'NoAnswer', status: 200 })
   t.ok(

@@ -15,6 +15,7 @@ export interface Sending {
 
 /** What may be over the next time: a quota, a gateway, a store, a first attempt that is still running. */
 const passing: readonly number[] = [408, 409, 429, 500, 502, 503, 504]
+
 /**
  * Asks what may be asked again, whatever became of it (a read, or what has an idempotency key), and does so where that may help: as soon as `Retry-After` allows, and else after a pause that doubles.
  *
@@ -45,7 +46,7 @@ function pauseBefore(error: unknown, attempt: number, sending: Sending): number 
   const { retries, maxRetryAfterSeconds } = sending
   if (attempt >= retries || !(error instanceof PartnerProblem || error instanceof NoAnswer)) return undefined
   if (error.status !== undefined && !passing.includes(error.status)) return undefined
-  const asked = error instanceof PartnerProblem ? error.retryAfterSeconds : undefined
+  const asked = error.retryAfterSeconds
   if (asked !== undefined) return asked > maxRetryAfterSeconds ? undefined : asked * 1000
   // Not all at once: who failed together would come back together.
   return 250 * 2 ** attempt * (0.5 + Math.random())
@@ -57,25 +58,25 @@ async function askOnce(
   signal: AbortSignal | undefined,
 ): Promise<unknown> {
   const timeout = AbortSignal.timeout(timeoutMs)
-  let status: number | undefined
-  try {
-    const response = await fetch(
-      new Request(url, {
-        ...request,
-        // Followed, it would carry the key to wherever it points.
-        redirect: 'manual',
-        signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
-      }),
-    )
-    status = response.status
-    const answer = parse(await response.text())
-    if (response.ok && isObject(answer) && 'data' in answer) return answer
-    if (isProblem(answer)) throw new PartnerProblem(answer, secondsOf(response.headers.get('retry-after')))
-  } catch (error) {
-    if (error instanceof PartnerProblem) throw error
-    throw new NoAnswer(`${originOf(url)} did not answer.`, status, { cause: error })
-  }
-  throw new NoAnswer(`What answered at ${originOf(url)} with status ${status} is not the service.`, status)
+  // Here, because what can't even be sent is no affair of the service.
+  const asked = new Request(url, {
+    ...request,
+    // Followed, it would carry the key to wherever it points.
+    redirect: 'manual',
+    signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
+  })
+  const { response, text } = await fetch(asked)
+    .then(async (response) => ({ response, text: await response.text() }))
+    .catch((cause) => {
+      throw new NoAnswer(`${originOf(url)} did not answer.`, { cause })
+    })
+  const { status, ok, headers } = response
+  const answer = parse(text)
+  if (ok && isObject(answer) && 'data' in answer) return answer
+  const retryAfterSeconds = secondsOf(headers.get('retry-after'))
+  if (isProblem(answer, status)) throw new PartnerProblem(answer, retryAfterSeconds)
+  const message = `What answered at ${originOf(url)} with status ${status} is not the service.`
+  throw new NoAnswer(message, { status, retryAfterSeconds })
 }
 
 function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
@@ -104,13 +105,18 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
 }
 
-function isProblem(value: unknown): value is Problem & Record<string, unknown> {
-  return isObject(value) && typeof value['code'] === 'string' && typeof value['detail'] === 'string'
+/** Others have problems, too: what the service sends repeats its status and names the request. */
+function isProblem(value: unknown, status: number): value is Problem {
+  return isObject(value) && value['status'] === status &&
+    ['code', 'detail', 'request_id'].every((name) => typeof value[name] === 'string')
 }
 
-/** RFC 9110 §10.2.3, as the service sends it. */
+/** RFC 9110 §10.2.3: seconds, as the service sends it, or a date, as others in front of it may. */
 function secondsOf(retryAfter: string | null): number | undefined {
-  return retryAfter !== null && /^\d+$/.test(retryAfter) ? Number(retryAfter) : undefined
+  if (retryAfter === null) return undefined
+  if (/^\d+$/.test(retryAfter)) return Number(retryAfter)
+  const date = retryAfter.endsWith(' GMT') ? Date.parse(retryAfter) : NaN
+  return Number.isNaN(date) ? undefined : Math.max(0, Math.ceil((date - Date.now()) / 1000))
 }
 
 /** No query: what a partner asks for is nobody's business. */

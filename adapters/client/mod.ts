@@ -6,7 +6,7 @@
  */
 export { createPartnerClient } from './client.ts'
 export type { CallOptions, PartnerClient, PartnerClientOptions, Rows, SignUpOptions } from './client.ts'
-export { NoAnswer, PartnerProblem } from './partner-problem.ts'
+export { NoAnswer, type NoAnswerOptions, PartnerProblem } from './partner-problem.ts'
 export type * from './wire/content.ts'
 export type * from './wire/problem.ts'
 export type * from './wire/questions.ts'

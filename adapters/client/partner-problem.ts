@@ -23,16 +23,27 @@ export class PartnerProblem extends Error {
   }
 }
 
-/** What answered is not the service, or there was no answer at all. */
+/** What is known of an answer that is none of the service's. */
+export interface NoAnswerOptions extends ErrorOptions {
+  /** Its status. */
+  readonly status?: number | undefined
+  /** What its `Retry-After` said, in whole seconds. */
+  readonly retryAfterSeconds?: number | undefined
+}
+
+/** What answered is not the service, or there was no whole answer at all. */
 export class NoAnswer extends Error {
   /** Tells it from other errors, across copies of this package too. */
   override readonly name = 'NoAnswer'
-  /** The status of the answer; `undefined` when none came. */
+  /** The status of the answer; `undefined` when none came, or not all of it. */
   readonly status: number | undefined
+  /** Whole seconds after which it may be tried again, where whatever answered said so. */
+  readonly retryAfterSeconds: number | undefined
 
   /** Says in a sentence what came instead, if anything did. */
-  constructor(message: string, status?: number, options?: ErrorOptions) {
+  constructor(message: string, { status, retryAfterSeconds, ...options }: NoAnswerOptions = {}) {
     super(message, options)
     this.status = status
+    this.retryAfterSeconds = retryAfterSeconds
   }
 }
