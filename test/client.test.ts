@@ -95,6 +95,16 @@ await t.test('a list is read to its end, whatever its pages are', async (t) => {
   t.ok(some.length > 0 && some.every(({ country }) => countries.includes(country.code)))
 })
 
+await t.test('a list whose pages are not turned ends', async (t) => {
+  for (const next_cursor of ['same', null]) {
+    const page = (): Response =>
+      new Response(JSON.stringify({ data: [{}], page: { limit: 1, has_more: true, next_cursor } }))
+    const { asked, client } = scripted([page, page, page])
+    await t.rejects(gather(client.profiles()), { name: 'NoAnswer' })
+    t.equal(asked.length, next_cursor === null ? 1 : 2)
+  }
+})
+
 await t.test('what is refused is thrown as the problem that it is, once', async (t) => {
   let asked = 0
   const counting = (request: Request): Promise<Response> => {
@@ -247,7 +257,34 @@ t.test('it is made for servers only', (t) => {
   t.throws(() => demo(), /secret/)
   Object.defineProperty(globalThis, 'navigator', { configurable: true, value: undefined })
   t.doesNotThrow(() => demo(), 'a runtime without a navigator is no browser')
-  t.throws(() => createPartnerClient({ url: 'nowhere', key, partner: 'demo' }), TypeError)
+  t.end()
+})
+
+t.test('what can never work is refused when the client is made', (t) => {
+  for (const url of ['nowhere', 'localhost:8787', 'file:///etc', '']) {
+    t.throws(() => demo({ url }), TypeError, url)
+  }
+  const notSet = undefined as unknown as string
+  for (const wrong of [notSet, '', ' ', `${key}\n${key}`, `${key}…`]) {
+    try {
+      demo({ key: wrong })
+      t.fail('a key that is none')
+    } catch (error) {
+      t.match(error, { name: 'TypeError', message: /^key must be / })
+      t.notOk(String((error as Error).stack).includes(key.slice(-20)), 'nor is it said what it was')
+    }
+  }
+  t.doesNotThrow(() => demo({ key: `${key}\n` }), 'a key as a file has it')
+  t.throws(() => demo({ partner: notSet }), { name: 'TypeError', message: /^partner must be / })
+  for (
+    const [name, values] of Object.entries({
+      timeoutMs: [0, -1, NaN, 2 ** 31],
+      retries: [-1, NaN, 1.5, Infinity],
+      maxRetryAfterSeconds: [-1, NaN, 2_147_484],
+    })
+  ) {
+    for (const value of values) t.throws(() => demo({ [name]: value }), { name: 'RangeError', message: name })
+  }
   t.end()
 })
 

@@ -1,4 +1,5 @@
 import { ask, type Sending } from './ask.ts'
+import { NoAnswer } from './partner-problem.ts'
 import { createRequests } from './request.ts'
 import type { Banner, Country, Industry, Page, Plan, Profile, ProfileCard, Widget } from './wire/content.ts'
 import type {
@@ -16,7 +17,10 @@ import type { Verification } from './wire/verification.ts'
 
 /** Whose client it is, and how it asks. */
 export interface PartnerClientOptions {
-  /** Where the service is: `https://api.example`, with a path where a proxy has put it below one. */
+  /**
+   * Where the service is: `https://api.example`, with a path where a proxy has put it below one. Over `http:` the key
+   * can be read on its way.
+   */
   readonly url: string | URL
   /** The key: a secret of a server. */
   readonly key: string
@@ -24,11 +28,11 @@ export interface PartnerClientOptions {
   readonly partner: string
   /** Default `service`: the first part of the paths. */
   readonly serviceName?: string
-  /** Milliseconds, default 10,000: for each attempt, its answer included. */
+  /** Milliseconds, 1–2,147,483,647, default 10,000: for each attempt, its answer included. */
   readonly timeoutMs?: number
-  /** How often a request that may be sent again is, default 2; 0 for never. */
+  /** How often a request that may be sent again is, 0–100, default 2. */
   readonly retries?: number
-  /** Whole seconds, default 60: a service that wants to be left alone for longer is not waited for. */
+  /** Whole seconds, 0–2,147,483, default 60: a service that wants to be left alone for longer is not waited for. */
   readonly maxRetryAfterSeconds?: number
   /** Sends a request; default the runtime's own `fetch`. */
   readonly fetch?: (request: Request) => Promise<Response>
@@ -87,7 +91,8 @@ export interface PartnerClient {
  * Makes a client.
  *
  * @throws {Error} in a browser: whoever opens the page could take the key.
- * @throws {TypeError} for a `url` that is none.
+ * @throws {TypeError} for a `url`, `key` or `partner` that can't be one.
+ * @throws {RangeError} for a number out of its range.
  * @example
  * ```ts
  * const client = createPartnerClient({ url: 'https://api.example', key, partner: 'acme' })
@@ -100,11 +105,21 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
     throw new Error('A partner key is a secret: use it on your server, and never in a browser.')
   }
   const { key, partner, serviceName = 'service' } = options
+  // A runtime that refuses to send a header repeats it, and this one is a secret.
+  if (!/^\s*[!-~]+\s*$/.test(key ?? '')) {
+    throw new TypeError('key must be one key: printable ASCII without spaces.')
+  }
+  if (!partner) throw new TypeError('partner must be the slug of the partner that the key belongs to.')
   const requestFor = createRequests(options.url, serviceName, key)
   const sending: Sending = {
-    timeoutMs: options.timeoutMs ?? 10_000,
-    retries: options.retries ?? 2,
-    maxRetryAfterSeconds: options.maxRetryAfterSeconds ?? 60,
+    timeoutMs: whole('timeoutMs', options.timeoutMs ?? 10_000, 1, MAX_TIMER_MS),
+    retries: whole('retries', options.retries ?? 2, 0, 100),
+    maxRetryAfterSeconds: whole(
+      'maxRetryAfterSeconds',
+      options.maxRetryAfterSeconds ?? 60,
+      0,
+      Math.floor(MAX_TIMER_MS / 1000),
+    ),
     fetch: options.fetch ?? ((request) => fetch(request)),
   }
   async function read<T>(path: string, query: object = {}, { signal }: CallOptions = {}): Promise<T> {
@@ -131,11 +146,16 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
 
   function rows<Row>(path: string, query: object | undefined, options: CallOptions | undefined): Rows<Row> {
     async function* pages(): AsyncGenerator<{ readonly data: readonly Row[]; readonly page: Page }> {
-      for (let more = query ?? {};;) {
-        const one = await read<{ data: readonly Row[]; page: Page }>(path, more, options)
+      for (let asked: { readonly cursor?: string | undefined } = query ?? {};;) {
+        const one = await read<{ data: readonly Row[]; page: Page }>(path, asked, options)
         yield one
-        if (!one.page.has_more) return
-        more = { ...query, cursor: one.page.next_cursor }
+        const { has_more, next_cursor: cursor } = one.page
+        if (!has_more) return
+        // A cache that passes queries over would give the same page for ever.
+        if (cursor === null || cursor === asked.cursor) {
+          throw new NoAnswer('What answers does not turn pages.')
+        }
+        asked = { ...query, cursor }
       }
     }
     return {
@@ -161,4 +181,13 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
     signUp: (form, { idempotencyKey = crypto.randomUUID(), ...options } = {}) =>
       post('/partner/signups', form, { 'idempotency-key': idempotencyKey }, options),
   }
+}
+
+/** The longest that a timer can wait. */
+const MAX_TIMER_MS = 2 ** 31 - 1
+
+/** @throws {RangeError} unless `value` is an integer in its range. */
+function whole(name: string, value: number, min: number, max: number): number {
+  if (Number.isInteger(value) && value >= min && value <= max) return value
+  throw new RangeError(`${name} must be an integer from ${min} to ${max}, and ${value} is not.`)
 }

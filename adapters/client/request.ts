@@ -21,14 +21,18 @@ export interface Asked {
  *
  * @param url Its address. What stands in it besides origin and path is left out: credentials and queries are not sent.
  * @param serviceName The first part of its paths, which its header of keys is named after.
- * @throws {TypeError} for a `url` that is none.
+ * @throws {TypeError} for a `url` that is none of `http:` or `https:`.
  */
 export function createRequests(
   url: string | URL,
   serviceName: string,
   key: string,
 ): (asked: Asked) => KeyedRequest {
-  const { origin, pathname } = new URL(url)
+  const { origin, pathname, protocol } = new URL(url)
+  // `localhost:8787` is a URL, too: of the scheme `localhost:`.
+  if (!/^https?:$/.test(protocol)) {
+    throw new TypeError(`url must begin with https:// or http://, not ${protocol}`)
+  }
   const base = origin + pathname.replace(/\/+$/, '')
   const keyed = {
     [`x-${serviceName}-partner-key`]: key,
