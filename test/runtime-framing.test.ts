@@ -59,8 +59,10 @@ for (const [name, parser] of Object.entries(parsers)) {
   await t.test(name, async (t) => {
     const child = startChild(RUNTIMES.find((runtime) => runtime.name === name)!.command)
     t.teardown(() => child.end())
-    const url = await child.serve(template.copy(), { limits: { verify: { quota: 0, windowSeconds: 60 } } })
-    const { hostname: host, port } = new URL(url)
+    const { origin } = await child.serve(template.copy(), {
+      limits: { verify: { quota: 0, windowSeconds: 60 } },
+    })
+    const { hostname: host, port } = new URL(origin)
     const key = template.filling.keys['demo full'].text
     await framingContract(t, { host, port: Number(port), key, partner: 'demo' }, parser)
   })

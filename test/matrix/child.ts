@@ -5,11 +5,18 @@ import type { PartnerApiOptions } from '../../core/api.ts'
 import { cleanEnv } from '../contract/cli-program.ts'
 import type { Done } from './server.ts'
 
+/** Where a service is. */
+export interface Place {
+  readonly origin: string
+  /** What `Host` has to say, when several are at one origin. */
+  readonly name?: string
+}
+
 /** A runtime in a process of its own that serves what it is told to. */
 export interface ServingChild {
-  /** Serves a SQLite file. @returns Where. */
-  serve(file: string, options: PartnerApiOptions): Promise<string>
-  stop(url: string): Promise<void>
+  /** Serves a store. */
+  serve(address: string, options: PartnerApiOptions): Promise<Place>
+  stop(place: Place): Promise<void>
   /** Ends the process. */
   end(): Promise<void>
 }
@@ -43,8 +50,8 @@ export function startChild([program = '', ...words]: readonly string[]): Serving
   }
 
   return {
-    serve: async (file, options) => (await tell({ serve: file, options })).url as string,
-    stop: async (url) => void await tell({ stop: url }),
+    serve: async (address, options) => ({ origin: (await tell({ serve: address, options })).url as string }),
+    stop: async ({ origin }) => void await tell({ stop: origin }),
     async end() {
       child.stdin.end()
       await ended

@@ -1,13 +1,13 @@
 /**
- * A program for each runtime that has files and sockets: it serves SQLite files with the runtime's own adapter, as many
- * as it is told to. Orders come in on standard input and answers go out on standard output, a line of JSON each; it ends
+ * A program for each runtime that has files and sockets: it serves stores with the runtime's own adapter, as many as
+ * it is told to. Orders come in on standard input and answers go out on standard output, a line of JSON each; it ends
  * with its input.
  */
 import process from 'node:process'
 import { createInterface } from 'node:readline'
 import type { ListenOptions, Mounted, RunningServer } from '../../adapters/runtimes/listening.ts'
-import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { createPartnerApi, type PartnerApiOptions } from '../../core/api.ts'
+import { openStore } from './open-store.ts'
 
 /** What the program is told to do. */
 export type Order =
@@ -38,7 +38,7 @@ async function obey(order: Order): Promise<Omit<Done, 'id'>> {
     stops.delete(order.stop)
     return {}
   }
-  const store = await openSqliteStore(order.serve)
+  const store = await openStore(order.serve)
   const server = await serve(createPartnerApi({ store }, order.options), { port: 0, drainTimeoutMs: 1_000 })
   stops.set(server.url, async () => {
     await server.drain()

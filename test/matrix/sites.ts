@@ -1,39 +1,42 @@
 /** Where the matrix puts services: in children of each runtime, over worlds of one template. */
-import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import type { Site } from '../contract/http/deploy.ts'
 import type { Quirk } from '../contract/http/quirks.ts'
 import { socketWire } from '../contract/http/wires.ts'
 import { worldOn } from '../world.ts'
 import type { ServingChild } from './child.ts'
-import type { Template } from './template.ts'
+import { openStore } from './open-store.ts'
+import type { Copied, Template } from './template.ts'
 import type { Workerd } from './workerd.ts'
 
-/** A SQLite file that the operator has open here, and the service there. */
+/** A store that the operator has open here, and the service there. */
 export function siteOn(
   child: ServingChild,
-  templates: readonly Template[],
+  templates: readonly Copied[],
   quirks: readonly Quirk[],
 ): () => Promise<Site> {
   const next = inTurn(templates)
   return async () => {
     const template = next()
-    const file = template.copy()
-    const store = await openSqliteStore(file)
+    const address = await template.copy()
+    const store = await openStore(address)
     return {
       world: worldOn(store, template.filling),
       async start(options) {
-        const url = await child.serve(file, options)
-        const wire = socketWire(url)
+        const place = await child.serve(address, options)
+        const wire = socketWire(place.origin, place.name)
         return {
           send: wire.send,
           quirks: new Set(quirks),
           async close() {
             wire.close()
-            await child.stop(url)
+            await child.stop(place)
           },
         }
       },
-      close: async () => await store.close(),
+      async close() {
+        await store.close()
+        await template.discard(address)
+      },
     }
   }
 }

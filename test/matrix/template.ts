@@ -9,12 +9,19 @@ import { type Filling, fillWorld } from '../world.ts'
 export type Write = readonly [method: 'apply' | 'importContent' | 'removeContent', words: readonly unknown[]]
 
 /** A world that was made once, to be served again and again. */
-export interface Template {
+export interface Copied {
   readonly filling: Filling
+  /** Makes a store of one's own with the world in it. @returns Where it is. */
+  copy(): string | Promise<string>
+  /** Removes a copy that nobody has open any more. */
+  discard(address: string): void | Promise<void>
+}
+
+/** One in SQLite files, and as all that it took to make it. */
+export interface Template extends Copied {
   readonly settings: StoreSettings
   /** All that was written, in order. */
   readonly writes: readonly Write[]
-  /** A SQLite file of one's own, with the world in it. @returns Its path. */
   copy(): string
   remove(): void
 }
@@ -38,6 +45,7 @@ export async function makeTemplate(): Promise<Template> {
       copyFileSync(original, file)
       return file
     },
+    discard: (file) => rmSync(file),
     remove: () => rmSync(folder, { recursive: true }),
   }
 }
