@@ -1,5 +1,5 @@
 import t from 'tap'
-import { serve } from '../adapters/runtimes/node.ts'
+import { serve, type ServeOptions } from '../adapters/runtimes/node.ts'
 import { createMemoryStore } from '../adapters/stores/memory/store.ts'
 import { createKeyAdministration } from '../core/admin/keys.ts'
 import { createPartnerAdministration } from '../core/admin/partners.ts'
@@ -239,14 +239,30 @@ t.test('many clients at once', async (t) => {
   await server.drain()
 })
 
+t.test('settings out of their range are named, and nothing listens', async (t) => {
+  const wrong: readonly (readonly [keyof ServeOptions, unknown])[] = [
+    ['port', 65_536],
+    // Node listens on a socket of this name.
+    ['port', 'abc'],
+    ['requestTimeoutMs', -1],
+    // Node waits for a millisecond instead.
+    ['requestTimeoutMs', 2 ** 31],
+    ['headersTimeoutMs', 2 ** 31],
+    ['keepAliveTimeoutMs', 2 ** 31 - 1],
+    ['drainTimeoutMs', NaN],
+  ]
+  for (const [name, value] of wrong) {
+    const message = new RegExp(`^${name} must be an integer from 0 to \\d+, and ${value} is not\\.$`)
+    await t.rejects(serve(stub, { [name]: value }), { name: 'RangeError', message })
+  }
+})
+
 t.test('addresses', async (t) => {
   const { server } = await served()
   await t.rejects(serve(stub, { port: server.port }), {
     message: `Cannot listen on 127.0.0.1:${server.port}: the address is in use`,
     cause: { code: 'EADDRINUSE' },
   })
-  await t.rejects(serve(stub, { port: 65_536 }), RangeError)
-  await t.rejects(serve(stub, { requestTimeoutMs: -1 }), RangeError)
   await server.drain()
   const six = await serve(stub, { host: '::1', port: 0 })
   t.equal(six.url, `http://[::1]:${six.port}`)

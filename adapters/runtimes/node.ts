@@ -6,13 +6,25 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import { once } from 'node:events'
-import { type ListenOptions, type Mounted, type RunningServer, runningServer } from './listening.ts'
+import {
+  cannotListen,
+  type ListenOptions,
+  MAX_TIMEOUT_MS,
+  type Mounted,
+  type RunningServer,
+  runningServer,
+  settleListening,
+  whole,
+} from './listening.ts'
 import { loadHttp } from './node-http.ts'
 import { listen, write } from './node-listener.ts'
 import { MountedExchange } from './node-exchange.ts'
 import { originForm, parserHeaderBytes, parserHeaders } from './node-framing.ts'
 
 export type { Mounted, RunningServer }
+
+/** Node waits for a second longer than it is told to. */
+const MAX_KEEP_ALIVE_MS = MAX_TIMEOUT_MS - 1_000
 
 /** Settings of the server. All have defaults. */
 export interface ServeOptions extends ListenOptions {
@@ -38,9 +50,11 @@ export interface ServeOptions extends ListenOptions {
  * ```
  */
 export async function serve(api: Mounted, options: ServeOptions = {}): Promise<RunningServer> {
-  const { port: wanted = 8787, host = '127.0.0.1', drainTimeoutMs = 10_000 } = options
-  const { requestTimeoutMs = 30_000, keepAliveTimeoutMs = 75_000 } = options
-  const headersLimitMs = options.headersTimeoutMs ?? 10_000
+  const settings = settleListening(options)
+  const { host, requestTimeoutMs, drainTimeoutMs } = settings
+  const { headersTimeoutMs: headersLimitMs = 10_000, keepAliveTimeoutMs = 75_000 } = options
+  whole('headersTimeoutMs', headersLimitMs, MAX_TIMEOUT_MS)
+  whole('keepAliveTimeoutMs', keepAliveTimeoutMs, MAX_KEEP_ALIVE_MS)
   const headersTimeoutMs = requestTimeoutMs === 0
     ? headersLimitMs
     : Math.min(headersLimitMs, requestTimeoutMs)
@@ -63,7 +77,7 @@ export async function serve(api: Mounted, options: ServeOptions = {}): Promise<R
   })
   server.maxHeadersCount = parserHeaders
   // Milliseconds in which not a byte moves: this is for clients that do not take their answer.
-  server.timeout = 2 * requestTimeoutMs
+  server.timeout = Math.min(2 * requestTimeoutMs, MAX_TIMEOUT_MS)
   // Undocumented, and as old as Node: a client may close its half after the request (RFC 9112 §9.6).
   Object.assign(server, { httpAllowHalfOpen: true })
   listen(server, api, () => isDraining)
@@ -73,10 +87,9 @@ export async function serve(api: Mounted, options: ServeOptions = {}): Promise<R
     socket.once('close', () => connections.delete(socket))
   })
 
-  server.listen(wanted, host)
+  server.listen(settings.port, host)
   await once(server, 'listening').catch((cause: NodeJS.ErrnoException) => {
-    const reason = cause.code === 'EADDRINUSE' ? 'the address is in use' : cause.message
-    throw new Error(`Cannot listen on ${host}:${wanted}: ${reason}`, { cause })
+    throw cannotListen(settings, cause)
   })
   // A connection that can't be accepted, for want of a descriptor, is no reason to give up the others.
   server.on('error', () => {})
