@@ -26,7 +26,9 @@ export class NodeExchange implements Exchange {
     this.target = target
     this.request = request
     this.response = response
-    this.hasBody = headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
+    this.hasBody = headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined ||
+      // RFC 9113 §8.1: content needs no announcement there.
+      request.httpVersionMajor === 2
     this.#awaitsContinue = expectsContinue
   }
 
@@ -88,7 +90,11 @@ export class NodeExchange implements Exchange {
 export class MountedExchange extends NodeExchange {
   override header(name: string): string | undefined {
     // Unless told to join them, Node drops a second key from `headers`, and the service could not refuse it.
-    return this.request.headersDistinct[name]?.join(', ')
+    const { rawHeaders } = this.request
+    const values = rawHeaders.filter((_, index) =>
+      index % 2 === 1 && rawHeaders[index - 1]!.toLowerCase() === name
+    )
+    return values.length === 0 ? undefined : values.join(', ')
   }
 
   override body(maxBytes: number): MaybePromise<Uint8Array> {

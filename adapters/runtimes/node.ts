@@ -118,7 +118,8 @@ export async function serve(api: Mounted, options: ServeOptions = {}): Promise<R
 }
 
 /**
- * The service for a server that has more to do and hands out Node's own requests: Express, Fastify, Connect, `node:http`.
+ * The service for a server that has more to do and hands out Node's own requests: Express, Fastify, Connect, `node:http`,
+ * `node:http2`.
  * It belongs before whatever reads bodies. How requests are framed, and how long they may take, is the server's affair.
  *
  * @returns Answers a request; resolves when the answer has been handed over.
