@@ -188,14 +188,17 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       checkStore: facts.check,
     },
   })
+
+  function refuse(code: ProblemCode, address?: string): Answer {
+    const requestId = representation.nextRequestId()
+    journal.refused(code, requestId, address)
+    return representation.problem(new Problem(code), { requestId, method: 'GET' }, '/', [])
+  }
+
   return {
     handle,
-    fetch: createFetch(handle),
-    refuse(code, address) {
-      const requestId = representation.nextRequestId()
-      journal.refused(code, requestId, address)
-      return representation.problem(new Problem(code), { requestId, method: 'GET' }, '/', [])
-    },
+    fetch: createFetch(handle, () => refuse('internal')),
+    refuse,
     routes: paths.endpoints,
     async flush() {
       await Promise.all([uses.flush(), usage.flush(), guard.settled(), lookUps.settled()])

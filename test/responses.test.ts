@@ -1,11 +1,18 @@
 /** Responses that take over from the last one of their stem are what they would be by themselves. */
 import fc from 'fast-check'
 import t from 'tap'
-import { createResponder } from '../adapters/runtimes/responses.ts'
 import type { Answer } from '../core/http/exchange.ts'
-import { responseOf } from '../core/http/fetch.ts'
+import { createResponder } from '../core/http/responses.ts'
 
 const internal: Answer = { status: 500, headers: ['X-Request-Id', 'req_0'], body: '{}' }
+
+/** A response that takes nothing over from anybody. */
+function responseOf({ status, headers, body }: Answer): Response {
+  const pairs = Array.from({ length: headers.length / 2 }, (_, index): [string, string] => {
+    return [headers[2 * index]!, headers[2 * index + 1]!]
+  })
+  return new Response(body as BodyInit | undefined ?? null, { status, headers: pairs })
+}
 
 async function told(response: Response): Promise<unknown> {
   const bytes = new Uint8Array(await response.arrayBuffer())

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { createResponder } from '../../core/http/responses.ts'
 import {
   cannotListen,
   type ListenOptions,
@@ -13,7 +14,6 @@ import {
   whole,
   within,
 } from './listening.ts'
-import { createResponder } from './responses.ts'
 import { ServedExchange } from './served-exchange.ts'
 
 export type { Mounted, RunningServer }

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { createResponder } from '../../core/http/responses.ts'
 import {
   cannotListen,
   type ListenOptions,
@@ -12,7 +13,6 @@ import {
   settleListening,
   within,
 } from './listening.ts'
-import { createResponder } from './responses.ts'
 import { ServedExchange } from './served-exchange.ts'
 
 export type { ListenOptions, Mounted, RunningServer }

@@ -4,7 +4,9 @@
  * @module
  */
 import type { PartnerApi } from '../../core/api.ts'
-import { FetchExchange, responseOf } from '../../core/http/fetch.ts'
+import type { Answer } from '../../core/http/exchange.ts'
+import { FetchExchange } from '../../core/http/fetch.ts'
+import { createResponder } from '../../core/http/responses.ts'
 
 /** What a Worker is told of a request beside it. A Durable Object's state has the same method. */
 export interface WorkerContext {
@@ -49,6 +51,7 @@ export function createWorker<Env>(
   makeApi: (env: Env) => PartnerApi | Promise<PartnerApi>,
   { trustConnectingIp = false }: WorkerOptions = {},
 ): WorkerHandler<Env> {
+  const respond = createResponder((): Answer => api!.refuse('internal'))
   let api: PartnerApi | undefined
   let making: Promise<PartnerApi> | undefined
   let written: Promise<void> | undefined
@@ -64,7 +67,7 @@ export function createWorker<Env>(
 
   async function answer(request: Request, env: Env): Promise<Response> {
     const { handle } = api ?? await (making ??= make(env))
-    return responseOf(await handle(new WorkerExchange(request, trustConnectingIp)))
+    return respond(await handle(new WorkerExchange(request, trustConnectingIp)))
   }
 
   /** One write for all who come while it waits. */

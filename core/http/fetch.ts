@@ -1,6 +1,7 @@
 import type { MaybePromise } from '../ports.ts'
 import type { Answer, Exchange } from './exchange.ts'
 import { Problem } from './problem.ts'
+import { createResponder } from './responses.ts'
 
 /** What a runtime tells of a request beside it. Whatever has another shape is passed over. */
 export interface RequestInfo {
@@ -8,21 +9,17 @@ export interface RequestInfo {
   readonly remoteAddr?: { readonly hostname?: string }
 }
 
-/** Wraps the service as a fetch handler. */
+/**
+ * Wraps the service as a fetch handler.
+ *
+ * @param refuse Makes the answer in place of one that can't be sent.
+ */
 export function createFetch(
   handle: (exchange: Exchange) => MaybePromise<Answer>,
+  refuse: () => Answer,
 ): (request: Request, info?: RequestInfo) => Promise<Response> {
-  return async (request, info) => responseOf(await handle(new InformedExchange(request, info)))
-}
-
-/** An answer as a response of its own. @throws {TypeError} for a header field that must not be sent. */
-export function responseOf({ status, headers, body }: Answer): Response {
-  const fields = new Headers()
-  for (let index = 0; index < headers.length; index += 2) {
-    fields.append(headers[index]!, headers[index + 1]!)
-  }
-  const content = body as string | Uint8Array<ArrayBuffer> | undefined ?? null
-  return new Response(content, { status, headers: fields })
+  const respond = createResponder(refuse)
+  return async (request, info) => respond(await handle(new InformedExchange(request, info)))
 }
 
 /** A request of the Fetch standard as core reads it. A class for its prototype: a request then costs one object. */

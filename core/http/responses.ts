@@ -1,4 +1,4 @@
-import type { Answer } from '../../core/http/exchange.ts'
+import type { Answer } from './exchange.ts'
 
 /** What the last answer of a stem was made of. */
 interface Kept {
@@ -12,8 +12,8 @@ interface Kept {
 const decoder = new TextDecoder()
 
 /**
- * Makes responses of answers for servers that count microseconds: of two answers with one stem, the second takes over
- * from the first all but the fields that are not the same.
+ * Makes responses of answers at little cost: of two answers with one stem, the second takes over from the first all but
+ * the fields that are not the same.
  *
  * @param refuse Makes the answer in place of one that can't be sent.
  */
