@@ -222,7 +222,7 @@ t.test('documentation of every entry passes its lint', async (t) => {
  */
 const budgets = {
   "export { createPartnerApi } from 'partner-api'": [32_000, 56_500],
-  "export { createPartnerClient } from 'partner-api/client'": [1_900, 1_900],
+  "export { createPartnerClient } from 'partner-api/client'": [2_300, 2_300],
   "export { Problem } from 'partner-api'": [1_300, 1_300],
   "export * from 'partner-api'": [39_000, 63_500],
 } as const
@@ -242,12 +242,11 @@ t.test('what is not used is not bundled, and what is weighs no more than', async
   const kilobytes = (bytes: number): string =>
     bytes < 10_000 ? (bytes / 1000).toFixed(1) : (bytes / 1000).toFixed(0)
   const [service, client] = [...said.values()]
-  t.match(
-    read('README.md').replaceAll('\n', ' '),
+  const sentence =
     `begins with ${kilobytes(service!.start)} KB, minified and gzipped with its dependencies, and loads ` +
-      `${
-        kilobytes(service!.whole - service!.start)
-      } KB more when somebody asks for its documents; the client has ` +
-      `${kilobytes(client!.start)} KB`,
-  )
+    `${
+      kilobytes(service!.whole - service!.start)
+    } KB more when somebody asks for its documents; the client has ` +
+    `${kilobytes(client!.start)} KB`
+  t.ok(read('README.md').replaceAll('\n', ' ').includes(sentence), `README: ${sentence}`)
 })
