@@ -15,10 +15,7 @@ t.test('on HTTP/2, as on HTTP/1.1', async (t) => {
       return json(200, { method, target, address, credentials, body }, method !== 'HEAD')
     },
   })
-  const server = createServer((request, response) => {
-    // HTTP/2's are made to be taken for HTTP/1.1's.
-    void listener(...[request, response] as unknown as Parameters<typeof listener>)
-  })
+  const server = createServer(listener)
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const session = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)

@@ -37,6 +37,24 @@ export interface ServeOptions extends ListenOptions {
   readonly keepAliveTimeoutMs?: number
 }
 
+/** What a listener is told of a request by `node:http` and `node:http2`, in words that need no types of Node's. */
+export interface NodeRequest {
+  /** As sent. */
+  readonly method?: string | undefined
+  /** The target as sent. */
+  readonly url?: string | undefined
+  /** Names and values in turn, as sent. */
+  readonly rawHeaders: readonly string[]
+}
+
+/** What they take an answer with. */
+export interface NodeResponse {
+  /** What is sent unless something else is said. */
+  statusCode: number
+  /** Sends what is left. */
+  end(): unknown
+}
+
 /**
  * Serves `api` over HTTP/1.1. Signals are left to the caller.
  *
@@ -130,8 +148,10 @@ export async function serve(api: Mounted, options: ServeOptions = {}): Promise<R
  */
 export function createListener(
   api: Pick<Mounted, 'handle'>,
-): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
-  return async (request, response) => {
+): (request: NodeRequest, response: NodeResponse) => Promise<void> {
+  return async (nodeRequest, nodeResponse) => {
+    const request = nodeRequest as IncomingMessage
+    const response = nodeResponse as ServerResponse
     // Express and Connect cut off what they matched.
     const { originalUrl } = request as { readonly originalUrl?: string }
     const target = originForm(originalUrl ?? request.url as string)
