@@ -4,6 +4,7 @@ import { openPostgresStore } from '../adapters/stores/postgres/store.ts'
 import { wholeStoreContract } from './contract/whole-store.ts'
 import { hasServer } from './postgres/binaries.ts'
 import { contractStores } from './postgres/contract-stores.ts'
+import { startCounter } from './postgres/outstanding.ts'
 import { hasPooler, startPooler } from './postgres/pooler.ts'
 import { startServer } from './postgres/server.ts'
 
@@ -32,4 +33,24 @@ await t.test('of many that begin at once behind a pooler, one makes the store', 
     t.equal(new Set(stores.map(({ settings }) => settings.cursorSecret)).size, 1)
     await Promise.all(stores.map((store) => store.close()))
   }
+})
+
+await t.test('no connection asks a pooler before it has the answer to what it asked', async (t) => {
+  const [straight, pooled] = [await startCounter(server.port), await startCounter(pooler.port)]
+  t.teardown(() => straight.close())
+  t.teardown(() => pooled.close())
+  const url = await server.createDatabase()
+  for (const way of [straight.url(url), `${pooled.url(url)}&pooler=transaction`]) {
+    const store = await openPostgresStore(way)
+    const ask = { policy: 'key' as const, quota: 10, windowSeconds: 60, wanted: 1 }
+    await Promise.all(Array.from({ length: 50 }, (_, index) =>
+      Promise.all([
+        store.findKey(`k${index}`),
+        store.quotas!.leaseQuota({ ...ask, subject: `s${index % 5}` }),
+        store.findProfile('acme', `p${index}`, 0),
+      ])))
+    await store.close()
+  }
+  t.ok(straight.most() > 10, `on the straight way, ${straight.most()} at once`)
+  t.equal(pooled.most(), 1, 'a pooler that answers half of them takes the server away from the rest')
 })

@@ -195,7 +195,8 @@ function createClient(socket: Socket, address: Address, purpose: Purpose): Clien
     database: address.database,
     ssl: false,
     max: 1,
-    max_pipeline: maxPipeline,
+    // A pooler may take the server away as soon as it has answered, with half of the next request: PgBouncer 1.18 did.
+    max_pipeline: address.isPooled ? 0 : maxPipeline,
     max_lifetime: 0,
     idle_timeout: 0,
     connect_timeout: 0,
