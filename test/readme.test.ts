@@ -54,6 +54,8 @@ async function makeFolder(t: Test): Promise<string> {
 /** Serves in the background on a free port, and waits for the line that says that it accepts. */
 function served(options: string): string {
   return [
+    // The line may be there from another server, until the shell in the background empties the file.
+    ': > served',
     `partner-api serve --port 0 ${options} > served & server=$!`,
     `trap 'kill $server; wait $server' EXIT`,
     'until grep -q listening served; do kill -0 $server; read -t 0.05 <> <(:) || true; done',

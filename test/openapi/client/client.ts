@@ -103,7 +103,7 @@ seen['activity'] = activity.data.map((row) =>
   row.type === 'signup.created' ? row.subject.email : row.type === 'key.issued' ? row.subject.hint.length : null
 ).slice(0, 2)
 
-const health: 'ok' = dataOf(await client.GET('/service/health')).data.status
+const health: 'ok' | 'stale' = dataOf(await client.GET('/service/health')).data.status
 seen['health'] = health
 seen['openapi'] = dataOf(await client.GET('/service/openapi.json')).openapi
 seen['docs'] = dataOf(await client.GET('/service/docs', { parseAs: 'text' })).startsWith('<!doctype html>')
