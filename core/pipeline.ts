@@ -165,7 +165,7 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
 
   /** Step 6, first half: whose key it is. */
   function identify(call: Call, credential: string, asOf: number): MaybePromise<Principal> {
-    const revision = freshness.confirm(asOf)
+    const revision = freshness.confirm(asOf, call.now)
     if (revision instanceof Promise) return revision.then((found) => recognise(call, credential, found))
     return recognise(call, credential, revision)
   }

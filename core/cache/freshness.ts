@@ -6,9 +6,10 @@ export interface Freshness {
    * A revision that was current no longer than the bound ago. The object stays the same for as long as
    * nothing was changed.
    * @param now Milliseconds on a clock that is never set back.
+   * @param date Milliseconds on the calendar, for whoever has looked already.
    * @throws what the source threw, when the revision can't be confirmed within the bound.
    */
-  confirm(now: number): MaybePromise<Revision>
+  confirm(now: number, date?: number): MaybePromise<Revision>
   /**
    * Asks the source now, whatever is known.
    * @returns The revision that is used from then on, or a later one.
@@ -83,8 +84,8 @@ export function createFreshness(
   let askedLast = never
   let isSilent = false
 
-  function age({ at, date }: Instant, now: number): number {
-    return Math.max(now - at, today() - date)
+  function age(instant: Instant, now: number, date: number = today()): number {
+    return Math.max(now - instant.at, date - instant.date)
   }
 
   function settle(revision: Revision, asked: Instant): Revision {
@@ -159,8 +160,8 @@ export function createFreshness(
   }
 
   return {
-    confirm(now) {
-      const ageMs = age(confirmed, now)
+    confirm(now, date) {
+      const ageMs = age(confirmed, now, date)
       if (current !== undefined && ageMs < maxStalenessMs) {
         if (ageMs >= maxStalenessMs / 2 && pending === undefined) askBehind(now)
         return current
