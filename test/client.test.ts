@@ -103,6 +103,11 @@ await t.test('a list whose pages are not turned ends', async (t) => {
     await t.rejects(gather(client.profiles()), { name: 'NoAnswer' })
     t.equal(asked.length, next_cursor === null ? 1 : 2)
   }
+  await t.rejects(
+    gather(scripted([good]).client.profiles()),
+    { name: 'NoAnswer' },
+    'nor does one without pages',
+  )
 })
 
 await t.test('what is refused is thrown as the problem that it is, once', async (t) => {
@@ -168,6 +173,24 @@ await t.test('what may pass is tried again, as late as it is asked to be', async
   const silent = scripted([], { retries: 1 })
   await t.rejects(silent.client.plans(), { name: 'NoAnswer', status: undefined })
   t.equal(silent.asked.length, 2)
+})
+
+await t.test('pauses double, up to half a minute', async (t) => {
+  const { setTimeout } = globalThis
+  t.teardown(() => Object.assign(globalThis, { setTimeout }))
+  const pauses: number[] = []
+  Object.assign(globalThis, {
+    setTimeout(act: () => void, ms: number) {
+      pauses.push(ms)
+      return setTimeout(act, 0)
+    },
+  })
+  await t.rejects(scripted([], { retries: 40 }).client.plans(), { name: 'NoAnswer' })
+  t.equal(pauses.length, 40)
+  for (const [attempt, ms] of pauses.entries()) {
+    const whole = Math.min(250 * 2 ** attempt, 30_000)
+    t.ok(whole / 2 <= ms && ms < whole * 1.5, `${ms} ms after attempt ${attempt + 1}`)
+  }
 })
 
 await t.test('an answer that breaks off is none', async (t) => {
@@ -274,8 +297,15 @@ t.test('what can never work is refused when the client is made', (t) => {
       t.notOk(String((error as Error).stack).includes(key.slice(-20)), 'nor is it said what it was')
     }
   }
-  t.doesNotThrow(() => demo({ key: `${key}\n` }), 'a key as a file has it')
-  t.throws(() => demo({ partner: notSet }), { name: 'TypeError', message: /^partner must be / })
+  for (const wrong of [notSet, '', key]) {
+    try {
+      demo({ partner: wrong })
+      t.fail('a partner that is none')
+    } catch (error) {
+      t.match(error, { name: 'TypeError', message: /^partner must be / })
+      t.notOk(String((error as Error).stack).includes(key.slice(-20)), 'the two may have changed places')
+    }
+  }
   for (
     const [name, values] of Object.entries({
       timeoutMs: [0, -1, NaN, 2 ** 31],
@@ -286,6 +316,15 @@ t.test('what can never work is refused when the client is made', (t) => {
     for (const value of values) t.throws(() => demo({ [name]: value }), { name: 'RangeError', message: name })
   }
   t.end()
+})
+
+t.test('a key is taken as files have it', async (t) => {
+  const lines = [`${key}\n`, `\ufeff${key}\r\n`, ` ${key}\f`]
+  for (const read of [...lines, Buffer.from(`${key}\n`) as unknown as string]) {
+    const { asked, client } = scripted([good], { key: read })
+    t.strictSame(await client.plans(), [])
+    t.equal(asked[0]!.headers.get('x-service-partner-key'), key)
+  }
 })
 
 t.test('a path of the deployment is kept, and its name counts', async (t) => {

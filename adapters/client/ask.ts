@@ -13,11 +13,14 @@ export interface Sending {
   readonly fetch: (request: Request) => Promise<Response>
 }
 
+/** The usual pause before an attempt when nothing was said, once there were many. */
+const MAX_PAUSE_MS = 30_000
+
 /** What may be over the next time: a quota, a gateway, a store, a first attempt that is still running. */
 const passing: readonly number[] = [408, 409, 429, 500, 502, 503, 504]
 
 /**
- * Asks what may be asked again, whatever became of it (a read, or what has an idempotency key), and does so where that may help: as soon as `Retry-After` allows, and else after a pause that doubles.
+ * Asks what may be asked again, whatever became of it (a read, or what has an idempotency key), and does so where that may help: as soon as `Retry-After` allows, and else after a pause that doubles, up to half a minute.
  *
  * @returns The body of a success, as JSON.
  * @throws {PartnerProblem} for what the service refused.
@@ -49,7 +52,7 @@ function pauseBefore(error: unknown, attempt: number, sending: Sending): number 
   const asked = error.retryAfterSeconds
   if (asked !== undefined) return asked > maxRetryAfterSeconds ? undefined : asked * 1000
   // Not all at once: who failed together would come back together.
-  return 250 * 2 ** attempt * (0.5 + Math.random())
+  return Math.min(250 * 2 ** attempt, MAX_PAUSE_MS) * (0.5 + Math.random())
 }
 
 async function askOnce(
@@ -57,6 +60,8 @@ async function askOnce(
   { timeoutMs, fetch }: Sending,
   signal: AbortSignal | undefined,
 ): Promise<unknown> {
+  // What is said of it has no query: what a partner asks for is nobody's business.
+  const { origin } = new URL(url)
   const timeout = AbortSignal.timeout(timeoutMs)
   // Here, because what can't even be sent is no affair of the service.
   const asked = new Request(url, {
@@ -68,14 +73,14 @@ async function askOnce(
   const { response, text } = await fetch(asked)
     .then(async (response) => ({ response, text: await response.text() }))
     .catch((cause) => {
-      throw new NoAnswer(`${originOf(url)} did not answer.`, { cause })
+      throw new NoAnswer(`${origin} did not answer.`, { cause })
     })
   const { status, ok, headers } = response
   const answer = parse(text)
   if (ok && isObject(answer) && 'data' in answer) return answer
   const retryAfterSeconds = secondsOf(headers.get('retry-after'))
   if (isProblem(answer, status)) throw new PartnerProblem(answer, retryAfterSeconds)
-  const message = `What answered at ${originOf(url)} with status ${status} is not the service.`
+  const message = `What answered at ${origin} with status ${status} is not the service.`
   throw new NoAnswer(message, { status, retryAfterSeconds })
 }
 
@@ -117,9 +122,4 @@ function secondsOf(retryAfter: string | null): number | undefined {
   if (/^\d+$/.test(retryAfter)) return Number(retryAfter)
   const date = retryAfter.endsWith(' GMT') ? Date.parse(retryAfter) : NaN
   return Number.isNaN(date) ? undefined : Math.max(0, Math.ceil((date - Date.now()) / 1000))
-}
-
-/** No query: what a partner asks for is nobody's business. */
-function originOf(url: string): string {
-  return new URL(url).origin
 }

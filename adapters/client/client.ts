@@ -22,7 +22,7 @@ export interface PartnerClientOptions {
    * can be read on its way.
    */
   readonly url: string | URL
-  /** The key: a secret of a server. */
+  /** The key: a secret of a server. White space around it, as a file has it, is left out. */
   readonly key: string
   /** Slug of the partner that the key belongs to. */
   readonly partner: string
@@ -104,12 +104,15 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
   if (globalThis.navigator?.userAgent?.startsWith('Mozilla/')) {
     throw new Error('A partner key is a secret: use it on your server, and never in a browser.')
   }
-  const { key, partner, serviceName = 'service' } = options
+  const { partner, serviceName = 'service' } = options
+  // What files have around it, a byte-order mark included, is no part of it.
+  const key = String(options.key ?? '').trim()
   // A runtime that refuses to send a header repeats it, and this one is a secret.
-  if (!/^\s*[!-~]+\s*$/.test(key ?? '')) {
-    throw new TypeError('key must be one key: printable ASCII without spaces.')
+  if (!/^[!-~]+$/.test(key)) throw new TypeError('key must be one key: printable ASCII without spaces.')
+  // It stands in URLs: a key in its place would be in every log on the way.
+  if (!/^[a-z\d-]+$/.test(partner ?? '')) {
+    throw new TypeError("partner must be the slug of the key's partner.")
   }
-  if (!partner) throw new TypeError('partner must be the slug of the partner that the key belongs to.')
   const requestFor = createRequests(options.url, serviceName, key)
   const sending: Sending = {
     timeoutMs: whole('timeoutMs', options.timeoutMs ?? 10_000, 1, MAX_TIMER_MS),
@@ -149,10 +152,10 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
       for (let asked: { readonly cursor?: string | undefined } = query ?? {};;) {
         const one = await read<{ data: readonly Row[]; page: Page }>(path, asked, options)
         yield one
-        const { has_more, next_cursor: cursor } = one.page
-        if (!has_more) return
+        const { has_more, next_cursor: cursor } = one.page ?? {}
+        if (has_more === false) return
         // A cache that passes queries over would give the same page for ever.
-        if (cursor === null || cursor === asked.cursor) {
+        if (!cursor || cursor === asked.cursor) {
           throw new NoAnswer('What answers does not turn pages.')
         }
         asked = { ...query, cursor }
