@@ -1,7 +1,7 @@
 /** Every example is started and called, with the package as npm delivers it. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import t, { type Test } from 'tap'
@@ -38,6 +38,12 @@ for (const [name, command] of Object.entries(programs)) {
 
 await t.test('next-route.js', async (t) => {
   const { folder, key } = await project.open('next')
+  await t.test('loading it, as a build does, opens no store', async (t) => {
+    const aside = join(folder, 'build')
+    mkdirSync(aside)
+    await run(process.execPath, ['--input-type=module', '--eval', "await import('../next-route.js')"], aside)
+    t.same(readdirSync(aside), [])
+  })
   // What Next.js does, as far as a handler can tell: it calls the export that the method names.
   write(
     folder,

@@ -3,6 +3,7 @@ import { createPartnerApi } from 'partner-api'
 import { createListener } from 'partner-api/node'
 import { openSqliteStore } from 'partner-api/sqlite'
 
+// Behind a proxy with `{ trustedProxies: 1 }`, too: all that it passes on has one address otherwise.
 const api = createPartnerApi({ store: await openSqliteStore('partner-api.db') })
 const answer = createListener(api)
 

@@ -1,16 +1,32 @@
-// app/service/[...path]/route.js
+// app/service/[...path]/route.js: all but /.well-known/api-catalog, which would be a route of its own.
 import { createPartnerApi } from 'partner-api'
 import { openSqliteStore } from 'partner-api/sqlite'
 
-// A proxy in front says in X-Forwarded-For whose request it is: Next.js itself does not tell.
-const { fetch } = createPartnerApi({ store: await openSqliteStore('partner-api.db') }, { trustedProxies: 1 })
+let opening
+
+// With the first request: `next build` loads this file, too, where no store may be in reach.
+async function open() {
+  const store = await openSqliteStore('partner-api.db')
+  // Next.js passes X-Forwarded-For on as it came: a proxy in front has to write it.
+  return createPartnerApi({ store }, { trustedProxies: 1 })
+}
+
+async function answer(request) {
+  opening ??= open()
+  try {
+    return (await opening).fetch(request)
+  } catch (error) {
+    opening = undefined
+    throw error
+  }
+}
 
 export {
-  fetch as DELETE,
-  fetch as GET,
-  fetch as HEAD,
-  fetch as OPTIONS,
-  fetch as PATCH,
-  fetch as POST,
-  fetch as PUT,
+  answer as DELETE,
+  answer as GET,
+  answer as HEAD,
+  answer as OPTIONS,
+  answer as PATCH,
+  answer as POST,
+  answer as PUT,
 }
