@@ -5,6 +5,7 @@
  */
 import t from 'tap'
 import { framingContract, type OwnParser } from './contract/framing.ts'
+import { connectRaw } from './contract/raw-connection.ts'
 import { startChild } from './matrix/child.ts'
 import { RUNTIMES } from './matrix/runtimes.ts'
 import { makeTemplate } from './matrix/template.ts'
@@ -52,8 +53,40 @@ const parsers: Readonly<Record<string, OwnParser>> = {
   },
 }
 
+const two = 'Content-Length: 2\r\nContent-Length: 2'
+const host = 'Host: partner-api.test'
+
+/** Heads that are nobody's request, with no regard to what is asked and by whom; the answer's code where the service gives it. */
+const refused: readonly (readonly [name: string, line: string, fields: string, code?: string])[] = [
+  ['two equal lengths', 'GET /service/health', `${host}\r\n${two}`],
+  ['two equal lengths, of OPTIONS', 'OPTIONS /service/health', `${host}\r\n${two}`],
+  ['two equal lengths, of nobody', 'POST /service/developer/verify-key', `${host}\r\n${two}`],
+  ['a coding before the chunks', 'GET /service/health', `${host}\r\nTransfer-Encoding: gzip, chunked`],
+  ['a comma behind the chunks', 'GET /service/health', `${host}\r\nTransfer-Encoding: chunked,`],
+  ...['a/b', '//a', 'a?b', 'a#b', 'a\\b', 'a@b', 'a|b', '"a"', 'x\\service\\health?'].map((value) =>
+    [`the Host ${value}`, 'GET /service/health', `Host: ${value}`] as const
+  ),
+  ['a path in a query', 'GET http://other.test?/service/health', host, 'route_not_found'],
+]
+
 const template = await makeTemplate()
 t.teardown(() => template.remove())
+
+for (const name of ['Node 26', 'Bun', 'Deno']) {
+  await t.test(`what nobody serves, ${name}`, async (t) => {
+    const child = startChild(RUNTIMES.find((runtime) => runtime.name === name)!.command)
+    t.teardown(() => child.end())
+    const { hostname, port } = new URL((await child.serve(template.copy(), {})).origin)
+    for (const [what, line, fields, code = 'malformed_request'] of refused) {
+      const connection = await connectRaw(hostname, Number(port))
+      connection.write(`${line} HTTP/1.1\r\n${fields}\r\n\r\n`)
+      const { status, headers, body } = await connection.answer()
+      t.equal(status, code === 'malformed_request' ? 400 : 404, what)
+      if (headers.has('x-request-id')) t.match(JSON.parse(body), { code, instance: '/' }, what)
+      connection.destroy()
+    }
+  })
+}
 
 for (const [name, parser] of Object.entries(parsers)) {
   await t.test(name, async (t) => {

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Answer } from '../../core/http/exchange.ts'
+import { isHost } from '../../core/http/fetch.ts'
 import type { ProblemCode } from '../../core/http/problem.ts'
 import { loadHttp } from './node-http.ts'
 
@@ -29,7 +30,7 @@ export function objectionTo(request: IncomingMessage): ProblemCode | undefined {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return 'malformed_request'
   // RFC 9112 §3.2: exactly one Host, and a valid one. Repeated ones are joined by a comma and a space.
   const { host } = headers
-  if (host === undefined ? httpVersion === '1.1' : /[^!-~]/.test(host)) return 'malformed_request'
+  if (host === undefined ? httpVersion === '1.1' : !isHost(host)) return 'malformed_request'
   // RFC 9112 §6.1: no other coding is understood, and none is defined for HTTP/1.0.
   const coding = headers['transfer-encoding']
   if (coding === undefined) return

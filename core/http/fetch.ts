@@ -45,12 +45,7 @@ export class FetchExchange implements Exchange {
   }
 
   body(maxBytes: number): MaybePromise<Uint8Array> {
-    const coding = this.header('transfer-encoding')
-    // RFC 9112 §6.1 and §6.3: servers that count bytes another way would see another request.
-    if (coding !== undefined && coding.toLowerCase() !== 'chunked') throw new Problem('malformed_request')
-    const length = this.header('content-length')
-    if (length !== undefined && !/^\d+$/.test(length)) throw new Problem('malformed_request')
-    if (Number(length) > maxBytes) throw new Problem('body_too_large')
+    if (Number(this.header('content-length')) > maxBytes) throw new Problem('body_too_large')
     return read(this.request, maxBytes)
   }
 }
@@ -100,8 +95,27 @@ const noTarget = '%'
  * a Host says must not pass for a path. Bun writes nothing before them when there is no Host, or none that it knows.
  */
 function targetOf({ url, headers }: Request): string {
-  if (/[^!-.0-~]/.test(headers.get('host') ?? '')) return noTarget
+  if (!isFramed(headers) || !isHost(headers.get('host') ?? '')) return noTarget
   if (url.startsWith('/')) return url
-  const start = url.indexOf('/', url.indexOf('//') + 2)
-  return start < 0 ? '/' : url.slice(start)
+  const rest = url.slice(url.indexOf('//') + 2)
+  // The absolute form may do without a path, and what stands behind it then may have a slash in it.
+  const start = rest.search(/[/?#]/)
+  if (start < 0) return '/'
+  return rest[start] === '/' ? rest.slice(start) : `/${rest.slice(start)}`
+}
+
+/**
+ * Whether it is clear where a request ends. What parsers let through, and others count another way, would be another
+ * request to them (RFC 9112 §6.1 and §6.3): equal lengths that were joined, and codings besides chunks.
+ */
+function isFramed(headers: Headers): boolean {
+  const length = headers.get('content-length')
+  if (length !== null && !/^\d+$/.test(length)) return false
+  const coding = headers.get('transfer-encoding')
+  return coding === null || coding.toLowerCase() === 'chunked'
+}
+
+/** Whether a value of Host has no character that is in no name, address or port (RFC 9110 §7.2, RFC 3986 §3.2.2). */
+export function isHost(value: string): boolean {
+  return !/[^!$-.0-;=A-[\]_a-z~]/.test(value)
 }
