@@ -3,6 +3,7 @@ import type { SourceArchive, TargetArchive } from '../adapters/stores/copy/archi
 import { stateOfSource } from '../adapters/stores/copy/standing.ts'
 import { Failure, usageFailure } from './failure.ts'
 import { parseStoreUrl, type StoreAddress } from './input/store-address.ts'
+import { openFile } from './sqlite-file.ts'
 import { silenceSqliteWarning } from './store.ts'
 
 type DurableAddress = Exclude<StoreAddress, { readonly kind: 'memory' }>
@@ -36,7 +37,7 @@ export async function openTarget(url: string): Promise<TargetArchive> {
     return openPostgresTarget(address.url)
   }
   const { openSqliteTarget } = await loadSqlite()
-  return openSqliteTarget(address.file)
+  return await openFile(address.file, () => openSqliteTarget(address.file))
 }
 
 /** Opens a store that might be copied into, to read only. @returns `undefined` where there is no file. */
@@ -52,7 +53,7 @@ async function openToRead(address: DurableAddress): Promise<SourceArchive> {
     return openPostgresSource(address.url)
   }
   const { openSqliteSource } = await loadSqlite()
-  return openSqliteSource(address.file)
+  return await openFile(address.file, () => openSqliteSource(address.file))
 }
 
 function loadPostgres(): Promise<typeof import('../adapters/stores/postgres/archive.ts')> {

@@ -7,6 +7,7 @@ import { parseStoreUrl, type StoreAddress } from './input/store-address.ts'
 import type { Invocation } from './invocation.ts'
 import { printNote } from './output/print.ts'
 import { failureOf } from './reasons.ts'
+import { openFile } from './sqlite-file.ts'
 
 /** How a command wants its store. */
 export interface Opening {
@@ -72,7 +73,10 @@ export async function open(
   if (!create) refuseMissing(address.file)
   silenceSqliteWarning()
   const { openSqliteStore } = await import('../adapters/stores/sqlite/store.ts')
-  return await openSqliteStore(address.file, { create, migrate: create, ...settled })
+  return await openFile(
+    address.file,
+    () => openSqliteStore(address.file, { create, migrate: create, ...settled }),
+  )
 }
 
 /** Whether there is nothing yet where the store should be. */
@@ -111,7 +115,7 @@ export async function schemaOf(
   refuseMissing(address.file)
   silenceSqliteWarning()
   const { migrationStatus } = await import('../adapters/stores/sqlite/migrate.ts')
-  return migrationStatus(address.file)
+  return await openFile(address.file, () => migrationStatus(address.file))
 }
 
 /**

@@ -1,8 +1,9 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import process from 'node:process'
 import { test } from 'tap'
 import { hasValidChecksum } from '../core/keys/format.ts'
-import { documentOf, runProgram, temporaryFolder } from './contract/cli-program.ts'
+import { documentOf, type Ended, runProgram, temporaryFolder } from './contract/cli-program.ts'
 
 const folder = temporaryFolder()
 const file = join(folder.path, 'store.db')
@@ -237,4 +238,44 @@ test('scopes', async (t) => {
 test('the end', (t) => {
   folder.remove()
   t.end()
+})
+
+test('what stands in the way of a SQLite file is said', async (t) => {
+  const folder = temporaryFolder()
+  t.teardown(() => folder.remove())
+  // Root may do everything.
+  const isRoot = process.getuid?.() === 0
+  const asNobody = isRoot
+    ? ['--import', 'data:text/javascript,process.setgid(65534);process.setuid(65534)']
+    : []
+  const run = (store: string, ...args: string[]) =>
+    runProgram(['--store', `sqlite:${store}`, ...args], { nodeArguments: asNobody })
+  const file = join(folder.path, 'partners.db')
+  t.match(await runProgram(['--store', `sqlite:${file}`, 'migrate']), { code: 0 })
+  // With these there, SQLite reads without writing.
+  for (const end of ['-shm', '-wal']) rmSync(file + end, { force: true })
+  chmodSync(folder.path, 0o555)
+  chmodSync(file, 0o444)
+  const written = await run(file, 'partners', 'list')
+  const beside = await run(join(folder.path, 'new.db'), 'migrate')
+  chmodSync(file, 0o000)
+  const hidden = await run(file, 'serve', '--port', '0')
+  chmodSync(folder.path, 0o755)
+  const lost = join(folder.path, 'nowhere')
+  const answers: [Ended, string][] = [
+    [written, `${file} cannot be used: this account may read but not write it`],
+    [beside, `cannot be used: this account may not write in ${folder.path}, where SQLite keeps more files`],
+    [hidden, `${file} cannot be used: this account may not read it`],
+    [await run(folder.path, 'partners', 'list'), `${folder.path} cannot be used: it is a folder`],
+    [await run(join(lost, 'partners.db'), 'migrate'), `cannot be used: there is no folder ${lost}`],
+    [
+      await run('unused', 'store', 'copy', '--from', `sqlite:${folder.path}`, '--to', 'sqlite:unused'),
+      'it is a folder',
+    ],
+  ]
+  for (const [{ code, stdout, stderr }, sentence] of answers) {
+    t.same([code, stdout], [3, ''])
+    t.match(stderr, new RegExp(`^error: The store .*\\n$`))
+    t.ok(stderr.endsWith(`${sentence}.\n`), stderr)
+  }
 })
