@@ -19,6 +19,7 @@ export interface ServeSettings {
  *
  * @param onListening Called with the address once connections are accepted.
  * @throws {Failure} `address_unavailable` when the address can't be had.
+ * @throws what the store throws, when it does not take in this server.
  */
 export async function serveUntilStopped(
   store: Store,
@@ -30,6 +31,7 @@ export async function serveUntilStopped(
     process.once('SIGTERM', resolve)
     process.once('SIGINT', resolve)
   })
+  await tryToJoin(store)
   const log = createLog()
   const api = createPartnerApi(
     { store },
@@ -47,6 +49,17 @@ export async function serveUntilStopped(
   } finally {
     await server.drain()
     log.flush()
+  }
+}
+
+/** With a role that may only read, a server would listen, call itself healthy, and answer 503 to every key. */
+async function tryToJoin({ replicas, revision }: Store): Promise<void> {
+  const confirm = async () => await revision()
+  const membership = replicas?.join({ name: 'starting', leaseMs: 1, confirmEveryMs: 1_000, confirm })
+  try {
+    await membership?.joined()
+  } finally {
+    await membership?.leave()
   }
 }
 

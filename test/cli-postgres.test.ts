@@ -249,6 +249,14 @@ async function unusable(t: Test, server: PostgresServer): Promise<void> {
       stderr: /^error: The store .*permission denied for schema partner_api\.\n$/,
     })
   }
+  await sql`grant usage on schema partner_api to stranger`
+  await sql`grant select on all tables in schema partner_api to stranger`
+  t.match(await runOn(stranger.href)('partners', 'list'), { code: 0 }, 'who may read, reads')
+  t.match(await runOn(stranger.href)('serve', '--port', '0'), {
+    code: 3,
+    stdout: '',
+    stderr: /^error: The store .*permission denied for table replica\.\n$/,
+  }, 'and does not serve')
   await sql`update partner_api.store set served_from = 99`
   await sql`insert into partner_api.migration values (99, '099-later', 0)`
   for (const [code, name, detail] of await each()) {
