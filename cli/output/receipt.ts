@@ -8,7 +8,10 @@ export function receiptWire({ ms, replicas }: Receipt): Record<string, unknown> 
 
 /** A receipt for people: a sentence for each replica, and one for all. */
 export function receiptLines({ ms, replicas }: Receipt): string[] {
-  const each = replicas.length === 0 ? ['No server is running on this store.'] : replicas.map(replicaLine)
+  // A server that was asked for nothing yet is not listed.
+  const each = replicas.length === 0
+    ? ['No server holds anything older of this store.']
+    : replicas.map(replicaLine)
   return [...each, `Binds everywhere after ${ms} ms.`]
 }
 
