@@ -29,7 +29,7 @@ export function define(audit: Command): void {
       'The first entries after this one (default: the last there are)',
       integerBetween(0, 9_999_999_999),
     )
-    .option('--limit <n>', 'How many entries', integerBetween(1, 100_000), 100)
+    .option('--limit <n>', 'How many entries, 1 to 100000', integerBetween(1, 100_000), 100)
     .addHelpText(
       'after',
       `

@@ -24,7 +24,7 @@ export function define(signups: Command): void {
   signups.command('list')
     .description('List signups, newest first')
     .option('--partner <slug>', 'Only those of this partner')
-    .option('--limit <n>', 'How many', integerBetween(1, 100_000), 50)
+    .option('--limit <n>', 'How many, 1 to 100000', integerBetween(1, 100_000), 50)
     .addHelpText(
       'after',
       `
