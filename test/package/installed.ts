@@ -43,6 +43,7 @@ const sources = [
   'adapters',
   'cli',
   'fixtures/content',
+  'test/embedding/examples',
 ]
 
 /**

@@ -36,6 +36,7 @@ t.test('the tarball holds what is used, and nothing else', (t) => {
     /^dist\/cli\/[\w\-/]+\.(?:js|js\.map)$/,
     /^dist\/fixtures\/content\/(?:banners|industries|plans|profiles)\.jsonl$/,
     /^(?:core|adapters|cli)\/[\w\-/]+(?<!\.d)\.ts$/,
+    /^test\/embedding\/examples\/[\w-]+\.(?:js|conf)$/,
   ]
   const paths = installed.files.map(({ path }) => path)
   t.same(paths.filter((path) => !allowed.some((pattern) => pattern.test(path))), [])
@@ -56,6 +57,15 @@ t.test('every map leads to a source that is there', (t) => {
   })
   t.ok(maps.length > 300)
   t.same(lost, [])
+  t.end()
+})
+
+t.test('what the README and the changelog lead to is there', (t) => {
+  const links = ['README.md', 'CHANGELOG.md']
+    .flatMap((path) => [...read(path).matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, link = '']) => link))
+  const paths = new Set(installed.files.map(({ path }) => path))
+  t.ok(links.length > 10)
+  t.same(links.filter((link) => !paths.has(link)), [])
   t.end()
 })
 
@@ -202,7 +212,7 @@ t.test('those who judge packages find nothing', async (t) => {
   t.match(lint.stdout, 'All good!')
   t.equal(slow.code, 0, slow.stderr)
   t.match(slow.stderr, 'Checking for slow types in the public API')
-  t.notMatch(slow.stderr, /\/test\/|tsconfig/, 'JSR gets no tests either')
+  t.notMatch(slow.stderr, /\/(?:test|cli|fixtures)\/|tsconfig/, 'JSR gets what its entries lead to')
 })
 
 t.test('documentation of every entry passes its lint', async (t) => {
