@@ -117,6 +117,19 @@ t.test('what the README tells to run exists', async (t) => {
   for (const name of named) t.type(scripts[name ?? ''], 'string', `npm script ${name}`)
 })
 
+t.test('what is pasted is asked of no server that does not listen yet', (t) => {
+  const serving = blocks('sh').filter((block) => /^partner-api serve /m.test(block))
+  t.equal(serving.length, 2)
+  for (const block of serving) t.match(block, /^partner-api serve .*\n$/, 'it stands alone')
+  t.end()
+})
+
+t.test('an example has as few lines as it says', async (t) => {
+  const directory = await readFile(join(root, 'test/embedding/examples/companies.js'), 'utf8')
+  t.match(readme, 'in fewer than 100 lines')
+  t.ok(directory.split('\n').length < 100)
+})
+
 const [withSqlite = '', withPostgres = ''] = blocks('ts')
 
 t.test('the embedding example serves', (t) => serves(t, withSqlite))
