@@ -31,13 +31,14 @@ export async function serveUntilStopped(
     process.once('SIGTERM', resolve)
     process.once('SIGINT', resolve)
   })
-  await tryToJoin(store)
+  const { replicaName = `${hostname()}:${process.pid}` } = options
+  await tryToJoin(store, replicaName)
   const log = createLog()
   const api = createPartnerApi(
     { store },
     {
-      replicaName: `${hostname()}:${process.pid}`,
       ...options,
+      replicaName,
       ...(level !== 'off' && { log: log.write, logLevel: level }),
     },
   )
@@ -53,9 +54,9 @@ export async function serveUntilStopped(
 }
 
 /** With a role that may only read, a server would listen, call itself healthy, and answer 503 to every key. */
-async function tryToJoin({ replicas, revision }: Store): Promise<void> {
+async function tryToJoin({ replicas, revision }: Store, name: string): Promise<void> {
   const confirm = async () => await revision()
-  const membership = replicas?.join({ name: 'starting', leaseMs: 1, confirmEveryMs: 1_000, confirm })
+  const membership = replicas?.join({ name, leaseMs: 1, confirmEveryMs: 1_000, confirm })
   try {
     await membership?.joined()
   } finally {
