@@ -22,6 +22,12 @@ interface Schema {
   readonly required?: readonly string[]
   readonly additionalProperties?: boolean | Schema
   readonly description?: string
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly minLength?: number
+  readonly maxLength?: number
+  readonly maxItems?: number
+  readonly default?: unknown
 }
 
 interface Parameter {
@@ -82,14 +88,17 @@ export function makeWire(): Readonly<Record<string, string>> {
 }
 
 function questions({ paths }: Document): string[] {
-  return Object.values(paths).flatMap((methods) => Object.values(methods)).flatMap((one) => {
+  const all = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, one]) => [`${method.toUpperCase()} ${path}`, one] as const)
+  )
+  return all.flatMap(([endpoint, one]) => {
     const name = one.operationId[0]!.toUpperCase() + one.operationId.slice(1)
     const own = (one.parameters ?? []).filter(({ $ref }) => $ref === undefined)
     const query: Schema = {
       type: 'object',
-      description: `What \`${one.operationId}\` may be asked.`,
+      description: `What \`${endpoint}\` may be asked.`,
       properties: Object.fromEntries(
-        own.map(({ name, description, schema }) => [name, { ...schema, ...described(description) }]),
+        own.map(({ name, description, schema }) => [name, { ...schema, ...described(description, schema) }]),
       ),
     }
     const body = one.requestBody?.content['application/json']?.schema
@@ -175,8 +184,17 @@ function comment(text: string): string {
   return text === '' ? '' : `/** ${text.replaceAll('*/', '* /')} */\n`
 }
 
-function described(description: string | undefined): { description?: string } {
-  return description === undefined ? {} : { description }
+/** A sentence, and what it is bound to. */
+function described(description: string | undefined, schema: Schema): { description?: string } {
+  if (description === undefined) return {}
+  const { minimum, maximum, minLength, maxLength, maxItems, default: usual } = schema
+  const bounds = [
+    ...(minimum === undefined ? [] : [`${minimum}–${maximum}`]),
+    ...(minLength === undefined ? [] : [`${minLength}–${maxLength} characters`]),
+    ...(maxItems === undefined ? [] : [`up to ${maxItems}`]),
+    ...(usual === undefined ? [] : [`default \`${usual}\``]),
+  ]
+  return { description: `${[description.replace(/\.$/, ''), ...bounds].join(', ')}.` }
 }
 
 function formatted(text: string): string {

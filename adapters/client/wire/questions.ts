@@ -1,42 +1,42 @@
 /** Written from the route table by test/client/write-wire.ts. */
 
-/** What `recentProfiles` may be asked. */
+/** What `GET /service/public/profiles/recent` may be asked. */
 export interface RecentProfilesQuery {
-  /** How many profiles. */
+  /** How many profiles, 1–50, default `10`. */
   readonly limit?: number | undefined
 }
 
-/** What `directory` may be asked. */
+/** What `GET /service/public/profiles` may be asked. */
 export interface DirectoryQuery {
-  /** Words that must start a word of name, headline, description or tags. */
+  /** Words that must start a word of name, headline, description or tags, 2–100 characters. */
   readonly q?: string | undefined
-  /** ISO 3166-1 alpha-2, in either case: any of these. */
+  /** ISO 3166-1 alpha-2, in either case: any of these, up to 20. */
   readonly country?: readonly string[] | undefined
-  /** Industry slug: any of these. */
+  /** Industry slug: any of these, up to 20. */
   readonly industry?: readonly string[] | undefined
-  /** The order: by name, or newest first. */
+  /** The order: by name, or newest first, default `name`. */
   readonly sort?: 'name' | '-published_at' | undefined
-  /** How many profiles a page has. */
+  /** How many profiles a page has, 1–100, default `20`. */
   readonly limit?: number | undefined
   /** `next_cursor` of the page before. */
   readonly cursor?: string | undefined
 }
 
-/** What `countries` may be asked. */
+/** What `GET /service/public/countries` may be asked. */
 export interface CountriesQuery {
-  /** Only those with a profile. */
+  /** Only those with a profile, default `false`. */
   readonly in_use?: boolean | undefined
-  /** Language of the names. */
+  /** Language of the names, default `en`. */
   readonly locale?: string | undefined
 }
 
-/** What `industries` may be asked. */
+/** What `GET /service/public/industries` may be asked. */
 export interface IndustriesQuery {
-  /** Only those with a profile. */
+  /** Only those with a profile, default `false`. */
   readonly in_use?: boolean | undefined
 }
 
-/** What `reportSummary` may be asked. */
+/** What `GET /service/partner/reports/summary` may be asked. */
 export interface ReportSummaryQuery {
   /** First day, in UTC. */
   readonly from?: string | undefined
@@ -44,9 +44,9 @@ export interface ReportSummaryQuery {
   readonly to?: string | undefined
 }
 
-/** What `reportActivity` may be asked. */
+/** What `GET /service/partner/reports/activity` may be asked. */
 export interface ReportActivityQuery {
-  /** What happened: any of these. */
+  /** What happened: any of these, up to 20. */
   readonly type?:
     | readonly (
       | 'signup.created'
@@ -62,7 +62,7 @@ export interface ReportActivityQuery {
       | 'module.deactivated'
     )[]
     | undefined
-  /** How many rows a page has. */
+  /** How many rows a page has, 1–100, default `20`. */
   readonly limit?: number | undefined
   /** `next_cursor` of the page before. */
   readonly cursor?: string | undefined
