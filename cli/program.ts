@@ -88,12 +88,13 @@ export async function run(argv: readonly string[], version: string): Promise<Exi
   // What is thrown where nobody waits for it would be shown with its stack otherwise.
   process.once('uncaughtException', (error) => report(error, json).then((code) => process.exit(code)))
   hideCredentials(argv)
+  const program = createProgram(version)
   try {
     refuseKeys(argv)
-    await createProgram(version).parseAsync(withoutHelpWord(argv, version), { from: 'user' })
+    await program.parseAsync(withoutHelpWord(argv, version), { from: 'user' })
     return (process.exitCode ?? 0) as ExitCode
   } catch (error) {
-    return await report(error, json)
+    return await report(withMisspelt(error, program, argv), json)
   }
 }
 
@@ -176,5 +177,23 @@ function refuseKeys(argv: readonly string[]): void {
 function usageOf(error: CommanderError): Failure {
   // `help` is what it says when a subcommand is missing, and its message then has no words of its own.
   if (error.code === 'commander.help') return usageFailure('A command is missing: --help lists them.')
-  return usageFailure(error.message.replace(/^error: /, ''))
+  // What stands behind `=` may be a secret, given to an option that does not exist.
+  const message = error.message.replace(/^error: (unknown option '[^=']+=).*'/s, "$1…'")
+  return usageFailure(message.replace(/^error: /, ''))
+}
+
+/** Commander asks for options that are missing before it looks for those that do not exist, and one may be the other. */
+function withMisspelt(error: unknown, program: Command, argv: readonly string[]): unknown {
+  if (!(error instanceof CommanderError) || error.code !== 'commander.missingMandatoryOptionValue') {
+    return error
+  }
+  const name = unknownOption(program, argv)
+  if (name === undefined) return error
+  return usageFailure(`${error.message.replace(/^error: /, '')}, and there is no option '${name}'`)
+}
+
+function unknownOption(command: Command, argv: readonly string[]): string | undefined {
+  const { operands: [name, ...operands], unknown } = command.parseOptions([...argv])
+  const next = command.commands.find((each) => each.name() === name)
+  return next === undefined ? unknown[0]?.split('=')[0] : unknownOption(next, [...operands, ...unknown])
 }

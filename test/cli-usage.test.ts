@@ -136,6 +136,8 @@ test('wrong usage', async (t) => {
     run('--sotre=postgres://user:hush@db/x', 'partners', 'list'),
     run('--store', 'sqlite:', 'partners', 'list'),
     run('partners', 'list', 'postgres://user:hush@db/x'),
+    run('partners', 'list', "--password=hu'hush"),
+    run('--store', 'memory:', 'partners', 'create', 'acme', '--nmae=hush'),
   ])
   for (const ended of wrong) {
     t.same([ended.code, ended.stdout], [2, ''])
@@ -146,6 +148,7 @@ test('wrong usage', async (t) => {
   t.match(wrong[0]!.stderr, 'Did you mean keys?')
   t.match(wrong[1]!.stderr, 'Did you mean issue?')
   t.match(wrong[2]!.stderr, 'Did you mean --json?')
+  t.match(wrong.at(-1)!.stderr, "option '--name <name>' not specified, and there is no option '--nmae'")
   t.match(wrong[4]!.stderr, 'A store URL is sqlite:FILE, postgres://HOST/NAME or memory:.')
   const json = await Promise.all([
     run('keyz', '--json'),
