@@ -1,5 +1,5 @@
 /** What npm delivers: its files, its entries on every runtime, its types, its program, and what it weighs. */
-import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { delimiter, join } from 'node:path'
 import process from 'node:process'
@@ -213,6 +213,18 @@ t.test('those who judge packages find nothing', async (t) => {
   t.equal(slow.code, 0, slow.stderr)
   t.match(slow.stderr, 'Checking for slow types in the public API')
   t.notMatch(slow.stderr, /\/(?:test|cli|fixtures)\/|tsconfig/, 'JSR gets what its entries lead to')
+})
+
+t.test('npm publishes the manifest as it stands', async (t) => {
+  const aside = join(folder, 'manifest')
+  mkdirSync(aside)
+  cpSync(join(ROOT, 'package.json'), join(aside, 'package.json'))
+  await run('npm', ['pkg', 'fix'], aside)
+  t.same(
+    JSON.parse(readFileSync(join(aside, 'package.json'), 'utf8')),
+    JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')),
+    'npm pkg fix has nothing to mend',
+  )
 })
 
 t.test('documentation of every entry passes its lint', async (t) => {
