@@ -27,27 +27,27 @@ export interface PartnerClientOptions {
   /** Slug of the partner that the key belongs to. */
   readonly partner: string
   /** Default `service`: the first part of the paths. */
-  readonly serviceName?: string
+  readonly serviceName?: string | undefined
   /** Milliseconds, 1–2,147,483,647, default 10,000: for each attempt, its answer included. */
-  readonly timeoutMs?: number
+  readonly timeoutMs?: number | undefined
   /** How often a request that may be sent again is, 0–100, default 2. */
-  readonly retries?: number
+  readonly retries?: number | undefined
   /** Whole seconds, 0–2,147,483, default 60: a service that wants to be left alone for longer is not waited for. */
-  readonly maxRetryAfterSeconds?: number
+  readonly maxRetryAfterSeconds?: number | undefined
   /** Sends a request; default the runtime's own `fetch`. */
-  readonly fetch?: (request: Request) => Promise<Response>
+  readonly fetch?: ((request: Request) => Promise<Response>) | undefined
 }
 
 /** What goes with one call. */
 export interface CallOptions {
   /** Ends the call, pauses before another attempt included. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
 }
 
 /** What goes with a signup. */
 export interface SignUpOptions extends CallOptions {
   /** 1–255 printable ASCII characters that stand for this signup; drawn unless given. */
-  readonly idempotencyKey?: string
+  readonly idempotencyKey?: string | undefined
 }
 
 /** A list that is read page by page: `for await` gets its rows, as long as there are any. */

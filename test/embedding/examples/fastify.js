@@ -15,5 +15,5 @@ fastify.addHook('onRequest', async ({ raw, url }, reply) => {
   await answer(raw, reply.raw)
 })
 fastify.get('/', () => 'The rest of the site')
-await fastify.listen({ port: process.env.PORT ?? 3000 })
+await fastify.listen({ port: Number(process.env.PORT ?? 3000) })
 console.log('ready')

@@ -13,4 +13,4 @@ app.on(['ALL'], ['/service/*', '/.well-known/api-catalog'], (context) => {
   return api.fetch(context.req.raw, { remoteAddr: { hostname: address } })
 })
 app.get('/', (context) => context.text('The rest of the site'))
-serve({ fetch: app.fetch, port: process.env.PORT ?? 3000 }, () => console.log('ready'))
+serve({ fetch: app.fetch, port: Number(process.env.PORT ?? 3000) }, () => console.log('ready'))

@@ -73,7 +73,14 @@ export const id: string = key.id
 export const receipt = await awaitReceipt(memory)
 await importContent(memory, 'profiles', ['{}'], { now: Date.now(), actor: 'a' })
 
-const client: PartnerClient = createPartnerClient({ url: 'https://api.example', key: id, partner: 'a' })
+const client: PartnerClient = createPartnerClient({
+  url: 'https://api.example',
+  key: id,
+  partner: 'a',
+  retries: Math.random() < 0.5 ? 1 : undefined,
+})
+const given: { readonly signal?: AbortSignal } = {}
+console.log((await client.plans({ signal: given.signal })).length)
 for await (const { slug, country } of client.profiles({ country: ['DE'] })) {
   console.log(slug satisfies string, country.code satisfies string)
 }
