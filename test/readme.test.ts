@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
+import { parseAddress } from '../adapters/stores/postgres/connection/address.ts'
 import { PROBLEMS } from '../core/http/problem.ts'
 import { DEFAULT_LIMITS } from '../core/limits/policies.ts'
 import { MODULES } from '../core/policy/modules.ts'
@@ -128,6 +129,20 @@ t.test('an example has as few lines as it says', async (t) => {
   const directory = await readFile(join(root, 'test/embedding/examples/companies.js'), 'utf8')
   t.match(readme, 'in fewer than 100 lines')
   t.ok(directory.split('\n').length < 100)
+})
+
+t.test('the URL of a store means without parameters what it says', (t) => {
+  const { tls, connections } = parseAddress('postgres://user@host/name', { environment: {} })
+  t.same([tls.mode, connections], ['prefer', 4])
+  t.match(readme, /encrypted by default if the server can.* of which 4 for reads and transactions/s)
+  for (
+    const parameter of readme.matchAll(
+      /`\??((?:sslmode|connect_timeout|target_session_attrs|pooler)=\w[\w-]*)`/g,
+    )
+  ) {
+    t.ok(parseAddress(`postgres://user@host/name?${parameter[1]}`, { environment: {} }))
+  }
+  t.end()
 })
 
 const [withSqlite = '', withPostgres = ''] = blocks('ts')
