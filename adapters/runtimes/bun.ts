@@ -31,10 +31,12 @@ export interface ServeOptions extends ListenOptions {
  * What Bun's server does in its own way, whatever is asked of it. It answers by itself what its parser refuses, with a
  * status and without a problem: heads over 16 KiB (`bun --max-http-header-size` allows more) or of more than about 200
  * fields with 431, bad framing with 400, other versions with 505. A head has 10 to 12 s. The URL of a request is
- * resolved, so that dot segments are gone before they can be refused.
+ * resolved, so that dot segments are gone before they can be refused. A connection is closed, and the answer with it,
+ * when it brings a request before the one under way is answered.
  */
 interface BunServer {
   readonly port: number
+  readonly pendingRequests: number
   requestIP(request: Request): { readonly address: string } | null
   stop(closeActiveConnections?: boolean): Promise<void>
 }
@@ -88,7 +90,7 @@ function start(api: Mounted, options: ServeOptions): RunningServer {
     },
   })
   return runningServer(host, server.port, async () => {
-    if (!await within(drainTimeoutMs, server.stop())) await server.stop(true)
+    if (!await within(drainTimeoutMs, stop(server))) await server.stop(true)
     await api.close()
   })
 }
@@ -101,6 +103,16 @@ function listen(settings: Required<ListenOptions>, serving: Serving): BunServer 
   } catch (cause) {
     throw cannotListen(settings, named(cause as Error & { code?: string }))
   }
+}
+
+/** Stops accepting, and ends with the last answer: by itself Bun waits for connections that never asked for anything. */
+async function stop(server: BunServer): Promise<void> {
+  const closeIdle = (): void => {
+    if (server.pendingRequests === 0) server.stop(true)
+  }
+  const watch = setInterval(closeIdle, 50)
+  await server.stop()
+  clearInterval(watch)
 }
 
 /** A class for its prototype, as what it extends. */

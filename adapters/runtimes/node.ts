@@ -122,6 +122,8 @@ export async function serve(api: Mounted, options: ServeOptions = {}): Promise<R
     const closeIdle = () => {
       for (const { writableLength } of connections) if (writableLength > 0) return
       server.close()
+      // Up to Node 24 a connection that never asked for anything is not an idle one.
+      for (const connection of connections) if (connection.bytesRead === 0) connection.destroy()
     }
     closeIdle()
     const watch = setInterval(closeIdle, 50)

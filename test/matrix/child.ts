@@ -1,6 +1,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import type { ListenOptions } from '../../adapters/runtimes/listening.ts'
 import type { PartnerApiOptions } from '../../core/api.ts'
 import { cleanEnv } from '../contract/cli-program.ts'
 import type { Done } from './server.ts'
@@ -15,7 +16,7 @@ export interface Place {
 /** A runtime in a process of its own that serves what it is told to. */
 export interface ServingChild {
   /** Serves a store. */
-  serve(address: string, options: PartnerApiOptions): Promise<Place>
+  serve(address: string, options: PartnerApiOptions, listening?: ListenOptions): Promise<Place>
   stop(place: Place): Promise<void>
   /** Ends the process. */
   end(): Promise<void>
@@ -50,7 +51,9 @@ export function startChild([program = '', ...words]: readonly string[]): Serving
   }
 
   return {
-    serve: async (address, options) => ({ origin: (await tell({ serve: address, options })).url as string }),
+    async serve(address, options, listening) {
+      return { origin: (await tell({ serve: address, options, listening })).url as string }
+    },
     stop: async ({ origin }) => void await tell({ stop: origin }),
     async end() {
       child.stdin.end()

@@ -11,7 +11,12 @@ import { openStore } from './open-store.ts'
 
 /** What the program is told to do. */
 export type Order =
-  | { readonly id: number; readonly serve: string; readonly options: PartnerApiOptions }
+  | {
+    readonly id: number
+    readonly serve: string
+    readonly options: PartnerApiOptions
+    readonly listening?: ListenOptions
+  }
   | { readonly id: number; readonly stop: string }
 
 /** What it says when it has done so. */
@@ -39,7 +44,8 @@ async function obey(order: Order): Promise<Omit<Done, 'id'>> {
     return {}
   }
   const store = await openStore(order.serve)
-  const server = await serve(createPartnerApi({ store }, order.options), { port: 0, drainTimeoutMs: 1_000 })
+  const listening = { port: 0, drainTimeoutMs: 1_000, ...order.listening }
+  const server = await serve(createPartnerApi({ store }, order.options), listening)
   stops.set(server.url, async () => {
     await server.drain()
     await store.close()
