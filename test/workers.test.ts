@@ -1,4 +1,5 @@
 /** What a Worker does beyond the contract of the wire: its service is made late, and its work may end with an answer. */
+import { mock } from 'node:test'
 import t from 'tap'
 import { createWorker, type WorkerContext } from '../adapters/runtimes/workers.ts'
 import { createMemoryStore } from '../adapters/stores/memory/store.ts'
@@ -84,6 +85,23 @@ await t.test('the service is made once, at the first request, and again when tha
   t.equal((await worker.fetch(health(), { fails: true }, context)).status, 200)
   t.equal(made, 2)
   await Promise.all(context.work)
+})
+
+await t.test('a service that is never made, because its request was given up, is made by the next', async (t) => {
+  const api = createPartnerApi({ store: createMemoryStore() })
+  const counts = { made: 0 }
+  const worker = createWorker(() => counts.made++ === 0 ? new Promise<PartnerApi>(() => {}) : api)
+  const context = contextOf()
+  mock.timers.enable({ apis: ['setTimeout'] })
+  t.teardown(() => mock.timers.reset())
+  void worker.fetch(health(), undefined, context)
+  const waiting = [1, 2].map(() => worker.fetch(health(), undefined, context))
+  mock.timers.tick(4_999)
+  await Promise.resolve()
+  t.equal(counts.made, 1, 'for five seconds they wait for it')
+  mock.timers.tick(1)
+  t.strictSame((await Promise.all(waiting)).map(({ status }) => status), [200, 200])
+  t.equal(counts.made, 2)
 })
 
 await t.test('one write for all who come while it waits', async (t) => {

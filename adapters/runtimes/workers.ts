@@ -7,6 +7,7 @@ import type { PartnerApi } from '../../core/api.ts'
 import type { Answer } from '../../core/http/exchange.ts'
 import { FetchExchange } from '../../core/http/fetch.ts'
 import { createResponder } from '../../core/http/responses.ts'
+import { within } from './listening.ts'
 
 /** What a Worker is told of a request beside it. A Durable Object's state has the same method. */
 export interface WorkerContext {
@@ -32,6 +33,8 @@ export interface WorkerHandler<Env> {
 
 /** How long what requests noted waits for more before it is written, in milliseconds. */
 const lingerMs = 1_000
+/** How long a request waits for the service that another one makes before it makes one itself, in milliseconds. */
+const patienceMs = 5_000
 
 /**
  * Makes the service at the first request, because a Worker may ask for nothing before, and lends each request the time
@@ -41,7 +44,7 @@ const lingerMs = 1_000
  * other's connections: a store that keeps one open, as the Postgres store does, and limits that hold for all need a
  * Durable Object whose `fetch` passes requests on to this one, with its state as the context.
  *
- * @param makeApi Called again for the next request when it fails.
+ * @param makeApi Called again for the next request when it fails, and for one that has waited for 5 s.
  * @example
  * ```ts
  * export default createWorker((env: Env) => createPartnerApi({ store: myStore(env) }), { trustConnectingIp: true })
@@ -59,14 +62,25 @@ export function createWorker<Env>(
 
   async function make(env: Env): Promise<PartnerApi> {
     try {
-      return api = await makeApi(env)
+      const made = await makeApi(env)
+      return api ??= made
     } finally {
       making = undefined
     }
   }
 
+  /** Not for good: when the runtime has given up the request that makes the service, that never ends. */
+  async function wait(env: Env): Promise<PartnerApi> {
+    while (api === undefined) {
+      const begun = making
+      if (begun === undefined) return making = make(env)
+      if (!await within(patienceMs, begun) && making === begun) making = undefined
+    }
+    return api
+  }
+
   async function answer(request: Request, env: Env): Promise<Response> {
-    const { handle } = api ?? await (making ??= make(env))
+    const { handle } = api ?? await wait(env)
     return respond(await handle(new WorkerExchange(request, trustConnectingIp)))
   }
 
