@@ -1,5 +1,4 @@
 /** Which server is asked, and how the way to it is protected. */
-import { spawnSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
@@ -9,6 +8,7 @@ import { connect } from '../adapters/stores/postgres/connection/connect.ts'
 import type { Database } from '../adapters/stores/postgres/connection/database.ts'
 import { openPostgresStore } from '../adapters/stores/postgres/store.ts'
 import type { MaybePromise } from '../core/ports.ts'
+import { makeCertificate, noOpenssl } from './certificate.ts'
 import { hasServer } from './postgres/binaries.ts'
 import { askOnAndOn, measureLag } from './postgres/asking.ts'
 import { startGate } from './postgres/network.ts'
@@ -178,8 +178,6 @@ await t.test('a server is reached by a file of its machine', async (t) => {
   await t.rejects(nowhere.read('SELECT 1'), { code: 'unreachable', message: /ENOENT/ })
 })
 
-const noOpenssl = spawnSync('openssl', ['version']).status === 0 ? false : 'no openssl is installed'
-
 await t.test('the way is protected as far as the address says', { skip: noOpenssl }, async (t) => {
   const folder = await createPrivateFolder('certificates', false)
   t.teardown(() => folder.remove())
@@ -225,12 +223,3 @@ await t.test('the way is protected as far as the address says', { skip: noOpenss
   const rows = await Promise.all(Array.from({ length: 20 }, () => many.lookUp('SELECT $1::text', [long])))
   t.ok(rows.every(([row]) => row![0] === long))
 })
-
-/** A certificate that vouches for itself. */
-function makeCertificate(name: string, cert: string, key: string): void {
-  const { status, stderr } = spawnSync('openssl', [
-    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'],
-    ...['-subj', `/CN=${name}`, '-addext', `subjectAltName=DNS:${name}`, '-out', cert, '-keyout', key],
-  ], { encoding: 'utf8' })
-  if (status !== 0) throw new Error(`openssl made no certificate: ${stderr}`)
-}

@@ -4,6 +4,7 @@ import { MODULE_NAMES } from '../../core/policy/modules.ts'
 import { nameService, type ServiceNames } from '../../core/service-names.ts'
 import { usageFailure } from '../failure.ts'
 import { readCredential } from '../input/credential.ts'
+import { isLoopback, parseDeploymentUrl } from '../input/deployment-url.ts'
 import { serviceName } from '../input/service-name.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
 import { printNote, printResult } from '../output/print.ts'
@@ -19,6 +20,7 @@ interface VerifyOptions {
   readonly partner: string
   readonly module?: readonly string[]
   readonly keyFile?: string
+  readonly caFile?: string
   readonly serviceName: string
   readonly smoke?: true
   readonly withSignup?: boolean
@@ -35,6 +37,7 @@ export function define(verify: Command): void {
       ),
     )
     .option('--key-file <file>', 'A file that holds the key alone')
+    .option('--ca-file <file>', 'Certificates to trust besides, in PEM')
     .option('--service-name <name>', "The deployment's name for itself", serviceName, 'service')
     .option('--smoke', 'Call every endpoint that the key may use, and hold each answer against the contract')
     .option('--with-signup', 'With --smoke and a test key: make one signup, and repeat it')
@@ -42,8 +45,9 @@ export function define(verify: Command): void {
       'after',
       `
 The key comes from --key-file, PARTNER_API_KEY, standard input or a prompt that shows nothing of it, in that
-order, and never from an argument. No redirect is followed. --smoke asks each endpoint two or three times and exits 1
-when an answer is not as the contract has it.
+order, and never from an argument. No redirect is followed. The proxy that
+HTTPS_PROXY or HTTP_PROXY names is used for other machines, but for those that NO_PROXY names. --smoke asks each
+endpoint two or three times and exits 1 when an answer is not as the contract has it.
 
 Examples:
   $ partner-api verify --url https://api.example --partner acme
@@ -55,9 +59,9 @@ Examples:
 }
 
 async function verifyKey(invocation: Invocation, options: VerifyOptions): Promise<void> {
-  const base = parseBase(options.url)
+  const base = parseDeploymentUrl(options.url)
   if (options.withSignup && !options.smoke) throw usageFailure('--with-signup belongs to --smoke.')
-  if (base.protocol === 'http:' && !isLoopback(base.hostname)) {
+  if (base.protocol === 'http:' && !isLoopback(base)) {
     printNote('warning: http:// sends the key unencrypted to whoever is on the way.')
   }
   const key = await readCredential(options.keyFile)
@@ -66,7 +70,7 @@ async function verifyKey(invocation: Invocation, options: VerifyOptions): Promis
     import('../verification/read.ts'),
   ])
   const names = nameService(options.serviceName)
-  const deployment = connectTo(base, names, key)
+  const deployment = await connectTo(base, names, key, options.caFile)
   try {
     const verification = readVerification(await askVerifyKey(deployment, names, options.partner), key)
     const trials = options.smoke && await trySmoke(deployment, verification, names, options)
@@ -118,21 +122,6 @@ function concludeModules(wanted: readonly string[], verification: Verification):
   )
   for (const module of notReady) printNote(whyNotReady(module, verification))
   if (notReady.length > 0) process.exitCode = 1
-}
-
-function parseBase(text: string): URL {
-  const base = URL.parse(text)
-  if (base?.protocol !== 'https:' && base?.protocol !== 'http:') {
-    throw usageFailure('--url has to be an http:// or https:// address, such as https://api.example.')
-  }
-  if (base.username || base.password || text.includes('?') || text.includes('#')) {
-    throw usageFailure('--url is only where the deployment is: it has no credentials, query or fragment.')
-  }
-  return base
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host.endsWith('.localhost') || host === '[::1]' || /^127\.[\d.]+$/.test(host)
 }
 
 function readable(verification: Verification): string {

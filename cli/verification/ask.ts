@@ -1,7 +1,8 @@
-import { Agent, request } from 'undici'
+import { request } from 'undici'
 import { type Asked, createRequests } from '../../adapters/client/request.ts'
 import type { ServiceNames } from '../../core/service-names.ts'
 import { Failure } from '../failure.ts'
+import { openWay } from './way.ts'
 
 /** Where a key is used. */
 export interface Deployment {
@@ -29,11 +30,21 @@ const timeoutMs = 10_000
 /** Lists that do not page (industries, plans) can be long in a service that is right. */
 const maxMebibytes = 16
 
-/** A deployment at an address. Nothing is asked yet. */
-export function connectTo(base: URL, { name }: ServiceNames, key: string): Deployment {
+/**
+ * A deployment at an address. Nothing is asked yet.
+ *
+ * @param caFile Certificates that are trusted besides.
+ * @throws {Failure} exit code 2 where the way there can't be as it is wanted.
+ */
+export async function connectTo(
+  base: URL,
+  { name }: ServiceNames,
+  key: string,
+  caFile?: string,
+): Promise<Deployment> {
   const requestFor = createRequests(base, name, key)
-  // An agent of its own can be closed: the shared one would keep the process alive with its connection.
-  const dispatcher = new Agent({ connect: { timeout: timeoutMs } })
+  const { dispatcher, proxyVariable } = await openWay(base, { timeoutMs, caFile })
+  const hint = proxyVariable === undefined ? '' : ` It is asked for by the proxy that ${proxyVariable} names.`
 
   return {
     async ask({ target, headers, body }) {
@@ -59,7 +70,7 @@ export function connectTo(base: URL, { name }: ServiceNames, key: string): Deplo
         }
       } catch (error) {
         if (error instanceof Failure) throw error
-        throw new Failure(3, 'unreachable', `${base.origin} can't be reached: ${reasonOf(error)}.`)
+        throw new Failure(3, 'unreachable', `${base.origin} can't be reached: ${reasonOf(error)}.${hint}`)
       }
     },
 
@@ -125,6 +136,8 @@ function reasonOf(error: unknown): string {
   if (name === 'TimeoutError') return 'no answer came within 10 s'
   const known = reasons[code ?? ''] ?? reasons[(cause as NodeJS.ErrnoException | undefined)?.code ?? '']
   if (known) return known
+  const [, refusal] = /^Proxy (?:response|Authentication Required) \((\d+)\)/.exec(message) ?? []
+  if (refusal !== undefined) return `the proxy answered with ${refusal}`
   if (code?.startsWith('HPE_')) return 'what it answers is not HTTP'
   return `${code ?? name ?? 'error'}${message ? ` (${message.split('\n')[0]})` : ''}`
 }
