@@ -118,3 +118,16 @@ t.test('what was confirmed before the machine slept is not used afterwards', asy
   asked.at(-1)!.answer('3')
   t.equal((await late).facts, '3', 'nor younger')
 })
+
+t.test('what was asked before all was forgotten tells nobody who asks afterwards', async (t) => {
+  const { asked, source } = createSource()
+  const freshness = createFreshness(source, bound)
+  const before = freshness.confirm(0)
+  freshness.forget(1)
+  const after = freshness.confirm(2)
+  t.equal(asked.length, 2)
+  asked[0]!.answer('1')
+  asked[1]!.answer('2')
+  await before
+  t.equal((await after).facts, '2')
+})

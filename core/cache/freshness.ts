@@ -177,7 +177,7 @@ export function createFreshness(
     },
     renew: ask,
     forget(now) {
-      current = undefined
+      current = pending = undefined
       confirmed = { at: now, date: today() }
     },
     outage,
