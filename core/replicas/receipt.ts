@@ -6,8 +6,8 @@ export interface ReplicaReceipt {
   /** What the replica calls itself. */
   readonly name: string
   /**
-   * Whether it said that it has applied the change, or asks for every request what applies. If not, it has not been heard
-   * of for its whole lease, and uses nothing older any more.
+   * Whether it said that it has applied the change, or asks for every request what applies. If not, it took leave or was
+   * not heard of for its whole lease, and uses nothing older any more.
    */
   readonly applied: boolean
   /** Milliseconds from the change to that. */
@@ -39,12 +39,14 @@ export async function awaitReceipt(
   const elapsed = (): number => Math.round(performance.now() - changedAt)
   const revision = await store.revision()
   const receipts = new Map<string, ReplicaReceipt>()
+  const gone = new Set<string>()
   let waiting = await replicas.progress(revision)
   const longestLeaseMs = Math.max(0, ...waiting.map(({ leaseMs }) => leaseMs))
 
   for (let pause = pauseMs.first;; pause = Math.min(pause * 2, pauseMs.longest)) {
     const ms = elapsed()
-    const isOver = ({ applied, leaseMs }: ReplicaProgress): boolean => applied || ms >= leaseMs
+    const isOver = ({ id, applied, leaseMs }: ReplicaProgress): boolean =>
+      applied || ms >= leaseMs || gone.has(id)
     for (const { id, name, applied, leaseMs } of waiting.filter(isOver)) {
       receipts.set(id, { name, applied: applied || leaseMs === 0, ms })
     }
@@ -54,11 +56,12 @@ export async function awaitReceipt(
     waiting = await lookAgain(waiting)
   }
 
-  /** One that is gone has taken leave; one that came since knows nothing older. */
+  /** One that is listed no more has taken leave, or its lease ended long ago; one that came since knows nothing older. */
   async function lookAgain(before: readonly ReplicaProgress[]): Promise<readonly ReplicaProgress[]> {
     try {
       const now = new Map((await replicas!.progress(revision)).map((replica) => [replica.id, replica]))
-      return before.map((replica) => now.get(replica.id) ?? { ...replica, applied: true })
+      for (const { id } of before) if (!now.has(id)) gone.add(id)
+      return before.map((replica) => now.get(replica.id) ?? replica)
     } catch (error) {
       if (elapsed() >= longestLeaseMs) throw error
       return before
