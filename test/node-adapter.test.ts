@@ -103,6 +103,21 @@ t.test('answers keep the order of their requests', async (t) => {
   await server.drain()
 })
 
+t.test('an error waits for all answers before it', async (t) => {
+  const { server, open } = await served({ handle: ({ target }) => json(200, { target }) })
+  for (const end of ['no request\r\n\r\n', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n', get('/4', 'Host: b')]) {
+    const connection = await open()
+    connection.write(get('/1') + get('/2') + get('/3') + end)
+    for (const target of ['/1', '/2', '/3']) {
+      t.equal(JSON.parse((await connection.answer()).body).target, target, end)
+    }
+    t.equal((await connection.answer()).status, 400)
+    t.equal(await connection.ended(), '')
+    connection.destroy()
+  }
+  await server.drain()
+})
+
 t.test('nothing is processed behind the last answer', async (t) => {
   let handled = 0
   const { server, open } = await served({

@@ -19,8 +19,8 @@ const lingerMs = 5_000
  * @param isDraining Whether answers are to end their connections.
  */
 export function listen(server: Server, api: Mounted, isDraining: () => boolean): void {
-  // The latest request of a connection that has a body or waits for its answer: an error of the connection may
-  // be its own. All others were answered before the parser read on.
+  // The latest request of a connection that has a body, or whose answer waits for something or behind another's: an
+  // error of the connection may be its own, and must not overtake it. All others were answered before the parser read on.
   const latest = new WeakMap<Duplex, NodeExchange>()
   // Connections whose last answer is on its way: nothing more is processed (RFC 9112 §9.6).
   const closing = new Set<Duplex>()
@@ -30,7 +30,8 @@ export function listen(server: Server, api: Mounted, isDraining: () => boolean):
     if (closing.size > 0 && closing.has(socket)) return void request.resume()
     const target = originForm(request.url as string)
     const exchange = new NodeExchange(request, response, target ?? '/', expectsContinue)
-    if (exchange.hasBody) latest.set(socket, exchange)
+    // Node gives the socket to one response at a time.
+    if (exchange.hasBody || response.socket === null) latest.set(socket, exchange)
     const objection = objectionTo(request) ?? (target === undefined ? 'malformed_request' : undefined)
     if (objection !== undefined) return settle(exchange, api.refuse(objection, exchange.address), true)
     const answer = api.handle(exchange)
