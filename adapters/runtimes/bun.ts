@@ -31,8 +31,8 @@ export interface ServeOptions extends ListenOptions {
  * What Bun's server does in its own way, whatever is asked of it. It answers by itself what its parser refuses, with a
  * status and without a problem: heads over 16 KiB (`bun --max-http-header-size` allows more) or of more than about 200
  * fields with 431, bad framing with 400, other versions with 505. A head has 10 to 12 s. The URL of a request is
- * resolved, so that dot segments are gone before they can be refused. A connection is closed, and the answer with it,
- * when it brings a request before the one under way is answered.
+ * resolved, so that dot segments are gone, and backslashes are slashes, before they can be refused. A connection is
+ * closed, and the answer with it, when it brings a request before the one under way is answered.
  */
 interface BunServer {
   readonly port: number

@@ -25,7 +25,8 @@ interface Info {
 /**
  * What Deno's server does in its own way, whatever is asked of it. It answers by itself what its parser refuses, with a
  * status and without a problem, or closes the connection. It has no time limit for heads and idle connections: put a
- * proxy in front. It takes a bare LF for a line break, headers up to 64 KiB, and a request without Host.
+ * proxy in front. It takes a bare LF for a line break, headers up to 64 KiB, and a request without Host. It closes a
+ * connection behind a body that did not come together with its head.
  */
 interface DenoServer {
   readonly addr: { readonly port: number }

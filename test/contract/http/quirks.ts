@@ -4,7 +4,7 @@ export type Quirk = 'resolves-targets' | 'no-trace' | 'knows-few-methods' | 'nam
 /** The reason of each. */
 export const QUIRKS: Readonly<Record<Quirk, string>> = {
   'resolves-targets':
-    'Bun, workerd and Request itself resolve the URL: dot segments are gone before they can be refused.',
+    'Bun, workerd and Request itself resolve the URL: dot segments are gone before they can be refused. To Bun and Request a backslash is a slash.',
   'no-trace': 'The Fetch standard forbids TRACE, so that Request and workerd refuse it by themselves.',
   'knows-few-methods':
     'workerd answers 501 to methods that are registered and rare, without asking the Worker.',
