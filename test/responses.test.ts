@@ -67,3 +67,28 @@ t.test('a field that must not be sent', async (t) => {
   }
   t.end()
 })
+
+t.test('no more is remembered than 2,048 answers', async (t) => {
+  const { Headers } = globalThis
+  let made = 0
+  globalThis.Headers = class extends Headers {
+    constructor() {
+      super()
+      made++
+    }
+  }
+  t.teardown(() => globalThis.Headers = Headers)
+  const respond = createResponder(() => internal)
+  const answers = Array.from({ length: 2_049 }, (_, index): Answer => {
+    const stem = ['ETag', `"${index}"`]
+    return { status: 200, headers: [...stem, 'X-Request-Id', '1'], body: 'a', stem }
+  })
+  const [first] = answers as [Answer]
+  const last = answers.pop() as Answer
+  for (const answer of [...answers, first]) respond(answer)
+  t.equal(made, 2_048, 'so many are')
+  for (const answer of [last, last, first]) {
+    t.strictSame(await told(respond(answer)), await told(responseOf(answer)))
+  }
+  t.equal(made, 2_050, 'then the first is made anew')
+})

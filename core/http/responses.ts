@@ -9,6 +9,9 @@ interface Kept {
   text: string | undefined
 }
 
+/** How many stems are remembered at most: what is made of one takes Deno 2.6 KB, more than most replies. */
+const maxKept = 2_048
+
 const decoder = new TextDecoder()
 
 /**
@@ -18,7 +21,18 @@ const decoder = new TextDecoder()
  * @param refuse Makes the answer in place of one that can't be sent.
  */
 export function createResponder(refuse: () => Answer): (answer: Answer) => Response {
-  const keptOf = new WeakMap<readonly string[], Kept>()
+  let keptOf = new WeakMap<readonly string[], Kept>()
+  let count = 0
+
+  function keep(stem: readonly string[], headers: readonly string[]): Kept {
+    if (count++ === maxKept) {
+      keptOf = new WeakMap()
+      count = 1
+    }
+    const kept = { fields: listed(headers), headers, text: undefined }
+    keptOf.set(stem, kept)
+    return kept
+  }
 
   function respond({ status, headers, body, stem }: Answer): Response {
     if (stem === undefined) {
@@ -27,7 +41,7 @@ export function createResponder(refuse: () => Answer): (answer: Answer) => Respo
     }
     let kept = keptOf.get(stem)
     if (kept === undefined || !hasNames(kept.headers, headers, stem.length)) {
-      keptOf.set(stem, kept = { fields: listed(headers), headers, text: undefined })
+      kept = keep(stem, headers)
     } else {
       renew(kept, headers, stem.length)
     }
