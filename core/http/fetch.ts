@@ -96,12 +96,9 @@ const noTarget = '%'
  */
 function targetOf({ url, headers }: Request): string {
   if (!isFramed(headers) || !isHost(headers.get('host') ?? '')) return noTarget
-  if (url.startsWith('/')) return url
-  const rest = url.slice(url.indexOf('//') + 2)
   // The absolute form may do without a path, and what stands behind it then may have a slash in it.
-  const start = rest.search(/[/?#]/)
-  if (start < 0) return '/'
-  return rest[start] === '/' ? rest.slice(start) : `/${rest.slice(start)}`
+  const target = url.replace(/^[^/]+\/\/[^/?#]*/, '')
+  return target.startsWith('/') ? target : `/${target}`
 }
 
 /**
@@ -109,10 +106,9 @@ function targetOf({ url, headers }: Request): string {
  * request to them (RFC 9112 §6.1 and §6.3): equal lengths that were joined, and codings besides chunks.
  */
 function isFramed(headers: Headers): boolean {
-  const length = headers.get('content-length')
-  if (length !== null && !/^\d+$/.test(length)) return false
-  const coding = headers.get('transfer-encoding')
-  return coding === null || coding.toLowerCase() === 'chunked'
+  const length = headers.get('content-length') ?? 0
+  const coding = headers.get('transfer-encoding') ?? 'chunked'
+  return /^\d+ chunked$/i.test(`${length} ${coding}`)
 }
 
 /** Whether a value of Host has no character that is in no name, address or port (RFC 9110 §7.2, RFC 3986 §3.2.2). */

@@ -24,16 +24,6 @@ export function createResponder(refuse: () => Answer): (answer: Answer) => Respo
   let keptOf = new WeakMap<readonly string[], Kept>()
   let count = 0
 
-  function keep(stem: readonly string[], headers: readonly string[]): Kept {
-    if (count++ === maxKept) {
-      keptOf = new WeakMap()
-      count = 1
-    }
-    const kept = { fields: listed(headers), headers, text: undefined }
-    keptOf.set(stem, kept)
-    return kept
-  }
-
   function respond({ status, headers, body, stem }: Answer): Response {
     if (stem === undefined) {
       const content = body as string | Uint8Array<ArrayBuffer> | undefined ?? null
@@ -41,7 +31,8 @@ export function createResponder(refuse: () => Answer): (answer: Answer) => Respo
     }
     let kept = keptOf.get(stem)
     if (kept === undefined || !hasNames(kept.headers, headers, stem.length)) {
-      kept = keep(stem, headers)
+      if (count++ % maxKept === 0) keptOf = new WeakMap()
+      keptOf.set(stem, kept = { fields: listed(headers), headers, text: undefined })
     } else {
       renew(kept, headers, stem.length)
     }
