@@ -1,3 +1,4 @@
+import { BODY_TAKEN } from '../../core/http/body.ts'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Exchange } from '../../core/http/exchange.ts'
 import { Problem, type ProblemCode } from '../../core/http/problem.ts'
@@ -99,7 +100,7 @@ export class MountedExchange extends NodeExchange {
 
   override body(maxBytes: number): MaybePromise<Uint8Array> {
     if (this.hasBody && this.request.readableEnded) {
-      throw new Error('Something has read the body already: the service belongs before what reads bodies.')
+      throw new Error(BODY_TAKEN)
     }
     return super.body(maxBytes)
   }

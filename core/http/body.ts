@@ -15,6 +15,9 @@ import { sayable } from './redact.ts'
 /** The largest body that is read, in bytes. */
 export const MAX_BODY_BYTES = 32_768
 
+/** What is wrong where a body is gone when the service asks for it. */
+export const BODY_TAKEN = 'The body was read before: mount the service ahead of what reads bodies.'
+
 /** A body that is a JSON object. */
 export type JsonObject = Readonly<Record<string, unknown>>
 

@@ -1,4 +1,5 @@
 import type { MaybePromise } from '../ports.ts'
+import { BODY_TAKEN } from './body.ts'
 import type { Answer, Exchange } from './exchange.ts'
 import { Problem } from './problem.ts'
 import { createResponder } from './responses.ts'
@@ -6,7 +7,7 @@ import { createResponder } from './responses.ts'
 /** What a runtime tells of a request beside it. Whatever has another shape is passed over. */
 export interface RequestInfo {
   /** The peer of the connection; `hostname` is its IP address, as `Deno.serve` gives it. */
-  readonly remoteAddr?: { readonly hostname?: string }
+  readonly remoteAddr?: { readonly hostname?: string | undefined } | undefined
 }
 
 /**
@@ -45,6 +46,7 @@ export class FetchExchange implements Exchange {
   }
 
   body(maxBytes: number): MaybePromise<Uint8Array> {
+    if (this.request.bodyUsed) throw new Error(BODY_TAKEN)
     if (Number(this.header('content-length')) > maxBytes) throw new Problem('body_too_large')
     return read(this.request, maxBytes)
   }

@@ -37,8 +37,6 @@ export type ProblemCode =
 /** What every problem of one code has. */
 export interface ProblemKind {
   readonly status: number
-  /** The same for every occurrence (RFC 9457 §3.1.3). */
-  readonly title: string
   /** Said when the occurrence has nothing more to say. */
   readonly detail: string
 }
@@ -48,171 +46,61 @@ export const DEFAULT_PROBLEM_BASE = 'https://partner-api.example/problems'
 
 /** The table of problems: every code that the service answers with. */
 export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
-  malformed_request: {
-    status: 400,
-    title: 'Malformed request',
-    detail: 'The request is not well-formed HTTP or not well-formed JSON.',
-  },
-  ambiguous_credentials: {
-    status: 400,
-    title: 'Ambiguous credentials',
-    detail: 'The request carries more than one credential.',
-  },
-  invalid_parameter: {
-    status: 400,
-    title: 'Invalid parameter',
-    detail: 'One or more parameters are not acceptable.',
-  },
-  invalid_cursor: {
-    status: 400,
-    title: 'Invalid cursor',
-    detail: 'The cursor was altered or belongs to another list.',
-  },
-  partner_missing: {
-    status: 400,
-    title: 'Partner missing',
-    detail: 'The request does not name a partner.',
-  },
-  unknown_version: {
-    status: 400,
-    title: 'Unknown version',
-    detail: 'The version that the request asks for does not exist.',
-  },
-  key_missing: {
-    status: 401,
-    title: 'Key missing',
-    detail: 'The request carries no key.',
-  },
-  key_invalid: {
-    status: 401,
-    title: 'Key invalid',
-    detail: 'The key is not valid.',
-  },
-  key_revoked: {
-    status: 401,
-    title: 'Key revoked',
-    detail: 'The key has been revoked.',
-  },
-  key_expired: {
-    status: 401,
-    title: 'Key expired',
-    detail: 'The key has expired.',
-  },
-  key_disabled: {
-    status: 401,
-    title: 'Key disabled',
-    detail: 'The key is disabled.',
-  },
-  partner_mismatch: {
-    status: 403,
-    title: 'Partner mismatch',
-    detail: 'The key does not belong to the partner that the request names.',
-  },
-  partner_suspended: {
-    status: 403,
-    title: 'Partner suspended',
-    detail: 'The partner is suspended.',
-  },
-  scope_missing: {
-    status: 403,
-    title: 'Scope missing',
-    detail: 'The key does not hold the scope that this endpoint needs.',
-  },
+  malformed_request: { status: 400, detail: 'The request is not well-formed HTTP or not well-formed JSON.' },
+  ambiguous_credentials: { status: 400, detail: 'The request carries more than one credential.' },
+  invalid_parameter: { status: 400, detail: 'One or more parameters are not acceptable.' },
+  invalid_cursor: { status: 400, detail: 'The cursor was altered or belongs to another list.' },
+  partner_missing: { status: 400, detail: 'The request does not name a partner.' },
+  unknown_version: { status: 400, detail: 'The version that the request asks for does not exist.' },
+  key_missing: { status: 401, detail: 'The request carries no key.' },
+  key_invalid: { status: 401, detail: 'The key is not valid.' },
+  key_revoked: { status: 401, detail: 'The key has been revoked.' },
+  key_expired: { status: 401, detail: 'The key has expired.' },
+  key_disabled: { status: 401, detail: 'The key is disabled.' },
+  partner_mismatch: { status: 403, detail: 'The key does not belong to the partner that the request names.' },
+  partner_suspended: { status: 403, detail: 'The partner is suspended.' },
+  scope_missing: { status: 403, detail: 'The key does not hold the scope that this endpoint needs.' },
   module_inactive: {
     status: 403,
-    title: 'Module inactive',
     detail: 'The partner has not activated the module that this endpoint needs.',
   },
-  address_not_allowed: {
-    status: 403,
-    title: 'Address not allowed',
-    detail: 'The key may not be used from this address.',
-  },
+  address_not_allowed: { status: 403, detail: 'The key may not be used from this address.' },
   browser_refused: {
     status: 403,
-    title: 'Browser refused',
     detail: 'Keys are used from servers only, and this request comes from a browser.',
   },
-  route_not_found: {
-    status: 404,
-    title: 'Route not found',
-    detail: 'There is no such endpoint.',
-  },
-  profile_not_found: {
-    status: 404,
-    title: 'Profile not found',
-    detail: 'There is no such profile.',
-  },
-  banner_not_found: {
-    status: 404,
-    title: 'Banner not found',
-    detail: 'There is no banner at this time.',
-  },
-  method_not_allowed: {
-    status: 405,
-    title: 'Method not allowed',
-    detail: 'This endpoint does not have this method.',
-  },
+  route_not_found: { status: 404, detail: 'There is no such endpoint.' },
+  profile_not_found: { status: 404, detail: 'There is no such profile.' },
+  banner_not_found: { status: 404, detail: 'There is no banner at this time.' },
+  method_not_allowed: { status: 405, detail: 'This endpoint does not have this method.' },
   not_acceptable: {
     status: 406,
-    title: 'Not acceptable',
     detail: 'This endpoint answers with none of the media types that the request accepts.',
   },
-  request_timeout: {
-    status: 408,
-    title: 'Request timeout',
-    detail: 'The request did not arrive in time.',
-  },
+  request_timeout: { status: 408, detail: 'The request did not arrive in time.' },
   idempotency_conflict: {
     status: 409,
-    title: 'Idempotency conflict',
     detail: 'The first request with this idempotency key is still being worked on.',
   },
-  body_too_large: {
-    status: 413,
-    title: 'Body too large',
-    detail: 'The body is larger than 32 KiB.',
-  },
-  uri_too_long: {
-    status: 414,
-    title: 'URI too long',
-    detail: 'The request target is longer than 8 KiB.',
-  },
-  unsupported_media_type: {
-    status: 415,
-    title: 'Unsupported media type',
-    detail: 'The body must be application/json.',
-  },
-  invalid_body: {
-    status: 422,
-    title: 'Invalid body',
-    detail: 'One or more members of the body are not acceptable.',
-  },
-  idempotency_mismatch: {
-    status: 422,
-    title: 'Idempotency mismatch',
-    detail: 'This idempotency key was used with another body.',
-  },
-  rate_limited: {
-    status: 429,
-    title: 'Rate limited',
-    detail: 'Too many requests.',
-  },
-  headers_too_large: {
-    status: 431,
-    title: 'Headers too large',
-    detail: 'The header fields together are larger than 32 KiB.',
-  },
-  internal: {
-    status: 500,
-    title: 'Internal error',
-    detail: 'The service failed to answer.',
-  },
-  store_unavailable: {
-    status: 503,
-    title: 'Store unavailable',
-    detail: 'The service cannot reach its store.',
-  },
+  body_too_large: { status: 413, detail: 'The body is larger than 32 KiB.' },
+  uri_too_long: { status: 414, detail: 'The request target is longer than 8 KiB.' },
+  unsupported_media_type: { status: 415, detail: 'The body must be application/json.' },
+  invalid_body: { status: 422, detail: 'One or more members of the body are not acceptable.' },
+  idempotency_mismatch: { status: 422, detail: 'This idempotency key was used with another body.' },
+  rate_limited: { status: 429, detail: 'Too many requests.' },
+  headers_too_large: { status: 431, detail: 'The header fields together are larger than 32 KiB.' },
+  internal: { status: 500, detail: 'The service failed to answer.' },
+  store_unavailable: { status: 503, detail: 'The service cannot reach its store.' },
+}
+
+const titles: { readonly [code in ProblemCode]?: string } = {
+  uri_too_long: 'URI too long',
+  internal: 'Internal error',
+}
+
+/** What a code is called, the same for every occurrence (RFC 9457 §3.1.3): in its own words, where they can be read. */
+export function titleOf(code: ProblemCode): string {
+  return titles[code] ?? code.charAt(0).toUpperCase() + code.slice(1).replaceAll('_', ' ')
 }
 
 /** What one parameter of a query or one member of a body did wrong. */

@@ -11,6 +11,7 @@ import {
   type ProblemCode,
   type ProblemMembers,
   PROBLEMS,
+  titleOf,
 } from './problem.ts'
 import type { Query } from './query.ts'
 import { createRequestIds } from './request-id.ts'
@@ -137,11 +138,11 @@ export function createRepresentation(
     path: string,
     fields: readonly string[],
   ): Answer {
-    const { status, title, detail } = PROBLEMS[code]
+    const { status, detail } = PROBLEMS[code]
     const { retryAfterSeconds, allow, ...shown } = members
     const document = {
       type: `${problemBase}/${code.replaceAll('_', '-')}`,
-      title,
+      title: titleOf(code),
       status,
       code,
       detail,

@@ -1,5 +1,5 @@
 /** Which problems an operation can answer with, and what they look like: derived from what its route says. */
-import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
+import { type ProblemCode, PROBLEMS, titleOf } from '../http/problem.ts'
 import { MODULE_NAMES, moduleFor } from '../policy/modules.ts'
 import { SCOPES } from '../policy/scopes.ts'
 import type { Route } from '../routes/route.ts'
@@ -43,7 +43,8 @@ export function exampleProblem(
   route: Pick<Route, 'method'> & { readonly scope?: (typeof SCOPES)[number] } | undefined,
   { problemBase }: DocumentSettings,
 ): ExampleObject {
-  const { status, title, detail } = PROBLEMS[code]
+  const { status, detail } = PROBLEMS[code]
+  const title = titleOf(code)
   const scope = route?.scope ?? 'read:profiles'
   const shown = code === 'scope_missing'
     ? { detail: `This key does not hold ${scope}.`, required_scope: scope }
