@@ -14,7 +14,7 @@ import { siteOn } from './matrix/sites.ts'
 import { hasServer } from './postgres/binaries.ts'
 import { startServer } from './postgres/server.ts'
 
-const suites = ['administration', 'caching', 'directory', 'limits']
+const suites = ['administration', 'caching', 'directory', 'limits', 'reports', 'signups']
 
 const starters: readonly (readonly [Runtime, () => ServingChild | Promise<ServingChild>])[] = [
   ...RUNTIMES.filter(({ name }) => !name.startsWith('Node')).map((runtime) =>

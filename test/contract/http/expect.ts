@@ -1,7 +1,7 @@
 /** Answers as the contract has them, compared whole. */
 import type { Heard, Service, Tester } from './service.ts'
 
-/** The status of each code that this milestone's endpoints can give. */
+/** The status of each code that requests can bring about. */
 export const STATUS = {
   malformed_request: 400,
   ambiguous_credentials: 400,
@@ -25,10 +25,12 @@ export const STATUS = {
   banner_not_found: 404,
   method_not_allowed: 405,
   not_acceptable: 406,
+  idempotency_conflict: 409,
   body_too_large: 413,
   uri_too_long: 414,
   unsupported_media_type: 415,
   invalid_body: 422,
+  idempotency_mismatch: 422,
   rate_limited: 429,
   headers_too_large: 431,
 } as const
@@ -118,7 +120,7 @@ export function comparable({ status, headers, text }: Heard): unknown {
   return { status, fields, text: text.replaceAll(requestId, 'REQUEST-ID') }
 }
 
-/** The paths of the endpoints of this milestone that take a key, with what their GETs need. */
+/** The paths of the public content and the widget, with what their GETs need. */
 export function keyedPaths({ root }: Pick<Service, 'root'>): readonly string[] {
   return [
     '/partner-widget',

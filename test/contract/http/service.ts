@@ -1,7 +1,8 @@
 /** What every suite of the wire is given: services of its own, running somewhere, and their operator's hands. */
 import type { Limit, LimitName } from '../../../core/model.ts'
+import { type Module, MODULE_NAMES } from '../../../core/policy/modules.ts'
 import type { Endpoint } from '../../../core/routes/route.ts'
-import type { World } from '../../world.ts'
+import type { TestKey, World } from '../../world.ts'
 import type { Tester } from '../store.ts'
 import type { Quirk } from './quirks.ts'
 
@@ -106,6 +107,14 @@ export function post(
     ...rest,
     headers: { ...withKey(key), 'content-type': 'application/json', ...headers },
   })
+}
+
+/** The key of a partner of its own, whose scopes need a module that is not active any more. */
+export async function idleKey({ world }: Service, partner: string, module: Module): Promise<TestKey> {
+  await world.partners.create({ slug: partner, name: partner, modules: MODULE_NAMES })
+  const key = await world.issue({ partner })
+  await world.partners.deactivate(partner, [module])
+  return key
 }
 
 /** An answer that was waited for. */

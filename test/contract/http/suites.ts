@@ -13,8 +13,10 @@ import { order } from './order.ts'
 import { paging } from './paging.ts'
 import { paths } from './paths.ts'
 import { reference } from './reference.ts'
+import { reports } from './reports.ts'
 import { secrets } from './secrets.ts'
 import type { Deploy, Tester } from './service.ts'
+import { signups } from './signups.ts'
 import { verifyKey } from './verify-key.ts'
 import { visibility } from './visibility.ts'
 
@@ -37,6 +39,8 @@ export const SUITES: Readonly<Record<string, (t: Tester, deploy: Deploy) => Prom
   limits,
   failures,
   administration,
+  signups,
+  reports,
 }
 
 /** Runs every suite on services that `deploy` starts. */

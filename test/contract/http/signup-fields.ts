@@ -1,5 +1,5 @@
 /** What the fields of a signup may be and may not. */
-import { forge } from './contract/http/forgery.ts'
+import { forge } from './forgery.ts'
 
 /** A key that nobody has. */
 export const FORGED_KEY: string = forge('spk_live', 'Nobody000000')

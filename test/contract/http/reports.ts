@@ -1,0 +1,197 @@
+/** Section 4: reports tell a partner what was done, and nobody who did it. */
+import { MODULE_NAMES } from '../../../core/policy/modules.ts'
+import type { TestKey } from '../../world.ts'
+import { dataOf, expectInvalid, expectProblem } from './expect.ts'
+import { type Deploy, get, type Heard, idleKey, post, type Service, type Tester, until } from './service.ts'
+
+const dayMs = 86_400_000
+const person = {
+  email: 'canary.person@nest.example',
+  name: 'Canaria de la Nominata',
+  company: 'Canary Works',
+}
+
+/** A partner that nobody else asks for, and what it does. */
+interface Counted {
+  readonly slug: string
+  readonly live: TestKey
+  readonly test: TestKey
+  ask(path: string, key?: TestKey): Promise<Heard>
+  signUp(more: object, key?: TestKey): Promise<Heard>
+}
+
+async function count(service: Service, slug: string): Promise<Counted> {
+  const { world, root } = service
+  await world.partners.create({ slug, name: slug, modules: MODULE_NAMES })
+  const live = await world.issue({ partner: slug })
+  const test = await world.issue({ partner: slug, environment: 'test' })
+  return {
+    slug,
+    live,
+    test,
+    ask: (path, key = live) =>
+      get(service, `${path}${path.includes('?') ? '&' : '?'}partner=${slug}`, { key }),
+    signUp: (more, key = live) =>
+      post(service, JSON.stringify({ partner: slug, ...person, ...more }), {
+        target: `${root}/partner/signups`,
+        key,
+      }),
+  }
+}
+
+export async function reports(t: Tester, deploy: Deploy): Promise<void> {
+  await deploy({}, async (service) => {
+    await t.test('the summary', async (t) => summary(t, await count(service, 'counted'), service))
+    await t.test('periods', async (t) => periods(t, await count(service, 'dated')))
+    await t.test('the activity', async (t) => activity(t, await count(service, 'active'), service))
+    await t.test('who may', (t) => access(t, service))
+  })
+}
+
+async function summary(t: Tester, counted: Counted, { root }: Service): Promise<void> {
+  const told = () => counted.ask('/partner/reports/summary')
+  const { signups, requests, daily } = dataOf(t, await told(), 'before anything was done')
+  t.strictSame(signups, { total: 0, by_plan: [], by_country: [] })
+  t.equal(requests.errors, 0)
+  t.equal(daily.length, 30)
+
+  for (const more of [{ plan: 'starter', country: 'de' }, { plan: 'starter' }, {}]) {
+    t.equal((await counted.signUp(more)).status, 201)
+  }
+  expectProblem(t, await counted.signUp({ plan: 'none' }), 'invalid_body', 'an error')
+  t.equal((await counted.signUp({ plan: 'starter' }, counted.test)).status, 201, 'what a test key does')
+  t.equal((await counted.ask('/public/plans', counted.test)).status, 200)
+  t.equal((await counted.ask('/public/plans')).status, 200)
+
+  interface Row {
+    readonly path: string
+    readonly requests: number
+  }
+  const rowOf = ({ json }: Heard, path: string): Row =>
+    json.data.requests.by_endpoint.find((row: Row) => row.path === root + path)
+  const { heard } = await until(told, (heard) => rowOf(heard, '/public/plans') !== undefined, 5_000)
+  const { data } = heard.json
+  t.strictSame(data.signups, {
+    total: 3,
+    by_plan: [{ plan: 'starter', signups: 2 }, { plan: null, signups: 1 }],
+    by_country: [{ country: null, signups: 2 }, { country: 'DE', signups: 1 }],
+  }, 'does not count')
+  t.strictSame(rowOf(heard, '/public/plans'), {
+    method: 'GET',
+    path: `${root}/public/plans`,
+    requests: 1,
+    errors: 0,
+  })
+  t.strictSame(rowOf(heard, '/partner/signups'), {
+    method: 'POST',
+    path: `${root}/partner/signups`,
+    requests: 4,
+    errors: 1,
+  })
+  for (const what of ['requests', 'errors'] as const) {
+    const of = (rows: readonly Record<typeof what, number>[]) => rows.reduce((sum, row) => sum + row[what], 0)
+    const total = what === 'requests' ? data.requests.total : data.requests.errors
+    t.strictSame([of(data.daily), of(data.requests.by_endpoint)], [total, total], `${what} add up`)
+  }
+  t.equal(data.daily.reduce((sum: number, row: { signups: number }) => sum + row.signups, 0), 3)
+}
+
+async function periods(t: Tester, { ask }: Counted): Promise<void> {
+  const told = (query: string) => ask(`/partner/reports/summary?${query}`)
+  const day = (instant: number): string => new Date(instant).toISOString().slice(0, 10)
+  const cases: readonly (readonly [query: string, from: string, to: string])[] = [
+    ['from=2024-02-28&to=2024-03-01', '2024-02-28', '2024-03-01'],
+    ['to=2024-02-29', '2024-01-31', '2024-02-29'],
+    ['from=2023-03-01', '2023-03-01', '2024-02-29'],
+    ['from=2023-03-01&to=2024-02-29', '2023-03-01', '2024-02-29'],
+  ]
+  for (const [query, from, to] of cases) {
+    const { period, daily } = dataOf(t, await told(query), query)
+    t.strictSame(period, { from, to })
+    const dates = daily.map(({ date }: { date: string }) => date)
+    const wanted = Array.from({ length: dates.length }, (_, index) => day(Date.parse(from) + index * dayMs))
+    t.strictSame([dates, wanted.at(-1)], [wanted, to], 'a row for every day')
+  }
+  const { period } = dataOf(t, await told(''), 'by default')
+  t.equal(Date.parse(period.to) - Date.parse(period.from), 29 * dayMs, '30 days')
+  t.ok(Math.abs(Date.parse(period.to) - Date.now()) < 2 * dayMs, 'to today')
+  const wrong: readonly (readonly [query: string, parameters: readonly string[]])[] = [
+    ['from=2024-01-02&to=2024-01-01', ['from']],
+    ['from=2023-03-01&to=2024-03-01', ['from']],
+    ['from=2023-02-29&to=today', ['from', 'to']],
+    ['from=2024-01-01&from=2024-01-01&limit=1', ['from', 'limit']],
+  ]
+  for (const [query, parameters] of wrong) expectInvalid(t, await told(query), parameters, query)
+}
+
+async function activity(t: Tester, active: Counted, { world }: Service): Promise<void> {
+  const { ask, signUp, slug } = active
+  const sent = await signUp({
+    plan: 'starter',
+    country: 'de',
+    message: 'Canary message',
+    metadata: { canary: 'x' },
+  })
+  await signUp({}, active.test)
+  const issued = await world.issue({ partner: slug, scopes: ['read:profiles'] })
+  await world.keyRing.disable(issued.id)
+  await world.keyRing.enable(issued.id)
+  await world.keyRing.grant(issued.id, ['read:banner'])
+  await world.keyRing.remove(issued.id, ['read:profiles'])
+  await world.keyRing.revoke(issued.id)
+  await world.partners.deactivate(slug, ['pricing'])
+
+  const heard = await ask('/partner/reports/activity?limit=100')
+  const rows: readonly { id: string; type: string; occurred_at: string; subject: object }[] = dataOf(
+    t,
+    heard,
+    'all',
+  )
+  t.strictSame(heard.json.page, { limit: 100, has_more: false, next_cursor: null })
+  const times = rows.map((row) => row.occurred_at)
+  t.strictSame(times, times.toSorted().reverse(), 'newest first')
+  const key = { key_id: issued.id, hint: `…${issued.text.slice(-4)}` }
+  const subjects = (type: string) => rows.filter((row) => row.type === type).map(({ subject }) => subject)
+  t.strictSame(subjects('signup.created'), [{
+    signup_id: sent.json.data.id,
+    email: 'c***@n***.example',
+    name: 'C. d. l.',
+    country: 'DE',
+    plan: 'starter',
+  }])
+  for (const type of ['key.disabled', 'key.enabled', 'key.revoked']) t.strictSame(subjects(type), [key], type)
+  t.strictSame(subjects('scope.granted'), [{ ...key, scope: 'read:banner' }])
+  t.strictSame(subjects('scope.removed'), [{ ...key, scope: 'read:profiles' }])
+  t.strictSame(subjects('module.deactivated'), [{ module: 'pricing' }])
+  const everything = [...heard.headers].join('\n') + heard.text
+  t.ok(!/canary|nominata|nest|tester|operator/i.test(everything), 'nobody is told of by name')
+
+  const found: unknown[] = []
+  for (let cursor: string | null = ''; cursor !== null;) {
+    const after = cursor === '' ? '' : `&cursor=${cursor}`
+    const { json } = await ask(`/partner/reports/activity?limit=2${after}`)
+    found.push(...json.data)
+    cursor = json.page.next_cursor
+  }
+  t.strictSame(found, rows, 'page by page')
+  const some = await ask('/partner/reports/activity?type=key.revoked&type=signup.created')
+  const wanted = rows.filter(({ type }) => /revoked|signup/.test(type))
+  t.strictSame(dataOf(t, some, 'by type'), wanted)
+  expectInvalid(t, await ask('/partner/reports/activity?type=key.*&limit=101'), ['limit', 'type'], 'nonsense')
+  const turned = (await ask('/partner/reports/activity?limit=1')).json.page.next_cursor
+  const foreign = await ask(`/partner/reports/activity?type=key.issued&cursor=${turned}`)
+  expectProblem(t, foreign, 'invalid_cursor', "another list's cursor")
+}
+
+async function access(t: Tester, service: Service): Promise<void> {
+  const { keys } = service.world
+  const idle = await idleKey(service, 'without-reports', 'reporting')
+  for (const path of ['/partner/reports/summary', '/partner/reports/activity']) {
+    const ask = (partner: string, key?: TestKey) =>
+      get(service, `${path}?partner=${partner}`, key === undefined ? {} : { key })
+    expectProblem(t, await ask('demo', keys['demo profiles']), 'scope_missing', path)
+    expectProblem(t, await ask('acme'), 'partner_mismatch', path)
+    expectProblem(t, await ask('without-reports', idle), 'module_inactive', path)
+    t.equal((await ask('demo', keys['demo test'])).status, 200, 'a test key may read')
+  }
+}
