@@ -99,7 +99,7 @@ const noTarget = '%'
 function targetOf({ url, headers }: Request): string {
   if (!isFramed(headers) || !isHost(headers.get('host') ?? '')) return noTarget
   // The absolute form may do without a path, and what stands behind it then may have a slash in it.
-  const target = url.replace(/^[^/]+\/\/[^/?#]*/, '')
+  const target = url.slice(/^[^/]+\/\/[^/?#]*/.exec(url)?.[0].length)
   return target.startsWith('/') ? target : `/${target}`
 }
 
@@ -108,9 +108,9 @@ function targetOf({ url, headers }: Request): string {
  * request to them (RFC 9112 §6.1 and §6.3): equal lengths that were joined, and codings besides chunks.
  */
 function isFramed(headers: Headers): boolean {
-  const length = headers.get('content-length') ?? 0
-  const coding = headers.get('transfer-encoding') ?? 'chunked'
-  return /^\d+ chunked$/i.test(`${length} ${coding}`)
+  const length = headers.get('content-length')
+  const coding = headers.get('transfer-encoding')
+  return (length === null || /^\d+$/.test(length)) && (coding === null || /^chunked$/i.test(coding))
 }
 
 /** Whether a value of Host has no character that is in no name, address or port (RFC 9110 §7.2, RFC 3986 §3.2.2). */
