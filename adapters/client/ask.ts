@@ -32,6 +32,8 @@ export async function ask(
   sending: Sending,
   signal: AbortSignal | undefined,
 ): Promise<unknown> {
+  // Not every `fetch` that somebody gives looks before it sends.
+  signal?.throwIfAborted()
   for (let attempt = 0;; attempt++) {
     try {
       return await askOnce(request, sending, signal)
