@@ -1,18 +1,21 @@
 /** How `verify` reaches a deployment: with certificates of somebody's own, and by a proxy. */
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, connect, type Server as NetServer } from 'node:net'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { createListener } from '../adapters/runtimes/node.ts'
 import { createMemoryStore } from '../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../core/api.ts'
 import { makeCertificate, noOpenssl } from './certificate.ts'
-import { type Ended, runProgram, temporaryFolder } from './contract/cli-program.ts'
+import { cleanEnv, type Ended, ending, MAIN, runProgram, temporaryFolder } from './contract/cli-program.ts'
 import { fillWorld } from './world.ts'
 
+const bun = fileURLToPath(new URL('../node_modules/.bin/bun', import.meta.url))
 const store = createMemoryStore()
 const { keys } = await fillWorld(store)
 const key = keys['demo full'].text
@@ -67,6 +70,7 @@ t.test('by https', { skip: noOpenssl }, async (t) => {
   }
   const [here, there] = [await serveAs('localhost'), await serveAs('api.example')]
   writeFileSync(file('nothing.pem'), 'no certificate')
+  writeFileSync(file('half.pem'), readFileSync(file('localhost.pem')).subarray(0, 200))
 
   await t.test('whom nobody vouches for is not told the key, unless the file does', async (t) => {
     const url = `https://localhost:${here}`
@@ -76,7 +80,7 @@ t.test('by https', { skip: noOpenssl }, async (t) => {
       code: 0,
       stdout: /The key is valid/,
     })
-    for (const name of ['nothing.pem', 'localhost.key', 'gone.pem']) {
+    for (const name of ['nothing.pem', 'half.pem', 'localhost.key', 'gone.pem']) {
       t.match(await verify(url, {}, '--ca-file', file(name)), { code: 2, stderr: new RegExp(name) }, name)
     }
   })
@@ -108,9 +112,32 @@ t.test('no proxy is asked for what is on this machine, or what NO_PROXY names', 
   const proxy = await startProxy(() => 0)
   const env = { HTTP_PROXY: `http://${proxy.address}`, HTTPS_PROXY: `http://${proxy.address}` }
   const port = await listen(createServer((request, response) => void listener(request, response)))
-  t.match(await verify(`http://127.0.0.1:${port}`, env), { code: 0 })
-  t.match(await verify('https://api.invalid', { ...env, NO_PROXY: 'api.invalid' }), { code: 3 })
+  const url = `http://127.0.0.1:${port}`
+  t.match(await verify(url, env), { code: 0 })
+  const onBun = spawn(bun, [MAIN, 'verify', '--url', url, '--partner', 'demo'], {
+    env: cleanEnv({ PARTNER_API_KEY: key, no_proxy: 'api.invalid', ...env }),
+  })
+  t.match(await ending(onBun), { code: 0 }, 'on Bun')
+  const unreached = await verify('https://api.invalid', { ...env, NO_PROXY: 'api.invalid' })
+  t.match(unreached, { code: 3, stderr: /HTTPS_PROXY names, unless NO_PROXY names it\./ })
   t.same(proxy.asked, [])
+})
+
+t.test('one variable counts, and it may leave out http://', async (t) => {
+  const proxy = await startProxy(() => 0, 403)
+  const cases: readonly Readonly<Record<string, string>>[] = [
+    { HTTPS_PROXY: proxy.address, HTTP_PROXY: 'ftp://proxy.example' },
+    { https_proxy: proxy.address, HTTPS_PROXY: 'ftp://proxy.example' },
+    { https_proxy: '', HTTPS_PROXY: proxy.address },
+    { HTTP_PROXY: proxy.address },
+  ]
+  for (const env of cases) {
+    const { code, stderr } = await verify('https://api.example', env)
+    const [variable] = Object.entries(env).find(([, value]) => value === proxy.address)!
+    t.match(stderr, `the proxy answered with 403. It is asked for by the proxy that ${variable} names.`)
+    t.equal(code, 3)
+  }
+  t.equal(proxy.asked.filter((line) => line === 'CONNECT api.example:443').length, cases.length)
 })
 
 t.test('what is wrong with a proxy is said without its password', async (t) => {
@@ -126,7 +153,7 @@ t.test('what is wrong with a proxy is said without its password', async (t) => {
       /nothing listens there\. It is asked for by the proxy that/,
     ],
     [`http://someone:pass-word@${refusing.address}`, 3, /the proxy answered with 407/],
-    ['someone:pass-word@nowhere', 2, /PROXY is no address of a proxy/],
+    ['http://someone:pass-word@', 2, /PROXY is no address of a proxy/],
     ['ftp://someone:pass-word@proxy.example', 2, /PROXY is no address of a proxy/],
   ]
   for (const [proxy, code, said] of cases) {

@@ -45,9 +45,9 @@ export function define(verify: Command): void {
       'after',
       `
 The key comes from --key-file, PARTNER_API_KEY, standard input or a prompt that shows nothing of it, in that
-order, and never from an argument. No redirect is followed. The proxy that
-HTTPS_PROXY or HTTP_PROXY names is used for other machines, but for those that NO_PROXY names. --smoke asks each
-endpoint two or three times and exits 1 when an answer is not as the contract has it.
+order, and never from an argument. No redirect is followed. Other machines are asked by the proxy that HTTPS_PROXY or
+HTTP_PROXY names, unless NO_PROXY names them. --smoke asks each endpoint two or three times and exits 1 when an answer
+is not as the contract has it.
 
 Examples:
   $ partner-api verify --url https://api.example --partner acme

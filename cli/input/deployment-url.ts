@@ -16,7 +16,7 @@ export function parseDeploymentUrl(text: string): URL {
   return base
 }
 
-/** Whether it is this machine: what is sent there leaves it on no way. */
+/** Whether it is this machine: what is sent there does not leave it. */
 export function isLoopback({ hostname }: URL): boolean {
   return hostname === 'localhost' || hostname.endsWith('.localhost') || hostname === '[::1]' ||
     /^127\.[\d.]+$/.test(hostname)

@@ -43,8 +43,7 @@ export async function connectTo(
   caFile?: string,
 ): Promise<Deployment> {
   const requestFor = createRequests(base, name, key)
-  const { dispatcher, proxyVariable } = await openWay(base, { timeoutMs, caFile })
-  const hint = proxyVariable === undefined ? '' : ` It is asked for by the proxy that ${proxyVariable} names.`
+  const { dispatcher, proxyHint } = await openWay(base, { timeoutMs, caFile })
 
   return {
     async ask({ target, headers, body }) {
@@ -70,7 +69,7 @@ export async function connectTo(
         }
       } catch (error) {
         if (error instanceof Failure) throw error
-        throw new Failure(3, 'unreachable', `${base.origin} can't be reached: ${reasonOf(error)}.${hint}`)
+        throw new Failure(3, 'unreachable', `${base.origin} can't be reached: ${reasonOf(error)}.${proxyHint}`)
       }
     },
 
