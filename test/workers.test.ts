@@ -1,5 +1,6 @@
 /** What a Worker does beyond the contract of the wire: its service is made late, and its work may end with an answer. */
 import { mock } from 'node:test'
+import process from 'node:process'
 import t from 'tap'
 import { createWorker, type WorkerContext } from '../adapters/runtimes/workers.ts'
 import { createMemoryStore } from '../adapters/stores/memory/store.ts'
@@ -102,6 +103,34 @@ await t.test('a service that is never made, because its request was given up, is
   mock.timers.tick(1)
   t.strictSame((await Promise.all(waiting)).map(({ status }) => status), [200, 200])
   t.equal(counts.made, 2)
+})
+
+await t.test('a service that fails late takes nothing from the next one, and leaves no timer', async (t) => {
+  const made: PromiseWithResolvers<PartnerApi>[] = []
+  const worker = createWorker(() => {
+    const making = Promise.withResolvers<PartnerApi>()
+    made.push(making)
+    return making.promise
+  })
+  const context = contextOf()
+  const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+  const before = timers()
+  const failing = [1, 2].map(() => worker.fetch(health(), undefined, context))
+  made[0]!.reject(new Error('no binding'))
+  for (const each of failing) await t.rejects(each, { message: 'no binding' })
+  t.equal(timers(), before)
+
+  mock.timers.enable({ apis: ['setTimeout'] })
+  t.teardown(() => mock.timers.reset())
+  const [late, ...waiting] = [1, 2].map(() => worker.fetch(health(), undefined, context))
+  mock.timers.tick(5_000)
+  while (made.length < 3) await Promise.resolve()
+  made[1]!.reject(new Error('too late'))
+  await t.rejects(late!, { message: 'too late' })
+  waiting.push(worker.fetch(health(), undefined, context))
+  t.equal(made.length, 3)
+  made[2]!.resolve(createPartnerApi({ store: createMemoryStore() }))
+  t.strictSame((await Promise.all(waiting)).map(({ status }) => status), [200, 200])
 })
 
 await t.test('one write for all who come while it waits', async (t) => {

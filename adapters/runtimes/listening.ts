@@ -79,7 +79,9 @@ export function cannotListen(
 export async function within(milliseconds: number, work: Promise<unknown>): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<boolean>((resolve) => timer = setTimeout(() => resolve(false), milliseconds))
-  const ended = await Promise.race([work.then(() => true), late])
-  clearTimeout(timer)
-  return ended
+  try {
+    return await Promise.race([work.then(() => true), late])
+  } finally {
+    clearTimeout(timer)
+  }
 }

@@ -60,20 +60,24 @@ export function createWorker<Env>(
   let written: Promise<void> | undefined
   let lingersFrom = -Infinity
 
+  function begin(env: Env): Promise<PartnerApi> {
+    const begun = make(env).finally(() => {
+      // Another may have begun meanwhile.
+      if (making === begun) making = undefined
+    })
+    return making = begun
+  }
+
   async function make(env: Env): Promise<PartnerApi> {
-    try {
-      const made = await makeApi(env)
-      return api ??= made
-    } finally {
-      making = undefined
-    }
+    const made = await makeApi(env)
+    return api ??= made
   }
 
   /** Not for good: when the runtime has given up the request that makes the service, that never ends. */
   async function wait(env: Env): Promise<PartnerApi> {
     while (api === undefined) {
       const begun = making
-      if (begun === undefined) return making = make(env)
+      if (begun === undefined) return begin(env)
       if (!await within(patienceMs, begun) && making === begun) making = undefined
     }
     return api
