@@ -13,14 +13,15 @@ export interface Sending {
   readonly fetch: (request: Request) => Promise<Response>
 }
 
-/** The usual pause before an attempt when nothing was said, once there were many. */
-const MAX_PAUSE_MS = 30_000
+/** The middle of the pauses before an attempt once there were many: with what is drawn, none is over half a minute. */
+const MIDDLE_PAUSE_MS = 20_000
 
 /** What may be over the next time: a quota, a gateway, a store, a first attempt that is still running. */
 const passing: readonly number[] = [408, 409, 429, 500, 502, 503, 504]
 
 /**
- * Asks what may be asked again, whatever became of it (a read, or what has an idempotency key), and does so where that may help: as soon as `Retry-After` allows, and else after a pause that doubles, up to half a minute.
+ * Asks what may be asked again, whatever became of it (a read, or what has an idempotency key), and does so where that
+ * may help: as soon as `Retry-After` allows, and else after a pause that doubles, up to half a minute.
  *
  * @returns The body of a success, as JSON.
  * @throws {PartnerProblem} for what the service refused.
@@ -54,7 +55,7 @@ function pauseBefore(error: unknown, attempt: number, sending: Sending): number 
   const asked = error.retryAfterSeconds
   if (asked !== undefined) return asked > maxRetryAfterSeconds ? undefined : asked * 1000
   // Not all at once: who failed together would come back together.
-  return Math.min(250 * 2 ** attempt, MAX_PAUSE_MS) * (0.5 + Math.random())
+  return Math.min(250 * 2 ** attempt, MIDDLE_PAUSE_MS) * (0.5 + Math.random())
 }
 
 async function askOnce(
