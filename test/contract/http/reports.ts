@@ -6,7 +6,7 @@ import { type Deploy, get, type Heard, idleKey, post, type Service, type Tester,
 
 const dayMs = 86_400_000
 const person = {
-  email: 'canary.person@nest.example',
+  email: 'canary.person@nestling.example',
   name: 'Canaria de la Nominata',
   company: 'Canary Works',
 }
@@ -164,7 +164,7 @@ async function activity(t: Tester, active: Counted, { world }: Service): Promise
   t.strictSame(subjects('scope.removed'), [{ ...key, scope: 'read:profiles' }])
   t.strictSame(subjects('module.deactivated'), [{ module: 'pricing' }])
   const everything = [...heard.headers].join('\n') + heard.text
-  t.ok(!/canary|nominata|nest|tester|operator/i.test(everything), 'nobody is told of by name')
+  t.ok(!/canary|nominata|nestling|tester|operator/i.test(everything), 'nobody is told of by name')
 
   const found: unknown[] = []
   for (let cursor: string | null = ''; cursor !== null;) {
