@@ -1,4 +1,5 @@
 /** What a client is made with. */
+import { inspect } from 'node:util'
 import t from 'tap'
 import { good, key, makeClient, scripted } from './client/scripted.ts'
 
@@ -17,7 +18,13 @@ t.test('it is made for servers only', (t) => {
 
 t.test('what can never work is refused when the client is made', (t) => {
   for (const url of ['nowhere', 'localhost:8787', 'file:///etc', '']) {
-    t.throws(() => makeClient({ url }), TypeError, url)
+    t.throws(() => makeClient({ url }), { name: 'TypeError', message: /^url must be / }, url)
+  }
+  try {
+    makeClient({ url: key })
+    t.fail('a URL that is none')
+  } catch (error) {
+    t.notOk(inspect(error).includes(key), 'a key in its place is not said')
   }
   const notSet = undefined as unknown as string
   for (const wrong of [notSet, '', ' ', `${key}\n${key}`, `${key}…`]) {

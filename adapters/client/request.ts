@@ -28,11 +28,12 @@ export function createRequests(
   serviceName: string,
   key: string,
 ): (asked: Asked) => KeyedRequest {
-  const { origin, pathname, protocol } = new URL(url)
-  // `localhost:8787` is a URL, too: of the scheme `localhost:`.
-  if (!/^https?:$/.test(protocol)) {
-    throw new TypeError(`url must begin with https:// or http://, not ${protocol}`)
+  // What `new URL` throws repeats it, and a key may stand in its place. `localhost:8787` is a URL, too: of another scheme.
+  const parsed = URL.parse(url)
+  if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
+    throw new TypeError('url must be an http:// or https:// address, such as https://api.example.')
   }
+  const { origin, pathname } = parsed
   const base = origin + pathname.replace(/\/+$/, '')
   const keyed = {
     [`x-${serviceName}-partner-key`]: key,
