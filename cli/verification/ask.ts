@@ -69,7 +69,11 @@ export async function connectTo(
         }
       } catch (error) {
         if (error instanceof Failure) throw error
-        throw new Failure(3, 'unreachable', `${base.origin} can't be reached: ${reasonOf(error)}.${proxyHint}`)
+        throw new Failure(
+          3,
+          'unreachable',
+          `${base.origin} can't be reached: ${reasonOf(error)}.${proxyHint}`,
+        )
       }
     },
 
