@@ -131,7 +131,7 @@ async function words(t: Test, server: PostgresServer): Promise<void> {
   t.match(alone, {
     code: 0,
     stdout: /state: +suspended/,
-    stderr: /^No server holds anything older of this store\.\nBinds everywhere after \d+ ms\.\n$/,
+    stderr: /^No server on this store uses anything older\.\nBinds everywhere after \d+ ms\.\n$/,
   })
   await run('partners', 'resume', 'acme')
   const { child } = await serve('web \u202e1')

@@ -10,7 +10,7 @@ export function receiptWire({ ms, replicas }: Receipt): Record<string, unknown> 
 export function receiptLines({ ms, replicas }: Receipt): string[] {
   // A server that was asked for nothing yet is not listed.
   const each = replicas.length === 0
-    ? ['No server holds anything older of this store.']
+    ? ['No server on this store uses anything older.']
     : replicas.map(replicaLine)
   return [...each, `Binds everywhere after ${ms} ms.`]
 }

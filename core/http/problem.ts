@@ -98,7 +98,7 @@ const titles: { readonly [code in ProblemCode]?: string } = {
   internal: 'Internal error',
 }
 
-/** What a code is called, the same for every occurrence (RFC 9457 §3.1.3): in its own words, where they can be read. */
+/** What a code is called, the same for every occurrence (RFC 9457 §3.1.3): its own words, unless others read better. */
 export function titleOf(code: ProblemCode): string {
   return titles[code] ?? code.charAt(0).toUpperCase() + code.slice(1).replaceAll('_', ' ')
 }
