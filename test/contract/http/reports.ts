@@ -140,6 +140,7 @@ async function activity(t: Tester, active: Counted, { world }: Service): Promise
   await world.keyRing.remove(issued.id, ['read:profiles'])
   await world.keyRing.revoke(issued.id)
   await world.partners.deactivate(slug, ['pricing'])
+  await world.partners.activate(slug, ['pricing'])
 
   const heard = await ask('/partner/reports/activity?limit=100')
   const rows: readonly { id: string; type: string; occurred_at: string; subject: object }[] = dataOf(
@@ -163,6 +164,12 @@ async function activity(t: Tester, active: Counted, { world }: Service): Promise
   t.strictSame(subjects('scope.granted'), [{ ...key, scope: 'read:banner' }])
   t.strictSame(subjects('scope.removed'), [{ ...key, scope: 'read:profiles' }])
   t.strictSame(subjects('module.deactivated'), [{ module: 'pricing' }])
+  t.strictSame(
+    subjects('key.issued').filter((subject) => Object.values(subject)[0] === issued.id),
+    [key],
+    'issued',
+  )
+  t.strictSame(subjects('module.activated'), [{ module: 'pricing' }])
   const everything = [...heard.headers].join('\n') + heard.text
   t.ok(!/canary|nominata|nestling|tester|operator/i.test(everything), 'nobody is told of by name')
 
