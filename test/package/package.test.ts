@@ -32,10 +32,9 @@ const names = Object.fromEntries(
 t.test('the tarball holds what is used, and nothing else', (t) => {
   const allowed = [
     /^(?:package\.json|README\.md|CHANGELOG\.md|LICENSE)$/,
-    /^dist\/(?:core|adapters)\/[\w\-/]+\.(?:js|js\.map|d\.ts|d\.ts\.map)$/,
-    /^dist\/cli\/[\w\-/]+\.(?:js|js\.map)$/,
+    /^dist\/(?:core|adapters)\/[\w\-/]+\.(?:js|d\.ts)$/,
+    /^dist\/cli\/[\w\-/]+\.js$/,
     /^dist\/fixtures\/content\/(?:banners|industries|plans|profiles)\.jsonl$/,
-    /^(?:core|adapters|cli)\/[\w\-/]+(?<!\.d)\.ts$/,
     /^test\/embedding\/examples\/[\w-]+\.(?:js|conf)$/,
   ]
   const paths = installed.files.map(({ path }) => path)
@@ -43,20 +42,8 @@ t.test('the tarball holds what is used, and nothing else', (t) => {
   for (const pattern of allowed) t.ok(paths.some((path) => pattern.test(path)), String(pattern))
   const bytes = installed.files.reduce((sum, { size }) => sum + size, 0)
   t.comment(`${paths.length} files, ${installed.size} bytes, unpacked ${bytes}`)
-  t.ok(installed.size < 1_000_000, 'less than a megabyte')
-  t.end()
-})
-
-t.test('every map leads to a source that is there', (t) => {
-  const paths = new Set(installed.files.map(({ path }) => path))
-  const maps = [...paths].filter((path) => path.endsWith('.map'))
-  const lost = maps.filter((path) => {
-    const { sources, sourceRoot } = JSON.parse(read(path))
-    return sources.length !== 1 || sourceRoot !== '' ||
-      !paths.has(new URL(sources[0], `file:///${path}`).pathname.slice(1))
-  })
-  t.ok(maps.length > 300)
-  t.same(lost, [])
+  t.ok(paths.length <= 800, 'at most 800 files')
+  t.ok(installed.size < 500_000, 'less than half a megabyte')
   t.end()
 })
 
@@ -64,7 +51,7 @@ t.test('what the README and the changelog lead to is there', (t) => {
   const links = ['README.md', 'CHANGELOG.md']
     .flatMap((path) => [...read(path).matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, link = '']) => link))
   const paths = new Set(installed.files.map(({ path }) => path))
-  t.ok(links.length > 10)
+  t.ok(links.length > 5)
   t.same(links.filter((link) => !paths.has(link)), [])
   t.end()
 })
