@@ -10,6 +10,7 @@ import type { Answer, Exchange } from './http/exchange.ts'
 import { createFetch, type RequestInfo } from './http/fetch.ts'
 import { Problem, type ProblemCode } from './http/problem.ts'
 import { createRepresentation } from './http/representation.ts'
+import type { WebRequest, WebResponse } from './http/web.ts'
 import { createAuthenticator } from './keys/authenticate.ts'
 import { preparePrincipal } from './keys/principal.ts'
 import { createPrincipals } from './keys/principals.ts'
@@ -85,7 +86,7 @@ export interface PartnerApi {
    * A `Request` does not tell whose it is. As `Deno.serve` does, pass that as the second argument, or set
    * `trustedProxies`: without an address, allow-lists include nobody, and failures are not counted.
    */
-  fetch(request: Request, info?: RequestInfo): Promise<Response>
+  fetch(request: WebRequest, info?: RequestInfo): Promise<WebResponse>
   /**
    * The answer to a request that never became an exchange: bad framing, too large, too slow.
    * @param address The peer's, for the log.

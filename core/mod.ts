@@ -6,6 +6,7 @@
 export { createPartnerApi } from './api.ts'
 export type { PartnerApi, PartnerApiOptions, PartnerApiPorts } from './api.ts'
 export type { RequestInfo } from './http/fetch.ts'
+export type { WebRequest, WebResponse } from './http/web.ts'
 export type { Content } from './http/content.ts'
 export type { Answer, Exchange } from './http/exchange.ts'
 export { Problem } from './http/problem.ts'

@@ -136,6 +136,45 @@ await t.test('an attempt that takes too long is given up, and made again', async
   t.teardown(() => silent.close().closeAllConnections())
   const { port } = silent.address() as AddressInfo
   const slow = makeClient({ url: `http://127.0.0.1:${port}`, timeoutMs: 50, retries: 1 })
-  await t.rejects(slow.profile('x'), { name: 'NoAnswer', status: undefined, cause: { name: 'TimeoutError' } })
+  await t.rejects(slow.profile('x'), {
+    name: 'NoAnswer',
+    message: /did not answer within 50 ms\.$/,
+    status: undefined,
+    cause: { name: 'TimeoutError' },
+  })
   t.strictSame(asked, Array(2).fill('/service/public/profiles/x?partner=demo'))
+})
+
+await t.test('a request that fails on the network says why', async (t) => {
+  const server = createServer((request) => request.socket.resetAndDestroy()).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const messageOf = (url: string): Promise<string> =>
+    makeClient({ url, retries: 0 }).plans().then(() => '', ({ message }) => message)
+  t.equal(
+    await messageOf(`http://127.0.0.1:${port}`),
+    `http://127.0.0.1:${port} did not answer: the connection was closed.`,
+  )
+  t.match(await messageOf(`https://127.0.0.1:${port}`), / the TLS handshake failed/)
+  t.match(await messageOf('http://tls.invalid'), / its host name could not be resolved \(DNS\)\.$/)
+  server.close()
+  await once(server, 'close')
+  t.match(await messageOf(`http://127.0.0.1:${port}`), / the connection was refused\.$/)
+
+  // As Deno has it: words only, and the URL, with its query, among them.
+  for (
+    const [words, failure] of [
+      ['tcp connect error: Connection refused (os error 111)', ': the connection was refused'],
+      ['dns error: failed to lookup address information', ': its host name could not be resolved (DNS)'],
+      ['invalid peer certificate: UnknownIssuer', ': the TLS handshake failed'],
+      ['something else', ''],
+    ]
+  ) {
+    const cause = new Error(`error sending request for url (https://tls.example/?q=ENOTFOUND): ${words}`)
+    const client = makeClient({
+      retries: 0,
+      fetch: () => Promise.reject(new TypeError('fetch failed', { cause })),
+    })
+    await t.rejects(client.plans(), { message: `https://api.example did not answer${failure}.` })
+  }
 })

@@ -6,6 +6,8 @@ import { createPartnerClient, type PartnerClientOptions, PartnerProblem } from '
 import { serve } from '../adapters/runtimes/node.ts'
 import { createMemoryStore } from '../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../core/api.ts'
+import { createDocument } from '../core/openapi/document.ts'
+import { ROUTES } from '../core/routes/table.ts'
 import { gather } from './client/scripted.ts'
 import { makeWire } from './client/write-wire.ts'
 import { fillWorld } from './world.ts'
@@ -44,14 +46,17 @@ await t.test('every endpoint with a key has its call, and answers it', async (t)
   t.type((await client.plans())[0]?.price.amount_minor, 'number')
   const receipt = await client.signUp({ email: 'jane@example.com', name: 'Jane Doe' })
   t.equal(receipt.status, 'received')
-  t.equal((await client.summary()).daily.length, 30)
-  const [first] = await gather(client.activity({ limit: 1, type: ['signup.created'] }))
+  t.equal((await client.reportSummary()).daily.length, 30)
+  const [first] = await gather(client.reportActivity({ limit: 1, type: ['signup.created'] }))
   t.equal(first?.type === 'signup.created' && first.subject.email, 'j***@e***.com')
   await gather(client.profiles({ limit: 100 }))
   const keyed = api.routes.filter(({ access }) => access === 'key').map(({ method, path }) =>
     `${method} ${path}`
   )
   t.strictSame([...called].sort(), keyed.sort())
+  const ids = Object.values(createDocument(ROUTES).paths).flatMap((path) => Object.values(path))
+    .filter(({ security }) => security.length > 0).map(({ operationId }) => operationId)
+  t.strictSame(Object.keys(client).sort(), ids.sort(), 'under the name of its operation')
 })
 
 await t.test('a list is read to its end, whatever its pages are', async (t) => {
@@ -81,6 +86,7 @@ await t.test('what is refused is thrown as the problem that it is, once', async 
     invalid.problem.errors.map(({ pointer }: { pointer: string }) => pointer).sort(),
     ['/email', '/name'],
   )
+  t.match(invalid.message, /not acceptable\. \/email: must be an e-mail address\. \(invalid_body, req_/)
   t.equal(asked, 3)
   for (const error of [missing, wrong, invalid]) {
     t.notOk(`${error.stack}${JSON.stringify(error)}`.includes(key.slice(-20)), 'the key stands in no error')

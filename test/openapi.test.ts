@@ -111,11 +111,11 @@ t.test('every problem stands somewhere, and only where it can happen', (t) => {
   }
   const has = (id: string) =>
     operations.find(({ operation }) => operation.operationId === id)?.operation['x-problems']
-  t.ok(has('profileDetail')?.includes('profile_not_found') && !has('banner')?.includes('profile_not_found'))
+  t.ok(has('profile')?.includes('profile_not_found') && !has('banner')?.includes('profile_not_found'))
   t.ok(
-    has('signups')?.includes('idempotency_mismatch') && !has('verifyKey')?.includes('idempotency_mismatch'),
+    has('signUp')?.includes('idempotency_mismatch') && !has('verifyKey')?.includes('idempotency_mismatch'),
   )
-  t.ok(has('directory')?.includes('invalid_cursor') && !has('recentProfiles')?.includes('invalid_cursor'))
+  t.ok(has('profiles')?.includes('invalid_cursor') && !has('recentProfiles')?.includes('invalid_cursor'))
   t.ok(!has('health')?.includes('key_missing'))
   t.end()
 })
@@ -335,10 +335,10 @@ t.test('a running service answers as it says', async (t) => {
         }
         const full = {
           verifyKey: { partner: 'demo' },
-          signups: { partner: 'demo', email: 'a@b.example', name: 'A', country: 'de', metadata: { a: 'b' } },
+          signUp: { partner: 'demo', email: 'a@b.example', name: 'A', country: 'de', metadata: { a: 'b' } },
         }[operationId]
         const body = full === undefined ? {} : { body: JSON.stringify(full), method: ask }
-        const good = await expect(path, query, operationId === 'signups' ? 201 : 200, body)
+        const good = await expect(path, query, operationId === 'signUp' ? 201 : 200, body)
         const tag = good.headers.get('etag')
         if (tag !== undefined) await expect(path, query, 304, { headers: { 'if-none-match': tag } })
         await expect(path, query, 401, { ...body, key: null })

@@ -150,7 +150,7 @@ t.test('in a browser', { skip }, async (t) => {
   await t.test('code is copied by keyboard, and that is said', async (t) => {
     const { page, close } = await open(browser, url, {})
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
-    const button = page.locator('.copy[data-of="directory-curl"]')
+    const button = page.locator('.copy[data-of="profiles-curl"]')
     await button.focus()
     t.equal(
       await page.evaluate<string>('getComputedStyle(document.activeElement).outlineStyle'),
@@ -188,10 +188,10 @@ t.test('in a browser', { skip }, async (t) => {
     const { page, close } = await open(browser, url, { script: false, screen: screens[0] })
     t.equal(await page.locator('.copy:visible').count(), 0, 'no button that does nothing')
     await page.locator('.brief summary').click()
-    await page.locator('.brief a[href="#signups"]').click()
-    t.ok(await page.locator('#signups-title').isVisible())
+    await page.locator('.brief a[href="#signUp"]').click()
+    t.ok(await page.locator('#signUp-title').isVisible())
     t.match(
-      await page.locator('#signups-curl').textContent(),
+      await page.locator('#signUp-curl').textContent(),
       /https:\/\/api\.example\.com\/service\/partner\/signups/,
     )
     await close()

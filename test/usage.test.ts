@@ -113,10 +113,10 @@ await t.test('every request of a live key counts, once', async (t) => {
   await api.close()
   t.strictSame(await countsOf(service), {
     'plans': [7, 3],
-    'profile-detail': [1, 1],
+    'profile': [1, 1],
     'banner': [3, 3],
     'verify-key': [2, 1],
-    'signups': [3, 2],
+    'sign-up': [3, 2],
     'report-summary': [1, 0],
   })
   const { data } = (await ask(`/partner/reports/summary${demo}`)).json

@@ -76,7 +76,7 @@ async function askOnce(
   const { response, text } = await fetch(asked)
     .then(async (response) => ({ response, text: await response.text() }))
     .catch((cause) => {
-      throw new NoAnswer(`${origin} did not answer.`, { cause })
+      throw new NoAnswer(`${origin} did not answer${failureOf(cause, timeoutMs)}.`, { cause })
     })
   const { status, ok, headers } = response
   const answer = parse(text)
@@ -85,6 +85,33 @@ async function askOnce(
   if (isProblem(answer, status)) throw new PartnerProblem(answer, retryAfterSeconds)
   const message = `What answered at ${origin} with status ${status} is not the service.`
   throw new NoAnswer(message, { status, retryAfterSeconds })
+}
+
+/**
+ * Runtimes say why a request failed in a code (Node, Bun) or in words (Deno), on the error or on a cause of it. The
+ * first pattern that matches decides.
+ */
+const failures: readonly (readonly [pattern: RegExp, failure: string])[] = [
+  [/ENOTFOUND|EAI_AGAIN|dns error/i, 'its host name could not be resolved (DNS)'],
+  [/ECONNREFUSED|connection refused/i, 'the connection was refused'],
+  [/ETIMEDOUT|CONNECT_TIMEOUT|timed out/i, 'the connection timed out'],
+  [/ECONNRESET|EPIPE|ERR_SOCKET|terminated|reset by peer/i, 'the connection was closed'],
+  [/CERT|SSL|TLS|EPROTO|UNABLE_TO|received corrupt message/i, 'the TLS handshake failed'],
+]
+
+/** @returns Why nothing answered, as the end of a sentence; empty where the runtime does not say. */
+function failureOf(error: unknown, timeoutMs: number): string {
+  let text = ''
+  for (let one = error, depth = 0; isObject(one) && depth < 5; one = one['cause'], depth++) {
+    if (one['name'] === 'TimeoutError') return ` within ${timeoutMs} ms`
+    text += ` ${one['code']} ${one['message']}`
+  }
+  // Deno repeats the URL, and a URL may hold any of these words.
+  text = text.replace(/https?:\S+/g, '')
+  const [pattern, failure] = failures.find(([pattern]) => pattern.test(text)) ?? []
+  if (pattern === undefined) return ''
+  const [code] = /\b[A-Z]+_[A-Z_]+\b/.exec(text) ?? []
+  return `: ${failure}${code === undefined ? '' : ` (${code})`}`
 }
 
 function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {

@@ -1,11 +1,12 @@
+import type { WebAbortSignal, WebRequest, WebResponse, WebUrl } from '../../core/http/web.ts'
 import { ask, type Sending } from './ask.ts'
 import { NoAnswer } from './partner-problem.ts'
 import { createRequests } from './request.ts'
 import type { Banner, Country, Industry, Page, Plan, Profile, ProfileCard, Widget } from './wire/content.ts'
 import type {
   CountriesQuery,
-  DirectoryQuery,
   IndustriesQuery,
+  ProfilesQuery,
   RecentProfilesQuery,
   ReportActivityQuery,
   ReportSummaryQuery,
@@ -21,7 +22,7 @@ export interface PartnerClientOptions {
    * Where the service is: `https://api.example`, with a path where a proxy has put it below one. Over `http:` the key
    * can be read on its way.
    */
-  readonly url: string | URL
+  readonly url: string | WebUrl
   /** The key: a secret of a server. White space around it, as a file has it, is left out. */
   readonly key: string
   /** Slug of the partner that the key belongs to. */
@@ -35,13 +36,13 @@ export interface PartnerClientOptions {
   /** Whole seconds, 0–2,147,483, default 60: a service that wants to be left alone for longer is not waited for. */
   readonly maxRetryAfterSeconds?: number | undefined
   /** Sends a request; default the runtime's own `fetch`. */
-  readonly fetch?: ((request: Request) => Promise<Response>) | undefined
+  readonly fetch?: ((request: WebRequest) => Promise<WebResponse>) | undefined
 }
 
 /** What goes with one call. */
 export interface CallOptions {
   /** Ends the call, pauses before another attempt included. */
-  readonly signal?: AbortSignal | undefined
+  readonly signal?: WebAbortSignal | undefined
 }
 
 /** What goes with a signup. */
@@ -57,7 +58,7 @@ export interface Rows<Row> extends AsyncIterable<Row> {
 }
 
 /**
- * Calls the service. All calls throw `PartnerProblem` for what it refuses and `NoAnswer` when it can't be reached; reads
+ * Calls the service. Methods have the names of the operations in its OpenAPI document. All calls throw `PartnerProblem` for what it refuses and `NoAnswer` when it can't be reached; reads
  * are sent again when that may help, a signup because its idempotency key makes it safe.
  */
 export interface PartnerClient {
@@ -68,7 +69,7 @@ export interface PartnerClient {
   /** The newest profiles. */
   recentProfiles(query?: RecentProfilesQuery, options?: CallOptions): Promise<readonly ProfileCard[]>
   /** The directory. */
-  profiles(query?: DirectoryQuery, options?: CallOptions): Rows<ProfileCard>
+  profiles(query?: ProfilesQuery, options?: CallOptions): Rows<ProfileCard>
   /** One profile by its slug. */
   profile(slug: string, options?: CallOptions): Promise<Profile>
   /** The banner that shows now. */
@@ -80,9 +81,9 @@ export interface PartnerClient {
   /** Plans, in the order in which they show. */
   plans(options?: CallOptions): Promise<readonly Plan[]>
   /** Signups and requests, counted by day. */
-  summary(query?: ReportSummaryQuery, options?: CallOptions): Promise<ReportSummary>
+  reportSummary(query?: ReportSummaryQuery, options?: CallOptions): Promise<ReportSummary>
   /** What happened, newest first. */
-  activity(query?: ReportActivityQuery, options?: CallOptions): Rows<Activity>
+  reportActivity(query?: ReportActivityQuery, options?: CallOptions): Rows<Activity>
   /** Hands in a form. When it returns, the service has it. */
   signUp(form: SignupForm, options?: SignUpOptions): Promise<SignupReceipt>
 }
@@ -179,8 +180,8 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
     countries: (query, options) => data('/public/countries', query, options),
     industries: (query, options) => data('/public/industries', query, options),
     plans: (options) => data('/public/plans', {}, options),
-    summary: (query, options) => data('/partner/reports/summary', query, options),
-    activity: (query, options) => rows('/partner/reports/activity', query, options),
+    reportSummary: (query, options) => data('/partner/reports/summary', query, options),
+    reportActivity: (query, options) => rows('/partner/reports/activity', query, options),
     signUp: (form, { idempotencyKey = crypto.randomUUID(), ...options } = {}) =>
       post('/partner/signups', form, { 'idempotency-key': idempotencyKey }, options),
   }

@@ -6,6 +6,7 @@
  */
 export { createPartnerClient } from './client.ts'
 export type { CallOptions, PartnerClient, PartnerClientOptions, Rows, SignUpOptions } from './client.ts'
+export type { WebAbortSignal, WebRequest, WebResponse, WebUrl } from '../../core/http/web.ts'
 export { NoAnswer, type NoAnswerOptions, PartnerProblem } from './partner-problem.ts'
 export type * from './wire/content.ts'
 export type * from './wire/problem.ts'

@@ -13,9 +13,13 @@ export class PartnerProblem extends Error {
   /** Whole seconds after which it may be tried again, where the service said so. */
   readonly retryAfterSeconds: number | undefined
 
-  /** Made of a problem document, and of what `Retry-After` said. */
+  /** The message names the first parameter or pointer of `errors`. */
   constructor(problem: Problem, retryAfterSeconds?: number) {
-    super(`${problem.detail} (${problem.code}, ${problem.request_id})`)
+    const first = Array.isArray(problem.errors) ? problem.errors[0] : undefined
+    // The empty pointer is that of the whole body.
+    const place = first?.pointer || (first?.parameter ?? 'the body')
+    const text = first?.detail === undefined ? problem.detail : `${problem.detail} ${place}: ${first.detail}.`
+    super(`${text} (${problem.code}, ${problem.request_id})`)
     this.code = problem.code
     this.status = problem.status
     this.problem = problem

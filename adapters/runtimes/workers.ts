@@ -7,6 +7,7 @@ import type { PartnerApi } from '../../core/api.ts'
 import type { Answer } from '../../core/http/exchange.ts'
 import { FetchExchange } from '../../core/http/fetch.ts'
 import { createResponder } from '../../core/http/responses.ts'
+import type { WebRequest, WebResponse } from '../../core/http/web.ts'
 import { within } from './listening.ts'
 
 /** What a Worker is told of a request beside it. A Durable Object's state has the same method. */
@@ -28,7 +29,7 @@ export interface WorkerOptions {
 /** What a Worker exports. */
 export interface WorkerHandler<Env> {
   /** Answers a request. Rejects only when the service can't be made. */
-  fetch(request: Request, env: Env, context: WorkerContext): Promise<Response>
+  fetch(request: WebRequest, env: Env, context: WorkerContext): Promise<WebResponse>
 }
 
 /** How long what requests noted waits for more before it is written, in milliseconds. */

@@ -200,7 +200,7 @@ async function trySignup(
   { deployment, verification, route, path, expected }: Trying,
   wanted: boolean,
 ): Promise<Finding> {
-  if (route.name !== 'signups') return uncalled('skipped', ['only signups are tried among what writes'])
+  if (route.name !== 'sign-up') return uncalled('skipped', ['only signups are tried among what writes'])
   const isTest = verification.key.environment === 'test'
   if (!wanted) {
     return uncalled('skipped', [

@@ -3,6 +3,7 @@ import { BODY_TAKEN } from './body.ts'
 import type { Answer, Exchange } from './exchange.ts'
 import { Problem } from './problem.ts'
 import { createResponder } from './responses.ts'
+import type { WebRequest, WebResponse } from './web.ts'
 
 /** What a runtime tells of a request beside it. Whatever has another shape is passed over. */
 export interface RequestInfo {
@@ -18,7 +19,7 @@ export interface RequestInfo {
 export function createFetch(
   handle: (exchange: Exchange) => MaybePromise<Answer>,
   refuse: () => Answer,
-): (request: Request, info?: RequestInfo) => Promise<Response> {
+): (request: WebRequest, info?: RequestInfo) => Promise<WebResponse> {
   const respond = createResponder(refuse)
   return async (request, info) => respond(await handle(new InformedExchange(request, info)))
 }
@@ -27,10 +28,10 @@ export function createFetch(
 export class FetchExchange implements Exchange {
   readonly method: string
   readonly target: string
-  protected readonly request: Request
+  protected readonly request: WebRequest
   readonly #headers: Headers
 
-  constructor(request: Request) {
+  constructor(request: WebRequest) {
     this.method = request.method
     this.target = targetOf(request)
     this.request = request

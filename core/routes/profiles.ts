@@ -58,7 +58,7 @@ const searchText = pipe(
 )
 
 export const directory: Route = defineRoute({
-  name: 'directory',
+  name: 'profiles',
   access: 'key',
   method: 'GET',
   path: '/public/profiles',
@@ -114,7 +114,7 @@ export const directory: Route = defineRoute({
 })
 
 export const profileDetail: Route = defineRoute({
-  name: 'profile-detail',
+  name: 'profile',
   access: 'key',
   method: 'GET',
   path: '/public/profiles/:slug',

@@ -196,7 +196,7 @@ function received(id: string, createdAt: number, fields: readonly string[]): Rep
 }
 
 export const signups: Route = defineRoute({
-  name: 'signups',
+  name: 'sign-up',
   access: 'key',
   method: 'POST',
   path: '/partner/signups',

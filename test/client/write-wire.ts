@@ -104,7 +104,7 @@ function questions({ paths }: Document): string[] {
     const body = one.requestBody?.content['application/json']?.schema
     return [
       ...(own.length === 0 ? [] : [declared(`${name}Query`, query)]),
-      ...(one.operationId !== 'signups' || body === undefined ? [] : [declared('SignupForm', formOf(body))]),
+      ...(one.operationId !== 'signUp' || body === undefined ? [] : [declared('SignupForm', formOf(body))]),
     ]
   })
 }

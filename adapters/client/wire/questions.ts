@@ -7,7 +7,7 @@ export interface RecentProfilesQuery {
 }
 
 /** What `GET /service/public/profiles` may be asked. */
-export interface DirectoryQuery {
+export interface ProfilesQuery {
   /** Words that must start a word of name, headline, description or tags, 2–100 characters. */
   readonly q?: string | undefined
   /** ISO 3166-1 alpha-2, in either case: any of these, up to 20. */
