@@ -34,7 +34,7 @@ export function createRequests(
     throw new TypeError('url must be an http:// or https:// address, such as https://api.example.')
   }
   const { origin, pathname } = parsed
-  const base = origin + pathname.replace(/\/+$/, '')
+  const base = origin + pathname.replace(/(?<!\/)\/+$/, '')
   const keyed = {
     [`x-${serviceName}-partner-key`]: key,
     accept: 'application/json, application/problem+json',

@@ -38,7 +38,7 @@ function problemBase(text: string): string {
   if (
     (url?.protocol === 'https:' || url?.protocol === 'http:') && !url.search && !url.hash && !url.username
   ) {
-    return text.replace(/\/+$/, '')
+    return text.replace(/(?<!\/)\/+$/, '')
   }
   throw new InvalidArgumentError('It has to be an http:// or https:// address without query and fragment.')
 }

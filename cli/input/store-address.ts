@@ -27,5 +27,7 @@ export function parseStoreUrl(url: string): StoreAddress {
 
 /** Whether a password stands in a store URL. */
 export function holdsPassword(url: string): boolean {
-  return /^\w+:\/\/[^?#]*:[^?#]+@|[?&]password=./i.test(url)
+  const [, authority = ''] = /^\w+:\/\/([^?#]*)/.exec(url) ?? []
+  const colon = authority.indexOf(':')
+  return (colon !== -1 && authority.lastIndexOf('@') > colon + 1) || /[?&]password=./i.test(url)
 }

@@ -1,4 +1,4 @@
-import { KEY_SHAPE } from '../../core/keys/format.ts'
+import { holdsKey } from '../../core/keys/format.ts'
 
 /**
  * Text that somebody else wrote, made safe for a terminal: control characters could move the cursor, rewrite
@@ -18,22 +18,51 @@ export function printableJson(json: string): string {
  * in a URL, or as a password behind it. Messages of libraries quote the arguments that they dislike.
  */
 export function redact(text: string): string {
+  // Word by word, and no pattern can start over within one: the time is linear in the length of the text.
   return text
-    .replace(wordWithKey, '[key]')
+    .replace(/[^\s'"]+/g, (word) => holdsKey(word) ? '[key]' : word)
     .replace(/:\/\/[^\s'"/]*@/g, '://[credentials]@')
-    // Who forgets to encode a slash has one in the password.
-    .replace(/(\bpostgres(?:ql)?:\/\/)[^\s'"?#]*@/gi, '$1[credentials]@')
+    // A slash that was not encoded may stand in the password.
+    .replace(/[^\s'"?#]+/g, redactPostgresUrl)
     .replace(/([?&]password=)[^\s'"&#]*/gi, '$1[credentials]')
 }
 
-/** The same for everything in a value that JSON has, members' names included. */
-export function redactAll<T>(value: T): T
-export function redactAll(value: unknown): unknown {
-  if (typeof value === 'string') return redact(value)
-  if (Array.isArray(value)) return value.map((item) => redactAll(item))
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [redact(name), redactAll(member)]))
+function redactPostgresUrl(word: string): string {
+  const end = word.lastIndexOf('@')
+  const { index, 0: scheme = '' } = /\bpostgres(?:ql)?:\/\//i.exec(word.slice(0, end + 1)) ?? {}
+  return index === undefined ? word : `${word.slice(0, index)}${scheme}[credentials]${word.slice(end)}`
 }
+
+/** Text from outside as it may be shown: redacted, then cut to `max` UTF-16 units. */
+export function excerpt(text: string, max: number): string {
+  const safe = redact(text)
+  return safe.length <= max ? safe : `${safe.slice(0, max)}…`.toWellFormed()
+}
+
+/** Redacts everything in a value that JSON has, members' names included. */
+export function redactAll<T>(value: T): T {
+  return eachText(value, redact, Infinity, maxDepth) as T
+}
+
+/** What a deployment sent, for people: redacted, and the texts and lists in it cut. */
+export function excerptAll<T>(value: T): T {
+  return eachText(value, (text) => excerpt(text, maxText), maxItems, maxDepth) as T
+}
+
+function eachText(value: unknown, edit: (text: string) => string, items: number, depth: number): unknown {
+  if (typeof value === 'string') return edit(value)
+  if (typeof value !== 'object' || value === null) return value
+  if (depth === 0) return '…'
+  const inner = (member: unknown) => eachText(member, edit, items, depth - 1)
+  if (Array.isArray(value)) return value.slice(0, items).map(inner)
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [edit(name), inner(member)]))
+}
+
+/** UTF-16 units of a text and items of a list that people are shown of an answer. */
+const maxText = 800
+const maxItems = 200
+/** What is nested deeper is left out: a short text can nest deeper than the call stack. */
+const maxDepth = 100
 
 /** An error and where it came about, for whoever debugs: lines of its own message do not look like lines of this. */
 export function stackText(error: unknown): string {
@@ -67,7 +96,6 @@ export function counted(count: number, singular: string, plural: string = `${sin
   return `${count.toLocaleString('en')} ${count === 1 ? singular : plural}`
 }
 
-const wordWithKey = new RegExp(`[^\\s'"]*${KEY_SHAPE.source}[^\\s'"]*`, 'g')
 const directions = '\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069'
 const unsafe = new RegExp(`[\\p{Cc}\\p{Zl}\\p{Zp}${directions}]`, 'gu')
 // The line feeds and spaces between tokens have to stay.
