@@ -88,7 +88,7 @@ export const silentJournal: Journal = {
 
 /**
  * @param sink Gets the lines.
- * @param all Note every answer, not only refused credentials and answers of 500 and above.
+ * @param all Note every answer, not only 401, 403, refused credentials and answers of 500 and above.
  * @param trustedProxies How many proxies stand in front.
  */
 export function createJournal(
@@ -119,7 +119,7 @@ export function createJournal(
   return {
     answered(call, answer) {
       const { status } = answer
-      if (!all && status !== 401 && status < 500 && !call.credentialRefused) return answer
+      if (!all && status !== 401 && status !== 403 && status < 500 && !call.credentialRefused) return answer
       const { failure, principal } = call
       const code = failure instanceof Problem ? failure.code : failure === undefined ? undefined : 'internal'
       write({

@@ -142,8 +142,8 @@ const broken: readonly (readonly [
   [
     'a status',
     '/plans',
-    /answered 500 and not 200/,
-    (_, answer) => ({ ...answer, status: 500, body: '<html>' }),
+    /answered 500 and not 200, with the HTML page "Oops"/,
+    (_, answer) => ({ ...answer, status: 500, body: '<html><title>Oops</title>' }),
   ],
   ['a type', '/countries', /data\.0\.name .*expected string, received 5/, (_, answer) => ({
     ...answer,
@@ -208,6 +208,52 @@ test('an endpoint that is broken is named, and no other', async (t) => {
   }
   t.match(row('/plans'), { verdict: 'ok' })
   t.match(row('/public/profiles'), { verdict: 'ok' })
+})
+
+test('fields for caches, browsers and limits', async (t) => {
+  const wrong: Readonly<Record<string, readonly [RegExp, (call: Call, answer: Passing) => Passing]>> = {
+    '/plans': [
+      /its Vary lacks X-Service-Partner-Key/,
+      (_, answer) => withField(answer, 'vary', 'Accept-Encoding, Authorization, service-version'),
+    ],
+    '/countries': [/it has no Vary/, (_, answer) => withoutField(answer, 'vary')],
+    '/industries': [
+      /it has Access-Control-Allow-Origin: \*/,
+      (_, answer) => withField(answer, 'access-control-allow-origin', '*'),
+    ],
+    '/banner': [/it has no RateLimit;/, (_, answer) => withoutField(answer, 'ratelimit')],
+    '/partner-widget': [
+      /its RateLimit-Policy lacks key/,
+      (_, answer) => withField(answer, 'ratelimit-policy', '"verify";q=600;w=60'),
+    ],
+    '/summary': [
+      /on its 304, it has no RateLimit;/,
+      ({ again }, answer) => again ? withoutField(answer, 'ratelimit') : answer,
+    ],
+    '/signups': [
+      /its RateLimit lacks signup/,
+      (_, answer) => withField(answer, 'ratelimit', '"key";r=599;t=41'),
+    ],
+  }
+  meddle = (call, answer) => {
+    const [path] = Object.keys(wrong).filter((path) => isFor(path, call))
+    return path === undefined
+      ? withField(answer, 'vary', `Origin, ${answer.headers.get('vary')}`)
+      : wrong[path]![1](call, answer)
+  }
+  const { code, rows, row } = await smoke(testKey, '--with-signup')
+  t.equal(code, 1)
+  for (const [path, [reason]] of Object.entries(wrong)) {
+    t.match(row(path).reasons.join(';') + ';', reason, path)
+  }
+  t.equal(rows.filter(({ verdict }) => verdict === 'ok').length, 4)
+
+  // Where verify-key says that no limit is on, none of the fields is asked for.
+  meddle = ({ target }, answer) =>
+    target.endsWith('/verify-key')
+      ? { ...answer, body: answer.body.replace(/"limits":\[.*?\]/, '"limits":[]') }
+      : withoutField(withoutField(answer, 'ratelimit'), 'ratelimit-policy')
+  t.equal((await smoke(live)).code, 0)
 })
 
 test('what else can be wrong, and what is not', async (t) => {

@@ -68,7 +68,10 @@ test('a command loads only what it uses', async (t) => {
     'process.on("exit", () => writeSync(2, "loaded" + JSON.stringify(urls)))'
   const loaded = async (...args: string[]): Promise<string[]> => {
     const nodeArguments = ['--import', `data:text/javascript,${encodeURIComponent(hook)}`]
-    const { stderr } = await runProgram(args, { nodeArguments, env: { PARTNER_API_KEY: 'none' } })
+    const { stderr } = await runProgram(args, {
+      nodeArguments,
+      env: { PARTNER_API_KEY: mintKey('spk', 'live').text },
+    })
     return JSON.parse(stderr.slice(stderr.indexOf('loaded') + 6)).filter((url: string) =>
       url.startsWith('file:')
     )

@@ -7,12 +7,12 @@ import { test } from 'tap'
 import { mintKey } from '../core/keys/format.ts'
 import { documentOf, runProgram, temporaryFolder } from './contract/cli-program.ts'
 
-const key = mintKey('spk', 'live').text
+const { id: keyId, text: key } = mintKey('spk', 'live')
 const data = {
   valid: true,
   partner: { slug: 'acme', name: 'Acme \u001b[31mTravel' },
   key: {
-    id: 'Zt81mQv04KsD',
+    id: keyId,
     name: 'WordPress plugin',
     environment: 'live',
     hint: '…9xQ2',
@@ -49,12 +49,12 @@ const endpoint = {
 }
 
 const seen: Seen[] = []
-let answer: (response: ServerResponse) => void = () => {}
+let answer: (response: ServerResponse, request: IncomingMessage) => void = () => {}
 const stub = createServer(async (request, response) => {
   let body = ''
   for await (const chunk of request) body += chunk
   seen.push({ method: request.method, url: request.url, headers: request.headers, body })
-  answer(response)
+  answer(response, request)
 })
 
 function reply(status: number, body: unknown, headers: Record<string, string> = {}): void {
@@ -158,7 +158,10 @@ test('modules that have to be ready', async (t) => {
 })
 
 test('where the key comes from', async (t) => {
-  reply(200, { data })
+  answer = (response, { headers }) => {
+    const id = String(headers['x-service-partner-key']).split('_')[2]
+    response.end(JSON.stringify({ data: { ...data, key: { ...data.key, id } } }))
+  }
   const [inFile, inEnv, inPipe] = ['spk', 'env', 'pipe'].map((prefix) => mintKey(prefix, 'test').text)
   const file = join(folder.path, 'key')
   writeFileSync(file, `${inFile}\r\n`)
@@ -212,7 +215,7 @@ test('refusals', async (t) => {
     t.match(human.stderr, 'req_1')
   }
   problem(401, 'key_invalid', `No key \u009b2J ${key}`)
-  const wrong = await verify([], { env: { PARTNER_API_KEY: `${key.slice(0, -1)}!` } })
+  const wrong = await verify(['--force'], { env: { PARTNER_API_KEY: `${key.slice(0, -1)}!` } })
   t.equal(wrong.code, 1)
   t.match(wrong.stderr, 'checksum is wrong')
   t.notMatch(wrong.stderr, key, 'a key that comes back is not shown')
@@ -269,6 +272,63 @@ test('what a deployment says begins no line of ours, and moves no cursor', async
   t.equal(documentOf(await verify(['--json'])).error.detail, said, 'JSON has it as it was')
 })
 
+test('what its checksum shows to be no key is sent with --force only', async (t) => {
+  seen.length = 0
+  for (const none of ['hello', key.slice(0, -1), `${key}x`, `x${key}`, key.slice(4), key.toLowerCase()]) {
+    const ended = await verify(['--json'], { env: { PARTNER_API_KEY: none } })
+    t.match({ ...ended, ...documentOf(ended) }, {
+      code: 1,
+      error: { code: 'key_invalid', detail: /was not sent.*--force/ },
+    })
+    t.notMatch(ended.stdout + ended.stderr, none)
+  }
+  t.equal(seen.length, 0)
+  problem(401, 'key_invalid', 'No.')
+  t.match(await verify(['--force'], { env: { PARTNER_API_KEY: 'hello' } }), { code: 1, stderr: 'wrong' })
+  t.equal(seen[0]?.headers['x-service-partner-key'], 'hello')
+})
+
+test('an answer about another partner or another key is refused', async (t) => {
+  for (
+    const other of [
+      { partner: { slug: 'other', name: 'Acme' } },
+      { key: { ...data.key, id: 'Zt81mQv04KsD' } },
+    ]
+  ) {
+    reply(200, { data: { ...data, ...other } })
+    for (const args of [[], ['--smoke']]) {
+      const ended = await verify(['--json', ...args])
+      t.match({ ...ended, ...documentOf(ended) }, {
+        code: 1,
+        error: { code: 'other_subject', detail: /about key \w{12} of partner \w+, .*cache or gateway/ },
+      })
+    }
+  }
+})
+
+test('what a deployment sends is read in linear time and cut before it is shown', async (t) => {
+  // Each of these was quadratic: minutes for 80 KB.
+  const patterns = ['a', '_live_', 'postgres://', '://', '?password=', 'a@']
+  const text = patterns.map((pattern) => pattern.repeat(Math.ceil(400_000 / pattern.length))).join(' ')
+  reply(403, { type: 'a', title: text, status: 403, code: text, detail: text, request_id: text })
+  for (const args of [[], ['--json']]) {
+    const { code, stdout, stderr } = await verify(args)
+    t.equal(code, 1)
+    t.ok((stdout + stderr).length < 4_000, `${(stdout + stderr).length} characters`)
+  }
+  reply(200, { data: { ...data, partner: { slug: 'acme', name: text } } })
+  const shown = await verify([])
+  t.equal(shown.code, 0)
+  t.ok(shown.stdout.length < 4_000, `${shown.stdout.length} characters`)
+  reply(502, `<html>${'<title '.repeat(300_000)}>`)
+  t.match(await verify([]), { code: 3, stderr: 'with an HTML page' })
+  // Deeper than any stack of calls.
+  reply(200, `{"data":${JSON.stringify(data).slice(0, -1)},"deep":${'['.repeat(1e6)}${']'.repeat(1e6)}}}`)
+  t.match(await verify(['--json']), { code: 0 })
+  reply(200, { data: { ...data, modules: Array(100_000).fill({ ...data.modules[0], active: 1 }) } })
+  t.match(await verify([]), { code: 3 })
+})
+
 test('a deployment that cannot tell, or is none', async (t) => {
   const outOfReach = async (code: string, sentence: RegExp | string, args: readonly string[] = []) => {
     const ended = await verify([...args, '--json'])
@@ -281,11 +341,24 @@ test('a deployment that cannot tell, or is none', async (t) => {
   problem(404, 'route_not_found', 'No such route.')
   await outOfReach('not_this_service', '--service-name')
   reply(200, '<html>hello</html>')
-  await outOfReach('not_this_service', '--url')
+  await outOfReach('not_this_service', 'it is an HTML page. Check --url')
+  reply(200, `<!doctype html><TITLE lang="en">\n \u001b[31mWelcome ${key}\n to nginx!</title>`)
+  await outOfReach('not_this_service', 'it is the HTML page "\\u{1b}[31mWelcome [key] to nginx!". Check')
   reply(200, { data: { ...data, modules: 'all' } })
   await outOfReach('not_this_service', 'form')
+  for (const status of [502, 503, 504]) {
+    reply(status, '<html><head><title>Bad Gateway</title>')
+    const { host } = new URL(url)
+    const page = 'the HTML page "Bad Gateway"'
+    await outOfReach(
+      'service_down',
+      `The service is down behind ${host}, which answered ${status} with ${page}.`,
+    )
+  }
   reply(502, 'bad gateway')
-  await outOfReach('not_this_service', '502')
+  await outOfReach('service_down', 'which answered 502.')
+  reply(500, 'oops')
+  await outOfReach('not_this_service', 'status 500 and no problem document')
   const lies: readonly object[] = [
     { checked_at: 'tomorrow' },
     { checked_at: '2026-02-30T00:00:00Z' },

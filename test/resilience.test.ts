@@ -76,6 +76,9 @@ t.test('the log at its default level', async (t) => {
     { event: 'request', status: 401, code: 'key_invalid', address: '203.0.113.9' },
     { event: 'request', status: 429, code: 'rate_limited', address: '203.0.113.9' },
   ], 'every refused credential is, with the client behind the proxy')
+  events.length = 0
+  await api.handle(get(page.replace('=acme', '=other'), key, from))
+  t.match(events, [{ status: 403, code: 'partner_mismatch', partner: 'acme', key_id: key.split('_')[2] }])
 })
 
 t.test('known keys outlive the store where that was chosen, and everybody is told', async (t) => {

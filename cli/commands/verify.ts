@@ -2,15 +2,15 @@ import { type Command, Option } from 'commander'
 import process from 'node:process'
 import { MODULE_NAMES } from '../../core/policy/modules.ts'
 import { nameService, type ServiceNames } from '../../core/service-names.ts'
-import { usageFailure } from '../failure.ts'
-import { readCredential } from '../input/credential.ts'
+import { Failure, usageFailure } from '../failure.ts'
+import { publicIdOf, readCredential } from '../input/credential.ts'
 import { isLoopback, parseDeploymentUrl } from '../input/deployment-url.ts'
 import { serviceName } from '../input/service-name.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
 import { printNote, printResult } from '../output/print.ts'
 import { createProgress } from '../output/progress.ts'
 import { details, table } from '../output/table.ts'
-import { counted, listed, printable, redactAll } from '../output/text.ts'
+import { counted, excerptAll, listed, printable, redactAll } from '../output/text.ts'
 import type { Deployment } from '../verification/ask.ts'
 import type { Verification } from '../verification/read.ts'
 import type { Trial } from '../verification/smoke.ts'
@@ -22,6 +22,7 @@ interface VerifyOptions {
   readonly keyFile?: string
   readonly caFile?: string
   readonly serviceName: string
+  readonly force?: true
   readonly smoke?: true
   readonly withSignup?: boolean
 }
@@ -39,6 +40,7 @@ export function define(verify: Command): void {
     .option('--key-file <file>', 'A file that holds the key alone')
     .option('--ca-file <file>', 'Certificates to trust besides, in PEM')
     .option('--service-name <name>', "The deployment's name for itself", serviceName, 'service')
+    .option('--force', 'Send the key even if its checksum shows that it is none')
     .option('--smoke', 'Call every endpoint that the key may use, and hold each answer against the contract')
     .option('--with-signup', 'With --smoke and a test key: make one signup, and repeat it')
     .addHelpText(
@@ -65,6 +67,15 @@ async function verifyKey(invocation: Invocation, options: VerifyOptions): Promis
     printNote('warning: http:// sends the key unencrypted to whoever is on the way.')
   }
   const key = await readCredential(options.keyFile)
+  const keyId = publicIdOf(key)
+  if (keyId === undefined && !options.force) {
+    throw new Failure(
+      1,
+      'key_invalid',
+      'The key was not sent, because its checksum is wrong: it was mistyped or cut off, or never was a key. ' +
+        '--force sends it nevertheless.',
+    )
+  }
   const [{ askVerifyKey, connectTo }, { readVerification }] = await Promise.all([
     import('../verification/ask.ts'),
     import('../verification/read.ts'),
@@ -72,12 +83,15 @@ async function verifyKey(invocation: Invocation, options: VerifyOptions): Promis
   const names = nameService(options.serviceName)
   const deployment = await connectTo(base, names, key, options.caFile)
   try {
-    const verification = readVerification(await askVerifyKey(deployment, names, options.partner), key)
+    const verification = readVerification(
+      await askVerifyKey(deployment, names, options.partner),
+      { key, keyId, partner: options.partner },
+    )
     const trials = options.smoke && await trySmoke(deployment, verification, names, options)
     await printResult(
       invocation,
       redactAll(trials ? { ...verification, smoke: trials } : verification),
-      readable(redactAll(verification)) + (trials ? `\n${trialTable(trials)}` : ''),
+      readable(excerptAll(verification)) + (trials ? `\n${trialTable(excerptAll(trials))}` : ''),
     )
     if (trials) concludeTrials(trials)
     concludeModules(options.module ?? [], verification)

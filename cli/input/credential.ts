@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs'
 import process from 'node:process'
+import { isWellFormedKey, KEY_PREFIX_PATTERN, keyIdIn } from '../../core/keys/format.ts'
 import { Failure, usageFailure } from '../failure.ts'
 import { promptHidden } from './hidden-prompt.ts'
 import { reasonOf } from './lines.ts'
@@ -20,22 +21,31 @@ export async function readCredential(keyFile: string | undefined): Promise<strin
   if (process.env.PARTNER_API_KEY) return theKey(process.env.PARTNER_API_KEY, 'PARTNER_API_KEY')
   if (!process.stdin.isTTY) {
     // A line is enough: a program that writes the key may keep its end open.
-    return theKey(await readSmall(process.stdin, 'standard input', /\S.*\n/), 'Standard input')
+    return theKey(
+      await readSmall(process.stdin, 'standard input', (text) => text.trimStart().includes('\n')),
+      'Standard input',
+    )
   }
   return theKey(await promptHidden('Key (not shown): '), 'What was typed')
+}
+
+/** The public id of a key of any store, `undefined` for what its form or checksum shows to be none. */
+export function publicIdOf(key: string): string | undefined {
+  const [prefix = ''] = key.split('_', 1)
+  return KEY_PREFIX_PATTERN.test(prefix) && isWellFormedKey(key, prefix) ? keyIdIn(key, prefix) : undefined
 }
 
 async function readSmall(
   stream: AsyncIterable<Buffer | string>,
   name: string,
-  enough?: RegExp,
+  isEnough?: (text: string) => boolean,
 ): Promise<string> {
   let text = ''
   try {
     for await (const chunk of stream) {
       text += chunk.toString()
       if (text.length > maxBytes) throw usageFailure(`What ${name} holds is too long for a key.`)
-      if (enough?.test(text)) break
+      if (isEnough?.(text)) break
     }
   } catch (error) {
     if (error instanceof Failure) throw error

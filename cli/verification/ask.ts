@@ -63,7 +63,10 @@ export async function connectTo(
         return {
           url,
           status: answer.statusCode,
-          header: (name) => [answer.headers[name.toLowerCase()] ?? []].flat()[0],
+          header: (name) => {
+            const value = answer.headers[name.toLowerCase()]
+            return Array.isArray(value) ? value.join(', ') : value
+          },
           text,
           ms: performance.now() - began,
         }

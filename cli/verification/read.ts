@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { parseInstant } from '../../core/content/instant.ts'
 import { hasValidChecksum } from '../../core/keys/format.ts'
 import { Failure } from '../failure.ts'
-import { printable } from '../output/text.ts'
+import { excerpt, printable } from '../output/text.ts'
 import { notThisService, type Reply } from './ask.ts'
 
 /** What verify-key says of a key that is valid, as far as people are shown it. */
@@ -92,42 +92,105 @@ export const problem: v.GenericSchema<unknown, {
   request_id: v.optional(v.string()),
 })
 
+/** What was asked about. */
+export interface Question {
+  readonly key: string
+  /** Its public id, `undefined` for what is no key. */
+  readonly keyId: string | undefined
+  /** A slug. */
+  readonly partner: string
+}
+
+/** How much is shown of a text that a deployment sent, in UTF-16 units. */
+const maxDetail = 1_000
+const maxName = 200
+
+/** A name that a deployment sent, on one line. */
+function shown(name: string): string {
+  return printable(excerpt(name, maxName))
+}
+
 /**
  * Reads the answer of verify-key.
  *
- * @throws {Failure} exit code 1 when the service refuses the key, 3 when the service could not tell or the
- * answer is somebody else's.
+ * @throws {Failure} exit code 1 when the service refuses the key or the answer is about another one, 3 when the
+ * service could not tell or something else answered.
  */
-export function readVerification(reply: Reply, key: string): Verification {
+export function readVerification(reply: Reply, asked: Question): Verification {
   const { url, status } = reply
   if (status >= 300 && status < 400) {
-    const target = printable(reply.header('location')?.slice(0, 200) ?? 'nowhere')
     throw new Failure(
       3,
       'redirected',
-      `${url} redirects to ${target}. That is not followed, because it would carry the key there; ` +
-        'if it is the right deployment, give its address as --url.',
+      `${url} redirects to ${shown(reply.header('location') ?? 'nowhere')}. That is not followed, ` +
+        'because it would carry the key there; if it is the right deployment, give its address as --url.',
     )
   }
   const body = parseJson(reply.text)
+  const page = pageIn(reply)
   if (status === 200) {
-    const answer = v.safeParse(v.looseObject({ data: verification }), body)
-    if (answer.success) return answer.output.data
-    throw notThisService(url, 'it has another form than the answer of verify-key')
+    const answer = v.safeParse(v.looseObject({ data: verification }), body, { abortEarly: true })
+    if (answer.success) return requireSameSubject(answer.output.data, asked)
+    throw notThisService(url, `it is ${page ?? 'of another form than the answer of verify-key'}`)
   }
-  const answer = v.safeParse(problem, body)
-  if (!answer.success) throw notThisService(url, `it answered with status ${status} and no problem document`)
+  const answer = v.safeParse(problem, body, { abortEarly: true })
+  if (!answer.success) throw notTheService(reply, page)
   const { code, title, detail, request_id } = answer.output
   if (code === 'route_not_found' || code === 'method_not_allowed') {
     throw notThisService(url, 'it has no verify-key there')
   }
-  throw new Failure(status >= 500 ? 3 : 1, code, printable(`${detail ?? title} (${code})`), {
-    members: { detail: detail ?? title, ...(request_id && { request_id }) },
-    lines: [
-      hintFor(code, key, reply),
-      ...(request_id ? [`The operator finds it in the log as ${request_id}.`] : []),
-    ].filter((line) => line !== '').map(printable),
-  })
+  const sentence = excerpt(detail ?? title, maxDetail)
+  // What the log has by default, see `--log` of `serve`.
+  const isLogged = status === 401 || status === 403 || status >= 500
+  const reference = isLogged ? "Request ID, for the operator's log" : 'Request ID'
+  throw new Failure(
+    status >= 500 ? 3 : 1,
+    excerpt(code, maxName),
+    `${printable(sentence)} (${shown(code)})`,
+    {
+      members: { detail: sentence, ...(request_id && { request_id: excerpt(request_id, maxName) }) },
+      lines: [hintFor(code, asked.key, reply), request_id ? `${reference}: ${shown(request_id)}` : '']
+        .filter((line) => line !== ''),
+    },
+  )
+}
+
+/** A cache or gateway may hand out what was answered to somebody else. */
+function requireSameSubject(answer: Verification, { keyId, partner }: Question): Verification {
+  if (answer.partner.slug === partner && (keyId === undefined || answer.key.id === keyId)) return answer
+  const other = `key ${shown(answer.key.id)} of partner ${shown(answer.partner.slug)}`
+  throw new Failure(
+    1,
+    'other_subject',
+    `The answer is about ${other}, but the question was about ${
+      keyId === undefined ? 'a key' : `key ${keyId}`
+    } of partner ${partner}. A cache or gateway in front of the service mixes up answers.`,
+  )
+}
+
+function notTheService({ url, status }: Reply, page: string | undefined): Failure {
+  if (status === 502 || status === 503 || status === 504) {
+    const what = page === undefined ? '' : ` with ${page}`
+    const { host } = new URL(url)
+    return new Failure(
+      3,
+      'service_down',
+      `The service is down behind ${host}, which answered ${status}${what}.`,
+    )
+  }
+  return notThisService(url, `it answered with status ${status} and ${page ?? 'no problem document'}`)
+}
+
+/** Says of an HTML page that it is one, and how it is titled; `undefined` for any other answer. */
+export function pageIn({ header, text }: Reply): string | undefined {
+  if (!header('content-type')?.startsWith('text/html') && !/^\s*<(?:!doctype )?html/i.test(text)) {
+    return undefined
+  }
+  const head = text.slice(0, 16_384)
+  const opening = head.search(/<title[\s>]/i)
+  const start = opening === -1 ? 0 : head.indexOf('>', opening) + 1
+  const title = start === 0 ? '' : head.slice(start).split('<', 1).join('').trim()
+  return title === '' ? 'an HTML page' : `the HTML page "${shown(title.replace(/\s+/g, ' '))}"`
 }
 
 function hintFor(code: string, key: string, reply: Reply): string {
@@ -150,7 +213,7 @@ function hintFor(code: string, key: string, reply: Reply): string {
     case 'address_not_allowed':
       return 'The key may be used from some addresses only: run this where the integration runs.'
     case 'rate_limited':
-      return `Try again in ${reply.header('retry-after') ?? 'some'} seconds.`
+      return `Try again in ${shown(reply.header('retry-after') ?? 'some')} seconds.`
     case 'store_unavailable':
     case 'internal':
       return 'The service is there but could not tell: try again.'

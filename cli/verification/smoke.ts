@@ -7,7 +7,7 @@ import type { ServiceNames } from '../../core/service-names.ts'
 import { Failure } from '../failure.ts'
 import type { Asked } from '../../adapters/client/request.ts'
 import type { Deployment, Reply } from './ask.ts'
-import { type Expectation, judge, problemCode, sayable } from './judge.ts'
+import { type Expectation, judge, judgeFields, problemCode, sayable } from './judge.ts'
 import { parseJson, type Verification } from './read.ts'
 
 /** What came of one endpoint. */
@@ -41,7 +41,7 @@ interface Trying {
   readonly expected: Expectation
   /** Complete, `{slug}` for a parameter. */
   readonly path: string
-  /** Profiles that lists have shown. */
+  /** The profiles that lists have shown, one of each list. */
   readonly slugs: string[]
 }
 
@@ -81,8 +81,9 @@ export async function smoke(
         expected: {
           status: route.status ?? 200,
           reply: REPLIES[route.name],
-          versionHeader: names.versionHeader,
+          names,
           version: verification.version,
+          policies: route.limits.filter((name) => verification.limits.some(({ policy }) => policy === name)),
         },
       }, withSignup)
     trials.push({ method, path, scope, ...finding })
@@ -114,12 +115,12 @@ async function tryReading(trying: Trying): Promise<Finding> {
   }
   const wrong = judge(first, expected)
   // An answer that is wrong already says nothing about the next one.
-  if (wrong.length === 0) wrong.push(...await askAgain(deployment, target, first))
+  if (wrong.length === 0) wrong.push(...await askAgain(trying, target, first))
   if (wrong.length === 0 && 'cursor' in route.parameters) wrong.push(...await turnPage(trying, path, first))
   if (wrong.length === 0 && route.scope === 'read:profiles') {
     const shown = slugsIn(first)
-    slugs.push(...shown.filter((slug) => SLUG_PATTERN.test(slug)))
     const strange = shown.find((slug) => !SLUG_PATTERN.test(slug))
+    slugs.push(...shown.filter((slug) => SLUG_PATTERN.test(slug)).slice(0, 1))
     if (strange !== undefined) wrong.push(`it shows a profile whose slug is ${sayable(strange)}`)
   }
   return found(first, wrong)
@@ -144,13 +145,18 @@ function queryFor({ route: { parameters }, verification }: Trying): Record<strin
 }
 
 /** Asks for what is known already: 304, unless it changes at every turn. */
-async function askAgain(deployment: Deployment, target: string, first: Reply): Promise<string[]> {
+async function askAgain(
+  { deployment, expected }: Trying,
+  target: string,
+  first: Reply,
+): Promise<string[]> {
   let known = first.header('etag') ?? ''
   for (let turn = 0; turn < 3; turn++) {
     const again = await deployment.ask({ target, headers: { 'if-none-match': known } })
     const etag = again.header('etag')
     if (again.status === 304) {
-      const wrong = etag === known ? [] : ['its 304 has not the ETag that it confirms']
+      const wrong = judgeFields(again, expected).map((sentence) => `on its 304, ${sentence}`)
+      if (etag !== known) wrong.push('its 304 has not the ETag that it confirms')
       return again.text === '' ? wrong : [...wrong, 'its 304 has a body']
     }
     if (again.status !== 200 || etag === undefined || etag === known) {
