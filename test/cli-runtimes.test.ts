@@ -12,7 +12,7 @@ import { startServer } from './postgres/server.ts'
 
 const main = fileURLToPath(new URL('../cli/main.ts', import.meta.url))
 const root = fileURLToPath(new URL('..', import.meta.url))
-const binaries = fileURLToPath(new URL('../node_modules/.bin/', import.meta.url))
+const binaries = fileURLToPath(new URL('./node_modules/.bin/', import.meta.url))
 const runtimes = {
   Node: [process.execPath, main],
   Bun: [`${binaries}bun`, main],

@@ -15,7 +15,7 @@ import { makeCertificate, noOpenssl } from './certificate.ts'
 import { cleanEnv, type Ended, ending, MAIN, runProgram, temporaryFolder } from './contract/cli-program.ts'
 import { fillWorld } from './world.ts'
 
-const bun = fileURLToPath(new URL('../node_modules/.bin/bun', import.meta.url))
+const bun = fileURLToPath(new URL('./node_modules/.bin/bun', import.meta.url))
 const store = createMemoryStore()
 const { keys } = await fillWorld(store)
 const key = keys['demo full'].text

@@ -20,7 +20,7 @@ const server = await startServer()
 t.teardown(() => server.close())
 const url = await server.createDatabase()
 const child = fileURLToPath(new URL('store-postgres-connections-child.ts', import.meta.url))
-const binaries = fileURLToPath(new URL('../node_modules/.bin/', import.meta.url))
+const binaries = fileURLToPath(new URL('./node_modules/.bin/', import.meta.url))
 const runtimes = {
   Node: [process.execPath, child],
   Bun: [`${binaries}bun`, child],

@@ -202,7 +202,7 @@ function formatted(text: string): string {
     cwd: root,
     input: `${text}\n`,
     encoding: 'utf8',
-    env: { ...process.env, PATH: `${root}node_modules/.bin:${process.env['PATH']}` },
+    env: { ...process.env, PATH: `${root}test/node_modules/.bin:${process.env['PATH']}` },
   })
   if (status !== 0) throw new Error(stderr)
   return stdout

@@ -29,7 +29,10 @@ export async function createProject(): Promise<Project> {
   const { folder: home, remove } = await installPackage()
   for (const peer of peers) {
     const own = join(ROOT, 'test/embedding/node_modules', peer)
-    symlinkSync(existsSync(own) ? own : join(ROOT, 'node_modules', peer), join(home, 'node_modules', peer))
+    symlinkSync(
+      existsSync(own) ? own : join(ROOT, 'test/node_modules', peer),
+      join(home, 'node_modules', peer),
+    )
   }
 
   async function fill(storeUrl: string, room: string): Promise<string> {

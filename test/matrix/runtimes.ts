@@ -23,10 +23,10 @@ export const RUNTIMES: readonly Program[] = [
   { name: 'Node 22', command: [binary('test/node-22/node_modules/.bin/node'), quiet], quirks: [] },
   { name: 'Node 24', command: [binary('test/node-24/node_modules/.bin/node'), quiet], quirks: [] },
   { name: 'Node 26', command: [binary('node_modules/.bin/node')], quirks: [] },
-  { name: 'Bun', command: [binary('node_modules/.bin/bun')], quirks: ['resolves-targets'] },
+  { name: 'Bun', command: [binary('test/node_modules/.bin/bun')], quirks: ['resolves-targets'] },
   {
     name: 'Deno',
-    command: [binary('node_modules/.bin/deno'), 'run', '-A', '-q'],
+    command: [binary('test/node_modules/.bin/deno'), 'run', '-A', '-q'],
     quirks: ['names-some-countries'],
   },
 ]

@@ -17,7 +17,7 @@ export interface WorkerdProcess {
 }
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
-const binary = (name: string): string => join(root, 'node_modules/.bin', name)
+const binary = (name: string): string => join(root, 'test/node_modules/.bin', name)
 
 /**
  * The first day on which Workers have node:crypto unless they say otherwise; before, `nodejs_compat` asks for it. Who

@@ -22,7 +22,7 @@ const here = dirname(fileURLToPath(import.meta.url))
 const root = join(here, '../..')
 
 const folder = await mkdtemp(join(tmpdir(), 'partner-api-openapi-'))
-await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
+await symlink(join(root, 'test/node_modules'), join(folder, 'node_modules'))
 t.teardown(() => rm(folder, { recursive: true, force: true }))
 
 const made = JSON.stringify(createDocument(ROUTES), null, 1)
@@ -124,7 +124,7 @@ t.test('a client with generated types compiles, and reads every endpoint', async
       exclude: [],
     }),
   )
-  const compiled = await run(programOf('typescript', 'tsc', join(root, 'package.json')), ['-p', folder])
+  const compiled = await run(programOf('typescript', 'tsc', join(root, 'test/package.json')), ['-p', folder])
   t.equal(compiled.code, 0, compiled.output)
 
   const store = createMemoryStore()

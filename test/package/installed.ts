@@ -44,6 +44,8 @@ const sources = [
   'cli',
   'fixtures/content',
   'test/embedding/examples',
+  'test/lab.ts',
+  'test/package-lock.json',
 ]
 
 /**
@@ -64,7 +66,7 @@ export async function installPackage(): Promise<Installed> {
 async function packAndInstall(home: string): Promise<Omit<Installed, 'remove'>> {
   const copy = join(home, 'copy')
   for (const path of sources) cpSync(join(ROOT, path), join(copy, path), { recursive: true })
-  symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'))
+  for (const path of ['node_modules', 'test/node_modules']) symlinkSync(join(ROOT, path), join(copy, path))
   const packed = await run('npm', ['pack', '--json', '--loglevel=error', '--pack-destination', home], copy)
   // What building says comes first.
   const [{ filename, files, size }] = JSON.parse(packed.stdout.slice(packed.stdout.indexOf('[\n')))
@@ -105,5 +107,5 @@ export function attempt(program: string, args: readonly string[], cwd: string): 
 
 /** A program that the checkout's packages bring. */
 export function binary(name: string): string {
-  return join(ROOT, 'node_modules/.bin', name)
+  return join(ROOT, 'test/node_modules/.bin', name)
 }

@@ -8,7 +8,7 @@ import { giveAway, run, runningUid, unprivileged } from './unprivileged.ts'
 
 /** The superuser of every server. */
 export const superuser = 'postgres'
-const cache = fileURLToPath(new URL('../../node_modules/.cache', import.meta.url))
+const cache = fileURLToPath(new URL('../node_modules/.cache', import.meta.url))
 
 /**
  * Makes the data folder of a server that has never run: a copy of one that is made once, as that takes far longer.

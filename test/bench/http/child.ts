@@ -16,7 +16,7 @@ export interface ServerChild {
 }
 
 const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
-const binary = (name: string): string => pathOf(`../../../node_modules/.bin/${name}`)
+const binary = (name: string): string => pathOf(`../../node_modules/.bin/${name}`)
 
 const programs: Readonly<Record<ServerRuntime, readonly string[]>> = {
   node: [process.execPath, pathOf('server.ts')],

@@ -18,7 +18,7 @@ import type { Row } from '../report.ts'
 
 const runFile = promisify(execFile)
 const root = fileURLToPath(new URL('../../../', import.meta.url))
-const binary = (name: string): string => join(root, 'node_modules/.bin', name)
+const binary = (name: string): string => join(root, 'test/node_modules/.bin', name)
 const starts = 15
 const path = '/service/public/profiles?partner=acme'
 
@@ -68,7 +68,7 @@ async function measure(directory: string): Promise<Row[]> {
 
 /** Builds what npm would install, beside the tree and not in it. @returns The program. */
 async function build(directory: string): Promise<string> {
-  const compiler = join(root, 'node_modules/typescript/bin/tsc')
+  const compiler = join(root, 'test/node_modules/typescript/bin/tsc')
   const dist = join(directory, 'dist')
   await runFile(process.execPath, [compiler, '-p', join(root, 'cli'), '--outDir', dist], { cwd: root })
   await symlink(join(root, 'node_modules'), join(directory, 'node_modules'))

@@ -62,7 +62,7 @@ async function measure(directory: string): Promise<Row[]> {
 
 /** Builds what npm would install, beside the tree and not in it. @returns The program. */
 async function build(directory: string): Promise<string> {
-  const compiler = join(root, 'node_modules/typescript/bin/tsc')
+  const compiler = join(root, 'test/node_modules/typescript/bin/tsc')
   const dist = join(directory, 'dist')
   await runFile(process.execPath, [compiler, '-p', join(root, 'cli'), '--outDir', dist], { cwd: root })
   await writeFile(join(directory, 'package.json'), '{"type":"module"}')
