@@ -37,13 +37,21 @@ function bearerToken(authorization: string): string | undefined {
 
 const bearer = /^bearer(?: |$)/i
 
+/** Characters: another scheme's credentials are not parsed beyond this length. */
+const maxParsedLength = 8192
+
 /**
  * `Authorization` has one value, but a scheme may separate its parameters by commas (RFC 9110 §11.4): what
- * follows a comma is a parameter, `name=`, or it is another value of a repeated field.
+ * follows a comma is a parameter, `name=`, or it is another value of a repeated field. A value that is too long to
+ * parse, or has an unclosed quote, counts as repeated when there is a comma in it.
  */
 function isRepeated(authorization: string): boolean {
   if (!authorization.includes(',')) return false
   if (bearer.test(authorization)) return true
-  const pieces = authorization.replace(/"(?:[^"\\]|\\.)*"/g, '""').split(',')
+  if (authorization.length > maxParsedLength) return true
+  const pieces = authorization.replace(quoted, (_, end: string) => end === '' ? ',' : '""').split(',')
   return pieces.slice(1).some((piece) => !/^\s*[!#$%&'*+.^_`|~0-9A-Za-z-]+\s*=/.test(piece))
 }
+
+/** A quoted string (RFC 9110 §5.6.4), or what an unclosed one would hold. It matches from every quote: no backtracking. */
+const quoted = /"(?:[^"\\]|\\[^])*\\?("?)/g

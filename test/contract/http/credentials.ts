@@ -130,6 +130,8 @@ async function two(t: Tester, service: Service): Promise<void> {
     { 'x-service-partner-key': text, authorization: `Bearer ${text}` },
     { 'x-service-partner-key': text, authorization: 'Basic c3RhZ2luZzpzZWNyZXQ=' },
     { 'x-service-partner-key': text, authorization: 'Digest username="a", realm="b", uri="/"' },
+    { 'x-service-partner-key': text, authorization: String.raw`Digest username="a, \"b\", c", qop=auth` },
+    { 'x-service-partner-key': text, authorization: `Negotiate ${'YII'.repeat(4_000)}` },
     { 'x-service-partner-key': text, authorization: 'Bearer' },
   ]
   for (const headers of accepted) {
@@ -146,6 +148,9 @@ async function two(t: Tester, service: Service): Promise<void> {
     { authorization: [`Bearer ${text}`, `Bearer ${text}`] },
     { authorization: [`Bearer ${text}`, 'Basic c3RhZ2luZzpzZWNyZXQ='] },
     { authorization: ['Basic c3RhZ2luZzpzZWNyZXQ=', `Bearer ${text}`] },
+    { authorization: ['Digest username="a", qop=auth', `Bearer ${text}`] },
+    { authorization: ['Digest username="a', `Bearer ${text}`] },
+    { authorization: [`Negotiate ${'YII'.repeat(4_000)}`, `Bearer ${text}`] },
     { 'x-service-partner-key': [text, text], authorization: `Bearer ${text}` },
     { 'x-service-partner-key': text, authorization: [`Bearer ${text}`, `Bearer ${text}`] },
   ]
