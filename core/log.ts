@@ -1,7 +1,7 @@
 import type { AuditEntry } from './audit/entry.ts'
 import type { Call } from './call.ts'
 import type { Answer } from './http/exchange.ts'
-import { clientOf } from './http/client-address.ts'
+import { clientOf, readClient } from './http/client-address.ts'
 import { Problem, type ProblemCode, PROBLEMS } from './http/problem.ts'
 import { sayablePath } from './http/redact.ts'
 import { rfc3339 } from './http/time.ts'
@@ -29,9 +29,9 @@ export interface LogEvent {
     | 'store_answering'
   /** What the answer had in `X-Request-Id`. */
   readonly request_id?: string
-  /** As sent. */
+  /** A registered method; absent for any other. */
   readonly method?: string
-  /** Without the query; `/` where no route is known or something in the shape of a key stands in it. */
+  /** As sent, without the query; `/` where it could not be read or holds something in the shape of a key. */
   readonly path?: string
   /** Status of the answer. */
   readonly status?: number
@@ -41,7 +41,7 @@ export interface LogEvent {
   readonly partner?: string
   /** Public id of the key. */
   readonly key_id?: string
-  /** Where the request came from: the client, as limits and allow-lists know it. */
+  /** The client's IP address, as limits and allow-lists know it; absent where it is not known or not an address. */
   readonly address?: string
   /** Milliseconds from the arrival of the header to the answer, with a fraction. */
   readonly duration_ms?: number
@@ -109,7 +109,7 @@ export function createJournal(
     const { exchange, requestId, path } = call
     return {
       request_id: requestId,
-      method: exchange.method,
+      ...defined('method', methods.has(exchange.method) ? exchange.method : undefined),
       path: sayablePath(path),
       ...defined('address', (call.client ?? clientOf(exchange, trustedProxies)).text),
       ...defined('trace_id', traceId(exchange.header('traceparent'))),
@@ -145,7 +145,7 @@ export function createJournal(
         path: '/',
         status,
         code,
-        ...defined('address', address),
+        ...defined('address', readClient(address).text),
       })
     },
     browserAllowed(call) {
@@ -166,6 +166,11 @@ export function createJournal(
     },
   }
 }
+
+/** Any other token may be what a client likes, a key included (RFC 9110 §9.1). */
+const methods: ReadonlySet<string> = new Set(
+  ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT', 'QUERY'],
+)
 
 function levelOf(status: number, credentialRefused: boolean): LogEvent['level'] {
   return status >= 500 ? 'error' : status === 401 || credentialRefused ? 'warn' : 'info'

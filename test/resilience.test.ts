@@ -81,6 +81,28 @@ t.test('the log at its default level', async (t) => {
   t.match(events, [{ status: 403, code: 'partner_mismatch', partner: 'acme', key_id: key.split('_')[2] }])
 })
 
+t.test('what a client makes up is not logged as it is', async (t) => {
+  const { store, key } = await createAcme()
+  const events: LogEvent[] = []
+  const api = createPartnerApi({ store }, {
+    trustedProxies: 1,
+    logLevel: 'all',
+    log: (event) => events.push(event),
+  })
+  const last = (): LogEvent => events.at(-1)!
+  for (const made of [key, key.replaceAll('_', '%5F'), 'x'.repeat(20_000), '192.0.2.1 or so', '']) {
+    await api.handle({ ...get('/service/nowhere', key, { 'x-forwarded-for': made }), method: made })
+    t.match(last(), { status: 404, path: '/service/nowhere', method: undefined, address: undefined })
+    api.refuse('malformed_request', made)
+    t.match(last(), { status: 400, address: undefined })
+    if (made !== '') t.notMatch(JSON.stringify(events), made)
+  }
+  await api.handle({ ...get(page, key, { 'x-forwarded-for': '[fe80::1%eth0]:4711' }), method: 'PATCH' })
+  t.match(last(), { status: 405, method: 'PATCH', address: 'fe80::1' })
+  await api.handle(get(`/${key}`, key))
+  t.match(last(), { status: 404, path: '/' })
+})
+
 t.test('known keys outlive the store where that was chosen, and everybody is told', async (t) => {
   const { store: memory, key } = await createAcme()
   let silent = false

@@ -21,6 +21,7 @@ export async function failures(t: Tester, deploy: Deploy): Promise<void> {
     await t.test('exactly the quota of failures is heard', (t) => exact(t, service))
     await t.test('what spends it and what does not', (t) => spending(t, service))
     await t.test('keys that are known good pass', (t) => known(t, service))
+    await t.test('addresses that cannot be read count as one', (t) => unreadable(t, service))
   })
   await t.test('the client behind proxies', async (t) => {
     await deploy({ trustedProxies: 1 }, (service) => oneProxy(t, service))
@@ -154,6 +155,15 @@ async function known(t: Tester, service: Service): Promise<void> {
   t.ok((await ask(good)).status >= 400, 'a key that was known good and is revoked does not pass')
 }
 
+async function unreadable(t: Tester, service: Service): Promise<void> {
+  const ask = (address: string) => get(service, plans, { key: { text: nobody(0) }, headers: from(address) })
+  for (const address of ['nonsense', 'fe80:::1', '192.0.2.300', '']) {
+    const isOver = address === ''
+    expectProblem(t, await ask(address), isOver ? 'rate_limited' : 'key_invalid', `from "${address}"`)
+  }
+  expectProblem(t, await ask('192.0.2.97'), 'key_invalid', 'and not with those that can')
+}
+
 /** Asks with the key that may be used inside the fence only. */
 function fenced(service: Service, forwarded: string | readonly string[] | undefined): Promise<Heard> {
   const headers: NonNullable<Ask['headers']> = forwarded === undefined ? {} : { 'x-forwarded-for': forwarded }
@@ -177,6 +187,16 @@ async function oneProxy(t: Tester, service: Service): Promise<void> {
   const cases = { '2001:db8:7::1': 200, '[2001:DB8:7:0::9]:443': 200, '192.0.2.8': 200, '2001:db8:8::1': 403 }
   for (const [address, status] of Object.entries({ ...cases, '192.0.2.9': 403 })) {
     t.equal((await get(service, plans, { key: six, headers: from(address) })).status, status, address)
+  }
+  const local = await service.world.issue({ allow: ['fe80::/10'] })
+  for (
+    const [address, status] of Object.entries({
+      'fe80::1%eth0': 200,
+      '[fe80::1%25eth0]:443': 200,
+      'fec0::1%1': 403,
+    })
+  ) {
+    t.equal((await get(service, plans, { key: local, headers: from(address) })).status, status, address)
   }
   const mapped = await fenced(service, `::ffff:${inside}`)
   t.equal(mapped.status, 200, 'an IPv4 address in IPv6 form is the same address')
