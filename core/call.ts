@@ -15,7 +15,7 @@ export interface Call {
   readonly startedAt: number
   /** The instant at which the request is judged, milliseconds since the epoch. */
   now: number
-  /** As sent, without the query; `/` until a route is known. */
+  /** As sent, without the query; `/` until it is known to be a path. */
   path: string
   route: Route | undefined
   /** The path's `:slug`, still percent-encoded. */

@@ -112,12 +112,12 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
     const end = target.indexOf('?')
     const path = end < 0 ? target : target.slice(0, end)
     if (!isPercentEncoded(path)) throw new Problem('malformed_request')
+    if (path.startsWith('/')) call.path = path
     const match = parts.paths.match(path)
     if (match === undefined) throw new Problem('route_not_found')
     for (const route of match.routes) {
       if (route.method === wanted) return found(call, path, match.slug, route)
     }
-    call.path = path
     const methods = [...allowedMethods(match.routes), 'OPTIONS'].join(', ')
     if (method === 'OPTIONS') return methods
     throw new Problem('method_not_allowed', { allow: methods })

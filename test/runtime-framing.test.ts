@@ -57,7 +57,13 @@ const two = 'Content-Length: 2\r\nContent-Length: 2'
 const host = 'Host: partner-api.test'
 
 /** Heads that are nobody's request, with no regard to what is asked and by whom; the answer's code where the service gives it. */
-const refused: readonly (readonly [name: string, line: string, fields: string, code?: string])[] = [
+const refused: readonly (readonly [
+  name: string,
+  line: string,
+  fields: string,
+  code?: string,
+  instance?: string,
+])[] = [
   ['two equal lengths', 'GET /service/health', `${host}\r\n${two}`],
   ['two equal lengths, of OPTIONS', 'OPTIONS /service/health', `${host}\r\n${two}`],
   ['two equal lengths, of nobody', 'POST /service/developer/verify-key', `${host}\r\n${two}`],
@@ -77,12 +83,12 @@ for (const name of ['Node 26', 'Bun', 'Deno']) {
     const child = startChild(RUNTIMES.find((runtime) => runtime.name === name)!.command)
     t.teardown(() => child.end())
     const { hostname, port } = new URL((await child.serve(template.copy(), {})).origin)
-    for (const [what, line, fields, code = 'malformed_request'] of refused) {
+    for (const [what, line, fields, code = 'malformed_request', instance = '/'] of refused) {
       const connection = await connectRaw(hostname, Number(port))
       connection.write(`${line} HTTP/1.1\r\n${fields}\r\n\r\n`)
       const { status, headers, body } = await connection.answer()
       t.equal(status, code === 'malformed_request' ? 400 : 404, what)
-      if (headers.has('x-request-id')) t.match(JSON.parse(body), { code, instance: '/' }, what)
+      if (headers.has('x-request-id')) t.match(JSON.parse(body), { code, instance }, what)
       connection.destroy()
     }
   })

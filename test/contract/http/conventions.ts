@@ -95,8 +95,8 @@ async function instances(t: Tester, service: Service): Promise<void> {
       instance: `${root}/public/profiles/caf%C3%A9`,
     },
   )
-  expectProblem(t, await send({ target: `${root}/nothing?a=b` }), 'route_not_found', 'no path known', {
-    instance: '/',
+  expectProblem(t, await send({ target: `${root}/nothing?a=b` }), 'route_not_found', 'an unknown path', {
+    instance: `${root}/nothing`,
   })
   expectProblem(t, await send({ target: path }), 'key_missing', 'before anybody is known', { instance: path })
   expectProblem(t, await send({ method: 'PATCH', target: path }), 'method_not_allowed', 'a wrong method', {
@@ -154,9 +154,7 @@ async function options(t: Tester, service: Service): Promise<void> {
     await send({ method: 'OPTIONS', target: `${root}/nothing` }),
     'route_not_found',
     'elsewhere',
-    {
-      instance: '/',
-    },
+    { instance: `${root}/nothing` },
   )
 }
 

@@ -172,7 +172,9 @@ async function named(t: Tester, { send, world, names, root }: Service, title: st
   const ignored = await send({ target, headers: { [keyField]: key, 'service-version': '2000-01-01' } })
   t.equal(ignored.status, 200, 'the version of another name is nothing')
   const elsewhere = await send({ target: '/service/public/plans?partner=demo', headers: { [keyField]: key } })
-  expectProblem(t, elsewhere, 'route_not_found', 'the path of another name', { instance: '/' })
+  expectProblem(t, elsewhere, 'route_not_found', 'the path of another name', {
+    instance: '/service/public/plans',
+  })
 
   const verified = await send({
     method: 'POST',

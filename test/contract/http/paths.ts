@@ -39,7 +39,7 @@ async function nearly(t: Tester, service: Service): Promise<void> {
   for (const path of targets) {
     for (const target of [path, `${path}?partner=demo`]) {
       const heard = await send({ target, headers: withKey(world.keys['demo full']) })
-      expectProblem(t, heard, 'route_not_found', target, { instance: '/' })
+      expectProblem(t, heard, 'route_not_found', target, { instance: path })
     }
   }
   for (
@@ -52,7 +52,7 @@ async function nearly(t: Tester, service: Service): Promise<void> {
       '/robots.txt',
     ]
   ) {
-    expectProblem(t, await send({ target }), 'route_not_found', target, { instance: '/' })
+    expectProblem(t, await send({ target }), 'route_not_found', target, { instance: target })
   }
 }
 
