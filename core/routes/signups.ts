@@ -55,6 +55,18 @@ function text(min: number, max: number, description = '', example = '') {
   )
 }
 
+/** Text on one line, of which something can be seen: one that may be empty is so, or not blank. */
+function line(min: number, max: number, description: string, example: string) {
+  return pipe(
+    text(min, max, description, example),
+    check(
+      (value) => !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(value),
+      'must not hold control characters or line breaks',
+    ),
+    check((value) => value === '' || /[^\p{C}\p{Z}]/u.test(value), 'must not be blank'),
+  )
+}
+
 function textThat(
   judge: (value: string) => boolean,
   message: string,
@@ -116,8 +128,8 @@ const body: GenericSchema<unknown, SignupInput> = pipe(
       check(isKeepable, 'must not hold a key'),
       described({ description: 'Address for mail.', examples: ['jane@example.com'] }),
     ),
-    name: text(1, 200, 'Who signs up.', 'Jane Doe'),
-    company: nullish(text(0, 200, 'For whom.', 'Example Ltd')),
+    name: line(1, 200, 'Who signs up: one line, not blank.', 'Jane Doe'),
+    company: nullish(line(0, 200, 'For whom: one line, empty or not blank.', 'Example Ltd')),
     country: nullish(
       textThat(
         (code) => parseCountryCode(code) !== undefined,

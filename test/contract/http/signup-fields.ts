@@ -9,8 +9,8 @@ export const pairs = (count: number): Record<string, string> =>
 const label = 'a'.repeat(63)
 /** Values that are taken, each alone beside what is required. */
 export const TAKEN: readonly (readonly [field: string, values: readonly unknown[]])[] = [
-  ['name', ['x', ' ', '😀'.repeat(200), 'é'.repeat(200)]],
-  ['company', ['', '😀'.repeat(200)]],
+  ['name', ['x', ' x', '😀'.repeat(200), 'é'.repeat(200)]],
+  ['company', ['', '* *', '😀'.repeat(200)]],
   ['email', [
     'a@b',
     `!#$%&'*+/=?^_\`{|}~-.@x-y.z`,
@@ -31,10 +31,12 @@ export const TAKEN: readonly (readonly [field: string, values: readonly unknown[
   ]],
 ]
 const text = [1, true, [], {}, 'NUL \0', 'half \ud83d', 'half \ude00 x', `a key: ${FORGED_KEY}`]
+const blanks = [' ', '\u2003\u3000', '\u200b']
+const lines = ['a\nb', 'a\tb', 'a\u007f', 'a\u0085', 'a\u2028b']
 /** Values that are refused. */
 export const REFUSED: readonly (readonly [field: string, values: readonly unknown[]])[] = [
-  ['name', [null, '', '😀'.repeat(201), ...text]],
-  ['company', ['x'.repeat(201), ...text]],
+  ['name', [null, '', '😀'.repeat(201), ...blanks, ...lines, ...text]],
+  ['company', ['x'.repeat(201), ...blanks, ...lines, ...text]],
   ['email', [
     null,
     '',
