@@ -291,5 +291,5 @@ async function down(t: Test, server: PostgresServer): Promise<void> {
     t.notMatch(sentence, server.password)
     t.equal(sentence.trimEnd().split('\n').length, 1, 'a sentence, and nothing else')
   }
-  t.ok(performance.now() - began < 15_000, 'nobody waits for long')
+  t.ok(performance.now() - began < 60_000, 'nobody waits for long')
 }

@@ -106,7 +106,8 @@ async function prepare(t: Test, server: PostgresServer) {
 
 async function everyChange(t: Test, server: PostgresServer): Promise<void> {
   const { run, read, serve, id } = await prepare(t, server)
-  const [one, other] = await Promise.all([serve('web-1'), serve('web-2')])
+  const slow = ['--max-staleness', '10000']
+  const [one, other] = await Promise.all([serve('web-1', ...slow), serve('web-2', ...slow)])
   for (const command of changes(id)) {
     const ended = await run(...command.split(' '), '--wait', '--json')
     t.equal(ended.code, 0, command)
@@ -155,7 +156,7 @@ async function silentServer(t: Test, server: PostgresServer): Promise<void> {
     /^Revoked for good\.\nweb-1 applied it after \d+ ms\nweb-2 has not answered; its lease ended after (\d+) ms\nBinds everywhere after (\d+) ms\.\n$/,
   ) ?? [stderr]
   t.equal(leaseMs, allMs)
-  t.ok(Number(leaseMs) >= 1_500 && Number(leaseMs) < 5_000, `${leaseMs} ms`)
+  t.ok(Number(leaseMs) >= 1_500 && Number(leaseMs) < 60_000, `${leaseMs} ms`)
   frozen.child.kill('SIGCONT')
   t.same([await read(answering), await read(frozen)], [401, 401])
 }

@@ -9,7 +9,7 @@ const template = await makeTemplate()
 t.teardown(() => template.remove())
 
 /** Far more than a drain takes that waits for nothing, and far less than it may take, or a head has. */
-const soonMs = 5_000
+const soonMs = 30_000
 
 /** For a second Linux keeps from Bun whoever says nothing: Bun asks it to (TCP_DEFER_ACCEPT). */
 const acceptedMs = 1_500

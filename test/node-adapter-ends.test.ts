@@ -122,12 +122,15 @@ t.test('what is too slow', async (t) => {
     t.equal(await connection.ended(), '')
     connection.destroy()
   }
-  const answered = await open()
+  await server.drain()
+
+  const patient = await served({}, { requestTimeoutMs: 2_000 })
+  const answered = await patient.open()
   answered.write(post('Content-Length: 3') + 'a')
   t.equal((await answered.answer()).status, 400)
   t.equal(await answered.ended(), '', 'a body that nobody waits for is not answered again')
   answered.destroy()
-  await server.drain()
+  await patient.server.drain()
 })
 
 t.test('drain lets answers finish, closes idle connections and refuses new ones', async (t) => {

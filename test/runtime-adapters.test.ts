@@ -81,7 +81,7 @@ for (const { name, command } of RUNTIMES.filter(({ name }) => name === 'Bun' || 
     })
 
     await t.test('bodies', async (t) => {
-      const { heard, open, end } = await start(command, { requestTimeoutMs: 100 })
+      const { heard, open, end } = await start(command, { requestTimeoutMs: 2_000 })
       t.teardown(end)
       const late = await open()
       late.write(`${post(3)}a`)

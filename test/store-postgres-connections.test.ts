@@ -128,7 +128,7 @@ await t.test('who is not let in is told at once, without the password', async (t
   for (
     const [address, says] of [[wrong, /28P01: password/], [missing, /3D000: database "elsewhere"/]] as const
   ) {
-    const database = open(t, address.href)
+    const database = open(t, address.href, { lookUpTimeoutMs: 60_000, timeoutMs: 60_000 })
     const start = performance.now()
     const asked = [database.lookUp, database.note, database.read].map((query) => outcomeOf(query('SELECT 1')))
     for (
@@ -138,7 +138,7 @@ await t.test('who is not let in is told at once, without the password', async (t
       t.match(error, { message: says })
       t.notOk(inspect(error, { showHidden: true, depth: null }).includes('hunter2'))
     }
-    t.ok(performance.now() - start < 900)
+    t.ok(performance.now() - start < 30_000, 'not tried until time is up')
   }
 })
 
@@ -188,7 +188,7 @@ await t.test('a look-up that waits for a lock gives up, on the server, too', asy
     t.ok(isUnreachable(await outcomeOf(lookUp('SELECT times FROM seen'))))
     const waiting =
       `SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT times FROM seen' AND state = 'active'`
-    await until(async () => String(await setup.read(waiting)) === '0', 'the server to give up', 3_000)
+    await until(async () => String(await setup.read(waiting)) === '0', 'the server to give up')
   })
 })
 
@@ -225,11 +225,11 @@ await t.test('a long statement is waited for while the server lives, a read for 
   const { read, transaction } = open(t, url, { timeoutMs: 2_500 })
   t.equal(String(await transaction((query) => query('SELECT 1 FROM pg_sleep(3)'))), '1')
   const start = performance.now()
-  t.match(await outcomeOf(read('SELECT 1 FROM pg_sleep(9)')), {
+  t.match(await outcomeOf(read('SELECT 1 FROM pg_sleep(600)')), {
     code: 'unreachable',
     message: /within 2500 ms/,
   })
-  t.ok(performance.now() - start < 4_000)
+  t.ok(performance.now() - start < 60_000)
 })
 
 await t.test('there are no more connections than the address allows', async (t) => {

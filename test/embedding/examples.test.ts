@@ -174,7 +174,7 @@ await t.test('own-tables.js', async (t) => {
   rename(shop, first.slug, 'Aardvark & Sons')
   const renamed = async () =>
     (await read(own, `${list}?partner=demo&limit=1`)).data[0].name === 'Aardvark & Sons'
-  await until(renamed, 'a change in the tables to show', 1_500)
+  await until(renamed, 'a change in the tables to show')
 })
 
 t.test('the README shows the examples as they are', (t) => {

@@ -28,7 +28,7 @@ const served = new Map<string, Served>()
 function serve(url: string, options: PartnerApiOptions): Served {
   let close = (): Promise<void> => Promise.resolve()
   const worker = createWorker(async () => {
-    const store = await openPostgresStore(url, { migrate: false })
+    const store = await openPostgresStore(url, { migrate: false, lookUpTimeoutMs: 10_000 })
     const api = createPartnerApi({ store }, options)
     close = async () => {
       await api.close()

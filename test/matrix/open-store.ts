@@ -4,7 +4,7 @@ import type { Store } from '../../core/ports.ts'
 export async function openStore(address: string): Promise<Store> {
   if (address.startsWith('postgres:')) {
     const { openPostgresStore } = await import('../../adapters/stores/postgres/store.ts')
-    return await openPostgresStore(address, { migrate: false })
+    return await openPostgresStore(address, { migrate: false, lookUpTimeoutMs: 10_000 })
   }
   const { openSqliteStore } = await import('../../adapters/stores/sqlite/store.ts')
   return await openSqliteStore(address, { create: false })

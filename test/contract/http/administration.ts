@@ -1,6 +1,6 @@
 /** Section 6: what an operator changes, through a connection of their own, binds within the bound. */
 import { type Code, expectProblem } from './expect.ts'
-import { type Deploy, get, type Heard, post, type Service, type Tester, until } from './service.ts'
+import { before, type Deploy, get, type Heard, post, type Service, type Tester, until } from './service.ts'
 import type { TestKey } from '../../world.ts'
 
 /** Milliseconds. */
@@ -53,7 +53,7 @@ async function changes(t: Tester, service: Service, maxStalenessMs: number): Pro
     await ask()
     await change()
     const changed = performance.now()
-    const { heard, lastBefore } = await until(ask, is(code), 5_000)
+    const { heard, lastBefore } = await until(ask, is(code))
     t.ok(lastBefore <= changed + maxStalenessMs, `${what} binds within ${maxStalenessMs} ms`)
     if (code !== 200) expectProblem(t, heard, code, what)
     const verified = await post(service, JSON.stringify({ partner: slug }), { key: { text } })
@@ -75,7 +75,7 @@ async function firstRefusal(t: Tester, service: Service): Promise<void> {
       const { status } = await ask()
       answers.push({ status, sentAt })
       refusals += status === 401 ? 1 : 0
-      if (sentAt - answers[0]!.sentAt > 5_000) throw new Error('never refused')
+      if (sentAt - answers[0]!.sentAt > 60_000) throw new Error('never refused')
       await new Promise((resolve) => setImmediate(resolve))
     }
   }
@@ -97,20 +97,22 @@ async function firstRefusal(t: Tester, service: Service): Promise<void> {
 async function instants(t: Tester, service: Service): Promise<void> {
   const { world } = service
   const plans = '/public/plans?partner=demo'
-  const at = Date.now() + 400
-  const [ending, retiring, successor] = [
-    await world.issue({ expiresAt: at }),
-    await world.issue({}),
-    await world.issue({}),
-  ]
-  await world.rotate(retiring.id, successor.id, at)
-  const keys = { 'an expiry': ending, 'the end of an overlap': retiring }
-  for (const [what, key] of Object.entries(keys)) {
-    t.equal((await get(service, plans, { key })).status, 200, `before ${what}`)
-  }
+  const { at, observed: { keys, successor, statuses } } = await before(async (at) => {
+    const [ending, retiring, successor] = [
+      await world.issue({ expiresAt: at }),
+      await world.issue({}),
+      await world.issue({}),
+    ]
+    await world.rotate(retiring.id, successor.id, at)
+    const keys = { 'an expiry': ending, 'the end of an overlap': retiring }
+    const statuses = []
+    for (const key of Object.values(keys)) statuses.push((await get(service, plans, { key })).status)
+    return { keys, successor, statuses }
+  })
+  t.strictSame(statuses, [200, 200], 'before')
   for (const [what, key] of Object.entries(keys)) {
     const ask = () => get(service, plans, { key })
-    const { heard, lastBefore } = await until(ask, ({ status }) => status !== 200, 5_000, Date.now)
+    const { heard, lastBefore } = await until(ask, ({ status }) => status !== 200, Date.now)
     expectProblem(t, heard, 'key_expired', `after ${what}`)
     t.ok(Date.now() >= at, 'not before')
     t.ok(lastBefore < at, 'and no bound is waited for')
@@ -124,6 +126,6 @@ async function newKey(t: Tester, service: Service): Promise<void> {
   const key = await world.issue({ partner: 'brand-new' })
   const ask = () => get(service, '/public/plans?partner=brand-new', { key })
   const began = performance.now()
-  const { lastBefore } = await until(ask, ({ status }) => status === 200, 5_000)
+  const { lastBefore } = await until(ask, ({ status }) => status === 200)
   t.ok(lastBefore <= began + bound, 'a key is usable within the bound')
 }

@@ -185,15 +185,22 @@ async function atOnce(t: Tester, service: Service): Promise<void> {
 }
 
 async function windows(t: Tester, service: Service): Promise<void> {
-  const key = await service.world.issue({ limits: { key: { quota: 2, windowSeconds: 1 } } })
-  const ask = () => get(service, plans, { key })
-  const first = await ask()
-  await ask()
-  const refused = await ask()
+  // A busy machine may need longer for three requests than a window lasts; then the window has to be longer.
+  const exhaust = async (windowSeconds: number): Promise<readonly [() => Promise<Heard>, Heard[]]> => {
+    const key = await service.world.issue({ limits: { key: { quota: 2, windowSeconds } } })
+    const ask = () => get(service, plans, { key })
+    const openedAt = performance.now()
+    const answers = [await ask(), await ask(), await ask()]
+    const isOver = performance.now() > openedAt + windowSeconds * 1_000
+    return isOver ? await exhaust(2 * windowSeconds) : [ask, answers]
+  }
+  const [ask, answers] = await exhaust(1)
   const refusedAt = performance.now()
-  t.strictSame([first.status, refused.status, refused.headers.get('retry-after')], [200, 429, '1'])
-  const { heard, lastBefore } = await until(ask, ({ status }) => status === 200, 5_000)
-  t.ok(lastBefore <= refusedAt + 1_000, 'who waits as long as Retry-After says, passes')
+  t.strictSame(answers.map(({ status }) => status), [200, 200, 429])
+  const retryAfterSeconds = Number(answers[2]?.headers.get('retry-after'))
+  t.ok(retryAfterSeconds >= 1, 'Retry-After')
+  const { heard, lastBefore } = await until(ask, ({ status }) => status === 200)
+  t.ok(lastBefore <= refusedAt + retryAfterSeconds * 1_000, 'who waits as long as Retry-After says, passes')
   t.ok(left(heard, 'key').r <= 1, 'and is counted')
 }
 

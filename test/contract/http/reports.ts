@@ -69,7 +69,7 @@ async function summary(t: Tester, counted: Counted, { root }: Service): Promise<
   }
   const rowOf = ({ json }: Heard, path: string): Row =>
     json.data.requests.by_endpoint.find((row: Row) => row.path === root + path)
-  const { heard } = await until(told, (heard) => rowOf(heard, '/public/plans') !== undefined, 5_000)
+  const { heard } = await until(told, (heard) => rowOf(heard, '/public/plans') !== undefined)
   const { data } = heard.json
   t.strictSame(data.signups, {
     total: 3,

@@ -129,23 +129,38 @@ export interface Awaited {
  * this comes to look: a busy machine is no breach.
  *
  * @param clock Tells `lastBefore`: milliseconds that are never set back by default.
- * @throws {Error} when no answer has done after `withinMs`.
+ * @throws {Error} when no answer has done after a minute.
  */
 export async function until(
   ask: () => Promise<Heard>,
   will: (heard: Heard) => boolean,
-  withinMs: number,
   clock: () => number = () => performance.now(),
 ): Promise<Awaited> {
-  const deadline = performance.now() + withinMs
+  const deadline = performance.now() + 60_000
   for (let lastBefore = -Infinity;;) {
     const sentAt = clock()
     const heard = await ask()
     if (will(heard)) return { heard, lastBefore }
     lastBefore = sentAt
     if (performance.now() > deadline) {
-      throw new Error(`After ${withinMs} ms still: ${heard.status} ${heard.text}`)
+      throw new Error(`After a minute still: ${heard.status} ${heard.text}`)
     }
     await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+/**
+ * Prepares something for an instant to come and observes what precedes it. Repeats with a later instant when that took
+ * until the instant: a busy machine is no breach.
+ *
+ * @param prepare Is given the instant and the number of the attempt.
+ */
+export async function before<T>(
+  prepare: (at: number, attempt: number) => Promise<T>,
+): Promise<{ readonly at: number; readonly observed: T }> {
+  for (let attempt = 0, leadMs = 400;; attempt++, leadMs *= 2) {
+    const at = Date.now() + leadMs
+    const observed = await prepare(at, attempt)
+    if (Date.now() < at) return { at, observed }
   }
 }
