@@ -124,14 +124,18 @@ export interface Offers {
 
 /** Partners and keys as an operator sees and changes them. */
 export interface Administration {
-  /** All partners, removed ones included, by slug. */
-  listPartners(): MaybePromise<readonly Partner[]>
+  /** Partners, removed ones included, by slug: at most `limit` of those after the slug `after`. */
+  listPartners(after: string | undefined, limit: number): MaybePromise<readonly Partner[]>
 
   /** The partner with this slug, removed or not, or `undefined`. `slug` has the form of one. */
   findPartner(slug: string): MaybePromise<Partner | undefined>
 
-  /** All keys, or those of one partner, oldest first, then by id. */
-  listKeys(partner?: string): MaybePromise<readonly Key[]>
+  /** Keys of all partners or of one, oldest first, then by id; `after` is the last one seen. */
+  listKeys(
+    partner: string | undefined,
+    after: Pick<Key, 'createdAt' | 'id'> | undefined,
+    limit: number,
+  ): MaybePromise<readonly Key[]>
 
   /**
    * Applies all changes or none, in order, in one transaction that also moves `Revision.facts` and notes each of them
@@ -243,8 +247,15 @@ export interface AuditTrail {
   /**
    * Entries in the order of their sequence, from the one after `after` (0 for the first). Rows that somebody put there
    * past the store are among them; a number that no store counts to is infinite.
+   *
+   * @param partner Only entries about this partner, its modules and keys.
    */
-  listAudit(after: number, limit: number): MaybePromise<readonly AuditEntry[]>
+  listAudit(after: number, limit: number, partner?: string): MaybePromise<readonly AuditEntry[]>
+
+  /**
+   * The position at which the last `count` entries begin, as `after` of `listAudit`; `-Infinity` when there are no others.
+   */
+  auditTail(count: number, partner?: string): MaybePromise<number>
 
   /** What the store noted of the last entry when it wrote it. */
   auditHead(): MaybePromise<AuditHead>

@@ -38,6 +38,7 @@ function trailOf(entries: readonly AuditEntry[], head = headOf(entries)): AuditT
   return {
     listAudit: (after, limit) => entries.filter(({ sequence }) => sequence > after).slice(0, limit),
     auditHead: () => head,
+    auditTail: () => -Infinity,
   }
 }
 
@@ -125,6 +126,7 @@ t.test('a trail that grows while it is read is whole', async (t) => {
   let known = 0
   const growing: AuditTrail = {
     auditHead: () => headOf(entries.slice(0, known = Math.min(known + 7, entries.length))),
+    auditTail: () => -Infinity,
     listAudit(after, limit) {
       known = Math.min(known + 7, entries.length)
       return entries.slice(Math.max(0, after), known).slice(0, limit)

@@ -69,7 +69,7 @@ async function open(t: Test, ...fates: Fate[]) {
   return {
     url,
     create: () => administration.apply([{ type: 'partner.created', partner: partner() }], facts, stamp),
-    found: async () => (await administration.listPartners()).length,
+    found: async () => (await administration.listPartners(undefined, 1000)).length,
     moved: async () => (await revisions.current()).facts !== facts,
     release: released.resolve,
     told: () => told,

@@ -52,11 +52,11 @@ await t.test('stores see at once what others have committed', async (t) => {
   t.strictSame(await a.revision(), await b.revision())
   for (const [writer, reader] of [[a, b], [b, a], [a, b]] as const) {
     const before = await reader.revision()
-    await createPartners(writer, `p${(await writer.listPartners()).length}`)
+    await createPartners(writer, `p${(await writer.listPartners(undefined, 1000)).length}`)
     t.not((await reader.revision()).facts, before.facts)
     t.equal((await reader.revision()).content, before.content)
     t.strictSame(await reader.revision(), await writer.revision())
-    await publish(writer, [profile(`p${(await writer.listPartners()).length}`)])
+    await publish(writer, [profile(`p${(await writer.listPartners(undefined, 1000)).length}`)])
     t.not((await reader.revision()).content, before.content)
     t.strictSame(await reader.revision(), await writer.revision())
   }
@@ -126,7 +126,7 @@ await t.test('replicas that note the same uses at once, while keys change, lose 
       ),
       apply(stores[0]!, ...ids.map((id) => ({ type: 'key.disabled' as const, id }))),
     ])
-    const used = (await stores[0]!.listKeys()).map(({ lastUsedAt }) => lastUsedAt)
+    const used = (await stores[0]!.listKeys(undefined, undefined, 1000)).map(({ lastUsedAt }) => lastUsedAt)
     t.strictSame(new Set(used), new Set([T0 + round * 10 + 3]))
   }
   await Promise.all(stores.map((store) => store.close()))

@@ -37,7 +37,9 @@ await t.test('what requests noted is written behind their answers', async (t) =>
     await until(async () => await counted() >= wanted, 'the request to show')
     t.equal(await counted(), wanted)
   }
-  const used = (await store.listKeys('demo')).filter(({ lastUsedAt }) => lastUsedAt !== undefined)
+  const used = (await store.listKeys('demo', undefined, 1000)).filter(({ lastUsedAt }) =>
+    lastUsedAt !== undefined
+  )
   t.strictSame(used.map(({ id }) => id), [template.filling.keys['demo full'].id])
 })
 

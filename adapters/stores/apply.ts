@@ -9,8 +9,8 @@ import { keyNote, type Note, partnerNote, revocationNote } from './trail.ts'
 export interface FactsDraft {
   findPartner(slug: string): Partner | undefined
   findKey(id: string): Key | undefined
-  /** The keys of a partner, oldest first, then by id. */
-  listKeys(partner: string): readonly Key[]
+  /** The keys of a partner that are not revoked, oldest first, then by id. */
+  listUnrevokedKeys(partner: string): readonly Key[]
   putPartner(partner: Partner): void
   putKey(key: Key): void
 }
@@ -32,7 +32,7 @@ export function applyChanges(draft: FactsDraft, changes: readonly Change[]): Not
 }
 
 /** The order in which keys are listed. */
-export function oldestFirst(a: Key, b: Key): number {
+export function oldestFirst(a: Pick<Key, 'createdAt' | 'id'>, b: Pick<Key, 'createdAt' | 'id'>): number {
   return a.createdAt - b.createdAt || compareCodePoints(a.id, b.id)
 }
 
@@ -64,7 +64,7 @@ function applyChange(draft: FactsDraft, change: Change): Note[] {
 }
 
 function revokeKeys(draft: FactsDraft, partner: string): Note[] {
-  return draft.listKeys(partner).filter(({ state }) => state !== 'revoked').map((before) => {
+  return draft.listUnrevokedKeys(partner).map((before) => {
     const after: Key = { ...before, state: 'revoked' }
     draft.putKey(after)
     return revocationNote(before, after)

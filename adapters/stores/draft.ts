@@ -9,7 +9,7 @@ export interface Draft extends FactsDraft {
   changedKeys(): Iterable<Key>
 }
 
-/** @param keys All keys of the partners that the changes remove are among them. */
+/** @param keys All keys of the partners that the changes remove are among them, but for revoked ones. */
 export function createDraft(
   partners: ReadonlyMap<string, Partner>,
   keys: ReadonlyMap<string, Key>,
@@ -25,7 +25,8 @@ export function createDraft(
   return {
     findPartner: (slug) => changedPartners.get(slug) ?? partners.get(slug),
     findKey: (id) => changedKeys.get(id) ?? keys.get(id),
-    listKeys: (partner) => [...allKeys()].filter((key) => key.partner === partner).sort(oldestFirst),
+    listUnrevokedKeys: (partner) =>
+      [...allKeys()].filter((key) => key.partner === partner && key.state !== 'revoked').sort(oldestFirst),
     putPartner: (partner) => void changedPartners.set(partner.slug, partner),
     putKey: (key) => void changedKeys.set(key.id, key),
     changedPartners: () => changedPartners.values(),

@@ -56,8 +56,7 @@ export function entryRow(entry: AuditEntry): EntryRow {
 
 export function readEntry(row: EntryRow): AuditEntry {
   return {
-    // Not the nearest number that there is: many rows would have the same, and a reader would not get past them.
-    sequence: Number.isSafeInteger(row[0]) ? row[0] : row[0] * Infinity,
+    sequence: readSequence(row[0]),
     id: row[1],
     at: row[2],
     actor: row[3],
@@ -69,4 +68,14 @@ export function readEntry(row: EntryRow): AuditEntry {
     after: row[9] ?? undefined,
     seal: row[10],
   }
+}
+
+/** The position that the sequence in front of a trail's tail stands for. */
+export function readTail(row: readonly [sequence: number] | undefined): number {
+  return row === undefined ? -Infinity : readSequence(row[0])
+}
+
+/** Not the nearest number that there is: many rows would have the same, and a reader would not get past them. */
+function readSequence(sequence: number): number {
+  return Number.isSafeInteger(sequence) ? sequence : sequence * Infinity
 }

@@ -32,6 +32,9 @@ export const KEY_COLUMNS = [
   'last_used_at',
 ] as const
 
+/** The position before every key in a list of them. */
+export const BEFORE_ALL_KEYS: Pick<Key, 'createdAt' | 'id'> = { createdAt: -Number.MAX_SAFE_INTEGER, id: '' }
+
 export type KeyRow = [
   id: string,
   partner: string,

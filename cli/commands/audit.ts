@@ -3,12 +3,13 @@ import { findPartner } from '../../core/admin/find.ts'
 import { verifyAudit } from '../../core/audit/chain.ts'
 import type { AuditEntry } from '../../core/audit/entry.ts'
 import type { Store } from '../../core/ports.ts'
+import { readPages } from '../../core/read-pages.ts'
 import { Failure } from '../failure.ts'
 import { integerBetween } from '../input/integer.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
 import { readableTime } from '../output/readable.ts'
-import { printNote, printResult } from '../output/print.ts'
-import { details, table } from '../output/table.ts'
+import { printList, printNote, printResult } from '../output/print.ts'
+import { createTable, details } from '../output/table.ts'
 import { listed } from '../output/text.ts'
 import { auditWire, stateWire } from '../output/wire.ts'
 import { withStore } from '../store.ts'
@@ -60,86 +61,36 @@ Example:
 function list(invocation: Invocation, { partner, after, limit }: ListOptions): Promise<void> {
   return withStore(invocation, {}, async (store) => {
     if (partner !== undefined) await findPartner(store, partner)
-    const { entries, hasMore } = after === undefined
-      ? await lastEntries(store, partner, limit)
-      : await nextEntries(store, partner, after, limit)
-    await printResult(
-      invocation,
-      entries.map(auditWire),
-      entries.length === 0 ? '' : table(
-        ['no.', 'when', 'who', 'what', 'partner', 'key', 'about', 'change'],
-        entries.map((entry) => [
-          String(entry.sequence),
-          whenText(entry),
-          entry.actor,
-          entry.type,
-          entry.partner ?? '',
-          entry.keyId ?? '',
-          entry.subject ?? '',
-          changeText(entry),
-        ]),
-      ),
+    const start = after ?? await store.auditTail(limit, partner)
+    const addRows = createTable(['no.', 'when', 'who', 'what', 'partner', 'key', 'about', 'change'])
+    const entries = readPages<AuditEntry>(
+      (last, rows) => store.listAudit(last?.sequence ?? start, rows, partner),
+      limit + 1,
     )
-    if (entries.length === 0) printNote('There are no such entries.')
-    else if (hasMore && after === undefined) {
+    const { last, hasMore } = await printList(
+      invocation,
+      entries,
+      {
+        wire: auditWire,
+        text: (entries) =>
+          addRows(entries.map((entry) => [
+            String(entry.sequence),
+            whenText(entry),
+            entry.actor,
+            entry.type,
+            entry.partner ?? '',
+            entry.keyId ?? '',
+            entry.subject ?? '',
+            changeText(entry),
+          ])),
+      },
+      limit,
+    )
+    if (last === undefined) printNote('There are no such entries.')
+    else if (after === undefined && start !== -Infinity) {
       printNote('There are earlier ones: --limit shows more, --after 0 the first.')
-    } else if (hasMore) printNote(`There are more: --after ${entries.at(-1)?.sequence}`)
+    } else if (hasMore) printNote(`There are more: --after ${last.sequence}`)
   })
-}
-
-interface Entries {
-  readonly entries: readonly AuditEntry[]
-  /** Whether there are entries of the kind beyond these. */
-  readonly hasMore: boolean
-}
-
-/** Entries that are read at a time. */
-const step = 1_000
-
-async function nextEntries(
-  store: Store,
-  partner: string | undefined,
-  after: number,
-  limit: number,
-): Promise<Entries> {
-  const entries: AuditEntry[] = []
-  for (let last = after; entries.length <= limit;) {
-    const read = await store.listAudit(last, step)
-    entries.push(...read.filter((entry) => isAbout(entry, partner)))
-    last = read.at(-1)?.sequence ?? last
-    if (read.length < step) break
-  }
-  return { entries: entries.slice(0, limit), hasMore: entries.length > limit }
-}
-
-async function lastEntries(store: Store, partner: string | undefined, limit: number): Promise<Entries> {
-  const head = await store.auditHead()
-  // Beyond the head there is nothing, unless somebody has put it there.
-  let entries = (await store.listAudit(head.sequence, step)).filter((entry) => isAbout(entry, partner))
-  let end = head.sequence
-  for (; end > 0 && entries.length <= limit; end -= step) {
-    const wanted = Math.min(step, end)
-    const read = await store.listAudit(end - wanted, wanted)
-    // Some are missing, and how far down there are others nobody knows.
-    if (read.at(wanted - 1)?.sequence !== end) return await lastOfAll(store, partner, limit)
-    entries = [...read.filter((entry) => isAbout(entry, partner)), ...entries]
-  }
-  return { entries: entries.slice(-limit), hasMore: entries.length > limit }
-}
-
-/** The last entries of a trail that has to be read from its beginning, and from what stands in front of that. */
-async function lastOfAll(store: Store, partner: string | undefined, limit: number): Promise<Entries> {
-  let entries: readonly AuditEntry[] = []
-  for (let last = Number.MIN_SAFE_INTEGER - 1;;) {
-    const read = await store.listAudit(last, step)
-    entries = [...entries, ...read.filter((entry) => isAbout(entry, partner))].slice(-limit - 1)
-    last = read.at(-1)?.sequence ?? last
-    if (read.length < step) return { entries: entries.slice(-limit), hasMore: entries.length > limit }
-  }
-}
-
-function isAbout(entry: AuditEntry, partner: string | undefined): boolean {
-  return partner === undefined || entry.partner === partner
 }
 
 /** Somebody may have written there what is no instant. */

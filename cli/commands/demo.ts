@@ -72,8 +72,8 @@ function runDemo(invocation: Invocation, { port, host, serve }: DemoOptions): Pr
 }
 
 async function refuseUsedStore(store: Store): Promise<void> {
-  const partners = await store.listPartners()
-  if (partners.length === 0) return
+  const [partner] = await store.listPartners(undefined, 1)
+  if (partner === undefined) return
   // npm start is how a checkout runs the demo, and there is no partner-api on the PATH then.
   const program = process.env.npm_lifecycle_event === 'start' ? 'npm run -s partner-api --' : 'partner-api'
   throw new Failure(
@@ -82,7 +82,7 @@ async function refuseUsedStore(store: Store): Promise<void> {
     'This store holds partners already, and the demo fills an empty one only.\n' +
       `To serve it as it is: ${program} serve\n` +
       `To start anew with another file: ${program} --store sqlite:FILE demo\n` +
-      `To get another key: ${program} keys issue ${partners[0]?.slug} --name NAME`,
+      `To get another key: ${program} keys issue ${partner.slug} --name NAME`,
   )
 }
 

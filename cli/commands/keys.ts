@@ -10,9 +10,9 @@ import { usageFailure } from '../failure.ts'
 import { duration, positiveDuration } from '../input/duration.ts'
 import { addLimitOptions, limitChange, type LimitOptions, limitsOf } from '../input/limits.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
-import { keyDetails, readableTime } from '../output/readable.ts'
-import { printNote, printResult } from '../output/print.ts'
-import { details, table } from '../output/table.ts'
+import { keyDetails, keyEnd, readableTime } from '../output/readable.ts'
+import { printList, printNote, printResult } from '../output/print.ts'
+import { createTable, details } from '../output/table.ts'
 import { keyWire } from '../output/wire.ts'
 import { withStore } from '../store.ts'
 
@@ -70,7 +70,15 @@ Examples:
   keys.command('list')
     .description('List keys, oldest first, of one partner or of all')
     .argument('[partner]', "The partner's slug")
-    .addHelpText('after', '\nExamples:\n  $ partner-api keys list\n  $ partner-api keys list acme')
+    .addHelpText(
+      'after',
+      `
+ENDS is when a key expires or, if that is earlier, when the overlap after its rotation is over.
+
+Examples:
+  $ partner-api keys list
+  $ partner-api keys list acme`,
+    )
     .action((partner: string | undefined, _options: unknown, command: Command) =>
       list(invocationOf(command), partner)
     )
@@ -255,13 +263,12 @@ function shownOnce(
 function list(invocation: Invocation, partner: string | undefined): Promise<void> {
   return withStore(invocation, {}, async (store) => {
     const now = Date.now()
-    const keys = await createKeyAdministration(store, invocation).list(partner)
-    await printResult(
-      invocation,
-      keys.map((key) => keyWire(key, now)),
-      keys.length === 0 ? '' : table(
-        ['id', 'partner', 'name', 'kind', 'hint', 'state', 'scopes', 'expires', 'last used'],
-        keys.map((key) => [
+    const headings = ['id', 'partner', 'name', 'kind', 'hint', 'state', 'scopes', 'ends', 'last used']
+    const addRows = createTable(headings)
+    const { last } = await printList(invocation, createKeyAdministration(store, invocation).list(partner), {
+      wire: (key) => keyWire(key, now),
+      text: (keys) =>
+        addRows(keys.map((key) => [
           key.id,
           key.partner,
           key.name,
@@ -269,12 +276,11 @@ function list(invocation: Invocation, partner: string | undefined): Promise<void
           `…${key.hint}`,
           keyState(key, now),
           String(key.scopes.length),
-          readableTime(key.expiresAt),
+          readableTime(keyEnd(key)),
           readableTime(key.lastUsedAt),
-        ]),
-      ),
-    )
-    if (keys.length === 0) {
+        ])),
+    })
+    if (last === undefined) {
       printNote('There are no keys yet. To issue one: partner-api keys issue PARTNER --name NAME')
     }
   })

@@ -3,7 +3,7 @@ import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration, type PartnerAdministration } from '../../core/admin/partners.ts'
 import { OVERRIDABLE_LIMITS } from '../../core/limits/policies.ts'
 import { keyState } from '../../core/keys/state.ts'
-import type { Key, LimitOverrides, Partner } from '../../core/model.ts'
+import type { LimitOverrides, Partner } from '../../core/model.ts'
 import { MODULE_NAMES } from '../../core/policy/modules.ts'
 import { addWaitOption, changeStore, type Done, type WaitOptions } from '../change.ts'
 import { usageFailure } from '../failure.ts'
@@ -11,8 +11,8 @@ import { confirm } from '../input/confirm.ts'
 import { addLimitOptions, limitChange, type LimitOptions, limitsOf } from '../input/limits.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
 import { limitsText, readableTime } from '../output/readable.ts'
-import { printNote, printResult } from '../output/print.ts'
-import { details, table } from '../output/table.ts'
+import { printList, printNote, printResult } from '../output/print.ts'
+import { createTable, details } from '../output/table.ts'
 import { counted, printable } from '../output/text.ts'
 import { partnerWire } from '../output/wire.ts'
 import { withStore } from '../store.ts'
@@ -198,8 +198,11 @@ function remove(invocation: Invocation, slug: string, options: RemoveOptions): P
   return changeStore(invocation, {}, options, async (store) => {
     const partners = createPartnerAdministration(store, invocation)
     const { name } = await partners.show(slug)
-    const keys = await createKeyAdministration(store, invocation).list(slug)
-    const working = keys.filter((key) => !['revoked', 'expired'].includes(keyState(key, Date.now())))
+    const now = Date.now()
+    let working = 0
+    for await (const key of createKeyAdministration(store, invocation).list(slug)) {
+      if (!['revoked', 'expired'].includes(keyState(key, now))) working++
+    }
     if (!options.yes) {
       await confirm(
         `Partner ${slug} (${printable(name)}) will be removed, and ${countedKeys(working)} revoked.`,
@@ -212,22 +215,21 @@ function remove(invocation: Invocation, slug: string, options: RemoveOptions): P
   })
 }
 
-function countedKeys(keys: readonly Key[]): string {
-  return keys.length === 0 ? 'no key' : counted(keys.length, 'key')
+function countedKeys(count: number): string {
+  return count === 0 ? 'no key' : counted(count, 'key')
 }
 
 function list(invocation: Invocation): Promise<void> {
   return withStore(invocation, {}, async (store) => {
-    const partners = await createPartnerAdministration(store, invocation).list()
-    await printResult(
-      invocation,
-      partners.map(partnerWire),
-      partners.length === 0 ? '' : table(
-        ['slug', 'name', 'state', 'modules'],
-        partners.map(({ slug, name, state, modules }) => [slug, name, state, modules.join(' ') || '–']),
-      ),
-    )
-    if (partners.length === 0) {
+    const addRows = createTable(['slug', 'name', 'state', 'modules'])
+    const { last } = await printList(invocation, createPartnerAdministration(store, invocation).list(), {
+      wire: partnerWire,
+      text: (partners) =>
+        addRows(
+          partners.map(({ slug, name, state, modules }) => [slug, name, state, modules.join(' ') || '–']),
+        ),
+    })
+    if (last === undefined) {
       printNote('There are no partners yet. To create one: partner-api partners create SLUG --name NAME')
     }
   })

@@ -1,12 +1,13 @@
 import type { Command } from 'commander'
 import { findPartner } from '../../core/admin/find.ts'
 import type { Store } from '../../core/ports.ts'
+import { readPages } from '../../core/read-pages.ts'
 import type { Signup } from '../../core/signups/signup.ts'
 import { integerBetween } from '../input/integer.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
 import { readableTime } from '../output/readable.ts'
-import { printNote, printResult, write } from '../output/print.ts'
-import { table } from '../output/table.ts'
+import { printList, printNote } from '../output/print.ts'
+import { createTable } from '../output/table.ts'
 import { printableJson } from '../output/text.ts'
 import { signupWire } from '../output/wire.ts'
 import { withStore } from '../store.ts'
@@ -15,9 +16,6 @@ interface ListOptions {
   readonly partner?: string
   readonly limit: number
 }
-
-/** Signups that are read at a time. */
-const step = 1_000
 
 /** `signups list` and `export`. */
 export function define(signups: Command): void {
@@ -53,56 +51,42 @@ Examples:
 
 function list(invocation: Invocation, { partner, limit }: ListOptions): Promise<void> {
   return withStore(invocation, {}, async (store) => {
-    if (partner !== undefined) await findPartner(store, partner)
-    const found = await store.listSignups(partner, undefined, limit + 1)
-    const shown = found.slice(0, limit)
-    await printResult(
-      invocation,
-      shown.map(signupWire),
-      shown.length === 0 ? '' : table(
-        ['id', 'received', 'partner', 'kind', 'name', 'email', 'company', 'country', 'plan'],
-        shown.map((signup) => [
-          signup.id,
-          readableTime(signup.createdAt),
-          signup.partner,
-          signup.environment,
-          signup.name,
-          signup.email,
-          signup.company ?? '',
-          signup.country ?? '',
-          signup.plan ?? '',
-        ]),
-      ),
-    )
-    if (shown.length === 0) printNote('There are no signups yet.')
-    if (found.length > limit) {
-      printNote('There are earlier ones: --limit shows more, signups export all of them.')
-    }
+    const headings = ['id', 'received', 'partner', 'kind', 'name', 'email', 'company', 'country', 'plan']
+    const addRows = createTable(headings)
+    const text = (signups: readonly Signup[]) =>
+      addRows(signups.map((signup) => [
+        signup.id,
+        readableTime(signup.createdAt),
+        signup.partner,
+        signup.environment,
+        signup.name,
+        signup.email,
+        signup.company ?? '',
+        signup.country ?? '',
+        signup.plan ?? '',
+      ]))
+    const signups = readSignups(store, partner, limit + 1)
+    const { last, hasMore } = await printList(invocation, signups, { wire: signupWire, text }, limit)
+    if (last === undefined) printNote('There are no signups yet.')
+    if (hasMore) printNote('There are earlier ones: --limit shows more, signups export all of them.')
   })
 }
 
 function exportAll(invocation: Invocation, partner: string | undefined): Promise<void> {
   return withStore(invocation, {}, async (store) => {
-    if (partner !== undefined) await findPartner(store, partner)
-    const [before, between, after] = invocation.json ? ['{"data":[', ',', ']}\n'] : ['', '\n', '\n']
-    let count = 0
-    if (invocation.json) await write(before)
-    for await (const batch of batches(store, partner)) {
-      const lines = batch.map((signup) => printableJson(JSON.stringify(signupWire(signup))))
-      await write((count === 0 ? '' : between) + lines.join(between))
-      count += batch.length
-    }
-    if (count > 0 || invocation.json) await write(after)
-    else printNote('There are no signups yet.')
+    const text = (signups: readonly Signup[]) =>
+      signups.map((signup) => `${printableJson(JSON.stringify(signupWire(signup)))}\n`).join('')
+    const { last } = await printList(invocation, readSignups(store, partner), { wire: signupWire, text })
+    if (last === undefined && !invocation.json) printNote('There are no signups yet.')
   })
 }
 
-async function* batches(store: Store, partner: string | undefined): AsyncGenerator<readonly Signup[]> {
-  let last: Signup | undefined
-  for (;;) {
-    const batch = await store.listSignups(partner, last, step)
-    if (batch.length > 0) yield batch
-    if (batch.length < step) return
-    last = batch.at(-1)
-  }
+/** @param wanted How many are printed at most. @throws {Refusal} `partner_not_found` */
+async function* readSignups(
+  store: Store,
+  partner: string | undefined,
+  wanted?: number,
+): AsyncGenerator<Signup> {
+  if (partner !== undefined) await findPartner(store, partner)
+  yield* readPages<Signup>((after, limit) => store.listSignups(partner, after, limit), wanted)
 }

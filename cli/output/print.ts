@@ -14,6 +14,51 @@ export function printDocument(members: { readonly data: unknown } & Record<strin
   return write(document(members))
 }
 
+/** How the rows of a list are printed. */
+export interface ListFormat<T> {
+  /** A row under `--json`. */
+  wire(row: T): unknown
+  /** Rows for people: those that follow the ones it was called with before. */
+  text(rows: readonly T[]): string
+}
+
+/** What of a list was printed. */
+export interface PrintedList<T> {
+  readonly last: T | undefined
+  /** Whether there are rows beyond the limit. */
+  readonly hasMore: boolean
+}
+
+/** Prints the first `limit` rows of a list of any length, and holds no more than one chunk of it. */
+export async function printList<T>(
+  { json }: Invocation,
+  rows: AsyncIterable<T>,
+  { wire, text }: ListFormat<T>,
+  limit: number = Infinity,
+): Promise<PrintedList<T>> {
+  let count = 0
+  let hasMore = false
+  let last: T | undefined
+  let chunk: T[] = []
+
+  async function writeChunk(): Promise<void> {
+    if (chunk.length > 0) await write(json ? listPart(chunk.map(wire)) : text(chunk))
+    chunk = []
+  }
+
+  for await (const row of rows) {
+    hasMore = count === limit
+    if (hasMore) break
+    count++
+    last = row
+    chunk.push(row)
+    if (chunk.length === chunkRows) await writeChunk()
+  }
+  await writeChunk()
+  if (json) await write(count === 0 ? document({ data: [] }) : listEnd(''))
+  return { last, hasMore }
+}
+
 /** Prints a sentence for people. It says nothing that a script would need. */
 export function printNote(sentence: string): void {
   process.stderr.write(`${sentence}\n`)
@@ -24,6 +69,7 @@ export function printFailure(failure: Failure, json: boolean): Promise<void> {
   const detail = redact(failure.message)
   if (json) {
     const error = { code: redact(failure.code), detail, ...redactAll(failure.members) }
+    if (isListOpen) return write(listEnd(`,"error":${printableJson(JSON.stringify(error))}`))
     return write(document(failure.data === undefined ? { error } : { data: failure.data, error }))
   }
   return writeError([`error: ${detail}`, ...failure.lines.map((line) => `  ${redact(line)}`)])
@@ -32,8 +78,8 @@ export function printFailure(failure: Failure, json: boolean): Promise<void> {
 /** Writes to standard output and waits until a slow reader has caught up. */
 export function write(text: string): Promise<void> {
   return new Promise((resolve) => {
-    if (process.stdout.write(text)) resolve()
-    else process.stdout.once('drain', resolve)
+    // The callback leaves the event loop the turn in which it learns that the reader has gone.
+    process.stdout.write(text, () => resolve())
   })
 }
 
@@ -54,6 +100,25 @@ export function endQuietlyWithoutReader(): void {
       throw error
     })
   }
+}
+
+const chunkRows = 1000
+
+/** Whether the document has begun and its list has not ended: an error has to complete it. */
+let isListOpen = false
+
+/** The next items of the list that is the `data` of the document. */
+function listPart(items: readonly unknown[]): string {
+  const text = document({ data: items })
+  const start = isListOpen ? ',' : text.slice(0, text.indexOf('[') + 1)
+  isListOpen = true
+  return start + text.slice(text.indexOf('[') + 1, text.lastIndexOf(']'))
+}
+
+/** @param members The text of further members of the document. */
+function listEnd(members: string): string {
+  isListOpen = false
+  return `]${members}}\n`
 }
 
 function document(value: unknown): string {

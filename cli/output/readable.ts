@@ -6,6 +6,12 @@ export function readableTime(ms: number | undefined): string {
   return ms === undefined ? 'never' : `${new Date(ms).toISOString().slice(0, 16).replace('T', ' ')} UTC`
 }
 
+/** When a key stops working: at its expiry or at the end of its overlap, whichever is first; `undefined` for never. */
+export function keyEnd({ expiresAt, retiresAt }: Key): number | undefined {
+  const end = Math.min(expiresAt ?? Infinity, retiresAt ?? Infinity)
+  return end === Infinity ? undefined : end
+}
+
 /** A partner's or key's own limits as they are written on the command line. */
 export function limitsText(limits: LimitOverrides): string {
   const own = Object.entries(limits).map(([policy, { quota, windowSeconds }]) =>

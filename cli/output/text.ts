@@ -75,6 +75,7 @@ export function stackText(error: unknown): string {
 
 /** The columns that a text takes on a terminal. */
 export function width(text: string): number {
+  if (narrow.test(text)) return text.length
   let columns = 0
   for (const character of text) columns += wide.test(character) ? 2 : invisible.test(character) ? 0 : 1
   return columns
@@ -105,6 +106,8 @@ const unsafeInJson = new RegExp(`(?!\\n)[\\p{Cc}\\p{Zl}\\p{Zp}${directions}]`, '
 const wide =
   /[\p{Script=Han}\p{Script=Hangul}\p{Script=Hiragana}\p{Script=Katakana}\p{Emoji_Presentation}\u3000-\u303e\uff01-\uff60\uffe0-\uffe6]/u
 const invisible = /[\p{Mn}\p{Me}\p{Cf}]/u
+/** What most cells hold, in a list of any length. */
+const narrow = /^[\x20-\x7e…]*$/
 
 function codeOf(character: string): string {
   return character.codePointAt(0)?.toString(16) ?? ''

@@ -3,6 +3,7 @@ import type { Environment, Key, KeyFacts, LimitOverrides } from '../model.ts'
 import { parseRange } from '../policy/address.ts'
 import { MODULES } from '../policy/modules.ts'
 import type { Store } from '../ports.ts'
+import { readPages } from '../read-pages.ts'
 import type { Change } from './changes.ts'
 import { changeFacts } from './change-facts.ts'
 import { echo } from './echo.ts'
@@ -60,8 +61,12 @@ export interface KeyAdministration {
    * `module_inactive`, `invalid_expiry`, `invalid_address_range`, `invalid_limit`
    */
   issue(key: NewKey): Promise<IssuedKey>
-  /** All keys, or those of one partner, oldest first. @throws {Refusal} `partner_not_found` */
-  list(partner?: string): Promise<readonly Key[]>
+  /**
+   * All keys, or those of one partner, oldest first, read from the store in pages.
+   *
+   * @throws {Refusal} `partner_not_found` when the first key is asked for.
+   */
+  list(partner?: string): AsyncIterable<Key>
   /** The key, whatever its state. @throws {Refusal} `key_not_found` */
   show(id: string): Promise<Key>
   /**
@@ -145,9 +150,9 @@ export function createKeyAdministration(
       return { key: issued(changes), text: minted.text }
     },
 
-    async list(slug) {
+    async *list(slug) {
       if (slug !== undefined) await findPartner(store, slug)
-      return await store.listKeys(slug)
+      yield* readPages<Key>((after, limit) => store.listKeys(slug, after, limit))
     },
 
     show,

@@ -1,5 +1,6 @@
 import type { LimitOverrides, Partner } from '../model.ts'
 import type { Store } from '../ports.ts'
+import { readPages } from '../read-pages.ts'
 import type { Change } from './changes.ts'
 import { changeFacts } from './change-facts.ts'
 import { findPartner } from './find.ts'
@@ -38,8 +39,8 @@ export interface PartnerAdministration {
    * @throws {Refusal} `invalid_slug`, `invalid_name`, `unknown_module`, `invalid_limit`, `partner_exists`
    */
   create(partner: NewPartner): Promise<Partner>
-  /** All partners, removed ones included, by slug. */
-  list(): Promise<readonly Partner[]>
+  /** All partners, removed ones included, by slug, read from the store in pages. */
+  list(): AsyncIterable<Partner>
   /** The partner, removed or not. @throws {Refusal} `partner_not_found` */
   show(slug: string): Promise<Partner>
   /**
@@ -94,9 +95,7 @@ export function createPartnerAdministration(
       return partner
     },
 
-    async list() {
-      return await store.listPartners()
-    },
+    list: () => readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit)),
 
     show,
 

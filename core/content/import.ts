@@ -1,4 +1,6 @@
+import type { Partner } from '../model.ts'
 import type { ImportOptions, ImportReport, Store } from '../ports.ts'
+import { readPages } from '../read-pages.ts'
 import { createLineReader, type LineErrors } from './lines.ts'
 import type { References } from './fields.ts'
 import type { ContentKind } from './records.ts'
@@ -35,5 +37,8 @@ async function gatherReferences(
 }
 
 async function partnerSlugs(store: Pick<Store, 'listPartners'>): Promise<ReadonlySet<string>> {
-  return new Set((await store.listPartners()).map(({ slug }) => slug))
+  const slugs = new Set<string>()
+  const partners = readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit))
+  for await (const { slug } of partners) slugs.add(slug)
+  return slugs
 }

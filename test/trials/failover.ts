@@ -120,7 +120,7 @@ async function judgeSignups(store: Store, acknowledged: readonly string[], retri
 
 async function judgeKeys(store: Store, revoking: ReturnType<typeof startRevoking>): Promise<void> {
   const { revoked, accepted } = revoking
-  const keys = new Map((await store.listKeys(PARTNER)).map((key) => [key.id, key]))
+  const keys = new Map((await store.listKeys(PARTNER, undefined, 1000)).map((key) => [key.id, key]))
   const alive = revoked.filter(({ id }) => keys.get(id)?.state !== 'revoked').length
   const late = accepted.filter(({ afterMs }) => afterMs > maxStalenessMs).length
   const last = Math.max(-Infinity, ...accepted.map(({ afterMs }) => afterMs))

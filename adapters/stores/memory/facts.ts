@@ -1,14 +1,19 @@
 import type { Change } from '../../../core/admin/changes.ts'
 import type { Key, KeyFacts, Partner } from '../../../core/model.ts'
-import { applyChanges } from '../apply.ts'
+import { compareCodePoints } from '../../../core/content/fold.ts'
+import type { Administration } from '../../../core/ports.ts'
+import { applyChanges, oldestFirst } from '../apply.ts'
 import { createDraft } from '../draft.ts'
 import type { Note } from '../trail.ts'
+import { createOrderedIndex } from './ordered-index.ts'
 
 /** The partners and keys of a memory store. */
 export interface Facts {
   readonly partners: ReadonlyMap<string, Partner>
   readonly keys: ReadonlyMap<string, Key>
   find(id: string): KeyFacts | undefined
+  listPartners(...query: Parameters<Administration['listPartners']>): readonly Partner[]
+  listKeys(...query: Parameters<Administration['listKeys']>): readonly Key[]
   /** Applies all changes or, when one throws, none. @returns What the audit trail is to say of them. */
   apply(changes: readonly Change[]): readonly Note[]
   recordUses(uses: ReadonlyMap<string, number>): void
@@ -17,6 +22,8 @@ export interface Facts {
 export function createFacts(): Facts {
   const partners = new Map<string, Partner>()
   const keys = new Map<string, Key>()
+  const slugs = createOrderedIndex<string>(compareCodePoints)
+  const keyOrder = createOrderedIndex<Pick<Key, 'createdAt' | 'id'>>(oldestFirst)
 
   return {
     partners,
@@ -27,11 +34,20 @@ export function createFacts(): Facts {
       return key && { key, partner: partners.get(key.partner)! }
     },
 
+    listPartners: (after, limit) => slugs.page(undefined, after, limit).map((slug) => partners.get(slug)!),
+    listKeys: (partner, after, limit) => keyOrder.page(partner, after, limit).map(({ id }) => keys.get(id)!),
+
     apply(changes) {
       const draft = createDraft(partners, keys)
       const notes = applyChanges(draft, changes)
-      for (const partner of draft.changedPartners()) partners.set(partner.slug, partner)
-      for (const key of draft.changedKeys()) keys.set(key.id, key)
+      for (const partner of draft.changedPartners()) {
+        if (!partners.has(partner.slug)) slugs.add(partner.slug, undefined)
+        partners.set(partner.slug, partner)
+      }
+      for (const key of draft.changedKeys()) {
+        if (!keys.has(key.id)) keyOrder.add({ createdAt: key.createdAt, id: key.id }, key.partner)
+        keys.set(key.id, key)
+      }
       return notes
     },
 

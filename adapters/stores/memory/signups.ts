@@ -1,8 +1,9 @@
 import type { IdempotencyClaim, Signup, SignupOutcome } from '../../../core/signups/signup.ts'
 import type { SignupStore } from '../../../core/ports.ts'
-import { newestFirst } from '../newest.ts'
+import { compareCodePoints } from '../../../core/content/fold.ts'
 import { CLAIMS_PRUNED, repeated, takenId, withoutKey } from '../signup-outcomes.ts'
 import type { Facts } from './facts.ts'
+import { createOrderedIndex } from './ordered-index.ts'
 
 interface Kept extends IdempotencyClaim {
   readonly id: string
@@ -18,6 +19,9 @@ export interface Signups {
 
 export function createSignups(facts: Pick<Facts, 'keys'>): Signups {
   const all = new Map<string, Signup>()
+  const newest = createOrderedIndex<Pick<Signup, 'createdAt' | 'id'>, Signup>(
+    (a, b) => b.createdAt - a.createdAt || compareCodePoints(a.id, b.id),
+  )
   /** In the order in which they were made, which is nearly that in which they expire. */
   const claims = new Map<string, Kept>()
 
@@ -48,19 +52,12 @@ export function createSignups(facts: Pick<Facts, 'keys'>): Signups {
         claims.delete(claimed!)
         claims.set(claimed!, { ...claim, id, createdAt })
       }
-      all.set(id, { ...signup, metadata: { ...signup.metadata } })
+      const kept = { ...signup, metadata: { ...signup.metadata } }
+      all.set(id, kept)
+      newest.add(kept, partner)
       return { outcome: 'created' }
     },
 
-    listSignups(partner, after, limit) {
-      const last = after && { at: after.createdAt, id: after.id }
-      return [...all.values()]
-        .filter((signup) => partner === undefined || signup.partner === partner)
-        .map((signup) => ({ at: signup.createdAt, id: signup.id, signup }))
-        .filter((dated) => last === undefined || newestFirst(last, dated) < 0)
-        .sort(newestFirst)
-        .slice(0, limit)
-        .map(({ signup }) => signup)
-    },
+    listSignups: newest.page,
   }
 }

@@ -2,7 +2,6 @@
 import { compareCodePoints } from '../../../core/content/fold.ts'
 import type { Revision, Store } from '../../../core/ports.ts'
 import { sha256 } from '../../digest.ts'
-import { oldestFirst } from '../apply.ts'
 import { RECORD_FORMATS } from '../record-text.ts'
 import { newSettings, randomHex } from '../settings.ts'
 import { removalNote } from '../trail.ts'
@@ -69,13 +68,9 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
     },
     listPlans: () => Array.from(shelves.plans.values(), (kept) => kept.record),
 
-    listPartners: () => [...facts.partners.values()].sort((a, b) => compareCodePoints(a.slug, b.slug)),
+    listPartners: facts.listPartners,
     findPartner: (slug) => facts.partners.get(slug),
-    listKeys(partner) {
-      return [...facts.keys.values()]
-        .filter((key) => partner === undefined || key.partner === partner)
-        .sort(oldestFirst)
-    },
+    listKeys: facts.listKeys,
     apply(changes, ifFacts, stamp) {
       if (ifFacts !== revision.facts) return false
       trail.append(facts.apply(changes), stamp)
@@ -112,6 +107,7 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
     listSignups,
     ...reports,
     listAudit: trail.listAudit,
+    auditTail: trail.auditTail,
     auditHead: trail.auditHead,
   }
 }

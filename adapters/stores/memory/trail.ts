@@ -1,19 +1,24 @@
 import type { AuditEntry, AuditHead, Stamp } from '../../../core/audit/entry.ts'
 import { EMPTY_TRAIL } from '../../../core/audit/entry.ts'
 import { type Note, sealNotes } from '../trail.ts'
+import { createOrderedIndex } from './ordered-index.ts'
 
 /** The audit trail of a memory store. */
 export interface Trail {
   readonly entries: readonly AuditEntry[]
   append(notes: readonly Note[], stamp: Stamp): void
-  listAudit(after: number, limit: number): readonly AuditEntry[]
+  listAudit(after: number, limit: number, partner?: string): readonly AuditEntry[]
+  auditTail(count: number, partner?: string): number
   auditHead(): AuditHead
   /** When a key was revoked for the first time. */
   revokedAt(keyId: string): number | undefined
 }
 
 export function createTrail(): Trail {
-  const entries: AuditEntry[] = []
+  const index = createOrderedIndex<Pick<AuditEntry, 'sequence'>, AuditEntry>((a, b) =>
+    a.sequence - b.sequence
+  )
+  const entries = index.list(undefined)
   const revocations = new Map<string, number>()
 
   function auditHead(): AuditHead {
@@ -26,13 +31,13 @@ export function createTrail(): Trail {
     auditHead,
     append(notes, stamp) {
       for (const entry of sealNotes(auditHead(), notes, stamp)) {
-        entries.push(entry)
-        const { type, keyId, at } = entry
+        const { type, partner, keyId, at } = entry
+        index.add(entry, partner)
         if (type === 'key.revoked' && !revocations.has(keyId!)) revocations.set(keyId!, at)
       }
     },
-    // Sequences count from 1 without a gap: an entry's is one more than its place.
-    listAudit: (after, limit) => entries.slice(Math.max(0, after), Math.max(0, after) + limit),
+    listAudit: (after, limit, partner) => index.page(partner, { sequence: after }, limit),
+    auditTail: (count, partner) => index.list(partner).at(-count - 1)?.sequence ?? -Infinity,
     revokedAt: (keyId) => revocations.get(keyId),
   }
 }

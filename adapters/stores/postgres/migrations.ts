@@ -1,5 +1,6 @@
 import * as store from './migrations/001-store.ts'
 import * as finishedCopies from './migrations/002-finished-copies.ts'
+import * as lists from './migrations/003-lists.ts'
 
 /** A step of the schema. */
 export interface Migration {
@@ -11,7 +12,7 @@ export interface Migration {
 }
 
 /** In order; a migration's version is its place, from 1. */
-export const MIGRATIONS: readonly Migration[] = [store, finishedCopies]
+export const MIGRATIONS: readonly Migration[] = [store, finishedCopies, lists]
 
 /** The version of the schema that this program makes. */
 export const LATEST: number = MIGRATIONS.length

@@ -88,6 +88,7 @@ function assemble(database: Database, revisions: Revisions, settings: StoreSetti
     ...createCounts(database),
     ...createActivityList(database),
     listAudit: trail.listAudit,
+    auditTail: trail.auditTail,
     auditHead: trail.auditHead,
     auditIntruders: trail.auditIntruders,
     replicas: createReplicaRegistry(database, revisions),

@@ -1,10 +1,12 @@
 import type { Change } from '../../../core/admin/changes.ts'
 import type { Stamp } from '../../../core/audit/entry.ts'
 import type { Key, Partner } from '../../../core/model.ts'
+import type { Administration as AdministrationPort } from '../../../core/ports.ts'
 import { applyChanges, type FactsDraft } from '../apply.ts'
 import type { Database } from './database.ts'
 import type { Revisions } from './revisions.ts'
 import {
+  BEFORE_ALL_KEYS,
   KEY_COLUMNS,
   type KeyRow,
   keyRow,
@@ -18,18 +20,25 @@ import type { Trail } from './trail.ts'
 
 /** `Administration` of the ports, synchronous. */
 export interface Administration {
-  listPartners(): readonly Partner[]
+  listPartners(...query: Parameters<AdministrationPort['listPartners']>): readonly Partner[]
   findPartner(slug: string): Partner | undefined
-  listKeys(partner?: string): readonly Key[]
+  listKeys(...query: Parameters<AdministrationPort['listKeys']>): readonly Key[]
   apply(changes: readonly Change[], ifFacts: string, stamp: Stamp): boolean
 }
 
 export function createAdministration(database: Database, revisions: Revisions, trail: Trail): Administration {
-  const partners = database.statement<PartnerRow>(`SELECT ${PARTNER_COLUMNS} FROM partner ORDER BY slug`)
+  const partners = database.statement<PartnerRow>(
+    `SELECT ${PARTNER_COLUMNS} FROM partner WHERE slug > ?1 ORDER BY slug LIMIT ?2 + 0`,
+  )
   const partner = database.statement<PartnerRow>(`SELECT ${PARTNER_COLUMNS} FROM partner WHERE slug = ?1`)
-  const keys = database.statement<KeyRow>(`SELECT ${KEY_COLUMNS} FROM partner_key ORDER BY created_at, id`)
-  const keysOfPartner = database.statement<KeyRow>(
-    `SELECT ${KEY_COLUMNS} FROM partner_key WHERE partner = ?1 ORDER BY created_at, id`,
+  const keys = database.statement<KeyRow>(`
+    SELECT ${KEY_COLUMNS} FROM partner_key WHERE (created_at, id) > (?1, ?2)
+    ORDER BY created_at, id LIMIT ?3 + 0`)
+  const keysOfPartner = database.statement<KeyRow>(`
+    SELECT ${KEY_COLUMNS} FROM partner_key WHERE partner = ?4 AND (created_at, id) > (?1, ?2)
+    ORDER BY created_at, id LIMIT ?3 + 0`)
+  const unrevokedKeys = database.statement<KeyRow>(
+    `SELECT ${KEY_COLUMNS} FROM partner_key WHERE partner = ?1 AND state <> 'revoked' ORDER BY created_at, id`,
   )
   const key = database.statement<KeyRow>(`SELECT ${KEY_COLUMNS} FROM partner_key WHERE id = ?1`)
   const putPartner = database.statement(put('partner', PARTNER_COLUMNS))
@@ -48,22 +57,23 @@ export function createAdministration(database: Database, revisions: Revisions, t
     return row && readKey(row)
   }
 
-  function listKeys(of?: string): Key[] {
-    return (of === undefined ? keys.all() : keysOfPartner.all(of)).map(readKey)
-  }
-
   const draft: FactsDraft = {
     findPartner,
     findKey,
-    listKeys,
+    listUnrevokedKeys: (slug) => unrevokedKeys.all(slug).map(readKey),
     putPartner: (changed) => void putPartner.run(...partnerRow(changed)),
     putKey: (changed) => void putKey.run(...keyRow(changed)),
   }
 
   return {
-    listPartners: () => partners.all().map(readPartner),
+    listPartners: (after = '', limit) => partners.all(after, limit).map(readPartner),
     findPartner,
-    listKeys,
+    listKeys(slug, { createdAt, id } = BEFORE_ALL_KEYS, limit) {
+      const rows = slug === undefined
+        ? keys.all(createdAt, id, limit)
+        : keysOfPartner.all(createdAt, id, limit, slug)
+      return rows.map(readKey)
+    },
 
     apply(changes, ifFacts, stamp) {
       return database.transaction(() => {

@@ -6,6 +6,7 @@ import * as signupsReportsAndAudit from './migrations/002-signups-reports-and-au
 import * as usageBatches from './migrations/003-usage-batches.ts'
 import * as copies from './migrations/004-copies.ts'
 import * as finishedCopies from './migrations/005-finished-copies.ts'
+import * as lists from './migrations/006-lists.ts'
 
 interface Migration {
   readonly name: string
@@ -20,6 +21,7 @@ const migrations: readonly Migration[] = [
   usageBatches,
   copies,
   finishedCopies,
+  lists,
 ]
 
 const latest = migrations.length

@@ -86,6 +86,7 @@ function assemble(
     ...createCounts(database),
     ...createActivityList(database, signups),
     listAudit: trail.listAudit,
+    auditTail: trail.auditTail,
     auditHead: trail.auditHead,
     auditIntruders: trail.auditIntruders,
   }

@@ -1,5 +1,5 @@
 import type { AuditEntry, AuditHead, Stamp } from '../../../core/audit/entry.ts'
-import { ENTRY_COLUMNS, type EntryRow, entryRow, READ_COLUMNS, readEntry } from '../entry-rows.ts'
+import { ENTRY_COLUMNS, type EntryRow, entryRow, READ_COLUMNS, readEntry, readTail } from '../entry-rows.ts'
 import { type Note, sealNotes } from '../trail.ts'
 import type { Database } from './database.ts'
 
@@ -7,7 +7,8 @@ import type { Database } from './database.ts'
 export interface Trail {
   /** To be called in the transaction of what is noted. */
   append(notes: readonly Note[], stamp: Stamp): void
-  listAudit(after: number, limit: number): readonly AuditEntry[]
+  listAudit(after: number, limit: number, partner?: string): readonly AuditEntry[]
+  auditTail(count: number, partner?: string): number
   auditHead(): AuditHead
   auditIntruders(): readonly string[]
 }
@@ -23,6 +24,13 @@ export function createTrail(database: Database): Trail {
   const list = database.statement<EntryRow>(
     `SELECT ${READ_COLUMNS} FROM audit WHERE sequence > ?1 ORDER BY sequence LIMIT ?2 + 0`,
   )
+  const listOfPartner = database.statement<EntryRow>(`
+    SELECT ${READ_COLUMNS} FROM audit WHERE partner = ?3 AND sequence > ?1 ORDER BY sequence LIMIT ?2 + 0`)
+  const tail = database.statement<[sequence: number]>(
+    'SELECT CAST(sequence AS REAL) FROM audit ORDER BY sequence DESC LIMIT 1 OFFSET ?1 + 0',
+  )
+  const tailOfPartner = database.statement<[sequence: number]>(`
+    SELECT CAST(sequence AS REAL) FROM audit WHERE partner = ?2 ORDER BY sequence DESC LIMIT 1 OFFSET ?1 + 0`)
   const intruders = database.statement<[name: string]>(`
     SELECT name FROM sqlite_schema WHERE type = 'trigger' AND lower(tbl_name) IN ('audit', 'store') ORDER BY name`)
 
@@ -38,7 +46,12 @@ export function createTrail(database: Database): Trail {
       const last = entries.at(-1)
       if (last !== undefined) moveHead.run(last.sequence, last.seal)
     },
-    listAudit: (after, limit) => list.all(after, limit).map(readEntry),
+    listAudit(after, limit, partner) {
+      const rows = partner === undefined ? list.all(after, limit) : listOfPartner.all(after, limit, partner)
+      return rows.map(readEntry)
+    },
+    auditTail: (count, partner) =>
+      readTail(partner === undefined ? tail.get(count) : tailOfPartner.get(count, partner)),
     auditHead,
     auditIntruders: () => intruders.all().map(([name]) => name),
   }

@@ -3,6 +3,8 @@ import { verifyAudit } from '../../../core/audit/chain.ts'
 import type { AuditEntry } from '../../../core/audit/entry.ts'
 import type { Key, Partner } from '../../../core/model.ts'
 import type { Store } from '../../../core/ports.ts'
+import { readPages } from '../../../core/read-pages.ts'
+import { gather } from '../../client/scripted.ts'
 import type { Check } from '../store.ts'
 import { keyChanges, partnerChanges, successor } from './facts.ts'
 import {
@@ -225,14 +227,25 @@ export async function auditContract(check: Check): Promise<void> {
       t.ok(entries.every(({ seal }) => /^[0-9a-f]{64}$/.test(seal)), 'seals are digests')
       t.strictSame(await store.auditHead(), { sequence: 26, seal: entries[25]!.seal })
       t.equal(await verifyAudit(store, store.sha256), undefined)
-      for (const limit of [1, 7, 26, 27]) {
-        const read: AuditEntry[] = []
-        for (;;) {
-          const page = await store.listAudit(read.length, limit)
-          read.push(...page)
-          if (page.length < limit) break
+      const lastEntries = async (count: number, partner?: string) =>
+        await store.listAudit(await store.auditTail(count, partner), count, partner)
+      for (const partner of ['acme', 'globex', 'nobody', undefined]) {
+        const wanted = entries.filter((entry) => partner === undefined || entry.partner === partner)
+        for (const limit of [1, 3, 23, 26, 27]) {
+          const pages = readPages<AuditEntry>(
+            (after, size) => store.listAudit(after?.sequence ?? 0, size, partner),
+            limit,
+          )
+          t.strictSame(await gather(pages), wanted, `${partner}, ${limit} at a time`)
+          t.strictSame(
+            await lastEntries(limit, partner),
+            wanted.slice(-limit),
+            `${partner}, the last ${limit}`,
+          )
         }
-        t.strictSame(read, entries, `${limit} at a time`)
+        const rest = await store.listAudit(5, 100, partner)
+        t.strictSame(rest, wanted.filter(({ sequence }) => sequence > 5), `${partner}, after another's entry`)
+        t.equal(await store.auditTail(wanted.length, partner), -Infinity, 'there are no others')
       }
       t.equal(JSON.stringify(entries).includes(key().digest), false, 'no digest stands in it')
       t.strictSame(entries[0]!.actor, stamp.actor)

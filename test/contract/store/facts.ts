@@ -2,6 +2,8 @@ import type { Change } from '../../../core/admin/changes.ts'
 import type { Key, Partner } from '../../../core/model.ts'
 import { MODULE_NAMES } from '../../../core/policy/modules.ts'
 import { SCOPES } from '../../../core/policy/scopes.ts'
+import { readPages } from '../../../core/read-pages.ts'
+import { gather } from '../../client/scripted.ts'
 import type { Check } from '../store.ts'
 import { apply, createPartners, fails, key, partner, stamp, T0 } from './samples.ts'
 
@@ -86,9 +88,9 @@ export async function factsContract(check: Check): Promise<void> {
   await check('an empty store knows nothing and says so', async (t, store) => {
     t.equal(await store.findKey('Zt81Zt81Zt81'), undefined)
     t.equal(await store.findPartner('acme'), undefined)
-    t.strictSame(await store.listPartners(), [])
-    t.strictSame(await store.listKeys(), [])
-    t.strictSame(await store.listKeys('acme'), [])
+    t.strictSame(await store.listPartners(undefined, 1000), [])
+    t.strictSame(await store.listKeys(undefined, undefined, 1000), [])
+    t.strictSame(await store.listKeys('acme', undefined, 1000), [])
   })
 
   await check('partners and keys come back as they went in', async (t, store) => {
@@ -98,8 +100,8 @@ export async function factsContract(check: Check): Promise<void> {
     })
     t.strictSame(await store.findKey(fullKey.id), { key: fullKey, partner: fullPartner })
     t.strictSame(await store.findPartner('acme'), fullPartner)
-    t.strictSame(await store.listPartners(), [fullPartner])
-    t.strictSame(await store.listKeys(), [fullKey])
+    t.strictSame(await store.listPartners(undefined, 1000), [fullPartner])
+    t.strictSame(await store.listKeys(undefined, undefined, 1000), [fullKey])
     await apply(store, { type: 'partner.created', partner: partner({ slug: 'plain' }) })
     await apply(store, { type: 'key.issued', key: key({ id: 'plain', partner: 'plain' }) })
     t.strictSame(await store.findKey('plain'), {
@@ -123,10 +125,46 @@ export async function factsContract(check: Check): Promise<void> {
         key: key({ id, partner, createdAt }),
       })),
     )
-    t.strictSame((await store.listPartners()).map(({ slug }) => slug), ['a', 'a-b', 'b'])
-    t.strictSame((await store.listKeys()).map(({ id }) => id), ['c', 'B', 'a', 'b'])
-    t.strictSame((await store.listKeys('a')).map(({ id }) => id), ['c', 'a', 'b'])
-    t.strictSame(await store.listKeys('a-b'), [])
+    t.strictSame((await store.listPartners(undefined, 1000)).map(({ slug }) => slug), ['a', 'a-b', 'b'])
+    t.strictSame((await store.listKeys(undefined, undefined, 1000)).map(({ id }) => id), ['c', 'B', 'a', 'b'])
+    t.strictSame((await store.listKeys('a', undefined, 1000)).map(({ id }) => id), ['c', 'a', 'b'])
+    t.strictSame(await store.listKeys('a-b', undefined, 1000), [])
+  })
+
+  await check('lists of partners and keys are read in pages of any size', async (t, store) => {
+    const slugs = ['acme', 'acme-2', 'globex', 'idle']
+    await createPartners(store, ...slugs.toReversed())
+    // Many of the same instant, not issued in the order of their ids, and some that are older than those before them.
+    const issued = Array.from({ length: 24 }, (_, index) =>
+      key({
+        id: `key-${(index * 7) % 24}`,
+        partner: index % 3 === 0 ? 'globex' : 'acme',
+        createdAt: T0 + [0, 2, 1, 2, -1][index % 5]!,
+        state: index % 4 === 0 ? 'revoked' : 'active',
+      }))
+    const changes: Change[] = issued.map((key) => ({ type: 'key.issued', key }))
+    await apply(store, ...changes, { type: 'key.revoked', id: 'key-9' })
+    const sorted = issued
+      .map((key): Key => key.id === 'key-9' ? { ...key, state: 'revoked' } : key)
+      .toSorted((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
+    for (const limit of [2, 4, 7, 24, 25]) {
+      const partners = readPages<Partner>((after, size) => store.listPartners(after?.slug, size), limit)
+      t.strictSame((await gather(partners)).map(({ slug }) => slug), slugs, `partners, ${limit} a page`)
+      for (const slug of [undefined, ...slugs, 'nobody']) {
+        const keys = readPages<Key>((after, size) => store.listKeys(slug, after, size), limit)
+        const wanted = sorted.filter(({ partner }) => slug === undefined || partner === slug)
+        t.strictSame(await gather(keys), wanted, `keys of ${slug}, ${limit} a page`)
+      }
+    }
+    t.strictSame(await store.listPartners('acme-1', 2), [
+      partner({ slug: 'acme-2' }),
+      partner({ slug: 'globex' }),
+    ])
+    t.strictSame(await store.listPartners('idle', 9), [], 'after the last one')
+    t.strictSame(await store.listKeys('acme', { createdAt: T0, id: 'key-zz' }, 1), [
+      sorted.find(({ partner, createdAt }) => partner === 'acme' && createdAt > T0)!,
+    ], 'a position need not be that of a key')
+    t.strictSame(await store.listKeys(undefined, { createdAt: T0 + 2, id: 'key-zz' }, 9), [])
   })
 
   for (const [change, before, after] of partnerChanges) {
@@ -157,9 +195,12 @@ export async function factsContract(check: Check): Promise<void> {
     })
     // Issued in the same breath: it is the partner's, too.
     await apply(store, { type: 'key.issued', key: successor }, { type: 'partner.removed', slug: 'acme' })
-    t.strictSame((await store.listKeys('acme')).map(({ state }) => state), ['revoked', 'revoked'])
+    t.strictSame((await store.listKeys('acme', undefined, 1000)).map(({ state }) => state), [
+      'revoked',
+      'revoked',
+    ])
     t.equal((await store.findKey('theirs'))?.key.state, 'active')
-    t.equal((await store.listPartners()).length, 2)
+    t.equal((await store.listPartners(undefined, 1000)).length, 2)
     t.ok(await fails(() => createPartners(store, 'acme')), 'the slug stays taken')
   })
 
@@ -197,7 +238,7 @@ export async function factsContract(check: Check): Promise<void> {
         t.ok(await fails(() => apply(store, suspended, change)), `${JSON.stringify(change)} fails`)
       }
       t.strictSame(await store.findPartner('acme'), partner())
-      t.strictSame(await store.listKeys(), [key()])
+      t.strictSame(await store.listKeys(undefined, undefined, 1000), [key()])
       t.strictSame(await store.revision(), before)
     },
   )
@@ -232,7 +273,8 @@ export async function factsContract(check: Check): Promise<void> {
     await createPartners(store, 'acme')
     await apply(store, { type: 'key.issued', key: key() }, { type: 'key.issued', key: successor })
     const before = await store.revision()
-    const used = async () => (await store.listKeys()).map(({ lastUsedAt }) => lastUsedAt)
+    const used = async () =>
+      (await store.listKeys(undefined, undefined, 1000)).map(({ lastUsedAt }) => lastUsedAt)
     await store.recordKeyUses(new Map([['nothing', T0], [key().id, T0 + 5]]))
     t.strictSame(await used(), [T0 + 5, undefined])
     await store.recordKeyUses(new Map([[key().id, T0 + 4], [successor.id, T0 + 1]]))

@@ -1,5 +1,7 @@
 import type { Store } from '../../../core/ports.ts'
 import type { Signup } from '../../../core/signups/signup.ts'
+import { readPages } from '../../../core/read-pages.ts'
+import { gather } from '../../client/scripted.ts'
 import type { Check } from '../store.ts'
 import { apply, claim, createKeys, createPartners, fails, key, signup, T0 } from './samples.ts'
 
@@ -173,13 +175,8 @@ export async function signupsContract(check: Check): Promise<void> {
       const wanted = sorted.filter((one) => partner === undefined || one.partner === partner)
       t.strictSame(await list(store, partner), wanted, `${partner}`)
       for (const limit of [1, 2, 5, 24]) {
-        const found: Signup[] = []
-        for (let after: Signup | undefined;; after = found.at(-1)) {
-          const page = await store.listSignups(partner, after, limit)
-          found.push(...page)
-          if (page.length < limit || found.length > 24) break
-        }
-        t.strictSame(found, wanted, `${partner}, ${limit} a page`)
+        const pages = readPages<Signup>((after, size) => store.listSignups(partner, after, size), limit)
+        t.strictSame(await gather(pages), wanted, `${partner}, ${limit} a page`)
       }
     }
   })

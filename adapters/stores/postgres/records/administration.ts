@@ -1,9 +1,11 @@
 import type { Change } from '../../../../core/admin/changes.ts'
 import type { Stamp } from '../../../../core/audit/entry.ts'
 import type { Key, Partner } from '../../../../core/model.ts'
+import type { Administration as AdministrationPort } from '../../../../core/ports.ts'
 import { applyChanges } from '../../apply.ts'
 import { createDraft, type Draft } from '../../draft.ts'
 import {
+  BEFORE_ALL_KEYS,
   KEY_COLUMNS,
   type KeyRow,
   keyRow,
@@ -20,14 +22,20 @@ import type { Trail } from './trail.ts'
 
 /** `Administration` of the ports. */
 export interface Administration {
-  listPartners(): Promise<readonly Partner[]>
+  listPartners(...query: Parameters<AdministrationPort['listPartners']>): Promise<readonly Partner[]>
   findPartner(slug: string): Promise<Partner | undefined>
-  listKeys(partner?: string): Promise<readonly Key[]>
+  listKeys(...query: Parameters<AdministrationPort['listKeys']>): Promise<readonly Key[]>
   apply(changes: readonly Change[], ifFacts: string, stamp: Stamp): Promise<boolean>
 }
 
 const selectPartners = `SELECT ${PARTNER_COLUMNS} FROM partner_api.partner`
 const selectKeys = `SELECT ${KEY_COLUMNS} FROM partner_api.partner_key`
+
+// The index of all keys has the sum: no plan takes it for the keys of one partner.
+const listAllKeys = `${selectKeys}
+  WHERE (created_at + 0, id) > ($1::bigint, $2::text) ORDER BY created_at + 0, id LIMIT $3`
+const listPartnerKeys = `${selectKeys}
+  WHERE partner = $4 AND (created_at, id) > ($1::bigint, $2::text) ORDER BY created_at, id LIMIT $3`
 
 /** Rows that go to the server in one statement: the removal of a partner changes all of its keys. */
 const writtenAtOnce = 1000
@@ -47,8 +55,11 @@ const putKeys = put('partner_key', KEY_COLUMNS)
 
 export function createAdministration(database: Database, revisions: Revisions, trail: Trail): Administration {
   return {
-    async listPartners() {
-      const rows = await database.read<PartnerRow>(`${selectPartners} ORDER BY slug`)
+    async listPartners(after = '', limit) {
+      const rows = await database.read<PartnerRow>(
+        `${selectPartners} WHERE slug > $1 ORDER BY slug LIMIT $2`,
+        [after, limit],
+      )
       return rows.map(readPartner)
     },
 
@@ -57,10 +68,10 @@ export function createAdministration(database: Database, revisions: Revisions, t
       return row && readPartner(row)
     },
 
-    async listKeys(partner) {
+    async listKeys(partner, { createdAt, id } = BEFORE_ALL_KEYS, limit) {
       const rows = partner === undefined
-        ? await database.read<KeyRow>(`${selectKeys} ORDER BY created_at, id`)
-        : await database.read<KeyRow>(`${selectKeys} WHERE partner = $1 ORDER BY created_at, id`, [partner])
+        ? await database.read<KeyRow>(listAllKeys, [createdAt, id, limit])
+        : await database.read<KeyRow>(listPartnerKeys, [createdAt, id, limit, partner])
       return rows.map(readKey)
     },
 
@@ -103,7 +114,7 @@ async function draftFor(query: Query, changes: readonly Change[]): Promise<Draft
     ? []
     : await query<PartnerRow>(`${selectPartners} WHERE slug = ANY ($1::text[])`, [listText([...slugs])])
   const keys = await query<KeyRow>(
-    `${selectKeys} WHERE id = ANY ($1::text[]) OR partner = ANY ($2::text[])`,
+    `${selectKeys} WHERE id = ANY ($1::text[]) OR (partner = ANY ($2::text[]) AND state <> 'revoked')`,
     [listText([...ids]), listText([...removed])],
   )
   return createDraft(

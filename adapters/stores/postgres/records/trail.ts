@@ -1,5 +1,12 @@
 import type { AuditEntry, AuditHead, Stamp } from '../../../../core/audit/entry.ts'
-import { ENTRY_COLUMNS, type EntryRow, entryRow, READ_COLUMNS, readEntry } from '../../entry-rows.ts'
+import {
+  ENTRY_COLUMNS,
+  type EntryRow,
+  entryRow,
+  READ_COLUMNS,
+  readEntry,
+  readTail,
+} from '../../entry-rows.ts'
 import { type Note, sealNotes } from '../../trail.ts'
 import { type Database, listText, type Query, SqlError } from '../connection/database.ts'
 
@@ -14,7 +21,8 @@ export interface Trail {
   append(query: Query, notes: readonly Note[], stamp: Stamp): Promise<string | undefined>
   /** Whether there is an entry with this id. */
   has(query: Query, id: string): Promise<boolean>
-  listAudit(after: number, limit: number): Promise<readonly AuditEntry[]>
+  listAudit(after: number, limit: number, partner?: string): Promise<readonly AuditEntry[]>
+  auditTail(count: number, partner?: string): Promise<number>
   auditHead(): Promise<AuditHead>
   auditIntruders(): Promise<readonly string[]>
 }
@@ -42,6 +50,21 @@ const columnsRead = ENTRY_COLUMNS.map((column, index) =>
       THEN ${READ_COLUMNS[index]} ELSE CAST('Infinity' AS DOUBLE PRECISION) END`
     : READ_COLUMNS[index]
 )
+
+const list = `
+  SELECT ${columnsRead} FROM partner_api.audit WHERE sequence >= $1 ORDER BY sequence LIMIT $2`
+
+// The index of a partner's entries has the sum: no plan looks for the few of one partner among those of all.
+const listOfPartner = `
+  SELECT ${columnsRead} FROM partner_api.audit
+  WHERE partner = $3 AND sequence + 0 >= $1 ORDER BY sequence + 0 LIMIT $2`
+
+const tail = `
+  SELECT CAST(sequence AS DOUBLE PRECISION) FROM partner_api.audit ORDER BY sequence DESC LIMIT 1 OFFSET $1`
+
+const tailOfPartner = `
+  SELECT CAST(sequence AS DOUBLE PRECISION) FROM partner_api.audit
+  WHERE partner = $2 ORDER BY sequence + 0 DESC LIMIT 1 OFFSET $1`
 
 /** What acts when a table is written or read, by catalog. Not every server of this kind has each of them. */
 const intruderQueries = [
@@ -82,13 +105,19 @@ export function createTrail(database: Database): Trail {
       return (await query('SELECT 1 FROM partner_api.audit WHERE id = $1', [id])).length > 0
     },
 
-    async listAudit(after, limit) {
+    async listAudit(after, limit, partner) {
       if (after === Infinity) return []
-      const rows = await database.read<EntryRow>(
-        `SELECT ${columnsRead} FROM partner_api.audit WHERE sequence >= $1 ORDER BY sequence LIMIT $2`,
-        [firstAfter(after), limit],
-      )
+      const rows = partner === undefined
+        ? await database.read<EntryRow>(list, [firstAfter(after), limit])
+        : await database.read<EntryRow>(listOfPartner, [firstAfter(after), limit, partner])
       return rows.map(readEntry)
+    },
+
+    async auditTail(count, partner) {
+      const [row] = partner === undefined
+        ? await database.read<[sequence: number]>(tail, [count])
+        : await database.read<[sequence: number]>(tailOfPartner, [count, partner])
+      return readTail(row)
     },
 
     async auditHead() {
