@@ -89,7 +89,7 @@ test('keys that are not rotated', async (t) => {
     [good!.key.id, { overlapMs: -1 }, 'invalid_duration', /overlap/],
     [good!.key.id, { overlapMs: NaN }, 'invalid_duration', /overlap/],
     [good!.key.id, { overlapMs: 0.5 }, 'invalid_duration', /overlap/],
-    [good!.key.id, { overlapMs: 36_526 * 24 * hour }, 'invalid_duration', /36525d/],
+    [good!.key.id, { overlapMs: 36_525 * 24 * hour + 1 }, 'invalid_duration', /36525d/],
     [good!.key.id, { expiresAt: clock.now }, 'invalid_expiry', /future/],
   ]
   for (const [id, how, code, message] of wrong) {
@@ -97,6 +97,7 @@ test('keys that are not rotated', async (t) => {
     t.ok(await leavesFacts(store, () => keys.rotate(id, how)), code)
   }
   await keys.rotate(successor.key.id, { overlapMs: 0 })
+  await keys.rotate((await issue()).key.id, { overlapMs: 36_525 * 24 * hour })
   clock.now += 25 * hour
   await t.rejects(keys.rotate(rotated!.key.id), refused('key_expired'), 'past its overlap')
   await partners.remove('acme')
@@ -110,6 +111,29 @@ test('two rotations of one key at once make one successor', async (t) => {
   const results = await Promise.allSettled([keys.rotate(key.id), other.rotate(key.id)])
   t.same(results.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
   t.equal((await store.listKeys(undefined, undefined, 1000)).length, 2)
+})
+
+test('limits are the same in any order', async (t) => {
+  const { store, partners, keys, issue } = await open()
+  const [key, verify] = [{ quota: 5, windowSeconds: 10 }, { quota: 6, windowSeconds: 10 }]
+  const { key: { id } } = await issue({ limits: { key, verify } })
+  await partners.update('acme', { limits: { set: { key, verify } } })
+  // What is cleared and set again stands last.
+  const again = { clear: ['key'], set: { key } }
+  t.ok(await leavesFacts(store, () => keys.limit(id, again)))
+  t.ok(await leavesFacts(store, () => partners.update('acme', { limits: again })))
+  t.notOk(await leavesFacts(store, () => keys.limit(id, { set: { key: verify } })))
+})
+
+test('an operator has a name that the audit log can show', (t) => {
+  const store = createMemoryStore()
+  const wrong = ['', ' ', 'a\nb', '\u0000', 'a'.repeat(201), '\ud800']
+  for (const actor of wrong) {
+    t.throws(() => createPartnerAdministration(store, { actor }), RangeError, JSON.stringify(actor))
+    t.throws(() => createKeyAdministration(store, { actor }), RangeError, JSON.stringify(actor))
+  }
+  t.ok(createPartnerAdministration(store, { actor: '👋'.repeat(200) }))
+  t.end()
 })
 
 const limit: fc.Arbitrary<Limit> = fc.record({
