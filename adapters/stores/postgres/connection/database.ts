@@ -84,6 +84,13 @@ export class UncertainCommit extends Error {
   override readonly name = 'UncertainCommit'
 }
 
+/**
+ * An expression that has the transaction acknowledged only once it is on disk, also where the server, database or role
+ * defaults to `synchronous_commit = off`. `remote_apply`, the only stronger value, is kept.
+ */
+export const SET_DURABLE_COMMIT =
+  "set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)"
+
 /** A list as the text of a Postgres array, for `$1::text[]` and its like. */
 export function listText(values: readonly (string | number | null)[]): string {
   return `{${values.map((value) => value === null ? 'NULL' : quoted(String(value))).join(',')}}`

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Database, type Query, type Row, SqlError, type Value } from './database.ts'
+import { type Database, type Query, type Row, SET_DURABLE_COMMIT, SqlError, type Value } from './database.ts'
 import { pauseAfter } from './entrance.ts'
 import type { Pool } from './pool.ts'
 import type { Session } from './session.ts'
@@ -11,7 +11,8 @@ import { MAX_LOSSES, MAX_REPEATS, uncertain } from './statements.ts'
  * holds locks on.
  */
 const forgottenMs = 30_000
-const begin = `BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${forgottenMs}`
+const begin =
+  `BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${forgottenMs}; SELECT ${SET_DURABLE_COMMIT}`
 /** Holds no locks, and may be read as slowly as somebody likes. */
 const beginSnapshot = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
 

@@ -2,7 +2,7 @@ import type { IdempotencyClaim, Signup } from '../../../../core/signups/signup.t
 import { dayOf } from '../../../../core/reports/usage.ts'
 import type { ClaimRow } from '../../signup-outcomes.ts'
 import { SIGNUP_COLUMNS, signupRow } from '../../signup-rows.ts'
-import type { Database } from '../connection/database.ts'
+import { type Database, SET_DURABLE_COMMIT } from '../connection/database.ts'
 
 /** What one attempt to keep a signup came to. */
 export interface Attempt {
@@ -67,11 +67,11 @@ const keepUnclaimed = keeping(
   'SELECT 1 FROM admitted',
 )
 
-/** The timeout is the statement's own, wherever a pooler has it run; that it counts follows from what reads it. */
+/** Both settings last for this statement, wherever a pooler runs it; they apply because later parts read from there. */
 function keeping(found: string, claim: string): string {
   return `
     WITH ${found},
-    patience AS MATERIALIZED (SELECT set_config('lock_timeout', '${PATIENCE_MS}ms', true)),
+    patience AS MATERIALIZED (SELECT set_config('lock_timeout', '${PATIENCE_MS}ms', true), ${SET_DURABLE_COMMIT}),
     owned AS (SELECT 1 FROM partner_api.partner_key WHERE id = $3 AND partner = $2),
     known AS (SELECT 1 FROM partner_api.signup WHERE id = $1),
     admitted AS (SELECT 1 FROM patience, owned WHERE NOT EXISTS (SELECT 1 FROM known)),
