@@ -1,5 +1,6 @@
-import { accessSync, constants } from 'node:fs'
+import { accessSync, constants, statSync } from 'node:fs'
 import { dirname } from 'node:path'
+import process from 'node:process'
 import { Failure } from './failure.ts'
 import { failureOf } from './reasons.ts'
 
@@ -17,6 +18,16 @@ export async function openFile<T>(file: string, open: () => T | Promise<T>): Pro
     if (obstacle === undefined) throw error
     throw new Failure(exitCode, code, `The store ${file} cannot be used: ${obstacle}.`)
   }
+}
+
+/** Those of a store's files that accounts other than their owner can read or write. */
+export function exposedFiles(file: string): string[] {
+  // Windows has no such modes.
+  if (process.platform === 'win32') return []
+  return [file, `${file}-wal`, `${file}-shm`].filter((path) => {
+    const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? 0
+    return (mode & 0o077) !== 0
+  })
 }
 
 function obstacleAt(file: string): string | undefined {

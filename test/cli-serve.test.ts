@@ -1,8 +1,9 @@
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { chmodSync, existsSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
+import process from 'node:process'
 import { test } from 'tap'
 import { documentOf, runProgram, startServing, stopServing, temporaryFolder } from './contract/cli-program.ts'
 
@@ -73,6 +74,18 @@ test('demo without serving', async (t) => {
   t.match(human.stderr, keyPattern)
   t.match(human.stderr, /profiles \(64\)/)
   t.equal((await run('demo', '--no-serve')).code, 1)
+})
+
+test('serve warns of a store that others can read', { skip: process.platform === 'win32' }, async (t) => {
+  const file = join(folder.path, 'exposed.db')
+  const served = await start(['serve', '--port', '0'], `sqlite:${file}`)
+  t.notMatch(served.words, 'chmod', 'a new one is for its owner alone')
+  await stopServing(served)
+  chmodSync(file, 0o640)
+  const exposed = await start(['serve', '--port', '0'], `sqlite:${file}`)
+  t.match(exposed.words, `warning: Other accounts can read ${file}`)
+  t.match(exposed.words, `chmod 600 ${file}`)
+  await stopServing(exposed)
 })
 
 test('serve, and what commands change meanwhile', async (t) => {

@@ -7,12 +7,15 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { copyStore } from '../adapters/stores/copy/copy.ts'
+import { openSqliteSource, openSqliteTarget } from '../adapters/stores/sqlite/archive.ts'
 import { migrationStatus } from '../adapters/stores/sqlite/migrate.ts'
 import { openSqliteStore } from '../adapters/stores/sqlite/store.ts'
 import { wholeStoreContract } from './contract/whole-store.ts'
 import {
   actor,
   apply,
+  claim,
   createPartners,
   exported,
   industry,
@@ -21,6 +24,7 @@ import {
   profile,
   publish,
   query,
+  signup,
   stamp,
   T0,
 } from './contract/store/samples.ts'
@@ -199,6 +203,80 @@ await t.test('a schema of a newer program is refused', async (t) => {
   await t.rejects(openSqliteStore(file), { code: 'newer_schema', message: /version 99/ })
   await t.rejects(openSqliteStore(file, { migrate: false }), { code: 'newer_schema' })
   t.equal(migrationStatus(file).current, 99)
+})
+
+await t.test('a file restored from a dump is a store, and gets the application id that dumps lack', async (t) => {
+  const file = newFile()
+  const store = await openSqliteStore(file)
+  await createPartners(store, 'acme')
+  await store.close()
+  const restored = newFile()
+  const dumped = new DatabaseSync(file)
+  dumped.exec(`VACUUM INTO '${restored}'`)
+  dumped.close()
+  const database = new DatabaseSync(restored)
+  // All that `sqlite3 store.db .dump | sqlite3 restored.db` loses.
+  database.exec('PRAGMA application_id = 0')
+  database.close()
+  t.equal(migrationStatus(restored).pending.length, 0)
+  const opened = await openSqliteStore(restored, { create: false, migrate: false })
+  t.equal((await opened.findPartner('acme'))?.slug, 'acme')
+  await opened.close()
+  const after = new DatabaseSync(restored, { readOnly: true })
+  t.equal(after.prepare('PRAGMA application_id').get()?.application_id, 0x70617069)
+  after.close()
+  const other = new DatabaseSync(newFile())
+  other.exec(`CREATE TABLE migration (version, name); CREATE TABLE store (id); INSERT INTO store VALUES (1);
+    INSERT INTO migration VALUES (1, 'of another program')`)
+  const foreign = String(other.location())
+  other.close()
+  await t.rejects(openSqliteStore(foreign), { code: 'refused', message: /another program/ })
+})
+
+await t.test('a new file, and what SQLite keeps beside it, is for its owner alone', async (t) => {
+  const umask = process.umask(0)
+  t.teardown(() => void process.umask(umask))
+  const file = newFile()
+  const store = await openSqliteStore(file)
+  await createPartners(store, 'acme')
+  for (const path of [file, `${file}-wal`, `${file}-shm`]) t.equal(statSync(path).mode & 0o777, 0o600, path)
+  await store.close()
+})
+
+await t.test('every connection that commits waits for the disk', async (t) => {
+  const { exec } = DatabaseSync.prototype
+  const levels: unknown[] = []
+  DatabaseSync.prototype.exec = function (sql) {
+    if (/\bCOMMIT\b/.test(sql)) levels.push(this.prepare('PRAGMA synchronous').get()?.synchronous)
+    exec.call(this, sql)
+  }
+  t.teardown(() => void (DatabaseSync.prototype.exec = exec))
+  /** What was committed meanwhile was committed with FULL (2) or EXTRA (3). */
+  async function isDurable(what: string, work: () => unknown): Promise<void> {
+    levels.length = 0
+    await work()
+    t.ok(levels.length > 0 && levels.every((level) => Number(level) >= 2), `${what}: ${levels}`)
+  }
+  const file = newFile()
+  let store = await openSqliteStore(newFile())
+  await isDurable('migrating', async () => {
+    store = await openSqliteStore(file)
+  })
+  t.teardown(() => store.close())
+  await isDurable('a change', () => createPartners(store, 'acme'))
+  await isDurable('a key', () => apply(store, { type: 'key.issued', key: key() }))
+  await isDurable('a signup', () => store.createSignup(signup('1'), claim()))
+  await isDurable('an import', () => publish(store, [profile('a')]))
+  await isDurable('a removal', () => store.removeContent('profiles', ['a'], stamp))
+  await isDurable('another key prefix', async () => {
+    await (await openSqliteStore(newFile(), { keyPrefix: 'abc' })).close()
+  })
+  await isDurable('a copy', async () => {
+    const [source, target] = [openSqliteSource(file), openSqliteTarget(newFile())]
+    await copyStore(source, target, { now: T0 })
+    await source.close()
+    await target.close()
+  })
 })
 
 const child = fileURLToPath(new URL('store-sqlite-child.ts', import.meta.url))

@@ -4,8 +4,10 @@ import { MAX_STALE_IF_ERROR_SECONDS } from '../../core/settings.ts'
 import { integerBetween } from '../input/integer.ts'
 import { addServiceOptions, type ServiceOptions } from '../input/service-options.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
-import { printResult } from '../output/print.ts'
-import { listeningLine } from '../output/text.ts'
+import { parseStoreUrl } from '../input/store-address.ts'
+import { printNote, printResult } from '../output/print.ts'
+import { exposedFiles } from '../sqlite-file.ts'
+import { listed, listeningLine } from '../output/text.ts'
 import { withStore } from '../store.ts'
 
 interface ServeOptions extends ServiceOptions {
@@ -59,6 +61,13 @@ Examples:
 
 function serveStore(invocation: Invocation, options: ServeOptions): Promise<void> {
   return withStore(invocation, { create: true }, async (store) => {
+    const address = parseStoreUrl(invocation.storeUrl)
+    const exposed = address.kind === 'sqlite' ? exposedFiles(address.file) : []
+    if (exposed.length > 0) {
+      printNote(
+        `warning: Other accounts can read ${listed(exposed)}. To prevent it: chmod 600 ${exposed.join(' ')}`,
+      )
+    }
     const { serveUntilStopped } = await import('../serving.ts')
     await serveUntilStopped(store, {
       port: options.port,

@@ -1,5 +1,5 @@
 /** The only file that knows the driver. `node:sqlite` is there on Node, Bun and Deno alike. */
-import { existsSync } from 'node:fs'
+import { closeSync, existsSync, openSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { StoreError } from '../store-error.ts'
 import { watchFile } from './file-watch.ts'
@@ -59,7 +59,7 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
   if (!options.create && file !== ':memory:' && !existsSync(file)) {
     throw new StoreError('unreachable', `The store ${file} cannot be opened: there is no such file.`)
   }
-  const driver = open(file, options.readOnly ?? false)
+  const driver = open(file, options)
   const watch = watchFile(file)
 
   /** Passes on what the driver says about the file as what it means. */
@@ -182,8 +182,13 @@ export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-function open(file: string, readOnly: boolean): DatabaseSync {
+function open(
+  file: string,
+  { create, readOnly = false }: { create: boolean; readOnly?: boolean },
+): DatabaseSync {
   try {
+    // Only for the owner: the file holds personal data. SQLite gives the -wal and -shm files the same mode.
+    if (create && file !== ':memory:' && !existsSync(file)) closeSync(openSync(file, 'a', 0o600))
     const driver = new DatabaseSync(file, { readOnly })
     driver.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
     return driver

@@ -63,7 +63,11 @@ export function migrationStatus(file: string): MigrationStatus {
  */
 export function migrate(database: Database, file: string, keyPrefix: string | undefined): void {
   // Most starts find nothing to do, and then have no need of the write lock.
-  if (pendingAfter(schemaVersion(database, file), file).length === 0) return
+  const version = schemaVersion(database, file)
+  if (version > 0 && identity(database, file)[1] === 0) {
+    database.exec(`PRAGMA application_id = ${applicationId}`)
+  }
+  if (pendingAfter(version, file).length === 0) return
   database.transaction(() => {
     // Read again under the lock: another process may have been here in between.
     const current = schemaVersion(database, file)
@@ -111,10 +115,21 @@ function pendingAfter(current: number, file: string): readonly Migration[] {
 export function schemaVersion(database: Database, file: string): number {
   const [tables, id] = identity(database, file)
   if (tables === 0) return 0
-  if (id !== applicationId) {
+  if (id !== applicationId && !(id === 0 && holdsStore(database))) {
     throw new StoreError('refused', `The file ${file} is the SQLite database of another program.`)
   }
   return database.statement<[number]>('SELECT max(version) FROM migration').get()![0]
+}
+
+/** Whether the tables are those of a store. A file restored from `sqlite3 .dump` has them, but no application id. */
+function holdsStore(database: Database): boolean {
+  try {
+    const names = database.statement<[string]>('SELECT name FROM migration, store ORDER BY version').all()
+    return names.length > 0 &&
+      names.slice(0, latest).every(([name], index) => name === migrations[index]!.name)
+  } catch {
+    return false
+  }
 }
 
 function identity(database: Database, file: string): [tables: number, applicationId: number] {
