@@ -2,6 +2,7 @@ import { createTrailWatch } from './audit/watch.ts'
 import { createFreshness, type Freshness, type Outage } from './cache/freshness.ts'
 import { createKeeper } from './cache/keep.ts'
 import { createReplies } from './cache/replies.ts'
+import { createClock } from './clock.ts'
 import { createTimetable } from './content/timetable.ts'
 import { after, afterAll } from './after.ts'
 import { createGuard } from './guard.ts'
@@ -25,6 +26,8 @@ import { createPipeline } from './pipeline.ts'
 import type { Directory, FactSource, MaybePromise, Revision, Store } from './ports.ts'
 import { becomeReplica, revisionAs } from './replicas/replica.ts'
 import { createUsageCounter } from './reports/counter.ts'
+import { msPerDay } from './reports/period.ts'
+import { dayOf } from './reports/usage.ts'
 import type { Endpoint } from './routes/route.ts'
 import { compileRoutes } from './routes/router.ts'
 import { ROUTES } from './routes/table.ts'
@@ -67,6 +70,8 @@ export interface PartnerApiOptions {
   readonly problemBase?: string
   /** Bytes of replies that are kept ready, default 32 MiB. */
   readonly replyCacheBytes?: number
+  /** Days, 1–36,525, default 400: for how long requests and signups stay counted in reports. Signups stay. */
+  readonly keepUsageDays?: number
   /** Gets an event for each answer that `logLevel` names. */
   readonly log?: (event: LogEvent) => void
   /**
@@ -106,6 +111,9 @@ export interface PartnerApi {
   close(): Promise<void>
 }
 
+/** Milliseconds that clocks may differ whatever the max staleness: a slow round trip looks the same. */
+const leastSkewMs = 100
+
 /**
  * Makes the service.
  *
@@ -120,6 +128,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   const settings = settle(options)
   const { names, limits, maxStalenessMs, staleIfErrorSeconds, trustedProxies, allowBrowsers } = settings
   const elapsed = (): number => performance.now()
+  const clock = createClock(() => store.clock?.())
   const guard = createGuard(settings.storeTimeoutMs)
   const lookUps = createGuard(settings.lookUpTimeoutMs)
   const facts = lookUps.facts(store)
@@ -134,19 +143,26 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     : createJournal(options.log, settings.logsAll, elapsed, trustedProxies)
   const watch = options.log === undefined ? undefined : createTrailWatch(store, journal.administered)
   const bounds = { maxStalenessMs, staleIfErrorMs: staleIfErrorSeconds * 1000 }
+  let isSkewed = false
   const replica = becomeReplica(
     store.replicas,
     lookUps,
     settings.replicaName,
     bounds,
     () => after(freshness.renew(elapsed()), ofStore),
+    () => {
+      const skewMs = clockSkewMs()
+      if (skewMs !== undefined && !isSkewed) journal.clockSkewed(skewMs)
+      isSkewed = skewMs !== undefined
+      return skewMs ?? 0
+    },
   )
   const revision = directory === store ? facts.revision : combinedRevision(facts, profiles)
   const freshness: Freshness = createFreshness(revisionAs(replica, revision), bounds, {
     changed: () => watch?.wake(),
     silent: journal.storeSilent,
     answering: journal.storeAnswering,
-  })
+  }, clock.now)
   const limiter = store.quotas === undefined || !settings.sharesLimits
     ? createLimiter()
     : createSharedLimiter(lookUps.quotas(store.quotas), {
@@ -157,7 +173,10 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   const replies = createReplies(settings.replyCacheBytes)
   const tellsRevision = directory === store || directory.directoryRevision !== undefined
   const uses = createKeyUses(facts)
-  const usage = createUsageCounter(reports, journal.writeFailed)
+  const usage = createUsageCounter({
+    recordUsage: (counts, batch) =>
+      reports.recordUsage(counts, batch, dayOf(clock.now() - settings.keepUsageDays * msPerDay)),
+  }, journal.writeFailed)
   const handle = createPipeline({
     names,
     paths,
@@ -165,6 +184,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     allowBrowsers,
     authfail: policiesFor(limits).authfail,
     elapsed,
+    clock,
     freshness,
     authenticator: createAuthenticator(principals, store.sha256, store.settings.keyPrefix),
     limiter,
@@ -185,10 +205,19 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       elapsed,
       documents: createDocuments(ROUTES, settings, store.sha256),
       endpoints: paths.endpoints,
-      staleness: { ...bounds, outage: () => onCalendar(freshness.outage(elapsed()), elapsed()) },
+      staleness: {
+        ...bounds,
+        outage: () => onCalendar(freshness.outage(elapsed()), clock.now() - elapsed()),
+      },
+      clockSkewMs,
       checkStore: facts.check,
     },
   })
+
+  function clockSkewMs(): number | undefined {
+    const ms = clock.skewMs()
+    return Math.abs(ms) > Math.max(maxStalenessMs, leastSkewMs) ? ms : undefined
+  }
 
   function refuse(code: ProblemCode, address?: string): Answer {
     const requestId = representation.nextRequestId()
@@ -227,7 +256,7 @@ function ofStore({ facts, content }: Revision): Revision {
   return { facts, content: content.split(' ', 1)[0]! }
 }
 
-function onCalendar(outage: Outage | undefined, elapsed: number): Outage | undefined {
-  const onClock = (instant: number): number => Math.round(Date.now() - elapsed + instant)
+function onCalendar(outage: Outage | undefined, start: number): Outage | undefined {
+  const onClock = (instant: number): number => Math.round(start + instant)
   return outage && { since: onClock(outage.since), until: onClock(outage.until) }
 }

@@ -38,12 +38,12 @@ export interface Call {
 const nothingYet: Revision = { facts: '', content: '' }
 
 /** Begins a call. */
-export function beginCall(exchange: Exchange, requestId: string, startedAt: number): Call {
+export function beginCall(exchange: Exchange, requestId: string, startedAt: number, now: number): Call {
   return {
     exchange,
     requestId,
     startedAt,
-    now: Date.now(),
+    now,
     path: '/',
     route: undefined,
     slug: '',

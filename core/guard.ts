@@ -75,7 +75,7 @@ export function createGuard(deadlineMs: number): Guard {
       listSignups: answering((partner, after, limit) => store.listSignups(partner, after, limit)),
     }),
     reports: (reports) => ({
-      recordUsage: answering((counts, batch) => reports.recordUsage(counts, batch)),
+      recordUsage: answering((counts, batch, from) => reports.recordUsage(counts, batch, from)),
       summarise: answering((partner, from, to) => reports.summarise(partner, from, to)),
       listActivity: answering((partner, query, now) => reports.listActivity(partner, query, now)),
     }),

@@ -18,7 +18,8 @@ export interface LogEvent {
   /**
    * `request`: an answer. `browser_allowed`: a browser's request was let through. `administration`: what an
    * operator decided binds here now. `write_failed`: what is written behind the answers could not be.
-   * `store_silent`: the store no longer answers. `store_answering`: it does again.
+   * `store_silent`: the store no longer answers. `store_answering`: it does again. `clock_skew`: this machine's clock
+   * differs from the store's by more than the max staleness.
    */
   readonly event:
     | 'request'
@@ -27,6 +28,7 @@ export interface LogEvent {
     | 'write_failed'
     | 'store_silent'
     | 'store_answering'
+    | 'clock_skew'
   /** What the answer had in `X-Request-Id`. */
   readonly request_id?: string
   /** A registered method; absent for any other. */
@@ -53,6 +55,8 @@ export interface LogEvent {
   readonly actor?: string
   /** RFC 3339, UTC. */
   readonly decided_at?: string
+  /** Milliseconds by which this machine's clock is ahead of the store's; negative when it is behind. */
+  readonly skew_ms?: number
   /** What went wrong inside; never said to the client. */
   readonly error?: string
 }
@@ -73,6 +77,8 @@ export interface Journal {
   storeSilent(error: unknown): void
   /** Notes that it answers again. */
   storeAnswering(): void
+  /** Notes that this machine's clock is so many milliseconds ahead of the store's. */
+  clockSkewed(skewMs: number): void
 }
 
 /** A journal that nobody reads. */
@@ -84,6 +90,7 @@ export const silentJournal: Journal = {
   writeFailed: () => undefined,
   storeSilent: () => undefined,
   storeAnswering: () => undefined,
+  clockSkewed: () => undefined,
 }
 
 /**
@@ -163,6 +170,9 @@ export function createJournal(
     },
     storeAnswering() {
       write({ level: 'info', event: 'store_answering' })
+    },
+    clockSkewed(skewMs) {
+      write({ level: 'warn', event: 'clock_skew', skew_ms: skewMs })
     },
   }
 }

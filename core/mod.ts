@@ -35,6 +35,7 @@ export type { LineError, LineErrors } from './content/lines.ts'
 // What a directory or a store of one's own has to agree with.
 export { compareCodePoints, fold, foldWords } from './content/fold.ts'
 export type { Change } from './admin/changes.ts'
+export type { ClockReading } from './clock.ts'
 export type { AuditedType, AuditEntry, AuditHead, Stamp } from './audit/entry.ts'
 export { CONTENT_KINDS } from './content/records.ts'
 export type { BannerRecord, ContentKind, ContentRecords, ProfileRecord } from './content/records.ts'

@@ -55,8 +55,11 @@ export interface Key {
   readonly digest: string
   /** Last four characters of the key. */
   readonly hint: string
-  /** What was decided about the key; that it is expired or retiring follows from the instants below. */
-  readonly state: 'active' | 'disabled' | 'revoked'
+  /**
+   * What was decided about the key; that it is expired or retiring follows from the instants below. `retired`: it was
+   * replaced without an overlap, and has ended whatever any clock says.
+   */
+  readonly state: 'active' | 'disabled' | 'retired' | 'revoked'
   /** What it may ask for while an active module of its partner needs it; each once, in the specification's order. */
   readonly scopes: readonly Scope[]
   /** Address ranges in CIDR notation from which the key may be used; empty means from anywhere. */

@@ -5,6 +5,7 @@
 import { after } from './after.ts'
 import { askedOf, beginCall, type Call, queryOf } from './call.ts'
 import type { Freshness } from './cache/freshness.ts'
+import type { Clock } from './clock.ts'
 import type { KeepReply } from './cache/keep.ts'
 import { holdsGood, type Replies } from './cache/replies.ts'
 import { accepts } from './http/accept.ts'
@@ -44,6 +45,7 @@ export interface PipelineParts {
   readonly allowBrowsers: boolean
   readonly authfail: Policy | undefined
   elapsed(): number
+  readonly clock: Clock
   readonly freshness: Freshness
   readonly authenticator: Authenticator
   readonly limiter: Limiter
@@ -61,7 +63,8 @@ const maxTargetBytes = 8192
 
 /** @returns The service's handler. It never throws and never rejects. */
 export function createPipeline(parts: PipelineParts): (exchange: Exchange) => MaybePromise<Answer> {
-  const { authenticator, elapsed, freshness, handlers, limiter, names, replies, representation } = parts
+  const { authenticator, clock, elapsed, freshness, handlers, limiter, names, replies, representation } =
+    parts
   const failures = createFailures(limiter, parts.authfail)
   const keyField = names.keyHeader.toLowerCase()
   const versionField = names.versionHeader.toLowerCase()
@@ -75,7 +78,12 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
     const credential = present(call)
     const principal = identify(call, credential, call.startedAt)
     // Written out where every request passes: a closure made for `after` is one too many here.
-    if (principal instanceof Promise) return principal.then((by) => proceed(call, by, route, credential))
+    if (principal instanceof Promise) {
+      return principal.then((by) => {
+        call.now = clock.now()
+        return proceed(call, by, route, credential)
+      })
+    }
     return proceed(call, principal, route, credential)
   }
 
@@ -95,7 +103,7 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
   /** What had to be waited for may have taken its time: the key is judged as it is now. */
   function resume(call: Call, route: KeyedRoute, credential: string): MaybePromise<Answer> {
     if (route.method === 'POST') return write(call, credential, route)
-    call.now = Date.now()
+    call.now = clock.now()
     return after(identify(call, credential, elapsed()), (principal) => read(call, principal, route, false))
   }
 
@@ -218,7 +226,7 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
   function write(call: Call, credential: string, route: KeyedRoute): MaybePromise<Answer> {
     return after(readBody(call.exchange), (body) => {
       // The body may have taken its time: the key is judged as it is now.
-      call.now = Date.now()
+      call.now = clock.now()
       return after(identify(call, credential, elapsed()), (principal) => {
         const { partner } = body
         const claim = typeof partner === 'string' ? partner : undefined
@@ -285,7 +293,8 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
   }
 
   return (exchange) => {
-    const call = beginCall(exchange, representation.nextRequestId(), elapsed())
+    const startedAt = elapsed()
+    const call = beginCall(exchange, representation.nextRequestId(), startedAt, clock.now(startedAt))
     try {
       const answer = run(call)
       if (!(answer instanceof Promise)) return finish(call, answer)

@@ -2,6 +2,7 @@
 import type { Change } from './admin/changes.ts'
 import type { ContentKind, ContentRecords } from './content/records.ts'
 import type { AuditEntry, AuditHead, Stamp } from './audit/entry.ts'
+import type { ClockReading } from './clock.ts'
 import type { Activity, ActivityQuery } from './reports/activity.ts'
 import type { SummaryCounts } from './reports/summary.ts'
 import type { UsageCount } from './reports/usage.ts'
@@ -228,8 +229,9 @@ export interface Reports {
    *
    * @param batch Tells these counts from all others. What threw may have been done all the same when a store is
    * elsewhere: asked again for the same batch, it is done once.
+   * @param keepFrom Counts of requests and signups of days before this one are removed, a few at a time.
    */
-  recordUsage(counts: readonly UsageCount[], batch: string): MaybePromise<void>
+  recordUsage(counts: readonly UsageCount[], batch: string, keepFrom?: string): MaybePromise<void>
 
   /** Counts of a partner's live keys over days, both inclusive, `YYYY-MM-DD` in UTC. */
   summarise(partner: string, from: string, to: string): MaybePromise<SummaryCounts>
@@ -288,6 +290,10 @@ export interface Store
     AuditTrail {
   /** What was settled when it was made. */
   readonly settings: StoreSettings
+  /**
+   * The last reading of the store's own clock, where machines share the store. Asking for the revision renews it.
+   */
+  clock?(): ClockReading | undefined
   /** Where replicas that share the store are registered; a store that knows of none has no such place. */
   readonly replicas?: ReplicaRegistry
   /** Where they share quotas; without it, every process counts for itself. */

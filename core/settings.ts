@@ -8,6 +8,12 @@ import { nameService, type ServiceNames } from './service-names.ts'
 /** The longest that known keys may go on working while the store does not answer: an hour. */
 export const MAX_STALE_IF_ERROR_SECONDS = 3_600
 
+/** Days for which counts are kept. A report reaches back 366 days. */
+export const DEFAULT_KEEP_USAGE_DAYS = 400
+
+/** A hundred years. */
+export const MAX_KEEP_USAGE_DAYS = 36_525
+
 /** The options of the service with every default filled in. */
 export interface Settings {
   readonly names: ServiceNames
@@ -23,6 +29,7 @@ export interface Settings {
   /** Without a slash at its end. */
   readonly problemBase: string
   readonly replyCacheBytes: number
+  readonly keepUsageDays: number
   readonly logsAll: boolean
 }
 
@@ -53,6 +60,12 @@ export function settle(options: PartnerApiOptions): Settings {
     allowBrowsers: options.allowBrowsers ?? false,
     problemBase: problemBase.replace(/\/+$/, ''),
     replyCacheBytes: whole('replyCacheBytes', options.replyCacheBytes ?? 32 * 1024 * 1024, 0, 2 ** 40),
+    keepUsageDays: whole(
+      'keepUsageDays',
+      options.keepUsageDays ?? DEFAULT_KEEP_USAGE_DAYS,
+      1,
+      MAX_KEEP_USAGE_DAYS,
+    ),
     logsAll: logLevel === 'all',
   }
 }

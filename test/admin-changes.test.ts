@@ -171,7 +171,9 @@ test('at every instant of a chain of rotations each key is what its overlap and 
           }
           const expiresAt = expiresIn && clock.now + expiresIn
           const { key } = await keys.rotate(last.id, { overlapMs, expiresAt })
-          ends.set(last.id, Math.min(ends.get(last.id)!, clock.now + (overlapMs ?? 24 * hour)))
+          // Without an overlap it has ended by every clock.
+          const end = overlapMs === 0 ? -Infinity : clock.now + (overlapMs ?? 24 * hour)
+          ends.set(last.id, Math.min(ends.get(last.id)!, end))
           ends.set(key.id, expiresAt ?? last.expiresAt ?? Infinity)
           const same = ['partner', 'name', 'environment', 'scopes', 'allow', 'limits'] as const
           if (same.some((member) => JSON.stringify(key[member]) !== JSON.stringify(last[member]))) {

@@ -1,6 +1,8 @@
 /** Sections 4 and 10, reports: what was done comes up in the summary. */
 import t from 'tap'
 import { createMemoryStore } from '../adapters/stores/memory/store.ts'
+import { openSqliteStore } from '../adapters/stores/sqlite/store.ts'
+import { createPartnerApi } from '../core/api.ts'
 import type { Store } from '../core/ports.ts'
 import type { Heard, Tester } from './contract/http/service.ts'
 import { memory, sqliteFile } from './contract/http/stores.ts'
@@ -33,6 +35,11 @@ function invalid(t: Tester, heard: Heard, parameters: readonly string[], what: s
 await t.test('periods', (t) =>
   withService(memory, async ({ ask }) => {
     const now = Date.UTC(2028, 2, 1)
+    t.strictSame(
+      (await at(now - 1, () => ask(summary))).json.data.period,
+      { from: '2028-01-31', to: '2028-02-29' },
+      'a day ends at midnight in UTC',
+    )
     const told = (query: string) => at(now, () => ask(summary + query))
     const periods: readonly (readonly [query: string, from: string, to: string, days: number])[] = [
       ['', '2028-02-01', '2028-03-01', 30],
@@ -55,11 +62,6 @@ await t.test('periods', (t) =>
       const start = Date.parse(from)
       t.strictSame(dates, Array.from({ length: days }, (_, index) => day(start + index * dayMs)), 'every day')
     }
-    t.strictSame(
-      (await at(now - 1, () => ask(summary))).json.data.period,
-      { from: '2028-01-31', to: '2028-02-29' },
-      'a day ends at midnight in UTC',
-    )
     const wrong: readonly (readonly [query: string, parameters: readonly string[]])[] = [
       ['&from=2028-03-02', ['from']],
       ['&from=2024-01-02&to=2024-01-01', ['from']],
@@ -220,4 +222,23 @@ await t.test('a store that does not answer is 503', async (t) => {
     t.strictSame([heard.status, heard.json.code], [503, 'store_unavailable'])
   }
   await service.api.close()
+})
+
+await t.test('reports count for 400 days unless told otherwise, and then remove a few at a time', async (t) => {
+  const now = Date.now()
+  const kept = async (options: { keepUsageDays?: number }): Promise<string[]> => {
+    const store = await openSqliteStore(':memory:')
+    t.teardown(() => store.close())
+    const service = await serveStore(store, options)
+    const days = [0, 29, 31, 366, 400, 401].map((age) => day(now - age * dayMs))
+    const count = { partner: 'demo', endpoint: 'plans', requests: 1, errors: 0 }
+    await store.recordUsage(days.map((day) => ({ ...count, day })), 'before')
+    await service.ask('/public/plans?partner=demo')
+    await service.api.close()
+    const { requestsByDay } = await store.summarise('demo', '2000-01-01', '9999-12-31')
+    return days.filter((day) => requestsByDay.some((row) => row.day === day))
+  }
+  t.equal((await kept({})).length, 5, 'all but the day before the last 400')
+  t.equal((await kept({ keepUsageDays: 30 })).length, 2)
+  t.throws(() => createPartnerApi({ store: createMemoryStore() }, { keepUsageDays: 0 }), RangeError)
 })

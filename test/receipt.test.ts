@@ -16,6 +16,7 @@ function storeOf(
       name: '',
       applied: false,
       leaseMs: 60_000,
+      skewMs: 0,
       ...replica,
     }))
   return { revision: () => revision, replicas: { progress, join: () => t.fail('nobody joins') as never } }

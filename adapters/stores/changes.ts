@@ -33,7 +33,12 @@ export function changedPartner(partner: Partner, change: PartnerChange): Partner
 export function changedKey(key: Key, change: KeyChange): Key {
   switch (change.type) {
     case 'key.rotated':
-      return { ...key, successorId: change.successorId, retiresAt: change.retiresAt }
+      return {
+        ...key,
+        successorId: change.successorId,
+        retiresAt: change.retiresAt,
+        state: change.ended ? 'retired' : key.state,
+      }
     case 'key.limited':
       return { ...key, limits: change.limits }
     case 'key.disabled':

@@ -30,6 +30,7 @@ export const KEY_COLUMNS = [
   'retires_at',
   'successor_id',
   'last_used_at',
+  'retired',
 ] as const
 
 /** The position before every key in a list of them. */
@@ -51,6 +52,7 @@ export type KeyRow = [
   retiresAt: number | null,
   successorId: string | null,
   lastUsedAt: number | null,
+  retired: number,
 ]
 
 /** The columns of a key `k` and its partner `p`, in the order of `KeyFactsRow`. */
@@ -94,7 +96,8 @@ export function keyRow(key: Key): KeyRow {
     key.environment,
     key.digest,
     key.hint,
-    key.state,
+    // Its own column says it: SQLite cannot add a value to those that a column takes.
+    key.state === 'retired' ? 'active' : key.state,
     scopeSet.encode(key.scopes),
     key.allow.length === 0 ? null : JSON.stringify(key.allow),
     limitsText(key.limits),
@@ -103,6 +106,7 @@ export function keyRow(key: Key): KeyRow {
     key.retiresAt ?? null,
     key.successorId ?? null,
     key.lastUsedAt ?? null,
+    key.state === 'retired' ? 1 : 0,
   ]
 }
 
@@ -114,7 +118,7 @@ export function readKey(row: KeyRow): Key {
     environment: row[3] as Key['environment'],
     digest: row[4],
     hint: row[5],
-    state: row[6] as Key['state'],
+    state: row[15] === 1 ? 'retired' : row[6] as Key['state'],
     scopes: scopeSet.decode(row[7]),
     allow: row[8] === null ? fromAnywhere : JSON.parse(row[8]),
     limits: readLimits(row[9]),

@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander'
+import { createClock } from '../../core/clock.ts'
 import { createKeyAdministration, type IssuedKey, type KeyAdministration } from '../../core/admin/keys.ts'
 import { OVERRIDABLE_LIMITS } from '../../core/limits/policies.ts'
 import { keyState } from '../../core/keys/state.ts'
@@ -188,7 +189,7 @@ function show(invocation: Invocation, id: string): Promise<void> {
 
 function issue(invocation: Invocation, partner: string, options: IssueOptions): Promise<void> {
   return changeStore(invocation, {}, options, async (store) => {
-    const now = Date.now()
+    const now = createClock(() => store.clock?.()).now()
     const issued = await createKeyAdministration(store, { ...invocation, clock: () => now }).issue({
       partner,
       name: options.name,
@@ -207,7 +208,7 @@ function issue(invocation: Invocation, partner: string, options: IssueOptions): 
 
 function rotate(invocation: Invocation, id: string, options: RotateOptions): Promise<void> {
   return changeStore(invocation, {}, options, async (store) => {
-    const now = Date.now()
+    const now = createClock(() => store.clock?.()).now()
     const keys = createKeyAdministration(store, { ...invocation, clock: () => now })
     const issued = await keys.rotate(id, {
       overlapMs: options.overlap,

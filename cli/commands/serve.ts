@@ -1,6 +1,11 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { brokenNameRule } from '../../core/admin/name.ts'
-import { MAX_STALE_IF_ERROR_SECONDS } from '../../core/settings.ts'
+import {
+  DEFAULT_KEEP_USAGE_DAYS,
+  MAX_KEEP_USAGE_DAYS,
+  MAX_STALE_IF_ERROR_SECONDS,
+} from '../../core/settings.ts'
+import { duration } from '../input/duration.ts'
 import { integerBetween } from '../input/integer.ts'
 import { addServiceOptions, type ServiceOptions } from '../input/service-options.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
@@ -17,6 +22,7 @@ interface ServeOptions extends ServiceOptions {
   readonly limitsPerProcess?: true
   readonly replicaName?: string
   readonly trustProxies: number
+  readonly keepUsage: number
   readonly log: 'off' | 'errors' | 'all'
 }
 
@@ -36,6 +42,10 @@ export function define(serve: Command): void {
     .option('--limits-per-process', 'Count limits here alone, and do not share them with other servers')
     .option('--replica-name <name>', 'What --wait calls this server (default: HOSTNAME:PID)', replicaName)
     .option('--trust-proxies <n>', 'Proxies in front that add to X-Forwarded-For', integerBetween(0, 100), 0)
+    .addOption(
+      new Option('--keep-usage <days>', 'How long reports count what happened')
+        .argParser(wholeDays).default(DEFAULT_KEEP_USAGE_DAYS, `${DEFAULT_KEEP_USAGE_DAYS}d`),
+    )
     .addOption(
       new Option('--log <level>', 'JSON lines on standard error')
         .choices(['off', 'errors', 'all']).default('errors'),
@@ -82,10 +92,17 @@ function serveStore(invocation: Invocation, options: ServeOptions): Promise<void
         ...(options.replicaName !== undefined && { replicaName: options.replicaName }),
         trustedProxies: options.trustProxies,
         allowBrowsers: options.allowBrowsers ?? false,
+        keepUsageDays: options.keepUsage,
         ...(options.problemBase !== undefined && { problemBase: options.problemBase }),
       },
     }, (url) => printResult(invocation, { url }, listeningLine(url)))
   })
+}
+
+function wholeDays(text: string): number {
+  const days = duration(text) / 86_400_000
+  if (Number.isInteger(days) && days >= 1 && days <= MAX_KEEP_USAGE_DAYS) return days
+  throw new InvalidArgumentError(`It has to be whole days, 1d to ${MAX_KEEP_USAGE_DAYS}d.`)
 }
 
 function replicaName(text: string): string {

@@ -26,6 +26,8 @@ export type Change =
     readonly id: string
     readonly successorId: string
     readonly retiresAt: number
+    /** There is no overlap: it ends with this change, and not by any clock. */
+    readonly ended?: boolean
   }
   | { readonly type: 'key.limited'; readonly id: string; readonly limits: LimitOverrides }
   | { readonly type: 'key.disabled'; readonly id: string }

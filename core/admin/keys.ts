@@ -1,3 +1,4 @@
+import { createClock } from '../clock.ts'
 import { mintKey } from '../keys/format.ts'
 import type { Environment, Key, KeyFacts, LimitOverrides } from '../model.ts'
 import { parseRange } from '../policy/address.ts'
@@ -98,12 +99,12 @@ export interface KeyAdministration {
 export function createKeyAdministration(
   store: Pick<
     Store,
-    'revision' | 'findKey' | 'listKeys' | 'findPartner' | 'apply' | 'settings' | 'sha256'
+    'revision' | 'clock' | 'findKey' | 'listKeys' | 'findPartner' | 'apply' | 'settings' | 'sha256'
   >,
   operator: Operator,
 ): KeyAdministration {
-  const { clock = Date.now } = operator
-  const stamp = createStamp(operator)
+  const { clock = createClock(() => store.clock?.()).now } = operator
+  const stamp = createStamp({ ...operator, clock })
 
   async function show(id: string): Promise<Key> {
     return (await findKey(store, id)).key

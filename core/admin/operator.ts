@@ -5,7 +5,7 @@ import type { Stamp } from '../audit/entry.ts'
 export interface Operator {
   /** Name that the audit trail shows: 1–200 code points without control characters. */
   readonly actor: string
-  /** Gives milliseconds since the epoch, by default the runtime's. */
+  /** Gives milliseconds since the epoch, by default the store's where machines share it, else the runtime's. */
   readonly clock?: () => number
 }
 

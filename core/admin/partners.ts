@@ -1,3 +1,4 @@
+import { createClock } from '../clock.ts'
 import type { LimitOverrides, Partner } from '../model.ts'
 import type { Store } from '../ports.ts'
 import { readPages } from '../read-pages.ts'
@@ -65,11 +66,11 @@ export interface PartnerAdministration {
 
 /** Partners of this store. @throws {RangeError} when the operator's name is none. */
 export function createPartnerAdministration(
-  store: Pick<Store, 'revision' | 'listPartners' | 'findPartner' | 'apply'>,
+  store: Pick<Store, 'revision' | 'clock' | 'listPartners' | 'findPartner' | 'apply'>,
   operator: Operator,
 ): PartnerAdministration {
-  const { clock = Date.now } = operator
-  const stamp = createStamp(operator)
+  const { clock = createClock(() => store.clock?.()).now } = operator
+  const stamp = createStamp({ ...operator, clock })
   const show = (slug: string) => findPartner(store, slug)
 
   async function change(slug: string, decide: (partner: Partner) => readonly Change[]): Promise<Partner> {

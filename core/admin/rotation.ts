@@ -60,6 +60,6 @@ export function rotation(
   const retiresAt = Math.min(now + overlapMs, key.expiresAt ?? Infinity)
   return [
     { type: 'key.issued', key: successor },
-    { type: 'key.rotated', id: key.id, successorId: successor.id, retiresAt },
+    { type: 'key.rotated', id: key.id, successorId: successor.id, retiresAt, ended: overlapMs === 0 },
   ]
 }

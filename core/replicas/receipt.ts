@@ -12,6 +12,8 @@ export interface ReplicaReceipt {
   readonly applied: boolean
   /** Milliseconds from the change to that. */
   readonly ms: number
+  /** Milliseconds by which its clock is ahead of the store's; 0 while that is within its bounds. */
+  readonly skewMs: number
 }
 
 /** That a change binds everywhere. */
@@ -47,8 +49,8 @@ export async function awaitReceipt(
     const ms = elapsed()
     const isOver = ({ id, applied, leaseMs }: ReplicaProgress): boolean =>
       applied || ms >= leaseMs || gone.has(id)
-    for (const { id, name, applied, leaseMs } of waiting.filter(isOver)) {
-      receipts.set(id, { name, applied: applied || leaseMs === 0, ms })
+    for (const { id, name, applied, leaseMs, skewMs } of waiting.filter(isOver)) {
+      receipts.set(id, { name, applied: applied || leaseMs === 0, ms, skewMs })
     }
     waiting = waiting.filter((replica) => !isOver(replica))
     if (waiting.length === 0) return { ms, replicas: [...receipts.values()] }

@@ -9,6 +9,8 @@ export interface Replica {
   readonly leaseMs: number
   /** Milliseconds, 1 or more, after which it is to confirm again when it has heard of no change. */
   readonly confirmEveryMs: number
+  /** Milliseconds by which its clock is ahead of the store's; 0 while that is within its bounds. */
+  skewMs?(): number
   /**
    * Asks for the revision, and drops what it knows under another one.
    * @returns The revision under which every request that begins from now on is judged.
@@ -40,6 +42,8 @@ export interface ReplicaProgress {
   readonly applied: boolean
   /** Milliseconds for which it may use what it confirmed before. */
   readonly leaseMs: number
+  /** What it said last of its clock, see `Replica`. */
+  readonly skewMs: number
 }
 
 /** Where replicas are registered. */

@@ -16,6 +16,7 @@ const confirmEvery = { least: 50, most: 1_000, unbound: 500 }
  * This process among the replicas of its store.
  *
  * @param confirm Asks for the revision of the store, see `Replica`.
+ * @param skewMs See `Replica`.
  */
 export function becomeReplica(
   registry: ReplicaRegistry | undefined,
@@ -23,6 +24,7 @@ export function becomeReplica(
   name: string,
   { maxStalenessMs, staleIfErrorMs = 0 }: FreshnessBounds,
   confirm: () => MaybePromise<Revision>,
+  skewMs: () => number,
 ): Membership {
   if (registry === undefined) return alone
   const { least, most, unbound } = confirmEvery
@@ -33,6 +35,7 @@ export function becomeReplica(
       ? unbound
       : Math.min(Math.max(maxStalenessMs / confirmsInABound, least), most),
     confirm: async () => await confirm(),
+    skewMs,
   }))
 }
 

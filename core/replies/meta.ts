@@ -5,18 +5,29 @@ import {
   looseObject,
   metadata,
   object,
+  optional,
   pipe,
   strictObject,
   string,
   union,
 } from 'valibot'
-import { instantShape } from './shapes.ts'
+import { instantShape, integerShape } from './shapes.ts'
+
+const clockSkew = optional(
+  integerShape(
+    "Milliseconds by which this server's clock is ahead of the store's. Absent while within the max staleness.",
+    3_600_000,
+  ),
+)
 
 /** That the service can work. */
 export const healthReply: GenericSchema = object({
   data: pipe(
     union([
-      strictObject({ status: pipe(literal('ok'), metadata({ description: 'Service and store answer.' })) }),
+      strictObject({
+        status: pipe(literal('ok'), metadata({ description: 'Service and store answer.' })),
+        clock_skew_ms: clockSkew,
+      }),
       strictObject({
         status: pipe(
           literal('stale'),
@@ -24,6 +35,7 @@ export const healthReply: GenericSchema = object({
         ),
         since: instantShape('When the store answered last.', '2026-11-20T09:00:00.000Z'),
         until: instantShape('Until when known keys work.', '2026-11-20T09:00:31.000Z'),
+        clock_skew_ms: clockSkew,
       }),
     ]),
     metadata({

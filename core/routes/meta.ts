@@ -9,18 +9,22 @@ export const health: Route = {
   summary: 'Whether the service and its store answer',
   description: 'For load balancers and monitors.',
   problems: ['store_unavailable'],
-  handle: ({ checkStore, staleness }) => {
-    const healthy: Reply = { data: { status: 'ok' } }
+  handle: ({ checkStore, staleness, clockSkewMs }) => {
+    const healthy = (): Reply => ({ data: { status: 'ok', ...skew() } })
+    const skew = () => {
+      const ms = clockSkewMs()
+      return ms === undefined ? {} : { clock_skew_ms: ms }
+    }
     const sick = (error: unknown): Reply => {
       const outage = staleness.outage()
       if (outage === undefined) throw error
       return {
-        data: { status: 'stale', since: rfc3339(outage.since), until: rfc3339(outage.until) },
+        data: { status: 'stale', since: rfc3339(outage.since), until: rfc3339(outage.until), ...skew() },
       }
     }
     try {
       const checked = checkStore()
-      return checked instanceof Promise ? checked.then(() => healthy, sick) : healthy
+      return checked instanceof Promise ? checked.then(healthy, sick) : healthy()
     } catch (error) {
       return sick(error)
     }

@@ -28,6 +28,8 @@ export interface HandlerPorts {
   /** Every endpoint of the service, paths complete. */
   readonly endpoints: readonly Endpoint[]
   readonly staleness: Staleness
+  /** Milliseconds by which this machine's clock is ahead of the store's, where that is out of bounds. */
+  clockSkewMs(): number | undefined
   /** @throws when the store does not answer. */
   checkStore(): MaybePromise<unknown>
 }

@@ -29,6 +29,12 @@ export interface Start {
 /** Path of the program. */
 export const MAIN: string = fileURLToPath(new URL('../../cli/main.ts', import.meta.url))
 
+/** Has the program's machine be ahead by so many milliseconds, or behind. */
+export function clockAhead(ms: number): Pick<Start, 'nodeArguments'> {
+  const code = `const now = Date.now; Date.now = () => now() + ${ms}`
+  return { nodeArguments: ['--import', `data:text/javascript,${encodeURIComponent(code)}`] }
+}
+
 /** A folder of a test's own, and how to clear it away. */
 export function temporaryFolder(): { readonly path: string; remove(): void } {
   const path = mkdtempSync(join(tmpdir(), 'partner-api-cli-'))
@@ -80,7 +86,12 @@ export function documentOf(ended: Ended): {
   /** Under `--wait`. */
   readonly receipt: {
     readonly ms: number
-    readonly replicas: readonly { readonly name: string; readonly applied: boolean; readonly ms: number }[]
+    readonly replicas: readonly {
+      readonly name: string
+      readonly applied: boolean
+      readonly ms: number
+      readonly clock_skew_ms?: number
+    }[]
   }
 } {
   return JSON.parse(ended.stdout)
@@ -96,8 +107,12 @@ export interface Served {
 }
 
 /** Starts the program and waits until it says where it listens. */
-export async function startServing(args: readonly string[], store: string): Promise<Served> {
-  const child = startProgram(args, { env: { PARTNER_API_STORE: store } })
+export async function startServing(
+  args: readonly string[],
+  store: string,
+  start: Start = {},
+): Promise<Served> {
+  const child = startProgram(args, { ...start, env: { ...start.env, PARTNER_API_STORE: store } })
   const ended = ending(child)
   let words = ''
   child.stderr.on('data', (text: string) => words += text)

@@ -19,7 +19,7 @@ export interface Sources {
 
 /** `Reports` of the ports, synchronous. */
 export interface Reports {
-  recordUsage(counts: readonly UsageCount[], batch: string): void
+  recordUsage(counts: readonly UsageCount[], batch: string, keepFrom?: string): void
   summarise(partner: string, from: string, to: string): SummaryCounts
   listActivity(partner: string, query: ActivityQuery, now: number): readonly Activity[]
 }
@@ -27,6 +27,8 @@ export interface Reports {
 export function createReports({ facts, signups, trail }: Sources): Reports {
   const usage = new Map<string, UsageCount>()
   const batches = createBoundedMap<true>(maxBatches)
+  /** Nothing before this day is counted any more. */
+  let keptFrom = ''
 
   function liveSignups(partner: string) {
     return [...signups.all.values()].filter((signup) =>
@@ -44,7 +46,11 @@ export function createReports({ facts, signups, trail }: Sources): Reports {
   }
 
   return {
-    recordUsage(counts, batch) {
+    recordUsage(counts, batch, keepFrom = '') {
+      if (keepFrom > keptFrom) {
+        keptFrom = keepFrom
+        for (const [key, { day }] of usage) if (day < keepFrom) usage.delete(key)
+      }
       if (batches.get(batch) !== undefined) return
       batches.set(batch, true)
       for (const count of counts) {
@@ -55,7 +61,7 @@ export function createReports({ facts, signups, trail }: Sources): Reports {
     },
 
     summarise(partner, from, to) {
-      const within = (day: string) => from <= day && day <= to
+      const within = (day: string) => from <= day && day <= to && day >= keptFrom
       const kept = liveSignups(partner)
         .map((signup) => ({ ...signup, day: dayOf(signup.createdAt), signups: 1 }))
         .filter(({ day }) => within(day))

@@ -1,6 +1,7 @@
 import * as store from './migrations/001-store.ts'
 import * as finishedCopies from './migrations/002-finished-copies.ts'
 import * as lists from './migrations/003-lists.ts'
+import * as endsAndPruning from './migrations/004-ends-and-pruning.ts'
 
 /** A step of the schema. */
 export interface Migration {
@@ -12,7 +13,7 @@ export interface Migration {
 }
 
 /** In order; a migration's version is its place, from 1. */
-export const MIGRATIONS: readonly Migration[] = [store, finishedCopies, lists]
+export const MIGRATIONS: readonly Migration[] = [store, finishedCopies, lists, endsAndPruning]
 
 /** The version of the schema that this program makes. */
 export const LATEST: number = MIGRATIONS.length

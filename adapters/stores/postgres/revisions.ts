@@ -1,12 +1,17 @@
+import type { ClockReading } from '../../../core/clock.ts'
 import type { Revision } from '../../../core/ports.ts'
 import { randomHex } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
 import { replacedByCopy, unfinishedCopy } from '../copy/unfinished-copy.ts'
 import type { Database, Query } from './connection/database.ts'
 import { LATEST } from './migrations.ts'
+import { SERVER_NOW } from './sharing/clock.ts'
 
 /** The revision of a store, and the only way to move it. */
 export interface Revisions {
+  /** The server's clock when the revision was asked for last. */
+  clock(): ClockReading | undefined
+
   /**
    * The revision now.
    *
@@ -36,6 +41,7 @@ type StoreRow = [id: string, servedFrom: number, copiedFrom: string | null]
 
 export function createRevisions(database: Database): Revisions {
   let openedId: string | undefined
+  let reading: ClockReading | undefined
 
   function check([id, servedFrom, copiedFrom]: StoreRow): void {
     if (servedFrom > LATEST) {
@@ -51,14 +57,29 @@ export function createRevisions(database: Database): Revisions {
   }
 
   return {
+    clock: () => reading,
+
     async current(query = database.lookUp) {
-      const [row] = await query<[isReadOnly: boolean, ...StoreRow, string, number, string, number]>(`
-        SELECT pg_catalog.current_setting('transaction_read_only') = 'on', s.id, s.served_from, s.copied_from, f.mark, f.changes, c.mark, c.changes
+      const askedAt = performance.now()
+      const [row] = await query<
+        [isReadOnly: boolean, ...StoreRow, string, number, string, number, now: number]
+      >(`
+        SELECT pg_catalog.current_setting('transaction_read_only') = 'on', s.id, s.served_from, s.copied_from, f.mark, f.changes, c.mark, c.changes, ${SERVER_NOW}
         FROM partner_api.store s, partner_api.revision f, partner_api.revision c
         WHERE f.kind = 'facts' AND c.kind = 'content'`)
       if (row === undefined) throw gone(database)
-      const [isReadOnly, id, servedFrom, copiedFrom, factsMark, factsChanges, contentMark, contentChanges] =
-        row
+      const [
+        isReadOnly,
+        id,
+        servedFrom,
+        copiedFrom,
+        factsMark,
+        factsChanges,
+        contentMark,
+        contentChanges,
+        at,
+      ] = row
+      reading = { at, askedAt, answeredAt: performance.now() }
       if (isReadOnly) database.leaveReadOnly()
       check([id, servedFrom, copiedFrom])
       return {

@@ -77,6 +77,7 @@ function assemble(database: Database, revisions: Revisions, settings: StoreSetti
       await revisions.current()
     },
     revision: () => revisions.current(),
+    clock: revisions.clock,
     directoryRevision: async () => (await revisions.current()).content,
     ...createLookUps(database),
     ...createKeyUses(database),

@@ -2,13 +2,13 @@ import type { MaybePromise } from '../../../core/ports.ts'
 import type { SummaryCounts } from '../../../core/reports/summary.ts'
 import type { UsageCount } from '../../../core/reports/usage.ts'
 import { DAYS_OF_SIGNUPS, summaryOf } from '../summary-rows.ts'
-import { BATCH_LASTS_MS, BATCHES_PRUNED } from '../usage-batches.ts'
+import { BATCH_LASTS_MS, BATCHES_PRUNED, COUNTS_PRUNED } from '../usage-batches.ts'
 import type { Database } from './database.ts'
 import { transactionInTurn } from './patience.ts'
 
 /** The part of `Reports` that counts. */
 export interface Counts {
-  recordUsage(counts: readonly UsageCount[], batch: string): MaybePromise<void>
+  recordUsage(counts: readonly UsageCount[], batch: string, keepFrom?: string): MaybePromise<void>
   summarise(partner: string, from: string, to: string): SummaryCounts
 }
 
@@ -23,6 +23,13 @@ export function createCounts(database: Database): Counts {
   const add = database.statement(`
     INSERT INTO usage (partner, day, endpoint, requests, errors) VALUES (?1, ?2, ?3, ?4, ?5)
     ON CONFLICT DO UPDATE SET requests = requests + excluded.requests, errors = errors + excluded.errors`)
+  const prune = [['usage', 'partner, day, endpoint'], ['signup_tally', 'partner, dimension, day, value']].map(
+    ([table, key]) =>
+      database.statement(`
+        DELETE FROM ${table} WHERE (${key}) IN (
+          SELECT ${key} FROM ${table} WHERE day < ?1 ORDER BY day LIMIT ${COUNTS_PRUNED}
+        )`),
+  )
   const signupsBy = (column: 'value' | 'day') =>
     database.statement<[string, number]>(`
       SELECT ${column}, sum(signups) FROM signup_tally
@@ -35,7 +42,7 @@ export function createCounts(database: Database): Counts {
   const requests = { endpoint: requestsBy('endpoint'), day: requestsBy('day') }
 
   return {
-    recordUsage(counts, batch) {
+    recordUsage(counts, batch, keepFrom = '') {
       if (counts.length === 0) return
       return transactionInTurn(database, () => {
         const now = Date.now()
@@ -44,6 +51,7 @@ export function createCounts(database: Database): Counts {
         for (const { partner, day, endpoint, requests, errors } of counts) {
           add.run(partner, day, endpoint, requests, errors)
         }
+        for (const statement of prune) statement.run(keepFrom)
       })
     },
 

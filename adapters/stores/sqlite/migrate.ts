@@ -7,6 +7,7 @@ import * as usageBatches from './migrations/003-usage-batches.ts'
 import * as copies from './migrations/004-copies.ts'
 import * as finishedCopies from './migrations/005-finished-copies.ts'
 import * as lists from './migrations/006-lists.ts'
+import * as endsAndPruning from './migrations/007-ends-and-pruning.ts'
 
 interface Migration {
   readonly name: string
@@ -22,6 +23,7 @@ const migrations: readonly Migration[] = [
   copies,
   finishedCopies,
   lists,
+  endsAndPruning,
 ]
 
 const latest = migrations.length

@@ -3,6 +3,7 @@ import type { Store } from '../../../core/ports.ts'
 import type { SummaryCounts } from '../../../core/reports/summary.ts'
 import { dayOf, type UsageCount } from '../../../core/reports/usage.ts'
 import type { Signup } from '../../../core/signups/signup.ts'
+import { until } from '../../postgres/until.ts'
 import type { Check } from '../store.ts'
 import { claim, createKeys, DAY, signup, T0 } from './samples.ts'
 
@@ -83,6 +84,31 @@ export async function summaryContract(check: Check, open: () => Promise<Store>):
     t.strictSame(sorted(await store.summarise('nobody', '2025-01-01', '2026-01-01')), sorted(nothing))
     await store.recordUsage([], 'none')
     t.strictSame(sorted(await store.summarise('acme', '2025-01-01', '2026-01-01')), sorted(nothing))
+  })
+
+  await check('counts of days that are no longer kept are removed, and nothing else is', async (t, store) => {
+    await createKeys(store, 'acme')
+    const [old, oldest] = [T0 - DAY, T0 - 400 * DAY]
+    const count = { partner: 'acme', endpoint: 'plans', requests: 1, errors: 1 }
+    for (const [index, createdAt] of [oldest, old, T0].entries()) {
+      await store.createSignup(signup(`${index}`, { keyId: 'acme-live', createdAt, plan: 'pro' }), undefined)
+      await store.recordUsage([{ ...count, day: dayOf(createdAt) }], `${index}`)
+    }
+    const daysOf = async () => {
+      const { signupsByDay, requestsByDay, signupsByPlan } = await store.summarise(
+        'acme',
+        '2000-01-01',
+        '2027-01-01',
+      )
+      return [signupsByDay, requestsByDay].map((rows) => rows.map(({ day }) => day).sort().join())
+        .concat(`${signupsByPlan[0]?.signups}`)
+    }
+    const all = [oldest, old, T0].map(dayOf).join()
+    t.strictSame(await daysOf(), [all, all, '3'], 'nothing goes that nobody wanted gone')
+    await store.recordUsage([{ ...count, day: dayOf(T0) }], 'next', dayOf(T0))
+    const left = [dayOf(T0), dayOf(T0), '1']
+    await until(async () => (await daysOf()).join(' ') === left.join(' '), 'what is too old to be removed')
+    t.equal((await store.listSignups('acme', undefined, 10)).length, 3, 'the signups themselves stay')
   })
 
   await check('counts of usage add up, on their days only, and no revision moves', async (t, store) => {

@@ -48,6 +48,7 @@ const columnTypes: Readonly<Record<string, string>> = {
   expires_at: 'bigint',
   retires_at: 'bigint',
   last_used_at: 'bigint',
+  retired: 'integer',
 }
 
 const putPartners = put('partner', PARTNER_COLUMNS)

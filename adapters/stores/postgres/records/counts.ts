@@ -1,13 +1,13 @@
 import type { SummaryCounts } from '../../../../core/reports/summary.ts'
 import type { UsageCount } from '../../../../core/reports/usage.ts'
 import { DAYS_OF_SIGNUPS, summaryOf } from '../../summary-rows.ts'
-import { BATCH_LASTS_MS, BATCHES_PRUNED } from '../../usage-batches.ts'
+import { BATCH_LASTS_MS, BATCHES_PRUNED, COUNTS_PRUNED } from '../../usage-batches.ts'
 import { type Database, listText } from '../connection/database.ts'
 import { createForget } from '../sharing/forget.ts'
 
 /** The part of `Reports` that counts. */
 export interface Counts {
-  recordUsage(counts: readonly UsageCount[], batch: string): Promise<void>
+  recordUsage(counts: readonly UsageCount[], batch: string, keepFrom?: string): Promise<void>
   summarise(partner: string, from: string, to: string): Promise<SummaryCounts>
 }
 
@@ -18,9 +18,20 @@ export function createCounts(database: Database): Counts {
     until: 'added_at',
     atOnce: BATCHES_PRUNED,
   })
+  const ofDays = { until: 'day', isOver: 'day < $1::text', atOnce: COUNTS_PRUNED }
+  const forgetRequests = createForget<string>(database, {
+    table: 'usage',
+    key: ['partner', 'day', 'endpoint'],
+    ...ofDays,
+  })
+  const forgetSignups = createForget<string>(database, {
+    table: 'signup_tally',
+    key: ['partner', 'dimension', 'day', 'value', 'slot'],
+    ...ofDays,
+  })
 
   return {
-    async recordUsage(counts, batch) {
+    async recordUsage(counts, batch, keepFrom) {
       if (counts.length === 0) return
       const now = Date.now()
       const sums = sumsOf(counts)
@@ -34,6 +45,9 @@ export function createCounts(database: Database): Counts {
         listText(sums.map(({ errors }) => errors)),
       ])
       forgetBatches(now - BATCH_LASTS_MS)
+      if (keepFrom === undefined) return
+      forgetRequests(keepFrom)
+      forgetSignups(keepFrom)
     },
 
     async summarise(partner, from, to) {

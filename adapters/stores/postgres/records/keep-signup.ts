@@ -2,6 +2,7 @@ import type { IdempotencyClaim, Signup } from '../../../../core/signups/signup.t
 import { dayOf } from '../../../../core/reports/usage.ts'
 import type { ClaimRow } from '../../signup-outcomes.ts'
 import { SIGNUP_COLUMNS, signupRow } from '../../signup-rows.ts'
+import { SERVER_NOW } from '../sharing/clock.ts'
 import { type Database, SET_DURABLE_COMMIT } from '../connection/database.ts'
 
 /** What one attempt to keep a signup came to. */
@@ -19,6 +20,9 @@ export const PATIENCE_MS = 2_000
 
 /** Rows that each count of signups is spread over: as many signups of a busy partner are counted at once. */
 const slots = 4
+
+/** A program whose clock is ahead ends nobody's claim: what has expired has expired by the server's clock as well. */
+const ATTEMPTED_AT = `least($5::bigint, ${SERVER_NOW})`
 
 type AttemptRow = [kept: boolean, hasKey: boolean, isKnown: boolean, ...(ClaimRow | [null, null, null])]
 
@@ -50,7 +54,7 @@ export async function keepSignup(
 const keepClaimed = keeping(
   `found AS (
     SELECT fingerprint, signup_id, created_at FROM partner_api.idempotency
-    WHERE partner = $2 AND environment = $4 AND key = $11 AND expires_at > $5
+    WHERE partner = $2 AND environment = $4 AND key = $11 AND expires_at > ${ATTEMPTED_AT}
   )`,
   `INSERT INTO partner_api.idempotency AS held
     (partner, environment, key, fingerprint, signup_id, created_at, expires_at)
@@ -58,7 +62,7 @@ const keepClaimed = keeping(
   WHERE NOT EXISTS (SELECT 1 FROM found)
   ON CONFLICT (partner, environment, key) DO UPDATE SET fingerprint = excluded.fingerprint,
     signup_id = excluded.signup_id, created_at = excluded.created_at, expires_at = excluded.expires_at
-  WHERE held.expires_at <= excluded.created_at
+  WHERE held.expires_at <= ${ATTEMPTED_AT}
   RETURNING 1`,
 )
 

@@ -33,7 +33,7 @@ export function createReplicaRegistry(
     return () => void members.delete(hurry)
   }
 
-  function registrationOf({ name, leaseMs }: Replica): Registration {
+  function registrationOf({ name, leaseMs, skewMs = () => 0 }: Replica): Registration {
     const id = drawId('rep_')
     return {
       async enter() {
@@ -49,6 +49,7 @@ export function createReplicaRegistry(
           Math.ceil(leaseMs),
           facts,
           content,
+          skewMs(),
         ])
         return 1 + row![0]
       },
@@ -68,17 +69,18 @@ export function createReplicaRegistry(
       ])
       // The number of changes alone does not do: a server that took over without the last ones counts them again.
       const has = (facts: string, asked: string, now: string) => facts === asked || facts === now
-      return rows.map(([id, name, leaseMs, facts, content]): ReplicaProgress => ({
+      return rows.map(([id, name, leaseMs, facts, content, skewMs]): ReplicaProgress => ({
         id,
         name,
         applied: has(facts, revision.facts, current.facts) && has(content, revision.content, current.content),
         leaseMs,
+        skewMs,
       }))
     },
   }
 }
 
-type ProgressRow = [id: string, name: string, leaseMs: number, facts: string, content: string]
+type ProgressRow = [id: string, name: string, leaseMs: number, facts: string, content: string, skewMs: number]
 
 const enter = `
   INSERT INTO partner_api.replica (id, name, lease_ms, facts, content, seen_at)
@@ -88,14 +90,14 @@ const enter = `
 
 const confirm = `
   WITH confirmed AS (
-    INSERT INTO partner_api.replica (id, name, lease_ms, facts, content, seen_at)
-    VALUES ($1, $2, $3, $4, $5, ${SERVER_NOW})
-    ON CONFLICT (id) DO UPDATE
-    SET facts = excluded.facts, content = excluded.content, seen_at = excluded.seen_at
+    INSERT INTO partner_api.replica (id, name, lease_ms, facts, content, skew_ms, seen_at)
+    VALUES ($1, $2, $3, $4, $5, $6, ${SERVER_NOW})
+    ON CONFLICT (id) DO UPDATE SET
+      facts = excluded.facts, content = excluded.content, skew_ms = excluded.skew_ms, seen_at = excluded.seen_at
   )
   SELECT count(*) FROM partner_api.replica
   WHERE id <> $1 AND seen_at + lease_ms + ${liveForMs} > ${SERVER_NOW}`
 
 const progress = `
-  SELECT id, name, lease_ms, facts, content FROM partner_api.replica
+  SELECT id, name, lease_ms, facts, content, skew_ms FROM partner_api.replica
   WHERE seen_at + lease_ms + ${LISTED_FOR_MS} > ${SERVER_NOW} ORDER BY id`
