@@ -18,7 +18,7 @@ export type * from './ports.ts'
 
 // What administers a store, for embedders that have no command line.
 export { createKeyAdministration } from './admin/keys.ts'
-export type { IssuedKey, KeyAdministration, NewKey } from './admin/keys.ts'
+export type { IssuedKey, KeyAdministration, KeyUpdate, NewKey } from './admin/keys.ts'
 export type { LimitChange } from './admin/limits.ts'
 export type { Operator } from './admin/operator.ts'
 export { createPartnerAdministration } from './admin/partners.ts'

@@ -120,9 +120,9 @@ test('limits are the same in any order', async (t) => {
   await partners.update('acme', { limits: { set: { key, verify } } })
   // What is cleared and set again stands last.
   const again = { clear: ['key'], set: { key } }
-  t.ok(await leavesFacts(store, () => keys.limit(id, again)))
+  t.ok(await leavesFacts(store, () => keys.update(id, { limits: again })))
   t.ok(await leavesFacts(store, () => partners.update('acme', { limits: again })))
-  t.notOk(await leavesFacts(store, () => keys.limit(id, { set: { key: verify } })))
+  t.notOk(await leavesFacts(store, () => keys.update(id, { limits: { set: { key: verify } } })))
 })
 
 test('an operator has a name that the audit log can show', (t) => {
@@ -210,7 +210,7 @@ test('limits of partners and keys are what was set last, and only for policies t
         const same = overridable.every((policy) =>
           JSON.stringify(before.get(policy)) === JSON.stringify(expected.get(policy))
         )
-        if (await leavesFacts(store, () => keys.limit(id, { set, clear })) !== same) return false
+        if (await leavesFacts(store, () => keys.update(id, { limits: { set, clear } })) !== same) return false
         if (await leavesFacts(store, () => partners.update('acme', { limits: { set, clear } })) !== same) {
           return false
         }
@@ -243,14 +243,47 @@ test('limits that cannot be, of keys and partners that can no longer have any', 
     { clear: [`spk_live_Zt81Zt81Zt81_${'0'.repeat(38)}`] },
   ]
   for (const limits of wrong) {
-    await t.rejects(keys.limit(id, limits), refused('invalid_limit'))
+    await t.rejects(keys.update(id, { limits }), refused('invalid_limit'))
     await t.rejects(partners.update('acme', { limits }), refused('invalid_limit'))
-    t.ok(await leavesFacts(store, () => keys.limit(id, limits)))
+    t.ok(await leavesFacts(store, () => keys.update(id, { limits })))
   }
   clock.now += 5
-  await t.rejects(keys.limit(id, {}), refused('key_expired'))
+  await t.rejects(keys.update(id, {}), refused('key_expired'))
   await keys.revoke(id)
-  await t.rejects(keys.limit(id, {}), refused('key_revoked'))
+  await t.rejects(keys.update(id, {}), refused('key_revoked'))
+})
+
+test('a key is updated, and what is so already is not done again', async (t) => {
+  const { store, clock, keys, issue } = await open()
+  const { key } = await issue({ allow: ['192.0.2.1'], expiresAt: now + hour })
+  t.same(await keys.update(key.id, { name: 'New', allow: ['2001:db8::/32'], expiresAt: now + 2 * hour }), {
+    ...key,
+    name: 'New',
+    allow: ['2001:db8::/32'],
+    expiresAt: now + 2 * hour,
+  })
+  t.match((await store.listAudit(0, 10)).at(-1), { type: 'key.updated', keyId: key.id, after: /"New"/ })
+  for (const same of [{}, { name: 'New' }, { allow: ['2001:db8::/32'] }, { expiresAt: now + 2 * hour }]) {
+    t.ok(await leavesFacts(store, () => keys.update(key.id, same)))
+  }
+  const wrong: [Parameters<typeof keys.update>[1], RefusalCode][] = [
+    [{ name: ' ' }, 'invalid_name'],
+    [{ allow: ['192.0.2.0/33'] }, 'invalid_address_range'],
+    [{ expiresAt: now }, 'invalid_expiry'],
+  ]
+  for (const [update, code] of wrong) await t.rejects(keys.update(key.id, update), refused(code))
+  t.match(await keys.update(key.id, { allow: [], expiresAt: null }), {
+    name: 'New',
+    allow: [],
+    expiresAt: undefined,
+  })
+  await keys.update(key.id, { expiresAt: now + 1 })
+  clock.now += 1
+  await t.rejects(
+    keys.update(key.id, { expiresAt: null }),
+    refused('key_expired'),
+    'what has expired stays so',
+  )
 })
 
 test('a partner is renamed, and what is so already is not done again', async (t) => {

@@ -1,4 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process'
+import { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import { test } from 'tap'
@@ -6,6 +7,7 @@ import { openSqliteStore } from '../adapters/stores/sqlite/store.ts'
 import { createKeyAdministration, type NewKey } from '../core/admin/keys.ts'
 import { createPartnerAdministration } from '../core/admin/partners.ts'
 import { hasValidChecksum } from '../core/keys/format.ts'
+import { gather } from './client/scripted.ts'
 import { cleanEnv, documentOf, ending, MAIN, runProgram, temporaryFolder } from './contract/cli-program.ts'
 
 const folder = temporaryFolder()
@@ -162,6 +164,115 @@ test('keys rotate', async (t) => {
       ...Array(3).fill([2, 'usage']),
     ],
   )
+})
+
+test('keys update', async (t) => {
+  const { id } = await issue({ allow: ['192.0.2.1'], expiresAt: Date.now() + 86_400_000 })
+  const first = await json(
+    ...['keys', 'update', id, '--name', 'Shop', '--allow', '192.0.2.0/24', '2001:db8::/32'],
+    ...['--expires', '2099-12-31'],
+  )
+  t.match(first, {
+    code: 0,
+    data: {
+      name: 'Shop',
+      allow: ['192.0.2.0/24', '2001:db8::/32'],
+      expires_at: '2099-12-31T23:59:59.999Z',
+      scopes: ['read:profiles'],
+    },
+  })
+  const instant = await json('keys', 'update', id, '--clear-allow', '--expires', '2099-12-31T12:00:00+02:00')
+  t.match(instant.data, { name: 'Shop', allow: [], expires_at: '2099-12-31T10:00:00.000Z' })
+  t.match((await json('keys', 'update', id, '--never')).data, { name: 'Shop', expires_at: null })
+  const before = Date.now()
+  const { expires_at } = (await json('keys', 'update', id, '--expires', '2h')).data
+  t.ok(Date.parse(expires_at) >= before + 7_200_000 && Date.parse(expires_at) <= Date.now() + 7_200_000)
+  t.same(
+    codes(
+      await Promise.all([
+        json('keys', 'update', id),
+        json('keys', 'update', id, '--never', '--expires', '1h'),
+        json('keys', 'update', id, '--clear-allow', '--allow', '192.0.2.1'),
+        json('keys', 'update', id, '--expires', 'tomorrow'),
+        json('keys', 'update', id, '--expires', '2020-01-01'),
+        json('keys', 'update', 'nothing', '--name', 'n'),
+      ]),
+    ),
+    [...Array(4).fill([2, 'usage']), [1, 'invalid_expiry'], [1, 'key_not_found']],
+  )
+})
+
+test('a limit of no requests is refused with the words that turn a limit off', async (t) => {
+  const { id } = await issue()
+  for (
+    const command of [
+      ['partners', 'create', 'none', '--name', 'None'],
+      ['partners', 'update', 'acme'],
+      ['keys', 'issue', 'acme', '--name', 'None'],
+      ['keys', 'limit', id],
+      ['serve', '--port', '0'],
+    ]
+  ) {
+    const ended = await json(...command, '--limit', 'key=0/60')
+    t.match(ended, { code: 2, error: { detail: /key=0 turns the limit off/ } }, command.join(' '))
+  }
+  t.match((await json('keys', 'limit', id, '--limit', 'key=0')).data.limits, [{ policy: 'key', quota: 0 }])
+})
+
+test('a key goes to a new file that only its owner may read', async (t) => {
+  const path = (name: string) => join(folder.path, name)
+  const issued = await json('keys', 'issue', 'acme', '--name', 'a', '--out', path('a.key'))
+  const text = readFileSync(path('a.key'), 'utf8')
+  t.match(text, /^spk_live_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}\n$/)
+  t.equal(statSync(path('a.key')).mode & 0o777, 0o600)
+  t.match(issued, { code: 0, data: { id: text.split('_')[2], out: path('a.key'), name: 'a' } })
+  t.notOk('key' in issued.data)
+  const rotated = await run('keys', 'rotate', issued.data.id, '--out', path('b.key'))
+  const next = readFileSync(path('b.key'), 'utf8').trim()
+  t.match(rotated, { code: 0, stdout: `out:`, stderr: `is in ${path('b.key')} and nowhere else` })
+  for (const { stdout, stderr } of [issued, rotated]) t.notMatch(stdout + stderr, /_[0-9A-Za-z]{38}/)
+  const quiet = await run('keys', 'issue', 'acme', '--name', 'c', '--out', path('c.key'), '--quiet')
+  t.match(quiet, { code: 0, stdout: '', stderr: '' })
+
+  // Nothing is overwritten, followed or issued where the file cannot be made.
+  writeFileSync(path('other'), 'mine')
+  symlinkSync(path('nowhere'), path('link'))
+  const count = (await gather(keys.list())).length
+  for (const name of ['other', 'link', 'no/folder.key']) {
+    const refused = await Promise.all([
+      json('keys', 'issue', 'acme', '--name', 'd', '--out', path(name)),
+      json('keys', 'rotate', next.split('_')[2]!, '--out', path(name)),
+    ])
+    t.same(codes(refused), [[1, 'file_not_created'], [1, 'file_not_created']], name)
+  }
+  t.equal(readFileSync(path('other'), 'utf8'), 'mine')
+  t.notOk(existsSync(path('nowhere')))
+  t.match(await json('keys', 'issue', 'nobody', '--name', 'd', '--out', path('d.key')), { code: 1 })
+  t.notOk(existsSync(path('d.key')), 'a command that is refused leaves no file')
+  t.equal((await gather(keys.list())).length, count)
+})
+
+test('a key whose file cannot be written is named', {
+  skip: existsSync('/dev/full') ? false : 'there is no device that is full',
+}, async (t) => {
+  // A file on a disk that fills up between its creation and its writing.
+  const full = "import fs from 'node:fs/promises';import { syncBuiltinESMExports } from 'node:module';" +
+    "const { open } = fs; fs.open = () => open('/dev/full', 'w'); syncBuiltinESMExports()"
+  const ended = await runProgram([
+    'keys',
+    'issue',
+    'acme',
+    '--name',
+    'e',
+    '--out',
+    join(folder.path, 'e.key'),
+  ], {
+    env,
+    nodeArguments: ['--import', `data:text/javascript,${encodeURIComponent(full)}`],
+  })
+  const { id } = (await gather(keys.list('acme'))).find(({ name }) => name === 'e')!
+  t.match(ended, { code: 1, stdout: '', stderr: `Key ${id} was issued` })
+  t.match(ended.stderr, `partner-api keys revoke ${id}`)
 })
 
 test('keys limit', async (t) => {

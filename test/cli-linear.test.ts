@@ -5,7 +5,7 @@ import t from 'tap'
 import { createPartnerClient } from '../adapters/client/mod.ts'
 import { createRequests } from '../adapters/client/request.ts'
 import { parseDeploymentUrl } from '../cli/input/deployment-url.ts'
-import { positiveDuration } from '../cli/input/duration.ts'
+import { end } from '../cli/input/duration.ts'
 import { limitsOf } from '../cli/input/limits.ts'
 import { holdsPassword, parseStoreUrl } from '../cli/input/store-address.ts'
 import { details } from '../cli/output/table.ts'
@@ -62,7 +62,7 @@ const readers: Readonly<Record<string, readonly [max: number, read: (text: strin
     (text) => createRequests(`http://api.example/${text}`, 'service', 'k'),
   ],
   limits: [128 * kibibyte, (text) => limitsOf(['key'])(text)],
-  durations: [128 * kibibyte, positiveDuration],
+  ends: [128 * kibibyte, end],
   'header fields': [16 * kibibyte, (text) => judge(replyOf(200, '{}', text), expected)],
   'bodies of endpoints': [
     256 * kibibyte,

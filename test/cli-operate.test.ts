@@ -165,7 +165,7 @@ test('keys', async (t) => {
   const human = await run('keys', 'issue', 'acme', '--name', 'third')
   t.equal(human.stdout.split(/acme_live_\w+/).length, 2, 'the key is printed once')
   t.match(human.stdout, /scopes: +read:profiles read:banner read:countries\n/)
-  t.match(human.stderr, 'stands here once')
+  t.match(human.stderr, 'shown only once')
   t.notMatch(human.stderr, /acme_live_/)
 
   const wrong = await Promise.all([
@@ -178,6 +178,7 @@ test('keys', async (t) => {
     json('keys', 'issue', 'acme', '--name', 'n', '--scope', 'read:everything'),
     json('keys', 'issue', 'acme', '--name', 'n', '--expires', '3 weeks'),
     json('keys', 'issue', 'acme', '--name', 'n', '--expires', '0'),
+    json('keys', 'issue', 'acme', '--name', 'n', '--expires', '2026-02-30'),
     json('keys', 'revoke'),
   ])
   t.same(wrong.map(({ code, error }) => [code, error.code]), [
@@ -186,7 +187,7 @@ test('keys', async (t) => {
     [1, 'invalid_address_range'],
     [1, 'key_not_found'],
     [1, 'partner_not_found'],
-    ...Array(5).fill([2, 'usage']),
+    ...Array(6).fill([2, 'usage']),
   ])
   t.match(wrong[1]!.error.detail, 'partner-api modules activate acme pricing')
 

@@ -27,7 +27,7 @@ const groups: Readonly<Record<string, readonly string[]>> = {
   store: ['copy'],
   partners: ['create', 'list', 'show', 'update', 'suspend', 'resume', 'remove'],
   modules: ['list', 'activate', 'deactivate'],
-  keys: ['issue', 'list', 'show', 'rotate', 'limit', 'disable', 'enable', 'revoke'],
+  keys: ['issue', 'list', 'show', 'rotate', 'update', 'limit', 'disable', 'enable', 'revoke'],
   scopes: ['list', 'show', 'grant', 'remove'],
   content: ['import', 'export', 'remove'],
   signups: ['list', 'export'],

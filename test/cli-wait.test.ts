@@ -43,6 +43,7 @@ const changes = (key: string): readonly string[] => [
   `scopes remove ${key} read:plans`,
   `scopes grant ${key} read:plans`,
   `keys limit ${key} --limit key=9/60`,
+  `keys update ${key} --name Other`,
   `keys disable ${key}`,
   `keys enable ${key}`,
   `keys rotate ${key} --overlap 1h`,

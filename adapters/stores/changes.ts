@@ -39,8 +39,10 @@ export function changedKey(key: Key, change: KeyChange): Key {
         retiresAt: change.retiresAt,
         state: change.ended ? 'retired' : key.state,
       }
-    case 'key.limited':
-      return { ...key, limits: change.limits }
+    case 'key.updated': {
+      const { name, allow, limits, expiresAt } = change
+      return { ...key, name, allow, limits, expiresAt }
+    }
     case 'key.disabled':
       return { ...key, state: 'disabled' }
     case 'key.enabled':

@@ -5,37 +5,50 @@ import { OVERRIDABLE_LIMITS } from '../../core/limits/policies.ts'
 import { keyState } from '../../core/keys/state.ts'
 import type { Key, LimitOverrides } from '../../core/model.ts'
 import { SCOPES } from '../../core/policy/scopes.ts'
-import type { MaybePromise } from '../../core/ports.ts'
+import type { MaybePromise, Store } from '../../core/ports.ts'
 import { addWaitOption, changeStore, type Done, type WaitOptions } from '../change.ts'
 import { usageFailure } from '../failure.ts'
-import { duration, positiveDuration } from '../input/duration.ts'
+import { duration, type End, end } from '../input/duration.ts'
 import { addLimitOptions, limitChange, type LimitOptions, limitsOf } from '../input/limits.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
+import { createKeyFile, type KeyFile } from '../output/key-file.ts'
 import { keyDetails, keyEnd, readableTime } from '../output/readable.ts'
 import { printList, printNote, printResult } from '../output/print.ts'
 import { createTable, details } from '../output/table.ts'
 import { keyWire } from '../output/wire.ts'
 import { withStore } from '../store.ts'
 
-interface IssueOptions extends WaitOptions {
+/** How a new key is handed over. */
+interface HandOverOptions extends WaitOptions {
+  readonly quiet?: boolean
+  readonly out?: string
+}
+
+interface IssueOptions extends HandOverOptions {
   readonly name: string
   readonly scope?: readonly string[]
   readonly test?: true
-  readonly expires?: number
+  readonly expires?: End
   readonly allow?: readonly string[]
   readonly limit?: LimitOverrides
-  readonly quiet?: boolean
 }
 
-interface RotateOptions extends WaitOptions {
+interface RotateOptions extends HandOverOptions {
   readonly overlap: number
-  readonly expires?: number
-  readonly quiet?: boolean
+  readonly expires?: End
 }
 
-/** `keys issue`, `list`, `show`, `rotate`, `limit`, `disable`, `enable` and `revoke`. */
+interface UpdateOptions extends WaitOptions {
+  readonly name?: string
+  readonly allow?: readonly string[]
+  readonly clearAllow?: true
+  readonly expires?: End
+  readonly never?: true
+}
+
+/** `keys issue`, `list`, `show`, `rotate`, `update`, `limit`, `disable`, `enable` and `revoke`. */
 export function define(keys: Command): void {
-  addWaitOption(
+  addHandOverOptions(
     keys.command('issue')
       .description('Make a key for a partner and print it once')
       .argument('<partner>', "The partner's slug")
@@ -45,22 +58,23 @@ export function define(keys: Command): void {
           .choices(SCOPES),
       )
       .option('--test', 'A test key: what it does is stored as a test and never counted')
-      .option('--expires <duration>', 'How long it works, such as 90d (default: for good)', positiveDuration)
+      .option('--expires <when>', `${whenForms} (default: never)`, end)
       .option('--allow <cidr...>', 'Address ranges from which it may be used (default: anywhere)')
       .option(
         '--limit <policy=quota/seconds>',
         'A limit of its own (repeatable)',
         limitsOf(OVERRIDABLE_LIMITS),
-      )
-      .option('-q, --quiet', 'Print the key alone'),
+      ),
   )
     .addHelpText(
       'after',
       `
-The key is a secret and is kept nowhere: only its digest is. Whoever loses it needs another one.
+The key is a secret and is not stored: only its digest is. If it is lost, issue another one. --out never overwrites
+a file; with it, --json has the name of the file as out, and no key.
 
 Examples:
   $ partner-api keys issue acme --name "WordPress plugin"
+  $ partner-api keys issue acme --name "WordPress plugin" --out acme.key
   $ partner-api keys issue acme --name CI --test --expires 90d --scope read:profiles --allow 192.0.2.0/24
   $ partner-api keys issue acme --name dashboard --quiet | secret-manager store acme-key`,
     )
@@ -90,7 +104,7 @@ Examples:
     .addHelpText('after', '\nExample:\n  $ partner-api keys show Zt81mQv04KsD')
     .action((id: string, _options: unknown, command: Command) => show(invocationOf(command), id))
 
-  addWaitOption(
+  addHandOverOptions(
     keys.command('rotate')
       .description('Replace a key by a successor that may do the same, and print that once')
       .argument('<key>', keyArgument)
@@ -99,11 +113,10 @@ Examples:
           .argParser(duration).default(86_400_000, '24h'),
       )
       .option(
-        '--expires <duration>',
-        'How long the successor works (default: as long as the old key would have)',
-        positiveDuration,
-      )
-      .option('-q, --quiet', 'Print the key alone'),
+        '--expires <when>',
+        `${whenForms}, of the successor (default: when the old key would have)`,
+        end,
+      ),
   )
     .addHelpText(
       'after',
@@ -118,6 +131,30 @@ Examples:
     )
     .action((id: string, options: RotateOptions, command: Command) =>
       rotate(invocationOf(command), id, options)
+    )
+
+  addWaitOption(
+    keys.command('update')
+      .description('Change the name, the addresses and the expiry of a key')
+      .argument('<key>', keyArgument)
+      .option('--name <name>', 'What the key is for')
+      .option('--allow <cidr...>', 'Address ranges from which it may be used, in place of those it has')
+      .option('--clear-allow', 'It may be used from anywhere')
+      .option('--expires <when>', whenForms, end)
+      .option('--never', 'It does not expire'),
+  )
+    .addHelpText(
+      'after',
+      `
+What is not named stays. A key that has expired or was revoked is no longer changed, and --never does not undo a
+rotation.
+
+Examples:
+  $ partner-api keys update Zt81mQv04KsD --name "Shop plugin" --allow 192.0.2.0/24 2001:db8::/32
+  $ partner-api keys update Zt81mQv04KsD --expires 2027-06-30`,
+    )
+    .action((id: string, options: UpdateOptions, command: Command) =>
+      update(invocationOf(command), id, options)
     )
 
   addWaitOption(
@@ -158,6 +195,7 @@ Examples:
 }
 
 const keyArgument = "The key's id, as keys list shows it"
+const whenForms = 'When it ends: a duration (90d), a date (its end, UTC) or an RFC 3339 instant'
 
 /** For who does not wait until servers have followed. */
 const follows = ': running servers refuse it within their max staleness (1 s by default).'
@@ -188,18 +226,18 @@ function show(invocation: Invocation, id: string): Promise<void> {
 }
 
 function issue(invocation: Invocation, partner: string, options: IssueOptions): Promise<void> {
-  return changeStore(invocation, {}, options, async (store) => {
+  return handingOver(invocation, options, async (store, file) => {
     const now = createClock(() => store.clock?.()).now()
     const issued = await createKeyAdministration(store, { ...invocation, clock: () => now }).issue({
       partner,
       name: options.name,
       environment: options.test ? 'test' : 'live',
       ...(options.scope && { scopes: options.scope }),
-      expiresAt: options.expires === undefined ? undefined : now + options.expires,
+      expiresAt: options.expires?.(now),
       allow: options.allow ?? [],
       limits: options.limit ?? {},
     })
-    return shownOnce(issued, now, options, () =>
+    return handOver(issued, now, options, file, () =>
       issued.key.scopes.length > 0 ? [] : [
         `It holds no scope, because ${partner} has no active module: partner-api modules activate ${partner} …`,
       ])
@@ -207,14 +245,14 @@ function issue(invocation: Invocation, partner: string, options: IssueOptions): 
 }
 
 function rotate(invocation: Invocation, id: string, options: RotateOptions): Promise<void> {
-  return changeStore(invocation, {}, options, async (store) => {
+  return handingOver(invocation, options, async (store, file) => {
     const now = createClock(() => store.clock?.()).now()
     const keys = createKeyAdministration(store, { ...invocation, clock: () => now })
     const issued = await keys.rotate(id, {
       overlapMs: options.overlap,
-      expiresAt: options.expires === undefined ? undefined : now + options.expires,
+      expiresAt: options.expires?.(now),
     })
-    return shownOnce(issued, now, options, async () => {
+    return handOver(issued, now, options, file, async () => {
       const { retiresAt } = await keys.show(id)
       return [
         retiresAt === now
@@ -222,6 +260,29 @@ function rotate(invocation: Invocation, id: string, options: RotateOptions): Pro
           : `Key ${id} works until ${readableTime(retiresAt)}.`,
       ]
     })
+  })
+}
+
+async function update(
+  invocation: Invocation,
+  id: string,
+  { name, allow, clearAllow, expires, never, ...options }: UpdateOptions,
+): Promise<void> {
+  if (allow && clearAllow) throw usageFailure('--allow and --clear-allow contradict each other.')
+  if (expires && never) throw usageFailure('--expires and --never contradict each other.')
+  if (name === undefined && !allow && !clearAllow && !expires && !never) {
+    throw usageFailure('Nothing to change: pass --name, --allow, --clear-allow, --expires or --never.')
+  }
+  await changeStore(invocation, {}, options, async (store) => {
+    const now = createClock(() => store.clock?.()).now()
+    const keys = createKeyAdministration(store, { ...invocation, clock: () => now })
+    return shown(
+      await keys.update(id, {
+        name,
+        allow: clearAllow ? [] : allow,
+        expiresAt: never ? null : expires?.(now),
+      }),
+    )
   })
 }
 
@@ -236,7 +297,7 @@ async function limit(
     invocation,
     {},
     options,
-    async (store) => shown(await createKeyAdministration(store, invocation).limit(id, change)),
+    async (store) => shown(await createKeyAdministration(store, invocation).update(id, { limits: change })),
   )
 }
 
@@ -245,19 +306,46 @@ function shown(key: Key): Done {
   return { data: keyWire(key, now), text: details(keyDetails(key, now)) }
 }
 
-/** A new key with its secret. Who wants it alone is told nothing else. */
-function shownOnce(
+function addHandOverOptions(command: Command): Command {
+  return addWaitOption(
+    command
+      .option('--out <file>', 'Write the key to a new file of mode 0600, and do not print it')
+      .option('-q, --quiet', 'Print the key alone'),
+  )
+}
+
+/** Runs a command that makes a key. The file for it is made first, so that no key is lost for want of one. */
+async function handingOver(
+  invocation: Invocation,
+  options: HandOverOptions,
+  change: (store: Store, file: KeyFile | undefined) => Promise<Done>,
+): Promise<void> {
+  const file = options.out === undefined ? undefined : await createKeyFile(options.out)
+  try {
+    await changeStore(invocation, {}, options, (store) => change(store, file))
+  } finally {
+    await file?.close()
+  }
+}
+
+/** A new key, with its secret unless that goes to a file. With --quiet, the secret is all that is printed. */
+async function handOver(
   { key, text }: IssuedKey,
   now: number,
-  { quiet = false }: { readonly quiet?: boolean },
+  { quiet = false, out }: HandOverOptions,
+  file: KeyFile | undefined,
   notes: () => MaybePromise<readonly string[]>,
-): Done {
+): Promise<Done> {
+  await file?.write(text, key.id)
   const { id, ...rest } = keyWire(key, now)
+  const [name, value] = out === undefined ? ['key', text] as const : ['out', out] as const
+  const warning = out === undefined
+    ? 'This key is shown only once. Store it now.'
+    : `The key is in ${out} and nowhere else.`
   return {
-    data: { id, key: text, ...rest },
-    text: quiet ? `${text}\n` : details([['key', text], ...keyDetails(key, now)]),
-    notes: async () =>
-      quiet ? [] : ['The key stands here once and is kept nowhere: store it now.', ...await notes()],
+    data: { id, [name]: value, ...rest },
+    text: !quiet ? details([[name, value], ...keyDetails(key, now)]) : out === undefined ? `${text}\n` : '',
+    notes: async () => quiet ? [] : [warning, ...await notes()],
   }
 }
 

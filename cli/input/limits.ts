@@ -17,6 +17,13 @@ export function limitsOf<N extends LimitName>(
     const name = names.find((known) => known === match?.[1])
     const quota = Number(match?.[2] ?? 0)
     const windowSeconds = Number(match?.[3] ?? 60)
+    if (/=0+\//.test(text)) {
+      throw new InvalidArgumentError(
+        `A limit of 0 requests is none. ${
+          name ?? names[0]
+        }=0 turns the limit off; to refuse every request, disable the key.`,
+      )
+    }
     if (name === undefined || quota > MAX_QUOTA || windowSeconds < 1 || windowSeconds > MAX_WINDOW_SECONDS) {
       throw new InvalidArgumentError(
         `A limit is POLICY=QUOTA/SECONDS, such as ${

@@ -29,7 +29,7 @@ export type Change =
     /** There is no overlap: it ends with this change, and not by any clock. */
     readonly ended?: boolean
   }
-  | { readonly type: 'key.limited'; readonly id: string; readonly limits: LimitOverrides }
+  | ({ readonly type: 'key.updated' } & Pick<Key, 'id' | 'name' | 'allow' | 'limits' | 'expiresAt'>)
   | { readonly type: 'key.disabled'; readonly id: string }
   | { readonly type: 'key.enabled'; readonly id: string }
   | { readonly type: 'key.revoked'; readonly id: string }

@@ -41,6 +41,18 @@ export interface NewKey {
   readonly limits?: LimitOverrides
 }
 
+/** What is to be changed of a key; what is left out stays. */
+export interface KeyUpdate {
+  /** 1–200 code points without control characters. */
+  readonly name?: string | undefined
+  /** Addresses and CIDR ranges from which it may be used; none for anywhere. */
+  readonly allow?: readonly string[] | undefined
+  /** Milliseconds since the epoch, in the future; `null` for never. */
+  readonly expiresAt?: number | null | undefined
+  /** Limits that it gets and loses. */
+  readonly limits?: LimitChange | undefined
+}
+
 /** A key that was just issued. */
 export interface IssuedKey {
   /** The key as it is at rest. */
@@ -78,8 +90,13 @@ export interface KeyAdministration {
    * `invalid_duration`, `invalid_expiry`
    */
   rotate(id: string, how?: Rotation): Promise<IssuedKey>
-  /** Sets and clears limits of its own. @throws {Refusal} `invalid_limit`, `key_not_found`, `key_revoked`, `key_expired` */
-  limit(id: string, change: LimitChange): Promise<Key>
+  /**
+   * Changes its name, addresses, expiry and limits.
+   *
+   * @throws {Refusal} `invalid_name`, `invalid_address_range`, `invalid_expiry`, `invalid_limit`, `key_not_found`,
+   * `key_revoked`, `key_expired`
+   */
+  update(id: string, update: KeyUpdate): Promise<Key>
   /** Refuses the key until it is enabled again. @throws {Refusal} `key_not_found`, `key_revoked`, `key_expired` */
   disable(id: string): Promise<Key>
   /** Undoes `disable`. @throws {Refusal} `key_not_found`, `key_revoked`, `key_expired` */
@@ -170,11 +187,19 @@ export function createKeyAdministration(
       return { key: issued(changes), text }
     },
 
-    limit(id, wanted) {
-      return change(id, ({ key }) => {
+    async update(id, { name: newName, allow: newAllow, expiresAt: newExpiry, limits: wanted = {} }) {
+      if (newName !== undefined) requireName(newName)
+      requireRanges(newAllow ?? [])
+      requireFuture(newExpiry ?? undefined, clock())
+      return await change(id, ({ key }) => {
         requireUsable(key, clock())
+        const name = newName ?? key.name
+        const allow = newAllow ?? key.allow
+        const expiresAt = newExpiry === undefined ? key.expiresAt : newExpiry ?? undefined
         const limits = changedLimits(key.limits, wanted)
-        return sameLimits(limits, key.limits) ? [] : [{ type: 'key.limited', id, limits }]
+        const isSame = name === key.name && allow.join() === key.allow.join() &&
+          expiresAt === key.expiresAt && sameLimits(limits, key.limits)
+        return isSame ? [] : [{ type: 'key.updated', id, name, allow, limits, expiresAt }]
       })
     },
 

@@ -43,7 +43,7 @@ export async function fillStore(store: Store): Promise<World> {
   await keyRing.issue({ partner: 'gone', name: 'Gone, too', environment: 'live' })
   await partners.remove('gone')
   await keyRing.rotate((await world.issue({ expiresAt: now + day })).id, { overlapMs: 0 })
-  await keyRing.limit(keys['demo local'].id, { set: { signup: { quota: 0, windowSeconds: 1 } } })
+  await keyRing.update(keys['demo local'].id, { limits: { set: { signup: { quota: 0, windowSeconds: 1 } } } })
 
   const { body, idempotencyKey } = REPEATED
   const once = { headers: { 'idempotency-key': idempotencyKey } }

@@ -60,7 +60,7 @@ function expectedRows(deeds: readonly Deed[], keys: readonly Key[], now: number)
     if (change.type === 'scope.granted' || change.type === 'scope.removed') {
       return [{ at, type: change.type, keyId, hint, environment, scope: change.scope }]
     }
-    return change.type === 'key.limited' ? [] : [{ at, type: change.type, keyId, hint, environment }]
+    return change.type === 'key.updated' ? [] : [{ at, type: change.type, keyId, hint, environment }]
   })
   for (const { id, hint, environment, expiresAt, retiresAt, createdAt } of keys) {
     rows.push({ at: createdAt, type: 'key.issued', keyId: id, hint, environment })
@@ -89,7 +89,14 @@ const anyChange: fc.Arbitrary<Change> = fc.oneof(
     module: fc.constantFrom('widget', 'banner'),
   }),
   fc.record({ type: fc.constantFrom('partner.suspended', 'partner.resumed'), slug: fc.constant('acme') }),
-  fc.record({ type: fc.constant('key.limited'), id: anyId, limits: fc.constant({}) }),
+  // Its expiry is filled in where the keys are known.
+  fc.record({
+    type: fc.constant('key.updated'),
+    id: anyId,
+    name: fc.string(),
+    allow: fc.constant([]),
+    limits: fc.constant({}),
+  }),
 ) as fc.Arbitrary<Change>
 
 const anyInstant = fc.integer({ min: 1, max: 9 }).map((distance) => T0 + distance)
@@ -283,7 +290,10 @@ export async function activityContract(check: Check, open: () => Promise<Store>)
             return key({ id, ...instants, hint: `hint${index}`, environment: index === 2 ? 'test' : 'live' })
           })
           const deeds: Deed[] = [
-            ...changes,
+            ...changes.map(({ at, change }) => {
+              const { expiresAt } = keys.find(({ id }) => 'id' in change && id === change.id) ?? {}
+              return { at, change: change.type === 'key.updated' ? { ...change, expiresAt } : change }
+            }),
             ...signups.map((more, index) => ({
               at: more.createdAt,
               // Ids on either side of those of expiries, and among them.
