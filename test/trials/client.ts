@@ -22,13 +22,23 @@ export interface Request {
 /** Somebody who asks one replica, over as many connections as there are requests at once. */
 export interface Client {
   ask(path: string, request?: Request): Promise<Reply>
+  /** Replies that no fault of a store excuses: any 5xx but 503, and no answer at all. */
+  readonly failures: readonly Reply[]
   close(): Promise<void>
 }
 
 /** @param base Where the replica listens. Paths are below `/service`. */
 export function createClient(base: string): Client {
   const pool = new Pool(base, { pipelining: 1 })
+  const failures: Reply[] = []
+
+  function noted(reply: Reply): Reply {
+    if (reply.status === 0 || (reply.status >= 500 && reply.status !== 503)) failures.push(reply)
+    return reply
+  }
+
   return {
+    failures,
     async ask(path, { key, body, idempotencyKey, patienceMs = 15_000 } = {}) {
       const askedAt = performance.now()
       try {
@@ -45,9 +55,9 @@ export function createClient(base: string): Client {
           bodyTimeout: patienceMs,
         })
         const text = await answer.text()
-        return { askedAt, answeredAt: performance.now(), status: statusCode, body: text }
+        return noted({ askedAt, answeredAt: performance.now(), status: statusCode, body: text })
       } catch {
-        return { askedAt, answeredAt: performance.now(), status: 0, body: '' }
+        return noted({ askedAt, answeredAt: performance.now(), status: 0, body: '' })
       }
     },
     close: () => pool.destroy(),

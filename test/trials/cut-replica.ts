@@ -12,7 +12,7 @@ import { until } from '../postgres/until.ts'
 import { type Load, type Reply, startLoad } from './client.ts'
 import { type ReplicaProcess, startReplica } from './replicas.ts'
 import { createTenant, NO_LIMITS, READ, type Tenant } from './tenant.ts'
-import { countAt, endWithin, judge, ms } from './verdict.ts'
+import { countAt, endWithin, judge, judgeFailures, ms } from './verdict.ts'
 
 const times = countAt(0, 3)
 const maxStalenessMs = 1000
@@ -59,6 +59,7 @@ async function onStage(args: readonly string[], play: (scene: Scene) => Promise<
   ])
   try {
     await play({ server, gate, store, tenant: await createTenant(store), cut, other })
+    judgeFailures([cut.client, other.client])
   } finally {
     await gate.restore()
     await Promise.all([cut.stop(), other.stop()])

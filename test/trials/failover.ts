@@ -18,7 +18,7 @@ import { type ReplicaProcess, startReplicas } from './replicas.ts'
 import { startRevoking } from './revoking.ts'
 import { startSigning } from './signing.ts'
 import { createTenant, NO_LIMITS, PARTNER, READ } from './tenant.ts'
-import { countAt, endWithin, judge, ms } from './verdict.ts'
+import { countAt, endWithin, judge, judgeFailures, ms } from './verdict.ts'
 
 const times = countAt(0, 3)
 const maxStalenessMs = 1000
@@ -94,6 +94,7 @@ async function failOver(noticeMs: number): Promise<void> {
     )
     await judgeSignups(store, signing.acknowledged.map(({ id }) => id), signing.retries())
     await judgeKeys(store, revoking)
+    judgeFailures(clients)
     // Who is promoted soon is found before anybody has to refuse.
     if (noticeMs > maxStalenessMs) judgeReplicas(replicas)
     judge('every replica is back within 5 s of the promotion', Math.max(...returns) <= 5000)

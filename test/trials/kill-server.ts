@@ -1,6 +1,7 @@
 /**
  * Kills a server with SIGKILL in a loop of signups, and counts what is left: `node test/trials/kill-server.ts 50`.
- * Every acknowledged signup must be in the store once, and repeating the others with their keys must double none.
+ * Every acknowledged signup must be in the store once. Repeated with their keys, the others are doubled by none, and
+ * those that were acknowledged last are answered as before, as replays.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -34,8 +35,13 @@ async function serve(): Promise<{ child: ChildProcess; base: string }> {
   return { child, base: String(line).trim().replace('listening on ', '') }
 }
 
-/** @returns The id that was answered; `undefined` when the server was gone before. */
-async function sign(base: string, key: string, number: number): Promise<string | undefined> {
+interface Receipt {
+  readonly id: string
+  readonly isReplay: boolean
+}
+
+/** @returns `undefined` when the server was gone before it answered. */
+async function sign(base: string, key: string, number: number): Promise<Receipt | undefined> {
   try {
     const answer = await fetch(`${base}/service/partner/signups`, {
       method: 'POST',
@@ -52,7 +58,7 @@ async function sign(base: string, key: string, number: number): Promise<string |
     })
     const { data } = await answer.json()
     if (answer.status !== 201) throw new TypeError(`answered with ${answer.status}`)
-    return data.id
+    return { id: data.id, isReplay: answer.headers.get('idempotent-replayed') === 'true' }
   } catch (error) {
     if (error instanceof TypeError && !error.message.startsWith('answered')) return undefined
     if (error instanceof SyntaxError) return undefined
@@ -62,28 +68,42 @@ async function sign(base: string, key: string, number: number): Promise<string |
 
 command('partners', 'create', 'acme', '--name', 'Acme', '--module', 'signup')
 const key = command('keys', 'issue', 'acme', '--name', 'trial', '--quiet').trim()
+/** How many of those that were acknowledged last are repeated after each kill. */
+const replays = 20
 const acknowledged = new Map<number, string>()
 const unanswered = new Set<number>()
 let next = 0
 let repeated = 0
+let replayed = 0
+let wrongReplays = 0
 
-for (let kill = 0; kill < kills; kill++) {
-  const { child, base } = await serve()
+/** Repeats what nobody answered, and what was answered last. */
+async function repeat(base: string): Promise<void> {
+  for (const [number, id] of [...acknowledged].slice(-replays)) {
+    const receipt = await sign(base, key, number)
+    if (receipt?.id !== id || !receipt.isReplay) wrongReplays++
+    replayed++
+  }
   for (const number of unanswered) {
-    const id = await sign(base, key, number)
-    if (id === undefined) throw new Error('The server was gone before it was killed.')
-    acknowledged.set(number, id)
+    const receipt = await sign(base, key, number)
+    if (receipt === undefined) throw new Error('The server was gone before it was killed.')
+    acknowledged.set(number, receipt.id)
     repeated++
   }
   unanswered.clear()
+}
+
+for (let kill = 0; kill < kills; kill++) {
+  const { child, base } = await serve()
+  await repeat(base)
   const closed = once(child, 'close')
   let running = true
   const senders = Array.from({ length: 8 }, async () => {
     while (running) {
       const number = next++
-      const id = await sign(base, key, number)
-      if (id === undefined) unanswered.add(number)
-      else acknowledged.set(number, id)
+      const receipt = await sign(base, key, number)
+      if (receipt === undefined) unanswered.add(number)
+      else acknowledged.set(number, receipt.id)
     }
   })
   setTimeout(() => child.kill('SIGKILL'), 30 + Math.random() * 250)
@@ -93,11 +113,7 @@ for (let kill = 0; kill < kills; kill++) {
 }
 
 const { child, base } = await serve()
-for (const number of unanswered) {
-  const id = await sign(base, key, number)
-  if (id !== undefined) acknowledged.set(number, id)
-  repeated++
-}
+await repeat(base)
 child.kill('SIGTERM')
 await once(child, 'close')
 
@@ -107,11 +123,15 @@ const kept = command('signups', 'export').trim().split('\n').map((line) =>
 const ids = new Set(kept.map(({ id }) => id))
 const people = new Set(kept.map(({ email }) => email))
 const lost = [...acknowledged.values()].filter((id) => !ids.has(id)).length
-console.log(`${kills} kills, ${acknowledged.size} acknowledged, ${repeated} repeated, ${kept.length} kept`)
+console.log(
+  `${kills} kills, ${acknowledged.size} acknowledged, ${repeated} repeated, ${replayed} replayed, ${kept.length} kept`,
+)
 console.log(
   `${lost} lost, ${kept.length - people.size} doubled, ${
     ids.size - new Set(acknowledged.values()).size
-  } not acknowledged`,
+  } not acknowledged, ${wrongReplays} not replayed as they were`,
 )
 rmSync(folder, { recursive: true })
-process.exitCode = lost === 0 && people.size === kept.length && ids.size === acknowledged.size ? 0 : 1
+const isKept = lost === 0 && wrongReplays === 0 && replayed > 0 && people.size === kept.length &&
+  ids.size === acknowledged.size
+process.exitCode = isKept ? 0 : 1

@@ -11,7 +11,7 @@ import type { Client, Reply } from './client.ts'
 import { startReplicas } from './replicas.ts'
 import { bodyOf } from './signing.ts'
 import { createTenant, NO_LIMITS } from './tenant.ts'
-import { countAt, endWithin, judge } from './verdict.ts'
+import { countAt, endWithin, judge, judgeFailures } from './verdict.ts'
 
 const times = countAt(0, 10)
 const requests = countAt(1, 200)
@@ -36,6 +36,7 @@ try {
     for (let time = 0; time < times; time++) await sendAndKill(server, clients, key, number++)
     console.log(`The same, and Postgres is killed in the middle:`)
     await judgeSignups(store, 2 * times)
+    judgeFailures(clients)
   } finally {
     await Promise.all(replicas.map((replica) => replica.stop()))
     await store.close()

@@ -1,9 +1,17 @@
 import process from 'node:process'
+import type { Client } from './client.ts'
 
 /** Prints whether a promise was kept. The program ends with 1 when one was not. */
 export function judge(promise: string, isKept: boolean): void {
   console.log(`  ${isKept ? 'kept  ' : 'BROKEN'}  ${promise}`)
   if (!isKept) process.exitCode = 1
+}
+
+/** Replicas that are not killed answer everything, whatever happens to their store. */
+export function judgeFailures(clients: readonly Client[]): void {
+  const statuses = clients.flatMap(({ failures }) => failures.map(({ status }) => status || 'no answer'))
+  judge(`no request is answered with 500 or loses its connection (${statuses.length})`, statuses.length === 0)
+  if (statuses.length > 0) console.log(`          ${[...new Set(statuses)].join(', ')}`)
 }
 
 /** Ends the program as failed when it is not over by then: what hangs is a finding, too. */
