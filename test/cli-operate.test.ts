@@ -197,6 +197,16 @@ test('keys', async (t) => {
     (await run('keys', 'list')).stdout,
     new RegExp(`${id} +acme +first +live +…${first.slice(-4)} +active`),
   )
+  const { id: third } = list.data[2]
+  await run('keys', 'rotate', third, '--overlap', '7d')
+  const { retires_at } = (await json('keys', 'show', third)).data.rotation
+  const minute = (instant: string) => `${instant.slice(0, 16).replace('T', ' ')} UTC`
+  const rows = (await run('keys', 'list')).stdout.split('\n')
+  t.match(rows.find((row) => row.startsWith(third)), new RegExp(`retiring +3 +${minute(retires_at)} +never`))
+  t.match(
+    rows.find((row) => row.startsWith(issued.data.id)),
+    new RegExp(`active +1 +${minute(issued.data.expires_at)} +never`),
+  )
   t.equal((await json('keys', 'disable', id)).data.state, 'disabled')
   t.equal((await json('keys', 'enable', id)).data.state, 'active')
   t.equal((await json('keys', 'revoke', id)).data.state, 'revoked')

@@ -51,8 +51,9 @@ const columnsRead = ENTRY_COLUMNS.map((column, index) =>
     : READ_COLUMNS[index]
 )
 
+// Not by the column that is read, which is floating point and has no index.
 const list = `
-  SELECT ${columnsRead} FROM partner_api.audit WHERE sequence >= $1 ORDER BY sequence LIMIT $2`
+  SELECT ${columnsRead} FROM partner_api.audit WHERE sequence >= $1 ORDER BY audit.sequence LIMIT $2`
 
 // The index of a partner's entries has the sum: no plan looks for the few of one partner among those of all.
 const listOfPartner = `
@@ -60,7 +61,7 @@ const listOfPartner = `
   WHERE partner = $3 AND sequence + 0 >= $1 ORDER BY sequence + 0 LIMIT $2`
 
 const tail = `
-  SELECT CAST(sequence AS DOUBLE PRECISION) FROM partner_api.audit ORDER BY sequence DESC LIMIT 1 OFFSET $1`
+  SELECT CAST(sequence AS DOUBLE PRECISION) FROM partner_api.audit ORDER BY audit.sequence DESC LIMIT 1 OFFSET $1`
 
 const tailOfPartner = `
   SELECT CAST(sequence AS DOUBLE PRECISION) FROM partner_api.audit
