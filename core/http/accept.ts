@@ -10,15 +10,31 @@ export function accepts(accept: string | undefined, type: string): boolean {
   const group = `${type.slice(0, type.indexOf('/'))}/*`
   let specificity = 0
   let weight = 0
-  for (const range of accept.toLowerCase().split(',')) {
-    const [name = '', ...parameters] = range.split(';').map((part) => part.trim())
+  for (const [name, quality] of weights(accept)) {
     const covers = name === type ? 3 : name === group ? 2 : name === '*/*' ? 1 : 0
     if (covers === 0 || covers < specificity) continue
-    const quality = weightOf(parameters)
     weight = covers === specificity ? Math.max(weight, quality) : quality
     specificity = covers
   }
   return weight > 0
+}
+
+/**
+ * Whether an `Accept-Encoding` field prefers gzip to no coding at all (RFC 9110 §12.5.3): it does when gzip, or `*` in
+ * its place, has a weight that `identity` does not exceed. An absent field prefers no coding.
+ */
+export function prefersGzip(acceptEncoding: string | undefined): boolean {
+  const listed = new Map(weights(acceptEncoding ?? ''))
+  const gzip = listed.get('gzip') ?? listed.get('x-gzip') ?? listed.get('*') ?? 0
+  return gzip > 0 && gzip >= (listed.get('identity') ?? 0)
+}
+
+/** The elements of a list, in lower case and without parameters, each with its weight (RFC 9110 §12.4.2). */
+function weights(field: string): [name: string, weight: number][] {
+  return field.toLowerCase().split(',').map((element) => {
+    const [name = '', ...parameters] = element.split(';').map((part) => part.trim())
+    return [name, weightOf(parameters)]
+  })
 }
 
 function weightOf(parameters: readonly string[]): number {

@@ -20,7 +20,7 @@ import { createRequestIds } from './request-id.ts'
 export interface Representation {
   readonly body: Content
   readonly etag: string
-  /** Header fields that every use of it has, names and values in turn, those of the body first. */
+  /** Header fields that every use of it has, names and values in turn, those of the body before `ETag`. */
   readonly fields: readonly string[]
 }
 
@@ -31,6 +31,8 @@ export interface Representing {
   represent(reply: Reply, query: Query): Representation
   /** Serialises a document that anybody may have. */
   publish(publication: Publication, contentType: string): Representation
+  /** The same document in the content coding gzip. */
+  compress(document: Representation): Promise<Representation>
   /** The answer to a GET or HEAD, 304 when the client has it already (RFC 9110 §15.4.5). */
   present(representation: Representation, asked: Asked, fields: readonly string[]): Answer
   /** The answer of a POST, and of a GET that must not be kept by anybody. */
@@ -89,9 +91,26 @@ export function createRepresentation(
       etag,
       'Cache-Control',
       'no-cache',
+      'Vary',
+      'Accept-Encoding',
       ...constant,
     ]
     return { body, etag, fields: all.concat(fields) }
+  }
+
+  async function compress({ body, fields }: Representation): Promise<Representation> {
+    const stream = new Response(body as string | Uint8Array<ArrayBuffer>).body!
+    const zipped = new Response(stream.pipeThrough(new CompressionStream('gzip')))
+    const gzip = new Uint8Array(await zipped.arrayBuffer())
+    // Of these bytes, because runtimes compress differently and a strong tag stands for bytes. Latin-1 keeps them apart.
+    const etag = entityTag(new TextDecoder('latin1').decode(gzip), sha256)
+    const [, type = ''] = fields
+    const others = fields.slice(fields.indexOf('ETag') + 2)
+    return {
+      body: gzip,
+      etag,
+      fields: [...bodyFields(type, gzip.length), 'Content-Encoding', 'gzip', 'ETag', etag, ...others],
+    }
   }
 
   function present({ body, etag, fields }: Representation, asked: Asked, more: readonly string[]): Answer {
@@ -99,7 +118,12 @@ export function createRepresentation(
     return {
       status: known ? 304 : 200,
       // Spread, because `concat` takes three times as long.
-      headers: [...(known ? fields.slice(bodyFieldCount) : fields), 'X-Request-Id', asked.requestId, ...more],
+      headers: [
+        ...(known ? fields.slice(fields.indexOf('ETag')) : fields),
+        'X-Request-Id',
+        asked.requestId,
+        ...more,
+      ],
       stem: known ? undefined : fields,
       body: known || asked.method === 'HEAD' ? undefined : body,
     }
@@ -162,6 +186,7 @@ export function createRepresentation(
     nextRequestId,
     represent,
     publish,
+    compress,
     present,
     tell,
     problem,
@@ -172,9 +197,6 @@ export function createRepresentation(
     }),
   }
 }
-
-/** How many strings {@linkcode bodyFields} has. */
-const bodyFieldCount = 4
 
 function bodyFields(type: string, bytes: number): string[] {
   return ['Content-Type', type, 'Content-Length', String(bytes)]

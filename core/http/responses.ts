@@ -27,7 +27,9 @@ export function createResponder(refuse: () => Answer): (answer: Answer) => Respo
   function respond({ status, headers, body, stem }: Answer): Response {
     if (stem === undefined) {
       const content = body as string | Uint8Array<ArrayBuffer> | undefined ?? null
-      return new Response(content, { status, headers: listed(headers, status) })
+      // Workers compress what says `Content-Encoding`, unless told that it is compressed.
+      const init = { status, headers: listed(headers, status), encodeBody: 'manual' }
+      return new Response(content, init)
     }
     let kept = keptOf.get(stem)
     if (kept === undefined || !hasNames(kept.headers, headers, stem.length)) {

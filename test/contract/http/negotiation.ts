@@ -15,6 +15,7 @@ export async function negotiation(t: Tester, deploy: Deploy): Promise<void> {
   await deploy({}, async (service) => {
     await t.test('the version may be asked for', (t) => versions(t, service))
     await t.test('Accept decides whether there is an answer', (t) => media(t, service))
+    await t.test('documents are compressed for clients that accept it', (t) => codings(t, service))
     await t.test('browsers are refused where a key is needed', (t) => browsers(t, service))
   })
   await t.test('a setting lets browsers through', async (t) => {
@@ -112,6 +113,69 @@ async function media(t: Tester, service: Service): Promise<void> {
     expectProblem(t, health, 'not_acceptable', `health, Accept: ${accept}`)
     const posted = await post(service, '{"partner":"demo"}', { headers: { accept } })
     expectProblem(t, posted, 'not_acceptable', `verify-key, Accept: ${accept}`)
+  }
+}
+
+const takesGzip = [
+  'gzip',
+  'br, gzip',
+  'x-gzip',
+  'GZIP;q=0.5',
+  '*',
+  'gzip, identity',
+  'identity;q=0.5, gzip;q=0.5',
+]
+const takesPlain = [
+  '',
+  'br',
+  'identity',
+  'gzip;q=0',
+  '*;q=0',
+  'gzip;q=0, *',
+  'identity, gzip;q=0.9',
+  'identity;q=0, br',
+]
+
+async function codings(t: Tester, { send, root }: Service): Promise<void> {
+  for (const path of ['/openapi.json', '/docs']) {
+    const ask = (accepted: string | undefined, more: Partial<Ask> = {}) =>
+      send({
+        target: root + path,
+        ...more,
+        headers: { ...(accepted !== undefined && { 'accept-encoding': accepted }), ...more.headers },
+      })
+    const fieldsOf = ({ headers }: Heard) =>
+      ['content-encoding', 'content-length', 'content-type', 'etag', 'vary'].map((name) => headers.get(name))
+    const plain = await ask(undefined)
+    t.strictSame([plain.headers.get('content-encoding'), plain.headers.get('vary')], [
+      undefined,
+      'Accept-Encoding',
+    ])
+    for (const accepted of takesPlain) {
+      const heard = await ask(accepted)
+      t.strictSame(fieldsOf(heard), fieldsOf(plain), `${path} Accept-Encoding: ${accepted}`)
+      t.equal(heard.body.length, plain.body.length, 'as it is')
+    }
+    const zipped = await ask('gzip')
+    const tag = zipped.headers.get('etag') ?? ''
+    t.ok(/^"[0-9a-f]+"$/.test(tag) && tag !== plain.headers.get('etag'), 'a strong tag of its own')
+    t.ok(zipped.body.length < plain.body.length / 3, `${zipped.body.length} of ${plain.body.length} bytes`)
+    for (const accepted of takesGzip) {
+      const heard = await ask(accepted)
+      t.equal(heard.headers.get('content-encoding'), 'gzip', `${path} Accept-Encoding: ${accepted}`)
+      t.strictSame([heard.text === plain.text, fieldsOf(heard)], [true, fieldsOf(zipped)])
+      const head = await ask(accepted, { method: 'HEAD' })
+      t.strictSame([head.body.length, fieldsOf(head)], [0, fieldsOf(zipped)], 'HEAD')
+    }
+    const known = await ask('gzip', { headers: { 'if-none-match': tag } })
+    t.strictSame([known.status, known.body.length], [304, 0])
+    t.strictSame(
+      fieldsOf(known),
+      [undefined, undefined, undefined, tag, 'Accept-Encoding'],
+      'nothing of a body',
+    )
+    const other = await ask('gzip', { headers: { 'if-none-match': plain.headers.get('etag')! } })
+    t.equal(other.status, 200, 'the tag of other bytes')
   }
 }
 

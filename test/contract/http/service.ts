@@ -38,6 +38,7 @@ export interface Heard {
   readonly headers: ReadonlyMap<string, string>
   /** Names that stood more than once. */
   readonly repeated: readonly string[]
+  /** As it came, compressed or not. */
   readonly body: Uint8Array
   readonly text: string
   // deno-lint-ignore no-explicit-any -- a test reads whatever members it expects

@@ -1,5 +1,6 @@
 /** How requests get to a service: through a socket with nothing between, or through its fetch handler. */
 import { Agent, request } from 'node:http'
+import { gunzipSync } from 'node:zlib'
 import type { Heard, Wire } from './service.ts'
 
 /**
@@ -69,7 +70,9 @@ export function fetchWire(handler: (request: Request) => Promise<Response>): Wir
 }
 
 function hear(status: number, pairs: readonly [string, string][], body: Uint8Array): Heard {
-  const text = Buffer.from(body).toString('utf8')
+  const isGzip = body.length > 0 &&
+    pairs.some(([name, value]) => name === 'content-encoding' && value === 'gzip')
+  const text = Buffer.from(isGzip ? gunzipSync(body) : body).toString('utf8')
   const names = pairs.map(([name]) => name)
   return {
     status,
