@@ -153,15 +153,20 @@ for (const [how, way] of Object.entries(ways)) {
     await holding.promise
 
     const since = performance.now()
+    let isWaiting = true
     const waiting = Promise.all(
-      Array.from({ length: 3 }, (_, index) => store.createSignup(signup(`${index}`), claim())),
+      Array.from({ length: 3 }, async (_, index) => {
+        const outcome = await store.createSignup(signup(`${index}`), claim())
+        isWaiting = false
+        return outcome
+      }),
     )
     t.strictSame(await store.createSignup(signup('a'), claim({ key: 'another' })), { outcome: 'created' })
     t.strictSame(await store.createSignup(signup('b'), undefined), { outcome: 'created' })
-    t.ok(performance.now() - since < 1_500, 'others do not wait')
+    t.ok(isWaiting, 'others do not wait')
     t.strictSame(await waiting, Array(3).fill({ outcome: 'conflict' }))
     const waited = performance.now() - since
-    t.ok(waited > 1_900 && waited < 4_000, `after ${waited} ms`)
+    t.ok(waited > 1_900 && waited < 30_000, `after ${waited} ms`)
     ended.resolve()
     await holder
     t.strictSame(
