@@ -27,8 +27,10 @@ export interface Call {
   principal: Principal | undefined
   /** Whether a credential was refused. */
   credentialRefused: boolean
-  /** What has to be done before the call is answered. Never rejects. */
-  unsettled: Promise<unknown> | undefined
+  /** Whether the credential is being looked up, and counted as a failure until that is decided. */
+  isUndecided: boolean
+  /** The count of the failure, which has to be known before it is answered. Never rejects. */
+  counted: Promise<number | undefined> | undefined
   /** The RateLimit fields, once limits have been met. */
   limitFields: readonly string[]
   /** What was thrown, when something was. */
@@ -52,7 +54,8 @@ export function beginCall(exchange: Exchange, requestId: string, startedAt: numb
     revision: nothingYet,
     principal: undefined,
     credentialRefused: false,
-    unsettled: undefined,
+    isUndecided: false,
+    counted: undefined,
     limitFields: [],
     failure: undefined,
   }

@@ -17,7 +17,7 @@ import { Problem, type ProblemCode } from './http/problem.ts'
 import { isPercentEncoded, type Query } from './http/query.ts'
 import { sayablePath } from './http/redact.ts'
 import type { Representing } from './http/representation.ts'
-import type { Authenticator } from './keys/authenticate.ts'
+import type { Authenticator, LookUp } from './keys/authenticate.ts'
 import { type Credential, readCredential } from './keys/credential.ts'
 import type { Principal } from './keys/principal.ts'
 import type { KeyUses } from './keys/uses.ts'
@@ -158,10 +158,7 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
     if (credential.kind === 'missing') throw new Problem('key_missing')
     if (failures.areRecent(call.startedAt)) {
       const retryAfterSeconds = failures.blockedFor(clientFor(call).subject, call.startedAt)
-      if (retryAfterSeconds !== undefined && !isKnown(credential, call.now)) {
-        call.credentialRefused = true
-        throw new Problem('rate_limited', { retryAfterSeconds })
-      }
+      if (retryAfterSeconds !== undefined && !isKnown(credential, call.now)) block(call, retryAfterSeconds)
     }
     if (credential.kind === 'ambiguous') fail(call, 'ambiguous_credentials')
     return credential.text
@@ -180,9 +177,31 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
 
   function recognise(call: Call, credential: string, revision: Revision): MaybePromise<Principal> {
     call.revision = revision
-    const principal = authenticator.authenticate(credential, revision)
-    if (principal instanceof Promise) return principal.then((found) => recognised(call, found))
-    return recognised(call, principal)
+    const found = authenticator.authenticate(credential, revision)
+    if (typeof found === 'function') return lookUp(call, credential, found)
+    if (found instanceof Promise) return found.then((principal) => recognised(call, principal))
+    return recognised(call, found)
+  }
+
+  /** Until it is decided, a look-up counts as a failure of its address: the others wait for those that are under way. */
+  function lookUp(call: Call, credential: string, find: LookUp): MaybePromise<Principal> {
+    const { subject } = clientFor(call)
+    const now = elapsed()
+    const retryAfterSeconds = failures.blockedFor(subject, now)
+    if (retryAfterSeconds !== undefined) block(call, retryAfterSeconds)
+    if (!call.isUndecided) {
+      const turn = failures.begin(subject, now)
+      call.isUndecided = turn === undefined
+      if (turn !== undefined) return turn.then(() => beginAnew(call, credential))
+    }
+    return after(find(), (principal) => recognised(call, principal))
+  }
+
+  /** What was waited for may have decided about this key, too. */
+  function beginAnew(call: Call, credential: string): MaybePromise<Principal> {
+    call.isUndecided = true
+    call.now = Date.now()
+    return identify(call, credential, elapsed())
   }
 
   function recognised(call: Call, principal: Principal | undefined): Principal {
@@ -194,7 +213,10 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
   function requireAdmission(call: Call, principal: Principal): void {
     const address = principal.ranges.length === 0 ? undefined : clientFor(call).address
     const denial = admit({ principal, address, now: call.now })
-    if (denial === undefined) return
+    if (denial === undefined) {
+      if (call.isUndecided) endLookUp(call)
+      return
+    }
     if (denial.reason === 'address_not_allowed') throw problemOf(denial)
     fail(call, problemFor[denial.reason])
   }
@@ -263,8 +285,23 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
   /** A refused credential, counted against the address it came from. */
   function fail(call: Call, code: ProblemCode): never {
     call.credentialRefused = true
-    call.unsettled = failures.count(clientFor(call).subject, call.startedAt)
+    const counted = failures.count(clientFor(call).subject, elapsed())
+    if (typeof counted === 'number') block(call, counted)
+    call.counted = counted
     throw new Problem(code)
+  }
+
+  /** A credential that is not heard because its address has failed too often. */
+  function block(call: Call, retryAfterSeconds: number): never {
+    call.credentialRefused = true
+    throw new Problem('rate_limited', { retryAfterSeconds })
+  }
+
+  function endLookUp(call: Call): void {
+    call.isUndecided = false
+    const { failure } = call
+    const isSilent = failure instanceof Problem && failure.code === 'store_unavailable'
+    failures.end(clientFor(call).subject, elapsed(), isSilent ? failure : undefined)
   }
 
   function clientFor(call: Call): Client {
@@ -277,15 +314,21 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
     return representation.problem(problem, askedOf(call), sayablePath(call.path), call.limitFields)
   }
 
-  /** A refusal is told once it is counted: the next request from there is to meet it. */
+  /** A refusal is told once it is counted: of failures at once, those beyond the quota are told that instead. */
   function conclude(call: Call, error: unknown): MaybePromise<Answer> {
-    const answer = refuse(call, error)
-    return call.unsettled?.then(() => finish(call, answer)) ?? finish(call, answer)
+    if (call.counted === undefined) return finish(call, refuse(call, error))
+    return call.counted.then((retryAfterSeconds) => {
+      const problem = retryAfterSeconds === undefined
+        ? error
+        : new Problem('rate_limited', { retryAfterSeconds })
+      return finish(call, refuse(call, problem))
+    })
   }
 
   /** What a live key's request came to is counted and logged, once. */
   function finish(call: Call, answer: Answer): Answer {
     const { principal, route } = call
+    if (call.isUndecided) endLookUp(call)
     if (route !== undefined && principal?.key.environment === 'live') {
       parts.usage.count(principal.partner.slug, route.name, answer.status, call.now)
     }

@@ -11,9 +11,10 @@ export interface Authenticator {
   /**
    * The principal that holds exactly this key, or `undefined` for a text that is no key, a wrong checksum, an
    * unknown id and a wrong secret alike. Whether the key is in force is for the policy to say.
+   * @returns A look-up, not yet begun, for a text that was not seen to be right or wrong before.
    * @throws what the source of facts threw.
    */
-  authenticate(text: string, revision: Revision): MaybePromise<Principal | undefined>
+  authenticate(text: string, revision: Revision): MaybePromise<Principal | undefined> | LookUp
   /**
    * Whether this key is known to be good: it was looked up here before and, as far as was known then, is in force.
    * Asks no store, and grants nothing.
@@ -21,6 +22,9 @@ export interface Authenticator {
    */
   isKnown(text: string, now: number): boolean
 }
+
+/** Asks the source of facts. @throws what it threw. */
+export type LookUp = () => MaybePromise<Principal | undefined>
 
 /** What an unknown id is compared with, so that it costs the same work as a known one. */
 const nobody = '0'.repeat(64)
@@ -37,12 +41,20 @@ export function createAuthenticator(
       if (id === undefined) return undefined
       const digest = sha256(text)
       const recalled = principals.recall(id)
-      if (recalled !== undefined && recalled.facts === revision.facts) {
-        return holder(recalled.principal, digest)
+      const known = holder(recalled?.principal, digest)
+      if (known !== undefined && recalled?.facts === revision.facts) return known
+      // The first wrong key for an id costs a look-up and the others none, whether the id exists or not, and whether
+      // it is in use: how long a refusal takes says nothing.
+      if (known === undefined && (!isWellFormedKey(text, prefix) || principals.wasRefused(id, revision))) {
+        return undefined
       }
-      // Only a key that may be good is worth a look-up; one that was good before need not show its form again.
-      if (recalled === undefined && !isWellFormedKey(text, prefix)) return undefined
-      return after(principals.find(id, revision), (principal) => holder(principal, digest))
+      const lookUp: LookUp = () =>
+        after(principals.find(id, revision), (principal) => {
+          const found = holder(principal, digest)
+          if (found === undefined) principals.refuse(id)
+          return found
+        })
+      return known === undefined ? lookUp : lookUp()
     },
     isKnown(text, now) {
       const id = keyIdIn(text, prefix)

@@ -9,6 +9,8 @@ export interface RecalledPrincipal {
   readonly principal: Principal
   /** The revision of facts that it was looked up under. */
   readonly facts: string
+  /** Whether a wrong secret was presented for it since. */
+  wasRefused: boolean
 }
 
 /** The facts of the keys that were asked for lately. */
@@ -19,11 +21,15 @@ export interface Principals {
    */
   recall(id: string): RecalledPrincipal | undefined
   /**
-   * The principal of a key id under a revision, or `undefined` when no key has this id. Requests for the same
-   * id that come while it is looked up share one look-up.
+   * Asks for the principal of a key id under a revision, or `undefined` when no key has this id. Requests for the
+   * same id that come while it is looked up share one look-up.
    * @throws what the source threw.
    */
   find(id: string, revision: Revision): MaybePromise<Principal | undefined>
+  /** Notes that a key with this id, which was just looked up, is wrong. */
+  refuse(id: string): void
+  /** Whether that was noted under this revision. */
+  wasRefused(id: string, revision: Revision): boolean
 }
 
 /**
@@ -50,16 +56,13 @@ export function createPrincipals(
       return undefined
     }
     const principal = prepare(found)
-    known.set(id, { facts, principal })
+    known.set(id, { facts, principal, wasRefused: false })
     return principal
   }
 
   return {
     recall: known.get,
     find(id, { facts }) {
-      const entry = known.get(id)
-      if (entry !== undefined && entry.facts === facts) return entry.principal
-      if (entry === undefined && unknown.get(id) === facts) return undefined
       const underway = pending.get(id)
       if (underway !== undefined && underway.facts === facts) return underway.answer
       // Kept under the revision that was confirmed before the look-up: a change in between is seen as one.
@@ -71,6 +74,14 @@ export function createPrincipals(
       }
       answer.then(done, done)
       return answer
+    },
+    refuse(id) {
+      const entry = known.get(id)
+      if (entry !== undefined) entry.wasRefused = true
+    },
+    wasRefused(id, { facts }) {
+      const entry = known.get(id)
+      return unknown.get(id) === facts || (entry !== undefined && entry.facts === facts && entry.wasRefused)
     },
   }
 }

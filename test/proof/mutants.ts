@@ -12,7 +12,6 @@ const decide = 'policy/decide.ts'
 const modules = 'policy/modules.ts'
 const state = 'keys/state.ts'
 const principal = 'keys/principal.ts'
-const principals = 'keys/principals.ts'
 const credential = 'keys/credential.ts'
 const authenticate = 'keys/authenticate.ts'
 const pipeline = 'pipeline.ts'
@@ -197,16 +196,10 @@ export const MUTANTS: readonly Mutant[] = [
     replace: 'facts.key.allow.slice(0, 1).map(parseRange)',
   },
   {
-    name: 'facts outlive their revision',
-    file: principals,
-    find: 'if (entry !== undefined && entry.facts === facts)',
-    replace: 'if (entry !== undefined)',
-  },
-  {
     name: 'a key that was good stays good',
     file: authenticate,
-    find: 'recalled !== undefined && recalled.facts === revision.facts',
-    replace: 'recalled !== undefined',
+    find: 'known !== undefined && recalled?.facts === revision.facts',
+    replace: 'known !== undefined',
   },
   {
     name: 'of two different keys the header counts',
@@ -271,8 +264,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'an unknown id is a fault of the service',
     file: authenticate,
-    find: '(principal) => holder(principal, digest)',
-    replace: '(principal) => holder({ ...principal!, key: principal!.key }, digest)',
+    find: 'const found = holder(principal, digest)',
+    replace: 'const found = holder({ ...principal!, key: principal!.key }, digest)',
   },
   {
     name: 'a key is known before it was good',

@@ -19,6 +19,7 @@ const plans = '/public/plans?partner=demo'
 export async function failures(t: Tester, deploy: Deploy): Promise<void> {
   await deploy({ trustedProxies: 1, limits: { authfail: { quota, windowSeconds: 60 } } }, async (service) => {
     await t.test('exactly the quota of failures is heard', (t) => exact(t, service))
+    await t.test('also of those that come at once', (t) => atOnce(t, service))
     await t.test('what spends it and what does not', (t) => spending(t, service))
     await t.test('keys that are known good pass', (t) => known(t, service))
     await t.test('addresses that cannot be read count as one', (t) => unreadable(t, service))
@@ -83,6 +84,19 @@ async function exact(t: Tester, service: Service): Promise<void> {
     headers: from('192.0.2.1'),
   })
   expectProblem(t, posted, 'rate_limited', 'on every endpoint')
+}
+
+async function atOnce(t: Tester, service: Service): Promise<void> {
+  const keys: { readonly text: string }[] = []
+  while (keys.length < 8) keys.push(await service.world.issue({}))
+  const statuses = async (keys: readonly { readonly text: string }[], address: string) => {
+    const answers = await Promise.all(keys.map((key) => get(service, plans, { key, headers: from(address) })))
+    return answers.map(({ status }) => status).toSorted()
+  }
+  const forged = Array.from({ length: 40 }, (_, count) => ({ text: nobody(count) }))
+  const heard = [...Array(quota).fill(401), ...Array(40 - quota).fill(429)]
+  t.strictSame(await statuses(keys, '192.0.2.3'), Array(8).fill(200), 'more good keys than may fail')
+  t.strictSame(await statuses(forged, '192.0.2.3'), heard, 'and more bad ones')
 }
 
 async function spending(t: Tester, service: Service): Promise<void> {
