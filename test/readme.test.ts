@@ -115,6 +115,7 @@ t.test('what the README tells to run exists', async (t) => {
     [, name],
   ) => name)
   t.ok(named.length >= 5)
+  for (const line of ['npm ci && npm start', 'npm ci && npm test']) t.match(readme, `\n${line}\n`)
   for (const name of named) t.type(scripts[name ?? ''], 'string', `npm script ${name}`)
 })
 
