@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { currentUser } from './input/actor.ts'
 import { holdsPassword } from './input/store-address.ts'
-import { printNote } from './output/print.ts'
+import { printNote, repeatStore } from './output/print.ts'
 
 /** What every command is told besides its own arguments. */
 export interface Invocation {
@@ -19,6 +19,7 @@ export function invocationOf(command: Command): Invocation {
   const json = options.json === true
   const isArgument = command.getOptionValueSourceWithGlobals('store') === 'cli'
   if (isArgument && !json) warnOfPasswords([options.store])
+  if (isArgument) repeatStore(holdsPassword(options.store) ? 'URL' : options.store)
   return { json, storeUrl: options.store, actor: options.actor ?? currentUser() }
 }
 

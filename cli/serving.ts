@@ -4,13 +4,15 @@ import type { ListenOptions, Mounted, RunningServer } from '../adapters/runtimes
 import { createPartnerApi, type PartnerApiOptions } from '../core/api.ts'
 import type { Store } from '../core/ports.ts'
 import { Failure } from './failure.ts'
-import { createLog } from './output/log.ts'
+import { createLog, type ServeEvent } from './output/log.ts'
 
 /** Where to listen, and how to serve. */
 export interface ServeSettings {
   readonly port: number
   readonly host: string
   readonly log: 'off' | 'errors' | 'all'
+  /** What the log says of the store before anything else. */
+  readonly opened?: Pick<ServeEvent, 'store' | 'created'>
   readonly api: PartnerApiOptions
 }
 
@@ -23,7 +25,7 @@ export interface ServeSettings {
  */
 export async function serveUntilStopped(
   store: Store,
-  { port, host, log: level, api: options }: ServeSettings,
+  { port, host, log: level, opened, api: options }: ServeSettings,
   onListening: (url: string) => Promise<void>,
 ): Promise<void> {
   const stopped = new Promise<void>((resolve) => {
@@ -34,6 +36,11 @@ export async function serveUntilStopped(
   const { replicaName = `${hostname()}:${process.pid}` } = options
   await tryToJoin(store, replicaName)
   const log = createLog()
+  const say = (event: ServeEvent['event'], more: Partial<ServeEvent> = {}) => {
+    if (opened === undefined || level === 'off') return
+    log.write({ time: new Date().toISOString(), level: 'info', event, ...more })
+  }
+  say('store_opened', opened)
   const api = createPartnerApi(
     { store },
     {
@@ -49,6 +56,7 @@ export async function serveUntilStopped(
     await stopped
   } finally {
     await server.drain()
+    say('stopped')
     log.flush()
   }
 }

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
 import process from 'node:process'
 import type { Store } from '../core/ports.ts'
 import { Failure, usageFailure } from './failure.ts'
@@ -116,6 +117,12 @@ export async function schemaOf(
   silenceSqliteWarning()
   const { migrationStatus } = await import('../adapters/stores/sqlite/migrate.ts')
   return await openFile(address.file, () => migrationStatus(address.file))
+}
+
+/** Where a store is, in words that hold no password. */
+export async function describeStore(address: StoreAddress): Promise<string> {
+  if (address.kind === 'postgres') return await placeOf(address.url)
+  return address.kind === 'sqlite' ? resolve(address.file) : 'memory:'
 }
 
 /**

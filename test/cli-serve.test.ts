@@ -126,7 +126,9 @@ test('serve, and what commands change meanwhile', async (t) => {
   t.equal(ended.code, 0)
   const log = ended.stderr.trimEnd().split('\n').map((line) => JSON.parse(line))
   t.ok(log.length >= 8)
-  t.match(log[0], { event: 'request', status: 200, key_id: issued.id, path: '/service/public/profiles' })
+  t.match(log[0], { event: 'store_opened', store: join(folder.path, 'store.db'), created: false })
+  t.match(log[1], { event: 'request', status: 200, key_id: issued.id, path: '/service/public/profiles' })
+  t.match(log.at(-1), { event: 'stopped' })
   t.notMatch(ended.stderr, issued.key.slice(-38))
 })
 
@@ -175,6 +177,28 @@ test('settings of serve', async (t) => {
   for (const { code, stdout } of await Promise.all(wrong.map((args) => run('serve', ...args)))) {
     t.same([code, stdout], [2, ''])
   }
+})
+
+test('PORT and HOST count when the options are absent', async (t) => {
+  const free = createServer().listen(0, '127.0.0.1')
+  await once(free, 'listening')
+  const { port } = free.address() as AddressInfo
+  free.close()
+  await once(free, 'close')
+  const fresh = storeUrl('fresh.db')
+  const served = await startServing(['serve'], fresh, { env: { PORT: String(port), HOST: 'localhost' } })
+  t.equal(served.url, `http://localhost:${port}`)
+  const { stderr } = await stopServing(served)
+  t.match(JSON.parse(stderr.split('\n', 1)[0]!), {
+    event: 'store_opened',
+    store: join(folder.path, 'fresh.db'),
+    created: true,
+  })
+  const args = ['serve', '--port', '0', '--host', '127.0.0.1']
+  const other = await startServing(args, fresh, { env: { PORT: 'none', HOST: '192.0.2.1' } })
+  t.match(new URL(other.url), { hostname: '127.0.0.1' })
+  t.equal((await stopServing(other)).code, 0)
+  t.match(await runProgram(['serve'], { env: { ...env, PORT: 'none' } }), { code: 2, stderr: "env 'PORT'" })
 })
 
 test('where serve cannot listen', async (t) => {

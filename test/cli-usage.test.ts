@@ -196,6 +196,32 @@ test('a store that cannot be used', async (t) => {
   t.match(await run('--store', 'memory:', 'partners', 'list'), { code: 0, stderr: 'ends with this command' })
 })
 
+test('commands that messages name repeat --store', async (t) => {
+  const file = `sqlite:${join(folder.path, "it's.db")}`
+  const quoted = `partner-api --store '${file.replace("'", "'\\''")}'`
+  const none = await run('partners', 'list', '--store', file)
+  t.ok(none.stderr.endsWith(`To make one: ${quoted} migrate\n`), none.stderr)
+  const created = await run('--store', file, 'partners', 'create', 'acme', '--name', 'Acme')
+  t.ok(created.stderr.endsWith(`Next: ${quoted} modules activate acme profiles …\n`), created.stderr)
+  const refused = await run(
+    'keys',
+    'issue',
+    'acme',
+    '--name',
+    'n',
+    '--scope',
+    'read:plans',
+    '--store',
+    file,
+    '--json',
+  )
+  t.ok(documentOf(refused).error.detail.endsWith(`${quoted} modules activate acme pricing`))
+  const secret = await run('--store', 'postgres://u:hush@127.0.0.1:1/x', 'partners', 'list')
+  t.notMatch(secret.stderr, 'hush')
+  await run('migrate')
+  t.match(await run('partners', 'list'), { stderr: /: partner-api partners create/ })
+})
+
 test('a reader that leaves is no error', async (t) => {
   const child = startProgram(['--help'], { env })
   child.stdout.destroy()

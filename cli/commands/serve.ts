@@ -13,7 +13,7 @@ import { parseStoreUrl } from '../input/store-address.ts'
 import { printNote, printResult } from '../output/print.ts'
 import { exposedFiles } from '../sqlite-file.ts'
 import { listed, listeningLine } from '../output/text.ts'
-import { withStore } from '../store.ts'
+import { describeStore, isMissingStore, withStore } from '../store.ts'
 
 interface ServeOptions extends ServiceOptions {
   readonly port: number
@@ -30,8 +30,13 @@ interface ServeOptions extends ServiceOptions {
 export function define(serve: Command): void {
   addServiceOptions(
     serve
-      .option('--port <port>', 'Port to listen on; 0 takes a free one', integerBetween(0, 65_535), 8787)
-      .option('--host <host>', 'Address to listen on', '127.0.0.1'),
+      .addOption(
+        new Option('--port <port>', 'Port to listen on; 0 takes a free one')
+          .argParser(integerBetween(0, 65_535)).default(8787).env('PORT'),
+      )
+      .addOption(
+        new Option('--host <host>', 'Address to listen on').default('127.0.0.1').env('HOST'),
+      ),
   )
     .option(
       '--stale-if-error <seconds>',
@@ -54,7 +59,8 @@ export function define(serve: Command): void {
       'after',
       `
 The store is made or migrated first. Standard output gets one line, once connections are accepted. SIGTERM and
-SIGINT let requests under way end, for 10 s at most.
+SIGINT let requests under way end, for 10 s at most. Unless --log is off, the log begins with the store that was opened,
+and whether it is new, and ends with the line "stopped".
 
 Any number of servers may run on one PostgreSQL store, all with the same settings. They share limits, and --wait of the
 commands that change something says when each of them has applied it. What --stale-if-error allows, a key that was
@@ -69,9 +75,10 @@ Examples:
     .action((options: ServeOptions, command: Command) => serveStore(invocationOf(command), options))
 }
 
-function serveStore(invocation: Invocation, options: ServeOptions): Promise<void> {
-  return withStore(invocation, { create: true }, async (store) => {
-    const address = parseStoreUrl(invocation.storeUrl)
+async function serveStore(invocation: Invocation, options: ServeOptions): Promise<void> {
+  const address = parseStoreUrl(invocation.storeUrl)
+  const created = address.kind === 'memory' || await isMissingStore(address)
+  await withStore(invocation, { create: true }, async (store) => {
     const exposed = address.kind === 'sqlite' ? exposedFiles(address.file) : []
     if (exposed.length > 0) {
       printNote(
@@ -83,6 +90,7 @@ function serveStore(invocation: Invocation, options: ServeOptions): Promise<void
       port: options.port,
       host: options.host,
       log: options.log,
+      opened: { store: await describeStore(address), created },
       api: {
         serviceName: options.serviceName,
         limits: options.limit ?? {},

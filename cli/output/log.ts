@@ -1,9 +1,21 @@
 import { writeSync } from 'node:fs'
 import type { LogEvent } from '../../core/log.ts'
 
+/** What `serve` has to say besides the service. */
+export interface ServeEvent {
+  /** RFC 3339, UTC. */
+  readonly time: string
+  readonly level: 'info'
+  readonly event: 'store_opened' | 'stopped'
+  /** The file, or the place of the database: without a password. */
+  readonly store?: string
+  /** Whether the store is new. */
+  readonly created?: boolean
+}
+
 /** A log on standard error: JSON lines, those of one turn of the event loop in one write. */
 export interface Log {
-  write(event: LogEvent): void
+  write(event: LogEvent | ServeEvent): void
   /** Writes what is held back, before the process ends. */
   flush(): void
 }

@@ -61,12 +61,23 @@ export async function printList<T>(
 
 /** Prints a sentence for people. It says nothing that a script would need. */
 export function printNote(sentence: string): void {
-  process.stderr.write(`${sentence}\n`)
+  process.stderr.write(`${withStoreOption(sentence)}\n`)
+}
+
+let storeOption = ''
+
+/** Has every command that a message names repeat this `--store`: without it, the command would use another store. */
+export function repeatStore(url: string): void {
+  storeOption = ` --store ${/^[\w@%+=:,./-]+$/.test(url) ? url : `'${url.replaceAll("'", "'\\''")}'`}`
+}
+
+function withStoreOption(sentence: string): string {
+  return sentence.replace(/: partner-api (?=[a-z])/g, () => `: partner-api${storeOption} `)
 }
 
 /** Prints why a command was not done. */
 export function printFailure(failure: Failure, json: boolean): Promise<void> {
-  const detail = redact(failure.message)
+  const detail = withStoreOption(redact(failure.message))
   if (json) {
     const error = { code: redact(failure.code), detail, ...redactAll(failure.members) }
     if (isListOpen) return write(listEnd(`,"error":${printableJson(JSON.stringify(error))}`))

@@ -44,7 +44,9 @@ export function temporaryFolder(): { readonly path: string; remove(): void } {
 /** An environment with nothing in it that would change what the program does. */
 export function cleanEnv(more: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
   const { NODE_OPTIONS: _options, FORCE_COLOR: _color, npm_lifecycle_event: _event, ...env } = process.env
-  for (const name of Object.keys(env)) if (/^PARTNER_API_|^(https?|no)_proxy$/i.test(name)) delete env[name]
+  for (const name of Object.keys(env)) {
+    if (/^PARTNER_API_|^(https?|no)_proxy$|^(port|host)$/i.test(name)) delete env[name]
+  }
   return { ...env, ...more }
 }
 
