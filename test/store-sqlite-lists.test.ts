@@ -8,6 +8,7 @@ import { createRevisions } from '../adapters/stores/sqlite/revisions.ts'
 import { createSignups } from '../adapters/stores/sqlite/signups.ts'
 import { openSqliteStore } from '../adapters/stores/sqlite/store.ts'
 import { createTrail } from '../adapters/stores/sqlite/trail.ts'
+import { table } from '../cli/output/table.ts'
 import { documentOf, runProgram, temporaryFolder } from './contract/cli-program.ts'
 
 const keys = 200_000
@@ -91,6 +92,17 @@ t.test('keys list prints a list of any length in little memory', async (t) => {
   t.match(lines[1], /^key-00000000 +acme +Key 0 +live +…9xQ2 +active +0 +never +never$/)
   t.match(lines[keys], /^key-00199999 +big +Key 199999 /)
   t.equal(lines.at(-1)?.length, lines.at(-2)?.length, 'columns stay aligned')
+})
+
+t.test('a table of many rows is aligned at once', (t) => {
+  const lines = table(['number', 'name'], Array.from({ length: keys }, (_, n) => [`${n}`, 'n'])).split('\n')
+  t.same([lines.length, lines[0], lines[1], lines[keys]], [
+    keys + 2,
+    'NUMBER  NAME',
+    '0       n',
+    `${keys - 1}  n`,
+  ])
+  t.end()
 })
 
 t.test('under --json, what is printed in many pieces is one document', async (t) => {

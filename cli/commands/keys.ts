@@ -351,7 +351,7 @@ async function handOver(
 
 function list(invocation: Invocation, partner: string | undefined): Promise<void> {
   return withStore(invocation, {}, async (store) => {
-    const now = Date.now()
+    const now = createClock(() => store.clock?.()).now()
     const headings = ['id', 'partner', 'name', 'kind', 'hint', 'state', 'scopes', 'ends', 'last used']
     const addRows = createTable(headings)
     const { last } = await printList(invocation, createKeyAdministration(store, invocation).list(partner), {

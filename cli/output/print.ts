@@ -22,20 +22,17 @@ export interface ListFormat<T> {
   text(rows: readonly T[]): string
 }
 
-/** What of a list was printed. */
-export interface PrintedList<T> {
-  readonly last: T | undefined
-  /** Whether there are rows beyond the limit. */
-  readonly hasMore: boolean
-}
-
-/** Prints the first `limit` rows of a list of any length, and holds no more than one chunk of it. */
+/**
+ * Prints the first `limit` rows of a list of any length, and holds no more than one chunk of it.
+ *
+ * @returns The last row that was printed, and whether there are rows beyond the limit.
+ */
 export async function printList<T>(
   { json }: Invocation,
   rows: AsyncIterable<T>,
   { wire, text }: ListFormat<T>,
   limit: number = Infinity,
-): Promise<PrintedList<T>> {
+): Promise<{ readonly last: T | undefined; readonly hasMore: boolean }> {
   let count = 0
   let hasMore = false
   let last: T | undefined

@@ -41,7 +41,7 @@ export function createFacts(): Facts {
       const draft = createDraft(partners, keys)
       const notes = applyChanges(draft, changes)
       for (const partner of draft.changedPartners()) {
-        if (!partners.has(partner.slug)) slugs.add(partner.slug, undefined)
+        if (!partners.has(partner.slug)) slugs.add(partner.slug)
         partners.set(partner.slug, partner)
       }
       for (const key of draft.changedKeys()) {

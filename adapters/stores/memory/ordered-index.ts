@@ -1,24 +1,17 @@
-/** The index of a list that pages: all items in order, and those of each partner. Items are only ever added. */
+/** The index of a list that is read in pages: all items in order, and those of each partner. Items are only added. */
 export interface OrderedIndex<P, T extends P> {
-  add(item: T, partner: string | undefined): void
+  add(item: T, partner?: string): void
   /** All items, or those of one partner. */
-  list(partner: string | undefined): readonly T[]
+  list(partner?: string): readonly T[]
   /** At most `limit` items after a position. */
   page(partner: string | undefined, after: P | undefined, limit: number): readonly T[]
 }
 
-/** @param compare Orders items and positions between them. */
-export function createOrderedIndex<P, T extends P = P>(
-  compare: (a: P, b: P) => number,
-): OrderedIndex<P, T> {
-  const all: T[] = []
-  const byPartner = new Map<string, T[]>()
+/** @param compare Orders items, and positions between them. */
+export function createOrderedIndex<P, T extends P = P>(compare: (a: P, b: P) => number): OrderedIndex<P, T> {
+  const byPartner = new Map<string | undefined, T[]>([[undefined, []]])
+  const list = (partner?: string) => byPartner.get(partner) ?? []
 
-  function list(partner: string | undefined): readonly T[] {
-    return partner === undefined ? all : byPartner.get(partner) ?? []
-  }
-
-  /** Where the first item after a position is. */
   function indexAfter(items: readonly T[], position: P): number {
     let low = 0
     for (let high = items.length; low < high;) {
@@ -29,16 +22,14 @@ export function createOrderedIndex<P, T extends P = P>(
     return low
   }
 
-  function insert(items: T[], item: T): T[] {
-    items.splice(indexAfter(items, item), 0, item)
-    return items
-  }
-
   return {
     list,
     add(item, partner) {
-      insert(all, item)
-      if (partner !== undefined) byPartner.set(partner, insert(byPartner.get(partner) ?? [], item))
+      for (const key of new Set([undefined, partner])) {
+        const items = list(key)
+        items.splice(indexAfter(items, item), 0, item)
+        byPartner.set(key, items)
+      }
     },
     page(partner, after, limit) {
       const items = list(partner)

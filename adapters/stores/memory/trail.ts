@@ -18,7 +18,7 @@ export function createTrail(): Trail {
   const index = createOrderedIndex<Pick<AuditEntry, 'sequence'>, AuditEntry>((a, b) =>
     a.sequence - b.sequence
   )
-  const entries = index.list(undefined)
+  const entries = index.list()
   const revocations = new Map<string, number>()
 
   function auditHead(): AuditHead {
