@@ -263,8 +263,8 @@ export interface AuditTrail {
   auditHead(): MaybePromise<AuditHead>
 
   /**
-   * Names of what somebody added to the store that acts when the trail is written, such as a trigger of a database:
-   * entries may then never arrive, and no seal misses those.
+   * Names of triggers, rules and views that somebody added to the store, on whichever table: they may keep entries from
+   * arriving, which no seal misses, and change what is written or read.
    */
   auditIntruders?(): MaybePromise<readonly string[]>
 }

@@ -306,6 +306,53 @@ test('audit verify names what acts when the trail is written', async (t) => {
   }
 })
 
+test('audit verify compares what is stored with the entries, and the end with a seal', async (t) => {
+  const copy = join(folder.path, 'altered.db')
+  const source = new DatabaseSync(file)
+  source.exec(`VACUUM INTO '${copy}'`)
+  source.close()
+  const at = (...args: string[]) =>
+    runProgram(['audit', ...args], { env: { PARTNER_API_STORE: `sqlite:${copy}` } })
+  const { sequence, seal } = await store.auditHead()
+  const sealed = await at('seal')
+  t.equal(sealed.stdout, `${sequence}:${seal}\n`)
+  t.same(documentOf(await at('seal', '--json')).data, { sequence, hash: seal })
+  t.equal((await at('verify', '--seal', sealed.stdout.trim())).code, 0)
+  t.equal((await at('verify', '--seal', '0:')).code, 0, 'the seal of an empty log')
+  for (const wrong of ['1', `x:${seal}`, `1:${seal.slice(1)}`, '0:' + seal, '7:']) {
+    t.match(await at('verify', '--seal', wrong), { code: 2, stderr: 'SEQUENCE:HASH' })
+  }
+  const other = `${sequence - 1}:${seal}`
+  t.match(await at('verify', '--seal', other), {
+    code: 1,
+    stderr: new RegExp(`Entry ${sequence - 1} .* is not the one that was sealed`),
+  })
+  const lost = await at('verify', '--json', '--seal', `${sequence + 3}:${seal}`)
+  t.match(documentOf(lost).error, { code: 'audit_broken', detail: /lost its end/, sequence: sequence + 1 })
+
+  const database = new DatabaseSync(copy)
+  database.exec(`
+    UPDATE partner_key SET scopes = 255, digest = '${'e'.repeat(64)}' WHERE id = '${key.id}';
+    UPDATE partner SET name = 'Somebody else' WHERE slug = 'other'`)
+  database.close()
+  const human = await at('verify')
+  t.match(human, { code: 1, stdout: '' })
+  t.match(human.stderr, `key ${key.id}: scopes: read:profiles → read:partner-widget`)
+  t.match(human.stderr, /, digest replaced$/m)
+  t.match(human.stderr, 'partner other: name: Other → Somebody else')
+  const { error } = documentOf(await at('verify', '--json'))
+  t.match(error, {
+    code: 'audit_mismatch',
+    differences: [
+      { partner: 'other', expected: { name: 'Other' }, stored: { name: 'Somebody else' }, broken_at: null },
+      { key_id: key.id, expected: { scopes: ['read:profiles'] } },
+    ],
+    intruders: [],
+  })
+  const listing = await at('list', '--json')
+  for (const { stdout, stderr } of [human, listing]) t.notMatch(stdout + stderr, /digest_?hash/i)
+})
+
 test('the end', async () => {
   await store.close()
   folder.remove()

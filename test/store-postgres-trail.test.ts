@@ -3,6 +3,7 @@ import process from 'node:process'
 import t, { type Test } from 'tap'
 import { openPostgresStore } from '../adapters/stores/postgres/store.ts'
 import { verifyAudit } from '../core/audit/chain.ts'
+import { tamperingContract } from './contract/tampering.ts'
 import { apply, createKeys, createPartners, industry, key, stamp, T0 } from './contract/store/samples.ts'
 import { hasServer } from './postgres/binaries.ts'
 import { intrude } from './postgres/intruder.ts'
@@ -48,6 +49,23 @@ async function open(t: Test) {
     },
   }
 }
+
+await tamperingContract(t, async () => {
+  const url = await server.createDatabase()
+  return {
+    store: await openPostgresStore(url),
+    tamper: (sql) => intrude(url, (database) => database.unsafe(sql)),
+    table: (name) => `partner_api.${name}`,
+    undo: {
+      create: `
+        CREATE FUNCTION public.undo() RETURNS trigger LANGUAGE plpgsql AS
+          'BEGIN IF new.state = ''revoked'' THEN new.state := old.state; END IF; RETURN new; END';
+        CREATE TRIGGER undo BEFORE UPDATE ON partner_api.partner_key
+          FOR EACH ROW EXECUTE FUNCTION public.undo()`,
+      drop: 'DROP TRIGGER undo ON partner_api.partner_key',
+    },
+  }
+})
 
 await t.test('every change of every column of every entry is found where it was made', async (t) => {
   const { after, verify } = await open(t)

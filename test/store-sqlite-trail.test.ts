@@ -8,6 +8,7 @@ import { name, sql } from '../adapters/stores/sqlite/migrations/001-facts-and-co
 import { migrationStatus } from '../adapters/stores/sqlite/migrate.ts'
 import { openSqliteStore } from '../adapters/stores/sqlite/store.ts'
 import { verifyAudit } from '../core/audit/chain.ts'
+import { tamperingContract } from './contract/tampering.ts'
 import { apply, createKeys, industry, stamp, T0 } from './contract/store/samples.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'partner-api-trail-'))
@@ -58,6 +59,38 @@ async function open(file: string) {
     },
   }
 }
+
+let tampered = 0
+await tamperingContract(t, async () => {
+  const file = join(folder, `tampered-${++tampered}.db`)
+  const store = await openSqliteStore(file)
+  return {
+    store,
+    // deno-lint-ignore require-await -- what is thrown on the way is a rejection, too
+    async tamper(sql) {
+      const database = new DatabaseSync(file)
+      database.exec(sql)
+      database.close()
+    },
+    table: (name) => name,
+    undo: {
+      create: `CREATE TRIGGER undo AFTER UPDATE ON partner_key WHEN new.state = 'revoked' BEGIN
+        UPDATE partner_key SET state = old.state WHERE id = new.id; END`,
+      drop: 'DROP TRIGGER undo',
+    },
+  }
+})
+
+await t.test('a trigger of the store that was replaced is named', async (t) => {
+  const file = join(folder, 'replaced.db')
+  const store = await openSqliteStore(file)
+  const database = new DatabaseSync(file)
+  const [{ name } = {}] = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger'").all()
+  database.exec(`DROP TRIGGER ${name}; CREATE TRIGGER ${name} AFTER UPDATE ON partner BEGIN SELECT 1; END`)
+  database.close()
+  t.same(await store.auditIntruders?.(), [name])
+  await store.close()
+})
 
 await t.test('every change of every column of every entry is found where it was made', async (t) => {
   const { columns, after, verify, close } = await open('columns.db')

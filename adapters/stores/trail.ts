@@ -2,11 +2,13 @@
 import type { Change } from '../../core/admin/changes.ts'
 import { sealEntry } from '../../core/audit/chain.ts'
 import type { AuditEntry, AuditHead, Stamp } from '../../core/audit/entry.ts'
+import { keySnapshot, partnerSnapshot } from '../../core/audit/snapshot.ts'
 import type { ContentKind } from '../../core/content/records.ts'
 import type { Key, Partner } from '../../core/model.ts'
 import type { ImportReport } from '../../core/ports.ts'
 import { sha256 } from '../digest.ts'
 import { drawId } from '../../core/draw-id.ts'
+import { StoreError } from './store-error.ts'
 
 /** What an entry says, before it has a place in the trail. */
 export type Note = Pick<AuditEntry, 'type' | 'partner' | 'keyId' | 'subject' | 'before' | 'after'>
@@ -20,8 +22,8 @@ export function partnerNote(change: Change, before: Partner | undefined, after: 
     partner: after.slug,
     keyId: undefined,
     subject: 'module' in change ? change.module : undefined,
-    before: before && partnerText(before),
-    after: partnerText(after),
+    before: before && partnerSnapshot(before),
+    after: partnerSnapshot(after),
   }
 }
 
@@ -31,8 +33,8 @@ export function keyNote(change: Change, before: Key | undefined, after: Key): No
     partner: after.partner,
     keyId: after.id,
     subject: 'scope' in change ? change.scope : undefined,
-    before: before && keyText(before),
-    after: keyText(after),
+    before: before && keySnapshot(before, sha256),
+    after: keySnapshot(after, sha256),
   }
 }
 
@@ -86,27 +88,23 @@ function contentNote(
   return { type, partner: undefined, keyId: undefined, subject, before, after }
 }
 
-/** Members one by one, in an order of their own: whatever a partner comes to hold does not end up here unasked. */
-function partnerText({ slug, name, state, modules, limits, createdAt }: Partner): string {
-  return JSON.stringify({ slug, name, state, modules, limits, createdAt })
-}
-
-/** Without the digest: the trail is shown to people. */
-function keyText(key: Key): string {
-  return JSON.stringify({
-    id: key.id,
-    partner: key.partner,
-    name: key.name,
-    environment: key.environment,
-    hint: key.hint,
-    state: key.state,
-    scopes: key.scopes,
-    allow: key.allow,
-    limits: key.limits,
-    createdAt: key.createdAt,
-    expiresAt: key.expiresAt,
-    retiresAt: key.retiresAt,
-    successorId: key.successorId,
-    lastUsedAt: key.lastUsedAt,
-  })
+/**
+ * Compares partners and keys, read back after a change was written, with what the last note about each says.
+ *
+ * @param read The snapshot of what a note is about.
+ * @throws {StoreError} `refused` when they differ.
+ */
+export function checkWritten(notes: readonly Note[], read: (note: Note) => string | undefined): void {
+  const last = new Map(notes.map((note) => [`${note.keyId ?? ''} ${note.partner}`, note]))
+  for (const note of last.values()) {
+    if (read(note) === note.after) continue
+    const { type, keyId, partner } = note
+    throw new StoreError(
+      'refused',
+      `Nothing was changed: the database did not keep ${type} of ${
+        keyId ?? partner
+      }. A trigger or rule that this ` +
+        'program did not make has changed it back. To find it: partner-api audit verify',
+    )
+  }
 }

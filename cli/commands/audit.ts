@@ -1,7 +1,7 @@
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import { findPartner } from '../../core/admin/find.ts'
-import { verifyAudit } from '../../core/audit/chain.ts'
-import type { AuditEntry } from '../../core/audit/entry.ts'
+import type { AuditEntry, AuditHead } from '../../core/audit/entry.ts'
+import { type AuditDifference, auditStore } from '../../core/audit/replay.ts'
 import type { Store } from '../../core/ports.ts'
 import { readPages } from '../../core/read-pages.ts'
 import { Failure } from '../failure.ts'
@@ -20,7 +20,11 @@ interface ListOptions {
   readonly limit: number
 }
 
-/** `audit list` and `verify`. */
+interface VerifyOptions {
+  readonly seal?: AuditHead
+}
+
+/** `audit list`, `verify` and `seal`. */
 export function define(audit: Command): void {
   audit.command('list')
     .description('List what operators changed: who, when, what, before and after')
@@ -44,18 +48,36 @@ Examples:
 
   audit.command('verify')
     .description(
-      'Check every entry against the seals: exits 1 and names the first that is not as it was written',
+      'Check the audit log, and every partner and key against it: exits 1 and names what does not fit',
+    )
+    .addOption(
+      new Option('--seal <sequence:hash>', 'What audit seal printed before: the log must still contain it')
+        .argParser(readSeal),
     )
     .addHelpText(
       'after',
       `
-An entry that was changed, moved, added, removed or cut off at the end is found. Whoever can write the whole store can
-write the whole trail anew: a copy of the last seal, kept elsewhere, shows that too.
+Finds entries that were changed, moved, added or removed; partners and keys whose rows are not what the entries say;
+and triggers, rules and views that were added to the store.
 
-Example:
-  $ partner-api audit verify`,
+The store alone cannot show that the end of the log and its head were removed together, or that the whole log was
+written anew. To find that as well, keep the output of audit seal outside of the store.
+
+Examples:
+  $ partner-api audit verify
+  $ partner-api audit verify --seal "$(cat last-seal)"`,
     )
-    .action((_options: unknown, command: Command) => verify(invocationOf(command)))
+    .action((options: VerifyOptions, command: Command) => verify(invocationOf(command), options))
+
+  audit.command('seal')
+    .description('Print the number and hash of the last entry, to be kept outside of the store')
+    .addHelpText(
+      'after',
+      `
+Example:
+  $ partner-api audit seal > last-seal`,
+    )
+    .action((_options: unknown, command: Command) => seal(invocationOf(command)))
 }
 
 function list(invocation: Invocation, { partner, after, limit }: ListOptions): Promise<void> {
@@ -99,7 +121,7 @@ function whenText({ at }: AuditEntry): string {
 }
 
 /** What differs between before and after; of what there was not before, its name. */
-function changeText({ before, after }: AuditEntry): string {
+function changeText({ before, after }: Pick<AuditEntry, 'before' | 'after'>): string {
   const [old, current] = [stateWire(before), stateWire(after)]
   if (typeof old === 'string' || typeof current === 'string') return 'unreadable'
   if (old !== null && current !== null) {
@@ -123,21 +145,82 @@ function valueText(value: unknown): string {
   return policy === undefined ? JSON.stringify(value) : `${policy}=${quota}/${seconds}`
 }
 
-function verify(invocation: Invocation): Promise<void> {
+function verify(invocation: Invocation, { seal }: VerifyOptions): Promise<void> {
   return withStore(invocation, {}, async (store) => {
-    const broken = await verifyAudit(store, store.sha256)
+    const { broken, isSealKept, differences, head } = await auditStore(store, seal)
     if (broken !== undefined) throw await brokenTrail(store, broken)
+    if (!isSealKept) throw lostSeal(seal!, head)
     const intruders = await store.auditIntruders?.() ?? []
+    if (differences.length > 0) throw alteredRows(differences, intruders)
     if (intruders.length > 0) throw watchedTrail(intruders)
-    const { sequence, seal } = await store.auditHead()
+    const { sequence, seal: hash } = head
     await printResult(
       invocation,
-      { valid: true, entries: sequence, seal: seal || null },
-      `The audit trail is whole.\n\n${
-        details([['entries', String(sequence)], ['last seal', seal || 'none']])
+      { valid: true, entries: sequence, seal: hash || null },
+      `The audit log is intact, and every partner and key is as it says.\n\n${
+        details([['entries', String(sequence)], ['last seal', hash || 'none']])
       }`,
     )
   })
+}
+
+function seal(invocation: Invocation): Promise<void> {
+  return withStore(invocation, {}, async (store) => {
+    const { sequence, seal: hash } = await store.auditHead()
+    await printResult(invocation, { sequence, hash }, `${sequence}:${hash}\n`)
+  })
+}
+
+/** Reads `SEQUENCE:HASH`, as `audit seal` prints it. */
+function readSeal(text: string): AuditHead {
+  const [, sequence, hash] = /^(0|[1-9]\d{0,14}):([0-9a-f]{64}|)$/.exec(text) ?? []
+  if (sequence !== undefined && (sequence === '0') === (hash === '')) {
+    return { sequence: Number(sequence), seal: hash! }
+  }
+  throw new InvalidArgumentError('It has to be SEQUENCE:HASH, as audit seal prints it.')
+}
+
+function lostSeal(seal: AuditHead, head: AuditHead): Failure {
+  return new Failure(
+    1,
+    'audit_broken',
+    seal.sequence > head.sequence
+      ? `The audit log has lost its end: it stops at entry ${head.sequence}, and entry ${seal.sequence} was sealed.`
+      : `Entry ${seal.sequence} of the audit log is not the one that was sealed: the log was written anew.`,
+    { members: { sequence: Math.min(seal.sequence, head.sequence + 1) } },
+  )
+}
+
+function alteredRows(differences: readonly AuditDifference[], intruders: readonly string[]): Failure {
+  return new Failure(
+    1,
+    'audit_mismatch',
+    'The entries of the audit log are intact, but what is stored is not what they say:',
+    {
+      lines: [
+        ...differences.map(differenceText),
+        ...intruders.map((name) => `trigger, rule or view ${name}`),
+      ],
+      members: {
+        differences: differences.map(({ kind, id, expected, stored, brokenAt = null }) => ({
+          [kind === 'key' ? 'key_id' : 'partner']: id,
+          expected: stateWire(expected),
+          stored: stateWire(stored),
+          broken_at: brokenAt,
+        })),
+        intruders,
+      },
+    },
+  )
+}
+
+function differenceText({ kind, id, expected, stored, brokenAt }: AuditDifference): string {
+  if (stored === undefined) return `${kind} ${id} has entries, but is not stored`
+  if (expected === undefined) return `${kind} ${id} is stored, but no entry says so`
+  const changed = changeText({ before: expected, after: stored })
+  const digest = JSON.parse(expected).digestHash !== JSON.parse(stored).digestHash ? ['digest replaced'] : []
+  if (expected !== stored) return `${kind} ${id}: ${[changed, ...digest].filter(Boolean).join(', ')}`
+  return `${kind} ${id} was changed without an entry before entry ${brokenAt}`
 }
 
 async function brokenTrail(store: Store, sequence: number): Promise<Failure> {

@@ -82,7 +82,7 @@ export function stateWire(text: string | undefined): Record<string, unknown> | s
   const state = parseObject(text)
   if (state === undefined) return text
   return Object.fromEntries(
-    Object.entries(state).map(([name, value]) => {
+    Object.entries(state).filter(([name]) => name !== 'digestHash').map(([name, value]) => {
       const wireName = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
       if (name === 'hint') return [wireName, `…${value}`]
       if (name === 'limits' && isLimits(value)) return [wireName, limitsWire(value)]

@@ -26,11 +26,13 @@ export function sealEntry(
  * back, or cut off at the end. Whoever can write the whole store can also write the whole trail anew: against that
  * helps only a copy of a seal kept elsewhere.
  *
+ * @param verified Called with each entry that is as it was written, in order.
  * @returns The sequence at which the trail is broken, `undefined` when it is whole.
  */
 export async function verifyAudit(
-  trail: AuditTrail,
+  trail: Pick<AuditTrail, 'auditHead' | 'listAudit'>,
   sha256: (text: string) => string,
+  verified: (entry: AuditEntry) => void = () => undefined,
 ): Promise<number | undefined> {
   let last: AuditHead = EMPTY_TRAIL
   // Nothing may stand in front of the first entry, however far.
@@ -44,6 +46,7 @@ export async function verifyAudit(
       if (entry.sequence !== expected || entry.seal !== sealEntry(last.seal, entry, sha256)) return expected
       last = entry
       after = entry.sequence
+      verified(entry)
     }
     if (entries.length > 0) continue
     if (head.sequence === last.sequence) {

@@ -25,7 +25,10 @@ export interface AuditEntry extends Stamp {
   readonly keyId: string | undefined
   /** The scope or module that was granted, removed, activated or deactivated; the kind of content. */
   readonly subject: string | undefined
-  /** The state before and after as JSON text, never with a digest; `undefined` where there was or is none. */
+  /**
+   * The state before and after as JSON text: of a key without its digest, but with `digestHash`, the SHA-256 of that;
+   * `undefined` where there was or is none.
+   */
   readonly before: string | undefined
   /** See `before`. */
   readonly after: string | undefined

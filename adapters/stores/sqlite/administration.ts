@@ -1,7 +1,9 @@
 import type { Change } from '../../../core/admin/changes.ts'
 import type { Stamp } from '../../../core/audit/entry.ts'
+import { keySnapshot, partnerSnapshot } from '../../../core/audit/snapshot.ts'
 import type { Key, Partner } from '../../../core/model.ts'
 import type { Administration as AdministrationPort } from '../../../core/ports.ts'
+import { sha256 } from '../../digest.ts'
 import { applyChanges, type FactsDraft } from '../apply.ts'
 import type { Database } from './database.ts'
 import type { Revisions } from './revisions.ts'
@@ -16,6 +18,7 @@ import {
   readKey,
   readPartner,
 } from '../rows.ts'
+import { checkWritten, type Note } from '../trail.ts'
 import type { Trail } from './trail.ts'
 
 /** `Administration` of the ports, synchronous. */
@@ -57,6 +60,11 @@ export function createAdministration(database: Database, revisions: Revisions, t
     return row && readKey(row)
   }
 
+  function readSnapshot({ keyId, partner }: Note): string | undefined {
+    const found = keyId === undefined ? findPartner(partner!) : findKey(keyId)
+    return found && ('slug' in found ? partnerSnapshot(found) : keySnapshot(found, sha256))
+  }
+
   const draft: FactsDraft = {
     findPartner,
     findKey,
@@ -80,6 +88,7 @@ export function createAdministration(database: Database, revisions: Revisions, t
         if (revisions.current().facts !== ifFacts) return false
         const notes = applyChanges(draft, changes)
         for (const { type, keyId } of notes) if (type === 'key.revoked') noteRevocation.run(keyId!, stamp.at)
+        checkWritten(notes, readSnapshot)
         trail.append(notes, stamp)
         revisions.bump('facts')
         return true

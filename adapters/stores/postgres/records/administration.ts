@@ -1,7 +1,9 @@
 import type { Change } from '../../../../core/admin/changes.ts'
 import type { Stamp } from '../../../../core/audit/entry.ts'
+import { keySnapshot, partnerSnapshot } from '../../../../core/audit/snapshot.ts'
 import type { Key, Partner } from '../../../../core/model.ts'
 import type { Administration as AdministrationPort } from '../../../../core/ports.ts'
+import { sha256 } from '../../../digest.ts'
 import { applyChanges } from '../../apply.ts'
 import { createDraft, type Draft } from '../../draft.ts'
 import {
@@ -18,6 +20,7 @@ import {
 import { type Database, listText, type Query, type Value } from '../connection/database.ts'
 import { decide } from './decide.ts'
 import type { Revisions } from '../revisions.ts'
+import { checkWritten } from '../../trail.ts'
 import type { Trail } from './trail.ts'
 
 /** `Administration` of the ports. */
@@ -90,6 +93,8 @@ export function createAdministration(database: Database, revisions: Revisions, t
             [listText(revoked), stamp.at],
           )
         }
+        const kept = await readBack(query, draft)
+        checkWritten(notes, ({ keyId, partner }) => kept.get(keyId ?? ` ${partner}`))
         return { result: true, notes }
       })
     },
@@ -122,6 +127,22 @@ async function draftFor(query: Query, changes: readonly Change[]): Promise<Draft
     new Map(partners.map((row) => [row[0], readPartner(row)])),
     new Map(keys.map((row) => [row[0], readKey(row)])),
   )
+}
+
+/** Snapshots of what was written, keys by id and partners by a space and their slug. */
+async function readBack(query: Query, draft: Draft): Promise<Map<string, string>> {
+  const slugs = Array.from(draft.changedPartners(), ({ slug }) => slug)
+  const ids = Array.from(draft.changedKeys(), ({ id }) => id)
+  const [partners, keys] = await Promise.all([
+    slugs.length === 0
+      ? []
+      : query<PartnerRow>(`${selectPartners} WHERE slug = ANY ($1::text[])`, [listText(slugs)]),
+    ids.length === 0 ? [] : query<KeyRow>(`${selectKeys} WHERE id = ANY ($1::text[])`, [listText(ids)]),
+  ])
+  return new Map([
+    ...partners.map((row) => [` ${row[0]}`, partnerSnapshot(readPartner(row))] as const),
+    ...keys.map((row) => [row[0], keySnapshot(readKey(row), sha256)] as const),
+  ])
 }
 
 async function write(query: Query, sql: string, rows: readonly (readonly Value[])[]): Promise<void> {

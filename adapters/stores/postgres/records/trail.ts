@@ -67,15 +67,16 @@ const tailOfPartner = `
   SELECT CAST(sequence AS DOUBLE PRECISION) FROM partner_api.audit
   WHERE partner = $2 ORDER BY sequence + 0 DESC LIMIT 1 OFFSET $1`
 
-/** What acts when a table is written or read, by catalog. Not every server of this kind has each of them. */
+/** What acts when a table is written, or stands in for one, by catalog. Not every server of this kind has each of them. */
 const intruderQueries = [
   'SELECT tgname FROM pg_catalog.pg_trigger WHERE NOT tgisinternal AND tgrelid',
-  'SELECT rulename FROM pg_catalog.pg_rewrite WHERE ev_class',
+  "SELECT rulename FROM pg_catalog.pg_rewrite WHERE rulename <> '_RETURN' AND ev_class",
+  "SELECT relname FROM pg_catalog.pg_class WHERE relkind IN ('v', 'm') AND oid",
   'SELECT polname FROM pg_catalog.pg_policy WHERE polrelid',
 ].map((select) => `
   ${select} IN (
     SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-    WHERE n.nspname = 'partner_api' AND c.relname IN ('audit', 'store')
+    WHERE n.nspname = 'partner_api'
   )`)
 
 export function createTrail(database: Database): Trail {

@@ -1,0 +1,139 @@
+import type { Key, Partner } from '../model.ts'
+import type { Store } from '../ports.ts'
+import { readPages } from '../read-pages.ts'
+import { verifyAudit } from './chain.ts'
+import { type AuditEntry, type AuditHead, EMPTY_TRAIL } from './entry.ts'
+import { keySnapshot, partnerSnapshot } from './snapshot.ts'
+
+/** A partner or key whose row, or whose entries, were changed behind the store's back. */
+export interface AuditDifference {
+  readonly kind: 'partner' | 'key'
+  /** The slug or the public id. */
+  readonly id: string
+  /** The state that the last entry left, see `AuditEntry`; `undefined` when no entry is about it. */
+  readonly expected: string | undefined
+  /** The state that is stored; `undefined` when there is no row. */
+  readonly stored: string | undefined
+  /** The first entry that does not begin with the state that the entry before it left, if there is one. */
+  readonly brokenAt: number | undefined
+}
+
+/** What an audit found. Later members say something only where the earlier ones found nothing. */
+export interface AuditReport {
+  /** The first entry that is not as it was written. */
+  readonly broken: number | undefined
+  /** Whether the entry of the external seal is there with its hash; true without such a seal. */
+  readonly isSealKept: boolean
+  /** At most 100. */
+  readonly differences: readonly AuditDifference[]
+  /** The last entry that was verified. */
+  readonly head: AuditHead
+}
+
+type AuditedStore = Pick<
+  Store,
+  'auditHead' | 'listAudit' | 'listPartners' | 'findPartner' | 'listKeys' | 'findKey' | 'sha256'
+>
+
+const maxDifferences = 100
+
+/** How often stored rows are read again because they were changed while they were compared. */
+const maxAttempts = 5
+
+/**
+ * Verifies the chain, replays it, and compares every partner and key with what its entries say. Memory grows with their
+ * number, by some 200 bytes each.
+ *
+ * @param seal A head that was kept outside of the store.
+ */
+export async function auditStore(store: AuditedStore, seal: AuditHead = EMPTY_TRAIL): Promise<AuditReport> {
+  const { sha256 } = store
+  /** A hash of the state in which the last entry left each partner and key. */
+  const states = new Map<string, string>()
+  const interrupted = new Map<string, number>()
+  let head = EMPTY_TRAIL
+  let isSealKept = seal.sequence === EMPTY_TRAIL.sequence && seal.seal === EMPTY_TRAIL.seal
+
+  const broken = await verifyAudit(store, sha256, (entry) => {
+    head = entry
+    if (entry.sequence === seal.sequence) isSealKept = entry.seal === seal.seal
+    const subject = subjectOf(entry)
+    if (subject === undefined) return
+    const before = entry.before === undefined ? undefined : sha256(entry.before)
+    if (before !== states.get(subject) && !interrupted.has(subject)) interrupted.set(subject, entry.sequence)
+    if (entry.after !== undefined) states.set(subject, sha256(entry.after))
+  })
+  head = { sequence: head.sequence, seal: head.seal }
+  if (broken !== undefined || !isSealKept) return { broken, isSealKept, differences: [], head }
+
+  const suspects = new Set(interrupted.keys())
+  const compare = (subject: string, stored: string): void => {
+    if (states.get(subject) === sha256(stored)) states.delete(subject)
+    else if (suspects.size < maxDifferences) suspects.add(subject)
+  }
+  for await (const partner of readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit))) {
+    compare(subjectFor('partner', partner.slug), partnerSnapshot(partner))
+  }
+  for await (const key of readPages<Key>((after, limit) => store.listKeys(undefined, after, limit))) {
+    compare(subjectFor('key', key.id), keySnapshot(key, sha256))
+  }
+  // What is left has no row, or another one than its entries say.
+  for (const subject of states.keys()) {
+    if (suspects.size >= maxDifferences) break
+    suspects.add(subject)
+  }
+  const differences = suspects.size === 0 ? [] : await examine(store, suspects, interrupted)
+  return { broken, isSealKept, differences, head }
+}
+
+/** Reads all about some subjects again: they may have been changed in order while the rows were read. */
+async function examine(
+  store: AuditedStore,
+  suspects: ReadonlySet<string>,
+  interrupted: ReadonlyMap<string, number>,
+): Promise<AuditDifference[]> {
+  const expected = new Map<string, string | undefined>()
+  let last = 0
+  for (let attempt = 1;; attempt++) {
+    const entries = readPages<AuditEntry>((after, limit) => store.listAudit(after?.sequence ?? last, limit))
+    for await (const entry of entries) {
+      const subject = subjectOf(entry)
+      if (subject !== undefined && suspects.has(subject)) expected.set(subject, entry.after)
+      last = entry.sequence
+    }
+    const differences: AuditDifference[] = []
+    for (const subject of suspects) {
+      const stored = await readSnapshot(store, subject)
+      const [wanted, brokenAt] = [expected.get(subject), interrupted.get(subject)]
+      if (stored === wanted && brokenAt === undefined) continue
+      differences.push({ ...splitSubject(subject), expected: wanted, stored, brokenAt })
+    }
+    const head = await store.auditHead()
+    if (head.sequence === last || attempt === maxAttempts) return differences
+  }
+}
+
+async function readSnapshot(store: AuditedStore, subject: string): Promise<string | undefined> {
+  const { kind, id } = splitSubject(subject)
+  if (kind === 'key') {
+    const facts = await store.findKey(id)
+    return facts && keySnapshot(facts.key, store.sha256)
+  }
+  const partner = await store.findPartner(id)
+  return partner && partnerSnapshot(partner)
+}
+
+/** What an entry is about; `undefined` for content. */
+function subjectOf({ partner, keyId }: AuditEntry): string | undefined {
+  if (keyId !== undefined) return subjectFor('key', keyId)
+  return partner === undefined ? undefined : subjectFor('partner', partner)
+}
+
+function subjectFor(kind: AuditDifference['kind'], id: string): string {
+  return `${kind} ${id}`
+}
+
+function splitSubject(subject: string): Pick<AuditDifference, 'kind' | 'id'> {
+  const at = subject.indexOf(' ')
+  return { kind: subject.slice(0, at) as AuditDifference['kind'], id: subject.slice(at + 1) }
+}
