@@ -74,7 +74,7 @@ test('import', async (t) => {
   t.match(piped, { code: 0, stdout: 'industries: 1 created, 1 replaced, 0 unchanged\n' })
 })
 
-test('a dry run says line by line what would be done', async (t) => {
+test('a dry run says what would change, and no more', async (t) => {
   const input = '\n' +
     lines({ slug: 'education', name: 'Learning' }, { slug: 'a', name: 'line \u2028 break' }, {
       slug: 'b',
@@ -89,14 +89,20 @@ test('a dry run says line by line what would be done', async (t) => {
     unchanged: 1,
     lines: [
       { line: 2, slug: 'education', change: 'replaced' },
-      { line: 3, slug: 'a', change: 'unchanged' },
       { line: 4, slug: 'b', change: 'created' },
     ],
   })
   const human = await run(['import', 'industries', '-', '--dry-run'], input)
   t.equal(human.code, 0)
   t.match(human.stdout, /^LINE +SLUG +WOULD BE\n2 +education +replaced\n/)
-  t.match(human.stderr, 'Nothing was written')
+  t.match(human.stdout, /\n4 +b +created\n$/)
+  t.match(human.stderr, 'Nothing was written. industries: 1 created, 1 replaced, 1 unchanged.')
+  const same = await run(['import', 'industries', '-', '--dry-run'], readFileSync(fixture('industries')))
+  t.match(same, { code: 0, stdout: /^LINE .*\n\d+ +education +replaced\n$/ })
+  const many = lines(...Array.from({ length: 150 }, (_, n) => ({ slug: `new-${n}`, name: 'New' })))
+  const bounded = await run(['import', 'industries', '-', '--dry-run'], many)
+  t.equal(bounded.stdout.split('\n').length, 102)
+  t.match(bounded.stderr, /^… and 50 more\. --json .*\nNothing was written\. industries: 150 created/)
   t.notMatch((await run(['export', 'industries'])).stdout, 'Learning')
 })
 
@@ -125,7 +131,31 @@ test('wrong lines', async (t) => {
   t.notMatch((await run(['export', 'industries'])).stdout, '"fine"')
 
   const many = await run(['import', 'plans', '-'], '{}\n'.repeat(2_000))
+  t.match(many.stderr, /\n {2}\d+ lines \(1, 2, 3, …\): name .*\n/)
   t.match(many.stderr, /… and [\d,]+ more\n$/)
+  t.ok(many.stderr.split('\n').length < 10, 'equal errors are one line')
+
+  const profile = { name: 'A', headline: 'A', country: 'DE', industry: 'nowhere', published_at: null }
+  const profiles = lines(...['p1', 'p2', 'p3', 'p4'].map((slug) => ({ slug, ...profile })))
+  const homeless = await run(['import', 'profiles', '-'], profiles)
+  t.match(homeless.stderr, 'Import industries first: partner-api content import industries FILE')
+  t.match(homeless.stderr, /\n {2}4 lines \(1, 2, 3, …\): industry must be an industry that exists.*\n$/)
+})
+
+test('files of other formats are named', async (t) => {
+  const cases = {
+    '[\n{"slug":"a","name":"A"}\n]\n': /is a JSON array, .*jq -c '\.\[\]' FILE/,
+    '\ufeff\n [{"slug":"a","name":"A"}]': /is a JSON array/,
+    '{\n  "slug": "a"\n}\n': /is JSON with line breaks in its objects, .*jq -c \. FILE/,
+    'slug,name\na,A\n': /is CSV, but import takes JSON Lines/,
+    '"slug";"parent slug"\r\na;b\r\n': /is CSV/,
+  }
+  for (const [input, detail] of Object.entries(cases)) {
+    for (const dryRun of [[], ['--dry-run']]) {
+      const ended = await run(['import', 'industries', '-', '--json', ...dryRun], input)
+      t.match({ ...ended, ...documentOf(ended) }, { code: 1, error: { code: 'wrong_format', detail } })
+    }
+  }
 })
 
 test('export', async (t) => {

@@ -1,18 +1,22 @@
 import { Argument, type Command } from 'commander'
 import { importContent } from '../../core/content/import.ts'
-import { createLineReader, type LineErrors, writeContentLine } from '../../core/content/lines.ts'
+import { createLineReader, writeContentLine } from '../../core/content/lines.ts'
 import { CONTENT_KINDS, type ContentKind, type ContentRecords } from '../../core/content/records.ts'
 import type { ImportReport, Store } from '../../core/ports.ts'
 import { addWaitOption, changeStore, type WaitOptions } from '../change.ts'
 import { Failure, usageFailure } from '../failure.ts'
-import { readLines } from '../input/lines.ts'
+import { readContentLines } from '../input/lines.ts'
 import { parseStoreUrl } from '../input/store-address.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
+import { invalidLines } from '../output/import-errors.ts'
 import { printNote, printResult, write } from '../output/print.ts'
 import { createProgress } from '../output/progress.ts'
 import { table } from '../output/table.ts'
 import { counted, listed, printableJson } from '../output/text.ts'
 import { isMissingStore, withStore } from '../store.ts'
+
+/** Changes that a dry run shows to people. */
+const maxShown = 100
 
 interface ImportOptions extends WaitOptions {
   readonly dryRun?: true
@@ -27,7 +31,7 @@ export function define(content: Command): void {
       .description('Create or replace content from JSON Lines, all or nothing')
       .addArgument(kind())
       .argument('<file>', 'A file of one JSON object a line, or - for standard input')
-      .option('--dry-run', 'Write nothing, say line by line what would be done'),
+      .option('--dry-run', 'Write nothing, say what would change'),
   )
     .addHelpText(
       'after',
@@ -76,7 +80,7 @@ async function importFile(
   }
   // Read before the store is opened: a file that can't be read leaves no new store behind.
   const lines: string[] = []
-  for await (const line of readLines(file)) lines.push(line)
+  for await (const line of readContentLines(file)) lines.push(line)
   if (dryRun) return await tryLines(invocation, kind, lines)
   if (await isMissingStore(parseStoreUrl(invocation.storeUrl))) {
     // Judged before the store is made: lines that are refused leave no new store behind either.
@@ -95,15 +99,19 @@ async function importFile(
 async function tryLines(invocation: Invocation, kind: ContentKind, lines: readonly string[]): Promise<void> {
   await withStore(invocation, { emptyWhenMissing: true }, async (store) => {
     const report = await importLines(invocation, store, kind, lines, true)
-    const rows = await compareLines(store, kind, lines)
+    const rows = (await compareLines(store, kind, lines)).filter(({ change }) => change !== 'unchanged')
+    const shown = rows.slice(0, maxShown)
     await printResult(
       invocation,
       { ...reportWire(kind, report, true), lines: rows },
-      table(
+      shown.length === 0 ? '' : table(
         ['line', kind === 'banners' ? 'partner' : 'slug', 'would be'],
-        rows.map(({ line, slug, change }) => [String(line), slug, change]),
+        shown.map(({ line, slug, change }) => [String(line), slug, change]),
       ),
     )
+    if (rows.length > maxShown) {
+      printNote(`… and ${counted(rows.length - maxShown, 'more', 'more')}. --json lists all of them.`)
+    }
     printNote(`Nothing was written. ${reportText(kind, report)}.`)
   })
 }
@@ -139,19 +147,6 @@ async function importLines(
   } finally {
     progress.end()
   }
-}
-
-function invalidLines(kind: ContentKind, { errors, errorCount }: LineErrors): Failure {
-  const lines = errors.map(({ line, field, reason }) =>
-    `line ${line}: ${field === null ? '' : `${field} `}${reason}`
-  )
-  if (errorCount > errors.length) lines.push(`… and ${counted(errorCount - errors.length, 'more', 'more')}`)
-  return new Failure(
-    1,
-    'invalid_content',
-    `Nothing was imported: ${counted(errorCount, 'error')} in the lines of ${kind}.`,
-    { members: { lines: errors, line_error_count: errorCount }, lines },
-  )
 }
 
 interface LineChange {

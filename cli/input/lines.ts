@@ -61,6 +61,36 @@ export async function* readLines(file: string): AsyncGenerator<string> {
   if (rest.length > 0) yield decode(new Uint8Array())
 }
 
+/**
+ * The lines of a file of content.
+ *
+ * @throws {Failure} `wrong_format` when the first line shows that the file is no JSON Lines, or what `readLines` throws.
+ */
+export async function* readContentLines(file: string): AsyncGenerator<string> {
+  let isFirst = true
+  for await (const line of readLines(file)) {
+    const start = isFirst ? line.slice(0, 1_000).trim() : ''
+    const format = formats.find(([pattern]) => pattern.test(start))
+    if (format !== undefined) {
+      const name = file === '-' ? 'Standard input' : file
+      throw new Failure(
+        1,
+        'wrong_format',
+        `${name} is ${format[1]}, but import takes JSON Lines, one object a line.${format[2]}`,
+      )
+    }
+    if (start !== '') isFirst = false
+    yield line
+  }
+}
+
+/** What else people have content in, by its first line. */
+const formats: readonly (readonly [pattern: RegExp, name: string, advice: string])[] = [
+  [/^\[/, 'a JSON array', " To convert it: jq -c '.[]' FILE"],
+  [/^\{$/, 'JSON with line breaks in its objects', ' To convert it: jq -c . FILE'],
+  [/^"?[\w ]+"?(?:[,;\t]"?[\w ]+"?)+$/, 'CSV', ''],
+]
+
 function open(file: string): AsyncIterable<Buffer> {
   return file === '-' ? process.stdin : createReadStream(file, { highWaterMark: 1 << 18 })
 }
