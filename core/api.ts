@@ -22,6 +22,7 @@ import { createLimiter } from './limits/window.ts'
 import { createJournal, type LogEvent, silentJournal } from './log.ts'
 import type { Limit, LimitName } from './model.ts'
 import { createDocuments } from './openapi/documents.ts'
+import type { DeploymentInfo } from './openapi/model.ts'
 import { createPipeline } from './pipeline.ts'
 import type { Directory, FactSource, MaybePromise, Revision, Store } from './ports.ts'
 import { becomeReplica, revisionAs } from './replicas/replica.ts'
@@ -68,6 +69,8 @@ export interface PartnerApiOptions {
   readonly allowBrowsers?: boolean
   /** Base of the `type` of problems, default `https://partner-api.example/problems`. */
   readonly problemBase?: string
+  /** What the OpenAPI document and the reference page say of this deployment: title, contact, servers. */
+  readonly deployment?: DeploymentInfo
   /** Bytes of replies that are kept ready, default 32 MiB. */
   readonly replyCacheBytes?: number
   /** Days, 1–36,525, default 400: for how long requests and signups stay counted in reports. Signups stay. */

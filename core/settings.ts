@@ -3,6 +3,7 @@ import { drawId } from './draw-id.ts'
 import { DEFAULT_PROBLEM_BASE } from './http/problem.ts'
 import { DEFAULT_LIMITS, LIMIT_NAMES, MAX_QUOTA, MAX_WINDOW_SECONDS } from './limits/policies.ts'
 import type { Limit, LimitName } from './model.ts'
+import type { DeploymentInfo } from './openapi/model.ts'
 import { nameService, type ServiceNames } from './service-names.ts'
 
 /** The longest that known keys may go on working while the store does not answer: an hour. */
@@ -15,7 +16,7 @@ export const DEFAULT_KEEP_USAGE_DAYS = 400
 export const MAX_KEEP_USAGE_DAYS = 36_525
 
 /** The options of the service with every default filled in. */
-export interface Settings {
+export interface Settings extends DeploymentInfo {
   readonly names: ServiceNames
   readonly maxStalenessMs: number
   readonly storeTimeoutMs: number
@@ -67,7 +68,19 @@ export function settle(options: PartnerApiOptions): Settings {
       MAX_KEEP_USAGE_DAYS,
     ),
     logsAll: logLevel === 'all',
+    ...deploymentInfo(options.deployment ?? {}),
   }
+}
+
+function deploymentInfo(info: DeploymentInfo): DeploymentInfo {
+  if (info.title !== undefined && info.title.trim() === '') {
+    throw new RangeError('deployment.title must not be empty.')
+  }
+  for (const url of [info.contact?.url, ...info.servers?.map(({ url }) => url) ?? []]) {
+    if (url === undefined || URL.canParse(url, 'http://relative.example')) continue
+    throw new RangeError(`deployment: ${url} is not a URL.`)
+  }
+  return info
 }
 
 function limitsOf(given: Partial<Record<LimitName, Limit>>): Record<LimitName, Limit> {

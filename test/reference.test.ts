@@ -162,7 +162,7 @@ t.test('in a browser', { skip }, async (t) => {
     t.equal(await page.locator('#status').getAttribute('role'), 'status', 'politely')
     const copied = await page.evaluate<string>('navigator.clipboard.readText()')
     t.match(copied, /^curl \\\n {2}-H "X-Service-Partner-Key: \$PARTNER_API_KEY"/)
-    t.ok(copied.includes(`${server.url}/service/public/profiles?partner=acme`), 'with the host it came from')
+    t.ok(copied.includes(`${server.url}/service/public/profiles?partner=demo`), 'with the host it came from')
     await close()
   })
 

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { DEFAULT_LIMITS } from '../../core/limits/policies.ts'
 import { nameService } from '../../core/service-names.ts'
-import { addServiceOptions, type ServiceOptions } from '../input/service-options.ts'
+import { addServiceOptions, deploymentInfo, type ServiceOptions } from '../input/service-options.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
 import { printResult } from '../output/print.ts'
 import { printableJson } from '../output/text.ts'
@@ -23,8 +23,9 @@ Examples:
 
 async function print(
   invocation: Invocation,
-  { serviceName, limit, maxStaleness, allowBrowsers = false, problemBase }: ServiceOptions,
+  options: ServiceOptions,
 ): Promise<void> {
+  const { serviceName, limit, maxStaleness, allowBrowsers = false, problemBase } = options
   // Imported here because every schema of the wire comes with it.
   const [{ createDocument }, { ROUTES }] = await Promise.all([
     import('../../core/openapi/document.ts'),
@@ -36,6 +37,7 @@ async function print(
     maxStalenessMs: maxStaleness,
     allowBrowsers,
     ...(problemBase !== undefined && { problemBase }),
+    ...deploymentInfo(options),
   })
   await printResult(invocation, document, `${printableJson(JSON.stringify(document, null, 2))}\n`)
 }

@@ -7,7 +7,7 @@ import {
 } from '../../core/settings.ts'
 import { duration } from '../input/duration.ts'
 import { integerBetween } from '../input/integer.ts'
-import { addServiceOptions, type ServiceOptions } from '../input/service-options.ts'
+import { addServiceOptions, deploymentInfo, type ServiceOptions } from '../input/service-options.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
 import { parseStoreUrl } from '../input/store-address.ts'
 import { printNote, printResult } from '../output/print.ts'
@@ -102,6 +102,7 @@ async function serveStore(invocation: Invocation, options: ServeOptions): Promis
         allowBrowsers: options.allowBrowsers ?? false,
         keepUsageDays: options.keepUsage,
         ...(options.problemBase !== undefined && { problemBase: options.problemBase }),
+        deployment: deploymentInfo(options),
       },
     }, (url) => printResult(invocation, { url }, listeningLine(url)))
   })

@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { LIMIT_NAMES } from '../../core/limits/policies.ts'
 import type { Limit, LimitName } from '../../core/model.ts'
+import type { DeploymentInfo } from '../../core/openapi/model.ts'
 import { integerBetween } from './integer.ts'
 import { limitsOf } from './limits.ts'
 import { serviceName } from './service-name.ts'
@@ -12,6 +13,9 @@ export interface ServiceOptions {
   readonly maxStaleness: number
   readonly allowBrowsers?: boolean
   readonly problemBase?: string
+  readonly title?: string
+  readonly contact?: string
+  readonly publicUrl?: string[]
 }
 
 /** Adds the options of {@linkcode ServiceOptions}. */
@@ -31,6 +35,18 @@ export function addServiceOptions(command: Command): Command {
     )
     .option('--allow-browsers', 'Answer requests that come from browsers, and log them')
     .option('--problem-base <url>', 'What the type of every problem starts with', problemBase)
+    .option('--title <text>', 'Title of the OpenAPI document and the reference page')
+    .option('--contact <email-or-url>', 'Whom users of the API write to, in the same')
+    .option('--public-url <url...>', 'Address of this deployment, in the same (repeatable)')
+}
+
+/** The part of the options that only the documents show. */
+export function deploymentInfo({ title, contact, publicUrl }: ServiceOptions): DeploymentInfo {
+  return {
+    ...(title !== undefined && { title }),
+    ...(contact !== undefined && { contact: { [contact.includes('://') ? 'url' : 'email']: contact } }),
+    ...(publicUrl !== undefined && { servers: publicUrl.map((url) => ({ url })) }),
+  }
 }
 
 function problemBase(text: string): string {

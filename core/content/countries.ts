@@ -56,18 +56,52 @@ export function parseCountryCode(text: string): string | undefined {
   return isCountryCode(code) ? code : undefined
 }
 
+interface DescribedCode {
+  readonly examples: readonly string[]
+  readonly [keyword: string]: unknown
+}
+
+/** JSON Schema of a code in answers. */
+export const COUNTRY_CODE_SCHEMA: DescribedCode = {
+  type: 'string',
+  title: 'CountryCode',
+  description: 'ISO 3166-1 alpha-2, or `XK`.',
+  examples: ['DE'],
+  enum: COUNTRY_CODES,
+}
+
+/** JSON Schema of a code in requests, which may be in either case. */
+export const COUNTRY_CODE_INPUT: DescribedCode = {
+  anyOf: [COUNTRY_CODE_SCHEMA, {
+    type: 'string',
+    pattern: `^(?:${
+      Object.entries(secondLetters).map(([first, seconds]) =>
+        `[${first}${first.toLowerCase()}][${seconds}${seconds.toLowerCase()}]`
+      ).join('|')
+    })$`,
+    maxLength: 2,
+  }],
+  maxLength: 2,
+  examples: ['DE'],
+}
+
 /** Tags that were registered before there was a grammar (RFC 5646 §2.1, `irregular`). */
 const irregularTags =
   'en-GB-oed|i-(?:ami|bnn|default|enochian|hak|klingon|lux|mingo|navajo|pwn|tao|tay|tsu)|' +
   'sgn-(?:BE-FR|BE-NL|CH-DE)'
 
+/** A regular expression that matches each letter of a text in either case, without a flag: JSON Schema has none. */
+function inEitherCase(text: string): string {
+  return text.replace(/[a-z]/gi, (letter) => `[${letter.toUpperCase()}${letter.toLowerCase()}]`)
+}
+
 /** RFC 5646 §2.1: language, script, region, variants, extensions, private use. */
-const languageTag = new RegExp(
-  '^(?:(?:[a-z]{2,3}(?:-[a-z]{3}){0,3}|[a-z]{4,8})(?:-[a-z]{4})?(?:-(?:[a-z]{2}|[0-9]{3}))?' +
-    '(?:-(?:[a-z0-9]{5,8}|[0-9][a-z0-9]{3}))*(?:-[a-wy-z0-9](?:-[a-z0-9]{2,8})+)*(?:-x(?:-[a-z0-9]{1,8})+)?' +
-    `|x(?:-[a-z0-9]{1,8})+|${irregularTags})$`,
-  'i',
-)
+export const LOCALE_PATTERN: string =
+  '^(?:(?:[A-Za-z]{2,3}(?:-[A-Za-z]{3}){0,3}|[A-Za-z]{4,8})(?:-[A-Za-z]{4})?(?:-(?:[A-Za-z]{2}|[0-9]{3}))?' +
+  '(?:-(?:[A-Za-z0-9]{5,8}|[0-9][A-Za-z0-9]{3}))*(?:-[A-WYZa-wyz0-9](?:-[A-Za-z0-9]{2,8})+)*' +
+  `(?:-[Xx](?:-[A-Za-z0-9]{1,8})+)?|[Xx](?:-[A-Za-z0-9]{1,8})+|${inEitherCase(irregularTags)})$`
+
+const languageTag = new RegExp(LOCALE_PATTERN)
 
 /** Whether a text is a well-formed BCP 47 language tag, known or not. */
 export function isLocale(text: string): boolean {

@@ -36,7 +36,7 @@ export function createDocument(
     allowBrowsers: false,
     ...settings,
   }
-  const { names } = complete
+  const { names, title = 'Partner API', contact, servers } = complete
   const schemas = createSchemaCollection()
   schemas.name('Problem', problemSchema())
   const paths: Record<string, Record<string, OperationObject>> = {}
@@ -53,13 +53,14 @@ export function createDocument(
   return {
     openapi: '3.1.1',
     info: {
-      title: 'Partner API',
+      title,
       summary: 'Keyed, scoped, server-side access for plugins and dashboards.',
       description: about(complete),
       version: VERSION,
+      ...(contact && { contact }),
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    servers: [{ url: '/', description: 'Wherever this document came from.' }],
+    servers: servers ?? [{ url: '/', description: 'Wherever this document came from.' }],
     tags: tagsOf(routes),
     ...shareResponses(paths, {
       schemas: sorted(schemas.named),

@@ -11,6 +11,7 @@ const draft = 'draft-ietf-httpapi-ratelimit-headers-11'
 export function describeHeaders(
   { names, limits: { key } }: DocumentSettings,
 ): Readonly<Record<string, HeaderObject>> {
+  const keyedVary = `Authorization, ${names.keyHeader}, ${names.versionHeader}`
   return {
     'X-Request-Id': {
       description: 'Names this answer in the log of the service. Keep it for questions.',
@@ -37,6 +38,35 @@ export function describeHeaders(
       schema: { type: 'string', enum: ['private, no-cache', 'no-cache', 'no-store'] },
       example: 'private, no-cache',
     },
+    Vary: {
+      description: 'The request fields that select the answer.',
+      required: true,
+      schema: { type: 'string', enum: [keyedVary, 'Accept-Encoding'] },
+      example: keyedVary,
+    },
+    'X-Content-Type-Options': {
+      description: 'The media type is the one of `Content-Type`.',
+      required: true,
+      schema: { type: 'string', const: 'nosniff' },
+      example: 'nosniff',
+    },
+    'Content-Encoding': {
+      description: 'Stands on a document that `Accept-Encoding` has asked for in gzip.',
+      schema: { type: 'string', const: 'gzip' },
+      example: 'gzip',
+    },
+    'Content-Security-Policy': {
+      description: 'What the page may load: nothing but its own style and script.',
+      required: true,
+      schema: { type: 'string', maxLength: 2000, pattern: "^default-src 'none'; " },
+      example: "default-src 'none'; img-src data:",
+    },
+    'Referrer-Policy': {
+      description: 'Links from the page do not name it.',
+      required: true,
+      schema: { type: 'string', const: 'no-referrer' },
+      example: 'no-referrer',
+    },
     'RateLimit-Policy': {
       description: `The policies that the request met: quota \`q\` in a window of \`w\` seconds (${draft}).`,
       schema: { type: 'string', maxLength: 200, pattern: '^"[a-z]+";q=[0-9]+;w=[0-9]+' },
@@ -61,7 +91,7 @@ export function describeHeaders(
       description:
         'Related documents (RFC 8288): of a list that pages, the next page, relative to the request.',
       schema: { type: 'string', maxLength: 16_384, pattern: '^<' },
-      example: '<?partner=acme&limit=20&cursor=WyJub3Jk>; rel="next"',
+      example: '<?partner=demo&limit=20&cursor=WyJub3Jk>; rel="next"',
     },
     'Idempotent-Replayed': {
       description: 'Stands on the answer of a request that was answered before.',
@@ -86,7 +116,7 @@ export function describeParameters({ names }: DocumentSettings): Readonly<Record
       description: 'Slug of the partner that the key belongs to.',
       required: true,
       schema: slug,
-      example: 'acme',
+      example: 'demo',
     },
     slug: {
       name: 'slug',
@@ -94,7 +124,7 @@ export function describeParameters({ names }: DocumentSettings): Readonly<Record
       description: 'Slug of the profile.',
       required: true,
       schema: slug,
-      example: 'nordlicht-reisen',
+      example: 'nordlichter-frachtkontor',
     },
     version: {
       name: names.versionHeader,
@@ -117,9 +147,16 @@ export function describeParameters({ names }: DocumentSettings): Readonly<Record
       in: 'header',
       description:
         'Makes the request safe to repeat for 24 hours: the same body is answered as before, and done ' +
-        'once. Bare or in quotes.',
+        'once. Up to 255 printable ASCII characters, bare or in quotes.',
       required: false,
-      schema: { type: 'string', minLength: 1, maxLength: 512, pattern: '^[ -~]+$' },
+      schema: {
+        type: 'string',
+        maxLength: 512,
+        anyOf: [
+          { type: 'string', maxLength: 255, pattern: '^[!#-~][ !#-~]*("[ !#-~]*"[ !#-~]*)*$' },
+          { type: 'string', maxLength: 512, pattern: '^"([ !#-\\[\\]-~]|\\\\["\\\\]){1,255}"$' },
+        ],
+      },
       example: '7d1f0c1e-6b8a-4a53-9c60-2f6a35d3c9a1',
     },
   }

@@ -3,8 +3,18 @@ import type { ProblemCode } from '../http/problem.ts'
 import type { Limit, LimitName } from '../model.ts'
 import type { ServiceNames } from '../service-names.ts'
 
+/** What the OpenAPI document says of a deployment. All have defaults. */
+export interface DeploymentInfo {
+  /** The title of the document and of the reference page, default `Partner API`. */
+  readonly title?: string
+  /** Whom users of the API write to. */
+  readonly contact?: { readonly name?: string; readonly url?: string; readonly email?: string }
+  /** Addresses of the deployment; default `/`, wherever the document came from. */
+  readonly servers?: readonly { readonly url: string; readonly description?: string }[]
+}
+
 /** What differs from one service to another. */
-export interface DocumentSettings {
+export interface DocumentSettings extends DeploymentInfo {
   readonly names: ServiceNames
   /** Base of the `type` of problems, without a slash at its end. */
   readonly problemBase: string
@@ -106,9 +116,10 @@ export interface OpenApiDocument {
     readonly summary: string
     readonly description: string
     readonly version: string
+    readonly contact?: DeploymentInfo['contact'] & object
     readonly license: { readonly name: string; readonly identifier: string }
   }
-  readonly servers: readonly { readonly url: string; readonly description: string }[]
+  readonly servers: DeploymentInfo['servers'] & object
   readonly tags: readonly { readonly name: string; readonly description: string }[]
   readonly paths: Readonly<Record<string, Readonly<Partial<Record<'get' | 'post', OperationObject>>>>>
   readonly components: {

@@ -113,7 +113,8 @@ function queryParameter(
   schemas: SchemaCollection,
 ): ParameterObject {
   const one = schemas.sent(schema)
-  const example = schemas.example(one)
+  // A cursor that is made up works nowhere.
+  const example = name === 'cursor' ? undefined : schemas.example(one)
   return {
     name,
     in: 'query',
@@ -123,7 +124,7 @@ function queryParameter(
     schema: repeatable
       ? { type: 'array', items: one, maxItems: maxRepetitions }
       : { ...one, ...(absent !== undefined && { default: absent }) },
-    example: repeatable ? [example] : example,
+    ...(example !== undefined && { example: repeatable ? [example] : example }),
   }
 }
 
@@ -141,7 +142,7 @@ function requestBodyOf(
 
 /** The fields that every answer has, the service's own name in one of them. */
 function always({ names }: DocumentSettings): readonly string[] {
-  return ['X-Request-Id', names.versionHeader, 'Cache-Control']
+  return ['X-Request-Id', names.versionHeader, 'Cache-Control', 'X-Content-Type-Options']
 }
 
 const limitFields = ['RateLimit-Policy', 'RateLimit']
@@ -154,20 +155,24 @@ function successOf(
   const keyed = route.access === 'key'
   const status = keyed ? route.status ?? 200 : 200
   const kept = route.method === 'GET' && (keyed || 'contentType' in route)
-  const fields = [...always(settings), ...(kept ? ['ETag'] : []), ...(keyed ? limitFields : [])]
+  const fields = [...always(settings), ...(kept ? ['ETag', 'Vary'] : []), ...(keyed ? limitFields : [])]
   const more = [
-    ...(keyed && ('cursor' in route.parameters) || 'atRoot' in route ? ['Link'] : []),
+    ...(keyed && 'cursor' in route.parameters ? ['Link'] : []),
+    ...('headers' in route ? route.headers ?? [] : []),
+  ]
+  const ofBody = [
     ...(keyed && route.takesIdempotencyKey ? ['Idempotent-Replayed'] : []),
+    ...('contentType' in route ? ['Content-Encoding'] : []),
   ]
   const schema = schemas.answered(REPLIES[route.name])
   const mediaType = 'mediaType' in route ? route.mediaType : 'application/json'
   return {
     [status]: {
       description: REASONS[status] ?? '',
-      headers: headers(...fields, ...more),
+      headers: headers(...fields, ...more, ...ofBody),
       content: { [mediaType]: { schema, example: schemas.example(schema) } },
     },
-    ...(kept && { 304: { description: REASONS[304] ?? '', headers: headers(...fields) } }),
+    ...(kept && { 304: { description: REASONS[304] ?? '', headers: headers(...fields, ...more) } }),
   }
 }
 

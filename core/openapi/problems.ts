@@ -102,7 +102,7 @@ export function problemSchema(): JsonSchema {
       errors: {
         description: 'Everything that is wrong with parameters or body, at once.',
         type: 'array',
-        maxItems: 1000,
+        maxItems: 8192,
         items: {
           type: 'object',
           properties: {
@@ -110,7 +110,7 @@ export function problemSchema(): JsonSchema {
             pointer: {
               description: 'Place in the body (RFC 6901).',
               type: 'string',
-              maxLength: 32_768,
+              maxLength: 65_536,
               pattern: '^(/.*)?$',
             },
             detail: { description: 'What is wrong with it.', type: 'string', maxLength: 1000 },

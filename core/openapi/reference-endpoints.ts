@@ -145,7 +145,9 @@ function request(
     keyHeader: operation.security.length === 0 ? undefined : names.keyHeader,
     method,
     target: query.length === 0 ? target : `${target}?${query.join('&')}`,
-    headers: all.some(({ name }) => name === 'Idempotency-Key') ? ['Idempotency-Key: $(uuidgen)'] : [],
+    headers: all.some(({ name }) => name === 'Idempotency-Key')
+      ? ['Idempotency-Key: signup-$(date +%s)']
+      : [],
     ...(media !== undefined && { body: media.example }),
   })
 }

@@ -20,17 +20,17 @@ export function quickStart({ names }: DocumentSettings): Markup {
     keyHeader: names.keyHeader,
     method: 'POST',
     target: `/${names.name}/developer/verify-key`,
-    body: { partner: 'acme' },
+    body: { partner: 'demo' },
   })
   const read = curl({
     keyHeader: names.keyHeader,
     method: 'GET',
-    target: `/${names.name}/public/profiles/recent?partner=acme&limit=3`,
+    target: `/${names.name}/public/profiles/recent?partner=demo&limit=3`,
   })
   return section(
     'quick-start',
     'Quick start',
-    markup`<p>The operator of this service gives you a key and the slug of your partner; the examples say <code>acme</code>. Put the key where only your server reads it:</p>
+    markup`<p>The operator of this service gives you a key and the slug of your partner; the examples say <code>demo</code>. Put the key where only your server reads it:</p>
 ${
       codeBlock(
         'start-key',
@@ -65,7 +65,7 @@ export function authentication({ names, allowBrowsers, maxStalenessMs }: Documen
         false,
       )
     }
-      <p>And it names the partner that the key belongs to: <code>?partner=acme</code> in a GET, the member <code>partner</code> in the body of a POST. A key never works for another partner, and never in a URL.</p>
+      <p>And it names the partner that the key belongs to: <code>?partner=demo</code> in a GET, the member <code>partner</code> in the body of a POST. A key never works for another partner, and never in a URL.</p>
       <div class="note">
         <p><strong>A key is a password of your server.</strong> Whoever has it is you.</p>
       </div>
@@ -156,7 +156,7 @@ export function limits({ limits, names }: DocumentSettings): Markup {
 
 /** How to read a long list, how to repeat a request, and what may change. */
 export function rules({ names }: DocumentSettings, takesIdempotencyKey: boolean): readonly Markup[] {
-  const next = '<?partner=acme&limit=20&cursor=…>; rel="next"'
+  const next = '<?partner=demo&limit=20&cursor=…>; rel="next"'
   const paging = section(
     'paging',
     'Paging',

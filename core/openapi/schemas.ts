@@ -34,9 +34,11 @@ export function createSchemaCollection(): SchemaCollection {
 
   /** Puts every part that has a title under its name. */
   function lift(schema: JsonSchema): JsonSchema {
-    const { properties, items, anyOf, oneOf } = schema
+    const { properties, items, anyOf, oneOf, examples, ...others } = schema
     const lifted: JsonSchema = {
-      ...schema,
+      ...others,
+      // None for what only the service can make, a cursor.
+      ...(examples && examples.length > 0 && { examples }),
       ...(properties && {
         properties: Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, lift(one)])),
       }),
@@ -93,6 +95,7 @@ const overrideNullable: SchemaOverride = ({ valibotSchema, jsonSchema }) => {
     return undefined
   }
   const nullable = { ...inner, type: [inner.type, 'null' as const] }
+  if (inner.anyOf !== undefined) return { ...nullable, anyOf: [...inner.anyOf, { type: 'null' }] }
   return inner.enum === undefined ? nullable : { ...nullable, enum: [...inner.enum, null] }
 }
 

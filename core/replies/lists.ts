@@ -1,13 +1,22 @@
 import { array, type GenericSchema, metadata, nullable, picklist, pipe, strictObject } from 'valibot'
+import { COUNTRY_CODES } from '../content/countries.ts'
 import type { WireCountry, WireIndustry, WirePlan } from '../routes/lists.ts'
-import { countShape, flagShape, formShape, integerShape, slugShape, textShape } from './shapes.ts'
+import {
+  countryShape,
+  countShape,
+  flagShape,
+  formShape,
+  integerShape,
+  slugShape,
+  textShape,
+} from './shapes.ts'
 
 /** Schema of the countries on the wire. */
 export const countriesShape: GenericSchema<unknown, WireCountry[]> = pipe(
   array(
     pipe(
       strictObject({
-        code: formShape('ISO 3166-1 alpha-2, or `XK`.', 'DE', '^[A-Z]{2}$', 2),
+        code: countryShape(),
         name: textShape('Name in the language asked for.', 'Germany', 200),
         profile_count: countShape('How many profiles the partner can see there.', 12),
       }),
@@ -17,15 +26,15 @@ export const countriesShape: GenericSchema<unknown, WireCountry[]> = pipe(
       }),
     ),
   ),
-  metadata({ maxItems: 26 * 26 }),
+  metadata({ maxItems: COUNTRY_CODES.length }),
 )
 
 /** Schema of the industries on the wire. */
 export const industriesShape: GenericSchema<unknown, WireIndustry[]> = array(
   pipe(
     strictObject({
-      slug: slugShape('What the industry is addressed by.', 'travel'),
-      name: textShape('Name to show.', 'Travel', 200),
+      slug: slugShape('What the industry is addressed by.', 'logistics'),
+      name: textShape('Name to show.', 'Logistics', 200),
       parent_slug: nullable(slugShape('The industry that this one is a part of.', 'leisure')),
       profile_count: countShape('How many profiles are in it, those in its parts not counted.', 7),
     }),

@@ -9,10 +9,11 @@ import {
   string,
   variant,
 } from 'valibot'
+import { COUNTRY_CODES } from '../content/countries.ts'
 import { MODULE_NAMES } from '../policy/modules.ts'
 import { SCOPES } from '../policy/scopes.ts'
 import type { ActivityType } from '../reports/activity.ts'
-import { countShape, formShape, instantShape, slugShape, textShape } from './shapes.ts'
+import { countryShape, countShape, formShape, instantShape, slugShape, textShape } from './shapes.ts'
 
 const dateShape = (description: string) =>
   pipe(string(), metadata({ description, format: 'date', maxLength: 10, examples: ['2026-11-01'] }))
@@ -40,11 +41,11 @@ export const summaryShape: GenericSchema = pipe(
       by_country: pipe(
         array(
           strictObject({
-            country: nullable(formShape('ISO 3166-1 alpha-2.', 'DE', '^[A-Z]{2}$', 2)),
+            country: nullable(countryShape()),
             signups: signupCount,
           }),
         ),
-        metadata({ description: 'The most first.', maxItems: 300 }),
+        metadata({ description: 'The most first.', maxItems: COUNTRY_CODES.length + 1 }),
       ),
     }),
     requests: strictObject({
@@ -93,7 +94,7 @@ export const activityShape: GenericSchema = pipe(
         signup_id: formShape('Id of the signup.', 'sgn_5K0M2N8P4QRS6TVW7XYZ', '^sgn_', 80),
         email: textShape('Masked.', 'j***@e***.com', 254),
         name: textShape('Initials.', 'J. D.', 200),
-        country: nullable(formShape('ISO 3166-1 alpha-2.', 'DE', '^[A-Z]{2}$', 2)),
+        country: nullable(countryShape()),
         plan: nullable(slugShape('Slug of the plan.', 'starter')),
       }),
     }),

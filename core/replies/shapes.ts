@@ -3,6 +3,7 @@
  * describe (`format`, `maxLength`, `pattern`) stand in metadata, so that nobody's answer is judged by them twice.
  */
 import { boolean, type GenericSchema, integer, metadata, minValue, number, pipe, string } from 'valibot'
+import { COUNTRY_CODE_SCHEMA } from '../content/countries.ts'
 import { SLUG_PATTERN } from '../content/slug.ts'
 
 /** A slug. */
@@ -28,6 +29,11 @@ export function formShape(
   maxLength: number,
 ): GenericSchema<unknown, string> {
   return pipe(string(), metadata({ description, pattern, maxLength, examples: [example] }))
+}
+
+/** The code of a country. */
+export function countryShape(): GenericSchema<unknown, string> {
+  return pipe(string(), metadata(COUNTRY_CODE_SCHEMA))
 }
 
 /** An instant: RFC 3339 in UTC with milliseconds. */

@@ -32,8 +32,8 @@ export const verificationShape: GenericSchema = pipe(
   strictObject({
     valid: pipe(literal(true), metadata({ description: 'A key that is not valid gets a problem instead.' })),
     partner: strictObject({
-      slug: slugShape('What the partner is addressed by.', 'acme'),
-      name: textShape('Name to show.', 'Acme Travel', 200),
+      slug: slugShape('What the partner is addressed by.', 'demo'),
+      name: textShape('Name to show.', 'Demo partner', 200),
     }),
     key: pipe(
       strictObject({

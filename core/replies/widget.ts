@@ -8,8 +8,8 @@ import { slugShape, textShape } from './shapes.ts'
 /** All that a widget draws. */
 export const widgetShape: GenericSchema = strictObject({
   partner: strictObject({
-    slug: slugShape('What the partner is addressed by.', 'acme'),
-    name: textShape('Name to show.', 'Acme Travel', 200),
+    slug: slugShape('What the partner is addressed by.', 'demo'),
+    name: textShape('Name to show.', 'Demo partner', 200),
   }),
   banner: nullable(bannerShape),
   profiles: pipe(

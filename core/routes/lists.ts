@@ -1,6 +1,6 @@
 import { boolean, check, metadata, pipe, string } from 'valibot'
 import { after, afterAll } from '../after.ts'
-import { COUNTRY_CODES, countryName, isLocale } from '../content/countries.ts'
+import { COUNTRY_CODES, countryName, isLocale, LOCALE_PATTERN } from '../content/countries.ts'
 import { currencyExponent } from '../content/currency.ts'
 import { compareCodePoints, fold } from '../content/fold.ts'
 import { single } from '../http/parameters.ts'
@@ -135,7 +135,7 @@ export const countries: Route = defineRoute({
       pipe(
         string(),
         check(isLocale, 'must be a BCP 47 language tag'),
-        metadata({ maxLength: 255, pattern: '^[A-Za-z0-9]+(-[A-Za-z0-9]+)*$', examples: ['de'] }),
+        metadata({ maxLength: 255, pattern: LOCALE_PATTERN, examples: ['de'] }),
       ),
       'en',
       'Language of the names',

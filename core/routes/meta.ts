@@ -52,6 +52,7 @@ export const docs: DocumentRoute = {
   description: 'The same for people: one page that asks for nothing else.',
   mediaType: 'text/html',
   contentType: 'text/html; charset=utf-8',
+  headers: ['Content-Security-Policy', 'Referrer-Policy'],
   publish: ({ documents }) => documents.reference(),
 }
 
@@ -68,5 +69,6 @@ export const apiCatalog: DocumentRoute = {
   description: 'Where the documents of this service are (RFC 9727), as a set of links (RFC 9264).',
   mediaType: 'application/linkset+json',
   contentType: `application/linkset+json; profile="${catalogProfile}"`,
+  headers: ['Link'],
   publish: ({ documents }) => documents.catalog(),
 }

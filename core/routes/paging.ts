@@ -9,11 +9,10 @@ import { VERSION } from '../version.ts'
 import type { Reply } from './route.ts'
 
 /** What can be said of a cursor. */
-export const CURSOR: Readonly<{ pattern: string; maxLength: number; examples: string[] }> = {
+export const CURSOR: Readonly<{ pattern: string; maxLength: number }> = {
   pattern: '^[A-Za-z0-9_.-]+$',
   /** As long as a target may be: a cursor is never longer. */
   maxLength: 8192,
-  examples: ['WyJub3JkbGljaHQiLCJhIl0.5b1c0f9d2e7a4386b0d1f2a3c4e5d6f7'],
 }
 
 /** The parameter that says how many rows there may be, 1 to `max`. */
@@ -32,7 +31,7 @@ export function limitParameter(max: number, fallback: number, description: strin
 /** The parameter that asks for the next page. */
 export const cursorParameter: Parameter<string | undefined> = single(
   'text',
-  pipe(string(), metadata(CURSOR)),
+  pipe(string(), metadata({ ...CURSOR, examples: [] })),
   undefined,
   '`next_cursor` of the page before',
 )

@@ -8,6 +8,6 @@ export const partnerMember: GenericSchema<unknown, string> = pipe(
     description: 'Slug of the partner that the key belongs to.',
     pattern: SLUG_PATTERN.source,
     maxLength: 80,
-    examples: ['acme'],
+    examples: ['demo'],
   }),
 )

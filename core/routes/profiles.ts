@@ -1,6 +1,6 @@
 import { check, maxLength, metadata, picklist, pipe, string, toUpperCase } from 'valibot'
 import { after } from '../after.ts'
-import { parseCountryCode } from '../content/countries.ts'
+import { COUNTRY_CODE_INPUT, parseCountryCode } from '../content/countries.ts'
 import { fold, foldWords } from '../content/fold.ts'
 import { repeatable, single } from '../http/parameters.ts'
 import { Problem } from '../http/problem.ts'
@@ -45,7 +45,7 @@ const isAssigned = (text: string): boolean => parseCountryCode(text) !== undefin
 const countryCode = pipe(
   string(),
   check(isAssigned, countryMessage),
-  metadata({ pattern: '^[A-Za-z]{2}$', maxLength: 2, examples: ['DE'] }),
+  metadata(COUNTRY_CODE_INPUT),
   toUpperCase(),
 )
 const searchText = pipe(
@@ -54,7 +54,7 @@ const searchText = pipe(
     const length = [...text].length
     return length >= 2 && length <= 100 && foldWords(text).length > 0
   }, searchMessage),
-  metadata({ minLength: 2, maxLength: 100, examples: ['north'] }),
+  metadata({ minLength: 2, maxLength: 100, pattern: '[^\\x00-/:-@\\[-`{-\\x7f]', examples: ['freight'] }),
 )
 
 export const directory: Route = defineRoute({
@@ -78,7 +78,7 @@ export const directory: Route = defineRoute({
       pipe(
         string(),
         maxLength(80, 'must be an industry slug'),
-        metadata({ examples: ['travel'] }),
+        metadata({ examples: ['logistics'] }),
       ),
       'Industry slug: any of these',
     ),

@@ -146,6 +146,8 @@ export interface DocumentRoute extends Described {
   readonly mediaType: string
   /** The same with its parameters. */
   readonly contentType: string
+  /** Names of the header fields that its publication has. */
+  readonly headers?: readonly string[]
   /** Makes the document; called once. */
   publish(ports: HandlerPorts): MaybePromise<Publication>
 }

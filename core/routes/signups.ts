@@ -18,7 +18,7 @@ import {
 } from 'valibot'
 import { after, afterAll } from '../after.ts'
 import { drawId } from '../draw-id.ts'
-import { isLocale, parseCountryCode } from '../content/countries.ts'
+import { COUNTRY_CODE_INPUT, isLocale, LOCALE_PATTERN, parseCountryCode } from '../content/countries.ts'
 import { isRecord } from '../content/fields.ts'
 import { parseInstant } from '../content/instant.ts'
 import { SLUG_PATTERN } from '../content/slug.ts'
@@ -136,18 +136,16 @@ const body: GenericSchema<unknown, SignupInput> = pipe(
         'must be an assigned ISO 3166-1 alpha-2 code',
         {
           description: 'ISO 3166-1 alpha-2 or `XK`, in either case.',
-          pattern: '^[A-Za-z]{2}$',
-          maxLength: 2,
-          examples: ['DE'],
+          ...COUNTRY_CODE_INPUT,
         },
       ),
     ),
     plan: nullish(slugOf('plan', planMessage, 'starter')),
-    profile: nullish(slugOf('profile', profileMessage, 'nordlicht-reisen')),
+    profile: nullish(slugOf('profile', profileMessage, 'nordlichter-frachtkontor')),
     locale: nullish(
       textThat(isLocale, 'must be a BCP 47 language tag', {
         description: 'The language of the form, BCP 47.',
-        pattern: '^[A-Za-z0-9]+(-[A-Za-z0-9]+)*$',
+        pattern: LOCALE_PATTERN,
         maxLength: 255,
         examples: ['en-GB'],
       }),

@@ -67,7 +67,7 @@ export function makeWire(): Readonly<Record<string, string>> {
   const document = createDocument(ROUTES) as unknown as Document
   const { schemas } = document.components
   const left = Object.keys(schemas).filter((name) =>
-    name !== 'Health' && !Object.values(files).flat().includes(name)
+    name !== 'Health' && name !== 'CountryCode' && !Object.values(files).flat().includes(name)
   )
   if (left.length > 0) throw new Error(`${left} belong into a file.`)
   const parts: Record<string, readonly string[]> = { questions: questions(document) }
@@ -141,6 +141,8 @@ function declared(name: string, schema: Schema): string {
 
 function typeOf(schema: Schema): string {
   const { $ref, enum: values, const: only, oneOf, anyOf, type, items, properties } = schema
+  // A union of 250 codes would help nobody.
+  if ($ref?.endsWith('/CountryCode')) return 'string'
   if ($ref !== undefined) return $ref.slice($ref.lastIndexOf('/') + 1)
   if (only !== undefined) return JSON.stringify(only)
   const nullable = Array.isArray(type) && type.includes('null')
@@ -149,7 +151,7 @@ function typeOf(schema: Schema): string {
       (nullable && !values.includes(null) ? ' | null' : '')
   }
   const either = oneOf ?? anyOf
-  if (either !== undefined) return either.map(typeOf).join(' | ')
+  if (either !== undefined) return [...new Set(either.flatMap((one) => typeOf(one).split(' | ')))].join(' | ')
   const one = Array.isArray(type) ? type.find((name) => name !== 'null') : type
   const text = one === 'array'
     ? listOf(typeOf(items ?? {}))
@@ -173,9 +175,11 @@ function recordOf({ additionalProperties }: Schema): string {
 function membersOf({ properties = {}, required = [] }: Schema): string {
   const members = Object.entries(properties).map(([name, schema]) => {
     const optional = !required.includes(name)
-    return `${comment(schema.description ?? `Its ${name.replaceAll('_', ' ')}.`)}readonly ${name}${
-      optional ? '?' : ''
-    }: ${typeOf(schema)}${optional ? ' | undefined' : ''}`
+    const codes = [schema, ...schema.anyOf ?? []].some(({ $ref }) => $ref?.endsWith('/CountryCode'))
+    const fallback = codes ? 'ISO 3166-1 alpha-2, or `XK`.' : `Its ${name.replaceAll('_', ' ')}.`
+    return `${comment(schema.description ?? fallback)}readonly ${name}${optional ? '?' : ''}: ${
+      typeOf(schema)
+    }${optional ? ' | undefined' : ''}`
   })
   return `{\n${members.join('\n')}\n}`
 }

@@ -72,9 +72,9 @@ export interface ReportActivityQuery {
 export interface SignupForm {
   /** Address for mail. */
   readonly email: string
-  /** Who signs up. */
+  /** Who signs up: one line, not blank. */
   readonly name: string
-  /** For whom. */
+  /** For whom: one line, empty or not blank. */
   readonly company?: string | null | undefined
   /** ISO 3166-1 alpha-2 or `XK`, in either case. */
   readonly country?: string | null | undefined

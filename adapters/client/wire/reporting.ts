@@ -22,7 +22,7 @@ export interface ReportSummary {
     })[]
     /** The most first. */
     readonly by_country: readonly ({
-      /** ISO 3166-1 alpha-2. */
+      /** ISO 3166-1 alpha-2, or `XK`. */
       readonly country: string | null
       /** Signups of live keys. */
       readonly signups: number
@@ -75,7 +75,7 @@ export type Activity = {
     readonly email: string
     /** Initials. */
     readonly name: string
-    /** ISO 3166-1 alpha-2. */
+    /** ISO 3166-1 alpha-2, or `XK`. */
     readonly country: string | null
     /** Slug of the plan. */
     readonly plan: string | null
