@@ -64,6 +64,20 @@ await t.test('all of it is there when the file is opened again', async (t) => {
   await second.close()
 })
 
+await t.test('of a profile that is hidden no more is read than of one that is absent', async (t) => {
+  const file = newFile()
+  const store = await openSqliteStore(file)
+  t.teardown(() => store.close())
+  await createPartners(store, 'acme', 'other')
+  await publish(store, [profile('shared', { visibleTo: ['acme'] })])
+  t.equal((await store.findProfile('acme', 'shared', T0))?.slug, 'shared')
+  const other = new DatabaseSync(file)
+  other.exec(`UPDATE profile SET detail = 'no JSON'`)
+  other.close()
+  t.throws(() => store.findProfile('acme', 'shared', T0), 'what is read is noticed')
+  t.equal(await store.findProfile('other', 'shared', T0), undefined)
+})
+
 await t.test('connections see at once what others have committed', async (t) => {
   const file = newFile()
   const [a, b] = [await openSqliteStore(file), await openSqliteStore(file)]

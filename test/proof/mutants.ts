@@ -268,12 +268,6 @@ export const MUTANTS: readonly Mutant[] = [
     replace: 'const found = holder({ ...principal!, key: principal!.key }, digest)',
   },
   {
-    name: 'a key is known before it was good',
-    file: authenticate,
-    find: 'return known !== undefined && inForce',
-    replace: 'return known === undefined || inForce',
-  },
-  {
     name: 'limits are spent before the key is judged',
     file: pipeline,
     find:

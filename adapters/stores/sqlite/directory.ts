@@ -1,4 +1,3 @@
-import { isPublic } from '../../../core/content/visibility.ts'
 import type { Industry, Profile, ProfileCard } from '../../../core/model.ts'
 import type { ProfileQuery } from '../../../core/ports.ts'
 import { readCard, readDetail } from '../record-text.ts'
@@ -31,9 +30,12 @@ export function createDirectory(database: Database): Directory {
   const cards = database.statement<CardRow>(`
     SELECT ${cardColumns} FROM json_each(?1) place CROSS JOIN profile p ON p.id = place.value
     CROSS JOIN industry i ON i.slug = p.industry ORDER BY place.key`)
+  // Through the listings, which are looked for whether the slug exists or not: what is hidden costs what is absent does.
   const profile = database.statement<[...CardRow, detail: string]>(`
-    SELECT ${cardColumns}, p.detail FROM profile p JOIN industry i ON i.slug = p.industry
-    WHERE p.slug = ?1 AND p.published_at <= ?2`)
+    SELECT ${cardColumns}, p.detail
+    FROM (SELECT ifnull((SELECT id FROM profile WHERE slug = ?1), 0) AS id) found
+    CROSS JOIN listing l ON l.profile = found.id AND l.audience IN ('', ?2) AND l.recency >= -?3
+    CROSS JOIN profile p ON p.id = found.id CROSS JOIN industry i ON i.slug = p.industry`)
   const counts = {
     country: countStatement(database, 'country'),
     industry: countStatement(database, 'industry'),
@@ -59,13 +61,10 @@ export function createDirectory(database: Database): Directory {
     },
 
     findProfile(partner, slug, now) {
-      const row = profile.get(slug, now)
+      const row = profile.get(slug, partner, now)
       if (row === undefined) return undefined
-      const { visibleTo, ...detail } = readDetail(row[7])
-      const found = card(row as unknown as CardRow)
-      return isPublic({ publishedAt: found.publishedAt, visibleTo }, partner, now)
-        ? { ...found, ...detail }
-        : undefined
+      const { visibleTo: _, ...detail } = readDetail(row[7])
+      return { ...card(row as unknown as CardRow), ...detail }
     },
 
     countProfiles: (partner, by, now) => new Map(counts[by].all(partner, now)),
