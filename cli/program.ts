@@ -5,7 +5,7 @@ import { type ExitCode, type Failure, usageFailure } from './failure.ts'
 import { actor } from './input/actor.ts'
 import { failureOf } from './reasons.ts'
 import { endQuietlyWithoutReader, printFailure, printNote } from './output/print.ts'
-import { redact, stackText } from './output/text.ts'
+import { listed, redact, stackText } from './output/text.ts'
 
 /** A command group: its options and subcommands are loaded when it is the one that was asked for. */
 interface Group {
@@ -94,7 +94,7 @@ export async function run(argv: readonly string[], version: string): Promise<Exi
     await program.parseAsync(withoutHelpWord(argv, version), { from: 'user' })
     return (process.exitCode ?? 0) as ExitCode
   } catch (error) {
-    return await report(withMisspelt(error, program, argv), json)
+    return await report(withSuggestion(withMisspelt(error, program, argv), program, argv), json)
   }
 }
 
@@ -190,6 +190,30 @@ function withMisspelt(error: unknown, program: Command, argv: readonly string[])
   const name = unknownOption(program, argv)
   if (name === undefined) return error
   return usageFailure(`${error.message.replace(/^error: /, '')}, and there is no option '${name}'`)
+}
+
+/** Words that people try, and the commands that they may mean. */
+const add = ['create', 'issue', 'activate', 'grant', 'import']
+const remove = ['remove', 'revoke', 'deactivate']
+const meanings = new Map([
+  ...['add', 'create', 'new'].map((word): [string, string[]] => [word, add]),
+  ['delete', remove],
+  ['rm', remove],
+  ['ls', ['list']],
+  ['get', ['show']],
+  ['edit', ['update']],
+  ['usage', ['show', '--help']],
+])
+
+function withSuggestion(error: unknown, program: Command, argv: readonly string[]): unknown {
+  if (!(error instanceof CommanderError) || error.code !== 'commander.unknownCommand') return error
+  const [first, second = ''] = program.parseOptions([...argv]).operands
+  const group = program.commands.find((each) => each.name() === first)
+  const commands = (group ?? program).commands.map((each) => each.name())
+  const meant = (meanings.get((group === undefined ? first : second) ?? '') ?? [])
+    .filter((name) => name === '--help' || commands.includes(name))
+  if (meant.length === 0) return error
+  return usageFailure(`${usageOf(error).message.split('\n', 1)[0]}\n(Did you mean ${listed(meant, 'or')}?)`)
 }
 
 function unknownOption(command: Command, argv: readonly string[]): string | undefined {

@@ -153,6 +153,28 @@ test('wrong usage', async (t) => {
   t.match(wrong[2]!.stderr, 'Did you mean --json?')
   t.match(wrong.at(-1)!.stderr, "option '--name <name>' not specified, and there is no option '--nmae'")
   t.match(wrong[4]!.stderr, 'A store URL is sqlite:FILE, postgres://HOST/NAME or memory:.')
+  for (
+    const [words, meant] of [
+      ['keys create acme --name n', 'issue'],
+      ['keys add', 'issue'],
+      ['keys delete Zt81mQv04KsD', 'revoke'],
+      ['keys rm', 'revoke'],
+      ['--json keys ls', 'list'],
+      ['keys usage', 'show or --help'],
+      ['partners add', 'create'],
+      ['partners rm acme', 'remove'],
+      ['partners edit', 'update'],
+      ['modules add acme pricing', 'activate'],
+      ['modules delete', 'deactivate'],
+      ['scopes add', 'grant'],
+      ['content rm', 'remove'],
+      ['usage', '--help'],
+    ] as const
+  ) {
+    const { code, stdout, stderr } = await run(...words.split(' '))
+    t.equal(code, 2)
+    t.ok((stdout + stderr).includes(`(Did you mean ${meant}?)`), `${words}: ${stdout}${stderr}`)
+  }
   const json = await Promise.all([
     run('keyz', '--json'),
     run('--json'),
