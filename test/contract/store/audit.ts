@@ -6,7 +6,6 @@ import { auditStore } from '../../../core/audit/replay.ts'
 import type { Key, Partner } from '../../../core/model.ts'
 import type { Store } from '../../../core/ports.ts'
 import { readPages } from '../../../core/read-pages.ts'
-import { gather } from '../../client/scripted.ts'
 import type { Check } from '../store.ts'
 import { keyChanges, partnerChanges, successor } from './facts.ts'
 import {
@@ -15,6 +14,7 @@ import {
   createKeys,
   createPartners,
   fails,
+  gatherFew,
   industry,
   key,
   partner,
@@ -246,7 +246,7 @@ export async function auditContract(checkStore: Check): Promise<void> {
             (after, size) => store.listAudit(after?.sequence ?? 0, size, partner),
             limit,
           )
-          t.strictSame(await gather(pages), wanted, `${partner}, ${limit} at a time`)
+          t.strictSame(await gatherFew(pages), wanted, `${partner}, ${limit} at a time`)
           t.strictSame(
             await lastEntries(limit, partner),
             wanted.slice(-limit),

@@ -197,6 +197,13 @@ export async function exported<K extends ContentKind>(store: Store, kind: K): Pr
   return records
 }
 
+/** All rows of a short list. Pages that repeat rows would never end: no more than 100 are read. */
+export async function gatherFew<T>(rows: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = []
+  for await (const row of rows) if (found.push(row) === 100) break
+  return found
+}
+
 /** Whether a call failed, synchronously or not. */
 export async function fails(call: () => unknown): Promise<boolean> {
   try {
