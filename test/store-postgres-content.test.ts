@@ -23,7 +23,7 @@ import {
 } from './contract/store/samples.ts'
 import { hasServer } from './postgres/binaries.ts'
 import { explaining, rowsRead } from './postgres/plans.ts'
-import { startServer } from './postgres/server.ts'
+import { PATIENT, startServer } from './postgres/server.ts'
 import { until } from './postgres/until.ts'
 
 const reason = hasServer()
@@ -38,7 +38,7 @@ const stamp = { now: T0, actor }
 
 async function open(t: Test): Promise<{ url: string; store: Store }> {
   const url = await server.createDatabase()
-  const store = await openPostgresStore(url)
+  const store = await openPostgresStore(url, PATIENT)
   t.teardown(() => store.close())
   return { url, store }
 }

@@ -12,7 +12,7 @@ import { type Migration, MIGRATIONS } from '../adapters/stores/postgres/migratio
 import { openPostgresStore } from '../adapters/stores/postgres/store.ts'
 import { actor, apply, createPartners, industry, key, T0 } from './contract/store/samples.ts'
 import { hasServer } from './postgres/binaries.ts'
-import { startServer } from './postgres/server.ts'
+import { PATIENT, startServer } from './postgres/server.ts'
 import { until } from './postgres/until.ts'
 
 const reason = hasServer()
@@ -52,13 +52,13 @@ await t.test('a store is made where there is none, unless it has to be there', a
   })
   t.same(await sql`select 1 from pg_namespace where nspname = 'partner_api'`, [], 'nothing was made')
 
-  const made = await openPostgresStore(url)
+  const made = await openPostgresStore(url, PATIENT)
   await createPartners(made, 'acme')
   const { settings } = made
   const revision = await made.revision()
   await made.close()
   t.strictSame(await migrationStatus(url), { current: latest, latest, pending: [] })
-  const opened = await openPostgresStore(url, { migrate: false })
+  const opened = await openPostgresStore(url, { migrate: false, ...PATIENT })
   t.strictSame(opened.settings, settings)
   t.strictSame(await opened.revision(), revision)
   t.equal((await opened.findPartner('acme'))?.slug, 'acme')
@@ -68,7 +68,7 @@ await t.test('a store is made where there is none, unless it has to be there', a
 await t.test('of many connections that begin at once, one makes the store', async (t) => {
   for (let round = 0; round < 10; round++) {
     const url = await server.createDatabase()
-    const stores = await Promise.all(Array.from({ length: 10 }, () => openPostgresStore(url)))
+    const stores = await Promise.all(Array.from({ length: 10 }, () => openPostgresStore(url, PATIENT)))
     t.equal(new Set(stores.map(({ settings }) => settings.cursorSecret)).size, 1)
     t.equal(new Set(await Promise.all(stores.map(async (store) => (await store.revision()).facts))).size, 1)
     await Promise.all(stores.map((store) => store.close()))
@@ -109,7 +109,7 @@ await t.test('a migration that fails leaves nothing behind, and can be done late
   t.strictSame(await relationsOf(sql), [])
   t.equal((await migrationStatus(url)).current, 0)
   await sql`drop type partner_api.audit`
-  const store = await openPostgresStore(url)
+  const store = await openPostgresStore(url, PATIENT)
   t.strictSame(await store.listPartners(undefined, 1000), [])
   await store.close()
 })
@@ -131,7 +131,7 @@ await t.test('a schema of somebody else stays as it is', async (t) => {
   await sql`create table partner_api.migration (version integer)`
   await sql`create table partner_api.store (id text)`
   await t.rejects(
-    openPostgresStore(url),
+    openPostgresStore(url, PATIENT),
     { code: 'refused', message: /belongs to another program/ },
     'by accident',
   )
@@ -139,7 +139,7 @@ await t.test('a schema of somebody else stays as it is', async (t) => {
 
 await t.test('a store that has lost its settings says so', async (t) => {
   const url = await server.createDatabase()
-  await (await openPostgresStore(url)).close()
+  await (await openPostgresStore(url, PATIENT)).close()
   await intruder(url)`delete from partner_api.store`
   const loss = { code: 'unreachable', message: /its settings are gone\.$/ }
   await t.rejects(openPostgresStore(url), loss)
@@ -167,20 +167,20 @@ await t.test('whoever may make no schema can be given one', async (t) => {
   await admin.unsafe(`create schema partner_api; grant usage on schema partner_api to ${server.user}`)
   await t.rejects(openPostgresStore(url), { code: 'unreachable', message: /permission denied for schema/ })
   await admin.unsafe(`grant create on schema partner_api to ${server.user}`)
-  const store = await openPostgresStore(url)
+  const store = await openPostgresStore(url, PATIENT)
   await createPartners(store, 'acme')
   await store.close()
 })
 
 await t.test('a newer schema is served for as long as it says that it may be', async (t) => {
   const url = await server.createDatabase()
-  const running = await openPostgresStore(url)
+  const running = await openPostgresStore(url, PATIENT)
   await createPartners(running, 'acme')
   const sql = intruder(url)
   await sql`insert into partner_api.migration values (99, '099-of-tomorrow', 0)`
   t.strictSame(await migrationStatus(url), { current: 99, latest, pending: [] })
   for (const migrate of [true, false]) {
-    const store = await openPostgresStore(url, { migrate })
+    const store = await openPostgresStore(url, { migrate, ...PATIENT })
     t.equal(await apply(store, { type: 'partner.suspended', slug: 'acme' }), true)
     await store.close()
   }
@@ -218,7 +218,7 @@ const later = (servedFrom: number): Migration[] => [
 
 await t.test('a later program migrates what programs of this version serve', async (t) => {
   const url = await server.createDatabase()
-  const running = await openPostgresStore(url)
+  const running = await openPostgresStore(url, PATIENT)
   await createPartners(running, 'acme')
   await apply(running, { type: 'key.issued', key: key() })
   const newer = Array.from({ length: 5 }, () => connect(url))
@@ -240,7 +240,7 @@ await t.test('a later program migrates what programs of this version serve', asy
 
 await t.test('a change that waited for a migration finds out whether it may be made', async (t) => {
   const url = await server.createDatabase()
-  const running = await openPostgresStore(url)
+  const running = await openPostgresStore(url, PATIENT)
   await createPartners(running, 'acme')
   const { facts } = await running.revision()
   const sql = intruder(url)
@@ -270,7 +270,7 @@ await t.test('a change that waited for a migration finds out whether it may be m
 
 await t.test('a store that is copied into is nobody’s until the copy is finished', async (t) => {
   const url = await server.createDatabase()
-  const running = await openPostgresStore(url)
+  const running = await openPostgresStore(url, PATIENT)
   const { facts } = await running.revision()
   const sql = intruder(url)
   await sql`update partner_api.store set copied_from = 'elsewhere'`

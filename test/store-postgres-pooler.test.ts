@@ -6,7 +6,7 @@ import { hasServer } from './postgres/binaries.ts'
 import { contractStores } from './postgres/contract-stores.ts'
 import { startCounter } from './postgres/outstanding.ts'
 import { hasPooler, startPooler } from './postgres/pooler.ts'
-import { startServer } from './postgres/server.ts'
+import { PATIENT, startServer } from './postgres/server.ts'
 
 const reason = hasServer() ?? hasPooler()
 if (reason !== undefined) {
@@ -29,7 +29,7 @@ await t.test('Postgres behind a pooler', async (t) => {
 await t.test('of many that begin at once behind a pooler, one makes the store', async (t) => {
   for (let round = 0; round < 5; round++) {
     const url = way(await server.createDatabase())
-    const stores = await Promise.all(Array.from({ length: 10 }, () => openPostgresStore(url)))
+    const stores = await Promise.all(Array.from({ length: 10 }, () => openPostgresStore(url, PATIENT)))
     t.equal(new Set(stores.map(({ settings }) => settings.cursorSecret)).size, 1)
     await Promise.all(stores.map((store) => store.close()))
   }
@@ -41,7 +41,7 @@ await t.test('no connection asks a pooler before it has the answer to what it as
   t.teardown(() => pooled.close())
   const url = await server.createDatabase()
   for (const way of [straight.url(url), `${pooled.url(url)}&pooler=transaction`]) {
-    const store = await openPostgresStore(way)
+    const store = await openPostgresStore(way, PATIENT)
     const ask = { policy: 'key' as const, quota: 10, windowSeconds: 60, wanted: 1 }
     await Promise.all(Array.from({ length: 50 }, (_, index) =>
       Promise.all([

@@ -12,7 +12,7 @@ import { apply, createPartners } from './contract/store/samples.ts'
 import { type SharedStore, sharedStoreContract } from './contract/store.ts'
 import { hasServer } from './postgres/binaries.ts'
 import { hasPooler, startPooler } from './postgres/pooler.ts'
-import { startServer } from './postgres/server.ts'
+import { PATIENT, startServer } from './postgres/server.ts'
 import { until, within } from './postgres/until.ts'
 
 const reason = hasServer()
@@ -27,7 +27,7 @@ t.teardown(() => server.close())
 await t.test('Postgres is a store that replicas share', (t) =>
   sharedStoreContract(t, async () => {
     const url = await server.createDatabase()
-    return () => openPostgresStore(url)
+    return () => openPostgresStore(url, PATIENT)
   }))
 
 await t.test('and so it is behind a pooler', { skip: hasPooler() ?? false }, async (t) => {
@@ -35,7 +35,7 @@ await t.test('and so it is behind a pooler', { skip: hasPooler() ?? false }, asy
   t.teardown(() => pooler.close())
   await sharedStoreContract(t, async () => {
     const url = `${pooler.url(await server.createDatabase())}?pooler=transaction`
-    return () => openPostgresStore(url)
+    return () => openPostgresStore(url, PATIENT)
   })
 })
 
@@ -53,7 +53,7 @@ async function createPlace(t: { teardown(end: () => Promise<void>): void }): Pro
   const sql = postgres(url, { max: 2, onnotice: () => {} })
   t.teardown(() => sql.end({ timeout: 0 }))
   async function open(): Promise<SharedStore> {
-    const store: Store = await openPostgresStore(url)
+    const store: Store = await openPostgresStore(url, PATIENT)
     t.teardown(async () => await store.close())
     return store as SharedStore
   }

@@ -17,7 +17,7 @@ import {
 } from './contract/store/samples.ts'
 import { hasServer } from './postgres/binaries.ts'
 import { intrude } from './postgres/intruder.ts'
-import { startServer } from './postgres/server.ts'
+import { PATIENT, startServer } from './postgres/server.ts'
 import { until } from './postgres/until.ts'
 
 const reason = hasServer()
@@ -31,14 +31,14 @@ t.teardown(() => server.close())
 
 await t.test('all of it is there when the database is opened again', async (t) => {
   const url = await server.createDatabase()
-  const first = await openPostgresStore(url)
+  const first = await openPostgresStore(url, PATIENT)
   await createPartners(first, 'acme')
   await apply(first, { type: 'key.issued', key: key() })
   await publish(first, [profile('a')])
   const { settings } = first
   const revision = await first.revision()
   await first.close()
-  const second = await openPostgresStore(url, { migrate: false })
+  const second = await openPostgresStore(url, { migrate: false, ...PATIENT })
   t.strictSame(second.settings, settings)
   t.strictSame(await second.revision(), revision)
   t.strictSame(await second.findKey(key().id), { key: key(), partner: partner({ slug: 'acme' }) })
@@ -48,7 +48,7 @@ await t.test('all of it is there when the database is opened again', async (t) =
 
 await t.test('stores see at once what others have committed', async (t) => {
   const url = await server.createDatabase()
-  const [a, b] = [await openPostgresStore(url), await openPostgresStore(url)]
+  const [a, b] = [await openPostgresStore(url, PATIENT), await openPostgresStore(url, PATIENT)]
   t.strictSame(await a.revision(), await b.revision())
   for (const [writer, reader] of [[a, b], [b, a], [a, b]] as const) {
     const before = await reader.revision()
@@ -68,7 +68,7 @@ await t.test('stores see at once what others have committed', async (t) => {
 
 await t.test('of changes that were decided under the same facts, one is applied', async (t) => {
   const url = await server.createDatabase()
-  const stores = await Promise.all(Array.from({ length: 4 }, () => openPostgresStore(url)))
+  const stores = await Promise.all(Array.from({ length: 4 }, () => openPostgresStore(url, PATIENT)))
   await createPartners(stores[0]!, 'acme')
   for (let round = 0; round < 10; round++) {
     const { facts } = await stores[0]!.revision()
@@ -114,7 +114,7 @@ await t.test('an import keeps no key from being revoked', async (t) => {
 
 await t.test('replicas that note the same uses at once, while keys change, lose none', async (t) => {
   const url = await server.createDatabase()
-  const stores = await Promise.all(Array.from({ length: 4 }, () => openPostgresStore(url)))
+  const stores = await Promise.all(Array.from({ length: 4 }, () => openPostgresStore(url, PATIENT)))
   const ids = Array.from({ length: 50 }, (_, index) => `key-${index}`)
   await createPartners(stores[0]!, 'acme')
   await apply(stores[0]!, ...ids.map((id) => ({ type: 'key.issued' as const, key: key({ id }) })))
@@ -133,7 +133,7 @@ await t.test('replicas that note the same uses at once, while keys change, lose 
 })
 
 await t.test('a thousand look-ups at once find each its own key', async (t) => {
-  const store = await openPostgresStore(await server.createDatabase())
+  const store = await openPostgresStore(await server.createDatabase(), PATIENT)
   const ids = Array.from({ length: 1000 }, (_, index) => `k${index}`)
   const held = ids.filter((_, index) => index % 3 > 0)
   await createPartners(store, 'acme')
@@ -148,8 +148,8 @@ await t.test('a thousand look-ups at once find each its own key', async (t) => {
 
 await t.test('the revisions of two stores are never equal', async (t) => {
   const [a, b] = [
-    await openPostgresStore(await server.createDatabase()),
-    await openPostgresStore(await server.createDatabase()),
+    await openPostgresStore(await server.createDatabase(), PATIENT),
+    await openPostgresStore(await server.createDatabase(), PATIENT),
   ]
   t.not((await a.revision()).facts, (await b.revision()).facts)
   t.not((await a.revision()).content, (await b.revision()).content)
@@ -160,7 +160,7 @@ await t.test('the revisions of two stores are never equal', async (t) => {
 
 await t.test('nor are those of a store that went back and took another way', async (t) => {
   const url = await server.createDatabase()
-  const store = await openPostgresStore(url)
+  const store = await openPostgresStore(url, PATIENT)
   await createPartners(store, 'acme')
   const seen = new Set<string>()
   for (let times = 0; times < 5; times++) {
@@ -178,7 +178,7 @@ await t.test('nor are those of a store that went back and took another way', asy
 await t.test('the key prefix can be settled until there is a key', async (t) => {
   const url = await server.createDatabase()
   const open = async (keyPrefix?: string) => {
-    const store = await openPostgresStore(url, keyPrefix === undefined ? {} : { keyPrefix })
+    const store = await openPostgresStore(url, keyPrefix === undefined ? PATIENT : { keyPrefix, ...PATIENT })
     await store.close()
     return store.settings
   }
@@ -186,7 +186,7 @@ await t.test('the key prefix can be settled until there is a key', async (t) => 
   t.equal(first.keyPrefix, 'first')
   t.strictSame(await open(), first)
   t.strictSame(await open('last'), { ...first, keyPrefix: 'last' })
-  const store = await openPostgresStore(url)
+  const store = await openPostgresStore(url, PATIENT)
   await createPartners(store, 'acme')
   await apply(store, { type: 'key.issued', key: key() })
   await store.close()
@@ -216,7 +216,7 @@ await t.test('what cannot be reached is named, and no password with it', async (
 
 await t.test('a store whose rows are gone is not healthy', async (t) => {
   const url = await server.createDatabase()
-  const store = await openPostgresStore(url)
+  const store = await openPostgresStore(url, PATIENT)
   await store.check()
   await intrude(url, (sql) => sql`delete from partner_api.store`)
   await t.rejects(async () => await store.check(), { code: 'unreachable', message: /its settings are gone/ })

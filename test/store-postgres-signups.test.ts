@@ -13,7 +13,7 @@ import { apply, claim, createPartners, DAY, key, signup, T0 } from './contract/s
 import { hasServer } from './postgres/binaries.ts'
 import { startGate } from './postgres/network.ts'
 import { hasPooler, type Pooler, startPooler } from './postgres/pooler.ts'
-import { startServer } from './postgres/server.ts'
+import { PATIENT, startServer } from './postgres/server.ts'
 import { until, within } from './postgres/until.ts'
 
 const reason = hasServer()
@@ -52,7 +52,7 @@ async function createPlace(
   const sql = postgres(database, { max: 3, onnotice: () => {}, idle_timeout: 1 })
   t.teardown(() => sql.end({ timeout: 0 }))
   async function open(at = url): Promise<Store> {
-    const store = await openPostgresStore(at)
+    const store = await openPostgresStore(at, PATIENT)
     t.teardown(async () => await store.close())
     return store
   }

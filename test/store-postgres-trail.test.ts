@@ -7,7 +7,7 @@ import { tamperingContract } from './contract/tampering.ts'
 import { apply, createKeys, createPartners, industry, key, stamp, T0 } from './contract/store/samples.ts'
 import { hasServer } from './postgres/binaries.ts'
 import { intrude } from './postgres/intruder.ts'
-import { startServer } from './postgres/server.ts'
+import { PATIENT, startServer } from './postgres/server.ts'
 
 const reason = hasServer()
 if (reason !== undefined) {
@@ -21,7 +21,7 @@ t.teardown(() => server.close())
 /** A store with nine entries, and somebody who writes in its database. */
 async function open(t: Test) {
   const url = await server.createDatabase()
-  const store = await openPostgresStore(url)
+  const store = await openPostgresStore(url, PATIENT)
   t.teardown(() => store.close())
   await createKeys(store, 'acme', 'globex')
   await apply(store, { type: 'scope.granted', id: 'acme-live', scope: 'read:plans' })
@@ -53,7 +53,7 @@ async function open(t: Test) {
 await tamperingContract(t, async () => {
   const url = await server.createDatabase()
   return {
-    store: await openPostgresStore(url),
+    store: await openPostgresStore(url, PATIENT),
     tamper: (sql) => intrude(url, (database) => database.unsafe(sql)),
     table: (name) => `partner_api.${name}`,
     undo: {
@@ -148,7 +148,7 @@ await t.test('whatever acts when the trail is written is named', async (t) => {
 })
 
 await t.test('the removal of a partner with many keys is noted key by key', async (t) => {
-  const store = await openPostgresStore(await server.createDatabase())
+  const store = await openPostgresStore(await server.createDatabase(), PATIENT)
   t.teardown(() => store.close())
   const ids = Array.from({ length: 2500 }, (_, index) => `key-${String(index).padStart(5, '0')}`)
   await createPartners(store, 'acme')

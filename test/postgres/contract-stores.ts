@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import postgres from 'postgres'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import type { Store } from '../../core/ports.ts'
-import type { PostgresServer } from './server.ts'
+import { PATIENT, type PostgresServer } from './server.ts'
 
 export interface ContractStores {
   /** A store in a new database, which goes with it. */
@@ -22,9 +22,7 @@ export async function contractStores(
   way: (url: string) => string = (url) => url,
 ): Promise<ContractStores> {
   const url = await server.createDatabase()
-  // A busy machine stands still for a second now and then, and properties go on for long enough to meet that: what
-  // they say is not how soon a look-up is given up.
-  const many = await openPostgresStore(way(url), { lookUpTimeoutMs: 10_000 })
+  const many = await openPostgresStore(way(url), PATIENT)
   const sql = postgres(url, { max: 1, onnotice: () => {} })
   // What was made last refers to what was made before.
   const tables = await sql<{ name: string }[]>`
@@ -36,7 +34,7 @@ export async function contractStores(
   return {
     async open() {
       const url = await server.createDatabase()
-      const store = await openPostgresStore(way(url))
+      const store = await openPostgresStore(way(url), PATIENT)
       return {
         ...store,
         async close() {

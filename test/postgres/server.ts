@@ -7,6 +7,9 @@ import { freePort } from './free-port.ts'
 import { type Postmaster, startPostmaster } from './postmaster.ts'
 import { createPrivateFolder, type PrivateFolder } from './private-folder.ts'
 
+/** For stores in tests that are not about how soon a look-up is given up: a busy machine pauses for a second. */
+export const PATIENT = { lookUpTimeoutMs: 10_000 } as const
+
 export interface ServerOptions {
   /**
    * Whether what it has acknowledged outlives the machine, on a real disk and at a disk's price. Default false: it

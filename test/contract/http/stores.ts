@@ -6,7 +6,7 @@ import { createMemoryStore } from '../../../adapters/stores/memory/store.ts'
 import { openPostgresStore } from '../../../adapters/stores/postgres/store.ts'
 import { openSqliteStore } from '../../../adapters/stores/sqlite/store.ts'
 import type { Store } from '../../../core/ports.ts'
-import type { PostgresServer } from '../../postgres/server.ts'
+import { PATIENT, type PostgresServer } from '../../postgres/server.ts'
 import type { OpenStores } from './deploy.ts'
 
 /** A file of its own, with two connections. */
@@ -20,7 +20,7 @@ export async function sqliteFile(): Promise<OpenStores> {
 export function postgresDatabases(server: PostgresServer): () => Promise<OpenStores> {
   return async () => {
     const url = await server.createDatabase()
-    return await openTwice(() => openPostgresStore(url), () => server.dropDatabase(url))
+    return await openTwice(() => openPostgresStore(url, PATIENT), () => server.dropDatabase(url))
   }
 }
 
