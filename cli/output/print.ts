@@ -86,7 +86,7 @@ export function printFailure(failure: Failure, json: boolean): Promise<void> {
 /** Writes to standard output and waits until a slow reader has caught up. */
 export function write(text: string): Promise<void> {
   return new Promise((resolve) => {
-    // The callback leaves the event loop the turn in which it learns that the reader has gone.
+    // Waiting for the callback gives the event loop a turn, in which it reports EPIPE.
     process.stdout.write(text, () => resolve())
   })
 }
@@ -112,7 +112,7 @@ export function endQuietlyWithoutReader(): void {
 
 const chunkRows = 1000
 
-/** Whether the document has begun and its list has not ended: an error has to complete it. */
+/** Whether part of a list has been written: an error message must then complete the document. */
 let isListOpen = false
 
 /** The next items of the list that is the `data` of the document. */

@@ -106,7 +106,7 @@ const unsafeInJson = new RegExp(`(?!\\n)[\\p{Cc}\\p{Zl}\\p{Zp}${directions}]`, '
 const wide =
   /[\p{Script=Han}\p{Script=Hangul}\p{Script=Hiragana}\p{Script=Katakana}\p{Emoji_Presentation}\u3000-\u303e\uff01-\uff60\uffe0-\uffe6]/u
 const invisible = /[\p{Mn}\p{Me}\p{Cf}]/u
-/** What most cells hold, in a list of any length. */
+/** Most cells: a fast path for long lists. */
 const narrow = /^[\x20-\x7e…]*$/
 
 function codeOf(character: string): string {

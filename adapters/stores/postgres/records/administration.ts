@@ -34,7 +34,7 @@ export interface Administration {
 const selectPartners = `SELECT ${PARTNER_COLUMNS} FROM partner_api.partner`
 const selectKeys = `SELECT ${KEY_COLUMNS} FROM partner_api.partner_key`
 
-// The index of all keys has the sum: no plan takes it for the keys of one partner.
+// The expression is that of the index of all keys, which the planner must not scan for the keys of one partner.
 const listAllKeys = `${selectKeys}
   WHERE (created_at + 0, id) > ($1::bigint, $2::text) ORDER BY created_at + 0, id LIMIT $3`
 const listPartnerKeys = `${selectKeys}

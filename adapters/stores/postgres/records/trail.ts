@@ -51,11 +51,11 @@ const columnsRead = ENTRY_COLUMNS.map((column, index) =>
     : READ_COLUMNS[index]
 )
 
-// Not by the column that is read, which is floating point and has no index.
+// Qualified: the output column of the same name is a cast, which has no index.
 const list = `
   SELECT ${columnsRead} FROM partner_api.audit WHERE sequence >= $1 ORDER BY audit.sequence LIMIT $2`
 
-// The index of a partner's entries has the sum: no plan looks for the few of one partner among those of all.
+// The expression is that of the partner index: the planner must not scan the primary key for the entries of a partner.
 const listOfPartner = `
   SELECT ${columnsRead} FROM partner_api.audit
   WHERE partner = $3 AND sequence + 0 >= $1 ORDER BY sequence + 0 LIMIT $2`
