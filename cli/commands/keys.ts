@@ -5,13 +5,13 @@ import { OVERRIDABLE_LIMITS } from '../../core/limits/policies.ts'
 import { keyState } from '../../core/keys/state.ts'
 import type { Key, LimitOverrides } from '../../core/model.ts'
 import { SCOPES } from '../../core/policy/scopes.ts'
-import type { MaybePromise, Store } from '../../core/ports.ts'
+import type { MaybePromise } from '../../core/ports.ts'
 import { addWaitOption, changeStore, type Done, type WaitOptions } from '../change.ts'
 import { usageFailure } from '../failure.ts'
 import { duration, type End, end } from '../input/duration.ts'
 import { addLimitOptions, limitChange, type LimitOptions, limitsOf } from '../input/limits.ts'
 import { type Invocation, invocationOf } from '../invocation.ts'
-import { createKeyFile, type KeyFile } from '../output/key-file.ts'
+import { type SaveKey, withKeyFile } from '../output/key-file.ts'
 import { keyDetails, keyEnd, readableTime } from '../output/readable.ts'
 import { printList, printNote, printResult } from '../output/print.ts'
 import { createTable, details } from '../output/table.ts'
@@ -38,7 +38,7 @@ interface RotateOptions extends HandOverOptions {
   readonly expires?: End
 }
 
-interface UpdateOptions extends WaitOptions {
+interface UpdateOptions extends LimitOptions, WaitOptions {
   readonly name?: string
   readonly allow?: readonly string[]
   readonly clearAllow?: true
@@ -173,8 +173,8 @@ Examples:
   $ partner-api keys limit Zt81mQv04KsD --limit key=1200/60 --limit signup=5/60
   $ partner-api keys limit Zt81mQv04KsD --clear-limit key`,
     )
-    .action((id: string, options: LimitOptions & WaitOptions, command: Command) =>
-      limit(invocationOf(command), id, options)
+    .action((id: string, options: UpdateOptions, command: Command) =>
+      update(invocationOf(command), id, options)
     )
 
   change(
@@ -226,79 +226,63 @@ function show(invocation: Invocation, id: string): Promise<void> {
 }
 
 function issue(invocation: Invocation, partner: string, options: IssueOptions): Promise<void> {
-  return handingOver(invocation, options, async (store, file) => {
-    const now = createClock(() => store.clock?.()).now()
-    const issued = await createKeyAdministration(store, { ...invocation, clock: () => now }).issue({
-      partner,
-      name: options.name,
-      environment: options.test ? 'test' : 'live',
-      ...(options.scope && { scopes: options.scope }),
-      expiresAt: options.expires?.(now),
-      allow: options.allow ?? [],
-      limits: options.limit ?? {},
-    })
-    return handOver(issued, now, options, file, () =>
-      issued.key.scopes.length > 0 ? [] : [
-        `It holds no scope, because ${partner} has no active module: partner-api modules activate ${partner} …`,
-      ])
-  })
+  return withKeyFile(options.out, (save) =>
+    changeStore(invocation, {}, options, async (store) => {
+      const now = createClock(() => store.clock?.()).now()
+      const issued = await createKeyAdministration(store, { ...invocation, clock: () => now }).issue({
+        partner,
+        name: options.name,
+        environment: options.test ? 'test' : 'live',
+        ...(options.scope && { scopes: options.scope }),
+        expiresAt: options.expires?.(now),
+        allow: options.allow ?? [],
+        limits: options.limit ?? {},
+      })
+      return handOver(issued, now, options, save, () =>
+        issued.key.scopes.length > 0 ? [] : [
+          `It holds no scope, because ${partner} has no active module: partner-api modules activate ${partner} …`,
+        ])
+    }))
 }
 
 function rotate(invocation: Invocation, id: string, options: RotateOptions): Promise<void> {
-  return handingOver(invocation, options, async (store, file) => {
-    const now = createClock(() => store.clock?.()).now()
-    const keys = createKeyAdministration(store, { ...invocation, clock: () => now })
-    const issued = await keys.rotate(id, {
-      overlapMs: options.overlap,
-      expiresAt: options.expires?.(now),
-    })
-    return handOver(issued, now, options, file, async () => {
-      const { retiresAt } = await keys.show(id)
-      return [
-        retiresAt === now
-          ? `Key ${id} has ended${options.wait ? '.' : follows}`
-          : `Key ${id} works until ${readableTime(retiresAt)}.`,
-      ]
-    })
-  })
+  return withKeyFile(options.out, (save) =>
+    changeStore(invocation, {}, options, async (store) => {
+      const now = createClock(() => store.clock?.()).now()
+      const keys = createKeyAdministration(store, { ...invocation, clock: () => now })
+      const issued = await keys.rotate(id, {
+        overlapMs: options.overlap,
+        expiresAt: options.expires?.(now),
+      })
+      return handOver(issued, now, options, save, async () => {
+        const { retiresAt } = await keys.show(id)
+        return [
+          retiresAt === now
+            ? `Key ${id} has ended${options.wait ? '.' : follows}`
+            : `Key ${id} works until ${readableTime(retiresAt)}.`,
+        ]
+      })
+    }))
 }
 
+/** What `update` and `limit` do. */
 async function update(
   invocation: Invocation,
   id: string,
   { name, allow, clearAllow, expires, never, ...options }: UpdateOptions,
 ): Promise<void> {
+  const limits = limitChange(options)
   if (allow && clearAllow) throw usageFailure('--allow and --clear-allow contradict each other.')
   if (expires && never) throw usageFailure('--expires and --never contradict each other.')
-  if (name === undefined && !allow && !clearAllow && !expires && !never) {
-    throw usageFailure('Nothing to change: pass --name, --allow, --clear-allow, --expires or --never.')
+  if (name === undefined && !allow && !clearAllow && !expires && !never && !limits) {
+    throw usageFailure('Nothing to change: pass an option that says what, see --help.')
   }
   await changeStore(invocation, {}, options, async (store) => {
     const now = createClock(() => store.clock?.()).now()
     const keys = createKeyAdministration(store, { ...invocation, clock: () => now })
-    return shown(
-      await keys.update(id, {
-        name,
-        allow: clearAllow ? [] : allow,
-        expiresAt: never ? null : expires?.(now),
-      }),
-    )
+    const expiresAt = never ? null : expires?.(now)
+    return shown(await keys.update(id, { name, allow: clearAllow ? [] : allow, expiresAt, limits }))
   })
-}
-
-async function limit(
-  invocation: Invocation,
-  id: string,
-  options: LimitOptions & WaitOptions,
-): Promise<void> {
-  const change = limitChange(options)
-  if (change === undefined) throw usageFailure('What is to be changed? --limit and --clear-limit say it.')
-  await changeStore(
-    invocation,
-    {},
-    options,
-    async (store) => shown(await createKeyAdministration(store, invocation).update(id, { limits: change })),
-  )
 }
 
 function shown(key: Key): Done {
@@ -314,29 +298,15 @@ function addHandOverOptions(command: Command): Command {
   )
 }
 
-/** Runs a command that makes a key. The file for it is made first, so that no key is lost for want of one. */
-async function handingOver(
-  invocation: Invocation,
-  options: HandOverOptions,
-  change: (store: Store, file: KeyFile | undefined) => Promise<Done>,
-): Promise<void> {
-  const file = options.out === undefined ? undefined : await createKeyFile(options.out)
-  try {
-    await changeStore(invocation, {}, options, (store) => change(store, file))
-  } finally {
-    await file?.close()
-  }
-}
-
 /** A new key, with its secret unless that goes to a file. With --quiet, the secret is all that is printed. */
 async function handOver(
   { key, text }: IssuedKey,
   now: number,
   { quiet = false, out }: HandOverOptions,
-  file: KeyFile | undefined,
+  save: SaveKey,
   notes: () => MaybePromise<readonly string[]>,
 ): Promise<Done> {
-  await file?.write(text, key.id)
+  await save(text, key.id)
   const { id, ...rest } = keyWire(key, now)
   const [name, value] = out === undefined ? ['key', text] as const : ['out', out] as const
   const warning = out === undefined
