@@ -203,7 +203,9 @@ await t.test('over a socket, a repeated field is refused and a key is replayed',
       })
     t.equal((await send('a')).status, 201)
     t.equal((await send('"a"')).headers.get('idempotent-replayed'), 'true')
-    for (const twice of [['a', 'a'], ['"a"', '"a"'], ['', 'a'], ['a', '']]) {
+    t.equal((await send('one, field')).status, 201)
+    t.equal((await send('"one, field"')).headers.get('idempotent-replayed'), 'true')
+    for (const twice of [['a', 'a'], ['"a"', '"a"'], ['"a', 'b"'], ['', 'a'], ['a', '']]) {
       t.strictSame(places(await send(twice)), ['Idempotency-Key'], JSON.stringify(twice))
     }
   }))

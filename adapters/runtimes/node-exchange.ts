@@ -57,6 +57,16 @@ export class NodeExchange implements Exchange {
     return this.request.headers[name] as string | undefined
   }
 
+  isRepeated(name: string): boolean {
+    return this.valuesOf(name).length > 1
+  }
+
+  /** Every value of a header field, in order. */
+  protected valuesOf(name: string): readonly string[] {
+    const { rawHeaders } = this.request
+    return rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]!.toLowerCase() === name)
+  }
+
   body(maxBytes: number): MaybePromise<Uint8Array> {
     const { request } = this
     if (this.#failure !== undefined) throw new Problem(this.#failure)
@@ -82,6 +92,7 @@ export class NodeExchange implements Exchange {
 
   /** Ends a body that will not arrive: whoever waits for it, or asks later, gets `code`. */
   fail(code: ProblemCode): void {
+    if (!this.isReceiving) return
     this.#failure ??= code
     this.#rejectBody?.(new Problem(code))
   }
@@ -91,10 +102,7 @@ export class NodeExchange implements Exchange {
 export class MountedExchange extends NodeExchange {
   override header(name: string): string | undefined {
     // Unless told to join them, Node drops a second key from `headers`, and the service could not refuse it.
-    const { rawHeaders } = this.request
-    const values = rawHeaders.filter((_, index) =>
-      index % 2 === 1 && rawHeaders[index - 1]!.toLowerCase() === name
-    )
+    const values = this.valuesOf(name)
     return values.length === 0 ? undefined : values.join(', ')
   }
 

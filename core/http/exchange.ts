@@ -15,6 +15,8 @@ export interface Exchange {
    * joined with `, ` (RFC 9110 §5.3).
    */
   header(name: string): string | undefined
+  /** Whether a header field, by its lower-case name, was sent more than once. Absent where the runtime does not tell. */
+  isRepeated?(name: string): boolean
   /**
    * The whole content, counted as it arrives. Called at most once.
    * @throws {Problem} `body_too_large` beyond `maxBytes`.

@@ -39,7 +39,7 @@ export function readInput(
   const field = route.takesIdempotencyKey ? said.exchange.header(IDEMPOTENCY_FIELD.toLowerCase()) : undefined
   let idempotencyKey: string | undefined
   if (field !== undefined) {
-    const read = readIdempotencyKey(field)
+    const read = readIdempotencyKey(field, said.exchange.isRepeated?.(IDEMPOTENCY_FIELD.toLowerCase()))
     if ('key' in read) idempotencyKey = read.key
     else errors.push({ parameter: IDEMPOTENCY_FIELD, detail: read.detail })
   }

@@ -12,10 +12,10 @@ export type IdempotencyKey = { readonly key: string } | { readonly detail: strin
  * Reads `Idempotency-Key`: 1–255 printable ASCII characters, bare or as a string (RFC 9651 §3.3.3). The same key
  * in both forms is the same key.
  *
- * A bare key with a comma and a space in it is refused: that is what two fields become on their way (RFC 9110
- * §5.3), and a key that depends on how often a proxy repeats it protects nobody. In quotes it may have both.
+ * @param isRepeated Whether the request had several such fields, which are joined by a comma and a space (RFC 9110
+ * §5.3). Where that is not known, a key that contains both has to be in quotes.
  */
-export function readIdempotencyKey(value: string): IdempotencyKey {
+export function readIdempotencyKey(value: string, isRepeated: boolean | undefined): IdempotencyKey {
   // A key is kept, and nothing in the shape of a credential ever is.
   if (holdsKey(value)) return { detail: 'must not hold a key of this service' }
   if (!/^[\x20-\x7e]*$/.test(value)) return { detail: 'must be printable ASCII' }
@@ -23,7 +23,7 @@ export function readIdempotencyKey(value: string): IdempotencyKey {
   if (key === undefined || (key === value && isUnbalanced(value))) {
     return { detail: 'must be one key, bare or in balanced quotes with only \\" and \\\\ escaped' }
   }
-  if (key === value && value.includes(', ')) {
+  if (isRepeated ?? (key === value && value.includes(', '))) {
     return { detail: 'must not be repeated; a key with a comma and a space in it is put in quotes' }
   }
   if (key === '') return { detail: 'must not be empty' }
