@@ -1,5 +1,6 @@
 import { hostname } from 'node:os'
 import process from 'node:process'
+import { setTimeout } from 'node:timers'
 import type { ListenOptions, Mounted, RunningServer } from '../adapters/runtimes/listening.ts'
 import { createPartnerApi, type PartnerApiOptions } from '../core/api.ts'
 import type { Store } from '../core/ports.ts'
@@ -15,6 +16,11 @@ export interface ServeSettings {
   readonly opened?: Pick<ServeEvent, 'store' | 'created'>
   readonly api: PartnerApiOptions
 }
+
+/** Milliseconds for requests that are under way when the server stops. */
+const drainTimeoutMs = 8_000
+/** Milliseconds after which the process ends, whatever is still written down or keeps the runtime alive. */
+const stopTimeoutMs = 10_000
 
 /**
  * Serves a store until SIGTERM or SIGINT, then lets requests under way end, for 10 s at most.
@@ -50,11 +56,15 @@ export async function serveUntilStopped(
     },
   )
   const serve = await loadAdapter()
-  const server = await listen(() => serve(api, { port, host }), port, host)
+  const server = await listen(() => serve(api, { port, host, drainTimeoutMs }), port, host)
   try {
     await onListening(server.url)
     await stopped
   } finally {
+    setTimeout(() => {
+      log.flush()
+      process.exit()
+    }, stopTimeoutMs).unref()
     await server.drain()
     say('stopped')
     log.flush()

@@ -100,6 +100,8 @@ export interface PartnerApi {
    * @param address The peer's, for the log.
    */
   refuse(code: ProblemCode, address?: string): Answer
+  /** Logs that the server refuses connections beyond `limit`. */
+  connectionsRefused(limit: number): void
   /** Every endpoint with its complete path. */
   readonly routes: readonly Endpoint[]
   /**
@@ -232,6 +234,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     handle,
     fetch: createFetch(handle, () => refuse('internal')),
     refuse,
+    connectionsRefused: journal.connectionsRefused,
     routes: paths.endpoints,
     async flush() {
       await Promise.all([uses.flush(), usage.flush(), guard.settled(), lookUps.settled()])

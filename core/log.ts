@@ -11,15 +11,16 @@ export interface LogEvent {
   /** RFC 3339, UTC. */
   readonly time: string
   /**
-   * `error`: answers of 500 and above, a store that does not answer, and what could not be written. `warn`: refused credentials and browsers that
-   * were let through. `info`: all else.
+   * `error`: answers of 500 and above, a store that does not answer, and what could not be written. `warn`: refused credentials, browsers that
+   * were let through, and refused connections. `info`: all else.
    */
   readonly level: 'info' | 'warn' | 'error'
   /**
    * `request`: an answer. `browser_allowed`: a browser's request was let through. `administration`: what an
    * operator decided binds here now. `write_failed`: what is written behind the answers could not be.
    * `store_silent`: the store no longer answers. `store_answering`: it does again. `clock_skew`: this machine's clock
-   * differs from the store's by more than the max staleness.
+   * differs from the store's by more than the max staleness. `connections_refused`: as many connections are open as the
+   * server may have; logged once until there are fewer.
    */
   readonly event:
     | 'request'
@@ -29,6 +30,7 @@ export interface LogEvent {
     | 'store_silent'
     | 'store_answering'
     | 'clock_skew'
+    | 'connections_refused'
   /** What the answer had in `X-Request-Id`. */
   readonly request_id?: string
   /** A registered method; absent for any other. */
@@ -79,6 +81,8 @@ export interface Journal {
   storeAnswering(): void
   /** Notes that this machine's clock is so many milliseconds ahead of the store's. */
   clockSkewed(skewMs: number): void
+  /** Notes that the server refuses connections beyond `limit`. */
+  connectionsRefused(limit: number): void
 }
 
 /** A journal that nobody reads. */
@@ -91,6 +95,7 @@ export const silentJournal: Journal = {
   storeSilent: () => undefined,
   storeAnswering: () => undefined,
   clockSkewed: () => undefined,
+  connectionsRefused: () => undefined,
 }
 
 /**
@@ -173,6 +178,9 @@ export function createJournal(
     },
     clockSkewed(skewMs) {
       write({ level: 'warn', event: 'clock_skew', skew_ms: skewMs })
+    },
+    connectionsRefused(limit) {
+      write({ level: 'warn', event: 'connections_refused', error: `${limit} connections are open` })
     },
   }
 }

@@ -6,20 +6,20 @@ import { authorization, get, json, later, post, refuse, served } from './node-ad
 
 t.test('a client that is slow to take its answer', async (t) => {
   const body = Buffer.alloc(64 * 1024 * 1024)
-  for (const requestTimeoutMs of [50, 30_000]) {
+  for (const writeTimeoutMs of [50, 60_000]) {
     const written = later<void>()
     const { server } = await served({
       handle() {
         written.resolve()
         return { status: 200, headers: ['Content-Length', String(body.length)], body }
       },
-    }, { requestTimeoutMs, drainTimeoutMs: 60_000 })
+    }, { writeTimeoutMs, drainTimeoutMs: 2 ** 31 - 1 })
     const socket = connect(server.port, server.host).pause()
     socket.on('error', () => {})
     socket.write(get())
     await written.promise
     const drained = server.drain()
-    if (requestTimeoutMs === 50) {
+    if (writeTimeoutMs === 50) {
       await drained
       t.pass('is cut off when it takes nothing')
     } else {

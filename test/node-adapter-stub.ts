@@ -43,7 +43,12 @@ async function readBody(exchange: Exchange): Promise<Answer> {
   }
 }
 
-export const stub: Mounted = { handle, refuse, close: () => Promise.resolve() }
+export const stub: Mounted = {
+  handle,
+  refuse,
+  connectionsRefused: () => undefined,
+  close: () => Promise.resolve(),
+}
 
 /** A server and a way to it. */
 export interface Served {

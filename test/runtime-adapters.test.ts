@@ -1,12 +1,16 @@
 /** What the adapters of Bun and Deno promise beyond the contract of the wire: addresses, time-outs, clients that leave, drain. */
 import { spawn } from 'node:child_process'
+import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import type { ListenOptions } from '../adapters/runtimes/listening.ts'
+import type { ServeOptions } from '../adapters/runtimes/node.ts'
 import { cleanEnv } from './contract/cli-program.ts'
 import { connectRaw, type RawConnection } from './contract/raw-connection.ts'
 import { RUNTIMES } from './matrix/runtimes.ts'
+
+/** Longer than a test may take: what waits for it has failed. */
+const never = 2 ** 31 - 1
 
 const program = fileURLToPath(new URL('matrix/adapter-child.ts', import.meta.url))
 
@@ -22,7 +26,7 @@ interface Served {
 
 async function start(
   [runtime = '', ...words]: readonly string[],
-  options: ListenOptions = {},
+  options: ServeOptions = {},
 ): Promise<Served> {
   const child = spawn(runtime, [...words, program, JSON.stringify({ port: 0, ...options })], {
     env: cleanEnv(),
@@ -81,14 +85,14 @@ for (const { name, command } of RUNTIMES.filter(({ name }) => name === 'Bun' || 
     })
 
     await t.test('bodies', async (t) => {
-      const { heard, open, end } = await start(command, { requestTimeoutMs: 2_000 })
+      const options = { requestTimeoutMs: 2_000, drainTimeoutMs: never }
+      const { say, heard, open, end } = await start(command, options)
       t.teardown(end)
       const late = await open()
       late.write(`${post(3)}a`)
       const answer = await late.answer()
       t.strictSame([answer.status, answer.body], [408, '{"code":"request_timeout"}'])
       t.equal(answer.headers.get('connection'), 'close')
-      late.destroy()
       t.match(await heard(), { asked: '/body' })
       t.strictSame(await heard(), { body: 'request_timeout' })
 
@@ -98,6 +102,23 @@ for (const { name, command } of RUNTIMES.filter(({ name }) => name === 'Bun' || 
       large.destroy()
       t.match(await heard(), { asked: '/body' })
       t.strictSame(await heard(), { body: 'body_too_large' })
+
+      say('drain')
+      t.strictSame(await heard(), { closed: true }, 'drain does not wait for a body that came too late')
+      late.destroy()
+    })
+
+    await t.test('a client that does not read its answer is cut off', async (t) => {
+      const options = { writeTimeoutMs: 100, keepAliveTimeoutMs: 1_000, drainTimeoutMs: never }
+      const { port, say, heard, end } = await start(command, options)
+      t.teardown(end)
+      const socket = connect(port, '127.0.0.1').pause()
+      socket.on('error', () => {})
+      socket.write(get('/large'))
+      t.match(await heard(), { asked: '/large' })
+      say('drain')
+      t.strictSame(await heard(), { closed: true })
+      socket.destroy()
     })
 
     await t.test('a client that goes away in the middle of its body', async (t) => {
@@ -131,6 +152,19 @@ for (const { name, command } of RUNTIMES.filter(({ name }) => name === 'Bun' || 
       t.strictSame(await heard(), { closed: true }, 'then the service is closed')
       t.strictSame(await heard(), { drained: true }, 'once')
       await t.rejects(open(), { code: 'ECONNREFUSED' })
+    })
+
+    await t.test('drain answers requests whose body does not arrive before it closes the service', async (t) => {
+      const { say, heard, open, end } = await start(command, { drainTimeoutMs: 1_000 })
+      t.teardown(end)
+      const late = await open()
+      late.write(`${post(3)}a`)
+      t.match(await heard(), { asked: '/body' })
+      say('drain')
+      t.strictSame(await heard(), { body: 'request_timeout' })
+      t.equal((await late.answer()).status, 408)
+      t.strictSame(await heard(), { closed: true })
+      late.destroy()
     })
 
     await t.test('drain does not wait for what does not finish', async (t) => {

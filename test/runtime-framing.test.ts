@@ -1,5 +1,5 @@
 /**
- * What Bun and Deno answer to bytes that are no request. What their parsers refuse never reaches the service, so that it
+ * What Bun and Deno answer to bytes that are no request. What Bun's parser refuses never reaches the service, so that it
  * gets no problem for a body; nothing that is to be refused is served, but for what is named here. Workers are not asked:
  * Cloudflare's edge stands before them, and its parser is its own.
  */
@@ -15,7 +15,7 @@ const malformed = [['malformed_request'], 'either'] as const
 const tooLarge = [['headers_too_large'], 'either'] as const
 const nowhere = [['route_not_found'], 'either'] as const
 
-const parsers: Readonly<Record<string, OwnParser>> = {
+const parsers: Readonly<Record<string, OwnParser | undefined>> = {
   Bun: {
     'empty lines before a request (RFC 9112 §2.2)': malformed,
     // A head has 16 KiB (`bun --max-http-header-size` allows more) and about 200 fields.
@@ -27,30 +27,8 @@ const parsers: Readonly<Record<string, OwnParser>> = {
     'a target with a high byte': nowhere,
     'chunks with a trailer': served,
   },
-  Deno: {
-    // In two packets they are refused, and in one they are not.
-    'empty lines before a request (RFC 9112 §2.2)': [[], 'either'],
-    // Without Host, its own address is taken for it, and a request of HTTP/1.0 can't be told from one of HTTP/1.1.
-    'no Host': served,
-    'bare LF': served,
-    // In two packets it waits for more of the head.
-    'one bare LF': [[], 'either'],
-    'no method that HTTP has': [['method_not_allowed'], 'kept'],
-    'a method in lower case': [['method_not_allowed'], 'kept'],
-    // It speaks HTTP/2 to who begins with it, and waits for the rest of a line that is none.
-    'the preface of HTTP/2': [[], 'either'],
-    'garbage behind a request': served,
-    'absolute form of another scheme': nowhere,
-    'asterisk form': nowhere,
-    'authority form': nowhere,
-    // 64 KiB, and 100 fields.
-    'headers over the limit': served,
-    'a thousand headers': tooLarge,
-    // A connection is closed behind a body that did not come together with its head.
-    'a length at the limit': served,
-    // An upgrade may not have a body: Java's client is to be told to begin with HTTP/1.1.
-    "the upgrade that Java's client offers with every first request": malformed,
-  },
+  // Its `node:http` has Node's parser.
+  Deno: undefined,
 }
 
 const two = 'Content-Length: 2\r\nContent-Length: 2'

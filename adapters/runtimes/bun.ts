@@ -3,26 +3,29 @@
  *
  * @module
  */
+import { FetchExchange } from '../../core/http/fetch.ts'
 import { createResponder } from '../../core/http/responses.ts'
+import type { MaybePromise } from '../../core/ports.ts'
 import {
   cannotListen,
+  createRequestsUnderWay,
+  drained,
   type ListenOptions,
   type Mounted,
   type RunningServer,
   runningServer,
   settleListening,
   whole,
-  within,
 } from './listening.ts'
-import { ServedExchange } from './served-exchange.ts'
 
 export type { Mounted, RunningServer }
 
 /** Settings of the server. All have defaults. */
 export interface ServeOptions extends ListenOptions {
   /**
-   * Milliseconds for which an idle connection is kept, 0–255,000, default 75,000: longer than the 60 s of the usual
-   * balancers. Bun counts in seconds; 0 keeps it for good.
+   * Milliseconds for which a connection is kept on which nothing moves, 0–255,000, default 75,000: longer than the 60 s
+   * of the usual balancers. It is also the time in which a client has to take more of its answer, because Bun has one
+   * timer for both. Bun counts in steps of up to 4 s; 0 keeps connections for good.
    */
   readonly keepAliveTimeoutMs?: number
 }
@@ -77,6 +80,7 @@ function start(api: Mounted, options: ServeOptions): RunningServer {
   whole('keepAliveTimeoutMs', keepAliveTimeoutMs, 255_000)
 
   const respond = createResponder(() => api.refuse('internal'))
+  const underWay = createRequestsUnderWay()
   const server = listen(settings, {
     idleTimeout: Math.ceil(keepAliveTimeoutMs / 1000),
     // The service counts by itself: Bun's own answer has no body.
@@ -85,12 +89,15 @@ function start(api: Mounted, options: ServeOptions): RunningServer {
     // Its default in production is to share the port with whoever has it.
     reusePort: false,
     fetch(request, server) {
-      const answer = api.handle(new BunExchange(request, server, requestTimeoutMs))
-      return answer instanceof Promise ? answer.then(respond) : respond(answer)
+      const exchange = new BunExchange(request, server, requestTimeoutMs)
+      const answer = api.handle(exchange)
+      if (!(answer instanceof Promise)) return respond(answer)
+      underWay.add(exchange, answer)
+      return answer.then(respond)
     },
   })
   return runningServer(host, server.port, async () => {
-    if (!await within(drainTimeoutMs, stop(server))) await server.stop(true)
+    await drained(drainTimeoutMs, stop(server), underWay, () => server.stop(true))
     await api.close()
   })
 }
@@ -116,12 +123,22 @@ async function stop(server: BunServer): Promise<void> {
 }
 
 /** A class for its prototype, as what it extends. */
-class BunExchange extends ServedExchange {
+class BunExchange extends FetchExchange {
   readonly #server: BunServer
+  readonly #timeoutMs: number
 
+  /** @param timeoutMs Milliseconds in which a body must have arrived once it is asked for; 0 for no limit. */
   constructor(request: Request, server: BunServer, timeoutMs: number) {
-    super(request, timeoutMs)
+    super(request)
     this.#server = server
+    this.#timeoutMs = timeoutMs
+  }
+
+  override body(maxBytes: number): MaybePromise<Uint8Array> {
+    const body = super.body(maxBytes)
+    if (!(body instanceof Promise) || this.#timeoutMs === 0) return body
+    const timer = setTimeout(() => this.fail('request_timeout'), this.#timeoutMs)
+    return body.finally(() => clearTimeout(timer))
   }
 
   override get address(): string | undefined {

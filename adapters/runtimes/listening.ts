@@ -1,7 +1,8 @@
 import type { PartnerApi } from '../../core/api.ts'
+import type { ProblemCode } from '../../core/http/problem.ts'
 
 /** What a server needs of the service. */
-export type Mounted = Pick<PartnerApi, 'handle' | 'refuse' | 'close'>
+export type Mounted = Pick<PartnerApi, 'handle' | 'refuse' | 'connectionsRefused' | 'close'>
 
 /** Where a server of a runtime listens, and how long it waits. All have defaults. */
 export interface ListenOptions {
@@ -10,11 +11,14 @@ export interface ListenOptions {
   /** Name or address of the interface to listen on, default `127.0.0.1`. */
   readonly host?: string
   /**
-   * Milliseconds in which a request must have arrived, default 30,000; 0 for no limit. Node counts from its first byte,
-   * Bun and Deno from when its body is waited for.
+   * Milliseconds in which a request must have arrived, default 30,000; 0 for no limit. Node and Deno count from its
+   * first byte, Bun from when its body is waited for.
    */
   readonly requestTimeoutMs?: number
-  /** Milliseconds that `drain` gives to what is under way, default 10,000. */
+  /**
+   * Milliseconds that `drain` gives to what is under way, default 10,000. A body that has not arrived after half of
+   * them is answered with 408.
+   */
   readonly drainTimeoutMs?: number
 }
 
@@ -28,7 +32,7 @@ export interface RunningServer {
   readonly port: number
   /**
    * Stops accepting, closes idle connections, lets the answers under way finish, then closes the service. What is
-   * left after `drainTimeoutMs` is cut off, on Deno with the process. Every call gives the same promise.
+   * left after `drainTimeoutMs` is cut off. Every call gives the same promise.
    */
   drain(): Promise<void>
 }
@@ -64,6 +68,61 @@ export function runningServer(
     port,
     drain: () => drained ??= drain(),
   }
+}
+
+/** A request whose body may still be arriving. */
+interface Receiving {
+  fail(code: ProblemCode): void
+}
+
+/** Requests whose answers are awaited. */
+export interface RequestsUnderWay {
+  /** Holds the request until its answer, which never rejects, is there. */
+  add(request: Receiving, answer: Promise<unknown>): void
+  /** Answers with 408 where the body has not arrived. */
+  failBodies(): void
+  /** Resolves when every answer is there. */
+  settled(): Promise<void>
+}
+
+/** Makes an empty set of requests. */
+export function createRequestsUnderWay(): RequestsUnderWay {
+  const requests = new Map<Receiving, Promise<unknown>>()
+  return {
+    add(request, answer) {
+      requests.set(request, answer.then(() => requests.delete(request)))
+    },
+    failBodies() {
+      for (const request of requests.keys()) request.fail('request_timeout')
+    },
+    async settled() {
+      while (requests.size > 0) await Promise.all(requests.values())
+    },
+  }
+}
+
+/** How long a handler may go on when its connection was cut off, in milliseconds. */
+const settleMs = 1_000
+
+/**
+ * Waits for a server that accepts no more.
+ *
+ * @param closed Resolves when the last connection is closed.
+ * @param cutOff Closes the connections that are left.
+ */
+export async function drained(
+  timeoutMs: number,
+  closed: Promise<unknown>,
+  underWay: RequestsUnderWay,
+  cutOff: () => unknown,
+): Promise<void> {
+  const done = closed.then(underWay.settled)
+  const half = timeoutMs / 2
+  if (await within(half, done)) return
+  underWay.failBodies()
+  if (await within(timeoutMs - half, done)) return
+  cutOff()
+  await within(settleMs, done)
 }
 
 /** The error for an address that can't be listened on. @param cause The runtime's own; `code` says why. */

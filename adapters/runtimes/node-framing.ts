@@ -9,7 +9,7 @@ const maxHeaderBytes = 32_768
 
 /**
  * What Node's parser is set to. It counts target and headers together and does not tell which was too large,
- * so it lets through four times what is allowed, and `objectionTo` does the counting.
+ * so it lets through four times what is allowed, and `objectionTo` does the counting. That is more than a packet has.
  */
 export const parserHeaderBytes: number = 4 * maxHeaderBytes
 /** Beyond this number Node drops headers in silence. No more can fit: the shortest is `a:` and its CRLF. */
@@ -56,20 +56,27 @@ export type ConnectionError = Error & { readonly code?: string; readonly rawPack
  *
  * @returns `undefined` when the connection itself is broken and there is nobody to tell.
  */
-export function refusalFor({ code, rawPacket }: ConnectionError): ProblemCode | undefined {
+export function refusalFor({ code }: ConnectionError): ProblemCode | undefined {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'request_timeout'
   if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return 'body_too_large'
-  if (code === 'HPE_HEADER_OVERFLOW') return overflowIn(rawPacket)
   return code?.startsWith('HPE_') ? 'malformed_request' : undefined
 }
 
 /**
- * Which limit was broken so far that the parser gave up. Only the last packet can be looked at, so this is exact
- * when it begins the request and else a good guess: a target is one long word, and headers seldom are.
+ * Which limit a head broke when the parser gave up on it. It shows one packet at a time, and goes on to: a target is
+ * what ends as a request line does.
+ *
+ * @param text The packets since then.
+ * @returns `undefined` until the line has ended.
  */
-function overflowIn(packet: Buffer | undefined): ProblemCode {
-  const word = /^(?:[A-Z-]+ )?(\S*)/.exec(packet?.toString('latin1') ?? '')?.[1] ?? ''
-  return word.length > maxTargetBytes ? 'uri_too_long' : 'headers_too_large'
+export function overflowIn(text: string): ProblemCode | undefined {
+  const end = text.indexOf('\n')
+  if (end < 0) return undefined
+  const line = text.slice(0, end)
+  if (!/ HTTP\/\d\.\d\r?$/.test(line)) return 'headers_too_large'
+  const [, target, version] = line.split(' ')
+  // Of a target that began in an earlier packet only the end is there.
+  return version !== undefined && target!.length <= maxTargetBytes ? 'headers_too_large' : 'uri_too_long'
 }
 
 /** An answer as bytes, for a connection on which Node has no response to write it with. */

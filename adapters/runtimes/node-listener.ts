@@ -3,13 +3,21 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Answer } from '../../core/http/exchange.ts'
 import type { ProblemCode } from '../../core/http/problem.ts'
-import type { Mounted } from './listening.ts'
+import type { Mounted, RequestsUnderWay } from './listening.ts'
 import { NodeExchange } from './node-exchange.ts'
-import { type ConnectionError, objectionTo, originForm, refusalFor, serialize } from './node-framing.ts'
+import {
+  type ConnectionError,
+  objectionTo,
+  originForm,
+  overflowIn,
+  refusalFor,
+  serialize,
+} from './node-framing.ts'
 
 const nothing = new Uint8Array()
 /** How much of a body nobody read is let in so that the connection can be used again, in bytes. */
 const maxLeftoverBytes = 65_536
+const isDeno = 'Deno' in globalThis
 /** How long a client may go on sending after the last answer, in milliseconds. */
 const lingerMs = 5_000
 
@@ -17,13 +25,21 @@ const lingerMs = 5_000
  * Makes `server` answer with `api`: requests, what its parser refuses, and what came too late.
  *
  * @param isDraining Whether answers are to end their connections.
+ * @param underWay Gets the requests whose answers are awaited.
  */
-export function listen(server: Server, api: Mounted, isDraining: () => boolean): void {
+export function listen(
+  server: Server,
+  api: Mounted,
+  isDraining: () => boolean,
+  underWay: RequestsUnderWay,
+): void {
   // The latest request of a connection that has a body, or whose answer waits for something or behind another's: an
   // error of the connection may be its own, and must not overtake it. All others were answered before the parser read on.
   const latest = new WeakMap<Duplex, NodeExchange>()
   // Connections whose last answer is on its way: nothing more is processed (RFC 9112 §9.6).
   const closing = new Set<Duplex>()
+  // How the latest packet ended of a head that is too large.
+  const overflows = new WeakMap<Duplex, string>()
 
   function receive(request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void {
     const { socket } = request
@@ -37,13 +53,18 @@ export function listen(server: Server, api: Mounted, isDraining: () => boolean):
     const answer = api.handle(exchange)
     if (!(answer instanceof Promise)) return settle(exchange, answer, isDraining())
     latest.set(socket, exchange)
-    answer.then((later) => settle(exchange, later, isDraining() && latest.get(socket) === exchange))
+    const settled = answer.then((later) =>
+      settle(exchange, later, isDraining() && latest.get(socket) === exchange)
+    )
+    underWay.add(exchange, settled)
   }
 
   function settle(exchange: NodeExchange, answer: Answer, isLast: boolean): void {
-    const { request: { socket }, response } = exchange
+    const { request, response } = exchange
+    const { socket } = request
     if (response.destroyed) return
-    const closes = isLast || exchange.isReceiving && leavesTooMuch(exchange)
+    const closes = isLast || !response.shouldKeepAlive || offersUpgrade(request) ||
+      exchange.isReceiving && leavesTooMuch(exchange)
     if (closes) {
       closing.add(socket)
       // This is how Node closes behind the last answer.
@@ -78,11 +99,18 @@ export function listen(server: Server, api: Mounted, isDraining: () => boolean):
     else afterAnswer(exchange, refuse)
   }
 
+  /** Waits with an answer until it is known what was too large. */
+  function overflow(packet: Buffer | undefined, socket: Duplex): void {
+    const text = (overflows.get(socket) ?? '') + (packet?.toString('latin1') ?? '')
+    const code = overflowIn(text)
+    if (code !== undefined) return refuseNext(socket, code)
+    overflows.set(socket, text.slice(-16))
+  }
+
   function fail(error: ConnectionError, socket: Duplex): void {
+    if (error.code === 'HPE_HEADER_OVERFLOW') return overflow(error.rawPacket, socket)
     const code = refusalFor(error)
     if (code === undefined) return void socket.destroy()
-    // What comes behind a request that closes the connection is no error of that request's.
-    if (error.code === 'HPE_CLOSED_CONNECTION') return
     const exchange = latest.get(socket)
     if (!exchange?.isReceiving) return refuseNext(socket, code)
     exchange.fail(code)
@@ -94,6 +122,8 @@ export function listen(server: Server, api: Mounted, isDraining: () => boolean):
     // Asked for once, it is still known when the client has gone.
     void socket.remoteAddress
     socket.once('close', () => closing.delete(socket))
+    // Deno's parser reports no body that ends too early.
+    socket.once('end', () => latest.get(socket)?.fail('malformed_request'))
   })
   server.on('request', (request, response) => receive(request, response, false))
   server.on('checkContinue', (request, response) => receive(request, response, true))
@@ -114,14 +144,25 @@ function afterAnswer({ response }: NodeExchange, act: () => void): void {
 
 /** Sends an answer. @param closes Whether it is the last one of its connection. */
 export function write(response: ServerResponse, { status, headers, body }: Answer, closes: boolean): void {
+  // Deno sends whatever it is given.
+  if (isDeno) {
+    for (const text of headers) {
+      if (/[^\t\x20-\x7e\x80-\xff]/.test(text)) throw new TypeError('A header has a control character.')
+    }
+  }
   response.writeHead(status, closes ? [...headers, 'Connection', 'close'] : headers as string[])
   // Node writes Latin-1 as it is, and has to make room for three bytes a character of anything else.
   if (typeof body === 'string' && Buffer.byteLength(body) === body.length) response.end(body, 'latin1')
   else response.end(body)
 }
 
+/** Whether bytes behind the request may be of another protocol (RFC 9110 §7.8). */
+function offersUpgrade({ headers: { connection } }: IncomingMessage): boolean {
+  return connection !== undefined && /\bupgrade\b/i.test(connection)
+}
+
 /** Whether a body that nobody waits for makes the connection useless. */
-function leavesTooMuch({ awaitsContinue, hasFailed, request, response }: NodeExchange): boolean {
-  if (awaitsContinue || hasFailed || !response.shouldKeepAlive) return true
+function leavesTooMuch({ awaitsContinue, hasFailed, request }: NodeExchange): boolean {
+  if (awaitsContinue || hasFailed) return true
   return !(Number(request.headers['content-length']) <= maxLeftoverBytes)
 }

@@ -1,13 +1,16 @@
 /**
- * Serves on Node, straight from `node:http`.
+ * Serves on Node, straight from `node:http`, and so on Deno.
  *
  * @module
  */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import { once } from 'node:events'
+import process from 'node:process'
 import {
   cannotListen,
+  createRequestsUnderWay,
+  drained,
   type ListenOptions,
   MAX_TIMEOUT_MS,
   type Mounted,
@@ -35,6 +38,34 @@ export interface ServeOptions extends ListenOptions {
    * balancers, so that it is they who close first and no request meets a closing connection.
    */
   readonly keepAliveTimeoutMs?: number
+  /**
+   * Milliseconds in which a client must take more of its answer, default 60,000; 0 for no limit. A request that stands
+   * still for so long is cut off as well.
+   */
+  readonly writeTimeoutMs?: number
+  /**
+   * How many connections may be open, 1 or more; others are refused, and the log says so. By default what leaves the
+   * store enough of the files that the process may open, on Linux; elsewhere there is no limit.
+   */
+  readonly maxConnections?: number
+}
+
+/** Files that are kept for the store where there are many, and half of them where there are not. */
+const reservedFiles = 128
+
+/** Needs `--allow-read` on Deno, and must not ask for it. */
+function defaultMaxConnections(): number {
+  const { Deno } = globalThis as {
+    readonly Deno?: { readonly permissions: { querySync(wanted: { name: string }): { state: string } } }
+  }
+  if (Deno !== undefined && Deno.permissions.querySync({ name: 'read' }).state !== 'granted') return Infinity
+  try {
+    const limits = process.getBuiltinModule('node:fs').readFileSync('/proc/self/limits', 'latin1')
+    const files = Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? Infinity)
+    return Math.max(Math.floor(files / 2), files - reservedFiles)
+  } catch {
+    return Infinity
+  }
 }
 
 /** What a listener is told of a request by `node:http` and `node:http2`, in words that need no types of Node's. */
@@ -70,13 +101,17 @@ export interface NodeResponse {
 export async function serve(api: Mounted, options: ServeOptions = {}): Promise<RunningServer> {
   const settings = settleListening(options)
   const { host, requestTimeoutMs, drainTimeoutMs } = settings
-  const { headersTimeoutMs: headersLimitMs = 10_000, keepAliveTimeoutMs = 75_000 } = options
+  const { headersTimeoutMs: headersLimitMs = 10_000, keepAliveTimeoutMs = 75_000, writeTimeoutMs = 60_000 } =
+    options
   whole('headersTimeoutMs', headersLimitMs, MAX_TIMEOUT_MS)
   whole('keepAliveTimeoutMs', keepAliveTimeoutMs, MAX_KEEP_ALIVE_MS)
+  whole('writeTimeoutMs', writeTimeoutMs, MAX_TIMEOUT_MS)
+  const { maxConnections = defaultMaxConnections() } = options
   const headersTimeoutMs = requestTimeoutMs === 0
     ? headersLimitMs
     : Math.min(headersLimitMs, requestTimeoutMs)
   let isDraining = false
+  let isFull = false
 
   const server = loadHttp().createServer({
     // Node drops a second Authorization, Host or key header unless told to join them.
@@ -94,31 +129,43 @@ export async function serve(api: Mounted, options: ServeOptions = {}): Promise<R
     connectionsCheckingInterval: Math.min(1_000, Math.ceil((headersTimeoutMs || 4_000) / 4)) || 1_000,
   })
   server.maxHeadersCount = parserHeaders
-  // Milliseconds in which not a byte moves: this is for clients that do not take their answer.
-  server.timeout = Math.min(2 * requestTimeoutMs, MAX_TIMEOUT_MS)
+  server.timeout = writeTimeoutMs
   // Undocumented, and as old as Node: a client may close its half after the request (RFC 9112 §9.6).
   Object.assign(server, { httpAllowHalfOpen: true })
-  listen(server, api, () => isDraining)
+  const underWay = createRequestsUnderWay()
+  listen(server, api, () => isDraining, underWay)
   const connections = new Set<Socket>()
   server.on('connection', (socket) => {
     connections.add(socket)
-    socket.once('close', () => connections.delete(socket))
+    if (connections.size === maxConnections && !isFull && !isDraining) {
+      // Closed sockets keep their descriptors for a while, and Deno never accepts again once it had none left.
+      isFull = true
+      stopAccepting(server)
+      api.connectionsRefused(maxConnections)
+    }
+    socket.once('close', () => {
+      connections.delete(socket)
+      if (isFull && connections.size < 0.9 * maxConnections) acceptAgain()
+    })
   })
 
   server.listen(settings.port, host)
   await once(server, 'listening').catch((cause: NodeJS.ErrnoException) => {
     throw cannotListen(settings, cause)
   })
-  // A connection that can't be accepted, for want of a descriptor, is no reason to give up the others.
-  server.on('error', () => {})
+  // A connection that can't be accepted is no reason to give up the others.
+  server.on('error', () => setTimeout(acceptAgain, 1_000))
   const { port } = server.address() as AddressInfo
+
+  function acceptAgain(): void {
+    isFull = false
+    if (!isDraining && !server.listening) server.listen(port, host)
+  }
 
   async function drain(): Promise<void> {
     isDraining = true
     const closed = once(server, 'close')
-    // HTTP's own close() would also destroy connections whose answer is written but not taken yet. Where `node:http`
-    // is not built on `node:net`, as on Bun, it is the only one.
-    if (server instanceof NetServer) NetServer.prototype.close.call(server)
+    stopAccepting(server)
     const closeIdle = () => {
       for (const { writableLength } of connections) if (writableLength > 0) return
       server.close()
@@ -127,14 +174,22 @@ export async function serve(api: Mounted, options: ServeOptions = {}): Promise<R
     }
     closeIdle()
     const watch = setInterval(closeIdle, 50)
-    const deadline = setTimeout(() => server.closeAllConnections(), drainTimeoutMs)
-    await closed
+    await drained(drainTimeoutMs, closed, underWay, () => {
+      for (const connection of connections) connection.destroy()
+    })
     clearInterval(watch)
-    clearTimeout(deadline)
     await api.close()
   }
 
   return runningServer(host, port, drain)
+}
+
+/**
+ * HTTP's own close() would also destroy connections whose answer is written but not taken yet. Where `node:http` is not
+ * built on `node:net`, as on Bun, it is the only one.
+ */
+function stopAccepting(server: Server): void {
+  if (server instanceof NetServer) NetServer.prototype.close.call(server)
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { MaybePromise } from '../ports.ts'
 import { BODY_TAKEN } from './body.ts'
 import type { Answer, Exchange } from './exchange.ts'
-import { Problem } from './problem.ts'
+import { Problem, type ProblemCode } from './problem.ts'
 import { createResponder } from './responses.ts'
 import type { WebRequest, WebResponse } from './web.ts'
 
@@ -30,6 +30,8 @@ export class FetchExchange implements Exchange {
   readonly target: string
   protected readonly request: WebRequest
   readonly #headers: Headers
+  #reader: ReadableStreamDefaultReader<Uint8Array> | undefined
+  #failure: ProblemCode | undefined
 
   constructor(request: WebRequest) {
     this.method = request.method
@@ -49,7 +51,39 @@ export class FetchExchange implements Exchange {
   body(maxBytes: number): MaybePromise<Uint8Array> {
     if (this.request.bodyUsed) throw new Error(BODY_TAKEN)
     if (Number(this.header('content-length')) > maxBytes) throw new Problem('body_too_large')
-    return read(this.request, maxBytes)
+    if (this.#failure !== undefined) throw new Problem(this.#failure)
+    return this.#read(maxBytes)
+  }
+
+  /** Gives up a body that has not arrived: reading it throws `code`, and the runtime need not keep what still comes. */
+  fail(code: ProblemCode): void {
+    this.#failure ??= code
+    this.#reader?.cancel().catch(() => undefined)
+  }
+
+  async #read(maxBytes: number): Promise<Uint8Array> {
+    const reader = this.#reader = this.request.body?.getReader()
+    const chunks: Uint8Array[] = []
+    let length = 0
+    try {
+      for (let read = await reader?.read(); read?.done === false; read = await reader?.read()) {
+        length += read.value.length
+        if (length > maxBytes) this.fail('body_too_large')
+        chunks.push(read.value)
+      }
+    } catch {
+      if (this.#failure === undefined) {
+        throw new Problem('malformed_request', { detail: 'The body broke off.' })
+      }
+    }
+    if (this.#failure !== undefined) throw new Problem(this.#failure)
+    const whole = new Uint8Array(length)
+    let offset = 0
+    for (const chunk of chunks) {
+      whole.set(chunk, offset)
+      offset += chunk.length
+    }
+    return whole
   }
 }
 
@@ -65,29 +99,6 @@ class InformedExchange extends FetchExchange {
   override get address(): string | undefined {
     return this.#info?.remoteAddr?.hostname
   }
-}
-
-async function read({ body }: Request, maxBytes: number): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = []
-  let length = 0
-  try {
-    for await (const chunk of body ?? []) {
-      length += chunk.length
-      if (length > maxBytes) throw new Problem('body_too_large')
-      chunks.push(chunk)
-    }
-  } catch (error) {
-    throw error instanceof Problem
-      ? error
-      : new Problem('malformed_request', { detail: 'The body broke off.' })
-  }
-  const whole = new Uint8Array(length)
-  let offset = 0
-  for (const chunk of chunks) {
-    whole.set(chunk, offset)
-    offset += chunk.length
-  }
-  return whole
 }
 
 /** Stands for a target that is none: its percent-encoding is malformed, and so it is refused. */

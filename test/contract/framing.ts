@@ -122,6 +122,7 @@ export async function framingContract(
     ['headers at the limit', with_(fill(32_768)), [200], 'kept'],
     ['headers over the limit', with_(fill(32_769)), ['headers_too_large'], 'closed'],
     ['headers of 100 KB', with_(fill(100_000)), ['headers_too_large'], 'closed'],
+    ['headers of 200 KB', with_(fill(200_000)), ['headers_too_large'], 'closed'],
     ['a thousand headers', with_(...Array(1000).fill('A: b')), [200], 'kept'],
     ['ten thousand headers', with_(...Array(10_000).fill('A: b')), ['headers_too_large'], 'closed'],
     [
@@ -187,12 +188,18 @@ export async function framingContract(
       200,
     ], 'kept'],
     ['an expectation that is not understood', with_('Expect: the unexpected'), [200], 'kept'],
-    ['an upgrade', with_('Connection: Upgrade', 'Upgrade: websocket'), [200], 'kept'],
+    ['an upgrade', with_('Connection: Upgrade', 'Upgrade: websocket'), [200], 'closed'],
+    [
+      'bytes behind an upgrade',
+      with_('Connection: keep-alive, upgrade', 'Upgrade: a') + good,
+      [200],
+      'closed',
+    ],
     [
       "the upgrade that Java's client offers with every first request",
       posts('Connection: Upgrade', 'Upgrade: h2c', `Content-Length: ${content.length}`) + content,
       [200],
-      'kept',
+      'closed',
     ],
   ]
 

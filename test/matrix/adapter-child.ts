@@ -16,9 +16,10 @@ function tell(event: object): void {
   process.stdout.write(`${JSON.stringify(event)}\n`)
 }
 
-function json(status: number, value: object, more: readonly string[] = []): Answer {
+function json(status: number, value: unknown, more: readonly string[] = []): Answer {
   const body = JSON.stringify(value)
-  return { status, headers: ['Content-Type', 'application/json', ...more], body }
+  const headers = ['Content-Type', 'application/json', 'Content-Length', String(body.length), ...more]
+  return { status, headers, body }
 }
 
 const refuse = (code: ProblemCode): Answer => json(PROBLEMS[code].status, { code })
@@ -27,6 +28,7 @@ const { promise: released, resolve: release } = Promise.withResolvers<void>()
 async function handle(exchange: Exchange): Promise<Answer> {
   tell({ asked: exchange.target, address: exchange.address })
   if (exchange.target === '/wait') await released
+  if (exchange.target === '/large') return json(200, 'a'.repeat(64 * 1024 * 1024))
   if (exchange.target === '/header') return json(200, {}, ['Link', '</a\r\nb>'])
   if (exchange.target !== '/body') return json(200, {})
   try {
@@ -43,6 +45,7 @@ async function handle(exchange: Exchange): Promise<Answer> {
 const api: Mounted = {
   handle: (exchange) => exchange.target === '/now' ? json(200, {}) : handle(exchange),
   refuse,
+  connectionsRefused: (limit) => tell({ refusing: limit }),
   close() {
     tell({ closed: true })
     return Promise.resolve()
