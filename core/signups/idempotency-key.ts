@@ -15,7 +15,7 @@ export type IdempotencyKey = { readonly key: string } | { readonly detail: strin
  * @param isRepeated Whether the request had several such fields, which are joined by a comma and a space (RFC 9110
  * §5.3). Where that is not known, a key that contains both has to be in quotes.
  */
-export function readIdempotencyKey(value: string, isRepeated: boolean | undefined): IdempotencyKey {
+export function readIdempotencyKey(value: string, isRepeated?: boolean): IdempotencyKey {
   // A key is kept, and nothing in the shape of a credential ever is.
   if (holdsKey(value)) return { detail: 'must not hold a key of this service' }
   if (!/^[\x20-\x7e]*$/.test(value)) return { detail: 'must be printable ASCII' }
