@@ -176,10 +176,12 @@ export interface ContentAdministration {
   /**
    * Creates or replaces by slug (a banner by its partner) in one transaction that also moves `Revision.content` and
    * notes the import in the audit trail, unless nothing changes. Equal records are left as they are.
+   *
+   * @param records Nothing is written unless all of them arrive: what their iterator throws is thrown.
    */
   importContent<K extends ContentKind>(
     kind: K,
-    records: readonly ContentRecords[K][],
+    records: Iterable<ContentRecords[K]> | AsyncIterable<ContentRecords[K]>,
     options: ImportOptions,
   ): MaybePromise<ImportReport>
 

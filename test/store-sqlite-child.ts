@@ -7,7 +7,7 @@ import { actor, profile, T0 } from './contract/store/samples.ts'
 
 const [, , part, file] = process.argv
 
-// Synchronous on purpose: an import lets no stream write before it has ended.
+// Synchronous on purpose: the process may be killed at once.
 const say = (line: string) => writeSync(1, `${line}\n`)
 const wait = async () => {
   await once(process.stdin, 'data')
@@ -21,17 +21,17 @@ if (part === 'open') {
   say(store.settings.cursorSecret)
 } else {
   const store = await openSqliteStore(file!)
-  const records = Array.from({ length: 25_000 }, (_, index) => profile(`p${index}`))
   say('ready')
   await wait()
-  store.importContent('profiles', records, {
-    now: T0,
-    actor,
-    progress(done) {
-      if (done < 20_000) return
-      say(`${done} written`)
-      // Until it is killed, with its transaction open.
-      for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
-    },
-  })
+  const kill = () => process.kill(process.pid, 'SIGKILL')
+  const steps = Number(process.argv[4])
+  // Each step of the build takes the lock once: it is killed when it has done so many.
+  const timeout = globalThis.setTimeout
+  let step = 0
+  globalThis.setTimeout = ((...words: Parameters<typeof timeout>) =>
+    ++step === steps ? kill() : timeout(...words)) as typeof timeout
+  const records = Array.from({ length: 6000 }, (_, index) =>
+    profile(`p${index}`))
+  await store.importContent('profiles', records, { now: T0, actor })
+  say('done')
 }

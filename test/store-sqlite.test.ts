@@ -329,19 +329,35 @@ await t.test('processes that start at once on an empty file make one store of it
 })
 
 await t.test('a process that is killed in the middle of an import leaves nothing of it', async (t) => {
-  const file = newFile()
-  const store = await openSqliteStore(file)
-  await store.importContent('industries', [industry('education')], { now: T0, actor })
-  await store.importContent('profiles', [profile('before')], { now: T0, actor })
-  const before = await store.revision()
-  const importing = start('import', file)
-  t.equal(await importing.said(), 'ready')
-  importing.go()
-  t.equal(await importing.said(), '20000 written')
-  await importing.kill()
-  t.strictSame(await store.revision(), before)
-  t.strictSame(await exported(store, 'profiles'), [profile('before')])
-  await store.importContent('profiles', [profile('after')], { now: T0, actor })
-  t.equal((await store.listProfiles('acme', query(), T0)).length, 2)
-  await store.close()
+  for (const steps of [1, 4, 8, 1000]) {
+    const file = newFile()
+    const store = await openSqliteStore(file)
+    await store.importContent('industries', [industry('education')], { now: T0, actor })
+    await store.importContent('profiles', [profile('before')], { now: T0, actor })
+    const before = await store.revision()
+    const importing = start('import', file, String(steps))
+    t.equal(await importing.said(), 'ready')
+    importing.go()
+    const said = await importing.said()
+    await importing.ended
+    if (said === 'done') {
+      t.equal(steps, 1000)
+      t.equal((await exported(store, 'profiles')).length, 6001)
+      await store.close()
+      continue
+    }
+    t.strictSame(await store.revision(), before)
+    t.strictSame(await exported(store, 'profiles'), [profile('before')])
+    // It might be under way still, as far as others know.
+    t.throws(() => store.importContent('profiles', [profile('after')], { now: T0, actor }), {
+      code: 'refused',
+    })
+    const database = new DatabaseSync(file)
+    database.exec('UPDATE store SET import_at = import_at - 60000')
+    const [other] = [await openSqliteStore(file)]
+    t.equal(database.prepare("SELECT count(*) AS n FROM sqlite_schema WHERE name LIKE 'next%'").get()?.n, 0)
+    await store.importContent('profiles', [profile('after')], { now: T0, actor })
+    t.equal((await store.listProfiles('acme', query(), T0)).length, 2)
+    for (const open of [database, other, store]) await open.close()
+  }
 })

@@ -4,6 +4,7 @@
  */
 import type { BannerRecord, ContentKind, ContentRecords, ProfileRecord } from '../../core/content/records.ts'
 import type { Industry, Plan, ProfileCard } from '../../core/model.ts'
+import type { MaybePromise } from '../../core/ports.ts'
 
 /** What a list shows of a profile beyond the columns that queries need. */
 export type CardPart = Pick<ProfileCard, 'name' | 'headline' | 'logoUrl'>
@@ -33,6 +34,18 @@ export interface RecordFormat<R> {
   slug(record: R): string
   text(record: R): string
   read(text: string): R
+}
+
+/** All records of an import, at once where they are at hand. */
+export function gather<R>(records: Iterable<R> | AsyncIterable<R>): MaybePromise<readonly R[]> {
+  if (Array.isArray(records)) return records
+  return Symbol.iterator in records ? [...records] : gatherAsync(records)
+}
+
+async function gatherAsync<R>(records: AsyncIterable<R>): Promise<R[]> {
+  const all: R[] = []
+  for await (const record of records) all.push(record)
+  return all
 }
 
 /** The whole records of every kind as text. */

@@ -3,7 +3,7 @@ import type { ImportOptions, ImportReport, Store } from '../ports.ts'
 import { readPages } from '../read-pages.ts'
 import { createLineReader, type LineErrors } from './lines.ts'
 import type { References } from './fields.ts'
-import type { ContentKind } from './records.ts'
+import type { ContentKind, ContentRecords } from './records.ts'
 
 /** What an import did, or everything that kept it from being done. */
 export type ImportOutcome = ImportReport | LineErrors
@@ -21,9 +21,34 @@ export async function importContent(
   options: ImportOptions,
 ): Promise<ImportOutcome> {
   const reader = createLineReader(kind, await gatherReferences(store, kind))
-  for await (const line of lines) reader.read(line)
-  const read = reader.finish()
-  return 'errors' in read ? read : await store.importContent(kind, read.records, options)
+
+  // Passed on as they are read, so that no more of them are held than the store needs.
+  async function* records(): AsyncGenerator<ContentRecords[ContentKind]> {
+    for await (const line of lines) {
+      reader.read(line)
+      yield* reader.take()
+    }
+    const read = reader.finish()
+    if ('errors' in read) throw new RefusedLines(read)
+    yield* read.records
+  }
+
+  try {
+    return await store.importContent(kind, records(), options)
+  } catch (error) {
+    if (error instanceof RefusedLines) return error.lines
+    throw error
+  }
+}
+
+/** Ends the records of an import whose lines are wrong. */
+class RefusedLines extends Error {
+  readonly lines: LineErrors
+
+  constructor(lines: LineErrors) {
+    super('Lines are wrong.')
+    this.lines = lines
+  }
 }
 
 async function gatherReferences(

@@ -38,7 +38,9 @@ export interface LineRecords<K extends ContentKind> {
 export interface LineReader<K extends ContentKind> {
   /** Takes the next line, with or without its line end. */
   read(line: string): void
-  /** What was read, or everything that is wrong with it. */
+  /** The records that were read since the last call; none once a line is wrong. */
+  take(): readonly ContentRecords[K][]
+  /** The records that were not taken, or everything that is wrong with the lines. */
   finish(): LineRecords<K> | LineErrors
 }
 
@@ -72,7 +74,7 @@ export function createLineReader<K extends ContentKind>(kind: K, references: Ref
   const schema = schemas[kind](references)
   const address = kind === 'banners' ? 'partner' : 'slug'
   const firstLines = new Map<string, number>()
-  const records: ContentRecords[K][] = []
+  let records: ContentRecords[K][] = []
   const places: IndustryPlace[] = []
   const errors: LineError[] = []
   let errorCount = 0
@@ -120,6 +122,12 @@ export function createLineReader<K extends ContentKind>(kind: K, references: Ref
       for (const { path, message } of result.issues ?? []) {
         refuse({ line, field: fieldPath(path), reason: message })
       }
+    },
+
+    take() {
+      const taken = errorCount === 0 ? records : []
+      if (records.length > 0) records = []
+      return taken
     },
 
     finish() {

@@ -1,3 +1,4 @@
+import { gather } from '../../adapters/stores/record-text.ts'
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,7 +7,10 @@ import type { Store, StoreSettings } from '../../core/ports.ts'
 import { type Filling, fillWorld } from '../world.ts'
 
 /** A call of a store that changed it: the method and what it was given. */
-export type Write = readonly [method: 'apply' | 'importContent' | 'removeContent', words: readonly unknown[]]
+export type Write = readonly [
+  method: 'apply' | 'importContent' | 'removeContent',
+  words: readonly unknown[],
+]
 
 /** A world that was made once, to be served again and again. */
 export interface Copied {
@@ -57,9 +61,11 @@ function recording(store: Store, writes: Write[]): Store {
       writes.push(['apply', words])
       return store.apply(...words)
     },
-    importContent(...words) {
-      writes.push(['importContent', words])
-      return store.importContent(...words)
+    async importContent(kind, records, options) {
+      // Gathered: they can be read once, and are written to several stores.
+      const all = await gather(records)
+      writes.push(['importContent', [kind, all, options]])
+      return await store.importContent(kind, all, options)
     },
     removeContent(...words) {
       writes.push(['removeContent', words])

@@ -1,8 +1,9 @@
 /** A store that lives and dies with its process: for tests, demonstrations and benchmarks. */
+import { after } from '../../../core/after.ts'
 import { compareCodePoints } from '../../../core/content/fold.ts'
 import type { Revision, Store } from '../../../core/ports.ts'
 import { sha256 } from '../../digest.ts'
-import { RECORD_FORMATS } from '../record-text.ts'
+import { gather, RECORD_FORMATS } from '../record-text.ts'
 import { newSettings, randomHex } from '../settings.ts'
 import { removalNote } from '../trail.ts'
 import { createShelves, importRecords, removalObstacles } from './content.ts'
@@ -80,12 +81,14 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
     },
 
     importContent(kind, records, importOptions) {
-      const { report, note } = importRecords(shelves, kind, records, importOptions)
-      if (note !== undefined) {
-        trail.append([note], { actor: importOptions.actor, at: importOptions.now })
-        contentChanged()
-      }
-      return report
+      return after(gather(records), (all) => {
+        const { report, note } = importRecords(shelves, kind, all, importOptions)
+        if (note !== undefined) {
+          trail.append([note], { actor: importOptions.actor, at: importOptions.now })
+          contentChanged()
+        }
+        return report
+      })
     },
     exportContent(kind) {
       const format = RECORD_FORMATS[kind]

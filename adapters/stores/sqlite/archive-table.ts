@@ -1,5 +1,5 @@
-import type { WritableTable } from '../copy/archive.ts'
-import type { SqlTable, Value } from '../copy/columns.ts'
+import type { RowKey, WritableTable } from '../copy/archive.ts'
+import type { SqlTable } from '../copy/columns.ts'
 import { danglingRow } from '../copy/unfit-row.ts'
 import { type Database, reasonOf } from './database.ts'
 
@@ -7,10 +7,10 @@ import { type Database, reasonOf } from './database.ts'
 export interface TableWays<R> {
   /** The columns as they are read. */
   readonly columns?: readonly string[]
-  /** Writes a row. */
-  readonly put?: (row: R) => void
-  /** Removes what follows from the row with a key, or refers to it. */
-  readonly beforeRemoval?: (...key: Value[]) => void
+  /** Writes rows. */
+  readonly put?: (rows: readonly R[]) => void
+  /** Removes what follows from the rows with these keys, or refers to them. */
+  readonly beforeRemoval?: (keys: readonly RowKey[]) => void
 }
 
 /** A table of a file as it is copied: rows are read by key, and written one by one in a transaction of all. */
@@ -31,7 +31,9 @@ export function createTable<R>(
     INSERT INTO ${name} (${columns}) VALUES (${numbered(columns)}) ON CONFLICT (${keys})
     DO UPDATE SET ${columns.slice(keyLength).map((column) => `${column} = excluded.${column}`)}`)
   const erase = database.statement(`DELETE FROM ${name} WHERE (${keys}) = (${numbered(keys)})`)
-  const put = ways.put ?? ((row: R) => void upsert.run(...values(row)))
+  const put = ways.put ?? ((rows: readonly R[]) => {
+    for (const row of rows) upsert.run(...values(row))
+  })
 
   return {
     read: (after, limit) =>
@@ -40,11 +42,9 @@ export function createTable<R>(
     write(rows, surplus) {
       try {
         database.transaction(() => {
-          for (const row of rows) put(row)
-          for (const key of surplus) {
-            ways.beforeRemoval?.(...key)
-            erase.run(...key)
-          }
+          put(rows)
+          ways.beforeRemoval?.(surplus)
+          for (const key of surplus) erase.run(...key)
         })
       } catch (error) {
         throw reasonOf(error).includes('FOREIGN KEY') ? danglingRow(file, error) : error

@@ -85,7 +85,9 @@ function createArchive(database: Database, file: string): TargetArchive {
       partners: createTable(database, file, others.partners),
       keys: createTable(database, file, others.keys),
       industries: createTable(database, file, industries, {
-        beforeRemoval: (slug) => void orphan.run(slug!),
+        beforeRemoval(keys) {
+          for (const [slug] of keys) orphan.run(slug!)
+        },
       }),
       profiles: createProfiles(database, file),
       plans: createTable(database, file, others.plans),
@@ -125,11 +127,11 @@ function createProfiles(database: Database, file: string): WritableTable<KeptPro
   const shelf = createProfileShelf(database)
   const setUpdated = database.statement('UPDATE profile SET updated_at = ?2 WHERE slug = ?1')
   return createTable(database, file, SQL_TABLES.profiles, {
-    put({ record, updatedAt }) {
-      // It may have been changed and changed back since.
-      if (shelf.put(record, updatedAt) === 'unchanged') setUpdated.run(record.slug, updatedAt)
+    put(rows) {
+      shelf.write(rows.map(({ record }) => record), 0)
+      for (const { record, updatedAt } of rows) setUpdated.run(record.slug, updatedAt)
     },
-    beforeRemoval: (slug) => shelf.remove(slug as string),
+    beforeRemoval: (keys) => shelf.remove(keys.map(([slug]) => slug as string)),
   })
 }
 

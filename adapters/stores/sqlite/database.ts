@@ -50,6 +50,10 @@ export interface Database {
 /** How long a statement waits for another process's lock. */
 export const BUSY_TIMEOUT_MS = 5000
 
+/** How often it tries meanwhile: SQLite's own pauses grow to 100 ms, and miss the moments between steps of an import. */
+const RETRY_MS = 4
+const sleeper = new Int32Array(new SharedArrayBuffer(4))
+
 /**
  * Opens a file, `:memory:` included, and changes nothing in it.
  *
@@ -201,8 +205,9 @@ function open(
 
 function begin(driver: DatabaseSync, file: string, wait: boolean): void {
   try {
-    if (!wait) driver.exec('PRAGMA busy_timeout = 0')
-    driver.exec('BEGIN IMMEDIATE')
+    driver.exec('PRAGMA busy_timeout = 0')
+    const deadline = Date.now() + (wait ? BUSY_TIMEOUT_MS : 0)
+    while (!tryBegin(driver, deadline)) Atomics.wait(sleeper, 0, 0, RETRY_MS)
   } catch (error) {
     if (!isBusy(error)) throw meaningOf(error, file, 'changed')
     const waited = wait ? ` and has been for ${BUSY_TIMEOUT_MS / 1000} seconds` : ''
@@ -212,6 +217,17 @@ function begin(driver: DatabaseSync, file: string, wait: boolean): void {
       { cause: error },
     )
   } finally {
-    if (!wait) driver.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
+    driver.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
+  }
+}
+
+/** @throws what the driver throws, but while the lock is taken only after the deadline. */
+function tryBegin(driver: DatabaseSync, deadline: number): boolean {
+  try {
+    driver.exec('BEGIN IMMEDIATE')
+    return true
+  } catch (error) {
+    if (!isBusy(error) || Date.now() >= deadline) throw error
+    return false
   }
 }

@@ -8,6 +8,7 @@ import * as copies from './migrations/004-copies.ts'
 import * as finishedCopies from './migrations/005-finished-copies.ts'
 import * as lists from './migrations/006-lists.ts'
 import * as endsAndPruning from './migrations/007-ends-and-pruning.ts'
+import * as searchOrders from './migrations/008-search-orders.ts'
 
 interface Migration {
   readonly name: string
@@ -24,6 +25,7 @@ const migrations: readonly Migration[] = [
   finishedCopies,
   lists,
   endsAndPruning,
+  searchOrders,
 ]
 
 const latest = migrations.length

@@ -3,79 +3,135 @@ import type { ProfileRecord } from '../../../core/content/records.ts'
 import { cardText, detailText, readCard, readDetail } from '../record-text.ts'
 import { searchText } from '../search-text.ts'
 import type { Database } from './database.ts'
+import { createRanks, type RankEntry } from './ranks.ts'
 import type { Shelf } from './shelves.ts'
 
-type RecordRow = [country: string, industry: string, publishedAt: number | null, card: string, detail: string]
+/** The columns of a profile that a record has; those that follow from it are `search` and its places in the orders. */
+export type ProfileRow = [
+  slug: string,
+  country: string,
+  industry: string,
+  publishedAt: number | null,
+  card: string,
+  detail: string,
+]
 
-const recordColumns = 'country, industry, published_at, card, detail'
+export const PROFILE_COLUMNS = 'slug, country, industry, published_at, card, detail'
 
-/** A profile is kept once, as its record; its listings and its words follow from that and are written with it. */
+type KeptRow = [...ProfileRow, id: number, search: string]
+
+/** A profile is kept once, as its record; its places in the orders and its terms follow from that. */
 export function createProfileShelf(database: Database): Shelf<ProfileRecord> {
-  const find = database.statement<[...RecordRow, id: number]>(
-    `SELECT ${recordColumns}, id FROM profile WHERE slug = ?1`,
+  const find = database.statement<KeptRow>(
+    `SELECT ${PROFILE_COLUMNS}, id, search FROM profile WHERE slug = ?1`,
   )
-  const insert = database.statement(`
-    INSERT INTO profile (slug, country, industry, published_at, card, detail, search, updated_at)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`)
-  const update = database.statement(`
-    UPDATE profile SET country = ?2, industry = ?3, published_at = ?4, card = ?5, detail = ?6, search = ?7,
-      updated_at = ?8 WHERE slug = ?1`)
-  const erase = database.statement('DELETE FROM profile WHERE id = ?1')
-  const list = database.statement('INSERT INTO listing VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)')
-  const unlist = database.statement('DELETE FROM listing WHERE profile = ?1')
-  const index = database.statement('INSERT INTO profile_word (rowid, words) VALUES (?1, ?2)')
-  const unindex = database.statement('DELETE FROM profile_word WHERE rowid = ?1')
+  const write = database.statement(`
+    INSERT INTO profile (${PROFILE_COLUMNS}, search, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+    ON CONFLICT (slug) DO UPDATE SET country = excluded.country, industry = excluded.industry,
+      published_at = excluded.published_at, card = excluded.card, detail = excluded.detail,
+      search = excluded.search, updated_at = excluded.updated_at`)
+  const erase = database.statement('DELETE FROM profile WHERE slug = ?1')
+  const addWord = database.statement('INSERT OR IGNORE INTO long_word VALUES (?1)')
+  const count = database.statement(`
+    INSERT INTO tally VALUES (?1, ?2, ?3, ?4)
+    ON CONFLICT (audience, country, industry) DO UPDATE SET listings = listings + excluded.listings`)
+  const orders = { name: createRanks(database, 'name'), newest: createRanks(database, 'newest') }
 
-  function forget(id: number): void {
-    unlist.run(id)
-    unindex.run(id)
+  /** Takes profiles out of the counts and orders, or puts them there. */
+  function list(rows: readonly KeptRow[], change: 'add' | 'remove'): void {
+    const listed = rows.map((row) => ({ row, audiences: audiencesOf(row) })).filter(({ audiences }) =>
+      audiences.length > 0
+    )
+    for (const { row: [, country, industry], audiences } of listed) {
+      for (const audience of audiences) count.run(audience, country, industry, change === 'add' ? 1 : -1)
+    }
+    const entries = (keyOf: (row: KeptRow) => RankEntry['key']) =>
+      listed.map(({ row }): RankEntry => ({ key: keyOf(row), slug: row[0], profile: row[6], search: row[7] }))
+    orders.name[change](entries((row) => nameKey(row)))
+    orders.newest[change](entries((row) => -row[3]!))
   }
 
   return {
-    put(profile, now) {
-      const { slug, country, industry, publishedAt } = profile
-      const row: RecordRow = [country, industry, publishedAt ?? null, cardText(profile), detailText(profile)]
-      const existing = find.get(slug)
-      if (existing && row.every((value, column) => value === existing[column])) return 'unchanged'
+    find(slug) {
+      const row = find.get(slug)
+      return row && textOf(row.slice(0, 6) as ProfileRow)
+    },
+    text: (record) => textOf(rowOf(record)),
 
-      const search = searchText(profile)
-      const { lastId } = (existing ? update : insert).run(slug, ...row, search, now)
-      const id = existing ? existing[5] : lastId
-      if (existing) forget(id)
-      index.run(id, search)
-      if (publishedAt !== undefined) {
-        const nameKey = fold(profile.name)
-        for (const audience of new Set(profile.visibleTo ?? [''])) {
-          list.run(id, audience, country, industry, nameKey, slug, -publishedAt)
-        }
-      }
-      return existing ? 'replaced' : 'created'
+    write(records, now) {
+      const changed = records.map((record) => ({
+        row: rowOf(record),
+        before: find.get(record.slug),
+        search: termsOf(record),
+      }))
+      // What lists don't see of a profile costs no index anything.
+      const moved = changed.filter(({ row, before, search }) =>
+        before?.[7] !== search || before[3] !== row[3] || nameKey(before) !== nameKey(row)
+      )
+      list(moved.flatMap(({ before }) => before === undefined ? [] : [before]), 'remove')
+      for (const { row, search } of changed) write.run(...row, search, now)
+      for (const word of new Set(moved.flatMap(({ search }) => longWords(search)))) addWord.run(word)
+      list(moved.map(({ row: [slug] }) => find.get(slug)!), 'add')
     },
 
     *all() {
-      const rows = database.iterate<[...RecordRow, slug: string]>(
-        `SELECT ${recordColumns}, slug FROM profile ORDER BY slug`,
-      )
-      for (const [country, industry, publishedAt, card, detail, slug] of rows) {
-        yield {
-          slug,
-          country,
-          industry,
-          publishedAt: publishedAt ?? undefined,
-          ...readCard(card),
-          ...readDetail(detail),
-        }
+      for (
+        const row of database.iterate<ProfileRow>(`SELECT ${PROFILE_COLUMNS} FROM profile ORDER BY slug`)
+      ) {
+        yield recordOf(row)
       }
     },
 
-    has: (slug) => find.get(slug) !== undefined,
     neededBy: () => [],
 
-    remove(slug) {
-      const id = find.get(slug)?.[5]
-      if (id === undefined) return
-      forget(id)
-      erase.run(id)
+    remove(slugs) {
+      list(slugs.map((slug) => find.get(slug)).filter((row) => row !== undefined), 'remove')
+      for (const slug of slugs) erase.run(slug)
     },
   }
+}
+
+export function rowOf(record: ProfileRecord): ProfileRow {
+  const { slug, country, industry, publishedAt } = record
+  return [slug, country, industry, publishedAt ?? null, cardText(record), detailText(record)]
+}
+
+/** Equal records have equal texts. JSON has no line breaks of its own, and the rest is of one line. */
+export function textOf(row: ProfileRow): string {
+  return row.join('\n')
+}
+
+function recordOf([slug, country, industry, publishedAt, card, detail]: ProfileRow): ProfileRecord {
+  return {
+    slug,
+    country,
+    industry,
+    publishedAt: publishedAt ?? undefined,
+    ...readCard(card),
+    ...readDetail(detail),
+  }
+}
+
+/** The column `search` of a record: see migration 008. */
+export function termsOf(record: ProfileRecord): string {
+  const { country, industry, publishedAt, visibleTo = [''] } = record
+  const isListed = publishedAt !== undefined && visibleTo.length > 0
+  const filters = isListed
+    ? [...new Set(visibleTo)].map((audience) => ` ~${audience}`).join('') +
+      ` =${country} @${industry} =${country}@${industry}`
+    : ''
+  return `${searchText(record)}${filters} `
+}
+
+/** The words of a column `search` that are longer than the prefixes that are indexed. */
+export function longWords(search: string): string[] {
+  return search.split(' ').filter((word) => word.length > 5 && /^[^~=@]/.test(word))
+}
+
+function audiencesOf(row: KeptRow): readonly string[] {
+  return Array.from(row[7].matchAll(/(?<= ~)\S*/g), ([audience]) => audience)
+}
+
+function nameKey(row: readonly [...ProfileRow, ...unknown[]]): string {
+  return fold(readCard(row[4]).name)
 }

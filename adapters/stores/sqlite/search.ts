@@ -1,81 +1,209 @@
+import { SLUG_PATTERN } from '../../../core/content/slug.ts'
+import type { MaybePromise, ProfileQuery, ProfileSort } from '../../../core/ports.ts'
 import { matchesWords } from '../search-text.ts'
-import type { Database } from './database.ts'
-import { audiencesOf, ORDERS, type PageReader, type Place, type Range } from './pages.ts'
+import { StoreError } from '../store-error.ts'
+import type { Database, Statement } from './database.ts'
+import { windowEnd, windowTerm } from './ranks.ts'
 
-/** The first places of a range whose profiles match all `words`. */
-export type SearchReader = (range: Range, words: readonly string[], limit: number) => Place[]
+/** A profile of a page: what its card is made of. */
+export type CardRow = [
+  slug: string,
+  country: string,
+  industry: string,
+  industryName: string,
+  publishedAt: number,
+  updatedAt: number,
+  card: string,
+]
 
-/** Matches that are cheaper to sort than a walk along the order is. */
-const few = 5000
+export const CARD_COLUMNS = 'p.slug, p.country, p.industry, i.name, p.published_at, p.updated_at, p.card'
 
-/** Places that are looked at before the full-text index is asked. */
-const firstWalk = 256
+/** Reads the first profiles of a query. A promise only where that takes more than one turn. */
+export type ProfileSearch = (partner: string, query: ProfileQuery, now: number) => MaybePromise<CardRow[]>
 
-/** Places that are held at a time when nothing but a long walk is left. */
-const longestStep = 8192
+/** The tables of each order: `rank_ORDER` and `search_ORDER`. */
+export const ORDERS: Readonly<Record<ProfileSort, 'name' | 'newest'>> = {
+  name: 'name',
+  '-published_at': 'newest',
+}
+
+/** A search gives way to other requests after this, and for as long as it took. */
+const turnMs = 4
+/** The time of all turns of a search together. Its client is told to come again later. */
+const longestSearchMs = 400
+/** Searches that wait while one of them is in its turns. */
+const maxWaiting = 32
+
+/** Longest prefix that is indexed, in code points; longer words are looked up in `long_word`. */
+const longestPrefix = 5
+/** Words that one prefix may stand for. With more of them, matches of its first letters are checked one by one. */
+const maxExpansions = 64
+/** Pairs of country and industry that are cheaper to unite than two filters are to intersect. */
+const maxPairs = 40
+
+/** Profiles of a window at first: they cost less than a millisecond, whatever a query is. */
+const firstWindow = 16_384
+
+/** The parts of a query that the full-text index answers. */
+interface Expression {
+  readonly match: string
+  /** Words that matches still have to be checked for. */
+  readonly unsure: readonly string[]
+}
+
+type FoundRow = [label: number, search: string, ...CardRow]
 
 /**
- * Searches in the order that is asked for. A common word soon fills a page on a walk along the order; the full-text
- * index finds a rare one, whose matches are then sorted. To sort those of a common word took 43 ms a page at a
- * million profiles, and to walk after a rare one would take a second. Both ways answer the same.
+ * Searches and lists along an order of labels. The index gives matches in that order from any position, so that the
+ * work is that of the page. What no index can bound (words that are frequent and never meet, profiles that are not due
+ * yet) is read window by window, and in turns when it takes long; one such search runs at a time.
  */
-export function createSearchReader(database: Database, readPage: PageReader): SearchReader {
-  const texts = database.statement<[search: string]>(`
-    SELECT p.search FROM json_each(?1) place CROSS JOIN profile p ON p.id = place.value ORDER BY place.key`)
-  const find = database.statement<[profile: number]>(
-    'SELECT rowid FROM profile_word WHERE profile_word MATCH ?1 LIMIT ?2 + 0',
-  )
-  const sort = {
-    name: sortStatement(database, ORDERS.name.column),
-    '-published_at': sortStatement(database, ORDERS['-published_at'].column),
-  }
+export function createProfileSearch(database: Database): ProfileSearch {
+  const statements = { name: orderStatements(database, 'name'), newest: orderStatements(database, 'newest') }
+  const expansions = database.statement<[word: string]>(`
+    SELECT word FROM long_word WHERE word >= ?1 AND word < ?1 || char(1114111) LIMIT ${maxExpansions + 1}`)
+  const revision = database.statement<[number]>('SELECT content_changes FROM store')
+  const size = database.statement<[number | null]>('SELECT max(id) FROM profile')
+  const runInTurns = createTurns(database)
 
-  function matching(places: readonly Place[], words: readonly string[]): Place[] {
-    const found = texts.all(JSON.stringify(places.map(([, , profile]) => profile)))
-    return places.filter((_, index) => matchesWords(found[index]![0], words))
-  }
-
-  /** All matches of the words in any range, or `undefined` when they are not few. */
-  function fewMatches(words: readonly string[]): number[] | undefined {
-    // A string in FTS5's quotes followed by * is a prefix and nothing else, whatever it is made of.
-    const prefixes = words.map((word) => `"${word.replaceAll('"', '""')}" *`)
-    const found = find.all(prefixes.join(' AND '), few + 1)
-    return found.length > few ? undefined : found.map(([profile]) => profile)
-  }
-
-  return (range, words, limit) => {
-    const page: Place[] = []
-    let step = Math.max(firstWalk, limit)
-    for (let after = range.after, walks = 0;; walks++) {
-      const places = readPage({ ...range, after }, step)
-      page.push(...matching(places, words))
-      if (page.length >= limit || places.length < step) return page.slice(0, limit)
-      const [key, slug] = places.at(-1)!
-      after = [key, slug]
-      step = Math.min(step * 4, longestStep)
-
-      const few = walks === 0 ? fewMatches(words) : undefined
-      if (few === undefined) continue
-      const { countries, industries } = range
-      const rest = sort[range.sort].all(
-        JSON.stringify(few),
-        JSON.stringify([audiencesOf(range.partner), countries, industries]),
-        ...after,
-        range.now,
-        limit - page.length,
-      )
-      return page.concat(rest)
+  /** @returns `undefined` when nothing can match. */
+  function expressionOf(partner: string, query: ProfileQuery): Expression | undefined {
+    const unsure: string[] = []
+    const parts = [anyOf(audienceTerms(partner))]
+    for (const word of query.words) {
+      const letters = [...word]
+      const expanded = letters.length <= longestPrefix ? [] : expansions.all(word).map(([found]) => found)
+      if (letters.length <= longestPrefix) parts.unshift(`${quote(word)} *`)
+      else if (expanded.length === 0) return undefined
+      else if (expanded.length <= maxExpansions) parts.unshift(anyOf(expanded))
+      else {
+        parts.unshift(`${quote(letters.slice(0, longestPrefix).join(''))} *`)
+        unsure.push(word)
+      }
     }
+    const filters = filterParts(query)
+    return filters && { match: [...parts, ...filters].join(' AND '), unsure }
+  }
+
+  function* search(partner: string, query: ProfileQuery, now: number): Generator<void, CardRow[]> {
+    const { read, first } = statements[ORDERS[query.sort]]
+    for (;;) {
+      const before = revision.get()![0]
+      const expression = expressionOf(partner, query)
+      const start = first.get(...startOf(query, now))?.[0]
+      if (expression === undefined || start === undefined) return []
+      const page: CardRow[] = []
+      let label = start
+      let level = Math.max(0, Math.ceil(Math.log2((size.get()![0] ?? 0) / firstWindow) / 4))
+      // Labels are moved now and then: after another change they mean nothing.
+      while (page.length < query.limit && label !== Infinity && revision.get()![0] === before) {
+        const startedAt = performance.now()
+        const wanted = query.limit - page.length
+        const match = level === 0
+          ? expression.match
+          : `${expression.match} AND ${quote(windowTerm(label, level))} *`
+        const rows = read.all(match, label, now, wanted)
+        for (const [, text, ...row] of rows) if (matchesWords(text, expression.unsure)) page.push(row)
+        label = rows.length === wanted ? rows.at(-1)![0] + 1 : windowEnd(label, level)
+        const elapsed = performance.now() - startedAt
+        if (elapsed > turnMs && level < 4) level++
+        else if (elapsed < turnMs / 8 && level > 1) level--
+        yield
+      }
+      if (page.length === query.limit || label === Infinity) return page
+    }
+  }
+
+  return (partner, query, now) => runInTurns(search(partner, query, now))
+}
+
+/** Runs searches: at once as far as a turn goes, the rest one after the other. */
+function createTurns(database: Database) {
+  let last: Promise<unknown> = Promise.resolve()
+  let waiting = 0
+
+  function takeTurn<T>(steps: Iterator<void, T>): IteratorResult<void, T> {
+    return database.snapshot(() => {
+      const startedAt = performance.now()
+      let step = steps.next()
+      while (!step.done && performance.now() - startedAt < turnMs) step = steps.next()
+      return step
+    })
+  }
+
+  async function finish<T>(steps: Iterator<void, T>): Promise<T> {
+    for (let spent = turnMs, took = turnMs;; spent += took) {
+      if (spent > longestSearchMs) throw tooMuch('takes too long')
+      await new Promise((resolve) => setTimeout(resolve, took))
+      const startedAt = performance.now()
+      const step = takeTurn(steps)
+      if (step.done) return step.value
+      took = performance.now() - startedAt
+    }
+  }
+
+  return <T>(steps: Iterator<void, T>): MaybePromise<T> => {
+    const step = takeTurn(steps)
+    if (step.done) return step.value
+    if (waiting >= maxWaiting) throw tooMuch('would wait too long')
+    waiting++
+    const result = last.then(() => finish(steps)).finally(() => waiting--)
+    last = result.catch(() => undefined)
+    return result
   }
 }
 
-function sortStatement(database: Database, column: string) {
-  return database.statement<Place>(`
-    SELECT l.${column}, l.slug, l.profile
-    FROM json_each(?1) found CROSS JOIN listing l ON l.profile = found.value
-    WHERE l.audience IN (SELECT value FROM json_each(?2, '$[0]'))
-      AND (json_array_length(?2, '$[1]') = 0 OR l.country IN (SELECT value FROM json_each(?2, '$[1]')))
-      AND (json_array_length(?2, '$[2]') = 0 OR l.industry IN (SELECT value FROM json_each(?2, '$[2]')))
-      AND (l.${column}, l.slug) > (?3, ?4) AND l.recency >= -?5
-    ORDER BY l.${column}, l.slug LIMIT ?6 + 0`)
+function tooMuch(what: string): StoreError {
+  return new StoreError('unreachable', `A search of the store ${what}: it was given up.`)
+}
+
+interface OrderStatements {
+  readonly read: Statement<FoundRow>
+  readonly first: Statement<[label: number]>
+}
+
+function orderStatements(database: Database, order: 'name' | 'newest'): OrderStatements {
+  return {
+    // A bare parameter as LIMIT has SQLite prepare the statement anew whenever it is bound, and FTS5 takes no bound of
+    // rowids that is not typed as an integer.
+    read: database.statement(`
+      SELECT r.label, p.search, ${CARD_COLUMNS}
+      FROM search_${order} s CROSS JOIN rank_${order} r ON r.label = s.rowid
+      CROSS JOIN profile p ON p.id = r.profile CROSS JOIN industry i ON i.slug = p.industry
+      WHERE s.search_${order} MATCH ?1 AND s.rowid >= CAST(?2 AS INTEGER) AND p.published_at <= ?3
+      ORDER BY s.rowid LIMIT ?4 + 0`),
+    first: database.statement(`
+      SELECT label FROM rank_${order} WHERE (key, slug) > (?1, ?2) ORDER BY key, slug LIMIT 1`),
+  }
+}
+
+/** The place after which a page starts: by recency never before what is due. */
+function startOf({ sort, after }: ProfileQuery, now: number): [key: string | number, slug: string] {
+  if (sort === 'name') return after === undefined ? ['', ''] : [after.key, after.slug]
+  return after === undefined || Number(after.key) > now ? [-now, ''] : [-after.key, after.slug]
+}
+
+/** The terms of the profiles that a partner sees. */
+export function audienceTerms(partner: string): string[] {
+  return SLUG_PATTERN.test(partner) ? ['~', `~${partner}`] : ['~']
+}
+
+function filterParts(query: ProfileQuery): string[] | undefined {
+  const countries = query.countries.filter((code) => /^[A-Z]{2}$/.test(code)).map((code) => `=${code}`)
+  const industries = query.industries.filter((slug) => SLUG_PATTERN.test(slug)).map((slug) => `@${slug}`)
+  if (query.countries.length > 0 && countries.length === 0) return undefined
+  if (query.industries.length > 0 && industries.length === 0) return undefined
+  const filters = [countries, industries].filter((terms) => terms.length > 0)
+  if (filters.length < 2 || countries.length * industries.length > maxPairs) return filters.map(anyOf)
+  return [anyOf(countries.flatMap((country) => industries.map((industry) => country + industry)))]
+}
+
+/** FTS5: a row that has one of some terms. */
+export function anyOf(terms: readonly string[]): string {
+  return `(${terms.map(quote).join(' OR ')})`
+}
+
+/** A string in FTS5's quotes is one term and nothing else, whatever it is made of. */
+function quote(term: string): string {
+  return `"${term.replaceAll('"', '""')}"`
 }

@@ -1,20 +1,21 @@
 import type { ContentKind, ContentRecords } from '../../../core/content/records.ts'
 import { RECORD_FORMATS } from '../record-text.ts'
-import type { Database, Value } from './database.ts'
+import type { Database } from './database.ts'
 import { createProfileShelf } from './profile-shelf.ts'
-
-/** What became of a record that was imported. */
-export type Outcome = 'created' | 'replaced' | 'unchanged'
 
 /** Where the records of one kind are kept. Writes belong in a transaction. */
 export interface Shelf<R> {
-  put(record: R, now: number): Outcome
+  /** The text of the record with this slug. */
+  find(slug: string): string | undefined
+  /** Equal records have equal texts. */
+  text(record: R): string
+  /** Creates or replaces records, each slug once. */
+  write(records: readonly R[], now: number): void
   /** By slug. */
   all(): Iterable<R>
-  has(slug: string): boolean
   /** Slugs of the records of any kind that need this one. */
   neededBy(slug: string): readonly { readonly kind: ContentKind; readonly slug: string }[]
-  remove(slug: string): void
+  remove(slugs: readonly string[]): void
 }
 
 /** The shelf of every kind. */
@@ -47,27 +48,28 @@ function createTextShelf<K extends 'plans' | 'banners'>(
   const erase = database.statement(`DELETE FROM ${table} WHERE ${primary} = ?1`)
 
   return {
-    put(record, now) {
-      const slug = format.slug(record)
-      const text = format.text(record)
-      const existing = find.get(slug)?.[0]
-      if (existing === text) return 'unchanged'
-      write.run(slug, text, ...(updated === undefined ? [] : [now]))
-      return existing === undefined ? 'created' : 'replaced'
+    find: (slug) => find.get(slug)?.[0],
+    text: format.text,
+    write(records, now) {
+      for (const record of records) {
+        write.run(format.slug(record), format.text(record), ...(updated === undefined ? [] : [now]))
+      }
     },
     *all() {
       for (const [text] of database.iterate<[string]>(`SELECT record FROM ${table} ORDER BY ${primary}`)) {
         yield format.read(text)
       }
     },
-    has: (slug) => find.get(slug) !== undefined,
     neededBy: () => [],
-    remove: (slug) => void erase.run(slug),
+    remove(slugs) {
+      for (const slug of slugs) erase.run(slug)
+    },
   }
 }
 
 function createIndustryShelf(database: Database): Shelf<ContentRecords['industries']> {
-  const find = database.statement<[name: string, parent: Value]>(
+  const { text } = RECORD_FORMATS.industries
+  const find = database.statement<[name: string, parent: string | null]>(
     'SELECT name, parent_slug FROM industry WHERE slug = ?1',
   )
   // No REPLACE: it would delete the row that profiles refer to.
@@ -79,11 +81,13 @@ function createIndustryShelf(database: Database): Shelf<ContentRecords['industri
   const profile = database.statement<[slug: string]>('SELECT slug FROM profile WHERE industry = ?1 LIMIT 1')
 
   return {
-    put({ slug, name, parentSlug }) {
-      const existing = find.get(slug)
-      if (existing?.[0] === name && existing[1] === (parentSlug ?? null)) return 'unchanged'
-      write.run(slug, name, parentSlug ?? null)
-      return existing === undefined ? 'created' : 'replaced'
+    find(slug) {
+      const row = find.get(slug)
+      return row && text({ slug, name: row[0], parentSlug: row[1] ?? undefined })
+    },
+    text,
+    write(records) {
+      for (const { slug, name, parentSlug } of records) write.run(slug, name, parentSlug ?? null)
     },
     *all() {
       const rows = database.iterate<[string, string, string | null]>(
@@ -91,11 +95,12 @@ function createIndustryShelf(database: Database): Shelf<ContentRecords['industri
       )
       for (const [slug, name, parentSlug] of rows) yield { slug, name, parentSlug: parentSlug ?? undefined }
     },
-    has: (slug) => find.get(slug) !== undefined,
     neededBy: (needed) => [
       ...children.all(needed).map(([slug]) => ({ kind: 'industries' as const, slug })),
       ...profile.all(needed).map(([slug]) => ({ kind: 'profiles' as const, slug })),
     ],
-    remove: (slug) => void erase.run(slug),
+    remove(slugs) {
+      for (const slug of slugs) erase.run(slug)
+    },
   }
 }

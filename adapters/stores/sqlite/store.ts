@@ -5,6 +5,7 @@ import { checkKeyPrefix } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
 import { createActivityList } from './activity.ts'
 import { createAdministration } from './administration.ts'
+import { sweepAbandonedImport } from './import-tables.ts'
 import { configure } from './configure.ts'
 import { createContentAdministration } from './content.ts'
 import { type Database, openDatabase, reasonOf } from './database.ts'
@@ -50,6 +51,7 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
     else checkMigrated(database, file)
     await configure(database)
     migrate(database, file, options.keyPrefix)
+    if (options.migrate ?? true) sweepAbandonedImport(database)
     const revisions = createRevisions(database, file)
     return assemble(database, file, revisions, readSettings(database, file, options.keyPrefix))
   } catch (error) {

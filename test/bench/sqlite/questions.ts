@@ -1,4 +1,13 @@
-import { COMMON_WORD, COUNTRIES, INDUSTRIES, MIDDLING_WORD, RARE_WORD } from '../data/profiles.ts'
+import {
+  COMMON_WORD,
+  COUNTRIES,
+  DISJOINT_WORDS,
+  HALF_WORD,
+  INDUSTRIES,
+  LATE_WORD,
+  MIDDLING_WORD,
+  RARE_WORD,
+} from '../data/profiles.ts'
 import { pick } from '../data/random.ts'
 import type { ProfilePosition, ProfileSort } from '../../../core/ports.ts'
 
@@ -46,6 +55,22 @@ export const QUESTIONS: readonly QuestionKind[] = [
     name: 'a common word in a country, newest first',
     ask: (random) => ({ word: COMMON_WORD, countries: [country(random)], sort: '-published_at' }),
   },
+  { name: 'a word of 6,000 late profiles', ask: () => ({ word: LATE_WORD }) },
+  {
+    name: 'a word of 6,000 late profiles, newest first',
+    ask: () => ({ word: LATE_WORD, sort: '-published_at' }),
+  },
+  {
+    name: 'a word of 6,000 late profiles in a country and industry',
+    ask: (random) => ({ word: LATE_WORD, countries: [country(random)], industries: [industry(random)] }),
+  },
+  { name: 'a word of the last half', ask: () => ({ word: HALF_WORD }) },
+  {
+    name: 'a word of the last half in a country, newest first',
+    ask: (random) => ({ word: HALF_WORD, countries: [country(random)], sort: '-published_at' }),
+  },
+  { name: 'two common words that never meet', ask: () => ({ word: DISJOINT_WORDS }) },
+  { name: 'the first letters of a common word', ask: () => ({ word: COMMON_WORD.slice(0, 6) }) },
 ]
 
 function country(random: () => number): string {

@@ -119,6 +119,29 @@ export async function contentContract(check: Check): Promise<void> {
     t.strictSame(await store.revision(), before)
   })
 
+  await check('records may arrive one by one, and none is kept unless all of them do', async (t, store) => {
+    await prepare(store)
+    await store.importContent('profiles', [profile('a')], { now: T0, actor })
+    const before = await store.revision()
+    async function* arriving(end: () => void) {
+      yield profile('a')
+      yield profile('b')
+      await Promise.resolve()
+      end()
+    }
+    const broken = arriving(() => {
+      throw new Error('broken')
+    })
+    t.ok(await fails(() => store.importContent('profiles', broken, { now: T0, actor })), 'it throws')
+    t.strictSame(await store.revision(), before)
+    t.equal((await exported(store, 'profiles')).length, 1)
+    t.strictSame(await store.importContent('profiles', arriving(() => {}), { now: T0, actor }), {
+      created: 1,
+      replaced: 0,
+      unchanged: 1,
+    })
+  })
+
   await check('an import says how far it is', async (t, store) => {
     await publish(store, [])
     await store.importContent('industries', [industry('education')], { now: T0, actor })

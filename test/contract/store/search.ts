@@ -1,7 +1,7 @@
 import type { ProfileQuery } from '../../../core/ports.ts'
 import type { Check } from '../store.ts'
 import { expectedSlugs, readAll } from './oracle.ts'
-import { createPartners, profile, publish, query, T0 } from './samples.ts'
+import { actor, createPartners, profile, publish, query, T0 } from './samples.ts'
 
 const SIZE = 6000
 const countries = Array.from({ length: 20 }, (_, index) => `C${String.fromCharCode(65 + index)}`)
@@ -116,6 +116,28 @@ export async function searchContract(check: Check): Promise<void> {
       }
     }
   })
+
+  await check(
+    'profiles that are added one at a time, each before the last, stay in order',
+    async (t, store) => {
+      const last = profile('last', { name: 'Zoo', publishedAt: T0 - 5000 })
+      const added = Array.from({ length: 100 }, (_, index) =>
+        profile(`p${index}`, {
+          name: `Name ${1000 - index}`,
+          headline: index % 3 === 0 ? 'third' : 'other',
+          publishedAt: T0 - 1000 + index,
+        }))
+      await publish(store, [last])
+      for (const record of added) await store.importContent('profiles', [record], { now: T0, actor })
+      for (const sort of ['name', '-published_at'] as const) {
+        for (const words of [[], ['third']]) {
+          const asked = query({ words, sort, limit: 7 })
+          const found = (await readAll(store, 'acme', asked, T0)).map(({ slug }) => slug)
+          t.strictSame(found, expectedSlugs([...added, last], 'acme', asked, T0), `${words} by ${sort}`)
+        }
+      }
+    },
+  )
 
   await check('filters with many values keep the order among ties', async (t, store) => {
     await publish(store, ties)

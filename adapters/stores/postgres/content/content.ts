@@ -1,7 +1,7 @@
 import type { Stamp } from '../../../../core/audit/entry.ts'
 import type { ContentKind, ContentRecords } from '../../../../core/content/records.ts'
 import type { ImportOptions, ImportReport } from '../../../../core/ports.ts'
-import { RECORD_FORMATS } from '../../record-text.ts'
+import { gather, RECORD_FORMATS } from '../../record-text.ts'
 import { createImportNotes, removalNote } from '../../trail.ts'
 import type { Database } from '../connection/database.ts'
 import { decide } from '../records/decide.ts'
@@ -15,7 +15,7 @@ import type { Trail } from '../records/trail.ts'
 export interface ContentAdministration {
   importContent<K extends ContentKind>(
     kind: K,
-    records: readonly ContentRecords[K][],
+    records: Iterable<ContentRecords[K]> | AsyncIterable<ContentRecords[K]>,
     options: ImportOptions,
   ): Promise<ImportReport>
   exportContent<K extends ContentKind>(kind: K): AsyncIterable<ContentRecords[K]>
@@ -34,7 +34,8 @@ export function createContentAdministration(
   const books = { database, revisions, trail }
 
   return {
-    async importContent(kind, records, { now, actor, dryRun = false, progress }) {
+    async importContent(kind, source, { now, actor, dryRun = false, progress }) {
+      const records = await gather(source)
       const report = await decide(books, 'content', { actor, at: now }, async (query) => {
         const shelf = openShelf(kind, query)
         const { slug } = RECORD_FORMATS[kind]

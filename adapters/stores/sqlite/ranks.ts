@@ -1,0 +1,141 @@
+import { compareCodePoints } from '../../../core/content/fold.ts'
+import type { Database } from './database.ts'
+
+/** A profile in an order: its sort key and slug, and what it is found by. */
+export interface RankEntry {
+  readonly key: string | number
+  readonly slug: string
+  readonly profile: number
+  readonly search: string
+}
+
+/** An order of the directory as it is written. Both take the entries of one transaction at once. */
+export interface Ranks {
+  add(entries: readonly RankEntry[]): void
+  remove(entries: readonly Pick<RankEntry, 'key' | 'slug'>[]): void
+}
+
+/** Labels are from 1 to this, exclusive. */
+export const LABELS: number = 2 ** 32
+
+/** The term of the window that a label is in; a longer one for a higher level, up to 4. */
+export function windowTerm(label: number, level: number): string {
+  return `#${Math.floor(label / 65_536).toString(16).padStart(4, '0')}`.slice(0, level + 1)
+}
+
+/** The first label after the window that a label is in; Infinity where there is none. */
+export function windowEnd(label: number, level: number): number {
+  const width = LABELS / 16 ** level
+  const end = (Math.floor(label / width) + 1) * width
+  return end >= LABELS ? Infinity : end
+}
+
+export function compareEntries(
+  a: Pick<RankEntry, 'key' | 'slug'>,
+  b: Pick<RankEntry, 'key' | 'slug'>,
+): number {
+  const byKey = typeof a.key === 'number' ? a.key - Number(b.key) : compareCodePoints(a.key, String(b.key))
+  return byKey || compareCodePoints(a.slug, b.slug)
+}
+
+/** Rows that are labelled anew at first when a gap has closed. */
+const fewestMoved = 32
+/** Labels that each row then has on average, at least. */
+const leastGap = 16
+
+/** The rows of an order around a gap, and their labels. */
+type RankRow = [label: number, key: string | number, slug: string, profile: number, search: string]
+
+/**
+ * Writes an order: `rank_ORDER` and the index that goes by its labels. New entries share the gap that they belong into;
+ * one that has closed is opened by spreading its neighbours. FTS5 writes a segment whenever a rowid is not above the one
+ * before: rows are written in the order of their labels.
+ */
+export function createRanks(database: Database, order: 'name' | 'newest'): Ranks {
+  const [ranks, index] = [`rank_${order}`, `search_${order}`]
+  const labelOf = database.statement<[number]>(`SELECT label FROM ${ranks} WHERE key = ?1 AND slug = ?2`)
+  const before = database.statement<[label: number]>(
+    `SELECT label FROM ${ranks} WHERE (key, slug) < (?1, ?2) ORDER BY key DESC, slug DESC LIMIT 1`,
+  )
+  const after = database.statement<[label: number, key: string | number, slug: string]>(
+    `SELECT label, key, slug FROM ${ranks} WHERE (key, slug) > (?1, ?2) ORDER BY key, slug LIMIT 1`,
+  )
+  const rows = `
+    SELECT r.label, r.key, r.slug, r.profile, p.search FROM ${ranks} r CROSS JOIN profile p ON p.id = r.profile`
+  const left = database.statement<RankRow>(`${rows} WHERE r.label <= ?1 ORDER BY r.label DESC LIMIT ?2 + 0`)
+  const right = database.statement<RankRow>(`${rows} WHERE r.label >= ?1 ORDER BY r.label LIMIT ?2 + 0`)
+  const erase = database.statement(`DELETE FROM ${ranks} WHERE label = ?1`)
+  const unindex = database.statement(`DELETE FROM ${index} WHERE rowid = ?1`)
+  const writers = createRankWriter(database, order)
+
+  /** Writes entries, in order, between two labels. */
+  function spread(entries: readonly RankEntry[], low: number, high: number): void {
+    const gap = (high - low) / (entries.length + 1)
+    for (const [position, entry] of entries.entries()) {
+      writers.write(low + Math.floor(gap * (position + 1)), entry)
+    }
+  }
+
+  function take(labels: readonly number[]): void {
+    for (const label of labels) {
+      unindex.run(label)
+      erase.run(label)
+    }
+  }
+
+  /** Takes the rows around a gap away, as many as leave room, and writes them with the entries. */
+  function widen(entries: readonly RankEntry[], low: number, high: number): void {
+    for (let count = fewestMoved;; count *= 4) {
+      const [lower, upper] = [left.all(low, count + 1), right.all(high, count + 1)]
+      const start = lower.length > count ? lower.pop()![0] : 0
+      const end = upper.length > count ? upper.pop()![0] : LABELS
+      const moved = [...lower.reverse(), ...upper]
+      if ((end - start) / (moved.length + entries.length + 1) < leastGap && end - start < LABELS) continue
+      take(moved.map(([label]) => label))
+      const [earlier, later] = [lower, upper].map((side) =>
+        side.map(([, key, slug, profile, search]): RankEntry => ({ key, slug, profile, search }))
+      )
+      spread([...earlier!, ...entries, ...later!], start, end)
+      return
+    }
+  }
+
+  return {
+    add(unsorted) {
+      const entries = unsorted.toSorted(compareEntries)
+      for (let start = 0, end = 0; start < entries.length; start = end) {
+        const { key, slug } = entries[start]!
+        const low = before.get(key, slug)?.[0] ?? 0
+        const next = after.get(key, slug)
+        const high = next?.[0] ?? LABELS
+        const isBefore = (entry: RankEntry) =>
+          next === undefined || compareEntries(entry, { key: next[1], slug: next[2] }) < 0
+        while (end < entries.length && isBefore(entries[end]!)) end++
+        const group = entries.slice(start, end)
+        if (high - low > group.length) spread(group, low, high)
+        else widen(group, low, high)
+      }
+    },
+
+    remove(entries) {
+      const labels = entries.flatMap(({ key, slug }) => labelOf.get(key, slug) ?? [])
+      take(labels.sort((a, b) => a - b))
+    },
+  }
+}
+
+/** Writes rows of an order under labels that are known. @param prefix Of the names of the tables. */
+export function createRankWriter(
+  database: Database,
+  order: 'name' | 'newest',
+  prefix = '',
+): { write(label: number, entry: RankEntry): void } {
+  const insert = database.statement(`INSERT INTO ${prefix}rank_${order} VALUES (?1, ?2, ?3, ?4)`)
+  const index = database.statement(`INSERT INTO ${prefix}search_${order} (rowid, words) VALUES (?1, ?2)`)
+  return {
+    write(label, { key, slug, profile, search }) {
+      insert.run(label, key, slug, profile)
+      index.run(label, search + windowTerm(label, 4))
+    },
+  }
+}

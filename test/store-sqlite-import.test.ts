@@ -1,0 +1,224 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { openSqliteStore } from '../adapters/stores/sqlite/store.ts'
+import type { ProfileQuery, Store } from '../core/ports.ts'
+import { expectedSlugs, readAll } from './contract/store/oracle.ts'
+import {
+  actor,
+  apply,
+  createPartners,
+  exported,
+  industry,
+  key,
+  profile,
+  query,
+  stamp,
+  T0,
+} from './contract/store/samples.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'partner-api-sqlite-import-'))
+t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+
+let files = 0
+const newFile = () => join(folder, `${++files}.db`)
+const options = { now: T0, actor }
+
+/** More profiles than one transaction writes. */
+const many = Array.from({ length: 6000 }, (_, index) =>
+  profile(`p${index}`, {
+    name: `Name ${index % 300}`,
+    headline: index % 2 === 0 ? 'even observatory' : 'odd',
+    publishedAt: index % 50 === 0 ? undefined : T0 - index % 700,
+    visibleTo: index % 20 === 1 ? ['acme'] : undefined,
+  }))
+
+async function openFilled(file: string): Promise<Store> {
+  const store = await openSqliteStore(file)
+  await createPartners(store, 'acme')
+  await store.importContent('industries', [industry('education')], options)
+  await store.importContent('profiles', [
+    profile('before'),
+    profile('p3', { name: 'Replaced' }),
+  ], options)
+  return store
+}
+
+await t.test('a dry run takes no write lock, however many the records are', async (t) => {
+  const file = newFile()
+  const store = await openFilled(file)
+  const other = new DatabaseSync(file)
+  other.exec('BEGIN IMMEDIATE')
+  const before = await store.revision()
+  for (const records of [many.slice(0, 10), many]) {
+    const report = await store.importContent('profiles', records, {
+      ...options,
+      dryRun: true,
+    })
+    t.same(report, { created: records.length - 1, replaced: 1, unchanged: 0 })
+  }
+  t.strictSame(await store.revision(), before)
+  other.exec('ROLLBACK')
+  other.close()
+  await store.close()
+})
+
+await t.test('a large import lets others write between its steps, and shows nothing until its end', async (t) => {
+  const file = newFile()
+  const store = await openFilled(file)
+  await apply(store, { type: 'key.issued', key: key() })
+  const other = new DatabaseSync(file, { timeout: 0 })
+  const before = await store.revision()
+  let [locks, isDone] = [0, false]
+  const importing = Promise.resolve(
+    store.importContent('profiles', many, options),
+  ).finally(() => isDone = true)
+  while (!isDone) {
+    // The import is between two steps whenever anything else of this process runs.
+    other.exec('BEGIN IMMEDIATE')
+    other.exec('COMMIT')
+    if (++locks === 3) {
+      t.ok(
+        await apply(store, { type: 'key.revoked', id: key().id }),
+        'a key is revoked meanwhile',
+      )
+      t.throws(() => store.importContent('plans', [], options), {
+        code: 'refused',
+      })
+      t.throws(() => store.removeContent('profiles', ['before'], stamp), {
+        code: 'refused',
+      })
+      t.equal((await store.revision()).content, before.content)
+      t.equal((await store.listProfiles('acme', query(), T0)).length, 2)
+    }
+    await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+  t.same(await importing, { created: 5999, replaced: 1, unchanged: 0 })
+  t.ok(locks > 5, `${locks} times`)
+  t.ok(
+    (await store.revision()).content !== before.content,
+    'the revision has moved',
+  )
+  const all = [profile('before'), ...many]
+  t.equal((await exported(store, 'profiles')).length, all.length)
+  const searches: Partial<ProfileQuery>[] = [
+    {},
+    { words: ['observat'] },
+    { words: ['odd', 'na'], sort: '-published_at' },
+    { words: ['even', 'odd'] },
+  ]
+  for (const search of searches) {
+    for (const partner of ['acme', 'nobody']) {
+      const asked = query({ ...search, limit: 500 })
+      const found = (await readAll(store, partner, asked, T0)).map(({ slug }) => slug)
+      t.ok(
+        found.join() === expectedSlugs(all, partner, asked, T0).join(),
+        `${JSON.stringify(search)} of ${partner}`,
+      )
+    }
+  }
+  const counted = await store.countProfiles('nobody', 'industry', T0)
+  t.equal(
+    counted.get('education'),
+    expectedSlugs(all, 'nobody', query({ limit: 9999 }), T0).length,
+  )
+  const names = other.prepare(
+    "SELECT name FROM sqlite_schema WHERE name LIKE 'next%' OR name LIKE 'old%'",
+  ).all()
+  t.same(names, [], 'nothing is left')
+  // What was built is written to like any other.
+  await store.importContent(
+    'profiles',
+    [profile('p7', { name: 'Aardvark' })],
+    options,
+  )
+  t.equal((await store.listProfiles('acme', query(), T0))[0]?.slug, 'p7')
+  t.same(await store.importContent('profiles', many, options), {
+    created: 0,
+    replaced: 1,
+    unchanged: 5999,
+  })
+  t.same(other.prepare('PRAGMA integrity_check').get(), {
+    integrity_check: 'ok',
+  })
+  other.close()
+  await store.close()
+})
+
+await t.test('of two large imports at once one is refused', async (t) => {
+  const file = newFile()
+  const [a, b] = [await openFilled(file), await openSqliteStore(file)]
+  const outcomes = await Promise.allSettled(
+    [a, b, a].map((store) => store.importContent('profiles', many, options)),
+  )
+  t.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 1)
+  for (const outcome of outcomes) {
+    if (outcome.status === 'rejected') {
+      t.equal(outcome.reason.code, 'refused')
+    }
+  }
+  t.equal((await exported(b, 'profiles')).length, 6001)
+  for (const store of [a, b]) await store.close()
+})
+
+await t.test('a search that takes long gives way to others, and is given up in the end', async (t) => {
+  const file = newFile()
+  const store = await openFilled(file)
+  await store.importContent('profiles', many.slice(0, 2000), options)
+  // A store of a hundred million profiles, as far as it knows: it is read window by window.
+  const other = new DatabaseSync(file)
+  other.exec(`UPDATE rank_name SET profile = 100000000 WHERE slug = 'p1'`)
+  other.exec(`UPDATE rank_newest SET profile = 100000000 WHERE slug = 'p1'`)
+  other.exec(`UPDATE profile SET id = 100000000 WHERE slug = 'p1'`)
+  other.close()
+
+  let [now, each] = [0, 0.1]
+  t.intercept(performance, 'now', { value: () => now += each })
+  const never = query({ words: ['even', 'odd'] })
+  let turns = 0
+  const timer = setInterval(() => turns++, 1)
+  const search = store.listProfiles('acme', never, T0)
+  t.ok(search instanceof Promise)
+  t.equal(
+    (await store.listProfiles('acme', query({ limit: 3 }), T0)).length,
+    3,
+    'another one is answered first',
+  )
+  t.same(await search, [])
+  t.ok(turns > 0, 'timers fire between its turns')
+
+  const moving = store.listProfiles(
+    'acme',
+    query({ words: ['odd'], limit: 2000 }),
+    T0,
+  )
+  await store.importContent('profiles', [
+    profile('p0', { headline: 'odd', name: 'Name 150' }),
+  ], options)
+  const odd = [
+    ...many.slice(1, 2000),
+    profile('p0', { headline: 'odd', name: 'Name 150' }),
+  ]
+  t.strictSame(
+    (await moving).map(({ slug }) => slug),
+    expectedSlugs(odd, 'acme', query({ words: ['odd'], limit: 2000 }), T0),
+    'what was changed between turns is read anew',
+  )
+
+  each = 5
+  const waiting = Array.from(
+    { length: 40 },
+    async () => await store.listProfiles('acme', never, T0),
+  )
+  const outcomes = await Promise.allSettled(waiting)
+  for (const outcome of outcomes) {
+    t.match(outcome, {
+      status: 'rejected',
+      reason: { code: 'unreachable', message: /given up/ },
+    })
+  }
+  clearInterval(timer)
+  await store.close()
+})
