@@ -329,7 +329,7 @@ export async function activityContract(check: Check, open: () => Promise<Store>)
         }
       },
     )
-    await fc.assert(property, { numRuns: 100 })
-    t.ok(true, 'in 100 stories')
+    await fc.assert(property)
+    t.ok(true, 'in every story')
   })
 }
