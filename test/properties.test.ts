@@ -409,6 +409,22 @@ t.test('request ids have one form and never come twice', (t) => {
   t.end()
 })
 
+t.test('request ids do not tell how many requests came between them', (t) => {
+  const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
+  const serial = (id: string) =>
+    [...id.slice(-4)].reduce((sum, digit) => sum * 32 + alphabet.indexOf(digit), 0)
+  const firsts = new Set<number>()
+  for (let replica = 0; replica < 50; replica++) {
+    const next = createRequestIds()
+    const serials = Array.from({ length: 200 }, () => serial(next()))
+    firsts.add(serials[0]!)
+    const steps = new Set(serials.slice(1).map((one, index) => one - serials[index]! & 0xfffff))
+    t.ok(steps.size > 50, `${steps.size} different steps`)
+  }
+  t.ok(firsts.size > 40, `${firsts.size} of 50 begin with another number`)
+  t.end()
+})
+
 type MapStep =
   | readonly ['set', string, number]
   | readonly ['get', string]
@@ -539,7 +555,9 @@ t.test('exactly the quota passes in a window, whenever requests come', (t) => {
           if (
             allowed !== window.asked <= quota || remaining !== Math.max(0, quota - window.asked)
           ) return false
-          // Who waits as long as told, and the hair that fractions lose, finds a whole quota.
+          // Less than a second longer than the window lasts, and the hair that fractions lose.
+          if (resetSeconds * 1_000 >= window.end - now + 1_000 + 1e-6 && resetSeconds > 1) return false
+          // Who waits as long as told, and that hair, finds a whole quota.
           const after = limiter.peek(policy, subject, now + resetSeconds * 1_000 + 1e-6)
           if (after.remaining !== quota || resetSeconds < 1) return false
           longest = Math.max(longest, resetSeconds - windowSeconds)

@@ -81,6 +81,25 @@ t.test('the log at its default level', async (t) => {
   t.match(events, [{ status: 403, code: 'partner_mismatch', partner: 'acme', key_id: key.split('_')[2] }])
 })
 
+t.test('a body that is announced as too large is not asked for', async (t) => {
+  const { store, key } = await createAcme()
+  const api = createPartnerApi({ store })
+  let asked = 0
+  const post = (length: number): Exchange => ({
+    ...get('/service/developer/verify-key', key, {
+      'content-type': 'application/json',
+      'content-length': String(length),
+    }),
+    method: 'POST',
+    body() {
+      asked++
+      return new TextEncoder().encode('{"partner":"acme"}'.padEnd(length))
+    },
+  })
+  t.strictSame([(await api.handle(post(32_769))).status, asked], [413, 0])
+  t.strictSame([(await api.handle(post(32_768))).status, asked], [200, 1])
+})
+
 t.test('what a client makes up is not logged as it is', async (t) => {
   const { store, key } = await createAcme()
   const events: LogEvent[] = []

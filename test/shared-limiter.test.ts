@@ -106,6 +106,41 @@ await t.test('a quota that is spent costs no question until its window is over',
   t.equal(ledger.asked.length, asked + 1)
 })
 
+await t.test('a window counts down, and what is left of it is told of nobody else', async (t) => {
+  const ledger = createLedger()
+  const limiter = ledger.replica(1)
+  const one = policy(3)
+  for (
+    const [elapsed, remaining, allowed] of [[0, 2, true], [20_000, 1, true], [40_000, 0, true], [
+      50_000,
+      0,
+      false,
+    ]] as const
+  ) {
+    ledger.pass(elapsed - ledger.elapsed())
+    const resetSeconds = 60 - elapsed / 1_000
+    t.strictSame(await limiter.spend(one, 'k', elapsed), { allowed, remaining, resetSeconds })
+    const seen = { allowed: remaining > 0, remaining, resetSeconds }
+    t.strictSame(limiter.recall(one, 'k', elapsed), seen, 'recalled')
+    t.strictSame(await limiter.peek(one, 'k', elapsed), seen, 'and looked at')
+  }
+})
+
+await t.test('those who come while the last is given ask for no more', async (t) => {
+  const ledger = createLedger()
+  const limiter = ledger.replica(1)
+  const spend = () => limiter.spend(policy(5), 'k', 0)
+  const first = [1, 2, 3, 4, 5, 6].map(spend)
+  await first[0]
+  // The second question, for the other five, is under way.
+  const late = [1, 2, 3].map(spend)
+  t.strictSame((await Promise.all([...first, ...late])).map(({ allowed }) => allowed), [
+    ...Array(5).fill(true),
+    ...Array(4).fill(false),
+  ])
+  t.equal(ledger.asked.length, 2)
+})
+
 await t.test('those who come while a question is under way are asked for together', async (t) => {
   const ledger = createLedger()
   const limiter = ledger.replica(4)

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process'
 import process from 'node:process'
 import t from 'tap'
 import { createMemoryStore } from '../adapters/stores/memory/store.ts'
+import { createKeyUses } from '../core/keys/uses.ts'
 import type { Store } from '../core/ports.ts'
 import { createUsageCounter } from '../core/reports/counter.ts'
 import type { UsageCount } from '../core/reports/usage.ts'
@@ -299,6 +300,19 @@ await t.test('a service whose counts cannot be written answers all the same', as
   await store.createSignup(canary(service, {}), undefined)
   t.equal((await service.ask('/partner/reports/summary?partner=demo')).json.data.signups.total, 1)
   await service.api.close()
+})
+
+await t.test('a use of a key is written once a minute, and again when the clock was set back', async (t) => {
+  const written: [string, number][] = []
+  const store = createMemoryStore()
+  const uses = createKeyUses({ ...store, recordKeyUses: (all) => void written.push(...all) })
+  for (const at of [noon, noon + 1, noon + 59_999, noon + 60_000, noon + 60_001, noon - 1]) {
+    uses.note('a', at)
+    await uses.flush()
+  }
+  uses.note('b', noon)
+  await uses.flush()
+  t.strictSame(written, [['a', noon], ['a', noon + 60_000], ['a', noon - 1], ['b', noon]])
 })
 
 t.test('a write that never succeeds is tried a few times more, and keeps no process alive', (t) => {

@@ -20,6 +20,7 @@ async function mediaTypes(t: Tester, service: Service): Promise<void> {
     'application/json; charset=utf-8',
     'application/json;charset=UTF-8',
     'application/json ; charset="utf-8"',
+    'application/json; version=1; charset=utf-8',
   ]
   for (const type of accepted) {
     t.equal((await post(service, good, { headers: { 'content-type': type } })).status, 200, type)
@@ -36,6 +37,7 @@ async function mediaTypes(t: Tester, service: Service): Promise<void> {
     'application/json; charset=latin1',
     'application/json; charset=utf-16',
     'application/json; charset=utf-8; charset=latin1',
+    'application/json; version=1; charset=latin1',
     'application/json, text/plain',
   ]
   for (const type of refused) {
@@ -66,6 +68,11 @@ async function sizes(t: Tester, service: Service): Promise<void> {
   const wide = `{"partner":"demo","x":"${'字'.repeat(10_923)}"}`
   expectProblem(t, await post(service, wide), 'body_too_large', 'bytes count')
   t.equal((await post(service, good)).status, 200, 'and the service goes on')
+  const many = Object.fromEntries(Array.from({ length: 1_500 }, (_, n) => [`é${n}`, 1]))
+  const refused = await post(service, JSON.stringify({ partner: 'demo', ...many }))
+  t.strictSame([refused.status, refused.json?.errors?.length], [422, 1_500], 'a long answer is whole')
+  t.ok(refused.body.length > 65_536, 'longer than most')
+  t.equal(refused.headers.get('content-length'), String(refused.body.length), 'and its length in bytes')
 }
 
 async function json(t: Tester, service: Service): Promise<void> {

@@ -192,6 +192,10 @@ async function changes(t: Tester, service: Service): Promise<void> {
   await world.partners.activate('kiosk', ['profiles'])
   const still = await get(service, path, { headers: { 'if-none-match': tagOf(after) } })
   t.equal(still.status, 304, 'facts of others change nothing')
+  const name = async () => (await get(service, '/partner-widget?partner=demo')).json?.data?.partner?.name
+  for (let time = 0; time < 3; time++) t.equal(await name(), 'Demo partner')
+  await world.partners.update('demo', { name: 'Another name' })
+  t.equal(await name(), 'Another name', 'but facts that are shown do')
 }
 
 async function fallsDue(t: Tester, service: Service): Promise<void> {

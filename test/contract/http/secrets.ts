@@ -52,6 +52,11 @@ async function inQueries(t: Tester, service: Service, key: string): Promise<void
 
 async function inPaths(t: Tester, service: Service, key: string): Promise<void> {
   const { root, send } = service
+  const once = encodeURIComponent(encoded(key))
+  for (const hidden of [once, encodeURIComponent(once)]) {
+    const unknown = await send({ target: `/${hidden}` })
+    expectProblem(t, unknown, 'route_not_found', 'as a path, encoded two and three times', { instance: '/' })
+  }
   for (const slug of [key, encoded(key)]) {
     const detail = await get(service, `/public/profiles/${slug}?partner=demo`)
     expectInvalid(t, detail, ['slug'], 'as a slug')
