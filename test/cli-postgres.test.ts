@@ -109,7 +109,7 @@ async function operate(t: Test, server: PostgresServer): Promise<void> {
   await run('keys', 'revoke', demo.id, '--actor', 'Ada')
   t.match(await run('explain', '--key-id', demo.id, ...request), { code: 1, stdout: /key_revoked/ })
   t.match(await run('audit', 'list'), { code: 0, stdout: /Ada +key\.revoked/ })
-  t.match(await run('audit', 'verify'), { code: 0, stdout: /is whole/ })
+  t.match(await run('audit', 'verify'), { code: 0, stdout: /entries: +\d/ })
   const exported = await run('content', 'export', 'profiles')
   t.equal(exported.stdout.trimEnd().split('\n').length, 64)
 }
