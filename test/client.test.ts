@@ -1,6 +1,4 @@
 /** The client against a service on Node. */
-import { readFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { createPartnerClient, type PartnerClientOptions, PartnerProblem } from '../adapters/client/mod.ts'
 import { serve } from '../adapters/runtimes/node.ts'
@@ -9,10 +7,8 @@ import { createPartnerApi } from '../core/api.ts'
 import { createDocument } from '../core/openapi/document.ts'
 import { ROUTES } from '../core/routes/table.ts'
 import { gather } from './client/scripted.ts'
-import { makeWire } from './client/write-wire.ts'
 import { fillWorld } from './world.ts'
 
-const root = fileURLToPath(new URL('..', import.meta.url))
 const store = createMemoryStore()
 const world = await fillWorld(store)
 const api = createPartnerApi({ store }, { maxStalenessMs: 0 })
@@ -115,11 +111,4 @@ await t.test('a signup that is sent again is one signup', async (t) => {
   await t.rejects(demo().signUp({ ...form, name: 'Other' }, { idempotencyKey: 'order-1' }), {
     code: 'idempotency_mismatch',
   })
-})
-
-t.test('its types are those of the route table', (t) => {
-  for (const [file, text] of Object.entries(makeWire())) {
-    t.equal(readFileSync(root + file, 'utf8'), text, `${file} is what node test/client/write-wire.ts writes`)
-  }
-  t.end()
 })

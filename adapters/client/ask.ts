@@ -1,6 +1,6 @@
 import { NoAnswer, PartnerProblem } from './partner-problem.ts'
 import type { KeyedRequest } from './request.ts'
-import type { Problem } from './wire/problem.ts'
+import type { Problem } from '../../core/wire.ts'
 
 /** How requests are sent. */
 export interface Sending {

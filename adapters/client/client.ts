@@ -2,7 +2,20 @@ import type { WebAbortSignal, WebRequest, WebResponse, WebUrl } from '../../core
 import { ask, type Sending } from './ask.ts'
 import { NoAnswer } from './partner-problem.ts'
 import { createRequests } from './request.ts'
-import type { Banner, Country, Industry, Page, Plan, Profile, ProfileCard, Widget } from './wire/content.ts'
+import type {
+  Activity,
+  Banner,
+  Country,
+  Industry,
+  Page,
+  Plan,
+  Profile,
+  ProfileCard,
+  ReportSummary,
+  SignupReceipt,
+  Verification,
+  Widget,
+} from '../../core/wire.ts'
 import type {
   CountriesQuery,
   IndustriesQuery,
@@ -11,10 +24,7 @@ import type {
   ReportActivityQuery,
   ReportSummaryQuery,
   SignupForm,
-} from './wire/questions.ts'
-import type { Activity, ReportSummary } from './wire/reporting.ts'
-import type { SignupReceipt } from './wire/signup.ts'
-import type { Verification } from './wire/verification.ts'
+} from './queries.ts'
 
 /** Whose client it is, and how it asks. */
 export interface PartnerClientOptions {

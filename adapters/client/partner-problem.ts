@@ -1,4 +1,4 @@
-import type { Problem } from './wire/problem.ts'
+import type { Problem } from '../../core/wire.ts'
 
 /** The service refused, in its own words (RFC 9457). */
 export class PartnerProblem extends Error {

@@ -1,9 +1,9 @@
 import { type GenericSchema, metadata, nullable, pipe, strictObject } from 'valibot'
-import type { WireBanner } from '../routes/banner.ts'
+import type { Banner } from '../wire.ts'
 import { instantShape, textShape, urlShape } from './shapes.ts'
 
 /** Schema of a banner on the wire. */
-export const bannerShape: GenericSchema<unknown, WireBanner> = pipe(
+export const bannerShape: GenericSchema<unknown, Banner> = pipe(
   strictObject({
     title: textShape('What it says.', 'Meet the makers behind the directory', 200),
     body: nullable(textShape('What it says below that.', 'Open workshops in twelve countries.', 5000)),

@@ -1,6 +1,6 @@
 import { array, type GenericSchema, metadata, nullable, picklist, pipe, strictObject } from 'valibot'
 import { COUNTRY_CODES } from '../content/countries.ts'
-import type { WireCountry, WireIndustry, WirePlan } from '../routes/lists.ts'
+import type { Country, Industry, Plan } from '../wire.ts'
 import {
   countryShape,
   countShape,
@@ -12,7 +12,7 @@ import {
 } from './shapes.ts'
 
 /** Schema of the countries on the wire. */
-export const countriesShape: GenericSchema<unknown, WireCountry[]> = pipe(
+export const countriesShape: GenericSchema<unknown, Country[]> = pipe(
   array(
     pipe(
       strictObject({
@@ -30,7 +30,7 @@ export const countriesShape: GenericSchema<unknown, WireCountry[]> = pipe(
 )
 
 /** Schema of the industries on the wire. */
-export const industriesShape: GenericSchema<unknown, WireIndustry[]> = array(
+export const industriesShape: GenericSchema<unknown, Industry[]> = array(
   pipe(
     strictObject({
       slug: slugShape('What the industry is addressed by.', 'logistics'),
@@ -46,7 +46,7 @@ export const industriesShape: GenericSchema<unknown, WireIndustry[]> = array(
 )
 
 /** Schema of the plans on the wire. */
-export const plansShape: GenericSchema<unknown, WirePlan[]> = array(
+export const plansShape: GenericSchema<unknown, Plan[]> = array(
   pipe(
     strictObject({
       slug: slugShape('What the plan is addressed by.', 'starter'),

@@ -1,6 +1,6 @@
 import { type GenericSchema, metadata, nullable, pipe, strictObject, string } from 'valibot'
 import { CURSOR } from '../routes/paging.ts'
-import type { Page } from '../routes/route.ts'
+import type { Page } from '../wire.ts'
 import { countShape, flagShape } from './shapes.ts'
 
 /** The place of a page in its list. */

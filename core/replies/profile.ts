@@ -1,9 +1,10 @@
 import { array, type GenericSchema, metadata, nullable, pipe, RFC_EMAIL_REGEX, strictObject } from 'valibot'
 import { cardMembers } from './card.ts'
 import { countShape, formShape, textShape, urlShape } from './shapes.ts'
+import type { Profile } from '../wire.ts'
 
 /** All that is public of a profile. */
-export const profileShape: GenericSchema = pipe(
+export const profileShape: GenericSchema<unknown, Profile> = pipe(
   strictObject({
     ...cardMembers,
     description: nullable(

@@ -1,8 +1,9 @@
 import { type GenericSchema, literal, metadata, pipe, strictObject } from 'valibot'
 import { formShape, instantShape } from './shapes.ts'
+import type { SignupReceipt } from '../wire.ts'
 
 /** That a signup was received. */
-export const receiptShape: GenericSchema = pipe(
+export const receiptShape: GenericSchema<unknown, SignupReceipt> = pipe(
   strictObject({
     id: formShape('Names the signup.', 'sgn_5K0M2N8P4QRS6TVW7XYZ', '^sgn_', 80),
     status: pipe(literal('received'), metadata({ description: 'The service has it.' })),

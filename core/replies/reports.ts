@@ -14,6 +14,7 @@ import { MODULE_NAMES } from '../policy/modules.ts'
 import { SCOPES } from '../policy/scopes.ts'
 import type { ActivityType } from '../reports/activity.ts'
 import { countryShape, countShape, formShape, instantShape, slugShape, textShape } from './shapes.ts'
+import type { Activity, ReportSummary } from '../wire.ts'
 
 const dateShape = (description: string) =>
   pipe(string(), metadata({ description, format: 'date', maxLength: 10, examples: ['2026-11-01'] }))
@@ -24,7 +25,7 @@ const counted = {
 const signupCount = countShape('Signups of live keys.', 9)
 
 /** What a period held, counted. */
-export const summaryShape: GenericSchema = pipe(
+export const summaryShape: GenericSchema<unknown, ReportSummary> = pipe(
   strictObject({
     period: pipe(
       strictObject({ from: dateShape('First day.'), to: dateShape('Last day.') }),
@@ -85,7 +86,7 @@ function kind<const T extends readonly ActivityType[]>(types: T) {
 }
 
 /** Something that happened. */
-export const activityShape: GenericSchema = pipe(
+export const activityShape: GenericSchema<unknown, Activity> = pipe(
   variant('type', [
     strictObject({
       ...row,

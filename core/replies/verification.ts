@@ -15,6 +15,7 @@ import { SCOPES } from '../policy/scopes.ts'
 import { MAX_STALE_IF_ERROR_SECONDS } from '../settings.ts'
 import { VERSION } from '../version.ts'
 import { countShape, flagShape, formShape, instantShape, slugShape, textShape } from './shapes.ts'
+import type { Verification } from '../wire.ts'
 
 const keyId = (description: string, example: string) =>
   formShape(description, example, '^[0-9A-Za-z]{12}$', 12)
@@ -28,7 +29,7 @@ function oneOf<const T extends readonly string[]>(
 }
 
 /** What a key is and what it may do. */
-export const verificationShape: GenericSchema = pipe(
+export const verificationShape: GenericSchema<unknown, Verification> = pipe(
   strictObject({
     valid: pipe(literal(true), metadata({ description: 'A key that is not valid gets a problem instead.' })),
     partner: strictObject({

@@ -4,9 +4,10 @@ import { bannerShape } from './banner.ts'
 import { cardShape } from './card.ts'
 import { countriesShape, industriesShape, plansShape } from './lists.ts'
 import { slugShape, textShape } from './shapes.ts'
+import type { Widget } from '../wire.ts'
 
 /** All that a widget draws. */
-export const widgetShape: GenericSchema = strictObject({
+export const widgetShape: GenericSchema<unknown, Widget> = strictObject({
   partner: strictObject({
     slug: slugShape('What the partner is addressed by.', 'demo'),
     name: textShape('Name to show.', 'Demo partner', 200),

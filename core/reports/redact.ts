@@ -2,41 +2,18 @@
  * What may leave the store of what happened: a list of what is allowed, and the only place that makes it. What is
  * not named here does not leave, also when a record learns to hold more.
  */
-import type { Scope } from '../policy/scopes.ts'
-import type { Module } from '../policy/modules.ts'
 import { rfc3339 } from '../http/time.ts'
 import type { Signup } from '../signups/signup.ts'
-import type { Activity } from './activity.ts'
-
-/** What a report tells of a signup. */
-export interface SignupSubject {
-  readonly signup_id: string
-  readonly email: string
-  readonly name: string
-  readonly country: string | null
-  readonly plan: string | null
-}
-
-/** What a report tells of a key. */
-export interface KeySubject {
-  readonly key_id: string
-  readonly hint: string
-}
-
-/** A row of the activity report. */
-export interface WireActivity {
-  readonly id: string
-  readonly type: Activity['type']
-  readonly occurred_at: string
-  readonly subject:
-    | SignupSubject
-    | KeySubject
-    | (KeySubject & { readonly scope: Scope })
-    | { readonly module: Module }
-}
+import type { ActivitySubject, KeySubject, SignupSubject } from '../wire.ts'
+import type { Activity, ActivityType } from './activity.ts'
 
 /** Makes a row that holds nothing personal. */
-export function redact(activity: Activity): WireActivity {
+export function redact(activity: Activity): {
+  readonly id: string
+  readonly type: ActivityType
+  readonly occurred_at: string
+  readonly subject: ActivitySubject<ActivityType>
+} {
   return {
     id: activity.id,
     type: activity.type,
@@ -45,7 +22,7 @@ export function redact(activity: Activity): WireActivity {
   }
 }
 
-function subjectOf(activity: Activity): WireActivity['subject'] {
+function subjectOf(activity: Activity): ActivitySubject<ActivityType> {
   switch (activity.type) {
     case 'signup.created':
       return signupSubject(activity.signup)

@@ -4,20 +4,8 @@ import { optionalRfc3339, rfc3339 } from '../http/time.ts'
 import type { Banner } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { MaybePromise } from '../ports.ts'
+import type { Banner as WireBanner } from '../wire.ts'
 import { defineRoute, type HandlerPorts, type Route } from './route.ts'
-
-/** A banner on the wire. */
-export interface WireBanner {
-  readonly title: string
-  readonly body: string | null
-  readonly image_url: string | null
-  readonly image_alt: string | null
-  readonly link_url: string | null
-  readonly link_label: string | null
-  readonly starts_at: string | null
-  readonly ends_at: string | null
-  readonly updated_at: string
-}
 
 /** The partner's banner as the wire has it, or `null` when none is in its dates. */
 export function currentBanner(grant: Grant, ports: HandlerPorts): MaybePromise<WireBanner | null> {

@@ -1,18 +1,7 @@
 import { countryName } from '../content/countries.ts'
 import { rfc3339 } from '../http/time.ts'
 import type { ProfileCard } from '../model.ts'
-
-/** A profile as lists show it. */
-export interface WireCard {
-  readonly slug: string
-  readonly name: string
-  readonly headline: string
-  readonly country: { readonly code: string; readonly name: string }
-  readonly industry: { readonly slug: string; readonly name: string }
-  readonly logo_url: string | null
-  readonly published_at: string
-  readonly updated_at: string
-}
+import type { ProfileCard as WireCard } from '../wire.ts'
 
 /** Writes a card as the wire has it. */
 export function presentCard(card: ProfileCard): WireCard {

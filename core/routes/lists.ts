@@ -7,34 +7,8 @@ import { single } from '../http/parameters.ts'
 import type { Industry } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { MaybePromise } from '../ports.ts'
+import type { Country as WireCountry, Industry as WireIndustry, Plan as WirePlan } from '../wire.ts'
 import { defineRoute, type HandlerPorts, type Route } from './route.ts'
-
-/** A country on the wire. */
-export interface WireCountry {
-  readonly code: string
-  readonly name: string
-  readonly profile_count: number
-}
-
-/** An industry on the wire. */
-export interface WireIndustry {
-  readonly slug: string
-  readonly name: string
-  readonly parent_slug: string | null
-  readonly profile_count: number
-}
-
-/** A plan on the wire. */
-export interface WirePlan {
-  readonly slug: string
-  readonly name: string
-  readonly description: string
-  readonly price: { readonly amount_minor: number; readonly currency: string; readonly exponent: number }
-  readonly interval: 'month' | 'year' | 'once'
-  readonly features: readonly string[]
-  readonly highlighted: boolean
-  readonly position: number | null
-}
 
 /** How an entry of a list that people read is found: by folded name, then by what it is addressed by. */
 interface Named {

@@ -11,6 +11,7 @@ import type { Grant } from '../policy/decide.ts'
 import type { Scope } from '../policy/scopes.ts'
 import type { Documents } from '../openapi/documents.ts'
 import type { Directory, MaybePromise, Offers, Reports, SignupStore } from '../ports.ts'
+import type { Page } from '../wire.ts'
 
 /** What handlers may ask. */
 export interface HandlerPorts {
@@ -46,13 +47,6 @@ export interface Input<P extends Parameters, B> {
   readonly slug: string
   /** Whom the limits of addresses count, see `Client`. */
   client(): string | undefined
-}
-
-/** A page's place in its list. */
-export interface Page {
-  readonly limit: number
-  readonly has_more: boolean
-  readonly next_cursor: string | null
 }
 
 /** What a handler answers: the value of `data`, and of `page` for a list that pages. */

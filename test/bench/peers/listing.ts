@@ -6,7 +6,8 @@
 import { isCountryCode } from '../../../core/content/countries.ts'
 import { fold } from '../../../core/content/fold.ts'
 import type { ProfileSort, Store } from '../../../core/ports.ts'
-import { presentCard, type WireCard } from '../../../core/routes/card.ts'
+import { presentCard } from '../../../core/routes/card.ts'
+import type { ProfileCard as WireCard } from '../../../core/wire.ts'
 
 /** The parameters of the directory, judged. */
 export interface Listing {

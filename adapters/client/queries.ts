@@ -1,4 +1,5 @@
-/** Written from the route table by test/client/write-wire.ts. */
+/** What the client's methods take. */
+import type { ActivityType } from '../../core/reports/activity.ts'
 
 /** What `GET /service/public/profiles/recent` may be asked. */
 export interface RecentProfilesQuery {
@@ -47,21 +48,7 @@ export interface ReportSummaryQuery {
 /** What `GET /service/partner/reports/activity` may be asked. */
 export interface ReportActivityQuery {
   /** What happened: any of these, up to 20. */
-  readonly type?:
-    | readonly (
-      | 'signup.created'
-      | 'key.issued'
-      | 'key.rotated'
-      | 'key.revoked'
-      | 'key.disabled'
-      | 'key.enabled'
-      | 'key.expired'
-      | 'scope.granted'
-      | 'scope.removed'
-      | 'module.activated'
-      | 'module.deactivated'
-    )[]
-    | undefined
+  readonly type?: readonly ActivityType[] | undefined
   /** How many rows a page has, 1–100, default `20`. */
   readonly limit?: number | undefined
   /** `next_cursor` of the page before. */
