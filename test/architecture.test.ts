@@ -118,7 +118,7 @@ const noPlatform: Rule = (all) =>
     return [...new Set(used)].map((name) => `${path} uses ${name}`)
   })
 
-const maxLines = 300
+const maxLines = 400
 const shortFiles: Rule = (all) =>
   all.flatMap(({ path, text }) => {
     const lines = text.trimEnd().split('\n').length
@@ -255,8 +255,8 @@ const checks: readonly Check[] = [
   {
     says: 'files stay short',
     rule: shortFiles,
-    bad: [{ 'core/a.ts': 'a\n'.repeat(301) }],
-    good: { 'core/a.ts': 'a\n'.repeat(300) },
+    bad: [{ 'core/a.ts': 'a\n'.repeat(401) }],
+    good: { 'core/a.ts': 'a\n'.repeat(400) },
   },
   {
     says: 'names tell what is in a file',
