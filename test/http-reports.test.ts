@@ -120,7 +120,7 @@ for (const [name, open] of Object.entries(stores)) {
       const usage = Array.from({ length: 60 }, (_, n) => ({
         partner: 'demo',
         day: day(now - n * dayMs),
-        endpoint: ['plans', 'signups', 'banner', 'countries', 'verify-key'][n % 5]!,
+        endpoint: ['plans', 'sign-up', 'banner', 'countries', 'verify-key'][n % 5]!,
         requests: n % 2 === 0 ? 10 : n,
         errors: n % 4,
       }))
