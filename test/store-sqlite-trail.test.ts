@@ -81,17 +81,6 @@ await tamperingContract(t, async () => {
   }
 })
 
-await t.test('a trigger of the store that was replaced is named', async (t) => {
-  const file = join(folder, 'replaced.db')
-  const store = await openSqliteStore(file)
-  const database = new DatabaseSync(file)
-  const [{ name } = {}] = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger'").all()
-  database.exec(`DROP TRIGGER ${name}; CREATE TRIGGER ${name} AFTER UPDATE ON partner BEGIN SELECT 1; END`)
-  database.close()
-  t.same(await store.auditIntruders?.(), [name])
-  await store.close()
-})
-
 await t.test('every change of every column of every entry is found where it was made', async (t) => {
   const { columns, after, verify, close } = await open('columns.db')
   t.equal(columns.length, 11, 'all but the one that follows from another')

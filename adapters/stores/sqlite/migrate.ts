@@ -136,22 +136,6 @@ function holdsStore(database: Database): boolean {
   }
 }
 
-/** Names of the triggers and views of a store that are not as the migrations made them. */
-export function foreignTriggersAndViews(database: Database): string[] {
-  const pristine = openDatabase(':memory:', { create: true })
-  const read = (from: Database) =>
-    from.statement<[name: string, sql: string]>(
-      "SELECT name, sql FROM sqlite_schema WHERE type IN ('trigger', 'view') ORDER BY name",
-    ).all()
-  try {
-    for (const { sql } of migrations) pristine.exec(sql)
-    const own = new Map(read(pristine))
-    return read(database).filter(([name, sql]) => own.get(name) !== sql).map(([name]) => name)
-  } finally {
-    pristine.close()
-  }
-}
-
 function identity(database: Database, file: string): [tables: number, applicationId: number] {
   try {
     // The first statement that reads the file: the one that fails when it is no database.

@@ -2,7 +2,6 @@ import type { AuditEntry, AuditHead, Stamp } from '../../../core/audit/entry.ts'
 import { ENTRY_COLUMNS, type EntryRow, entryRow, READ_COLUMNS, readEntry, readTail } from '../entry-rows.ts'
 import { type Note, sealNotes } from '../trail.ts'
 import type { Database } from './database.ts'
-import { foreignTriggersAndViews } from './migrate.ts'
 
 /** `AuditTrail` of the ports, synchronous, and the only way to write to it. */
 export interface Trail {
@@ -32,6 +31,10 @@ export function createTrail(database: Database): Trail {
   )
   const tailOfPartner = database.statement<[sequence: number]>(`
     SELECT CAST(sequence AS REAL) FROM audit WHERE partner = ?2 ORDER BY sequence DESC LIMIT 1 OFFSET ?1 + 0`)
+  // The store has neither of its own.
+  const intruders = database.statement<[name: string]>(
+    "SELECT name FROM sqlite_schema WHERE type IN ('trigger', 'view') ORDER BY name",
+  )
 
   function auditHead(): AuditHead {
     const [sequence, seal] = head.get()!
@@ -52,6 +55,6 @@ export function createTrail(database: Database): Trail {
     auditTail: (count, partner) =>
       readTail(partner === undefined ? tail.get(count) : tailOfPartner.get(count, partner)),
     auditHead,
-    auditIntruders: () => foreignTriggersAndViews(database),
+    auditIntruders: () => intruders.all().map(([name]) => name),
   }
 }
