@@ -43,6 +43,19 @@ async function open(t: Test): Promise<{ url: string; store: Store }> {
   return { url, store }
 }
 
+await t.test('a search that takes long is given up by the server', async (t) => {
+  const { url, store } = await open(t)
+  await publish(store, [profile('a')])
+  const database = connect(url)
+  t.teardown(() => database.close())
+  await database.transaction(async (ask) => {
+    await ask('LOCK TABLE partner_api.listing IN ACCESS EXCLUSIVE MODE')
+    const search = Promise.resolve(store.listProfiles('acme', query({ words: ['a'] }), T0))
+    await t.rejects(search, /statement timeout/)
+  })
+  t.equal((await store.listProfiles('acme', query(), T0)).length, 1)
+})
+
 await t.test('an export has the records of one moment, however long it takes', async (t) => {
   const { store } = await open(t)
   const slugs = Array.from({ length: 2500 }, (_, index) => `p${String(index).padStart(4, '0')}`)

@@ -78,17 +78,20 @@ async function importFile(
   if (dryRun && wait) {
     throw usageFailure('--dry-run changes nothing, and there is nothing for --wait to wait for.')
   }
-  // Read before the store is opened: a file that can't be read leaves no new store behind.
-  const lines: string[] = []
-  for await (const line of readContentLines(file)) lines.push(line)
-  if (dryRun) return await tryLines(invocation, kind, lines)
-  if (await isMissingStore(parseStoreUrl(invocation.storeUrl))) {
+  const isMissing = await isMissingStore(parseStoreUrl(invocation.storeUrl))
+  let lines: AsyncIterable<string> | readonly string[] = readContentLines(file)
+  if (dryRun || isMissing) {
+    // Read before the store is opened: a file that can't be read leaves no new store behind.
+    const read: string[] = []
+    for await (const line of lines) read.push(line)
+    if (dryRun) return await tryLines(invocation, kind, read)
     // Judged before the store is made: lines that are refused leave no new store behind either.
     await withStore(
       invocation,
       { emptyWhenMissing: true },
-      (store) => importLines(invocation, store, kind, lines, true),
+      (store) => importLines(invocation, store, kind, read, true),
     )
+    lines = read
   }
   await changeStore(invocation, { create: true }, options, async (store) => {
     const report = await importLines(invocation, store, kind, lines, false)
@@ -131,7 +134,7 @@ async function importLines(
   { actor }: Invocation,
   store: Store,
   kind: ContentKind,
-  lines: readonly string[],
+  lines: readonly string[] | AsyncIterable<string>,
   dryRun: boolean,
 ): Promise<ImportReport> {
   const progress = createProgress()
@@ -140,7 +143,7 @@ async function importLines(
       now: Date.now(),
       actor,
       dryRun,
-      progress: (done) => progress.report(`${done.toLocaleString('en')} of ${counted(lines.length, 'line')}`),
+      progress: (done) => progress.report(counted(done, 'line')),
     })
     if ('errors' in outcome) throw invalidLines(kind, outcome)
     return outcome

@@ -12,12 +12,17 @@ export interface Plan {
 
 /** A database that has the server tell how it answers what is read. */
 export function explaining(database: Database, told: (plan: Plan) => void): Database {
-  const read: Query = async (sql, parameters) => {
-    const [row] = await database.read<[json: string]>(`EXPLAIN (ANALYZE, FORMAT JSON) ${sql}`, parameters)
+  const explained = (query: Query): Query => async (sql, parameters) => {
+    const [row] = await query<[json: string]>(`EXPLAIN (ANALYZE, FORMAT JSON) ${sql}`, parameters)
     told(JSON.parse(row![0])[0].Plan)
-    return await database.read(sql, parameters)
+    return await query(sql, parameters)
   }
-  return { ...database, read }
+  return {
+    ...database,
+    read: explained(database.read),
+    transaction: (work, options) =>
+      database.transaction((query, rollback) => work(explained(query), rollback), options),
+  }
 }
 
 /** How many rows of tables and indexes were looked at, wanted or not. */

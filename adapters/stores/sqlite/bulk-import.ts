@@ -44,7 +44,8 @@ export function createBulkImport(
   { now, actor, progress }: ImportOptions,
 ): BulkImport {
   database.exec(`
-    PRAGMA temp.cache_size = -65536;
+    PRAGMA main.cache_size = -98304;
+    PRAGMA temp.cache_size = -32768;
     DROP TABLE IF EXISTS temp.staged;
     CREATE TEMP TABLE staged (
       id INTEGER PRIMARY KEY, slug TEXT UNIQUE, country TEXT, industry TEXT, published_at INTEGER, card TEXT, detail TEXT,
@@ -83,7 +84,7 @@ export function createBulkImport(
     report,
     stage: (records) => database.snapshot(() => records.forEach(stage)),
     staged: () => size.get()![0],
-    close: () => database.exec('DROP TABLE IF EXISTS temp.staged'),
+    close: () => database.exec('DROP TABLE IF EXISTS temp.staged; PRAGMA main.cache_size = -262144'),
 
     async finish() {
       const build = createBuild(database, revisions, content, now)

@@ -16,14 +16,18 @@ const begin =
 /** Holds no locks, and may be read as slowly as somebody likes. */
 const beginSnapshot = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
 
+type TransactionOptions = NonNullable<Parameters<Database['transaction']>[1]>
 type Work<T> = (query: Query, rollback: () => void) => Promise<T>
 
 export function createTransaction(pool: Pool, place: string): Database['transaction'] {
-  return async (work, { readOnly } = { readOnly: false }) => {
+  return async (work, { readOnly, timeoutMs }: TransactionOptions = { readOnly: false }) => {
+    // For this transaction only, whatever a pooler does with the connection afterwards.
+    const limit = timeoutMs === undefined ? '' : `; SET LOCAL statement_timeout = ${timeoutMs}`
+    const beginning = (readOnly ? beginSnapshot : begin) + limit
     for (let repeats = 0, losses = 0;;) {
       const session = await pool.take()
       try {
-        return await run(session, place, work, readOnly)
+        return await run(session, place, work, readOnly, beginning)
       } catch (error) {
         if (!(error instanceof Again)) throw error
         const { reason } = error
@@ -47,7 +51,13 @@ class Again extends Error {
   }
 }
 
-async function run<T>(session: Session, place: string, work: Work<T>, readOnly: boolean): Promise<T> {
+async function run<T>(
+  session: Session,
+  place: string,
+  work: Work<T>,
+  readOnly: boolean,
+  beginning: string,
+): Promise<T> {
   /** What went wrong first: the rest follows from it. */
   let trouble: unknown
   let isKept = true
@@ -76,7 +86,7 @@ async function run<T>(session: Session, place: string, work: Work<T>, readOnly: 
     return isWorthAnother(trouble) ? new Again(trouble) : error
   }
 
-  const begun = session.tell(readOnly ? beginSnapshot : begin).catch((error) => trouble ??= error)
+  const begun = session.tell(beginning).catch((error) => trouble ??= error)
   // After a BEGIN that failed, each statement would be done for good.
   if (!readOnly) await begun
   let result: T

@@ -20,7 +20,7 @@ type LookRow = [places: number, matches: number, matchesOf: string | null, ...Ca
 
 /** Looks at the first `length` places, each of them. @param size How many rows to give at most. */
 export async function look(
-  database: Database,
+  database: Pick<Database, 'read'>,
   range: Range,
   words: readonly string[],
   length: number,
@@ -58,7 +58,7 @@ export async function look(
 
 /** Walks along the first `length` places, and stops at the `size`-th match. */
 export function walk(
-  database: Database,
+  database: Pick<Database, 'read'>,
   range: Range,
   words: readonly string[],
   length: number,
@@ -81,7 +81,7 @@ export function walk(
 
 /** Sorts all that the index has of some of the words, wherever it is. @param asked Those words, one or more. */
 export function readMatches(
-  database: Database,
+  database: Pick<Database, 'read'>,
   range: Range,
   words: readonly string[],
   asked: readonly string[],

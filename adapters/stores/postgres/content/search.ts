@@ -4,6 +4,9 @@ import { roundUp } from './pages.ts'
 import type { Range } from './places.ts'
 import { look, readMatches, walk } from './search-ways.ts'
 
+/** A statement of a search takes no longer. */
+const longestMs = 250
+
 /** Places that every search looks at first. */
 const firstLook = 256
 
@@ -16,10 +19,23 @@ const gatheredPerRow = 16
 /**
  * The cards of the first `limit` profiles of a range that match all `words`, in order. A common word soon fills a page
  * on a walk along the order; the full-text index finds a rare one, whose matches are then sorted. The first places tell
- * which it is. Each way gives the whole page from one state of the store.
+ * which it is. The server gives up a search that takes too
+ * long: its client is told to come again later.
  */
-export async function searchPage(
+export function searchPage(
   database: Database,
+  range: Range,
+  words: readonly string[],
+  limit: number,
+): Promise<CardRow[]> {
+  return database.transaction((read) => search({ read }, range, words, limit), {
+    readOnly: true,
+    timeoutMs: longestMs,
+  })
+}
+
+async function search(
+  database: Pick<Database, 'read'>,
   range: Range,
   words: readonly string[],
   limit: number,
