@@ -6,7 +6,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
+import { connect } from 'node:net'
 import t, { type Test } from 'tap'
+import { openSqliteStore } from '../adapters/stores/sqlite/store.ts'
+import { createKeyAdministration } from '../core/admin/keys.ts'
+import { createPartnerAdministration } from '../core/admin/partners.ts'
+import { connectRaw } from './contract/raw-connection.ts'
 import { hasServer } from './postgres/binaries.ts'
 import { startServer } from './postgres/server.ts'
 
@@ -26,6 +31,15 @@ for (const [name, command] of Object.entries(runtimes)) {
     const folder = await mkdtemp(join(tmpdir(), 'partner-api-runtime-'))
     t.teardown(() => rm(folder, { recursive: true, force: true }))
     await serves(t, command, `sqlite:${join(folder, 'store.db')}`)
+  })
+}
+
+const { 'npm run': _npm, ...serving } = runtimes
+for (const [name, command] of Object.entries(serving)) {
+  t.test(`${name} ends on a signal, whatever is open, and loses no count`, async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), 'partner-api-runtime-'))
+    t.teardown(() => rm(folder, { recursive: true, force: true }))
+    await endsWithAllOpen(t, command, join(folder, 'store.db'))
   })
 }
 
@@ -56,4 +70,63 @@ async function serves(t: Test, [program = '', ...flags]: readonly string[], stor
   const closed = once(server, 'close')
   server.kill('SIGTERM')
   t.strictSame(await closed, [0, null], complaints)
+}
+
+async function endsWithAllOpen(
+  t: Test,
+  [program = '', ...flags]: readonly string[],
+  file: string,
+): Promise<void> {
+  const store = await openSqliteStore(file)
+  await createPartnerAdministration(store, { actor: 'operator' }).create({
+    slug: 'demo',
+    name: 'Demo',
+    modules: [],
+  })
+  const key = await createKeyAdministration(store, { actor: 'operator' }).issue({
+    partner: 'demo',
+    name: 'Test',
+    environment: 'live',
+  })
+  await store.close()
+  const server = spawn(program, [...flags, '--store', `sqlite:${file}`, 'serve', '--port', '0'], {
+    cwd: root,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  t.teardown(() => server.kill('SIGKILL'))
+  let log = ''
+  server.stderr.on('data', (chunk) => log += chunk)
+  const [line] = await once(server.stdout, 'data')
+  const port = Number(/:(\d+)\s*$/.exec(String(line))?.[1])
+  const path = '/service/developer/verify-key'
+  const body = (...fields: string[]) =>
+    ['POST ' + path + ' HTTP/1.1', 'Host: a', ...fields, 'Content-Length: 18', '', '{'].join('\r\n')
+  const known = body('Content-Type: application/json', `Authorization: Bearer ${key.text}`)
+  const page = 'GET /service/docs HTTP/1.1\r\nHost: a\r\n\r\n'
+  for (const bytes of ['', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', page.repeat(1_000), body()]) {
+    const socket = connect(port, '127.0.0.1').pause()
+    socket.on('error', () => undefined)
+    t.teardown(() => socket.destroy())
+    await once(socket, 'connect')
+    socket.write(bytes)
+  }
+  const stalled = await connectRaw('127.0.0.1', port)
+  t.teardown(() => stalled.destroy())
+  stalled.write(known)
+  await stalled.flushed()
+  // Its answer says that what came before has been read.
+  t.equal((await fetch(`http://127.0.0.1:${port}/service/health`)).status, 200)
+  const closed = once(server, 'close')
+  server.kill('SIGTERM')
+  t.equal((await stalled.answer()).status, 408)
+  t.strictSame(await closed, [0, null], log)
+  t.notMatch(log, 'write_failed')
+  const again = await openSqliteStore(file)
+  const today = new Date().toISOString().slice(0, 10)
+  t.match(
+    JSON.stringify(await again.summarise('demo', today, today)),
+    /"requests":1\b/,
+    'the request is counted',
+  )
+  await again.close()
 }

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
 import type { Answer } from '../core/http/exchange.ts'
+import type { RawConnection } from './contract/raw-connection.ts'
 import { authorization, get, json, later, post, refuse, served } from './node-adapter-stub.ts'
 
 t.test('a client that is slow to take its answer', async (t) => {
@@ -174,6 +175,32 @@ t.test('drain lets answers finish, closes idle connections and refuses new ones'
   for (const connection of [idle, fresh, half, busy]) connection.end()
   await drained
   t.equal(closed, 1)
+})
+
+t.test('connections beyond the limit are refused, logged once, and accepted again later', async (t) => {
+  const refusing: number[] = []
+  const { server, open } = await served({ connectionsRefused: (limit) => void refusing.push(limit) }, {
+    maxConnections: 3,
+  })
+  const health = async (connection: RawConnection) => {
+    connection.write(get())
+    return (await connection.answer()).status
+  }
+  for (const episode of [1, 2]) {
+    const all = await Promise.all([open(), open(), open()])
+    for (const connection of all) t.equal(await health(connection), 200)
+    for (let i = 0; i < 3; i++) await t.rejects(open().then(health), 'refused')
+    t.same(refusing, Array(episode).fill(3))
+    for (const connection of all) connection.destroy()
+    // Nothing tells when the server has noticed.
+    for (let accepts = false; !accepts;) {
+      const again = await open().catch(() => undefined)
+      accepts = again !== undefined && await health(again).catch(() => 0) === 200
+      again?.end()
+      await again?.ended().catch(() => '')
+    }
+  }
+  await server.drain()
 })
 
 t.test('drain cuts off what does not finish', async (t) => {

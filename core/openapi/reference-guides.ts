@@ -114,6 +114,7 @@ export function problems({ components }: OpenApiDocument): Markup {
     markup`<p>Whatever goes wrong is answered with <code>application/problem+json</code> (RFC 9457), whatever you accept. Decide by <code>code</code>, which never changes its meaning; show <code>detail</code> to developers; quote <code>request_id</code> when you ask the operator.</p>
 ${codeBlock('problem-example', '400 · application/problem+json', 'a problem', prettyJson(example), false)}
 <p>What is wrong with parameters or a body is told all at once in <code>errors</code>, each with the <code>parameter</code> or the <code>pointer</code> (RFC 6901) that it is about. A key that does not work gets the same answer whether it is unknown or wrong, and a partner that is not yours the same as one that does not exist.</p>
+<p>A server that does not run on Node or Deno may refuse malformed or oversized HTTP without a problem, or by closing the connection. It may also resolve dot segments in a path, and require quotes around an <code>Idempotency-Key</code> that contains a comma and a space.</p>
 ${table('Problems by code', ['Code and status', 'What it means'], rows)}`,
   )
 }
