@@ -3,7 +3,11 @@ import process from 'node:process'
 import { setTimeout } from 'node:timers'
 import type { ListenOptions, Mounted, RunningServer } from '../adapters/runtimes/listening.ts'
 import { createPartnerApi, type PartnerApiOptions } from '../core/api.ts'
+import { createRequestIds } from '../core/http/request-id.ts'
+import type { LogEvent } from '../core/log.ts'
 import type { Store } from '../core/ports.ts'
+import { nameService } from '../core/service-names.ts'
+import { VERSION } from '../core/version.ts'
 import { Failure } from './failure.ts'
 import { createLog, type ServeEvent } from './output/log.ts'
 
@@ -56,7 +60,8 @@ export async function serveUntilStopped(
     },
   )
   const serve = await loadAdapter()
-  const server = await listen(() => serve(api, { port, host, drainTimeoutMs }), port, host)
+  const home = redirectHome(api, options.serviceName, level === 'all' ? log.write : () => {})
+  const server = await listen(() => serve(home, { port, host, drainTimeoutMs }), port, host)
   try {
     await onListening(server.url)
     await stopped
@@ -68,6 +73,26 @@ export async function serveUntilStopped(
     await server.drain()
     say('stopped')
     log.flush()
+  }
+}
+
+/** `GET /` leads to the reference page. A service that is mounted elsewhere leaves `/` to its host. */
+function redirectHome(api: Mounted, serviceName = 'service', write: (event: LogEvent) => void): Mounted {
+  const nextRequestId = createRequestIds()
+  const { versionHeader } = nameService(serviceName)
+  const fields = ['Location', `/${serviceName}/docs`, 'Cache-Control', 'no-store', 'Content-Length', '0']
+  const constant = ['X-Content-Type-Options', 'nosniff', versionHeader, VERSION]
+  return {
+    ...api,
+    handle(exchange) {
+      const { method, target } = exchange
+      const isHome = target === '/' || target.startsWith('/?')
+      if (!isHome || method !== 'GET' && method !== 'HEAD') return api.handle(exchange)
+      const id = nextRequestId()
+      const time = new Date().toISOString()
+      write({ time, level: 'info', event: 'request', request_id: id, method, path: '/', status: 302 })
+      return { status: 302, headers: [...fields, ...constant, 'X-Request-Id', id], body: undefined }
+    },
   }
 }
 

@@ -64,6 +64,19 @@ async function serves(t: Test, [program = '', ...flags]: readonly string[], stor
   const base = String(line).trim().replace('listening on ', '')
   const health = await fetch(`${base}/service/health`)
   t.strictSame([health.status, await health.json()], [200, { data: { status: 'ok' } }])
+  for (const method of ['GET', 'HEAD']) {
+    const home = await fetch(`${base}/?from=bookmark`, { method, redirect: 'manual' })
+    const { status, headers } = home
+    t.strictSame(
+      [status, headers.get('location'), headers.get('cache-control'), headers.get('service-version')],
+      [302, '/service/docs', 'no-store', '2026-11-20'],
+      `${method} /`,
+    )
+    t.match(headers.get('x-request-id'), /^req_/)
+    t.equal(await home.text(), '')
+  }
+  t.equal((await fetch(`${base}/`)).headers.get('content-type'), 'text/html; charset=utf-8')
+  t.equal((await fetch(`${base}/`, { method: 'POST' })).status, 404, 'and nothing else at /')
   const refused = await fetch(`${base}/service/public/plans?partner=acme`)
   t.equal(refused.status, 401)
   t.equal((await refused.json()).code, 'key_missing')

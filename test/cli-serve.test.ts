@@ -1,3 +1,4 @@
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, existsSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -63,6 +64,35 @@ test('the curl line of the demo works when pasted', async (t) => {
   const answer = await fetch(url!, { headers: { [header!]: key! } })
   t.equal(answer.status, 200)
   t.equal((await answer.json()).data.length, 3)
+  t.equal((await stopServing(demo)).code, 0)
+})
+
+const noCurl = spawnSync('curl', ['--version']).status === 0 ? false : 'no curl on this machine'
+
+test('the samples of the reference page work when pasted against the demo', { skip: noCurl }, async (t) => {
+  const demo = await start(['demo', '--port', '0'], 'memory:')
+  t.teardown(() => demo.child.kill())
+  const [key] = keyPattern.exec(demo.words) ?? []
+  const page = await (await fetch(`${demo.url}/service/docs`)).text()
+  const samples = [...page.matchAll(/<code id="([\w-]+)">(curl.*?)<\/code>/gs)].map(([, id, code = '']) => ({
+    id,
+    command: code.replace(/<[^>]*>/g, '').replaceAll('https://api.example.com', demo.url)
+      .replace(
+        /&(amp|lt|gt|quot|#39);/g,
+        (_, name: 'amp') => ({ amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" })[name],
+      ),
+  }))
+  t.equal(samples.length, 18, 'one for every endpoint, and two to begin with')
+  for (const { id, command } of samples) {
+    t.notMatch(command, 'uuidgen')
+    const child = spawn('sh', ['-c', `${command} -s -o /dev/null -w '%{http_code}'`], {
+      env: { ...process.env, PARTNER_API_KEY: key },
+    })
+    let status = ''
+    child.stdout.on('data', (chunk) => status += chunk)
+    await once(child, 'close')
+    t.match(status, /^20[01]$/, `${id}: ${command}`)
+  }
   t.equal((await stopServing(demo)).code, 0)
 })
 
