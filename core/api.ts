@@ -3,6 +3,7 @@ import { createFreshness, type Freshness, type Outage } from './cache/freshness.
 import { createKeeper } from './cache/keep.ts'
 import { createReplies } from './cache/replies.ts'
 import { createClock } from './clock.ts'
+import { checkedDirectory } from './content/own-directory.ts'
 import { createTimetable } from './content/timetable.ts'
 import { after, afterAll } from './after.ts'
 import { createGuard } from './guard.ts'
@@ -139,7 +140,11 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   const facts = lookUps.facts(store)
   const offers = guard.offers(store)
   const reports = guard.reports(store)
-  const profiles = guard.directory(directory)
+  const guarded = guard.directory(directory)
+  // The log has the error of the request.
+  const profiles = directory === store
+    ? guarded
+    : checkedDirectory(guarded, options.log === undefined ? console.error : undefined)
   const paths = compileRoutes(ROUTES, names.name)
   const principals = createPrincipals(facts, (found) => preparePrincipal(found, policiesFor(limits, found)))
   const representation = createRepresentation(names, settings.problemBase, store.sha256)

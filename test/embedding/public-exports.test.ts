@@ -2,11 +2,13 @@
 import { test } from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import {
+  checkDirectory,
   compareCodePoints,
   createKeyAdministration,
   createPartnerAdministration,
   createPartnerApi,
   type Directory,
+  directoryOf,
   fold,
   foldWords,
   importContent,
@@ -141,4 +143,97 @@ test("profiles come from a directory of the embedder's own", async (t) => {
     data: [{ code: 'SE', profile_count: 3 }],
   })
   await api.close()
+})
+
+test('a directory of a list is one to the letter', async (t) => {
+  const store = createMemoryStore()
+  const key = await admit(store)
+  const travel = { slug: 'travel', name: 'Travel' }
+  const row = (name: string, more: Partial<Profile> = {}) => {
+    const slug = foldWords(name).join('-')
+    return { slug, name, headline: 'Slow journeys', country: 'SE', industry: travel, publishedAt: 1, ...more }
+  }
+  const due = Date.now() + 3_600_000
+  const directory = directoryOf([
+    row('Östra Resor', { tags: ['Winter trips'] }),
+    row('Opal', { publishedAt: 3, country: 'DE' }),
+    row('Łódź Reisen', { publishedAt: 2, industry: { slug: 'rail', name: 'Rail' } }),
+    row('Anders', { publishedAt: 2 }),
+    row('Later', { publishedAt: due }),
+  ])
+  await checkDirectory(directory)
+  t.equal(await directory.nextProfileChangeAt('acme', Date.now()), due)
+  const api = createPartnerApi({ store, directory })
+  const slugs = async (query: string) =>
+    (await read(api, key, `/public/profiles?partner=acme${query}`)).body.data.map(({ slug }: Profile) => slug)
+  t.strictSame(await slugs(''), ['anders', 'lodz-reisen', 'opal', 'ostra-resor'])
+  t.strictSame(await slugs('&sort=-published_at'), ['opal', 'anders', 'lodz-reisen', 'ostra-resor'])
+  t.strictSame(await slugs('&q=win'), ['ostra-resor'])
+  t.strictSame(await slugs('&country=de&country=se&industry=rail'), ['lodz-reisen'])
+  t.equal((await read(api, key, '/public/profiles/later?partner=acme')).status, 404)
+  t.match((await read(api, key, '/public/industries?partner=acme')).body.data, [{ slug: 'rail' }, {
+    slug: 'travel',
+  }])
+  await api.close()
+  t.throws(() => directoryOf([row('Bad', { country: 'UK' })]), { message: /profile "bad": country must be/ })
+})
+
+test("a wrong row of an embedder's directory is one clear error", async (t) => {
+  const store = createMemoryStore()
+  const key = await admit(store)
+  const good = profileNamed('Opal')
+  const wrong: readonly (readonly [member: string, value: unknown])[] = [
+    ['industry', undefined],
+    ['country', 'Sweden'],
+    ['publishedAt', '2026-01-01'],
+    ['updatedAt', new Date()],
+    ['headline', null],
+  ]
+  for (const [member, value] of wrong) {
+    const directory = ownDirectory([good])
+    const broken = { ...good, [member]: value } as Profile
+    const answers: Directory = {
+      ...directory,
+      listProfiles: () => [broken],
+      findProfile: () => Promise.resolve(broken),
+    }
+    const printed = t.capture(console, 'error', () => {})
+    const logged: unknown[] = []
+    for (const options of [{}, { log: (event: { error?: string }) => logged.push(event.error) }]) {
+      const api = createPartnerApi({ store, directory: answers }, options)
+      for (const path of ['/public/profiles?partner=acme', '/public/profiles/opal?partner=acme']) {
+        const { status, body } = await read(api, key, path)
+        t.strictSame([status, body.code, 'errors' in body], [500, 'internal', false], `${member} ${path}`)
+        t.notMatch(JSON.stringify(body), new RegExp(`${member} must`), 'clients are not told')
+      }
+      await api.close()
+    }
+    const message = new RegExp(`^directory: profile "opal": ${member} must be .*, not `)
+    t.match(printed().map(({ args: [text] }) => text), [message], 'console.error, once and without a log')
+    t.match(logged, [message, message].map(({ source }) => new RegExp(source.replace('^', '^Error: '))))
+    await t.rejects(checkDirectory(answers), { message })
+    printed.restore()
+  }
+})
+
+test('checkDirectory finds what a row does not show', async (t) => {
+  const rows = ['Östra Resor', 'Opal', 'Łódź Reisen', 'Anders'].map(profileNamed)
+  const directory = directoryOf(rows)
+  await checkDirectory(directory)
+  const faults: readonly (readonly [Partial<Directory>, RegExp])[] = [
+    [{
+      listProfiles: (partner, query, now) =>
+        directory.listProfiles(partner, { ...query, after: undefined }, now),
+    }, /must not come after/],
+    [
+      { listProfiles: (partner, query, now) => directory.listProfiles(partner, { ...query, limit: 9 }, now) },
+      /one more/,
+    ],
+    [{ findProfile: () => undefined }, /"anders": findProfile does not find it/],
+    [{ listIndustries: () => [] }, /industry is not among listIndustries/],
+    [{ countProfiles: () => new Map() }, /countProfiles says 0 for country "SE", listProfiles 4/],
+  ]
+  for (const [fault, message] of faults) {
+    await t.rejects(checkDirectory({ ...directory, ...fault }), { message })
+  }
 })
