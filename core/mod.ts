@@ -34,9 +34,8 @@ export type { ImportOutcome } from './content/import.ts'
 export type { LineError, LineErrors } from './content/lines.ts'
 
 // What a directory or a store of one's own has to agree with.
-export { directoryOf } from './content/directory-of.ts'
-export type { DirectoryRow } from './content/directory-of.ts'
-export { checkDirectory } from './content/own-directory.ts'
+export { checkDirectory, directoryOf } from './content/own-directory.ts'
+export type { DirectoryRow } from './content/own-directory.ts'
 export { compareCodePoints, fold, foldWords } from './content/fold.ts'
 export type { Change } from './admin/changes.ts'
 export type { ClockReading } from './clock.ts'

@@ -1,81 +1,75 @@
-/** Checks what a directory of the embedder's own answers: types do not bind the rows of a database. */
+/** Directories of an embedder's own: checked where they answer, because types do not bind the rows of a database. */
 import { echo } from '../admin/echo.ts'
 import { after } from '../after.ts'
-import type { ProfileCard } from '../model.ts'
-import type { Directory, MaybePromise, ProfilePosition, ProfileSort } from '../ports.ts'
+import type { Profile, ProfileCard } from '../model.ts'
+import type { Directory, MaybePromise, ProfilePosition, ProfileQuery, ProfileSort } from '../ports.ts'
 import { isCountryCode } from './countries.ts'
 import { isRecord } from './fields.ts'
-import { compareCodePoints, fold } from './fold.ts'
+import { compareCodePoints, fold, foldWords } from './fold.ts'
 import { SLUG_PATTERN } from './slug.ts'
 
-type Test = (value: unknown) => boolean
-type Rule = readonly [member: string, holds: Test, expected: string]
+type Rule = readonly [expected: string, holds: (value: unknown) => boolean]
+type Rules = Readonly<Record<string, Rule>>
 
-const isSlug: Test = (value) => typeof value === 'string' && SLUG_PATTERN.test(value)
-const isText: Test = (value) => typeof value === 'string' && value !== ''
+const slug: Rule = ['a slug', (value) => typeof value === 'string' && SLUG_PATTERN.test(value)]
+const text: Rule = ['text', (value) => typeof value === 'string' && value !== '']
+const integer: Rule = ['an integer', Number.isInteger]
 /** In the years 0–9999, as RFC 3339 writes them. */
-const isInstant: Test = (value) =>
-  Number.isInteger(value) && Number(value) >= -62_167_219_200_000 && Number(value) <= 253_402_300_799_999
-/** Databases say `null` for what is absent. */
-const optional = (holds: Test): Test => (value) => value === undefined || value === null || holds(value)
-const object = (members: Readonly<Record<string, Test>>): Test => (value) =>
-  isRecord(value) && Object.entries(members).every(([name, holds]) => holds(value[name]))
-const listOf = (holds: Test): Test => (value) => Array.isArray(value) && value.every(holds)
+const instant: Rule = [
+  'whole milliseconds since the epoch',
+  (value) =>
+    Number.isInteger(value) && Number(value) >= -62_167_219_200_000 && Number(value) <= 253_402_300_799_999,
+]
+const listOf = ([expected, holds]: Rule): Rule => [
+  `a list, each item ${expected}`,
+  (value) => Array.isArray(value) && value.every(holds),
+]
+const object = (members: Rules): Rule => [
+  `an object with ${Object.keys(members).join(' and ')}`,
+  (value) => isRecord(value) && Object.entries(members).every(([name, [, holds]]) => holds(value[name])),
+]
+/** Databases say `null` for a text or number that is absent. */
+const optional = ([expected, holds]: Rule): Rule => [
+  `${expected} or undefined`,
+  (value) => value === undefined || value === null || holds(value),
+]
 
-const instant = 'whole milliseconds since the epoch'
-const cardRules: readonly Rule[] = [
-  ['slug', isSlug, 'a slug'],
-  ['name', isText, 'text'],
-  ['headline', isText, 'text'],
-  ['country', (value) => isCountryCode(String(value)), 'an ISO 3166-1 alpha-2 code or XK, in upper case'],
-  ['industry', object({ slug: isSlug, name: isText }), 'an object with slug and name'],
-  ['logoUrl', optional(isText), 'a URL or undefined'],
-  ['publishedAt', isInstant, instant],
-  ['updatedAt', isInstant, instant],
-]
-const count = optional(Number.isInteger)
-const profileRules: readonly Rule[] = [
+const cardRules: Rules = {
+  slug,
+  name: text,
+  headline: text,
+  country: ['an ISO 3166-1 alpha-2 code or XK, in upper case', (value) => isCountryCode(String(value))],
+  industry: object({ slug, name: text }),
+  logoUrl: optional(text),
+  publishedAt: instant,
+  updatedAt: instant,
+}
+const profileRules: Rules = {
   ...cardRules,
-  ...['description', 'websiteUrl', 'city'].map((name): Rule => [name, optional(isText), 'text or undefined']),
-  ['foundedYear', count, 'an integer or undefined'],
-  [
-    'employees',
-    (one) => one === undefined || object({ min: count, max: count })(one),
-    '{min, max} or undefined',
-  ],
-  ['tags', listOf(isText), 'a list of texts'],
-  [
-    'contact',
-    (one) => one === undefined || object({ email: optional(isText), phone: optional(isText) })(one),
-    '{email, phone} or undefined',
-  ],
-  ['links', listOf(object({ rel: isText, url: isText })), 'a list of {rel, url}'],
-]
-const industryRules: readonly Rule[] = [
-  ['slug', isSlug, 'a slug'],
-  ['name', isText, 'text'],
-  ['parentSlug', optional(isSlug), 'a slug or undefined'],
-]
+  description: optional(text),
+  websiteUrl: optional(text),
+  city: optional(text),
+  foundedYear: optional(integer),
+  employees: optional(object({ min: optional(integer), max: optional(integer) })),
+  tags: listOf(text),
+  contact: optional(object({ email: optional(text), phone: optional(text) })),
+  links: listOf(object({ rel: text, url: text })),
+}
+const industryRules: Rules = { slug, name: text, parentSlug: optional(slug) }
 
 /** @throws {Error} for the first member that is wrong; the message names it and the slug of its row. */
-function requireRow(row: unknown, kind: string, rules: readonly Rule[]): void {
-  const members = isRecord(row) ? row : {}
-  for (const [name, holds, expected] of rules) {
-    if (holds(members[name])) continue
-    throw new Error(
-      `directory: ${kind} ${echo(members['slug'])}: ${name} must be ${expected}, not ${echo(members[name])}`,
-    )
-  }
-}
-
-function requireRows(rows: readonly unknown[], kind: string, rules: readonly Rule[]): void {
+function validate(rows: readonly unknown[], kind: string, rules: Rules): void {
   if (!Array.isArray(rows)) throw new Error(`directory: ${kind} rows must be a list, not ${echo(rows)}`)
-  for (const row of rows) requireRow(row, kind, rules)
-}
-
-/** @throws {Error} for a profile whose member is wrong. */
-export function requireProfile(profile: unknown): void {
-  requireRow(profile, 'profile', profileRules)
+  for (const row of rows) {
+    const members = isRecord(row) ? row : {}
+    for (const [name, [expected, holds]] of Object.entries(rules)) {
+      if (holds(members[name])) continue
+      const found = echo(members[name])
+      throw new Error(
+        `directory: ${kind} ${echo(members['slug'])}: ${name} must be ${expected}, not ${found}`,
+      )
+    }
+  }
 }
 
 /**
@@ -88,49 +82,109 @@ export function checkedDirectory(
   report: (fault: string) => void = () => {},
 ): Required<Directory> {
   let reported = ''
-  const check = <T>(answer: MaybePromise<T>, validate: (answer: T) => void): MaybePromise<T> =>
-    after(answer, (rows) => {
+  const check = <T>(answer: MaybePromise<T>, judge: (answer: T) => void): MaybePromise<T> =>
+    after(answer, (found) => {
       try {
-        validate(rows)
+        judge(found)
+        return found
       } catch (error) {
         const { message } = error as Error
         if (message !== reported) report(reported = message)
         throw error
       }
-      return rows
     })
   return {
-    listProfiles: (partner, query, now) =>
-      check(directory.listProfiles(partner, query, now), (rows) => requireRows(rows, 'profile', cardRules)),
-    findProfile: (partner, slug, now) =>
-      check(directory.findProfile(partner, slug, now), (profile) => profile && requireProfile(profile)),
+    listProfiles: (...question) =>
+      check(directory.listProfiles(...question), (rows) => validate(rows, 'profile', cardRules)),
+    findProfile: (...question) =>
+      check(directory.findProfile(...question), (row) => row && validate([row], 'profile', profileRules)),
     listIndustries: () =>
-      check(directory.listIndustries(), (rows) => requireRows(rows, 'industry', industryRules)),
-    countProfiles: (partner, by, now) =>
-      check(directory.countProfiles(partner, by, now), (counts) => {
-        if (!(counts instanceof Map)) {
-          throw new Error(`directory: countProfiles must return a Map, not ${echo(counts)}`)
-        }
+      check(directory.listIndustries(), (rows) => validate(rows, 'industry', industryRules)),
+    countProfiles: (...question) =>
+      check(directory.countProfiles(...question), (counts) => {
+        if (counts instanceof Map) return
+        throw new Error(`directory: countProfiles must return a Map, not ${echo(counts)}`)
       }),
-    nextProfileChangeAt: (partner, now) => directory.nextProfileChangeAt(partner, now),
+    nextProfileChangeAt: (...question) => directory.nextProfileChangeAt(...question),
     directoryRevision: () => directory.directoryRevision?.() ?? '',
   }
 }
 
-/** Where a profile stands in an order of the directory. */
-export function positionOf({ name, publishedAt, slug }: ProfileCard, sort: ProfileSort): ProfilePosition {
-  return { key: sort === 'name' ? fold(name) : publishedAt, slug }
-}
+/** A public profile, of which all but the members of every card may be left out. */
+export type DirectoryRow =
+  & Pick<Profile, 'slug' | 'name' | 'headline' | 'country' | 'industry' | 'publishedAt'>
+  & Partial<Profile>
 
-/** Compares two positions of one order. */
-export function comparePositions(a: ProfilePosition, b: ProfilePosition): number {
+const positionOf = ({ name, publishedAt, slug }: ProfileCard, sort: ProfileSort): ProfilePosition => ({
+  key: sort === 'name' ? fold(name) : publishedAt,
+  slug,
+})
+
+function comparePositions(a: ProfilePosition, b: ProfilePosition): number {
   const byKey = typeof a.key === 'number' ? Number(b.key) - a.key : compareCodePoints(a.key, String(b.key))
   return byKey || compareCodePoints(a.slug, b.slug)
 }
 
 /**
- * Checks a directory of your own, for your tests: that its rows are well-formed, that the pages of both orders are in
- * order and hold the same profiles, that each profile is found by its slug, and that the counts are right.
+ * A directory of a list that fits in memory, visible to every partner. Its industries are those of the rows.
+ *
+ * @throws {Error} for a row that is not well-formed; the message names its slug and the member.
+ * @example
+ * ```ts
+ * const api = createPartnerApi({ store, directory: directoryOf(rows) })
+ * ```
+ */
+export function directoryOf(rows: readonly DirectoryRow[]): Directory {
+  const profiles = rows.map((row) => ({ ...absent, updatedAt: row.publishedAt, ...row }))
+  validate(profiles, 'profile', profileRules)
+  const words = new Map(profiles.map((profile) => {
+    const { name, headline, description, tags } = profile
+    return [profile, [name, headline, description ?? '', ...tags].flatMap(foldWords)]
+  }))
+  const ordered = (sort: ProfileSort) =>
+    profiles.toSorted((a, b) => comparePositions(positionOf(a, sort), positionOf(b, sort)))
+  const orders = { name: ordered('name'), '-published_at': ordered('-published_at') }
+  return {
+    listProfiles: (_partner, query, now) =>
+      orders[query.sort].filter((profile) =>
+        profile.publishedAt <= now &&
+        (query.countries.length === 0 || query.countries.includes(profile.country)) &&
+        (query.industries.length === 0 || query.industries.includes(profile.industry.slug)) &&
+        query.words.every((word) => words.get(profile)!.some((one) => one.startsWith(word))) &&
+        (query.after === undefined || comparePositions(query.after, positionOf(profile, query.sort)) < 0)
+      ).slice(0, query.limit),
+    findProfile: (_partner, slug, now) =>
+      profiles.find((profile) => profile.slug === slug && profile.publishedAt <= now),
+    countProfiles(_partner, by, now) {
+      const shown = profiles.filter(({ publishedAt }) => publishedAt <= now)
+      const groups = Map.groupBy(shown, ({ country, industry }) => by === 'country' ? country : industry.slug)
+      return new Map([...groups].map(([key, { length }]) => [key, length]))
+    },
+    listIndustries: () => [
+      ...new Map(profiles.map(({ industry }) => [industry.slug, { ...industry, parentSlug: undefined }]))
+        .values(),
+    ],
+    nextProfileChangeAt: (_partner, now) =>
+      orders['-published_at'].findLast(({ publishedAt }) => publishedAt > now)?.publishedAt,
+    directoryRevision: () => 'unchanging',
+  }
+}
+
+const absent = {
+  logoUrl: undefined,
+  description: undefined,
+  websiteUrl: undefined,
+  city: undefined,
+  foundedYear: undefined,
+  employees: undefined,
+  tags: [],
+  contact: undefined,
+  links: [],
+}
+
+/**
+ * Checks a directory of your own, for your tests: that its rows are well-formed, and that its first 1,000 profiles are
+ * found, paged through in both orders and counted as in {@linkcode directoryOf} of them.
  *
  * @param partner Slug of the partner that it is asked for, default `acme`.
  * @throws {Error} for the first thing that is wrong; the message names the slug and the member.
@@ -138,55 +192,36 @@ export function comparePositions(a: ProfilePosition, b: ProfilePosition): number
 export async function checkDirectory(directory: Directory, partner = 'acme'): Promise<void> {
   const now = Date.now()
   const checked = checkedDirectory(directory)
-  const industries = new Set((await checked.listIndustries()).map(({ slug }) => slug))
-  const fail = (slug: string, fault: string): never => {
-    throw new Error(`directory: profile ${echo(slug)}: ${fault}`)
+  const compare = (what: string, found: readonly unknown[], expected: readonly unknown[]): void => {
+    if (String(found) === String(expected)) return
+    throw new Error(`directory: ${what} must be ${expected.join(', ')}, not ${found.join(', ') || 'nothing'}`)
   }
-  const slugs = { name: new Set<string>(), '-published_at': new Set<string>() }
-  const tallies = { country: new Map<string, number>(), industry: new Map<string, number>() }
-  for (const sort of ['name', '-published_at'] as const) {
-    let last: ProfilePosition | undefined
-    for (let more = true; more;) {
-      const query = { words: [], countries: [], industries: [], sort, after: last, limit: 3 }
-      const page = await checked.listProfiles(partner, query, now)
-      if (page.length > 3) fail(page[3]!.slug, 'is one more than listProfiles was asked for')
-      for (const row of page) {
-        const position = positionOf(row, sort)
-        if (last && comparePositions(last, position) >= 0) {
-          fail(row.slug, `must not come after ${echo(last.slug)} when sorted by ${sort}`)
-        }
-        if (row.publishedAt > now) fail(row.slug, 'publishedAt is in the future')
-        if (!industries.has(row.industry.slug)) fail(row.slug, 'industry is not among listIndustries')
-        if ((await checked.findProfile(partner, row.slug, now))?.slug !== row.slug) {
-          fail(row.slug, 'findProfile does not find it')
-        }
-        slugs[sort].add(row.slug)
-        if (sort === 'name') {
-          for (
-            const [tally, key] of [[tallies.country, row.country], [
-              tallies.industry,
-              row.industry.slug,
-            ]] as const
-          ) {
-            tally.set(key, (tally.get(key) ?? 0) + 1)
-          }
-        }
-        last = position
-      }
-      more = page.length === 3
+  const slugs = async (from: Directory, more: Pick<ProfileQuery, 'sort' | 'after' | 'limit'>) => {
+    const query = { words: [], countries: [], industries: [], ...more }
+    return (await from.listProfiles(partner, query, now)).map(({ slug }) => slug)
+  }
+  const profiles: Profile[] = []
+  for (const slug of await slugs(checked, { sort: 'name', after: undefined, limit: 1000 })) {
+    const profile = await checked.findProfile(partner, slug, now)
+    compare(`findProfile of ${slug}`, [profile?.slug], [slug])
+    profiles.push(profile!)
+  }
+  const expected = directoryOf(profiles)
+  const known = (await checked.listIndustries()).map(({ slug }) => slug)
+  for (const profile of profiles) {
+    const { slug, industry, publishedAt } = profile
+    compare(`industry of ${slug} in listIndustries`, [known.includes(industry.slug)], [true])
+    compare(`publishedAt of ${slug} in the past`, [publishedAt <= now], [true])
+    for (const sort of ['name', '-published_at'] as const) {
+      const query = { sort, after: positionOf(profile, sort), limit: 3 }
+      const found = await slugs(checked, query)
+      compare(`what follows ${slug} by ${sort}`, found, await slugs(expected, query))
     }
-  }
-  for (const slug of slugs.name.symmetricDifference(slugs['-published_at'])) {
-    fail(slug, 'is not in both orders')
   }
   for (const by of ['country', 'industry'] as const) {
-    const counts = await checked.countProfiles(partner, by, now)
-    for (const key of new Set([...counts.keys(), ...tallies[by].keys()])) {
-      const [counted, listed] = [counts.get(key) ?? 0, tallies[by].get(key) ?? 0]
-      if (counted === listed) continue
-      throw new Error(
-        `directory: countProfiles says ${counted} for ${by} ${echo(key)}, listProfiles ${listed}`,
-      )
-    }
+    const [found, wanted] = await Promise.all(
+      [checked, expected].map((one) => one.countProfiles(partner, by, now)),
+    )
+    compare(`countProfiles by ${by}`, [...found!].map(String).sort(), [...wanted!].map(String).sort())
   }
 }
