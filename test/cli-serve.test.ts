@@ -166,6 +166,7 @@ test('settings of serve', async (t) => {
   const told = [
     ...['--service-name', 'acme', '--limit', 'key=7/30', '--limit', 'verify=0', '--max-staleness', '500'],
     ...['--problem-base', 'https://acme.example/problems/', '--allow-browsers'],
+    ...['--title', 'Acme API', '--contact', 'api@acme.example', '--public-url', 'https://api.acme.example/'],
   ]
   const served = await start([
     ...['serve', '--port', '0', '--json', '--trust-proxies', '1', '--log', 'off'],
@@ -186,6 +187,10 @@ test('settings of serve', async (t) => {
   t.equal(verified.code, 0)
   const [document, bare] = await Promise.all([run('openapi', '--json', ...told), run('openapi')])
   t.same(await (await fetch(`${served.url}/acme/openapi.json`)).json(), documentOf(document).data)
+  t.match(documentOf(document).data, {
+    info: { title: 'Acme API', contact: { email: 'api@acme.example' } },
+    servers: [{ url: 'https://api.acme.example' }],
+  })
   t.match(JSON.parse(bare.stdout), { openapi: /^3\.1\./, paths: { '/service/public/profiles': { get: {} } } })
   const wrongName = await runProgram(['verify', '--url', served.url, '--partner', 'demo'], {
     env: { PARTNER_API_KEY: issued.key },
@@ -202,6 +207,7 @@ test('settings of serve', async (t) => {
     ['--service-name', 'Acme'],
     ['--trust-proxies', '-1'],
     ['--problem-base', 'acme'],
+    ['--public-url', 'acme'],
     ['--log', 'loud'],
   ]
   for (const { code, stdout } of await Promise.all(wrong.map((args) => run('serve', ...args)))) {

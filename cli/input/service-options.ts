@@ -15,7 +15,7 @@ export interface ServiceOptions {
   readonly problemBase?: string
   readonly title?: string
   readonly contact?: string
-  readonly publicUrl?: string[]
+  readonly publicUrl?: readonly string[]
 }
 
 /** Adds the options of {@linkcode ServiceOptions}. */
@@ -34,22 +34,26 @@ export function addServiceOptions(command: Command): Command {
       1_000,
     )
     .option('--allow-browsers', 'Answer requests that come from browsers, and log them')
-    .option('--problem-base <url>', 'What the type of every problem starts with', problemBase)
+    .option('--problem-base <url>', 'What the type of every problem starts with', httpUrl)
     .option('--title <text>', 'Title of the OpenAPI document and the reference page')
     .option('--contact <email-or-url>', 'Whom users of the API write to, in the same')
-    .option('--public-url <url...>', 'Address of this deployment, in the same (repeatable)')
+    .option(
+      '--public-url <url>',
+      'Address of this deployment, in the same (repeatable)',
+      (url, before: readonly string[] = []) => [...before, httpUrl(url)],
+    )
 }
 
 /** The part of the options that only the documents show. */
 export function deploymentInfo({ title, contact, publicUrl }: ServiceOptions): DeploymentInfo {
   return {
-    ...(title !== undefined && { title }),
+    ...(title && { title }),
     ...(contact !== undefined && { contact: { [contact.includes('://') ? 'url' : 'email']: contact } }),
     ...(publicUrl !== undefined && { servers: publicUrl.map((url) => ({ url })) }),
   }
 }
 
-function problemBase(text: string): string {
+function httpUrl(text: string): string {
   const url = URL.parse(text)
   if (
     (url?.protocol === 'https:' || url?.protocol === 'http:') && !url.search && !url.hash && !url.username
