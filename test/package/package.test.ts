@@ -241,10 +241,10 @@ t.test('documentation of every entry passes its lint', async (t) => {
  * answer; the second are all, with what makes its documents and is loaded when the first of them is asked for.
  */
 const budgets = {
-  "export { createPartnerApi } from 'partner-api'": [32_000, 56_500],
+  "export { createPartnerApi } from 'partner-api'": [36_500, 62_000],
   "export { createPartnerClient } from 'partner-api/client'": [2_900, 2_900],
   "export { Problem } from 'partner-api'": [1_300, 1_300],
-  "export * from 'partner-api'": [39_000, 63_500],
+  "export * from 'partner-api'": [46_000, 72_000],
 } as const
 
 t.test('what is not used is not bundled, and what is weighs no more than', async (t) => {
