@@ -3,7 +3,6 @@ import { existsSync } from 'node:fs'
 import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import process from 'node:process'
-import { DatabaseSync } from 'node:sqlite'
 import { openSqliteStore } from '../../../adapters/stores/sqlite/store.ts'
 import type { Key } from '../../../core/model.ts'
 import type { Store } from '../../../core/ports.ts'
@@ -22,7 +21,7 @@ export async function openBigStore(directory: string, rows: number): Promise<Sto
     const store = await openSqliteStore(unfinished)
     try {
       await addKeys(store, rows)
-      await addProfiles(store, unfinished, rows)
+      await addProfiles(store, rows)
     } finally {
       await store.close()
     }
@@ -80,26 +79,8 @@ function keyFor(id: string, partner: string, digest: string): Key {
   }
 }
 
-/** Makes the indexes of profiles last: a million rows that go into eight of them one by one take twice as long. */
-async function addProfiles(store: Store, file: string, rows: number): Promise<void> {
-  const now = Date.now()
-  await store.importContent('industries', INDUSTRIES, { now, actor: 'bench' })
-  const database = new DatabaseSync(file)
-  try {
-    const indexes = database.prepare(
-      `SELECT name, sql FROM sqlite_schema
-       WHERE type = 'index' AND sql IS NOT NULL AND tbl_name IN ('profile', 'listing')`,
-    ).all() as { name: string; sql: string }[]
-    for (const { name } of indexes) database.exec(`DROP INDEX ${name}`)
-    for (let start = 0; start < rows; start += chunk) {
-      await store.importContent('profiles', [...profiles(Math.min(chunk, rows - start), start)], {
-        now,
-        actor: 'bench',
-      })
-    }
-    database.exec('PRAGMA cache_size = -262144')
-    for (const { sql } of indexes) database.exec(sql)
-  } finally {
-    database.close()
-  }
+async function addProfiles(store: Store, rows: number): Promise<void> {
+  const options = { now: Date.now(), actor: 'bench' }
+  await store.importContent('industries', INDUSTRIES, options)
+  await store.importContent('profiles', profiles(rows), options)
 }
