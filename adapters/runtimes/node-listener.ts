@@ -17,6 +17,8 @@ import {
 const nothing = new Uint8Array()
 /** How much of a body nobody read is let in so that the connection can be used again, in bytes. */
 const maxLeftoverBytes = 65_536
+/** How much may wait to be sent before no more requests are read, in bytes. */
+const maxUnsentBytes = 65_536
 const isDeno = 'Deno' in globalThis
 /** How long a client may go on sending after the last answer, in milliseconds. */
 const lingerMs = 5_000
@@ -75,6 +77,10 @@ export function listen(
     } catch {
       // A header that Node refuses to send: nothing has been sent.
       write(response, api.refuse('internal'), closes)
+    }
+    // Deno reads requests on, whatever waits to be sent.
+    if (isDeno && socket.writableLength > maxUnsentBytes && !socket.isPaused()) {
+      socket.pause().once('drain', () => socket.resume())
     }
   }
 
