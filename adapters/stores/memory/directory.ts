@@ -1,9 +1,10 @@
 import { compareCodePoints, fold } from '../../../core/content/fold.ts'
 import type { ProfileRecord } from '../../../core/content/records.ts'
 import { isPublic } from '../../../core/content/visibility.ts'
-import type { Profile, ProfileCard } from '../../../core/model.ts'
-import type { ProfilePosition, ProfileQuery } from '../../../core/ports.ts'
+import type { ProfileCard } from '../../../core/model.ts'
+import type { Directory, ProfilePosition, ProfileQuery } from '../../../core/ports.ts'
 import { matchesWords, searchText } from '../search-text.ts'
+import type { Synchronous } from '../answers.ts'
 import type { Kept, Shelves } from './content.ts'
 
 /** A published profile, everything that a list needs of it made once. */
@@ -13,6 +14,12 @@ interface Listed {
   readonly publishedAt: number
   readonly search: string
   readonly card: ProfileCard
+}
+
+/** What of the directory follows from orders. */
+export interface Listings extends Synchronous<Omit<Directory, 'listIndustries' | 'directoryRevision'>> {
+  /** To be called after every change of content. */
+  contentChanged(): void
 }
 
 type Order = (listed: Listed, key: string | number, slug: string) => number
@@ -27,7 +34,7 @@ const newestFirst: Order = (listed, key, slug) =>
  * The directory over the shelves of a memory store. Each order of all published profiles is sorted once after a
  * change of content; a page is a walk from a binary search, so a filter that few profiles pass costs a look at all.
  */
-export function createDirectory(shelves: Shelves): Directory {
+export function createDirectory(shelves: Shelves): Listings {
   let orders: Readonly<Record<ProfileQuery['sort'], readonly Listed[]>> | undefined
 
   function sorted(sort: ProfileQuery['sort']): readonly Listed[] {
@@ -89,16 +96,6 @@ export function createDirectory(shelves: Shelves): Directory {
       return next
     },
   }
-}
-
-/** The synchronous directory of a memory store. */
-export interface Directory {
-  /** To be called after every change of content. */
-  contentChanged(): void
-  listProfiles(partner: string, query: ProfileQuery, now: number): readonly ProfileCard[]
-  findProfile(partner: string, slug: string, now: number): Profile | undefined
-  countProfiles(partner: string, by: 'country' | 'industry', now: number): ReadonlyMap<string, number>
-  nextProfileChangeAt(partner: string, now: number): number | undefined
 }
 
 function list(shelves: Shelves, kept: Kept<ProfileRecord>): Listed[] {

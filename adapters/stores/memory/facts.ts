@@ -1,22 +1,23 @@
 import type { Change } from '../../../core/admin/changes.ts'
-import type { Key, KeyFacts, Partner } from '../../../core/model.ts'
+import type { Key, Partner } from '../../../core/model.ts'
 import { compareCodePoints } from '../../../core/content/fold.ts'
-import type { Administration } from '../../../core/ports.ts'
+import type { Store } from '../../../core/ports.ts'
 import { applyChanges, oldestFirst } from '../apply.ts'
 import { createDraft } from '../draft.ts'
+import type { Synchronous } from '../answers.ts'
 import type { Note } from '../trail.ts'
 import { createOrderedIndex } from './ordered-index.ts'
 
+type LookUps = Synchronous<
+  Pick<Store, 'findKey' | 'recordKeyUses' | 'findPartner' | 'listPartners' | 'listKeys'>
+>
+
 /** The partners and keys of a memory store. */
-export interface Facts {
+export interface Facts extends LookUps {
   readonly partners: ReadonlyMap<string, Partner>
   readonly keys: ReadonlyMap<string, Key>
-  find(id: string): KeyFacts | undefined
-  listPartners(...query: Parameters<Administration['listPartners']>): readonly Partner[]
-  listKeys(...query: Parameters<Administration['listKeys']>): readonly Key[]
   /** Applies all changes or, when one throws, none. @returns What the audit trail is to say of them. */
   apply(changes: readonly Change[]): readonly Note[]
-  recordUses(uses: ReadonlyMap<string, number>): void
 }
 
 export function createFacts(): Facts {
@@ -29,11 +30,12 @@ export function createFacts(): Facts {
     partners,
     keys,
 
-    find(id) {
+    findKey(id) {
       const key = keys.get(id)
       return key && { key, partner: partners.get(key.partner)! }
     },
 
+    findPartner: (slug) => partners.get(slug),
     listPartners: (after, limit) => slugs.page(undefined, after, limit).map((slug) => partners.get(slug)!),
     listKeys: (partner, after, limit) => keyOrder.page(partner, after, limit).map(({ id }) => keys.get(id)!),
 
@@ -51,7 +53,7 @@ export function createFacts(): Facts {
       return notes
     },
 
-    recordUses(uses) {
+    recordKeyUses(uses) {
       for (const [id, at] of uses) {
         const key = keys.get(id)
         if (key && (key.lastUsedAt === undefined || key.lastUsedAt < at)) {

@@ -1,8 +1,9 @@
 import { createBoundedMap } from '../../../core/cache/bounded.ts'
-import type { Activity, ActivityQuery } from '../../../core/reports/activity.ts'
-import type { SummaryCounts } from '../../../core/reports/summary.ts'
+import type { Reports } from '../../../core/ports.ts'
+import type { Activity } from '../../../core/reports/activity.ts'
 import { dayOf, type UsageCount } from '../../../core/reports/usage.ts'
 import { activityOf, AUDITED_ACTIVITY, expiryOf, newestFirst, signupActivity } from '../newest.ts'
+import type { Synchronous } from '../answers.ts'
 import type { Facts } from './facts.ts'
 import type { Signups } from './signups.ts'
 import type { Trail } from './trail.ts'
@@ -17,14 +18,7 @@ export interface Sources {
   readonly trail: Pick<Trail, 'entries' | 'revokedAt'>
 }
 
-/** `Reports` of the ports, synchronous. */
-export interface Reports {
-  recordUsage(counts: readonly UsageCount[], batch: string, keepFrom?: string): void
-  summarise(partner: string, from: string, to: string): SummaryCounts
-  listActivity(partner: string, query: ActivityQuery, now: number): readonly Activity[]
-}
-
-export function createReports({ facts, signups, trail }: Sources): Reports {
+export function createReports({ facts, signups, trail }: Sources): Synchronous<Reports> {
   const usage = new Map<string, UsageCount>()
   const batches = createBoundedMap<true>(maxBatches)
   /** Nothing before this day is counted any more. */

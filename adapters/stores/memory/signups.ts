@@ -1,7 +1,8 @@
-import type { IdempotencyClaim, Signup, SignupOutcome } from '../../../core/signups/signup.ts'
+import type { IdempotencyClaim, Signup } from '../../../core/signups/signup.ts'
 import type { SignupStore } from '../../../core/ports.ts'
 import { compareCodePoints } from '../../../core/content/fold.ts'
 import { CLAIMS_PRUNED, repeated, takenId, withoutKey } from '../signup-outcomes.ts'
+import type { Synchronous } from '../answers.ts'
 import type { Facts } from './facts.ts'
 import { createOrderedIndex } from './ordered-index.ts'
 
@@ -11,10 +12,8 @@ interface Kept extends IdempotencyClaim {
 }
 
 /** The signups of a memory store. */
-export interface Signups {
+export interface Signups extends Synchronous<SignupStore> {
   readonly all: ReadonlyMap<string, Signup>
-  createSignup(signup: Signup, claim: IdempotencyClaim | undefined): SignupOutcome
-  listSignups(...query: Parameters<SignupStore['listSignups']>): readonly Signup[]
 }
 
 export function createSignups(facts: Pick<Facts, 'keys'>): Signups {

@@ -54,8 +54,8 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
 
     revision: () => revision,
     directoryRevision: () => revision.content,
-    findKey: facts.find,
-    recordKeyUses: facts.recordUses,
+    findKey: facts.findKey,
+    recordKeyUses: facts.recordKeyUses,
 
     listProfiles: directory.listProfiles,
     findProfile: directory.findProfile,
@@ -70,7 +70,7 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
     listPlans: () => Array.from(shelves.plans.values(), (kept) => kept.record),
 
     listPartners: facts.listPartners,
-    findPartner: (slug) => facts.partners.get(slug),
+    findPartner: facts.findPartner,
     listKeys: facts.listKeys,
     apply(changes, ifFacts, stamp) {
       if (ifFacts !== revision.facts) return false

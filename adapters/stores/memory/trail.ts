@@ -1,15 +1,14 @@
 import type { AuditEntry, AuditHead, Stamp } from '../../../core/audit/entry.ts'
 import { EMPTY_TRAIL } from '../../../core/audit/entry.ts'
+import type { AuditTrail } from '../../../core/ports.ts'
+import type { Synchronous } from '../answers.ts'
 import { type Note, sealNotes } from '../trail.ts'
 import { createOrderedIndex } from './ordered-index.ts'
 
 /** The audit trail of a memory store. */
-export interface Trail {
+export interface Trail extends Synchronous<Omit<AuditTrail, 'auditIntruders'>> {
   readonly entries: readonly AuditEntry[]
   append(notes: readonly Note[], stamp: Stamp): void
-  listAudit(after: number, limit: number, partner?: string): readonly AuditEntry[]
-  auditTail(count: number, partner?: string): number
-  auditHead(): AuditHead
   /** When a key was revoked for the first time. */
   revokedAt(keyId: string): number | undefined
 }

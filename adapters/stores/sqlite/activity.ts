@@ -1,20 +1,11 @@
-import {
-  type Activity,
-  ACTIVITY_TYPES,
-  type ActivityQuery,
-  type ActivityType,
-} from '../../../core/reports/activity.ts'
 import type { Environment } from '../../../core/model.ts'
+import type { Reports } from '../../../core/ports.ts'
+import { type Activity, ACTIVITY_TYPES, type ActivityType } from '../../../core/reports/activity.ts'
 import { type ActivityPlaces, placesAfter } from '../activity-places.ts'
 import { type EntryRow, READ_COLUMNS, readEntry } from '../entry-rows.ts'
 import { activityOf, type Dated, expiryOf, newestFirst, signupActivity } from '../newest.ts'
 import type { Database } from './database.ts'
 import type { Signups } from './signups.ts'
-
-/** The part of `Reports` that lists, synchronous. */
-export interface ActivityList {
-  listActivity(partner: string, query: ActivityQuery, now: number): readonly Activity[]
-}
 
 /** What is known of a row before it is its turn to be read. */
 interface Candidate extends Dated {
@@ -25,7 +16,7 @@ interface Candidate extends Dated {
  * Merges what comes first of each type, for which there is an index each: no page looks at rows of which it shows none,
  * however many there are, nor reads entries that do not make it onto the page.
  */
-export function createActivityList(database: Database, signups: Signups): ActivityList {
+export function createActivityList(database: Database, signups: Signups): Pick<Reports, 'listActivity'> {
   // Rows outside of what the trail's head knows were put there past the store. Without the plus, SQLite would read the
   // trail in its own order and sort it.
   const entries = database.statement<[sequence: number, at: number, id: string]>(`

@@ -1,8 +1,6 @@
-import type { Change } from '../../../core/admin/changes.ts'
-import type { Stamp } from '../../../core/audit/entry.ts'
 import { keySnapshot, partnerSnapshot } from '../../../core/audit/snapshot.ts'
 import type { Key, Partner } from '../../../core/model.ts'
-import type { Administration as AdministrationPort } from '../../../core/ports.ts'
+import type { Administration } from '../../../core/ports.ts'
 import { sha256 } from '../../digest.ts'
 import { applyChanges, type FactsDraft } from '../apply.ts'
 import type { Database } from './database.ts'
@@ -20,14 +18,6 @@ import {
 } from '../rows.ts'
 import { checkWritten, type Note } from '../trail.ts'
 import type { Trail } from './trail.ts'
-
-/** `Administration` of the ports, synchronous. */
-export interface Administration {
-  listPartners(...query: Parameters<AdministrationPort['listPartners']>): readonly Partner[]
-  findPartner(slug: string): Partner | undefined
-  listKeys(...query: Parameters<AdministrationPort['listKeys']>): readonly Key[]
-  apply(changes: readonly Change[], ifFacts: string, stamp: Stamp): boolean
-}
 
 export function createAdministration(database: Database, revisions: Revisions, trail: Trail): Administration {
   const partners = database.statement<PartnerRow>(

@@ -1,18 +1,10 @@
-import type { MaybePromise } from '../../../core/ports.ts'
-import type { SummaryCounts } from '../../../core/reports/summary.ts'
-import type { UsageCount } from '../../../core/reports/usage.ts'
+import type { Reports } from '../../../core/ports.ts'
 import { DAYS_OF_SIGNUPS, summaryOf } from '../summary-rows.ts'
 import { BATCH_LASTS_MS, BATCHES_PRUNED, COUNTS_PRUNED } from '../usage-batches.ts'
 import type { Database } from './database.ts'
 import { transactionInTurn } from './patience.ts'
 
-/** The part of `Reports` that counts. */
-export interface Counts {
-  recordUsage(counts: readonly UsageCount[], batch: string, keepFrom?: string): MaybePromise<void>
-  summarise(partner: string, from: string, to: string): SummaryCounts
-}
-
-export function createCounts(database: Database): Counts {
+export function createCounts(database: Database): Omit<Reports, 'listActivity'> {
   const noteBatch = database.statement(
     'INSERT INTO usage_batch (id, added_at) VALUES (?1, ?2) ON CONFLICT DO NOTHING',
   )

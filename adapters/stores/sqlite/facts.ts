@@ -1,14 +1,8 @@
-import type { KeyFacts } from '../../../core/model.ts'
+import type { FactSource } from '../../../core/ports.ts'
 import type { Database } from './database.ts'
 import { KEY_FACTS_COLUMNS, type KeyFactsRow, readKeyFacts } from '../rows.ts'
 
-/** The part of `FactSource` that looks at keys, synchronous. */
-export interface Facts {
-  findKey(id: string): KeyFacts | undefined
-  recordKeyUses(uses: ReadonlyMap<string, number>): void
-}
-
-export function createFacts(database: Database): Facts {
+export function createFacts(database: Database): Pick<FactSource, 'findKey' | 'recordKeyUses'> {
   const find = database.statement<KeyFactsRow>(`
     SELECT ${KEY_FACTS_COLUMNS} FROM partner_key k JOIN partner p ON p.slug = k.partner WHERE k.id = ?1`)
   const recordUse = database.statement(`

@@ -1,12 +1,6 @@
-import type { Banner, Plan } from '../../../core/model.ts'
+import type { Offers } from '../../../core/ports.ts'
 import { RECORD_FORMATS } from '../record-text.ts'
 import type { Database } from './database.ts'
-
-/** `Offers` of the ports, synchronous. */
-export interface Offers {
-  findBanner(partner: string): Banner | undefined
-  listPlans(): readonly Plan[]
-}
 
 export function createOffers(database: Database): Offers {
   const banner = database.statement<[record: string, updatedAt: number]>(

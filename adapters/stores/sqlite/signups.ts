@@ -1,5 +1,5 @@
 import type { Environment } from '../../../core/model.ts'
-import type { MaybePromise, SignupStore } from '../../../core/ports.ts'
+import type { SignupStore } from '../../../core/ports.ts'
 import { dayOf } from '../../../core/reports/usage.ts'
 import type { IdempotencyClaim, Signup, SignupOutcome } from '../../../core/signups/signup.ts'
 import { type Place, START } from '../activity-places.ts'
@@ -9,10 +9,8 @@ import { readSignup, SIGNUP_COLUMNS, type SignupRow, signupRow } from '../signup
 import type { Database } from './database.ts'
 import { transactionInTurn } from './patience.ts'
 
-/** `SignupStore` of the ports, whose reads are synchronous. */
-export interface Signups {
-  createSignup(signup: Signup, claim: IdempotencyClaim | undefined): MaybePromise<SignupOutcome>
-  listSignups(...query: Parameters<SignupStore['listSignups']>): readonly Signup[]
+/** `SignupStore` of the ports, and what activity needs of it. */
+export interface Signups extends SignupStore {
   /** Signups of one partner and kind of keys after a place. */
   readSignups(partner: string, environment: Environment, after: Place, limit: number): Signup[]
 }

@@ -1,16 +1,14 @@
-import type { AuditEntry, AuditHead, Stamp } from '../../../core/audit/entry.ts'
+import type { AuditHead, Stamp } from '../../../core/audit/entry.ts'
+import type { AuditTrail } from '../../../core/ports.ts'
+import type { Synchronous } from '../answers.ts'
 import { ENTRY_COLUMNS, type EntryRow, entryRow, READ_COLUMNS, readEntry, readTail } from '../entry-rows.ts'
 import { type Note, sealNotes } from '../trail.ts'
 import type { Database } from './database.ts'
 
-/** `AuditTrail` of the ports, synchronous, and the only way to write to it. */
-export interface Trail {
+/** `AuditTrail` of the ports, and the only way to write to it. */
+export interface Trail extends Synchronous<AuditTrail> {
   /** To be called in the transaction of what is noted. */
   append(notes: readonly Note[], stamp: Stamp): void
-  listAudit(after: number, limit: number, partner?: string): readonly AuditEntry[]
-  auditTail(count: number, partner?: string): number
-  auditHead(): AuditHead
-  auditIntruders(): readonly string[]
 }
 
 export function createTrail(database: Database): Trail {

@@ -1,6 +1,4 @@
-import type { Stamp } from '../../../../core/audit/entry.ts'
-import type { ContentKind, ContentRecords } from '../../../../core/content/records.ts'
-import type { ImportOptions, ImportReport } from '../../../../core/ports.ts'
+import type { ContentAdministration } from '../../../../core/ports.ts'
 import { gather, RECORD_FORMATS } from '../../record-text.ts'
 import { createImportNotes, removalNote } from '../../trail.ts'
 import type { Database } from '../connection/database.ts'
@@ -10,21 +8,6 @@ import type { Revisions } from '../revisions.ts'
 import { openShelf } from './shelves.ts'
 import { refreshStatistics } from './statistics.ts'
 import type { Trail } from '../records/trail.ts'
-
-/** `ContentAdministration` of the ports. */
-export interface ContentAdministration {
-  importContent<K extends ContentKind>(
-    kind: K,
-    records: Iterable<ContentRecords[K]> | AsyncIterable<ContentRecords[K]>,
-    options: ImportOptions,
-  ): Promise<ImportReport>
-  exportContent<K extends ContentKind>(kind: K): AsyncIterable<ContentRecords[K]>
-  removeContent(
-    kind: ContentKind,
-    slugs: readonly string[],
-    stamp: Stamp,
-  ): Promise<{ missing: string[]; used: string[] }>
-}
 
 export function createContentAdministration(
   database: Database,

@@ -1,24 +1,10 @@
 import { isPublic } from '../../../../core/content/visibility.ts'
-import type { Industry, Profile, ProfileCard } from '../../../../core/model.ts'
-import type { ProfileQuery } from '../../../../core/ports.ts'
+import type { Directory } from '../../../../core/ports.ts'
 import { readDetail } from '../../record-text.ts'
 import { CARD_COLUMNS, type CardRow, readCardRow } from './cards.ts'
 import type { Database } from '../connection/database.ts'
 import { rangeOf, readPage } from './pages.ts'
 import { searchPage } from './search.ts'
-
-/** `Directory` of the ports. */
-export interface Directory {
-  listProfiles(partner: string, query: ProfileQuery, now: number): Promise<readonly ProfileCard[]>
-  findProfile(partner: string, slug: string, now: number): Promise<Profile | undefined>
-  countProfiles(
-    partner: string,
-    by: 'country' | 'industry',
-    now: number,
-  ): Promise<ReadonlyMap<string, number>>
-  listIndustries(): Promise<readonly Industry[]>
-  nextProfileChangeAt(partner: string, now: number): Promise<number | undefined>
-}
 
 export function createDirectory(database: Database): Directory {
   return {

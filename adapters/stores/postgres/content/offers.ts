@@ -1,12 +1,6 @@
-import type { Banner, Plan } from '../../../../core/model.ts'
+import type { Offers } from '../../../../core/ports.ts'
 import { RECORD_FORMATS } from '../../record-text.ts'
 import type { Database } from '../connection/database.ts'
-
-/** `Offers` of the ports. */
-export interface Offers {
-  findBanner(partner: string): Promise<Banner | undefined>
-  listPlans(): Promise<readonly Plan[]>
-}
 
 export function createOffers(database: Database): Offers {
   return {

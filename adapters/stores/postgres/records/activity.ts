@@ -1,20 +1,11 @@
 import type { AuditedType } from '../../../../core/audit/entry.ts'
 import type { Environment } from '../../../../core/model.ts'
-import {
-  type Activity,
-  ACTIVITY_TYPES,
-  type ActivityQuery,
-  type ActivityType,
-} from '../../../../core/reports/activity.ts'
+import type { Reports } from '../../../../core/ports.ts'
+import { type Activity, ACTIVITY_TYPES, type ActivityType } from '../../../../core/reports/activity.ts'
 import { placesAfter } from '../../activity-places.ts'
 import { activityOf, AUDITED_ACTIVITY, expiryOf, newestFirst, signupActivity } from '../../newest.ts'
 import { readSignup } from '../../signup-rows.ts'
 import { type Database, listText } from '../connection/database.ts'
-
-/** The part of `Reports` that lists. */
-export interface ActivityList {
-  listActivity(partner: string, query: ActivityQuery, now: number): Promise<readonly Activity[]>
-}
 
 /**
  * What a row is made from. `id`, `subject` and `record` are an entry's id, subject and what it says of its key; or a
@@ -30,7 +21,7 @@ type SourceRow = [
 ]
 
 /** Merges what comes first of each type, for which there is an index each, in one statement, which sees one state. */
-export function createActivityList(database: Database): ActivityList {
+export function createActivityList(database: Database): Pick<Reports, 'listActivity'> {
   return {
     async listActivity(partner, { types, after, limit }, now) {
       const asked: ReadonlySet<ActivityType> = new Set(types.length === 0 ? ACTIVITY_TYPES : types)

@@ -1,9 +1,8 @@
 import type { Change } from '../../../../core/admin/changes.ts'
-import type { Stamp } from '../../../../core/audit/entry.ts'
 import { keySnapshot, partnerSnapshot } from '../../../../core/audit/snapshot.ts'
-import type { Key, Partner } from '../../../../core/model.ts'
-import type { Administration as AdministrationPort } from '../../../../core/ports.ts'
+import type { Administration } from '../../../../core/ports.ts'
 import { sha256 } from '../../../digest.ts'
+import type { Asynchronous } from '../../answers.ts'
 import { applyChanges } from '../../apply.ts'
 import { createDraft, type Draft } from '../../draft.ts'
 import {
@@ -22,14 +21,6 @@ import { decide } from './decide.ts'
 import type { Revisions } from '../revisions.ts'
 import { checkWritten } from '../../trail.ts'
 import type { Trail } from './trail.ts'
-
-/** `Administration` of the ports. */
-export interface Administration {
-  listPartners(...query: Parameters<AdministrationPort['listPartners']>): Promise<readonly Partner[]>
-  findPartner(slug: string): Promise<Partner | undefined>
-  listKeys(...query: Parameters<AdministrationPort['listKeys']>): Promise<readonly Key[]>
-  apply(changes: readonly Change[], ifFacts: string, stamp: Stamp): Promise<boolean>
-}
 
 const selectPartners = `SELECT ${PARTNER_COLUMNS} FROM partner_api.partner`
 const selectKeys = `SELECT ${KEY_COLUMNS} FROM partner_api.partner_key`
@@ -57,7 +48,11 @@ const columnTypes: Readonly<Record<string, string>> = {
 const putPartners = put('partner', PARTNER_COLUMNS)
 const putKeys = put('partner_key', KEY_COLUMNS)
 
-export function createAdministration(database: Database, revisions: Revisions, trail: Trail): Administration {
+export function createAdministration(
+  database: Database,
+  revisions: Revisions,
+  trail: Trail,
+): Asynchronous<Administration> {
   return {
     async listPartners(after = '', limit) {
       const rows = await database.read<PartnerRow>(

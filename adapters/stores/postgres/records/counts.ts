@@ -1,17 +1,11 @@
-import type { SummaryCounts } from '../../../../core/reports/summary.ts'
+import type { Reports } from '../../../../core/ports.ts'
 import type { UsageCount } from '../../../../core/reports/usage.ts'
 import { DAYS_OF_SIGNUPS, summaryOf } from '../../summary-rows.ts'
 import { BATCH_LASTS_MS, BATCHES_PRUNED, COUNTS_PRUNED } from '../../usage-batches.ts'
 import { type Database, listText } from '../connection/database.ts'
 import { createForget } from '../sharing/forget.ts'
 
-/** The part of `Reports` that counts. */
-export interface Counts {
-  recordUsage(counts: readonly UsageCount[], batch: string, keepFrom?: string): Promise<void>
-  summarise(partner: string, from: string, to: string): Promise<SummaryCounts>
-}
-
-export function createCounts(database: Database): Counts {
+export function createCounts(database: Database): Omit<Reports, 'listActivity'> {
   const forgetBatches = createForget(database, {
     table: 'usage_batch',
     key: ['id'],

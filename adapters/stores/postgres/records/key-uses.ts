@@ -1,11 +1,7 @@
+import type { FactSource } from '../../../../core/ports.ts'
 import { type Database, listText } from '../connection/database.ts'
 
-/** Notes when keys were used. */
-export interface KeyUses {
-  recordKeyUses(uses: ReadonlyMap<string, number>): Promise<void>
-}
-
-export function createKeyUses(database: Database): KeyUses {
+export function createKeyUses(database: Database): Pick<FactSource, 'recordKeyUses'> {
   return {
     async recordKeyUses(uses) {
       if (uses.size === 0) return

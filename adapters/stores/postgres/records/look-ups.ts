@@ -1,12 +1,8 @@
 import type { KeyFacts } from '../../../../core/model.ts'
+import type { FactSource } from '../../../../core/ports.ts'
+import type { Asynchronous } from '../../answers.ts'
 import { KEY_FACTS_COLUMNS, type KeyFactsRow, readKeyFacts } from '../../rows.ts'
 import { type Database, listText } from '../connection/database.ts'
-
-/** Looks up keys by their public ids. */
-export interface LookUps {
-  /** The key as it is at some instant between the call and the answer. */
-  findKey(id: string): Promise<KeyFacts | undefined>
-}
 
 /** A look-up that has not been sent yet. */
 interface Asked {
@@ -33,7 +29,7 @@ const selectMany = `${select} = ANY ($1::text[])`
  * Gathers the ids that are asked for while queries are under way, and asks for them with the next. Who is alone does
  * not wait for company: the first is sent at once.
  */
-export function createLookUps(database: Database): LookUps {
+export function createLookUps(database: Database): Asynchronous<Pick<FactSource, 'findKey'>> {
   let gathered: Asked[] = []
   let underWay = 0
 

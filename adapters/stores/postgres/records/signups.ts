@@ -1,5 +1,6 @@
 import type { SignupStore } from '../../../../core/ports.ts'
 import type { IdempotencyClaim, Signup, SignupOutcome } from '../../../../core/signups/signup.ts'
+import type { Asynchronous } from '../../answers.ts'
 import { CLAIMS_PRUNED, repeated, takenId, withoutKey } from '../../signup-outcomes.ts'
 import { readSignup, SIGNUP_COLUMNS, type SignupRow } from '../../signup-rows.ts'
 import { StoreError } from '../../store-error.ts'
@@ -8,19 +9,13 @@ import { isUncertain } from './decide.ts'
 import { createForget } from '../sharing/forget.ts'
 import { type Attempt, keepSignup, PATIENCE_MS } from './keep-signup.ts'
 
-/** `SignupStore` of the ports. */
-export interface Signups {
-  createSignup(signup: Signup, claim: IdempotencyClaim | undefined): Promise<SignupOutcome>
-  listSignups(...query: Parameters<SignupStore['listSignups']>): Promise<readonly Signup[]>
-}
-
 /** How long a signup is asked after that was lost on its way. */
 const searchMs = 10_000
 
 /** Between two questions, while the server is away. */
 const pauseMs = 200
 
-export function createSignups(database: Database): Signups {
+export function createSignups(database: Database): Asynchronous<SignupStore> {
   const forgetClaims = createForget(database, {
     table: 'idempotency',
     key: ['partner', 'environment', 'key'],

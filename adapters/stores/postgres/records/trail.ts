@@ -1,4 +1,6 @@
-import type { AuditEntry, AuditHead, Stamp } from '../../../../core/audit/entry.ts'
+import type { Stamp } from '../../../../core/audit/entry.ts'
+import type { AuditTrail } from '../../../../core/ports.ts'
+import type { Asynchronous } from '../../answers.ts'
 import {
   ENTRY_COLUMNS,
   type EntryRow,
@@ -11,7 +13,7 @@ import { type Note, sealNotes } from '../../trail.ts'
 import { type Database, listText, type Query, SqlError } from '../connection/database.ts'
 
 /** `AuditTrail` of the ports, and the only way to write to it. */
-export interface Trail {
+export interface Trail extends Asynchronous<AuditTrail> {
   /**
    * Notes what a transaction did, as its last step but for moving the revision: it locks the end of the trail, where
    * every other change would wait for it.
@@ -21,10 +23,6 @@ export interface Trail {
   append(query: Query, notes: readonly Note[], stamp: Stamp): Promise<string | undefined>
   /** Whether there is an entry with this id. */
   has(query: Query, id: string): Promise<boolean>
-  listAudit(after: number, limit: number, partner?: string): Promise<readonly AuditEntry[]>
-  auditTail(count: number, partner?: string): Promise<number>
-  auditHead(): Promise<AuditHead>
-  auditIntruders(): Promise<readonly string[]>
 }
 
 type HeadRow = [sequence: number, seal: string]
