@@ -22,9 +22,9 @@ export interface ServeSettings {
 }
 
 /** Milliseconds for requests that are under way when the server stops. */
-const drainTimeoutMs = 8_000
+const drainTimeoutMs = 7_000
 /** Milliseconds after which the process ends, whatever is still written down or keeps the runtime alive. */
-const stopTimeoutMs = 10_000
+const stopTimeoutMs = 9_000
 
 /**
  * Serves a store until SIGTERM or SIGINT, then lets requests under way end, for 10 s at most.
