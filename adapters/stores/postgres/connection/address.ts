@@ -1,25 +1,21 @@
-/** What the address of a Postgres store says. Nothing here asks the world. */
-import { decode, oneOf, readParameters, refused, wholeNumber } from './address-parameters.ts'
+/** Parses the URL of a Postgres store, with libpq's environment variables as defaults. */
+import { StoreError } from '../../store-error.ts'
 
-/** Where a server listens. */
 export interface Host {
-  /** A name or an address, IPv6 without brackets; or the path of a Unix socket, which has no port of its own. */
+  /** A host name, an IP address (IPv6 without brackets) or the path of a Unix socket. */
   readonly name: string
   readonly port: number
   readonly isSocket: boolean
 }
 
-/** How far the way to the server is protected, in libpq's words. */
 export interface Tls {
-  /** `prefer`, `require`: encrypted, whoever it is; `verify-ca`: whom an authority knows; `verify-full`: under this name. */
   readonly mode: 'disable' | 'prefer' | 'require' | 'verify-ca' | 'verify-full'
-  /** File with the authorities; the runtime's own without one. */
+  /** File with the certificate authorities; undefined for those of the runtime. */
   readonly rootFile: string | undefined
-  /** Files with our certificate and its key. */
+  /** The client certificate. */
   readonly certificate: { readonly certFile: string; readonly keyFile: string } | undefined
 }
 
-/** A store's address, taken apart. */
 export interface Address {
   /** One or more, in the order in which they are tried. */
   readonly hosts: readonly Host[]
@@ -28,77 +24,100 @@ export interface Address {
   readonly password: string
   readonly database: string
   readonly tls: Tls
-  /** Whether only a server that takes writes is asked. */
+  /** Whether to use only a server that accepts writes. */
   readonly primaryOnly: boolean
-  /** Whether a pooler may give each transaction to another connection of the server's. */
+  /** Whether a pooler may run each transaction on another server connection. */
   readonly isPooled: boolean
-  /** Connections for reads and transactions, 1–100. */
+  /** Connections for reads and transactions. */
   readonly connections: number
-  /** Milliseconds for which the server may be silent while a connection is made; undefined is for the caller to say. */
+  /** Longest silence of the server while connecting; undefined for the caller's default. */
   readonly connectTimeoutMs: number | undefined
-  /** What the server is told when a connection is made. */
+  /** Parameters of the startup message. */
   readonly startup: Readonly<Record<string, string>>
   /** Hosts and database, for messages. */
   readonly place: string
 }
 
-/** What is taken where the address says nothing. */
-export interface Surroundings {
-  /** Environment variables as libpq knows them: PGHOST, PGPORT, PGUSER, PGPASSWORD, PGDATABASE, …. */
-  readonly environment: Readonly<Record<string, string | undefined>>
-  /** Who runs this process. */
-  readonly user?: string | undefined
+/** The parameters of the URL: the environment variable that is the default, and the values that are allowed. */
+const PARAMETERS: Readonly<Record<string, { variable?: string; values?: readonly string[] }>> = {
+  host: { variable: 'PGHOST' },
+  port: {},
+  user: { variable: 'PGUSER' },
+  password: { variable: 'PGPASSWORD' },
+  dbname: { variable: 'PGDATABASE' },
+  ssl: { values: ['true'] },
+  sslmode: { variable: 'PGSSLMODE', values: ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] },
+  sslrootcert: { variable: 'PGSSLROOTCERT' },
+  sslcert: { variable: 'PGSSLCERT' },
+  sslkey: { variable: 'PGSSLKEY' },
+  // The values that ask for nothing which this client does not do.
+  sslnegotiation: { variable: 'PGSSLNEGOTIATION', values: ['postgres'] },
+  gssencmode: { variable: 'PGGSSENCMODE', values: ['disable', 'prefer'] },
+  channel_binding: { variable: 'PGCHANNELBINDING', values: ['disable', 'prefer'] },
+  client_encoding: { values: ['utf8', 'UTF8', 'utf-8', 'UTF-8', 'auto'] },
+  target_session_attrs: { values: ['read-write', 'primary', 'any'] },
+  connect_timeout: { variable: 'PGCONNECT_TIMEOUT' },
+  application_name: { variable: 'PGAPPNAME' },
+  options: { variable: 'PGOPTIONS' },
+  pooler: { values: ['transaction'] },
+  connections: {},
 }
 
-const defaultConnections = 4
 const encodeHint = 'In a user or password, : / ? # @ and % are written %3A %2F %3F %23 %40 %25.'
 
 /**
- * Takes an address apart: `postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?NAME=VALUE&…`. A host may be the folder
- * of a Unix socket, as `%2Fvar%2Frun%2Fpostgresql` or as the parameter `host`.
+ * Parses `postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?NAME=VALUE&…`. A host may be the directory of a Unix
+ * socket, as `%2Fvar%2Frun%2Fpostgresql` or in the parameter `host`.
  *
- * @throws {StoreError} `refused` when it cannot be used as it is. The message quotes nothing but names of parameters.
+ * @param defaults The environment, and the user of this process.
+ * @throws {StoreError} `refused`. The message quotes nothing of the URL but names of parameters: anything else may be
+ * part of a password that was not encoded.
  */
-export function parseAddress(url: string, { environment, user }: Surroundings): Address {
-  const { userInfo, authority, path, query } = takeApart(url)
+export function parseAddress(
+  url: string,
+  { environment, user }: { environment: NodeJS.ProcessEnv; user?: string | undefined },
+): Address {
+  const [, name = '', password = '', authority = '', path = '', query = ''] = split(url)
   const parameters = readParameters(query)
-  const [name, password] = readUserInfo(userInfo)
-  /** Empty means absent, as in libpq. */
-  const say = (parameter: string, inUrl: string | undefined, ...variables: readonly string[]) =>
-    [parameters.get(parameter), inUrl, ...variables.map((variable) => environment[variable])]
-      .find((value) => value !== undefined && value !== '')
+  const get = (parameter: string, inUrl?: string): string | undefined => {
+    const { variable, values } = PARAMETERS[parameter]!
+    const given = parameters.get(parameter)
+    // Like libpq, takes an empty parameter or variable for an absent one.
+    const value = variable === undefined ? given : given || inUrl || environment[variable] || undefined
+    if (value === undefined || values === undefined || values.includes(value)) return value
+    throw refused(`needs for ${parameter} one of: ${values.join(', ')}`)
+  }
+  for (const parameter of Object.keys(PARAMETERS)) get(parameter)
 
-  const userName = say('user', name, 'PGUSERNAME', 'PGUSER') ?? user
+  const userName = get('user', decodeURIComponent(name) || environment['PGUSERNAME']) ?? user
   if (userName === undefined) throw refused('names no user')
-  const database = say('dbname', decode(path, 'a database'), 'PGDATABASE') ?? userName
+  const database = get('dbname', decodeURIComponent(path)) ?? userName
+  const names = authority === '' || parameters.has('host') ? get('host') ?? 'localhost' : undefined
   const hosts = readHosts(
-    parameters.has('host') ? '' : authority,
-    say('host', undefined, 'PGHOST'),
+    // A list of names is not encoded, and has no ports: its colons are those of IPv6.
+    names?.split(',').map(encodeURIComponent) ?? authority.split(','),
     parameters.get('port'),
     environment['PGPORT'],
   )
-  const seconds = wholeNumber(
-    'connect_timeout',
-    say('connect_timeout', undefined, 'PGCONNECT_TIMEOUT'),
-    1,
-    3600,
-  )
-  const options = say('options', undefined, 'PGOPTIONS')
-  oneOf('client_encoding', parameters.get('client_encoding')?.toLowerCase(), ['utf8', 'utf-8', 'auto'])
+  const primaryOnly = get('target_session_attrs') !== 'any'
+  // The driver reads this variable itself, and cannot be told not to.
+  const variable = environment['PGTARGETSESSIONATTRS']
+  if (variable && !(primaryOnly && ['read-write', 'primary'].includes(variable))) {
+    throw refused('does not go with PGTARGETSESSIONATTRS', 'Unset it and use target_session_attrs.')
+  }
+  const seconds = wholeNumber('connect_timeout', get('connect_timeout'), 1, 3600)
   return {
     hosts,
     user: userName,
-    password: say('password', password, 'PGPASSWORD') ?? '',
+    password: get('password', decodeURIComponent(password)) ?? '',
     database,
-    tls: readTls(say, parameters),
-    primaryOnly: readAttributes(parameters, environment),
-    isPooled: oneOf('pooler', parameters.get('pooler'), ['transaction']) !== undefined,
-    connections: wholeNumber('connections', parameters.get('connections'), 1, 100) ?? defaultConnections,
-    connectTimeoutMs: seconds === undefined ? undefined : seconds * 1000,
-    startup: {
-      application_name: say('application_name', undefined, 'PGAPPNAME') ?? 'partner-api',
-      ...(options === undefined ? {} : { options }),
-    },
+    tls: readTls(get),
+    primaryOnly,
+    isPooled: get('pooler') !== undefined,
+    connections: wholeNumber('connections', get('connections'), 1, 100) ?? 4,
+    connectTimeoutMs: seconds && seconds * 1000,
+    // The driver does not send an empty one.
+    startup: { application_name: get('application_name') ?? 'partner-api', options: get('options') ?? '' },
     place: `${hosts.map(nameOf).join(',')}/${database}`,
   }
 }
@@ -109,114 +128,95 @@ export function nameOf({ name, port, isSocket }: Host): string {
   return `${name.includes(':') ? `[${name}]` : name}:${port}`
 }
 
-/** Its parts, still encoded. */
-function takeApart(
-  url: string,
-): { userInfo: string | undefined; authority: string; path: string; query: string } {
-  const found = /^postgres(?:ql)?:\/\/([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/.exec(url)
-  // deno-lint-ignore no-control-regex
-  if (/[\s\x00-\x1f\x7f]/.test(url)) throw refused('holds a space or a control character', encodeHint)
+/** @returns After the whole URL: user, password, hosts, database and parameters, all of them decodable. */
+function split(url: string): RegExpExecArray {
   if (!/^postgres(?:ql)?:\/\//.test(url)) throw refused('does not begin with postgres:// or postgresql://')
-  const [, front = '', path = '', query = ''] = found ?? []
-  // A password that was not encoded ends the part before the first slash too early, and what follows holds the rest.
-  if (found === null || path.includes('@') || query.includes('@')) throw refused('is malformed', encodeHint)
-  const at = front.lastIndexOf('@')
-  return {
-    userInfo: at < 0 ? undefined : front.slice(0, at),
-    authority: front.slice(at + 1),
-    path,
-    query,
+  // A NUL ends a string in the startup message: the rest would be read as a parameter.
+  if (/[\s\p{Cc}]|%00/u.test(url)) throw refused('holds a space or a control character', encodeHint)
+  // An @ in path or query belongs to a password with a slash or question mark that was not encoded.
+  const parts = /^\w+:\/\/(?:([^/?#:]*)(?::([^/?#]*))?@)?([^/?#@]*)(?:\/([^?#@]*))?(?:\?([^#@]*))?$/.exec(url)
+  if (parts === null) throw refused('is malformed', encodeHint)
+  try {
+    decodeURIComponent(url)
+  } catch {
+    throw refused('has a malformed percent-encoding', 'A % by itself is written %25.')
   }
+  return parts
 }
 
-function readUserInfo(text: string | undefined): [user: string | undefined, password: string | undefined] {
-  if (text === undefined) return [undefined, undefined]
-  const colon = text.indexOf(':')
-  if (colon < 0) return [decode(text, 'a user'), undefined]
-  return [decode(text.slice(0, colon), 'a user'), decode(text.slice(colon + 1), 'a password')]
+function readParameters(query: string): ReadonlyMap<string, string> {
+  const parameters = new Map<string, string>()
+  for (const part of query.split('&')) {
+    if (part === '') continue
+    const [, name, value] = /^([A-Za-z_]{1,40})=(.*)$/.exec(part) ?? []
+    if (name === undefined || value === undefined) {
+      throw refused('has something after its ? that is not NAME=VALUE')
+    }
+    if (!Object.hasOwn(PARAMETERS, name)) throw refused(`has the parameter ${name}, which is not supported`)
+    if (parameters.has(name)) throw refused(`has the parameter ${name} twice`)
+    parameters.set(name, decodeURIComponent(value))
+  }
+  return parameters
 }
 
-/** Of the authority, or else of a list of names. One port serves for all hosts, or each has its own. */
-function readHosts(
-  authority: string,
-  names: string | undefined,
-  ports: string | undefined,
-  defaultPorts: string | undefined,
-): readonly Host[] {
-  const entries = authority !== ''
-    ? authority.split(',').map(splitHost)
-    : (names ?? 'localhost').split(',').map((name) => ({ name, port: undefined }))
-  return entries.map(({ name, port }, index) => {
-    const text = portFor(index, entries.length, ports) || port ||
-      portFor(index, entries.length, defaultPorts) ||
-      '5432'
-    return readHost(name, wholeNumber('the port', text, 1, 65_535)!)
+/** One port serves for all hosts, or each has its own. */
+function readHosts(entries: readonly string[], ports = '', defaultPorts = ''): readonly Host[] {
+  const portOf = (index: number, list: string): string | undefined => {
+    const all = list.split(',')
+    if (all.length === 1) return list
+    if (all.length !== entries.length) throw refused('has another number of ports than of hosts')
+    return all[index]
+  }
+  return entries.map((entry, index) => {
+    // Not `URL`, which rejects the zone of an IPv6 address.
+    const [, v6, name = '', own] =
+      /^(?:\[([0-9A-Fa-f:.]+(?:%25\w+)?)\]|([^:[\]]*))(?::(\d*))?$/.exec(entry) ?? []
+    const host = decodeURIComponent(v6 ?? name)
+    const isSocket = host.startsWith('/')
+    if (!isSocket && !/^[A-Za-z0-9._:%-]+$/.test(host)) {
+      throw refused('has a host that is not HOST or HOST:PORT', encodeHint)
+    }
+    const text = portOf(index, ports) || own || portOf(index, defaultPorts) || '5432'
+    const port = wholeNumber('the port', text, 1, 65_535)!
+    return { name: isSocket ? `${host}/.s.PGSQL.${port}` : host, port, isSocket }
   })
 }
 
-function portFor(index: number, hosts: number, list: string | undefined): string | undefined {
-  const ports = list?.split(',') ?? []
-  if (ports.length > 1 && ports.length !== hosts) throw refused('has another number of ports than of hosts')
-  return ports.length === 1 ? ports[0] : ports[index]
-}
-
-function splitHost(entry: string): { name: string; port: string | undefined } {
-  const found = /^(?:\[([0-9A-Fa-f:.]+(?:%25\w+)?)\]|([^:[\]]*))(?::(\d*))?$/.exec(entry)
-  if (found === null) throw refused('has a host that is not HOST or HOST:PORT', encodeHint)
-  const [, v6, name = '', port] = found
-  return { name: decode(v6 ?? name, 'a host'), port }
-}
-
-function readHost(name: string, port: number): Host {
-  if (name.startsWith('/')) return { name: `${name}/.s.PGSQL.${port}`, port, isSocket: true }
-  if (!/^[A-Za-z0-9._:%-]+$/.test(name)) throw refused('has a host that is no name of one', encodeHint)
-  return { name, port, isSocket: false }
-}
-
-const tlsModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
-
-function readTls(
-  say: (parameter: string, inUrl: undefined, ...variables: readonly string[]) => string | undefined,
-  parameters: ReadonlyMap<string, string>,
-): Tls {
-  const ssl = oneOf('ssl', parameters.get('ssl'), ['true'])
-  const named = oneOf('sslmode', say('sslmode', undefined, 'PGSSLMODE'), tlsModes)
-  const root = say('sslrootcert', undefined, 'PGSSLROOTCERT')
-  const certFile = say('sslcert', undefined, 'PGSSLCERT')
-  const keyFile = say('sslkey', undefined, 'PGSSLKEY')
-  oneOf('sslnegotiation', say('sslnegotiation', undefined, 'PGSSLNEGOTIATION'), ['postgres'])
-  oneOf('gssencmode', say('gssencmode', undefined, 'PGGSSENCMODE'), ['disable', 'prefer'])
-  oneOf('channel_binding', say('channel_binding', undefined, 'PGCHANNELBINDING'), ['disable', 'prefer'])
+function readTls(get: (parameter: string) => string | undefined): Tls {
+  const root = get('sslrootcert')
+  const certFile = get('sslcert')
+  const keyFile = get('sslkey')
   if ((certFile === undefined) !== (keyFile === undefined)) {
     throw refused('needs both sslcert and sslkey, or neither')
   }
   const isSystem = root === 'system'
-  const mode = named ?? (ssl ? 'require' : isSystem ? 'verify-full' : 'prefer')
-  // Anybody can have a certificate of a public authority, under another name.
+  const fallback = get('ssl') ? 'require' : isSystem ? 'verify-full' : 'prefer'
+  const mode = (get('sslmode') ?? fallback) as Tls['mode']
+  // Anybody can get a certificate from a public authority, for another name.
   if (mode === 'verify-ca' && (root === undefined || isSystem)) {
     throw refused('needs for sslmode=verify-ca a file as sslrootcert')
   }
   if (isSystem && mode !== 'verify-full') throw refused('needs for sslrootcert=system sslmode=verify-full')
   return {
-    // As libpq has it: whoever names an authority wants to be sure.
+    // As in libpq: a named authority is checked.
     mode: mode === 'require' && root !== undefined ? 'verify-ca' : mode,
     rootFile: isSystem ? undefined : root,
     certificate: certFile === undefined || keyFile === undefined ? undefined : { certFile, keyFile },
   }
 }
 
-/** Whether the server must take writes: what a standby says may be old, and a store is written to. */
-function readAttributes(
-  parameters: ReadonlyMap<string, string>,
-  environment: Surroundings['environment'],
-): boolean {
-  const name = 'target_session_attrs'
-  const asked = oneOf(name, parameters.get(name), ['read-write', 'primary', 'any'])
-  // The driver looks at this one by itself, and cannot be told not to.
-  const variable = environment['PGTARGETSESSIONATTRS'] || undefined
-  const isFine = variable === undefined || ['read-write', 'primary'].includes(variable) && asked !== 'any'
-  if (!isFine) {
-    throw refused('does not go with PGTARGETSESSIONATTRS', `Unset it, and say ${name} in the address.`)
-  }
-  return asked !== 'any'
+function refused(reason: string, hint?: string): StoreError {
+  return new StoreError('refused', `The address of the store ${reason}.${hint ? ` ${hint}` : ''}`)
+}
+
+function wholeNumber(
+  name: string,
+  text: string | undefined,
+  least: number,
+  most: number,
+): number | undefined {
+  if (text === undefined) return undefined
+  const number = /^\d{1,9}$/.test(text) ? Number(text) : NaN
+  if (number >= least && number <= most) return number
+  throw refused(`needs for ${name} a whole number from ${least} to ${most}`)
 }
