@@ -137,40 +137,24 @@ async function findRoute(method: string, path: string, name: string): Promise<Ro
 }
 
 /** A decision in the words of the answer that a client would get. */
-interface DecisionWire {
-  readonly allowed: boolean
-  readonly code: string | null
-  readonly status: number | null
-  readonly detail: string | null
-  readonly required_scope: string | null
-  readonly required_module: string | null
-}
-
-function decisionWire(decision: Decision | { readonly allowed: true }): DecisionWire {
-  if (decision.allowed) {
-    return {
-      allowed: true,
-      code: null,
-      status: null,
-      detail: null,
-      required_scope: null,
-      required_module: null,
-    }
-  }
-  const { code, message, members } = problemOf(decision)
+function decisionWire(decision: Decision | { readonly allowed: true }) {
+  const problem = decision.allowed ? undefined : problemOf(decision)
   return {
-    allowed: false,
-    code,
-    status: PROBLEMS[code].status,
-    detail: message,
-    required_scope: members.required_scope ?? null,
-    required_module: members.required_module ?? null,
+    allowed: decision.allowed,
+    code: problem?.code ?? null,
+    status: problem === undefined ? null : PROBLEMS[problem.code].status,
+    detail: problem?.message ?? null,
+    required_scope: problem?.members.required_scope ?? null,
+    required_module: problem?.members.required_module ?? null,
   }
 }
 
 const words = { passed: 'yes', refused: 'NO', not_reached: 'not asked' } as const
 
-function readable({ allowed, code, status, detail }: DecisionWire, { rules }: Explanation): string {
+function readable(
+  { allowed, code, status, detail }: ReturnType<typeof decisionWire>,
+  { rules }: Explanation,
+): string {
   const decision = allowed ? 'allowed' : `refused: ${status} ${code}. ${detail}`
   return `${decision}\n\n${
     table(['rule', 'holds'], rules.map(({ rule, outcome }) => [rule, words[outcome]]))
