@@ -76,7 +76,7 @@ async function verifyKey(invocation: Invocation, options: VerifyOptions): Promis
         '--force sends it nevertheless.',
     )
   }
-  const [{ askVerifyKey, connectTo }, { readVerification }] = await Promise.all([
+  const [{ connectTo }, { readVerification }] = await Promise.all([
     import('../verification/ask.ts'),
     import('../verification/read.ts'),
   ])
@@ -84,7 +84,10 @@ async function verifyKey(invocation: Invocation, options: VerifyOptions): Promis
   const deployment = await connectTo(base, names, key, options.caFile)
   try {
     const verification = readVerification(
-      await askVerifyKey(deployment, names, options.partner),
+      await deployment.ask({
+        target: `/${names.name}/developer/verify-key`,
+        body: { partner: options.partner },
+      }),
       { key, keyId, partner: options.partner },
     )
     const trials = options.smoke && await trySmoke(deployment, verification, names, options)

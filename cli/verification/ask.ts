@@ -43,7 +43,7 @@ export async function connectTo(
   caFile?: string,
 ): Promise<Deployment> {
   const requestFor = createRequests(base, name, key)
-  const { dispatcher, proxyHint } = await openWay(base, { timeoutMs, caFile })
+  const { dispatcher, proxyHint } = await openWay(base, timeoutMs, caFile)
 
   return {
     async ask({ target, headers, body }) {
@@ -85,15 +85,6 @@ export async function connectTo(
       await dispatcher.destroy?.()
     },
   }
-}
-
-/** Calls verify-key once. */
-export function askVerifyKey(
-  deployment: Deployment,
-  { name }: ServiceNames,
-  partner: string,
-): Promise<Reply> {
-  return deployment.ask({ target: `/${name}/developer/verify-key`, body: { partner } })
 }
 
 async function readText(body: AsyncIterable<Uint8Array>, url: string): Promise<string> {

@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import type { ServiceNames } from '../../core/service-names.ts'
 import { excerpt } from '../output/text.ts'
 import type { Reply } from './ask.ts'
-import { pageIn, parseJson, problem } from './read.ts'
+import { pageIn, parseJson, readProblem } from './read.ts'
 
 /** What an answer has to be like, besides what every answer is like. */
 export interface Expectation {
@@ -23,7 +23,7 @@ const maxSaid = 160
 export function judge(reply: Reply, expected: Expectation): string[] {
   if (reply.status !== expected.status) return [unexpectedStatus(reply, expected.status)]
   return [
-    ...judgeHeaders(reply, wantedHeaders(expected)),
+    ...judgeHeaders(reply, expected),
     ...judgeFields(reply, expected),
     ...judgeBody(parseJson(reply.text), expected.reply),
   ]
@@ -58,16 +58,12 @@ function missing(
 }
 
 /** The code of the problem that an answer is, `undefined` for any other answer. */
-export function problemCode({ text, header }: Reply): string | undefined {
-  if (header('content-type') !== 'application/problem+json') return undefined
-  const read = v.safeParse(problem, parseJson(text))
-  return read.success ? read.output.code : undefined
+export function problemCode(reply: Reply): string | undefined {
+  return reply.header('content-type') === 'application/problem+json' ? readProblem(reply)?.code : undefined
 }
 
-type Wanted = readonly (readonly [name: string, isRight: (value: string) => boolean])[]
-
-function wantedHeaders({ status, names, version }: Expectation): Wanted {
-  return [
+function judgeHeaders(reply: Reply, { status, names, version }: Expectation): string[] {
+  const wanted: readonly (readonly [name: string, isRight: (value: string) => boolean])[] = [
     ['Content-Type', (value) => value === 'application/json; charset=utf-8'],
     ['X-Request-Id', (value) => /^req_[0-9A-Za-z_-]+$/.test(value)],
     [names.versionHeader, (value) => value === version],
@@ -76,9 +72,6 @@ function wantedHeaders({ status, names, version }: Expectation): Wanted {
     // RFC 9110 §8.8.3: a weak tag begins with W/.
     ...(status === 200 ? [['ETag', (value: string) => /^"[^"]+"$/.test(value)]] as const : []),
   ]
-}
-
-function judgeHeaders(reply: Reply, wanted: Wanted): string[] {
   return wanted.flatMap(([name, isRight]) => {
     const value = reply.header(name)
     if (value === undefined) return [`it has no ${name}`]

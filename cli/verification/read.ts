@@ -1,43 +1,21 @@
 import * as v from 'valibot'
 import { parseInstant } from '../../core/content/instant.ts'
 import { hasValidChecksum } from '../../core/keys/format.ts'
+import type * as wire from '../../core/wire.ts'
 import { Failure } from '../failure.ts'
 import { excerpt, printable } from '../output/text.ts'
 import { notThisService, type Reply } from './ask.ts'
+import type { Trial } from './smoke.ts'
 
-/** What verify-key says of a key that is valid, as far as people are shown it. */
-export interface Verification {
-  readonly partner: { readonly slug: string; readonly name: string }
-  readonly key: {
-    readonly id: string
-    readonly name: string
-    readonly environment: string
-    readonly hint: string
-    readonly expires_at: string | null
-    readonly rotation?: { readonly successor_id: string; readonly retires_at: string } | null | undefined
-  }
-  readonly modules: readonly {
-    readonly module: string
-    readonly active: boolean
-    readonly ready: boolean
-    readonly missing_scope: string | null
-  }[]
-  readonly endpoints: readonly {
-    readonly method: string
-    readonly path: string
-    readonly scope: string | null
-    readonly allowed: boolean
-  }[]
-  readonly limits: readonly {
-    readonly policy: string
-    readonly quota: number
-    readonly window_seconds: number
-    readonly remaining: number
-  }[]
-  readonly version: string
-  readonly checked_at: string
-  readonly max_staleness_ms: number
-  readonly stale_if_error?: { readonly seconds: number; readonly since: string | null } | undefined
+/** What a deployment sends, perhaps a newer one: it may use names that this program does not know. */
+type Loose<T> = T extends string ? string
+  : T extends readonly (infer Item)[] ? readonly Loose<Item>[]
+  : T extends object ? { readonly [Name in keyof T]: Loose<T[Name]> }
+  : T
+
+/** What verify-key says of a key that is valid. */
+export type Verification = Loose<Omit<wire.Verification, 'endpoints'>> & {
+  readonly endpoints: readonly (Pick<Trial, 'method' | 'path' | 'scope'> & { readonly allowed: boolean })[]
 }
 
 const instant = v.pipe(v.string(), v.check((text) => parseInstant(text) !== undefined))
@@ -52,9 +30,11 @@ const verification: v.GenericSchema<unknown, Verification> = v.looseObject({
     name: v.string(),
     environment: v.string(),
     hint: v.string(),
+    created_at: instant,
     expires_at: v.nullable(instant),
-    rotation: v.nullish(v.looseObject({ successor_id: v.string(), retires_at: instant })),
+    rotation: v.nullish(v.looseObject({ successor_id: v.string(), retires_at: instant }), null),
   }),
+  scopes: v.array(v.looseObject({ scope: v.string(), in_force: v.boolean() })),
   modules: v.array(v.looseObject({
     module: v.string(),
     active: v.boolean(),
@@ -72,6 +52,7 @@ const verification: v.GenericSchema<unknown, Verification> = v.looseObject({
     quota: count,
     window_seconds: count,
     remaining: count,
+    resets_in_seconds: count,
   })),
   version: v.string(),
   checked_at: instant,
@@ -80,7 +61,7 @@ const verification: v.GenericSchema<unknown, Verification> = v.looseObject({
 })
 
 /** What a problem document has to have. */
-export const problem: v.GenericSchema<unknown, {
+const problem: v.GenericSchema<unknown, {
   readonly code: string
   readonly title: string
   readonly detail?: string | undefined
@@ -91,6 +72,12 @@ export const problem: v.GenericSchema<unknown, {
   detail: v.optional(v.string()),
   request_id: v.optional(v.string()),
 })
+
+/** The problem that an answer is, `undefined` for any other answer. */
+export function readProblem({ text }: Reply): v.InferOutput<typeof problem> | undefined {
+  const read = v.safeParse(problem, parseJson(text), { abortEarly: true })
+  return read.success ? read.output : undefined
+}
 
 /** What was asked about. */
 export interface Question {
@@ -126,16 +113,17 @@ export function readVerification(reply: Reply, asked: Question): Verification {
         'because it would carry the key there; if it is the right deployment, give its address as --url.',
     )
   }
-  const body = parseJson(reply.text)
   const page = pageIn(reply)
   if (status === 200) {
-    const answer = v.safeParse(v.looseObject({ data: verification }), body, { abortEarly: true })
+    const answer = v.safeParse(v.looseObject({ data: verification }), parseJson(reply.text), {
+      abortEarly: true,
+    })
     if (answer.success) return requireSameSubject(answer.output.data, asked)
     throw notThisService(url, `it is ${page ?? 'of another form than the answer of verify-key'}`)
   }
-  const answer = v.safeParse(problem, body, { abortEarly: true })
-  if (!answer.success) throw notTheService(reply, page)
-  const { code, title, detail, request_id } = answer.output
+  const answer = readProblem(reply)
+  if (answer === undefined) throw notTheService(reply, page)
+  const { code, title, detail, request_id } = answer
   if (code === 'route_not_found' || code === 'method_not_allowed') {
     throw notThisService(url, 'it has no verify-key there')
   }

@@ -7,31 +7,23 @@ import { usageFailure } from '../failure.ts'
 import { isLoopback } from '../input/deployment-url.ts'
 import { reasonOf } from '../input/lines.ts'
 
-/** How a deployment is reached. */
-export interface Way {
-  /** Its own: it can be closed, and the shared one would keep the process alive with its connections. */
-  readonly dispatcher: Dispatcher
-  /** A sentence that names the variable of the environment whose proxy is on it, or nothing. */
-  readonly proxyHint: string
-}
-
-/** What keeps the way to a deployment. */
-export interface WayOptions {
-  /** Milliseconds in which a connection has to come about. */
-  readonly timeoutMs: number
-  /** A file of certificates in PEM, which are trusted besides those that the runtime trusts. */
-  readonly caFile?: string | undefined
-}
-
 /** Bun puts a stand-in of its own in the place of undici, which takes no dispatcher. */
 const isBun = process.versions['bun'] !== undefined
 
 /**
  * The way to a deployment: by the proxy that the environment names, but never to this machine itself.
  *
+ * @param timeoutMs In which a connection has to come about.
+ * @param caFile Certificates in PEM, which are trusted besides those that the runtime trusts.
+ * @returns A dispatcher of its own, as the shared one would keep the process alive with its connections, and a sentence
+ * that names the variable of the environment whose proxy is on the way, or nothing.
  * @throws {Failure} exit code 2 for a proxy that is none, and for a file that holds no certificate.
  */
-export async function openWay(base: URL, { timeoutMs, caFile }: WayOptions): Promise<Way> {
+export async function openWay(
+  base: URL,
+  timeoutMs: number,
+  caFile: string | undefined,
+): Promise<{ readonly dispatcher: Dispatcher; readonly proxyHint: string }> {
   const ca = caFile === undefined ? undefined : await readAuthorities(caFile)
   const connect = { timeout: timeoutMs, ...(ca && { ca }) }
   if (isLoopback(base)) {
