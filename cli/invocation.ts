@@ -13,8 +13,15 @@ export interface Invocation {
   readonly actor: string
 }
 
+/** What commander calls for a command: hands on the invocation, and what commander has parsed. */
+export function action<Given extends readonly unknown[]>(
+  run: (invocation: Invocation, ...given: Given) => void | Promise<void>,
+): (...args: [...Given, Command]) => void | Promise<void> {
+  return (...args) => run(invocationOf(args.at(-1) as Command), ...args.slice(0, -1) as unknown as Given)
+}
+
 /** The settings that stand before or after any command. */
-export function invocationOf(command: Command): Invocation {
+function invocationOf(command: Command): Invocation {
   const options = command.optsWithGlobals()
   const json = options.json === true
   const isArgument = command.getOptionValueSourceWithGlobals('store') === 'cli'

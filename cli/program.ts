@@ -7,71 +7,27 @@ import { failureOf } from './reasons.ts'
 import { endQuietlyWithoutReader, printFailure, printNote } from './output/print.ts'
 import { listed, redact, stackText } from './output/text.ts'
 
-/** A command group: its options and subcommands are loaded when it is the one that was asked for. */
-interface Group {
-  readonly summary: string
-  readonly load: () => Promise<{ define(command: Command): void }>
-}
-
-const groups: Readonly<Record<string, Readonly<Record<string, Group>>>> = {
+/** What each command does, under its heading in the help; its file in commands/ is loaded when it is asked for. */
+const groups: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'To run the service:': {
-    serve: {
-      summary: 'Serve the API over HTTP until SIGTERM or SIGINT',
-      load: () => import('./commands/serve.ts'),
-    },
-    demo: {
-      summary: 'Fill an empty store with sample content and a key, and serve it',
-      load: () => import('./commands/demo.ts'),
-    },
-    migrate: {
-      summary: "Make the store, or bring its schema up to this version's",
-      load: () => import('./commands/migrate.ts'),
-    },
+    serve: 'Serve the API over HTTP until SIGTERM or SIGINT',
+    demo: 'Fill an empty store with sample content and a key, and serve it',
+    migrate: "Make the store, or bring its schema up to this version's",
   },
   'To operate it:': {
-    partners: {
-      summary: 'Create, list, update, suspend, resume and remove partners',
-      load: () => import('./commands/partners.ts'),
-    },
-    modules: {
-      summary: 'Switch integration modules of a partner on and off',
-      load: () => import('./commands/modules.ts'),
-    },
-    keys: {
-      summary: 'Issue, list, rotate, limit, disable, enable and revoke keys',
-      load: () => import('./commands/keys.ts'),
-    },
-    scopes: { summary: 'Grant scopes to a key and remove them', load: () => import('./commands/scopes.ts') },
-    content: {
-      summary: 'Import, export and remove profiles, banners, industries and plans',
-      load: () => import('./commands/content.ts'),
-    },
-    signups: {
-      summary: 'List and export what partners sent from their forms',
-      load: () => import('./commands/signups.ts'),
-    },
-    explain: {
-      summary: 'Say whether a key may make a request, rule by rule',
-      load: () => import('./commands/explain.ts'),
-    },
-    audit: {
-      summary: 'List what operators changed, and verify that the list is whole',
-      load: () => import('./commands/audit.ts'),
-    },
-    store: {
-      summary: 'Copy all of a store to another place',
-      load: () => import('./commands/store.ts'),
-    },
+    partners: 'Create, list, update, suspend, resume and remove partners',
+    modules: 'Switch integration modules of a partner on and off',
+    keys: 'Issue, list, rotate, limit, disable, enable and revoke keys',
+    scopes: 'Grant scopes to a key and remove them',
+    content: 'Import, export and remove profiles, banners, industries and plans',
+    signups: 'List and export what partners sent from their forms',
+    explain: 'Say whether a key may make a request, rule by rule',
+    audit: 'List what operators changed, and verify that the list is whole',
+    store: 'Copy all of a store to another place',
   },
   'To integrate with one:': {
-    verify: {
-      summary: 'Ask any deployment what a key may do for a partner, and try it',
-      load: () => import('./commands/verify.ts'),
-    },
-    openapi: {
-      summary: 'Print the OpenAPI document of the service',
-      load: () => import('./commands/openapi.ts'),
-    },
+    verify: 'Ask any deployment what a key may do for a partner, and try it',
+    openapi: 'Print the OpenAPI document of the service',
   },
 }
 
@@ -133,11 +89,10 @@ function createProgram(version: string): Command {
     .exitOverride()
   for (const [heading, commands] of Object.entries(groups)) {
     program.commandsGroup(heading)
-    for (const [name, { summary }] of Object.entries(commands)) program.command(name).description(summary)
+    for (const [name, summary] of Object.entries(commands)) program.command(name).description(summary)
   }
   program.hook('preSubcommand', async (_program, command) => {
-    const group = Object.values(groups).find((commands) => command.name() in commands)?.[command.name()]
-    const { define } = await group!.load()
+    const { define }: { define(command: Command): void } = await import(`./commands/${command.name()}.ts`)
     define(command.helpCommand('help [command]', 'Print help for a command'))
   })
   return program.addHelpText(

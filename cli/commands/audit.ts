@@ -6,7 +6,7 @@ import type { Store } from '../../core/ports.ts'
 import { readPages } from '../../core/read-pages.ts'
 import { Failure } from '../failure.ts'
 import { integerBetween } from '../input/integer.ts'
-import { type Invocation, invocationOf } from '../invocation.ts'
+import { action, type Invocation } from '../invocation.ts'
 import { readableTime } from '../output/readable.ts'
 import { printList, printNote, printResult } from '../output/print.ts'
 import { createTable, details } from '../output/table.ts'
@@ -44,7 +44,7 @@ Examples:
   $ partner-api audit list --partner acme
   $ partner-api audit list --after 0 --limit 1000 --json | jq '.data[] | select(.actor == "root")'`,
     )
-    .action((options: ListOptions, command: Command) => list(invocationOf(command), options))
+    .action(action(list))
 
   audit.command('verify')
     .description(
@@ -67,7 +67,7 @@ Examples:
   $ partner-api audit verify
   $ partner-api audit verify --seal "$(cat last-seal)"`,
     )
-    .action((options: VerifyOptions, command: Command) => verify(invocationOf(command), options))
+    .action(action(verify))
 
   audit.command('seal')
     .description('Print the number and hash of the last entry, to be kept outside of the store')
@@ -77,7 +77,7 @@ Examples:
 Example:
   $ partner-api audit seal > last-seal`,
     )
-    .action((_options: unknown, command: Command) => seal(invocationOf(command)))
+    .action(action(seal))
 }
 
 function list(invocation: Invocation, { partner, after, limit }: ListOptions): Promise<void> {

@@ -7,7 +7,7 @@ import { addWaitOption, changeStore, type WaitOptions } from '../change.ts'
 import { Failure, usageFailure } from '../failure.ts'
 import { readContentLines } from '../input/lines.ts'
 import { parseStoreUrl } from '../input/store-address.ts'
-import { type Invocation, invocationOf } from '../invocation.ts'
+import { action, type Invocation } from '../invocation.ts'
 import { invalidLines } from '../output/import-errors.ts'
 import { printNote, printResult, write } from '../output/print.ts'
 import { createProgress } from '../output/progress.ts'
@@ -44,17 +44,13 @@ Examples:
   $ partner-api content import profiles profiles.jsonl --dry-run
   $ export-profiles | partner-api content import profiles -`,
     )
-    .action((kind: ContentKind, file: string, options: ImportOptions, command: Command) =>
-      importFile(invocationOf(command), kind, file, options)
-    )
+    .action(action(importFile))
 
   content.command('export')
     .description('Print content as the JSON Lines that import takes')
     .addArgument(kind())
     .addHelpText('after', '\nExample:\n  $ partner-api content export profiles > profiles.jsonl')
-    .action((kind: ContentKind, _options: unknown, command: Command) =>
-      exportKind(invocationOf(command), kind)
-    )
+    .action(action(exportKind))
 
   addWaitOption(
     content.command('remove')
@@ -63,9 +59,7 @@ Examples:
       .argument('<slug...>', "Slugs; a banner's is its partner's"),
   )
     .addHelpText('after', '\nExample:\n  $ partner-api content remove profiles old-mill northern-light')
-    .action((kind: ContentKind, slugs: readonly string[], options: WaitOptions, command: Command) =>
-      remove(invocationOf(command), kind, [...new Set(slugs)], options)
-    )
+    .action(action(remove))
 }
 
 async function importFile(
@@ -208,9 +202,10 @@ function exportKind(invocation: Invocation, kind: ContentKind): Promise<void> {
 function remove(
   invocation: Invocation,
   kind: ContentKind,
-  slugs: readonly string[],
+  named: readonly string[],
   options: WaitOptions,
 ): Promise<void> {
+  const slugs = [...new Set(named)]
   return changeStore(invocation, {}, options, async (store) => {
     const { missing, used } = await store.removeContent(kind, slugs, {
       actor: invocation.actor,

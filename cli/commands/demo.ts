@@ -12,7 +12,7 @@ import { Failure, usageFailure } from '../failure.ts'
 import { integerBetween } from '../input/integer.ts'
 import { readLines } from '../input/lines.ts'
 import { parseStoreUrl } from '../input/store-address.ts'
-import { type Invocation, invocationOf } from '../invocation.ts'
+import { action, type Invocation } from '../invocation.ts'
 import { printNote, printResult } from '../output/print.ts'
 import { listed, listeningLine } from '../output/text.ts'
 import { keyWire } from '../output/wire.ts'
@@ -51,7 +51,7 @@ Examples:
   $ partner-api --store memory: demo --port 0
   $ partner-api --store sqlite:demo.db demo --no-serve`,
     )
-    .action((options: DemoOptions, command: Command) => runDemo(invocationOf(command), options))
+    .action(action(runDemo))
 }
 
 function runDemo(invocation: Invocation, { port, host, serve }: DemoOptions): Promise<void> {

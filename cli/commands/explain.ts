@@ -13,7 +13,7 @@ import type { Store } from '../../core/ports.ts'
 import { allowedMethods, type Route } from '../../core/routes/route.ts'
 import { Failure, usageFailure } from '../failure.ts'
 import { serviceName } from '../input/service-name.ts'
-import { type Invocation, invocationOf } from '../invocation.ts'
+import { action, type Invocation } from '../invocation.ts'
 import { printNote, printResult } from '../output/print.ts'
 import { table } from '../output/table.ts'
 import { listed, printable } from '../output/text.ts'
@@ -49,9 +49,7 @@ Examples:
   $ partner-api explain --key-id Zt81mQv04KsD --partner acme GET /service/public/plans
   $ partner-api explain --key-id Zt81mQv04KsD --partner acme --address 192.0.2.7 --json GET /service/public/banner`,
     )
-    .action((method: string, path: string, options: ExplainOptions, command: Command) =>
-      explainRequest(invocationOf(command), method, path, options)
-    )
+    .action(action(explainRequest))
 }
 
 async function explainRequest(

@@ -10,7 +10,7 @@ import { addWaitOption, changeStore, type Done, type WaitOptions } from '../chan
 import { usageFailure } from '../failure.ts'
 import { duration, type End, end } from '../input/duration.ts'
 import { addLimitOptions, limitChange, type LimitOptions, limitsOf } from '../input/limits.ts'
-import { type Invocation, invocationOf } from '../invocation.ts'
+import { action, type Invocation } from '../invocation.ts'
 import { type SaveKey, withKeyFile } from '../output/key-file.ts'
 import { keyDetails, keyEnd, readableTime } from '../output/readable.ts'
 import { printList, printNote, printResult } from '../output/print.ts'
@@ -78,9 +78,7 @@ Examples:
   $ partner-api keys issue acme --name CI --test --expires 90d --scope read:profiles --allow 192.0.2.0/24
   $ partner-api keys issue acme --name dashboard --quiet | secret-manager store acme-key`,
     )
-    .action((partner: string, options: IssueOptions, command: Command) =>
-      issue(invocationOf(command), partner, options)
-    )
+    .action(action(issue))
 
   keys.command('list')
     .description('List keys, oldest first, of one partner or of all')
@@ -94,15 +92,13 @@ Examples:
   $ partner-api keys list
   $ partner-api keys list acme`,
     )
-    .action((partner: string | undefined, _options: unknown, command: Command) =>
-      list(invocationOf(command), partner)
-    )
+    .action(action(list))
 
   keys.command('show')
     .description('Show one key')
     .argument('<key>', keyArgument)
     .addHelpText('after', '\nExample:\n  $ partner-api keys show Zt81mQv04KsD')
-    .action((id: string, _options: unknown, command: Command) => show(invocationOf(command), id))
+    .action(action(show))
 
   addHandOverOptions(
     keys.command('rotate')
@@ -129,9 +125,7 @@ Examples:
   $ partner-api keys rotate Zt81mQv04KsD --overlap 7d --expires 90d
   $ partner-api keys rotate Zt81mQv04KsD --overlap 0 --quiet | secret-manager store acme-key`,
     )
-    .action((id: string, options: RotateOptions, command: Command) =>
-      rotate(invocationOf(command), id, options)
-    )
+    .action(action(rotate))
 
   addWaitOption(
     keys.command('update')
@@ -153,9 +147,7 @@ Examples:
   $ partner-api keys update Zt81mQv04KsD --name "Shop plugin" --allow 192.0.2.0/24 2001:db8::/32
   $ partner-api keys update Zt81mQv04KsD --expires 2027-06-30`,
     )
-    .action((id: string, options: UpdateOptions, command: Command) =>
-      update(invocationOf(command), id, options)
-    )
+    .action(action(update))
 
   addWaitOption(
     addLimitOptions(
@@ -173,9 +165,7 @@ Examples:
   $ partner-api keys limit Zt81mQv04KsD --limit key=1200/60 --limit signup=5/60
   $ partner-api keys limit Zt81mQv04KsD --clear-limit key`,
     )
-    .action((id: string, options: UpdateOptions, command: Command) =>
-      update(invocationOf(command), id, options)
-    )
+    .action(action(update))
 
   change(
     keys,
@@ -209,13 +199,14 @@ function change(
 ): void {
   addWaitOption(keys.command(name).description(description).argument('<key>', keyArgument))
     .addHelpText('after', `\nExample:\n  $ partner-api keys ${name} Zt81mQv04KsD`)
-    .action((id: string, options: WaitOptions, command: Command) => {
-      const invocation = invocationOf(command)
-      return changeStore(invocation, {}, options, async (store) => {
-        const key = await act(createKeyAdministration(store, invocation), id)
-        return { ...shown(key), notes: () => note ? [note(key, options.wait ?? false)] : [] }
-      })
-    })
+    .action(
+      action((invocation, id: string, options: WaitOptions) =>
+        changeStore(invocation, {}, options, async (store) => {
+          const key = await act(createKeyAdministration(store, invocation), id)
+          return { ...shown(key), notes: () => note ? [note(key, options.wait ?? false)] : [] }
+        })
+      ),
+    )
 }
 
 function show(invocation: Invocation, id: string): Promise<void> {

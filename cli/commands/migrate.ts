@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { KEY_PREFIX_PATTERN } from '../../core/keys/format.ts'
 import { usageFailure } from '../failure.ts'
 import { parseStoreUrl } from '../input/store-address.ts'
-import { type Invocation, invocationOf } from '../invocation.ts'
+import { action, type Invocation } from '../invocation.ts'
 import { printNote, printResult } from '../output/print.ts'
 import { details } from '../output/table.ts'
 import { open, schemaOf } from '../store.ts'
@@ -34,7 +34,7 @@ Examples:
   $ partner-api --store sqlite:/var/lib/partner-api.db migrate --key-prefix acme
   $ partner-api --store postgres://partner_api@db.example/partner_api migrate`,
     )
-    .action((options: MigrateOptions, command: Command) => migrateStore(invocationOf(command), options))
+    .action(action(migrateStore))
 }
 
 async function migrateStore(

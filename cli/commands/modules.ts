@@ -3,7 +3,7 @@ import { createPartnerAdministration, type PartnerAdministration } from '../../c
 import type { Partner } from '../../core/model.ts'
 import { MODULE_NAMES, MODULES } from '../../core/policy/modules.ts'
 import { addWaitOption, changeStore, type WaitOptions } from '../change.ts'
-import { type Invocation, invocationOf } from '../invocation.ts'
+import { action, type Invocation } from '../invocation.ts'
 import { printResult } from '../output/print.ts'
 import { table } from '../output/table.ts'
 import { partnerWire } from '../output/wire.ts'
@@ -21,9 +21,7 @@ Examples:
   $ partner-api modules list
   $ partner-api modules list acme`,
     )
-    .action((partner: string | undefined, _options: unknown, command: Command) =>
-      list(invocationOf(command), partner)
-    )
+    .action(action(list))
 
   change(
     modules,
@@ -55,13 +53,14 @@ function change(
       .addArgument(new Argument('<module...>', 'Names of modules').choices(MODULE_NAMES)),
   )
     .addHelpText('after', `\nExample:\n  $ partner-api modules ${name} acme profiles countries`)
-    .action((slug: string, names: readonly string[], options: WaitOptions, command: Command) => {
-      const invocation = invocationOf(command)
-      return changeStore(invocation, {}, options, async (store) => {
-        const partner = await act(createPartnerAdministration(store, invocation), slug, names)
-        return { data: partnerWire(partner), text: partnerTable(partner), notes: () => [note] }
-      })
-    })
+    .action(
+      action((invocation, slug: string, names: readonly string[], options: WaitOptions) =>
+        changeStore(invocation, {}, options, async (store) => {
+          const partner = await act(createPartnerAdministration(store, invocation), slug, names)
+          return { data: partnerWire(partner), text: partnerTable(partner), notes: () => [note] }
+        })
+      ),
+    )
 }
 
 async function list(invocation: Invocation, slug: string | undefined): Promise<void> {

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { DEFAULT_LIMITS } from '../../core/limits/policies.ts'
 import { nameService } from '../../core/service-names.ts'
 import { addServiceOptions, deploymentInfo, type ServiceOptions } from '../input/service-options.ts'
-import { type Invocation, invocationOf } from '../invocation.ts'
+import { action, type Invocation } from '../invocation.ts'
 import { printResult } from '../output/print.ts'
 import { printableJson } from '../output/text.ts'
 
@@ -18,7 +18,7 @@ Examples:
   $ partner-api openapi > openapi.json
   $ partner-api openapi --service-name acme --problem-base https://api.acme.example/problems`,
     )
-    .action((options: ServiceOptions, command: Command) => print(invocationOf(command), options))
+    .action(action(print))
 }
 
 async function print(

@@ -9,7 +9,7 @@ import { addWaitOption, changeStore, type Done, type WaitOptions } from '../chan
 import { usageFailure } from '../failure.ts'
 import { confirm } from '../input/confirm.ts'
 import { addLimitOptions, limitChange, type LimitOptions, limitsOf } from '../input/limits.ts'
-import { type Invocation, invocationOf } from '../invocation.ts'
+import { action, type Invocation } from '../invocation.ts'
 import { limitsText, readableTime } from '../output/readable.ts'
 import { printList, printNote, printResult } from '../output/print.ts'
 import { createTable, details } from '../output/table.ts'
@@ -54,9 +54,7 @@ Examples:
   $ partner-api partners create acme --name "Acme Travel"
   $ partner-api partners create acme --name "Acme Travel" --module profiles countries --limit key=1200/60`,
     )
-    .action((slug: string, options: CreateOptions, command: Command) =>
-      create(invocationOf(command), slug, options)
-    )
+    .action(action(create))
 
   partners.command('list')
     .description('List all partners')
@@ -67,13 +65,13 @@ Examples:
   $ partner-api partners list
   $ partner-api partners list --json | jq -r '.data[].slug'`,
     )
-    .action((_options: unknown, command: Command) => list(invocationOf(command)))
+    .action(action(list))
 
   partners.command('show')
     .description('Show one partner')
     .argument('<slug>', "The partner's slug")
     .addHelpText('after', '\nExample:\n  $ partner-api partners show acme')
-    .action((slug: string, _options: unknown, command: Command) => show(invocationOf(command), slug))
+    .action(action(show))
 
   addWaitOption(
     addLimitOptions(
@@ -93,9 +91,7 @@ Examples:
   $ partner-api partners update acme --limit key=1200/60 --limit signup=100/3600
   $ partner-api partners update acme --clear-limit key signup`,
     )
-    .action((slug: string, options: UpdateOptions, command: Command) =>
-      update(invocationOf(command), slug, options)
-    )
+    .action(action(update))
 
   change(
     partners,
@@ -126,9 +122,7 @@ Examples:
   $ partner-api partners remove acme
   $ partner-api partners remove acme --yes --json`,
     )
-    .action((slug: string, options: RemoveOptions, command: Command) =>
-      remove(invocationOf(command), slug, options)
-    )
+    .action(action(remove))
 }
 
 /** @param follows How servers follow, for who does not wait until they have. */
@@ -145,13 +139,14 @@ function change(
       .argument('<slug>', "The partner's slug"),
   )
     .addHelpText('after', `\nExample:\n  $ partner-api partners ${name} acme`)
-    .action((slug: string, options: WaitOptions, command: Command) => {
-      const invocation = invocationOf(command)
-      return changeStore(invocation, {}, options, async (store) => {
-        const partner = await act(createPartnerAdministration(store, invocation), slug)
-        return { ...shown(partner), notes: () => follows && !options.wait ? [follows(partner.slug)] : [] }
-      })
-    })
+    .action(
+      action((invocation, slug: string, options: WaitOptions) =>
+        changeStore(invocation, {}, options, async (store) => {
+          const partner = await act(createPartnerAdministration(store, invocation), slug)
+          return { ...shown(partner), notes: () => follows && !options.wait ? [follows(partner.slug)] : [] }
+        })
+      ),
+    )
 }
 
 function create(invocation: Invocation, slug: string, options: CreateOptions): Promise<void> {

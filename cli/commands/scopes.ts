@@ -6,7 +6,7 @@ import { moduleFor, MODULES } from '../../core/policy/modules.ts'
 import { SCOPES } from '../../core/policy/scopes.ts'
 import type { Store } from '../../core/ports.ts'
 import { addWaitOption, changeStore, type WaitOptions } from '../change.ts'
-import { type Invocation, invocationOf } from '../invocation.ts'
+import { action, type Invocation } from '../invocation.ts'
 import { printNote, printResult } from '../output/print.ts'
 import { table } from '../output/table.ts'
 import { keyWire } from '../output/wire.ts'
@@ -17,30 +17,13 @@ export function define(scopes: Command): void {
   scopes.command('list')
     .description('List the scopes, and the module that puts each in force')
     .addHelpText('after', '\nExample:\n  $ partner-api scopes list')
-    .action((_options: unknown, command: Command) => list(invocationOf(command)))
+    .action(action(list))
 
   scopes.command('show')
     .description('List the scopes that a key holds, and whether they are in force')
     .argument('<key>', "The key's id, as keys list shows it")
     .addHelpText('after', '\nExample:\n  $ partner-api scopes show Zt81mQv04KsD')
-    .action((id: string, _options: unknown, command: Command) => {
-      const invocation = invocationOf(command)
-      return withStore(
-        invocation,
-        {},
-        async (store) => {
-          const rows = await scopeRows(
-            invocation,
-            store,
-            await createKeyAdministration(store, invocation).show(id),
-          )
-          await printResult(invocation, rows, scopeTable(rows))
-          if (rows.length === 0) {
-            printNote(`It holds none. To grant one: partner-api scopes grant ${id} SCOPE…`)
-          }
-        },
-      )
-    })
+    .action(action(show))
 
   change(
     scopes,
@@ -69,18 +52,28 @@ function change(
       .addArgument(new Argument('<scope...>', 'Names of scopes').choices(SCOPES)),
   )
     .addHelpText('after', `\nExample:\n  $ partner-api scopes ${name} Zt81mQv04KsD read:banner read:plans`)
-    .action((id: string, names: readonly string[], options: WaitOptions, command: Command) => {
-      const invocation = invocationOf(command)
-      return changeStore(invocation, {}, options, async (store) => {
-        const key = await act(createKeyAdministration(store, invocation), id, names)
-        const rows = await scopeRows(invocation, store, key)
-        return {
-          data: keyWire(key, Date.now()),
-          text: scopeTable(rows),
-          notes: () => rows.length === 0 ? ['The key holds no scope any more.'] : [],
-        }
-      })
-    })
+    .action(
+      action((invocation, id: string, names: readonly string[], options: WaitOptions) =>
+        changeStore(invocation, {}, options, async (store) => {
+          const key = await act(createKeyAdministration(store, invocation), id, names)
+          const rows = await scopeRows(invocation, store, key)
+          return {
+            data: keyWire(key, Date.now()),
+            text: scopeTable(rows),
+            notes: () => rows.length === 0 ? ['The key holds no scope any more.'] : [],
+          }
+        })
+      ),
+    )
+}
+
+function show(invocation: Invocation, id: string): Promise<void> {
+  return withStore(invocation, {}, async (store) => {
+    const key = await createKeyAdministration(store, invocation).show(id)
+    const rows = await scopeRows(invocation, store, key)
+    await printResult(invocation, rows, scopeTable(rows))
+    if (rows.length === 0) printNote(`It holds none. To grant one: partner-api scopes grant ${id} SCOPE…`)
+  })
 }
 
 interface ScopeRow {

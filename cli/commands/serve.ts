@@ -8,7 +8,7 @@ import {
 import { duration } from '../input/duration.ts'
 import { integerBetween } from '../input/integer.ts'
 import { addServiceOptions, deploymentInfo, type ServiceOptions } from '../input/service-options.ts'
-import { type Invocation, invocationOf } from '../invocation.ts'
+import { action, type Invocation } from '../invocation.ts'
 import { parseStoreUrl } from '../input/store-address.ts'
 import { printNote, printResult } from '../output/print.ts'
 import { exposedFiles } from '../sqlite-file.ts'
@@ -72,7 +72,7 @@ Examples:
   $ PARTNER_API_STORE=postgres://partner_api@db.example/partner_api partner-api serve --replica-name web-1
   $ partner-api serve --limit key=1200/60 --limit authfail=0 --log all`,
     )
-    .action((options: ServeOptions, command: Command) => serveStore(invocationOf(command), options))
+    .action(action(serveStore))
 }
 
 async function serveStore(invocation: Invocation, options: ServeOptions): Promise<void> {

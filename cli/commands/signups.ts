@@ -4,7 +4,7 @@ import type { Store } from '../../core/ports.ts'
 import { readPages } from '../../core/read-pages.ts'
 import type { Signup } from '../../core/signups/signup.ts'
 import { integerBetween } from '../input/integer.ts'
-import { type Invocation, invocationOf } from '../invocation.ts'
+import { action, type Invocation } from '../invocation.ts'
 import { readableTime } from '../output/readable.ts'
 import { printList, printNote } from '../output/print.ts'
 import { createTable } from '../output/table.ts'
@@ -30,7 +30,7 @@ Examples:
   $ partner-api signups list
   $ partner-api signups list --partner acme --limit 10 --json`,
     )
-    .action((options: ListOptions, command: Command) => list(invocationOf(command), options))
+    .action(action(list))
 
   signups.command('export')
     .description('Print signups with all that was sent, newest first, as JSON Lines')
@@ -44,9 +44,7 @@ Examples:
   $ partner-api signups export > signups.jsonl
   $ partner-api signups export --partner acme | jq -r 'select(.environment == "live") | .email'`,
     )
-    .action(({ partner }: { partner?: string }, command: Command) =>
-      exportAll(invocationOf(command), partner)
-    )
+    .action(action(exportAll))
 }
 
 function list(invocation: Invocation, { partner, limit }: ListOptions): Promise<void> {
@@ -72,7 +70,7 @@ function list(invocation: Invocation, { partner, limit }: ListOptions): Promise<
   })
 }
 
-function exportAll(invocation: Invocation, partner: string | undefined): Promise<void> {
+function exportAll(invocation: Invocation, { partner }: { readonly partner?: string }): Promise<void> {
   return withStore(invocation, {}, async (store) => {
     const text = (signups: readonly Signup[]) =>
       signups.map((signup) => `${printableJson(JSON.stringify(signupWire(signup)))}\n`).join('')

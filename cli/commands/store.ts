@@ -4,7 +4,7 @@ import { type CopyOptions, type CopyReport, copyStore, planCopy } from '../../ad
 import type { TableReport } from '../../adapters/stores/copy/verify.ts'
 import { lookAtTarget, openSource, openTarget } from '../archives.ts'
 import { Failure } from '../failure.ts'
-import { type Invocation, invocationOf, warnOfPasswords } from '../invocation.ts'
+import { action, type Invocation, warnOfPasswords } from '../invocation.ts'
 import { printNote, printResult } from '../output/print.ts'
 import { createProgress } from '../output/progress.ts'
 import { table } from '../output/table.ts'
@@ -35,11 +35,10 @@ Examples:
   $ partner-api store copy --from sqlite:partner-api.db --to postgres://partner_api@db.internal/partner_api --dry-run
   $ partner-api store copy --from postgres://partner_api@db.internal/partner_api --to sqlite:partner-api.db`,
     )
-    .action((options: CopyStoreOptions, command: Command) => {
-      const invocation = invocationOf(command)
+    .action(action((invocation, options: CopyStoreOptions) => {
       if (!invocation.json) warnOfPasswords([options.from, options.to])
       return options.dryRun ? plan(invocation, options) : copy(invocation, options)
-    })
+    }))
 }
 
 async function copy(invocation: Invocation, { from, to }: CopyStoreOptions): Promise<void> {

@@ -6,7 +6,7 @@ import { Failure, usageFailure } from '../failure.ts'
 import { publicIdOf, readCredential } from '../input/credential.ts'
 import { isLoopback, parseDeploymentUrl } from '../input/deployment-url.ts'
 import { serviceName } from '../input/service-name.ts'
-import { type Invocation, invocationOf } from '../invocation.ts'
+import { action, type Invocation } from '../invocation.ts'
 import { printNote, printResult } from '../output/print.ts'
 import { createProgress } from '../output/progress.ts'
 import { details, table } from '../output/table.ts'
@@ -57,7 +57,7 @@ Examples:
   $ partner-api verify --url https://api.example --partner acme --module profiles countries < key.txt
   $ PARTNER_API_KEY=… partner-api verify --url http://127.0.0.1:8787 --partner demo --json | jq .data.modules`,
     )
-    .action((options: VerifyOptions, command: Command) => verifyKey(invocationOf(command), options))
+    .action(action(verifyKey))
 }
 
 async function verifyKey(invocation: Invocation, options: VerifyOptions): Promise<void> {
