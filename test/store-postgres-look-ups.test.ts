@@ -2,7 +2,7 @@
 import t from 'tap'
 import type { Database, Row, Value } from '../adapters/stores/postgres/connection/database.ts'
 import { createLookUps } from '../adapters/stores/postgres/records/look-ups.ts'
-import { KEY_COLUMNS, keyRow, PARTNER_COLUMNS, partnerRow } from '../adapters/stores/rows.ts'
+import { KEYS, PARTNERS } from '../adapters/stores/rows.ts'
 import type { KeyFacts } from '../core/model.ts'
 import { key, partner } from './contract/store/samples.ts'
 
@@ -38,11 +38,11 @@ function create() {
   return { sent, findKey: createLookUps({ lookUp } as Database).findKey }
 }
 
-const rowOf = (id: string) => [...keyRow(key({ id })), ...partnerRow(partner())]
+const rowOf = (id: string) => [...KEYS.values(key({ id })), ...PARTNERS.values(partner())]
 
 const idOf = (facts: KeyFacts | undefined) => facts?.key.id
 
-t.equal(rowOf('a').length, KEY_COLUMNS.length + PARTNER_COLUMNS.length)
+t.equal(rowOf('a').length, KEYS.columns.length + PARTNERS.columns.length)
 
 await t.test('whoever is alone is sent at once', async (t) => {
   const { sent, findKey } = create()

@@ -1,22 +1,17 @@
 /** How rows stand in the tables of SQL stores: the part of copying that these share. */
-import type { Environment } from '../../../core/model.ts'
-import { ENTRY_COLUMNS, type EntryRow, entryRow, readEntry } from '../entry-rows.ts'
+import { ENTRIES } from '../entry-rows.ts'
 import { cardText, detailText, readCard, readDetail, RECORD_FORMATS } from '../record-text.ts'
-import {
-  KEY_COLUMNS,
-  type KeyRow,
-  keyRow,
-  PARTNER_COLUMNS,
-  type PartnerRow,
-  partnerRow,
-  readKey,
-  readPartner,
-} from '../rows.ts'
+import type { Value } from '../row-format.ts'
+import { KEYS, PARTNERS } from '../rows.ts'
 import { readSignup, SIGNUP_COLUMNS, type SignupRow, signupRow } from '../signup-rows.ts'
-import type { ArchiveRows, SignupCount, TableName } from './tables.ts'
-
-/** What a column holds. */
-export type Value = string | number | null
+import {
+  type ArchiveRows,
+  CLAIMS,
+  INDUSTRIES,
+  REQUEST_COUNTS,
+  SIGNUP_COUNTS,
+  type TableName,
+} from './tables.ts'
 
 /** A table of SQL stores. */
 export interface SqlTable<R> {
@@ -52,34 +47,18 @@ type SqlTables = { readonly [Name in Exclude<TableName, 'settings'>]: SqlTable<A
 
 /** The tables that are as their rows are; settings are one row that holds all of them. */
 export const SQL_TABLES: SqlTables = {
-  partners: {
-    name: 'partner',
-    columns: PARTNER_COLUMNS,
-    keyLength: 1,
-    values: partnerRow,
-    read: (values) => readPartner(values as PartnerRow),
-  },
+  partners: { name: 'partner', keyLength: 1, ...PARTNERS },
   keys: {
     name: 'partner_key',
-    columns: [...KEY_COLUMNS, 'revoked_at'],
+    columns: [...KEYS.columns, 'revoked_at'],
     keyLength: 1,
-    values: ({ key, revokedAt }) => [...keyRow(key), revokedAt ?? null],
+    values: ({ key, revokedAt }) => [...KEYS.values(key), revokedAt ?? null],
     read: (values) => ({
-      key: readKey(values.slice(0, KEY_COLUMNS.length) as KeyRow),
-      revokedAt: optional<number>(values[KEY_COLUMNS.length]),
+      key: KEYS.read(values),
+      revokedAt: optional<number>(values[KEYS.columns.length]),
     }),
   },
-  industries: {
-    name: 'industry',
-    columns: ['slug', 'name', 'parent_slug'],
-    keyLength: 1,
-    values: ({ slug, name, parentSlug }) => [slug, name, parentSlug ?? null],
-    read: ([slug, name, parentSlug]) => ({
-      slug: slug as string,
-      name: name as string,
-      parentSlug: optional<string>(parentSlug),
-    }),
-  },
+  industries: { name: 'industry', keyLength: 1, ...INDUSTRIES },
   profiles: {
     name: 'profile',
     columns: ['slug', 'country', 'industry', 'published_at', 'updated_at', 'card', 'detail'],
@@ -129,62 +108,10 @@ export const SQL_TABLES: SqlTables = {
     values: signupRow,
     read: (values) => readSignup(values as SignupRow),
   },
-  idempotency_keys: {
-    name: 'idempotency',
-    columns: ['partner', 'environment', 'key', 'fingerprint', 'signup_id', 'created_at', 'expires_at'],
-    keyLength: 3,
-    values: ({ partner, environment, key, fingerprint, signupId, createdAt, expiresAt }) => [
-      partner,
-      environment,
-      key,
-      fingerprint,
-      signupId,
-      createdAt,
-      expiresAt,
-    ],
-    read: ([partner, environment, key, fingerprint, signupId, createdAt, expiresAt]) => ({
-      partner: partner as string,
-      environment: environment as Environment,
-      key: key as string,
-      fingerprint: fingerprint as string,
-      signupId: signupId as string,
-      createdAt: createdAt as number,
-      expiresAt: expiresAt as number,
-    }),
-  },
-  signup_counts: {
-    name: 'signup_tally',
-    columns: ['partner', 'dimension', 'day', 'value', 'signups'],
-    keyLength: 4,
-    values: ({ partner, dimension, day, value, signups }) => [partner, dimension, day, value, signups],
-    read: ([partner, dimension, day, value, signups]) => ({
-      partner: partner as string,
-      dimension: dimension as SignupCount['dimension'],
-      day: day as string,
-      value: value as string,
-      signups: signups as number,
-    }),
-  },
-  request_counts: {
-    name: 'usage',
-    columns: ['partner', 'day', 'endpoint', 'requests', 'errors'],
-    keyLength: 3,
-    values: ({ partner, day, endpoint, requests, errors }) => [partner, day, endpoint, requests, errors],
-    read: ([partner, day, endpoint, requests, errors]) => ({
-      partner: partner as string,
-      day: day as string,
-      endpoint: endpoint as string,
-      requests: requests as number,
-      errors: errors as number,
-    }),
-  },
-  audit: {
-    name: 'audit',
-    columns: ENTRY_COLUMNS,
-    keyLength: 1,
-    values: entryRow,
-    read: (values) => readEntry(values as EntryRow),
-  },
+  idempotency_keys: { name: 'idempotency', keyLength: 3, ...CLAIMS },
+  signup_counts: { name: 'signup_tally', keyLength: 4, ...SIGNUP_COUNTS },
+  request_counts: { name: 'usage', keyLength: 3, ...REQUEST_COUNTS },
+  audit: { name: 'audit', keyLength: 1, ...ENTRIES },
 }
 
 function optional<T extends Value>(value: Value | undefined): T | undefined {

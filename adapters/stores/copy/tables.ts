@@ -8,7 +8,11 @@ import type { ProfileRecord } from '../../../core/content/records.ts'
 import type { Banner, Environment, Industry, Key, Partner, Plan } from '../../../core/model.ts'
 import type { UsageCount } from '../../../core/reports/usage.ts'
 import type { IdempotencyClaim, Signup } from '../../../core/signups/signup.ts'
+import { ENTRIES } from '../entry-rows.ts'
 import { RECORD_FORMATS } from '../record-text.ts'
+import { createRowFormat, type RowFormat, type Value } from '../row-format.ts'
+import { KEYS, PARTNERS } from '../rows.ts'
+import { signupRow } from '../signup-rows.ts'
 import type { RowKey } from './archive.ts'
 
 /** What was settled when the store was made, and where its audit trail ends. */
@@ -76,38 +80,48 @@ export interface TableForm<R> {
   holds?(row: R, now: number): boolean
 }
 
+export const INDUSTRIES: RowFormat<Industry> = createRowFormat<Industry>({
+  slug: 'slug',
+  name: 'name',
+  parentSlug: 'parent_slug',
+})
+
+export const CLAIMS: RowFormat<KeptClaim> = createRowFormat<KeptClaim>({
+  partner: 'partner',
+  environment: 'environment',
+  key: 'key',
+  fingerprint: 'fingerprint',
+  signupId: 'signup_id',
+  createdAt: 'created_at',
+  expiresAt: 'expires_at',
+})
+
+export const SIGNUP_COUNTS: RowFormat<SignupCount> = createRowFormat<SignupCount>({
+  partner: 'partner',
+  dimension: 'dimension',
+  day: 'day',
+  value: 'value',
+  signups: 'signups',
+})
+
+export const REQUEST_COUNTS: RowFormat<UsageCount> = createRowFormat<UsageCount>({
+  partner: 'partner',
+  day: 'day',
+  endpoint: 'endpoint',
+  requests: 'requests',
+  errors: 'errors',
+})
+
 /** In the order in which reports name them. */
 export const TABLES: { readonly [Name in TableName]: TableForm<ArchiveRows[Name]> } = {
   settings: {
     key: ({ name }) => [name],
     text: ({ name, value }) => list(name, value),
   },
-  partners: {
-    key: ({ slug }) => [slug],
-    text: ({ slug, name, state, modules, limits, createdAt }) =>
-      list(slug, name, state, modules, limits, createdAt),
-  },
+  partners: plain(PARTNERS, 1),
   keys: {
     key: ({ key }) => [key.id],
-    text: ({ key, revokedAt }) =>
-      list(
-        key.id,
-        key.partner,
-        key.name,
-        key.environment,
-        key.digest,
-        key.hint,
-        key.state,
-        key.scopes,
-        key.allow,
-        key.limits,
-        key.createdAt,
-        key.expiresAt,
-        key.retiresAt,
-        key.successorId,
-        key.lastUsedAt,
-        revokedAt,
-      ),
+    text: ({ key, revokedAt }) => list(...KEYS.fields.map((field) => key[field]), revokedAt),
   },
   industries: {
     key: ({ slug }) => [slug],
@@ -127,48 +141,27 @@ export const TABLES: { readonly [Name in TableName]: TableForm<ArchiveRows[Name]
   },
   signups: {
     key: ({ id }) => [id],
-    text: (signup) =>
-      list(
-        signup.id,
-        signup.partner,
-        signup.keyId,
-        signup.environment,
-        signup.createdAt,
-        signup.email,
-        signup.name,
-        signup.company,
-        signup.country,
-        signup.plan,
-        signup.profile,
-        signup.locale,
-        signup.message,
-        signup.consentAt,
-        signup.metadata,
-      ),
+    text: (signup) => list(...signupRow(signup)),
   },
   idempotency_keys: {
-    key: ({ partner, environment, key }) => [partner, environment, key],
-    text: ({ partner, environment, key, fingerprint, signupId, createdAt, expiresAt }) =>
-      list(partner, environment, key, fingerprint, signupId, createdAt, expiresAt),
+    ...plain(CLAIMS, 3),
     name: ({ partner, signupId }) => `${partner} ${signupId}`,
     holds: ({ expiresAt }, now) => expiresAt > now,
   },
-  signup_counts: {
-    key: ({ partner, dimension, day, value }) => [partner, dimension, day, value],
-    text: ({ partner, dimension, day, value, signups }) => list(partner, dimension, day, value, signups),
-  },
-  request_counts: {
-    key: ({ partner, day, endpoint }) => [partner, day, endpoint],
-    text: ({ partner, day, endpoint, requests, errors }) => list(partner, day, endpoint, requests, errors),
-  },
-  audit: {
-    key: ({ sequence }) => [sequence],
-    text: ({ sequence, id, at, actor, type, partner, keyId, subject, before, after, seal }) =>
-      list(sequence, id, at, actor, type, partner, keyId, subject, before, after, seal),
-  },
+  signup_counts: plain(SIGNUP_COUNTS, 4),
+  request_counts: plain(REQUEST_COUNTS, 3),
+  audit: plain(ENTRIES, 1),
 }
 
 export const TABLE_NAMES: readonly TableName[] = Object.keys(TABLES) as TableName[]
+
+/** A table that holds what its rows hold, the first of it as its key. */
+function plain<R>({ fields }: RowFormat<R>, keyLength: number): TableForm<R> {
+  return {
+    key: (row) => fields.slice(0, keyLength).map((field) => row[field] as NonNullable<Value>),
+    text: (row) => list(...fields.map((field) => row[field])),
+  }
+}
 
 /** A JSON array: two lists that differ have texts that differ, and what is absent is `null` in it. */
 function list(...values: unknown[]): string {

@@ -2,8 +2,9 @@ import type { Environment } from '../../../core/model.ts'
 import type { Reports } from '../../../core/ports.ts'
 import { type Activity, ACTIVITY_TYPES, type ActivityType } from '../../../core/reports/activity.ts'
 import { type ActivityPlaces, placesAfter } from '../activity-places.ts'
-import { type EntryRow, READ_COLUMNS, readEntry } from '../entry-rows.ts'
+import { ENTRIES, READ_COLUMNS } from '../entry-rows.ts'
 import { activityOf, type Dated, expiryOf, newestFirst, signupActivity } from '../newest.ts'
+import type { StoredRow } from '../row-format.ts'
 import type { Database } from './database.ts'
 import type { Signups } from './signups.ts'
 
@@ -24,7 +25,7 @@ export function createActivityList(database: Database, signups: Signups): Pick<R
     WHERE partner = ?1 AND type = ?2 AND (recency, id) > (?3, ?4)
       AND +sequence BETWEEN 1 AND (SELECT audit_sequence FROM store)
     ORDER BY recency, id LIMIT ?5 + 0`)
-  const entry = database.statement<EntryRow>(`SELECT ${READ_COLUMNS} FROM audit WHERE sequence = ?1`)
+  const entry = database.statement<StoredRow>(`SELECT ${READ_COLUMNS} FROM audit WHERE sequence = ?1`)
   const ended = database.statement<[id: string, hint: string, environment: string, at: number]>(`
     SELECT id, hint, environment, -end_recency FROM partner_key
     WHERE partner = ?1 AND end_recency IS NOT NULL AND (end_recency, id) > (?2, ?3)
@@ -48,7 +49,7 @@ export function createActivityList(database: Database, signups: Signups): Pick<R
     return entries.all(partner, type, ...places.entries, limit).map(([sequence, at, id]) => ({
       at,
       id,
-      read: () => activityOf(readEntry(entry.get(sequence)!)),
+      read: () => activityOf(ENTRIES.read(entry.get(sequence)!)),
     }))
   }
 

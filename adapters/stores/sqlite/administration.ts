@@ -5,49 +5,40 @@ import { sha256 } from '../../digest.ts'
 import { applyChanges, type FactsDraft } from '../apply.ts'
 import type { Database } from './database.ts'
 import type { Revisions } from './revisions.ts'
-import {
-  BEFORE_ALL_KEYS,
-  KEY_COLUMNS,
-  type KeyRow,
-  keyRow,
-  PARTNER_COLUMNS,
-  type PartnerRow,
-  partnerRow,
-  readKey,
-  readPartner,
-} from '../rows.ts'
+import type { StoredRow } from '../row-format.ts'
+import { BEFORE_ALL_KEYS, KEYS, PARTNERS } from '../rows.ts'
 import { checkWritten, type Note } from '../trail.ts'
 import type { Trail } from './trail.ts'
 
 export function createAdministration(database: Database, revisions: Revisions, trail: Trail): Administration {
-  const partners = database.statement<PartnerRow>(
-    `SELECT ${PARTNER_COLUMNS} FROM partner WHERE slug > ?1 ORDER BY slug LIMIT ?2 + 0`,
+  const partners = database.statement<StoredRow>(
+    `SELECT ${PARTNERS.columns} FROM partner WHERE slug > ?1 ORDER BY slug LIMIT ?2 + 0`,
   )
-  const partner = database.statement<PartnerRow>(`SELECT ${PARTNER_COLUMNS} FROM partner WHERE slug = ?1`)
-  const keys = database.statement<KeyRow>(`
-    SELECT ${KEY_COLUMNS} FROM partner_key WHERE (created_at, id) > (?1, ?2)
+  const partner = database.statement<StoredRow>(`SELECT ${PARTNERS.columns} FROM partner WHERE slug = ?1`)
+  const keys = database.statement<StoredRow>(`
+    SELECT ${KEYS.columns} FROM partner_key WHERE (created_at, id) > (?1, ?2)
     ORDER BY created_at, id LIMIT ?3 + 0`)
-  const keysOfPartner = database.statement<KeyRow>(`
-    SELECT ${KEY_COLUMNS} FROM partner_key WHERE partner = ?4 AND (created_at, id) > (?1, ?2)
+  const keysOfPartner = database.statement<StoredRow>(`
+    SELECT ${KEYS.columns} FROM partner_key WHERE partner = ?4 AND (created_at, id) > (?1, ?2)
     ORDER BY created_at, id LIMIT ?3 + 0`)
-  const unrevokedKeys = database.statement<KeyRow>(
-    `SELECT ${KEY_COLUMNS} FROM partner_key WHERE partner = ?1 AND state <> 'revoked' ORDER BY created_at, id`,
+  const unrevokedKeys = database.statement<StoredRow>(
+    `SELECT ${KEYS.columns} FROM partner_key WHERE partner = ?1 AND state <> 'revoked' ORDER BY created_at, id`,
   )
-  const key = database.statement<KeyRow>(`SELECT ${KEY_COLUMNS} FROM partner_key WHERE id = ?1`)
-  const putPartner = database.statement(put('partner', PARTNER_COLUMNS))
-  const putKey = database.statement(put('partner_key', KEY_COLUMNS))
+  const key = database.statement<StoredRow>(`SELECT ${KEYS.columns} FROM partner_key WHERE id = ?1`)
+  const putPartner = database.statement(put('partner', PARTNERS.columns))
+  const putKey = database.statement(put('partner_key', KEYS.columns))
   const noteRevocation = database.statement(
     'UPDATE partner_key SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL',
   )
 
   function findPartner(slug: string): Partner | undefined {
     const row = partner.get(slug)
-    return row && readPartner(row)
+    return row && PARTNERS.read(row)
   }
 
   function findKey(id: string): Key | undefined {
     const row = key.get(id)
-    return row && readKey(row)
+    return row && KEYS.read(row)
   }
 
   function readSnapshot({ keyId, partner }: Note): string | undefined {
@@ -58,19 +49,19 @@ export function createAdministration(database: Database, revisions: Revisions, t
   const draft: FactsDraft = {
     findPartner,
     findKey,
-    listUnrevokedKeys: (slug) => unrevokedKeys.all(slug).map(readKey),
-    putPartner: (changed) => void putPartner.run(...partnerRow(changed)),
-    putKey: (changed) => void putKey.run(...keyRow(changed)),
+    listUnrevokedKeys: (slug) => unrevokedKeys.all(slug).map(KEYS.read),
+    putPartner: (changed) => void putPartner.run(...PARTNERS.values(changed)),
+    putKey: (changed) => void putKey.run(...KEYS.values(changed)),
   }
 
   return {
-    listPartners: (after = '', limit) => partners.all(after, limit).map(readPartner),
+    listPartners: (after = '', limit) => partners.all(after, limit).map(PARTNERS.read),
     findPartner,
     listKeys(slug, { createdAt, id } = BEFORE_ALL_KEYS, limit) {
       const rows = slug === undefined
         ? keys.all(createdAt, id, limit)
         : keysOfPartner.all(createdAt, id, limit, slug)
-      return rows.map(readKey)
+      return rows.map(KEYS.read)
     },
 
     apply(changes, ifFacts, stamp) {

@@ -1,7 +1,8 @@
 import type { AuditHead, Stamp } from '../../../core/audit/entry.ts'
 import type { AuditTrail } from '../../../core/ports.ts'
 import type { Synchronous } from '../answers.ts'
-import { ENTRY_COLUMNS, type EntryRow, entryRow, READ_COLUMNS, readEntry, readTail } from '../entry-rows.ts'
+import { ENTRIES, READ_COLUMNS, readTail } from '../entry-rows.ts'
+import type { StoredRow } from '../row-format.ts'
 import { type Note, sealNotes } from '../trail.ts'
 import type { Database } from './database.ts'
 
@@ -17,12 +18,12 @@ export function createTrail(database: Database): Trail {
   )
   const moveHead = database.statement('UPDATE store SET audit_sequence = ?1, audit_seal = ?2')
   const insert = database.statement(
-    `INSERT INTO audit (${ENTRY_COLUMNS}) VALUES (${ENTRY_COLUMNS.map((_, index) => `?${index + 1}`)})`,
+    `INSERT INTO audit (${ENTRIES.columns}) VALUES (${ENTRIES.columns.map((_, index) => `?${index + 1}`)})`,
   )
-  const list = database.statement<EntryRow>(
+  const list = database.statement<StoredRow>(
     `SELECT ${READ_COLUMNS} FROM audit WHERE sequence > ?1 ORDER BY sequence LIMIT ?2 + 0`,
   )
-  const listOfPartner = database.statement<EntryRow>(`
+  const listOfPartner = database.statement<StoredRow>(`
     SELECT ${READ_COLUMNS} FROM audit WHERE partner = ?3 AND sequence > ?1 ORDER BY sequence LIMIT ?2 + 0`)
   const tail = database.statement<[sequence: number]>(
     'SELECT CAST(sequence AS REAL) FROM audit ORDER BY sequence DESC LIMIT 1 OFFSET ?1 + 0',
@@ -42,13 +43,13 @@ export function createTrail(database: Database): Trail {
   return {
     append(notes, stamp) {
       const entries = sealNotes(auditHead(), notes, stamp)
-      for (const entry of entries) insert.run(...entryRow(entry))
+      for (const entry of entries) insert.run(...ENTRIES.values(entry))
       const last = entries.at(-1)
       if (last !== undefined) moveHead.run(last.sequence, last.seal)
     },
     listAudit(after, limit, partner) {
       const rows = partner === undefined ? list.all(after, limit) : listOfPartner.all(after, limit, partner)
-      return rows.map(readEntry)
+      return rows.map(ENTRIES.read)
     },
     auditTail: (count, partner) =>
       readTail(partner === undefined ? tail.get(count) : tailOfPartner.get(count, partner)),

@@ -1,6 +1,6 @@
 import postgres from 'postgres'
 import { listText } from '../../../adapters/stores/postgres/connection/database.ts'
-import { KEY_COLUMNS, keyRow } from '../../../adapters/stores/rows.ts'
+import { KEYS } from '../../../adapters/stores/rows.ts'
 import type { Key } from '../../../core/model.ts'
 import { PARTNER } from '../data/profiles.ts'
 
@@ -10,16 +10,16 @@ const chunk = 10_000
 export async function addKeys(url: string, count: number): Promise<readonly string[]> {
   const ids = Array.from({ length: count }, (_, number) => `bench${number.toString(36).padStart(7, '0')}`)
   const sql = postgres(url, { max: 1 })
-  const integers = new Set(['scopes', 'created_at', 'expires_at', 'retires_at', 'last_used_at'])
-  const columns = KEY_COLUMNS.map((column, index) =>
+  const integers = new Set(['scopes', 'created_at', 'expires_at', 'retires_at', 'last_used_at', 'retired'])
+  const columns = KEYS.columns.map((column, index) =>
     `$${index + 1}::${integers.has(column) ? 'bigint' : 'text'}[]`
   )
   try {
     for (let start = 0; start < count; start += chunk) {
-      const rows = ids.slice(start, start + chunk).map((id) => keyRow(keyFor(id)))
+      const rows = ids.slice(start, start + chunk).map((id) => KEYS.values(keyFor(id)))
       await sql.unsafe(
-        `INSERT INTO partner_api.partner_key (${KEY_COLUMNS}) SELECT * FROM unnest(${columns})`,
-        KEY_COLUMNS.map((_, column) => listText(rows.map((row) => row[column]!))),
+        `INSERT INTO partner_api.partner_key (${KEYS.columns}) SELECT * FROM unnest(${columns})`,
+        KEYS.columns.map((_, column) => listText(rows.map((row) => row[column]!))),
       )
     }
     await sql`ANALYZE partner_api.partner_key`

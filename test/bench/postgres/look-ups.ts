@@ -3,7 +3,8 @@
  * the query of one key, all of them on their way at once. Rounds are short and alternate.
  */
 import postgres from 'postgres'
-import { KEY_FACTS_COLUMNS, type KeyFactsRow, readKeyFacts } from '../../../adapters/stores/rows.ts'
+import type { StoredRow } from '../../../adapters/stores/row-format.ts'
+import { KEY_FACTS_COLUMNS, readKeyFacts } from '../../../adapters/stores/rows.ts'
 import type { KeyFacts } from '../../../core/model.ts'
 import type { FactSource } from '../../../core/ports.ts'
 import { createRandom, pick } from '../data/random.ts'
@@ -33,7 +34,7 @@ export async function lookUpRows(url: string, store: FactSource, ids: readonly s
   const ours: LookUp = async (id) => await store.findKey(id)
   const plain: LookUp = async (id) => {
     const [row] = await sql.unsafe(select, [id], { prepare: true }).values()
-    return row && readKeyFacts(row as unknown as KeyFactsRow)
+    return row && readKeyFacts(row as unknown as StoredRow)
   }
   const nothing = async (): Promise<void> => void await sql.unsafe('select 1', [], { prepare: true }).values()
   try {

@@ -5,25 +5,16 @@ import { sha256 } from '../../../digest.ts'
 import type { Asynchronous } from '../../answers.ts'
 import { applyChanges } from '../../apply.ts'
 import { createDraft, type Draft } from '../../draft.ts'
-import {
-  BEFORE_ALL_KEYS,
-  KEY_COLUMNS,
-  type KeyRow,
-  keyRow,
-  PARTNER_COLUMNS,
-  type PartnerRow,
-  partnerRow,
-  readKey,
-  readPartner,
-} from '../../rows.ts'
+import type { StoredRow } from '../../row-format.ts'
+import { BEFORE_ALL_KEYS, KEYS, PARTNERS } from '../../rows.ts'
 import { type Database, listText, type Query, type Value } from '../connection/database.ts'
 import { decide } from './decide.ts'
 import type { Revisions } from '../revisions.ts'
 import { checkWritten } from '../../trail.ts'
 import type { Trail } from './trail.ts'
 
-const selectPartners = `SELECT ${PARTNER_COLUMNS} FROM partner_api.partner`
-const selectKeys = `SELECT ${KEY_COLUMNS} FROM partner_api.partner_key`
+const selectPartners = `SELECT ${PARTNERS.columns} FROM partner_api.partner`
+const selectKeys = `SELECT ${KEYS.columns} FROM partner_api.partner_key`
 
 // The expression is that of the index of all keys, which the planner must not scan for the keys of one partner.
 const listAllKeys = `${selectKeys}
@@ -45,8 +36,8 @@ const columnTypes: Readonly<Record<string, string>> = {
   retired: 'integer',
 }
 
-const putPartners = put('partner', PARTNER_COLUMNS)
-const putKeys = put('partner_key', KEY_COLUMNS)
+const putPartners = put('partner', PARTNERS.columns)
+const putKeys = put('partner_key', KEYS.columns)
 
 export function createAdministration(
   database: Database,
@@ -55,23 +46,23 @@ export function createAdministration(
 ): Asynchronous<Administration> {
   return {
     async listPartners(after = '', limit) {
-      const rows = await database.read<PartnerRow>(
+      const rows = await database.read<StoredRow>(
         `${selectPartners} WHERE slug > $1 ORDER BY slug LIMIT $2`,
         [after, limit],
       )
-      return rows.map(readPartner)
+      return rows.map(PARTNERS.read)
     },
 
     async findPartner(slug) {
-      const [row] = await database.read<PartnerRow>(`${selectPartners} WHERE slug = $1`, [slug])
-      return row && readPartner(row)
+      const [row] = await database.read<StoredRow>(`${selectPartners} WHERE slug = $1`, [slug])
+      return row && PARTNERS.read(row)
     },
 
     async listKeys(partner, { createdAt, id } = BEFORE_ALL_KEYS, limit) {
       const rows = partner === undefined
-        ? await database.read<KeyRow>(listAllKeys, [createdAt, id, limit])
-        : await database.read<KeyRow>(listPartnerKeys, [createdAt, id, limit, partner])
-      return rows.map(readKey)
+        ? await database.read<StoredRow>(listAllKeys, [createdAt, id, limit])
+        : await database.read<StoredRow>(listPartnerKeys, [createdAt, id, limit, partner])
+      return rows.map(KEYS.read)
     },
 
     apply(changes, ifFacts, stamp) {
@@ -79,8 +70,8 @@ export function createAdministration(
         if (facts !== ifFacts) return { result: false, notes: [] }
         const draft = await draftFor(query, changes)
         const notes = applyChanges(draft, changes)
-        await write(query, putPartners, Array.from(draft.changedPartners(), partnerRow))
-        await write(query, putKeys, Array.from(draft.changedKeys(), keyRow))
+        await write(query, putPartners, Array.from(draft.changedPartners(), PARTNERS.values))
+        await write(query, putKeys, Array.from(draft.changedKeys(), KEYS.values))
         const revoked = notes.filter(({ type }) => type === 'key.revoked').map(({ keyId }) => keyId!)
         if (revoked.length > 0) {
           await query(
@@ -113,14 +104,14 @@ async function draftFor(query: Query, changes: readonly Change[]): Promise<Draft
   }
   const partners = slugs.size === 0
     ? []
-    : await query<PartnerRow>(`${selectPartners} WHERE slug = ANY ($1::text[])`, [listText([...slugs])])
-  const keys = await query<KeyRow>(
+    : await query<StoredRow>(`${selectPartners} WHERE slug = ANY ($1::text[])`, [listText([...slugs])])
+  const keys = await query<StoredRow>(
     `${selectKeys} WHERE id = ANY ($1::text[]) OR (partner = ANY ($2::text[]) AND state <> 'revoked')`,
     [listText([...ids]), listText([...removed])],
   )
   return createDraft(
-    new Map(partners.map((row) => [row[0], readPartner(row)])),
-    new Map(keys.map((row) => [row[0], readKey(row)])),
+    new Map(partners.map(PARTNERS.read).map((partner) => [partner.slug, partner])),
+    new Map(keys.map(KEYS.read).map((key) => [key.id, key])),
   )
 }
 
@@ -131,12 +122,12 @@ async function readBack(query: Query, draft: Draft): Promise<Map<string, string>
   const [partners, keys] = await Promise.all([
     slugs.length === 0
       ? []
-      : query<PartnerRow>(`${selectPartners} WHERE slug = ANY ($1::text[])`, [listText(slugs)]),
-    ids.length === 0 ? [] : query<KeyRow>(`${selectKeys} WHERE id = ANY ($1::text[])`, [listText(ids)]),
+      : query<StoredRow>(`${selectPartners} WHERE slug = ANY ($1::text[])`, [listText(slugs)]),
+    ids.length === 0 ? [] : query<StoredRow>(`${selectKeys} WHERE id = ANY ($1::text[])`, [listText(ids)]),
   ])
   return new Map([
-    ...partners.map((row) => [` ${row[0]}`, partnerSnapshot(readPartner(row))] as const),
-    ...keys.map((row) => [row[0], keySnapshot(readKey(row), sha256)] as const),
+    ...partners.map(PARTNERS.read).map((partner) => [` ${partner.slug}`, partnerSnapshot(partner)] as const),
+    ...keys.map(KEYS.read).map((key) => [key.id, keySnapshot(key, sha256)] as const),
   ])
 }
 

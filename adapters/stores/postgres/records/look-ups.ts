@@ -1,7 +1,8 @@
 import type { KeyFacts } from '../../../../core/model.ts'
 import type { FactSource } from '../../../../core/ports.ts'
 import type { Asynchronous } from '../../answers.ts'
-import { KEY_FACTS_COLUMNS, type KeyFactsRow, readKeyFacts } from '../../rows.ts'
+import type { StoredRow } from '../../row-format.ts'
+import { KEY_FACTS_COLUMNS, readKeyFacts } from '../../rows.ts'
 import { type Database, listText } from '../connection/database.ts'
 
 /** A look-up that has not been sent yet. */
@@ -36,7 +37,7 @@ export function createLookUps(database: Database): Asynchronous<Pick<FactSource,
   async function askOne(id: string): Promise<KeyFacts | undefined> {
     underWay++
     try {
-      const [row] = await database.lookUp<KeyFactsRow>(selectOne, [id])
+      const [row] = await database.lookUp<StoredRow>(selectOne, [id])
       return row && readKeyFacts(row)
     } finally {
       underWay--
@@ -49,8 +50,8 @@ export function createLookUps(database: Database): Asynchronous<Pick<FactSource,
     try {
       // Who asks under two revisions asks twice.
       const ids = new Set(batch.map(({ id }) => id))
-      const rows = await database.lookUp<KeyFactsRow>(selectMany, [listText([...ids])])
-      const facts = new Map(rows.map((row) => [row[0], readKeyFacts(row)]))
+      const rows = await database.lookUp<StoredRow>(selectMany, [listText([...ids])])
+      const facts = new Map(rows.map(readKeyFacts).map((found) => [found.key.id, found]))
       for (const { id, found } of batch) found(facts.get(id))
     } catch (error) {
       for (const { failed } of batch) failed(error)

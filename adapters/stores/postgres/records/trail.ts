@@ -1,14 +1,8 @@
 import type { Stamp } from '../../../../core/audit/entry.ts'
 import type { AuditTrail } from '../../../../core/ports.ts'
 import type { Asynchronous } from '../../answers.ts'
-import {
-  ENTRY_COLUMNS,
-  type EntryRow,
-  entryRow,
-  READ_COLUMNS,
-  readEntry,
-  readTail,
-} from '../../entry-rows.ts'
+import { ENTRIES, READ_COLUMNS, readTail } from '../../entry-rows.ts'
+import type { StoredRow } from '../../row-format.ts'
 import { type Note, sealNotes } from '../../trail.ts'
 import { type Database, listText, type Query, SqlError } from '../connection/database.ts'
 
@@ -31,18 +25,18 @@ type HeadRow = [sequence: number, seal: string]
 const writtenAtOnce = 1000
 
 const insertEntries = `
-  INSERT INTO partner_api.audit (${ENTRY_COLUMNS}, recency)
-  SELECT ${ENTRY_COLUMNS}, -at FROM unnest(${
-  ENTRY_COLUMNS.map((column, index) =>
+  INSERT INTO partner_api.audit (${ENTRIES.columns}, recency)
+  SELECT ${ENTRIES.columns}, -at FROM unnest(${
+  ENTRIES.columns.map((column, index) =>
     `$${index + 1}::${column === 'sequence' || column === 'at' ? 'bigint' : 'text'}[]`
   )
-}) AS entry (${ENTRY_COLUMNS})`
+}) AS entry (${ENTRIES.columns})`
 
 /**
  * An entry whose place in reports is not that of its instant is not as it was written, and no seal says so: it is read
  * with an instant that there never was.
  */
-const columnsRead = ENTRY_COLUMNS.map((column, index) =>
+const columnsRead = ENTRIES.columns.map((column, index) =>
   column === 'at'
     ? `CASE WHEN CAST(recency AS DOUBLE PRECISION) = -CAST(at AS DOUBLE PRECISION)
       THEN ${READ_COLUMNS[index]} ELSE CAST('Infinity' AS DOUBLE PRECISION) END`
@@ -87,10 +81,10 @@ export function createTrail(database: Database): Trail {
       const [sequence, seal] = row!
       const entries = sealNotes({ sequence, seal }, notes, stamp)
       for (let start = 0; start < entries.length; start += writtenAtOnce) {
-        const rows = entries.slice(start, start + writtenAtOnce).map(entryRow)
+        const rows = entries.slice(start, start + writtenAtOnce).map(ENTRIES.values)
         await query(
           insertEntries,
-          ENTRY_COLUMNS.map((_, column) => listText(rows.map((row) => row[column]!))),
+          ENTRIES.columns.map((_, column) => listText(rows.map((row) => row[column]!))),
         )
       }
       const last = entries.at(-1)!
@@ -108,9 +102,9 @@ export function createTrail(database: Database): Trail {
     async listAudit(after, limit, partner) {
       if (after === Infinity) return []
       const rows = partner === undefined
-        ? await database.read<EntryRow>(list, [firstAfter(after), limit])
-        : await database.read<EntryRow>(listOfPartner, [firstAfter(after), limit, partner])
-      return rows.map(readEntry)
+        ? await database.read<StoredRow>(list, [firstAfter(after), limit])
+        : await database.read<StoredRow>(listOfPartner, [firstAfter(after), limit, partner])
+      return rows.map(ENTRIES.read)
     },
 
     async auditTail(count, partner) {

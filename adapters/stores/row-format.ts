@@ -1,0 +1,50 @@
+/** Rows of SQL stores that hold each field of a record in a column of its own. What is absent is NULL. */
+
+/** What a column holds. */
+export type Value = string | number | null
+
+/** A row of a `RowFormat`, its values in the order of the columns. */
+export type StoredRow = Value[]
+
+/** How a field is held by its column. */
+export interface Codec<Field> {
+  encode(field: Field): Value
+  // deno-lint-ignore no-explicit-any -- each decodes what it has encoded
+  decode(value: any): Field
+}
+
+/** How records stand in the columns of a table. */
+export interface RowFormat<R> {
+  readonly fields: readonly (keyof R)[]
+  readonly columns: readonly string[]
+  values(record: R): StoredRow
+  read(row: readonly Value[]): R
+}
+
+/**
+ * @param columns The column of each field, in the order of both.
+ * @param codecs Of fields that columns do not hold as they are.
+ */
+export function createRowFormat<R extends object>(
+  columns: { readonly [Field in keyof R]-?: string },
+  codecs: { readonly [Field in keyof R]?: Codec<R[Field]> } = {},
+): RowFormat<R> {
+  const fields = Object.keys(columns) as (keyof R)[]
+  return {
+    fields,
+    columns: Object.values(columns),
+    values: (record) =>
+      fields.map((field) => {
+        const codec = codecs[field]
+        return codec === undefined ? (record[field] ?? null) as Value : codec.encode(record[field])
+      }),
+    read(row) {
+      const record: Partial<Record<keyof R, unknown>> = {}
+      for (const [index, field] of fields.entries()) {
+        const codec = codecs[field]
+        record[field] = codec === undefined ? row[index] ?? undefined : codec.decode(row[index])
+      }
+      return record as R
+    },
+  }
+}
