@@ -1,13 +1,11 @@
 import type { Command } from 'commander'
 import type { MaybePromise, Store } from '../core/ports.ts'
-import { awaitReceipt, type Receipt } from '../core/replicas/receipt.ts'
-import { Failure, usageFailure } from './failure.ts'
+import { awaitReceipt, type Receipt, type ReplicaReceipt } from '../core/replicas/receipt.ts'
+import { Failure, failureOf, usageFailure } from './failure.ts'
 import { parseStoreUrl } from './input/store-address.ts'
 import type { Invocation } from './invocation.ts'
-import { printDocument, printNote, printResult } from './output/print.ts'
-import { createProgress } from './output/progress.ts'
-import { receiptLines, receiptWire } from './output/receipt.ts'
-import { failureOf } from './reasons.ts'
+import { createProgress, printDocument, printNote, printResult } from './output/print.ts'
+import { printable } from './output/text.ts'
 import { type Opening, withStore } from './store.ts'
 
 /** The options of a command that changes what servers serve. */
@@ -79,4 +77,36 @@ async function receiptFor(store: Store, data: unknown): Promise<Receipt> {
   } finally {
     progress.end()
   }
+}
+
+/** Receipt, as `--json` shows it. */
+function receiptWire({ ms, replicas }: Receipt): Record<string, unknown> {
+  const each = replicas.map(({ name, applied, ms, skewMs }) => ({
+    name,
+    applied,
+    ms,
+    ...(skewMs !== 0 && { clock_skew_ms: skewMs }),
+  }))
+  return { ms, replicas: each }
+}
+
+/** A receipt for people: a sentence for each replica, and one for all. */
+function receiptLines({ ms, replicas }: Receipt): string[] {
+  // A server that was asked for nothing yet is not listed.
+  const each = replicas.length === 0
+    ? ['No server on this store uses anything older.']
+    : [...replicas.map(replicaLine), ...replicas.filter(({ skewMs }) => skewMs !== 0).map(skewLine)]
+  return [...each, `Binds everywhere after ${ms} ms.`]
+}
+
+function skewLine({ name, skewMs }: ReplicaReceipt): string {
+  return `warning: The clock of ${printable(name)} is ${Math.abs(skewMs)} ms ${
+    skewMs > 0 ? 'ahead of' : 'behind'
+  } that of the store, by which keys are judged.`
+}
+
+function replicaLine({ name, applied, ms }: ReplicaReceipt): string {
+  return applied
+    ? `${printable(name)} applied it after ${ms} ms`
+    : `${printable(name)} has not answered; its lease ended after ${ms} ms`
 }

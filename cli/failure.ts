@@ -1,3 +1,5 @@
+import type { StoreErrorCode } from '../adapters/stores/store-error.ts'
+
 /** 0 done or valid; 1 refused or invalid; 2 usage; 3 the deployment or store can't be reached. */
 export type ExitCode = 0 | 1 | 2 | 3
 
@@ -32,4 +34,37 @@ export class Failure extends Error {
 /** A command that was written wrongly. */
 export function usageFailure(detail: string): Failure {
   return new Failure(2, 'usage', detail)
+}
+
+const storeCodes: Readonly<Record<StoreErrorCode, readonly [ExitCode, string]>> = {
+  unreachable: [3, 'store_unavailable'],
+  missing: [3, 'store_missing'],
+  newer_schema: [3, 'newer_schema'],
+  refused: [1, 'refused'],
+}
+
+/** What a thrown value means for the person who gave the command. */
+export async function failureOf(error: unknown): Promise<Failure> {
+  if (error instanceof Failure) return error
+  // Imported here because only a command that failed needs to tell them apart.
+  const [{ Refusal }, { StoreError }] = await Promise.all([
+    import('../core/admin/refusal.ts'),
+    import('../adapters/stores/store-error.ts'),
+  ])
+  if (error instanceof Refusal) return new Failure(1, error.code, error.message)
+  if (error instanceof StoreError) {
+    const [exitCode, code] = storeCodes[error.code]
+    return new Failure(exitCode, code, error.message)
+  }
+  // What a database says to a statement that is right is about whose it is, and what its operator allows.
+  if (error instanceof Error && error.name === 'SqlError') {
+    return new Failure(3, 'store_unavailable', `The store cannot be used: ${error.message}.`)
+  }
+  const message = error instanceof Error ? error.message : String(error)
+  const [sentence = ''] = message.split('\n')
+  return new Failure(
+    1,
+    'internal',
+    `This should not have happened: ${sentence} (PARTNER_API_DEBUG=1 shows where.)`,
+  )
 }

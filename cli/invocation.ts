@@ -1,5 +1,7 @@
 import type { Command } from 'commander'
-import { currentUser } from './input/actor.ts'
+import { userInfo } from 'node:os'
+import process from 'node:process'
+import { isActor } from '../core/audit/actor.ts'
 import { holdsPassword } from './input/store-address.ts'
 import { printNote, repeatStore } from './output/print.ts'
 
@@ -37,4 +39,18 @@ export function warnOfPasswords(storeUrls: readonly string[]): void {
     'warning: others on this machine can read the arguments of a program, and a password is among these. Give the ' +
       'password in PGPASSWORD, or the whole URL of --store in PARTNER_API_STORE.',
   )
+}
+
+/** Who runs this command: the operating system's user, or who the environment says it is where there is none. */
+export function currentUser(): string {
+  return [systemUser(), process.env.USER].find((name) => name !== undefined && isActor(name)) ?? 'unknown'
+}
+
+/** A container may run under a number that no user has. */
+function systemUser(): string | undefined {
+  try {
+    return userInfo().username
+  } catch {
+    return undefined
+  }
 }

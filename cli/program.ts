@@ -1,9 +1,9 @@
 import { Command, CommanderError, Option } from 'commander'
 import process from 'node:process'
+import { ACTOR_RULE, isActor } from '../core/audit/actor.ts'
 import { holdsKey } from '../core/keys/format.ts'
-import { type ExitCode, type Failure, usageFailure } from './failure.ts'
-import { actor } from './input/actor.ts'
-import { failureOf } from './reasons.ts'
+import { type ExitCode, type Failure, failureOf, usageFailure } from './failure.ts'
+import { parserOf } from './input/arguments.ts'
 import { endQuietlyWithoutReader, printFailure, printNote } from './output/print.ts'
 import { listed, redact, stackText } from './output/text.ts'
 
@@ -70,6 +70,8 @@ async function report(error: unknown, json: boolean): Promise<ExitCode> {
   await printFailure(failure, json)
   return failure.exitCode
 }
+
+const actor = parserOf(ACTOR_RULE, (text) => isActor(text) ? text : undefined)
 
 function createProgram(version: string): Command {
   const program = new Command('partner-api')

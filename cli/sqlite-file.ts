@@ -1,8 +1,7 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import process from 'node:process'
-import { Failure } from './failure.ts'
-import { failureOf } from './reasons.ts'
+import { Failure, failureOf } from './failure.ts'
 
 /**
  * Opens the file of a store. SQLite says no more than that it could not, where somebody can see why.

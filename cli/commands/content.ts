@@ -1,6 +1,6 @@
 import { Argument, type Command } from 'commander'
 import { importContent } from '../../core/content/import.ts'
-import { createLineReader, writeContentLine } from '../../core/content/lines.ts'
+import { createLineReader, type LineErrors, writeContentLine } from '../../core/content/lines.ts'
 import { CONTENT_KINDS, type ContentKind, type ContentRecords } from '../../core/content/records.ts'
 import type { ImportReport, Store } from '../../core/ports.ts'
 import { addWaitOption, changeStore, type WaitOptions } from '../change.ts'
@@ -8,9 +8,7 @@ import { Failure, usageFailure } from '../failure.ts'
 import { readContentLines } from '../input/lines.ts'
 import { parseStoreUrl } from '../input/store-address.ts'
 import { action, type Invocation } from '../invocation.ts'
-import { invalidLines } from '../output/import-errors.ts'
-import { printNote, printResult, write } from '../output/print.ts'
-import { createProgress } from '../output/progress.ts'
+import { createProgress, printNote, printResult, write } from '../output/print.ts'
 import { table } from '../output/table.ts'
 import { counted, listed, printableJson } from '../output/text.ts'
 import { isMissingStore, withStore } from '../store.ts'
@@ -227,4 +225,42 @@ function remove(
     }
     return { data: { kind, removed: slugs }, text: `${kind}: ${slugs.length} removed\n` }
   })
+}
+
+/** Groups of equal errors, and lines of a group, that people are shown. */
+const maxGroups = 50
+const maxLines = 3
+
+/** Lines that cannot be imported: for people, those with the same error together. */
+function invalidLines(kind: ContentKind, { errors, errorCount }: LineErrors): Failure {
+  const groups = new Map<string, number[]>()
+  for (const { line, field, reason } of errors) {
+    const error = field === null ? reason : `${field} ${reason}`
+    const lines = groups.get(error)
+    if (lines === undefined) groups.set(error, [line])
+    else lines.push(line)
+  }
+  const shown = [...groups].slice(0, maxGroups)
+  const left = errorCount - shown.reduce((sum, [, lines]) => sum + lines.length, 0)
+  const needsIndustries = kind === 'profiles' &&
+    errors.some(({ reason }) => reason.includes('an industry that exists'))
+  const hint = needsIndustries ? ' Import industries first: partner-api content import industries FILE' : ''
+  return new Failure(
+    1,
+    'invalid_content',
+    `Nothing was imported: ${counted(errorCount, 'error')} in the lines of ${kind}.${hint}`,
+    {
+      members: { lines: errors, line_error_count: errorCount },
+      lines: [
+        ...shown.map(([error, lines]) => `${placeOf(lines)}: ${error}`),
+        ...(left > 0 ? [`… and ${counted(left, 'more', 'more')}`] : []),
+      ],
+    },
+  )
+}
+
+function placeOf(lines: readonly number[]): string {
+  if (lines.length === 1) return `line ${lines[0]}`
+  const more = lines.length > maxLines ? ', …' : ''
+  return `${counted(lines.length, 'line')} (${lines.slice(0, maxLines).join(', ')}${more})`
 }

@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import type { Command } from 'commander'
 import process from 'node:process'
 import { findKey } from '../../core/admin/find.ts'
 import { PROBLEMS } from '../../core/http/problem.ts'
@@ -12,7 +12,7 @@ import { problemOf } from '../../core/policy/problems.ts'
 import type { Store } from '../../core/ports.ts'
 import { allowedMethods, type Route } from '../../core/routes/route.ts'
 import { Failure, usageFailure } from '../failure.ts'
-import { serviceName } from '../input/service-name.ts'
+import { parserOf, serviceName } from '../input/arguments.ts'
 import { action, type Invocation } from '../invocation.ts'
 import { printNote, printResult } from '../output/print.ts'
 import { table } from '../output/table.ts'
@@ -159,8 +159,4 @@ function readable(
   }`
 }
 
-function address(text: string): Address {
-  const address = parseAddress(text)
-  if (address !== undefined) return address
-  throw new InvalidArgumentError('It has to be an IPv4 or IPv6 address.')
-}
+const address = parserOf('It has to be an IPv4 or IPv6 address.', parseAddress)

@@ -8,13 +8,13 @@ import { SCOPES } from '../../core/policy/scopes.ts'
 import type { MaybePromise } from '../../core/ports.ts'
 import { addWaitOption, changeStore, type Done, type WaitOptions } from '../change.ts'
 import { usageFailure } from '../failure.ts'
-import { duration, type End, end } from '../input/duration.ts'
+import { duration, type End, end } from '../input/arguments.ts'
 import { addLimitOptions, limitChange, type LimitOptions, limitsOf } from '../input/limits.ts'
 import { action, type Invocation } from '../invocation.ts'
 import { type SaveKey, withKeyFile } from '../output/key-file.ts'
-import { keyDetails, keyEnd, readableTime } from '../output/readable.ts'
 import { printList, printNote, printResult } from '../output/print.ts'
 import { createTable, details } from '../output/table.ts'
+import { limitsText, readableTime } from '../output/text.ts'
 import { keyWire } from '../output/wire.ts'
 import { withStore } from '../store.ts'
 
@@ -334,4 +334,31 @@ function list(invocation: Invocation, partner: string | undefined): Promise<void
       printNote('There are no keys yet. To issue one: partner-api keys issue PARTNER --name NAME')
     }
   })
+}
+
+/** When a key stops working: at its expiry or at the end of its overlap, whichever is first; `undefined` for never. */
+function keyEnd({ expiresAt, retiresAt }: Key): number | undefined {
+  const end = Math.min(expiresAt ?? Infinity, retiresAt ?? Infinity)
+  return end === Infinity ? undefined : end
+}
+
+/** A key in names and values, for people. */
+function keyDetails(key: Key, now: number): (readonly [name: string, value: string])[] {
+  const rotation = key.successorId === undefined
+    ? []
+    : [['replaced by', `${key.successorId}, until ${readableTime(key.retiresAt)}`] as const]
+  return [
+    ['id', key.id],
+    ['partner', key.partner],
+    ['name', key.name],
+    ['kind', `${key.environment}, ends in ${key.hint}`],
+    ['state', keyState(key, now)],
+    ['scopes', key.scopes.join(' ') || 'none'],
+    ['allowed from', key.allow.join(' ') || 'anywhere'],
+    ['limits', limitsText(key.limits)],
+    ['created', readableTime(key.createdAt)],
+    ['expires', readableTime(key.expiresAt)],
+    ...rotation,
+    ['last used', readableTime(key.lastUsedAt)],
+  ]
 }

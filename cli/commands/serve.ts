@@ -1,12 +1,11 @@
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { type Command, Option } from 'commander'
 import { brokenNameRule } from '../../core/admin/name.ts'
 import {
   DEFAULT_KEEP_USAGE_DAYS,
   MAX_KEEP_USAGE_DAYS,
   MAX_STALE_IF_ERROR_SECONDS,
 } from '../../core/settings.ts'
-import { duration } from '../input/duration.ts'
-import { integerBetween } from '../input/integer.ts'
+import { duration, integerBetween, parserOf } from '../input/arguments.ts'
 import { addServiceOptions, deploymentInfo, type ServiceOptions } from '../input/service-options.ts'
 import { action, type Invocation } from '../invocation.ts'
 import { parseStoreUrl } from '../input/store-address.ts'
@@ -108,15 +107,12 @@ async function serveStore(invocation: Invocation, options: ServeOptions): Promis
   })
 }
 
-function wholeDays(text: string): number {
+const wholeDays = parserOf(`It has to be whole days, 1d to ${MAX_KEEP_USAGE_DAYS}d.`, (text) => {
   const days = duration(text) / 86_400_000
-  if (Number.isInteger(days) && days >= 1 && days <= MAX_KEEP_USAGE_DAYS) return days
-  throw new InvalidArgumentError(`It has to be whole days, 1d to ${MAX_KEEP_USAGE_DAYS}d.`)
-}
+  return Number.isInteger(days) && days >= 1 && days <= MAX_KEEP_USAGE_DAYS ? days : undefined
+})
 
-function replicaName(text: string): string {
-  if (brokenNameRule(text) === undefined && text.length <= 200) return text
-  throw new InvalidArgumentError(
-    'It has 1 to 200 characters, none of them a control character or line break.',
-  )
-}
+const replicaName = parserOf(
+  'It has 1 to 200 characters, none of them a control character or line break.',
+  (text) => brokenNameRule(text) === undefined && text.length <= 200 ? text : undefined,
+)

@@ -1,10 +1,9 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import type { Command } from 'commander'
 import { LIMIT_NAMES } from '../../core/limits/policies.ts'
 import type { Limit, LimitName } from '../../core/model.ts'
 import type { DeploymentInfo } from '../../core/openapi/model.ts'
-import { integerBetween } from './integer.ts'
+import { integerBetween, parserOf, serviceName } from './arguments.ts'
 import { limitsOf } from './limits.ts'
-import { serviceName } from './service-name.ts'
 
 /** The settings of a service that its OpenAPI document tells of. */
 export interface ServiceOptions {
@@ -53,12 +52,11 @@ export function deploymentInfo({ title, contact, publicUrl }: ServiceOptions): D
   }
 }
 
-function httpUrl(text: string): string {
-  const url = URL.parse(text)
-  if (
-    (url?.protocol === 'https:' || url?.protocol === 'http:') && !url.search && !url.hash && !url.username
-  ) {
-    return text.replace(/(?<!\/)\/+$/, '')
-  }
-  throw new InvalidArgumentError('It has to be an http:// or https:// address without query and fragment.')
-}
+const httpUrl = parserOf(
+  'It has to be an http:// or https:// address without query and fragment.',
+  (text) => {
+    const { protocol, search, hash, username } = URL.parse(text) ?? {}
+    const isBase = (protocol === 'https:' || protocol === 'http:') && !search && !hash && !username
+    return isBase ? text.replace(/(?<!\/)\/+$/, '') : undefined
+  },
+)

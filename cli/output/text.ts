@@ -1,4 +1,5 @@
 import { holdsKey } from '../../core/keys/format.ts'
+import type { LimitOverrides } from '../../core/model.ts'
 
 /**
  * Text that somebody else wrote, made safe for a terminal: control characters could move the cursor, rewrite
@@ -90,6 +91,19 @@ export function listed(items: readonly string[], word: 'and' | 'or' = 'and'): st
 /** The one line that says where the service listens. */
 export function listeningLine(url: string): string {
   return `listening on ${url}\n`
+}
+
+/** `2026-11-20 05:42 UTC`, or `never`. */
+export function readableTime(ms: number | undefined): string {
+  return ms === undefined ? 'never' : `${new Date(ms).toISOString().slice(0, 16).replace('T', ' ')} UTC`
+}
+
+/** A partner's or key's own limits as they are written on the command line. */
+export function limitsText(limits: LimitOverrides): string {
+  const own = Object.entries(limits).map(([policy, { quota, windowSeconds }]) =>
+    quota === 0 ? `${policy}=0` : `${policy}=${quota}/${windowSeconds}`
+  )
+  return own.join(' ') || "the service's"
 }
 
 /** `1 profile`, `5,000 profiles`. */
