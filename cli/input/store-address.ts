@@ -7,20 +7,17 @@ export type StoreAddress =
   /** The URL as it was given: it may hold a password. */
   | { readonly kind: 'postgres'; readonly url: string }
 
-/** What a store URL looks like, for complaints. */
-const forms = 'sqlite:FILE, postgres://HOST/NAME or memory:'
-
 /** Reads a store URL. Nothing of it is shown in a complaint: it may hold a password. */
 export function parseStoreUrl(url: string): StoreAddress {
   if (url === 'memory:') return { kind: 'memory' }
   if (/^postgres(ql)?:\/\//i.test(url)) return { kind: 'postgres', url }
   // `sqlite://` is what other tools write: sqlite:///var/lib/p.db is the file /var/lib/p.db.
   const file = /^sqlite:(?:\/\/)?(.*)$/s.exec(url)?.[1]
-  if (file === ':memory:') {
-    throw usageFailure('A store in memory is `memory:`.')
-  }
+  if (file === ':memory:') throw usageFailure('A store in memory is `memory:`.')
   if (file === undefined || file === '' || file.includes('\0')) {
-    throw usageFailure(`A store URL is ${forms}. (--store URL or PARTNER_API_STORE)`)
+    throw usageFailure(
+      'A store URL is sqlite:FILE, postgres://HOST/NAME or memory:. (--store URL or PARTNER_API_STORE)',
+    )
   }
   return { kind: 'sqlite', file }
 }

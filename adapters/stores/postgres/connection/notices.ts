@@ -1,17 +1,11 @@
-import type { Query } from './database.ts'
+import type { Database, Query } from './database.ts'
 import type { Door } from './door.ts'
 import { createEntrance } from './entrance.ts'
 import type { Session } from './session.ts'
 import { isRefusal } from './sql-error.ts'
 
-/** What replicas tell each other through the server. */
-export interface Notices {
-  listen(heard: () => void): void
-  notify(): Promise<void>
-  /** Gives the connection up for another one. */
-  replace(): void
-  close(): Promise<void>
-}
+/** What replicas tell each other through the server. `replace` gives the connection up for another one. */
+type Notices = Pick<Database, 'listen' | 'notify' | 'close'> & { replace(): void }
 
 const channel = 'partner_api'
 

@@ -1,21 +1,23 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Query, type Row, UncertainCommit, type Value } from './database.ts'
+import { type Database, type Row, UncertainCommit, type Value } from './database.ts'
 import { pauseAfter } from './entrance.ts'
 import type { Pool } from './pool.ts'
 import { explain, isDemoted, isToBeRepeated, isUnresolved, Lost, unreachable } from './sql-error.ts'
-
-/** Single statements, each on a connection of the pool. */
-export interface Statements {
-  readonly read: Query
-  readonly write: Query
-}
 
 /** How often a statement is run when the server asks for it again, and when its connection was lost. */
 export const MAX_REPEATS = 10
 export const MAX_LOSSES = 3
 
-/** @param timeoutMs Milliseconds within which every statement is answered or given up. */
-export function createStatements(pool: Pool, place: string, timeoutMs: number): Statements {
+/**
+ * Single statements, each on a connection of the pool.
+ *
+ * @param timeoutMs Milliseconds within which every statement is answered or given up.
+ */
+export function createStatements(
+  pool: Pool,
+  place: string,
+  timeoutMs: number,
+): Pick<Database, 'read' | 'write'> {
   async function run<R extends Row>(
     sql: string,
     parameters: readonly Value[],
