@@ -4,7 +4,7 @@ import { awaitReceipt, type Receipt, type ReplicaReceipt } from '../core/replica
 import { Failure, failureOf, usageFailure } from './failure.ts'
 import { parseStoreUrl } from './input/store-address.ts'
 import type { Invocation } from './invocation.ts'
-import { createProgress, printDocument, printNote, printResult } from './output/print.ts'
+import { printDocument, printNote, printResult, withProgress } from './output/print.ts'
 import { printable } from './output/text.ts'
 import { type Opening, withStore } from './store.ts'
 
@@ -60,23 +60,18 @@ export async function changeStore(
   })
 }
 
-async function receiptFor(store: Store, data: unknown): Promise<Receipt> {
-  const progress = createProgress()
-  progress.report('Waiting until every server has applied it …')
-  try {
-    // Stores of this kind know.
-    return (await awaitReceipt(store))!
-  } catch (error) {
-    const { exitCode, code, message } = await failureOf(error)
-    throw new Failure(
-      exitCode,
-      code,
-      `The change is made, but nobody can say whether every server has applied it: ${message}`,
-      { data },
-    )
-  } finally {
-    progress.end()
-  }
+function receiptFor(store: Store, data: unknown): Promise<Receipt> {
+  return withProgress(async (report) => {
+    report('Waiting until every server has applied it …')
+    try {
+      // Stores of this kind know.
+      return (await awaitReceipt(store))!
+    } catch (error) {
+      const { exitCode, code, message } = await failureOf(error)
+      const detail = `The change is made, but nobody can say whether every server has applied it: ${message}`
+      throw new Failure(exitCode, code, detail, { data })
+    }
+  })
 }
 
 /** Receipt, as `--json` shows it. */

@@ -8,7 +8,7 @@ import { Failure, usageFailure } from '../failure.ts'
 import { readContentLines } from '../input/lines.ts'
 import { parseStoreUrl } from '../input/store-address.ts'
 import { action, type Invocation } from '../invocation.ts'
-import { createProgress, printNote, printResult, write } from '../output/print.ts'
+import { printNote, printResult, withProgress, write } from '../output/print.ts'
 import { table } from '../output/table.ts'
 import { counted, listed, printableJson } from '../output/text.ts'
 import { isMissingStore, withStore } from '../store.ts'
@@ -129,25 +129,16 @@ async function importLines(
   lines: readonly string[] | AsyncIterable<string>,
   dryRun: boolean,
 ): Promise<ImportReport> {
-  const progress = createProgress()
-  try {
-    const outcome = await importContent(store, kind, lines, {
+  const outcome = await withProgress((report) =>
+    importContent(store, kind, lines, {
       now: Date.now(),
       actor,
       dryRun,
-      progress: (done) => progress.report(counted(done, 'line')),
+      progress: (done) => report(counted(done, 'line')),
     })
-    if ('errors' in outcome) throw invalidLines(kind, outcome)
-    return outcome
-  } finally {
-    progress.end()
-  }
-}
-
-interface LineChange {
-  readonly line: number
-  readonly slug: string
-  readonly change: 'created' | 'replaced' | 'unchanged'
+  )
+  if ('errors' in outcome) throw invalidLines(kind, outcome)
+  return outcome
 }
 
 /** What each of some lines, all known to be right, would do to what is in the store. */
@@ -155,7 +146,7 @@ async function compareLines<K extends ContentKind>(
   store: Store,
   kind: K,
   lines: readonly string[],
-): Promise<LineChange[]> {
+) {
   const kept = new Map<string, string>()
   for await (const record of await store.exportContent(kind)) {
     kept.set(addressOf(record), writeContentLine(kind, record))
@@ -164,7 +155,7 @@ async function compareLines<K extends ContentKind>(
     const reader = createLineReader(kind)
     reader.read(index === 0 ? text.replace(/^\uFEFF/, '') : text)
     const read = reader.finish()
-    return ('records' in read ? read.records : []).map((record): LineChange => {
+    return ('records' in read ? read.records : []).map((record) => {
       const slug = addressOf(record)
       const before = kept.get(slug)
       const change = before === undefined

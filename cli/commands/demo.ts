@@ -5,7 +5,6 @@ import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { importContent } from '../../core/content/import.ts'
 import type { ContentKind } from '../../core/content/records.ts'
-import type { Key } from '../../core/model.ts'
 import { MODULE_NAMES } from '../../core/policy/modules.ts'
 import type { Store } from '../../core/ports.ts'
 import { Failure, usageFailure } from '../failure.ts'
@@ -22,12 +21,6 @@ interface DemoOptions {
   readonly port: number
   readonly host: string
   readonly serve: boolean
-}
-
-interface Demo {
-  readonly key: Key
-  readonly text: string
-  readonly counts: Readonly<Record<string, number>>
 }
 
 /** Each kind after what it refers to; banners and profiles also refer to the partner. */
@@ -86,7 +79,7 @@ async function refuseUsedStore(store: Store): Promise<void> {
   )
 }
 
-async function fill({ actor }: Invocation, store: Store): Promise<Demo> {
+async function fill({ actor }: Invocation, store: Store) {
   const now = Date.now()
   const partner = await createPartnerAdministration(store, { actor }).create({
     slug: 'demo',
@@ -110,7 +103,7 @@ async function fill({ actor }: Invocation, store: Store): Promise<Demo> {
 
 async function printFilled(
   invocation: Invocation,
-  { key, text, counts }: Demo,
+  { key, text, counts }: Awaited<ReturnType<typeof fill>>,
   url: string | undefined,
 ): Promise<void> {
   // An address that stands for all of them can be listened on, but not everywhere called.

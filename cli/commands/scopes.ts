@@ -76,13 +76,7 @@ function show(invocation: Invocation, id: string): Promise<void> {
   })
 }
 
-interface ScopeRow {
-  readonly scope: string
-  readonly in_force: boolean
-  readonly module: string
-}
-
-async function scopeRows(invocation: Invocation, store: Store, key: Key): Promise<ScopeRow[]> {
+async function scopeRows(invocation: Invocation, store: Store, key: Key) {
   const { modules } = await createPartnerAdministration(store, invocation).show(key.partner)
   return key.scopes.map((scope) => {
     const module = moduleFor(scope)
@@ -90,7 +84,7 @@ async function scopeRows(invocation: Invocation, store: Store, key: Key): Promis
   })
 }
 
-function scopeTable(rows: readonly ScopeRow[]): string {
+function scopeTable(rows: Awaited<ReturnType<typeof scopeRows>>): string {
   if (rows.length === 0) return ''
   return table(
     ['scope', 'in force', 'module'],

@@ -5,7 +5,7 @@ import type { TableReport } from '../../adapters/stores/copy/verify.ts'
 import { lookAtTarget, openSource, openTarget } from '../archives.ts'
 import { Failure } from '../failure.ts'
 import { action, type Invocation, warnOfPasswords } from '../invocation.ts'
-import { createProgress, printNote, printResult } from '../output/print.ts'
+import { printNote, printResult, withProgress } from '../output/print.ts'
 import { table } from '../output/table.ts'
 import { counted, listed } from '../output/text.ts'
 
@@ -94,16 +94,13 @@ async function plan(invocation: Invocation, { from, to }: CopyStoreOptions): Pro
 }
 
 /** Runs a part of a copy and says how far it is. */
-async function reporting<T>(work: (options: CopyOptions) => Promise<T>): Promise<T> {
-  const progress = createProgress()
-  try {
-    return await work({
+function reporting<T>(work: (options: CopyOptions) => Promise<T>): Promise<T> {
+  return withProgress((report) =>
+    work({
       now: Date.now(),
-      progress: (doing, table, rows) => progress.report(`${doing} ${table}: ${counted(rows, 'row')}`),
+      progress: (doing, table, rows) => report(`${doing} ${table}: ${counted(rows, 'row')}`),
     })
-  } finally {
-    progress.end()
-  }
+  )
 }
 
 function unfinished(source: SourceArchive, target: TargetArchive, report: CopyReport): Failure {

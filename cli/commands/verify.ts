@@ -7,7 +7,7 @@ import { publicIdOf, readCredential } from '../input/credential.ts'
 import { isLoopback, parseDeploymentUrl } from '../input/deployment-url.ts'
 import { serviceName } from '../input/arguments.ts'
 import { action, type Invocation } from '../invocation.ts'
-import { createProgress, printNote, printResult } from '../output/print.ts'
+import { printNote, printResult, withProgress } from '../output/print.ts'
 import { details, table } from '../output/table.ts'
 import { counted, excerptAll, listed, printable, redactAll } from '../output/text.ts'
 import type { Deployment } from '../verification/ask.ts'
@@ -110,16 +110,11 @@ async function trySmoke(
 ): Promise<readonly Trial[]> {
   // Imported here because every schema of the wire comes with it.
   const { smoke } = await import('../verification/smoke.ts')
-  const progress = createProgress()
-  try {
-    return await smoke(deployment, verification, {
-      names,
-      withSignup,
-      progress: (done, total) => progress.report(`${done} of ${counted(total, 'endpoint')}`),
+  return await withProgress((report) =>
+    smoke(deployment, verification, names, withSignup, (done, total) => {
+      report(`${done} of ${counted(total, 'endpoint')}`)
     })
-  } finally {
-    progress.end()
-  }
+  )
 }
 
 function concludeTrials(trials: readonly Trial[]): void {

@@ -44,17 +44,17 @@ export interface LimitOptions {
 
 /** Adds the options of {@linkcode LimitOptions}. */
 export function addLimitOptions(command: Command): Command {
-  return command
-    .option(
-      '--limit <policy=quota/seconds>',
-      'A limit of its own; =0 for none (repeatable)',
-      limitsOf(OVERRIDABLE_LIMITS),
-    )
+  return addLimitOption(command, 'A limit of its own; =0 for none (repeatable)')
     .addOption(
       new Option('--clear-limit <policy...>', 'Policies whose limit is no longer its own').choices(
         OVERRIDABLE_LIMITS,
       ),
     )
+}
+
+/** Adds the option that gives a partner or a key limits. */
+export function addLimitOption(command: Command, help = 'A limit of its own (repeatable)'): Command {
+  return command.option('--limit <policy=quota/seconds>', help, limitsOf(OVERRIDABLE_LIMITS))
 }
 
 /** What the options ask for, `undefined` when it is nothing. @throws {Failure} exit code 2 when they contradict. */

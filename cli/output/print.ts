@@ -133,28 +133,23 @@ function document(value: unknown): string {
   return `${printableJson(JSON.stringify(value, null, process.stdout.isTTY ? 2 : 0))}\n`
 }
 
-const intervalMs = 100
+const progressMs = 100
 
-/** A line on the terminal that says how far a long command is, ten times a second at most. */
-export interface Progress {
-  report(text: string): void
-  /** Takes the line away. */
-  end(): void
-}
-
-/** Shows nothing unless standard error is a terminal: in a file or a log, progress is noise. */
-export function createProgress(): Progress {
-  if (!process.stderr.isTTY) return { report() {}, end() {} }
+/**
+ * Runs a long command that reports how far it is: on a line of the terminal, ten times a second at most. Nothing is shown
+ * unless standard error is a terminal: in a file or a log, progress is noise.
+ */
+export async function withProgress<T>(work: (report: (text: string) => void) => Promise<T>): Promise<T> {
+  if (!process.stderr.isTTY) return await work(() => {})
   let shownAt = -Infinity
-  return {
-    report(text) {
+  try {
+    return await work((text) => {
       const now = performance.now()
-      if (now - shownAt < intervalMs) return
+      if (now - shownAt < progressMs) return
       shownAt = now
       process.stderr.write(`\r\u001b[K${text}`)
-    },
-    end() {
-      if (shownAt !== -Infinity) process.stderr.write('\r\u001b[K')
-    },
+    })
+  } finally {
+    if (shownAt !== -Infinity) process.stderr.write('\r\u001b[K')
   }
 }

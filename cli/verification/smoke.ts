@@ -4,6 +4,7 @@ import type { KeyedRoute } from '../../core/routes/route.ts'
 import { compileRoutes } from '../../core/routes/router.ts'
 import { ROUTES } from '../../core/routes/table.ts'
 import type { ServiceNames } from '../../core/service-names.ts'
+import type { Page } from '../../core/wire.ts'
 import { Failure } from '../failure.ts'
 import type { Asked } from '../../adapters/client/request.ts'
 import type { Deployment, Reply } from './ask.ts'
@@ -22,15 +23,6 @@ export interface Trial {
   readonly verdict: 'ok' | 'failed' | 'unreachable' | 'not_allowed' | 'skipped'
   /** What is wrong, why it was not called, or what is worth to know. */
   readonly reasons: readonly string[]
-}
-
-/** How to try a deployment. */
-export interface SmokeSettings {
-  readonly names: ServiceNames
-  /** Make one signup, with a test key. */
-  readonly withSignup: boolean
-  /** Called before each endpoint. */
-  readonly progress: (done: number, total: number) => void
 }
 
 /** What the trial of one endpoint needs. */
@@ -55,11 +47,16 @@ const dayMs = 86_400_000
 /**
  * Calls every endpoint that verify-key says the key may use, one after the other, and holds each answer against the
  * route table of this program. What the deployment names is called only when the table has it.
+ *
+ * @param withSignup Make one signup, with a test key.
+ * @param progress Called before each endpoint.
  */
 export async function smoke(
   deployment: Deployment,
   verification: Verification,
-  { names, withSignup, progress }: SmokeSettings,
+  names: ServiceNames,
+  withSignup: boolean,
+  progress: (done: number, total: number) => void,
 ): Promise<Trial[]> {
   const { endpoints } = compileRoutes(ROUTES, names.name)
   const slugs: string[] = []
@@ -168,14 +165,9 @@ async function askAgain(
   return ['its ETag changes with every answer']
 }
 
-interface Row {
-  readonly slug?: string
-  readonly id?: string
-}
-
 interface PageBody {
-  readonly data: readonly Row[]
-  readonly page: { readonly has_more: boolean; readonly next_cursor: string | null }
+  readonly data: readonly { readonly slug?: string; readonly id?: string }[]
+  readonly page: Page
 }
 
 /** Follows `Link` to the next page, which has to be another part of the same list. */
