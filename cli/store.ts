@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import process from 'node:process'
+import type { MigrationStatus } from '../adapters/stores/postgres/migrate.ts'
 import type { Store } from '../core/ports.ts'
 import { Failure, failureOf, usageFailure } from './failure.ts'
 import { parseStoreUrl, type StoreAddress } from './input/store-address.ts'
@@ -90,20 +91,10 @@ export async function isMissingStore(address: StoreAddress): Promise<boolean> {
   }
 }
 
-/** Where the schema of a store stands. */
-export interface Schema {
-  /** Its version. */
-  readonly current: number
-  /** The version that this program makes. */
-  readonly latest: number
-  /** Names of the migrations still to be applied, in order. */
-  readonly pending: readonly string[]
-}
-
-/** @throws {Failure} `store_missing` when there is none. */
+/** Where the schema of a store stands. @throws {Failure} `store_missing` when there is none. */
 export async function schemaOf(
   address: Exclude<StoreAddress, { readonly kind: 'memory' }>,
-): Promise<Schema> {
+): Promise<MigrationStatus> {
   if (address.kind === 'postgres') {
     const place = await placeOf(address.url)
     const { migrationStatus } = await import('../adapters/stores/postgres/migrate.ts')

@@ -19,10 +19,6 @@ interface ListOptions {
   readonly limit: number
 }
 
-interface VerifyOptions {
-  readonly seal?: AuditHead
-}
-
 /** `audit list`, `verify` and `seal`. */
 export function define(audit: Command): void {
   audit.command('list')
@@ -144,7 +140,7 @@ function valueText(value: unknown): string {
   return policy === undefined ? JSON.stringify(value) : `${policy}=${quota}/${seconds}`
 }
 
-function verify(invocation: Invocation, { seal }: VerifyOptions): Promise<void> {
+function verify(invocation: Invocation, { seal }: { readonly seal?: AuditHead }): Promise<void> {
   return withStore(invocation, {}, async (store) => {
     const { broken, isSealKept, differences, head } = await auditStore(store, seal)
     if (broken !== undefined) throw await brokenTrail(store, broken)

@@ -16,10 +16,6 @@ import { isMissingStore, withStore } from '../store.ts'
 /** Changes that a dry run shows to people. */
 const maxShown = 100
 
-interface ImportOptions extends WaitOptions {
-  readonly dryRun?: true
-}
-
 /** `content import`, `export` and `remove`. */
 export function define(content: Command): void {
   const kind = () => new Argument('<kind>', 'Kind of content').choices(CONTENT_KINDS)
@@ -64,7 +60,7 @@ async function importFile(
   invocation: Invocation,
   kind: ContentKind,
   file: string,
-  options: ImportOptions,
+  options: WaitOptions & { readonly dryRun?: true },
 ): Promise<void> {
   const { dryRun = false, wait } = options
   if (dryRun && wait) {

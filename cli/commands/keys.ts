@@ -1,7 +1,6 @@
 import { type Command, Option } from 'commander'
 import { createClock } from '../../core/clock.ts'
 import { createKeyAdministration, type IssuedKey, type KeyAdministration } from '../../core/admin/keys.ts'
-import { OVERRIDABLE_LIMITS } from '../../core/limits/policies.ts'
 import { keyState } from '../../core/keys/state.ts'
 import type { Key, LimitOverrides } from '../../core/model.ts'
 import { SCOPES } from '../../core/policy/scopes.ts'
@@ -9,7 +8,7 @@ import type { MaybePromise } from '../../core/ports.ts'
 import { addWaitOption, changeStore, type Done, type WaitOptions } from '../change.ts'
 import { usageFailure } from '../failure.ts'
 import { duration, type End, end } from '../input/arguments.ts'
-import { addLimitOptions, limitChange, type LimitOptions, limitsOf } from '../input/limits.ts'
+import { addLimitOption, addLimitOptions, limitChange, type LimitOptions } from '../input/limits.ts'
 import { action, type Invocation } from '../invocation.ts'
 import { type SaveKey, withKeyFile } from '../output/key-file.ts'
 import { printList, printNote, printResult } from '../output/print.ts'
@@ -33,11 +32,6 @@ interface IssueOptions extends HandOverOptions {
   readonly limit?: LimitOverrides
 }
 
-interface RotateOptions extends HandOverOptions {
-  readonly overlap: number
-  readonly expires?: End
-}
-
 interface UpdateOptions extends LimitOptions, WaitOptions {
   readonly name?: string
   readonly allow?: readonly string[]
@@ -48,7 +42,7 @@ interface UpdateOptions extends LimitOptions, WaitOptions {
 
 /** `keys issue`, `list`, `show`, `rotate`, `update`, `limit`, `disable`, `enable` and `revoke`. */
 export function define(keys: Command): void {
-  addHandOverOptions(
+  addHandOverOptions(addLimitOption(
     keys.command('issue')
       .description('Make a key for a partner and print it once')
       .argument('<partner>', "The partner's slug")
@@ -59,13 +53,8 @@ export function define(keys: Command): void {
       )
       .option('--test', 'A test key: what it does is stored as a test and never counted')
       .option('--expires <when>', `${whenForms} (default: never)`, end)
-      .option('--allow <cidr...>', 'Address ranges from which it may be used (default: anywhere)')
-      .option(
-        '--limit <policy=quota/seconds>',
-        'A limit of its own (repeatable)',
-        limitsOf(OVERRIDABLE_LIMITS),
-      ),
-  )
+      .option('--allow <cidr...>', 'Address ranges from which it may be used (default: anywhere)'),
+  ))
     .addHelpText(
       'after',
       `
@@ -236,7 +225,11 @@ function issue(invocation: Invocation, partner: string, options: IssueOptions): 
     }))
 }
 
-function rotate(invocation: Invocation, id: string, options: RotateOptions): Promise<void> {
+function rotate(
+  invocation: Invocation,
+  id: string,
+  options: HandOverOptions & { readonly overlap: number; readonly expires?: End },
+): Promise<void> {
   return withKeyFile(options.out, (save) =>
     changeStore(invocation, {}, options, async (store) => {
       const now = createClock(() => store.clock?.()).now()

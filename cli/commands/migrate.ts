@@ -7,11 +7,6 @@ import { printNote, printResult } from '../output/print.ts'
 import { details } from '../output/table.ts'
 import { open, schemaOf } from '../store.ts'
 
-interface MigrateOptions {
-  readonly status?: boolean
-  readonly keyPrefix?: string
-}
-
 /** `migrate` and `migrate --status`. */
 export function define(migrate: Command): void {
   migrate
@@ -39,7 +34,7 @@ Examples:
 
 async function migrateStore(
   invocation: Invocation,
-  { status = false, keyPrefix }: MigrateOptions,
+  { status = false, keyPrefix }: { readonly status?: boolean; readonly keyPrefix?: string },
 ): Promise<void> {
   if (keyPrefix !== undefined && !KEY_PREFIX_PATTERN.test(keyPrefix)) {
     throw usageFailure('A key prefix is 2–10 lower-case letters or digits, a letter first.')

@@ -1,14 +1,13 @@
 import { type Command, Option } from 'commander'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration, type PartnerAdministration } from '../../core/admin/partners.ts'
-import { OVERRIDABLE_LIMITS } from '../../core/limits/policies.ts'
 import { keyState } from '../../core/keys/state.ts'
 import type { LimitOverrides, Partner } from '../../core/model.ts'
 import { MODULE_NAMES } from '../../core/policy/modules.ts'
 import { addWaitOption, changeStore, type Done, type WaitOptions } from '../change.ts'
 import { usageFailure } from '../failure.ts'
 import { confirm } from '../input/confirm.ts'
-import { addLimitOptions, limitChange, type LimitOptions, limitsOf } from '../input/limits.ts'
+import { addLimitOption, addLimitOptions, limitChange, type LimitOptions } from '../input/limits.ts'
 import { action, type Invocation } from '../invocation.ts'
 import { printList, printNote, printResult } from '../output/print.ts'
 import { createTable, details } from '../output/table.ts'
@@ -22,30 +21,17 @@ interface CreateOptions extends WaitOptions {
   readonly limit?: LimitOverrides
 }
 
-interface UpdateOptions extends LimitOptions, WaitOptions {
-  readonly name?: string
-}
-
-interface RemoveOptions extends WaitOptions {
-  readonly yes?: true
-}
-
 /** `partners create`, `list`, `show`, `update`, `suspend`, `resume` and `remove`. */
 export function define(partners: Command): void {
-  addWaitOption(
+  addWaitOption(addLimitOption(
     partners.command('create')
       .description('Create a partner')
       .argument('<slug>', '1–80 of a-z, 0-9 and -, a letter or digit first; never changes')
       .requiredOption('--name <name>', 'What people call the partner')
       .addOption(
         new Option('--module <module...>', 'Modules that are active from the start').choices(MODULE_NAMES),
-      )
-      .option(
-        '--limit <policy=quota/seconds>',
-        'A limit of its own (repeatable)',
-        limitsOf(OVERRIDABLE_LIMITS),
       ),
-  )
+  ))
     .addHelpText(
       'after',
       `
@@ -173,7 +159,7 @@ function show(invocation: Invocation, slug: string): Promise<void> {
 async function update(
   invocation: Invocation,
   slug: string,
-  { name, ...options }: UpdateOptions,
+  { name, ...options }: LimitOptions & WaitOptions & { readonly name?: string },
 ): Promise<void> {
   const limits = limitChange(options)
   if (name === undefined && limits === undefined) {
@@ -188,7 +174,11 @@ async function update(
   )
 }
 
-function remove(invocation: Invocation, slug: string, options: RemoveOptions): Promise<void> {
+function remove(
+  invocation: Invocation,
+  slug: string,
+  options: WaitOptions & { readonly yes?: true },
+): Promise<void> {
   return changeStore(invocation, {}, options, async (store) => {
     const partners = createPartnerAdministration(store, invocation)
     const { name } = await partners.show(slug)

@@ -11,11 +11,6 @@ import { printableJson, readableTime } from '../output/text.ts'
 import { signupWire } from '../output/wire.ts'
 import { withStore } from '../store.ts'
 
-interface ListOptions {
-  readonly partner?: string
-  readonly limit: number
-}
-
 /** `signups list` and `export`. */
 export function define(signups: Command): void {
   signups.command('list')
@@ -46,7 +41,10 @@ Examples:
     .action(action(exportAll))
 }
 
-function list(invocation: Invocation, { partner, limit }: ListOptions): Promise<void> {
+function list(
+  invocation: Invocation,
+  { partner, limit }: { readonly partner?: string; readonly limit: number },
+): Promise<void> {
   return withStore(invocation, {}, async (store) => {
     const headings = ['id', 'received', 'partner', 'kind', 'name', 'email', 'company', 'country', 'plan']
     const addRows = createTable(headings)

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import type { LimitChange } from '../../core/admin/limits.ts'
+import type { LimitChange } from '../../core/admin/rules.ts'
 import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../../core/limits/policies.ts'
 import type { Limit, LimitName, LimitOverrides } from '../../core/model.ts'
 import { usageFailure } from '../failure.ts'

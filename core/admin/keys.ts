@@ -6,14 +6,14 @@ import { MODULES } from '../policy/modules.ts'
 import type { Store } from '../ports.ts'
 import { readPages } from '../read-pages.ts'
 import type { Change } from './changes.ts'
-import { changeFacts } from './change-facts.ts'
+import { changeFacts, createStamp, type Operator } from './change-facts.ts'
 import { echo } from './echo.ts'
 import { findKey, findPartner } from './find.ts'
-import { createStamp, type Operator } from './operator.ts'
-import { changedLimits, type LimitChange, sameLimits } from './limits.ts'
 import { Refusal } from './refusal.ts'
 import { type Rotation, rotation } from './rotation.ts'
 import {
+  changedLimits,
+  type LimitChange,
   requireActiveModules,
   requireFuture,
   requireLimits,
@@ -21,6 +21,7 @@ import {
   requireNotRemoved,
   requireScopes,
   requireUsable,
+  sameLimits,
 } from './rules.ts'
 
 /** A key to be issued. */

@@ -3,12 +3,19 @@ import type { LimitOverrides, Partner } from '../model.ts'
 import type { Store } from '../ports.ts'
 import { readPages } from '../read-pages.ts'
 import type { Change } from './changes.ts'
-import { changeFacts } from './change-facts.ts'
+import { changeFacts, createStamp, type Operator } from './change-facts.ts'
 import { findPartner } from './find.ts'
-import { changedLimits, type LimitChange, sameLimits } from './limits.ts'
-import { createStamp, type Operator } from './operator.ts'
 import { Refusal } from './refusal.ts'
-import { requireLimits, requireModules, requireName, requireNotRemoved, requireSlug } from './rules.ts'
+import {
+  changedLimits,
+  type LimitChange,
+  requireLimits,
+  requireModules,
+  requireName,
+  requireNotRemoved,
+  requireSlug,
+  sameLimits,
+} from './rules.ts'
 
 /** A partner to be created. */
 export interface NewPartner {

@@ -1,4 +1,4 @@
-/** What an argument of an administrative change has to be, whatever the change. */
+/** What an argument of an administrative change has to be, whatever the change, and limits after one. */
 import { SLUG_PATTERN } from '../content/slug.ts'
 import { keyState } from '../keys/state.ts'
 import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../limits/policies.ts'
@@ -108,4 +108,38 @@ export function isOverridable(policy: string): policy is OverridableLimit {
 
 function isCount(value: number, min: number, max: number): boolean {
   return Number.isInteger(value) && value >= min && value <= max
+}
+
+/** A change of the limits that a partner or a key carries itself. */
+export interface LimitChange {
+  /** Limits that it gets, in the place of those it has for the same policies. */
+  readonly set?: LimitOverrides | undefined
+  /** Policies for which it carries none any more: its partner's numbers, or the service's, count again. */
+  readonly clear?: readonly string[] | undefined
+}
+
+/**
+ * The limits after a change. What is both set and cleared is set.
+ *
+ * @throws {Refusal} `invalid_limit`
+ */
+export function changedLimits(limits: LimitOverrides, { set = {}, clear = [] }: LimitChange): LimitOverrides {
+  requireLimits(set)
+  for (const policy of clear) {
+    if (isOverridable(policy)) continue
+    throw new Refusal(
+      'invalid_limit',
+      `A partner or key carries limits for key, signup and verify only, and none for ${echo(policy)}.`,
+    )
+  }
+  const kept = Object.entries(limits).filter(([policy]) => !clear.includes(policy))
+  return Object.fromEntries([...kept, ...Object.entries(set)])
+}
+
+/** Whether two sets of limits say the same. */
+export function sameLimits(a: LimitOverrides, b: LimitOverrides): boolean {
+  const listed = (limits: LimitOverrides) =>
+    Object.entries(limits).map(([policy, { quota, windowSeconds }]) => `${policy}=${quota}/${windowSeconds}`)
+      .sort().join()
+  return listed(a) === listed(b)
 }
