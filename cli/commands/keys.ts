@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
 import { createClock } from '../../core/clock.ts'
-import { createKeyAdministration, type IssuedKey, type KeyAdministration } from '../../core/admin/keys.ts'
+import { createKeyAdministration, type IssuedKey } from '../../core/admin/keys.ts'
 import { keyState } from '../../core/keys/state.ts'
 import type { Key, LimitOverrides } from '../../core/model.ts'
 import { SCOPES } from '../../core/policy/scopes.ts'
@@ -160,15 +160,13 @@ Examples:
     keys,
     'disable',
     'Refuse a key until it is enabled again',
-    (administration, id) => administration.disable(id),
     ({ id }) => `To take it back: partner-api keys enable ${id}`,
   )
-  change(keys, 'enable', 'Let a disabled key in again', (administration, id) => administration.enable(id))
+  change(keys, 'enable', 'Let a disabled key in again')
   change(
     keys,
     'revoke',
     'Refuse a key for good',
-    (administration, id) => administration.revoke(id),
     (_key, waits) => `Revoked for good${waits ? '.' : follows}`,
   )
 }
@@ -181,9 +179,8 @@ const follows = ': running servers refuse it within their max staleness (1 s by 
 
 function change(
   keys: Command,
-  name: string,
+  name: 'disable' | 'enable' | 'revoke',
   description: string,
-  act: (administration: KeyAdministration, id: string) => Promise<Key>,
   note?: (key: Key, waits: boolean) => string,
 ): void {
   addWaitOption(keys.command(name).description(description).argument('<key>', keyArgument))
@@ -191,7 +188,7 @@ function change(
     .action(
       action((invocation, id: string, options: WaitOptions) =>
         changeStore(invocation, {}, options, async (store) => {
-          const key = await act(createKeyAdministration(store, invocation), id)
+          const key = await createKeyAdministration(store, invocation)[name](id)
           return { ...shown(key), notes: () => note ? [note(key, options.wait ?? false)] : [] }
         })
       ),

@@ -1,5 +1,5 @@
 import { Argument, type Command } from 'commander'
-import { createPartnerAdministration, type PartnerAdministration } from '../../core/admin/partners.ts'
+import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import type { Partner } from '../../core/model.ts'
 import { MODULE_NAMES, MODULES } from '../../core/policy/modules.ts'
 import { addWaitOption, changeStore, type WaitOptions } from '../change.ts'
@@ -27,23 +27,20 @@ Examples:
     modules,
     'activate',
     'Switch modules on: keys of the partner may use the scopes that these need',
-    (administration, slug, names) => administration.activate(slug, names),
     'Keys that were issued before hold only the scopes they were given: partner-api scopes grant KEY SCOPE…',
   )
   change(
     modules,
     'deactivate',
     'Switch modules off: their scopes go out of force for all keys of the partner at once',
-    (administration, slug, names) => administration.deactivate(slug, names),
     'Keys keep the scopes they hold; activating the module again puts them back in force.',
   )
 }
 
 function change(
   modules: Command,
-  name: string,
+  name: 'activate' | 'deactivate',
   description: string,
-  act: (administration: PartnerAdministration, slug: string, names: readonly string[]) => Promise<Partner>,
   note: string,
 ): void {
   addWaitOption(
@@ -56,18 +53,18 @@ function change(
     .action(
       action((invocation, slug: string, names: readonly string[], options: WaitOptions) =>
         changeStore(invocation, {}, options, async (store) => {
-          const partner = await act(createPartnerAdministration(store, invocation), slug, names)
-          return { data: partnerWire(partner), text: partnerTable(partner), notes: () => [note] }
+          const partner = await createPartnerAdministration(store, invocation)[name](slug, names)
+          return { data: partnerWire(partner), text: moduleTable(partner), notes: () => [note] }
         })
       ),
     )
 }
 
 async function list(invocation: Invocation, slug: string | undefined): Promise<void> {
-  if (slug === undefined) return printResult(invocation, wire(undefined), plainTable())
+  if (slug === undefined) return printResult(invocation, wire(undefined), moduleTable())
   await withStore(invocation, {}, async (store) => {
     const partner = await createPartnerAdministration(store, invocation).show(slug)
-    await printResult(invocation, wire(partner), partnerTable(partner))
+    await printResult(invocation, wire(partner), moduleTable(partner))
   })
 }
 
@@ -80,21 +77,10 @@ function wire(partner: Partner | undefined): unknown[] {
   }))
 }
 
-function plainTable(): string {
-  return table(
-    ['module', 'needs', 'feature'],
-    MODULE_NAMES.map((module) => [module, MODULES[module].scope, MODULES[module].feature]),
-  )
-}
-
-function partnerTable(partner: Partner): string {
-  return table(
-    ['module', 'active', 'needs', 'feature'],
-    MODULE_NAMES.map((module) => [
-      module,
-      partner.modules.includes(module) ? 'yes' : 'no',
-      MODULES[module].scope,
-      MODULES[module].feature,
-    ]),
-  )
+function moduleTable(partner?: Partner): string {
+  const rows = MODULE_NAMES.map((module) => {
+    const active = partner && [partner.modules.includes(module) ? 'yes' : 'no']
+    return [module, ...active ?? [], MODULES[module].scope, MODULES[module].feature]
+  })
+  return table(['module', ...(partner ? ['active'] : []), 'needs', 'feature'], rows)
 }

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
-import { createPartnerAdministration, type PartnerAdministration } from '../../core/admin/partners.ts'
+import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { keyState } from '../../core/keys/state.ts'
 import type { LimitOverrides, Partner } from '../../core/model.ts'
 import { MODULE_NAMES } from '../../core/policy/modules.ts'
@@ -82,14 +82,12 @@ Examples:
     partners,
     'suspend',
     'Refuse everything that the partner asks, until it is resumed',
-    (administration, slug) => administration.suspend(slug),
     (slug) => `Suspended: running servers refuse ${slug} within their max staleness (1 s by default).`,
   )
   change(
     partners,
     'resume',
     'Let a suspended partner in again',
-    (administration, slug) => administration.resume(slug),
   )
 
   addWaitOption(
@@ -113,9 +111,8 @@ Examples:
 /** @param follows How servers follow, for who does not wait until they have. */
 function change(
   partners: Command,
-  name: string,
+  name: 'suspend' | 'resume',
   description: string,
-  act: (administration: PartnerAdministration, slug: string) => Promise<Partner>,
   follows?: (slug: string) => string,
 ): void {
   addWaitOption(
@@ -127,7 +124,7 @@ function change(
     .action(
       action((invocation, slug: string, options: WaitOptions) =>
         changeStore(invocation, {}, options, async (store) => {
-          const partner = await act(createPartnerAdministration(store, invocation), slug)
+          const partner = await createPartnerAdministration(store, invocation)[name](slug)
           return { ...shown(partner), notes: () => follows && !options.wait ? [follows(partner.slug)] : [] }
         })
       ),

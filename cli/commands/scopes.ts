@@ -1,5 +1,5 @@
 import { Argument, type Command } from 'commander'
-import { createKeyAdministration, type KeyAdministration } from '../../core/admin/keys.ts'
+import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import type { Key } from '../../core/model.ts'
 import { moduleFor, MODULES } from '../../core/policy/modules.ts'
@@ -29,21 +29,18 @@ export function define(scopes: Command): void {
     scopes,
     'grant',
     'Give a key further scopes that active modules of its partner need',
-    (administration, id, names) => administration.grant(id, names),
   )
   change(
     scopes,
     'remove',
     'Take scopes away from a key',
-    (administration, id, names) => administration.remove(id, names),
   )
 }
 
 function change(
   scopes: Command,
-  name: string,
+  name: 'grant' | 'remove',
   description: string,
-  act: (administration: KeyAdministration, id: string, names: readonly string[]) => Promise<Key>,
 ): void {
   addWaitOption(
     scopes.command(name)
@@ -55,7 +52,7 @@ function change(
     .action(
       action((invocation, id: string, names: readonly string[], options: WaitOptions) =>
         changeStore(invocation, {}, options, async (store) => {
-          const key = await act(createKeyAdministration(store, invocation), id, names)
+          const key = await createKeyAdministration(store, invocation)[name](id, names)
           const rows = await scopeRows(invocation, store, key)
           return {
             data: keyWire(key, Date.now()),
