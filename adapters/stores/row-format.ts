@@ -6,6 +6,25 @@ export type Value = string | number | null
 /** A row of a `RowFormat`, its values in the order of the columns. */
 export type StoredRow = Value[]
 
+/** The columns of these names hold integers of 64 bits or less; all others hold text. */
+export const INTEGER_COLUMNS: ReadonlySet<string> = new Set([
+  'modules',
+  'scopes',
+  'created_at',
+  'expires_at',
+  'retires_at',
+  'last_used_at',
+  'retired',
+  'revoked_at',
+  'published_at',
+  'updated_at',
+  'signups',
+  'requests',
+  'errors',
+  'sequence',
+  'at',
+])
+
 /** How a field is held by its column. */
 export interface Codec<Field> {
   encode(field: Field): Value

@@ -24,25 +24,6 @@ export interface SqlTable<R> {
   read(values: readonly Value[]): R
 }
 
-/** The columns of these names hold integers of 64 bits or less; all others hold text. */
-export const INTEGER_COLUMNS: ReadonlySet<string> = new Set([
-  'modules',
-  'scopes',
-  'created_at',
-  'expires_at',
-  'retires_at',
-  'last_used_at',
-  'retired',
-  'revoked_at',
-  'published_at',
-  'updated_at',
-  'signups',
-  'requests',
-  'errors',
-  'sequence',
-  'at',
-])
-
 type SqlTables = { readonly [Name in Exclude<TableName, 'settings'>]: SqlTable<ArchiveRows[Name]> }
 
 /** The tables that are as their rows are; settings are one row that holds all of them. */

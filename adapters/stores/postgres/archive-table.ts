@@ -1,10 +1,10 @@
 import type { RowKey, WritableTable } from '../copy/archive.ts'
-import { INTEGER_COLUMNS, type SqlTable } from '../copy/columns.ts'
+import type { SqlTable } from '../copy/columns.ts'
 import { danglingRow } from '../copy/unfit-row.ts'
 import { StoreError } from '../store-error.ts'
-import { type Database, listText, type Query, SqlError } from './connection/database.ts'
-
-type Cell = string | number | null
+import type { Value } from '../row-format.ts'
+import { listsOf, parametersOf, typeOf } from './column-lists.ts'
+import { type Database, type Query, SqlError } from './connection/database.ts'
 
 /** What of a table is not done as everywhere. */
 export interface TableWays<R> {
@@ -43,8 +43,8 @@ export function createTable<R>(
         database,
         () =>
           after === undefined
-            ? database.read<Cell[]>(first, [limit])
-            : database.read<Cell[]>(next, [...after, limit]),
+            ? database.read<Value[]>(first, [limit])
+            : database.read<Value[]>(next, [...after, limit]),
       )
       return rows.map(form.read)
     },
@@ -89,17 +89,4 @@ function statementsFor<R>({ name, columns, keyLength }: SqlTable<R>, ways: Table
       DO UPDATE SET ${others.map((column) => `${column} = excluded.${column}`)}`,
     erase: `DELETE FROM ${table} WHERE (${keys}) IN (SELECT * FROM ${listsOf(keys)} AS gone)`,
   }
-}
-
-/** Rows of which each parameter is a column. */
-function listsOf(columns: readonly string[]): string {
-  return `unnest(${columns.map((column, index) => `$${index + 1}::${typeOf(column)}[]`)})`
-}
-
-function parametersOf(rows: readonly (readonly Cell[])[]): string[] {
-  return rows[0]!.map((_, column) => listText(rows.map((row) => row[column]!)))
-}
-
-function typeOf(column: string): 'bigint' | 'text' {
-  return INTEGER_COLUMNS.has(column) ? 'bigint' : 'text'
 }

@@ -5,7 +5,7 @@ import { StoreError } from '../store-error.ts'
 import { replacedByCopy, unfinishedCopy } from '../copy/unfinished-copy.ts'
 import type { Database, Query } from './connection/database.ts'
 import { LATEST } from './migrations.ts'
-import { SERVER_NOW } from './sharing/clock.ts'
+import { SERVER_NOW } from './sharing/forget.ts'
 
 /** The revision of a store, and the only way to move it. */
 export interface Revisions {

@@ -1,6 +1,6 @@
 import { isPublic } from '../../../../core/content/visibility.ts'
-import type { Directory } from '../../../../core/ports.ts'
-import { readDetail } from '../../record-text.ts'
+import type { Directory, Offers } from '../../../../core/ports.ts'
+import { readDetail, RECORD_FORMATS } from '../../record-text.ts'
 import { CARD_COLUMNS, type CardRow, readCardRow } from './cards.ts'
 import type { Database } from '../connection/database.ts'
 import { rangeOf, readPage } from './pages.ts'
@@ -62,6 +62,22 @@ export function createDirectory(database: Database): Directory {
       )
       const recency = row?.[0] ?? undefined
       return recency === undefined ? undefined : -recency
+    },
+  }
+}
+
+export function createOffers(database: Database): Offers {
+  return {
+    async findBanner(partner) {
+      const [row] = await database.lookUp<[record: string, updatedAt: number]>(
+        'SELECT record, updated_at FROM partner_api.banner WHERE partner = $1',
+        [partner],
+      )
+      return row && { ...RECORD_FORMATS.banners.read(row[0]), updatedAt: row[1] }
+    },
+    async listPlans() {
+      const rows = await database.read<[record: string]>('SELECT record FROM partner_api.plan')
+      return rows.map(([record]) => RECORD_FORMATS.plans.read(record))
     },
   }
 }

@@ -9,7 +9,7 @@ const pageRows = 1000
 
 /** How the records of a kind are read: rows begin with their slug. */
 interface Source<R> {
-  readonly columns: string
+  readonly columns: string | readonly string[]
   readonly table: string
   readonly primary: string
   read(row: Row): R

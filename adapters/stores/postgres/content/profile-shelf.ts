@@ -2,9 +2,10 @@ import { fold } from '../../../../core/content/fold.ts'
 import type { ProfileRecord } from '../../../../core/content/records.ts'
 import { cardText, detailText, readCard, readDetail } from '../../record-text.ts'
 import { searchWords } from '../../search-text.ts'
+import { parametersOf, upsert } from '../column-lists.ts'
 import { listText, type Query } from '../connection/database.ts'
 import { wordVector } from './lexemes.ts'
-import { type Kept, openTable, putInOrder, type Shelf, upsert } from './shelf.ts'
+import { type Kept, openTable, putInOrder, type Shelf } from './shelf.ts'
 import { createTally, type TallyKey } from './tally.ts'
 
 /** A profile as its row has it. */
@@ -18,7 +19,7 @@ export type ProfileRow = [
 ]
 
 /** The columns of a `ProfileRow`. */
-export const PROFILE_COLUMNS = 'slug, country, industry, published_at, card, detail'
+export const PROFILE_COLUMNS = ['slug', 'country', 'industry', 'published_at', 'card', 'detail'] as const
 
 type ListingRow = [...TallyKey, slug: string, nameKey: string, recency: number, words: string]
 
@@ -29,15 +30,7 @@ interface ProfileDraft {
   readonly record: ProfileRecord
 }
 
-const insertProfiles = upsert('profile', {
-  slug: 'text',
-  country: 'text',
-  industry: 'text',
-  published_at: 'bigint',
-  card: 'text',
-  detail: 'text',
-  updated_at: 'bigint',
-})
+const insertProfiles = upsert('profile', [...PROFILE_COLUMNS, 'updated_at'])
 
 /** A profile is kept once, as its record; its listings follow from that and are written with it. */
 export function openProfileShelf(query: Query): Shelf<ProfileRecord> {
@@ -68,7 +61,7 @@ export function openProfileShelf(query: Query): Shelf<ProfileRecord> {
       SELECT audience, country, industry, slug, name_key, recency, words::tsvector
       FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[])
         AS listed (audience, country, industry, slug, name_key, recency, words)`,
-      rows[0]!.map((_, column) => listText(rows.map((row) => row[column]!))),
+      parametersOf(rows),
     )
   }
 
@@ -78,10 +71,7 @@ export function openProfileShelf(query: Query): Shelf<ProfileRecord> {
     before: ReadonlyMap<string, ProfileRow>,
   ): Promise<void> {
     if (drafts.length === 0) return
-    await query(insertProfiles, [
-      ...drafts[0]!.row.map((_, column) => listText(drafts.map(({ row }) => row[column]!))),
-      listText(drafts.map(({ updatedAt }) => updatedAt)),
-    ])
+    await query(insertProfiles, parametersOf(drafts.map(({ row, updatedAt }) => [...row, updatedAt])))
     // What lists don't see of a profile is changed more often than what they do, and costs no index anything.
     const changed = drafts.map(({ slug, record }) => {
       const row = before.get(slug)

@@ -73,12 +73,3 @@ export function openTable(
     finish: () => Promise.resolve(),
   }
 }
-
-/** Writes rows, whatever was there under their first columns. Each parameter is the list of a column. */
-export function upsert(table: string, columns: Readonly<Record<string, 'text' | 'bigint'>>): string {
-  const names = Object.keys(columns)
-  const lists = Object.values(columns).map((type, index) => `$${index + 1}::${type}[]`)
-  return `
-    INSERT INTO partner_api.${table} (${names}) SELECT * FROM unnest(${lists})
-    ON CONFLICT (${names[0]}) DO UPDATE SET ${names.slice(1).map((name) => `${name} = excluded.${name}`)}`
-}

@@ -1,8 +1,9 @@
 import type { ContentKind, ContentRecords } from '../../../../core/content/records.ts'
 import { RECORD_FORMATS } from '../../record-text.ts'
+import { upsert } from '../column-lists.ts'
 import { listText, type Query } from '../connection/database.ts'
 import { openProfileShelf } from './profile-shelf.ts'
-import { type Kept, openTable, putInOrder, type Shelf, upsert } from './shelf.ts'
+import { type Kept, openTable, putInOrder, type Shelf } from './shelf.ts'
 
 /** Opens the shelf of a kind in a transaction. */
 export function openShelf<K extends ContentKind>(kind: K, query: Query): Shelf<ContentRecords[K]> {
@@ -16,9 +17,9 @@ const openers: { readonly [K in ContentKind]: (query: Query) => Shelf<ContentRec
   banners: openBannerShelf,
 }
 
-const insertPlans = upsert('plan', { slug: 'text', record: 'text' })
-const insertBanners = upsert('banner', { partner: 'text', record: 'text', updated_at: 'bigint' })
-const insertIndustries = upsert('industry', { slug: 'text', name: 'text', parent_slug: 'text' })
+const insertPlans = upsert('plan', ['slug', 'record'])
+const insertBanners = upsert('banner', ['partner', 'record', 'updated_at'])
+const insertIndustries = upsert('industry', ['slug', 'name', 'parent_slug'])
 
 function openPlanShelf(query: Query): Shelf<ContentRecords['plans']> {
   return openTextShelf(query, 'plans', 'plan', 'slug', (slugs, texts) => query(insertPlans, [slugs, texts]))

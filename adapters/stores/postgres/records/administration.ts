@@ -7,7 +7,8 @@ import { applyChanges } from '../../apply.ts'
 import { createDraft, type Draft } from '../../draft.ts'
 import type { StoredRow } from '../../row-format.ts'
 import { BEFORE_ALL_KEYS, KEYS, PARTNERS } from '../../rows.ts'
-import { type Database, listText, type Query, type Value } from '../connection/database.ts'
+import { parametersOf, upsert } from '../column-lists.ts'
+import { type Database, listText, type Query } from '../connection/database.ts'
 import { decide } from './decide.ts'
 import type { Revisions } from '../revisions.ts'
 import { checkWritten } from '../../trail.ts'
@@ -25,19 +26,9 @@ const listPartnerKeys = `${selectKeys}
 /** Rows that go to the server in one statement: the removal of a partner changes all of its keys. */
 const writtenAtOnce = 1000
 
-/** Columns that are no text. */
-const columnTypes: Readonly<Record<string, string>> = {
-  modules: 'integer',
-  scopes: 'integer',
-  created_at: 'bigint',
-  expires_at: 'bigint',
-  retires_at: 'bigint',
-  last_used_at: 'bigint',
-  retired: 'integer',
-}
-
-const putPartners = put('partner', PARTNERS.columns)
-const putKeys = put('partner_key', KEYS.columns)
+const putPartners = upsert('partner', PARTNERS.columns)
+// No change is about when a key was used, and what other processes have noted of that since the row was read stays.
+const putKeys = upsert('partner_key', KEYS.columns, 'last_used_at')
 
 export function createAdministration(
   database: Database,
@@ -131,26 +122,8 @@ async function readBack(query: Query, draft: Draft): Promise<Map<string, string>
   ])
 }
 
-async function write(query: Query, sql: string, rows: readonly (readonly Value[])[]): Promise<void> {
+async function write(query: Query, sql: string, rows: readonly StoredRow[]): Promise<void> {
   for (let start = 0; start < rows.length; start += writtenAtOnce) {
-    const some = rows.slice(start, start + writtenAtOnce)
-    await query(
-      sql,
-      some[0]!.map((_, column) => listText(some.map((row) => row[column] as string | number | null))),
-    )
+    await query(sql, parametersOf(rows.slice(start, start + writtenAtOnce)))
   }
-}
-
-/**
- * Writes rows of which each parameter is a column. No change is about when a key was used, and what other processes have
- * noted of that since the row was read stays.
- */
-function put(table: string, columns: readonly string[]): string {
-  const [primary, ...others] = columns
-  const changed = others.filter((column) => column !== 'last_used_at')
-  return `INSERT INTO partner_api.${table} (${columns})
-    SELECT * FROM unnest(${
-    columns.map((column, index) => `$${index + 1}::${columnTypes[column] ?? 'text'}[]`)
-  })
-    ON CONFLICT (${primary}) DO UPDATE SET ${changed.map((column) => `${column} = excluded.${column}`)}`
 }

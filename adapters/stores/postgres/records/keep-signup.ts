@@ -2,7 +2,7 @@ import type { IdempotencyClaim, Signup } from '../../../../core/signups/signup.t
 import { dayOf } from '../../../../core/reports/usage.ts'
 import type { ClaimRow } from '../../signup-outcomes.ts'
 import { SIGNUP_COLUMNS, signupRow } from '../../signup-rows.ts'
-import { SERVER_NOW } from '../sharing/clock.ts'
+import { SERVER_NOW } from '../sharing/forget.ts'
 import { type Database, SET_DURABLE_COMMIT } from '../connection/database.ts'
 
 /** What one attempt to keep a signup came to. */

@@ -4,7 +4,8 @@ import type { Asynchronous } from '../../answers.ts'
 import { ENTRIES, READ_COLUMNS, readTail } from '../../entry-rows.ts'
 import type { StoredRow } from '../../row-format.ts'
 import { type Note, sealNotes } from '../../trail.ts'
-import { type Database, listText, type Query, SqlError } from '../connection/database.ts'
+import { listsOf, parametersOf } from '../column-lists.ts'
+import { type Database, type Query, SqlError } from '../connection/database.ts'
 
 /** `AuditTrail` of the ports, and the only way to write to it. */
 export interface Trail extends Asynchronous<AuditTrail> {
@@ -26,11 +27,7 @@ const writtenAtOnce = 1000
 
 const insertEntries = `
   INSERT INTO partner_api.audit (${ENTRIES.columns}, recency)
-  SELECT ${ENTRIES.columns}, -at FROM unnest(${
-  ENTRIES.columns.map((column, index) =>
-    `$${index + 1}::${column === 'sequence' || column === 'at' ? 'bigint' : 'text'}[]`
-  )
-}) AS entry (${ENTRIES.columns})`
+  SELECT ${ENTRIES.columns}, -at FROM ${listsOf(ENTRIES.columns)} AS entry (${ENTRIES.columns})`
 
 /**
  * An entry whose place in reports is not that of its instant is not as it was written, and no seal says so: it is read
@@ -82,10 +79,7 @@ export function createTrail(database: Database): Trail {
       const entries = sealNotes({ sequence, seal }, notes, stamp)
       for (let start = 0; start < entries.length; start += writtenAtOnce) {
         const rows = entries.slice(start, start + writtenAtOnce).map(ENTRIES.values)
-        await query(
-          insertEntries,
-          ENTRIES.columns.map((_, column) => listText(rows.map((row) => row[column]!))),
-        )
+        await query(insertEntries, parametersOf(rows))
       }
       const last = entries.at(-1)!
       await query('UPDATE partner_api.store SET audit_sequence = $1, audit_seal = $2', [

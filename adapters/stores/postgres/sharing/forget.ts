@@ -1,5 +1,7 @@
-import { SERVER_NOW } from './clock.ts'
 import type { Database } from '../connection/database.ts'
+
+/** The server's clock, milliseconds since the epoch: the one clock that all replicas have. */
+export const SERVER_NOW = 'floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint'
 
 /** Rows that are of use for a while. */
 export interface Passing {

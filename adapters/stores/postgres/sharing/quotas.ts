@@ -1,7 +1,6 @@
 import type { QuotaAsk, QuotaLease, QuotaLedger } from '../../../../core/limits/ledger.ts'
-import { SERVER_NOW } from './clock.ts'
 import type { Database } from '../connection/database.ts'
-import { createForget } from './forget.ts'
+import { createForget, SERVER_NOW } from './forget.ts'
 
 /** Windows that are over and that each one that is opened clears away: more than itself. */
 const windowsPruned = 2

@@ -1,8 +1,7 @@
 import { drawId } from '../../../../core/draw-id.ts'
 import type { Replica, ReplicaProgress, ReplicaRegistry } from '../../../../core/replicas/registry.ts'
-import { SERVER_NOW } from './clock.ts'
 import type { Database } from '../connection/database.ts'
-import { createForget } from './forget.ts'
+import { createForget, SERVER_NOW } from './forget.ts'
 import { createMembership, LISTED_FOR_MS, type Registration } from './membership.ts'
 import type { Revisions } from '../revisions.ts'
 
