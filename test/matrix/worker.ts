@@ -35,7 +35,8 @@ async function fulfil(wish: Wish): Promise<unknown> {
   }
   if ('call' in wish) {
     const store = stores.get(wish.call) as unknown as Record<string, (...words: unknown[]) => unknown>
-    return await store[wish.method]?.(...wish.words)
+    // JSON has no undefined: an argument that was left out arrives as null.
+    return await store[wish.method]?.(...wish.words.map((word) => word ?? undefined))
   }
   if ('start' in wish) {
     const { options, revisionTakesMs } = wish
