@@ -174,8 +174,14 @@ await t.test('a search that takes long gives way to others, and is given up in t
   other.exec(`UPDATE profile SET id = 100000000 WHERE slug = 'p1'`)
   other.close()
 
-  let [now, each] = [0, 0.1]
-  t.intercept(performance, 'now', { value: () => now += each })
+  // A few windows to a turn. Whoever goes on without turns meets the end of time, and fails instead of hanging.
+  let [now, each, end] = [0, 0.3, 1_000]
+  t.intercept(performance, 'now', {
+    value: () => {
+      if (now > end) throw new Error('too many windows')
+      return now += each
+    },
+  })
   const never = query({ words: ['even', 'odd'] })
   let turns = 0
   const timer = setInterval(() => turns++, 1)
@@ -207,7 +213,11 @@ await t.test('a search that takes long gives way to others, and is given up in t
     'what was changed between turns is read anew',
   )
 
-  each = 5
+  await store.importContent('profiles', [profile('last', { name: 'Zeppelin' })], options) // Each window is a turn, and is the smallest: only a jump comes to the last of them in time.
+  ;[each, end] = [1.5, now + 1_000]
+  const late = await store.listProfiles('acme', query({ words: ['zeppelin'] }), T0)
+  t.same(late.map(({ slug }) => slug), ['last'], 'windows without a match are skipped')
+  ;[each, end] = [5, now + 40_000]
   const waiting = Array.from(
     { length: 40 },
     async () => await store.listProfiles('acme', never, T0),

@@ -46,7 +46,8 @@ const firstWindow = 16_384
 
 /** The parts of a query that the full-text index answers. */
 interface Expression {
-  readonly match: string
+  /** All of these have to match. Each alone is found from any label in one step. */
+  readonly parts: readonly string[]
   /** Words that matches still have to be checked for. */
   readonly unsure: readonly string[]
 }
@@ -82,11 +83,11 @@ export function createProfileSearch(database: Database): ProfileSearch {
       }
     }
     const filters = filterParts(query)
-    return filters && { match: [...parts, ...filters].join(' AND '), unsure }
+    return filters && { parts: [...parts, ...filters], unsure }
   }
 
   function* search(partner: string, query: ProfileQuery, now: number): Generator<void, CardRow[]> {
-    const { read, first } = statements[ORDERS[query.sort]]
+    const { read, first, next } = statements[ORDERS[query.sort]]
     for (;;) {
       const before = revision.get()![0]
       const expression = expressionOf(partner, query)
@@ -98,10 +99,12 @@ export function createProfileSearch(database: Database): ProfileSearch {
       // Labels are moved now and then: after another change they mean nothing.
       while (page.length < query.limit && label !== Infinity && revision.get()![0] === before) {
         const startedAt = performance.now()
+        // Where the rarest part has nothing there is nothing to look for.
+        for (const part of expression.parts) label = Math.max(label, next.get(part, label)?.[0] ?? Infinity)
+        if (label === Infinity) break
         const wanted = query.limit - page.length
-        const match = level === 0
-          ? expression.match
-          : `${expression.match} AND ${quote(windowTerm(label, level))} *`
+        const window = level === 0 ? [] : [`${quote(windowTerm(label, level))} *`]
+        const match = [...expression.parts, ...window].join(' AND ')
         const rows = read.all(match, label, now, wanted)
         for (const [, text, ...row] of rows) if (matchesWords(text, expression.unsure)) page.push(row)
         label = rows.length === wanted ? rows.at(-1)![0] + 1 : windowEnd(label, level)
@@ -160,6 +163,7 @@ function tooMuch(what: string): StoreError {
 interface OrderStatements {
   readonly read: Statement<FoundRow>
   readonly first: Statement<[label: number]>
+  readonly next: Statement<[label: number]>
 }
 
 function orderStatements(database: Database, order: 'name' | 'newest'): OrderStatements {
@@ -174,6 +178,9 @@ function orderStatements(database: Database, order: 'name' | 'newest'): OrderSta
       ORDER BY s.rowid LIMIT ?4 + 0`),
     first: database.statement(`
       SELECT label FROM rank_${order} WHERE (key, slug) > (?1, ?2) ORDER BY key, slug LIMIT 1`),
+    next: database.statement(`
+      SELECT rowid FROM search_${order}
+      WHERE search_${order} MATCH ?1 AND rowid >= CAST(?2 AS INTEGER) ORDER BY rowid LIMIT 1`),
   }
 }
 
