@@ -245,6 +245,10 @@ test('a key goes to a new file that only its owner may read', async (t) => {
     ])
     t.same(codes(refused), [[1, 'file_not_created'], [1, 'file_not_created']], name)
   }
+  for (const out of ['', '-']) {
+    const refused = await json('keys', 'issue', 'acme', '--name', 'd', '--out', out)
+    t.match(refused, { code: 2, error: { detail: /path of a new file/ } })
+  }
   t.equal(readFileSync(path('other'), 'utf8'), 'mine')
   t.notOk(existsSync(path('nowhere')))
   t.match(await json('keys', 'issue', 'nobody', '--name', 'd', '--out', path('d.key')), { code: 1 })

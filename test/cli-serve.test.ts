@@ -209,6 +209,9 @@ test('settings of serve', async (t) => {
     ['--problem-base', 'acme'],
     ['--public-url', 'acme'],
     ['--log', 'loud'],
+    ['--title', ''],
+    ['--title', 'a\nb'],
+    ['--contact', 'a\u0007@acme.example'],
   ]
   for (const { code, stdout } of await Promise.all(wrong.map((args) => run('serve', ...args)))) {
     t.same([code, stdout], [2, ''])
@@ -234,6 +237,11 @@ test('PORT and HOST count when the options are absent', async (t) => {
   const other = await startServing(args, fresh, { env: { PORT: 'none', HOST: '192.0.2.1' } })
   t.match(new URL(other.url), { hostname: '127.0.0.1' })
   t.equal((await stopServing(other)).code, 0)
+  const empty = await startServing(['serve', '--port', '0'], fresh, { env: { PORT: '', HOST: '' } })
+  t.match(new URL(empty.url), { hostname: '127.0.0.1' })
+  t.equal((await stopServing(empty)).code, 0)
+  const help = await runProgram(['serve', '--host', '192.0.2.1'], { env: { ...env, PORT: '' } })
+  t.notMatch(help.stderr, 'PORT', 'an empty PORT is not read')
   t.match(await runProgram(['serve'], { env: { ...env, PORT: 'none' } }), { code: 2, stderr: "env 'PORT'" })
 })
 

@@ -318,7 +318,8 @@ test('audit verify compares what is stored with the entries, and the end with a 
   t.equal(sealed.stdout, `${sequence}:${seal}\n`)
   t.same(documentOf(await at('seal', '--json')).data, { sequence, hash: seal })
   t.equal((await at('verify', '--seal', sealed.stdout.trim())).code, 0)
-  t.equal((await at('verify', '--seal', '0:')).code, 0, 'the seal of an empty log')
+  t.match(await at('verify', '--seal', '0:'), { code: 0, stderr: 'no entry was checked' }, 'of an empty log')
+  t.notMatch(await at('verify', '--seal', sealed.stdout.trim()), { stderr: 'no entry was checked' })
   for (const wrong of ['1', `x:${seal}`, `1:${seal.slice(1)}`, '0:' + seal, '7:']) {
     t.match(await at('verify', '--seal', wrong), { code: 2, stderr: 'SEQUENCE:HASH' })
   }
@@ -351,6 +352,16 @@ test('audit verify compares what is stored with the entries, and the end with a 
   })
   const listing = await at('list', '--json')
   for (const { stdout, stderr } of [human, listing]) t.notMatch(stdout + stderr, /digest_?hash/i)
+
+  const gone = new DatabaseSync(copy)
+  gone.exec('DROP TABLE audit')
+  gone.close()
+  const missing = await at('verify', '--json')
+  t.equal(missing.code, 1)
+  t.match(documentOf(missing).error, {
+    code: 'audit_broken',
+    detail: /^The store cannot be verified: no such table: audit/,
+  })
 })
 
 test('the end', async () => {

@@ -142,7 +142,11 @@ function valueText(value: unknown): string {
 
 function verify(invocation: Invocation, { seal }: { readonly seal?: AuditHead }): Promise<void> {
   return withStore(invocation, {}, async (store) => {
-    const { broken, isSealKept, differences, head } = await auditStore(store, seal)
+    const { broken, isSealKept, differences, head } = await auditStore(store, seal).catch((error) => {
+      // A table that is gone is tampering: the store itself can be reached. 42P01 is Postgres's undefined_table.
+      if (error.code !== '42P01' && !/^no such table/.test(error.message)) throw error
+      throw new Failure(1, 'audit_broken', `The store cannot be verified: ${error.message}.`)
+    })
     if (broken !== undefined) throw await brokenTrail(store, broken)
     if (!isSealKept) throw lostSeal(seal!, head)
     const intruders = await store.auditIntruders?.() ?? []
@@ -156,6 +160,9 @@ function verify(invocation: Invocation, { seal }: { readonly seal?: AuditHead })
         details([['entries', String(sequence)], ['last seal', hash || 'none']])
       }`,
     )
+    if (seal?.sequence === 0) {
+      printNote('The seal 0: is that of an empty log: no entry was checked against it.')
+    }
   })
 }
 

@@ -7,7 +7,7 @@ import { SCOPES } from '../../core/policy/scopes.ts'
 import type { MaybePromise } from '../../core/ports.ts'
 import { addWaitOption, changeStore, type Done, type WaitOptions } from '../change.ts'
 import { usageFailure } from '../failure.ts'
-import { duration, type End, end } from '../input/arguments.ts'
+import { duration, type End, end, parserOf } from '../input/arguments.ts'
 import { addLimitOption, addLimitOptions, limitChange, type LimitOptions } from '../input/limits.ts'
 import { action, type Invocation } from '../invocation.ts'
 import { type SaveKey, withKeyFile } from '../output/key-file.ts'
@@ -271,10 +271,15 @@ function shown(key: Key): Done {
   return { data: keyWire(key, now), text: details(keyDetails(key, now)) }
 }
 
+const newFile = parserOf(
+  'It has to be the path of a new file; without --out, the key goes to standard output.',
+  (text) => text === '' || text === '-' ? undefined : text,
+)
+
 function addHandOverOptions(command: Command): Command {
   return addWaitOption(
     command
-      .option('--out <file>', 'Write the key to a new file of mode 0600, and do not print it')
+      .option('--out <file>', 'Write the key to a new file of mode 0600, and do not print it', newFile)
       .option('-q, --quiet', 'Print the key alone'),
   )
 }

@@ -1,3 +1,4 @@
+import process from 'node:process'
 import { type Command, Option } from 'commander'
 import { brokenNameRule } from '../../core/admin/name.ts'
 import {
@@ -27,6 +28,7 @@ interface ServeOptions extends ServiceOptions {
 
 /** `serve`. */
 export function define(serve: Command): void {
+  for (const name of ['PORT', 'HOST']) if (process.env[name] === '') delete process.env[name]
   addServiceOptions(
     serve
       .addOption(

@@ -34,8 +34,8 @@ export function addServiceOptions(command: Command): Command {
     )
     .option('--allow-browsers', 'Answer requests that come from browsers, and log them')
     .option('--problem-base <url>', 'What the type of every problem starts with', httpUrl)
-    .option('--title <text>', 'Title of the OpenAPI document and the reference page')
-    .option('--contact <email-or-url>', 'Whom users of the API write to, in the same')
+    .option('--title <text>', 'Title of the OpenAPI document and the reference page', label)
+    .option('--contact <email-or-url>', 'Whom users of the API write to, in the same', label)
     .option(
       '--public-url <url>',
       'Address of this deployment, in the same (repeatable)',
@@ -51,6 +51,11 @@ export function deploymentInfo({ title, contact, publicUrl }: ServiceOptions): D
     ...(publicUrl !== undefined && { servers: publicUrl.map((url) => ({ url })) }),
   }
 }
+
+const label = parserOf(
+  'It must not be empty, nor hold control characters or line breaks.',
+  (text) => text.trim() === '' || /[\p{Cc}\p{Zl}\p{Zp}]/u.test(text) ? undefined : text,
+)
 
 const httpUrl = parserOf(
   'It has to be an http:// or https:// address without query and fragment.',
