@@ -58,6 +58,8 @@ export type ConnectionError = Error & { readonly code?: string; readonly rawPack
  */
 export function refusalFor({ code }: ConnectionError): ProblemCode | undefined {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'request_timeout'
+  // Of a head, or of the trailers behind a body. In a head it may be the target: see `overflowIn`.
+  if (code === 'HPE_HEADER_OVERFLOW') return 'headers_too_large'
   if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return 'body_too_large'
   return code?.startsWith('HPE_') ? 'malformed_request' : undefined
 }

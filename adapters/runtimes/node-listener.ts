@@ -114,11 +114,12 @@ export function listen(
   }
 
   function fail(error: ConnectionError, socket: Duplex): void {
-    if (error.code === 'HPE_HEADER_OVERFLOW') return overflow(error.rawPacket, socket)
     const code = refusalFor(error)
     if (code === undefined) return void socket.destroy()
     const exchange = latest.get(socket)
-    if (!exchange?.isReceiving) return refuseNext(socket, code)
+    if (!exchange?.isReceiving) {
+      return code === 'headers_too_large' ? overflow(error.rawPacket, socket) : refuseNext(socket, code)
+    }
     exchange.fail(code)
     // Answered before: there is no second answer, and no telling where a next request would begin.
     if (exchange.response.writableEnded) afterAnswer(exchange, () => hangUp(socket))

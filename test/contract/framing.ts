@@ -20,11 +20,13 @@ export type Outcome = readonly [
   after: 'kept' | 'closed' | 'either',
 ]
 
-/**
- * A server whose parser answers by itself what it refuses, with a status and no body or not at all; and by the names of
- * cases, what else it does in its own way.
- */
-export type OwnParser = Readonly<Record<string, Outcome>>
+/** A server whose parser is not Node's. */
+export interface OwnParser {
+  /** Whether it answers by itself what it refuses, with a status and no body or not at all. */
+  readonly refusesAlone: boolean
+  /** What else it does in its own way, by the names of cases. */
+  readonly differences: Readonly<Record<string, Outcome>>
+}
 
 /** What a case sends, and what comes of it. */
 type Case = readonly [name: string, bytes: string, ...Outcome]
@@ -135,7 +137,25 @@ export async function framingContract(
     ['a body', sized + content, [200], 'kept'],
     ['a body in chunks', `${chunked}${chunk}0\r\n\r\n`, [200], 'kept'],
     ['a chunk with an extension', `${chunked}${chunk.replace('\r', ';a="b"\r')}0\r\n\r\n`, [200], 'kept'],
+    [
+      'a chunk extension of 1 MB',
+      `${chunked}${chunk.replace('\r', `;${'a'.repeat(1_000_000)}\r`)}0\r\n\r\n`,
+      ['body_too_large'],
+      'closed',
+    ],
     ['chunks with a trailer', `${chunked}${chunk}0\r\nX-A: b\r\n\r\n`, [200], 'kept'],
+    [
+      'twenty thousand trailers',
+      `${chunked}${chunk}0\r\n${'a: b\r\n'.repeat(20_000)}\r\n`,
+      ['headers_too_large'],
+      'closed',
+    ],
+    [
+      'a trailer of 140 KB',
+      `${chunked}${chunk}0\r\na: ${'b'.repeat(140_000)}\r\n\r\n`,
+      ['headers_too_large'],
+      'closed',
+    ],
     ['a body to a GET', with_('Content-Length: 3') + 'abc', [200], 'kept'],
     ['chunks to a GET', with_('Transfer-Encoding: chunked') + '3\r\nabc\r\n0\r\n\r\n', [200], 'either'],
     ['two lengths', posts('Content-Length: 3', 'Content-Length: 4') + content, bad, 'closed'],
@@ -208,8 +228,9 @@ export async function framingContract(
     return (await connection.answer()).status
   }
 
+  const refusesAlone = ownParser?.refusesAlone === true
   for (const [name, bytes, ...contract] of cases) {
-    const [answers, after] = ownParser?.[name] ?? contract
+    const [answers, after] = ownParser?.differences[name] ?? contract
     for (const halves of [false, true]) {
       await t.test(halves ? `${name}, in halves` : name, async (t) => {
         const connection = await connectRaw(host, port)
@@ -219,11 +240,11 @@ export async function framingContract(
         if (halves) await connection.flushed()
         if (halves) connection.write(all.subarray(cut))
         for (const wanted of answers) {
-          if (ownParser !== undefined && typeof wanted === 'string') await refused(t, connection, wanted)
+          if (refusesAlone && typeof wanted === 'string') await refused(t, connection, wanted)
           else check(t, await connection.answer(), wanted)
         }
         if (after === 'kept') t.equal(await again(connection), 200, 'the connection is kept')
-        if (after === 'closed' && ownParser === undefined) {
+        if (after === 'closed' && !refusesAlone) {
           t.equal(await connection.ended(), '', 'the connection is closed, and nothing else sent')
         }
         connection.destroy()
@@ -236,7 +257,10 @@ export async function framingContract(
 async function refused(t: Tester, connection: RawConnection, wanted: ProblemCode): Promise<void> {
   const answer = await connection.answer().catch(() => undefined)
   if (answer?.headers.has('x-request-id')) return check(t, answer, wanted)
-  t.ok(answer === undefined || [400, 431, 505].includes(answer.status), `${wanted}: refused by the server`)
+  t.ok(
+    answer === undefined || [400, 413, 431, 505].includes(answer.status),
+    `${wanted}: refused by the server`,
+  )
   t.equal(answer?.body ?? '', '', 'which says nothing more')
 }
 
