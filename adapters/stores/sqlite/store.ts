@@ -11,11 +11,9 @@ import { createContentAdministration } from './content.ts'
 import { type Database, openDatabase, reasonOf } from './database.ts'
 import { createDirectory } from './directory.ts'
 import { createFacts, createOffers } from './facts.ts'
-import { createCheck } from './health.ts'
 import { checkKnown, checkMigrated, migrate } from './migrate.ts'
 import { createCounts } from './counts.ts'
 import { createRevisions, type Revisions } from './revisions.ts'
-import { readSettings } from './settings.ts'
 import { createSignups } from './signups.ts'
 import { createTrail } from './trail.ts'
 
@@ -90,5 +88,46 @@ function assemble(
     auditTail: trail.auditTail,
     auditHead: trail.auditHead,
     auditIntruders: trail.auditIntruders,
+  }
+}
+
+/**
+ * What was settled when the file was made, once `keyPrefix`, if any, has been settled anew.
+ *
+ * @throws {StoreError} `refused` when `keyPrefix` differs and there are keys that begin with the one before.
+ */
+function readSettings(database: Database, file: string, keyPrefix: string | undefined): StoreSettings {
+  const read = database.statement<[keyPrefix: string, cursorSecret: string]>(
+    'SELECT key_prefix, cursor_secret FROM store',
+  )
+  const [before, cursorSecret] = read.get()!
+  if (keyPrefix === undefined || keyPrefix === before) return { keyPrefix: before, cursorSecret }
+  const changed = database.transaction(() =>
+    database.statement('UPDATE store SET key_prefix = ?1 WHERE NOT EXISTS (SELECT 1 FROM partner_key)').run(
+      keyPrefix,
+    )
+  )
+  if (changed.changes > 0) return { keyPrefix, cursorSecret }
+  throw new StoreError(
+    'refused',
+    `The key prefix of ${file} cannot become ${keyPrefix}: it holds keys that begin with ${before}.`,
+  )
+}
+
+/**
+ * A look at whether the file can be read now, some 150 microseconds long. It takes a connection of its own: the one
+ * that is open answers from pages that it has read before, whatever became of the file.
+ */
+function createCheck(database: Database, file: string, revisions: Revisions): () => void {
+  return () => {
+    database.checkFile()
+    revisions.current()
+    if (file === ':memory:') return
+    const fresh = openDatabase(file, { create: false, readOnly: true })
+    try {
+      fresh.statement('SELECT id FROM store').get()
+    } finally {
+      fresh.close()
+    }
   }
 }
