@@ -168,11 +168,11 @@ await t.test('a search that takes long gives way to others, and is given up in t
   const store = await openFilled(file)
   await store.importContent('profiles', many.slice(0, 2000), options)
   // A store of a hundred million profiles, as far as it knows: it is read window by window.
-  const other = new DatabaseSync(file)
-  other.exec(`UPDATE rank_name SET profile = 100000000 WHERE slug = 'p1'`)
-  other.exec(`UPDATE rank_newest SET profile = 100000000 WHERE slug = 'p1'`)
-  other.exec(`UPDATE profile SET id = 100000000 WHERE slug = 'p1'`)
-  other.close()
+  const large = new DatabaseSync(file)
+  large.exec(`UPDATE rank_name SET profile = 100000000 WHERE slug = 'p1'`)
+  large.exec(`UPDATE rank_newest SET profile = 100000000 WHERE slug = 'p1'`)
+  large.exec(`UPDATE profile SET id = 100000000 WHERE slug = 'p1'`)
+  large.close()
 
   // A few windows to a turn. Whoever goes on without turns meets the end of time, and fails instead of hanging.
   let [now, each, end] = [0, 0.3, 1_000]
@@ -222,13 +222,33 @@ await t.test('a search that takes long gives way to others, and is given up in t
     { length: 40 },
     async () => await store.listProfiles('acme', never, T0),
   )
-  const outcomes = await Promise.allSettled(waiting)
-  for (const outcome of outcomes) {
-    t.match(outcome, {
-      status: 'rejected',
-      reason: { code: 'unreachable', message: /given up/ },
-    })
-  }
+  const ofOther = Promise.resolve(store.listProfiles('globex', never, T0))
+  const [other, ...outcomes] = await Promise.allSettled([ofOther, ...waiting])
+  t.match(other, { reason: { message: /takes too long/ } }, 'another partner has its turns')
+  const tooMany = outcomes.map((outcome) =>
+    t.match(outcome, { status: 'rejected', reason: { code: 'unreachable', message: /given up/ } }) &&
+    /would wait/.test((outcome as PromiseRejectedResult).reason.message)
+  )
+  t.equal(tooMany.filter(Boolean).length, 36, 'no more than four searches of a partner wait')
+  clearInterval(timer)
+  await store.close()
+})
+
+await t.test('profiles that are not due are counted in turns', async (t) => {
+  const store = await openFilled(newFile())
+  const undue = many.slice(0, 2000).map((record) => ({ ...record, publishedAt: T0 + 1 }))
+  await store.importContent('profiles', undue, options)
+  let now = 0
+  t.intercept(performance, 'now', { value: () => now += 5 })
+  let turns = 0
+  const timer = setInterval(() => turns++, 1)
+  const counting = store.countProfiles('acme', 'industry', T0)
+  t.ok(counting instanceof Promise)
+  await store.importContent('profiles', [profile('now', { name: 'Now' })], options)
+  t.same([...await counting], [['education', 2]], 'and anew when content is changed between turns')
+  t.same([...await store.countProfiles('acme', 'industry', T0 + 1)], [['education', 2002]])
+  t.same([...await store.countProfiles('globex', 'country', T0 + 1)].map(([, profiles]) => profiles), [1902])
+  t.ok(turns > 0)
   clearInterval(timer)
   await store.close()
 })

@@ -141,9 +141,9 @@ function presentProfile(profile: Profile) {
     website_url: profile.websiteUrl ?? null,
     city: profile.city ?? null,
     founded_year: profile.foundedYear ?? null,
-    employees: employees === undefined ? null : { min: employees.min ?? null, max: employees.max ?? null },
+    employees: employees == null ? null : { min: employees.min ?? null, max: employees.max ?? null },
     tags: profile.tags,
-    contact: contact === undefined ? null : { email: contact.email ?? null, phone: contact.phone ?? null },
+    contact: contact == null ? null : { email: contact.email ?? null, phone: contact.phone ?? null },
     links: profile.links.map(({ rel, url }) => ({ rel, url })),
   }
 }

@@ -178,6 +178,29 @@ test('a directory of a list is one to the letter', async (t) => {
   t.throws(() => directoryOf([row('Bad', { country: 'UK' })]), { message: /profile "bad": country must be/ })
 })
 
+test('null stands for what is absent, as drivers say it', async (t) => {
+  const store = createMemoryStore()
+  const key = await admit(store)
+  const opal = {
+    ...profileNamed('Opal'),
+    contact: null,
+    employees: null,
+    description: null,
+  } as unknown as Profile
+  const directory = {
+    ...ownDirectory([opal]),
+    findProfile: (_partner: string, slug: string) => slug === 'opal' ? opal : null as unknown as undefined,
+  }
+  const api = createPartnerApi({ store, directory })
+  const { status, body } = await read(api, key, '/public/profiles/opal?partner=acme')
+  t.strictSame([status, body.data?.contact, body.data?.employees], [200, null, null])
+  t.match(await read(api, key, '/public/profiles/none?partner=acme'), {
+    status: 404,
+    body: { code: 'profile_not_found' },
+  })
+  await api.close()
+})
+
 test("a wrong row of an embedder's directory is one clear error", async (t) => {
   const store = createMemoryStore()
   const key = await admit(store)
@@ -230,7 +253,7 @@ test('checkDirectory finds what a row does not show', async (t) => {
       /what follows anders by name must be lodz-reisen, opal, ostra-resor, not lodz-reisen, opal, ostra-resor, zeta$/,
     ],
     [{ findProfile: () => undefined }, /findProfile of anders must be anders, not nothing/],
-    [{ listIndustries: () => [] }, /industry of anders in listIndustries/],
+    [{ listIndustries: () => [] }, /listIndustries lacks travel, the industry of anders/],
     [{ countProfiles: () => new Map() }, /countProfiles by country must be SE,5, not nothing/],
   ]
   for (const [fault, message] of faults) {

@@ -31,8 +31,8 @@ export const ORDERS: Readonly<Record<ProfileSort, 'name' | 'newest'>> = {
 const turnMs = 4
 /** The time of all turns of a search together. Its client is told to come again later. */
 const longestSearchMs = 400
-/** Searches that wait while one of them is in its turns. */
-const maxWaiting = 32
+/** Searches of one partner, and of all together, that wait while one of them is in its turns. */
+const maxWaiting = { partner: 4, all: 32 }
 
 /** Longest prefix that is indexed, in code points; longer words are looked up in `long_word`. */
 const longestPrefix = 5
@@ -59,13 +59,12 @@ type FoundRow = [label: number, search: string, ...CardRow]
  * work is that of the page. What no index can bound (words that are frequent and never meet, profiles that are not due
  * yet) is read window by window, and in turns when it takes long; one such search runs at a time.
  */
-export function createProfileSearch(database: Database): ProfileSearch {
+export function createProfileSearch(database: Database, runInTurns: Turns): ProfileSearch {
   const statements = { name: orderStatements(database, 'name'), newest: orderStatements(database, 'newest') }
   const expansions = database.statement<[word: string]>(`
     SELECT word FROM long_word WHERE word >= ?1 AND word < ?1 || char(1114111) LIMIT ${maxExpansions + 1}`)
   const revision = database.statement<[number]>('SELECT content_changes FROM store')
   const size = database.statement<[number | null]>('SELECT max(id) FROM profile')
-  const runInTurns = createTurns(database)
 
   /** @returns `undefined` when nothing can match. */
   function expressionOf(partner: string, query: ProfileQuery): Expression | undefined {
@@ -117,13 +116,15 @@ export function createProfileSearch(database: Database): ProfileSearch {
     }
   }
 
-  return (partner, query, now) => runInTurns(search(partner, query, now))
+  return (partner, query, now) => runInTurns(partner, search(partner, query, now), longestSearchMs)
 }
 
-/** Runs searches: at once as far as a turn goes, the rest one after the other. */
-function createTurns(database: Database) {
+/** Reads in steps: at once as far as a turn goes. The rest is read in turns of `longestMs` together, one read after the other. */
+export type Turns = <T>(partner: string, steps: Iterator<void, T>, longestMs: number) => MaybePromise<T>
+
+export function createTurns(database: Database): Turns {
   let last: Promise<unknown> = Promise.resolve()
-  let waiting = 0
+  const waiting: string[] = []
 
   function takeTurn<T>(steps: Iterator<void, T>): IteratorResult<void, T> {
     return database.snapshot(() => {
@@ -134,9 +135,9 @@ function createTurns(database: Database) {
     })
   }
 
-  async function finish<T>(steps: Iterator<void, T>): Promise<T> {
+  async function finish<T>(steps: Iterator<void, T>, longestMs: number): Promise<T> {
     for (let spent = turnMs, took = turnMs;; spent += took) {
-      if (spent > longestSearchMs) throw tooMuch('takes too long')
+      if (spent > longestMs) throw tooMuch('takes too long')
       await new Promise((resolve) => setTimeout(resolve, took))
       const startedAt = performance.now()
       const step = takeTurn(steps)
@@ -145,12 +146,16 @@ function createTurns(database: Database) {
     }
   }
 
-  return <T>(steps: Iterator<void, T>): MaybePromise<T> => {
+  return (partner, steps, longestMs) => {
     const step = takeTurn(steps)
     if (step.done) return step.value
-    if (waiting >= maxWaiting) throw tooMuch('would wait too long')
-    waiting++
-    const result = last.then(() => finish(steps)).finally(() => waiting--)
+    const ofPartner = waiting.filter((other) => other === partner).length
+    if (ofPartner >= maxWaiting.partner || waiting.length >= maxWaiting.all) {
+      throw tooMuch('would wait too long')
+    }
+    waiting.push(partner)
+    const result = last.then(() => finish(steps, longestMs))
+      .finally(() => waiting.splice(waiting.indexOf(partner), 1))
     last = result.catch(() => undefined)
     return result
   }
