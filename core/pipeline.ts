@@ -200,7 +200,7 @@ export function createPipeline(parts: PipelineParts): (exchange: Exchange) => Ma
   /** What was waited for may have decided about this key, too. */
   function beginAnew(call: Call, credential: string): MaybePromise<Principal> {
     call.isUndecided = true
-    call.now = Date.now()
+    call.now = clock.now()
     return identify(call, credential, elapsed())
   }
 

@@ -265,9 +265,12 @@ t.test('settings out of their range are named, and nothing listens', async (t) =
     ['headersTimeoutMs', 2 ** 31],
     ['keepAliveTimeoutMs', 2 ** 31 - 1],
     ['drainTimeoutMs', NaN],
+    ['maxConnections', 0],
   ]
   for (const [name, value] of wrong) {
-    const message = new RegExp(`^${name} must be an integer from 0 to \\d+, and ${value} is not\\.$`)
+    const message = new RegExp(
+      `^${name} must be an integer (?:from 0 to \\d+|of 1 or more), and ${value} is not\\.$`,
+    )
     await t.rejects(serve(stub, { [name]: value }), { name: 'RangeError', message })
   }
 })

@@ -107,6 +107,9 @@ export async function serve(api: Mounted, options: ServeOptions = {}): Promise<R
   whole('keepAliveTimeoutMs', keepAliveTimeoutMs, MAX_KEEP_ALIVE_MS)
   whole('writeTimeoutMs', writeTimeoutMs, MAX_TIMEOUT_MS)
   const { maxConnections = defaultMaxConnections() } = options
+  if (maxConnections !== Infinity && !(Number.isInteger(maxConnections) && maxConnections >= 1)) {
+    throw new RangeError(`maxConnections must be an integer of 1 or more, and ${maxConnections} is not.`)
+  }
   const headersTimeoutMs = requestTimeoutMs === 0
     ? headersLimitMs
     : Math.min(headersLimitMs, requestTimeoutMs)

@@ -29,7 +29,7 @@ export interface PostgresStoreOptions {
   readonly keyPrefix?: string
   /**
    * Milliseconds, 20 or more, default 1,000: within these a look-up is answered or given up. With half of them, a
-   * server that says nothing is asked once more on another connection.
+   * server that says nothing is asked once more on another connection. A statement of a search has a quarter of them.
    */
   readonly lookUpTimeoutMs?: number
 }

@@ -80,7 +80,7 @@ export function connect(url: string, options: ConnectOptions = {}): Database {
     },
     note: notes.query,
     ...createStatements(pool, place, timeoutMs),
-    transaction: createTransaction(pool, place),
+    transaction: createTransaction(pool, place, Math.ceil(lookUpTimeoutMs / 4)),
     listen: notices.listen,
     notify: notices.notify,
     close: () => closed ??= close(),

@@ -57,14 +57,14 @@ export interface Database {
    * Runs `work` in a transaction. It is run again, from its start, when the server asks for that (40001, 40P01) and
    * when the connection was lost before the commit was sent, so it may do nothing but ask.
    *
-   * @param options `readOnly`: on one state of the database (REPEATABLE READ READ ONLY). `timeoutMs`: after which the
-   * server gives up each statement of it.
+   * @param options `readOnly`: on one state of the database (REPEATABLE READ READ ONLY). `isSearch`: the server
+   * gives up a statement that takes longer than a quarter of what a look-up may take.
    * @throws {StoreError} `unreachable`, with `cause` an `UncertainCommit` when the connection was lost while it
    * committed: then it may have been done.
    */
   transaction<T>(
     work: (query: Query, rollback: () => void) => Promise<T>,
-    options?: { readonly readOnly: boolean; readonly timeoutMs?: number },
+    options?: { readonly readOnly: boolean; readonly isSearch?: boolean },
   ): Promise<T>
 
   /**

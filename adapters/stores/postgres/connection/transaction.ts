@@ -19,10 +19,14 @@ const beginSnapshot = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
 type TransactionOptions = NonNullable<Parameters<Database['transaction']>[1]>
 type Work<T> = (query: Query, rollback: () => void) => Promise<T>
 
-export function createTransaction(pool: Pool, place: string): Database['transaction'] {
-  return async (work, { readOnly, timeoutMs }: TransactionOptions = { readOnly: false }) => {
+export function createTransaction(
+  pool: Pool,
+  place: string,
+  searchTimeoutMs: number,
+): Database['transaction'] {
+  return async (work, { readOnly, isSearch }: TransactionOptions = { readOnly: false }) => {
     // For this transaction only, whatever a pooler does with the connection afterwards.
-    const limit = timeoutMs === undefined ? '' : `; SET LOCAL statement_timeout = ${timeoutMs}`
+    const limit = isSearch ? `; SET LOCAL statement_timeout = ${searchTimeoutMs}` : ''
     const beginning = (readOnly ? beginSnapshot : begin) + limit
     for (let repeats = 0, losses = 0;;) {
       const session = await pool.take()

@@ -4,9 +4,6 @@ import { roundUp } from './pages.ts'
 import type { Range } from './places.ts'
 import { look, readMatches, walk } from './search-ways.ts'
 
-/** A statement of a search takes no longer. */
-const longestMs = 250
-
 /** Places that every search looks at first. */
 const firstLook = 256
 
@@ -19,8 +16,8 @@ const gatheredPerRow = 16
 /**
  * The cards of the first `limit` profiles of a range that match all `words`, in order. A common word soon fills a page
  * on a walk along the order; the full-text index finds a rare one, whose matches are then sorted. The first places tell
- * which it is. The server gives up a search that takes too
- * long: its client is told to come again later.
+ * which it is. The server gives up a search that takes
+ * too long: its client is told to come again later.
  */
 export function searchPage(
   database: Database,
@@ -30,7 +27,7 @@ export function searchPage(
 ): Promise<CardRow[]> {
   return database.transaction((read) => search({ read }, range, words, limit), {
     readOnly: true,
-    timeoutMs: longestMs,
+    isSearch: true,
   })
 }
 
