@@ -84,7 +84,7 @@ function createProgram(version: string): Command {
         .env('PARTNER_API_STORE')
         .default('sqlite:partner-api.db'),
     )
-    .option('--actor <name>', 'Who the audit trail names for changes (default: the current user)', actor)
+    .option('--actor <name>', 'Who the audit log names for changes (default: the current user)', actor)
     .option('--json', 'Print one JSON document on standard output')
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({ outputError: () => {} })

@@ -17,7 +17,7 @@ export interface ServeSettings {
   readonly host: string
   readonly log: 'off' | 'errors' | 'all'
   /** What the log says of the store before anything else. */
-  readonly opened?: Pick<ServeEvent, 'store' | 'created'>
+  readonly opened?: Partial<ServeEvent>
   readonly api: PartnerApiOptions
 }
 

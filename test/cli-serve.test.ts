@@ -108,14 +108,18 @@ test('demo without serving', async (t) => {
 
 test('serve warns of a store that others can read', { skip: process.platform === 'win32' }, async (t) => {
   const file = join(folder.path, 'exposed.db')
-  const served = await start(['serve', '--port', '0'], `sqlite:${file}`)
-  t.notMatch(served.words, 'chmod', 'a new one is for its owner alone')
-  await stopServing(served)
+  const opened = async () => {
+    const { stderr } = await stopServing(await start(['serve', '--port', '0'], `sqlite:${file}`))
+    return JSON.parse(stderr.split('\n')[0]!)
+  }
+  t.match(
+    await opened(),
+    { level: 'info', event: 'store_opened', warning: undefined },
+    'a new one is for its owner alone',
+  )
   chmodSync(file, 0o640)
-  const exposed = await start(['serve', '--port', '0'], `sqlite:${file}`)
-  t.match(exposed.words, `warning: Other accounts can read ${file}`)
-  t.match(exposed.words, `chmod 600 ${file}`)
-  await stopServing(exposed)
+  const warning = new RegExp(`^Other accounts can read ${file}.* To prevent it: chmod 600 ${file}`)
+  t.match(await opened(), { level: 'warn', event: 'store_opened', warning })
 })
 
 test('serve, and what commands change meanwhile', async (t) => {

@@ -273,7 +273,7 @@ test('audit verify', async (t) => {
     return { broken, human, document, list, table }
   }))
   for (const { broken, human, document, list, table } of results) {
-    t.match(human, { code: 1, stdout: '', stderr: `Entry ${broken} of the audit trail` })
+    t.match(human, { code: 1, stdout: '', stderr: `Entry ${broken} of the audit log` })
     t.equal(document.code, 1)
     t.match(documentOf(document).error, { code: 'audit_broken', sequence: broken })
     t.equal(list.code, 0, 'what is damaged can still be read')
@@ -346,7 +346,7 @@ test('audit verify compares what is stored with the entries, and the end with a 
     code: 'audit_mismatch',
     differences: [
       { partner: 'other', expected: { name: 'Other' }, stored: { name: 'Somebody else' }, broken_at: null },
-      { key_id: key.id, expected: { scopes: ['read:profiles'] } },
+      { key_id: key.id, expected: { scopes: ['read:profiles'] }, digest_replaced: true },
     ],
     intruders: [],
   })

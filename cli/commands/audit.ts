@@ -208,6 +208,7 @@ function alteredRows(differences: readonly AuditDifference[], intruders: readonl
           [kind === 'key' ? 'key_id' : 'partner']: id,
           expected: stateWire(expected),
           stored: stateWire(stored),
+          digest_replaced: isDigestReplaced(expected, stored),
           broken_at: brokenAt,
         })),
         intruders,
@@ -220,9 +221,15 @@ function differenceText({ kind, id, expected, stored, brokenAt }: AuditDifferenc
   if (stored === undefined) return `${kind} ${id} has entries, but is not stored`
   if (expected === undefined) return `${kind} ${id} is stored, but no entry says so`
   const changed = changeText({ before: expected, after: stored })
-  const digest = JSON.parse(expected).digestHash !== JSON.parse(stored).digestHash ? ['digest replaced'] : []
+  const digest = isDigestReplaced(expected, stored) ? ['digest replaced'] : []
   if (expected !== stored) return `${kind} ${id}: ${[changed, ...digest].filter(Boolean).join(', ')}`
   return `${kind} ${id} was changed without an entry before entry ${brokenAt}`
+}
+
+/** Digests are not shown. */
+function isDigestReplaced(expected: string | undefined, stored: string | undefined): boolean {
+  if (expected === undefined || stored === undefined) return false
+  return JSON.parse(expected).digestHash !== JSON.parse(stored).digestHash
 }
 
 async function brokenTrail(store: Store, sequence: number): Promise<Failure> {
@@ -239,7 +246,7 @@ async function brokenTrail(store: Store, sequence: number): Promise<Failure> {
   return new Failure(
     1,
     'audit_broken',
-    `Entry ${sequence} of the audit trail ${complaint}. All before it is whole; what comes after it proves nothing.`,
+    `Entry ${sequence} of the audit log ${complaint}. All before it is intact; what comes after it proves nothing.`,
     { members: { sequence } },
   )
 }
@@ -248,7 +255,7 @@ function watchedTrail(intruders: readonly string[]): Failure {
   return new Failure(
     1,
     'audit_broken',
-    `The entries of the audit trail are whole, but the store holds what this program did not make and what acts when ` +
+    `The entries of the audit log are intact, but the store holds what this program did not make and what acts when ` +
       `entries are written: ${listed(intruders)}. Some may never have arrived.`,
     { members: { intruders } },
   )

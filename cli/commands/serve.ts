@@ -10,7 +10,7 @@ import { duration, integerBetween, parserOf } from '../input/arguments.ts'
 import { addServiceOptions, deploymentInfo, type ServiceOptions } from '../input/service-options.ts'
 import { action, type Invocation } from '../invocation.ts'
 import { parseStoreUrl } from '../input/store-address.ts'
-import { printNote, printResult } from '../output/print.ts'
+import { printResult } from '../output/print.ts'
 import { exposedFiles } from '../sqlite-file.ts'
 import { listed, listeningLine } from '../output/text.ts'
 import { describeStore, isMissingStore, withStore } from '../store.ts'
@@ -81,17 +81,21 @@ async function serveStore(invocation: Invocation, options: ServeOptions): Promis
   const created = address.kind === 'memory' || await isMissingStore(address)
   await withStore(invocation, { create: true }, async (store) => {
     const exposed = address.kind === 'sqlite' ? exposedFiles(address.file) : []
-    if (exposed.length > 0) {
-      printNote(
-        `warning: Other accounts can read ${listed(exposed)}. To prevent it: chmod 600 ${exposed.join(' ')}`,
-      )
-    }
     const { serveUntilStopped } = await import('../serving.ts')
     await serveUntilStopped(store, {
       port: options.port,
       host: options.host,
       log: options.log,
-      opened: { store: await describeStore(address), created },
+      opened: {
+        store: await describeStore(address),
+        created,
+        ...(exposed.length > 0 && {
+          level: 'warn',
+          warning: `Other accounts can read ${listed(exposed)}. To prevent it: chmod 600 ${
+            exposed.join(' ')
+          }`,
+        }),
+      },
       api: {
         serviceName: options.serviceName,
         limits: options.limit ?? {},

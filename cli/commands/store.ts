@@ -25,7 +25,7 @@ export function define(store: Command): void {
     .addHelpText(
       'after',
       `
-Everything goes along: partners, keys, content, signups, counts, the audit trail, and the settings by which keys and
+Everything goes along: partners, keys, content, signups, counts, the audit log, and the settings by which keys and
 cursors stay valid. Until all is there and the same, nobody may use the new store. The same command, given again, goes on
 where a copy was broken off, and brings what was changed since, for as long as the new store was not used: to stand still
 for seconds only, copy while the service runs, stop it, copy again, and serve the new store.

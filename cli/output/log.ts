@@ -5,12 +5,14 @@ import type { LogEvent } from '../../core/log.ts'
 export interface ServeEvent {
   /** RFC 3339, UTC. */
   readonly time: string
-  readonly level: 'info'
+  readonly level: 'info' | 'warn'
   readonly event: 'store_opened' | 'stopped'
   /** The file, or the place of the database: without a password. */
   readonly store?: string
   /** Whether the store is new. */
   readonly created?: boolean
+  /** What weakens its security, and the command that mends it. */
+  readonly warning?: string
 }
 
 /** A log on standard error: JSON lines, those of one turn of the event loop in one write. */
