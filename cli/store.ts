@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import process from 'node:process'
 import type { MigrationStatus } from '../adapters/stores/postgres/migrate.ts'
+import { createClock } from '../core/clock.ts'
 import type { Store } from '../core/ports.ts'
 import { Failure, failureOf, usageFailure } from './failure.ts'
 import { parseStoreUrl, type StoreAddress } from './input/store-address.ts'
@@ -45,6 +46,11 @@ async function openStore(
   }
   const { createMemoryStore } = await import('../adapters/stores/memory/store.ts')
   return createMemoryStore()
+}
+
+/** Milliseconds since the epoch, on the store's clock where machines share one. */
+export function timeOf(store: Store): number {
+  return createClock(() => store.clock?.()).now()
 }
 
 /** How a store outside of this process is opened. */

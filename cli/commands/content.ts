@@ -11,7 +11,7 @@ import { action, type Invocation } from '../invocation.ts'
 import { printNote, printResult, withProgress, write } from '../output/print.ts'
 import { table } from '../output/table.ts'
 import { counted, listed, printableJson } from '../output/text.ts'
-import { isMissingStore, withStore } from '../store.ts'
+import { isMissingStore, timeOf, withStore } from '../store.ts'
 
 /** Changes that a dry run shows to people. */
 const maxShown = 100
@@ -127,7 +127,7 @@ async function importLines(
 ): Promise<ImportReport> {
   const outcome = await withProgress((report) =>
     importContent(store, kind, lines, {
-      now: Date.now(),
+      now: timeOf(store),
       actor,
       dryRun,
       progress: (done) => report(counted(done, 'line')),
@@ -194,7 +194,7 @@ function remove(
   return changeStore(invocation, {}, options, async (store) => {
     const { missing, used } = await store.removeContent(kind, slugs, {
       actor: invocation.actor,
-      at: Date.now(),
+      at: timeOf(store),
     })
     if (missing.length > 0) {
       throw new Failure(

@@ -17,7 +17,7 @@ import { action, type Invocation } from '../invocation.ts'
 import { printNote, printResult } from '../output/print.ts'
 import { table } from '../output/table.ts'
 import { listed, printable } from '../output/text.ts'
-import { withStore } from '../store.ts'
+import { timeOf, withStore } from '../store.ts'
 
 interface ExplainOptions {
   readonly keyId: string
@@ -90,7 +90,7 @@ async function explainWith(
     address,
     claim: partner,
     scope,
-    now: Date.now(),
+    now: timeOf(store),
   })
 }
 

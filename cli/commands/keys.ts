@@ -1,5 +1,4 @@
 import { type Command, Option } from 'commander'
-import { createClock } from '../../core/clock.ts'
 import { createKeyAdministration, type IssuedKey } from '../../core/admin/keys.ts'
 import { keyState } from '../../core/keys/state.ts'
 import type { Key, LimitOverrides } from '../../core/model.ts'
@@ -15,7 +14,7 @@ import { printList, printNote, printResult } from '../output/print.ts'
 import { createTable, details } from '../output/table.ts'
 import { limitsText, readableTime } from '../output/text.ts'
 import { keyWire } from '../output/wire.ts'
-import { withStore } from '../store.ts'
+import { timeOf, withStore } from '../store.ts'
 
 /** How a new key is handed over. */
 interface HandOverOptions extends WaitOptions {
@@ -189,7 +188,7 @@ function change(
       action((invocation, id: string, options: WaitOptions) =>
         changeStore(invocation, {}, options, async (store) => {
           const key = await createKeyAdministration(store, invocation)[name](id)
-          return { ...shown(key), notes: () => note ? [note(key, options.wait ?? false)] : [] }
+          return { ...shown(key, timeOf(store)), notes: () => note ? [note(key, options.wait ?? false)] : [] }
         })
       ),
     )
@@ -197,7 +196,7 @@ function change(
 
 function show(invocation: Invocation, id: string): Promise<void> {
   return withStore(invocation, {}, async (store) => {
-    const { data, text } = shown(await createKeyAdministration(store, invocation).show(id))
+    const { data, text } = shown(await createKeyAdministration(store, invocation).show(id), timeOf(store))
     await printResult(invocation, data, text)
   })
 }
@@ -205,7 +204,7 @@ function show(invocation: Invocation, id: string): Promise<void> {
 function issue(invocation: Invocation, partner: string, options: IssueOptions): Promise<void> {
   return withKeyFile(options.out, (save) =>
     changeStore(invocation, {}, options, async (store) => {
-      const now = createClock(() => store.clock?.()).now()
+      const now = timeOf(store)
       const issued = await createKeyAdministration(store, { ...invocation, clock: () => now }).issue({
         partner,
         name: options.name,
@@ -229,7 +228,7 @@ function rotate(
 ): Promise<void> {
   return withKeyFile(options.out, (save) =>
     changeStore(invocation, {}, options, async (store) => {
-      const now = createClock(() => store.clock?.()).now()
+      const now = timeOf(store)
       const keys = createKeyAdministration(store, { ...invocation, clock: () => now })
       const issued = await keys.rotate(id, {
         overlapMs: options.overlap,
@@ -259,15 +258,14 @@ async function update(
     throw usageFailure('Nothing to change: pass an option that says what, see --help.')
   }
   await changeStore(invocation, {}, options, async (store) => {
-    const now = createClock(() => store.clock?.()).now()
+    const now = timeOf(store)
     const keys = createKeyAdministration(store, { ...invocation, clock: () => now })
     const expiresAt = never ? null : expires?.(now)
-    return shown(await keys.update(id, { name, allow: clearAllow ? [] : allow, expiresAt, limits }))
+    return shown(await keys.update(id, { name, allow: clearAllow ? [] : allow, expiresAt, limits }), now)
   })
 }
 
-function shown(key: Key): Done {
-  const now = Date.now()
+function shown(key: Key, now: number): Done {
   return { data: keyWire(key, now), text: details(keyDetails(key, now)) }
 }
 
@@ -307,7 +305,7 @@ async function handOver(
 
 function list(invocation: Invocation, partner: string | undefined): Promise<void> {
   return withStore(invocation, {}, async (store) => {
-    const now = createClock(() => store.clock?.()).now()
+    const now = timeOf(store)
     const headings = ['id', 'partner', 'name', 'kind', 'hint', 'state', 'scopes', 'ends', 'last used']
     const addRows = createTable(headings)
     const { last } = await printList(invocation, createKeyAdministration(store, invocation).list(partner), {

@@ -13,7 +13,7 @@ import { printList, printNote, printResult } from '../output/print.ts'
 import { createTable, details } from '../output/table.ts'
 import { counted, limitsText, printable, readableTime } from '../output/text.ts'
 import { partnerWire } from '../output/wire.ts'
-import { withStore } from '../store.ts'
+import { timeOf, withStore } from '../store.ts'
 
 interface CreateOptions extends WaitOptions {
   readonly name: string
@@ -179,7 +179,7 @@ function remove(
   return changeStore(invocation, {}, options, async (store) => {
     const partners = createPartnerAdministration(store, invocation)
     const { name } = await partners.show(slug)
-    const now = Date.now()
+    const now = timeOf(store)
     let working = 0
     for await (const key of createKeyAdministration(store, invocation).list(slug)) {
       if (!['revoked', 'expired'].includes(keyState(key, now))) working++

@@ -10,7 +10,7 @@ import { action, type Invocation } from '../invocation.ts'
 import { printNote, printResult } from '../output/print.ts'
 import { table } from '../output/table.ts'
 import { keyWire } from '../output/wire.ts'
-import { withStore } from '../store.ts'
+import { timeOf, withStore } from '../store.ts'
 
 /** `scopes list`, `show`, `grant` and `remove`. */
 export function define(scopes: Command): void {
@@ -55,7 +55,7 @@ function change(
           const key = await createKeyAdministration(store, invocation)[name](id, names)
           const rows = await scopeRows(invocation, store, key)
           return {
-            data: keyWire(key, Date.now()),
+            data: keyWire(key, timeOf(store)),
             text: scopeTable(rows),
             notes: () => rows.length === 0 ? ['The key holds no scope any more.'] : [],
           }

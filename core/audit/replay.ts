@@ -60,7 +60,9 @@ export async function auditStore(store: AuditedStore, seal: AuditHead = EMPTY_TR
     const subject = subjectOf(entry)
     if (subject === undefined) return
     const before = entry.before === undefined ? undefined : sha256(entry.before)
-    if (before !== states.get(subject) && !interrupted.has(subject)) interrupted.set(subject, entry.sequence)
+    if (before !== states.get(subject) && !interrupted.has(subject) && interrupted.size < maxDifferences) {
+      interrupted.set(subject, entry.sequence)
+    }
     if (entry.after !== undefined) states.set(subject, sha256(entry.after))
   })
   head = { sequence: head.sequence, seal: head.seal }

@@ -124,14 +124,13 @@ export function createRanks(database: Database, order: 'name' | 'newest'): Ranks
   }
 }
 
-/** Writes rows of an order under labels that are known. @param prefix Of the names of the tables. */
+/** Writes rows of an order under labels that are known. */
 export function createRankWriter(
   database: Database,
   order: 'name' | 'newest',
-  prefix = '',
 ): { write(label: number, entry: RankEntry): void } {
-  const insert = database.statement(`INSERT INTO ${prefix}rank_${order} VALUES (?1, ?2, ?3, ?4)`)
-  const index = database.statement(`INSERT INTO ${prefix}search_${order} (rowid, words) VALUES (?1, ?2)`)
+  const insert = database.statement(`INSERT INTO rank_${order} VALUES (?1, ?2, ?3, ?4)`)
+  const index = database.statement(`INSERT INTO search_${order} (rowid, words) VALUES (?1, ?2)`)
   return {
     write(label, { key, slug, profile, search }) {
       insert.run(label, key, slug, profile)
