@@ -1,9 +1,7 @@
-import type { Command } from 'commander'
 import { userInfo } from 'node:os'
 import process from 'node:process'
-import { isActor } from '../core/audit/actor.ts'
-import { holdsPassword } from './input/store-address.ts'
-import { printNote, repeatStore } from './output/print.ts'
+import { isValidActor } from '../core/admin/validate.ts'
+import { usageError } from './errors.ts'
 
 /** What every command is told besides its own arguments. */
 export interface Invocation {
@@ -15,35 +13,10 @@ export interface Invocation {
   readonly actor: string
 }
 
-/** What commander calls for a command: hands on the invocation, and what commander has parsed. */
-export function action<Given extends readonly unknown[]>(
-  run: (invocation: Invocation, ...given: Given) => void | Promise<void>,
-): (...args: [...Given, Command]) => void | Promise<void> {
-  return (...args) => run(invocationOf(args.at(-1) as Command), ...args.slice(0, -1) as unknown as Given)
-}
-
-/** The settings that stand before or after any command. */
-function invocationOf(command: Command): Invocation {
-  const options = command.optsWithGlobals()
-  const json = options.json === true
-  const isArgument = command.getOptionValueSourceWithGlobals('store') === 'cli'
-  if (isArgument && !json) warnOfPasswords([options.store])
-  if (isArgument) repeatStore(holdsPassword(options.store) ? 'URL' : options.store)
-  return { json, storeUrl: options.store, actor: options.actor ?? currentUser() }
-}
-
-/** Says once that arguments are no place for the password of a store, if there is one among these. */
-export function warnOfPasswords(storeUrls: readonly string[]): void {
-  if (!storeUrls.some(holdsPassword)) return
-  printNote(
-    'warning: others on this machine can read the arguments of a program, and a password is among these. Give the ' +
-      'password in PGPASSWORD, or the whole URL of --store in PARTNER_API_STORE.',
-  )
-}
-
 /** Who runs this command: the operating system's user, or who the environment says it is where there is none. */
 export function currentUser(): string {
-  return [systemUser(), process.env.USER].find((name) => name !== undefined && isActor(name)) ?? 'unknown'
+  return [systemUser(), process.env.USER].find((name) => name !== undefined && isValidActor(name)) ??
+    'unknown'
 }
 
 /** A container may run under a number that no user has. */
@@ -53,4 +26,33 @@ function systemUser(): string | undefined {
   } catch {
     return undefined
   }
+}
+
+/** Where a store is. */
+export type StoreAddress =
+  | { readonly kind: 'memory' }
+  | { readonly kind: 'sqlite'; readonly file: string }
+  /** The URL as it was given: it may hold a password. */
+  | { readonly kind: 'postgres'; readonly url: string }
+
+/** Reads a store URL. Nothing of it is shown in a complaint: it may hold a password. */
+export function parseStoreUrl(url: string): StoreAddress {
+  if (url === 'memory:') return { kind: 'memory' }
+  if (/^postgres(ql)?:\/\//i.test(url)) return { kind: 'postgres', url }
+  // `sqlite://` is what other tools write: sqlite:///var/lib/p.db is the file /var/lib/p.db.
+  const file = /^sqlite:(?:\/\/)?(.*)$/s.exec(url)?.[1]
+  if (file === ':memory:') throw usageError('A store in memory is `memory:`.')
+  if (file === undefined || file === '' || file.includes('\0')) {
+    throw usageError(
+      'A store URL is sqlite:FILE, postgres://HOST/NAME or memory:. (--store URL or PARTNER_API_STORE)',
+    )
+  }
+  return { kind: 'sqlite', file }
+}
+
+/** Whether a password stands in a store URL. */
+export function holdsPassword(url: string): boolean {
+  const [, authority = ''] = /^\w+:\/\/([^?#]*)/.exec(url) ?? []
+  const colon = authority.indexOf(':')
+  return (colon !== -1 && authority.lastIndexOf('@') > colon + 1) || /[?&]password=./i.test(url)
 }

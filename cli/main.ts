@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // What stands here runs before anything is known about the runtime, so it imports nothing and uses no syntax
 // that an old Node could not parse: a person whose Node is too old gets a sentence and not a stack trace.
-const VERSION = '0.1.0'
+const PACKAGE_VERSION = '0.1.0'
 const host = globalThis.process
 const parts = host.versions.node.split('.')
 const isNode = !host.versions.bun && !host.versions.deno
@@ -15,7 +15,7 @@ if (isTooOld) {
   host.exitCode = 2
 } else if (argv.length === 1 && (argv[0] === '--version' || argv[0] === '-V')) {
   // Answered here because scripts and shells ask for it often; Commander alone would take as long as Node.
-  host.stdout.write(VERSION + '\n')
+  host.stdout.write(PACKAGE_VERSION + '\n')
 } else {
   start()
 }
@@ -27,5 +27,5 @@ async function start() {
     module.enableCompileCache()
   }
   const program = await import('./program.ts')
-  host.exitCode = await program.run(argv, VERSION)
+  host.exitCode = await program.run(argv, PACKAGE_VERSION)
 }

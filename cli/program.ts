@@ -1,14 +1,14 @@
-import { Command, CommanderError, Option } from 'commander'
 import process from 'node:process'
-import { ACTOR_RULE, isActor } from '../core/audit/actor.ts'
-import { holdsKey } from '../core/keys/format.ts'
-import { type ExitCode, type Failure, failureOf, usageFailure } from './failure.ts'
-import { parserOf } from './input/arguments.ts'
-import { endQuietlyWithoutReader, printFailure, printNote } from './output/print.ts'
-import { listed, redact, stackText } from './output/text.ts'
+import { Command, CommanderError, Option } from 'commander'
+import { ACTOR_RULE, isValidActor } from '../core/admin/validate.ts'
+import { containsKey } from '../core/http/redact.ts'
+import { type CliError, type ExitCode, toCliError, usageError } from './errors.ts'
+import { optionParser } from './options.ts'
+import { exitOnClosedPipe, printError, printNote } from './output/print.ts'
+import { formatStack, joinList, redact } from './output/text.ts'
 
 /** What each command does, under its heading in the help; its file in commands/ is loaded when it is asked for. */
-const groups: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+const commandGroups: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'To run the service:': {
     serve: 'Serve the API over HTTP until SIGTERM or SIGINT',
     demo: 'Fill an empty store with sample content and a key, and serve it',
@@ -38,40 +38,40 @@ const groups: Readonly<Record<string, Readonly<Record<string, string>>>> = {
  * @returns The exit code.
  */
 export async function run(argv: readonly string[], version: string): Promise<ExitCode> {
-  endQuietlyWithoutReader()
-  const ownArguments = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv
-  const json = ownArguments.includes('--json')
+  exitOnClosedPipe()
+  const optionArguments = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv
+  const json = optionArguments.includes('--json')
   // What is thrown where nobody waits for it would be shown with its stack otherwise.
-  process.once('uncaughtException', (error) => report(error, json).then((code) => process.exit(code)))
+  process.once('uncaughtException', (error) => reportError(error, json).then((code) => process.exit(code)))
   hideCredentials(argv)
   const program = createProgram(version)
   try {
-    refuseKeys(argv)
-    await program.parseAsync(withoutHelpWord(argv, version), { from: 'user' })
+    rejectKeys(argv)
+    await program.parseAsync(translateHelpCommand(argv, version), { from: 'user' })
     return (process.exitCode ?? 0) as ExitCode
   } catch (error) {
-    return await report(withSuggestion(withMisspelt(error, program, argv), program, argv), json)
+    return await reportError(withSuggestion(withUnknownOption(error, program, argv), program, argv), json)
   }
 }
 
 /** `help` may stand where a command does, also after the program's options: what follows it is asked for `--help`. */
-function withoutHelpWord(argv: readonly string[], version: string): readonly string[] {
+function translateHelpCommand(argv: readonly string[], version: string): readonly string[] {
   if (!argv.includes('help')) return argv
-  const { operands: [command, ...asked], unknown } = createProgram(version).parseOptions([...argv])
-  return command === 'help' ? [...asked, ...unknown, '--help'] : argv
+  const { operands: [command, ...operands], unknown } = createProgram(version).parseOptions([...argv])
+  return command === 'help' ? [...operands, ...unknown, '--help'] : argv
 }
 
-async function report(error: unknown, json: boolean): Promise<ExitCode> {
+async function reportError(error: unknown, json: boolean): Promise<ExitCode> {
   if (error instanceof CommanderError && error.exitCode === 0) return 0
-  const failure = error instanceof CommanderError ? usageOf(error) : await failureOf(error)
+  const cliError = error instanceof CommanderError ? toUsageError(error) : await toCliError(error)
   if (process.env.PARTNER_API_DEBUG === '1' && !(error instanceof CommanderError)) {
-    printNote(stackText(error))
+    printNote(formatStack(error))
   }
-  await printFailure(failure, json)
-  return failure.exitCode
+  await printError(cliError, json)
+  return cliError.exitCode
 }
 
-const actor = parserOf(ACTOR_RULE, (text) => isActor(text) ? text : undefined)
+const actorOption = optionParser(ACTOR_RULE, (text) => isValidActor(text) ? text : undefined)
 
 function createProgram(version: string): Command {
   const program = new Command('partner-api')
@@ -84,12 +84,12 @@ function createProgram(version: string): Command {
         .env('PARTNER_API_STORE')
         .default('sqlite:partner-api.db'),
     )
-    .option('--actor <name>', 'Who the audit log names for changes (default: the current user)', actor)
+    .option('--actor <name>', 'Who the audit log names for changes (default: the current user)', actorOption)
     .option('--json', 'Print one JSON document on standard output')
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({ outputError: () => {} })
     .exitOverride()
-  for (const [heading, commands] of Object.entries(groups)) {
+  for (const [heading, commands] of Object.entries(commandGroups)) {
     program.commandsGroup(heading)
     for (const [name, summary] of Object.entries(commands)) program.command(name).description(summary)
   }
@@ -121,9 +121,9 @@ function hideCredentials(argv: readonly string[]): void {
 }
 
 /** Arguments stand in the shell's history and in the list of processes, which others on the machine can read. */
-function refuseKeys(argv: readonly string[]): void {
-  if (!argv.some(holdsKey)) return
-  throw usageFailure(
+function rejectKeys(argv: readonly string[]): void {
+  if (!argv.some(containsKey)) return
+  throw usageError(
     'An argument holds a whole key. Others on this machine can read arguments, so keys are never taken from ' +
       'them: commands name a key by its id (keys list), and verify reads one from PARTNER_API_KEY, --key-file FILE, ' +
       'standard input or a prompt. Consider that key known and replace it.',
@@ -131,31 +131,31 @@ function refuseKeys(argv: readonly string[]): void {
 }
 
 /** Commander's own complaints all are about the command line. */
-function usageOf(error: CommanderError): Failure {
+function toUsageError(error: CommanderError): CliError {
   // `help` is what it says when a subcommand is missing, and its message then has no words of its own.
-  if (error.code === 'commander.help') return usageFailure('A command is missing: --help lists them.')
+  if (error.code === 'commander.help') return usageError('A command is missing: --help lists them.')
   // What stands behind `=` may be a secret, given to an option that does not exist.
   const message = error.message.replace(/^error: (unknown option '[^=']+=).*'/s, "$1…'")
-  return usageFailure(message.replace(/^error: /, ''))
+  return usageError(message.replace(/^error: /, ''))
 }
 
 /** Commander asks for options that are missing before it looks for those that do not exist, and one may be the other. */
-function withMisspelt(error: unknown, program: Command, argv: readonly string[]): unknown {
+function withUnknownOption(error: unknown, program: Command, argv: readonly string[]): unknown {
   if (!(error instanceof CommanderError) || error.code !== 'commander.missingMandatoryOptionValue') {
     return error
   }
-  const name = unknownOption(program, argv)
+  const name = findUnknownOption(program, argv)
   if (name === undefined) return error
-  return usageFailure(`${error.message.replace(/^error: /, '')}, and there is no option '${name}'`)
+  return usageError(`${error.message.replace(/^error: /, '')}, and there is no option '${name}'`)
 }
 
 /** Words that people try, and the commands that they may mean. */
-const add = ['create', 'issue', 'activate', 'grant', 'import']
-const remove = ['remove', 'revoke', 'deactivate']
-const meanings = new Map([
-  ...['add', 'create', 'new'].map((word): [string, string[]] => [word, add]),
-  ['delete', remove],
-  ['rm', remove],
+const addVerbs = ['create', 'issue', 'activate', 'grant', 'import']
+const removeVerbs = ['remove', 'revoke', 'deactivate']
+const synonyms = new Map([
+  ...['add', 'create', 'new'].map((word): [string, string[]] => [word, addVerbs]),
+  ['delete', removeVerbs],
+  ['rm', removeVerbs],
   ['ls', ['list']],
   ['get', ['show']],
   ['edit', ['update']],
@@ -167,14 +167,16 @@ function withSuggestion(error: unknown, program: Command, argv: readonly string[
   const [first, second = ''] = program.parseOptions([...argv]).operands
   const group = program.commands.find((each) => each.name() === first)
   const commands = (group ?? program).commands.map((each) => each.name())
-  const meant = (meanings.get((group === undefined ? first : second) ?? '') ?? [])
+  const suggestions = (synonyms.get((group === undefined ? first : second) ?? '') ?? [])
     .filter((name) => name === '--help' || commands.includes(name))
-  if (meant.length === 0) return error
-  return usageFailure(`${usageOf(error).message.split('\n', 1)[0]}\n(Did you mean ${listed(meant, 'or')}?)`)
+  if (suggestions.length === 0) return error
+  return usageError(
+    `${toUsageError(error).message.split('\n', 1)[0]}\n(Did you mean ${joinList(suggestions, 'or')}?)`,
+  )
 }
 
-function unknownOption(command: Command, argv: readonly string[]): string | undefined {
+function findUnknownOption(command: Command, argv: readonly string[]): string | undefined {
   const { operands: [name, ...operands], unknown } = command.parseOptions([...argv])
   const next = command.commands.find((each) => each.name() === name)
-  return next === undefined ? unknown[0]?.split('=')[0] : unknownOption(next, [...operands, ...unknown])
+  return next === undefined ? unknown[0]?.split('=')[0] : findUnknownOption(next, [...operands, ...unknown])
 }

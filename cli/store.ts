@@ -1,17 +1,15 @@
-import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { accessSync, constants, existsSync, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import process from 'node:process'
 import type { MigrationStatus } from '../adapters/stores/postgres/migrate.ts'
-import { createClock } from '../core/clock.ts'
-import type { Store } from '../core/ports.ts'
-import { Failure, failureOf, usageFailure } from './failure.ts'
-import { parseStoreUrl, type StoreAddress } from './input/store-address.ts'
-import { currentUser, type Invocation } from './invocation.ts'
+import { createClock } from '../core/lib/time.ts'
+import type { Store } from '../core/ports/store.ts'
+import { CliError, toCliError, usageError } from './errors.ts'
+import { currentUser, type Invocation, parseStoreUrl, type StoreAddress } from './invocation.ts'
 import { printNote } from './output/print.ts'
-import { openFile } from './sqlite-file.ts'
 
 /** How a command wants its store. */
-export interface Opening {
+export interface StoreOptions {
   /** Make the store, and bring its schema up to this version's, when it is not so yet. */
   readonly create?: boolean
   /** Show an empty store where there is none, and make none. What is written to it is lost. */
@@ -21,12 +19,12 @@ export interface Opening {
 /** Runs a command on the store and closes it, whatever happens. */
 export async function withStore<T>(
   invocation: Invocation,
-  opening: Opening,
+  storeOptions: StoreOptions,
   command: (store: Store) => Promise<T>,
 ): Promise<T> {
   const address = parseStoreUrl(invocation.storeUrl)
   if (address.kind === 'memory') printNote('warning: a memory: store is empty and ends with this command.')
-  const store = await openStore(address, opening)
+  const store = await openStore(address, storeOptions)
   try {
     return await command(store)
   } finally {
@@ -36,13 +34,13 @@ export async function withStore<T>(
 
 async function openStore(
   address: StoreAddress,
-  { create = false, emptyWhenMissing = false }: Opening,
+  { create = false, emptyWhenMissing = false }: StoreOptions,
 ): Promise<Store> {
   try {
-    if (address.kind !== 'memory') return await open(address, { create })
+    if (address.kind !== 'memory') return await openDurableStore(address, { create })
   } catch (error) {
-    const failure = await failureOf(error)
-    if (failure.code !== 'store_missing' || !emptyWhenMissing) throw error
+    const cliError = await toCliError(error)
+    if (cliError.code !== 'store_missing' || !emptyWhenMissing) throw error
   }
   const { createMemoryStore } = await import('../adapters/stores/memory/store.ts')
   return createMemoryStore()
@@ -64,24 +62,24 @@ export interface OpenOptions {
 /**
  * Opens a store. Only the code of its kind is loaded.
  *
- * @throws {Failure} `store_missing` when there is no file and `create` is not set.
+ * @throws {CliError} `store_missing` when there is no file and `create` is not set.
  * @throws {StoreError} as the stores do.
  */
-export async function open(
+export async function openDurableStore(
   address: Exclude<StoreAddress, { readonly kind: 'memory' }>,
-  { create, ...settled }: OpenOptions,
+  { create, ...settings }: OpenOptions,
 ): Promise<Store> {
   if (address.kind === 'postgres') {
-    await placeOf(address.url)
+    await postgresPlace(address.url)
     const { openPostgresStore } = await import('../adapters/stores/postgres/store.ts')
-    return await openPostgresStore(address.url, { migrate: create, ...settled })
+    return await openPostgresStore(address.url, { migrate: create, ...settings })
   }
-  if (!create) refuseMissing(address.file)
+  if (!create) requireFile(address.file)
   silenceSqliteWarning()
   const { openSqliteStore } = await import('../adapters/stores/sqlite/store.ts')
-  return await openFile(
+  return await openSqliteFile(
     address.file,
-    () => openSqliteStore(address.file, { create, migrate: create, ...settled }),
+    () => openSqliteStore(address.file, { create, migrate: create, ...settings }),
   )
 }
 
@@ -89,57 +87,57 @@ export async function open(
 export async function isMissingStore(address: StoreAddress): Promise<boolean> {
   if (address.kind === 'memory') return false
   try {
-    await schemaOf(address)
+    await schemaStatus(address)
     return false
   } catch (error) {
-    if ((await failureOf(error)).code === 'store_missing') return true
+    if ((await toCliError(error)).code === 'store_missing') return true
     throw error
   }
 }
 
-/** Where the schema of a store stands. @throws {Failure} `store_missing` when there is none. */
-export async function schemaOf(
+/** Where the schema of a store stands. @throws {CliError} `store_missing` when there is none. */
+export async function schemaStatus(
   address: Exclude<StoreAddress, { readonly kind: 'memory' }>,
 ): Promise<MigrationStatus> {
   if (address.kind === 'postgres') {
-    const place = await placeOf(address.url)
+    const place = await postgresPlace(address.url)
     const { migrationStatus } = await import('../adapters/stores/postgres/migrate.ts')
     const schema = await migrationStatus(address.url)
-    if (schema.current === 0) throw storeMissing(place)
+    if (schema.current === 0) throw storeMissingError(place)
     return schema
   }
-  refuseMissing(address.file)
+  requireFile(address.file)
   silenceSqliteWarning()
   const { migrationStatus } = await import('../adapters/stores/sqlite/migrate.ts')
-  return await openFile(address.file, () => migrationStatus(address.file))
+  return await openSqliteFile(address.file, () => migrationStatus(address.file))
 }
 
 /** Where a store is, in words that hold no password. */
 export async function describeStore(address: StoreAddress): Promise<string> {
-  if (address.kind === 'postgres') return await placeOf(address.url)
+  if (address.kind === 'postgres') return await postgresPlace(address.url)
   return address.kind === 'sqlite' ? resolve(address.file) : 'memory:'
 }
 
 /**
  * Where a Postgres store is, in words that hold no password.
  *
- * @throws {Failure} exit code 2 for an address that means nothing.
+ * @throws {CliError} exit code 2 for an address that means nothing.
  */
-async function placeOf(url: string): Promise<string> {
+async function postgresPlace(url: string): Promise<string> {
   const { parseAddress } = await import('../adapters/stores/postgres/connection/address.ts')
   try {
     return parseAddress(url, { environment: process.env, user: currentUser() }).place
   } catch (error) {
-    throw usageFailure((await failureOf(error)).message)
+    throw usageError((await toCliError(error)).message)
   }
 }
 
-function refuseMissing(file: string): void {
-  if (!existsSync(file)) throw storeMissing(file)
+function requireFile(file: string): void {
+  if (!existsSync(file)) throw storeMissingError(file)
 }
 
-function storeMissing(place: string): Failure {
-  return new Failure(3, 'store_missing', `There is no store at ${place}. To make one: partner-api migrate`)
+function storeMissingError(place: string): CliError {
+  return new CliError(3, 'store_missing', `There is no store at ${place}. To make one: partner-api migrate`)
 }
 
 /** Node 22 and 24 call node:sqlite experimental on standard error, once in every command. */
@@ -148,5 +146,55 @@ export function silenceSqliteWarning(): void {
   process.emitWarning = (...args: unknown[]) => {
     if (args[1] === 'ExperimentalWarning' && String(args[0]).startsWith('SQLite ')) return
     emitWarning.apply(process, args)
+  }
+}
+
+/**
+ * Opens the file of a store. SQLite says no more than that it could not, where somebody can see why.
+ *
+ * @throws {CliError} with what stands in the way, or what `open` throws.
+ */
+export async function openSqliteFile<T>(file: string, open: () => T | Promise<T>): Promise<T> {
+  try {
+    return await open()
+  } catch (error) {
+    const { exitCode, code } = await toCliError(error)
+    const obstacle = code === 'store_unavailable' ? diagnoseFile(file) : undefined
+    if (obstacle === undefined) throw error
+    throw new CliError(exitCode, code, `The store ${file} cannot be used: ${obstacle}.`)
+  }
+}
+
+/** Those of a store's files that accounts other than their owner can read or write. */
+export function exposedFiles(file: string): string[] {
+  // Windows has no such modes.
+  if (process.platform === 'win32') return []
+  return [file, `${file}-wal`, `${file}-shm`].filter((path) => {
+    const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? 0
+    return (mode & 0o077) !== 0
+  })
+}
+
+function diagnoseFile(file: string): string | undefined {
+  const folder = dirname(file)
+  const inFolder = accessError(folder, constants.W_OK | constants.X_OK)
+  if (inFolder === 'ENOENT' || inFolder === 'ENOTDIR') return `there is no folder ${folder}`
+  if (accessError(`${file}/.`, constants.F_OK) === undefined) return 'it is a folder'
+  if (isForbidden(file, constants.R_OK)) return 'this account may not read it'
+  if (isForbidden(file, constants.W_OK)) return 'this account may read but not write it'
+  return inFolder && `this account may not write in ${folder}, where SQLite keeps more files`
+}
+
+function isForbidden(file: string, mode: number): boolean {
+  return !['ENOENT', undefined].includes(accessError(file, mode))
+}
+
+/** What the system calls it that a path may not be used so. */
+function accessError(path: string, mode: number): string | undefined {
+  try {
+    accessSync(path, mode)
+    return undefined
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code
   }
 }

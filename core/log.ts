@@ -1,10 +1,10 @@
-import type { AuditEntry } from './audit/entry.ts'
-import type { Call } from './call.ts'
-import type { Answer } from './http/exchange.ts'
-import { clientOf, readClient } from './http/client-address.ts'
+import { clientAddressOf, parseClientAddress } from './http/headers.ts'
+import type { HttpResponse } from './http/message.ts'
 import { Problem, type ProblemCode, PROBLEMS } from './http/problem.ts'
-import { sayablePath } from './http/redact.ts'
-import { rfc3339 } from './http/time.ts'
+import { redactPath } from './http/redact.ts'
+import { rfc3339 } from './lib/time.ts'
+import type { AuditEntry } from './ports/audit.ts'
+import type { RequestContext } from './request-context.ts'
 
 /** One line of the log. It holds no credential, no query and no body. */
 export interface LogEvent {
@@ -27,8 +27,8 @@ export interface LogEvent {
     | 'browser_allowed'
     | 'administration'
     | 'write_failed'
-    | 'store_silent'
-    | 'store_answering'
+    | 'store_unavailable'
+    | 'store_recovered'
     | 'clock_skew'
     | 'connections_refused'
   /** What the answer had in `X-Request-Id`. */
@@ -64,21 +64,21 @@ export interface LogEvent {
 }
 
 /** Writes the log. Whatever becomes of a line, the service goes on. */
-export interface Journal {
+export interface RequestLogger {
   /** Notes how a call ended. @returns The answer. */
-  answered(call: Call, answer: Answer): Answer
+  requestCompleted(call: RequestContext, answer: HttpResponse): HttpResponse
   /** Notes the refusal of a request that never became a call. */
-  refused(code: ProblemCode, requestId: string, address: string | undefined): void
+  requestRejected(code: ProblemCode, requestId: string, address: string | undefined): void
   /** Notes that a browser's request was let through. */
-  browserAllowed(call: Call): void
+  browserAllowed(call: RequestContext): void
   /** Notes what operators decided. */
-  administered(entry: AuditEntry): void
+  auditLogged(entry: AuditEntry): void
   /** Notes that something could not be written behind the answers. */
   writeFailed(error: unknown): void
   /** Notes that the store no longer answers. */
-  storeSilent(error: unknown): void
+  storeUnavailable(error: unknown): void
   /** Notes that it answers again. */
-  storeAnswering(): void
+  storeRecovered(): void
   /** Notes that this machine's clock is so many milliseconds ahead of the store's. */
   clockSkewed(skewMs: number): void
   /** Notes that the server refuses connections beyond `limit`. */
@@ -86,14 +86,14 @@ export interface Journal {
 }
 
 /** A journal that nobody reads. */
-export const silentJournal: Journal = {
-  answered: (_call, answer) => answer,
-  refused: () => undefined,
+export const noopLogger: RequestLogger = {
+  requestCompleted: (_call, answer) => answer,
+  requestRejected: () => undefined,
   browserAllowed: () => undefined,
-  administered: () => undefined,
+  auditLogged: () => undefined,
   writeFailed: () => undefined,
-  storeSilent: () => undefined,
-  storeAnswering: () => undefined,
+  storeUnavailable: () => undefined,
+  storeRecovered: () => undefined,
   clockSkewed: () => undefined,
   connectionsRefused: () => undefined,
 }
@@ -103,12 +103,12 @@ export const silentJournal: Journal = {
  * @param all Note every answer, not only 401, 403, refused credentials and answers of 500 and above.
  * @param trustedProxies How many proxies stand in front.
  */
-export function createJournal(
+export function createRequestLogger(
   sink: (event: LogEvent) => void,
   all: boolean,
   elapsed: () => number,
   trustedProxies: number,
-): Journal {
+): RequestLogger {
   function write(event: Omit<LogEvent, 'time'>): void {
     try {
       sink({ time: rfc3339(Date.now()), ...event })
@@ -117,36 +117,38 @@ export function createJournal(
     }
   }
 
-  function describe(call: Call): Pick<LogEvent, 'request_id' | 'method' | 'path' | 'address' | 'trace_id'> {
-    const { exchange, requestId, path } = call
+  function requestFields(
+    call: RequestContext,
+  ): Pick<LogEvent, 'request_id' | 'method' | 'path' | 'address' | 'trace_id'> {
+    const { request: exchange, requestId, path } = call
     return {
       request_id: requestId,
-      ...defined('method', methods.has(exchange.method) ? exchange.method : undefined),
-      path: sayablePath(path),
-      ...defined('address', (call.client ?? clientOf(exchange, trustedProxies)).text),
-      ...defined('trace_id', traceId(exchange.header('traceparent'))),
+      ...optionalField('method', registeredMethods.has(exchange.method) ? exchange.method : undefined),
+      path: redactPath(path),
+      ...optionalField('address', (call.client ?? clientAddressOf(exchange, trustedProxies)).text),
+      ...optionalField('trace_id', traceId(exchange.header('traceparent'))),
     }
   }
 
   return {
-    answered(call, answer) {
+    requestCompleted(call, answer) {
       const { status } = answer
       if (!all && status !== 401 && status !== 403 && status < 500 && !call.credentialRefused) return answer
-      const { failure, principal } = call
+      const { error: failure, principal } = call
       const code = failure instanceof Problem ? failure.code : failure === undefined ? undefined : 'internal'
       write({
         level: levelOf(status, call.credentialRefused),
         event: 'request',
-        ...describe(call),
+        ...requestFields(call),
         status,
         duration_ms: Math.round((elapsed() - call.startedAt) * 1000) / 1000,
-        ...defined('code', code),
+        ...optionalField('code', code),
         ...(principal === undefined ? {} : { partner: principal.partner.slug, key_id: principal.key.id }),
-        ...defined('error', reasonOf(failure instanceof Problem ? failure.cause : failure)),
+        ...optionalField('error', errorText(failure instanceof Problem ? failure.cause : failure)),
       })
       return answer
     },
-    refused(code, requestId, address) {
+    requestRejected(code, requestId, address) {
       const { status } = PROBLEMS[code]
       if (!all && status < 500) return
       const level = levelOf(status, false)
@@ -157,24 +159,24 @@ export function createJournal(
         path: '/',
         status,
         code,
-        ...defined('address', readClient(address).text),
+        ...optionalField('address', parseClientAddress(address).text),
       })
     },
     browserAllowed(call) {
-      write({ level: 'warn', event: 'browser_allowed', ...describe(call) })
+      write({ level: 'warn', event: 'browser_allowed', ...requestFields(call) })
     },
-    administered({ type, actor, at, partner, keyId }) {
-      const about = { ...defined('partner', partner), ...defined('key_id', keyId) }
+    auditLogged({ type, actor, at, partner, keyId }) {
+      const about = { ...optionalField('partner', partner), ...optionalField('key_id', keyId) }
       write({ level: 'info', event: 'administration', type, actor, decided_at: rfc3339(at), ...about })
     },
     writeFailed(error) {
-      write({ level: 'error', event: 'write_failed', ...defined('error', reasonOf(error)) })
+      write({ level: 'error', event: 'write_failed', ...optionalField('error', errorText(error)) })
     },
-    storeSilent(error) {
-      write({ level: 'error', event: 'store_silent', ...defined('error', reasonOf(error)) })
+    storeUnavailable(error) {
+      write({ level: 'error', event: 'store_unavailable', ...optionalField('error', errorText(error)) })
     },
-    storeAnswering() {
-      write({ level: 'info', event: 'store_answering' })
+    storeRecovered() {
+      write({ level: 'info', event: 'store_recovered' })
     },
     clockSkewed(skewMs) {
       write({ level: 'warn', event: 'clock_skew', skew_ms: skewMs })
@@ -186,7 +188,7 @@ export function createJournal(
 }
 
 /** Any other token may be what a client likes, a key included (RFC 9110 §9.1). */
-const methods: ReadonlySet<string> = new Set(
+const registeredMethods: ReadonlySet<string> = new Set(
   ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT', 'QUERY'],
 )
 
@@ -194,7 +196,7 @@ function levelOf(status: number, credentialRefused: boolean): LogEvent['level'] 
   return status >= 500 ? 'error' : status === 401 || credentialRefused ? 'warn' : 'info'
 }
 
-function defined<K extends keyof LogEvent>(
+function optionalField<K extends keyof LogEvent>(
   name: K,
   value: LogEvent[K] | undefined,
 ): Pick<LogEvent, K> | undefined {
@@ -202,7 +204,7 @@ function defined<K extends keyof LogEvent>(
 }
 
 /** A problem of the store has the reason as its cause. */
-function reasonOf(error: unknown): string | undefined {
+function errorText(error: unknown): string | undefined {
   if (error === undefined) return undefined
   const inner = error instanceof Problem && error.cause !== undefined ? error.cause : error
   return inner instanceof Error ? `${inner.name}: ${inner.message}` : String(inner)

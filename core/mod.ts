@@ -4,52 +4,62 @@
  * @module
  */
 export { createPartnerApi } from './api.ts'
-export type { PartnerApi, PartnerApiOptions, PartnerApiPorts } from './api.ts'
-export type { RequestInfo } from './http/fetch.ts'
-export type { WebRequest, WebResponse } from './http/web.ts'
-export type { Content } from './http/content.ts'
-export type { Answer, Exchange } from './http/exchange.ts'
+export type { PartnerApi, PartnerApiPorts } from './api.ts'
+export type { PeerInfo } from './http/fetch.ts'
+export type { BodyContent, HttpRequest, HttpResponse, WebRequest, WebResponse } from './http/message.ts'
 export { Problem } from './http/problem.ts'
 export type { InputError, ProblemCode, ProblemMembers } from './http/problem.ts'
+export type { MaybePromise } from './lib/promise.ts'
 export type { LogEvent } from './log.ts'
-export type { DeploymentInfo } from './openapi/model.ts'
-export type { Endpoint } from './routes/route.ts'
 export type * from './model.ts'
-export type * from './ports.ts'
+export type { DeploymentInfo } from './openapi/model.ts'
+export type { Endpoint } from './routes/context.ts'
+export type { PartnerApiOptions } from './settings.ts'
 
 // What administers a store, for embedders that have no command line.
+export type { Operator } from './admin/apply.ts'
 export { createKeyAdministration } from './admin/keys.ts'
-export type { IssuedKey, KeyAdministration, KeyUpdate, NewKey } from './admin/keys.ts'
-export type { LimitChange } from './admin/rules.ts'
-export type { Operator } from './admin/change-facts.ts'
+export type { IssuedKey, KeyAdministration, KeyUpdate, NewKey, RotationOptions } from './admin/keys.ts'
 export { createPartnerAdministration } from './admin/partners.ts'
 export type { NewPartner, PartnerAdministration, PartnerUpdate } from './admin/partners.ts'
-export { Refusal } from './admin/refusal.ts'
-export type { RefusalCode } from './admin/refusal.ts'
-export type { Rotation } from './admin/rotation.ts'
+export { AdminError } from './admin/validate.ts'
+export type { AdminErrorCode, LimitChange } from './admin/validate.ts'
+export { importContent } from './content/lines.ts'
+export type { ImportOutcome, LineError, LineErrors } from './content/lines.ts'
+export { MODULE_NAMES, SCOPES } from './policy/modules.ts'
+export type { Module, Scope } from './policy/modules.ts'
 export { awaitReceipt } from './replicas/receipt.ts'
 export type { Receipt, ReplicaReceipt } from './replicas/receipt.ts'
-export { importContent } from './content/import.ts'
-export type { ImportOutcome } from './content/import.ts'
-export type { LineError, LineErrors } from './content/lines.ts'
 
-// What a directory or a store of one's own has to agree with.
-export { checkDirectory, directoryOf } from './content/own-directory.ts'
-export type { DirectoryRow } from './content/own-directory.ts'
-export { compareCodePoints, fold, foldWords } from './content/fold.ts'
-export type { Change } from './admin/changes.ts'
-export type { ClockReading } from './clock.ts'
-export type { AuditedType, AuditEntry, AuditHead, Stamp } from './audit/entry.ts'
-export { CONTENT_KINDS } from './content/records.ts'
-export type { BannerRecord, ContentKind, ContentRecords, ProfileRecord } from './content/records.ts'
-export { MODULE_NAMES } from './policy/modules.ts'
-export type { Module } from './policy/modules.ts'
-export { SCOPES } from './policy/scopes.ts'
-export type { Scope } from './policy/scopes.ts'
-export { ACTIVITY_TYPES } from './reports/activity.ts'
-export type { Activity, ActivityQuery, ActivityType } from './reports/activity.ts'
-export type { SummaryCounts } from './reports/summary.ts'
-export type { UsageCount } from './reports/usage.ts'
-export type { QuotaAsk, QuotaLease, QuotaLedger } from './limits/ledger.ts'
-export type { Membership, Replica, ReplicaProgress, ReplicaRegistry } from './replicas/registry.ts'
-export type { IdempotencyClaim, Signup, SignupInput, SignupOutcome } from './signups/signup.ts'
+// What a directory or a store of one's own implements.
+export { checkDirectory, directoryOf } from './content/custom-directory.ts'
+export type { DirectoryRow } from './content/custom-directory.ts'
+export { compareCodePoints, fold, foldWords } from './lib/text.ts'
+export type { ClockReading } from './lib/time.ts'
+export type { AuditEntry, AuditEventType, AuditHead, AuditLog } from './ports/audit.ts'
+export type { Administration, AuditContext, Change } from './ports/changes.ts'
+export { CONTENT_KINDS } from './ports/content.ts'
+export type {
+  BannerRecord,
+  ContentAdministration,
+  ContentKind,
+  ContentRecords,
+  ImportOptions,
+  ImportReport,
+  ProfileRecord,
+} from './ports/content.ts'
+export type * from './ports/directory.ts'
+export type * from './ports/facts.ts'
+export type * from './ports/quotas.ts'
+export type * from './ports/replicas.ts'
+export { ACTIVITY_TYPES } from './ports/reports.ts'
+export type {
+  Activity,
+  ActivityQuery,
+  ActivityType,
+  Reports,
+  SummaryCounts,
+  UsageCount,
+} from './ports/reports.ts'
+export type * from './ports/signups.ts'
+export type * from './ports/store.ts'

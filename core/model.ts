@@ -1,9 +1,28 @@
+import type { Module, Scope } from './policy/modules.ts'
+
+/** What an endpoint is called by counters, documents and logs: never changes. */
+export type EndpointName =
+  | 'verify-key'
+  | 'widget'
+  | 'recent-profiles'
+  | 'profiles'
+  | 'profile'
+  | 'banner'
+  | 'countries'
+  | 'industries'
+  | 'plans'
+  | 'report-summary'
+  | 'report-activity'
+  | 'sign-up'
+  | 'health'
+  | 'openapi'
+  | 'docs'
+  | 'api-catalog'
+
 /**
  * What the service talks about: partners, keys and public content, as plain values.
  * Instants are milliseconds since the Unix epoch; the wire's RFC 3339 text is made where an answer is.
  */
-import type { Module } from './policy/modules.ts'
-import type { Scope } from './policy/scopes.ts'
 
 /** The rate limit policies of the service. */
 export type LimitName = 'key' | 'signup' | 'verify' | 'authfail'

@@ -1,9 +1,8 @@
 /** The bodies of requests and responses on the wire. Routes return them, schemas are held to them, the client exports them. */
 import type { ProblemCode } from './http/problem.ts'
 import type { LimitName } from './model.ts'
-import type { Module } from './policy/modules.ts'
-import type { Scope } from './policy/scopes.ts'
-import type { ActivityType } from './reports/activity.ts'
+import type { Module, Scope } from './policy/modules.ts'
+import type { ActivityType } from './ports/reports.ts'
 
 /** What is addressed by a slug and shown by a name. */
 export interface Named {
@@ -67,16 +66,6 @@ export interface Profile extends ProfileCard {
     /** Where it leads. */
     readonly url: string
   })[]
-}
-
-/** The place of a page in its list. */
-export interface Page {
-  /** How many rows a page has at most. */
-  readonly limit: number
-  /** Whether there is a page after this one. */
-  readonly has_more: boolean
-  /** What to send as `cursor` for the next page. */
-  readonly next_cursor: string | null
 }
 
 /** The banner of a partner. */

@@ -1,13 +1,10 @@
-import type { WebAbortSignal, WebRequest, WebResponse, WebUrl } from '../../core/http/web.ts'
-import { ask, type Sending } from './ask.ts'
-import { NoAnswer } from './partner-problem.ts'
-import { createRequests } from './request.ts'
+import type { Page, WebAbortSignal, WebRequest, WebResponse, WebUrl } from '../../core/http/message.ts'
+import type { ActivityType } from '../../core/ports/reports.ts'
 import type {
   Activity,
   Banner,
   Country,
   Industry,
-  Page,
   Plan,
   Profile,
   ProfileCard,
@@ -16,15 +13,8 @@ import type {
   Verification,
   Widget,
 } from '../../core/wire.ts'
-import type {
-  CountriesQuery,
-  IndustriesQuery,
-  ProfilesQuery,
-  RecentProfilesQuery,
-  ReportActivityQuery,
-  ReportSummaryQuery,
-  SignupForm,
-} from './queries.ts'
+import { ServiceUnreachableError } from './errors.ts'
+import { createRequestBuilder, sendWithRetries, type TransportOptions } from './transport.ts'
 
 /** Whose client it is, and how it asks. */
 export interface PartnerClientOptions {
@@ -62,7 +52,7 @@ export interface SignUpOptions extends CallOptions {
 }
 
 /** A list that is read page by page: `for await` gets its rows, as long as there are any. */
-export interface Rows<Row> extends AsyncIterable<Row> {
+export interface PagedList<Row> extends AsyncIterable<Row> {
   /** The same by pages, to keep a place in it: `page.next_cursor` goes into a later query. */
   pages(): AsyncIterable<{ readonly data: readonly Row[]; readonly page: Page }>
 }
@@ -79,7 +69,7 @@ export interface PartnerClient {
   /** The newest profiles. */
   recentProfiles(query?: RecentProfilesQuery, options?: CallOptions): Promise<readonly ProfileCard[]>
   /** The directory. */
-  profiles(query?: ProfilesQuery, options?: CallOptions): Rows<ProfileCard>
+  profiles(query?: ProfilesQuery, options?: CallOptions): PagedList<ProfileCard>
   /** One profile by its slug. */
   profile(slug: string, options?: CallOptions): Promise<Profile>
   /** The banner that shows now. */
@@ -93,7 +83,7 @@ export interface PartnerClient {
   /** Signups and requests, counted by day. */
   reportSummary(query?: ReportSummaryQuery, options?: CallOptions): Promise<ReportSummary>
   /** What happened, newest first. */
-  reportActivity(query?: ReportActivityQuery, options?: CallOptions): Rows<Activity>
+  reportActivity(query?: ReportActivityQuery, options?: CallOptions): PagedList<Activity>
   /** Hands in a form. When it returns, the service has it. */
   signUp(form: SignupForm, options?: SignUpOptions): Promise<SignupReceipt>
 }
@@ -124,28 +114,32 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
   if (!/^[a-z\d-]+$/.test(partner ?? '')) {
     throw new TypeError("partner must be the slug of the key's partner.")
   }
-  const requestFor = createRequests(options.url, serviceName, key)
-  const sending: Sending = {
-    timeoutMs: whole('timeoutMs', options.timeoutMs ?? 10_000, 1, MAX_TIMER_MS),
-    retries: whole('retries', options.retries ?? 2, 0, 100),
-    maxRetryAfterSeconds: whole(
+  const buildRequest = createRequestBuilder(options.url, serviceName, key)
+  const transport: TransportOptions = {
+    timeoutMs: assertInteger('timeoutMs', options.timeoutMs ?? 10_000, 1, MAX_TIMEOUT_MS),
+    retries: assertInteger('retries', options.retries ?? 2, 0, 100),
+    maxRetryAfterSeconds: assertInteger(
       'maxRetryAfterSeconds',
       options.maxRetryAfterSeconds ?? 60,
       0,
-      Math.floor(MAX_TIMER_MS / 1000),
+      Math.floor(MAX_TIMEOUT_MS / 1000),
     ),
     fetch: options.fetch ?? ((request) => fetch(request)),
   }
-  async function read<T>(path: string, query: object = {}, { signal }: CallOptions = {}): Promise<T> {
+  async function get<T>(path: string, query: object = {}, { signal }: CallOptions = {}): Promise<T> {
     const search = new URLSearchParams({ partner })
     for (const [name, value] of Object.entries(query)) {
-      for (const one of [value].flat()) if (one !== undefined) search.append(name, String(one))
+      for (const item of [value].flat()) if (item !== undefined) search.append(name, String(item))
     }
-    return await ask(requestFor({ target: `/${serviceName}${path}?${search}` }), sending, signal) as T
+    return await sendWithRetries(
+      buildRequest({ target: `/${serviceName}${path}?${search}` }),
+      transport,
+      signal,
+    ) as T
   }
 
-  async function data<T>(path: string, query?: object, options?: CallOptions): Promise<T> {
-    return (await read<{ data: T }>(path, query, options)).data
+  async function getData<T>(path: string, query?: object, options?: CallOptions): Promise<T> {
+    return (await get<{ data: T }>(path, query, options)).data
   }
 
   async function post<T>(
@@ -154,22 +148,26 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
     headers?: Readonly<Record<string, string>>,
     { signal }: CallOptions = {},
   ): Promise<T> {
-    const request = requestFor({ target: `/${serviceName}${path}`, headers, body: { ...form, partner } })
-    return (await ask(request, sending, signal) as { data: T }).data
+    const request = buildRequest({ target: `/${serviceName}${path}`, headers, body: { ...form, partner } })
+    return (await sendWithRetries(request, transport, signal) as { data: T }).data
   }
 
-  function rows<Row>(path: string, query: object | undefined, options: CallOptions | undefined): Rows<Row> {
+  function paginate<Row>(
+    path: string,
+    query: object | undefined,
+    options: CallOptions | undefined,
+  ): PagedList<Row> {
     async function* pages(): AsyncGenerator<{ readonly data: readonly Row[]; readonly page: Page }> {
-      for (let asked: { readonly cursor?: string | undefined } = query ?? {};;) {
-        const one = await read<{ data: readonly Row[]; page: Page }>(path, asked, options)
-        yield one
-        const { has_more, next_cursor: cursor } = one.page ?? {}
+      for (let currentQuery: { readonly cursor?: string | undefined } = query ?? {};;) {
+        const response = await get<{ data: readonly Row[]; page: Page }>(path, currentQuery, options)
+        yield response
+        const { has_more, next_cursor: cursor } = response.page ?? {}
         if (has_more === false) return
         // A cache that passes queries over would give the same page for ever.
-        if (!cursor || cursor === asked.cursor) {
-          throw new NoAnswer('What answers does not turn pages.')
+        if (!cursor || cursor === currentQuery.cursor) {
+          throw new ServiceUnreachableError('What answers does not turn pages.')
         }
-        asked = { ...query, cursor }
+        currentQuery = { ...query, cursor }
       }
     }
     return {
@@ -182,26 +180,106 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
 
   return {
     verifyKey: (options) => post('/developer/verify-key', {}, undefined, options),
-    widget: (options) => data('/partner-widget', {}, options),
-    recentProfiles: (query, options) => data('/public/profiles/recent', query, options),
-    profiles: (query, options) => rows('/public/profiles', query, options),
-    profile: (slug, options) => data(`/public/profiles/${encodeURIComponent(slug)}`, {}, options),
-    banner: (options) => data('/public/banner', {}, options),
-    countries: (query, options) => data('/public/countries', query, options),
-    industries: (query, options) => data('/public/industries', query, options),
-    plans: (options) => data('/public/plans', {}, options),
-    reportSummary: (query, options) => data('/partner/reports/summary', query, options),
-    reportActivity: (query, options) => rows('/partner/reports/activity', query, options),
+    widget: (options) => getData('/partner-widget', {}, options),
+    recentProfiles: (query, options) => getData('/public/profiles/recent', query, options),
+    profiles: (query, options) => paginate('/public/profiles', query, options),
+    profile: (slug, options) => getData(`/public/profiles/${encodeURIComponent(slug)}`, {}, options),
+    banner: (options) => getData('/public/banner', {}, options),
+    countries: (query, options) => getData('/public/countries', query, options),
+    industries: (query, options) => getData('/public/industries', query, options),
+    plans: (options) => getData('/public/plans', {}, options),
+    reportSummary: (query, options) => getData('/partner/reports/summary', query, options),
+    reportActivity: (query, options) => paginate('/partner/reports/activity', query, options),
     signUp: (form, { idempotencyKey = crypto.randomUUID(), ...options } = {}) =>
       post('/partner/signups', form, { 'idempotency-key': idempotencyKey }, options),
   }
 }
 
 /** The longest that a timer can wait. */
-const MAX_TIMER_MS = 2 ** 31 - 1
+const MAX_TIMEOUT_MS = 2 ** 31 - 1
 
 /** @throws {RangeError} unless `value` is an integer in its range. */
-function whole(name: string, value: number, min: number, max: number): number {
+function assertInteger(name: string, value: number, min: number, max: number): number {
   if (Number.isInteger(value) && value >= min && value <= max) return value
   throw new RangeError(`${name} must be an integer from ${min} to ${max}, and ${value} is not.`)
+}
+
+/** What the client's methods take. */
+
+/** What `GET /service/public/profiles/recent` may be asked. */
+export interface RecentProfilesQuery {
+  /** How many profiles, 1–50, default `10`. */
+  readonly limit?: number | undefined
+}
+
+/** What `GET /service/public/profiles` may be asked. */
+export interface ProfilesQuery {
+  /** Words that must start a word of name, headline, description or tags, 2–100 characters. */
+  readonly q?: string | undefined
+  /** ISO 3166-1 alpha-2, in either case: any of these, up to 20. */
+  readonly country?: readonly string[] | undefined
+  /** Industry slug: any of these, up to 20. */
+  readonly industry?: readonly string[] | undefined
+  /** The order: by name, or newest first, default `name`. */
+  readonly sort?: 'name' | '-published_at' | undefined
+  /** How many profiles a page has, 1–100, default `20`. */
+  readonly limit?: number | undefined
+  /** `next_cursor` of the page before. */
+  readonly cursor?: string | undefined
+}
+
+/** What `GET /service/public/countries` may be asked. */
+export interface CountriesQuery {
+  /** Only those with a profile, default `false`. */
+  readonly in_use?: boolean | undefined
+  /** Language of the names, default `en`. */
+  readonly locale?: string | undefined
+}
+
+/** What `GET /service/public/industries` may be asked. */
+export interface IndustriesQuery {
+  /** Only those with a profile, default `false`. */
+  readonly in_use?: boolean | undefined
+}
+
+/** What `GET /service/partner/reports/summary` may be asked. */
+export interface ReportSummaryQuery {
+  /** First day, in UTC. */
+  readonly from?: string | undefined
+  /** Last day, in UTC; at most 366 days are told. */
+  readonly to?: string | undefined
+}
+
+/** What `GET /service/partner/reports/activity` may be asked. */
+export interface ReportActivityQuery {
+  /** What happened: any of these, up to 20. */
+  readonly type?: readonly ActivityType[] | undefined
+  /** How many rows a page has, 1–100, default `20`. */
+  readonly limit?: number | undefined
+  /** `next_cursor` of the page before. */
+  readonly cursor?: string | undefined
+}
+
+/** What somebody who signs up has filled in. */
+export interface SignupForm {
+  /** Address for mail. */
+  readonly email: string
+  /** Who signs up: one line, not blank. */
+  readonly name: string
+  /** For whom: one line, empty or not blank. */
+  readonly company?: string | null | undefined
+  /** ISO 3166-1 alpha-2 or `XK`, in either case. */
+  readonly country?: string | null | undefined
+  /** Slug of the plan. */
+  readonly plan?: string | null | undefined
+  /** Slug of the profile. */
+  readonly profile?: string | null | undefined
+  /** The language of the form, BCP 47. */
+  readonly locale?: string | null | undefined
+  /** What they wrote. */
+  readonly message?: string | null | undefined
+  /** When they agreed to be contacted. */
+  readonly consent_at?: string | null | undefined
+  /** What else the form knows: names of 1–40, values of up to 500 characters. */
+  readonly metadata?: Readonly<Record<string, string>> | null | undefined
 }

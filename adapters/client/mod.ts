@@ -5,8 +5,7 @@
  * @module
  */
 export { createPartnerClient } from './client.ts'
-export type { CallOptions, PartnerClient, PartnerClientOptions, Rows, SignUpOptions } from './client.ts'
-export type { WebAbortSignal, WebRequest, WebResponse, WebUrl } from '../../core/http/web.ts'
-export { NoAnswer, type NoAnswerOptions, PartnerProblem } from './partner-problem.ts'
+export type { Page, WebAbortSignal, WebRequest, WebResponse, WebUrl } from '../../core/http/message.ts'
+export { PartnerProblem, ServiceUnreachableError, type ServiceUnreachableErrorOptions } from './errors.ts'
 export type * from '../../core/wire.ts'
-export type * from './queries.ts'
+export type * from './client.ts'

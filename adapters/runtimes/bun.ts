@@ -3,22 +3,21 @@
  *
  * @module
  */
-import { FetchExchange } from '../../core/http/fetch.ts'
-import { createResponder } from '../../core/http/responses.ts'
-import type { MaybePromise } from '../../core/ports.ts'
+import { createResponseConverter, FetchRequest } from '../../core/http/fetch.ts'
+import type { MaybePromise } from '../../core/lib/promise.ts'
 import {
-  cannotListen,
-  createRequestsUnderWay,
-  drained,
+  assertInteger,
+  createPendingRequests,
+  createRunningServer,
+  listenError,
   type ListenOptions,
-  type Mounted,
+  resolveListenOptions,
   type RunningServer,
-  runningServer,
-  settleListening,
-  whole,
-} from './listening.ts'
+  type ServableApi,
+  waitForDrain,
+} from './server.ts'
 
-export type { Mounted, RunningServer }
+export type { RunningServer, ServableApi }
 
 /** Settings of the server. All have defaults. */
 export interface ServeOptions extends ListenOptions {
@@ -44,7 +43,7 @@ interface BunServer {
   stop(closeActiveConnections?: boolean): Promise<void>
 }
 
-interface Serving {
+interface BunServeOptions {
   /** Seconds. */
   readonly idleTimeout: number
   readonly maxRequestBodySize: number
@@ -54,7 +53,7 @@ interface Serving {
 }
 
 interface BunRuntime {
-  serve(options: Serving & { readonly port: number; readonly hostname: string }): BunServer
+  serve(options: BunServeOptions & { readonly port: number; readonly hostname: string }): BunServer
 }
 
 /**
@@ -69,18 +68,18 @@ interface BunRuntime {
  * process.once('SIGTERM', () => server.drain())
  * ```
  */
-export function serve(api: Mounted, options: ServeOptions = {}): Promise<RunningServer> {
-  return new Promise((resolve) => resolve(start(api, options)))
+export function serve(api: ServableApi, options: ServeOptions = {}): Promise<RunningServer> {
+  return new Promise((resolve) => resolve(startServer(api, options)))
 }
 
-function start(api: Mounted, options: ServeOptions): RunningServer {
-  const settings = settleListening(options)
+function startServer(api: ServableApi, options: ServeOptions): RunningServer {
+  const settings = resolveListenOptions(options)
   const { host, requestTimeoutMs, drainTimeoutMs } = settings
   const { keepAliveTimeoutMs = 75_000 } = options
-  whole('keepAliveTimeoutMs', keepAliveTimeoutMs, 255_000)
+  assertInteger('keepAliveTimeoutMs', keepAliveTimeoutMs, 255_000)
 
-  const respond = createResponder(() => api.refuse('internal'))
-  const underWay = createRequestsUnderWay()
+  const respond = createResponseConverter(() => api.refuse('internal'))
+  const pending = createPendingRequests()
   const server = listen(settings, {
     idleTimeout: Math.ceil(keepAliveTimeoutMs / 1000),
     // The service counts by itself: Bun's own answer has no body.
@@ -89,41 +88,41 @@ function start(api: Mounted, options: ServeOptions): RunningServer {
     // Its default in production is to share the port with whoever has it.
     reusePort: false,
     fetch(request, server) {
-      const exchange = new BunExchange(request, server, requestTimeoutMs)
+      const exchange = new BunHttpRequest(request, server, requestTimeoutMs)
       const answer = api.handle(exchange)
       if (!(answer instanceof Promise)) return respond(answer)
-      underWay.add(exchange, answer)
+      pending.add(exchange, answer)
       return answer.then(respond)
     },
   })
-  return runningServer(host, server.port, async () => {
-    await drained(drainTimeoutMs, stop(server), underWay, () => server.stop(true))
+  return createRunningServer(host, server.port, async () => {
+    await waitForDrain(drainTimeoutMs, stopServer(server), pending, () => server.stop(true))
     await api.close()
   })
 }
 
-function listen(settings: Required<ListenOptions>, serving: Serving): BunServer {
+function listen(settings: Required<ListenOptions>, serving: BunServeOptions): BunServer {
   const { Bun } = globalThis as unknown as { readonly Bun: BunRuntime }
   const { port, host: hostname } = settings
   try {
     return Bun.serve({ port, hostname, ...serving })
   } catch (cause) {
-    throw cannotListen(settings, named(cause as Error & { code?: string }))
+    throw listenError(settings, normalizeListenError(cause as Error & { code?: string }))
   }
 }
 
 /** Stops accepting, and ends with the last answer: by itself Bun waits for connections that never asked for anything. */
-async function stop(server: BunServer): Promise<void> {
+async function stopServer(server: BunServer): Promise<void> {
   const closeIdle = (): void => {
     if (server.pendingRequests === 0) server.stop(true)
   }
-  const watch = setInterval(closeIdle, 50)
+  const interval = setInterval(closeIdle, 50)
   await server.stop()
-  clearInterval(watch)
+  clearInterval(interval)
 }
 
 /** A class for its prototype, as what it extends. */
-class BunExchange extends FetchExchange {
+class BunHttpRequest extends FetchRequest {
   readonly #server: BunServer
   readonly #timeoutMs: number
 
@@ -147,6 +146,6 @@ class BunExchange extends FetchExchange {
 }
 
 /** What is wrong with an address that can't be listened on: a name that nobody knows is EINVAL to Bun. */
-function named(cause: Error & { code?: string }): Error & { code?: string } {
+function normalizeListenError(cause: Error & { code?: string }): Error & { code?: string } {
   return cause.code === 'EINVAL' ? Object.assign(cause, { code: 'ENOTFOUND' }) : cause
 }

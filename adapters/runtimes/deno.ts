@@ -6,10 +6,15 @@
  *
  * @module
  */
-import type { ListenOptions } from './listening.ts'
-import { type Mounted, type RunningServer, serve as serveWithNodeHttp, type ServeOptions } from './node.ts'
+import {
+  type RunningServer,
+  type ServableApi,
+  serve as serveWithNodeHttp,
+  type ServeOptions,
+} from './node.ts'
+import type { ListenOptions } from './server.ts'
 
-export type { ListenOptions, Mounted, RunningServer, ServeOptions }
+export type { ListenOptions, RunningServer, ServableApi, ServeOptions }
 
 /**
  * Serves `api` over HTTP/1.1. Signals are left to the caller.
@@ -23,6 +28,6 @@ export type { ListenOptions, Mounted, RunningServer, ServeOptions }
  * Deno.addSignalListener('SIGTERM', () => server.drain())
  * ```
  */
-export function serve(api: Mounted, options: ServeOptions = {}): Promise<RunningServer> {
+export function serve(api: ServableApi, options: ServeOptions = {}): Promise<RunningServer> {
   return serveWithNodeHttp(api, options)
 }

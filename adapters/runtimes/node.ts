@@ -3,28 +3,32 @@
  *
  * @module
  */
+import { once } from 'node:events'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
-import { once } from 'node:events'
 import process from 'node:process'
+import { attachApi, writeResponse } from './node-connection.ts'
 import {
-  cannotListen,
-  createRequestsUnderWay,
-  drained,
+  loadHttp,
+  maxParserHeaderBytes,
+  maxParserHeaders,
+  MountedHttpRequest,
+  toOriginForm,
+} from './node-request.ts'
+import {
+  assertInteger,
+  createPendingRequests,
+  createRunningServer,
+  listenError,
   type ListenOptions,
   MAX_TIMEOUT_MS,
-  type Mounted,
+  resolveListenOptions,
   type RunningServer,
-  runningServer,
-  settleListening,
-  whole,
-} from './listening.ts'
-import { loadHttp } from './node-http.ts'
-import { listen, write } from './node-listener.ts'
-import { MountedExchange } from './node-exchange.ts'
-import { originForm, parserHeaderBytes, parserHeaders } from './node-framing.ts'
+  type ServableApi,
+  waitForDrain,
+} from './server.ts'
 
-export type { Mounted, RunningServer }
+export type { RunningServer, ServableApi }
 
 /** Node waits for a second longer than it is told to. */
 const MAX_KEEP_ALIVE_MS = MAX_TIMEOUT_MS - 1_000
@@ -51,7 +55,7 @@ export interface ServeOptions extends ListenOptions {
 }
 
 /** Files that are kept for the store where there are many, and half of them where there are not. */
-const reservedFiles = 128
+const reservedDescriptors = 128
 
 /** Needs `--allow-read` on Deno, and must not ask for it. */
 function defaultMaxConnections(): number {
@@ -61,8 +65,8 @@ function defaultMaxConnections(): number {
   if (Deno !== undefined && Deno.permissions.querySync({ name: 'read' }).state !== 'granted') return Infinity
   try {
     const limits = process.getBuiltinModule('node:fs').readFileSync('/proc/self/limits', 'latin1')
-    const files = Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? Infinity)
-    return Math.max(Math.floor(files / 2), files - reservedFiles)
+    const maxDescriptors = Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? Infinity)
+    return Math.max(Math.floor(maxDescriptors / 2), maxDescriptors - reservedDescriptors)
   } catch {
     return Infinity
   }
@@ -98,14 +102,14 @@ export interface NodeResponse {
  * process.once('SIGTERM', () => server.drain())
  * ```
  */
-export async function serve(api: Mounted, options: ServeOptions = {}): Promise<RunningServer> {
-  const settings = settleListening(options)
+export async function serve(api: ServableApi, options: ServeOptions = {}): Promise<RunningServer> {
+  const settings = resolveListenOptions(options)
   const { host, requestTimeoutMs, drainTimeoutMs } = settings
   const { headersTimeoutMs: headersLimitMs = 10_000, keepAliveTimeoutMs = 75_000, writeTimeoutMs = 60_000 } =
     options
-  whole('headersTimeoutMs', headersLimitMs, MAX_TIMEOUT_MS)
-  whole('keepAliveTimeoutMs', keepAliveTimeoutMs, MAX_KEEP_ALIVE_MS)
-  whole('writeTimeoutMs', writeTimeoutMs, MAX_TIMEOUT_MS)
+  assertInteger('headersTimeoutMs', headersLimitMs, MAX_TIMEOUT_MS)
+  assertInteger('keepAliveTimeoutMs', keepAliveTimeoutMs, MAX_KEEP_ALIVE_MS)
+  assertInteger('writeTimeoutMs', writeTimeoutMs, MAX_TIMEOUT_MS)
   const { maxConnections = defaultMaxConnections() } = options
   if (maxConnections !== Infinity && !(Number.isInteger(maxConnections) && maxConnections >= 1)) {
     throw new RangeError(`maxConnections must be an integer of 1 or more, and ${maxConnections} is not.`)
@@ -125,18 +129,18 @@ export async function serve(api: Mounted, options: ServeOptions = {}): Promise<R
     requireHostHeader: false,
     // Whatever flags the process runs with.
     insecureHTTPParser: false,
-    maxHeaderSize: parserHeaderBytes,
+    maxHeaderSize: maxParserHeaderBytes,
     headersTimeout: headersTimeoutMs,
     requestTimeout: requestTimeoutMs,
     keepAliveTimeout: keepAliveTimeoutMs,
     connectionsCheckingInterval: Math.min(1_000, Math.ceil((headersTimeoutMs || 4_000) / 4)) || 1_000,
   })
-  server.maxHeadersCount = parserHeaders
+  server.maxHeadersCount = maxParserHeaders
   server.timeout = writeTimeoutMs
   // Undocumented, and as old as Node: a client may close its half after the request (RFC 9112 §9.6).
   Object.assign(server, { httpAllowHalfOpen: true })
-  const underWay = createRequestsUnderWay()
-  listen(server, api, () => isDraining, underWay)
+  const pending = createPendingRequests()
+  attachApi(server, api, () => isDraining, pending)
   const connections = new Set<Socket>()
   server.on('connection', (socket) => {
     connections.add(socket)
@@ -148,19 +152,19 @@ export async function serve(api: Mounted, options: ServeOptions = {}): Promise<R
     }
     socket.once('close', () => {
       connections.delete(socket)
-      if (isFull && connections.size < 0.9 * maxConnections) acceptAgain()
+      if (isFull && connections.size < 0.9 * maxConnections) resumeAccepting()
     })
   })
 
   server.listen(settings.port, host)
   await once(server, 'listening').catch((cause: NodeJS.ErrnoException) => {
-    throw cannotListen(settings, cause)
+    throw listenError(settings, cause)
   })
   // A connection that can't be accepted is no reason to give up the others.
-  server.on('error', () => setTimeout(acceptAgain, 1_000))
+  server.on('error', () => setTimeout(resumeAccepting, 1_000))
   const { port } = server.address() as AddressInfo
 
-  function acceptAgain(): void {
+  function resumeAccepting(): void {
     isFull = false
     if (!isDraining && !server.listening) server.listen(port, host)
   }
@@ -176,15 +180,15 @@ export async function serve(api: Mounted, options: ServeOptions = {}): Promise<R
       for (const connection of connections) if (connection.bytesRead === 0) connection.destroy()
     }
     closeIdle()
-    const watch = setInterval(closeIdle, 50)
-    await drained(drainTimeoutMs, closed, underWay, () => {
+    const interval = setInterval(closeIdle, 50)
+    await waitForDrain(drainTimeoutMs, closed, pending, () => {
       for (const connection of connections) connection.destroy()
     })
-    clearInterval(watch)
+    clearInterval(interval)
     await api.close()
   }
 
-  return runningServer(host, port, drain)
+  return createRunningServer(host, port, drain)
 }
 
 /**
@@ -207,15 +211,15 @@ function stopAccepting(server: Server): void {
  * ```
  */
 export function createListener(
-  api: Pick<Mounted, 'handle'>,
+  api: Pick<ServableApi, 'handle'>,
 ): (request: NodeRequest, response: NodeResponse) => Promise<void> {
   return async (nodeRequest, nodeResponse) => {
     const request = nodeRequest as IncomingMessage
     const response = nodeResponse as ServerResponse
     // Express and Connect cut off what they matched.
     const { originalUrl } = request as { readonly originalUrl?: string }
-    const target = originForm(originalUrl ?? request.url as string)
-    const answer = await api.handle(new MountedExchange(request, response, target ?? '/', false))
-    if (!response.destroyed) write(response, answer, false)
+    const target = toOriginForm(originalUrl ?? request.url as string)
+    const result = await api.handle(new MountedHttpRequest(request, response, target ?? '/', false))
+    if (!response.destroyed) writeResponse(response, result, false)
   }
 }

@@ -4,11 +4,9 @@
  * @module
  */
 import type { PartnerApi } from '../../core/api.ts'
-import type { Answer } from '../../core/http/exchange.ts'
-import { FetchExchange } from '../../core/http/fetch.ts'
-import { createResponder } from '../../core/http/responses.ts'
-import type { WebRequest, WebResponse } from '../../core/http/web.ts'
-import { within } from './listening.ts'
+import { createResponseConverter, FetchRequest } from '../../core/http/fetch.ts'
+import type { HttpResponse, WebRequest, WebResponse } from '../../core/http/message.ts'
+import { completesWithin } from './server.ts'
 
 /** What a Worker is told of a request beside it. A Durable Object's state has the same method. */
 export interface WorkerContext {
@@ -33,9 +31,9 @@ export interface WorkerHandler<Env> {
 }
 
 /** How long what requests noted waits for more before it is written, in milliseconds. */
-const lingerMs = 1_000
+const flushDelayMs = 1_000
 /** How long a request waits for the service that another one makes before it makes one itself, in milliseconds. */
-const patienceMs = 5_000
+const initTimeoutMs = 5_000
 
 /**
  * Makes the service at the first request, because a Worker may ask for nothing before, and lends each request the time
@@ -45,70 +43,72 @@ const patienceMs = 5_000
  * other's connections: a store that keeps one open, as the Postgres store does, and limits that hold for all need a
  * Durable Object whose `fetch` passes requests on to this one, with its state as the context.
  *
- * @param makeApi Called again for the next request when it fails, and for one that has waited for 5 s.
+ * @param createApi Called again for the next request when it fails, and for one that has waited for 5 s.
  * @example
  * ```ts
  * export default createWorker((env: Env) => createPartnerApi({ store: myStore(env) }), { trustConnectingIp: true })
  * ```
  */
 export function createWorker<Env>(
-  makeApi: (env: Env) => PartnerApi | Promise<PartnerApi>,
+  createApi: (env: Env) => PartnerApi | Promise<PartnerApi>,
   { trustConnectingIp = false }: WorkerOptions = {},
 ): WorkerHandler<Env> {
-  const respond = createResponder((): Answer => api!.refuse('internal'))
+  const respond = createResponseConverter((): HttpResponse => api!.refuse('internal'))
   let api: PartnerApi | undefined
-  let making: Promise<PartnerApi> | undefined
-  let written: Promise<void> | undefined
-  let lingersFrom = -Infinity
+  let creating: Promise<PartnerApi> | undefined
+  let flushed: Promise<void> | undefined
+  let flushScheduledAt = -Infinity
 
-  function begin(env: Env): Promise<PartnerApi> {
-    const begun = make(env).finally(() => {
+  function startCreating(env: Env): Promise<PartnerApi> {
+    const started = createOnce(env).finally(() => {
       // Another may have begun meanwhile.
-      if (making === begun) making = undefined
+      if (creating === started) creating = undefined
     })
-    return making = begun
+    return creating = started
   }
 
-  async function make(env: Env): Promise<PartnerApi> {
-    const made = await makeApi(env)
-    return api ??= made
+  async function createOnce(env: Env): Promise<PartnerApi> {
+    const created = await createApi(env)
+    return api ??= created
   }
 
   /** Not for good: when the runtime has given up the request that makes the service, that never ends. */
-  async function wait(env: Env): Promise<PartnerApi> {
+  async function waitForApi(env: Env): Promise<PartnerApi> {
     while (api === undefined) {
-      const begun = making
-      if (begun === undefined) return begin(env)
-      if (!await within(patienceMs, begun) && making === begun) making = undefined
+      const pending = creating
+      if (pending === undefined) return startCreating(env)
+      if (!await completesWithin(initTimeoutMs, pending) && creating === pending) creating = undefined
     }
     return api
   }
 
-  async function answer(request: Request, env: Env): Promise<Response> {
-    const { handle } = api ?? await wait(env)
-    return respond(await handle(new WorkerExchange(request, trustConnectingIp)))
+  async function handleRequest(request: Request, env: Env): Promise<Response> {
+    const { handle } = api ?? await waitForApi(env)
+    return respond(await handle(new WorkerHttpRequest(request, trustConnectingIp)))
   }
 
   /** One write for all who come while it waits. */
-  function write(): Promise<void> | undefined {
+  function scheduleFlush(): Promise<void> | undefined {
     const now = Date.now()
     // By the clock, and not by its end, which never comes when the runtime gives the isolate up.
-    if (now >= lingersFrom && now - lingersFrom < lingerMs) return written
-    lingersFrom = now
-    return written = new Promise<void>((resolve) => setTimeout(resolve, lingerMs)).then(() => api?.flush())
+    if (now >= flushScheduledAt && now - flushScheduledAt < flushDelayMs) return flushed
+    flushScheduledAt = now
+    return flushed = new Promise<void>((resolve) => setTimeout(resolve, flushDelayMs)).then(() =>
+      api?.flush()
+    )
   }
 
   return {
     fetch(request, env, context) {
-      const answered = answer(request, env)
+      const responding = handleRequest(request, env)
       // What a request began ends with it, and so would the requests that wait for the same.
-      context.waitUntil(answered.then(write, () => undefined))
-      return answered
+      context.waitUntil(responding.then(scheduleFlush, () => undefined))
+      return responding
     },
   }
 }
 
-class WorkerExchange extends FetchExchange {
+class WorkerHttpRequest extends FetchRequest {
   readonly #hasAddress: boolean
 
   constructor(request: Request, hasAddress: boolean) {

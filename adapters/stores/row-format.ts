@@ -1,3 +1,5 @@
+import { type Module, MODULE_NAMES, type Scope, SCOPES } from '../../core/policy/modules.ts'
+
 /** Rows of SQL stores that hold each field of a record in a column of its own. What is absent is NULL. */
 
 /** What a column holds. */
@@ -51,7 +53,7 @@ export function createRowFormat<R extends object>(
   const fields = Object.keys(columns) as (keyof R)[]
   const codecOf = fields.map((field) => codecs[field])
   // A copy of it has its shape at once: a record whose fields are added one by one costs ten times as much.
-  const unread = Object.fromEntries(fields.map((field) => [field, undefined])) as R
+  const template = Object.fromEntries(fields.map((field) => [field, undefined])) as R
   return {
     fields,
     columns: Object.values(columns),
@@ -61,12 +63,65 @@ export function createRowFormat<R extends object>(
         return codec === undefined ? (record[field] ?? null) as Value : codec.encode(record[field])
       }),
     read(row) {
-      const record: Record<keyof R, unknown> = { ...unread }
+      const record: Record<keyof R, unknown> = { ...template }
       for (let index = 0; index < fields.length; index++) {
         const codec = codecOf[index]
         record[fields[index]!] = codec === undefined ? row[index] ?? undefined : codec.decode(row[index])
       }
       return record as R
+    },
+  }
+}
+
+/** Frozen: stores hold these bits. A new name takes a new bit, a bit is never used again. */
+const moduleBits = {
+  widget: 1,
+  profiles: 2,
+  banner: 4,
+  countries: 8,
+  industries: 16,
+  pricing: 32,
+  signup: 64,
+  reporting: 128,
+} satisfies Record<Module, number>
+
+/** Frozen, like `moduleBits`. */
+const scopeBits = {
+  'read:partner-widget': 1,
+  'read:profiles': 2,
+  'read:banner': 4,
+  'read:countries': 8,
+  'read:industries': 16,
+  'read:plans': 32,
+  'create:partner-signups': 64,
+  'read:partner-reports': 128,
+} satisfies Record<Scope, number>
+
+/** Names as an integer and back, in the order of the list that they come from. */
+export interface BitSet<Name extends string> {
+  encode(names: readonly Name[]): number
+  decode(bits: number): readonly Name[]
+}
+
+export const moduleSet: BitSet<Module> = createBitSet(MODULE_NAMES, moduleBits)
+export const scopeSet: BitSet<Scope> = createBitSet(SCOPES, scopeBits)
+
+function createBitSet<Name extends string>(
+  names: readonly Name[],
+  bits: Readonly<Record<Name, number>>,
+): BitSet<Name> {
+  // Partners and keys use few of the combinations, over and over: each list is made once and shared.
+  const cache = new Map<number, readonly Name[]>()
+
+  return {
+    encode: (held) => held.reduce((sum, name) => sum | bits[name], 0),
+    decode(sum) {
+      let held = cache.get(sum)
+      if (held === undefined) {
+        held = Object.freeze(names.filter((name) => sum & bits[name]))
+        cache.set(sum, held)
+      }
+      return held
     },
   }
 }

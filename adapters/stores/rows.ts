@@ -1,11 +1,18 @@
 import type { Key, KeyFacts, LimitOverrides, Partner } from '../../core/model.ts'
-import { moduleSet, scopeSet } from './bits.ts'
-import { type Codec, createRowFormat, type RowFormat, type StoredRow } from './row-format.ts'
+import type { AuditEntry } from '../../core/ports/audit.ts'
+import {
+  type Codec,
+  createRowFormat,
+  moduleSet,
+  type RowFormat,
+  scopeSet,
+  type StoredRow,
+} from './row-format.ts'
 
 const noLimits: LimitOverrides = Object.freeze({})
-const fromAnywhere: readonly string[] = Object.freeze([])
+const anyAddress: readonly string[] = Object.freeze([])
 
-const limitsText: Codec<LimitOverrides> = {
+const limitsCodec: Codec<LimitOverrides> = {
   encode(limits) {
     const text = JSON.stringify(limits)
     return text === '{}' ? null : text
@@ -13,9 +20,9 @@ const limitsText: Codec<LimitOverrides> = {
   decode: (text) => text === null ? noLimits : JSON.parse(text),
 }
 
-const rangesText: Codec<readonly string[]> = {
+const rangesCodec: Codec<readonly string[]> = {
   encode: (ranges) => ranges.length === 0 ? null : JSON.stringify(ranges),
-  decode: (text) => text === null ? fromAnywhere : JSON.parse(text),
+  decode: (text) => text === null ? anyAddress : JSON.parse(text),
 }
 
 export const PARTNERS: RowFormat<Partner> = createRowFormat<Partner>({
@@ -25,9 +32,9 @@ export const PARTNERS: RowFormat<Partner> = createRowFormat<Partner>({
   modules: 'modules',
   limits: 'limits',
   createdAt: 'created_at',
-}, { modules: moduleSet, limits: limitsText })
+}, { modules: moduleSet, limits: limitsCodec })
 
-const keyFields = createRowFormat<Key>({
+const keyFormat = createRowFormat<Key>({
   id: 'id',
   partner: 'partner',
   name: 'name',
@@ -43,24 +50,27 @@ const keyFields = createRowFormat<Key>({
   retiresAt: 'retires_at',
   successorId: 'successor_id',
   lastUsedAt: 'last_used_at',
-}, { scopes: scopeSet, allow: rangesText, limits: limitsText })
+}, { scopes: scopeSet, allow: rangesCodec, limits: limitsCodec })
 
 /** That a key is retired, its last column says: SQLite cannot add a value to those that the column of its state takes. */
 export const KEYS: RowFormat<Key> = {
-  fields: keyFields.fields,
-  columns: [...keyFields.columns, 'retired'],
+  fields: keyFormat.fields,
+  columns: [...keyFormat.columns, 'retired'],
   values: (key) =>
     key.state === 'retired'
-      ? [...keyFields.values({ ...key, state: 'active' }), 1]
-      : [...keyFields.values(key), 0],
+      ? [...keyFormat.values({ ...key, state: 'active' }), 1]
+      : [...keyFormat.values(key), 0],
   read(row) {
-    const key = keyFields.read(row)
-    return row[keyFields.columns.length] === 1 ? { ...key, state: 'retired' } : key
+    const key = keyFormat.read(row)
+    return row[keyFormat.columns.length] === 1 ? { ...key, state: 'retired' } : key
   },
 }
 
 /** The position before every key in a list of them. */
-export const BEFORE_ALL_KEYS: Pick<Key, 'createdAt' | 'id'> = { createdAt: -Number.MAX_SAFE_INTEGER, id: '' }
+export const FIRST_KEY_POSITION: Pick<Key, 'createdAt' | 'id'> = {
+  createdAt: -Number.MAX_SAFE_INTEGER,
+  id: '',
+}
 
 /** The columns of a key `k` and its partner `p`, in the order in which `readKeyFacts` reads them. */
 export const KEY_FACTS_COLUMNS: readonly string[] = [
@@ -70,4 +80,37 @@ export const KEY_FACTS_COLUMNS: readonly string[] = [
 
 export function readKeyFacts(row: StoredRow): KeyFacts {
   return { key: KEYS.read(row), partner: PARTNERS.read(row.slice(KEYS.columns.length)) }
+}
+
+/** The entries of the audit trail. */
+export const AUDIT_ENTRIES: RowFormat<AuditEntry> = createRowFormat<AuditEntry>({
+  sequence: 'sequence',
+  id: 'id',
+  at: 'at',
+  actor: 'actor',
+  type: 'type',
+  partner: 'partner',
+  keyId: 'key_id',
+  subject: 'subject',
+  before: 'before',
+  after: 'after',
+  hash: 'seal',
+}, { sequence: { encode: Number, decode: readSequence } })
+
+/**
+ * The columns as they are read. Somebody may have put numbers there that a driver would throw at, because no integer of
+ * JavaScript's is that large: as floating point they can be read.
+ */
+export const AUDIT_READ_COLUMNS: readonly string[] = AUDIT_ENTRIES.columns.map((column) =>
+  column === 'sequence' || column === 'at' ? `CAST(${column} AS DOUBLE PRECISION)` : column
+)
+
+/** The position that the sequence in front of a trail's tail stands for. */
+export function readTailSequence(row: readonly [sequence: number] | undefined): number {
+  return row === undefined ? -Infinity : readSequence(row[0])
+}
+
+/** Not the nearest number that there is: many rows would have the same, and a reader would not get past them. */
+function readSequence(sequence: number): number {
+  return Number.isSafeInteger(sequence) ? sequence : sequence * Infinity
 }

@@ -1,5 +1,5 @@
 import { KEY_PREFIX_PATTERN } from '../../core/keys/format.ts'
-import type { StoreSettings } from '../../core/ports.ts'
+import type { StoreSettings } from '../../core/ports/store.ts'
 import { StoreError } from './store-error.ts'
 
 /** First part of the keys of a store that was not told another. */

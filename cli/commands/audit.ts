@@ -1,16 +1,16 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { findPartner } from '../../core/admin/find.ts'
-import type { AuditEntry, AuditHead } from '../../core/audit/entry.ts'
-import { type AuditDifference, auditStore } from '../../core/audit/replay.ts'
-import type { Store } from '../../core/ports.ts'
-import { readPages } from '../../core/read-pages.ts'
-import { Failure } from '../failure.ts'
-import { integerBetween } from '../input/arguments.ts'
-import { action, type Invocation } from '../invocation.ts'
+import { findPartner } from '../../core/admin/apply.ts'
+import { type AuditDifference, verifyAuditLog } from '../../core/audit/verify.ts'
+import { readPages } from '../../core/lib/read-pages.ts'
+import type { AuditEntry, AuditHead } from '../../core/ports/audit.ts'
+import type { Store } from '../../core/ports/store.ts'
+import { action } from '../command.ts'
+import { CliError } from '../errors.ts'
+import type { Invocation } from '../invocation.ts'
+import { integerBetween } from '../options.ts'
+import { auditEntryJson, auditStateJson } from '../output/json.ts'
 import { printList, printNote, printResult } from '../output/print.ts'
-import { createTable, details } from '../output/table.ts'
-import { listed, readableTime } from '../output/text.ts'
-import { auditWire, stateWire } from '../output/wire.ts'
+import { createTableFormatter, formatDetails, formatTime, joinList } from '../output/text.ts'
 import { withStore } from '../store.ts'
 
 interface ListOptions {
@@ -47,7 +47,7 @@ Examples:
     )
     .addOption(
       new Option('--seal <sequence:hash>', 'What audit seal printed before: the log must still contain it')
-        .argParser(readSeal),
+        .argParser(parseSeal),
     )
     .addHelpText(
       'after',
@@ -79,7 +79,7 @@ function list(invocation: Invocation, { partner, after, limit }: ListOptions): P
   return withStore(invocation, {}, async (store) => {
     if (partner !== undefined) await findPartner(store, partner)
     const start = after ?? await store.auditTail(limit, partner)
-    const addRows = createTable(['no.', 'when', 'who', 'what', 'partner', 'key', 'about', 'change'])
+    const addRows = createTableFormatter(['no.', 'when', 'who', 'what', 'partner', 'key', 'about', 'change'])
     const entries = readPages<AuditEntry>(
       (last, rows) => store.listAudit(last?.sequence ?? start, rows, partner),
       limit + 1,
@@ -88,17 +88,17 @@ function list(invocation: Invocation, { partner, after, limit }: ListOptions): P
       invocation,
       entries,
       {
-        wire: auditWire,
+        toJson: auditEntryJson,
         text: (entries) =>
           addRows(entries.map((entry) => [
             String(entry.sequence),
-            whenText(entry),
+            entryTime(entry),
             entry.actor,
             entry.type,
             entry.partner ?? '',
             entry.keyId ?? '',
             entry.subject ?? '',
-            changeText(entry),
+            describeChange(entry),
           ])),
       },
       limit,
@@ -111,30 +111,30 @@ function list(invocation: Invocation, { partner, after, limit }: ListOptions): P
 }
 
 /** Somebody may have written there what is no instant. */
-function whenText({ at }: AuditEntry): string {
-  return Number.isNaN(new Date(at).getTime()) ? 'unreadable' : readableTime(at)
+function entryTime({ at }: AuditEntry): string {
+  return Number.isNaN(new Date(at).getTime()) ? 'unreadable' : formatTime(at)
 }
 
 /** What differs between before and after; of what there was not before, its name. */
-function changeText({ before, after }: Pick<AuditEntry, 'before' | 'after'>): string {
-  const [old, current] = [stateWire(before), stateWire(after)]
+function describeChange({ before, after }: Pick<AuditEntry, 'before' | 'after'>): string {
+  const [old, current] = [auditStateJson(before), auditStateJson(after)]
   if (typeof old === 'string' || typeof current === 'string') return 'unreadable'
   if (old !== null && current !== null) {
     return [...new Set([...Object.keys(old), ...Object.keys(current)])]
-      .map((name) => [name, valueText(old[name]), valueText(current[name])] as const)
+      .map((name) => [name, formatValue(old[name]), formatValue(current[name])] as const)
       .filter(([, was, is]) => was !== is)
       .map(([name, was, is]) => `${name}: ${was} → ${is}`)
       .join(', ')
   }
   const { name, slugs, created, replaced } = current ?? old ?? {}
   if (created !== undefined) return `${created} created, ${replaced} replaced`
-  if (Array.isArray(slugs)) return valueText(slugs)
-  return name === undefined ? '' : `name: ${valueText(name)}`
+  if (Array.isArray(slugs)) return formatValue(slugs)
+  return name === undefined ? '' : `name: ${formatValue(name)}`
 }
 
-function valueText(value: unknown): string {
+function formatValue(value: unknown): string {
   if (value === undefined || value === null) return 'none'
-  if (Array.isArray(value)) return value.map(valueText).join(' ') || 'none'
+  if (Array.isArray(value)) return value.map(formatValue).join(' ') || 'none'
   if (typeof value !== 'object') return String(value)
   const { policy, quota, window_seconds: seconds } = value as Record<string, unknown>
   return policy === undefined ? JSON.stringify(value) : `${policy}=${quota}/${seconds}`
@@ -142,22 +142,23 @@ function valueText(value: unknown): string {
 
 function verify(invocation: Invocation, { seal }: { readonly seal?: AuditHead }): Promise<void> {
   return withStore(invocation, {}, async (store) => {
-    const { broken, isSealKept, differences, head } = await auditStore(store, seal).catch((error) => {
-      // A table that is gone is tampering: the store itself can be reached. 42P01 is Postgres's undefined_table.
-      if (error.code !== '42P01' && !/^no such table/.test(error.message)) throw error
-      throw new Failure(1, 'audit_broken', `The store cannot be verified: ${error.message}.`)
-    })
-    if (broken !== undefined) throw await brokenTrail(store, broken)
-    if (!isSealKept) throw lostSeal(seal!, head)
+    const { brokenAt: broken, sealMatches: isSealKept, differences, head } = await verifyAuditLog(store, seal)
+      .catch((error) => {
+        // A table that is gone is tampering: the store itself can be reached. 42P01 is Postgres's undefined_table.
+        if (error.code !== '42P01' && !/^no such table/.test(error.message)) throw error
+        throw new CliError(1, 'audit_broken', `The store cannot be verified: ${error.message}.`)
+      })
+    if (broken !== undefined) throw await brokenLogError(store, broken)
+    if (!isSealKept) throw sealMismatchError(seal!, head)
     const intruders = await store.auditIntruders?.() ?? []
-    if (differences.length > 0) throw alteredRows(differences, intruders)
-    if (intruders.length > 0) throw watchedTrail(intruders)
-    const { sequence, seal: hash } = head
+    if (differences.length > 0) throw storedRowsError(differences, intruders)
+    if (intruders.length > 0) throw intruderError(intruders)
+    const { sequence, hash } = head
     await printResult(
       invocation,
       { valid: true, entries: sequence, seal: hash || null },
       `The audit log is intact, and every partner and key is as it says.\n\n${
-        details([['entries', String(sequence)], ['last seal', hash || 'none']])
+        formatDetails([['entries', String(sequence)], ['last seal', hash || 'none']])
       }`,
     )
     if (seal?.sequence === 0) {
@@ -168,22 +169,22 @@ function verify(invocation: Invocation, { seal }: { readonly seal?: AuditHead })
 
 function seal(invocation: Invocation): Promise<void> {
   return withStore(invocation, {}, async (store) => {
-    const { sequence, seal: hash } = await store.auditHead()
+    const { sequence, hash } = await store.auditHead()
     await printResult(invocation, { sequence, hash }, `${sequence}:${hash}\n`)
   })
 }
 
 /** Reads `SEQUENCE:HASH`, as `audit seal` prints it. */
-function readSeal(text: string): AuditHead {
+function parseSeal(text: string): AuditHead {
   const [, sequence, hash] = /^(0|[1-9]\d{0,14}):([0-9a-f]{64}|)$/.exec(text) ?? []
   if (sequence !== undefined && (sequence === '0') === (hash === '')) {
-    return { sequence: Number(sequence), seal: hash! }
+    return { sequence: Number(sequence), hash: hash! }
   }
   throw new InvalidArgumentError('It has to be SEQUENCE:HASH, as audit seal prints it.')
 }
 
-function lostSeal(seal: AuditHead, head: AuditHead): Failure {
-  return new Failure(
+function sealMismatchError(seal: AuditHead, head: AuditHead): CliError {
+  return new CliError(
     1,
     'audit_broken',
     seal.sequence > head.sequence
@@ -193,21 +194,21 @@ function lostSeal(seal: AuditHead, head: AuditHead): Failure {
   )
 }
 
-function alteredRows(differences: readonly AuditDifference[], intruders: readonly string[]): Failure {
-  return new Failure(
+function storedRowsError(differences: readonly AuditDifference[], intruders: readonly string[]): CliError {
+  return new CliError(
     1,
     'audit_mismatch',
     'The entries of the audit log are intact, but what is stored is not what they say:',
     {
       lines: [
-        ...differences.map(differenceText),
+        ...differences.map(describeDifference),
         ...intruders.map((name) => `trigger, rule or view ${name}`),
       ],
       members: {
         differences: differences.map(({ kind, id, expected, stored, brokenAt = null }) => ({
           [kind === 'key' ? 'key_id' : 'partner']: id,
-          expected: stateWire(expected),
-          stored: stateWire(stored),
+          expected: auditStateJson(expected),
+          stored: auditStateJson(stored),
           digest_replaced: isDigestReplaced(expected, stored),
           broken_at: brokenAt,
         })),
@@ -217,10 +218,10 @@ function alteredRows(differences: readonly AuditDifference[], intruders: readonl
   )
 }
 
-function differenceText({ kind, id, expected, stored, brokenAt }: AuditDifference): string {
+function describeDifference({ kind, id, expected, stored, brokenAt }: AuditDifference): string {
   if (stored === undefined) return `${kind} ${id} has entries, but is not stored`
   if (expected === undefined) return `${kind} ${id} is stored, but no entry says so`
-  const changed = changeText({ before: expected, after: stored })
+  const changed = describeChange({ before: expected, after: stored })
   const digest = isDigestReplaced(expected, stored) ? ['digest replaced'] : []
   if (expected !== stored) return `${kind} ${id}: ${[changed, ...digest].filter(Boolean).join(', ')}`
   return `${kind} ${id} was changed without an entry before entry ${brokenAt}`
@@ -232,31 +233,31 @@ function isDigestReplaced(expected: string | undefined, stored: string | undefin
   return JSON.parse(expected).digestHash !== JSON.parse(stored).digestHash
 }
 
-async function brokenTrail(store: Store, sequence: number): Promise<Failure> {
+async function brokenLogError(store: Store, sequence: number): Promise<CliError> {
   const head = await store.auditHead()
   const [found] = await store.listAudit(sequence === 1 ? -Infinity : sequence - 1, 1)
-  const says = found && `it says: ${whenText(found)}, ${found.actor}, ${found.type}`
-  const complaint = found?.sequence === sequence
-    ? `is not as it was written (${says})`
+  const entryText = found && `it says: ${entryTime(found)}, ${found.actor}, ${found.type}`
+  const description = found?.sequence === sequence
+    ? `is not as it was written (${entryText})`
     : found !== undefined && (found.sequence < sequence || head.sequence < sequence)
     ? `has a row in its place that no change has written: ${found.id}, ${
       Number.isFinite(found.sequence) ? `number ${found.sequence}` : 'its number out of all bounds'
-    } (${says})`
+    } (${entryText})`
     : 'is missing'
-  return new Failure(
+  return new CliError(
     1,
     'audit_broken',
-    `Entry ${sequence} of the audit log ${complaint}. All before it is intact; what comes after it proves nothing.`,
+    `Entry ${sequence} of the audit log ${description}. All before it is intact; what comes after it proves nothing.`,
     { members: { sequence } },
   )
 }
 
-function watchedTrail(intruders: readonly string[]): Failure {
-  return new Failure(
+function intruderError(intruders: readonly string[]): CliError {
+  return new CliError(
     1,
     'audit_broken',
     `The entries of the audit log are intact, but the store holds what this program did not make and what acts when ` +
-      `entries are written: ${listed(intruders)}. Some may never have arrived.`,
+      `entries are written: ${joinList(intruders)}. Some may never have arrived.`,
     { members: { intruders } },
   )
 }

@@ -1,16 +1,23 @@
 import { Argument, type Command } from 'commander'
-import { importContent } from '../../core/content/import.ts'
-import { createLineReader, type LineErrors, writeContentLine } from '../../core/content/lines.ts'
-import { CONTENT_KINDS, type ContentKind, type ContentRecords } from '../../core/content/records.ts'
-import type { ImportReport, Store } from '../../core/ports.ts'
-import { addWaitOption, changeStore, type WaitOptions } from '../change.ts'
-import { Failure, usageFailure } from '../failure.ts'
-import { readContentLines } from '../input/lines.ts'
-import { parseStoreUrl } from '../input/store-address.ts'
-import { action, type Invocation } from '../invocation.ts'
-import { printNote, printResult, withProgress, write } from '../output/print.ts'
-import { table } from '../output/table.ts'
-import { counted, listed, printableJson } from '../output/text.ts'
+import {
+  createLineReader,
+  formatContentLine,
+  importContent,
+  type LineErrors,
+} from '../../core/content/lines.ts'
+import {
+  CONTENT_KINDS,
+  type ContentKind,
+  type ContentRecords,
+  type ImportReport,
+} from '../../core/ports/content.ts'
+import type { Store } from '../../core/ports/store.ts'
+import { action, addWaitOption, changeStore, type WaitOptions } from '../command.ts'
+import { CliError, usageError } from '../errors.ts'
+import { readContentLines } from '../files.ts'
+import { type Invocation, parseStoreUrl } from '../invocation.ts'
+import { printNote, printResult, withProgress, writeOutput } from '../output/print.ts'
+import { formatTable, joinList, pluralize, printableJson } from '../output/text.ts'
 import { isMissingStore, timeOf, withStore } from '../store.ts'
 
 /** Changes that a dry run shows to people. */
@@ -64,7 +71,7 @@ async function importFile(
 ): Promise<void> {
   const { dryRun = false, wait } = options
   if (dryRun && wait) {
-    throw usageFailure('--dry-run changes nothing, and there is nothing for --wait to wait for.')
+    throw usageError('--dry-run changes nothing, and there is nothing for --wait to wait for.')
   }
   const isMissing = await isMissingStore(parseStoreUrl(invocation.storeUrl))
   let lines: AsyncIterable<string> | readonly string[] = readContentLines(file)
@@ -72,7 +79,7 @@ async function importFile(
     // Read before the store is opened: a file that can't be read leaves no new store behind.
     const read: string[] = []
     for await (const line of lines) read.push(line)
-    if (dryRun) return await tryLines(invocation, kind, read)
+    if (dryRun) return await dryRunImport(invocation, kind, read)
     // Judged before the store is made: lines that are refused leave no new store behind either.
     await withStore(
       invocation,
@@ -83,41 +90,45 @@ async function importFile(
   }
   await changeStore(invocation, { create: true }, options, async (store) => {
     const report = await importLines(invocation, store, kind, lines, false)
-    return { data: reportWire(kind, report, false), text: `${reportText(kind, report)}\n` }
+    return { data: reportJson(kind, report, false), text: `${formatReport(kind, report)}\n` }
   })
 }
 
-async function tryLines(invocation: Invocation, kind: ContentKind, lines: readonly string[]): Promise<void> {
+async function dryRunImport(
+  invocation: Invocation,
+  kind: ContentKind,
+  lines: readonly string[],
+): Promise<void> {
   await withStore(invocation, { emptyWhenMissing: true }, async (store) => {
     const report = await importLines(invocation, store, kind, lines, true)
     const rows = (await compareLines(store, kind, lines)).filter(({ change }) => change !== 'unchanged')
     const shown = rows.slice(0, maxShown)
     await printResult(
       invocation,
-      { ...reportWire(kind, report, true), lines: rows },
-      shown.length === 0 ? '' : table(
+      { ...reportJson(kind, report, true), lines: rows },
+      shown.length === 0 ? '' : formatTable(
         ['line', kind === 'banners' ? 'partner' : 'slug', 'would be'],
         shown.map(({ line, slug, change }) => [String(line), slug, change]),
       ),
     )
     if (rows.length > maxShown) {
-      printNote(`… and ${counted(rows.length - maxShown, 'more', 'more')}. --json lists all of them.`)
+      printNote(`… and ${pluralize(rows.length - maxShown, 'more', 'more')}. --json lists all of them.`)
     }
-    printNote(`Nothing was written. ${reportText(kind, report)}.`)
+    printNote(`Nothing was written. ${formatReport(kind, report)}.`)
   })
 }
 
-function reportWire(kind: ContentKind, report: ImportReport, dryRun: boolean): Record<string, unknown> {
+function reportJson(kind: ContentKind, report: ImportReport, dryRun: boolean): Record<string, unknown> {
   const { created, replaced, unchanged } = report
   return { kind, dry_run: dryRun, created, replaced, unchanged }
 }
 
-function reportText(kind: ContentKind, { created, replaced, unchanged }: ImportReport): string {
+function formatReport(kind: ContentKind, { created, replaced, unchanged }: ImportReport): string {
   return `${kind}: ${created.toLocaleString('en')} created, ${replaced.toLocaleString('en')} replaced, ` +
     `${unchanged.toLocaleString('en')} unchanged`
 }
 
-/** @throws {Failure} `invalid_content` when a line is wrong. */
+/** @throws {CliError} `invalid_content` when a line is wrong. */
 async function importLines(
   { actor }: Invocation,
   store: Store,
@@ -130,10 +141,10 @@ async function importLines(
       now: timeOf(store),
       actor,
       dryRun,
-      progress: (done) => report(counted(done, 'line')),
+      progress: (done) => report(pluralize(done, 'line')),
     })
   )
-  if ('errors' in outcome) throw invalidLines(kind, outcome)
+  if ('errors' in outcome) throw invalidLinesError(kind, outcome)
   return outcome
 }
 
@@ -143,20 +154,20 @@ async function compareLines<K extends ContentKind>(
   kind: K,
   lines: readonly string[],
 ) {
-  const kept = new Map<string, string>()
+  const stored = new Map<string, string>()
   for await (const record of await store.exportContent(kind)) {
-    kept.set(addressOf(record), writeContentLine(kind, record))
+    stored.set(recordSlug(record), formatContentLine(kind, record))
   }
   return lines.flatMap((text, index) => {
     const reader = createLineReader(kind)
     reader.read(index === 0 ? text.replace(/^\uFEFF/, '') : text)
     const read = reader.finish()
     return ('records' in read ? read.records : []).map((record) => {
-      const slug = addressOf(record)
-      const before = kept.get(slug)
+      const slug = recordSlug(record)
+      const before = stored.get(slug)
       const change = before === undefined
         ? 'created'
-        : before === writeContentLine(kind, record)
+        : before === formatContentLine(kind, record)
         ? 'unchanged'
         : 'replaced'
       return { line: index + 1, slug, change }
@@ -164,7 +175,7 @@ async function compareLines<K extends ContentKind>(
   })
 }
 
-function addressOf(record: ContentRecords[ContentKind]): string {
+function recordSlug(record: ContentRecords[ContentKind]): string {
   return 'partner' in record ? record.partner : record.slug
 }
 
@@ -174,12 +185,12 @@ function exportKind(invocation: Invocation, kind: ContentKind): Promise<void> {
     let text = before
     let count = 0
     for await (const record of await store.exportContent(kind)) {
-      text += (count++ === 0 ? '' : between) + printableJson(writeContentLine(kind, record))
+      text += (count++ === 0 ? '' : between) + printableJson(formatContentLine(kind, record))
       if (text.length < 65_536) continue
-      await write(text)
+      await writeOutput(text)
       text = ''
     }
-    if (count > 0 || invocation.json) await write(text + after)
+    if (count > 0 || invocation.json) await writeOutput(text + after)
     else printNote(`There are no ${kind} yet.`)
   })
 }
@@ -187,27 +198,27 @@ function exportKind(invocation: Invocation, kind: ContentKind): Promise<void> {
 function remove(
   invocation: Invocation,
   kind: ContentKind,
-  named: readonly string[],
+  names: readonly string[],
   options: WaitOptions,
 ): Promise<void> {
-  const slugs = [...new Set(named)]
+  const slugs = [...new Set(names)]
   return changeStore(invocation, {}, options, async (store) => {
     const { missing, used } = await store.removeContent(kind, slugs, {
       actor: invocation.actor,
       at: timeOf(store),
     })
     if (missing.length > 0) {
-      throw new Failure(
+      throw new CliError(
         1,
         'content_not_found',
-        `Nothing was removed: there are no ${kind} ${listed(missing)}.`,
+        `Nothing was removed: there are no ${kind} ${joinList(missing)}.`,
       )
     }
     if (used.length > 0) {
-      throw new Failure(
+      throw new CliError(
         1,
         'content_in_use',
-        `Nothing was removed: other content refers to ${listed(used)}. Remove or change that first.`,
+        `Nothing was removed: other content refers to ${joinList(used)}. Remove or change that first.`,
       )
     }
     return { data: { kind, removed: slugs }, text: `${kind}: ${slugs.length} removed\n` }
@@ -219,7 +230,7 @@ const maxGroups = 50
 const maxLines = 3
 
 /** Lines that cannot be imported: for people, those with the same error together. */
-function invalidLines(kind: ContentKind, { errors, errorCount }: LineErrors): Failure {
+function invalidLinesError(kind: ContentKind, { errors, errorCount }: LineErrors): CliError {
   const groups = new Map<string, number[]>()
   for (const { line, field, reason } of errors) {
     const error = field === null ? reason : `${field} ${reason}`
@@ -228,26 +239,26 @@ function invalidLines(kind: ContentKind, { errors, errorCount }: LineErrors): Fa
     else lines.push(line)
   }
   const shown = [...groups].slice(0, maxGroups)
-  const left = errorCount - shown.reduce((sum, [, lines]) => sum + lines.length, 0)
+  const remaining = errorCount - shown.reduce((sum, [, lines]) => sum + lines.length, 0)
   const needsIndustries = kind === 'profiles' &&
     errors.some(({ reason }) => reason.includes('an industry that exists'))
   const hint = needsIndustries ? ' Import industries first: partner-api content import industries FILE' : ''
-  return new Failure(
+  return new CliError(
     1,
     'invalid_content',
-    `Nothing was imported: ${counted(errorCount, 'error')} in the lines of ${kind}.${hint}`,
+    `Nothing was imported: ${pluralize(errorCount, 'error')} in the lines of ${kind}.${hint}`,
     {
       members: { lines: errors, line_error_count: errorCount },
       lines: [
-        ...shown.map(([error, lines]) => `${placeOf(lines)}: ${error}`),
-        ...(left > 0 ? [`… and ${counted(left, 'more', 'more')}`] : []),
+        ...shown.map(([error, lines]) => `${formatLineNumbers(lines)}: ${error}`),
+        ...(remaining > 0 ? [`… and ${pluralize(remaining, 'more', 'more')}`] : []),
       ],
     },
   )
 }
 
-function placeOf(lines: readonly number[]): string {
+function formatLineNumbers(lines: readonly number[]): string {
   if (lines.length === 1) return `line ${lines[0]}`
   const more = lines.length > maxLines ? ', …' : ''
-  return `${counted(lines.length, 'line')} (${lines.slice(0, maxLines).join(', ')}${more})`
+  return `${pluralize(lines.length, 'line')} (${lines.slice(0, maxLines).join(', ')}${more})`
 }

@@ -1,20 +1,20 @@
-import type { Command } from 'commander'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
+import type { Command } from 'commander'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
-import { importContent } from '../../core/content/import.ts'
-import type { ContentKind } from '../../core/content/records.ts'
+import { importContent } from '../../core/content/lines.ts'
 import { MODULE_NAMES } from '../../core/policy/modules.ts'
-import type { Store } from '../../core/ports.ts'
-import { Failure, usageFailure } from '../failure.ts'
-import { integerBetween } from '../input/arguments.ts'
-import { readLines } from '../input/lines.ts'
-import { parseStoreUrl } from '../input/store-address.ts'
-import { action, type Invocation } from '../invocation.ts'
+import type { ContentKind } from '../../core/ports/content.ts'
+import type { Store } from '../../core/ports/store.ts'
+import { action } from '../command.ts'
+import { CliError, usageError } from '../errors.ts'
+import { readLines } from '../files.ts'
+import { type Invocation, parseStoreUrl } from '../invocation.ts'
+import { integerBetween } from '../options.ts'
+import { keyJson } from '../output/json.ts'
 import { printNote, printResult } from '../output/print.ts'
-import { listed, listeningLine } from '../output/text.ts'
-import { keyWire } from '../output/wire.ts'
+import { joinList, listeningLine } from '../output/text.ts'
 import { withStore } from '../store.ts'
 
 interface DemoOptions {
@@ -24,7 +24,7 @@ interface DemoOptions {
 }
 
 /** Each kind after what it refers to; banners and profiles also refer to the partner. */
-const kinds: readonly ContentKind[] = ['industries', 'plans', 'banners', 'profiles']
+const importOrder: readonly ContentKind[] = ['industries', 'plans', 'banners', 'profiles']
 
 /** `demo`. */
 export function define(demo: Command): void {
@@ -49,27 +49,27 @@ Examples:
 
 function runDemo(invocation: Invocation, { port, host, serve }: DemoOptions): Promise<void> {
   if (!serve && parseStoreUrl(invocation.storeUrl).kind === 'memory') {
-    throw usageFailure(
+    throw usageError(
       'A memory: store ends with the command: leave out --no-serve, or use sqlite:FILE or postgres://….',
     )
   }
   return withStore(invocation, { create: true }, async (store) => {
-    await refuseUsedStore(store)
-    if (!serve) return await printFilled(invocation, await fill(invocation, store), undefined)
-    const { serveUntilStopped } = await import('../serving.ts')
+    await requireEmptyStore(store)
+    if (!serve) return await printSummary(invocation, await fillStore(invocation, store), undefined)
+    const { serveUntilStopped } = await import('../server.ts')
     await serveUntilStopped(store, { port, host, log: 'errors', api: {} }, async (url) => {
       // Filled only now: a port that is taken leaves the store as it was, and the demo can be run again.
-      await printFilled(invocation, await fill(invocation, store), url)
+      await printSummary(invocation, await fillStore(invocation, store), url)
     })
   })
 }
 
-async function refuseUsedStore(store: Store): Promise<void> {
+async function requireEmptyStore(store: Store): Promise<void> {
   const [partner] = await store.listPartners(undefined, 1)
   if (partner === undefined) return
   // npm start is how a checkout runs the demo, and there is no partner-api on the PATH then.
   const program = process.env.npm_lifecycle_event === 'start' ? 'npm run -s partner-api --' : 'partner-api'
-  throw new Failure(
+  throw new CliError(
     1,
     'store_not_empty',
     'This store holds partners already, and the demo fills an empty one only.\n' +
@@ -79,7 +79,7 @@ async function refuseUsedStore(store: Store): Promise<void> {
   )
 }
 
-async function fill({ actor }: Invocation, store: Store) {
+async function fillStore({ actor }: Invocation, store: Store) {
   const now = Date.now()
   const partner = await createPartnerAdministration(store, { actor }).create({
     slug: 'demo',
@@ -87,7 +87,7 @@ async function fill({ actor }: Invocation, store: Store) {
     modules: MODULE_NAMES,
   })
   const counts: Record<string, number> = {}
-  for (const kind of kinds) {
+  for (const kind of importOrder) {
     const file = fileURLToPath(new URL(`../../fixtures/content/${kind}.jsonl`, import.meta.url))
     const outcome = await importContent(store, kind, readLines(file), { now, actor })
     if ('errors' in outcome) throw new Error(`${file} has wrong lines`)
@@ -101,9 +101,9 @@ async function fill({ actor }: Invocation, store: Store) {
   return { key, text, counts }
 }
 
-async function printFilled(
+async function printSummary(
   invocation: Invocation,
-  { key, text, counts }: Awaited<ReturnType<typeof fill>>,
+  { key, text, counts }: Awaited<ReturnType<typeof fillStore>>,
   url: string | undefined,
 ): Promise<void> {
   // An address that stands for all of them can be listened on, but not everywhere called.
@@ -116,14 +116,14 @@ async function printFilled(
   const curl = `curl -H "X-Service-Partner-Key: ${text}" "${page}"`
   if (!invocation.json) {
     const filled = Object.entries(counts).map(([kind, count]) => `${kind} (${count})`)
-    printNote(`Filled the store with ${listed(filled)}.`)
+    printNote(`Filled the store with ${joinList(filled)}.`)
     printNote(
       `Partner ${key.partner} has every module, and this key, which is not shown again:\n\n  ${text}\n`,
     )
     printNote(`${url === undefined ? 'After partner-api serve, a' : 'A'} page of profiles:\n\n  ${curl}\n`)
     printNote(`To read what else it answers, open ${base}/service/docs\n`)
   }
-  const { id, ...rest } = keyWire(key, Date.now())
+  const { id, ...rest } = keyJson(key, Date.now())
   const data = { id, key: text, ...rest, url: url ?? null, content: counts, curl }
   await printResult(invocation, data, url === undefined ? '' : listeningLine(url))
 }

@@ -1,28 +1,26 @@
-import type { Command } from 'commander'
 import process from 'node:process'
-import { findKey } from '../../core/admin/find.ts'
+import type { Command } from 'commander'
+import { findKey } from '../../core/admin/apply.ts'
 import { PROBLEMS } from '../../core/http/problem.ts'
 import { isPercentEncoded } from '../../core/http/query.ts'
 import { preparePrincipal } from '../../core/keys/principal.ts'
+import { type IpAddress, parseIpAddress } from '../../core/lib/ip-address.ts'
 import { DEFAULT_LIMITS, policiesFor } from '../../core/limits/policies.ts'
-import { type Address, parseAddress } from '../../core/policy/address.ts'
-import type { Decision } from '../../core/policy/decide.ts'
-import { explain, type Explanation } from '../../core/policy/explain.ts'
-import { problemOf } from '../../core/policy/problems.ts'
-import type { Store } from '../../core/ports.ts'
+import { type Decision, explain, type Explanation, problemForDenial } from '../../core/policy/decide.ts'
+import type { Store } from '../../core/ports/store.ts'
 import { allowedMethods, type Route } from '../../core/routes/route.ts'
-import { Failure, usageFailure } from '../failure.ts'
-import { parserOf, serviceName } from '../input/arguments.ts'
-import { action, type Invocation } from '../invocation.ts'
+import { action } from '../command.ts'
+import { CliError, usageError } from '../errors.ts'
+import type { Invocation } from '../invocation.ts'
+import { optionParser, serviceNameOption } from '../options.ts'
 import { printNote, printResult } from '../output/print.ts'
-import { table } from '../output/table.ts'
-import { listed, printable } from '../output/text.ts'
+import { formatTable, joinList, printable } from '../output/text.ts'
 import { timeOf, withStore } from '../store.ts'
 
 interface ExplainOptions {
   readonly keyId: string
   readonly partner: string
-  readonly address?: Address
+  readonly address?: IpAddress
   readonly serviceName: string
 }
 
@@ -36,9 +34,9 @@ export function define(command: Command): void {
     .option(
       '--address <address>',
       'The IP address that it comes from (default: one that is not known)',
-      address,
+      addressOption,
     )
-    .option('--service-name <name>', "The service's name for itself", serviceName, 'service')
+    .option('--service-name <name>', "The service's name for itself", serviceNameOption, 'service')
     .addHelpText(
       'after',
       `
@@ -60,16 +58,20 @@ async function explainRequest(
 ): Promise<void> {
   const route = await findRoute(method.toUpperCase(), path, options.serviceName)
   if (route.access === 'open') {
-    await printResult(invocation, { decision: decisionWire({ allowed: true }), rules: [] }, 'allowed\n')
+    await printResult(invocation, { decision: decisionJson({ allowed: true }), rules: [] }, 'allowed\n')
     return printNote(`${path} is answered without a key: no rule of the policy applies.`)
   }
   const explanation = await withStore(
     invocation,
     {},
-    (store) => explainWith(store, route.scope, options),
+    (store) => explainForKey(store, route.scope, options),
   )
-  const decision = decisionWire(explanation.decision)
-  await printResult(invocation, { decision, rules: explanation.rules }, readable(decision, explanation))
+  const decision = decisionJson(explanation.decision)
+  await printResult(
+    invocation,
+    { decision, rules: explanation.rules },
+    formatExplanation(decision, explanation),
+  )
   if (explanation.decision.allowed) return
   if (decision.code === 'address_not_allowed' && options.address === undefined) {
     printNote(
@@ -79,7 +81,7 @@ async function explainRequest(
   process.exitCode = 1
 }
 
-async function explainWith(
+async function explainForKey(
   store: Store,
   scope: Extract<Route, { access: 'key' }>['scope'],
   { keyId, partner, address }: ExplainOptions,
@@ -88,7 +90,7 @@ async function explainWith(
   return explain({
     principal: preparePrincipal(facts, policiesFor(DEFAULT_LIMITS, facts)),
     address,
-    claim: partner,
+    requestedPartner: partner,
     scope,
     now: timeOf(store),
   })
@@ -96,10 +98,10 @@ async function explainWith(
 
 async function findRoute(method: string, path: string, name: string): Promise<Route> {
   if (/[?#]/.test(path)) {
-    throw usageFailure('PATH has no query: the partner that a request names is --partner.')
+    throw usageError('PATH has no query: the partner that a request names is --partner.')
   }
   if (!isPercentEncoded(path)) {
-    throw new Failure(
+    throw new CliError(
       1,
       'malformed_request',
       'PATH has a % that no two hexadecimal digits follow: the service answers 400.',
@@ -108,13 +110,13 @@ async function findRoute(method: string, path: string, name: string): Promise<Ro
   // Imported here because every schema of the wire comes with it.
   const [{ compileRoutes }, { ROUTES }] = await Promise.all([
     import('../../core/routes/router.ts'),
-    import('../../core/routes/table.ts'),
+    import('../../core/routes/router.ts'),
   ])
   const paths = compileRoutes(ROUTES, name)
   const match = paths.match(path)
   if (match === undefined) {
     const hint = path.startsWith(`/${name}/`) ? '' : ` Paths of this service begin with /${name}/.`
-    throw new Failure(
+    throw new CliError(
       1,
       'route_not_found',
       `The service has no endpoint ${printable(path.slice(0, 200))}.${hint}`,
@@ -125,18 +127,18 @@ async function findRoute(method: string, path: string, name: string): Promise<Ro
   }
   const route = match.routes.find((route) => route.method === (method === 'HEAD' ? 'GET' : method))
   if (route !== undefined) return route
-  throw new Failure(
+  throw new CliError(
     1,
     'method_not_allowed',
     method === 'OPTIONS'
       ? 'OPTIONS is answered whoever asks: the policy is not.'
-      : `${path} is for ${listed(allowedMethods(match.routes))} only.`,
+      : `${path} is for ${joinList(allowedMethods(match.routes))} only.`,
   )
 }
 
 /** A decision in the words of the answer that a client would get. */
-function decisionWire(decision: Decision | { readonly allowed: true }) {
-  const problem = decision.allowed ? undefined : problemOf(decision)
+function decisionJson(decision: Decision | { readonly allowed: true }) {
+  const problem = decision.allowed ? undefined : problemForDenial(decision)
   return {
     allowed: decision.allowed,
     code: problem?.code ?? null,
@@ -147,16 +149,16 @@ function decisionWire(decision: Decision | { readonly allowed: true }) {
   }
 }
 
-const words = { passed: 'yes', refused: 'NO', not_reached: 'not asked' } as const
+const outcomeLabels = { passed: 'yes', refused: 'NO', not_reached: 'not asked' } as const
 
-function readable(
-  { allowed, code, status, detail }: ReturnType<typeof decisionWire>,
+function formatExplanation(
+  { allowed, code, status, detail }: ReturnType<typeof decisionJson>,
   { rules }: Explanation,
 ): string {
   const decision = allowed ? 'allowed' : `refused: ${status} ${code}. ${detail}`
   return `${decision}\n\n${
-    table(['rule', 'holds'], rules.map(({ rule, outcome }) => [rule, words[outcome]]))
+    formatTable(['rule', 'holds'], rules.map(({ rule, outcome }) => [rule, outcomeLabels[outcome]]))
   }`
 }
 
-const address = parserOf('It has to be an IPv4 or IPv6 address.', parseAddress)
+const addressOption = optionParser('It has to be an IPv4 or IPv6 address.', parseIpAddress)

@@ -1,32 +1,39 @@
 import { type Command, Option } from 'commander'
 import { createKeyAdministration, type IssuedKey } from '../../core/admin/keys.ts'
-import { keyState } from '../../core/keys/state.ts'
+import { keyState } from '../../core/keys/lifecycle.ts'
+import type { MaybePromise } from '../../core/lib/promise.ts'
 import type { Key, LimitOverrides } from '../../core/model.ts'
-import { SCOPES } from '../../core/policy/scopes.ts'
-import type { MaybePromise } from '../../core/ports.ts'
-import { addWaitOption, changeStore, type Done, type WaitOptions } from '../change.ts'
-import { usageFailure } from '../failure.ts'
-import { duration, type End, end, parserOf } from '../input/arguments.ts'
-import { addLimitOption, addLimitOptions, limitChange, type LimitOptions } from '../input/limits.ts'
-import { action, type Invocation } from '../invocation.ts'
-import { type SaveKey, withKeyFile } from '../output/key-file.ts'
+import { SCOPES } from '../../core/policy/modules.ts'
+import { action, addWaitOption, changeStore, type CommandResult, type WaitOptions } from '../command.ts'
+import { usageError } from '../errors.ts'
+import { type SaveKey, withKeyFile } from '../files.ts'
+import type { Invocation } from '../invocation.ts'
+import {
+  addLimitOption,
+  addLimitOptions,
+  durationOption,
+  endOption,
+  limitChange,
+  type LimitOptions,
+  optionParser,
+  type ResolveEnd,
+} from '../options.ts'
+import { keyJson } from '../output/json.ts'
 import { printList, printNote, printResult } from '../output/print.ts'
-import { createTable, details } from '../output/table.ts'
-import { limitsText, readableTime } from '../output/text.ts'
-import { keyWire } from '../output/wire.ts'
+import { createTableFormatter, formatDetails, formatLimits, formatTime } from '../output/text.ts'
 import { timeOf, withStore } from '../store.ts'
 
 /** How a new key is handed over. */
-interface HandOverOptions extends WaitOptions {
+interface KeyOutputOptions extends WaitOptions {
   readonly quiet?: boolean
   readonly out?: string
 }
 
-interface IssueOptions extends HandOverOptions {
+interface IssueOptions extends KeyOutputOptions {
   readonly name: string
   readonly scope?: readonly string[]
   readonly test?: true
-  readonly expires?: End
+  readonly expires?: ResolveEnd
   readonly allow?: readonly string[]
   readonly limit?: LimitOverrides
 }
@@ -35,13 +42,13 @@ interface UpdateOptions extends LimitOptions, WaitOptions {
   readonly name?: string
   readonly allow?: readonly string[]
   readonly clearAllow?: true
-  readonly expires?: End
+  readonly expires?: ResolveEnd
   readonly never?: true
 }
 
 /** `keys issue`, `list`, `show`, `rotate`, `update`, `limit`, `disable`, `enable` and `revoke`. */
 export function define(keys: Command): void {
-  addHandOverOptions(addLimitOption(
+  addKeyOutputOptions(addLimitOption(
     keys.command('issue')
       .description('Make a key for a partner and print it once')
       .argument('<partner>', "The partner's slug")
@@ -51,7 +58,7 @@ export function define(keys: Command): void {
           .choices(SCOPES),
       )
       .option('--test', 'A test key: what it does is stored as a test and never counted')
-      .option('--expires <when>', `${whenForms} (default: never)`, end)
+      .option('--expires <when>', `${endForms} (default: never)`, endOption)
       .option('--allow <cidr...>', 'Address ranges from which it may be used (default: anywhere)'),
   ))
     .addHelpText(
@@ -84,22 +91,22 @@ Examples:
 
   keys.command('show')
     .description('Show one key')
-    .argument('<key>', keyArgument)
+    .argument('<key>', keyArgumentHelp)
     .addHelpText('after', '\nExample:\n  $ partner-api keys show Zt81mQv04KsD')
     .action(action(show))
 
-  addHandOverOptions(
+  addKeyOutputOptions(
     keys.command('rotate')
       .description('Replace a key by a successor that may do the same, and print that once')
-      .argument('<key>', keyArgument)
+      .argument('<key>', keyArgumentHelp)
       .addOption(
         new Option('--overlap <duration>', 'How long the old key goes on to work; 0 for not at all')
-          .argParser(duration).default(86_400_000, '24h'),
+          .argParser(durationOption).default(86_400_000, '24h'),
       )
       .option(
         '--expires <when>',
-        `${whenForms}, of the successor (default: when the old key would have)`,
-        end,
+        `${endForms}, of the successor (default: when the old key would have)`,
+        endOption,
       ),
   )
     .addHelpText(
@@ -118,11 +125,11 @@ Examples:
   addWaitOption(
     keys.command('update')
       .description('Change the name, the addresses and the expiry of a key')
-      .argument('<key>', keyArgument)
+      .argument('<key>', keyArgumentHelp)
       .option('--name <name>', 'What the key is for')
       .option('--allow <cidr...>', 'Address ranges from which it may be used, in place of those it has')
       .option('--clear-allow', 'It may be used from anywhere')
-      .option('--expires <when>', whenForms, end)
+      .option('--expires <when>', endForms, endOption)
       .option('--never', 'It does not expire'),
   )
     .addHelpText(
@@ -141,7 +148,7 @@ Examples:
     addLimitOptions(
       keys.command('limit')
         .description('Set and clear limits of a key')
-        .argument('<key>', keyArgument),
+        .argument('<key>', keyArgumentHelp),
     ),
   )
     .addHelpText(
@@ -155,40 +162,43 @@ Examples:
     )
     .action(action(update))
 
-  change(
+  addStateCommand(
     keys,
     'disable',
     'Refuse a key until it is enabled again',
     ({ id }) => `To take it back: partner-api keys enable ${id}`,
   )
-  change(keys, 'enable', 'Let a disabled key in again')
-  change(
+  addStateCommand(keys, 'enable', 'Let a disabled key in again')
+  addStateCommand(
     keys,
     'revoke',
     'Refuse a key for good',
-    (_key, waits) => `Revoked for good${waits ? '.' : follows}`,
+    (_key, waits) => `Revoked for good${waits ? '.' : stalenessNote}`,
   )
 }
 
-const keyArgument = "The key's id, as keys list shows it"
-const whenForms = 'When it ends: a duration (90d), a date (its end, UTC) or an RFC 3339 instant'
+const keyArgumentHelp = "The key's id, as keys list shows it"
+const endForms = 'When it ends: a duration (90d), a date (its end, UTC) or an RFC 3339 instant'
 
 /** For who does not wait until servers have followed. */
-const follows = ': running servers refuse it within their max staleness (1 s by default).'
+const stalenessNote = ': running servers refuse it within their max staleness (1 s by default).'
 
-function change(
+function addStateCommand(
   keys: Command,
   name: 'disable' | 'enable' | 'revoke',
   description: string,
   note?: (key: Key, waits: boolean) => string,
 ): void {
-  addWaitOption(keys.command(name).description(description).argument('<key>', keyArgument))
+  addWaitOption(keys.command(name).description(description).argument('<key>', keyArgumentHelp))
     .addHelpText('after', `\nExample:\n  $ partner-api keys ${name} Zt81mQv04KsD`)
     .action(
       action((invocation, id: string, options: WaitOptions) =>
         changeStore(invocation, {}, options, async (store) => {
           const key = await createKeyAdministration(store, invocation)[name](id)
-          return { ...shown(key, timeOf(store)), notes: () => note ? [note(key, options.wait ?? false)] : [] }
+          return {
+            ...keyResult(key, timeOf(store)),
+            notes: () => note ? [note(key, options.wait ?? false)] : [],
+          }
         })
       ),
     )
@@ -196,7 +206,7 @@ function change(
 
 function show(invocation: Invocation, id: string): Promise<void> {
   return withStore(invocation, {}, async (store) => {
-    const { data, text } = shown(await createKeyAdministration(store, invocation).show(id), timeOf(store))
+    const { data, text } = keyResult(await createKeyAdministration(store, invocation).show(id), timeOf(store))
     await printResult(invocation, data, text)
   })
 }
@@ -214,7 +224,7 @@ function issue(invocation: Invocation, partner: string, options: IssueOptions): 
         allow: options.allow ?? [],
         limits: options.limit ?? {},
       })
-      return handOver(issued, now, options, save, () =>
+      return newKeyResult(issued, now, options, save, () =>
         issued.key.scopes.length > 0 ? [] : [
           `It holds no scope, because ${partner} has no active module: partner-api modules activate ${partner} …`,
         ])
@@ -224,7 +234,7 @@ function issue(invocation: Invocation, partner: string, options: IssueOptions): 
 function rotate(
   invocation: Invocation,
   id: string,
-  options: HandOverOptions & { readonly overlap: number; readonly expires?: End },
+  options: KeyOutputOptions & { readonly overlap: number; readonly expires?: ResolveEnd },
 ): Promise<void> {
   return withKeyFile(options.out, (save) =>
     changeStore(invocation, {}, options, async (store) => {
@@ -234,12 +244,12 @@ function rotate(
         overlapMs: options.overlap,
         expiresAt: options.expires?.(now),
       })
-      return handOver(issued, now, options, save, async () => {
+      return newKeyResult(issued, now, options, save, async () => {
         const { retiresAt } = await keys.show(id)
         return [
           retiresAt === now
-            ? `Key ${id} has ended${options.wait ? '.' : follows}`
-            : `Key ${id} works until ${readableTime(retiresAt)}.`,
+            ? `Key ${id} has ended${options.wait ? '.' : stalenessNote}`
+            : `Key ${id} works until ${formatTime(retiresAt)}.`,
         ]
       })
     }))
@@ -252,53 +262,57 @@ async function update(
   { name, allow, clearAllow, expires, never, ...options }: UpdateOptions,
 ): Promise<void> {
   const limits = limitChange(options)
-  if (allow && clearAllow) throw usageFailure('--allow and --clear-allow contradict each other.')
-  if (expires && never) throw usageFailure('--expires and --never contradict each other.')
+  if (allow && clearAllow) throw usageError('--allow and --clear-allow contradict each other.')
+  if (expires && never) throw usageError('--expires and --never contradict each other.')
   if (name === undefined && !allow && !clearAllow && !expires && !never && !limits) {
-    throw usageFailure('Nothing to change: pass an option that says what, see --help.')
+    throw usageError('Nothing to change: pass an option that says what, see --help.')
   }
   await changeStore(invocation, {}, options, async (store) => {
     const now = timeOf(store)
     const keys = createKeyAdministration(store, { ...invocation, clock: () => now })
     const expiresAt = never ? null : expires?.(now)
-    return shown(await keys.update(id, { name, allow: clearAllow ? [] : allow, expiresAt, limits }), now)
+    return keyResult(await keys.update(id, { name, allow: clearAllow ? [] : allow, expiresAt, limits }), now)
   })
 }
 
-function shown(key: Key, now: number): Done {
-  return { data: keyWire(key, now), text: details(keyDetails(key, now)) }
+function keyResult(key: Key, now: number): CommandResult {
+  return { data: keyJson(key, now), text: formatDetails(keyDetails(key, now)) }
 }
 
-const newFile = parserOf(
+const newFileOption = optionParser(
   'It has to be the path of a new file; without --out, the key goes to standard output.',
   (text) => text === '' || text === '-' ? undefined : text,
 )
 
-function addHandOverOptions(command: Command): Command {
+function addKeyOutputOptions(command: Command): Command {
   return addWaitOption(
     command
-      .option('--out <file>', 'Write the key to a new file of mode 0600, and do not print it', newFile)
+      .option('--out <file>', 'Write the key to a new file of mode 0600, and do not print it', newFileOption)
       .option('-q, --quiet', 'Print the key alone'),
   )
 }
 
 /** A new key, with its secret unless that goes to a file. With --quiet, the secret is all that is printed. */
-async function handOver(
+async function newKeyResult(
   { key, text }: IssuedKey,
   now: number,
-  { quiet = false, out }: HandOverOptions,
+  { quiet = false, out }: KeyOutputOptions,
   save: SaveKey,
   notes: () => MaybePromise<readonly string[]>,
-): Promise<Done> {
+): Promise<CommandResult> {
   await save(text, key.id)
-  const { id, ...rest } = keyWire(key, now)
+  const { id, ...rest } = keyJson(key, now)
   const [name, value] = out === undefined ? ['key', text] as const : ['out', out] as const
   const warning = out === undefined
     ? 'This key is shown only once. Store it now.'
     : `The key is in ${out} and nowhere else.`
   return {
     data: { id, [name]: value, ...rest },
-    text: !quiet ? details([[name, value], ...keyDetails(key, now)]) : out === undefined ? `${text}\n` : '',
+    text: !quiet
+      ? formatDetails([[name, value], ...keyDetails(key, now)])
+      : out === undefined
+      ? `${text}\n`
+      : '',
     notes: async () => quiet ? [] : [warning, ...await notes()],
   }
 }
@@ -307,9 +321,9 @@ function list(invocation: Invocation, partner: string | undefined): Promise<void
   return withStore(invocation, {}, async (store) => {
     const now = timeOf(store)
     const headings = ['id', 'partner', 'name', 'kind', 'hint', 'state', 'scopes', 'ends', 'last used']
-    const addRows = createTable(headings)
+    const addRows = createTableFormatter(headings)
     const { last } = await printList(invocation, createKeyAdministration(store, invocation).list(partner), {
-      wire: (key) => keyWire(key, now),
+      toJson: (key) => keyJson(key, now),
       text: (keys) =>
         addRows(keys.map((key) => [
           key.id,
@@ -319,8 +333,8 @@ function list(invocation: Invocation, partner: string | undefined): Promise<void
           `…${key.hint}`,
           keyState(key, now),
           String(key.scopes.length),
-          readableTime(keyEnd(key)),
-          readableTime(key.lastUsedAt),
+          formatTime(endTime(key)),
+          formatTime(key.lastUsedAt),
         ])),
     })
     if (last === undefined) {
@@ -330,7 +344,7 @@ function list(invocation: Invocation, partner: string | undefined): Promise<void
 }
 
 /** When a key stops working: at its expiry or at the end of its overlap, whichever is first; `undefined` for never. */
-function keyEnd({ expiresAt, retiresAt }: Key): number | undefined {
+function endTime({ expiresAt, retiresAt }: Key): number | undefined {
   const end = Math.min(expiresAt ?? Infinity, retiresAt ?? Infinity)
   return end === Infinity ? undefined : end
 }
@@ -339,7 +353,7 @@ function keyEnd({ expiresAt, retiresAt }: Key): number | undefined {
 function keyDetails(key: Key, now: number): (readonly [name: string, value: string])[] {
   const rotation = key.successorId === undefined
     ? []
-    : [['replaced by', `${key.successorId}, until ${readableTime(key.retiresAt)}`] as const]
+    : [['replaced by', `${key.successorId}, until ${formatTime(key.retiresAt)}`] as const]
   return [
     ['id', key.id],
     ['partner', key.partner],
@@ -348,10 +362,10 @@ function keyDetails(key: Key, now: number): (readonly [name: string, value: stri
     ['state', keyState(key, now)],
     ['scopes', key.scopes.join(' ') || 'none'],
     ['allowed from', key.allow.join(' ') || 'anywhere'],
-    ['limits', limitsText(key.limits)],
-    ['created', readableTime(key.createdAt)],
-    ['expires', readableTime(key.expiresAt)],
+    ['limits', formatLimits(key.limits)],
+    ['created', formatTime(key.createdAt)],
+    ['expires', formatTime(key.expiresAt)],
     ...rotation,
-    ['last used', readableTime(key.lastUsedAt)],
+    ['last used', formatTime(key.lastUsedAt)],
   ]
 }

@@ -1,11 +1,11 @@
 import type { Command } from 'commander'
 import { KEY_PREFIX_PATTERN } from '../../core/keys/format.ts'
-import { usageFailure } from '../failure.ts'
-import { parseStoreUrl } from '../input/store-address.ts'
-import { action, type Invocation } from '../invocation.ts'
+import { action } from '../command.ts'
+import { usageError } from '../errors.ts'
+import { type Invocation, parseStoreUrl } from '../invocation.ts'
 import { printNote, printResult } from '../output/print.ts'
-import { details } from '../output/table.ts'
-import { open, schemaOf } from '../store.ts'
+import { formatDetails } from '../output/text.ts'
+import { openDurableStore, schemaStatus } from '../store.ts'
 
 /** `migrate` and `migrate --status`. */
 export function define(migrate: Command): void {
@@ -37,26 +37,32 @@ async function migrateStore(
   { status = false, keyPrefix }: { readonly status?: boolean; readonly keyPrefix?: string },
 ): Promise<void> {
   if (keyPrefix !== undefined && !KEY_PREFIX_PATTERN.test(keyPrefix)) {
-    throw usageFailure('A key prefix is 2–10 lower-case letters or digits, a letter first.')
+    throw usageError('A key prefix is 2–10 lower-case letters or digits, a letter first.')
   }
   if (status && keyPrefix !== undefined) {
-    throw usageFailure('--status changes nothing: leave out --key-prefix.')
+    throw usageError('--status changes nothing: leave out --key-prefix.')
   }
   const address = parseStoreUrl(invocation.storeUrl)
   if (address.kind === 'memory') {
-    throw usageFailure(
+    throw usageError(
       'A memory: store has no schema and ends with the command. Use sqlite:FILE or postgres://….',
     )
   }
   if (!status) {
-    const store = await open(address, { create: true, ...(keyPrefix !== undefined && { keyPrefix }) })
+    const store = await openDurableStore(address, {
+      create: true,
+      ...(keyPrefix !== undefined && { keyPrefix }),
+    })
     await store.close()
   }
-  const { current, latest, pending } = await schemaOf(address)
+  const { current, latest, pending } = await schemaStatus(address)
   await printResult(
     invocation,
     { current, latest, pending },
-    details([['schema', `version ${current} of ${latest}`], ['pending', pending.join(' ') || 'nothing']]),
+    formatDetails([['schema', `version ${current} of ${latest}`], [
+      'pending',
+      pending.join(' ') || 'nothing',
+    ]]),
   )
   if (status && current < latest) printNote('To bring it up to date: partner-api migrate')
 }

@@ -2,11 +2,11 @@ import { Argument, type Command } from 'commander'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import type { Partner } from '../../core/model.ts'
 import { MODULE_NAMES, MODULES } from '../../core/policy/modules.ts'
-import { addWaitOption, changeStore, type WaitOptions } from '../change.ts'
-import { action, type Invocation } from '../invocation.ts'
+import { action, addWaitOption, changeStore, type WaitOptions } from '../command.ts'
+import type { Invocation } from '../invocation.ts'
+import { partnerJson } from '../output/json.ts'
 import { printResult } from '../output/print.ts'
-import { table } from '../output/table.ts'
-import { partnerWire } from '../output/wire.ts'
+import { formatTable } from '../output/text.ts'
 import { withStore } from '../store.ts'
 
 /** `modules list`, `activate` and `deactivate`. */
@@ -23,13 +23,13 @@ Examples:
     )
     .action(action(list))
 
-  change(
+  addChangeCommand(
     modules,
     'activate',
     'Switch modules on: keys of the partner may use the scopes that these need',
     'Keys that were issued before hold only the scopes they were given: partner-api scopes grant KEY SCOPE…',
   )
-  change(
+  addChangeCommand(
     modules,
     'deactivate',
     'Switch modules off: their scopes go out of force for all keys of the partner at once',
@@ -37,7 +37,7 @@ Examples:
   )
 }
 
-function change(
+function addChangeCommand(
   modules: Command,
   name: 'activate' | 'deactivate',
   description: string,
@@ -54,21 +54,21 @@ function change(
       action((invocation, slug: string, names: readonly string[], options: WaitOptions) =>
         changeStore(invocation, {}, options, async (store) => {
           const partner = await createPartnerAdministration(store, invocation)[name](slug, names)
-          return { data: partnerWire(partner), text: moduleTable(partner), notes: () => [note] }
+          return { data: partnerJson(partner), text: formatModules(partner), notes: () => [note] }
         })
       ),
     )
 }
 
 async function list(invocation: Invocation, slug: string | undefined): Promise<void> {
-  if (slug === undefined) return printResult(invocation, wire(undefined), moduleTable())
+  if (slug === undefined) return printResult(invocation, modulesJson(undefined), formatModules())
   await withStore(invocation, {}, async (store) => {
     const partner = await createPartnerAdministration(store, invocation).show(slug)
-    await printResult(invocation, wire(partner), moduleTable(partner))
+    await printResult(invocation, modulesJson(partner), formatModules(partner))
   })
 }
 
-function wire(partner: Partner | undefined): unknown[] {
+function modulesJson(partner: Partner | undefined): unknown[] {
   return MODULE_NAMES.map((module) => ({
     module,
     ...(partner && { active: partner.modules.includes(module) }),
@@ -77,10 +77,10 @@ function wire(partner: Partner | undefined): unknown[] {
   }))
 }
 
-function moduleTable(partner?: Partner): string {
+function formatModules(partner?: Partner): string {
   const rows = MODULE_NAMES.map((module) => {
     const active = partner && [partner.modules.includes(module) ? 'yes' : 'no']
     return [module, ...active ?? [], MODULES[module].scope, MODULES[module].feature]
   })
-  return table(['module', ...(partner ? ['active'] : []), 'needs', 'feature'], rows)
+  return formatTable(['module', ...(partner ? ['active'] : []), 'needs', 'feature'], rows)
 }

@@ -1,8 +1,9 @@
 import type { Command } from 'commander'
+import { createServiceNames } from '../../core/http/headers.ts'
 import { DEFAULT_LIMITS } from '../../core/limits/policies.ts'
-import { nameService } from '../../core/service-names.ts'
-import { addServiceOptions, deploymentInfo, type ServiceOptions } from '../input/service-options.ts'
-import { action, type Invocation } from '../invocation.ts'
+import { action } from '../command.ts'
+import type { Invocation } from '../invocation.ts'
+import { addServiceOptions, deploymentInfo, type ServiceOptions } from '../options.ts'
 import { printResult } from '../output/print.ts'
 import { printableJson } from '../output/text.ts'
 
@@ -18,10 +19,10 @@ Examples:
   $ partner-api openapi > openapi.json
   $ partner-api openapi --service-name acme --problem-base https://api.acme.example/problems`,
     )
-    .action(action(print))
+    .action(action(printOpenApi))
 }
 
-async function print(
+async function printOpenApi(
   invocation: Invocation,
   options: ServiceOptions,
 ): Promise<void> {
@@ -29,10 +30,10 @@ async function print(
   // Imported here because every schema of the wire comes with it.
   const [{ createDocument }, { ROUTES }] = await Promise.all([
     import('../../core/openapi/document.ts'),
-    import('../../core/routes/table.ts'),
+    import('../../core/routes/router.ts'),
   ])
   const document = createDocument(ROUTES, {
-    names: nameService(serviceName),
+    names: createServiceNames(serviceName),
     limits: { ...DEFAULT_LIMITS, ...limit },
     maxStalenessMs: maxStaleness,
     allowBrowsers,

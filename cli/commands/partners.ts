@@ -1,18 +1,24 @@
 import { type Command, Option } from 'commander'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
-import { keyState } from '../../core/keys/state.ts'
+import { keyState } from '../../core/keys/lifecycle.ts'
 import type { LimitOverrides, Partner } from '../../core/model.ts'
 import { MODULE_NAMES } from '../../core/policy/modules.ts'
-import { addWaitOption, changeStore, type Done, type WaitOptions } from '../change.ts'
-import { usageFailure } from '../failure.ts'
-import { confirm } from '../input/confirm.ts'
-import { addLimitOption, addLimitOptions, limitChange, type LimitOptions } from '../input/limits.ts'
-import { action, type Invocation } from '../invocation.ts'
+import { action, addWaitOption, changeStore, type CommandResult, type WaitOptions } from '../command.ts'
+import { usageError } from '../errors.ts'
+import type { Invocation } from '../invocation.ts'
+import { addLimitOption, addLimitOptions, limitChange, type LimitOptions } from '../options.ts'
+import { partnerJson } from '../output/json.ts'
 import { printList, printNote, printResult } from '../output/print.ts'
-import { createTable, details } from '../output/table.ts'
-import { counted, limitsText, printable, readableTime } from '../output/text.ts'
-import { partnerWire } from '../output/wire.ts'
+import {
+  createTableFormatter,
+  formatDetails,
+  formatLimits,
+  formatTime,
+  pluralize,
+  printable,
+} from '../output/text.ts'
+import { confirm } from '../prompt.ts'
 import { timeOf, withStore } from '../store.ts'
 
 interface CreateOptions extends WaitOptions {
@@ -78,13 +84,13 @@ Examples:
     )
     .action(action(update))
 
-  change(
+  addStateCommand(
     partners,
     'suspend',
     'Refuse everything that the partner asks, until it is resumed',
     (slug) => `Suspended: running servers refuse ${slug} within their max staleness (1 s by default).`,
   )
-  change(
+  addStateCommand(
     partners,
     'resume',
     'Let a suspended partner in again',
@@ -108,12 +114,12 @@ Examples:
     .action(action(remove))
 }
 
-/** @param follows How servers follow, for who does not wait until they have. */
-function change(
+/** @param note How servers follow, for who does not wait until they have. */
+function addStateCommand(
   partners: Command,
   name: 'suspend' | 'resume',
   description: string,
-  follows?: (slug: string) => string,
+  note?: (slug: string) => string,
 ): void {
   addWaitOption(
     partners.command(name)
@@ -125,7 +131,7 @@ function change(
       action((invocation, slug: string, options: WaitOptions) =>
         changeStore(invocation, {}, options, async (store) => {
           const partner = await createPartnerAdministration(store, invocation)[name](slug)
-          return { ...shown(partner), notes: () => follows && !options.wait ? [follows(partner.slug)] : [] }
+          return { ...partnerResult(partner), notes: () => note && !options.wait ? [note(partner.slug)] : [] }
         })
       ),
     )
@@ -142,13 +148,13 @@ function create(invocation: Invocation, slug: string, options: CreateOptions): P
     const next = partner.modules.length > 0
       ? `Next: partner-api keys issue ${slug} --name "What the key is for"`
       : `Next: partner-api modules activate ${slug} profiles …`
-    return { ...shown(partner), notes: () => [next] }
+    return { ...partnerResult(partner), notes: () => [next] }
   })
 }
 
 function show(invocation: Invocation, slug: string): Promise<void> {
   return withStore(invocation, {}, async (store) => {
-    const { data, text } = shown(await createPartnerAdministration(store, invocation).show(slug))
+    const { data, text } = partnerResult(await createPartnerAdministration(store, invocation).show(slug))
     await printResult(invocation, data, text)
   })
 }
@@ -160,14 +166,14 @@ async function update(
 ): Promise<void> {
   const limits = limitChange(options)
   if (name === undefined && limits === undefined) {
-    throw usageFailure('What is to be changed? --name, --limit and --clear-limit say it.')
+    throw usageError('What is to be changed? --name, --limit and --clear-limit say it.')
   }
   await changeStore(
     invocation,
     {},
     options,
     async (store) =>
-      shown(await createPartnerAdministration(store, invocation).update(slug, { name, limits })),
+      partnerResult(await createPartnerAdministration(store, invocation).update(slug, { name, limits })),
   )
 }
 
@@ -186,25 +192,25 @@ function remove(
     }
     if (!options.yes) {
       await confirm(
-        `Partner ${slug} (${printable(name)}) will be removed, and ${countedKeys(working)} revoked.`,
+        `Partner ${slug} (${printable(name)}) will be removed, and ${pluralizeKeys(working)} revoked.`,
         slug,
       )
     }
     const removed = await partners.remove(slug)
-    const note = `Removed, and ${countedKeys(working)} revoked. Its records stay, and its slug stays taken.`
-    return { ...shown(removed), notes: () => [note] }
+    const note = `Removed, and ${pluralizeKeys(working)} revoked. Its records stay, and its slug stays taken.`
+    return { ...partnerResult(removed), notes: () => [note] }
   })
 }
 
-function countedKeys(count: number): string {
-  return count === 0 ? 'no key' : counted(count, 'key')
+function pluralizeKeys(count: number): string {
+  return count === 0 ? 'no key' : pluralize(count, 'key')
 }
 
 function list(invocation: Invocation): Promise<void> {
   return withStore(invocation, {}, async (store) => {
-    const addRows = createTable(['slug', 'name', 'state', 'modules'])
+    const addRows = createTableFormatter(['slug', 'name', 'state', 'modules'])
     const { last } = await printList(invocation, createPartnerAdministration(store, invocation).list(), {
-      wire: partnerWire,
+      toJson: partnerJson,
       text: (partners) =>
         addRows(
           partners.map(({ slug, name, state, modules }) => [slug, name, state, modules.join(' ') || '–']),
@@ -216,16 +222,16 @@ function list(invocation: Invocation): Promise<void> {
   })
 }
 
-function shown(partner: Partner): Done {
+function partnerResult(partner: Partner): CommandResult {
   return {
-    data: partnerWire(partner),
-    text: details([
+    data: partnerJson(partner),
+    text: formatDetails([
       ['partner', partner.slug],
       ['name', partner.name],
       ['state', partner.state],
       ['modules', partner.modules.join(' ') || 'none'],
-      ['limits', limitsText(partner.limits)],
-      ['created', readableTime(partner.createdAt)],
+      ['limits', formatLimits(partner.limits)],
+      ['created', formatTime(partner.createdAt)],
     ]),
   }
 }

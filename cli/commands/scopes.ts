@@ -2,14 +2,13 @@ import { Argument, type Command } from 'commander'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import type { Key } from '../../core/model.ts'
-import { moduleFor, MODULES } from '../../core/policy/modules.ts'
-import { SCOPES } from '../../core/policy/scopes.ts'
-import type { Store } from '../../core/ports.ts'
-import { addWaitOption, changeStore, type WaitOptions } from '../change.ts'
-import { action, type Invocation } from '../invocation.ts'
+import { moduleForScope, MODULES, SCOPES } from '../../core/policy/modules.ts'
+import type { Store } from '../../core/ports/store.ts'
+import { action, addWaitOption, changeStore, type WaitOptions } from '../command.ts'
+import type { Invocation } from '../invocation.ts'
+import { keyJson } from '../output/json.ts'
 import { printNote, printResult } from '../output/print.ts'
-import { table } from '../output/table.ts'
-import { keyWire } from '../output/wire.ts'
+import { formatTable } from '../output/text.ts'
 import { timeOf, withStore } from '../store.ts'
 
 /** `scopes list`, `show`, `grant` and `remove`. */
@@ -25,19 +24,19 @@ export function define(scopes: Command): void {
     .addHelpText('after', '\nExample:\n  $ partner-api scopes show Zt81mQv04KsD')
     .action(action(show))
 
-  change(
+  addChangeCommand(
     scopes,
     'grant',
     'Give a key further scopes that active modules of its partner need',
   )
-  change(
+  addChangeCommand(
     scopes,
     'remove',
     'Take scopes away from a key',
   )
 }
 
-function change(
+function addChangeCommand(
   scopes: Command,
   name: 'grant' | 'remove',
   description: string,
@@ -55,8 +54,8 @@ function change(
           const key = await createKeyAdministration(store, invocation)[name](id, names)
           const rows = await scopeRows(invocation, store, key)
           return {
-            data: keyWire(key, timeOf(store)),
-            text: scopeTable(rows),
+            data: keyJson(key, timeOf(store)),
+            text: formatScopes(rows),
             notes: () => rows.length === 0 ? ['The key holds no scope any more.'] : [],
           }
         })
@@ -68,7 +67,7 @@ function show(invocation: Invocation, id: string): Promise<void> {
   return withStore(invocation, {}, async (store) => {
     const key = await createKeyAdministration(store, invocation).show(id)
     const rows = await scopeRows(invocation, store, key)
-    await printResult(invocation, rows, scopeTable(rows))
+    await printResult(invocation, rows, formatScopes(rows))
     if (rows.length === 0) printNote(`It holds none. To grant one: partner-api scopes grant ${id} SCOPE…`)
   })
 }
@@ -76,14 +75,14 @@ function show(invocation: Invocation, id: string): Promise<void> {
 async function scopeRows(invocation: Invocation, store: Store, key: Key) {
   const { modules } = await createPartnerAdministration(store, invocation).show(key.partner)
   return key.scopes.map((scope) => {
-    const module = moduleFor(scope)
+    const module = moduleForScope(scope)
     return { scope, in_force: modules.includes(module), module }
   })
 }
 
-function scopeTable(rows: Awaited<ReturnType<typeof scopeRows>>): string {
+function formatScopes(rows: Awaited<ReturnType<typeof scopeRows>>): string {
   if (rows.length === 0) return ''
-  return table(
+  return formatTable(
     ['scope', 'in force', 'module'],
     rows.map(({ scope, in_force, module }) => [scope, in_force ? 'yes' : 'no: module inactive', module]),
   )
@@ -91,12 +90,15 @@ function scopeTable(rows: Awaited<ReturnType<typeof scopeRows>>): string {
 
 function list(invocation: Invocation): Promise<void> {
   const rows = SCOPES.map((scope) => {
-    const module = moduleFor(scope)
+    const module = moduleForScope(scope)
     return { scope, module, feature: MODULES[module].feature }
   })
   return printResult(
     invocation,
     rows,
-    table(['scope', 'module', 'feature'], rows.map(({ scope, module, feature }) => [scope, module, feature])),
+    formatTable(
+      ['scope', 'module', 'feature'],
+      rows.map(({ scope, module, feature }) => [scope, module, feature]),
+    ),
   )
 }

@@ -1,19 +1,21 @@
 import process from 'node:process'
 import { type Command, Option } from 'commander'
-import { brokenNameRule } from '../../core/admin/name.ts'
+import { validateName } from '../../core/admin/validate.ts'
+import { MAX_STALE_IF_ERROR_SECONDS } from '../../core/cache/revision-cache.ts'
+import { DEFAULT_KEEP_USAGE_DAYS, MAX_KEEP_USAGE_DAYS } from '../../core/settings.ts'
+import { action } from '../command.ts'
+import { type Invocation, parseStoreUrl } from '../invocation.ts'
 import {
-  DEFAULT_KEEP_USAGE_DAYS,
-  MAX_KEEP_USAGE_DAYS,
-  MAX_STALE_IF_ERROR_SECONDS,
-} from '../../core/settings.ts'
-import { duration, integerBetween, parserOf } from '../input/arguments.ts'
-import { addServiceOptions, deploymentInfo, type ServiceOptions } from '../input/service-options.ts'
-import { action, type Invocation } from '../invocation.ts'
-import { parseStoreUrl } from '../input/store-address.ts'
+  addServiceOptions,
+  deploymentInfo,
+  durationOption,
+  integerBetween,
+  optionParser,
+  type ServiceOptions,
+} from '../options.ts'
 import { printResult } from '../output/print.ts'
-import { exposedFiles } from '../sqlite-file.ts'
-import { listed, listeningLine } from '../output/text.ts'
-import { describeStore, isMissingStore, withStore } from '../store.ts'
+import { joinList, listeningLine } from '../output/text.ts'
+import { describeStore, exposedFiles, isMissingStore, withStore } from '../store.ts'
 
 interface ServeOptions extends ServiceOptions {
   readonly port: number
@@ -46,11 +48,15 @@ export function define(serve: Command): void {
       0,
     )
     .option('--limits-per-process', 'Count limits here alone, and do not share them with other servers')
-    .option('--replica-name <name>', 'What --wait calls this server (default: HOSTNAME:PID)', replicaName)
+    .option(
+      '--replica-name <name>',
+      'What --wait calls this server (default: HOSTNAME:PID)',
+      replicaNameOption,
+    )
     .option('--trust-proxies <n>', 'Proxies in front that add to X-Forwarded-For', integerBetween(0, 100), 0)
     .addOption(
       new Option('--keep-usage <days>', 'How long reports count what happened')
-        .argParser(wholeDays).default(DEFAULT_KEEP_USAGE_DAYS, `${DEFAULT_KEEP_USAGE_DAYS}d`),
+        .argParser(daysOption).default(DEFAULT_KEEP_USAGE_DAYS, `${DEFAULT_KEEP_USAGE_DAYS}d`),
     )
     .addOption(
       new Option('--log <level>', 'JSON lines on standard error')
@@ -81,7 +87,7 @@ async function serveStore(invocation: Invocation, options: ServeOptions): Promis
   const created = address.kind === 'memory' || await isMissingStore(address)
   await withStore(invocation, { create: true }, async (store) => {
     const exposed = address.kind === 'sqlite' ? exposedFiles(address.file) : []
-    const { serveUntilStopped } = await import('../serving.ts')
+    const { serveUntilStopped } = await import('../server.ts')
     await serveUntilStopped(store, {
       port: options.port,
       host: options.host,
@@ -91,7 +97,7 @@ async function serveStore(invocation: Invocation, options: ServeOptions): Promis
         created,
         ...(exposed.length > 0 && {
           level: 'warn',
-          warning: `Other accounts can read ${listed(exposed)}. To prevent it: chmod 600 ${
+          warning: `Other accounts can read ${joinList(exposed)}. To prevent it: chmod 600 ${
             exposed.join(' ')
           }`,
         }),
@@ -113,12 +119,12 @@ async function serveStore(invocation: Invocation, options: ServeOptions): Promis
   })
 }
 
-const wholeDays = parserOf(`It has to be whole days, 1d to ${MAX_KEEP_USAGE_DAYS}d.`, (text) => {
-  const days = duration(text) / 86_400_000
+const daysOption = optionParser(`It has to be whole days, 1d to ${MAX_KEEP_USAGE_DAYS}d.`, (text) => {
+  const days = durationOption(text) / 86_400_000
   return Number.isInteger(days) && days >= 1 && days <= MAX_KEEP_USAGE_DAYS ? days : undefined
 })
 
-const replicaName = parserOf(
+const replicaNameOption = optionParser(
   'It has 1 to 200 characters, none of them a control character or line break.',
-  (text) => brokenNameRule(text) === undefined && text.length <= 200 ? text : undefined,
+  (text) => validateName(text) === undefined && text.length <= 200 ? text : undefined,
 )

@@ -1,14 +1,14 @@
 import type { Command } from 'commander'
-import { findPartner } from '../../core/admin/find.ts'
-import type { Store } from '../../core/ports.ts'
-import { readPages } from '../../core/read-pages.ts'
-import type { Signup } from '../../core/signups/signup.ts'
-import { integerBetween } from '../input/arguments.ts'
-import { action, type Invocation } from '../invocation.ts'
+import { findPartner } from '../../core/admin/apply.ts'
+import { readPages } from '../../core/lib/read-pages.ts'
+import type { Signup } from '../../core/ports/signups.ts'
+import type { Store } from '../../core/ports/store.ts'
+import { action } from '../command.ts'
+import type { Invocation } from '../invocation.ts'
+import { integerBetween } from '../options.ts'
+import { signupJson } from '../output/json.ts'
 import { printList, printNote } from '../output/print.ts'
-import { createTable } from '../output/table.ts'
-import { printableJson, readableTime } from '../output/text.ts'
-import { signupWire } from '../output/wire.ts'
+import { createTableFormatter, formatTime, printableJson } from '../output/text.ts'
 import { withStore } from '../store.ts'
 
 /** `signups list` and `export`. */
@@ -47,11 +47,11 @@ function list(
 ): Promise<void> {
   return withStore(invocation, {}, async (store) => {
     const headings = ['id', 'received', 'partner', 'kind', 'name', 'email', 'company', 'country', 'plan']
-    const addRows = createTable(headings)
+    const addRows = createTableFormatter(headings)
     const text = (signups: readonly Signup[]) =>
       addRows(signups.map((signup) => [
         signup.id,
-        readableTime(signup.createdAt),
+        formatTime(signup.createdAt),
         signup.partner,
         signup.environment,
         signup.name,
@@ -61,7 +61,7 @@ function list(
         signup.plan ?? '',
       ]))
     const signups = readSignups(store, partner, limit + 1)
-    const { last, hasMore } = await printList(invocation, signups, { wire: signupWire, text }, limit)
+    const { last, hasMore } = await printList(invocation, signups, { toJson: signupJson, text }, limit)
     if (last === undefined) printNote('There are no signups yet.')
     if (hasMore) printNote('There are earlier ones: --limit shows more, signups export all of them.')
   })
@@ -70,18 +70,18 @@ function list(
 function exportAll(invocation: Invocation, { partner }: { readonly partner?: string }): Promise<void> {
   return withStore(invocation, {}, async (store) => {
     const text = (signups: readonly Signup[]) =>
-      signups.map((signup) => `${printableJson(JSON.stringify(signupWire(signup)))}\n`).join('')
-    const { last } = await printList(invocation, readSignups(store, partner), { wire: signupWire, text })
+      signups.map((signup) => `${printableJson(JSON.stringify(signupJson(signup)))}\n`).join('')
+    const { last } = await printList(invocation, readSignups(store, partner), { toJson: signupJson, text })
     if (last === undefined && !invocation.json) printNote('There are no signups yet.')
   })
 }
 
-/** @param wanted How many are printed at most. @throws {Refusal} `partner_not_found` */
+/** @param maxCount How many are printed at most. @throws {Refusal} `partner_not_found` */
 async function* readSignups(
   store: Store,
   partner: string | undefined,
-  wanted?: number,
+  maxCount?: number,
 ): AsyncGenerator<Signup> {
   if (partner !== undefined) await findPartner(store, partner)
-  yield* readPages<Signup>((after, limit) => store.listSignups(partner, after, limit), wanted)
+  yield* readPages<Signup>((after, limit) => store.listSignups(partner, after, limit), maxCount)
 }

@@ -1,18 +1,24 @@
-import { type Command, Option } from 'commander'
 import process from 'node:process'
+import { type Command, Option } from 'commander'
+import { createServiceNames, type ServiceNames } from '../../core/http/headers.ts'
 import { MODULE_NAMES } from '../../core/policy/modules.ts'
-import { nameService, type ServiceNames } from '../../core/service-names.ts'
-import { Failure, usageFailure } from '../failure.ts'
-import { publicIdOf, readCredential } from '../input/credential.ts'
-import { isLoopback, parseDeploymentUrl } from '../input/deployment-url.ts'
-import { serviceName } from '../input/arguments.ts'
-import { action, type Invocation } from '../invocation.ts'
+import { action } from '../command.ts'
+import { CliError, usageError } from '../errors.ts'
+import type { Invocation } from '../invocation.ts'
+import { serviceNameOption } from '../options.ts'
 import { printNote, printResult, withProgress } from '../output/print.ts'
-import { details, table } from '../output/table.ts'
-import { counted, excerptAll, listed, printable, redactAll } from '../output/text.ts'
-import type { Deployment } from '../verification/ask.ts'
-import type { Verification } from '../verification/read.ts'
-import type { Trial } from '../verification/smoke.ts'
+import {
+  excerptAll,
+  formatDetails,
+  formatTable,
+  joinList,
+  pluralize,
+  printable,
+  redactAll,
+} from '../output/text.ts'
+import { isLoopback, parseDeploymentUrl, parseKeyId, readCredential } from '../verification/credential.ts'
+import type { Deployment } from '../verification/deployment.ts'
+import type { SmokeResult, Verification } from '../verification/response.ts'
 
 interface VerifyOptions {
   readonly url: string
@@ -38,7 +44,7 @@ export function define(verify: Command): void {
     )
     .option('--key-file <file>', 'A file that holds the key alone')
     .option('--ca-file <file>', 'Certificates to trust besides, in PEM')
-    .option('--service-name <name>', "The deployment's name for itself", serviceName, 'service')
+    .option('--service-name <name>', "The deployment's name for itself", serviceNameOption, 'service')
     .option('--force', 'Send the key even if its checksum shows that it is none')
     .option('--smoke', 'Call every endpoint that the key may use, and hold each answer against the contract')
     .option('--with-signup', 'With --smoke and a test key: make one signup, and repeat it')
@@ -61,73 +67,75 @@ Examples:
 
 async function verifyKey(invocation: Invocation, options: VerifyOptions): Promise<void> {
   const base = parseDeploymentUrl(options.url)
-  if (options.withSignup && !options.smoke) throw usageFailure('--with-signup belongs to --smoke.')
+  if (options.withSignup && !options.smoke) throw usageError('--with-signup belongs to --smoke.')
   if (base.protocol === 'http:' && !isLoopback(base)) {
     printNote('warning: http:// sends the key unencrypted to whoever is on the way.')
   }
   const key = await readCredential(options.keyFile)
-  const keyId = publicIdOf(key)
+  const keyId = parseKeyId(key)
   if (keyId === undefined && !options.force) {
-    throw new Failure(
+    throw new CliError(
       1,
       'key_invalid',
       'The key was not sent, because its checksum is wrong: it was mistyped or cut off, or never was a key. ' +
         '--force sends it nevertheless.',
     )
   }
-  const [{ connectTo }, { readVerification }] = await Promise.all([
-    import('../verification/ask.ts'),
-    import('../verification/read.ts'),
+  const [{ createDeployment: connectTo }, { readVerification }] = await Promise.all([
+    import('../verification/deployment.ts'),
+    import('../verification/response.ts'),
   ])
-  const names = nameService(options.serviceName)
+  const names = createServiceNames(options.serviceName)
   const deployment = await connectTo(base, names, key, options.caFile)
   try {
     const verification = readVerification(
-      await deployment.ask({
+      await deployment.send({
         target: `/${names.name}/developer/verify-key`,
         body: { partner: options.partner },
       }),
       { key, keyId, partner: options.partner },
     )
-    const trials = options.smoke && await trySmoke(deployment, verification, names, options)
+    const smokeResults = options.smoke && await runSmoke(deployment, verification, names, options)
     await printResult(
       invocation,
-      redactAll(trials ? { ...verification, smoke: trials } : verification),
-      readable(excerptAll(verification)) + (trials ? `\n${trialTable(excerptAll(trials))}` : ''),
+      redactAll(smokeResults ? { ...verification, smoke: smokeResults } : verification),
+      formatVerification(excerptAll(verification)) +
+        (smokeResults ? `\n${formatSmokeResults(excerptAll(smokeResults))}` : ''),
     )
-    if (trials) concludeTrials(trials)
-    concludeModules(options.module ?? [], verification)
+    if (smokeResults) reportSmokeResults(smokeResults)
+    reportModules(options.module ?? [], verification)
   } finally {
     await deployment.close()
   }
 }
 
-async function trySmoke(
+async function runSmoke(
   deployment: Deployment,
   verification: Verification,
   names: ServiceNames,
   { withSignup = false }: VerifyOptions,
-): Promise<readonly Trial[]> {
+): Promise<readonly SmokeResult[]> {
   // Imported here because every schema of the wire comes with it.
-  const { smoke } = await import('../verification/smoke.ts')
+  const { runSmokeTests: smoke } = await import('../verification/smoke.ts')
   return await withProgress((report) =>
     smoke(deployment, verification, names, withSignup, (done, total) => {
-      report(`${done} of ${counted(total, 'endpoint')}`)
+      report(`${done} of ${pluralize(total, 'endpoint')}`)
     })
   )
 }
 
-function concludeTrials(trials: readonly Trial[]): void {
-  const count = (verdict: Trial['verdict']) => trials.filter((trial) => trial.verdict === verdict).length
+function reportSmokeResults(results: readonly SmokeResult[]): void {
+  const count = (verdict: SmokeResult['verdict']) =>
+    results.filter((trial) => trial.verdict === verdict).length
   const verdicts = ['ok', 'failed', 'unreachable', 'not_allowed', 'skipped'] as const
   const counts = verdicts.filter((verdict) => count(verdict) > 0)
-    .map((verdict) => `${count(verdict)} ${verdictWords[verdict]}`)
-  printNote(`${counted(trials.length, 'endpoint')}: ${listed(counts) || 'nothing to call'}.`)
+    .map((verdict) => `${count(verdict)} ${verdictLabels[verdict]}`)
+  printNote(`${pluralize(results.length, 'endpoint')}: ${joinList(counts) || 'nothing to call'}.`)
   if (count('failed') > 0) process.exitCode = 1
   else if (count('unreachable') > 0) process.exitCode = 3
 }
 
-function concludeModules(wanted: readonly string[], verification: Verification): void {
+function reportModules(wanted: readonly string[], verification: Verification): void {
   const notReady = wanted.filter(
     (wanted) => !verification.modules.some(({ module, ready }) => module === wanted && ready),
   )
@@ -135,7 +143,7 @@ function concludeModules(wanted: readonly string[], verification: Verification):
   if (notReady.length > 0) process.exitCode = 1
 }
 
-function readable(verification: Verification): string {
+function formatVerification(verification: Verification): string {
   const { partner, key, modules, limits, version } = verification
   const members: [string, string][] = [
     ['partner', `${partner.slug}, ${partner.name}`],
@@ -143,11 +151,11 @@ function readable(verification: Verification): string {
     ['expires', key.expires_at ?? 'never'],
     ...limits.map(({ policy, quota, window_seconds, remaining }): [string, string] => [
       `${printable(policy)} limit`,
-      `${counted(quota, 'request')} in ${counted(window_seconds, 'second')}, ${
+      `${pluralize(quota, 'request')} in ${pluralize(window_seconds, 'second')}, ${
         remaining.toLocaleString('en')
       } left`,
     ]),
-    ['changes', changesText(verification)],
+    ['changes', formatStaleness(verification)],
     ['version', version],
   ]
   if (key.rotation) {
@@ -162,12 +170,12 @@ function readable(verification: Verification): string {
     ready ? 'yes' : 'no',
     missing_scope ?? '',
   ])
-  return `The key is valid.\n\n${details(members)}\n${
-    table(['module', 'active', 'ready', 'missing scope'], rows)
+  return `The key is valid.\n\n${formatDetails(members)}\n${
+    formatTable(['module', 'active', 'ready', 'missing scope'], rows)
   }`
 }
 
-function changesText({ max_staleness_ms, stale_if_error }: Verification): string {
+function formatStaleness({ max_staleness_ms, stale_if_error }: Verification): string {
   const usually = `bind within ${max_staleness_ms.toLocaleString('en')} ms`
   if (stale_if_error === undefined) return usually
   const { seconds, since } = stale_if_error
@@ -177,7 +185,7 @@ function changesText({ max_staleness_ms, stale_if_error }: Verification): string
   return since === null ? later : `${later}, as it has not since ${since}`
 }
 
-const verdictWords: Readonly<Record<Trial['verdict'], string>> = {
+const verdictLabels: Readonly<Record<SmokeResult['verdict'], string>> = {
   ok: 'ok',
   failed: 'FAILED',
   unreachable: 'UNREACHABLE',
@@ -185,14 +193,14 @@ const verdictWords: Readonly<Record<Trial['verdict'], string>> = {
   skipped: 'skipped',
 }
 
-function trialTable(trials: readonly Trial[]): string {
-  return table(
+function formatSmokeResults(results: readonly SmokeResult[]): string {
+  return formatTable(
     ['endpoint', 'status', 'ms', 'verdict'],
-    trials.map(({ method, path, status, ms, verdict, reasons }) => [
+    results.map(({ method, path, status, ms, verdict, reasons }) => [
       `${method} ${path}`,
       status === null ? '–' : String(status),
       ms === null ? '–' : String(ms),
-      [verdictWords[verdict], reasons.join('; ')].filter(Boolean).join(': '),
+      [verdictLabels[verdict], reasons.join('; ')].filter(Boolean).join(': '),
     ]),
   )
 }

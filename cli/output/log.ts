@@ -26,7 +26,7 @@ export interface Log {
 type Write = (bytes: Uint8Array, start: number) => number
 
 /** More than this in one turn of the event loop is written at once. */
-const maxHeld = 65_536
+const maxBufferedLength = 65_536
 /** How soon it is tried again after lines were lost. */
 const retryMs = 1_000
 const lineFeed = 10
@@ -39,35 +39,35 @@ export function createLog(
   // Not through process.stderr: a stream whose reader is slow would keep the log in memory without a bound.
   writeBytes: Write = (bytes, start) => writeSync(2, bytes, start),
 ): Log {
-  let held = ''
+  let buffer = ''
   /** The end of a line that was written in part. */
-  let rest: Uint8Array = new Uint8Array()
+  let partialLine: Uint8Array = new Uint8Array()
   let dropped = 0
-  let retry: NodeJS.Timeout | undefined
+  let retryTimer: NodeJS.Timeout | undefined
 
   function flush(): void {
     const notice = dropped === 0 ? '' : droppedLine(dropped)
-    const bytes = Buffer.concat([rest, Buffer.from(notice + held)])
-    const noticeAt = rest.length
-    held = ''
+    const bytes = Buffer.concat([partialLine, Buffer.from(notice + buffer)])
+    const noticeAt = partialLine.length
+    buffer = ''
     const written = writeAll(bytes, writeBytes)
     const end = written < noticeAt ? noticeAt : endOfLine(bytes, written)
-    const isToldOf = end > noticeAt
-    rest = bytes.subarray(written, end)
-    dropped = (isToldOf ? 0 : dropped) + countLines(bytes, end) - (isToldOf || notice === '' ? 0 : 1)
-    if (rest.length + dropped > 0) retry ??= setTimeout(tryAgain, retryMs).unref()
+    const isReported = end > noticeAt
+    partialLine = bytes.subarray(written, end)
+    dropped = (isReported ? 0 : dropped) + countLines(bytes, end) - (isReported || notice === '' ? 0 : 1)
+    if (partialLine.length + dropped > 0) retryTimer ??= setTimeout(retryFlush, retryMs).unref()
   }
 
-  function tryAgain(): void {
-    retry = undefined
+  function retryFlush(): void {
+    retryTimer = undefined
     flush()
   }
 
   return {
     write(event) {
-      if (held === '') setImmediate(flush)
-      held += `${JSON.stringify(event)}\n`
-      if (held.length > maxHeld) flush()
+      if (buffer === '') setImmediate(flush)
+      buffer += `${JSON.stringify(event)}\n`
+      if (buffer.length > maxBufferedLength) flush()
     },
     flush,
   }

@@ -1,23 +1,23 @@
 /** What commands say, on standard output and standard error. */
 import process from 'node:process'
-import type { Failure } from '../failure.ts'
+import type { CliError } from '../errors.ts'
 import type { Invocation } from '../invocation.ts'
 import { printable, printableJson, redact, redactAll } from './text.ts'
 
 /** Prints what a command found or did: `data` as the one JSON document, or `text` for people. */
 export function printResult(invocation: Invocation, data: unknown, text: string): Promise<void> {
-  return invocation.json ? printDocument({ data }) : write(text)
+  return invocation.json ? printDocument({ data }) : writeOutput(text)
 }
 
 /** Prints the one JSON document of a command that has more to say than its `data`. */
 export function printDocument(members: { readonly data: unknown } & Record<string, unknown>): Promise<void> {
-  return write(document(members))
+  return writeOutput(formatDocument(members))
 }
 
 /** How the rows of a list are printed. */
 export interface ListFormat<T> {
   /** A row under `--json`. */
-  wire(row: T): unknown
+  toJson(row: T): unknown
   /** Rows for people: those that follow the ones it was called with before. */
   text(rows: readonly T[]): string
 }
@@ -30,7 +30,7 @@ export interface ListFormat<T> {
 export async function printList<T>(
   { json }: Invocation,
   rows: AsyncIterable<T>,
-  { wire, text }: ListFormat<T>,
+  { toJson: wire, text }: ListFormat<T>,
   limit: number = Infinity,
 ): Promise<{ readonly last: T | undefined; readonly hasMore: boolean }> {
   let count = 0
@@ -39,7 +39,7 @@ export async function printList<T>(
   let chunk: T[] = []
 
   async function writeChunk(): Promise<void> {
-    if (chunk.length > 0) await write(json ? listPart(chunk.map(wire)) : text(chunk))
+    if (chunk.length > 0) await writeOutput(json ? listPart(chunk.map(wire)) : text(chunk))
     chunk = []
   }
 
@@ -52,7 +52,7 @@ export async function printList<T>(
     if (chunk.length === chunkRows) await writeChunk()
   }
   await writeChunk()
-  if (json) await write(count === 0 ? document({ data: [] }) : listEnd(''))
+  if (json) await writeOutput(count === 0 ? formatDocument({ data: [] }) : listEnd(''))
   return { last, hasMore }
 }
 
@@ -64,7 +64,7 @@ export function printNote(sentence: string): void {
 let storeOption = ''
 
 /** Has every command that a message names repeat this `--store`: without it, the command would use another store. */
-export function repeatStore(url: string): void {
+export function setStoreOption(url: string): void {
   storeOption = ` --store ${/^[\w@%+=:,./-]+$/.test(url) ? url : `'${url.replaceAll("'", "'\\''")}'`}`
 }
 
@@ -73,18 +73,20 @@ function withStoreOption(sentence: string): string {
 }
 
 /** Prints why a command was not done. */
-export function printFailure(failure: Failure, json: boolean): Promise<void> {
-  const detail = withStoreOption(redact(failure.message))
+export function printError(cliError: CliError, json: boolean): Promise<void> {
+  const detail = withStoreOption(redact(cliError.message))
   if (json) {
-    const error = { code: redact(failure.code), detail, ...redactAll(failure.members) }
-    if (isListOpen) return write(listEnd(`,"error":${printableJson(JSON.stringify(error))}`))
-    return write(document(failure.data === undefined ? { error } : { data: failure.data, error }))
+    const error = { code: redact(cliError.code), detail, ...redactAll(cliError.members) }
+    if (isListOpen) return writeOutput(listEnd(`,"error":${printableJson(JSON.stringify(error))}`))
+    return writeOutput(
+      formatDocument(cliError.data === undefined ? { error } : { data: cliError.data, error }),
+    )
   }
-  return writeError([`error: ${detail}`, ...failure.lines.map((line) => `  ${redact(line)}`)])
+  return writeErrorLines([`error: ${detail}`, ...cliError.lines.map((line) => `  ${redact(line)}`)])
 }
 
 /** Writes to standard output and waits until a slow reader has caught up. */
-export function write(text: string): Promise<void> {
+export function writeOutput(text: string): Promise<void> {
   return new Promise((resolve) => {
     // Waiting for the callback gives the event loop a turn, in which it reports EPIPE.
     process.stdout.write(text, () => resolve())
@@ -92,7 +94,7 @@ export function write(text: string): Promise<void> {
 }
 
 /** Waits like `write`: a list of errors can be long. */
-function writeError(lines: readonly string[]): Promise<void> {
+function writeErrorLines(lines: readonly string[]): Promise<void> {
   const text = lines.map((line) => `${line.split('\n').map(printable).join('\n')}\n`).join('')
   return new Promise((resolve) => {
     if (process.stderr.write(text)) resolve()
@@ -101,7 +103,7 @@ function writeError(lines: readonly string[]): Promise<void> {
 }
 
 /** A reader that has gone (`| head`) is no error: there is nobody left to tell. */
-export function endQuietlyWithoutReader(): void {
+export function exitOnClosedPipe(): void {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'EPIPE') process.exit(process.exitCode ?? 0)
@@ -117,7 +119,7 @@ let isListOpen = false
 
 /** The next items of the list that is the `data` of the document. */
 function listPart(items: readonly unknown[]): string {
-  const text = document({ data: items })
+  const text = formatDocument({ data: items })
   const start = isListOpen ? ',' : text.slice(0, text.indexOf('[') + 1)
   isListOpen = true
   return start + text.slice(text.indexOf('[') + 1, text.lastIndexOf(']'))
@@ -129,11 +131,11 @@ function listEnd(members: string): string {
   return `]${members}}\n`
 }
 
-function document(value: unknown): string {
+function formatDocument(value: unknown): string {
   return `${printableJson(JSON.stringify(value, null, process.stdout.isTTY ? 2 : 0))}\n`
 }
 
-const progressMs = 100
+const progressIntervalMs = 100
 
 /**
  * Runs a long command that reports how far it is: on a line of the terminal, ten times a second at most. Nothing is shown
@@ -141,15 +143,15 @@ const progressMs = 100
  */
 export async function withProgress<T>(work: (report: (text: string) => void) => Promise<T>): Promise<T> {
   if (!process.stderr.isTTY) return await work(() => {})
-  let shownAt = -Infinity
+  let reportedAt = -Infinity
   try {
     return await work((text) => {
       const now = performance.now()
-      if (now - shownAt < progressMs) return
-      shownAt = now
+      if (now - reportedAt < progressIntervalMs) return
+      reportedAt = now
       process.stderr.write(`\r\u001b[K${text}`)
     })
   } finally {
-    if (shownAt !== -Infinity) process.stderr.write('\r\u001b[K')
+    if (reportedAt !== -Infinity) process.stderr.write('\r\u001b[K')
   }
 }

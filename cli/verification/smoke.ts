@@ -1,32 +1,25 @@
-import { SLUG_PATTERN } from '../../core/content/slug.ts'
-import { REPLIES } from '../../core/replies/table.ts'
+import type { RequestSpec } from '../../adapters/client/transport.ts'
+import type { ServiceNames } from '../../core/http/headers.ts'
+import type { Page } from '../../core/http/message.ts'
+import { SLUG_PATTERN } from '../../core/lib/text.ts'
 import type { KeyedRoute } from '../../core/routes/route.ts'
-import { compileRoutes } from '../../core/routes/router.ts'
-import { ROUTES } from '../../core/routes/table.ts'
-import type { ServiceNames } from '../../core/service-names.ts'
-import type { Page } from '../../core/wire.ts'
-import { Failure } from '../failure.ts'
-import type { Asked } from '../../adapters/client/request.ts'
-import type { Deployment, Reply } from './ask.ts'
-import { type Expectation, judge, judgeFields, problemCode, sayable } from './judge.ts'
-import { parseJson, type Verification } from './read.ts'
-
-/** What came of one endpoint. */
-export interface Trial {
-  readonly method: string
-  readonly path: string
-  readonly scope: string | null
-  readonly status: number | null
-  /** Milliseconds that the first answer took. */
-  readonly ms: number | null
-  /** `not_allowed`: the key may not use it, so it was not called. */
-  readonly verdict: 'ok' | 'failed' | 'unreachable' | 'not_allowed' | 'skipped'
-  /** What is wrong, why it was not called, or what is worth to know. */
-  readonly reasons: readonly string[]
-}
+import { compileRoutes, ROUTES } from '../../core/routes/router.ts'
+import { RESPONSE_SCHEMAS } from '../../core/schemas/responses.ts'
+import { CliError } from '../errors.ts'
+import type { Deployment, DeploymentResponse } from './deployment.ts'
+import {
+  checkCommonFields,
+  checkResponse,
+  type Expectation,
+  parseJson,
+  problemCode,
+  shortExcerpt,
+  type SmokeResult,
+  type Verification,
+} from './response.ts'
 
 /** What the trial of one endpoint needs. */
-interface Trying {
+interface SmokeContext {
   readonly deployment: Deployment
   readonly verification: Verification
   readonly route: KeyedRoute
@@ -37,7 +30,7 @@ interface Trying {
   readonly slugs: string[]
 }
 
-type Finding = Pick<Trial, 'status' | 'ms' | 'verdict' | 'reasons'>
+type SmokeOutcome = Pick<SmokeResult, 'status' | 'ms' | 'verdict' | 'reasons'>
 
 /** Endpoints that may have nothing to show, and the problem that says so. */
 const emptyCodes: Readonly<Record<string, string>> = { banner: 'banner_not_found' }
@@ -51,25 +44,25 @@ const dayMs = 86_400_000
  * @param withSignup Make one signup, with a test key.
  * @param progress Called before each endpoint.
  */
-export async function smoke(
+export async function runSmokeTests(
   deployment: Deployment,
   verification: Verification,
   names: ServiceNames,
   withSignup: boolean,
   progress: (done: number, total: number) => void,
-): Promise<Trial[]> {
+): Promise<SmokeResult[]> {
   const { endpoints } = compileRoutes(ROUTES, names.name)
   const slugs: string[] = []
-  const trials: Trial[] = []
+  const results: SmokeResult[] = []
   for (const { method, path, scope, allowed } of verification.endpoints) {
-    progress(trials.length, verification.endpoints.length)
+    progress(results.length, verification.endpoints.length)
     const index = endpoints.findIndex((known) => known.method === method && known.path === path)
     const route = ROUTES[index]
-    const finding = !allowed
-      ? uncalled('not_allowed', scope === null ? [] : [`it needs ${scope}, held and in force`])
+    const outcome = !allowed
+      ? skippedOutcome('not_allowed', scope === null ? [] : [`it needs ${scope}, held and in force`])
       : route?.access !== 'key'
-      ? uncalled('skipped', ['this program does not know it: is the deployment newer?'])
-      : await tryRoute({
+      ? skippedOutcome('skipped', ['this program does not know it: is the deployment newer?'])
+      : await callRoute({
         deployment,
         verification,
         route,
@@ -77,61 +70,65 @@ export async function smoke(
         slugs,
         expected: {
           status: route.status ?? 200,
-          reply: REPLIES[route.name],
+          bodySchema: RESPONSE_SCHEMAS[route.name],
           names,
           version: verification.version,
           policies: route.limits.filter((name) => verification.limits.some(({ policy }) => policy === name)),
         },
       }, withSignup)
-    trials.push({ method, path, scope, ...finding })
+    results.push({ method, path, scope, ...outcome })
   }
-  return trials
+  return results
 }
 
-async function tryRoute(trying: Trying, withSignup: boolean): Promise<Finding> {
+async function callRoute(context: SmokeContext, withSignup: boolean): Promise<SmokeOutcome> {
   try {
-    return trying.route.method === 'POST' ? await trySignup(trying, withSignup) : await tryReading(trying)
+    return context.route.method === 'POST' ? await callSignup(context, withSignup) : await callRead(context)
   } catch (error) {
-    if (!(error instanceof Failure)) throw error
-    return uncalled(error.code === 'unreachable' ? 'unreachable' : 'failed', [error.message])
+    if (!(error instanceof CliError)) throw error
+    return skippedOutcome(error.code === 'unreachable' ? 'unreachable' : 'failed', [error.message])
   }
 }
 
-async function tryReading(trying: Trying): Promise<Finding> {
-  const { deployment, route, expected, slugs } = trying
+async function callRead(context: SmokeContext): Promise<SmokeOutcome> {
+  const { deployment, route, expected, slugs } = context
   const [slug] = slugs
-  if (trying.path.includes('{slug}') && slug === undefined) {
-    return uncalled('skipped', ['no list has shown a profile to ask for'])
+  if (context.path.includes('{slug}') && slug === undefined) {
+    return skippedOutcome('skipped', ['no list has shown a profile to ask for'])
   }
-  const path = trying.path.replace('{slug}', encodeURIComponent(slug ?? ''))
-  const target = `${path}?${new URLSearchParams(queryFor(trying))}`
-  const first = await deployment.ask({ target })
+  const path = context.path.replace('{slug}', encodeURIComponent(slug ?? ''))
+  const target = `${path}?${new URLSearchParams(queryFor(context))}`
+  const first = await deployment.send({ target })
   const emptyCode = emptyCodes[route.name]
   if (first.status === 404 && emptyCode !== undefined && problemCode(first) === emptyCode) {
-    return found(first, [], [`it has none now (${emptyCode})`])
+    return calledOutcome(first, [], [`it has none now (${emptyCode})`])
   }
-  const wrong = judge(first, expected)
+  const errors = checkResponse(first, expected)
   // An answer that is wrong already says nothing about the next one.
-  if (wrong.length === 0) wrong.push(...await askAgain(trying, target, first))
-  if (wrong.length === 0 && 'cursor' in route.parameters) wrong.push(...await turnPage(trying, path, first))
-  if (wrong.length === 0 && route.scope === 'read:profiles') {
-    const shown = slugsIn(first)
-    const strange = shown.find((slug) => !SLUG_PATTERN.test(slug))
-    slugs.push(...shown.filter((slug) => SLUG_PATTERN.test(slug)).slice(0, 1))
-    if (strange !== undefined) wrong.push(`it shows a profile whose slug is ${sayable(strange)}`)
+  if (errors.length === 0) errors.push(...await checkRevalidation(context, target, first))
+  if (errors.length === 0 && 'cursor' in route.parameters) {
+    errors.push(...await checkNextPage(context, path, first))
   }
-  return found(first, wrong)
+  if (errors.length === 0 && route.scope === 'read:profiles') {
+    const listed = listedSlugs(first)
+    const invalidSlug = listed.find((slug) => !SLUG_PATTERN.test(slug))
+    slugs.push(...listed.filter((slug) => SLUG_PATTERN.test(slug)).slice(0, 1))
+    if (invalidSlug !== undefined) {
+      errors.push(`it shows a profile whose slug is ${shortExcerpt(invalidSlug)}`)
+    }
+  }
+  return calledOutcome(first, errors)
 }
 
 /** Slugs of the profiles that a list shows; none for an answer that is no list. */
-function slugsIn({ text }: Reply): string[] {
+function listedSlugs({ text }: DeploymentResponse): string[] {
   // Judged before: rows have a slug, which is text.
   const { data } = parseJson(text) as { data: unknown }
   return Array.isArray(data) ? data.map(({ slug }) => slug) : []
 }
 
 /** Few rows, so that most lists have a second page, and no day that goes on changing. */
-function queryFor({ route: { parameters }, verification }: Trying): Record<string, string> {
+function queryFor({ route: { parameters }, verification }: SmokeContext): Record<string, string> {
   const now = Date.parse(verification.checked_at)
   const day = (ago: number) => new Date(now - ago * dayMs).toISOString().slice(0, 10)
   return {
@@ -142,25 +139,25 @@ function queryFor({ route: { parameters }, verification }: Trying): Record<strin
 }
 
 /** Asks for what is known already: 304, unless it changes at every turn. */
-async function askAgain(
-  { deployment, expected }: Trying,
+async function checkRevalidation(
+  { deployment, expected }: SmokeContext,
   target: string,
-  first: Reply,
+  first: DeploymentResponse,
 ): Promise<string[]> {
-  let known = first.header('etag') ?? ''
+  let knownEtag = first.header('etag') ?? ''
   for (let turn = 0; turn < 3; turn++) {
-    const again = await deployment.ask({ target, headers: { 'if-none-match': known } })
-    const etag = again.header('etag')
-    if (again.status === 304) {
-      const wrong = judgeFields(again, expected).map((sentence) => `on its 304, ${sentence}`)
-      if (etag !== known) wrong.push('its 304 has not the ETag that it confirms')
-      return again.text === '' ? wrong : [...wrong, 'its 304 has a body']
+    const response = await deployment.send({ target, headers: { 'if-none-match': knownEtag } })
+    const etag = response.header('etag')
+    if (response.status === 304) {
+      const errors = checkCommonFields(response, expected).map((sentence) => `on its 304, ${sentence}`)
+      if (etag !== knownEtag) errors.push('its 304 has not the ETag that it confirms')
+      return response.text === '' ? errors : [...errors, 'its 304 has a body']
     }
-    if (again.status !== 200 || etag === undefined || etag === known) {
-      return [`it answered If-None-Match with ${again.status} and not 304`]
+    if (response.status !== 200 || etag === undefined || etag === knownEtag) {
+      return [`it answered If-None-Match with ${response.status} and not 304`]
     }
     // It was changed meanwhile.
-    known = etag
+    knownEtag = etag
   }
   return ['its ETag changes with every answer']
 }
@@ -171,7 +168,11 @@ interface PageBody {
 }
 
 /** Follows `Link` to the next page, which has to be another part of the same list. */
-async function turnPage({ deployment, expected }: Trying, path: string, first: Reply): Promise<string[]> {
+async function checkNextPage(
+  { deployment, expected }: SmokeContext,
+  path: string,
+  first: DeploymentResponse,
+): Promise<string[]> {
   // Judged before: it has this form.
   const { data, page } = parseJson(first.text) as PageBody
   const link = first.header('link')
@@ -183,32 +184,34 @@ async function turnPage({ deployment, expected }: Trying, path: string, first: R
   const next = URL.parse(reference, new URL(path, 'http://here.invalid'))
   // The key goes nowhere else.
   if (next?.host !== 'here.invalid' || next.pathname !== path) {
-    return [`its Link leads elsewhere: ${sayable(reference)}`]
+    return [`its Link leads elsewhere: ${shortExcerpt(reference)}`]
   }
   if (next.searchParams.get('cursor') !== page.next_cursor) return ['its Link has not the next_cursor']
-  const second = await deployment.ask({ target: `${path}${next.search}` })
-  const wrong = judge(second, expected)
-  if (wrong.length > 0) return wrong.map((sentence) => `on its second page, ${sentence}`)
+  const second = await deployment.send({ target: `${path}${next.search}` })
+  const errors = checkResponse(second, expected)
+  if (errors.length > 0) return errors.map((sentence) => `on its second page, ${sentence}`)
   const seen = new Set(data.map(({ slug, id }) => slug ?? id))
   const repeated = (parseJson(second.text) as PageBody).data.some(({ slug, id }) => seen.has(slug ?? id))
   return repeated ? ['its second page repeats a row of the first'] : []
 }
 
-async function trySignup(
-  { deployment, verification, route, path, expected }: Trying,
-  wanted: boolean,
-): Promise<Finding> {
-  if (route.name !== 'sign-up') return uncalled('skipped', ['only signups are tried among what writes'])
+async function callSignup(
+  { deployment, verification, route, path, expected }: SmokeContext,
+  withSignup: boolean,
+): Promise<SmokeOutcome> {
+  if (route.name !== 'sign-up') return skippedOutcome('skipped', ['only signups are tried among what writes'])
   const isTest = verification.key.environment === 'test'
-  if (!wanted) {
-    return uncalled('skipped', [
+  if (!withSignup) {
+    return skippedOutcome('skipped', [
       isTest
         ? 'a signup is made with --with-signup only'
         : 'a signup is made with --with-signup and a test key only',
     ])
   }
-  if (!isTest) return uncalled('failed', ['not called: --with-signup takes a test key, and this one is live'])
-  const question: Asked = {
+  if (!isTest) {
+    return skippedOutcome('failed', ['not called: --with-signup takes a test key, and this one is live'])
+  }
+  const request: RequestSpec = {
     target: path,
     headers: { 'idempotency-key': `smoke-${crypto.randomUUID()}` },
     // A domain that nobody has (RFC 2606 §3).
@@ -219,28 +222,34 @@ async function trySignup(
       message: 'Made by partner-api verify --smoke --with-signup.',
     },
   }
-  const first = await deployment.ask(question)
-  const wrong = judge(first, expected)
-  if (wrong.length > 0) return found(first, wrong)
-  const again = await deployment.ask(question)
-  wrong.push(...judge(again, expected).map((sentence) => `asked again, ${sentence}`))
-  if (wrong.length === 0 && again.text !== first.text) wrong.push('asked again, it answered something else')
-  if (wrong.length === 0 && again.header('idempotent-replayed') !== 'true') {
-    wrong.push('asked again, it did not say Idempotent-Replayed: true')
+  const first = await deployment.send(request)
+  const errors = checkResponse(first, expected)
+  if (errors.length > 0) return calledOutcome(first, errors)
+  const replay = await deployment.send(request)
+  errors.push(...checkResponse(replay, expected).map((sentence) => `asked again, ${sentence}`))
+  if (errors.length === 0 && replay.text !== first.text) {
+    errors.push('asked again, it answered something else')
+  }
+  if (errors.length === 0 && replay.header('idempotent-replayed') !== 'true') {
+    errors.push('asked again, it did not say Idempotent-Replayed: true')
   }
   const { data } = parseJson(first.text) as { data: { id: string } }
-  return found(first, wrong, [`it made ${sayable(data.id)}`])
+  return calledOutcome(first, errors, [`it made ${shortExcerpt(data.id)}`])
 }
 
-function found({ status, ms }: Reply, wrong: readonly string[], remarks: readonly string[] = []): Finding {
+function calledOutcome(
+  { status, ms }: DeploymentResponse,
+  errors: readonly string[],
+  remarks: readonly string[] = [],
+): SmokeOutcome {
   return {
     status,
     ms: Math.round(ms * 10) / 10,
-    verdict: wrong.length === 0 ? 'ok' : 'failed',
-    reasons: wrong.length === 0 ? remarks : [...wrong, ...remarks],
+    verdict: errors.length === 0 ? 'ok' : 'failed',
+    reasons: errors.length === 0 ? remarks : [...errors, ...remarks],
   }
 }
 
-function uncalled(verdict: Trial['verdict'], reasons: readonly string[]): Finding {
+function skippedOutcome(verdict: SmokeResult['verdict'], reasons: readonly string[]): SmokeOutcome {
   return { status: null, ms: null, verdict, reasons }
 }

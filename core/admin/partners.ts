@@ -1,21 +1,20 @@
-import { createClock } from '../clock.ts'
+import { readPages } from '../lib/read-pages.ts'
+import { createClock } from '../lib/time.ts'
 import type { LimitOverrides, Partner } from '../model.ts'
-import type { Store } from '../ports.ts'
-import { readPages } from '../read-pages.ts'
-import type { Change } from './changes.ts'
-import { changeFacts, createStamp, type Operator } from './change-facts.ts'
-import { findPartner } from './find.ts'
-import { Refusal } from './refusal.ts'
+import type { Change } from '../ports/changes.ts'
+import type { Store } from '../ports/store.ts'
+import { applyWithRetry, createAuditContext, findPartner, type Operator } from './apply.ts'
 import {
-  changedLimits,
+  AdminError,
+  applyLimitChange,
+  equalLimits,
   type LimitChange,
   requireLimits,
   requireModules,
   requireName,
   requireNotRemoved,
   requireSlug,
-  sameLimits,
-} from './rules.ts'
+} from './validate.ts'
 
 /** A partner to be created. */
 export interface NewPartner {
@@ -44,29 +43,29 @@ export interface PartnerUpdate {
 export interface PartnerAdministration {
   /**
    * Makes a partner.
-   * @throws {Refusal} `invalid_slug`, `invalid_name`, `unknown_module`, `invalid_limit`, `partner_exists`
+   * @throws {AdminError} `invalid_slug`, `invalid_name`, `unknown_module`, `invalid_limit`, `partner_exists`
    */
   create(partner: NewPartner): Promise<Partner>
   /** All partners, removed ones included, by slug, read from the store in pages. */
   list(): AsyncIterable<Partner>
-  /** The partner, removed or not. @throws {Refusal} `partner_not_found` */
+  /** The partner, removed or not. @throws {AdminError} `partner_not_found` */
   show(slug: string): Promise<Partner>
   /**
    * Changes its name and limits.
-   * @throws {Refusal} `invalid_name`, `invalid_limit`, `partner_not_found`, `partner_removed`
+   * @throws {AdminError} `invalid_name`, `invalid_limit`, `partner_not_found`, `partner_removed`
    */
   update(slug: string, update: PartnerUpdate): Promise<Partner>
-  /** Refuses all of the partner's requests until it is resumed. @throws {Refusal} `partner_not_found`, `partner_removed` */
+  /** Refuses all of the partner's requests until it is resumed. @throws {AdminError} `partner_not_found`, `partner_removed` */
   suspend(slug: string): Promise<Partner>
-  /** Undoes `suspend`. @throws {Refusal} `partner_not_found`, `partner_removed` */
+  /** Undoes `suspend`. @throws {AdminError} `partner_not_found`, `partner_removed` */
   resume(slug: string): Promise<Partner>
-  /** Ends it for good: its keys are revoked, its records stay and its slug stays taken. @throws {Refusal} `partner_not_found` */
+  /** Ends it for good: its keys are revoked, its records stay and its slug stays taken. @throws {AdminError} `partner_not_found` */
   remove(slug: string): Promise<Partner>
-  /** Puts the modules' scopes in force, all or none. @throws {Refusal} `unknown_module`, `partner_not_found`, `partner_removed` */
+  /** Puts the modules' scopes in force, all or none. @throws {AdminError} `unknown_module`, `partner_not_found`, `partner_removed` */
   activate(slug: string, modules: readonly string[]): Promise<Partner>
   /**
    * Takes the modules' scopes out of force for all of the partner's keys, which go on holding them.
-   * @throws {Refusal} `unknown_module`, `partner_not_found`, `partner_removed`
+   * @throws {AdminError} `unknown_module`, `partner_not_found`, `partner_removed`
    */
   deactivate(slug: string, modules: readonly string[]): Promise<Partner>
 }
@@ -77,14 +76,17 @@ export function createPartnerAdministration(
   operator: Operator,
 ): PartnerAdministration {
   const { clock = createClock(() => store.clock?.()).now } = operator
-  const stamp = createStamp({ ...operator, clock })
+  const auditContext = createAuditContext({ ...operator, clock })
   const show = (slug: string) => findPartner(store, slug)
 
-  async function change(slug: string, decide: (partner: Partner) => readonly Change[]): Promise<Partner> {
-    await changeFacts(store, stamp, async () => {
+  async function change(
+    slug: string,
+    buildChanges: (partner: Partner) => readonly Change[],
+  ): Promise<Partner> {
+    await applyWithRetry(store, auditContext, async () => {
       const partner = await show(slug)
       requireNotRemoved(partner)
-      return decide(partner)
+      return buildChanges(partner)
     })
     return show(slug)
   }
@@ -96,9 +98,9 @@ export function createPartnerAdministration(
       requireLimits(limits)
       const modules = requireModules(names)
       const partner: Partner = { slug, name, state: 'active', modules, limits, createdAt: clock() }
-      await changeFacts(store, stamp, async () => {
+      await applyWithRetry(store, auditContext, async () => {
         if (await store.findPartner(slug) === undefined) return [{ type: 'partner.created', partner }]
-        throw new Refusal('partner_exists', `The slug ${slug} is taken; a removed partner keeps its slug.`)
+        throw new AdminError('partner_exists', `The slug ${slug} is taken; a removed partner keeps its slug.`)
       })
       return partner
     },
@@ -111,16 +113,16 @@ export function createPartnerAdministration(
       if (newName !== undefined) requireName(newName)
       return await change(slug, (partner) => {
         const name = newName ?? partner.name
-        const limits = changedLimits(partner.limits, wanted)
-        const isSame = name === partner.name && sameLimits(limits, partner.limits)
+        const limits = applyLimitChange(partner.limits, wanted)
+        const isSame = name === partner.name && equalLimits(limits, partner.limits)
         return isSame ? [] : [{ type: 'partner.updated', slug, name, limits }]
       })
     },
 
     async remove(slug) {
-      await changeFacts(
+      await applyWithRetry(
         store,
-        stamp,
+        auditContext,
         async () => (await show(slug)).state === 'removed' ? [] : [{ type: 'partner.removed', slug }],
       )
       return show(slug)

@@ -1,33 +1,32 @@
-import type { AuditTrail } from '../ports.ts'
-import { createWriteBehind } from '../write-behind.ts'
-import type { AuditEntry } from './entry.ts'
+import { createWriteBehind } from '../lib/write-behind.ts'
+import type { AuditEntry, AuditLog } from '../ports/audit.ts'
 
 /** Tells what operators decide while the service runs. */
-export interface TrailWatch {
+export interface AuditWatcher {
   /** Something was changed: look behind the requests. */
   wake(): void
 }
 
 /** Long enough for the request that noticed to be answered. */
-const lookDelayMs = 50
-const entriesAtOnce = 100
+const pollDelayMs = 50
+const pageSize = 100
 
 /**
  * Watches from the end of the trail that it finds at its first look.
  *
- * @param tell Gets each entry that came since, in order.
+ * @param onEntry Gets each entry that came since, in order.
  */
-export function createTrailWatch(trail: AuditTrail, tell: (entry: AuditEntry) => void): TrailWatch {
-  let seen: number | undefined
+export function createAuditWatcher(log: AuditLog, onEntry: (entry: AuditEntry) => void): AuditWatcher {
+  let lastSequence: number | undefined
 
-  async function look(): Promise<boolean> {
+  async function poll(): Promise<boolean> {
     try {
-      seen ??= (await trail.auditHead()).sequence
+      lastSequence ??= (await log.auditHead()).sequence
       for (;;) {
-        const entries = await trail.listAudit(seen, entriesAtOnce)
-        for (const entry of entries) tell(entry)
-        seen = entries.at(-1)?.sequence ?? seen
-        if (entries.length < entriesAtOnce) return true
+        const entries = await log.listAudit(lastSequence, pageSize)
+        for (const entry of entries) onEntry(entry)
+        lastSequence = entries.at(-1)?.sequence ?? lastSequence
+        if (entries.length < pageSize) return true
       }
     } catch {
       // Nothing is lost: the next look begins where this one ended.
@@ -35,6 +34,6 @@ export function createTrailWatch(trail: AuditTrail, tell: (entry: AuditEntry) =>
     }
   }
 
-  const behind = createWriteBehind(lookDelayMs, look)
-  return { wake: behind.wake }
+  const writeBehind = createWriteBehind(pollDelayMs, poll)
+  return { wake: writeBehind.wake }
 }

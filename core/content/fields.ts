@@ -1,9 +1,8 @@
 /** What the fields of content lines are made of. Every message is a clause about the field. */
 import * as v from 'valibot'
-import { echo } from '../admin/echo.ts'
-import { holdsKey } from '../keys/format.ts'
-import { parseInstant } from './instant.ts'
-import { SLUG_PATTERN } from './slug.ts'
+import { containsKey, formatValue } from '../http/redact.ts'
+import { SLUG_PATTERN } from '../lib/text.ts'
+import { parseInstant } from '../lib/time.ts'
 
 /** What lines may refer to. What is not given is not looked at. */
 export interface References {
@@ -15,19 +14,19 @@ export interface References {
 
 /** Says what a value has to be and what arrived instead. */
 export function mustBe(what: string): (issue: { readonly input: unknown }) => string {
-  return ({ input }) => `must be ${what}, not ${echo(input)}`
+  return ({ input }) => `must be ${what}, not ${formatValue(input)}`
 }
 
 /** A check that says itself what is wrong, or `undefined`. */
-export function rule<T>(judge: (value: T) => string | undefined): v.RawCheckAction<T> {
+export function check<T>(validate: (value: T) => string | undefined): v.RawCheckAction<T> {
   return v.rawCheck<T>(({ dataset, addIssue }) => {
-    const message = dataset.typed ? judge(dataset.value) : undefined
+    const message = dataset.typed ? validate(dataset.value) : undefined
     if (message !== undefined) addIssue({ message })
   })
 }
 
 /** Two numbers of an object that must not be the wrong way round; an absent one is no bound. */
-export interface Order {
+export interface FieldOrder {
   readonly low: string
   readonly high: string
   /** How `high` has to stand to `low`. */
@@ -38,34 +37,37 @@ export interface Order {
  * An object with these fields and no others. valibot's own strict object stops at the first unknown name and
  * passes over `constructor` and `__proto__`.
  */
-export function fields<const E extends v.ObjectEntries>(
+export function strictFields<const E extends v.ObjectEntries>(
   entries: E,
-  order?: Order,
+  order?: FieldOrder,
 ): v.GenericSchema<unknown, v.InferOutput<v.ObjectSchema<E, undefined>>> {
-  const known = v.object(entries, 'is missing')
+  const schema = v.object(entries, 'is missing')
   return v.pipe(
     v.custom<Readonly<Record<string, unknown>>>(isRecord, mustBe('an object')),
     v.rawTransform(({ dataset: { value }, addIssue, NEVER }) => {
-      const refuse = (key: string, message: string) =>
+      const addFieldIssue = (key: string, message: string) =>
         addIssue({
           message,
           path: [{ type: 'unknown', origin: 'key', input: value, key, value: value[key] }],
         })
       for (const name of Object.keys(value)) {
-        if (!Object.hasOwn(entries, name)) refuse(name, 'is not a field that belongs here')
+        if (!Object.hasOwn(entries, name)) addFieldIssue(name, 'is not a field that belongs here')
       }
-      const result = v.safeParse(known, value)
+      const result = v.safeParse(schema, value)
       for (const { message, path } of result.issues ?? []) addIssue(path ? { message, path } : { message })
       // Also when other fields failed: all that is wrong with a line is said at once.
       if (order !== undefined && isMisordered(result.output as Readonly<Record<string, unknown>>, order)) {
-        refuse(order.high, `must be ${order.relation} ${order.low}`)
+        addFieldIssue(order.high, `must be ${order.relation} ${order.low}`)
       }
       return result.success ? result.output : NEVER
     }),
   )
 }
 
-function isMisordered(values: Readonly<Record<string, unknown>>, { low, high, relation }: Order): boolean {
+function isMisordered(
+  values: Readonly<Record<string, unknown>>,
+  { low, high, relation }: FieldOrder,
+): boolean {
   const from = values[low]
   const to = values[high]
   if (typeof from !== 'number' || typeof to !== 'number') return false
@@ -79,16 +81,16 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
 
 /** Text of 1 to `max` code points. */
 export function text(max: number): v.GenericSchema<unknown, string> {
-  return v.pipe(v.string(mustBe('text')), rule((value) => brokenTextRule(value, max)))
+  return v.pipe(v.string(mustBe('text')), check((value) => textError(value, max)))
 }
 
-function brokenTextRule(value: string, max: number): string | undefined {
+function textError(value: string, max: number): string | undefined {
   const points = value.length <= max ? value.length : Array.from(value).length
   if (value === '' || points > max) return `must have 1–${max} characters, not ${points}`
   // PostgreSQL cannot keep NUL, and no encoding of UTF-8 has lone surrogates.
   if (value.includes('\0')) return 'must not hold the character NUL'
   if (!value.isWellFormed()) return 'must be well-formed Unicode: half of a surrogate pair is missing'
-  if (holdsKey(value)) return 'must not hold a key: content is public'
+  if (containsKey(value)) return 'must not hold a key: content is public'
   return undefined
 }
 
@@ -96,10 +98,10 @@ function brokenTextRule(value: string, max: number): string | undefined {
 export function slug(exists?: (slug: string) => string | undefined): v.GenericSchema<unknown, string> {
   return v.pipe(
     v.string(mustBe('a slug')),
-    rule((value) =>
+    check((value) =>
       SLUG_PATTERN.test(value)
         ? exists?.(value)
-        : `must be a slug (1–80 of a-z, 0-9 and -, a letter or digit first), not ${echo(value)}`
+        : `must be a slug (1–80 of a-z, 0-9 and -, a letter or digit first), not ${formatValue(value)}`
     ),
   )
 }
@@ -109,7 +111,7 @@ export function partnerSlug({ partners }: References): v.GenericSchema<unknown, 
   return slug((value) =>
     partners === undefined || partners.has(value)
       ? undefined
-      : `must be a partner that exists, not ${echo(value)}`
+      : `must be a partner that exists, not ${formatValue(value)}`
   )
 }
 
@@ -139,7 +141,7 @@ export function instant(): v.GenericSchema<unknown, number> {
 }
 
 /** An integer that a number holds exactly. */
-export function whole(
+export function integer(
   min: number = Number.MIN_SAFE_INTEGER,
   max: number = Number.MAX_SAFE_INTEGER,
 ): v.GenericSchema<

@@ -1,15 +1,86 @@
-/** Content as JSON Lines: one object a line, UTF-8. */
 import * as v from 'valibot'
-import { echo } from '../admin/echo.ts'
-import { hasDuplicateMembers } from '../json-members.ts'
-import { holdsKey } from '../keys/format.ts'
-import { bannerFields, bannerLine } from './banner-line.ts'
+import { containsKey, formatValue } from '../http/redact.ts'
+import { hasDuplicateMembers } from '../lib/json.ts'
+import { readPages } from '../lib/read-pages.ts'
+import type { Partner } from '../model.ts'
+import type { ContentKind, ContentRecords, ImportOptions, ImportReport } from '../ports/content.ts'
+import type { Store } from '../ports/store.ts'
 import { isRecord, type References } from './fields.ts'
-import { industryFields, industryLine } from './industry-line.ts'
-import { findTreeErrors, type IndustryPlace } from './industry-tree.ts'
-import { planFields, planLine } from './plan-line.ts'
-import { profileFields, profileLine } from './profile-line.ts'
-import type { ContentKind, ContentRecords } from './records.ts'
+import {
+  bannerFields,
+  bannerSchema,
+  industryFields,
+  industrySchema,
+  planFields,
+  planSchema,
+  profileFields,
+  profileSchema,
+} from './kinds.ts'
+
+/** What an import did, or everything that kept it from being done. */
+export type ImportOutcome = ImportReport | LineErrors
+
+/**
+ * Imports JSON Lines, all or nothing: nothing is written unless every line is right and what it refers to
+ * exists. Industries may name parents that stand in the same lines, in any order.
+ *
+ * @param lines Without or with their line ends; a byte-order mark, CRLF and blank lines are tolerated.
+ */
+export async function importContent(
+  store: Pick<Store, 'importContent' | 'listIndustries' | 'listPartners'>,
+  kind: ContentKind,
+  lines: Iterable<string> | AsyncIterable<string>,
+  options: ImportOptions,
+): Promise<ImportOutcome> {
+  const reader = createLineReader(kind, await loadReferences(store, kind))
+
+  // Passed on as they are read, so that no more of them are held than the store needs.
+  async function* records(): AsyncGenerator<ContentRecords[ContentKind]> {
+    for await (const line of lines) {
+      reader.read(line)
+      yield* reader.take()
+    }
+    const read = reader.finish()
+    if ('errors' in read) throw new InvalidLinesError(read)
+    yield* read.records
+  }
+
+  try {
+    return await store.importContent(kind, records(), options)
+  } catch (error) {
+    if (error instanceof InvalidLinesError) return error.lines
+    throw error
+  }
+}
+
+/** Ends the records of an import whose lines are wrong. */
+class InvalidLinesError extends Error {
+  readonly lines: LineErrors
+
+  constructor(lines: LineErrors) {
+    super('Lines are wrong.')
+    this.lines = lines
+  }
+}
+
+async function loadReferences(
+  store: Pick<Store, 'listIndustries' | 'listPartners'>,
+  kind: ContentKind,
+): Promise<References> {
+  if (kind === 'plans') return {}
+  if (kind === 'banners') return { partners: await partnerSlugs(store) }
+  const industries = new Map((await store.listIndustries()).map(({ slug, parentSlug }) => [slug, parentSlug]))
+  return kind === 'industries' ? { industries } : { industries, partners: await partnerSlugs(store) }
+}
+
+async function partnerSlugs(store: Pick<Store, 'listPartners'>): Promise<ReadonlySet<string>> {
+  const slugs = new Set<string>()
+  const partners = readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit))
+  for await (const { slug } of partners) slugs.add(slug)
+  return slugs
+}
+
+/** Content as JSON Lines: one object a line, UTF-8. */
 
 /** What is wrong with one field of one line. */
 export interface LineError {
@@ -50,14 +121,14 @@ type LineSchemas = {
   [K in ContentKind]: (references: References) => v.GenericSchema<unknown, ContentRecords[K]>
 }
 
-const schemas: LineSchemas = {
-  profiles: profileLine,
-  banners: bannerLine,
-  industries: industryLine,
-  plans: planLine,
+const lineSchemas: LineSchemas = {
+  profiles: profileSchema,
+  banners: bannerSchema,
+  industries: industrySchema,
+  plans: planSchema,
 }
 
-const fieldsOf: { [K in ContentKind]: (record: ContentRecords[K]) => unknown } = {
+const exportFields: { [K in ContentKind]: (record: ContentRecords[K]) => unknown } = {
   profiles: profileFields,
   banners: bannerFields,
   industries: industryFields,
@@ -71,31 +142,31 @@ const fieldsOf: { [K in ContentKind]: (record: ContentRecords[K]) => unknown } =
  * @param references What lines may refer to; by default anything.
  */
 export function createLineReader<K extends ContentKind>(kind: K, references: References = {}): LineReader<K> {
-  const schema = schemas[kind](references)
-  const address = kind === 'banners' ? 'partner' : 'slug'
+  const schema = lineSchemas[kind](references)
+  const idField = kind === 'banners' ? 'partner' : 'slug'
   const firstLines = new Map<string, number>()
   let records: ContentRecords[K][] = []
-  const places: IndustryPlace[] = []
+  const parentReferences: ParentReference[] = []
   const errors: LineError[] = []
   let errorCount = 0
   let line = 0
 
-  function refuse(error: LineError): void {
+  function addError(error: LineError): void {
     errorCount++
     if (errors.length < maxErrors) errors.push(error)
   }
 
-  function noteAddress(value: Readonly<Record<string, unknown>>): void {
-    const slug = value[address]
+  function recordId(value: Readonly<Record<string, unknown>>): void {
+    const slug = value[idField]
     if (typeof slug !== 'string') return
     const first = firstLines.get(slug)
     if (first !== undefined) {
-      return refuse({ line, field: address, reason: `repeats ${echo(slug)} of line ${first}` })
+      return addError({ line, field: idField, reason: `repeats ${formatValue(slug)} of line ${first}` })
     }
     firstLines.set(slug, line)
     const parent = value['parent_slug']
     if (kind === 'industries') {
-      places.push({ line, slug, parent: typeof parent === 'string' ? parent : undefined })
+      parentReferences.push({ line, slug, parent: typeof parent === 'string' ? parent : undefined })
     }
   }
 
@@ -105,22 +176,22 @@ export function createLineReader<K extends ContentKind>(kind: K, references: Ref
       // Editors on Windows write a byte-order mark; JSON itself allows none (RFC 8259 §8.1).
       const json = line === 1 && text.startsWith('\uFEFF') ? text.slice(1) : text
       if (/^[ \t\r\n]*$/.test(json)) return
-      const value = parseJson(json)
+      const value = tryParseJson(json)
       if (!isRecord(value)) {
-        return refuse({
+        return addError({
           line,
           field: null,
           reason: value === undefined ? 'is not JSON' : 'must be a JSON object',
         })
       }
       if (hasDuplicateMembers(json)) {
-        return refuse({ line, field: null, reason: 'has two members of one name in an object' })
+        return addError({ line, field: null, reason: 'has two members of one name in an object' })
       }
-      noteAddress(value)
+      recordId(value)
       const result = v.safeParse(schema, value)
       if (result.success) records.push(result.output)
       for (const { path, message } of result.issues ?? []) {
-        refuse({ line, field: fieldPath(path), reason: message })
+        addError({ line, field: fieldPath(path), reason: message })
       }
     },
 
@@ -131,19 +202,19 @@ export function createLineReader<K extends ContentKind>(kind: K, references: Ref
     },
 
     finish() {
-      for (const error of findTreeErrors(places, references.industries)) refuse(error)
+      for (const error of findTreeErrors(parentReferences, references.industries)) addError(error)
       return errorCount === 0 ? { records } : { errors: errors.sort((a, b) => a.line - b.line), errorCount }
     },
   }
 }
 
 /** A record as one line of JSON without a line end: section 8's fields in a fixed order, absent ones `null`. */
-export function writeContentLine<K extends ContentKind>(kind: K, record: ContentRecords[K]): string {
-  return JSON.stringify(fieldsOf[kind](record))
+export function formatContentLine<K extends ContentKind>(kind: K, record: ContentRecords[K]): string {
+  return JSON.stringify(exportFields[kind](record))
 }
 
 /** The parser's own message is not passed on: it quotes what it read. */
-function parseJson(text: string): unknown {
+function tryParseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
@@ -159,6 +230,59 @@ function fieldPath(path: readonly { readonly key: unknown }[] | undefined): stri
 
 /** A name that the line's author made up is shown like any value that arrived. */
 function fieldName(name: string): string {
-  if (holdsKey(name)) return '(a name in the shape of a key)'
-  return /^\w{1,60}$/.test(name) ? name : echo(name)
+  if (containsKey(name)) return '(a name in the shape of a key)'
+  return /^\w{1,60}$/.test(name) ? name : formatValue(name)
+}
+
+/** What a line says of an industry's place. */
+export interface ParentReference {
+  readonly line: number
+  readonly slug: string
+  readonly parent: string | undefined
+}
+
+/**
+ * What is wrong with the tree of industries once these lines stand: parents that do not exist, and circles.
+ *
+ * @param stored The industries that exist, each with its parent; `undefined` when not known, and then a
+ * parent that no line has is taken to exist.
+ */
+export function findTreeErrors(
+  references: readonly ParentReference[],
+  stored: ReadonlyMap<string, string | undefined> | undefined,
+): LineError[] {
+  const parents = new Map(stored)
+  for (const { slug, parent } of references) parents.set(slug, parent)
+  const cycles = findCycles(references, parents)
+  return references.flatMap(({ line, slug, parent }) => {
+    const cycle = cycles.get(slug)
+    const reason = cycle !== undefined
+      ? `must not make a circle: ${cycle}`
+      : stored === undefined || parent === undefined || parents.has(parent)
+      ? undefined
+      : `must be an industry that exists or stands in this file, not ${formatValue(parent)}`
+    return reason === undefined ? [] : [{ line, field: 'parent_slug', reason }]
+  })
+}
+
+/** The circle that each industry is part of, in words. Looks at every industry once. */
+function findCycles(
+  references: readonly ParentReference[],
+  parents: ReadonlyMap<string, string | undefined>,
+): ReadonlyMap<string, string> {
+  const cycles = new Map<string, string>()
+  const seen = new Set<string>()
+  for (const reference of references) {
+    const path: string[] = []
+    let slug: string | undefined = reference.slug
+    while (slug !== undefined && !seen.has(slug)) {
+      seen.add(slug)
+      path.push(slug)
+      slug = parents.get(slug)
+    }
+    const cycle = slug === undefined || !path.includes(slug) ? [] : path.slice(path.indexOf(slug))
+    const words = cycle.length > 5 ? [...cycle.slice(0, 4), '…'] : cycle
+    for (const member of cycle) cycles.set(member, [...words, cycle[0]].join(' → '))
+  }
+  return cycles
 }

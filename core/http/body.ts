@@ -5,18 +5,17 @@ import {
   safeParse,
   type StrictObjectSchema,
 } from 'valibot'
-import { after } from '../after.ts'
-import type { MaybePromise } from '../ports.ts'
-import type { Exchange } from './exchange.ts'
-import { pointer, readJson } from './json.ts'
+import { hasDuplicateMembers } from '../lib/json.ts'
+import { andThen, type MaybePromise } from '../lib/promise.ts'
+import type { HttpRequest } from './message.ts'
 import { type InputError, Problem } from './problem.ts'
-import { sayable } from './redact.ts'
+import { redactKeys } from './redact.ts'
 
 /** The largest body that is read, in bytes. */
 export const MAX_BODY_BYTES = 32_768
 
 /** What is wrong where a body is gone when the service asks for it. */
-export const BODY_TAKEN = 'The body was read before: mount the service ahead of what reads bodies.'
+export const BODY_ALREADY_READ = 'The body was read before: mount the service ahead of what reads bodies.'
 
 /** A body that is a JSON object. */
 export type JsonObject = Readonly<Record<string, unknown>>
@@ -27,7 +26,7 @@ export type JsonObject = Readonly<Record<string, unknown>>
  * @throws {Problem} `unsupported_media_type`, `body_too_large`, `malformed_request`, or `invalid_body` for JSON
  * that is no object.
  */
-export function readBody(exchange: Exchange): MaybePromise<JsonObject> {
+export function readBody(exchange: HttpRequest): MaybePromise<JsonObject> {
   const coding = exchange.header('content-encoding')
   if (coding !== undefined) {
     throw new Problem('unsupported_media_type', { detail: 'The body must not have a Content-Encoding.' })
@@ -37,7 +36,7 @@ export function readBody(exchange: Exchange): MaybePromise<JsonObject> {
   }
   const declared = exchange.header('content-length')
   if (declared !== undefined && Number(declared) > MAX_BODY_BYTES) throw new Problem('body_too_large')
-  return after(exchange.body(MAX_BODY_BYTES), (bytes) => {
+  return andThen(exchange.body(MAX_BODY_BYTES), (bytes) => {
     const value = readJson(bytes)
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
       throw new Problem('invalid_body', { errors: [{ pointer: '', detail: 'must be an object' }] })
@@ -57,14 +56,14 @@ function isJson(contentType: string): boolean {
 }
 
 /** What a body says, or everything that is wrong with it. */
-export interface JudgedBody<T> {
+export interface ValidatedBody<T> {
   /** Holds good only when there are no errors. */
   readonly value: T
   readonly errors: readonly InputError[]
 }
 
 /** Judges the members of a body: every failure is told, and where it is. */
-export function judgeBody<T>(body: JsonObject, schema: GenericSchema<unknown, T>): JudgedBody<T> {
+export function validateBody<T>(body: JsonObject, schema: GenericSchema<unknown, T>): ValidatedBody<T> {
   const result = safeParse(schema, body, { abortPipeEarly: true })
   const errors = unknownMembers(body, schema).map((name) => errorAt([name], 'is not a member of this body'))
   for (const issue of result.issues ?? []) {
@@ -91,5 +90,38 @@ function isMissingMember({ type, path }: BaseIssue<unknown>): boolean {
 }
 
 function errorAt(path: readonly (string | number)[], detail: string): InputError {
-  return { pointer: pointer(path.map((step) => typeof step === 'string' ? sayable(step) : step)), detail }
+  return { pointer: pointer(path.map((step) => typeof step === 'string' ? redactKeys(step) : step)), detail }
+}
+
+/**
+ * Reads a JSON text (RFC 8259): UTF-8 without a byte-order mark, and no object with two members of one name.
+ *
+ * @throws {Problem} `malformed_request` for anything else.
+ */
+export function readJson(bytes: Uint8Array): unknown {
+  const text = decodeUtf8(bytes)
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw new Problem('malformed_request', { detail: 'The body is not JSON.' })
+  }
+  if (hasDuplicateMembers(text)) {
+    throw new Problem('malformed_request', { detail: 'An object in the body has two members of one name.' })
+  }
+  return value
+}
+
+function decodeUtf8(bytes: Uint8Array): string {
+  try {
+    // The mark is kept so that JSON.parse refuses it.
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    throw new Problem('malformed_request', { detail: 'The body is not UTF-8.' })
+  }
+}
+
+/** A member's place in a document as a JSON Pointer (RFC 6901 §3). */
+export function pointer(path: readonly (string | number)[]): string {
+  return path.map((step) => `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
 }

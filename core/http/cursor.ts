@@ -2,7 +2,7 @@
  * Paging cursors: a position in a list, with a message authentication code over the position and over all that
  * it belongs to.
  */
-import { equalDigests, type Sha256 } from '../digest.ts'
+import { equalDigests, type Sha256 } from '../lib/digest.ts'
 
 const macLength = 32
 
@@ -59,4 +59,11 @@ const isAscii = /^[\x00-\x7f]*$/
 function decodeBase64Url(text: string): string {
   const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'))
   return new TextDecoder().decode(Uint8Array.from(binary, (character) => character.charCodeAt(0)))
+}
+
+/** What can be said of a cursor. */
+export const CURSOR_FORMAT: Readonly<{ pattern: string; maxLength: number }> = {
+  pattern: '^[A-Za-z0-9_.-]+$',
+  /** As long as a target may be: a cursor is never longer. */
+  maxLength: 8192,
 }

@@ -93,14 +93,14 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
   store_unavailable: { status: 503, detail: 'The service cannot reach its store.' },
 }
 
-const titles: { readonly [code in ProblemCode]?: string } = {
+const titleOverrides: { readonly [code in ProblemCode]?: string } = {
   uri_too_long: 'URI too long',
   internal: 'Internal error',
 }
 
 /** What a code is called, the same for every occurrence (RFC 9457 §3.1.3): its own words, unless others read better. */
-export function titleOf(code: ProblemCode): string {
-  return titles[code] ?? code.charAt(0).toUpperCase() + code.slice(1).replaceAll('_', ' ')
+export function problemTitle(code: ProblemCode): string {
+  return titleOverrides[code] ?? code.charAt(0).toUpperCase() + code.slice(1).replaceAll('_', ' ')
 }
 
 /** What one parameter of a query or one member of a body did wrong. */

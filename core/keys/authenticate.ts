@@ -1,10 +1,9 @@
-import { after } from '../after.ts'
-import { equalDigests, type Sha256 } from '../digest.ts'
-import type { MaybePromise, Revision } from '../ports.ts'
-import { type KeyState, keyState } from './state.ts'
-import { isWellFormedKey, keyIdIn } from './format.ts'
-import type { Principal } from './principal.ts'
-import type { Principals } from './principals.ts'
+import { equalDigests, type Sha256 } from '../lib/digest.ts'
+import { andThen, type MaybePromise } from '../lib/promise.ts'
+import type { Revision } from '../ports/facts.ts'
+import { extractKeyId, isWellFormedKey } from './format.ts'
+import { type KeyState, keyState } from './lifecycle.ts'
+import type { Principal, PrincipalCache } from './principal.ts'
 
 /** Tells whose key a text is. */
 export interface Authenticator {
@@ -14,7 +13,7 @@ export interface Authenticator {
    * @returns A look-up, not yet begun, for a text that was not seen to be right or wrong before.
    * @throws what the source of facts threw.
    */
-  authenticate(text: string, revision: Revision): MaybePromise<Principal | undefined> | LookUp
+  authenticate(text: string, revision: Revision): MaybePromise<Principal | undefined> | KeyLookup
   /**
    * Whether this key is known to be good: it was looked up here before and, as far as was known then, is in force.
    * Asks no store, and grants nothing.
@@ -24,49 +23,51 @@ export interface Authenticator {
 }
 
 /** Asks the source of facts. @throws what it threw. */
-export type LookUp = () => MaybePromise<Principal | undefined>
+export type KeyLookup = () => MaybePromise<Principal | undefined>
 
 /** What an unknown id is compared with, so that it costs the same work as a known one. */
-const nobody = '0'.repeat(64)
+const dummyDigest = '0'.repeat(64)
 
 /** @param sha256 SHA-256 in hexadecimal. @param prefix The store's key prefix. */
 export function createAuthenticator(
-  principals: Principals,
+  principals: PrincipalCache,
   sha256: Sha256,
   prefix: string,
 ): Authenticator {
   return {
     authenticate(text, revision) {
-      const id = keyIdIn(text, prefix)
+      const id = extractKeyId(text, prefix)
       if (id === undefined) return undefined
       const digest = sha256(text)
-      const recalled = principals.recall(id)
-      const known = holder(recalled?.principal, digest)
-      if (known !== undefined && recalled?.facts === revision.facts) return known
+      const cached = principals.peek(id)
+      const known = matchDigest(cached?.principal, digest)
+      if (known !== undefined && cached?.facts === revision.facts) return known
       // The first wrong key for an id costs a look-up and the others none, whether the id exists or not, and whether
       // it is in use: how long a refusal takes says nothing.
       if (known === undefined && (!isWellFormedKey(text, prefix) || principals.wasRefused(id, revision))) {
         return undefined
       }
-      const lookUp: LookUp = () =>
-        after(principals.find(id, revision), (principal) => {
-          const found = holder(principal, digest)
-          if (found === undefined) principals.refuse(id)
+      const lookUp: KeyLookup = () =>
+        andThen(principals.find(id, revision), (principal) => {
+          const found = matchDigest(principal, digest)
+          if (found === undefined) principals.recordRefusal(id)
           return found
         })
       return known === undefined ? lookUp : lookUp()
     },
     isKnown(text, now) {
-      const id = keyIdIn(text, prefix)
-      const known = id === undefined ? undefined : holder(principals.recall(id)?.principal, sha256(text))
-      return known !== undefined && inForce.has(keyState(known.key, now))
+      const id = extractKeyId(text, prefix)
+      const known = id === undefined ? undefined : matchDigest(principals.peek(id)?.principal, sha256(text))
+      return known !== undefined && usableStates.has(keyState(known.key, now))
     },
   }
 }
 
-const inForce: ReadonlySet<KeyState> = new Set(['active', 'retiring'])
+const usableStates: ReadonlySet<KeyState> = new Set(['active', 'retiring'])
 
 /** The principal if the digest is that of its key; nobody costs the same comparison. */
-function holder(principal: Principal | undefined, digest: string): Principal | undefined {
-  return equalDigests(digest, principal === undefined ? nobody : principal.key.digest) ? principal : undefined
+function matchDigest(principal: Principal | undefined, digest: string): Principal | undefined {
+  return equalDigests(digest, principal === undefined ? dummyDigest : principal.key.digest)
+    ? principal
+    : undefined
 }

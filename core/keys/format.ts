@@ -2,10 +2,10 @@
  * The text form of a key: `spk_live_` or `spk_test_`, 12 base62 characters of public id, `_`, 32 of secret
  * and 6 of checksum.
  */
+import { KEY_SHAPE } from '../http/redact.ts'
 import type { Environment } from '../model.ts'
-import { crc32 } from './checksum.ts'
 
-const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const base62Alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const idLength = 12
 const secretLength = 32
 const checksumLength = 6
@@ -43,7 +43,7 @@ export function mintKey(prefix: string, environment: Environment): MintedKey {
  *
  * @returns undefined for a text that has not the length of a key with this prefix.
  */
-export function keyIdIn(text: string, prefix: string): string | undefined {
+export function extractKeyId(text: string, prefix: string): string | undefined {
   const start = prefix.length + 6
   return text.length === start + idLength + 1 + secretLength + checksumLength
     ? text.slice(start, start + idLength)
@@ -52,7 +52,8 @@ export function keyIdIn(text: string, prefix: string): string | undefined {
 
 /** Whether a text has the form of a key with this prefix and the checksum of all before it at its end. */
 export function isWellFormedKey(text: string, prefix: string): boolean {
-  return text.startsWith(`${prefix}_`) && wholeKey.test(text.slice(prefix.length)) && hasValidChecksum(text)
+  return text.startsWith(`${prefix}_`) && anchoredShape.test(text.slice(prefix.length)) &&
+    hasValidChecksum(text)
 }
 
 /** Whether the last six characters of a key are the checksum of all before them. */
@@ -60,24 +61,13 @@ export function hasValidChecksum(text: string): boolean {
   return checksum(text.slice(0, -checksumLength)) === text.slice(-checksumLength)
 }
 
-/** What every key has, whatever its prefix: all that follows the prefix. */
-export const KEY_SHAPE: RegExp = /_(?:live|test)_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}/
-
-const wholeKey = new RegExp(`^${KEY_SHAPE.source}$`)
-
-/**
- * Whether a text holds something in the shape of a key, whatever its prefix: such a value is never echoed
- * and never logged.
- */
-export function holdsKey(text: string): boolean {
-  return KEY_SHAPE.test(text)
-}
+const anchoredShape = new RegExp(`^${KEY_SHAPE.source}$`)
 
 function checksum(text: string): string {
   let rest = crc32(text)
   let digits = ''
   for (let position = 0; position < checksumLength; position++) {
-    digits = alphabet.charAt(rest % 62) + digits
+    digits = base62Alphabet.charAt(rest % 62) + digits
     rest = Math.floor(rest / 62)
   }
   return digits
@@ -88,8 +78,29 @@ function randomBase62(length: number): string {
   let text = ''
   while (text.length < length) {
     for (const byte of crypto.getRandomValues(new Uint8Array(length))) {
-      if (byte < 248 && text.length < length) text += alphabet.charAt(byte % 62)
+      if (byte < 248 && text.length < length) text += base62Alphabet.charAt(byte % 62)
     }
   }
   return text
+}
+
+const crcTable = Int32Array.from({ length: 256 }, (_, byte) => {
+  let remainder = byte
+  for (let bit = 0; bit < 8; bit++) {
+    remainder = remainder & 1 ? (remainder >>> 1) ^ 0xedb88320 : remainder >>> 1
+  }
+  return remainder
+})
+
+/**
+ * CRC-32 (IEEE 802.3, the one of zip and PNG) of ASCII text.
+ *
+ * @returns An unsigned 32-bit integer.
+ */
+export function crc32(text: string): number {
+  let remainder = -1
+  for (let index = 0; index < text.length; index++) {
+    remainder = (crcTable[(remainder ^ text.charCodeAt(index)) & 0xff] ?? 0) ^ (remainder >>> 8)
+  }
+  return ~remainder >>> 0
 }

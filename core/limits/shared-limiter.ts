@@ -1,7 +1,7 @@
-import { type BoundedMap, createBoundedMap } from '../cache/bounded.ts'
+import { createLruCache, type LruCache } from '../lib/lru.ts'
 import type { LimitName } from '../model.ts'
-import type { QuotaLease, QuotaLedger } from './ledger.ts'
-import { type Allowance, allowance, type Limiter } from './limiter.ts'
+import type { QuotaLease, QuotaStore } from '../ports/quotas.ts'
+import { type Limiter, type RateLimitState, rateLimitState } from './limiter.ts'
 import type { Policy } from './policies.ts'
 
 /** What the replicas hold of a quota without having used it comes to this part of it at most. */
@@ -14,7 +14,7 @@ export interface SharedLimiterOptions {
   /** Milliseconds on the clock of `spend`. */
   elapsed(): number
   /** Whether a replica that can't ask the ledger goes on with its part of each quota instead of failing. */
-  readonly standsAlone: boolean
+  readonly localFallback: boolean
   /** How many windows of a policy are remembered, default 200,000; those not asked for longest are forgotten first. */
   readonly maxWindows?: number
 }
@@ -24,23 +24,26 @@ export interface SharedLimiterOptions {
  * A portion is so small that what all replicas hold unused is 2 % of the quota at most; never more than the quota
  * passes in a window. A quota that is spent costs no question until its window is over.
  */
-export function createSharedLimiter(ledger: QuotaLedger, options: SharedLimiterOptions): Limiter {
-  const { replicas, elapsed, standsAlone, maxWindows = 200_000 } = options
-  const windows: Readonly<Record<LimitName, BoundedMap<Window>>> = {
-    key: createBoundedMap(maxWindows),
-    signup: createBoundedMap(maxWindows),
-    verify: createBoundedMap(maxWindows),
-    authfail: createBoundedMap(maxWindows),
+export function createSharedLimiter(quotas: QuotaStore, options: SharedLimiterOptions): Limiter {
+  const { replicas, elapsed, localFallback, maxWindows = 200_000 } = options
+  const windows: Readonly<Record<LimitName, LruCache<LeasedWindow>>> = {
+    key: createLruCache(maxWindows),
+    signup: createLruCache(maxWindows),
+    verify: createLruCache(maxWindows),
+    authfail: createLruCache(maxWindows),
   }
 
   /** The window as far as it is known. */
-  function windowOf({ name, quota, windowSeconds }: Policy, subject: string, now: number): Window {
+  function windowOf({ name, quota, windowSeconds }: Policy, subject: string, now: number): LeasedWindow {
     let window = windows[name].get(subject)
     if (window === undefined || quota !== window.quota || windowSeconds !== window.windowSeconds) {
       // Another one for a policy that was changed: what is under way for the old one tells nothing of the new one.
-      windows[name].set(subject, window = { ...unknown, quota, windowSeconds, waiting: [], asking: false })
+      windows[name].set(
+        subject,
+        window = { ...unleased, quota, windowSeconds, waiting: [], isLeasing: false },
+      )
     } else if (now >= window.endsAt) {
-      Object.assign(window, unknown)
+      Object.assign(window, unleased)
     }
     return window
   }
@@ -48,21 +51,21 @@ export function createSharedLimiter(ledger: QuotaLedger, options: SharedLimiterO
   async function leaseFor(policy: Policy, subject: string, wanted: number): Promise<QuotaLease> {
     const { name, quota, windowSeconds } = policy
     try {
-      return await ledger.leaseQuota({ policy: name, subject, quota, windowSeconds, wanted })
+      return await quotas.leaseQuota({ policy: name, subject, quota, windowSeconds, wanted })
     } catch (error) {
-      if (!standsAlone) throw error
-      const part = Math.max(1, Math.floor(quota / replicas()))
-      return { granted: part, remaining: 0, resetMs: windowSeconds * 1000 }
+      if (!localFallback) throw error
+      const share = Math.max(1, Math.floor(quota / replicas()))
+      return { granted: share, remaining: 0, resetMs: windowSeconds * 1000 }
     }
   }
 
   /** One question at a time; who comes meanwhile is asked for together with the next. */
-  async function serveWaiting(window: Window, policy: Policy, subject: string): Promise<void> {
-    window.asking = true
+  async function serveWaiting(window: LeasedWindow, policy: Policy, subject: string): Promise<void> {
+    window.isLeasing = true
     for (let served = window.waiting; served.length > 0; served = window.waiting) {
       window.waiting = []
       const askedAt = elapsed()
-      if (askedAt >= window.endsAt) Object.assign(window, unknown)
+      if (askedAt >= window.endsAt) Object.assign(window, unleased)
       const missing = served.length - window.held
       try {
         // What was taken for those before them may do for these: more would be held than the share.
@@ -82,32 +85,32 @@ export function createSharedLimiter(ledger: QuotaLedger, options: SharedLimiterO
         for (const { reject } of served) reject(error)
       }
     }
-    window.asking = false
+    window.isLeasing = false
   }
 
-  function recall(policy: Policy, subject: string, now: number): Allowance {
+  function peekLocal(policy: Policy, subject: string, now: number): RateLimitState {
     const window = windows[policy.name].get(subject)
     if (window === undefined || window.left === undefined || now >= window.endsAt) {
       return { allowed: true, remaining: policy.quota, resetSeconds: policy.windowSeconds }
     }
     const remaining = window.held + window.left
-    return allowance(policy, remaining > 0, remaining, window.endsAt - now)
+    return rateLimitState(policy, remaining > 0, remaining, window.endsAt - now)
   }
 
   return {
-    spend(policy, subject, now) {
+    consume(policy, subject, now) {
       const window = windowOf(policy, subject, now)
       if (window.held > 0 || window.left === 0) return take(window, policy, now)
       return new Promise((resolve, reject) => {
         window.waiting.push({ resolve, reject })
-        if (!window.asking) void serveWaiting(window, policy, subject)
+        if (!window.isLeasing) void serveWaiting(window, policy, subject)
       })
     },
 
     async peek(policy, subject, now) {
       const { name, quota, windowSeconds } = policy
       try {
-        const { remaining, resetMs } = await ledger.leaseQuota({
+        const { remaining, resetMs } = await quotas.leaseQuota({
           policy: name,
           subject,
           quota,
@@ -115,17 +118,17 @@ export function createSharedLimiter(ledger: QuotaLedger, options: SharedLimiterO
           wanted: 0,
         })
         const left = remaining + windowOf(policy, subject, now).held
-        return allowance(policy, left > 0, left, resetMs)
+        return rateLimitState(policy, left > 0, left, resetMs)
       } catch {
-        return recall(policy, subject, now)
+        return peekLocal(policy, subject, now)
       }
     },
 
-    recall,
+    peekLocal,
   }
 }
 
-interface Window {
+interface LeasedWindow {
   quota: number
   windowSeconds: number
   /** Requests that were taken out of the ledger and not yet used. */
@@ -134,19 +137,19 @@ interface Window {
   left: number | undefined
   /** Never later than the ledger has it. */
   endsAt: number
-  waiting: Waiting[]
-  asking: boolean
+  waiting: Waiter[]
+  isLeasing: boolean
 }
 
-interface Waiting {
-  resolve(allowance: Allowance): void
+interface Waiter {
+  resolve(allowance: RateLimitState): void
   reject(error: unknown): void
 }
 
-const unknown = { held: 0, left: undefined, endsAt: Infinity }
+const unleased = { held: 0, left: undefined, endsAt: Infinity }
 
-function take(window: Window, policy: Policy, now: number): Allowance {
+function take(window: LeasedWindow, policy: Policy, now: number): RateLimitState {
   const allowed = window.held > 0
   if (allowed) window.held--
-  return allowance(policy, allowed, window.held + (window.left ?? 0), window.endsAt - now)
+  return rateLimitState(policy, allowed, window.held + (window.left ?? 0), window.endsAt - now)
 }

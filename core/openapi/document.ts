@@ -1,12 +1,12 @@
 /** The OpenAPI document, made from the route table. */
+import { API_VERSION, createServiceNames } from '../http/headers.ts'
 import { DEFAULT_PROBLEM_BASE } from '../http/problem.ts'
 import { DEFAULT_LIMITS } from '../limits/policies.ts'
 import { MODULES } from '../policy/modules.ts'
 import type { Route } from '../routes/route.ts'
 import { endpointPath } from '../routes/router.ts'
-import { nameService } from '../service-names.ts'
-import { VERSION } from '../version.ts'
-import { describeHeaders, describeParameters } from './fields.ts'
+import { describeHeaders, describeParameters, exampleProblem, problemSchema } from './components.ts'
+import { createSchemaCollection } from './json-schema.ts'
 import type {
   DocumentSettings,
   OpenApiDocument,
@@ -15,8 +15,6 @@ import type {
   ResponseObject,
 } from './model.ts'
 import { describeOperation, tagOf } from './operation.ts'
-import { exampleProblem, problemSchema } from './problems.ts'
-import { createSchemaCollection } from './schemas.ts'
 
 /**
  * Describes the service.
@@ -29,7 +27,7 @@ export function createDocument(
   settings: Partial<DocumentSettings> = {},
 ): OpenApiDocument {
   const complete: DocumentSettings = {
-    names: nameService('service'),
+    names: createServiceNames('service'),
     problemBase: DEFAULT_PROBLEM_BASE,
     limits: DEFAULT_LIMITS,
     maxStalenessMs: 1000,
@@ -56,7 +54,7 @@ export function createDocument(
       title,
       summary: 'Keyed, scoped, server-side access for plugins and dashboards.',
       description: about(complete),
-      version: VERSION,
+      version: API_VERSION,
       ...(contact && { contact }),
       license: { name: 'MIT', identifier: 'MIT' },
     },

@@ -1,17 +1,9 @@
 /** What the service says about itself, made when somebody asks. */
-import type { Sha256 } from '../digest.ts'
-import type { Publication, Route } from '../routes/route.ts'
+import type { StaticDocument } from '../http/message.ts'
+import type { Sha256 } from '../lib/digest.ts'
+import type { Documents } from '../routes/context.ts'
+import type { Route } from '../routes/route.ts'
 import type { DocumentSettings, OpenApiDocument } from './model.ts'
-
-/** The documents of a service. */
-export interface Documents {
-  /** The OpenAPI document. */
-  openapi(): Promise<Publication>
-  /** The reference page. */
-  reference(): Promise<Publication>
-  /** The links to the others (RFC 9727). */
-  catalog(): Publication
-}
 
 /**
  * The code that makes documents is loaded with the first of them: a service that is asked for none spends neither
@@ -37,7 +29,7 @@ export function createDocuments(
 }
 
 /** References are relative to the catalog's own address: nobody but a client knows under which name it was asked. */
-function catalogOf(name: string): Publication {
+function catalogOf(name: string): StaticDocument {
   const catalog = '/.well-known/api-catalog'
   const linkset = [
     { anchor: catalog, item: [{ href: `/${name}` }] },
@@ -51,6 +43,6 @@ function catalogOf(name: string): Publication {
   return {
     text: JSON.stringify({ linkset }),
     // RFC 9727 §2: a HEAD has the relations of §3.
-    fields: ['Link', `<${catalog}>; rel="api-catalog", </${name}>; rel="item"`],
+    headers: ['Link', `<${catalog}>; rel="api-catalog", </${name}>; rel="item"`],
   }
 }

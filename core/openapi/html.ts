@@ -1,3 +1,5 @@
+import type { JsonSchema } from './model.ts'
+
 /** HTML that is written with everything in it escaped. */
 
 /** Text that is HTML already. */
@@ -55,4 +57,113 @@ export function prettyJson(value: unknown): readonly Inset[] {
     end = match.index + all.length
   }
   return [...pieces, text.slice(end)]
+}
+
+/** What every section of the reference page is built of. */
+
+/** Stands for the address of the service; the page's script puts in the real one. */
+const ORIGIN: Markup = markup`<span class="origin">https://api.example.com</span>`
+
+/** A block of code. @param id Unique in the page. @param what Says what it is, for those who do not see it. */
+export function codeBlock(id: string, caption: string, what: string, code: Inset, copies = true): Markup {
+  const button =
+    markup`<button class="copy" type="button" data-of="${id}" hidden aria-label="Copy ${what}">Copy</button>`
+  return markup`
+    <figure>
+      <figcaption>${caption}${copies ? button : undefined}</figcaption>
+      <pre class="tall" tabindex="0" role="group"
+        aria-label="${what}"><code id="${id}">${code}</code></pre>
+    </figure>
+  `
+}
+
+/** A request that can be pasted into a shell where the key is in the environment. */
+export interface CurlRequest {
+  readonly keyHeader?: string | undefined
+  readonly method: string
+  readonly target: string
+  readonly headers?: readonly string[]
+  readonly body?: unknown
+}
+
+/** The command of a request. */
+export function curl({ keyHeader, method, target, headers = [], body }: CurlRequest): readonly Inset[] {
+  const fields = [
+    ...(keyHeader === undefined ? [] : [`"${keyHeader}: $PARTNER_API_KEY"`]),
+    ...(body === undefined ? [] : [`"Content-Type: application/json"`]),
+    ...headers.map((field) => `"${field}"`),
+  ]
+  return [
+    'curl',
+    ...(method === 'GET' || method === 'POST' && body !== undefined ? [] : [` -X ${method}`]),
+    fields.map((field) => ` \\\n  -H ${field}`),
+    body === undefined ? undefined : ` \\\n  -d '${bodyText(body)}'`,
+    fields.length + (body === undefined ? 0 : 1) === 0 ? ' ' : ' \\\n  ',
+    '"',
+    ORIGIN,
+    `${target}"`,
+  ]
+}
+
+/** A short body stays on its line. A quote ends the shell's string, stands escaped, and begins it anew. */
+function bodyText(body: unknown): string {
+  const compact = JSON.stringify(body)
+  const text = compact.length > 60 ? JSON.stringify(body, null, 2).replaceAll('\n', '\n  ') : compact
+  return text.replaceAll("'", `'\\''`)
+}
+
+/** A table of two columns: what something is called, and what there is to say about it. */
+export function table(
+  caption: string,
+  heads: readonly [string, string],
+  rows: readonly { readonly id?: string; readonly name: Inset; readonly about: Inset }[],
+): Markup {
+  const body = rows.map(({ id, name, about }) => {
+    const cells = markup`
+      <th scope="row">${name}</th>
+      <td>${about}</td>
+    `
+    return id === undefined ? markup`<tr>${cells}</tr>` : markup`<tr id="${id}">${cells}</tr>`
+  })
+  return markup`
+    <table>
+      <caption class="unseen">${caption}</caption>
+      <thead>
+        <tr>
+          <th scope="col">${heads[0]}</th>
+          <th scope="col">${heads[1]}</th>
+        </tr>
+      </thead>
+      <tbody>
+    ${body}</tbody>
+    </table>
+  `
+}
+
+/** The type of a value in words. */
+export function typeOf(schema: JsonSchema): string {
+  if (schema.$ref !== undefined) return schema.$ref.split('/').at(-1) ?? ''
+  const options = schema.anyOf ?? schema.oneOf
+  if (options !== undefined) return [...new Set(options.map(typeOf))].join(' or ')
+  if (schema.const !== undefined) return JSON.stringify(schema.const)
+  const types = [schema.type ?? 'any'].flat()
+  const plain = types.map((type) =>
+    type === 'array' && schema.items ? `array of ${typeOf(schema.items)}` : type
+  )
+  return `${plain.join(' or ')}${schema.format?.startsWith('int') === false ? `, ${schema.format}` : ''}`
+}
+
+/** What a value must keep to, in words. */
+export function boundsOf(schema: JsonSchema): readonly string[] {
+  const { minimum, maximum, minLength = 0, maxLength, maxItems } = schema as Readonly<Record<string, number>>
+  const bounds: string[] = []
+  if (minimum !== undefined && maximum !== undefined && maximum < Number.MAX_SAFE_INTEGER) {
+    bounds.push(`${minimum}–${maximum}`)
+  }
+  const tellsLength = schema.format === undefined && schema['pattern'] === undefined
+  if (maxLength !== undefined && maxLength < 8192 && tellsLength) {
+    bounds.push(minLength > 0 ? `${minLength}–${maxLength} characters` : `up to ${maxLength} characters`)
+  }
+  if (maxItems !== undefined && maxItems < 1000) bounds.push(`at most ${maxItems}`)
+  return bounds
 }

@@ -1,7 +1,7 @@
 /** As much of OpenAPI 3.1 as the document uses, in plain values. */
+import type { ServiceNames } from '../http/headers.ts'
 import type { ProblemCode } from '../http/problem.ts'
 import type { Limit, LimitName } from '../model.ts'
-import type { ServiceNames } from '../service-names.ts'
 
 /** What the OpenAPI document says of a deployment. All have defaults. */
 export interface DeploymentInfo {

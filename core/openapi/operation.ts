@@ -1,10 +1,11 @@
 /** A route as an operation of OpenAPI. */
 import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
-import { maxRepetitions, type Parameter } from '../http/parameters.ts'
-import { moduleFor } from '../policy/modules.ts'
-import { REPLIES } from '../replies/table.ts'
+import { maxRepetitions, type ParameterDef } from '../http/query.ts'
+import { moduleForScope } from '../policy/modules.ts'
 import type { KeyedRoute, Route } from '../routes/route.ts'
-import { headers } from './fields.ts'
+import { RESPONSE_SCHEMAS } from '../schemas/responses.ts'
+import { exampleProblem, headerRefs, problemsOf } from './components.ts'
+import type { SchemaCollection } from './json-schema.ts'
 import type {
   DocumentSettings,
   OperationObject,
@@ -12,11 +13,9 @@ import type {
   Reference,
   ResponseObject,
 } from './model.ts'
-import { exampleProblem, problemsOf } from './problems.ts'
-import type { SchemaCollection } from './schemas.ts'
 
 /** What each status means, in words. */
-const REASONS: Readonly<Record<number, string>> = {
+const STATUS_DESCRIPTIONS: Readonly<Record<number, string>> = {
   200: 'The answer.',
   201: 'Done, and kept: it survives whatever happens next.',
   304: 'The answer that you have still holds good.',
@@ -70,7 +69,7 @@ function operationIdOf({ name }: Route): string {
 /** The group that an operation stands in: the module that makes it available. */
 export function tagOf(route: Route): string {
   if (route.access === 'open') return 'service'
-  return route.scope === undefined ? 'keys' : moduleFor(route.scope)
+  return route.scope === undefined ? 'keys' : moduleForScope(route.scope)
 }
 
 function describe(route: Route): string {
@@ -78,7 +77,7 @@ function describe(route: Route): string {
   if (route.access === 'open') sentences.push('Needs no key.')
   else if (route.scope === undefined) sentences.push('Any key in force may ask.')
   else {sentences.push(
-      `Needs the scope \`${route.scope}\` and the active module \`${moduleFor(route.scope)}\`.`,
+      `Needs the scope \`${route.scope}\` and the active module \`${moduleForScope(route.scope)}\`.`,
     )}
   return sentences.join(' ')
 }
@@ -90,29 +89,29 @@ function securityOf(route: Route): OperationObject['security'] {
   return [{ partnerKey: roles }, { bearerKey: roles }]
 }
 
-const shared = (name: string): Reference => ({ $ref: `#/components/parameters/${name}` })
+const parameterRef = (name: string): Reference => ({ $ref: `#/components/parameters/${name}` })
 
 function parametersOf(route: Route, schemas: SchemaCollection): (ParameterObject | Reference)[] {
   const keyed = route.access === 'key'
   const cached = route.method === 'GET' && (keyed || 'contentType' in route)
   return [
-    ...(route.path.includes(':slug') ? [shared('slug')] : []),
-    ...(keyed && route.method === 'GET' ? [shared('partner')] : []),
+    ...(route.path.includes(':slug') ? [parameterRef('slug')] : []),
+    ...(keyed && route.method === 'GET' ? [parameterRef('partner')] : []),
     ...(keyed
       ? Object.entries(route.parameters).map(([name, one]) => queryParameter(name, one, schemas))
       : []),
-    ...(keyed && route.takesIdempotencyKey ? [shared('idempotencyKey')] : []),
-    ...(cached ? [shared('ifNoneMatch')] : []),
-    shared('version'),
+    ...(keyed && route.takesIdempotencyKey ? [parameterRef('idempotencyKey')] : []),
+    ...(cached ? [parameterRef('ifNoneMatch')] : []),
+    parameterRef('version'),
   ]
 }
 
 function queryParameter(
   name: string,
-  { schema, description, repeatable, absent }: Parameter<unknown>,
+  { schema, description, repeatable, absent }: ParameterDef<unknown>,
   schemas: SchemaCollection,
 ): ParameterObject {
-  const one = schemas.sent(schema)
+  const one = schemas.request(schema)
   // A cursor that is made up works nowhere.
   const example = name === 'cursor' ? undefined : schemas.example(one)
   return {
@@ -132,7 +131,7 @@ function requestBodyOf(
   body: NonNullable<KeyedRoute['body']>,
   schemas: SchemaCollection,
 ): NonNullable<OperationObject['requestBody']> {
-  const schema = schemas.sent(body)
+  const schema = schemas.request(body)
   return {
     description: 'One JSON object, at most 32 KiB; members that are not declared are refused.',
     required: true,
@@ -141,11 +140,11 @@ function requestBodyOf(
 }
 
 /** The fields that every answer has, the service's own name in one of them. */
-function always({ names }: DocumentSettings): readonly string[] {
+function commonHeaders({ names }: DocumentSettings): readonly string[] {
   return ['X-Request-Id', names.versionHeader, 'Cache-Control', 'X-Content-Type-Options']
 }
 
-const limitFields = ['RateLimit-Policy', 'RateLimit']
+const rateLimitHeaders = ['RateLimit-Policy', 'RateLimit']
 
 function successOf(
   route: Route,
@@ -154,8 +153,12 @@ function successOf(
 ): Readonly<Record<string, ResponseObject>> {
   const keyed = route.access === 'key'
   const status = keyed ? route.status ?? 200 : 200
-  const kept = route.method === 'GET' && (keyed || 'contentType' in route)
-  const fields = [...always(settings), ...(kept ? ['ETag', 'Vary'] : []), ...(keyed ? limitFields : [])]
+  const isCached = route.method === 'GET' && (keyed || 'contentType' in route)
+  const fields = [
+    ...commonHeaders(settings),
+    ...(isCached ? ['ETag', 'Vary'] : []),
+    ...(keyed ? rateLimitHeaders : []),
+  ]
   const more = [
     ...(keyed && 'cursor' in route.parameters ? ['Link'] : []),
     ...('headers' in route ? route.headers ?? [] : []),
@@ -164,15 +167,16 @@ function successOf(
     ...(keyed && route.takesIdempotencyKey ? ['Idempotent-Replayed'] : []),
     ...('contentType' in route ? ['Content-Encoding'] : []),
   ]
-  const schema = schemas.answered(REPLIES[route.name])
+  const schema = schemas.response(RESPONSE_SCHEMAS[route.name])
   const mediaType = 'mediaType' in route ? route.mediaType : 'application/json'
   return {
     [status]: {
-      description: REASONS[status] ?? '',
-      headers: headers(...fields, ...more, ...ofBody),
+      description: STATUS_DESCRIPTIONS[status] ?? '',
+      headers: headerRefs(...fields, ...more, ...ofBody),
       content: { [mediaType]: { schema, example: schemas.example(schema) } },
     },
-    ...(kept && { 304: { description: REASONS[304] ?? '', headers: headers(...fields, ...more) } }),
+    ...(isCached &&
+      { 304: { description: STATUS_DESCRIPTIONS[304] ?? '', headers: headerRefs(...fields, ...more) } }),
   }
 }
 
@@ -185,8 +189,8 @@ function failuresOf(
   const byStatus = Map.groupBy(problems, (code) => PROBLEMS[code].status)
   return Object.fromEntries(
     [...byStatus].map(([status, codes]) => [status, {
-      description: REASONS[status] ?? '',
-      headers: headers(...always(settings), ...failureFields(route, status, codes)),
+      description: STATUS_DESCRIPTIONS[status] ?? '',
+      headers: headerRefs(...commonHeaders(settings), ...failureFields(route, status, codes)),
       content: {
         'application/problem+json': {
           schema: { $ref: '#/components/schemas/Problem' },
@@ -212,6 +216,6 @@ function failureFields(route: Route, status: number, codes: readonly ProblemCode
   return [
     ...(challenged ? ['WWW-Authenticate'] : []),
     ...(status === 429 || status === 503 ? ['Retry-After'] : []),
-    ...(limited ? limitFields : []),
+    ...(limited ? rateLimitHeaders : []),
   ]
 }

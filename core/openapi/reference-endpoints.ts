@@ -1,6 +1,17 @@
 /** The endpoints on the reference page, as the document has them. */
 import { PROBLEMS } from '../http/problem.ts'
-import { type Inset, type Markup, markup, prettyJson, prose } from './html.ts'
+import {
+  boundsOf,
+  codeBlock,
+  curl,
+  type Inset,
+  type Markup,
+  markup,
+  prettyJson,
+  prose,
+  table,
+  typeOf,
+} from './html.ts'
 import type {
   DocumentSettings,
   JsonSchema,
@@ -10,21 +21,20 @@ import type {
   Reference,
   ResponseObject,
 } from './model.ts'
-import { boundsOf, codeBlock, curl, table, typeOf } from './reference-parts.ts'
 
 /** A place for the end of a line, with the dot before it. */
 const BREAK: Markup = markup`.<wbr>`
 const REQUIRED: Markup = markup`<span class="need">required</span>`
 
 /** An operation with what leads to it. */
-export interface Place {
+export interface EndpointEntry {
   readonly path: string
   readonly method: string
   readonly operation: OperationObject
 }
 
 /** Every operation, in the order of the document. */
-export function placesOf({ paths }: OpenApiDocument): readonly Place[] {
+export function entriesOf({ paths }: OpenApiDocument): readonly EndpointEntry[] {
   return Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation }))
   )
@@ -32,7 +42,7 @@ export function placesOf({ paths }: OpenApiDocument): readonly Place[] {
 
 /** The section of all endpoints, in groups. */
 export function endpointsSection(described: OpenApiDocument, settings: DocumentSettings): Markup {
-  const places = placesOf(described)
+  const places = entriesOf(described)
   const groups = described.tags.map(({ name, description }) =>
     markup`
       <div class="group">
@@ -50,7 +60,7 @@ export function endpointsSection(described: OpenApiDocument, settings: DocumentS
   `
 }
 
-function endpoint(place: Place, described: OpenApiDocument, settings: DocumentSettings): Markup {
+function endpoint(place: EndpointEntry, described: OpenApiDocument, settings: DocumentSettings): Markup {
   const { path, method, operation } = place
   const { operationId: id, summary, description } = operation
   return markup`
@@ -61,7 +71,7 @@ function endpoint(place: Place, described: OpenApiDocument, settings: DocumentSe
     ${parameters(operation, described)}${body(operation)}
     <h4>Request</h4>
     ${codeBlock(`${id}-curl`, 'Shell', `the command for ${summary}`, request(place, described, settings))}
-    ${answer(operation, described)}${problems(operation)}</section>
+    ${response(operation, described)}${problems(operation)}</section>
   `
 }
 
@@ -98,17 +108,17 @@ ${table(`Parameters of ${operation.summary}`, ['Name', 'Meaning'], rows)}`
 /** What a value may be, in one line. @param repeats A list is a parameter that stands several times. */
 function limitsOf(schema: JsonSchema, repeats = false): Markup {
   const one = schema.items ?? schema
-  const said: Inset[] = [
+  const parts: Inset[] = [
     repeats && schema.items !== undefined ? `${typeOf(one)}, repeatable` : typeOf(schema),
-    ...(one.enum === undefined ? [] : [markup`one of ${listed(one.enum)}`]),
+    ...(one.enum === undefined ? [] : [markup`one of ${codeList(one.enum)}`]),
     ...boundsOf(one),
     ...(schema.items === undefined ? [] : boundsOf(schema)),
     ...(schema.default === undefined ? [] : [markup`default <code>${String(schema.default)}</code>`]),
   ]
-  return markup`<small>${said.map((part, index) => index === 0 ? part : [' · ', part])}</small>`
+  return markup`<small>${parts.map((part, index) => index === 0 ? part : [' · ', part])}</small>`
 }
 
-function listed(values: readonly unknown[]): readonly Inset[] {
+function codeList(values: readonly unknown[]): readonly Inset[] {
   return values.filter((value) => value !== null).map((value, index) =>
     markup`${index === 0 ? '' : ', '}<code>${String(value)}</code>`
   )
@@ -127,13 +137,13 @@ ${table(`Body of ${summary}`, ['Member', 'Meaning'], rows)}`
 }
 
 function request(
-  { path, method, operation }: Place,
+  { path, method, operation }: EndpointEntry,
   described: OpenApiDocument,
   { names }: DocumentSettings,
 ): readonly Inset[] {
   const all = parametersOf(operation, described)
   const query = all.filter(({ in: place, required, name }) =>
-    place === 'query' && (required || telling.has(name))
+    place === 'query' && (required || exampleParameters.has(name))
   )
     .map(({ name, example }) => `${name}=${encodeURIComponent(String([example].flat()[0]))}`)
   const target = path.replace(
@@ -153,9 +163,9 @@ function request(
 }
 
 /** Parameters that an example is better with. */
-const telling = new Set(['q', 'limit', 'in_use'])
+const exampleParameters = new Set(['q', 'limit', 'in_use'])
 
-function answer(operation: OperationObject, described: OpenApiDocument): Markup {
+function response(operation: OperationObject, described: OpenApiDocument): Markup {
   const [status, response] = Object.entries(operation.responses)[0] ?? ['', undefined]
   const { content = {} } = (response ?? {}) as Partial<ResponseObject>
   const [type, media] = Object.entries(content)[0] ?? ['', undefined]
@@ -177,11 +187,11 @@ function membersOf(
   among: Readonly<Record<string, JsonSchema>>,
   prefix = '',
 ): { readonly name: Inset; readonly about: Inset }[] {
-  const whole = resolve(schema, among)
-  if (whole.items !== undefined) return membersOf(whole.items, among, `${prefix}[]`)
-  const option = whole.anyOf?.[0] ?? whole.oneOf?.[0]
+  const resolved = resolve(schema, among)
+  if (resolved.items !== undefined) return membersOf(resolved.items, among, `${prefix}[]`)
+  const option = resolved.anyOf?.[0] ?? resolved.oneOf?.[0]
   if (option !== undefined) return membersOf(option, among, prefix)
-  return Object.entries(whole.properties ?? {}).flatMap(([name, member]) => {
+  return Object.entries(resolved.properties ?? {}).flatMap(([name, member]) => {
     const place = prefix === '' ? name : `${prefix}.${name}`
     const inner = membersOf(member, among, place)
     const { description } = resolve(member, among)

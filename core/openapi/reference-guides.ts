@@ -1,11 +1,10 @@
 /** The sections of the reference page that hold for all endpoints. */
 import { MAX_BODY_BYTES } from '../http/body.ts'
+import { API_VERSION } from '../http/headers.ts'
 import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
 import { MODULE_NAMES, MODULES } from '../policy/modules.ts'
-import { VERSION } from '../version.ts'
-import { type Inset, type Markup, markup, prettyJson } from './html.ts'
+import { codeBlock, curl, type Inset, type Markup, markup, prettyJson, table } from './html.ts'
 import type { DocumentSettings, OpenApiDocument } from './model.ts'
-import { codeBlock, curl, table } from './reference-parts.ts'
 
 function section(id: string, title: string, ...content: readonly Inset[]): Markup {
   return markup`
@@ -179,7 +178,7 @@ export function rules({ names }: DocumentSettings, takesIdempotencyKey: boolean)
     'versioning',
     'Versioning',
     markup`
-      <p>This is version <code>${VERSION}</code>. Send <code>${names.versionHeader}: ${VERSION}</code> to be refused (<a href="#unknown_version"><code>unknown_version</code></a>) rather than answered in another one; without it you get the current one, and every answer says which.</p>
+      <p>This is version <code>${API_VERSION}</code>. Send <code>${names.versionHeader}: ${API_VERSION}</code> to be refused (<a href="#unknown_version"><code>unknown_version</code></a>) rather than answered in another one; without it you get the current one, and every answer says which.</p>
       <p>Additions make no new version: be ready for members, codes and fields that you do not know. Nothing that stands here is renamed or taken away within a version.</p>
     `,
   )

@@ -1,21 +1,20 @@
 /** The reference page: the document for people, in one file that asks for nothing else. */
-import type { Sha256 } from '../digest.ts'
-import type { Publication } from '../routes/route.ts'
-import { VERSION } from '../version.ts'
+import { API_VERSION } from '../http/headers.ts'
+import type { StaticDocument } from '../http/message.ts'
+import type { Sha256 } from '../lib/digest.ts'
 import { type Markup, markup } from './html.ts'
 import type { DocumentSettings, OpenApiDocument } from './model.ts'
-import { endpointsSection, type Place, placesOf } from './reference-endpoints.ts'
+import { REFERENCE_SCRIPT, REFERENCE_STYLE } from './reference-assets.ts'
+import { type EndpointEntry, endpointsSection, entriesOf } from './reference-endpoints.ts'
 import { authentication, limits, problems, quickStart, rules, scopes } from './reference-guides.ts'
-import { REFERENCE_SCRIPT } from './reference-script.ts'
-import { REFERENCE_STYLE } from './reference-style.ts'
 
 /** Makes the page. */
 export function createReferencePage(
   described: OpenApiDocument,
   settings: DocumentSettings,
   sha256: Sha256,
-): Publication {
-  const places = placesOf(described)
+): StaticDocument {
+  const places = entriesOf(described)
   const repeats = places.some(({ operation }) => operation['x-problems'].includes('idempotency_conflict'))
   const contents = tableOfContents(places, repeats)
   const page = markup`
@@ -33,7 +32,7 @@ export function createReferencePage(
       <body>
         <a class="skip" href="#main">Skip to the content</a>
         <header
-          class="bar"><a href="#main">${mark}${described.info.title}</a><span class="pill">${VERSION}</span></header>
+          class="bar"><a href="#main">${mark}${described.info.title}</a><span class="pill">${API_VERSION}</span></header>
         <details class="brief">
           <summary>Contents</summary>
           <nav aria-label="Contents">${contents}</nav>
@@ -67,7 +66,7 @@ export function createReferencePage(
   ]
   return {
     text: page.html,
-    fields: ['Content-Security-Policy', policy.join('; '), 'Referrer-Policy', 'no-referrer'],
+    headers: ['Content-Security-Policy', policy.join('; '), 'Referrer-Policy', 'no-referrer'],
   }
 }
 
@@ -92,7 +91,7 @@ function introduction({ info }: OpenApiDocument, { names }: DocumentSettings): M
   `
 }
 
-function tableOfContents(places: readonly Place[], repeats: boolean): Markup {
+function tableOfContents(places: readonly EndpointEntry[], repeats: boolean): Markup {
   const item = (id: string, title: string, inner?: Markup): Markup =>
     markup`
       <li><a href="#${id}">${title}</a>${inner}</li>

@@ -1,7 +1,5 @@
-import type { Scope } from './scopes.ts'
-
 /** An integration feature that a partner switches on: the scope that it needs, and what it is for. */
-export interface ModuleNeed {
+export interface ModuleInfo {
   readonly scope: Scope
   readonly feature: string
 }
@@ -18,7 +16,7 @@ export type Module =
   | 'reporting'
 
 /** Every integration module. The scopes of a key count only while an active module of its partner needs them. */
-export const MODULES: Readonly<Record<Module, ModuleNeed>> = {
+export const MODULES: Readonly<Record<Module, ModuleInfo>> = {
   widget: { scope: 'read:partner-widget', feature: 'Combined widget' },
   profiles: { scope: 'read:profiles', feature: 'Recent profiles, directory and profile details' },
   banner: { scope: 'read:banner', feature: 'Banner embeds' },
@@ -37,11 +35,31 @@ const moduleByScope = Object.fromEntries(
 ) as Record<Scope, Module>
 
 /** The module whose activation puts `scope` in force. */
-export function moduleFor(scope: Scope): Module {
+export function moduleForScope(scope: Scope): Module {
   return moduleByScope[scope]
 }
 
 /** Whether `text` names a module. */
 export function isModule(text: string): text is Module {
   return Object.hasOwn(MODULES, text)
+}
+
+/** Every permission that a key can hold, in the specification's order. */
+export const SCOPES = [
+  'read:partner-widget',
+  'read:profiles',
+  'read:banner',
+  'read:countries',
+  'read:industries',
+  'read:plans',
+  'create:partner-signups',
+  'read:partner-reports',
+] as const
+
+/** One permission of a key. */
+export type Scope = (typeof SCOPES)[number]
+
+/** Whether `text` names a scope. */
+export function isScope(text: string): text is Scope {
+  return (SCOPES as readonly string[]).includes(text)
 }

@@ -1,5 +1,6 @@
-import type { FactSource, Store } from '../ports.ts'
-import type { ReplicaProgress } from './registry.ts'
+import type { FactSource } from '../ports/facts.ts'
+import type { ReplicaProgress } from '../ports/replicas.ts'
+import type { Store } from '../ports/store.ts'
 
 /** What became of a change at one replica. */
 export interface ReplicaReceipt {
@@ -24,7 +25,7 @@ export interface Receipt {
   readonly replicas: readonly ReplicaReceipt[]
 }
 
-const pauseMs = { first: 2, longest: 25 }
+const pollIntervalMs = { first: 2, longest: 25 }
 
 /**
  * Waits until what was changed so far binds every replica: until each has said so, or its lease is over.
@@ -41,28 +42,28 @@ export async function awaitReceipt(
   const elapsed = (): number => Math.round(performance.now() - changedAt)
   const revision = await store.revision()
   const receipts = new Map<string, ReplicaReceipt>()
-  const gone = new Set<string>()
-  let waiting = await replicas.progress(revision)
-  const longestLeaseMs = Math.max(0, ...waiting.map(({ leaseMs }) => leaseMs))
+  const unregistered = new Set<string>()
+  let pending = await replicas.progress(revision)
+  const longestLeaseMs = Math.max(0, ...pending.map(({ leaseMs }) => leaseMs))
 
-  for (let pause = pauseMs.first;; pause = Math.min(pause * 2, pauseMs.longest)) {
+  for (let pause = pollIntervalMs.first;; pause = Math.min(pause * 2, pollIntervalMs.longest)) {
     const ms = elapsed()
-    const isOver = ({ id, applied, leaseMs }: ReplicaProgress): boolean =>
-      applied || ms >= leaseMs || gone.has(id)
-    for (const { id, name, applied, leaseMs, skewMs } of waiting.filter(isOver)) {
+    const isDone = ({ id, applied, leaseMs }: ReplicaProgress): boolean =>
+      applied || ms >= leaseMs || unregistered.has(id)
+    for (const { id, name, applied, leaseMs, skewMs } of pending.filter(isDone)) {
       receipts.set(id, { name, applied: applied || leaseMs === 0, ms, skewMs })
     }
-    waiting = waiting.filter((replica) => !isOver(replica))
-    if (waiting.length === 0) return { ms, replicas: [...receipts.values()] }
+    pending = pending.filter((replica) => !isDone(replica))
+    if (pending.length === 0) return { ms, replicas: [...receipts.values()] }
     await new Promise((resolve) => setTimeout(resolve, pause))
-    waiting = await lookAgain(waiting)
+    pending = await refresh(pending)
   }
 
   /** One that is listed no more has taken leave, or its lease ended long ago; one that came since knows nothing older. */
-  async function lookAgain(before: readonly ReplicaProgress[]): Promise<readonly ReplicaProgress[]> {
+  async function refresh(before: readonly ReplicaProgress[]): Promise<readonly ReplicaProgress[]> {
     try {
       const now = new Map((await replicas!.progress(revision)).map((replica) => [replica.id, replica]))
-      for (const { id } of before) if (!now.has(id)) gone.add(id)
+      for (const { id } of before) if (!now.has(id)) unregistered.add(id)
       return before.map((replica) => now.get(replica.id) ?? replica)
     } catch (error) {
       if (elapsed() >= longestLeaseMs) throw error

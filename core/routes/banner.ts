@@ -1,21 +1,21 @@
-import { after } from '../after.ts'
 import { Problem } from '../http/problem.ts'
-import { optionalRfc3339, rfc3339 } from '../http/time.ts'
+import { andThen, type MaybePromise } from '../lib/promise.ts'
+import { optionalRfc3339, rfc3339 } from '../lib/time.ts'
 import type { Banner } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
-import type { MaybePromise } from '../ports.ts'
 import type { Banner as WireBanner } from '../wire.ts'
-import { defineRoute, type HandlerPorts, type Route } from './route.ts'
+import type { HandlerContext } from './context.ts'
+import { defineRoute, type Route } from './route.ts'
 
 /** The partner's banner as the wire has it, or `null` when none is in its dates. */
-export function currentBanner(grant: Grant, ports: HandlerPorts): MaybePromise<WireBanner | null> {
-  return after(ports.offers.findBanner(grant.partner.slug), (banner) => {
+export function currentBanner(grant: Grant, ports: HandlerContext): MaybePromise<WireBanner | null> {
+  return andThen(ports.catalog.findBanner(grant.partner.slug), (banner) => {
     if (banner === undefined || (banner.startsAt ?? -Infinity) > grant.now) return null
-    return (banner.endsAt ?? Infinity) > grant.now ? presentBanner(banner) : null
+    return (banner.endsAt ?? Infinity) > grant.now ? toWireBanner(banner) : null
   })
 }
 
-function presentBanner(banner: Banner): WireBanner {
+function toWireBanner(banner: Banner): WireBanner {
   return {
     title: banner.title,
     body: banner.body ?? null,
@@ -40,9 +40,9 @@ export const banner: Route = defineRoute({
   problems: ['banner_not_found'],
   parameters: {},
   limits: ['key'],
-  dependsOn: 'content',
+  cacheBy: 'content',
   handle: (_input, grant, ports) =>
-    after(currentBanner(grant, ports), (data) => {
+    andThen(currentBanner(grant, ports), (data) => {
       if (data === null) throw new Problem('banner_not_found')
       return { data }
     }),

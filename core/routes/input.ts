@@ -1,18 +1,17 @@
-import { after } from '../after.ts'
-import { type JsonObject, judgeBody } from '../http/body.ts'
-import type { Exchange } from '../http/exchange.ts'
-import { type Parameters, readParameters } from '../http/parameters.ts'
+import { type JsonObject, validateBody } from '../http/body.ts'
+import type { HttpRequest } from '../http/message.ts'
 import { type InputError, Problem } from '../http/problem.ts'
-import type { Query } from '../http/query.ts'
-import { holdsKey } from '../keys/format.ts'
+import { type ParameterDefs, type Query, readParameters } from '../http/query.ts'
+import { containsKey } from '../http/redact.ts'
+import { andThen, type MaybePromise } from '../lib/promise.ts'
 import type { Grant } from '../policy/decide.ts'
-import type { MaybePromise } from '../ports.ts'
-import { IDEMPOTENCY_FIELD, readIdempotencyKey } from '../signups/idempotency-key.ts'
-import type { HandlerPorts, Input, KeyedRoute } from './route.ts'
+import { IDEMPOTENCY_HEADER, readIdempotencyKey } from '../signups/idempotency.ts'
+import type { HandlerContext, HandlerInput } from './context.ts'
+import type { KeyedRoute } from './route.ts'
 
 /** What a request says, not yet judged. */
-export interface Said {
-  readonly exchange: Exchange
+export interface RawInput {
+  readonly exchange: HttpRequest
   /** The path's `:slug`, still percent-encoded. */
   readonly slug: string
   readonly query: Query
@@ -27,45 +26,45 @@ export interface Said {
  */
 export function readInput(
   route: KeyedRoute,
-  said: Said,
+  raw: RawInput,
   grant: Grant,
-  ports: HandlerPorts,
-): MaybePromise<Input<Parameters, unknown>> {
+  ports: HandlerContext,
+): MaybePromise<HandlerInput<ParameterDefs, unknown>> {
   const errors: InputError[] = []
-  const slug = decodeURIComponent(said.slug)
-  if (holdsKey(slug)) {
+  const slug = decodeURIComponent(raw.slug)
+  if (containsKey(slug)) {
     errors.push({ parameter: 'slug', detail: 'has the shape of a key, which never belongs into a URL' })
   }
-  const field = route.takesIdempotencyKey ? said.exchange.header(IDEMPOTENCY_FIELD.toLowerCase()) : undefined
+  const field = route.takesIdempotencyKey ? raw.exchange.header(IDEMPOTENCY_HEADER.toLowerCase()) : undefined
   let idempotencyKey: string | undefined
   if (field !== undefined) {
-    const read = readIdempotencyKey(field, said.exchange.isRepeated?.(IDEMPOTENCY_FIELD.toLowerCase()))
+    const read = readIdempotencyKey(field, raw.exchange.isRepeated?.(IDEMPOTENCY_HEADER.toLowerCase()))
     if ('key' in read) idempotencyKey = read.key
-    else errors.push({ parameter: IDEMPOTENCY_FIELD, detail: read.detail })
+    else errors.push({ parameter: IDEMPOTENCY_HEADER, detail: read.detail })
   }
   const partnerIn = route.method === 'GET' ? 'query' : 'body'
-  const query = readParameters(said.query, route.parameters, partnerIn, errors)
-  const sent = said.body ?? {}
-  return after(judgeSent(route, sent, grant, ports), (body) => ({
+  const query = readParameters(raw.query, route.parameters, partnerIn, errors)
+  const rawBody = raw.body ?? {}
+  return andThen(validateRawBody(route, rawBody, grant, ports), (body) => ({
     query,
     body,
-    sent,
+    rawBody,
     idempotencyKey,
     slug,
-    client: said.client,
+    client: raw.client,
   }))
 }
 
-function judgeSent(
+function validateRawBody(
   route: KeyedRoute,
-  sent: JsonObject,
+  rawBody: JsonObject,
   grant: Grant,
-  ports: HandlerPorts,
+  ports: HandlerContext,
 ): MaybePromise<unknown> {
   if (route.body === undefined) return undefined
-  const { value, errors } = judgeBody(sent, route.body)
-  const more: MaybePromise<readonly InputError[]> = route.refuseReferences?.(sent, grant, ports) ?? []
-  return after(more, (missing) => {
+  const { value, errors } = validateBody(rawBody, route.body)
+  const more: MaybePromise<readonly InputError[]> = route.checkReferences?.(rawBody, grant, ports) ?? []
+  return andThen(more, (missing) => {
     if (errors.length + missing.length === 0) return value
     throw new Problem('invalid_body', { errors: [...errors, ...missing] })
   })

@@ -1,14 +1,19 @@
 import { boolean, check, metadata, pipe, string } from 'valibot'
-import { after, afterAll } from '../after.ts'
-import { COUNTRY_CODES, countryName, isLocale, LOCALE_PATTERN } from '../content/countries.ts'
-import { currencyExponent } from '../content/currency.ts'
-import { compareCodePoints, fold } from '../content/fold.ts'
-import { single } from '../http/parameters.ts'
+import {
+  COUNTRY_CODES,
+  countryName,
+  currencyExponent,
+  isLocale,
+  LOCALE_PATTERN,
+} from '../content/iso-codes.ts'
+import { single } from '../http/query.ts'
+import { all, andThen, type MaybePromise } from '../lib/promise.ts'
+import { compareCodePoints, fold } from '../lib/text.ts'
 import type { Industry } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
-import type { MaybePromise } from '../ports.ts'
 import type { Country as WireCountry, Industry as WireIndustry, Plan as WirePlan } from '../wire.ts'
-import { defineRoute, type HandlerPorts, type Route } from './route.ts'
+import type { HandlerContext } from './context.ts'
+import { defineRoute, type Route } from './route.ts'
 
 /** How an entry of a list that people read is found: by folded name, then by what it is addressed by. */
 interface Named {
@@ -23,11 +28,11 @@ function byName(a: Named, b: Named): number {
 /** The countries with their counts, by name; with `inUse`, only those that count something. */
 export function countCountries(
   grant: Grant,
-  ports: HandlerPorts,
+  ports: HandlerContext,
   inUse: boolean,
   locale: string,
 ): MaybePromise<WireCountry[]> {
-  return after(
+  return andThen(
     ports.directory.countProfiles(grant.partner.slug, 'country', grant.now),
     (counts) =>
       COUNTRY_CODES
@@ -42,11 +47,11 @@ export function countCountries(
 /** The industries with their counts, by name; with `inUse`, only those that count something. */
 export function countIndustries(
   grant: Grant,
-  ports: HandlerPorts,
+  ports: HandlerContext,
   inUse: boolean,
 ): MaybePromise<WireIndustry[]> {
   const counted = ports.directory.countProfiles(grant.partner.slug, 'industry', grant.now)
-  return afterAll<[readonly Industry[], ReadonlyMap<string, number>], WireIndustry[]>(
+  return all<[readonly Industry[], ReadonlyMap<string, number>], WireIndustry[]>(
     [ports.directory.listIndustries(), counted],
     ([industries, counts]) =>
       industries
@@ -63,8 +68,8 @@ export function countIndustries(
 }
 
 /** The pricing plans by position, those without one last. */
-export function pricingPlans(ports: HandlerPorts): MaybePromise<WirePlan[]> {
-  return after(ports.offers.listPlans(), (plans) =>
+export function pricingPlans(ports: HandlerContext): MaybePromise<WirePlan[]> {
+  return andThen(ports.catalog.listPlans(), (plans) =>
     [...plans]
       .sort((a, b) =>
         a.position === b.position
@@ -116,9 +121,9 @@ export const countries: Route = defineRoute({
     ),
   },
   limits: ['key'],
-  dependsOn: 'content',
+  cacheBy: 'content',
   handle: ({ query }, grant, ports) =>
-    after(countCountries(grant, ports, query.in_use, query.locale), (data) => ({ data })),
+    andThen(countCountries(grant, ports, query.in_use, query.locale), (data) => ({ data })),
 })
 
 export const industries: Route = defineRoute({
@@ -131,9 +136,9 @@ export const industries: Route = defineRoute({
   description: 'The industries that profiles belong to, by name: for filters.',
   parameters: { in_use: inUse },
   limits: ['key'],
-  dependsOn: 'content',
+  cacheBy: 'content',
   handle: ({ query }, grant, ports) =>
-    after(countIndustries(grant, ports, query.in_use), (data) => ({ data })),
+    andThen(countIndustries(grant, ports, query.in_use), (data) => ({ data })),
 })
 
 export const plans: Route = defineRoute({
@@ -146,6 +151,6 @@ export const plans: Route = defineRoute({
   description: 'The plans for a pricing table, in their order.',
   parameters: {},
   limits: ['key'],
-  dependsOn: 'content',
-  handle: (_input, _grant, ports) => after(pricingPlans(ports), (data) => ({ data })),
+  cacheBy: 'content',
+  handle: (_input, _grant, ports) => andThen(pricingPlans(ports), (data) => ({ data })),
 })

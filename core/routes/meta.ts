@@ -1,5 +1,6 @@
-import { rfc3339 } from '../http/time.ts'
-import type { DocumentRoute, Reply, Route } from './route.ts'
+import type { HandlerResult } from '../http/message.ts'
+import { rfc3339 } from '../lib/time.ts'
+import type { DocumentRoute, Route } from './route.ts'
 
 export const health: Route = {
   name: 'health',
@@ -10,13 +11,13 @@ export const health: Route = {
   description: 'For load balancers and monitors.',
   problems: ['store_unavailable'],
   handle: ({ checkStore, staleness, clockSkewMs }) => {
-    const healthy = (): Reply => ({ data: { status: 'ok', ...skew() } })
+    const healthy = (): HandlerResult => ({ data: { status: 'ok', ...skew() } })
     const skew = () => {
       const ms = clockSkewMs()
       return ms === undefined ? {} : { clock_skew_ms: ms }
     }
-    const sick = (error: unknown): Reply => {
-      const outage = staleness.outage()
+    const sick = (error: unknown): HandlerResult => {
+      const outage = staleness.staleWindow()
       if (outage === undefined) throw error
       return {
         data: { status: 'stale', since: rfc3339(outage.since), until: rfc3339(outage.until), ...skew() },
@@ -40,7 +41,7 @@ export const openapi: DocumentRoute = {
   description: 'The document that describes this service: OpenAPI 3.1, made from its route table.',
   mediaType: 'application/json',
   contentType: 'application/json; charset=utf-8',
-  publish: ({ documents }) => documents.openapi(),
+  createDocument: ({ documents }) => documents.openapi(),
 }
 
 export const docs: DocumentRoute = {
@@ -53,7 +54,7 @@ export const docs: DocumentRoute = {
   mediaType: 'text/html',
   contentType: 'text/html; charset=utf-8',
   headers: ['Content-Security-Policy', 'Referrer-Policy'],
-  publish: ({ documents }) => documents.reference(),
+  createDocument: ({ documents }) => documents.reference(),
 }
 
 /** RFC 9727 §4.2: what tells a catalog from other sets of links. */
@@ -70,5 +71,5 @@ export const apiCatalog: DocumentRoute = {
   mediaType: 'application/linkset+json',
   contentType: `application/linkset+json; profile="${catalogProfile}"`,
   headers: ['Link'],
-  publish: ({ documents }) => documents.catalog(),
+  createDocument: ({ documents }) => documents.catalog(),
 }

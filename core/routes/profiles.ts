@@ -1,19 +1,20 @@
 import { check, maxLength, metadata, picklist, pipe, string, toUpperCase } from 'valibot'
-import { after } from '../after.ts'
-import { COUNTRY_CODE_INPUT, parseCountryCode } from '../content/countries.ts'
-import { fold, foldWords } from '../content/fold.ts'
-import { repeatable, single } from '../http/parameters.ts'
+import { COUNTRY_CODE_INPUT, countryName, parseCountryCode } from '../content/iso-codes.ts'
 import { Problem } from '../http/problem.ts'
-import type { Profile } from '../model.ts'
+import { repeatable, single } from '../http/query.ts'
+import { andThen, type MaybePromise } from '../lib/promise.ts'
+import { fold, foldWords } from '../lib/text.ts'
+import { rfc3339 } from '../lib/time.ts'
+import type { Profile, ProfileCard } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
-import type { MaybePromise, ProfileQuery } from '../ports.ts'
+import type { ProfileQuery } from '../ports/directory.ts'
 import type { ProfileCard as WireCard } from '../wire.ts'
-import { presentCard } from './card.ts'
+import type { HandlerContext } from './context.ts'
 import { cursorParameter, limitParameter, readPage } from './paging.ts'
-import { defineRoute, type HandlerPorts, type Route } from './route.ts'
+import { defineRoute, type Route } from './route.ts'
 
 /** The newest profiles of a partner's public set. */
-export function newestCards(grant: Grant, ports: HandlerPorts, limit: number): MaybePromise<WireCard[]> {
+export function recentCards(grant: Grant, ports: HandlerContext, limit: number): MaybePromise<WireCard[]> {
   const query: ProfileQuery = {
     words: [],
     countries: [],
@@ -23,7 +24,7 @@ export function newestCards(grant: Grant, ports: HandlerPorts, limit: number): M
     limit,
   }
   const found = ports.directory.listProfiles(grant.partner.slug, query, grant.now)
-  return after(found, (profiles) => profiles.map(presentCard))
+  return andThen(found, (profiles) => profiles.map(toWireCard))
 }
 
 export const recentProfiles: Route = defineRoute({
@@ -36,8 +37,9 @@ export const recentProfiles: Route = defineRoute({
   description: 'The newest profiles first.',
   parameters: { limit: limitParameter(50, 10, 'How many profiles') },
   limits: ['key'],
-  dependsOn: 'content',
-  handle: (input, grant, ports) => after(newestCards(grant, ports, input.query.limit), (data) => ({ data })),
+  cacheBy: 'content',
+  handle: (input, grant, ports) =>
+    andThen(recentCards(grant, ports, input.query.limit), (data) => ({ data })),
 })
 
 const searchMessage = 'must have 2 to 100 characters, a letter or digit among them'
@@ -93,7 +95,7 @@ export const directory: Route = defineRoute({
     cursor: cursorParameter,
   },
   limits: ['key'],
-  dependsOn: 'content',
+  cacheBy: 'content',
   handle: ({ query }, grant, ports) => {
     const filter = {
       words: query.q === undefined ? [] : [...new Set(foldWords(query.q))].sort(),
@@ -103,13 +105,13 @@ export const directory: Route = defineRoute({
     }
     return readPage(ports.cursors, query, {
       partner: grant.partner.slug,
-      of: filter,
+      identity: filter,
       read(place, limit) {
         const start = place && { key: place[0], slug: place[1] }
         return ports.directory.listProfiles(grant.partner.slug, { ...filter, after: start, limit }, grant.now)
       },
-      placeOf: ({ name, publishedAt, slug }) => [query.sort === 'name' ? fold(name) : publishedAt, slug],
-      present: presentCard,
+      positionOf: ({ name, publishedAt, slug }) => [query.sort === 'name' ? fold(name) : publishedAt, slug],
+      present: toWireCard,
     })
   },
 })
@@ -125,18 +127,18 @@ export const profileDetail: Route = defineRoute({
   problems: ['profile_not_found'],
   parameters: {},
   limits: ['key'],
-  dependsOn: 'content',
+  cacheBy: 'content',
   handle: ({ slug }, grant, ports) =>
-    after(ports.directory.findProfile(grant.partner.slug, slug, grant.now), (profile) => {
+    andThen(ports.directory.findProfile(grant.partner.slug, slug, grant.now), (profile) => {
       if (profile === undefined) throw new Problem('profile_not_found')
-      return { data: presentProfile(profile) }
+      return { data: toWireProfile(profile) }
     }),
 })
 
-function presentProfile(profile: Profile) {
+function toWireProfile(profile: Profile) {
   const { employees, contact } = profile
   return {
-    ...presentCard(profile),
+    ...toWireCard(profile),
     description: profile.description ?? null,
     website_url: profile.websiteUrl ?? null,
     city: profile.city ?? null,
@@ -145,5 +147,19 @@ function presentProfile(profile: Profile) {
     tags: profile.tags,
     contact: contact == null ? null : { email: contact.email ?? null, phone: contact.phone ?? null },
     links: profile.links.map(({ rel, url }) => ({ rel, url })),
+  }
+}
+
+/** Writes a card as the wire has it. */
+export function toWireCard(card: ProfileCard): WireCard {
+  return {
+    slug: card.slug,
+    name: card.name,
+    headline: card.headline,
+    country: { code: card.country, name: countryName(card.country, 'en') },
+    industry: { slug: card.industry.slug, name: card.industry.name },
+    logo_url: card.logoUrl ?? null,
+    published_at: rfc3339(card.publishedAt),
+    updated_at: rfc3339(card.updatedAt),
   }
 }

@@ -1,18 +1,18 @@
 import { check, metadata, picklist, pipe, string } from 'valibot'
-import { after } from '../after.ts'
-import { compareCodePoints } from '../content/fold.ts'
-import { repeatable, single } from '../http/parameters.ts'
 import { Problem } from '../http/problem.ts'
-import { ACTIVITY_TYPES } from '../reports/activity.ts'
-import { daysOf, isDay, type Period, periodOf } from '../reports/period.ts'
-import { redact } from '../reports/redact.ts'
-import type { SummaryCounts } from '../reports/summary.ts'
+import { repeatable, single } from '../http/query.ts'
+import { andThen } from '../lib/promise.ts'
+import { compareCodePoints } from '../lib/text.ts'
+import { ACTIVITY_TYPES, type SummaryCounts } from '../ports/reports.ts'
+import { maskActivity } from '../reports/masking.ts'
+import { daysIn, isCalendarDay, type Period, resolvePeriod } from '../reports/period.ts'
+import type { Endpoint } from './context.ts'
 import { cursorParameter, limitParameter, readPage } from './paging.ts'
-import { defineRoute, type Endpoint, type Route } from './route.ts'
+import { defineRoute, type Route } from './route.ts'
 
 const day = pipe(
   string(),
-  check(isDay, 'must be a date, YYYY-MM-DD'),
+  check(isCalendarDay, 'must be a date, YYYY-MM-DD'),
   metadata({ format: 'date', maxLength: 10, examples: ['2026-11-01'] }),
 )
 export const reportSummary: Route = defineRoute({
@@ -28,14 +28,14 @@ export const reportSummary: Route = defineRoute({
     to: single('text', day, undefined, 'Last day, in UTC; at most 366 days are told'),
   },
   limits: ['key'],
-  dependsOn: 'nothing',
+  cacheBy: 'none',
   handle({ query }, grant, { reports, endpoints }) {
-    const period = periodOf(query.from, query.to, grant.now)
+    const period = resolvePeriod(query.from, query.to, grant.now)
     if (typeof period === 'string') {
       throw new Problem('invalid_parameter', { errors: [{ parameter: 'from', detail: period }] })
     }
     const counts = reports.summarise(grant.partner.slug, period.from, period.to)
-    return after(counts, (counts) => ({ data: presentSummary(period, counts, endpoints) }))
+    return andThen(counts, (counts) => ({ data: toWireSummary(period, counts, endpoints) }))
   },
 })
 
@@ -50,10 +50,10 @@ function ranked<T>(rows: readonly T[], count: (row: T) => number, name: (row: T)
   })
 }
 
-function presentSummary(period: Period, counts: SummaryCounts, endpoints: readonly Endpoint[]) {
+function toWireSummary(period: Period, counts: SummaryCounts, endpoints: readonly Endpoint[]) {
   const signupsOn = new Map(counts.signupsByDay.map(({ day, signups }) => [day, signups]))
   const requestsOn = new Map(counts.requestsByDay.map((row) => [row.day, row]))
-  const daily = daysOf(period).map((date) => ({
+  const daily = daysIn(period).map((date) => ({
     date,
     signups: signupsOn.get(date) ?? 0,
     requests: requestsOn.get(date)?.requests ?? 0,
@@ -111,19 +111,19 @@ export const reportActivity: Route = defineRoute({
     cursor: cursorParameter,
   },
   limits: ['key'],
-  dependsOn: 'nothing',
+  cacheBy: 'none',
   handle({ query }, grant, ports) {
     const partner = grant.partner.slug
     const types = [...new Set(query.type)].sort()
     return readPage(ports.cursors, query, {
       partner,
-      of: ['activity', types],
+      identity: ['activity', types],
       read(place, limit) {
         const start = place && { at: Number(place[0]), id: place[1] }
         return ports.reports.listActivity(partner, { types, after: start, limit }, grant.now)
       },
-      placeOf: ({ at, id }) => [at, id],
-      present: redact,
+      positionOf: ({ at, id }) => [at, id],
+      present: maskActivity,
     })
   },
 })

@@ -1,83 +1,16 @@
 import type { GenericSchema } from 'valibot'
-import type { Staleness } from '../cache/freshness.ts'
-import type { Sha256 } from '../digest.ts'
 import type { JsonObject } from '../http/body.ts'
-import type { Parameters, ParameterValues } from '../http/parameters.ts'
-import type { Cursors } from '../http/cursor.ts'
+import type { HandlerResult, StaticDocument } from '../http/message.ts'
 import type { InputError, ProblemCode } from '../http/problem.ts'
-import type { Limiter } from '../limits/limiter.ts'
-import type { LimitName } from '../model.ts'
+import type { ParameterDefs } from '../http/query.ts'
+import type { MaybePromise } from '../lib/promise.ts'
+import type { EndpointName, LimitName } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
-import type { Scope } from '../policy/scopes.ts'
-import type { Documents } from '../openapi/documents.ts'
-import type { Directory, MaybePromise, Offers, Reports, SignupStore } from '../ports.ts'
-import type { Page } from '../wire.ts'
+import type { Scope } from '../policy/modules.ts'
+import type { HandlerContext, HandlerInput } from './context.ts'
 
-/** What handlers may ask. */
-export interface HandlerPorts {
-  readonly directory: Directory
-  readonly offers: Offers
-  readonly signups: Pick<SignupStore, 'createSignup'>
-  readonly reports: Pick<Reports, 'summarise' | 'listActivity'>
-  readonly sha256: Sha256
-  readonly cursors: Cursors
-  readonly limiter: Limiter
-  /** Milliseconds on a clock that is never set back: the limiter's. */
-  elapsed(): number
-  /** What the service says about itself. */
-  readonly documents: Documents
-  /** Every endpoint of the service, paths complete. */
-  readonly endpoints: readonly Endpoint[]
-  readonly staleness: Staleness
-  /** Milliseconds by which this machine's clock is ahead of the store's, where that is out of bounds. */
-  clockSkewMs(): number | undefined
-  /** @throws when the store does not answer. */
-  checkStore(): MaybePromise<unknown>
-}
-
-/** What a handler gets of the request: everything judged. */
-export interface Input<P extends Parameters, B> {
-  readonly query: ParameterValues<P>
-  readonly body: B
-  /** The body as it was sent; without members for a route that takes none. */
-  readonly sent: JsonObject
-  /** The key of `Idempotency-Key`, where the route takes one and there is one. */
-  readonly idempotencyKey: string | undefined
-  /** The decoded value of a path's `:slug`; empty for a path without one. */
-  readonly slug: string
-  /** Whom the limits of addresses count, see `Client`. */
-  client(): string | undefined
-}
-
-/** What a handler answers: the value of `data`, and of `page` for a list that pages. */
-export interface Reply {
-  readonly data: unknown
-  readonly page?: Page
-  /** Header fields of this answer, names and values in turn. */
-  readonly fields?: readonly string[]
-}
-
-/** What an endpoint is called by counters, documents and logs: never changes. */
-export type RouteName =
-  | 'verify-key'
-  | 'widget'
-  | 'recent-profiles'
-  | 'profiles'
-  | 'profile'
-  | 'banner'
-  | 'countries'
-  | 'industries'
-  | 'plans'
-  | 'report-summary'
-  | 'report-activity'
-  | 'sign-up'
-  | 'health'
-  | 'openapi'
-  | 'docs'
-  | 'api-catalog'
-
-interface Described {
-  readonly name: RouteName
+interface RouteDescription {
+  readonly name: EndpointName
   /** Below the service's name; `:slug` stands for one segment. */
   readonly path: `/${string}`
   readonly summary: string
@@ -88,7 +21,7 @@ interface Described {
 }
 
 /** An endpoint that is used with a key. */
-export interface KeyedRoute<P extends Parameters = Parameters, B = unknown> extends Described {
+export interface KeyedRoute<P extends ParameterDefs = ParameterDefs, B = unknown> extends RouteDescription {
   readonly access: 'key'
   readonly method: 'GET' | 'POST'
   /** Absent: any key in force may use it. */
@@ -97,10 +30,10 @@ export interface KeyedRoute<P extends Parameters = Parameters, B = unknown> exte
   readonly parameters: P
   readonly body?: GenericSchema<unknown, B>
   /** Looks for what a body refers to. What is not there is told with all that its schema refuses. */
-  readonly refuseReferences?: (
-    sent: JsonObject,
+  readonly checkReferences?: (
+    rawBody: JsonObject,
     grant: Grant,
-    ports: HandlerPorts,
+    ports: HandlerContext,
   ) => MaybePromise<readonly InputError[]>
   /** Whether `Idempotency-Key` makes a request safe to repeat. */
   readonly takesIdempotencyKey?: true
@@ -112,26 +45,19 @@ export interface KeyedRoute<P extends Parameters = Parameters, B = unknown> exte
    * What a reply depends on besides partner, query and time, for as long as which it is kept: `content`;
    * `everything` for what shows facts of the partner too; `nothing` that could be kept.
    */
-  readonly dependsOn: 'content' | 'everything' | 'nothing'
-  handle(input: Input<P, B>, grant: Grant, ports: HandlerPorts): MaybePromise<Reply>
+  readonly cacheBy: 'content' | 'content+partner' | 'none'
+  handle(input: HandlerInput<P, B>, grant: Grant, ports: HandlerContext): MaybePromise<HandlerResult>
 }
 
 /** An endpoint without a key and without any tenant's data. */
-export interface OpenRoute extends Described {
+export interface OpenRoute extends RouteDescription {
   readonly access: 'open'
   readonly method: 'GET'
-  handle(ports: HandlerPorts): MaybePromise<Reply>
-}
-
-/** What a {@linkcode DocumentRoute} answers with. */
-export interface Publication {
-  readonly text: string
-  /** Header fields that belong to it, names and values in turn. */
-  readonly fields?: readonly string[]
+  handle(ports: HandlerContext): MaybePromise<HandlerResult>
 }
 
 /** An endpoint without a key whose answer is itself a document, the same for everybody until the service ends. */
-export interface DocumentRoute extends Described {
+export interface DocumentRoute extends RouteDescription {
   readonly access: 'open'
   readonly method: 'GET'
   /** The path is complete: the service's name does not stand before it. */
@@ -143,7 +69,7 @@ export interface DocumentRoute extends Described {
   /** Names of the header fields that its publication has. */
   readonly headers?: readonly string[]
   /** Makes the document; called once. */
-  publish(ports: HandlerPorts): MaybePromise<Publication>
+  createDocument(ports: HandlerContext): MaybePromise<StaticDocument>
 }
 
 /** An endpoint. */
@@ -154,23 +80,7 @@ export function allowedMethods(routes: readonly Route[]): string[] {
   return routes.flatMap(({ method }) => method === 'GET' ? ['GET', 'HEAD'] : [method])
 }
 
-/** What can be said about an endpoint without its handler. */
-export interface Endpoint {
-  /** What counters and the document call it: never changes. */
-  readonly name: string
-  /** `HEAD` comes with `GET`. */
-  readonly method: 'GET' | 'POST'
-  /** The complete path, `{slug}` for a parameter. */
-  readonly path: string
-  /** Whether it takes a key. */
-  readonly access: 'key' | 'open'
-  /** What a key has to hold; `undefined`: any key in force may use it, or none is needed. */
-  readonly scope: Scope | undefined
-  /** What it is, in a few words. */
-  readonly summary: string
-}
-
 /** Lends a keyed endpoint's handler the types of its parameters and body. */
-export function defineRoute<P extends Parameters, B = undefined>(route: KeyedRoute<P, B>): Route {
+export function defineRoute<P extends ParameterDefs, B = undefined>(route: KeyedRoute<P, B>): Route {
   return route as unknown as Route
 }

@@ -16,32 +16,32 @@ import {
   string,
   transform,
 } from 'valibot'
-import { after, afterAll } from '../after.ts'
-import { drawId } from '../draw-id.ts'
-import { COUNTRY_CODE_INPUT, isLocale, LOCALE_PATTERN, parseCountryCode } from '../content/countries.ts'
 import { isRecord } from '../content/fields.ts'
-import { parseInstant } from '../content/instant.ts'
-import { SLUG_PATTERN } from '../content/slug.ts'
+import { COUNTRY_CODE_INPUT, isLocale, LOCALE_PATTERN, parseCountryCode } from '../content/iso-codes.ts'
 import type { JsonObject } from '../http/body.ts'
+import type { HandlerResult } from '../http/message.ts'
 import { type InputError, Problem } from '../http/problem.ts'
-import { rfc3339 } from '../http/time.ts'
-import { holdsKey } from '../keys/format.ts'
+import { containsKey } from '../http/redact.ts'
+import { drawId } from '../lib/ids.ts'
+import { all, andThen, type MaybePromise } from '../lib/promise.ts'
+import { SLUG_PATTERN } from '../lib/text.ts'
+import { parseInstant, rfc3339 } from '../lib/time.ts'
 import type { Grant } from '../policy/decide.ts'
-import type { MaybePromise } from '../ports.ts'
-import { canonicalJson } from '../signups/canonical.ts'
-import type { Signup, SignupInput } from '../signups/signup.ts'
-import { partnerMember } from './partner-member.ts'
-import { defineRoute, type HandlerPorts, type Reply, type Route } from './route.ts'
+import type { Signup, SignupInput } from '../ports/signups.ts'
+import { partnerSchema } from '../schemas/fields.ts'
+import { canonicalJson } from '../signups/idempotency.ts'
+import type { HandlerContext } from './context.ts'
+import { defineRoute, type Route } from './route.ts'
 
 /** For how long an idempotency key tells a repetition from a new signup. */
-const claimLastsMs = 86_400_000
+const idempotencyMs = 86_400_000
 
 /**
  * PostgreSQL cannot keep NUL, no encoding of UTF-8 has lone surrogates, and of a key nothing is kept but its digest
  * and its last characters (contract, section 6).
  */
-function isKeepable(value: string): boolean {
-  return !value.includes('\0') && value.isWellFormed() && !holdsKey(value)
+function isStorable(value: string): boolean {
+  return !value.includes('\0') && value.isWellFormed() && !containsKey(value)
 }
 
 function text(min: number, max: number, description = '', example = '') {
@@ -50,7 +50,7 @@ function text(min: number, max: number, description = '', example = '') {
     string('must be text'),
     minCodePoints(min, length),
     maxCodePoints(max, length),
-    check(isKeepable, 'must be well-formed Unicode without NUL, and must not hold a key'),
+    check(isStorable, 'must be well-formed Unicode without NUL, and must not hold a key'),
     described({ description, examples: [example] }),
   )
 }
@@ -67,17 +67,17 @@ function line(min: number, max: number, description: string, example: string) {
   )
 }
 
-function textThat(
-  judge: (value: string) => boolean,
+function checkedText(
+  isValid: (value: string) => boolean,
   message: string,
-  said: Readonly<Record<string, unknown>>,
+  description: Readonly<Record<string, unknown>>,
 ) {
-  return pipe(string('must be text'), check(judge, message), described(said))
+  return pipe(string('must be text'), check(isValid, message), described(description))
 }
 
 function slugOf(what: string, message: string, example: string) {
-  const said = { description: `Slug of the ${what}.`, maxLength: 80, examples: [example] }
-  return pipe(string('must be text'), regex(SLUG_PATTERN, message), described(said))
+  const description = { description: `Slug of the ${what}.`, maxLength: 80, examples: [example] }
+  return pipe(string('must be text'), regex(SLUG_PATTERN, message), described(description))
 }
 
 const maxMetadata = 20
@@ -120,18 +120,18 @@ const profileMessage = 'must be a profile that exists'
 
 const body: GenericSchema<unknown, SignupInput> = pipe(
   strictObject({
-    partner: partnerMember,
+    partner: partnerSchema,
     email: pipe(
       string('must be text'),
       maxLength(254, 'must have at most 254 characters'),
       rfcEmail('must be an e-mail address'),
-      check(isKeepable, 'must not hold a key'),
+      check(isStorable, 'must not hold a key'),
       described({ description: 'Address for mail.', examples: ['jane@example.com'] }),
     ),
     name: line(1, 200, 'Who signs up: one line, not blank.', 'Jane Doe'),
     company: nullish(line(0, 200, 'For whom: one line, empty or not blank.', 'Example Ltd')),
     country: nullish(
-      textThat(
+      checkedText(
         (code) => parseCountryCode(code) !== undefined,
         'must be an assigned ISO 3166-1 alpha-2 code',
         {
@@ -143,7 +143,7 @@ const body: GenericSchema<unknown, SignupInput> = pipe(
     plan: nullish(slugOf('plan', planMessage, 'starter')),
     profile: nullish(slugOf('profile', profileMessage, 'nordlichter-frachtkontor')),
     locale: nullish(
-      textThat(isLocale, 'must be a BCP 47 language tag', {
+      checkedText(isLocale, 'must be a BCP 47 language tag', {
         description: 'The language of the form, BCP 47.',
         pattern: LOCALE_PATTERN,
         maxLength: 255,
@@ -152,7 +152,7 @@ const body: GenericSchema<unknown, SignupInput> = pipe(
     ),
     message: nullish(text(0, 2000, 'What they wrote.', 'Please call me back.')),
     consent_at: nullish(
-      textThat(
+      checkedText(
         (instant) => parseInstant(instant) !== undefined,
         'must be an RFC 3339 date and time with an offset',
         {
@@ -180,18 +180,18 @@ const body: GenericSchema<unknown, SignupInput> = pipe(
 )
 
 /** A plan or profile that is not there; what is no slug, the schema has refused already. */
-function refuseReferences(
+function checkReferences(
   { plan, profile }: JsonObject,
   grant: Grant,
-  ports: HandlerPorts,
+  ports: HandlerContext,
 ): MaybePromise<readonly InputError[]> {
   const planned = isSlug(plan)
-    ? after(ports.offers.listPlans(), (plans) => plans.some(({ slug }) => slug === plan))
+    ? andThen(ports.catalog.listPlans(), (plans) => plans.some(({ slug }) => slug === plan))
     : true
   const found = isSlug(profile)
-    ? after(ports.directory.findProfile(grant.partner.slug, profile, grant.now), (one) => one !== undefined)
+    ? andThen(ports.directory.findProfile(grant.partner.slug, profile, grant.now), (one) => one !== undefined)
     : true
-  return afterAll<[boolean, boolean], readonly InputError[]>([planned, found], ([hasPlan, hasProfile]) => [
+  return all<[boolean, boolean], readonly InputError[]>([planned, found], ([hasPlan, hasProfile]) => [
     ...(hasPlan ? [] : [{ pointer: '/plan', detail: planMessage }]),
     ...(hasProfile ? [] : [{ pointer: '/profile', detail: profileMessage }]),
   ])
@@ -201,8 +201,8 @@ function isSlug(value: unknown): value is string {
   return typeof value === 'string' && SLUG_PATTERN.test(value)
 }
 
-function received(id: string, createdAt: number, fields: readonly string[]): Reply {
-  return { data: { id, status: 'received', created_at: rfc3339(createdAt) }, fields }
+function signupReceipt(id: string, createdAt: number, fields: readonly string[]): HandlerResult {
+  return { data: { id, status: 'received', created_at: rfc3339(createdAt) }, headers: fields }
 }
 
 export const signups: Route = defineRoute({
@@ -218,11 +218,11 @@ export const signups: Route = defineRoute({
   parameters: {},
   takesIdempotencyKey: true,
   body,
-  refuseReferences,
+  checkReferences,
   status: 201,
   limits: ['key', 'signup'],
-  dependsOn: 'nothing',
-  handle({ body, sent, idempotencyKey }, { partner, key, now }, ports) {
+  cacheBy: 'none',
+  handle({ body, rawBody: sent, idempotencyKey }, { partner, key, now }, ports) {
     const signup: Signup = {
       ...body,
       id: drawId('sgn_'),
@@ -234,14 +234,14 @@ export const signups: Route = defineRoute({
     const claim = idempotencyKey === undefined ? undefined : {
       key: idempotencyKey,
       fingerprint: ports.sha256(canonicalJson(sent)),
-      expiresAt: now + claimLastsMs,
+      expiresAt: now + idempotencyMs,
     }
-    return after(ports.signups.createSignup(signup, claim), (result) => {
+    return andThen(ports.signups.createSignup(signup, claim), (result) => {
       switch (result.outcome) {
         case 'created':
-          return received(signup.id, signup.createdAt, [])
+          return signupReceipt(signup.id, signup.createdAt, [])
         case 'replayed':
-          return received(result.id, result.createdAt, ['Idempotent-Replayed', 'true'])
+          return signupReceipt(result.id, result.createdAt, ['Idempotent-Replayed', 'true'])
         case 'mismatch':
           throw new Problem('idempotency_mismatch')
         case 'conflict':

@@ -1,16 +1,14 @@
 import { strictObject } from 'valibot'
-import { after, afterAll } from '../after.ts'
-import type { Staleness } from '../cache/freshness.ts'
-import { optionalRfc3339, rfc3339 } from '../http/time.ts'
-import type { Allowance } from '../limits/limiter.ts'
+import { API_VERSION } from '../http/headers.ts'
+import { all, andThen, type MaybePromise } from '../lib/promise.ts'
+import { optionalRfc3339, rfc3339 } from '../lib/time.ts'
+import type { RateLimitState } from '../limits/limiter.ts'
 import { LIMIT_NAMES, type Policy } from '../limits/policies.ts'
-import type { MaybePromise } from '../ports.ts'
 import type { Grant } from '../policy/decide.ts'
-import { MODULE_NAMES, MODULES } from '../policy/modules.ts'
-import { SCOPES } from '../policy/scopes.ts'
-import { VERSION } from '../version.ts'
-import { partnerMember } from './partner-member.ts'
-import { defineRoute, type HandlerPorts, type Route } from './route.ts'
+import { MODULE_NAMES, MODULES, SCOPES } from '../policy/modules.ts'
+import { partnerSchema } from '../schemas/fields.ts'
+import type { HandlerContext, Staleness } from './context.ts'
+import { defineRoute, type Route } from './route.ts'
 
 export const verifyKey: Route = defineRoute({
   name: 'verify-key',
@@ -22,12 +20,12 @@ export const verifyKey: Route = defineRoute({
     'What a key may do, before you save it. Failures are the problems that any endpoint would give: what this says ' +
     'is what will happen.',
   parameters: {},
-  body: strictObject({ partner: partnerMember }),
+  body: strictObject({ partner: partnerSchema }),
   limits: ['verify'],
-  dependsOn: 'nothing',
+  cacheBy: 'none',
   handle: ({ client }, grant, ports) => {
     const { partner, key } = grant
-    return after(limits(grant, ports, client()), (limits) => ({
+    return andThen(quotasLeft(grant, ports, client()), (limits) => ({
       data: {
         valid: true,
         partner: { slug: partner.slug, name: partner.name },
@@ -44,7 +42,7 @@ export const verifyKey: Route = defineRoute({
         },
         ...permissions(grant, ports),
         limits,
-        version: VERSION,
+        version: API_VERSION,
         checked_at: rfc3339(grant.now),
         max_staleness_ms: ports.staleness.maxStalenessMs,
         ...staleIfError(ports.staleness),
@@ -53,7 +51,10 @@ export const verifyKey: Route = defineRoute({
   },
 })
 
-function permissions({ principal: { held, needed }, partner }: Grant, { endpoints }: HandlerPorts) {
+function permissions(
+  { principal: { heldScopes: held, activeScopes: needed }, partner }: Grant,
+  { endpoints }: HandlerContext,
+) {
   return {
     scopes: SCOPES.filter((scope) => held.has(scope)).map((scope) => ({
       scope,
@@ -76,18 +77,22 @@ function permissions({ principal: { held, needed }, partner }: Grant, { endpoint
 }
 
 /** What is left of each policy that is on; asking spends nothing but the policy of asking. */
-function limits({ principal, key }: Grant, { limiter, elapsed }: HandlerPorts, client: string | undefined) {
-  const asked = LIMIT_NAMES.flatMap((name): [Policy, MaybePromise<Allowance>][] => {
+function quotasLeft(
+  { principal, key }: Grant,
+  { limiter, elapsed }: HandlerContext,
+  client: string | undefined,
+) {
+  const peeked = LIMIT_NAMES.flatMap((name): [Policy, MaybePromise<RateLimitState>][] => {
     const policy = principal.policies[name]
     const subject = name === 'authfail' ? client : key.id
     if (policy === undefined || subject === undefined) return []
     return [[policy, limiter.peek(policy, subject, elapsed())]]
   })
-  return afterAll(
-    asked.map(([, left]) => left),
-    (left: readonly Allowance[]) =>
+  return all(
+    peeked.map(([, left]) => left),
+    (left: readonly RateLimitState[]) =>
       left.map(({ remaining, resetSeconds }, index) => {
-        const { name, quota, windowSeconds } = asked[index]![0]
+        const { name, quota, windowSeconds } = peeked[index]![0]
         return {
           policy: name,
           quota,
@@ -99,7 +104,7 @@ function limits({ principal, key }: Grant, { limiter, elapsed }: HandlerPorts, c
   )
 }
 
-function staleIfError({ staleIfErrorMs, outage }: Staleness) {
+function staleIfError({ staleIfErrorMs, staleWindow: outage }: Staleness) {
   if (staleIfErrorMs === 0) return undefined
   return { stale_if_error: { seconds: staleIfErrorMs / 1000, since: optionalRfc3339(outage()?.since) } }
 }

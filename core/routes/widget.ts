@@ -1,11 +1,9 @@
-import { afterAll } from '../after.ts'
+import { all } from '../lib/promise.ts'
+import { WIDGET_PROFILES } from '../schemas/fields.ts'
 import { currentBanner } from './banner.ts'
 import { countCountries, countIndustries, pricingPlans } from './lists.ts'
-import { newestCards } from './profiles.ts'
+import { recentCards } from './profiles.ts'
 import { defineRoute, type Route } from './route.ts'
-
-/** How many profiles a widget shows. */
-export const PROFILES_SHOWN = 6
 
 export const widget: Route = defineRoute({
   name: 'widget',
@@ -19,12 +17,12 @@ export const widget: Route = defineRoute({
     'those in use.',
   parameters: {},
   limits: ['key'],
-  dependsOn: 'everything',
+  cacheBy: 'content+partner',
   handle: (_input, grant, ports) =>
-    afterAll(
+    all(
       [
         currentBanner(grant, ports),
-        newestCards(grant, ports, PROFILES_SHOWN),
+        recentCards(grant, ports, WIDGET_PROFILES),
         countCountries(grant, ports, true, 'en'),
         countIndustries(grant, ports, true),
         pricingPlans(ports),

@@ -4,9 +4,9 @@ import { cpSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:
 import { join } from 'node:path'
 import process from 'node:process'
 import type { Test } from 'tap'
-import { cleanEnv } from '../contract/cli-program.ts'
 import { installPackage, ROOT, run } from '../package/installed.ts'
 import { freePort } from '../postgres/free-port.ts'
+import { cleanEnv } from '../support/cli-program.ts'
 import type { Mounted } from './mounted.ts'
 
 /** Where the examples are. */

@@ -2,6 +2,7 @@
 import { test } from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import {
+  AdminError,
   checkDirectory,
   compareCodePoints,
   createKeyAdministration,
@@ -16,7 +17,6 @@ import {
   type PartnerApi,
   Problem,
   type Profile,
-  Refusal,
   type Store,
 } from '../../core/mod.ts'
 
@@ -60,7 +60,7 @@ test('a memory store is filled and served', async (t) => {
   const { status, body } = await read(api, key, '/public/profiles?partner=acme&q=mill')
   t.equal(status, 200)
   t.match(body.data, [{ slug: 'old-mill', country: { code: 'DE' } }])
-  await t.rejects(admit(store), { constructor: Refusal, code: 'partner_exists' })
+  await t.rejects(admit(store), { constructor: AdminError, code: 'partner_exists' })
   await api.close()
 })
 

@@ -11,12 +11,12 @@ import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import t from 'tap'
-import { createDocument } from '../../core/openapi/document.ts'
-import { ROUTES } from '../../core/routes/table.ts'
 import { serve } from '../../adapters/runtimes/node.ts'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
-import { fillWorld } from '../world.ts'
+import { createDocument } from '../../core/openapi/document.ts'
+import { ROUTES } from '../../core/routes/router.ts'
+import { fillWorld } from '../support/world.ts'
 
 const here = dirname(fileURLToPath(import.meta.url))
 const root = join(here, '../..')

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
-import { cleanEnv, type Ended, ending } from '../contract/cli-program.ts'
+import { cleanEnv, type Ended, ending } from '../support/cli-program.ts'
 
 /** The checkout. */
 export const ROOT: string = fileURLToPath(new URL('../..', import.meta.url))

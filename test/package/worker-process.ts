@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Readable } from 'node:stream'
 import { createInterface } from 'node:readline'
-import { cleanEnv } from '../contract/cli-program.ts'
+import type { Readable } from 'node:stream'
+import { cleanEnv } from '../support/cli-program.ts'
 import { binary, run } from './installed.ts'
 
 /** A Worker in a workerd of its own. */

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import postgres from 'postgres'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
-import type { Store } from '../../core/ports.ts'
+import type { Store } from '../../core/ports/store.ts'
 import { PATIENT, type PostgresServer } from './server.ts'
 
 export interface ContractStores {

@@ -1,9 +1,7 @@
 import { StoreError } from '../store-error.ts'
-import type { SourceArchive, TargetArchive } from './archive.ts'
-import { compareTables, type Stretch } from './compare.ts'
-import { judgeTarget, stateOfSource } from './standing.ts'
-import { type ArchiveRows, TABLE_NAMES, type TableName, TABLES } from './tables.ts'
-import { type TableReport, verifyTables } from './verify.ts'
+import { type Chunk, compareTables, type TableReport, verifyTables } from './compare.ts'
+import { checkTarget, type CopySource, type CopyTarget, readSourceState } from './source-and-target.ts'
+import { type CopiedRows, TABLE_NAMES, type TableName, TABLES } from './tables.ts'
 
 /** How a copy is made. */
 export interface CopyOptions {
@@ -44,37 +42,37 @@ export interface TablePlan {
  * the source changes so that rows refer to what was not there a moment before.
  */
 export async function copyStore(
-  source: SourceArchive,
-  target: TargetArchive,
+  source: CopySource,
+  target: CopyTarget,
   { now, progress }: CopyOptions,
 ): Promise<CopyReport> {
-  const { id } = await stateOfSource(source)
-  const standing = await judgeTarget(source, target)
-  const atFirst = await source.changes()
-  if (standing === 'finished' || standing === 'unchanged') {
+  const { id } = await readSourceState(source)
+  const targetState = await checkTarget(source, target)
+  const initialToken = await source.changeToken()
+  if (targetState === 'finished' || targetState === 'unchanged') {
     const report = await compare()
     if (report.isFinished) return report
-    if (standing === 'finished') throw outgrown(source, target)
+    if (targetState === 'finished') throw divergedError(source, target)
   }
   await target.begin(id)
-  await bringTables(source, target, now, (table, rows) => progress?.('copying', table, rows))
-  await target.settle?.()
+  await syncTables(source, target, now, (table, rows) => progress?.('copying', table, rows))
+  await target.refreshStatistics?.()
   const report = await compare()
   if (report.isFinished) await target.finish(id)
   return report
 
   async function compare(): Promise<CopyReport> {
-    const before = await source.changes()
+    const tokenBefore = await source.changeToken()
     const tables = await verifyTables(
       source,
       target,
       now,
       (table, rows) => progress?.('comparing', table, rows),
     )
-    const atLast = await source.changes()
+    const tokenAfter = await source.changeToken()
     // What was read before a change and what was read after it may never have been there together.
-    const isFinished = atLast === before && tables.every(({ same }) => same)
-    return { tables, isFinished, sourceChanged: atLast !== atFirst }
+    const isFinished = tokenAfter === tokenBefore && tables.every(({ same }) => same)
+    return { tables, isFinished, sourceChanged: tokenAfter !== initialToken }
   }
 }
 
@@ -85,38 +83,38 @@ export async function copyStore(
  * @throws {StoreError} `refused` when the target holds anything else than this copy.
  */
 export async function planCopy(
-  source: SourceArchive,
-  target: SourceArchive | undefined,
+  source: CopySource,
+  target: CopySource | undefined,
   options: CopyOptions,
 ): Promise<readonly TablePlan[]> {
-  await stateOfSource(source)
-  const standing = target === undefined ? 'missing' : await judgeTarget(source, target)
+  await readSourceState(source)
+  const targetState = target === undefined ? 'missing' : await checkTarget(source, target)
   const plans: TablePlan[] = []
   for (const name of TABLE_NAMES) {
-    plans.push(await planTable(name, source, standing === 'missing' ? undefined : target, options))
+    plans.push(await planTable(name, source, targetState === 'missing' ? undefined : target, options))
   }
   const differs = plans.some(({ toWrite, toRemove }) => toWrite + toRemove > 0)
-  if (standing === 'finished' && differs) throw outgrown(source, target!)
+  if (targetState === 'finished' && differs) throw divergedError(source, target!)
   return plans
 }
 
-function outgrown(source: SourceArchive, target: SourceArchive): StoreError {
+function divergedError(source: CopySource, target: CopySource): StoreError {
   return new StoreError(
     'refused',
-    `The store ${target.place} is a finished copy of ${source.place} that has been used since: nothing was written.`,
+    `The store ${target.location} is a finished copy of ${source.location} that has been used since: nothing was written.`,
   )
 }
 
 async function planTable<Name extends TableName>(
   table: Name,
-  source: SourceArchive,
-  target: SourceArchive | undefined,
+  source: CopySource,
+  target: CopySource | undefined,
   { now, progress }: CopyOptions,
 ): Promise<TablePlan> {
   const plan = { table, rows: 0, toWrite: 0, toRemove: 0 }
-  const nothing = { read: () => [] }
-  const stretches = compareTables(TABLES[table], source.tables[table], target?.tables[table] ?? nothing, now)
-  for await (const { texts, missing, changed, surplus } of stretches) {
+  const emptyTable = { read: () => [] }
+  const chunks = compareTables(TABLES[table], source.tables[table], target?.tables[table] ?? emptyTable, now)
+  for await (const { texts, missing, changed, surplus } of chunks) {
     plan.rows += texts[0].length
     plan.toWrite += missing.length + changed.length
     plan.toRemove += surplus.length
@@ -126,7 +124,7 @@ async function planTable<Name extends TableName>(
 }
 
 /** What is written and removed of a stretch in which two tables differ. */
-interface Move<R> {
+interface ChunkChanges<R> {
   readonly put: readonly R[]
   readonly remove: readonly R[]
 }
@@ -135,20 +133,20 @@ interface Move<R> {
 type Progress = (table: TableName, rows: number) => void
 
 /** Makes the tables of a target the same as those of a source, one after the other. */
-async function bringTables(
-  source: SourceArchive,
-  target: TargetArchive,
+async function syncTables(
+  source: CopySource,
+  target: CopyTarget,
   now: number,
   progress: Progress,
 ): Promise<void> {
-  const bring = async <Name extends TableName>(
+  const syncTable = async <Name extends TableName>(
     name: Name,
-    decide: (stretch: Stretch<ArchiveRows[Name]>) => Move<ArchiveRows[Name]> = all,
+    selectChanges: (stretch: Chunk<CopiedRows[Name]>) => ChunkChanges<CopiedRows[Name]> = allChanges,
   ): Promise<void> => {
     const form = TABLES[name]
     let rows = 0
     for await (const stretch of compareTables(form, source.tables[name], target.tables[name], now)) {
-      const { put, remove } = decide(stretch)
+      const { put, remove } = selectChanges(stretch)
       if (put.length + remove.length > 0) await target.tables[name].write(put, remove.map(form.key))
       rows += stretch.texts[0].length
       progress(name, rows)
@@ -156,25 +154,25 @@ async function bringTables(
   }
 
   // Before the rows that refer to them, and what is gone after those.
-  await bring('settings')
-  await bring('partners')
-  await bring('keys')
+  await syncTable('settings')
+  await syncTable('partners')
+  await syncTable('keys')
   // Industries refer to each other, in no order: first they are all there, then they get their parents.
-  await bring('industries', ({ missing }) => ({
+  await syncTable('industries', ({ missing }) => ({
     put: missing.map((industry) => ({ ...industry, parentSlug: undefined })),
     remove: [],
   }))
-  await bring('profiles')
-  await bring('industries')
-  await bring('plans')
-  await bring('banners')
-  await bring('signups')
-  await bring('idempotency_keys')
-  await bring('signup_counts')
-  await bring('request_counts')
-  await bring('audit')
+  await syncTable('profiles')
+  await syncTable('industries')
+  await syncTable('plans')
+  await syncTable('banners')
+  await syncTable('signups')
+  await syncTable('idempotency_keys')
+  await syncTable('signup_counts')
+  await syncTable('request_counts')
+  await syncTable('audit')
 }
 
-function all<R>({ missing, changed, surplus }: Stretch<R>): Move<R> {
+function allChanges<R>({ missing, changed, surplus }: Chunk<R>): ChunkChanges<R> {
   return { put: [...missing, ...changed], remove: surplus }
 }

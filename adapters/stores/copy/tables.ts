@@ -1,19 +1,21 @@
+import type { Banner, Environment, Industry, Key, Partner, Plan } from '../../../core/model.ts'
+import type { AuditEntry } from '../../../core/ports/audit.ts'
+import type { ProfileRecord } from '../../../core/ports/content.ts'
+import type { UsageCount } from '../../../core/ports/reports.ts'
+import type { IdempotencyClaim, Signup } from '../../../core/ports/signups.ts'
+import { RECORD_FORMATS } from '../content-text.ts'
+import { createRowFormat, type RowFormat, type Value } from '../row-format.ts'
+import { AUDIT_ENTRIES, KEYS, PARTNERS } from '../rows.ts'
+import { signupRow } from '../signups.ts'
+
+/** What a row is found by, of one length and kind in a table. Texts are in the order of their code points. */
+export type RowKey = readonly (string | number)[]
+
 /**
  * Everything that a store keeps, in core's words, and the one text that a row has whatever store it is in. Listings,
  * words and tallies of the directory follow from profiles and are not among it; nor is what lives for seconds only:
  * who serves the store, what is left of quotas, and which batches of counts have arrived.
  */
-import type { AuditEntry } from '../../../core/audit/entry.ts'
-import type { ProfileRecord } from '../../../core/content/records.ts'
-import type { Banner, Environment, Industry, Key, Partner, Plan } from '../../../core/model.ts'
-import type { UsageCount } from '../../../core/reports/usage.ts'
-import type { IdempotencyClaim, Signup } from '../../../core/signups/signup.ts'
-import { ENTRIES } from '../entry-rows.ts'
-import { RECORD_FORMATS } from '../record-text.ts'
-import { createRowFormat, type RowFormat, type Value } from '../row-format.ts'
-import { KEYS, PARTNERS } from '../rows.ts'
-import { signupRow } from '../signup-rows.ts'
-import type { RowKey } from './archive.ts'
 
 /** What was settled when the store was made, and where its audit trail ends. */
 export interface Setting {
@@ -22,19 +24,19 @@ export interface Setting {
 }
 
 /** A key, and when it was revoked where somebody knows that. */
-export interface KeptKey {
+export interface CopiedKey {
   readonly key: Key
   readonly revokedAt: number | undefined
 }
 
 /** A profile, and when it changed last. */
-export interface KeptProfile {
+export interface CopiedProfile {
   readonly record: ProfileRecord
   readonly updatedAt: number
 }
 
 /** The signup that an idempotency key stands for. */
-export interface KeptClaim extends IdempotencyClaim {
+export interface CopiedClaim extends IdempotencyClaim {
   readonly partner: string
   readonly environment: Environment
   readonly signupId: string
@@ -52,32 +54,32 @@ export interface SignupCount {
 }
 
 /** The rows of each table. */
-export interface ArchiveRows {
+export interface CopiedRows {
   settings: Setting
   partners: Partner
-  keys: KeptKey
+  keys: CopiedKey
   industries: Industry
-  profiles: KeptProfile
+  profiles: CopiedProfile
   plans: Plan
   banners: Banner
   signups: Signup
-  idempotency_keys: KeptClaim
+  idempotency_keys: CopiedClaim
   signup_counts: SignupCount
   request_counts: UsageCount
   audit: AuditEntry
 }
 
-export type TableName = keyof ArchiveRows
+export type TableName = keyof CopiedRows
 
 /** How the rows of a table are found, compared and spoken of. */
-export interface TableForm<R> {
+export interface TableSpec<R> {
   key(row: R): RowKey
   /** Equal rows have equal texts, and rows that differ have texts that differ. */
   text(row: R): string
   /** What a message calls a row, when that is not its key: it tells nothing that a partner or a person has sent. */
-  name?(row: R): string
+  label?(row: R): string
   /** Whether a row is to be there at an instant; without it, every row is. */
-  holds?(row: R, now: number): boolean
+  isLive?(row: R, now: number): boolean
 }
 
 export const INDUSTRIES: RowFormat<Industry> = createRowFormat<Industry>({
@@ -86,7 +88,7 @@ export const INDUSTRIES: RowFormat<Industry> = createRowFormat<Industry>({
   parentSlug: 'parent_slug',
 })
 
-export const CLAIMS: RowFormat<KeptClaim> = createRowFormat<KeptClaim>({
+export const IDEMPOTENCY_CLAIMS: RowFormat<CopiedClaim> = createRowFormat<CopiedClaim>({
   partner: 'partner',
   environment: 'environment',
   key: 'key',
@@ -113,15 +115,15 @@ export const REQUEST_COUNTS: RowFormat<UsageCount> = createRowFormat<UsageCount>
 })
 
 /** In the order in which reports name them. */
-export const TABLES: { readonly [Name in TableName]: TableForm<ArchiveRows[Name]> } = {
+export const TABLES: { readonly [Name in TableName]: TableSpec<CopiedRows[Name]> } = {
   settings: {
     key: ({ name }) => [name],
-    text: ({ name, value }) => list(name, value),
+    text: ({ name, value }) => jsonArray(name, value),
   },
-  partners: plain(PARTNERS, 1),
+  partners: specFromFormat(PARTNERS, 1),
   keys: {
     key: ({ key }) => [key.id],
-    text: ({ key, revokedAt }) => list(...KEYS.fields.map((field) => key[field]), revokedAt),
+    text: ({ key, revokedAt }) => jsonArray(...KEYS.fields.map((field) => key[field]), revokedAt),
   },
   industries: {
     key: ({ slug }) => [slug],
@@ -129,7 +131,7 @@ export const TABLES: { readonly [Name in TableName]: TableForm<ArchiveRows[Name]
   },
   profiles: {
     key: ({ record }) => [record.slug],
-    text: ({ record, updatedAt }) => list(RECORD_FORMATS.profiles.text(record), updatedAt),
+    text: ({ record, updatedAt }) => jsonArray(RECORD_FORMATS.profiles.text(record), updatedAt),
   },
   plans: {
     key: ({ slug }) => [slug],
@@ -137,33 +139,33 @@ export const TABLES: { readonly [Name in TableName]: TableForm<ArchiveRows[Name]
   },
   banners: {
     key: ({ partner }) => [partner],
-    text: (banner) => list(RECORD_FORMATS.banners.text(banner), banner.updatedAt),
+    text: (banner) => jsonArray(RECORD_FORMATS.banners.text(banner), banner.updatedAt),
   },
   signups: {
     key: ({ id }) => [id],
-    text: (signup) => list(...signupRow(signup)),
+    text: (signup) => jsonArray(...signupRow(signup)),
   },
   idempotency_keys: {
-    ...plain(CLAIMS, 3),
-    name: ({ partner, signupId }) => `${partner} ${signupId}`,
-    holds: ({ expiresAt }, now) => expiresAt > now,
+    ...specFromFormat(IDEMPOTENCY_CLAIMS, 3),
+    label: ({ partner, signupId }) => `${partner} ${signupId}`,
+    isLive: ({ expiresAt }, now) => expiresAt > now,
   },
-  signup_counts: plain(SIGNUP_COUNTS, 4),
-  request_counts: plain(REQUEST_COUNTS, 3),
-  audit: plain(ENTRIES, 1),
+  signup_counts: specFromFormat(SIGNUP_COUNTS, 4),
+  request_counts: specFromFormat(REQUEST_COUNTS, 3),
+  audit: specFromFormat(AUDIT_ENTRIES, 1),
 }
 
 export const TABLE_NAMES: readonly TableName[] = Object.keys(TABLES) as TableName[]
 
 /** A table that holds what its rows hold, the first of it as its key. */
-function plain<R>({ fields }: RowFormat<R>, keyLength: number): TableForm<R> {
+function specFromFormat<R>({ fields }: RowFormat<R>, keyLength: number): TableSpec<R> {
   return {
     key: (row) => fields.slice(0, keyLength).map((field) => row[field] as NonNullable<Value>),
-    text: (row) => list(...fields.map((field) => row[field])),
+    text: (row) => jsonArray(...fields.map((field) => row[field])),
   }
 }
 
 /** A JSON array: two lists that differ have texts that differ, and what is absent is `null` in it. */
-function list(...values: unknown[]): string {
+function jsonArray(...values: unknown[]): string {
   return JSON.stringify(values)
 }

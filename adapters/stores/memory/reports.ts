@@ -1,28 +1,33 @@
-import { createBoundedMap } from '../../../core/cache/bounded.ts'
-import type { Reports } from '../../../core/ports.ts'
-import type { Activity } from '../../../core/reports/activity.ts'
-import { dayOf, type UsageCount } from '../../../core/reports/usage.ts'
-import { activityOf, AUDITED_ACTIVITY, expiryOf, newestFirst, signupActivity } from '../newest.ts'
-import type { Synchronous } from '../answers.ts'
-import type { Facts } from './facts.ts'
+import { createLruCache } from '../../../core/lib/lru.ts'
+import type { Synchronous } from '../../../core/lib/promise.ts'
+import { utcDay } from '../../../core/lib/time.ts'
+import type { Activity, Reports, UsageCount } from '../../../core/ports/reports.ts'
+import {
+  activityFromEntry,
+  activityFromExpiry,
+  activityFromSignup,
+  AUDITED_ACTIVITY_TYPES,
+  newestFirst,
+} from '../reports.ts'
+import type { MemoryAuditLog } from './audit.ts'
+import type { PartnersAndKeys } from './partners-and-keys.ts'
 import type { Signups } from './signups.ts'
-import type { Trail } from './trail.ts'
 
 /** Batches of counts that are remembered: far more than a process has on their way. */
 const maxBatches = 1000
 
 /** What the reports of a memory store are made from, counted and sorted anew for each. */
-export interface Sources {
-  readonly facts: Pick<Facts, 'keys'>
+export interface ReportSources {
+  readonly facts: Pick<PartnersAndKeys, 'keys'>
   readonly signups: Pick<Signups, 'all'>
-  readonly trail: Pick<Trail, 'entries' | 'revokedAt'>
+  readonly trail: Pick<MemoryAuditLog, 'entries' | 'revokedAt'>
 }
 
-export function createReports({ facts, signups, trail }: Sources): Synchronous<Reports> {
+export function createReports({ facts, signups, trail }: ReportSources): Synchronous<Reports> {
   const usage = new Map<string, UsageCount>()
-  const batches = createBoundedMap<true>(maxBatches)
+  const batches = createLruCache<true>(maxBatches)
   /** Nothing before this day is counted any more. */
-  let keptFrom = ''
+  let countedFrom = ''
 
   function liveSignups(partner: string) {
     return [...signups.all.values()].filter((signup) =>
@@ -35,14 +40,14 @@ export function createReports({ facts, signups, trail }: Sources): Synchronous<R
       const at = Math.min(key.expiresAt ?? Infinity, key.retiresAt ?? Infinity)
       // A key whose revocation was not noted was revoked before there was a trail.
       const end = key.state === 'revoked' ? trail.revokedAt(key.id) ?? -Infinity : Infinity
-      return key.partner === partner && at < end ? [expiryOf(key, at)] : []
+      return key.partner === partner && at < end ? [activityFromExpiry(key, at)] : []
     })
   }
 
   return {
     recordUsage(counts, batch, keepFrom = '') {
-      if (keepFrom > keptFrom) {
-        keptFrom = keepFrom
+      if (keepFrom > countedFrom) {
+        countedFrom = keepFrom
         for (const [key, { day }] of usage) if (day < keepFrom) usage.delete(key)
       }
       if (batches.get(batch) !== undefined) return
@@ -55,27 +60,29 @@ export function createReports({ facts, signups, trail }: Sources): Synchronous<R
     },
 
     summarise(partner, from, to) {
-      const within = (day: string) => from <= day && day <= to && day >= keptFrom
-      const kept = liveSignups(partner)
-        .map((signup) => ({ ...signup, day: dayOf(signup.createdAt), signups: 1 }))
+      const within = (day: string) => from <= day && day <= to && day >= countedFrom
+      const signupsInRange = liveSignups(partner)
+        .map((signup) => ({ ...signup, day: utcDay(signup.createdAt), signups: 1 }))
         .filter(({ day }) => within(day))
-      const counted = [...usage.values()].filter((count) => count.partner === partner && within(count.day))
+      const usageInRange = [...usage.values()].filter((count) =>
+        count.partner === partner && within(count.day)
+      )
       return {
-        signupsByPlan: sums(kept, 'plan', 'signups'),
-        signupsByCountry: sums(kept, 'country', 'signups'),
-        signupsByDay: sums(kept, 'day', 'signups'),
-        requestsByEndpoint: sums(counted, 'endpoint', 'requests', 'errors'),
-        requestsByDay: sums(counted, 'day', 'requests', 'errors'),
+        signupsByPlan: sumBy(signupsInRange, 'plan', 'signups'),
+        signupsByCountry: sumBy(signupsInRange, 'country', 'signups'),
+        signupsByDay: sumBy(signupsInRange, 'day', 'signups'),
+        requestsByEndpoint: sumBy(usageInRange, 'endpoint', 'requests', 'errors'),
+        requestsByDay: sumBy(usageInRange, 'day', 'requests', 'errors'),
       }
     },
 
     listActivity(partner, { types, after, limit }, now) {
       const audited = trail.entries.filter((entry) =>
-        entry.partner === partner && (AUDITED_ACTIVITY as readonly string[]).includes(entry.type)
+        entry.partner === partner && (AUDITED_ACTIVITY_TYPES as readonly string[]).includes(entry.type)
       )
       const rows: Activity[] = [
-        ...liveSignups(partner).map(signupActivity),
-        ...audited.map(activityOf),
+        ...liveSignups(partner).map(activityFromSignup),
+        ...audited.map(activityFromEntry),
         ...expiries(partner),
       ]
       return rows
@@ -88,7 +95,7 @@ export function createReports({ facts, signups, trail }: Sources): Synchronous<R
 }
 
 /** Rows of the same `by` as one, with their counts added up. */
-function sums<Row, By extends keyof Row, Count extends keyof Row>(
+function sumBy<Row, By extends keyof Row, Count extends keyof Row>(
   rows: readonly Row[],
   by: By,
   ...counts: Count[]

@@ -1,12 +1,11 @@
-import type { IdempotencyClaim, Signup } from '../../../core/signups/signup.ts'
-import type { SignupStore } from '../../../core/ports.ts'
-import { compareCodePoints } from '../../../core/content/fold.ts'
-import { CLAIMS_PRUNED, repeated, takenId, withoutKey } from '../signup-outcomes.ts'
-import type { Synchronous } from '../answers.ts'
-import type { Facts } from './facts.ts'
+import type { Synchronous } from '../../../core/lib/promise.ts'
+import { compareCodePoints } from '../../../core/lib/text.ts'
+import type { IdempotencyClaim, Signup, SignupStore } from '../../../core/ports/signups.ts'
+import { CLAIMS_PRUNED_PER_SIGNUP, duplicateIdError, repeatedOutcome, unknownKeyError } from '../signups.ts'
 import { createOrderedIndex } from './ordered-index.ts'
+import type { PartnersAndKeys } from './partners-and-keys.ts'
 
-interface Kept extends IdempotencyClaim {
+interface StoredClaim extends IdempotencyClaim {
   readonly id: string
   readonly createdAt: number
 }
@@ -16,18 +15,18 @@ export interface Signups extends Synchronous<SignupStore> {
   readonly all: ReadonlyMap<string, Signup>
 }
 
-export function createSignups(facts: Pick<Facts, 'keys'>): Signups {
+export function createSignups(facts: Pick<PartnersAndKeys, 'keys'>): Signups {
   const all = new Map<string, Signup>()
-  const newest = createOrderedIndex<Pick<Signup, 'createdAt' | 'id'>, Signup>(
+  const byNewest = createOrderedIndex<Pick<Signup, 'createdAt' | 'id'>, Signup>(
     (a, b) => b.createdAt - a.createdAt || compareCodePoints(a.id, b.id),
   )
   /** In the order in which they were made, which is nearly that in which they expire. */
-  const claims = new Map<string, Kept>()
+  const claims = new Map<string, StoredClaim>()
 
-  function prune(now: number): void {
-    let looked = 0
+  function pruneClaims(now: number): void {
+    let checked = 0
     for (const [key, { expiresAt }] of claims) {
-      if (looked++ === CLAIMS_PRUNED) return
+      if (checked++ === CLAIMS_PRUNED_PER_SIGNUP) return
       if (expiresAt <= now) claims.delete(key)
     }
   }
@@ -37,26 +36,26 @@ export function createSignups(facts: Pick<Facts, 'keys'>): Signups {
 
     createSignup(signup, claim) {
       const { id, partner, environment, keyId, createdAt } = signup
-      const claimed = claim && [partner, environment, claim.key].join('\n')
+      const claimKey = claim && [partner, environment, claim.key].join('\n')
       if (claim !== undefined) {
-        const kept = claims.get(claimed!)
+        const kept = claims.get(claimKey!)
         if (kept !== undefined && kept.expiresAt > createdAt) {
-          return repeated([kept.fingerprint, kept.id, kept.createdAt], claim)
+          return repeatedOutcome([kept.fingerprint, kept.id, kept.createdAt], claim)
         }
       }
-      if (facts.keys.get(keyId)?.partner !== partner) throw withoutKey(signup)
-      if (all.has(id)) throw takenId(signup)
-      prune(createdAt)
+      if (facts.keys.get(keyId)?.partner !== partner) throw unknownKeyError(signup)
+      if (all.has(id)) throw duplicateIdError(signup)
+      pruneClaims(createdAt)
       if (claim !== undefined) {
-        claims.delete(claimed!)
-        claims.set(claimed!, { ...claim, id, createdAt })
+        claims.delete(claimKey!)
+        claims.set(claimKey!, { ...claim, id, createdAt })
       }
       const kept = { ...signup, metadata: { ...signup.metadata } }
       all.set(id, kept)
-      newest.add(kept, partner)
+      byNewest.add(kept, partner)
       return { outcome: 'created' }
     },
 
-    listSignups: newest.page,
+    listSignups: byNewest.page,
   }
 }

@@ -1,17 +1,17 @@
 /** A store that lives and dies with its process: for tests, demonstrations and benchmarks. */
-import { after } from '../../../core/after.ts'
-import { compareCodePoints } from '../../../core/content/fold.ts'
-import type { Revision, Store } from '../../../core/ports.ts'
+import { andThen } from '../../../core/lib/promise.ts'
+import { compareCodePoints } from '../../../core/lib/text.ts'
+import type { Revision } from '../../../core/ports/facts.ts'
+import type { Store } from '../../../core/ports/store.ts'
 import { sha256 } from '../../digest.ts'
-import { gather, RECORD_FORMATS } from '../record-text.ts'
+import { removalAuditRecord } from '../audit-log.ts'
+import { collect, RECORD_FORMATS } from '../content-text.ts'
 import { newSettings, randomHex } from '../settings.ts'
-import { removalNote } from '../trail.ts'
-import { createShelves, importRecords, removalObstacles } from './content.ts'
-import { createDirectory } from './directory.ts'
-import { createFacts } from './facts.ts'
+import { createAuditLog } from './audit.ts'
+import { createContentTables, createDirectory, importRecords, removalObstacles } from './content.ts'
+import { createPartnersAndKeys } from './partners-and-keys.ts'
 import { createReports } from './reports.ts'
 import { createSignups } from './signups.ts'
-import { createTrail } from './trail.ts'
 
 /** How a memory store is made. */
 export interface MemoryStoreOptions {
@@ -25,12 +25,12 @@ export interface MemoryStoreOptions {
  * @throws {StoreError} `refused` when `keyPrefix` is malformed.
  */
 export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
-  const facts = createFacts()
-  const shelves = createShelves()
-  const directory = createDirectory(shelves)
-  const trail = createTrail()
+  const facts = createPartnersAndKeys()
+  const contentTables = createContentTables()
+  const directory = createDirectory(contentTables)
+  const auditLog = createAuditLog()
   const { all, createSignup, listSignups } = createSignups(facts)
-  const reports = createReports({ facts, signups: { all }, trail })
+  const reports = createReports({ facts, signups: { all }, trail: auditLog })
   const storeId = randomHex(8)
   let factsChanges = 0
   let contentChanges = 0
@@ -40,10 +40,10 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
     return { facts: `${storeId}.${factsChanges}`, content: `${storeId}.${contentChanges}` }
   }
 
-  function contentChanged(): void {
+  function bumpContent(): void {
     contentChanges++
     revision = currentRevision()
-    directory.contentChanged()
+    directory.invalidate()
   }
 
   return {
@@ -61,47 +61,47 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
     findProfile: directory.findProfile,
     countProfiles: directory.countProfiles,
     nextProfileChangeAt: directory.nextProfileChangeAt,
-    listIndustries: () => Array.from(shelves.industries.values(), (kept) => kept.record),
+    listIndustries: () => Array.from(contentTables.industries.values(), (kept) => kept.record),
 
     findBanner(partner) {
-      const kept = shelves.banners.get(partner)
-      return kept && { ...kept.record, updatedAt: kept.updatedAt }
+      const stored = contentTables.banners.get(partner)
+      return stored && { ...stored.record, updatedAt: stored.updatedAt }
     },
-    listPlans: () => Array.from(shelves.plans.values(), (kept) => kept.record),
+    listPlans: () => Array.from(contentTables.plans.values(), (kept) => kept.record),
 
     listPartners: facts.listPartners,
     findPartner: facts.findPartner,
     listKeys: facts.listKeys,
     apply(changes, ifFacts, stamp) {
       if (ifFacts !== revision.facts) return false
-      trail.append(facts.apply(changes), stamp)
+      auditLog.append(facts.apply(changes), stamp)
       factsChanges++
       revision = currentRevision()
       return true
     },
 
     importContent(kind, records, importOptions) {
-      return after(gather(records), (all) => {
-        const { report, note } = importRecords(shelves, kind, all, importOptions)
+      return andThen(collect(records), (all) => {
+        const { report, note } = importRecords(contentTables, kind, all, importOptions)
         if (note !== undefined) {
-          trail.append([note], { actor: importOptions.actor, at: importOptions.now })
-          contentChanged()
+          auditLog.append([note], { actor: importOptions.actor, at: importOptions.now })
+          bumpContent()
         }
         return report
       })
     },
     exportContent(kind) {
       const format = RECORD_FORMATS[kind]
-      return Array.from(shelves[kind].values(), (kept) => kept.record)
+      return Array.from(contentTables[kind].values(), (kept) => kept.record)
         .sort((a, b) => compareCodePoints(format.slug(a), format.slug(b)))
     },
     removeContent(kind, slugs, stamp) {
       const removed = new Set(slugs)
-      const obstacles = removalObstacles(shelves, kind, removed)
+      const obstacles = removalObstacles(contentTables, kind, removed)
       if (removed.size > 0 && obstacles.missing.length === 0 && obstacles.used.length === 0) {
-        for (const slug of removed) shelves[kind].delete(slug)
-        trail.append([removalNote(kind, removed)], stamp)
-        contentChanged()
+        for (const slug of removed) contentTables[kind].delete(slug)
+        auditLog.append([removalAuditRecord(kind, removed)], stamp)
+        bumpContent()
       }
       return obstacles
     },
@@ -109,8 +109,8 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
     createSignup,
     listSignups,
     ...reports,
-    listAudit: trail.listAudit,
-    auditTail: trail.auditTail,
-    auditHead: trail.auditHead,
+    listAudit: auditLog.listAudit,
+    auditTail: auditLog.auditTail,
+    auditHead: auditLog.auditHead,
   }
 }

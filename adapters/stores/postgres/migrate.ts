@@ -2,7 +2,10 @@ import { newSettings, randomHex } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
 import { connect } from './connection/connect.ts'
 import { type Database, type Query, SqlError } from './connection/database.ts'
-import { LATEST, type Migration, MIGRATIONS } from './migrations.ts'
+import * as store from './migrations/001-store.ts'
+import * as finishedCopies from './migrations/002-finished-copies.ts'
+import * as lists from './migrations/003-lists.ts'
+import * as endsAndPruning from './migrations/004-ends-and-pruning.ts'
 
 /** Where the schema of a store stands. */
 export interface MigrationStatus {
@@ -98,7 +101,7 @@ async function applyPending(
   if (last === undefined) return
   if (schema.version === 0) {
     await checkEncoding(query, place)
-    await makeSchema(query)
+    await createSchema(query)
   }
   for (const [index, { name, sql }] of pending.entries()) {
     await query('INSERT INTO partner_api.migration (version, name, applied_at) VALUES ($1, $2, $3)', [
@@ -112,7 +115,7 @@ async function applyPending(
     }
     for (const statement of statementsOf(sql)) await query(statement)
   }
-  if (schema.version === 0) await settle(query, keyPrefix, last.servedFrom)
+  if (schema.version === 0) await insertSettings(query, keyPrefix, last.servedFrom)
   else await query('UPDATE partner_api.store SET served_from = $1', [last.servedFrom])
 }
 
@@ -135,7 +138,7 @@ async function readSchema(read: Query, place: string): Promise<Schema> {
   )
   if (tables.length === 0) return { version: 0, servedFrom: 0 }
   const names = new Set(tables.map(([name]) => name))
-  if (!names.has('migration') || !names.has('store')) throw foreign(place)
+  if (!names.has('migration') || !names.has('store')) throw foreignSchemaError(place)
   try {
     const [row] = await read<[version: number | null, servedFrom: number]>(
       'SELECT (SELECT max(version) FROM partner_api.migration), served_from FROM partner_api.store',
@@ -144,15 +147,15 @@ async function readSchema(read: Query, place: string): Promise<Schema> {
       throw new StoreError('unreachable', `The store ${place} cannot be read: its settings are gone.`)
     }
     const [version, servedFrom] = row
-    if (version === null) throw foreign(place)
+    if (version === null) throw foreignSchemaError(place)
     return { version, servedFrom }
   } catch (error) {
-    if (error instanceof SqlError && error.code === '42703') throw foreign(place)
+    if (error instanceof SqlError && error.code === '42703') throw foreignSchemaError(place)
     throw error
   }
 }
 
-function foreign(place: string): StoreError {
+function foreignSchemaError(place: string): StoreError {
   return new StoreError('refused', `The schema partner_api in ${place} belongs to another program.`)
 }
 
@@ -167,7 +170,7 @@ async function checkEncoding(query: Query, place: string): Promise<void> {
   )
 }
 
-async function makeSchema(query: Query): Promise<void> {
+async function createSchema(query: Query): Promise<void> {
   // Who may make no schema may be given one: IF NOT EXISTS would be refused all the same.
   const schemas = await query("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = 'partner_api'")
   if (schemas.length === 0) await query('CREATE SCHEMA partner_api')
@@ -176,7 +179,11 @@ async function makeSchema(query: Query): Promise<void> {
   )
 }
 
-async function settle(query: Query, keyPrefix: string | undefined, servedFrom: number): Promise<void> {
+async function insertSettings(
+  query: Query,
+  keyPrefix: string | undefined,
+  servedFrom: number,
+): Promise<void> {
   const settings = newSettings(keyPrefix)
   await query(
     `INSERT INTO partner_api.store (id, key_prefix, cursor_secret, audit_sequence, audit_seal, served_from)
@@ -190,3 +197,18 @@ async function settle(query: Query, keyPrefix: string | undefined, servedFrom: n
 function statementsOf(sql: string): string[] {
   return sql.split(/;[ \t]*$/m).filter((statement) => statement.trim() !== '')
 }
+
+/** A step of the schema. */
+export interface Migration {
+  readonly name: string
+  /** Frozen text: what it made in one store, it has made in every store. */
+  readonly sql: string
+  /** The oldest version of the schema whose programs may go on while replicas are replaced by those of this one. */
+  readonly servedFrom: number
+}
+
+/** In order; a migration's version is its place, from 1. */
+export const MIGRATIONS: readonly Migration[] = [store, finishedCopies, lists, endsAndPruning]
+
+/** The version of the schema that this program makes. */
+export const LATEST: number = MIGRATIONS.length

@@ -1,11 +1,10 @@
-import type { ClockReading } from '../../../core/clock.ts'
-import type { Revision } from '../../../core/ports.ts'
+import type { ClockReading } from '../../../core/lib/time.ts'
+import type { Revision } from '../../../core/ports/facts.ts'
 import { randomHex } from '../settings.ts'
-import { StoreError } from '../store-error.ts'
-import { replacedByCopy, unfinishedCopy } from '../copy/unfinished-copy.ts'
+import { replacedByCopyError, StoreError, unfinishedCopyError } from '../store-error.ts'
 import type { Database, Query } from './connection/database.ts'
-import { LATEST } from './migrations.ts'
-import { SERVER_NOW } from './sharing/forget.ts'
+import { LATEST } from './migrate.ts'
+import { SERVER_NOW } from './sql.ts'
 
 /** The revision of a store, and the only way to move it. */
 export interface Revisions {
@@ -34,7 +33,7 @@ export interface Revisions {
   bump(query: Query, kind: keyof Revision): Promise<void>
 
   /** Tells all replicas that something was changed. To be called after the commit. Never rejects. */
-  told(): Promise<void>
+  notify(): Promise<void>
 }
 
 type StoreRow = [id: string, servedFrom: number, copiedFrom: string | null]
@@ -43,7 +42,7 @@ export function createRevisions(database: Database): Revisions {
   let openedId: string | undefined
   let reading: ClockReading | undefined
 
-  function check([id, servedFrom, copiedFrom]: StoreRow): void {
+  function checkStoreRow([id, servedFrom, copiedFrom]: StoreRow): void {
     if (servedFrom > LATEST) {
       throw new StoreError(
         'newer_schema',
@@ -51,9 +50,9 @@ export function createRevisions(database: Database): Revisions {
           `this one knows ${LATEST} at most: put the newer program in its place.`,
       )
     }
-    if (copiedFrom !== null) throw unfinishedCopy(database.place)
+    if (copiedFrom !== null) throw unfinishedCopyError(database.place)
     openedId ??= id
-    if (id !== openedId) throw replacedByCopy(database.place)
+    if (id !== openedId) throw replacedByCopyError(database.place)
   }
 
   return {
@@ -67,7 +66,7 @@ export function createRevisions(database: Database): Revisions {
         SELECT pg_catalog.current_setting('transaction_read_only') = 'on', s.id, s.served_from, s.copied_from, f.mark, f.changes, c.mark, c.changes, ${SERVER_NOW}
         FROM partner_api.store s, partner_api.revision f, partner_api.revision c
         WHERE f.kind = 'facts' AND c.kind = 'content'`)
-      if (row === undefined) throw gone(database)
+      if (row === undefined) throw missingSettingsError(database)
       const [
         isReadOnly,
         id,
@@ -81,7 +80,7 @@ export function createRevisions(database: Database): Revisions {
       ] = row
       reading = { at, askedAt, answeredAt: performance.now() }
       if (isReadOnly) database.leaveReadOnly()
-      check([id, servedFrom, copiedFrom])
+      checkStoreRow([id, servedFrom, copiedFrom])
       return {
         facts: revisionText(id, factsMark, factsChanges),
         content: revisionText(id, contentMark, contentChanges),
@@ -95,8 +94,8 @@ export function createRevisions(database: Database): Revisions {
       )
       // Afterwards: what the lock was waited for may have been a migration.
       const [row] = await query<StoreRow>('SELECT id, served_from, copied_from FROM partner_api.store')
-      if (locked === undefined || row === undefined) throw gone(database)
-      check(row)
+      if (locked === undefined || row === undefined) throw missingSettingsError(database)
+      checkStoreRow(row)
       return revisionText(row[0], ...locked)
     },
 
@@ -107,7 +106,7 @@ export function createRevisions(database: Database): Revisions {
       )
     },
 
-    told: database.notify,
+    notify: database.notify,
   }
 }
 
@@ -116,6 +115,6 @@ function revisionText(storeId: string, mark: string, changes: number): string {
   return `${storeId}-${mark}.${changes}`
 }
 
-function gone({ place }: Database): StoreError {
+function missingSettingsError({ place }: Database): StoreError {
   return new StoreError('unreachable', `The store ${place} cannot be read: its settings are gone.`)
 }

@@ -1,22 +1,20 @@
 /** A store in a Postgres database, which any number of processes on any number of machines may have open. */
-import type { Store, StoreSettings } from '../../../core/ports.ts'
+import type { Store, StoreSettings } from '../../../core/ports/store.ts'
 import { sha256 } from '../../digest.ts'
 import { checkKeyPrefix } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
-import { createActivityList } from './records/activity.ts'
-import { createAdministration } from './records/administration.ts'
+import { createAuditLog } from './audit.ts'
 import { connect } from './connection/connect.ts'
-import { createContentAdministration } from './content/content.ts'
-import { createCounts } from './records/counts.ts'
 import { type Database, SqlError } from './connection/database.ts'
-import { createDirectory, createOffers } from './content/directory.ts'
-import { createKeyUses, createLookUps } from './records/look-ups.ts'
+import { createContentAdministration } from './content.ts'
+import { createDirectory, createOffers } from './directory.ts'
 import { checkMigrated, migrate } from './migrate.ts'
-import { createQuotaLedger } from './sharing/quotas.ts'
-import { createReplicaRegistry } from './sharing/replicas.ts'
+import { createAdministration, createKeyLookup, createKeyUseRecorder } from './partners-and-keys.ts'
+import { createQuotaStore } from './quotas.ts'
+import { createReplicaRegistry } from './replicas.ts'
+import { createActivityList, createUsageCounts } from './reports.ts'
 import { createRevisions, type Revisions } from './revisions.ts'
-import { createSignups } from './records/signups.ts'
-import { createTrail } from './records/trail.ts'
+import { createSignups } from './signups.ts'
 
 /** How a database is opened. */
 export interface PostgresStoreOptions {
@@ -65,7 +63,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
 }
 
 function assemble(database: Database, revisions: Revisions, settings: StoreSettings): Store {
-  const trail = createTrail(database)
+  const auditLog = createAuditLog(database)
   return {
     settings,
     sha256,
@@ -76,21 +74,21 @@ function assemble(database: Database, revisions: Revisions, settings: StoreSetti
     revision: () => revisions.current(),
     clock: revisions.clock,
     directoryRevision: async () => (await revisions.current()).content,
-    ...createLookUps(database),
-    ...createKeyUses(database),
+    ...createKeyLookup(database),
+    ...createKeyUseRecorder(database),
     ...createDirectory(database),
     ...createOffers(database),
-    ...createAdministration(database, revisions, trail),
-    ...createContentAdministration(database, revisions, trail),
+    ...createAdministration(database, revisions, auditLog),
+    ...createContentAdministration(database, revisions, auditLog),
     ...createSignups(database),
-    ...createCounts(database),
+    ...createUsageCounts(database),
     ...createActivityList(database),
-    listAudit: trail.listAudit,
-    auditTail: trail.auditTail,
-    auditHead: trail.auditHead,
-    auditIntruders: trail.auditIntruders,
+    listAudit: auditLog.listAudit,
+    auditTail: auditLog.auditTail,
+    auditHead: auditLog.auditHead,
+    auditIntruders: auditLog.auditIntruders,
     replicas: createReplicaRegistry(database, revisions),
-    quotas: createQuotaLedger(database),
+    quotas: createQuotaStore(database),
   }
 }
 

@@ -1,23 +1,36 @@
-import { fold } from '../../../core/content/fold.ts'
-import type { ProfileRecord } from '../../../core/content/records.ts'
-import type { ImportOptions, ImportReport } from '../../../core/ports.ts'
+import { fold } from '../../../core/lib/text.ts'
+import type { ImportOptions, ImportReport, ProfileRecord } from '../../../core/ports/content.ts'
+import { createImportAudit } from '../audit-log.ts'
 import { randomHex } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
-import { createImportNotes } from '../trail.ts'
+import type { SqliteAuditLog } from './audit.ts'
+import {
+  claimImport,
+  listBuildTables,
+  readImportClaim,
+  releaseImportClaim,
+  setSegmentMerging,
+  swapTables,
+} from './bulk-import-tables.ts'
+import {
+  longWords,
+  PROFILE_COLUMNS,
+  type ProfileRow,
+  profileText,
+  searchTerms,
+  toProfileRow,
+} from './content-tables.ts'
 import type { Database, Value } from './database.ts'
-import { longWords, PROFILE_COLUMNS, type ProfileRow, rowOf, termsOf, textOf } from './profile-shelf.ts'
-import { besides, claim, claimOf, release, setMerging, swap } from './import-tables.ts'
-import { LABELS } from './ranks.ts'
+import { MAX_LABEL } from './ranks.ts'
 import type { Revisions } from './revisions.ts'
-import type { Trail } from './trail.ts'
 
 /** How long a step holds the write lock, about, and how long others then have it to themselves. */
-const holdMs = 100
+const stepMs = 100
 const pauseMs = 15
 /** Pages that FTS5 merges in a step. */
-const mergedPages = 100
+const mergePagesPerStep = 100
 /** Steps after which segments are merged: FTS5 has room for 2,000. */
-const mostSegments = 1500
+const maxSegments = 1500
 /** An import of any number of profiles. */
 export interface BulkImport {
   /** Takes the next records. Writes to a temporary database only, and takes no lock. */
@@ -40,7 +53,7 @@ export interface BulkImport {
 export function createBulkImport(
   database: Database,
   revisions: Revisions,
-  trail: Trail,
+  auditLog: SqliteAuditLog,
   { now, actor, progress }: ImportOptions,
 ): BulkImport {
   database.exec(`
@@ -53,65 +66,65 @@ export function createBulkImport(
     );
     CREATE INDEX temp.staged_name ON staged (name_key, slug) WHERE name_key IS NOT NULL;
     CREATE INDEX temp.staged_newest ON staged (recency, slug) WHERE recency IS NOT NULL;`)
-  const kept = (table: string) =>
+  const findRow = (table: string) =>
     database.statement<ProfileRow>(`SELECT ${PROFILE_COLUMNS} FROM ${table} WHERE slug = ?1`)
-  const [before, earlier] = [kept('main.profile'), kept('temp.staged')]
-  const put = database.statement(`
+  const [findStored, findStaged] = [findRow('main.profile'), findRow('temp.staged')]
+  const stageRow = database.statement(`
     INSERT INTO temp.staged (${PROFILE_COLUMNS}, search, name_key, recency) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
     ON CONFLICT (slug) DO UPDATE SET country = excluded.country, industry = excluded.industry,
       published_at = excluded.published_at, card = excluded.card, detail = excluded.detail,
       search = excluded.search, name_key = excluded.name_key, recency = excluded.recency`)
-  const size = database.statement<[number]>('SELECT count(*) FROM temp.staged')
+  const countStaged = database.statement<[number]>('SELECT count(*) FROM temp.staged')
   const content = revisions.current().content
-  const notes = createImportNotes()
+  const importAudit = createImportAudit()
   const report = { created: 0, replaced: 0, unchanged: 0 }
   let done = 0
 
   function stage(record: ProfileRecord): void {
-    const row = rowOf(record)
-    const existing = earlier.get(record.slug) ?? before.get(record.slug)
-    const isEqual = existing !== undefined && textOf(existing) === textOf(row)
+    const row = toProfileRow(record)
+    const existing = findStaged.get(record.slug) ?? findStored.get(record.slug)
+    const isEqual = existing !== undefined && profileText(existing) === profileText(row)
     report[existing === undefined ? 'created' : isEqual ? 'unchanged' : 'replaced']++
     if (++done % 500 === 0) progress?.(done)
     if (isEqual) return
-    notes.changed(record.slug)
-    const search = termsOf(record)
+    importAudit.addChanged(record.slug)
+    const search = searchTerms(record)
     const isListed = search.includes(' ~')
-    put.run(...row, search, isListed ? fold(record.name) : null, isListed ? -record.publishedAt! : null)
+    stageRow.run(...row, search, isListed ? fold(record.name) : null, isListed ? -record.publishedAt! : null)
   }
 
   return {
     report,
     stage: (records) => database.snapshot(() => records.forEach(stage)),
-    staged: () => size.get()![0],
+    staged: () => countStaged.get()![0],
     close: () => database.exec('DROP TABLE IF EXISTS temp.staged; PRAGMA main.cache_size = -262144'),
 
     async finish() {
-      const build = createBuild(database, revisions, content, now)
+      const rebuild = createRebuild(database, revisions, content, now)
       try {
-        await build.run()
-        build.step(() => {
-          swap(database)
-          trail.append([notes.note('profiles', report)!], { actor, at: now })
+        await rebuild.run()
+        rebuild.step(() => {
+          swapTables(database)
+          auditLog.append([importAudit.toRecord('profiles', report)!], { actor, at: now })
           revisions.bump('content')
         })
       } finally {
-        await build.clear()
+        await rebuild.clear()
       }
       return report
     },
   }
 }
 
-function createBuild(database: Database, revisions: Revisions, content: string, now: number) {
+function createRebuild(database: Database, revisions: Revisions, content: string, now: number) {
   const id = randomHex(8)
-  const beat = database.statement('UPDATE store SET import_at = ?2 WHERE import_id = ?1')
+  const heartbeat = database.statement('UPDATE store SET import_at = ?2 WHERE import_id = ?1')
   let rows = 500
 
   /** Runs a part of the work, unless another import has taken this one for abandoned. */
   function step<T>(work: () => T): T {
     return database.transaction(() => {
-      if (beat.run(id, Date.now()).changes === 0) {
+      if (heartbeat.run(id, Date.now()).changes === 0) {
         throw new StoreError('refused', 'The import was stopped for too long, and another one has begun.')
       }
       return work()
@@ -119,7 +132,7 @@ function createBuild(database: Database, revisions: Revisions, content: string, 
   }
 
   /** The disk is waited for when the tables are swapped, and not after every step. */
-  function quickStep<T>(work: () => T): T {
+  function unsyncedStep<T>(work: () => T): T {
     database.exec('PRAGMA synchronous = NORMAL')
     try {
       return step(work)
@@ -132,8 +145,8 @@ function createBuild(database: Database, revisions: Revisions, content: string, 
   async function repeat(work: (rows: number) => boolean): Promise<void> {
     for (let more = true; more;) {
       const startedAt = performance.now()
-      more = quickStep(() => work(rows))
-      const factor = holdMs / (performance.now() - startedAt)
+      more = unsyncedStep(() => work(rows))
+      const factor = stepMs / (performance.now() - startedAt)
       rows = Math.round(Math.min(20_000, Math.max(500, rows * Math.min(2, Math.max(0.25, factor)))))
       await new Promise((resolve) => setTimeout(resolve, pauseMs))
     }
@@ -147,7 +160,7 @@ function createBuild(database: Database, revisions: Revisions, content: string, 
           'Content was changed while the lines were read: nothing was imported.',
         )
       }
-      claim(database, id)
+      claimImport(database, id)
     })
   }
 
@@ -160,8 +173,8 @@ function createBuild(database: Database, revisions: Revisions, content: string, 
       UNION ALL
       SELECT slug, ${columns}, CAST(?2 AS INTEGER), card, search, detail FROM temp.staged WHERE slug > ?1
       ORDER BY slug LIMIT ?3 + 0`)
-    const last = database.statement<[string]>('SELECT slug FROM next_profile ORDER BY id DESC LIMIT 1')
-    await repeat((rows) => copy.run(last.get()?.[0] ?? '', now, rows).changes === rows)
+    const selectLast = database.statement<[string]>('SELECT slug FROM next_profile ORDER BY id DESC LIMIT 1')
+    await repeat((rows) => copy.run(selectLast.get()?.[0] ?? '', now, rows).changes === rows)
   }
 
   async function addWords(): Promise<void> {
@@ -171,19 +184,19 @@ function createBuild(database: Database, revisions: Revisions, content: string, 
     const add = database.statement('INSERT OR IGNORE INTO long_word VALUES (?1)')
     let after = 0
     await repeat((rows) => {
-      const some = texts.all(after, rows)
-      for (const word of new Set(some.flatMap(([, search]) => longWords(search)))) add.run(word)
-      after = some.at(-1)?.[0] ?? after
-      return some.length === rows
+      const batch = texts.all(after, rows)
+      for (const word of new Set(batch.flatMap(([, search]) => longWords(search)))) add.run(word)
+      after = batch.at(-1)?.[0] ?? after
+      return batch.length === rows
     })
   }
 
-  async function rank(order: 'name' | 'newest', key: string, first: Value): Promise<void> {
+  async function buildRanks(order: 'name' | 'newest', key: string, first: Value): Promise<void> {
     const [ranks, index] = [`next_rank_${order}`, `next_search_${order}`]
     const gap = Math.floor(
-      LABELS / (database.statement<[number]>('SELECT count(*) FROM next_profile').get()![0] + 1),
+      MAX_LABEL / (database.statement<[number]>('SELECT count(*) FROM next_profile').get()![0] + 1),
     )
-    const place = database.statement(`
+    const insertRanks = database.statement(`
       INSERT INTO ${ranks} (label, key, slug, profile)
       SELECT CAST(?3 + ?4 * row_number() OVER (ORDER BY f.key, f.slug) AS INTEGER), f.key, f.slug, p.id FROM (
         SELECT key, slug FROM main.rank_${order} r
@@ -192,40 +205,40 @@ function createBuild(database: Database, revisions: Revisions, content: string, 
         SELECT ${key}, slug FROM temp.staged WHERE (${key}, slug) > (?1, ?2) AND ${key} IS NOT NULL
         ORDER BY 1, 2 LIMIT ?5 + 0
       ) f CROSS JOIN next_profile p ON p.slug = f.slug`)
-    const add = database.statement(`
+    const insertTerms = database.statement(`
       INSERT INTO ${index} (rowid, words)
       SELECT r.label, p.search || printf('#%04x', r.label >> 16)
       FROM ${ranks} r CROSS JOIN next_profile p ON p.id = r.profile WHERE r.label > ?1 ORDER BY r.label`)
-    const last = database.statement<[label: number, key: Value, slug: string]>(
+    const selectLast = database.statement<[label: number, key: Value, slug: string]>(
       `SELECT label, key, slug FROM ${ranks} ORDER BY label DESC LIMIT 1`,
     )
     for (let more = true; more;) {
       let steps = 0
       await repeat((rows) => {
-        const [label, key, slug] = last.get() ?? [0, first, '']
-        more = place.run(key, slug, label, gap, rows).changes === rows
-        add.run(label)
-        return more && ++steps < mostSegments
+        const [label, key, slug] = selectLast.get() ?? [0, first, '']
+        more = insertRanks.run(key, slug, label, gap, rows).changes === rows
+        insertTerms.run(label)
+        return more && ++steps < maxSegments
       })
-      await merge(index)
+      await mergeSegments(index)
     }
-    step(() => setMerging(database, index, 4, 16))
+    step(() => setSegmentMerging(database, index, 4, 16))
   }
 
   /** Makes one segment of all. */
-  async function merge(index: string): Promise<void> {
+  async function mergeSegments(index: string): Promise<void> {
     const merge = database.statement(`INSERT INTO ${index} (${index}, rank) VALUES ('merge', ?1)`)
     const changes = database.statement<[number]>('SELECT total_changes()')
-    let pages = -mergedPages
+    let pages = -mergePagesPerStep
     await repeat(() => {
       const before = changes.get()![0]
       merge.run(pages)
-      pages = mergedPages
+      pages = mergePagesPerStep
       return changes.get()![0] - before > 1
     })
   }
 
-  function count(): void {
+  function buildCounters(): void {
     // Counted before the lock is taken.
     database.exec(`
       DROP TABLE IF EXISTS temp.counted;
@@ -244,21 +257,21 @@ function createBuild(database: Database, revisions: Revisions, content: string, 
       begin()
       await copyProfiles()
       await addWords()
-      await rank('name', 'name_key', '')
-      await rank('newest', 'recency', -Number.MAX_SAFE_INTEGER)
-      count()
+      await buildRanks('name', 'name_key', '')
+      await buildRanks('newest', 'recency', -Number.MAX_SAFE_INTEGER)
+      buildCounters()
     },
 
     /** Drops what is beside the tables of the store, new or old. */
     async clear() {
-      if (claimOf(database)[0] !== id) return
-      for (const table of besides(database)) {
+      if (readImportClaim(database)[0] !== id) return
+      for (const table of listBuildTables(database)) {
         await repeat(() => {
           database.exec(`DROP TABLE ${table}`)
           return false
         })
       }
-      step(() => release(database))
+      step(() => releaseImportClaim(database))
     },
   }
 }

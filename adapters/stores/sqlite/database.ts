@@ -1,8 +1,9 @@
 /** The only file that knows the driver. `node:sqlite` is there on Node, Bun and Deno alike. */
 import { closeSync, existsSync, openSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import type { MaybePromise } from '../../../core/lib/promise.ts'
 import { StoreError } from '../store-error.ts'
-import { watchFile } from './file-watch.ts'
+import { trackFileIdentity } from './file-identity.ts'
 
 /** What a column can hold. Integers are read as numbers; one beyond ±2^53 throws. */
 export type Value = string | number | null
@@ -43,7 +44,7 @@ export interface Database {
    *
    * @throws {StoreError} `unreachable` when it does not.
    */
-  checkFile(): void
+  checkFileIdentity(): void
   close(): void
 }
 
@@ -51,7 +52,7 @@ export interface Database {
 export const BUSY_TIMEOUT_MS = 5000
 
 /** How often it tries meanwhile: SQLite's own pauses grow to 100 ms, and miss the moments between steps of an import. */
-const RETRY_MS = 4
+const BUSY_RETRY_MS = 4
 const sleeper = new Int32Array(new SharedArrayBuffer(4))
 
 /**
@@ -63,15 +64,15 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
   if (!options.create && file !== ':memory:' && !existsSync(file)) {
     throw new StoreError('unreachable', `The store ${file} cannot be opened: there is no such file.`)
   }
-  const driver = open(file, options)
-  const watch = watchFile(file)
+  const driver = openDriver(file, options)
+  const identity = trackFileIdentity(file)
 
   /** Passes on what the driver says about the file as what it means. */
-  function asking<T>(what: 'read' | 'changed', ask: () => T): T {
+  function withStoreErrors<T>(what: 'read' | 'changed', work: () => T): T {
     try {
-      return ask()
+      return work()
     } catch (error) {
-      throw meaningOf(error, file, what)
+      throw toStoreError(error, file, what)
     }
   }
 
@@ -93,7 +94,7 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
   const endRead = driver.prepare('COMMIT')
 
   return {
-    exec: (sql) => asking('changed', () => driver.exec(sql)),
+    exec: (sql) => withStoreErrors('changed', () => driver.exec(sql)),
 
     statement<Row extends readonly Value[]>(sql: string): Statement<Row> {
       let statement: StatementSync | undefined
@@ -101,11 +102,12 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
       const prepared = () => statement ??= prepare(sql)
       const preparedChange = () => change ??= prepareChange(sql)
       return {
-        all: (...parameters) => asking('read', () => prepared().all(...parameters) as unknown as Row[]),
+        all: (...parameters) =>
+          withStoreErrors('read', () => prepared().all(...parameters) as unknown as Row[]),
         get: (...parameters) =>
-          asking('read', () => prepared().get(...parameters) as unknown as Row | undefined),
+          withStoreErrors('read', () => prepared().get(...parameters) as unknown as Row | undefined),
         run: (...parameters) =>
-          asking('changed', () => {
+          withStoreErrors('changed', () => {
             const { changes, lastInsertRowid } = preparedChange().run(...parameters)
             return { changes: Number(changes), lastId: Number(lastInsertRowid) }
           }),
@@ -117,14 +119,14 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
       try {
         yield* prepare(sql).iterate() as unknown as Iterable<Row>
       } catch (error) {
-        throw meaningOf(error, file, 'read')
+        throw toStoreError(error, file, 'read')
       }
     },
 
     snapshot(work) {
       // A transaction is a snapshot already: an import's callback may ask for a page.
       if (driver.isTransaction) return work()
-      asking('read', () => beginRead.run())
+      withStoreErrors('read', () => beginRead.run())
       try {
         return work()
       } finally {
@@ -134,16 +136,16 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
     },
 
     transaction(work, { wait } = { wait: true }) {
-      watch.check()
-      begin(driver, file, wait)
+      identity.check()
+      beginImmediate(driver, file, wait)
       let commit = true
       try {
         const result = work(() => {
           commit = false
         })
-        asking('changed', () => driver.exec(commit ? 'COMMIT' : 'ROLLBACK'))
+        withStoreErrors('changed', () => driver.exec(commit ? 'COMMIT' : 'ROLLBACK'))
         // What went into a file that nobody can open any more is not acknowledged.
-        watch.check()
+        identity.check()
         return result
       } catch (error) {
         // Some errors, a full disk among them, have rolled back by themselves.
@@ -152,7 +154,7 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
       }
     },
 
-    checkFile: watch.checkNowAndThen,
+    checkFileIdentity: identity.checkThrottled,
     close: () => driver.close(),
   }
 }
@@ -175,18 +177,18 @@ const fileTroubles = [
 ]
 
 /** An error of the driver as one of the store when it is about the file. Any other stays as it is. */
-function meaningOf(error: unknown, file: string, what: 'read' | 'changed'): unknown {
-  const reason = reasonOf(error)
+function toStoreError(error: unknown, file: string, what: 'read' | 'changed'): unknown {
+  const reason = errorMessage(error)
   if (error instanceof StoreError || !fileTroubles.some((trouble) => reason.includes(trouble))) return error
   return new StoreError('unreachable', `The store ${file} cannot be ${what}: ${reason}.`, { cause: error })
 }
 
 /** What an error of the driver, or any other, says. */
-export function reasonOf(error: unknown): string {
+export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-function open(
+function openDriver(
   file: string,
   { create, readOnly = false }: { create: boolean; readOnly?: boolean },
 ): DatabaseSync {
@@ -197,19 +199,19 @@ function open(
     driver.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
     return driver
   } catch (error) {
-    throw new StoreError('unreachable', `The store ${file} cannot be opened: ${reasonOf(error)}.`, {
+    throw new StoreError('unreachable', `The store ${file} cannot be opened: ${errorMessage(error)}.`, {
       cause: error,
     })
   }
 }
 
-function begin(driver: DatabaseSync, file: string, wait: boolean): void {
+function beginImmediate(driver: DatabaseSync, file: string, wait: boolean): void {
   try {
     driver.exec('PRAGMA busy_timeout = 0')
     const deadline = Date.now() + (wait ? BUSY_TIMEOUT_MS : 0)
-    while (!tryBegin(driver, deadline)) Atomics.wait(sleeper, 0, 0, RETRY_MS)
+    while (!tryBegin(driver, deadline)) Atomics.wait(sleeper, 0, 0, BUSY_RETRY_MS)
   } catch (error) {
-    if (!isBusy(error)) throw meaningOf(error, file, 'changed')
+    if (!isBusy(error)) throw toStoreError(error, file, 'changed')
     const waited = wait ? ` and has been for ${BUSY_TIMEOUT_MS / 1000} seconds` : ''
     throw new StoreError(
       'unreachable',
@@ -230,4 +232,37 @@ function tryBegin(driver: DatabaseSync, deadline: number): boolean {
     if (!isBusy(error) || Date.now() >= deadline) throw error
     return false
   }
+}
+
+const maxPauseMs = 16
+
+/**
+ * Runs a transaction at once when no other process holds the write lock. Otherwise tries again for as long as
+ * `Database.transaction` would wait, and lets the process answer other requests meanwhile.
+ *
+ * @throws {StoreError} `unreachable` when the lock stays taken.
+ */
+export function transactionWithRetry<T>(database: Database, work: () => T): MaybePromise<T> {
+  try {
+    return database.transaction(work, { wait: false })
+  } catch (error) {
+    if (!isLockTaken(error)) throw error
+    return retryTransaction(database, work)
+  }
+}
+
+async function retryTransaction<T>(database: Database, work: () => T): Promise<T> {
+  const deadline = Date.now() + BUSY_TIMEOUT_MS
+  for (let pause = 1;; pause = Math.min(pause * 2, maxPauseMs)) {
+    await new Promise((resolve) => setTimeout(resolve, pause))
+    try {
+      return database.transaction(work, { wait: false })
+    } catch (error) {
+      if (!isLockTaken(error) || Date.now() > deadline) throw error
+    }
+  }
+}
+
+function isLockTaken(error: unknown): boolean {
+  return error instanceof StoreError && isBusy(error.cause)
 }

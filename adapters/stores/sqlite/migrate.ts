@@ -1,6 +1,7 @@
+import { setTimeout } from 'node:timers/promises'
 import { newSettings, randomHex } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
-import { type Database, openDatabase, reasonOf } from './database.ts'
+import { BUSY_TIMEOUT_MS, type Database, errorMessage, isBusy, openDatabase } from './database.ts'
 import * as factsAndContent from './migrations/001-facts-and-content.ts'
 import * as signupsReportsAndAudit from './migrations/002-signups-reports-and-audit.ts'
 import * as usageBatches from './migrations/003-usage-batches.ts'
@@ -68,7 +69,7 @@ export function migrationStatus(file: string): MigrationStatus {
 export function migrate(database: Database, file: string, keyPrefix: string | undefined): void {
   // Most starts find nothing to do, and then have no need of the write lock.
   const version = schemaVersion(database, file)
-  if (version > 0 && identity(database, file)[1] === 0) {
+  if (version > 0 && readIdentity(database, file)[1] === 0) {
     database.exec(`PRAGMA application_id = ${applicationId}`)
   }
   if (pendingAfter(version, file).length === 0) return
@@ -76,10 +77,10 @@ export function migrate(database: Database, file: string, keyPrefix: string | un
     // Read again under the lock: another process may have been here in between.
     const current = schemaVersion(database, file)
     for (const [index, { name, sql }] of pendingAfter(current, file).entries()) {
-      claim(database, current + index + 1, name)
+      recordMigration(database, current + index + 1, name)
       database.exec(sql)
     }
-    if (current === 0) settle(database, keyPrefix)
+    if (current === 0) insertSettings(database, keyPrefix)
   })
 }
 
@@ -117,7 +118,7 @@ function pendingAfter(current: number, file: string): readonly Migration[] {
 
 /** The version of the schema of a file, 0 when it is empty. @throws {StoreError} as `migrationStatus` does. */
 export function schemaVersion(database: Database, file: string): number {
-  const [tables, id] = identity(database, file)
+  const [tables, id] = readIdentity(database, file)
   if (tables === 0) return 0
   if (id !== applicationId && !(id === 0 && holdsStore(database))) {
     throw new StoreError('refused', `The file ${file} is the SQLite database of another program.`)
@@ -136,7 +137,7 @@ function holdsStore(database: Database): boolean {
   }
 }
 
-function identity(database: Database, file: string): [tables: number, applicationId: number] {
+function readIdentity(database: Database, file: string): [tables: number, applicationId: number] {
   try {
     // The first statement that reads the file: the one that fails when it is no database.
     const [tables] = database.statement<[number]>('SELECT count(*) FROM sqlite_schema').get()!
@@ -144,13 +145,13 @@ function identity(database: Database, file: string): [tables: number, applicatio
     return [tables, id]
   } catch (error) {
     if (error instanceof StoreError) throw error
-    throw new StoreError('unreachable', `The store ${file} cannot be read: ${reasonOf(error)}.`, {
+    throw new StoreError('unreachable', `The store ${file} cannot be read: ${errorMessage(error)}.`, {
       cause: error,
     })
   }
 }
 
-function claim(database: Database, version: number, name: string): void {
+function recordMigration(database: Database, version: number, name: string): void {
   database.exec(`
     CREATE TABLE IF NOT EXISTS migration (
       version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL
@@ -158,8 +159,43 @@ function claim(database: Database, version: number, name: string): void {
   database.statement('INSERT INTO migration VALUES (?1, ?2, ?3)').run(version, name, Date.now())
 }
 
-function settle(database: Database, keyPrefix: string | undefined): void {
+function insertSettings(database: Database, keyPrefix: string | undefined): void {
   const settings = newSettings(keyPrefix)
   database.statement('INSERT INTO store (only, id, key_prefix, cursor_secret) VALUES (1, ?1, ?2, ?3)')
     .run(randomHex(8), settings.keyPrefix, settings.cursorSecret)
+}
+
+/** Sets what a connection needs, and the one thing that a file keeps: write-ahead logging. */
+export async function configure(database: Database): Promise<void> {
+  await enableWriteAheadLog(database)
+  database.exec(`
+    -- A change is on the disk before it is acknowledged. NORMAL would lose the last ones with the power.
+    PRAGMA synchronous = FULL;
+    PRAGMA foreign_keys = ON;
+    -- The file may come from anywhere: its schema is not to call functions with effects.
+    PRAGMA trusted_schema = OFF;
+    -- What an import of a million profiles has written to the log is given back when it has been moved to the file.
+    PRAGMA journal_size_limit = 67108864;
+    -- 256 MiB of pages at most, which only a large import or a large store fills.
+    PRAGMA cache_size = -262144;
+    -- Nothing of the file is mapped: reading what was mapped and then cut off ends the process, where reading the file
+    -- is an error.
+    PRAGMA mmap_size = 0;`)
+}
+
+/**
+ * Readers and a writer then do not wait for each other. Unlike every other statement, the switch fails at once
+ * while another process has the file locked, for instance to do the same.
+ */
+async function enableWriteAheadLog(database: Database): Promise<void> {
+  const deadline = Date.now() + BUSY_TIMEOUT_MS
+  for (;;) {
+    try {
+      database.exec('PRAGMA journal_mode = WAL')
+      return
+    } catch (error) {
+      if (!isBusy(error) || Date.now() > deadline) throw error
+      await setTimeout(5)
+    }
+  }
 }

@@ -1,4 +1,4 @@
-import { compareCodePoints } from '../../../core/content/fold.ts'
+import { compareCodePoints } from '../../../core/lib/text.ts'
 import type { Database } from './database.ts'
 
 /** A profile in an order: its sort key and slug, and what it is found by. */
@@ -10,13 +10,13 @@ export interface RankEntry {
 }
 
 /** An order of the directory as it is written. Both take the entries of one transaction at once. */
-export interface Ranks {
+export interface RankIndex {
   add(entries: readonly RankEntry[]): void
   remove(entries: readonly Pick<RankEntry, 'key' | 'slug'>[]): void
 }
 
 /** Labels are from 1 to this, exclusive. */
-export const LABELS: number = 2 ** 32
+export const MAX_LABEL: number = 2 ** 32
 
 /** The term of the window that a label is in; a longer one for a higher level, up to 4. */
 export function windowTerm(label: number, level: number): string {
@@ -25,9 +25,9 @@ export function windowTerm(label: number, level: number): string {
 
 /** The first label after the window that a label is in; Infinity where there is none. */
 export function windowEnd(label: number, level: number): number {
-  const width = LABELS / 16 ** level
+  const width = MAX_LABEL / 16 ** level
   const end = (Math.floor(label / width) + 1) * width
-  return end >= LABELS ? Infinity : end
+  return end >= MAX_LABEL ? Infinity : end
 }
 
 export function compareEntries(
@@ -39,9 +39,9 @@ export function compareEntries(
 }
 
 /** Rows that are labelled anew at first when a gap has closed. */
-const fewestMoved = 32
+const minMoved = 32
 /** Labels that each row then has on average, at least. */
-const leastGap = 16
+const minGap = 16
 
 /** The rows of an order around a gap, and their labels. */
 type RankRow = [label: number, key: string | number, slug: string, profile: number, search: string]
@@ -51,47 +51,49 @@ type RankRow = [label: number, key: string | number, slug: string, profile: numb
  * one that has closed is opened by spreading its neighbours. FTS5 writes a segment whenever a rowid is not above the one
  * before: rows are written in the order of their labels.
  */
-export function createRanks(database: Database, order: 'name' | 'newest'): Ranks {
+export function createRankIndex(database: Database, order: 'name' | 'newest'): RankIndex {
   const [ranks, index] = [`rank_${order}`, `search_${order}`]
-  const labelOf = database.statement<[number]>(`SELECT label FROM ${ranks} WHERE key = ?1 AND slug = ?2`)
-  const before = database.statement<[label: number]>(
+  const selectLabel = database.statement<[number]>(`SELECT label FROM ${ranks} WHERE key = ?1 AND slug = ?2`)
+  const selectBefore = database.statement<[label: number]>(
     `SELECT label FROM ${ranks} WHERE (key, slug) < (?1, ?2) ORDER BY key DESC, slug DESC LIMIT 1`,
   )
-  const after = database.statement<[label: number, key: string | number, slug: string]>(
+  const selectAfter = database.statement<[label: number, key: string | number, slug: string]>(
     `SELECT label, key, slug FROM ${ranks} WHERE (key, slug) > (?1, ?2) ORDER BY key, slug LIMIT 1`,
   )
   const rows = `
     SELECT r.label, r.key, r.slug, r.profile, p.search FROM ${ranks} r CROSS JOIN profile p ON p.id = r.profile`
-  const left = database.statement<RankRow>(`${rows} WHERE r.label <= ?1 ORDER BY r.label DESC LIMIT ?2 + 0`)
-  const right = database.statement<RankRow>(`${rows} WHERE r.label >= ?1 ORDER BY r.label LIMIT ?2 + 0`)
-  const erase = database.statement(`DELETE FROM ${ranks} WHERE label = ?1`)
-  const unindex = database.statement(`DELETE FROM ${index} WHERE rowid = ?1`)
-  const writers = createRankWriter(database, order)
+  const selectLeft = database.statement<RankRow>(
+    `${rows} WHERE r.label <= ?1 ORDER BY r.label DESC LIMIT ?2 + 0`,
+  )
+  const selectRight = database.statement<RankRow>(`${rows} WHERE r.label >= ?1 ORDER BY r.label LIMIT ?2 + 0`)
+  const deleteRank = database.statement(`DELETE FROM ${ranks} WHERE label = ?1`)
+  const deleteTerms = database.statement(`DELETE FROM ${index} WHERE rowid = ?1`)
+  const writer = createRankWriter(database, order)
 
   /** Writes entries, in order, between two labels. */
   function spread(entries: readonly RankEntry[], low: number, high: number): void {
     const gap = (high - low) / (entries.length + 1)
     for (const [position, entry] of entries.entries()) {
-      writers.write(low + Math.floor(gap * (position + 1)), entry)
+      writer.write(low + Math.floor(gap * (position + 1)), entry)
     }
   }
 
-  function take(labels: readonly number[]): void {
+  function removeLabels(labels: readonly number[]): void {
     for (const label of labels) {
-      unindex.run(label)
-      erase.run(label)
+      deleteTerms.run(label)
+      deleteRank.run(label)
     }
   }
 
   /** Takes the rows around a gap away, as many as leave room, and writes them with the entries. */
-  function widen(entries: readonly RankEntry[], low: number, high: number): void {
-    for (let count = fewestMoved;; count *= 4) {
-      const [lower, upper] = [left.all(low, count + 1), right.all(high, count + 1)]
+  function relabel(entries: readonly RankEntry[], low: number, high: number): void {
+    for (let count = minMoved;; count *= 4) {
+      const [lower, upper] = [selectLeft.all(low, count + 1), selectRight.all(high, count + 1)]
       const start = lower.length > count ? lower.pop()![0] : 0
-      const end = upper.length > count ? upper.pop()![0] : LABELS
+      const end = upper.length > count ? upper.pop()![0] : MAX_LABEL
       const moved = [...lower.reverse(), ...upper]
-      if ((end - start) / (moved.length + entries.length + 1) < leastGap && end - start < LABELS) continue
-      take(moved.map(([label]) => label))
+      if ((end - start) / (moved.length + entries.length + 1) < minGap && end - start < MAX_LABEL) continue
+      removeLabels(moved.map(([label]) => label))
       const [earlier, later] = [lower, upper].map((side) =>
         side.map(([, key, slug, profile, search]): RankEntry => ({ key, slug, profile, search }))
       )
@@ -105,21 +107,21 @@ export function createRanks(database: Database, order: 'name' | 'newest'): Ranks
       const entries = unsorted.toSorted(compareEntries)
       for (let start = 0, end = 0; start < entries.length; start = end) {
         const { key, slug } = entries[start]!
-        const low = before.get(key, slug)?.[0] ?? 0
-        const next = after.get(key, slug)
-        const high = next?.[0] ?? LABELS
+        const low = selectBefore.get(key, slug)?.[0] ?? 0
+        const next = selectAfter.get(key, slug)
+        const high = next?.[0] ?? MAX_LABEL
         const isBefore = (entry: RankEntry) =>
           next === undefined || compareEntries(entry, { key: next[1], slug: next[2] }) < 0
         while (end < entries.length && isBefore(entries[end]!)) end++
         const group = entries.slice(start, end)
         if (high - low > group.length) spread(group, low, high)
-        else widen(group, low, high)
+        else relabel(group, low, high)
       }
     },
 
     remove(entries) {
-      const labels = entries.flatMap(({ key, slug }) => labelOf.get(key, slug) ?? [])
-      take(labels.sort((a, b) => a - b))
+      const labels = entries.flatMap(({ key, slug }) => selectLabel.get(key, slug) ?? [])
+      removeLabels(labels.sort((a, b) => a - b))
     },
   }
 }

@@ -1,5 +1,5 @@
-import type { Revision } from '../../../core/ports.ts'
-import { replacedByCopy, unfinishedCopy } from '../copy/unfinished-copy.ts'
+import type { Revision } from '../../../core/ports/facts.ts'
+import { replacedByCopyError, unfinishedCopyError } from '../store-error.ts'
 import type { Database } from './database.ts'
 
 /** The revision of a store, and the only way to move it. */
@@ -18,7 +18,7 @@ type StoreRow = [id: string, facts: number, content: number, copiedFrom: string 
  */
 export function createRevisions(database: Database, file: string): Revisions {
   const dataVersion = database.statement<[number]>('PRAGMA data_version')
-  const read = database.statement<StoreRow>(
+  const selectRow = database.statement<StoreRow>(
     'SELECT id, facts_changes, content_changes, copied_from FROM store',
   )
   const bumps = {
@@ -30,19 +30,19 @@ export function createRevisions(database: Database, file: string): Revisions {
   const openedId = readRow()[0]
 
   function readRow(): StoreRow {
-    const row = read.get()!
-    if (row[3] !== null) throw unfinishedCopy(file)
+    const row = selectRow.get()!
+    if (row[3] !== null) throw unfinishedCopyError(file)
     return row
   }
 
   function readRevision(): Revision {
     const [id, facts, content] = readRow()
-    if (id !== openedId) throw replacedByCopy(file)
+    if (id !== openedId) throw replacedByCopyError(file)
     return { facts: `${id}.${facts}`, content: `${id}.${content}` }
   }
 
   function current(): Revision {
-    database.checkFile()
+    database.checkFileIdentity()
     // Before the row: what is committed between the two is then read now and looked for once more later.
     const [version] = dataVersion.get()!
     if (known === undefined || version !== seenVersion) {

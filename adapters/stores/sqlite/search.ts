@@ -1,6 +1,7 @@
-import { SLUG_PATTERN } from '../../../core/content/slug.ts'
-import type { MaybePromise, ProfileQuery, ProfileSort } from '../../../core/ports.ts'
-import { matchesWords } from '../search-text.ts'
+import type { MaybePromise } from '../../../core/lib/promise.ts'
+import { SLUG_PATTERN } from '../../../core/lib/text.ts'
+import type { ProfileQuery, ProfileSort } from '../../../core/ports/directory.ts'
+import { matchesWords } from '../content-text.ts'
 import { StoreError } from '../store-error.ts'
 import type { Database, Statement } from './database.ts'
 import { windowEnd, windowTerm } from './ranks.ts'
@@ -28,14 +29,14 @@ export const ORDERS: Readonly<Record<ProfileSort, 'name' | 'newest'>> = {
 }
 
 /** A search gives way to other requests after this, and for as long as it took. */
-const turnMs = 4
+const sliceMs = 4
 /** The time of all turns of a search together. Its client is told to come again later. */
-const longestSearchMs = 400
+const maxSearchMs = 400
 /** Searches of one partner, and of all together, that wait while one of them is in its turns. */
 const maxWaiting = { partner: 4, all: 32 }
 
 /** Longest prefix that is indexed, in code points; longer words are looked up in `long_word`. */
-const longestPrefix = 5
+const maxPrefixLength = 5
 /** Words that one prefix may stand for. With more of them, matches of its first letters are checked one by one. */
 const maxExpansions = 64
 /** Pairs of country and industry that are cheaper to unite than two filters are to intersect. */
@@ -45,11 +46,11 @@ const maxPairs = 40
 const firstWindow = 16_384
 
 /** The parts of a query that the full-text index answers. */
-interface Expression {
+interface MatchExpression {
   /** All of these have to match. Each alone is found from any label in one step. */
   readonly parts: readonly string[]
   /** Words that matches still have to be checked for. */
-  readonly unsure: readonly string[]
+  readonly unverified: readonly string[]
 }
 
 type FoundRow = [label: number, search: string, ...CardRow]
@@ -59,44 +60,46 @@ type FoundRow = [label: number, search: string, ...CardRow]
  * work is that of the page. What no index can bound (words that are frequent and never meet, profiles that are not due
  * yet) is read window by window, and in turns when it takes long; one such search runs at a time.
  */
-export function createProfileSearch(database: Database, runInTurns: Turns): ProfileSearch {
+export function createProfileSearch(database: Database, runTimeSliced: TimeSlicer): ProfileSearch {
   const statements = { name: orderStatements(database, 'name'), newest: orderStatements(database, 'newest') }
-  const expansions = database.statement<[word: string]>(`
+  const selectExpansions = database.statement<[word: string]>(`
     SELECT word FROM long_word WHERE word >= ?1 AND word < ?1 || char(1114111) LIMIT ${maxExpansions + 1}`)
-  const revision = database.statement<[number]>('SELECT content_changes FROM store')
-  const size = database.statement<[number | null]>('SELECT max(id) FROM profile')
+  const selectRevision = database.statement<[number]>('SELECT content_changes FROM store')
+  const selectMaxId = database.statement<[number | null]>('SELECT max(id) FROM profile')
 
   /** @returns `undefined` when nothing can match. */
-  function expressionOf(partner: string, query: ProfileQuery): Expression | undefined {
-    const unsure: string[] = []
+  function toMatchExpression(partner: string, query: ProfileQuery): MatchExpression | undefined {
+    const unverified: string[] = []
     const parts = [anyOf(audienceTerms(partner))]
     for (const word of query.words) {
       const letters = [...word]
-      const expanded = letters.length <= longestPrefix ? [] : expansions.all(word).map(([found]) => found)
-      if (letters.length <= longestPrefix) parts.unshift(`${quote(word)} *`)
+      const expanded = letters.length <= maxPrefixLength
+        ? []
+        : selectExpansions.all(word).map(([found]) => found)
+      if (letters.length <= maxPrefixLength) parts.unshift(`${quote(word)} *`)
       else if (expanded.length === 0) return undefined
       else if (expanded.length <= maxExpansions) parts.unshift(anyOf(expanded))
       else {
-        parts.unshift(`${quote(letters.slice(0, longestPrefix).join(''))} *`)
-        unsure.push(word)
+        parts.unshift(`${quote(letters.slice(0, maxPrefixLength).join(''))} *`)
+        unverified.push(word)
       }
     }
     const filters = filterParts(query)
-    return filters && { parts: [...parts, ...filters], unsure }
+    return filters && { parts: [...parts, ...filters], unverified }
   }
 
   function* search(partner: string, query: ProfileQuery, now: number): Generator<void, CardRow[]> {
     const { read, first, next } = statements[ORDERS[query.sort]]
     for (;;) {
-      const before = revision.get()![0]
-      const expression = expressionOf(partner, query)
-      const start = first.get(...startOf(query, now))?.[0]
+      const before = selectRevision.get()![0]
+      const expression = toMatchExpression(partner, query)
+      const start = first.get(...startPosition(query, now))?.[0]
       if (expression === undefined || start === undefined) return []
       const page: CardRow[] = []
       let label = start
-      let level = Math.max(0, Math.ceil(Math.log2((size.get()![0] ?? 0) / firstWindow) / 4))
+      let level = Math.max(0, Math.ceil(Math.log2((selectMaxId.get()![0] ?? 0) / firstWindow) / 4))
       // Labels are moved now and then: after another change they mean nothing.
-      while (page.length < query.limit && label !== Infinity && revision.get()![0] === before) {
+      while (page.length < query.limit && label !== Infinity && selectRevision.get()![0] === before) {
         const startedAt = performance.now()
         // Where the rarest part has nothing there is nothing to look for.
         for (const part of expression.parts) label = Math.max(label, next.get(part, label)?.[0] ?? Infinity)
@@ -105,53 +108,53 @@ export function createProfileSearch(database: Database, runInTurns: Turns): Prof
         const window = level === 0 ? [] : [`${quote(windowTerm(label, level))} *`]
         const match = [...expression.parts, ...window].join(' AND ')
         const rows = read.all(match, label, now, wanted)
-        for (const [, text, ...row] of rows) if (matchesWords(text, expression.unsure)) page.push(row)
+        for (const [, text, ...row] of rows) if (matchesWords(text, expression.unverified)) page.push(row)
         label = rows.length === wanted ? rows.at(-1)![0] + 1 : windowEnd(label, level)
         const elapsed = performance.now() - startedAt
-        if (elapsed > turnMs && level < 4) level++
-        else if (elapsed < turnMs / 8 && level > 1) level--
+        if (elapsed > sliceMs && level < 4) level++
+        else if (elapsed < sliceMs / 8 && level > 1) level--
         yield
       }
       if (page.length === query.limit || label === Infinity) return page
     }
   }
 
-  return (partner, query, now) => runInTurns(partner, search(partner, query, now), longestSearchMs)
+  return (partner, query, now) => runTimeSliced(partner, search(partner, query, now), maxSearchMs)
 }
 
 /** Reads in steps: at once as far as a turn goes. The rest is read in turns of `longestMs` together, one read after the other. */
-export type Turns = <T>(partner: string, steps: Iterator<void, T>, longestMs: number) => MaybePromise<T>
+export type TimeSlicer = <T>(partner: string, steps: Iterator<void, T>, longestMs: number) => MaybePromise<T>
 
-export function createTurns(database: Database): Turns {
+export function createTimeSlicer(database: Database): TimeSlicer {
   let last: Promise<unknown> = Promise.resolve()
   const waiting: string[] = []
 
-  function takeTurn<T>(steps: Iterator<void, T>): IteratorResult<void, T> {
+  function runSlice<T>(steps: Iterator<void, T>): IteratorResult<void, T> {
     return database.snapshot(() => {
       const startedAt = performance.now()
       let step = steps.next()
-      while (!step.done && performance.now() - startedAt < turnMs) step = steps.next()
+      while (!step.done && performance.now() - startedAt < sliceMs) step = steps.next()
       return step
     })
   }
 
-  async function finish<T>(steps: Iterator<void, T>, longestMs: number): Promise<T> {
-    for (let spent = turnMs, took = turnMs;; spent += took) {
-      if (spent > longestMs) throw tooMuch('takes too long')
-      await new Promise((resolve) => setTimeout(resolve, took))
+  async function finish<T>(steps: Iterator<void, T>, maxMs: number): Promise<T> {
+    for (let spentMs = sliceMs, elapsedMs = sliceMs;; spentMs += elapsedMs) {
+      if (spentMs > maxMs) throw searchAbandonedError('takes too long')
+      await new Promise((resolve) => setTimeout(resolve, elapsedMs))
       const startedAt = performance.now()
-      const step = takeTurn(steps)
+      const step = runSlice(steps)
       if (step.done) return step.value
-      took = performance.now() - startedAt
+      elapsedMs = performance.now() - startedAt
     }
   }
 
   return (partner, steps, longestMs) => {
-    const step = takeTurn(steps)
+    const step = runSlice(steps)
     if (step.done) return step.value
     const ofPartner = waiting.filter((other) => other === partner).length
     if (ofPartner >= maxWaiting.partner || waiting.length >= maxWaiting.all) {
-      throw tooMuch('would wait too long')
+      throw searchAbandonedError('would wait too long')
     }
     waiting.push(partner)
     const result = last.then(() => finish(steps, longestMs))
@@ -161,7 +164,7 @@ export function createTurns(database: Database): Turns {
   }
 }
 
-function tooMuch(what: string): StoreError {
+function searchAbandonedError(what: string): StoreError {
   return new StoreError('unreachable', `A search of the store ${what}: it was given up.`)
 }
 
@@ -190,7 +193,7 @@ function orderStatements(database: Database, order: 'name' | 'newest'): OrderSta
 }
 
 /** The place after which a page starts: by recency never before what is due. */
-function startOf({ sort, after }: ProfileQuery, now: number): [key: string | number, slug: string] {
+function startPosition({ sort, after }: ProfileQuery, now: number): [key: string | number, slug: string] {
   if (sort === 'name') return after === undefined ? ['', ''] : [after.key, after.slug]
   return after === undefined || Number(after.key) > now ? [-now, ''] : [-after.key, after.slug]
 }

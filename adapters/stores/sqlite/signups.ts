@@ -1,81 +1,95 @@
+import { utcDay } from '../../../core/lib/time.ts'
 import type { Environment } from '../../../core/model.ts'
-import type { SignupStore } from '../../../core/ports.ts'
-import { dayOf } from '../../../core/reports/usage.ts'
-import type { IdempotencyClaim, Signup, SignupOutcome } from '../../../core/signups/signup.ts'
-import { type Place, START } from '../activity-places.ts'
-import { newestFirst } from '../newest.ts'
-import { type ClaimRow, CLAIMS_PRUNED, repeated, takenId, withoutKey } from '../signup-outcomes.ts'
-import { readSignup, SIGNUP_COLUMNS, type SignupRow, signupRow } from '../signup-rows.ts'
-import type { Database } from './database.ts'
-import { transactionInTurn } from './patience.ts'
+import type { IdempotencyClaim, Signup, SignupOutcome, SignupStore } from '../../../core/ports/signups.ts'
+import { FIRST_POSITION, type KeysetPosition, newestFirst } from '../reports.ts'
+import {
+  type ClaimRow,
+  CLAIMS_PRUNED_PER_SIGNUP,
+  duplicateIdError,
+  readSignup,
+  repeatedOutcome,
+  SIGNUP_COLUMNS,
+  type SignupRow,
+  signupRow,
+  unknownKeyError,
+} from '../signups.ts'
+import { type Database, transactionWithRetry } from './database.ts'
 
 /** `SignupStore` of the ports, and what activity needs of it. */
 export interface Signups extends SignupStore {
   /** Signups of one partner and kind of keys after a place. */
-  readSignups(partner: string, environment: Environment, after: Place, limit: number): Signup[]
+  readSignups(partner: string, environment: Environment, after: KeysetPosition, limit: number): Signup[]
 }
 
 export function createSignups(database: Database): Signups {
-  const insert = database.statement(
+  const insertRow = database.statement(
     `INSERT INTO signup (${SIGNUP_COLUMNS}) VALUES (${SIGNUP_COLUMNS.map((_, index) => `?${index + 1}`)})`,
   )
-  const known = database.statement<[1]>('SELECT 1 FROM signup WHERE id = ?1')
-  const keyOf = database.statement<[1]>('SELECT 1 FROM partner_key WHERE id = ?1 AND partner = ?2')
-  const findClaim = database.statement<ClaimRow>(`
+  const selectId = database.statement<[1]>('SELECT 1 FROM signup WHERE id = ?1')
+  const selectKey = database.statement<[1]>('SELECT 1 FROM partner_key WHERE id = ?1 AND partner = ?2')
+  const selectClaim = database.statement<ClaimRow>(`
     SELECT fingerprint, signup_id, created_at FROM idempotency
     WHERE partner = ?1 AND environment = ?2 AND key = ?3 AND expires_at > ?4`)
-  const putClaim = database.statement(`
+  const upsertClaim = database.statement(`
     INSERT OR REPLACE INTO idempotency (partner, environment, key, fingerprint, signup_id, created_at, expires_at)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)`)
-  const expired = database.statement<[partner: string, environment: string, key: string]>(`
+  const selectExpiredClaims = database.statement<[partner: string, environment: string, key: string]>(`
     SELECT partner, environment, key FROM idempotency WHERE expires_at <= ?1 ORDER BY expires_at
-    LIMIT ${CLAIMS_PRUNED}`)
-  const dropClaim = database.statement(
+    LIMIT ${CLAIMS_PRUNED_PER_SIGNUP}`)
+  const deleteClaim = database.statement(
     'DELETE FROM idempotency WHERE partner = ?1 AND environment = ?2 AND key = ?3',
   )
-  const tally = database.statement(`
+  const incrementCounter = database.statement(`
     INSERT INTO signup_tally (partner, dimension, day, value, signups) VALUES (?1, ?2, ?3, ?4, 1)
     ON CONFLICT DO UPDATE SET signups = signups + 1`)
-  const newest = database.statement<SignupRow>(`
+  const selectNewest = database.statement<SignupRow>(`
     SELECT ${SIGNUP_COLUMNS} FROM signup WHERE (recency, id) > (?1, ?2) ORDER BY recency, id LIMIT ?3 + 0`)
-  const newestOfPartner = database.statement<SignupRow>(`
+  const selectNewestOfPartner = database.statement<SignupRow>(`
     SELECT ${SIGNUP_COLUMNS} FROM signup
     WHERE partner = ?1 AND environment = ?2 AND (recency, id) > (?3, ?4) ORDER BY recency, id LIMIT ?5 + 0`)
 
-  function keep(signup: Signup, claim: IdempotencyClaim | undefined): SignupOutcome {
+  function insertSignup(signup: Signup, claim: IdempotencyClaim | undefined): SignupOutcome {
     const { id, partner, environment, keyId, createdAt, country, plan } = signup
     if (claim !== undefined) {
-      const found = findClaim.get(partner, environment, claim.key, createdAt)
-      if (found !== undefined) return repeated(found, claim)
+      const found = selectClaim.get(partner, environment, claim.key, createdAt)
+      if (found !== undefined) return repeatedOutcome(found, claim)
     }
-    if (keyOf.get(keyId, partner) === undefined) throw withoutKey(signup)
-    if (known.get(id) !== undefined) throw takenId(signup)
-    insert.run(...signupRow(signup))
+    if (selectKey.get(keyId, partner) === undefined) throw unknownKeyError(signup)
+    if (selectId.get(id) !== undefined) throw duplicateIdError(signup)
+    insertRow.run(...signupRow(signup))
     if (environment === 'live') {
-      const day = dayOf(createdAt)
-      tally.run(partner, 'plan', day, plan ?? '')
-      tally.run(partner, 'country', day, country ?? '')
+      const day = utcDay(createdAt)
+      incrementCounter.run(partner, 'plan', day, plan ?? '')
+      incrementCounter.run(partner, 'country', day, country ?? '')
     }
-    for (const old of expired.all(createdAt)) dropClaim.run(...old)
+    for (const old of selectExpiredClaims.all(createdAt)) deleteClaim.run(...old)
     if (claim !== undefined) {
       const { key, fingerprint, expiresAt } = claim
-      putClaim.run(partner, environment, key, fingerprint, id, createdAt, expiresAt)
+      upsertClaim.run(partner, environment, key, fingerprint, id, createdAt, expiresAt)
     }
     return { outcome: 'created' }
   }
 
-  function readSignups(partner: string, environment: Environment, after: Place, limit: number): Signup[] {
-    return newestOfPartner.all(partner, environment, ...after, limit).map(readSignup)
+  function readSignups(
+    partner: string,
+    environment: Environment,
+    after: KeysetPosition,
+    limit: number,
+  ): Signup[] {
+    return selectNewestOfPartner.all(partner, environment, ...after, limit).map(readSignup)
   }
 
   return {
-    createSignup: (signup, claim) => transactionInTurn(database, () => keep(signup, claim)),
+    createSignup: (signup, claim) => transactionWithRetry(database, () => insertSignup(signup, claim)),
 
     listSignups(partner, after, limit) {
-      const place: Place = after === undefined ? START : [-after.createdAt, after.id]
-      if (partner === undefined) return newest.all(...place, limit).map(readSignup)
+      const position: KeysetPosition = after === undefined ? FIRST_POSITION : [-after.createdAt, after.id]
+      if (partner === undefined) return selectNewest.all(...position, limit).map(readSignup)
       return database.snapshot(
-        () => [...readSignups(partner, 'live', place, limit), ...readSignups(partner, 'test', place, limit)],
+        () => [
+          ...readSignups(partner, 'live', position, limit),
+          ...readSignups(partner, 'test', position, limit),
+        ],
       )
         .map((signup) => ({ at: signup.createdAt, id: signup.id, signup }))
         .sort(newestFirst)

@@ -1,21 +1,18 @@
 /** A store in one SQLite file, which any number of processes on one machine may have open. */
-import type { Store, StoreSettings } from '../../../core/ports.ts'
+import type { Store, StoreSettings } from '../../../core/ports/store.ts'
 import { sha256 } from '../../digest.ts'
 import { checkKeyPrefix } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
-import { createActivityList } from './activity.ts'
-import { createAdministration } from './administration.ts'
-import { sweepAbandonedImport } from './import-tables.ts'
-import { configure } from './configure.ts'
+import { createAuditLog } from './audit.ts'
+import { cleanUpAbandonedImport } from './bulk-import-tables.ts'
 import { createContentAdministration } from './content.ts'
-import { type Database, openDatabase, reasonOf } from './database.ts'
-import { createDirectory } from './directory.ts'
-import { createFacts, createOffers } from './facts.ts'
-import { checkKnown, checkMigrated, migrate } from './migrate.ts'
-import { createCounts } from './counts.ts'
+import { type Database, errorMessage, openDatabase } from './database.ts'
+import { createDirectory, createOffers } from './directory.ts'
+import { checkKnown, checkMigrated, configure, migrate } from './migrate.ts'
+import { createAdministration, createKeyLookup } from './partners-and-keys.ts'
+import { createActivityList, createUsageCounts } from './reports.ts'
 import { createRevisions, type Revisions } from './revisions.ts'
 import { createSignups } from './signups.ts'
-import { createTrail } from './trail.ts'
 
 /** How a file is opened. */
 export interface SqliteStoreOptions {
@@ -48,13 +45,13 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
     else checkMigrated(database, file)
     await configure(database)
     migrate(database, file, options.keyPrefix)
-    if (options.migrate ?? true) sweepAbandonedImport(database)
+    if (options.migrate ?? true) cleanUpAbandonedImport(database)
     const revisions = createRevisions(database, file)
     return assemble(database, file, revisions, readSettings(database, file, options.keyPrefix))
   } catch (error) {
     database.close()
     if (error instanceof StoreError) throw error
-    throw new StoreError('unreachable', `The store ${file} cannot be opened: ${reasonOf(error)}.`, {
+    throw new StoreError('unreachable', `The store ${file} cannot be opened: ${errorMessage(error)}.`, {
       cause: error,
     })
   }
@@ -66,7 +63,7 @@ function assemble(
   revisions: Revisions,
   settings: StoreSettings,
 ): Store {
-  const trail = createTrail(database)
+  const auditLog = createAuditLog(database)
   const signups = createSignups(database)
   return {
     settings,
@@ -75,19 +72,19 @@ function assemble(
     check: createCheck(database, file, revisions),
     revision: revisions.current,
     directoryRevision: () => revisions.current().content,
-    ...createFacts(database),
+    ...createKeyLookup(database),
     ...createDirectory(database),
     ...createOffers(database),
-    ...createAdministration(database, revisions, trail),
-    ...createContentAdministration(database, revisions, trail),
+    ...createAdministration(database, revisions, auditLog),
+    ...createContentAdministration(database, revisions, auditLog),
     createSignup: signups.createSignup,
     listSignups: signups.listSignups,
-    ...createCounts(database),
+    ...createUsageCounts(database),
     ...createActivityList(database, signups),
-    listAudit: trail.listAudit,
-    auditTail: trail.auditTail,
-    auditHead: trail.auditHead,
-    auditIntruders: trail.auditIntruders,
+    listAudit: auditLog.listAudit,
+    auditTail: auditLog.auditTail,
+    auditHead: auditLog.auditHead,
+    auditIntruders: auditLog.auditIntruders,
   }
 }
 
@@ -120,14 +117,14 @@ function readSettings(database: Database, file: string, keyPrefix: string | unde
  */
 function createCheck(database: Database, file: string, revisions: Revisions): () => void {
   return () => {
-    database.checkFile()
+    database.checkFileIdentity()
     revisions.current()
     if (file === ':memory:') return
-    const fresh = openDatabase(file, { create: false, readOnly: true })
+    const connection = openDatabase(file, { create: false, readOnly: true })
     try {
-      fresh.statement('SELECT id FROM store').get()
+      connection.statement('SELECT id FROM store').get()
     } finally {
-      fresh.close()
+      connection.close()
     }
   }
 }

@@ -1,7 +1,7 @@
 /** Profiles that nobody wrote, varied in what makes a directory slow or fast. */
-import { fold } from '../../../core/content/fold.ts'
-import type { ProfileRecord } from '../../../core/content/records.ts'
+import { fold } from '../../../core/lib/text.ts'
 import type { Industry } from '../../../core/model.ts'
+import type { ProfileRecord } from '../../../core/ports/content.ts'
 import { createRandom, pick } from './random.ts'
 
 /** Stands in the text of a third of all profiles. */

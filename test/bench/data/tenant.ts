@@ -1,9 +1,9 @@
 import { createKeyAdministration } from '../../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../../core/admin/partners.ts'
 import { createPartnerApi, type PartnerApi } from '../../../core/api.ts'
-import type { Exchange } from '../../../core/http/exchange.ts'
+import type { HttpRequest } from '../../../core/http/message.ts'
 import { MODULE_NAMES } from '../../../core/policy/modules.ts'
-import type { Store } from '../../../core/ports.ts'
+import type { Store } from '../../../core/ports/store.ts'
 import { INDUSTRIES, PARTNER, profiles } from './profiles.ts'
 
 /** Where the directory is, in the service and in every peer. */
@@ -48,7 +48,7 @@ export function createService(store: Store, replyCacheBytes?: number): PartnerAp
 }
 
 /** A GET as the Node adapter would hand it over. */
-export function exchangeFor(target: string, key: string): Exchange {
+export function exchangeFor(target: string, key: string): HttpRequest {
   const headers: Readonly<Record<string, string>> = {
     host: '127.0.0.1',
     accept: 'application/json',

@@ -3,7 +3,7 @@
  * processor time it has used whenever it is asked.
  */
 import process from 'node:process'
-import type { ListenOptions, Mounted, RunningServer } from '../../../adapters/runtimes/listening.ts'
+import type { ListenOptions, RunningServer, ServableApi } from '../../../adapters/runtimes/server.ts'
 import { createMemoryStore } from '../../../adapters/stores/memory/store.ts'
 import type { PartnerApi } from '../../../core/api.ts'
 import { createService, fill, issueKey } from '../data/tenant.ts'
@@ -41,9 +41,10 @@ function listen(handler: Handler): number {
 }
 
 async function serveOurs(service: PartnerApi): Promise<number> {
-  const { serve }: { serve(api: Mounted, options: ListenOptions): Promise<RunningServer> } = Bun === undefined
-    ? await import('../../../adapters/runtimes/deno.ts')
-    : await import('../../../adapters/runtimes/bun.ts')
+  const { serve }: { serve(api: ServableApi, options: ListenOptions): Promise<RunningServer> } =
+    Bun === undefined
+      ? await import('../../../adapters/runtimes/deno.ts')
+      : await import('../../../adapters/runtimes/bun.ts')
   return (await serve(service, { port: 0, host: hostname })).port
 }
 

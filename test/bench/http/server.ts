@@ -2,14 +2,14 @@
  * One server in a process of its own, so that its processor time can be told from everybody else's. It says where it
  * listens, and how much processor time it has used whenever it is asked.
  */
-import type { AddressInfo } from 'node:net'
 import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import process from 'node:process'
 import { serve as serveHono } from '@hono/node-server'
 import type { FastifyInstance } from 'fastify'
 import { createMemoryStore } from '../../../adapters/stores/memory/store.ts'
 import type { PartnerApi } from '../../../core/api.ts'
-import type { Store } from '../../../core/ports.ts'
+import type { Store } from '../../../core/ports/store.ts'
 import { createService, fill, issueKey } from '../data/tenant.ts'
 import { fastifyListing, fastifyReady, fastifySameWork } from '../peers/fastify.ts'
 import { honoListing, honoReady, honoSameWork } from '../peers/hono.ts'

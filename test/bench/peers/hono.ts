@@ -1,6 +1,6 @@
 import { type Context, Hono } from 'hono'
 import { bearerAuth } from 'hono/bearer-auth'
-import type { Store } from '../../../core/ports.ts'
+import type { Store } from '../../../core/ports/store.ts'
 import { PARTNER } from '../data/profiles.ts'
 import { DIRECTORY_PATH } from '../data/tenant.ts'
 import { answerListing, judgeListing } from './listing.ts'

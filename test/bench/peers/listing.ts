@@ -3,10 +3,11 @@
  * compared is everything around them. A peer's cursor is not signed and its answer has no ETag: less than the
  * service does.
  */
-import { isCountryCode } from '../../../core/content/countries.ts'
-import { fold } from '../../../core/content/fold.ts'
-import type { ProfileSort, Store } from '../../../core/ports.ts'
-import { presentCard } from '../../../core/routes/card.ts'
+import { isCountryCode } from '../../../core/content/iso-codes.ts'
+import { fold } from '../../../core/lib/text.ts'
+import type { ProfileSort } from '../../../core/ports/directory.ts'
+import type { Store } from '../../../core/ports/store.ts'
+import { toWireCard } from '../../../core/routes/profiles.ts'
 import type { ProfileCard as WireCard } from '../../../core/wire.ts'
 
 /** The parameters of the directory, judged. */
@@ -31,7 +32,7 @@ export async function answerListing(store: Store, partner: string, listing: List
   const last = found.length > limit ? shown.at(-1) : undefined
   const position = last && JSON.stringify([sort === 'name' ? fold(last.name) : last.publishedAt, last.slug])
   const cursor = position === undefined ? null : Buffer.from(position).toString('base64url')
-  return { data: shown.map(presentCard), page: { limit, has_more: cursor !== null, next_cursor: cursor } }
+  return { data: shown.map(toWireCard), page: { limit, has_more: cursor !== null, next_cursor: cursor } }
 }
 
 /** Judges what a query says, each name with its values. @returns undefined when something is wrong. */

@@ -1,4 +1,4 @@
-import type { Store } from '../../../core/ports.ts'
+import type { Store } from '../../../core/ports/store.ts'
 import { figure, median, quantile } from '../figures.ts'
 import type { Row } from '../report.ts'
 import { storeReader, timePages } from '../sqlite/reading.ts'

@@ -1,4 +1,4 @@
-import type { Store } from '../../../core/ports.ts'
+import type { Store } from '../../../core/ports/store.ts'
 import { INDUSTRIES, profiles } from '../data/profiles.ts'
 
 /** As many as are held at once: all of a million would fill the memory of a small machine. */

@@ -1,5 +1,5 @@
-import { fold } from '../../../core/content/fold.ts'
-import type { ProfilePosition } from '../../../core/ports.ts'
+import { fold } from '../../../core/lib/text.ts'
+import type { ProfilePosition } from '../../../core/ports/directory.ts'
 import { COMMON_WORD, COUNTRIES, INDUSTRIES, MIDDLING_WORD, profiles, RARE_WORD } from '../data/profiles.ts'
 import { pick } from '../data/random.ts'
 import { type QuestionKind, QUESTIONS } from '../sqlite/questions.ts'

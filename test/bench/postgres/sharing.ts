@@ -1,10 +1,10 @@
 /** What replicas owe each other: that a change binds everywhere, and that they do not exceed a quota together. */
 import type { Sql } from 'postgres'
 import { openPostgresStore } from '../../../adapters/stores/postgres/store.ts'
-import { spendQuota, spreadsFor } from '../../trials/quotas.ts'
-import { startReplicas } from '../../trials/replicas.ts'
-import { revokeHere, watchRevocation } from '../../trials/revocations.ts'
-import { createTenant, NO_LIMITS } from '../../trials/tenant.ts'
+import { spendQuota, spreadsFor } from '../../integration/trials/quotas.ts'
+import { startReplicas } from '../../integration/trials/replicas.ts'
+import { revokeHere, watchRevocation } from '../../integration/trials/revocations.ts'
+import { createTenant, NO_LIMITS } from '../../integration/trials/tenant.ts'
 import { figure, median } from '../figures.ts'
 import type { Row } from '../report.ts'
 

@@ -1,7 +1,7 @@
 /** What requests cost Postgres whose keys and answers a replica knows: its own statistics say it. */
 import type { Sql } from 'postgres'
-import type { Store } from '../../../core/ports.ts'
-import { startServing, stopServing } from '../../contract/cli-program.ts'
+import type { Store } from '../../../core/ports/store.ts'
+import { startServing, stopServing } from '../../support/cli-program.ts'
 import { CACHED_TARGET, issueKey } from '../data/tenant.ts'
 import { figure } from '../figures.ts'
 import { load } from '../http/load.ts'

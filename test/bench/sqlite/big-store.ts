@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { openSqliteStore } from '../../../adapters/stores/sqlite/store.ts'
 import type { Key } from '../../../core/model.ts'
-import type { Store } from '../../../core/ports.ts'
+import type { Store } from '../../../core/ports/store.ts'
 import { INDUSTRIES, profiles } from '../data/profiles.ts'
 import { createRandom } from '../data/random.ts'
 

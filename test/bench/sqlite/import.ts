@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { writeContentLine } from '../../../core/content/lines.ts'
-import type { ContentKind } from '../../../core/content/records.ts'
+import { formatContentLine } from '../../../core/content/lines.ts'
+import type { ContentKind } from '../../../core/ports/content.ts'
 import { INDUSTRIES, PARTNER, profiles } from '../data/profiles.ts'
 import { median } from '../figures.ts'
 
@@ -36,8 +36,8 @@ export async function timeImport(count: number): Promise<number> {
   }
 }
 
-function line<K extends ContentKind>(kind: K, record: Parameters<typeof writeContentLine<K>>[1]): string {
-  return `${writeContentLine(kind, record)}\n`
+function line<K extends ContentKind>(kind: K, record: Parameters<typeof formatContentLine<K>>[1]): string {
+  return `${formatContentLine(kind, record)}\n`
 }
 
 async function runProgram(words: readonly string[]): Promise<void> {

@@ -1,3 +1,4 @@
+import type { ProfilePosition, ProfileSort } from '../../../core/ports/directory.ts'
 import {
   COMMON_WORD,
   COUNTRIES,
@@ -9,7 +10,6 @@ import {
   RARE_WORD,
 } from '../data/profiles.ts'
 import { pick } from '../data/random.ts'
-import type { ProfilePosition, ProfileSort } from '../../../core/ports.ts'
 
 /** What is asked of the directory. */
 export interface Question {

@@ -1,7 +1,8 @@
 /** Two ways to read pages of the directory, each with the time that one page took. */
 import type { PartnerApi } from '../../../core/api.ts'
-import { fold, foldWords } from '../../../core/content/fold.ts'
-import type { ProfileQuery, Store } from '../../../core/ports.ts'
+import { fold, foldWords } from '../../../core/lib/text.ts'
+import type { ProfileQuery } from '../../../core/ports/directory.ts'
+import type { Store } from '../../../core/ports/store.ts'
 import { PARTNER } from '../data/profiles.ts'
 import { createRandom } from '../data/random.ts'
 import { DIRECTORY_PATH, exchangeFor } from '../data/tenant.ts'

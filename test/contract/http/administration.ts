@@ -1,7 +1,7 @@
 /** Section 6: what an operator changes, through a connection of their own, binds within the bound. */
+import type { TestKey } from '../../support/world.ts'
 import { type Code, expectProblem } from './expect.ts'
 import { before, type Deploy, get, type Heard, post, type Service, type Tester, until } from './service.ts'
-import type { TestKey } from '../../world.ts'
 
 /** Milliseconds. */
 const bound = 500

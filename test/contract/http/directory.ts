@@ -1,8 +1,8 @@
 /** Section 4: recent profiles and the directory's filters and orders. */
+import type { ProfileLine } from '../../support/world.ts'
 import { dataOf, expectInvalid } from './expect.ts'
 import { byName, card, matches, newestFirst, publicSet } from './oracle.ts'
 import { type Deploy, get, type Service, type Tester } from './service.ts'
-import type { ProfileLine } from '../../world.ts'
 
 export async function directory(t: Tester, deploy: Deploy): Promise<void> {
   await deploy({}, async (service) => {

@@ -1,4 +1,5 @@
 /** Section 5, `authfail`: an address that keeps failing is stopped, and nobody else. And whose address counts. */
+import { FENCE } from '../../support/world.ts'
 import { expectProblem } from './expect.ts'
 import { forge } from './forgery.ts'
 import {
@@ -11,7 +12,6 @@ import {
   type Tester,
   withKey,
 } from './service.ts'
-import { FENCE } from '../../world.ts'
 
 const quota = 3
 const plans = '/public/plans?partner=demo'

@@ -1,7 +1,7 @@
 /** Section 5: policies of a key, what their fields say, and what happens when one is used up. */
+import type { TestKey } from '../../support/world.ts'
 import { expectProblem } from './expect.ts'
 import { type Deploy, get, type Heard, post, type Service, type Tester, until } from './service.ts'
-import type { TestKey } from '../../world.ts'
 
 const plans = '/public/plans?partner=demo'
 

@@ -1,5 +1,5 @@
 /** What the content of the world looks like on the wire, said from the contract a second time. */
-import type { Lines, PlanLine, ProfileLine, World } from '../../world.ts'
+import type { Lines, PlanLine, ProfileLine, World } from '../../support/world.ts'
 
 /** `P`: what this partner may see now, in any order. */
 export function publicSet({ profiles }: Lines, partner: string, now: number = Date.now()): ProfileLine[] {

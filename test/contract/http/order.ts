@@ -1,8 +1,8 @@
 /** Section 2: a request's first failing check decides its answer. */
+import { FENCE, type TestKey } from '../../support/world.ts'
 import { type Code, expectProblem } from './expect.ts'
-import { type Ask, type Deploy, type Heard, type Service, type Tester, withKey } from './service.ts'
 import { forge } from './forgery.ts'
-import { FENCE, type TestKey } from '../../world.ts'
+import { type Ask, type Deploy, type Heard, type Service, type Tester, withKey } from './service.ts'
 
 /** A request that would be answered with 200, before anything is done to it. */
 interface Draft {

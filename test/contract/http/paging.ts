@@ -1,8 +1,8 @@
 /** Section 4: pages put together are the list, and a cursor belongs to one query of one partner. */
+import type { ProfileLine } from '../../support/world.ts'
 import { expectProblem } from './expect.ts'
 import { byName, newestFirst, publicSet } from './oracle.ts'
 import { type Deploy, get, type Heard, type Service, type Tester, withKey } from './service.ts'
-import type { ProfileLine } from '../../world.ts'
 
 export async function paging(t: Tester, deploy: Deploy): Promise<void> {
   let foreign = ''

@@ -1,6 +1,6 @@
 /** Section 4: reports tell a partner what was done, and nobody who did it. */
 import { MODULE_NAMES } from '../../../core/policy/modules.ts'
-import type { TestKey } from '../../world.ts'
+import type { TestKey } from '../../support/world.ts'
 import { dataOf, expectInvalid, expectProblem } from './expect.ts'
 import { type Deploy, get, type Heard, idleKey, post, type Service, type Tester, until } from './service.ts'
 

@@ -1,9 +1,9 @@
 /** What every suite of the wire is given: services of its own, running somewhere, and their operator's hands. */
 import type { Limit, LimitName } from '../../../core/model.ts'
 import { type Module, MODULE_NAMES } from '../../../core/policy/modules.ts'
-import type { Endpoint } from '../../../core/routes/route.ts'
-import type { TestKey, World } from '../../world.ts'
-import type { Tester } from '../store.ts'
+import type { Endpoint } from '../../../core/routes/context.ts'
+import type { TestKey, World } from '../../support/world.ts'
+import type { Tester } from '../store/suites.ts'
 import type { Quirk } from './quirks.ts'
 
 export type { Tester }

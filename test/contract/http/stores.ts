@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { createMemoryStore } from '../../../adapters/stores/memory/store.ts'
 import { openPostgresStore } from '../../../adapters/stores/postgres/store.ts'
 import { openSqliteStore } from '../../../adapters/stores/sqlite/store.ts'
-import type { Store } from '../../../core/ports.ts'
+import type { Store } from '../../../core/ports/store.ts'
 import { PATIENT, type PostgresServer } from '../../postgres/server.ts'
 import type { OpenStores } from './deploy.ts'
 

@@ -1,8 +1,8 @@
 /** What section 1 says of every answer, whatever was asked. */
 import { safeParse } from 'valibot'
-import type { Endpoint } from '../../../core/routes/route.ts'
-import { REPLIES } from '../../../core/replies/table.ts'
-import { ROUTES } from '../../../core/routes/table.ts'
+import type { Endpoint } from '../../../core/routes/context.ts'
+import { ROUTES } from '../../../core/routes/router.ts'
+import { RESPONSE_SCHEMAS } from '../../../core/schemas/responses.ts'
 import { type Heard, VERSION } from './service.ts'
 
 const keyShape = /[a-z0-9]_(?:live|test)_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}/
@@ -63,7 +63,7 @@ export function schemaBreaches(
   const route = candidates.find((candidate) => candidate.path === path) ?? candidates[0]
   if (route === undefined) return [`no route covers ${path}`]
   const { name } = ROUTES.find(({ name }) => name === route.name)!
-  const result = safeParse(REPLIES[name], json ?? text)
+  const result = safeParse(RESPONSE_SCHEMAS[name], json ?? text)
   return result.issues?.map(({ message, path }) => `${path?.map(({ key }) => key).join('.')}: ${message}`) ??
     []
 }

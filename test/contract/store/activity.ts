@@ -1,11 +1,11 @@
 import fc from 'fast-check'
-import type { Change } from '../../../core/admin/changes.ts'
 import type { Key } from '../../../core/model.ts'
-import type { Store } from '../../../core/ports.ts'
-import { type Activity, ACTIVITY_TYPES, type ActivityQuery } from '../../../core/reports/activity.ts'
-import type { Signup } from '../../../core/signups/signup.ts'
-import type { Check } from '../store.ts'
+import type { Change } from '../../../core/ports/changes.ts'
+import { type Activity, ACTIVITY_TYPES, type ActivityQuery } from '../../../core/ports/reports.ts'
+import type { Signup } from '../../../core/ports/signups.ts'
+import type { Store } from '../../../core/ports/store.ts'
 import { actor, claim, createKeys, createPartners, key, signup, T0 } from './samples.ts'
+import type { Check } from './suites.ts'
 
 /** Something that is done to a store at an instant after `T0`. */
 type Deed =

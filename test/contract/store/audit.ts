@@ -1,12 +1,11 @@
-import type { Change } from '../../../core/admin/changes.ts'
-import { verifyAudit } from '../../../core/audit/chain.ts'
-import type { AuditEntry } from '../../../core/audit/entry.ts'
 import { sha256 } from '../../../adapters/digest.ts'
-import { auditStore } from '../../../core/audit/replay.ts'
+import { verifyChain } from '../../../core/audit/chain.ts'
+import { verifyAuditLog } from '../../../core/audit/verify.ts'
+import { readPages } from '../../../core/lib/read-pages.ts'
 import type { Key, Partner } from '../../../core/model.ts'
-import type { Store } from '../../../core/ports.ts'
-import { readPages } from '../../../core/read-pages.ts'
-import type { Check } from '../store.ts'
+import type { AuditEntry } from '../../../core/ports/audit.ts'
+import type { Change } from '../../../core/ports/changes.ts'
+import type { Store } from '../../../core/ports/store.ts'
 import { keyChanges, partnerChanges, successor } from './facts.ts'
 import {
   apply,
@@ -22,6 +21,7 @@ import {
   stamp,
   T0,
 } from './samples.ts'
+import type { Check } from './suites.ts'
 
 const by = { actor: 'Ädä “the operator” \u{1f600}', at: T0 + 77 }
 
@@ -41,7 +41,7 @@ function state(of: Partner | Key): unknown {
 }
 
 /** An entry with its states read, without what only the store can know. */
-function said({ id: _id, seal: _seal, before, after, ...entry }: AuditEntry) {
+function said({ id: _id, hash: _seal, before, after, ...entry }: AuditEntry) {
   return {
     ...entry,
     before: before === undefined ? undefined : JSON.parse(before),
@@ -55,13 +55,13 @@ export async function auditContract(checkStore: Check): Promise<void> {
   const check: Check = (name, body) =>
     checkStore(name, async (t, store) => {
       await body(t, store)
-      t.strictSame((await auditStore(store)).differences, [], 'the entries say what is stored')
+      t.strictSame((await verifyAuditLog(store)).differences, [], 'the entries say what is stored')
     })
 
   await check('an empty trail is whole', async (t, store) => {
     t.strictSame(await list(store), [])
-    t.strictSame(await store.auditHead(), { sequence: 0, seal: '' })
-    t.equal(await verifyAudit(store, store.sha256), undefined)
+    t.strictSame(await store.auditHead(), { sequence: 0, hash: '' })
+    t.equal(await verifyChain(store, store.sha256), undefined)
   })
 
   await check('what is made is noted with what it is', async (t, store) => {
@@ -173,7 +173,7 @@ export async function auditContract(checkStore: Check): Promise<void> {
     await store.removeContent('plans', [], by)
     await store.recordKeyUses(new Map([['acme-live', T0 + 5]]))
     t.strictSame(await list(store), before)
-    t.equal(await verifyAudit(store, store.sha256), undefined)
+    t.equal(await verifyChain(store, store.sha256), undefined)
   })
 
   await check('imports and removals of content are noted by kind', async (t, store) => {
@@ -213,7 +213,7 @@ export async function auditContract(checkStore: Check): Promise<void> {
     await createPartners(store, 'acme')
     await store.importContent('banners', [banner], { ...by, now: by.at })
     t.strictSame(said(await last(store)).after, { kind: 'banners', created: 1, replaced: 0, slugs: ['acme'] })
-    t.equal(await verifyAudit(store, store.sha256), undefined)
+    t.equal(await verifyChain(store, store.sha256), undefined)
   })
 
   await check(
@@ -233,10 +233,10 @@ export async function auditContract(checkStore: Check): Promise<void> {
       )
       t.ok(entries.every(({ id }) => /^act_[0-9A-Z]{20}$/.test(id)), 'ids are act_ and 20 characters')
       t.equal(new Set(entries.map(({ id }) => id)).size, 26, 'and all different')
-      t.equal(new Set(entries.map(({ seal }) => seal)).size, 26)
-      t.ok(entries.every(({ seal }) => /^[0-9a-f]{64}$/.test(seal)), 'seals are digests')
-      t.strictSame(await store.auditHead(), { sequence: 26, seal: entries[25]!.seal })
-      t.equal(await verifyAudit(store, store.sha256), undefined)
+      t.equal(new Set(entries.map(({ hash: seal }) => seal)).size, 26)
+      t.ok(entries.every(({ hash: seal }) => /^[0-9a-f]{64}$/.test(seal)), 'seals are digests')
+      t.strictSame(await store.auditHead(), { sequence: 26, hash: entries[25]!.hash })
+      t.equal(await verifyChain(store, store.sha256), undefined)
       const lastEntries = async (count: number, partner?: string) =>
         await store.listAudit(await store.auditTail(count, partner), count, partner)
       for (const partner of ['acme', 'globex', 'nobody', undefined]) {

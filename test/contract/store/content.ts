@@ -1,6 +1,5 @@
-import type { ContentKind, ContentRecords } from '../../../core/content/records.ts'
-import type { Store } from '../../../core/ports.ts'
-import type { Check } from '../store.ts'
+import type { ContentKind, ContentRecords } from '../../../core/ports/content.ts'
+import type { Store } from '../../../core/ports/store.ts'
 import {
   actor,
   banner,
@@ -16,6 +15,7 @@ import {
   stamp,
   T0,
 } from './samples.ts'
+import type { Check } from './suites.ts'
 
 /** One record of each kind, and the same in other words: its members turned round. */
 const records: { [K in ContentKind]: ContentRecords[K] } = {

@@ -1,9 +1,10 @@
 import fc from 'fast-check'
-import type { ProfileRecord } from '../../../core/content/records.ts'
-import type { ProfileQuery, Store } from '../../../core/ports.ts'
-import type { Check } from '../store.ts'
+import type { ProfileRecord } from '../../../core/ports/content.ts'
+import type { ProfileQuery } from '../../../core/ports/directory.ts'
+import type { Store } from '../../../core/ports/store.ts'
 import { expectedSlugs, positionOf, publicSet, readAll } from './oracle.ts'
 import { actor, createPartners, fullProfile, profile, publish, query, stamp, T0 } from './samples.ts'
+import type { Check } from './suites.ts'
 
 /** Names that sort and fold in ways that are easily got wrong; U+FA0E comes before the supplementary ones. */
 const names = [

@@ -1,10 +1,9 @@
-import type { Change } from '../../../core/admin/changes.ts'
+import { readPages } from '../../../core/lib/read-pages.ts'
 import type { Key, Partner } from '../../../core/model.ts'
-import { MODULE_NAMES } from '../../../core/policy/modules.ts'
-import { SCOPES } from '../../../core/policy/scopes.ts'
-import { readPages } from '../../../core/read-pages.ts'
-import type { Check } from '../store.ts'
+import { MODULE_NAMES, SCOPES } from '../../../core/policy/modules.ts'
+import type { Change } from '../../../core/ports/changes.ts'
 import { apply, createPartners, fails, gatherFew, key, partner, stamp, T0 } from './samples.ts'
+import type { Check } from './suites.ts'
 
 const fullPartner = partner({
   name: 'Ácmé \u{1f600}',

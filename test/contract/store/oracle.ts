@@ -1,8 +1,9 @@
 /** The directory as the ports define it, said a second time in the plainest way. */
-import { fold, foldWords } from '../../../core/content/fold.ts'
-import type { ProfileRecord } from '../../../core/content/records.ts'
+import { fold, foldWords } from '../../../core/lib/text.ts'
 import type { ProfileCard } from '../../../core/model.ts'
-import type { ProfilePosition, ProfileQuery, Store } from '../../../core/ports.ts'
+import type { ProfileRecord } from '../../../core/ports/content.ts'
+import type { ProfilePosition, ProfileQuery } from '../../../core/ports/directory.ts'
+import type { Store } from '../../../core/ports/store.ts'
 
 /** Slugs of all that matches, in order, whatever position and limit the query has. */
 export function expectedSlugs(

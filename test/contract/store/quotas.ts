@@ -1,16 +1,16 @@
-import type { QuotaAsk, QuotaLease } from '../../../core/limits/ledger.ts'
-import type { SharedCheck, SharedStore } from '../store.ts'
+import type { LeaseRequest, QuotaLease } from '../../../core/ports/quotas.ts'
 import { until } from '../../postgres/until.ts'
+import type { SharedCheck, SharedStore } from './suites.ts'
 
-function ask(more: Partial<QuotaAsk> = {}): QuotaAsk {
+function ask(more: Partial<LeaseRequest> = {}): LeaseRequest {
   return { policy: 'key', subject: 'Zt81Zt81Zt81', quota: 10, windowSeconds: 3600, wanted: 1, ...more }
 }
 
-const lease = async (store: SharedStore, more: Partial<QuotaAsk> = {}): Promise<QuotaLease> =>
+const lease = async (store: SharedStore, more: Partial<LeaseRequest> = {}): Promise<QuotaLease> =>
   await store.quotas.leaseQuota(ask(more))
 
 /** What was taken and what is left, without the time, which nobody knows before. */
-async function counted(store: SharedStore, more: Partial<QuotaAsk> = {}): Promise<[number, number]> {
+async function counted(store: SharedStore, more: Partial<LeaseRequest> = {}): Promise<[number, number]> {
   const { granted, remaining } = await lease(store, more)
   return [granted, remaining]
 }

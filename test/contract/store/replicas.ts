@@ -1,16 +1,16 @@
-import type { Revision } from '../../../core/ports.ts'
-import type { Replica, ReplicaProgress } from '../../../core/replicas/registry.ts'
+import type { Revision } from '../../../core/ports/facts.ts'
+import type { Replica, ReplicaProgress } from '../../../core/ports/replicas.ts'
 import { until } from '../../postgres/until.ts'
-import type { SharedCheck, SharedStore } from '../store.ts'
 import { actor, createPartners, industry, T0 } from './samples.ts'
+import type { SharedCheck, SharedStore } from './suites.ts'
 
 /** A replica that confirms what its store is at, every few milliseconds. */
 function replica(store: SharedStore, more: Partial<Replica> = {}): Replica {
   return {
     name: 'one',
     leaseMs: 60_000,
-    confirmEveryMs: 5,
-    confirm: async () => await store.revision(),
+    revalidateEveryMs: 5,
+    revalidate: async () => await store.revision(),
     ...more,
   }
 }
@@ -37,43 +37,43 @@ export async function replicasContract(check: SharedCheck): Promise<void> {
       confirmed++
       return await a.revision()
     }
-    const member = a.replicas.join(replica(a, { name: 'first', leaseMs: 1234, confirm }))
-    t.equal(member.size(), 1)
+    const member = a.replicas.register(replica(a, { name: 'first', leaseMs: 1234, revalidate: confirm }))
+    t.equal(member.replicaCount(), 1)
     t.strictSame(await known(b), [])
     t.equal(confirmed, 0, 'nothing happens before it asks whether it has joined')
-    const joining = member.joined()
+    const joining = member.registered()
     t.ok(joining instanceof Promise, 'the first time it waits for the store')
     t.equal(await joining, undefined)
     t.strictSame((await known(b)).map(({ name, leaseMs }) => [name, leaseMs]), [['first', 1234]])
-    t.equal(member.joined(), undefined, 'then it has its answer at hand')
+    t.equal(member.registered(), undefined, 'then it has its answer at hand')
     await until(() => confirmed > 2, 'it to confirm by itself')
-    await member.leave()
+    await member.deregister()
     const before = confirmed
     t.strictSame(await known(b), [])
     await b.revision()
     t.equal(confirmed, before, 'and confirms no more')
-    await member.leave()
+    await member.deregister()
   })
 
   await check('who asks at once whether it has joined joins once', async (t, open) => {
     const store = await open()
-    const member = store.replicas.join(replica(store))
-    await Promise.all([member.joined(), member.joined(), member.joined()])
+    const member = store.replicas.register(replica(store))
+    await Promise.all([member.registered(), member.registered(), member.registered()])
     t.equal((await known(store)).length, 1)
-    const other = store.replicas.join(replica(store))
-    await other.joined()
+    const other = store.replicas.register(replica(store))
+    await other.registered()
     const ids = (await store.replicas.progress(await store.revision())).map(({ id }) => id)
     t.equal(new Set(ids).size, 2, 'two of one name are two')
-    await Promise.all([member.leave(), other.leave()])
+    await Promise.all([member.deregister(), other.deregister()])
   })
 
   await check('who leaves before it has joined, or while it joins, is not known', async (t, open) => {
     const store = await open()
-    await store.replicas.join(replica(store)).leave()
+    await store.replicas.register(replica(store)).deregister()
     t.strictSame(await known(store), [])
-    const member = store.replicas.join(replica(store))
-    const joining = Promise.resolve(member.joined()).catch(() => undefined)
-    await member.leave()
+    const member = store.replicas.register(replica(store))
+    const joining = Promise.resolve(member.registered()).catch(() => undefined)
+    await member.deregister()
     await joining
     t.strictSame(await known(store), [])
   })
@@ -81,11 +81,11 @@ export async function replicasContract(check: SharedCheck): Promise<void> {
   await check('a change is applied by those who have confirmed it, or a later one', async (t, open) => {
     const [a, b] = [await open(), await open()]
     let answer: Promise<Revision> | undefined
-    const slow = a.replicas.join(
-      replica(a, { name: 'slow', confirm: async () => await (answer ?? a.revision()) }),
+    const slow = a.replicas.register(
+      replica(a, { name: 'slow', revalidate: async () => await (answer ?? a.revision()) }),
     )
-    const quick = b.replicas.join(replica(b, { name: 'quick' }))
-    await Promise.all([slow.joined(), quick.joined()])
+    const quick = b.replicas.register(replica(b, { name: 'quick' }))
+    await Promise.all([slow.registered(), quick.registered()])
     const start = await b.revision()
     await until(() => hasApplied(b, start), 'both to have applied what there is')
 
@@ -109,42 +109,45 @@ export async function replicasContract(check: SharedCheck): Promise<void> {
     answer = undefined
     await until(() => hasApplied(b, second), 'both to have applied both')
     t.ok(await hasApplied(b, first), 'a later revision is one that has the earlier change')
-    await Promise.all([slow.leave(), quick.leave()])
+    await Promise.all([slow.deregister(), quick.deregister()])
   })
 
   await check('a replica that cannot confirm is known, and goes on trying', async (t, open) => {
     const store = await open()
     let failures = 0
     let isFailing = true
-    const member = store.replicas.join(replica(store, {
-      confirm: async () => {
+    const member = store.replicas.register(replica(store, {
+      revalidate: async () => {
         if (!isFailing) return await store.revision()
         failures++
         throw new Error('out of order')
       },
     }))
-    await member.joined()
+    await member.registered()
     await until(() => failures > 3, 'a few confirmations to fail')
     t.strictSame((await known(store)).map(({ applied }) => applied), [false])
     isFailing = false
     const revision = await store.revision()
     await until(() => hasApplied(store, revision), 'it to recover')
-    await member.leave()
+    await member.deregister()
   })
 
   await check('replicas learn how many they are', async (t, open) => {
     const [a, b] = [await open(), await open()]
     const [first, second, third] = [replica(a), replica(b), replica(b)].map((one, index) =>
-      [a, b, b][index]!.replicas.join(one)
+      [a, b, b][index]!.replicas.register(one)
     ) as [Member, Member, Member]
-    await first.joined()
-    t.equal(first.size(), 1)
-    await Promise.all([second.joined(), third.joined()])
-    await until(() => [first, second, third].every((one) => one.size() === 3), 'all to know of three')
-    await third.leave()
-    await until(() => first.size() === 2 && second.size() === 2, 'two to know that the third has left')
-    await Promise.all([first.leave(), second.leave()])
+    await first.registered()
+    t.equal(first.replicaCount(), 1)
+    await Promise.all([second.registered(), third.registered()])
+    await until(() => [first, second, third].every((one) => one.replicaCount() === 3), 'all to know of three')
+    await third.deregister()
+    await until(
+      () => first.replicaCount() === 2 && second.replicaCount() === 2,
+      'two to know that the third has left',
+    )
+    await Promise.all([first.deregister(), second.deregister()])
   })
 }
 
-type Member = ReturnType<SharedStore['replicas']['join']>
+type Member = ReturnType<SharedStore['replicas']['register']>

@@ -1,14 +1,15 @@
-import type { Change } from '../../../core/admin/changes.ts'
+import type { Industry, Key, Partner, Plan } from '../../../core/model.ts'
+import type { AuditContext, Change } from '../../../core/ports/changes.ts'
 import type {
   BannerRecord,
   ContentKind,
   ContentRecords,
+  ImportOptions,
   ProfileRecord,
-} from '../../../core/content/records.ts'
-import type { Industry, Key, Partner, Plan } from '../../../core/model.ts'
-import type { Stamp } from '../../../core/audit/entry.ts'
-import type { ImportOptions, ProfileQuery, Store } from '../../../core/ports.ts'
-import type { IdempotencyClaim, Signup } from '../../../core/signups/signup.ts'
+} from '../../../core/ports/content.ts'
+import type { ProfileQuery } from '../../../core/ports/directory.ts'
+import type { IdempotencyClaim, Signup } from '../../../core/ports/signups.ts'
+import type { Store } from '../../../core/ports/store.ts'
 
 /** An instant that lies in the past of every check. */
 export const T0: number = Date.UTC(2026, 0, 1)
@@ -19,7 +20,7 @@ export const DAY = 86_400_000
 /** Who changes what the checks change. */
 export const actor = 'grace'
 
-export const stamp: Stamp = { actor, at: T0 }
+export const stamp: AuditContext = { actor, at: T0 }
 
 export function partner(more: Partial<Partner> = {}): Partner {
   return {

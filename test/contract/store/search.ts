@@ -1,7 +1,7 @@
-import type { ProfileQuery } from '../../../core/ports.ts'
-import type { Check } from '../store.ts'
+import type { ProfileQuery } from '../../../core/ports/directory.ts'
 import { expectedSlugs, readAll } from './oracle.ts'
 import { actor, createPartners, profile, publish, query, T0 } from './samples.ts'
+import type { Check } from './suites.ts'
 
 const SIZE = 6000
 const countries = Array.from({ length: 20 }, (_, index) => `C${String.fromCharCode(65 + index)}`)

@@ -1,8 +1,8 @@
-import type { Store } from '../../../core/ports.ts'
-import type { Signup } from '../../../core/signups/signup.ts'
-import { readPages } from '../../../core/read-pages.ts'
-import type { Check } from '../store.ts'
+import { readPages } from '../../../core/lib/read-pages.ts'
+import type { Signup } from '../../../core/ports/signups.ts'
+import type { Store } from '../../../core/ports/store.ts'
 import { apply, claim, createKeys, createPartners, fails, gatherFew, key, signup, T0 } from './samples.ts'
+import type { Check } from './suites.ts'
 
 /** All that a form can send, in letters that are hard to keep. */
 const fullSignup = signup('full', {

@@ -1,15 +1,15 @@
 import fc from 'fast-check'
-import type { Store } from '../../../core/ports.ts'
-import type { SummaryCounts } from '../../../core/reports/summary.ts'
-import { dayOf, type UsageCount } from '../../../core/reports/usage.ts'
-import type { Signup } from '../../../core/signups/signup.ts'
+import { utcDay } from '../../../core/lib/time.ts'
+import type { SummaryCounts, UsageCount } from '../../../core/ports/reports.ts'
+import type { Signup } from '../../../core/ports/signups.ts'
+import type { Store } from '../../../core/ports/store.ts'
 import { until } from '../../postgres/until.ts'
-import type { Check } from '../store.ts'
 import { claim, createKeys, DAY, signup, T0 } from './samples.ts'
+import type { Check } from './suites.ts'
 
 /** The first and last millisecond of days, over the end of a year. */
 const instants = [-2 * DAY, -1, 0, DAY - 1, DAY, 2 * DAY].map((distance) => T0 + distance)
-const days = instants.map(dayOf)
+const days = instants.map(utcDay)
 
 const anySignup = fc.record({
   partner: fc.constantFrom('acme', 'globex'),
@@ -38,8 +38,8 @@ function counted(
   to: string,
 ): SummaryCounts {
   const mine = signups.filter((one) =>
-    one.partner === partner && one.environment === 'live' && dayOf(one.createdAt) >= from &&
-    dayOf(one.createdAt) <= to
+    one.partner === partner && one.environment === 'live' && utcDay(one.createdAt) >= from &&
+    utcDay(one.createdAt) <= to
   )
   const requests = counts.filter((one) => one.partner === partner && one.day >= from && one.day <= to)
   const add = (rows: readonly UsageCount[]) => ({
@@ -51,7 +51,7 @@ function counted(
     signupsByPlan: groups(mine, ({ plan }) => plan).map(([plan, { length }]) => ({ plan, signups: length })),
     signupsByCountry: groups(mine, ({ country }) => country)
       .map(([country, { length }]) => ({ country, signups: length })),
-    signupsByDay: groups(mine, ({ createdAt }) => dayOf(createdAt))
+    signupsByDay: groups(mine, ({ createdAt }) => utcDay(createdAt))
       .map(([day, { length }]) => ({ day, signups: length })),
     requestsByEndpoint: groups(requests, ({ endpoint }) => endpoint)
       .map(([endpoint, rows]) => ({ endpoint, ...add(rows) })),
@@ -92,7 +92,7 @@ export async function summaryContract(check: Check, open: () => Promise<Store>):
     const count = { partner: 'acme', endpoint: 'plans', requests: 1, errors: 1 }
     for (const [index, createdAt] of [oldest, old, T0].entries()) {
       await store.createSignup(signup(`${index}`, { keyId: 'acme-live', createdAt, plan: 'pro' }), undefined)
-      await store.recordUsage([{ ...count, day: dayOf(createdAt) }], `${index}`)
+      await store.recordUsage([{ ...count, day: utcDay(createdAt) }], `${index}`)
     }
     const daysOf = async () => {
       const { signupsByDay, requestsByDay, signupsByPlan } = await store.summarise(
@@ -103,10 +103,10 @@ export async function summaryContract(check: Check, open: () => Promise<Store>):
       return [signupsByDay, requestsByDay].map((rows) => rows.map(({ day }) => day).sort().join())
         .concat(`${signupsByPlan[0]?.signups}`)
     }
-    const all = [oldest, old, T0].map(dayOf).join()
+    const all = [oldest, old, T0].map(utcDay).join()
     t.strictSame(await daysOf(), [all, all, '3'], 'nothing goes that nobody wanted gone')
-    await store.recordUsage([{ ...count, day: dayOf(T0) }], 'next', dayOf(T0))
-    const left = [dayOf(T0), dayOf(T0), '1']
+    await store.recordUsage([{ ...count, day: utcDay(T0) }], 'next', utcDay(T0))
+    const left = [utcDay(T0), utcDay(T0), '1']
     await until(async () => (await daysOf()).join(' ') === left.join(' '), 'what is too old to be removed')
     t.equal((await store.listSignups('acme', undefined, 10)).length, 3, 'the signups themselves stay')
   })

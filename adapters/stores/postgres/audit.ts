@@ -1,0 +1,143 @@
+import type { Asynchronous } from '../../../core/lib/promise.ts'
+import type { AuditLog } from '../../../core/ports/audit.ts'
+import type { AuditContext } from '../../../core/ports/changes.ts'
+import { type AuditRecord, chainRecords } from '../audit-log.ts'
+import type { StoredRow } from '../row-format.ts'
+import { AUDIT_ENTRIES, AUDIT_READ_COLUMNS, readTailSequence } from '../rows.ts'
+import { type Database, type Query, SqlError } from './connection/database.ts'
+import { columnParameters, unnestColumns } from './sql.ts'
+
+/** `AuditTrail` of the ports, and the only way to write to it. */
+export interface PostgresAuditLog extends Asynchronous<AuditLog> {
+  /**
+   * Notes what a transaction did, as its last step but for moving the revision: it locks the end of the trail, where
+   * every other change would wait for it.
+   *
+   * @returns The id of the last entry, `undefined` when there was nothing to note.
+   */
+  append(query: Query, notes: readonly AuditRecord[], stamp: AuditContext): Promise<string | undefined>
+  /** Whether there is an entry with this id. */
+  has(query: Query, id: string): Promise<boolean>
+}
+
+type HeadRow = [sequence: number, seal: string]
+
+/** Entries that go to the server in one statement: the removal of a partner has one for each key. */
+const entriesPerStatement = 1000
+
+const insertEntries = `
+  INSERT INTO partner_api.audit (${AUDIT_ENTRIES.columns}, recency)
+  SELECT ${AUDIT_ENTRIES.columns}, -at FROM ${
+  unnestColumns(AUDIT_ENTRIES.columns)
+} AS entry (${AUDIT_ENTRIES.columns})`
+
+/**
+ * An entry whose place in reports is not that of its instant is not as it was written, and no seal says so: it is read
+ * with an instant that there never was.
+ */
+const readColumns = AUDIT_ENTRIES.columns.map((column, index) =>
+  column === 'at'
+    ? `CASE WHEN CAST(recency AS DOUBLE PRECISION) = -CAST(at AS DOUBLE PRECISION)
+      THEN ${AUDIT_READ_COLUMNS[index]} ELSE CAST('Infinity' AS DOUBLE PRECISION) END`
+    : AUDIT_READ_COLUMNS[index]
+)
+
+// Qualified: the output column of the same name is a cast, which has no index.
+const selectEntries = `
+  SELECT ${readColumns} FROM partner_api.audit WHERE sequence >= $1 ORDER BY audit.sequence LIMIT $2`
+
+// The expression is that of the partner index: the planner must not scan the primary key for the entries of a partner.
+const selectPartnerEntries = `
+  SELECT ${readColumns} FROM partner_api.audit
+  WHERE partner = $3 AND sequence + 0 >= $1 ORDER BY sequence + 0 LIMIT $2`
+
+const selectTail = `
+  SELECT CAST(sequence AS DOUBLE PRECISION) FROM partner_api.audit ORDER BY audit.sequence DESC LIMIT 1 OFFSET $1`
+
+const selectPartnerTail = `
+  SELECT CAST(sequence AS DOUBLE PRECISION) FROM partner_api.audit
+  WHERE partner = $2 ORDER BY sequence + 0 DESC LIMIT 1 OFFSET $1`
+
+/** What acts when a table is written, or stands in for one, by catalog. Not every server of this kind has each of them. */
+const intruderQueries = [
+  'SELECT tgname FROM pg_catalog.pg_trigger WHERE NOT tgisinternal AND tgrelid',
+  "SELECT rulename FROM pg_catalog.pg_rewrite WHERE rulename <> '_RETURN' AND ev_class",
+  "SELECT relname FROM pg_catalog.pg_class WHERE relkind IN ('v', 'm') AND oid",
+  'SELECT polname FROM pg_catalog.pg_policy WHERE polrelid',
+].map((select) => `
+  ${select} IN (
+    SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = 'partner_api'
+  )`)
+
+export function createAuditLog(database: Database): PostgresAuditLog {
+  return {
+    async append(query, notes, stamp) {
+      if (notes.length === 0) return undefined
+      const [row] = await query<HeadRow>(
+        'SELECT audit_sequence, audit_seal FROM partner_api.store FOR UPDATE',
+      )
+      const [sequence, seal] = row!
+      const entries = chainRecords({ sequence, hash: seal }, notes, stamp)
+      for (let start = 0; start < entries.length; start += entriesPerStatement) {
+        const rows = entries.slice(start, start + entriesPerStatement).map(AUDIT_ENTRIES.values)
+        await query(insertEntries, columnParameters(rows))
+      }
+      const last = entries.at(-1)!
+      await query('UPDATE partner_api.store SET audit_sequence = $1, audit_seal = $2', [
+        last.sequence,
+        last.hash,
+      ])
+      return last.id
+    },
+
+    async has(query, id) {
+      return (await query('SELECT 1 FROM partner_api.audit WHERE id = $1', [id])).length > 0
+    },
+
+    async listAudit(after, limit, partner) {
+      if (after === Infinity) return []
+      const rows = partner === undefined
+        ? await database.read<StoredRow>(selectEntries, [minSequenceAfter(after), limit])
+        : await database.read<StoredRow>(selectPartnerEntries, [minSequenceAfter(after), limit, partner])
+      return rows.map(AUDIT_ENTRIES.read)
+    },
+
+    async auditTail(count, partner) {
+      const [row] = partner === undefined
+        ? await database.read<[sequence: number]>(selectTail, [count])
+        : await database.read<[sequence: number]>(selectPartnerTail, [count, partner])
+      return readTailSequence(row)
+    },
+
+    async auditHead() {
+      const [row] = await database.read<HeadRow>(
+        'SELECT CAST(audit_sequence AS DOUBLE PRECISION), audit_seal FROM partner_api.store',
+      )
+      const [sequence, seal] = row!
+      return { sequence, hash: seal }
+    },
+
+    async auditIntruders() {
+      const found = await Promise.all(intruderQueries.map((sql) => queryNames(database, sql)))
+      return [...new Set(found.flat())].sort()
+    },
+  }
+}
+
+/** The smallest number that a row after this one can have. Somebody may have put rows before the first one. */
+function minSequenceAfter(sequence: number): string {
+  return sequence === -Infinity ? String(-(2n ** 63n)) : String(sequence + 1)
+}
+
+async function queryNames(database: Database, sql: string): Promise<string[]> {
+  try {
+    return (await database.read<[name: string]>(sql)).map(([name]) => name)
+  } catch (error) {
+    if (error instanceof SqlError && missingCatalog.has(error.code)) return []
+    throw error
+  }
+}
+
+/** undefined_table, undefined_column, feature_not_supported. */
+const missingCatalog: ReadonlySet<string> = new Set(['42P01', '42703', '0A000'])

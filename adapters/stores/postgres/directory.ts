@@ -1,0 +1,82 @@
+import { isPublic } from '../../../core/ports/content.ts'
+import type { Catalog, Directory } from '../../../core/ports/directory.ts'
+import { readDetail, RECORD_FORMATS } from '../content-text.ts'
+import type { Database } from './connection/database.ts'
+import { CARD_COLUMNS, type CardRow, readCardRow, readPage, toPageRange } from './pages.ts'
+import { searchPage } from './search.ts'
+
+export function createDirectory(database: Database): Directory {
+  return {
+    async listProfiles(partner, query, now) {
+      const { words, limit } = query
+      const range = toPageRange(partner, query, now)
+      if (range === undefined) return []
+      const rows = words.length === 0
+        ? await readPage(database, range, limit)
+        : await searchPage(database, range, words, limit)
+      return rows.map(readCardRow)
+    },
+
+    async findProfile(partner, slug, now) {
+      if (slug.includes('\0')) return undefined
+      const [row] = await database.lookUp<[...CardRow, detail: string]>(
+        `SELECT ${CARD_COLUMNS}, p.detail
+        FROM partner_api.profile p JOIN partner_api.industry i ON i.slug = p.industry
+        WHERE p.slug = $1 AND p.published_at <= $2`,
+        [slug, now],
+      )
+      if (row === undefined) return undefined
+      const { visibleTo, ...detail } = readDetail(row[7])
+      const card = readCardRow(row as unknown as CardRow)
+      return isPublic({ publishedAt: card.publishedAt, visibleTo }, partner, now)
+        ? { ...card, ...detail }
+        : undefined
+    },
+
+    async countProfiles(partner, by, now) {
+      // Everything that is listed, less what is not due yet.
+      const rows = await database.read<[name: string, profiles: number]>(
+        `SELECT ${by}, sum(profiles)::bigint FROM (
+          SELECT ${by}, listings AS profiles FROM partner_api.tally WHERE audience IN ('', $1)
+          UNION ALL
+          SELECT ${by}, -1 FROM partner_api.listing WHERE audience IN ('', $1) AND recency < $2
+        ) AS counted GROUP BY ${by} HAVING sum(profiles) > 0`,
+        [partner, -now],
+      )
+      return new Map(rows)
+    },
+
+    async listIndustries() {
+      const rows = await database.read<[slug: string, name: string, parentSlug: string | null]>(
+        'SELECT slug, name, parent_slug FROM partner_api.industry',
+      )
+      return rows.map(([slug, name, parentSlug]) => ({ slug, name, parentSlug: parentSlug ?? undefined }))
+    },
+
+    async nextProfileChangeAt(partner, now) {
+      const due = 'SELECT max(recency) FROM partner_api.listing WHERE recency < $2 AND audience'
+      const [row] = await database.lookUp<[recency: number | null]>(
+        `SELECT greatest((${due} = ''), (${due} = $1))`,
+        [partner, -now],
+      )
+      const recency = row?.[0] ?? undefined
+      return recency === undefined ? undefined : -recency
+    },
+  }
+}
+
+export function createOffers(database: Database): Catalog {
+  return {
+    async findBanner(partner) {
+      const [row] = await database.lookUp<[record: string, updatedAt: number]>(
+        'SELECT record, updated_at FROM partner_api.banner WHERE partner = $1',
+        [partner],
+      )
+      return row && { ...RECORD_FORMATS.banners.read(row[0]), updatedAt: row[1] }
+    },
+    async listPlans() {
+      const rows = await database.read<[record: string]>('SELECT record FROM partner_api.plan')
+      return rows.map(([record]) => RECORD_FORMATS.plans.read(record))
+    },
+  }
+}

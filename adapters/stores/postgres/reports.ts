@@ -1,0 +1,204 @@
+import type { Environment } from '../../../core/model.ts'
+import type { AuditEventType } from '../../../core/ports/audit.ts'
+import {
+  type Activity,
+  ACTIVITY_TYPES,
+  type ActivityType,
+  type Reports,
+  type UsageCount,
+} from '../../../core/ports/reports.ts'
+import {
+  activityFromEntry,
+  activityFromExpiry,
+  activityFromSignup,
+  activityPositionsAfter,
+  AUDITED_ACTIVITY_TYPES,
+  BATCH_RETENTION_MS,
+  BATCHES_PRUNED_PER_WRITE,
+  COUNTS_PRUNED_PER_WRITE,
+  DAILY_SIGNUP_DIMENSION,
+  newestFirst,
+  toSummary,
+} from '../reports.ts'
+import { readSignup } from '../signups.ts'
+import { type Database, listText } from './connection/database.ts'
+import { createPruner } from './sql.ts'
+
+export function createUsageCounts(database: Database): Omit<Reports, 'listActivity'> {
+  const pruneBatches = createPruner(database, {
+    table: 'usage_batch',
+    key: ['id'],
+    expiry: 'added_at',
+    batchSize: BATCHES_PRUNED_PER_WRITE,
+  })
+  const byDay = { expiry: 'day', condition: 'day < $1::text', batchSize: COUNTS_PRUNED_PER_WRITE }
+  const pruneRequests = createPruner<string>(database, {
+    table: 'usage',
+    key: ['partner', 'day', 'endpoint'],
+    ...byDay,
+  })
+  const pruneSignups = createPruner<string>(database, {
+    table: 'signup_tally',
+    key: ['partner', 'dimension', 'day', 'value', 'slot'],
+    ...byDay,
+  })
+
+  return {
+    async recordUsage(counts, batch, keepFrom) {
+      if (counts.length === 0) return
+      const now = Date.now()
+      const summed = sumByRow(counts)
+      await database.write(addUsageSql, [
+        batch,
+        now,
+        listText(summed.map(({ partner }) => partner)),
+        listText(summed.map(({ day }) => day)),
+        listText(summed.map(({ endpoint }) => endpoint)),
+        listText(summed.map(({ requests }) => requests)),
+        listText(summed.map(({ errors }) => errors)),
+      ])
+      pruneBatches(now - BATCH_RETENTION_MS)
+      if (keepFrom === undefined) return
+      pruneRequests(keepFrom)
+      pruneSignups(keepFrom)
+    },
+
+    async summarise(partner, from, to) {
+      const rows = await database.read<SumRow>(summarySql, [partner, from, to])
+      const requestsBy = (part: string) =>
+        rows.filter((row) => row[0] === part).map(([, value, count, errors]) =>
+          [value, count, errors] as const
+        )
+      const signupsBy = (part: string) => requestsBy(part).map(([value, count]) => [value, count] as const)
+      return toSummary({
+        plans: signupsBy('plans'),
+        countries: signupsBy('countries'),
+        signupDays: signupsBy('signupDays'),
+        endpoints: requestsBy('endpoints'),
+        requestDays: requestsBy('requestDays'),
+      })
+    },
+  }
+}
+
+/**
+ * The batch comes first: who sends it a second time at once waits for the first to be done, and has nothing to add.
+ * Then every row in one order, so that no two replicas wait for each other.
+ */
+const addUsageSql = `
+  WITH added AS (
+    INSERT INTO partner_api.usage_batch (id, added_at) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING RETURNING id
+  )
+  INSERT INTO partner_api.usage AS sums (partner, day, endpoint, requests, errors)
+  SELECT partner, day, endpoint, requests, errors
+  FROM added, unnest($3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[])
+    AS counts (partner, day, endpoint, requests, errors)
+  ORDER BY partner, day, endpoint
+  ON CONFLICT (partner, day, endpoint) DO UPDATE
+  SET requests = sums.requests + excluded.requests, errors = sums.errors + excluded.errors`
+
+type SumRow = [part: string, value: string, count: number, errors: number]
+
+const summarySql = [
+  signupSumSql('plans', 'plan', 'value'),
+  signupSumSql('countries', 'country', 'value'),
+  signupSumSql('signupDays', DAILY_SIGNUP_DIMENSION, 'day'),
+  requestSumSql('endpoints', 'endpoint'),
+  requestSumSql('requestDays', 'day'),
+].join(' UNION ALL ')
+
+function signupSumSql(part: string, dimension: 'plan' | 'country', column: 'value' | 'day'): string {
+  return `
+    SELECT '${part}', ${column}, sum(signups)::bigint, 0::bigint FROM partner_api.signup_tally
+    WHERE partner = $1 AND dimension = '${dimension}' AND day BETWEEN $2 AND $3 GROUP BY ${column}`
+}
+
+function requestSumSql(part: string, column: 'endpoint' | 'day'): string {
+  return `
+    SELECT '${part}', ${column}, sum(requests)::bigint, sum(errors)::bigint FROM partner_api.usage
+    WHERE partner = $1 AND day BETWEEN $2 AND $3 GROUP BY ${column}`
+}
+
+/** One count for each row that it goes to: a statement changes a row once. */
+function sumByRow(counts: readonly UsageCount[]): readonly UsageCount[] {
+  const sums = new Map<string, UsageCount>()
+  for (const count of counts) {
+    const row = [count.partner, count.day, count.endpoint].join('\n')
+    const { requests, errors } = sums.get(row) ?? { requests: 0, errors: 0 }
+    sums.set(row, { ...count, requests: requests + count.requests, errors: errors + count.errors })
+  }
+  return [...sums.values()]
+}
+
+/**
+ * What a row is made from. `id`, `subject` and `record` are an entry's id, subject and what it says of its key; or a
+ * signup's id and record; or a key's id, environment and hint.
+ */
+type ActivityRow = [
+  type: string,
+  at: number,
+  id: string,
+  keyId: string | null,
+  subject: string | null,
+  record: string | null,
+]
+
+/** Merges what comes first of each type, for which there is an index each, in one statement, which sees one state. */
+export function createActivityList(database: Database): Pick<Reports, 'listActivity'> {
+  return {
+    async listActivity(partner, { types, after, limit }, now) {
+      const requestedTypes: ReadonlySet<ActivityType> = new Set(types.length === 0 ? ACTIVITY_TYPES : types)
+      const positions = activityPositionsAfter(after, now)
+      const rows = await database.read<ActivityRow>(activitySql, [
+        partner,
+        limit,
+        listText(AUDITED_ACTIVITY_TYPES.filter((type) => requestedTypes.has(type))),
+        ...positions.entries,
+        ...positions.signups,
+        requestedTypes.has('signup.created') ? limit : 0,
+        ...positions.expiries,
+        requestedTypes.has('key.expired') ? limit : 0,
+      ])
+      return rows.map((row) => readActivity(row, partner)).sort(newestFirst).slice(0, limit)
+    },
+  }
+}
+
+/**
+ * Entries outside of what the end of the trail is known to be were put there past the store. Without the addition, the
+ * trail would be read in its own order and sorted.
+ */
+const activitySql = `
+  (
+    SELECT type, at, id, key_id, subject, after FROM unnest($3::text[]) AS asked (one) CROSS JOIN LATERAL (
+      SELECT type, at, id, key_id, subject, after, recency FROM partner_api.audit
+      WHERE partner = $1 AND type = one AND (recency, id) > ($4::bigint, $5::text)
+        AND sequence + 0 BETWEEN 1 AND (SELECT audit_sequence FROM partner_api.store)
+      ORDER BY recency, id LIMIT $2
+    ) AS first ORDER BY recency, id LIMIT $2
+  ) UNION ALL (
+    SELECT 'signup.created', created_at, id, key_id, environment, record FROM partner_api.signup
+    WHERE partner = $1 AND environment = 'live' AND (recency, id) > ($6::bigint, $7::text)
+    ORDER BY recency, id LIMIT $8
+  ) UNION ALL (
+    SELECT 'key.expired', -end_recency, id, id, environment, hint FROM partner_api.partner_key
+    WHERE partner = $1 AND end_recency IS NOT NULL AND (end_recency, id) > ($9::bigint, $10::text)
+    ORDER BY end_recency, id LIMIT $11
+  )`
+
+function readActivity([type, at, id, keyId, subject, record]: ActivityRow, partner: string): Activity {
+  if (type === 'signup.created') {
+    return activityFromSignup(readSignup([id, partner, keyId!, subject!, at, record!]))
+  }
+  if (type === 'key.expired') {
+    return activityFromExpiry({ id, environment: subject as Environment, hint: record! }, at)
+  }
+  return activityFromEntry({
+    id,
+    at,
+    type: type as AuditEventType,
+    keyId: keyId ?? undefined,
+    subject: subject ?? undefined,
+    after: record ?? undefined,
+  })
+}

@@ -1,0 +1,224 @@
+import type { Asynchronous } from '../../../core/lib/promise.ts'
+import { utcDay } from '../../../core/lib/time.ts'
+import type { IdempotencyClaim, Signup, SignupOutcome, SignupStore } from '../../../core/ports/signups.ts'
+import {
+  type ClaimRow,
+  CLAIMS_PRUNED_PER_SIGNUP,
+  duplicateIdError,
+  readSignup,
+  repeatedOutcome,
+  SIGNUP_COLUMNS,
+  type SignupRow,
+  signupRow,
+  unknownKeyError,
+} from '../signups.ts'
+import { StoreError } from '../store-error.ts'
+import { isCommitUnknown } from './audited-change.ts'
+import { type Database, SET_DURABLE_COMMIT, SqlError } from './connection/database.ts'
+import { createPruner, SERVER_NOW } from './sql.ts'
+
+/** How long a signup is asked after that was lost on its way. */
+const resendTimeoutMs = 10_000
+
+/** Between two questions, while the server is away. */
+const resendPauseMs = 200
+
+export function createSignups(database: Database): Asynchronous<SignupStore> {
+  const pruneClaims = createPruner(database, {
+    table: 'idempotency',
+    key: ['partner', 'environment', 'key'],
+    expiry: 'expires_at',
+    batchSize: CLAIMS_PRUNED_PER_SIGNUP,
+  })
+
+  /** @param isResent Whether an attempt was lost before: it may have kept the signup, and still be about to. */
+  async function insertOnce(
+    signup: Signup,
+    claim: IdempotencyClaim | undefined,
+    isResent: boolean,
+  ): Promise<SignupOutcome> {
+    const end = performance.now() + CLAIM_LOCK_TIMEOUT_MS
+    while (performance.now() < end) {
+      const attempt = await attemptInsert(insertSignup(database, signup, claim))
+      if (attempt === undefined) break
+      const { isCreated: kept, hasKey, idExists: isKnown, claim: found } = attempt
+      // Nobody else has the id of what was sent before: it was drawn for this signup.
+      const wasCommitted = isResent && (found === undefined ? isKnown : found[1] === signup.id)
+      if (kept || wasCommitted) return { outcome: 'created' }
+      if (found !== undefined) return repeatedOutcome(found, claim!)
+      if (!hasKey) throw unknownKeyError(signup)
+      if (isKnown) throw duplicateIdError(signup)
+    }
+    if (claim !== undefined && !isResent) return { outcome: 'conflict' }
+    throw new StoreError(
+      'unreachable',
+      `The store ${database.place} keeps a signup waiting: others hold what it needs.`,
+    )
+  }
+
+  /** What was lost is sent again as it was: its id is the same, and it waits for what may still be under way. */
+  async function insertUntilKnown(
+    signup: Signup,
+    claim: IdempotencyClaim | undefined,
+  ): Promise<SignupOutcome> {
+    let end: number | undefined
+    for (;;) {
+      try {
+        return await insertOnce(signup, claim, end !== undefined)
+      } catch (error) {
+        if (end === undefined ? !isCommitUnknown(error) : !isUnreachable(error)) throw error
+        end ??= performance.now() + resendTimeoutMs
+        if (performance.now() + resendPauseMs > end) {
+          throw new StoreError(
+            'unreachable',
+            `The store ${database.place} was lost while it kept a signup, which may be there all the same.`,
+            { cause: error },
+          )
+        }
+      }
+      await new Promise((resolve) => setTimeout(resolve, resendPauseMs))
+    }
+  }
+
+  return {
+    async createSignup(signup, claim) {
+      const outcome = await insertUntilKnown(signup, claim)
+      if (outcome.outcome === 'created') pruneClaims(signup.createdAt)
+      return outcome
+    },
+
+    async listSignups(partner, after, limit) {
+      const { createdAt, id } = after ?? { createdAt: Number.MAX_SAFE_INTEGER, id: '' }
+      const rows = partner === undefined
+        ? await database.read<SignupRow>(selectNewest, [createdAt, id, limit])
+        : await database.read<SignupRow>(selectNewestOfPartner, [-createdAt, id, limit, partner])
+      return rows.map(readSignup)
+    },
+  }
+}
+
+const selectNewest = `
+  SELECT ${SIGNUP_COLUMNS} FROM partner_api.signup
+  WHERE created_at <= $1 AND (created_at < $1 OR id > $2) ORDER BY created_at DESC, id LIMIT $3`
+
+/** Live and test ones are apart in the index: what comes first of each is merged. */
+const selectNewestOfPartner = `
+  SELECT ${SIGNUP_COLUMNS} FROM (VALUES ('live'), ('test')) AS kinds (kind) CROSS JOIN LATERAL (
+    SELECT ${SIGNUP_COLUMNS}, recency FROM partner_api.signup
+    WHERE partner = $4 AND environment = kind AND (recency, id) > ($1::bigint, $2::text)
+    ORDER BY recency, id LIMIT $3
+  ) AS first ORDER BY recency, id LIMIT $3`
+
+/** @returns `undefined` when it has waited for others for too long. */
+async function attemptInsert(inserting: Promise<Attempt>): Promise<Attempt | undefined> {
+  try {
+    return await inserting
+  } catch (error) {
+    if (!(error instanceof SqlError)) throw error
+    if (error.code === lockNotAvailable) return undefined
+    // Somebody has kept one with this id since the attempt began.
+    if (error.code === uniqueViolation) {
+      return { isCreated: false, hasKey: true, idExists: true, claim: undefined }
+    }
+    throw error
+  }
+}
+
+const lockNotAvailable = '55P03'
+const uniqueViolation = '23505'
+
+function isUnreachable(error: unknown): boolean {
+  return error instanceof StoreError && error.code === 'unreachable'
+}
+
+/** What one attempt to keep a signup came to. */
+export interface Attempt {
+  readonly isCreated: boolean
+  /** Whether the partner has the key, and whether there was a signup with this id before. */
+  readonly hasKey: boolean
+  readonly idExists: boolean
+  /** What holds the idempotency key since before. */
+  readonly claim: ClaimRow | undefined
+}
+
+/** Milliseconds for which an attempt waits for another one with its key before lock_not_available (55P03) ends it. */
+export const CLAIM_LOCK_TIMEOUT_MS = 2_000
+
+/** Rows that each count of signups is spread over: as many signups of a busy partner are counted at once. */
+const counterSlots = 4
+
+/** A program whose clock is ahead ends nobody's claim: what has expired has expired by the server's clock as well. */
+const ATTEMPTED_AT = `least($5::bigint, ${SERVER_NOW})`
+
+type AttemptRow = [kept: boolean, hasKey: boolean, isKnown: boolean, ...(ClaimRow | [null, null, null])]
+
+/**
+ * Keeps a signup, unless its claim is held: all of it or nothing, in one statement, so that no lock waits for us. Who
+ * claims a key at the same time as another waits for that one to end, and then neither keeps nor finds anything, since
+ * it sees what there was when it began: it is to try again.
+ */
+export async function insertSignup(
+  database: Database,
+  signup: Signup,
+  claim: IdempotencyClaim | undefined,
+): Promise<Attempt> {
+  const { createdAt, country, plan } = signup
+  const slot = Math.floor(Math.random() * counterSlots)
+  const parameters = [...signupRow(signup), utcDay(createdAt), slot, country ?? '', plan ?? '']
+  const [row] = claim === undefined
+    ? await database.write<AttemptRow>(insertUnclaimedSql, parameters)
+    : await database.write<AttemptRow>(insertClaimedSql, [
+      ...parameters,
+      claim.key,
+      claim.fingerprint,
+      claim.expiresAt,
+    ])
+  const [kept, hasKey, isKnown, ...found] = row!
+  return { isCreated: kept, hasKey, idExists: isKnown, claim: found[0] === null ? undefined : found }
+}
+
+const insertClaimedSql = insertSql(
+  `found AS (
+    SELECT fingerprint, signup_id, created_at FROM partner_api.idempotency
+    WHERE partner = $2 AND environment = $4 AND key = $11 AND expires_at > ${ATTEMPTED_AT}
+  )`,
+  `INSERT INTO partner_api.idempotency AS held
+    (partner, environment, key, fingerprint, signup_id, created_at, expires_at)
+  SELECT $2::text, $4::text, $11::text, $12::text, $1::text, $5::bigint, $13::bigint FROM admitted
+  WHERE NOT EXISTS (SELECT 1 FROM found)
+  ON CONFLICT (partner, environment, key) DO UPDATE SET fingerprint = excluded.fingerprint,
+    signup_id = excluded.signup_id, created_at = excluded.created_at, expires_at = excluded.expires_at
+  WHERE held.expires_at <= ${ATTEMPTED_AT}
+  RETURNING 1`,
+)
+
+const insertUnclaimedSql = insertSql(
+  'found AS (SELECT NULL AS fingerprint, NULL AS signup_id, NULL AS created_at)',
+  'SELECT 1 FROM admitted',
+)
+
+/** Both settings last for this statement, wherever a pooler runs it; they apply because later parts read from there. */
+function insertSql(found: string, claim: string): string {
+  return `
+    WITH ${found},
+    patience AS MATERIALIZED (SELECT set_config('lock_timeout', '${CLAIM_LOCK_TIMEOUT_MS}ms', true), ${SET_DURABLE_COMMIT}),
+    owned AS (SELECT 1 FROM partner_api.partner_key WHERE id = $3 AND partner = $2),
+    known AS (SELECT 1 FROM partner_api.signup WHERE id = $1),
+    admitted AS (SELECT 1 FROM patience, owned WHERE NOT EXISTS (SELECT 1 FROM known)),
+    claimed AS (${claim}),
+    kept AS (
+      INSERT INTO partner_api.signup (${SIGNUP_COLUMNS}, recency)
+      SELECT $1::text, $2::text, $3::text, $4::text, $5::bigint, $6::text, -$5::bigint FROM claimed
+      RETURNING 1
+    ),
+    counted AS (
+      INSERT INTO partner_api.signup_tally AS sums (partner, dimension, day, value, slot, signups)
+      SELECT $2::text, dimension, $7::text, value, $8::integer, 1
+      FROM kept, (VALUES ('country', $9::text), ('plan', $10::text)) AS counts (dimension, value)
+      WHERE $4 = 'live' ORDER BY dimension
+      ON CONFLICT (partner, dimension, day, value, slot) DO UPDATE SET signups = sums.signups + 1
+    )
+    SELECT EXISTS (SELECT 1 FROM kept), EXISTS (SELECT 1 FROM owned), EXISTS (SELECT 1 FROM known),
+      fingerprint, signup_id, created_at
+    FROM (SELECT 1) AS one LEFT JOIN found ON true`
+}

@@ -1,0 +1,115 @@
+import { keySnapshot, partnerSnapshot } from '../../../core/audit/chain.ts'
+import type { Key, Partner } from '../../../core/model.ts'
+import type { Administration } from '../../../core/ports/changes.ts'
+import type { FactSource } from '../../../core/ports/facts.ts'
+import { sha256 } from '../../digest.ts'
+import { type AuditRecord, checkWritten } from '../audit-log.ts'
+import { applyChanges, type ChangeSet } from '../change-set.ts'
+import type { StoredRow } from '../row-format.ts'
+import { FIRST_KEY_POSITION, KEY_FACTS_COLUMNS, KEYS, PARTNERS, readKeyFacts } from '../rows.ts'
+import type { SqliteAuditLog } from './audit.ts'
+import type { Database } from './database.ts'
+import type { Revisions } from './revisions.ts'
+
+export function createAdministration(
+  database: Database,
+  revisions: Revisions,
+  auditLog: SqliteAuditLog,
+): Administration {
+  const selectPartners = database.statement<StoredRow>(
+    `SELECT ${PARTNERS.columns} FROM partner WHERE slug > ?1 ORDER BY slug LIMIT ?2 + 0`,
+  )
+  const selectPartner = database.statement<StoredRow>(
+    `SELECT ${PARTNERS.columns} FROM partner WHERE slug = ?1`,
+  )
+  const selectKeys = database.statement<StoredRow>(`
+    SELECT ${KEYS.columns} FROM partner_key WHERE (created_at, id) > (?1, ?2)
+    ORDER BY created_at, id LIMIT ?3 + 0`)
+  const selectPartnerKeys = database.statement<StoredRow>(`
+    SELECT ${KEYS.columns} FROM partner_key WHERE partner = ?4 AND (created_at, id) > (?1, ?2)
+    ORDER BY created_at, id LIMIT ?3 + 0`)
+  const selectUnrevokedKeys = database.statement<StoredRow>(
+    `SELECT ${KEYS.columns} FROM partner_key WHERE partner = ?1 AND state <> 'revoked' ORDER BY created_at, id`,
+  )
+  const selectKey = database.statement<StoredRow>(`SELECT ${KEYS.columns} FROM partner_key WHERE id = ?1`)
+  const upsertPartner = database.statement(upsertSql('partner', PARTNERS.columns))
+  const upsertKey = database.statement(upsertSql('partner_key', KEYS.columns))
+  const setRevokedAt = database.statement(
+    'UPDATE partner_key SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL',
+  )
+
+  function findPartner(slug: string): Partner | undefined {
+    const row = selectPartner.get(slug)
+    return row && PARTNERS.read(row)
+  }
+
+  function findKey(id: string): Key | undefined {
+    const row = selectKey.get(id)
+    return row && KEYS.read(row)
+  }
+
+  function readSnapshot({ keyId, partner }: AuditRecord): string | undefined {
+    const found = keyId === undefined ? findPartner(partner!) : findKey(keyId)
+    return found && ('slug' in found ? partnerSnapshot(found) : keySnapshot(found, sha256))
+  }
+
+  const changeSet: ChangeSet = {
+    findPartner,
+    findKey,
+    listUnrevokedKeys: (slug) => selectUnrevokedKeys.all(slug).map(KEYS.read),
+    putPartner: (changed) => void upsertPartner.run(...PARTNERS.values(changed)),
+    putKey: (changed) => void upsertKey.run(...KEYS.values(changed)),
+  }
+
+  return {
+    listPartners: (after = '', limit) => selectPartners.all(after, limit).map(PARTNERS.read),
+    findPartner,
+    listKeys(slug, { createdAt, id } = FIRST_KEY_POSITION, limit) {
+      const rows = slug === undefined
+        ? selectKeys.all(createdAt, id, limit)
+        : selectPartnerKeys.all(createdAt, id, limit, slug)
+      return rows.map(KEYS.read)
+    },
+
+    apply(changes, ifFacts, stamp) {
+      return database.transaction(() => {
+        if (revisions.current().facts !== ifFacts) return false
+        const auditRecords = applyChanges(changeSet, changes)
+        for (const { type, keyId } of auditRecords) {
+          if (type === 'key.revoked') setRevokedAt.run(keyId!, stamp.at)
+        }
+        checkWritten(auditRecords, readSnapshot)
+        auditLog.append(auditRecords, stamp)
+        revisions.bump('facts')
+        return true
+      })
+    },
+  }
+}
+
+function upsertSql(table: string, [primary, ...others]: readonly string[]): string {
+  return `INSERT INTO ${table} (${[primary, ...others]}) VALUES (${[primary, ...others].map(() => '?')})
+    ON CONFLICT (${primary}) DO UPDATE SET ${others.map((column) => `${column} = excluded.${column}`)}`
+}
+
+export function createKeyLookup(database: Database): Pick<FactSource, 'findKey' | 'recordKeyUses'> {
+  const selectKeyFacts = database.statement<StoredRow>(`
+    SELECT ${KEY_FACTS_COLUMNS} FROM partner_key k JOIN partner p ON p.slug = k.partner WHERE k.id = ?1`)
+  const updateLastUsed = database.statement(`
+    UPDATE partner_key SET last_used_at = ?2 WHERE id = ?1 AND (last_used_at IS NULL OR last_used_at < ?2)`)
+
+  return {
+    findKey(id) {
+      const row = selectKeyFacts.get(id)
+      return row && readKeyFacts(row)
+    },
+
+    recordKeyUses(uses) {
+      if (uses.size === 0) return
+      // A service does not stand still for this while an import goes on elsewhere: the next use is noted again.
+      database.transaction(() => {
+        for (const [id, at] of uses) updateLastUsed.run(id, at)
+      }, { wait: false })
+    },
+  }
+}

@@ -1,0 +1,186 @@
+import { createLruCache } from '../lib/lru.ts'
+
+/**
+ * The second letters of all 249 officially assigned ISO 3166-1 alpha-2 codes and of `XK` (Kosovo, user-assigned), by
+ * the first: half the bytes of a list, in what a bundle of the service begins with.
+ */
+const secondLetters: Readonly<Record<string, string>> = {
+  A: 'DEFGILMOQRSTUWXZ',
+  B: 'ABDEFGHIJLMNOQRSTVWYZ',
+  C: 'ACDFGHIKLMNORUVWXYZ',
+  D: 'EJKMOZ',
+  E: 'CEGHRST',
+  F: 'IJKMOR',
+  G: 'ABDEFGHILMNPQRSTUWY',
+  H: 'KMNRTU',
+  I: 'DELMNOQRST',
+  J: 'EMOP',
+  K: 'EGHIMNPRWYZ',
+  L: 'ABCIKRSTUVY',
+  M: 'ACDEFGHKLMNOPQRSTUVWXYZ',
+  N: 'ACEFGILOPRUZ',
+  O: 'M',
+  P: 'AEFGHKLMNRSTWY',
+  Q: 'A',
+  R: 'EOSUW',
+  S: 'ABCDEGHIJKLMNORSTVXYZ',
+  T: 'CDFGHJKLMNORTVWZ',
+  U: 'AGMSYZ',
+  V: 'ACEGINU',
+  W: 'FS',
+  X: 'K',
+  Y: 'ET',
+  Z: 'AMW',
+}
+
+/** These codes, in alphabetical order. */
+export const COUNTRY_CODES: readonly string[] = Object.entries(secondLetters).flatMap(([first, seconds]) =>
+  Array.from(seconds, (second) => first + second)
+)
+
+const countryCodes: ReadonlySet<string> = new Set(COUNTRY_CODES)
+
+/** Whether a text is one of {@linkcode COUNTRY_CODES}: in upper case. */
+export function isCountryCode(text: string): boolean {
+  return countryCodes.has(text)
+}
+
+/**
+ * Reads a country code in either case.
+ *
+ * @returns The code as {@linkcode COUNTRY_CODES} has it, or `undefined`. Letters that only become a code when they
+ * are capitalised (`ß`, `ﬁ`) are none.
+ */
+export function parseCountryCode(text: string): string | undefined {
+  const code = /^[a-z]{2}$/i.test(text) ? text.toUpperCase() : ''
+  return isCountryCode(code) ? code : undefined
+}
+
+interface CodeSchema {
+  readonly examples: readonly string[]
+  readonly [keyword: string]: unknown
+}
+
+/** JSON Schema of a code in answers. */
+export const COUNTRY_CODE_SCHEMA: CodeSchema = {
+  type: 'string',
+  title: 'CountryCode',
+  description: 'ISO 3166-1 alpha-2, or `XK`.',
+  examples: ['DE'],
+  enum: COUNTRY_CODES,
+}
+
+/** JSON Schema of a code in requests, which may be in either case. */
+export const COUNTRY_CODE_INPUT: CodeSchema = {
+  anyOf: [COUNTRY_CODE_SCHEMA, {
+    type: 'string',
+    pattern: `^(?:${
+      Object.entries(secondLetters).map(([first, seconds]) =>
+        `[${first}${first.toLowerCase()}][${seconds}${seconds.toLowerCase()}]`
+      ).join('|')
+    })$`,
+    maxLength: 2,
+  }],
+  maxLength: 2,
+  examples: ['DE'],
+}
+
+/** Tags that were registered before there was a grammar (RFC 5646 §2.1, `irregular`). */
+const irregularTags =
+  'en-GB-oed|i-(?:ami|bnn|default|enochian|hak|klingon|lux|mingo|navajo|pwn|tao|tay|tsu)|' +
+  'sgn-(?:BE-FR|BE-NL|CH-DE)'
+
+/** A regular expression that matches each letter of a text in either case, without a flag: JSON Schema has none. */
+function inEitherCase(text: string): string {
+  return text.replace(/[a-z]/gi, (letter) => `[${letter.toUpperCase()}${letter.toLowerCase()}]`)
+}
+
+/** RFC 5646 §2.1: language, script, region, variants, extensions, private use. */
+export const LOCALE_PATTERN: string =
+  '^(?:(?:[A-Za-z]{2,3}(?:-[A-Za-z]{3}){0,3}|[A-Za-z]{4,8})(?:-[A-Za-z]{4})?(?:-(?:[A-Za-z]{2}|[0-9]{3}))?' +
+  '(?:-(?:[A-Za-z0-9]{5,8}|[0-9][A-Za-z0-9]{3}))*(?:-[A-WYZa-wyz0-9](?:-[A-Za-z0-9]{2,8})+)*' +
+  `(?:-[Xx](?:-[A-Za-z0-9]{1,8})+)?|[Xx](?:-[A-Za-z0-9]{1,8})+|${inEitherCase(irregularTags)})$`
+
+const languageTag = new RegExp(LOCALE_PATTERN)
+
+/** Whether a text is a well-formed BCP 47 language tag, known or not. */
+export function isLocale(text: string): boolean {
+  return text.length <= maxTagLength && languageTag.test(text)
+}
+
+/** Longer than any tag that says something (RFC 5646 §4.4.1 counts 35). */
+const maxTagLength = 255
+
+/** Names by code. Asking a formatter costs a hundred times what a look-up does. */
+type NamesByCode = ReadonlyMap<string, string>
+
+/** The names in 64 locales are kept: making them costs a millisecond. */
+const namesByLocale = createLruCache<NamesByCode>(64)
+
+/**
+ * The name of a country in a language, in English where the runtime has no data for it.
+ *
+ * @param code One of {@linkcode COUNTRY_CODES}.
+ * @param locale A tag that {@linkcode isLocale} accepts.
+ */
+export function countryName(code: string, locale: string): string {
+  return countryNames(locale).get(code) ?? code
+}
+
+function countryNames(locale: string): NamesByCode {
+  const cached = namesByLocale.get(locale)
+  if (cached !== undefined) return cached
+  const names = new Intl.DisplayNames(supportedLocale(locale), { type: 'region' })
+  const byCode = new Map(COUNTRY_CODES.map((code) => [code, names.of(code) ?? code]))
+  namesByLocale.set(locale, byCode)
+  return byCode
+}
+
+/** `Intl` knows fewer tags than there are, and throws at the others. */
+function supportedLocale(locale: string): string {
+  try {
+    return Intl.DisplayNames.supportedLocalesOf(locale)[0] ?? 'en'
+  } catch {
+    return 'en'
+  }
+}
+
+/**
+ * The currencies of ISO 4217 list one whose minor unit has another number of decimals than 2. Codes without a minor
+ * unit (metals, funds of international bodies, testing) price nothing and are left out, as are withdrawn ones. `Intl`
+ * has other numbers: CLDR's digits follow what is customary in cash.
+ */
+const codesByExponent: Readonly<Record<number, string>> = {
+  0: 'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF',
+  3: 'BHD IQD JOD KWD LYD OMR TND',
+  4: 'CLF UYW',
+}
+
+/** Those with 2. Text and no set, so that what only serves is bundled without it. */
+const twoDecimalCodes =
+  'AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF CHE CHF ' +
+  'CHW CNY COP COU CRC CUP CVE CZK DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GTQ GYD HKD HNL HTG ' +
+  'HUF IDR ILS INR IRR JMD KES KGS KHR KPW KYD KZT LAK LBP LKR LRD LSL MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR ' +
+  'MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD PAB PEN PGK PHP PKR PLN QAR RON RSD RUB SAR SBD SCR SDG SEK SGD ' +
+  'SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TOP TRY TTD TWD TZS UAH USD USN UYU UZS VED VES WST XAD XCD ' +
+  'XCG YER ZAR ZMW ZWG'
+
+const exponents: ReadonlyMap<string, number> = new Map(
+  Object.entries(codesByExponent).flatMap(([exponent, codes]) =>
+    codes.split(' ').map((code) => [code, Number(exponent)] as const)
+  ),
+)
+
+/** Whether a text is the code, in upper case, of a currency that a price can be in. */
+export function isCurrencyCode(text: string): boolean {
+  return exponents.has(text) || /^[A-Z]{3}$/.test(text) && twoDecimalCodes.includes(text)
+}
+
+/**
+ * How many decimals the minor unit of a currency stands for in ISO 4217: 2 for EUR, 0 for JPY, 3 for KWD.
+ *
+ * @returns 2 for a code that is not known.
+ */
+export function currencyExponent(code: string): number {
+  return exponents.get(code) ?? 2
+}

@@ -1,0 +1,142 @@
+import type { Sha256 } from '../lib/digest.ts'
+import { type IpAddress, parseIpAddress } from '../lib/ip-address.ts'
+import type { HttpRequest } from './message.ts'
+
+/** Everything on the wire that carries the service's own name. */
+export interface ServiceNames {
+  /** Path segment and realm. */
+  readonly name: string
+  /** As answers write it: `X-Service-Partner-Key`. */
+  readonly keyHeader: string
+  /** As answers write it: `Service-Version`. */
+  readonly versionHeader: string
+}
+
+/**
+ * @param name Lower-case letters, digits and `-`, a letter first: `service` by default.
+ * @throws {RangeError} for a name of another form.
+ */
+export function createServiceNames(name: string): ServiceNames {
+  if (!/^[a-z][a-z0-9-]*$/.test(name)) {
+    throw new RangeError(
+      `The service can't be named ${
+        JSON.stringify(name)
+      }: use lower-case letters, digits and "-", a letter first.`,
+    )
+  }
+  const title = name.split('-').map((part) => part.charAt(0).toUpperCase() + part.slice(1)).join('-')
+  return { name, keyHeader: `X-${title}-Partner-Key`, versionHeader: `${title}-Version` }
+}
+
+/** The version of the wire that the service speaks, and the only one so far. Additions do not make a new one. */
+export const API_VERSION = '2026-11-20'
+
+/**
+ * Whether an `Accept` field admits a media type (RFC 9110 §12.5.1): the most specific range that covers it
+ * decides, and a weight of 0 excludes. Parameters of a range are not looked at.
+ *
+ * @param accept The field's value; absent or empty admits everything.
+ * @param type Lower case, without parameters.
+ */
+export function accepts(accept: string | undefined, type: string): boolean {
+  if (accept === undefined || accept === '' || accept === '*/*' || accept === type) return true
+  const group = `${type.slice(0, type.indexOf('/'))}/*`
+  let specificity = 0
+  let weight = 0
+  for (const [name, quality] of weights(accept)) {
+    const covers = name === type ? 3 : name === group ? 2 : name === '*/*' ? 1 : 0
+    if (covers === 0 || covers < specificity) continue
+    weight = covers === specificity ? Math.max(weight, quality) : quality
+    specificity = covers
+  }
+  return weight > 0
+}
+
+/**
+ * Whether an `Accept-Encoding` field prefers gzip to no coding at all (RFC 9110 §12.5.3): it does when gzip, or `*` in
+ * its place, has a weight that `identity` does not exceed. An absent field prefers no coding.
+ */
+export function prefersGzip(acceptEncoding: string | undefined): boolean {
+  const listed = new Map(weights(acceptEncoding ?? ''))
+  const gzip = listed.get('gzip') ?? listed.get('x-gzip') ?? listed.get('*') ?? 0
+  return gzip > 0 && gzip >= (listed.get('identity') ?? 0)
+}
+
+/** The elements of a list, in lower case and without parameters, each with its weight (RFC 9110 §12.4.2). */
+function weights(field: string): [name: string, weight: number][] {
+  return field.toLowerCase().split(',').map((element) => {
+    const [name = '', ...parameters] = element.split(';').map((part) => part.trim())
+    return [name, weightOf(parameters)]
+  })
+}
+
+function weightOf(parameters: readonly string[]): number {
+  const quality = parameters.find((parameter) => /^q\s*=/.test(parameter))
+  if (quality === undefined) return 1
+  const value = Number(quality.slice(quality.indexOf('=') + 1))
+  return Number.isNaN(value) ? 0 : value
+}
+
+/**
+ * A strong entity tag for a body (RFC 9110 §8.8.3): half a SHA-256, quoted.
+ */
+export function entityTag(body: string, sha256: Sha256): string {
+  return `"${sha256(body).slice(0, 32)}"`
+}
+
+/** Whether `If-None-Match` names the tag (RFC 9110 §13.1.2, compared weakly). */
+export function matchesNone(ifNoneMatch: string, tag: string): boolean {
+  if (ifNoneMatch === tag || ifNoneMatch.trim() === '*') return true
+  for (const [, opaque] of ifNoneMatch.matchAll(/(?:W\/)?("[\x21\x23-\x7e\x80-\xff]*")/g)) {
+    if (opaque === tag) return true
+  }
+  return false
+}
+
+/** Where a request comes from. */
+export interface ClientAddress {
+  /** The address as the runtime or a proxy wrote it, without port and zone; `undefined` unless it could be parsed. */
+  readonly text: string | undefined
+  /** `undefined` when nobody tells, or what they tell is no address. */
+  readonly address: IpAddress | undefined
+  /**
+   * Whom limits count: an IPv4 address, or the /64 of an IPv6 one, which is the least that one customer of a
+   * network is given (RFC 6177 §2). All that cannot be parsed count as one. `undefined` where nobody tells.
+   */
+  readonly subject: string | undefined
+}
+
+const unknownAddress: ClientAddress = { text: undefined, address: undefined, subject: undefined }
+const invalidAddress: ClientAddress = { ...unknownAddress, subject: 'unreadable' }
+
+/**
+ * The peer of the connection or, behind proxies, the first hop from the right of `X-Forwarded-For` that none of
+ * them added. What stands left of it was written by the client.
+ *
+ * @param trustedProxies How many proxies stand in front, 0 or more.
+ */
+export function clientAddressOf(exchange: HttpRequest, trustedProxies: number): ClientAddress {
+  const forwarded = trustedProxies === 0 ? undefined : exchange.header('x-forwarded-for')
+  const hops = forwarded === undefined ? [] : forwarded.split(',').map((hop) => hop.trim())
+  return parseClientAddress(
+    hops.length === 0 ? exchange.address : hops[Math.max(0, hops.length - trustedProxies)],
+  )
+}
+
+/** The client whose address was written as `hop`; `undefined` where nobody tells. */
+export function parseClientAddress(hop: string | undefined): ClientAddress {
+  if (hop === undefined) return unknownAddress
+  const text = stripPort(hop).replace(zonePattern, '')
+  const address = parseIpAddress(text)
+  return address === undefined ? invalidAddress : { text, address, subject: address.slice(0, 2).join(':') }
+}
+
+/** Names an interface of this machine (RFC 4007 §11.2): `fe80::1%eth0`. */
+const zonePattern = /%.*/s
+
+/** Some proxies write `192.0.2.1:4711` or `[2001:db8::1]:4711` (RFC 7239 §6). */
+function stripPort(hop: string): string {
+  const bracketed = /^\[(.*)\](?::\d+)?$/.exec(hop)
+  if (bracketed !== null) return bracketed[1] ?? hop
+  return /^[\d.]+:\d+$/.test(hop) ? hop.slice(0, hop.indexOf(':')) : hop
+}

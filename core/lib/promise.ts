@@ -1,0 +1,37 @@
+/**
+ * A value that may have to be awaited. A source that has its answer at hand returns it as it is, and the
+ * request is then answered without a turn of the event loop.
+ */
+export type MaybePromise<T> = T | Promise<T>
+
+/** Goes on with a value: at once when it is there, later when it has to be awaited. */
+export function andThen<T, R>(value: MaybePromise<T>, next: (value: T) => MaybePromise<R>): MaybePromise<R> {
+  return value instanceof Promise ? value.then(next) : next(value)
+}
+
+/** Goes on with several values: at once when all are there. */
+export function all<T extends readonly unknown[], R>(
+  values: { readonly [Index in keyof T]: MaybePromise<T[Index]> },
+  next: (values: T) => MaybePromise<R>,
+): MaybePromise<R> {
+  const isPending = values.some((value) => value instanceof Promise)
+  return isPending
+    ? Promise.all(values).then((results) => next(results as unknown as T))
+    : next(values as unknown as T)
+}
+
+/** When the methods of a port answer. Generic methods would lose their parameters here. */
+
+/** A port, or a part of one, of a store that has its answers at hand. */
+export type Synchronous<Port> = {
+  readonly [Name in keyof Port]-?: Port[Name] extends ((...query: infer Query) => infer Answer) | undefined
+    ? (...query: Query) => Awaited<Answer>
+    : Port[Name]
+}
+
+/** The same of a store that is elsewhere. */
+export type Asynchronous<Port> = {
+  readonly [Name in keyof Port]-?: Port[Name] extends ((...query: infer Query) => infer Answer) | undefined
+    ? (...query: Query) => Promise<Awaited<Answer>>
+    : Port[Name]
+}

@@ -1,0 +1,68 @@
+const letterFolds: Readonly<Record<string, string>> = {
+  ł: 'l',
+  ø: 'o',
+  đ: 'd',
+  ð: 'd',
+  þ: 'th',
+  ß: 'ss',
+  æ: 'ae',
+  œ: 'oe',
+  ı: 'i',
+  ħ: 'h',
+  ŧ: 't',
+  ŋ: 'n',
+}
+
+/**
+ * The words of a text as search and sorting see them: compatibility-decomposed (NFKD), without combining
+ * marks, in lower case, letters that Unicode does not take apart spelled out, split at runs of anything but
+ * letters and digits.
+ *
+ * @returns The words in order; none for a text without a letter or digit.
+ */
+export function foldWords(text: string): string[] {
+  return text
+    .normalize('NFKD')
+    .replace(/\p{M}+/gu, '')
+    .toLowerCase()
+    .replace(/[łøđðþßæœıħŧŋ]/g, (letter) => letterFolds[letter] ?? letter)
+    .split(/[^\p{L}\p{N}]+/u)
+    .filter((word) => word !== '')
+}
+
+/**
+ * The folded form of a name, its words separated by one space: the key that names are sorted by.
+ *
+ * @example
+ * ```ts
+ * fold('Université de Łódź') // 'universite de lodz'
+ * ```
+ */
+export function fold(text: string): string {
+  return foldWords(text).join(' ')
+}
+
+/**
+ * Compares by Unicode code points, as the bytes of UTF-8 compare; the `<` of strings compares UTF-16 units,
+ * which puts supplementary characters before U+E000–U+FFFF.
+ *
+ * @returns A number below, equal to or above 0, for `Array.prototype.sort`.
+ */
+export function compareCodePoints(a: string, b: string): number {
+  const shared = Math.min(a.length, b.length)
+  for (let index = 0; index < shared; index++) {
+    const left = a.charCodeAt(index)
+    const right = b.charCodeAt(index)
+    if (left !== right) {
+      return isSurrogate(left) === isSurrogate(right) ? left - right : isSurrogate(left) ? 1 : -1
+    }
+  }
+  return a.length - b.length
+}
+
+function isSurrogate(unit: number): boolean {
+  return unit >= 0xd800 && unit <= 0xdfff
+}
+
+/** The form of every slug: 1–80 of `a-z 0-9 -`, a letter or digit first. */
+export const SLUG_PATTERN: RegExp = /^[a-z0-9][a-z0-9-]{0,79}$/

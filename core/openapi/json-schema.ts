@@ -1,0 +1,127 @@
+/** valibot's schemas as JSON Schema, and examples of what they describe. */
+import { type ConversionConfig, toJsonSchema } from '@valibot/to-json-schema'
+import type { GenericSchema } from 'valibot'
+import type { JsonSchema } from './model.ts'
+
+/** Collects the schemas that have a name: they stand once, under `components`. */
+export interface SchemaCollection {
+  /** The schema of what a client sends: nothing but what is declared is let in. */
+  request(schema: GenericSchema): JsonSchema
+  /** The schema of what the service answers. Members may be added to it without a new version. */
+  response(schema: GenericSchema): JsonSchema
+  /** Names a schema that is no valibot one. */
+  name(title: string, schema: JsonSchema): JsonSchema
+  /** A value that the schema describes, made of the examples of its parts. */
+  example(schema: JsonSchema): unknown
+  readonly named: Readonly<Record<string, JsonSchema>>
+}
+
+const prefix = '#/components/schemas/'
+
+/** @returns A collection that holds nothing yet. */
+export function createSchemaCollection(): SchemaCollection {
+  const named: Record<string, JsonSchema> = {}
+
+  function convert(schema: GenericSchema, overrideSchema: SchemaOverride): JsonSchema {
+    const { $schema: _, ...converted } = toJsonSchema(schema, {
+      target: 'draft-2020-12',
+      typeMode: 'input',
+      overrideAction,
+      overrideSchema,
+    })
+    return lift(converted as unknown as JsonSchema)
+  }
+
+  /** Puts every part that has a title under its name. */
+  function lift(schema: JsonSchema): JsonSchema {
+    const { properties, items, anyOf, oneOf, examples, ...others } = schema
+    const lifted: JsonSchema = {
+      ...others,
+      // None for what only the service can make, a cursor.
+      ...(examples && examples.length > 0 && { examples }),
+      ...(properties && {
+        properties: Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, lift(one)])),
+      }),
+      ...(items && { items: lift(items) }),
+      ...(anyOf && { anyOf: anyOf.map(lift) }),
+      ...(oneOf && { oneOf: oneOf.map(lift) }),
+    }
+    return lifted.title === undefined ? lifted : name(lifted.title, lifted)
+  }
+
+  function name(title: string, schema: JsonSchema): JsonSchema {
+    const known = named[title]
+    if (known !== undefined && JSON.stringify(known) !== JSON.stringify(schema)) {
+      throw new Error(`Two different schemas are called ${title}.`)
+    }
+    named[title] = schema
+    return { $ref: prefix + title }
+  }
+
+  function example(schema: JsonSchema): unknown {
+    if (schema.$ref !== undefined) return example(named[schema.$ref.slice(prefix.length)] ?? {})
+    if (schema.examples !== undefined) return schema.examples[0]
+    if (schema.const !== undefined) return schema.const
+    if (schema.enum !== undefined) return schema.enum[0]
+    if (schema.default !== undefined) return schema.default
+    const [first] = schema.anyOf ?? schema.oneOf ?? []
+    if (first !== undefined) return example(first)
+    if (schema.items !== undefined) return [example(schema.items)]
+    if (schema.properties !== undefined) {
+      return Object.fromEntries(Object.entries(schema.properties).map(([name, one]) => [name, example(one)]))
+    }
+    throw new Error(`There is no example for ${JSON.stringify(schema)}.`)
+  }
+
+  return {
+    request: (schema) => convert(schema, (context) => overrideNullable(context)),
+    response: (schema) => convert(schema, (context) => overrideNullable(context) ?? openStrict(context)),
+    name,
+    example,
+    named,
+  }
+}
+
+type SchemaOverride = NonNullable<ConversionConfig['overrideSchema']>
+type ActionOverride = NonNullable<ConversionConfig['overrideAction']>
+
+/** `null` beside one other type is said in one schema, unless that one goes under a name of its own. */
+const overrideNullable: SchemaOverride = ({ valibotSchema, jsonSchema }) => {
+  // What a schema of our own making lets in, its metadata says.
+  if (valibotSchema.type === 'custom') return {}
+  if (valibotSchema.type !== 'nullable' && valibotSchema.type !== 'nullish') return undefined
+  const [inner] = jsonSchema.anyOf ?? []
+  if (typeof inner !== 'object' || inner.title !== undefined || typeof inner.type !== 'string') {
+    return undefined
+  }
+  const nullable = { ...inner, type: [inner.type, 'null' as const] }
+  if (inner.anyOf !== undefined) return { ...nullable, anyOf: [...inner.anyOf, { type: 'null' }] }
+  return inner.enum === undefined ? nullable : { ...nullable, enum: [...inner.enum, null] }
+}
+
+const openStrict: SchemaOverride = ({ valibotSchema, jsonSchema }) => {
+  if (valibotSchema.type === 'loose_object') return { ...jsonSchema, additionalProperties: true }
+  if (valibotSchema.type !== 'strict_object') return undefined
+  const { additionalProperties: _, ...open } = jsonSchema
+  return open
+}
+
+/** What the converter does not know. Lengths of JSON Schema count code points (RFC 8259 §7, Validation §6.3). */
+const overrideAction: ActionOverride = ({ valibotAction, jsonSchema }) => {
+  const { type, requirement } = valibotAction as { readonly type: string; readonly requirement?: unknown }
+  switch (type) {
+    case 'min_code_points':
+      return { ...jsonSchema, minLength: Number(requirement) }
+    case 'max_code_points':
+      return { ...jsonSchema, maxLength: Number(requirement) }
+    // Rules beyond the language of JSON Schema; metadata says what can be said of them.
+    case 'check':
+    case 'raw_check':
+    case 'to_upper_case':
+    case 'transform':
+    case 'raw_transform':
+      return jsonSchema
+    default:
+      return undefined
+  }
+}

@@ -1,0 +1,73 @@
+import type { MaybePromise } from '../lib/promise.ts'
+import type { Banner, Industry, Plan, Profile, ProfileCard } from '../model.ts'
+
+/** Banners and plans. */
+export interface Catalog {
+  /** The partner's banner, in its dates or not, or `undefined`. */
+  findBanner(partner: string): MaybePromise<Banner | undefined>
+
+  /** All plans, in any order. */
+  listPlans(): MaybePromise<readonly Plan[]>
+}
+
+/**
+ * Public profiles. Every read is for one partner, and answers only from the public set of that partner:
+ * profiles published at or before `now` that are visible to every partner or shared with this one.
+ * A self-hoster whose profiles live elsewhere implements this port over their own tables.
+ */
+export interface Directory {
+  /** The profiles that match, in order, at most `query.limit`. Names are compared by code points. */
+  listProfiles(partner: string, query: ProfileQuery, now: number): MaybePromise<readonly ProfileCard[]>
+
+  /** The profile, or `undefined` when it is not in the partner's public set. `slug` may be any text. */
+  findProfile(partner: string, slug: string, now: number): MaybePromise<Profile | undefined>
+
+  /** How many profiles of the public set each country or industry has; those with none may be left out. */
+  countProfiles(
+    partner: string,
+    by: 'country' | 'industry',
+    now: number,
+  ): MaybePromise<ReadonlyMap<string, number>>
+
+  /** All industries, in any order. */
+  listIndustries(): MaybePromise<readonly Industry[]>
+
+  /**
+   * The first instant after `now` at which time alone changes the public set (a profile falls due),
+   * or `undefined` when only a change of content can.
+   */
+  nextProfileChangeAt(partner: string, now: number): MaybePromise<number | undefined>
+
+  /**
+   * Changes whenever what this directory answers changes for another reason than time. Replies are kept as
+   * long as it stays the same; a directory without it has every request asked anew.
+   */
+  directoryRevision?(): MaybePromise<string>
+}
+
+/** A question to the directory. The filters must all hold; empty ones hold always. */
+export interface ProfileQuery {
+  /** Folded words; each must start a word of the folded name, headline, description or tags. */
+  readonly words: readonly string[]
+  /** Alpha-2, upper case: any of these. */
+  readonly countries: readonly string[]
+  /** Industry slugs: any of these, children not included. */
+  readonly industries: readonly string[]
+  /** In which order. */
+  readonly sort: ProfileSort
+  /** Only what comes after this position. */
+  readonly after: ProfilePosition | undefined
+  /** 1 or more. */
+  readonly limit: number
+}
+
+/** A position between two profiles in an order of the directory: after the one that these belong to. */
+export interface ProfilePosition {
+  /** The folded name (see `fold`) for `name`, the instant of publication for `-published_at`. */
+  readonly key: string | number
+  /** The slug of the profile: tells those apart whose `key` is the same. */
+  readonly slug: string
+}
+
+/** The orders of the directory: by folded name, or newest first; by slug where those are equal. */
+export type ProfileSort = 'name' | '-published_at'

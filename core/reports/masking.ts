@@ -1,0 +1,74 @@
+/**
+ * What may leave the store of what happened: a list of what is allowed, and the only place that makes it. What is
+ * not named here does not leave, also when a record learns to hold more.
+ */
+import { rfc3339 } from '../lib/time.ts'
+import type { Activity, ActivityType } from '../ports/reports.ts'
+import type { Signup } from '../ports/signups.ts'
+import type { ActivitySubject, KeySubject, SignupSubject } from '../wire.ts'
+
+/** Makes a row that holds nothing personal. */
+export function maskActivity(activity: Activity): {
+  readonly id: string
+  readonly type: ActivityType
+  readonly occurred_at: string
+  readonly subject: ActivitySubject<ActivityType>
+} {
+  return {
+    id: activity.id,
+    type: activity.type,
+    occurred_at: rfc3339(activity.at),
+    subject: subjectOf(activity),
+  }
+}
+
+function subjectOf(activity: Activity): ActivitySubject<ActivityType> {
+  switch (activity.type) {
+    case 'signup.created':
+      return signupSubject(activity.signup)
+    case 'scope.granted':
+    case 'scope.removed':
+      return { ...keySubject(activity), scope: activity.scope }
+    case 'module.activated':
+    case 'module.deactivated':
+      return { module: activity.module }
+    default:
+      return keySubject(activity)
+  }
+}
+
+function signupSubject({ id, email, name, country, plan }: Signup): SignupSubject {
+  return {
+    signup_id: id,
+    email: maskEmail(email),
+    name: initials(name),
+    country: country ?? null,
+    plan: plan ?? null,
+  }
+}
+
+function keySubject({ keyId, hint }: { readonly keyId: string; readonly hint: string }): KeySubject {
+  return { key_id: keyId, hint: `…${hint}` }
+}
+
+/** `jane@example.com` as `j***@e***.com`. A domain of one label has no last one to show: `j***@l***`. */
+function maskEmail(email: string): string {
+  const at = email.lastIndexOf('@')
+  const domain = at < 0 ? '' : email.slice(at + 1)
+  const [lastLabel = ''] = /\.[0-9a-z-]+$/i.exec(domain) ?? []
+  return `${firstCodePoint(at < 0 ? email : email.slice(0, at))}***@${firstCodePoint(domain)}***${lastLabel}`
+}
+
+/** The first code point, unless it would change how others are shown. */
+function firstCodePoint(text: string): string {
+  return /^[^\p{C}\p{M}]/u.exec(text)?.[0] ?? ''
+}
+
+/** `Jane van der Doe` as `J. v. d.`: the first letter or digit of each of up to three words that have one. */
+function initials(name: string): string {
+  return name.split(/\s+/u)
+    .flatMap((word) => /[\p{L}\p{N}]/u.exec(word)?.[0] ?? [])
+    .slice(0, 3)
+    .map((initial) => `${initial}.`)
+    .join(' ')
+}

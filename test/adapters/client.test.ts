@@ -1,0 +1,114 @@
+/** The client against a service on Node. */
+import t from 'tap'
+import { createPartnerClient, type PartnerClientOptions, PartnerProblem } from '../../adapters/client/mod.ts'
+import { serve } from '../../adapters/runtimes/node.ts'
+import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import { createPartnerApi } from '../../core/api.ts'
+import { createDocument } from '../../core/openapi/document.ts'
+import { ROUTES } from '../../core/routes/router.ts'
+import { fillWorld } from '../support/world.ts'
+import { gather } from './scripted-server.ts'
+
+const store = createMemoryStore()
+const world = await fillWorld(store)
+const api = createPartnerApi({ store }, { maxStalenessMs: 0 })
+const server = await serve(api, { port: 0 })
+t.teardown(() => server.drain())
+
+const key = world.keys['demo full'].text
+const demo = (more: Partial<PartnerClientOptions> = {}) =>
+  createPartnerClient({ url: server.url, key, partner: 'demo', ...more })
+
+await t.test('every endpoint with a key has its call, and answers it', async (t) => {
+  const called = new Set<string>()
+  const client = demo({
+    fetch(request) {
+      const path = new URL(request.url).pathname
+      called.add(`${request.method} ${path.replace(/(?<=profiles\/)(?!recent).+/, '{slug}')}`)
+      return fetch(request)
+    },
+  })
+  const { valid, key: { environment } } = await client.verifyKey()
+  t.strictSame([valid, environment], [true, 'live'])
+  const { partner, profiles } = await client.widget()
+  t.strictSame([partner.slug, profiles.length], ['demo', 6])
+  const [newest] = await client.recentProfiles({ limit: 1 })
+  t.equal(newest?.slug, profiles[0]?.slug)
+  const detail = await client.profile(newest!.slug)
+  t.strictSame([detail.name, Array.isArray(detail.tags)], [newest!.name, true])
+  t.type((await client.banner()).title, 'string')
+  t.ok((await client.countries({ in_use: true, locale: 'de' })).some(({ name }) => name === 'Deutschland'))
+  t.ok((await client.industries()).length > 0)
+  t.type((await client.plans())[0]?.price.amount_minor, 'number')
+  const receipt = await client.signUp({ email: 'jane@example.com', name: 'Jane Doe' })
+  t.equal(receipt.status, 'received')
+  t.equal((await client.reportSummary()).daily.length, 30)
+  const [first] = await gather(client.reportActivity({ limit: 1, type: ['signup.created'] }))
+  t.equal(first?.type === 'signup.created' && first.subject.email, 'j***@e***.com')
+  await gather(client.profiles({ limit: 100 }))
+  const keyed = api.routes.filter(({ access }) => access === 'key').map(({ method, path }) =>
+    `${method} ${path}`
+  )
+  t.strictSame([...called].sort(), keyed.sort())
+  const ids = Object.values(createDocument(ROUTES).paths).flatMap((path) => Object.values(path))
+    .filter(({ security }) => security.length > 0).map(({ operationId }) => operationId)
+  t.strictSame(Object.keys(client).sort(), ids.sort(), 'under the name of its operation')
+})
+
+await t.test('a list is read to its end, whatever its pages are', async (t) => {
+  const whole = (await gather(demo().profiles({ limit: 100 }))).map(({ slug }) => slug)
+  const pages = await gather(demo().profiles({ limit: 3, sort: 'name' }).pages())
+  t.strictSame(pages.flatMap(({ data }) => data.map(({ slug }) => slug)), whole)
+  t.ok(pages.length > 3 && pages.every(({ data }) => data.length <= 3))
+  const countries = ['DE', 'FR']
+  const some = await gather(demo().profiles({ country: countries, limit: 2 }))
+  t.ok(some.length > 0 && some.every(({ country }) => countries.includes(country.code)))
+})
+
+await t.test('what is refused is thrown as the problem that it is, once', async (t) => {
+  let asked = 0
+  const counting = (request: Request): Promise<Response> => {
+    asked++
+    return fetch(request)
+  }
+  const missing = await demo({ fetch: counting }).profile('nobody/there').catch((error) => error)
+  t.ok(missing instanceof PartnerProblem)
+  t.match(missing, { code: 'profile_not_found', status: 404, problem: { instance: /nobody%2Fthere/ } })
+  const wrong = await demo({ key: key.replace(/.$/, '!'), fetch: counting }).plans().catch((error) => error)
+  t.match(wrong, { code: 'key_invalid', status: 401 })
+  const form = { email: 'nowhere', name: '' }
+  const invalid = await demo({ fetch: counting }).signUp(form).catch((error) => error)
+  t.strictSame(
+    invalid.problem.errors.map(({ pointer }: { pointer: string }) => pointer).sort(),
+    ['/email', '/name'],
+  )
+  t.match(invalid.message, /not acceptable\. \/email: must be an e-mail address\. \(invalid_body, req_/)
+  t.equal(asked, 3)
+  for (const error of [missing, wrong, invalid]) {
+    t.notOk(`${error.stack}${JSON.stringify(error)}`.includes(key.slice(-20)), 'the key stands in no error')
+  }
+})
+
+await t.test('a signup that is sent again is one signup', async (t) => {
+  let lost = 0
+  const client = demo({
+    async fetch(request) {
+      const response = await fetch(request)
+      if (lost++ > 0) return response
+      await response.body?.cancel()
+      throw new TypeError('fetch failed')
+    },
+  })
+  const { id } = await client.signUp({ email: 'twice@example.com', name: 'Twice' })
+  const kept = (await store.listSignups('demo', undefined, 100)).filter(({ email }) =>
+    email.startsWith('twice')
+  )
+  t.strictSame(kept.map((signup) => signup.id), [id])
+  t.equal(lost, 2)
+  const form = { email: 'own@example.com', name: 'Own' }
+  const first = await demo().signUp(form, { idempotencyKey: 'order-1' })
+  t.strictSame(await demo().signUp(form, { idempotencyKey: 'order-1' }), first)
+  await t.rejects(demo().signUp({ ...form, name: 'Other' }, { idempotencyKey: 'order-1' }), {
+    code: 'idempotency_mismatch',
+  })
+})

@@ -1,0 +1,163 @@
+/** What a Worker does beyond the contract of the wire: its service is made late, and its work may end with an answer. */
+import process from 'node:process'
+import { mock } from 'node:test'
+import t from 'tap'
+import { createWorker, type WorkerContext } from '../../adapters/runtimes/workers.ts'
+import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
+import { FAR_LIMITS, withKey } from '../contract/http/service.ts'
+import { socketWire } from '../contract/http/wires.ts'
+import { until } from '../postgres/until.ts'
+import { makeTemplate } from '../runtimes/template.ts'
+import { startWorkerd } from '../runtimes/workerd.ts'
+
+const template = await makeTemplate()
+const workerd = await startWorkerd()
+t.teardown(async () => {
+  await workerd.end()
+  template.remove()
+})
+const plans = {
+  target: '/service/public/plans?partner=demo',
+  headers: withKey(template.filling.keys['demo full']),
+}
+
+await t.test('what requests noted is written behind their answers', async (t) => {
+  const store = await workerd.open('noted.test', template)
+  await workerd.start('noted.test', {})
+  const { send, close } = socketWire(workerd.origin, 'noted.test')
+  t.teardown(close)
+  const today = new Date().toISOString().slice(0, 10)
+  const counted = async (): Promise<number> => {
+    const { requestsByDay } = await store.summarise('demo', today, today)
+    return requestsByDay.reduce((sum, { requests }) => sum + requests, 0)
+  }
+  for (let wanted = 1; wanted <= 3; wanted++) {
+    t.equal((await send(plans)).status, 200)
+    await until(async () => await counted() >= wanted, 'the request to show')
+    t.equal(await counted(), wanted)
+  }
+  const used = (await store.listKeys('demo', undefined, 1000)).filter(({ lastUsedAt }) =>
+    lastUsedAt !== undefined
+  )
+  t.strictSame(used.map(({ id }) => id), [template.filling.keys['demo full'].id])
+})
+
+await t.test('who waits for what another request began gets an answer', async (t) => {
+  await workerd.open('late.test', template)
+  await workerd.start('late.test', { maxStalenessMs: 100, limits: FAR_LIMITS }, 60)
+  const { send, close } = socketWire(workerd.origin, 'late.test')
+  t.teardown(close)
+  const statuses = new Set<number>()
+  const end = Date.now() + 1_000
+  // From half the bound on, a request asks behind its answer, and those beyond the bound wait for what it asked.
+  const clients = Array.from({ length: 4 }, async () => {
+    while (Date.now() < end) statuses.add((await send(plans)).status)
+  })
+  const late = new Promise((resolve) => setTimeout(resolve, 60_000, 'some of them never').unref())
+  t.equal(await Promise.race([Promise.all(clients).then(() => 'all of them'), late]), 'all of them')
+  t.strictSame([...statuses], [200])
+})
+
+/** A context, and all that it is to wait for. */
+function contextOf(): WorkerContext & { readonly work: Promise<unknown>[] } {
+  const work: Promise<unknown>[] = []
+  return { work, waitUntil: (promise) => void work.push(promise) }
+}
+
+const health = (): Request => new Request('https://worker.example/service/health')
+
+await t.test('the service is made once, at the first request, and again when that failed', async (t) => {
+  const store = createMemoryStore()
+  let made = 0
+  const worker = createWorker<{ readonly fails: boolean }>(async ({ fails }) => {
+    made++
+    await Promise.resolve()
+    if (fails) throw new Error('no binding')
+    return createPartnerApi({ store })
+  })
+  const context = contextOf()
+  await t.rejects(worker.fetch(health(), { fails: true }, context), { message: 'no binding' })
+  await Promise.all(context.work)
+  const answers = await Promise.all(
+    Array.from({ length: 3 }, () => worker.fetch(health(), { fails: false }, context)),
+  )
+  t.strictSame(answers.map(({ status }) => status), [200, 200, 200])
+  t.equal((await worker.fetch(health(), { fails: true }, context)).status, 200)
+  t.equal(made, 2)
+  await Promise.all(context.work)
+})
+
+await t.test('a service that is never made, because its request was given up, is made by the next', async (t) => {
+  const api = createPartnerApi({ store: createMemoryStore() })
+  const counts = { made: 0 }
+  const worker = createWorker(() => counts.made++ === 0 ? new Promise<PartnerApi>(() => {}) : api)
+  const context = contextOf()
+  mock.timers.enable({ apis: ['setTimeout'] })
+  t.teardown(() => mock.timers.reset())
+  void worker.fetch(health(), undefined, context)
+  const waiting = [1, 2].map(() => worker.fetch(health(), undefined, context))
+  mock.timers.tick(4_999)
+  await Promise.resolve()
+  t.equal(counts.made, 1, 'for five seconds they wait for it')
+  mock.timers.tick(1)
+  t.strictSame((await Promise.all(waiting)).map(({ status }) => status), [200, 200])
+  t.equal(counts.made, 2)
+})
+
+await t.test('a service that fails late takes nothing from the next one, and leaves no timer', async (t) => {
+  const made: PromiseWithResolvers<PartnerApi>[] = []
+  const worker = createWorker(() => {
+    const making = Promise.withResolvers<PartnerApi>()
+    made.push(making)
+    return making.promise
+  })
+  const context = contextOf()
+  const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+  const before = timers()
+  const failing = [1, 2].map(() => worker.fetch(health(), undefined, context))
+  made[0]!.reject(new Error('no binding'))
+  for (const each of failing) await t.rejects(each, { message: 'no binding' })
+  t.equal(timers(), before)
+
+  mock.timers.enable({ apis: ['setTimeout'] })
+  t.teardown(() => mock.timers.reset())
+  const [late, ...waiting] = [1, 2].map(() => worker.fetch(health(), undefined, context))
+  mock.timers.tick(5_000)
+  while (made.length < 3) await Promise.resolve()
+  made[1]!.reject(new Error('too late'))
+  await t.rejects(late!, { message: 'too late' })
+  waiting.push(worker.fetch(health(), undefined, context))
+  t.equal(made.length, 3)
+  made[2]!.resolve(createPartnerApi({ store: createMemoryStore() }))
+  t.strictSame((await Promise.all(waiting)).map(({ status }) => status), [200, 200])
+})
+
+await t.test('one write for all who come while it waits', async (t) => {
+  let flushes = 0
+  const api = createPartnerApi({ store: createMemoryStore() })
+  const counting: PartnerApi = { ...api, flush: () => Promise.resolve(void flushes++) }
+  const worker = createWorker(() => counting)
+  const context = contextOf()
+  for (let count = 0; count < 5; count++) await worker.fetch(health(), undefined, context)
+  t.equal(context.work.length, 5)
+  await Promise.all(context.work)
+  t.equal(flushes, 1)
+})
+
+await t.test('only who is told to trusts CF-Connecting-IP', async (t) => {
+  const seen: (string | undefined)[] = []
+  const api = createPartnerApi({ store: createMemoryStore() })
+  const seeing: PartnerApi = {
+    ...api,
+    handle(exchange) {
+      seen.push(exchange.address)
+      return api.handle(exchange)
+    },
+  }
+  for (const options of [{}, { trustConnectingIp: true }]) {
+    const request = new Request(health(), { headers: { 'cf-connecting-ip': '192.0.2.7' } })
+    await createWorker(() => seeing, options).fetch(request, undefined, contextOf())
+  }
+  t.strictSame(seen, [undefined, '192.0.2.7'])
+})

@@ -1,0 +1,189 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'tap'
+import { documentOf, runProgram, temporaryFolder } from '../support/cli-program.ts'
+
+const folder = temporaryFolder()
+const file = join(folder.path, 'store.db')
+const env = { PARTNER_API_STORE: `sqlite:${file}` }
+const run = (args: readonly string[], input?: string | Uint8Array) =>
+  runProgram(['content', ...args], { env, ...(input !== undefined && { input }) })
+const fixture = (kind: string) => new URL(`../../fixtures/content/${kind}.jsonl`, import.meta.url)
+const lines = (...values: unknown[]) => values.map((value) => `${JSON.stringify(value)}\n`).join('')
+
+test('what cannot be read, is refused or only tried leaves no store behind', async (t) => {
+  const [missing, isFolder, latin1, noKind] = await Promise.all([
+    run(['import', 'plans', join(folder.path, 'nowhere.jsonl'), '--json']),
+    run(['import', 'plans', folder.path]),
+    run(
+      ['import', 'industries', '-', '--json'],
+      Buffer.from('{"slug":"a","name":"A"}\n{"name":"\xe9"}', 'latin1'),
+    ),
+    run(['import', 'people', '-']),
+  ])
+  const refused = await run(['import', 'plans', '-', '--json'], lines({ slug: 'a' }))
+  const homeless = await run(['import', 'profiles', '-'], readFileSync(fixture('profiles')))
+  const tried = await run(['import', 'industries', '-', '--dry-run'], lines({ slug: 'a', name: 'A' }))
+  t.match({ ...missing, ...documentOf(missing) }, { code: 1, error: { code: 'unreadable_file' } })
+  t.match(isFolder, { code: 1, stderr: 'it is a folder' })
+  t.match({ ...latin1, ...documentOf(latin1) }, {
+    code: 1,
+    error: { code: 'invalid_content', lines: [{ line: 2, field: null, reason: 'is not UTF-8' }] },
+  })
+  t.match({ ...refused, ...documentOf(refused) }, { code: 1, error: { code: 'invalid_content' } })
+  t.match(homeless, { code: 1, stderr: 'must be an industry that exists' })
+  t.match(tried, { code: 0, stdout: /1 +a +created/, stderr: 'Nothing was written' })
+  t.match(noKind, { code: 2, stderr: 'profiles, banners, industries, plans' })
+  t.notOk(existsSync(file))
+})
+
+test('a line of more than 1 MiB is refused before it has been read to its end', async (t) => {
+  const longest = (bytes: number) => {
+    const [before, after] = ['{"slug":"a","name":"', '"}']
+    return `\n${before}${'x'.repeat(bytes - before.length - after.length)}${after}\n`
+  }
+  const [endless, over, just] = await Promise.all([
+    run(['import', 'industries', '/dev/zero', '--json']),
+    run(['import', 'industries', '-', '--json'], longest(1_048_577)),
+    run(['import', 'industries', '-', '--json'], longest(1_048_576)),
+  ])
+  const tooLong = (line: number) => ({ line, field: null, reason: 'is longer than 1 MiB' })
+  t.match({ ...endless, ...documentOf(endless) }, { code: 1, error: { lines: [tooLong(1)] } })
+  t.match({ ...over, ...documentOf(over) }, { code: 1, error: { lines: [tooLong(2)] } })
+  t.match({ ...just, ...documentOf(just) }, { code: 1, error: { lines: [{ line: 2, field: 'name' }] } })
+})
+
+test('import', async (t) => {
+  const path = join(folder.path, 'industries.jsonl')
+  writeFileSync(path, readFileSync(fixture('industries')))
+  const first = await run(['import', 'industries', path])
+  t.match(first, { code: 0, stderr: '', stdout: 'industries: 17 created, 0 replaced, 0 unchanged\n' })
+  const again = await run(['import', 'industries', path, '--json'])
+  t.same(documentOf(again).data, {
+    kind: 'industries',
+    dry_run: false,
+    created: 0,
+    replaced: 0,
+    unchanged: 17,
+  })
+  const piped = await run(
+    ['import', 'industries', '-'],
+    '\ufeff' + lines({ slug: 'education', name: 'Lehre' }) + '\r\n' +
+      lines({ slug: 'a', name: 'line \u2028 break' }),
+  )
+  t.match(piped, { code: 0, stdout: 'industries: 1 created, 1 replaced, 0 unchanged\n' })
+})
+
+test('a dry run says what would change, and no more', async (t) => {
+  const input = '\n' +
+    lines({ slug: 'education', name: 'Learning' }, { slug: 'a', name: 'line \u2028 break' }, {
+      slug: 'b',
+      name: 'B',
+    })
+  const json = await run(['import', 'industries', '-', '--dry-run', '--json'], input)
+  t.same(documentOf(json).data, {
+    kind: 'industries',
+    dry_run: true,
+    created: 1,
+    replaced: 1,
+    unchanged: 1,
+    lines: [
+      { line: 2, slug: 'education', change: 'replaced' },
+      { line: 4, slug: 'b', change: 'created' },
+    ],
+  })
+  const human = await run(['import', 'industries', '-', '--dry-run'], input)
+  t.equal(human.code, 0)
+  t.match(human.stdout, /^LINE +SLUG +WOULD BE\n2 +education +replaced\n/)
+  t.match(human.stdout, /\n4 +b +created\n$/)
+  t.match(human.stderr, 'Nothing was written. industries: 1 created, 1 replaced, 1 unchanged.')
+  const same = await run(['import', 'industries', '-', '--dry-run'], readFileSync(fixture('industries')))
+  t.match(same, { code: 0, stdout: /^LINE .*\n\d+ +education +replaced\n$/ })
+  const many = lines(...Array.from({ length: 150 }, (_, n) => ({ slug: `new-${n}`, name: 'New' })))
+  const bounded = await run(['import', 'industries', '-', '--dry-run'], many)
+  t.equal(bounded.stdout.split('\n').length, 102)
+  t.match(bounded.stderr, /^… and 50 more\. --json .*\nNothing was written\. industries: 150 created/)
+  t.notMatch((await run(['export', 'industries'])).stdout, 'Learning')
+})
+
+test('wrong lines', async (t) => {
+  const input = lines({ slug: 'fine', name: 'Fine' }, { slug: 'Not fine', name: 7 }) + 'no json\n' +
+    lines({ slug: 'x', name: 'X', parent_slug: 'nowhere' })
+  const json = await run(['import', 'industries', '-', '--json'], input)
+  t.equal(json.code, 1)
+  const { error } = documentOf(json)
+  t.equal(error.code, 'invalid_content')
+  const wrong =
+    (error as unknown as { lines: { line: number; field: string | null; reason: string }[] }).lines
+  t.same(wrong.map(({ line, field }) => [line, field]), [[2, 'slug'], [2, 'name'], [3, null], [
+    4,
+    'parent_slug',
+  ]])
+  for (const dryRun of [[], ['--dry-run']]) {
+    const human = await run(['import', 'industries', '-', ...dryRun], input)
+    t.same([human.code, human.stdout], [1, ''])
+    t.match(
+      human.stderr,
+      /^error: Nothing was imported: 4 errors .*\n {2}line 2: slug .*\n {2}line 2: name .*\n {2}line 3: /,
+    )
+    t.notMatch(human.stderr, '\r', 'progress is for terminals')
+  }
+  t.notMatch((await run(['export', 'industries'])).stdout, '"fine"')
+
+  const many = await run(['import', 'plans', '-'], '{}\n'.repeat(2_000))
+  t.match(many.stderr, /\n {2}\d+ lines \(1, 2, 3, …\): name .*\n/)
+  t.match(many.stderr, /… and [\d,]+ more\n$/)
+  t.ok(many.stderr.split('\n').length < 10, 'equal errors are one line')
+
+  const profile = { name: 'A', headline: 'A', country: 'DE', industry: 'nowhere', published_at: null }
+  const profiles = lines(...['p1', 'p2', 'p3', 'p4'].map((slug) => ({ slug, ...profile })))
+  const homeless = await run(['import', 'profiles', '-'], profiles)
+  t.match(homeless.stderr, 'Import industries first: partner-api content import industries FILE')
+  t.match(homeless.stderr, /\n {2}4 lines \(1, 2, 3, …\): industry must be an industry that exists.*\n$/)
+})
+
+test('files of other formats are named', async (t) => {
+  const cases = {
+    '[\n{"slug":"a","name":"A"}\n]\n': /is a JSON array, .*jq -c '\.\[\]' FILE/,
+    '\ufeff\n [{"slug":"a","name":"A"}]': /is a JSON array/,
+    '{\n  "slug": "a"\n}\n': /is JSON with line breaks in its objects, .*jq -c \. FILE/,
+    'slug,name\na,A\n': /is CSV, but import takes JSON Lines/,
+    '"slug";"parent slug"\r\na;b\r\n': /is CSV/,
+  }
+  for (const [input, detail] of Object.entries(cases)) {
+    for (const dryRun of [[], ['--dry-run']]) {
+      const ended = await run(['import', 'industries', '-', '--json', ...dryRun], input)
+      t.match({ ...ended, ...documentOf(ended) }, { code: 1, error: { code: 'wrong_format', detail } })
+    }
+  }
+})
+
+test('export', async (t) => {
+  const plain = await run(['export', 'industries'])
+  const records = plain.stdout.trimEnd().split('\n').map((line) => JSON.parse(line))
+  t.equal(records.length, 18)
+  t.same(documentOf(await run(['export', 'industries', '--json'])).data, records)
+  t.match(await run(['import', 'industries', '-'], plain.stdout), {
+    stdout: '0 created, 0 replaced, 18 unchanged',
+  })
+  t.match(await run(['export', 'plans']), { code: 0, stdout: '', stderr: 'no plans' })
+  t.same(documentOf(await run(['export', 'plans', '--json'])).data, [])
+})
+
+test('remove', async (t) => {
+  const used = await run(['remove', 'industries', 'a', 'education', '--json'])
+  t.match({ ...used, ...documentOf(used) }, {
+    code: 1,
+    error: { code: 'content_in_use', detail: 'education' },
+  })
+  const missing = await run(['remove', 'industries', 'a', 'nowhere'])
+  t.match(missing, { code: 1, stderr: /nowhere/ })
+  const done = await run(['remove', 'industries', 'a', 'a', '--json'])
+  t.match({ ...done, ...documentOf(done) }, { code: 0, data: { kind: 'industries', removed: ['a'] } })
+  t.equal((await run(['remove', 'industries'])).code, 2)
+})
+
+test('the end', (t) => {
+  folder.remove()
+  t.end()
+})

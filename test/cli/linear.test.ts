@@ -1,0 +1,153 @@
+/** Text from outside costs the command line and the client time that is linear in its length. */
+import process from 'node:process'
+import fc from 'fast-check'
+import t from 'tap'
+import { createPartnerClient } from '../../adapters/client/mod.ts'
+import { createRequestBuilder } from '../../adapters/client/transport.ts'
+import { holdsPassword, parseStoreUrl } from '../../cli/invocation.ts'
+import { endOption, limitParser } from '../../cli/options.ts'
+import {
+  excerptAll,
+  formatDetails,
+  formatStack,
+  printable,
+  printableJson,
+  redact,
+  redactAll,
+} from '../../cli/output/text.ts'
+import { parseDeploymentUrl } from '../../cli/verification/credential.ts'
+import type { DeploymentResponse } from '../../cli/verification/deployment.ts'
+import { checkResponse, readVerification } from '../../cli/verification/response.ts'
+import { createServiceNames } from '../../core/http/headers.ts'
+import { RESPONSE_SCHEMAS } from '../../core/schemas/responses.ts'
+
+const expected = {
+  status: 200,
+  bodySchema: RESPONSE_SCHEMAS['plans'],
+  names: createServiceNames('service'),
+  version: '2026-11-20',
+  policies: ['key'],
+} as const
+const asked = { key: 'none', keyId: undefined, partner: 'acme' }
+const replyOf = (status: number, text: string, header: string): DeploymentResponse => ({
+  url: 'http://127.0.0.1/',
+  status,
+  text,
+  header: () => header,
+  ms: 1,
+})
+const client = (text: string, header: string) =>
+  createPartnerClient({
+    url: 'https://api.example',
+    key: 'key',
+    partner: 'acme',
+    retries: 0,
+    fetch: () => Promise.resolve(new Response(text, { status: 503, headers: { 'retry-after': header } })),
+  })
+
+/** What reads text from outside, and how long that may get: arguments, header fields, bodies. */
+const kibibyte = 1_024
+const readers: Readonly<Record<string, readonly [max: number, read: (text: string) => unknown]>> = {
+  redact: [256 * kibibyte, redact],
+  'redactAll and excerptAll': [
+    256 * kibibyte,
+    (text) => [redactAll({ [text]: [text] }), excerptAll({ a: text })],
+  ],
+  printable: [256 * kibibyte, printable],
+  printableJson: [256 * kibibyte, (text) => printableJson(JSON.stringify(text))],
+  stackText: [128 * kibibyte, (text) => formatStack(new Error(text))],
+  details: [256 * kibibyte, (text) => formatDetails([['name', text]])],
+  'store URLs': [
+    128 * kibibyte,
+    (text) => holdsPassword(`a://${text}`) || holdsPassword(text) || parseStoreUrl(`sqlite:${text}`),
+  ],
+  'deployment URLs': [128 * kibibyte, (text) => parseDeploymentUrl(`http://api.example/${text}`)],
+  'addresses of the client': [
+    128 * kibibyte,
+    (text) => createRequestBuilder(`http://api.example/${text}`, 'service', 'k'),
+  ],
+  limits: [128 * kibibyte, (text) => limitParser(['key'])(text)],
+  ends: [128 * kibibyte, endOption],
+  'header fields': [16 * kibibyte, (text) => checkResponse(replyOf(200, '{}', text), expected)],
+  'bodies of endpoints': [
+    256 * kibibyte,
+    (text) =>
+      checkResponse(replyOf(200, JSON.stringify({ data: [{ name: text, [text]: 1 }] }), ''), expected),
+  ],
+  'bodies of verify-key': [
+    256 * kibibyte,
+    (text) => readVerification(replyOf(502, text, 'text/html'), asked),
+  ],
+  'problems of verify-key': [
+    256 * kibibyte,
+    (text) => readVerification(replyOf(403, JSON.stringify({ code: text, title: text }), ''), asked),
+  ],
+}
+
+/** Pieces that patterns look for. */
+const piece = fc.constantFrom(
+  ...[
+    '_live_',
+    '_test_a_',
+    'postgres://',
+    '://',
+    '/',
+    ':',
+    '@',
+    '?',
+    '&password=',
+    '=',
+    '<title',
+    '<',
+    '>',
+    '"',
+  ],
+  ...[',', ' ', '\n', '%', 'a', 'A', '0', '.', '\u202e', '\ud83d', "'"],
+)
+
+/** Processor time in milliseconds, the least of three measurements: what else the machine does only ever adds to it. */
+async function cost(read: (text: string) => unknown, text: string): Promise<number> {
+  let least = Infinity
+  for (let time = 0; time < 3; time++) {
+    const before = process.cpuUsage()
+    try {
+      await read(text)
+    } catch {
+      // To refuse it is as good as to take it.
+    }
+    const { user, system } = process.cpuUsage(before)
+    least = Math.min(least, (user + system) / 1_000)
+  }
+  return least
+}
+
+/** Eight times the text: linear time is 8 times the time, quadratic time 64 times. Less than 40 ms says nothing. */
+async function isLinear(read: (text: string) => unknown, pattern: string, max: number): Promise<boolean> {
+  const repeated = (length: number) => pattern.repeat(Math.ceil(length / pattern.length))
+  for (let attempt = 0; attempt < 3; attempt++) {
+    const whole = await cost(read, repeated(max))
+    if (whole < 40 || whole < 24 * await cost(read, repeated(max / 8))) return true
+  }
+  return false
+}
+
+for (const [name, [max, read]] of Object.entries(readers)) {
+  t.test(`${name} in linear time`, async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(piece, { minLength: 1, maxLength: 3 }),
+        (pieces) => isLinear(read, pieces.join(''), max),
+      ),
+      { numRuns: 12, examples: [[['/']], [['postgres://']], [['_live_']], [[':']], [['a']], [['<title']]] },
+    )
+  })
+}
+
+t.test('answers to the client in linear time', async (t) => {
+  const read = async (text: string) => {
+    await client(text, text.slice(0, 16 * kibibyte).replace(/[^ -~]/g, '')).plans()
+  }
+  for (const pattern of ['[', '{"a":', '0', ' ', ' GMT', '1 jan ']) {
+    t.ok(await isLinear(read, pattern, 256 * kibibyte), pattern)
+  }
+})

@@ -1,0 +1,146 @@
+/** The same program on the other runtimes, and as npm runs it: it makes a store, serves it and drains. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import process from 'node:process'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import type { Test } from 'tap'
+import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
+import { createKeyAdministration } from '../../core/admin/keys.ts'
+import { createPartnerAdministration } from '../../core/admin/partners.ts'
+import { hasServer } from '../postgres/binaries.ts'
+import { startServer } from '../postgres/server.ts'
+import { connectRaw } from '../support/raw-connection.ts'
+
+const main = fileURLToPath(new URL('../../cli/main.ts', import.meta.url))
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const binaries = fileURLToPath(new URL('../node_modules/.bin/', import.meta.url))
+const runtimes = {
+  Node: [process.execPath, main],
+  Bun: [`${binaries}bun`, main],
+  Deno: [`${binaries}deno`, 'run', '-A', main],
+  // npm hands the signal to its shell, which has to have become the program.
+  'npm run': ['npm', 'run', '-s', 'partner-api', '--'],
+}
+
+for (const [name, command] of Object.entries(runtimes)) {
+  t.test(`${name} serves, and a signal ends it when it has drained`, async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), 'partner-api-runtime-'))
+    t.teardown(() => rm(folder, { recursive: true, force: true }))
+    await serves(t, command, `sqlite:${join(folder, 'store.db')}`)
+  })
+}
+
+const { 'npm run': _npm, ...serving } = runtimes
+for (const [name, command] of Object.entries(serving)) {
+  t.test(`${name} ends on a signal, whatever is open, and loses no count`, async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), 'partner-api-runtime-'))
+    t.teardown(() => rm(folder, { recursive: true, force: true }))
+    await endsWithAllOpen(t, command, join(folder, 'store.db'))
+  })
+}
+
+t.test('on PostgreSQL, too', { skip: hasServer() ?? false }, async (t) => {
+  const database = await startServer()
+  t.teardown(() => database.close())
+  for (const name of ['Bun', 'Deno'] as const) {
+    await t.test(name, async (t) => await serves(t, runtimes[name], await database.createDatabase()))
+  }
+})
+
+async function serves(t: Test, [program = '', ...flags]: readonly string[], store: string): Promise<void> {
+  const server = spawn(program, [...flags, 'serve', '--port', '0', '--log', 'off'], {
+    cwd: root,
+    env: { ...process.env, PARTNER_API_STORE: store },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  t.teardown(() => server.kill('SIGKILL'))
+  let complaints = ''
+  server.stderr.on('data', (chunk) => complaints += chunk)
+  const [line] = await once(server.stdout, 'data')
+  const base = String(line).trim().replace('listening on ', '')
+  const health = await fetch(`${base}/service/health`)
+  t.strictSame([health.status, await health.json()], [200, { data: { status: 'ok' } }])
+  for (const method of ['GET', 'HEAD']) {
+    const home = await fetch(`${base}/?from=bookmark`, { method, redirect: 'manual' })
+    const { status, headers } = home
+    t.strictSame(
+      [status, headers.get('location'), headers.get('cache-control'), headers.get('service-version')],
+      [302, '/service/docs', 'no-store', '2026-11-20'],
+      `${method} /`,
+    )
+    t.match(headers.get('x-request-id'), /^req_/)
+    t.equal(await home.text(), '')
+  }
+  t.equal((await fetch(`${base}/`)).headers.get('content-type'), 'text/html; charset=utf-8')
+  t.equal((await fetch(`${base}/`, { method: 'POST' })).status, 404, 'and nothing else at /')
+  const refused = await fetch(`${base}/service/public/plans?partner=acme`)
+  t.equal(refused.status, 401)
+  t.equal((await refused.json()).code, 'key_missing')
+  const closed = once(server, 'close')
+  server.kill('SIGTERM')
+  t.strictSame(await closed, [0, null], complaints)
+}
+
+async function endsWithAllOpen(
+  t: Test,
+  [program = '', ...flags]: readonly string[],
+  file: string,
+): Promise<void> {
+  const store = await openSqliteStore(file)
+  await createPartnerAdministration(store, { actor: 'operator' }).create({
+    slug: 'demo',
+    name: 'Demo',
+    modules: [],
+  })
+  const key = await createKeyAdministration(store, { actor: 'operator' }).issue({
+    partner: 'demo',
+    name: 'Test',
+    environment: 'live',
+  })
+  await store.close()
+  const server = spawn(program, [...flags, '--store', `sqlite:${file}`, 'serve', '--port', '0'], {
+    cwd: root,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  t.teardown(() => server.kill('SIGKILL'))
+  let log = ''
+  server.stderr.on('data', (chunk) => log += chunk)
+  const [line] = await once(server.stdout, 'data')
+  const port = Number(/:(\d+)\s*$/.exec(String(line))?.[1])
+  const path = '/service/developer/verify-key'
+  const body = (...fields: string[]) =>
+    ['POST ' + path + ' HTTP/1.1', 'Host: a', ...fields, 'Content-Length: 18', '', '{'].join('\r\n')
+  const known = body('Content-Type: application/json', `Authorization: Bearer ${key.text}`)
+  const page = 'GET /service/docs HTTP/1.1\r\nHost: a\r\n\r\n'
+  for (const bytes of ['', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', page.repeat(1_000), body()]) {
+    const socket = connect(port, '127.0.0.1').pause()
+    socket.on('error', () => undefined)
+    t.teardown(() => socket.destroy())
+    await once(socket, 'connect')
+    socket.write(bytes)
+  }
+  const stalled = await connectRaw('127.0.0.1', port)
+  t.teardown(() => stalled.destroy())
+  stalled.write(known)
+  await stalled.flushed()
+  // Its answer says that what came before has been read.
+  t.equal((await fetch(`http://127.0.0.1:${port}/service/health`)).status, 200)
+  const closed = once(server, 'close')
+  server.kill('SIGTERM')
+  t.equal((await stalled.answer()).status, 408)
+  t.strictSame(await closed, [0, null], log)
+  t.notMatch(log, 'write_failed')
+  const again = await openSqliteStore(file)
+  const today = new Date().toISOString().slice(0, 10)
+  t.match(
+    JSON.stringify(await again.summarise('demo', today, today)),
+    /"requests":1\b/,
+    'the request is counted',
+  )
+  await again.close()
+}

@@ -1,0 +1,166 @@
+/** How `verify` reaches a deployment: with certificates of somebody's own, and by a proxy. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import { type AddressInfo, connect, type Server as NetServer } from 'node:net'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { createListener } from '../../adapters/runtimes/node.ts'
+import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import { createPartnerApi } from '../../core/api.ts'
+import { makeCertificate, noOpenssl } from '../support/certificate.ts'
+import { cleanEnv, type Ended, ending, MAIN, runProgram, temporaryFolder } from '../support/cli-program.ts'
+import { fillWorld } from '../support/world.ts'
+
+const bun = fileURLToPath(new URL('../node_modules/.bin/bun', import.meta.url))
+const store = createMemoryStore()
+const { keys } = await fillWorld(store)
+const key = keys['demo full'].text
+const api = createPartnerApi({ store })
+t.teardown(() => api.close())
+const listener = createListener(api)
+const folder = temporaryFolder()
+t.teardown(() => folder.remove())
+
+async function listen(server: NetServer): Promise<number> {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  return (server.address() as AddressInfo).port
+}
+
+function verify(url: string, env: Readonly<Record<string, string>>, ...args: string[]): Promise<Ended> {
+  return runProgram(['verify', '--url', url, '--partner', 'demo', ...args], {
+    env: { PARTNER_API_KEY: key, ...env },
+  })
+}
+
+/** A proxy to which every host is this machine. It writes down what it is asked for. */
+interface Proxy {
+  readonly address: string
+  readonly asked: string[]
+}
+
+async function startProxy(portOf: (host: string) => number, status = 200): Promise<Proxy> {
+  const asked: string[] = []
+  const server: Server = createServer((request, response) => {
+    asked.push(`${request.method} ${request.url}`)
+    if (status !== 200) return response.writeHead(status).end()
+    request.url = new URL(request.url!).pathname
+    void listener(request, response)
+  })
+  server.on('connect', ({ url = '', headers }, near) => {
+    asked.push(`CONNECT ${url}`, JSON.stringify(headers))
+    if (status !== 200) return near.end(`HTTP/1.1 ${status} No\r\n\r\n`)
+    const far = connect(portOf(url), '127.0.0.1', () => near.write('HTTP/1.1 200 OK\r\n\r\n'))
+    near.on('error', () => far.destroy()).pipe(far).on('error', () => near.destroy()).pipe(near)
+  })
+  return { address: `127.0.0.1:${await listen(server)}`, asked }
+}
+
+t.test('by https', { skip: noOpenssl }, async (t) => {
+  const file = (name: string) => join(folder.path, name)
+  const serveAs = (name: string): Promise<number> => {
+    makeCertificate(name, file(`${name}.pem`), file(`${name}.key`))
+    const identity = { cert: readFileSync(file(`${name}.pem`)), key: readFileSync(file(`${name}.key`)) }
+    return listen(createTlsServer(identity, (request, response) => void listener(request, response)))
+  }
+  const [here, there] = [await serveAs('localhost'), await serveAs('api.example')]
+  writeFileSync(file('nothing.pem'), 'no certificate')
+  writeFileSync(file('half.pem'), readFileSync(file('localhost.pem')).subarray(0, 200))
+
+  await t.test('whom nobody vouches for is not told the key, unless the file does', async (t) => {
+    const url = `https://localhost:${here}`
+    t.match(await verify(url, {}), { code: 3, stderr: /signed by nobody that is trusted here/ })
+    t.match(await verify(url, {}, '--ca-file', file('api.example.pem')), { code: 3, stderr: /trusted here/ })
+    t.match(await verify(url, {}, '--ca-file', file('localhost.pem')), {
+      code: 0,
+      stdout: /The key is valid/,
+    })
+    for (const name of ['nothing.pem', 'half.pem', 'localhost.key', 'gone.pem']) {
+      t.match(await verify(url, {}, '--ca-file', file(name)), { code: 2, stderr: new RegExp(name) }, name)
+    }
+  })
+
+  await t.test('a proxy passes on what it cannot read', async (t) => {
+    const proxy = await startProxy(() => there)
+    const ca = ['--ca-file', file('api.example.pem')]
+    const env = { HTTPS_PROXY: `http://someone:pass-word@${proxy.address}` }
+    t.match(await verify('https://api.example', env, ...ca), {
+      code: 0,
+      stdout: /The key is valid/,
+      stderr: '',
+    })
+    t.match(proxy.asked[0], 'CONNECT api.example:443')
+    t.match(proxy.asked[1], `Basic ${Buffer.from('someone:pass-word').toString('base64')}`)
+    t.notMatch(proxy.asked.join(), key)
+    t.match(await verify('https://api.example', env), { code: 3, stderr: /trusted here/ })
+  })
+})
+
+t.test('a proxy in front of an http:// address is told all of it, and the program warns', async (t) => {
+  const proxy = await startProxy(() => 0)
+  const ended = await verify('http://api.example/', { http_proxy: `http://${proxy.address}` })
+  t.match(ended, { code: 0, stdout: /The key is valid/, stderr: /^warning: http:/ })
+  t.same(proxy.asked, ['POST http://api.example/service/developer/verify-key'])
+})
+
+t.test('no proxy is asked for what is on this machine, or what NO_PROXY names', async (t) => {
+  const proxy = await startProxy(() => 0)
+  const env = { HTTP_PROXY: `http://${proxy.address}`, HTTPS_PROXY: `http://${proxy.address}` }
+  const port = await listen(createServer((request, response) => void listener(request, response)))
+  const url = `http://127.0.0.1:${port}`
+  t.match(await verify(url, env), { code: 0 })
+  const onBun = spawn(bun, [MAIN, 'verify', '--url', url, '--partner', 'demo'], {
+    env: cleanEnv({ PARTNER_API_KEY: key, no_proxy: 'api.invalid', ...env }),
+  })
+  t.match(await ending(onBun), { code: 0 }, 'on Bun')
+  const unreached = await verify('https://api.invalid', { ...env, NO_PROXY: 'api.invalid' })
+  t.match(unreached, { code: 3, stderr: /HTTPS_PROXY names, unless NO_PROXY names it\./ })
+  t.same(proxy.asked, [])
+})
+
+t.test('one variable counts, and it may leave out http://', async (t) => {
+  const proxy = await startProxy(() => 0, 403)
+  const cases: readonly Readonly<Record<string, string>>[] = [
+    { HTTPS_PROXY: proxy.address, HTTP_PROXY: 'ftp://proxy.example' },
+    { https_proxy: proxy.address, HTTPS_PROXY: 'ftp://proxy.example' },
+    { https_proxy: '', HTTPS_PROXY: proxy.address },
+    { HTTP_PROXY: proxy.address },
+  ]
+  for (const env of cases) {
+    const { code, stderr } = await verify('https://api.example', env)
+    const [variable] = Object.entries(env).find(([, value]) => value === proxy.address)!
+    t.match(stderr, `the proxy answered with 403. It is asked for by the proxy that ${variable} names.`)
+    t.equal(code, 3)
+  }
+  t.equal(proxy.asked.filter((line) => line === 'CONNECT api.example:443').length, cases.length)
+})
+
+t.test('what is wrong with a proxy is said without its password', async (t) => {
+  const refusing = await startProxy(() => 0, 407)
+  const gone = createServer()
+  const port = await listen(gone)
+  gone.close()
+  await once(gone, 'close')
+  const cases: readonly (readonly [proxy: string, code: number, said: RegExp])[] = [
+    [
+      `http://someone:pass-word@127.0.0.1:${port}`,
+      3,
+      /nothing listens there\. It is asked for by the proxy that/,
+    ],
+    [`http://someone:pass-word@${refusing.address}`, 3, /the proxy answered with 407/],
+    ['http://someone:pass-word@', 2, /PROXY is no address of a proxy/],
+    ['ftp://someone:pass-word@proxy.example', 2, /PROXY is no address of a proxy/],
+  ]
+  for (const [proxy, code, said] of cases) {
+    for (const url of ['https://api.example', 'http://api.example']) {
+      const ended = await verify(url, { HTTPS_PROXY: proxy, HTTP_PROXY: proxy })
+      t.match(ended, { code, stderr: said }, `${url} by ${proxy}`)
+      t.notMatch(ended.stdout + ended.stderr, /pass-word|trace|spk_/)
+    }
+  }
+})

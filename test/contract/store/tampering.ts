@@ -1,0 +1,168 @@
+/** What an audit says of a database that somebody wrote to past the store. */
+import { type AuditDifference, verifyAuditLog } from '../../../core/audit/verify.ts'
+import type { Store } from '../../../core/ports/store.ts'
+import { apply, createKeys, createPartners, fails, partner, T0 } from './samples.ts'
+import type { Tester } from './suites.ts'
+
+/** A store in a database, and how to write there past it. */
+export interface Tampered {
+  readonly store: Store
+  tamper(sql: string): Promise<unknown>
+  /** The name of a table in SQL. */
+  table(name: string): string
+  /** SQL that makes and drops a trigger called `undo`, which keeps keys from being revoked. */
+  readonly undo: { readonly create: string; readonly drop: string }
+}
+
+/** Each way to change a row, what an audit says of it, and how it is undone. */
+type Tampering = readonly [what: string, sql: string, undo: string, found: Partial<AuditDifference>]
+
+/** @param open Makes an empty store. */
+export async function tamperingContract(t: Tester, open: () => Promise<Tampered>): Promise<void> {
+  await t.test('a row that was changed past the store is named, with what was changed', async (t) => {
+    const { store, tamper, table } = await open()
+    const [keys, partners] = [table('partner_key'), table('partner')]
+    await createPartners(store, 'initech')
+    await createKeys(store, 'acme', 'globex')
+    await apply(store, { type: 'key.revoked', id: 'acme-live' }, {
+      type: 'partner.suspended',
+      slug: 'globex',
+    })
+    await apply(store, {
+      type: 'key.rotated',
+      id: 'globex-live',
+      successorId: 'globex-test',
+      retiresAt: T0,
+      ended: true,
+    })
+    const set = (change: string, id: string) => `UPDATE ${keys} SET ${change} WHERE id = '${id}'`
+    const columns = 'partner, name, environment, digest, hint, state, scopes, created_at'
+    const add = (id: string, from: string) =>
+      `INSERT INTO ${keys} (id, ${columns}) SELECT '${id}', ${columns} FROM ${keys} WHERE id = '${from}'`
+    const digest = (await store.findKey('acme-test'))!.key.digest
+    const tamperings: readonly Tampering[] = [
+      [
+        'a key is no longer revoked',
+        set(`state = 'active'`, 'acme-live'),
+        set(`state = 'revoked'`, 'acme-live'),
+        {
+          kind: 'key',
+          id: 'acme-live',
+        },
+      ],
+      [
+        'a key that was replaced works on',
+        set('retired = 0', 'globex-live'),
+        set('retired = 1', 'globex-live'),
+        {
+          kind: 'key',
+          id: 'globex-live',
+        },
+      ],
+      ['a key has more scopes', set('scopes = 255', 'acme-test'), set('scopes = 0', 'acme-test'), {
+        kind: 'key',
+        id: 'acme-test',
+      }],
+      [
+        'another secret opens a key',
+        set(`digest = '${'f'.repeat(64)}'`, 'acme-test'),
+        set(`digest = '${digest}'`, 'acme-test'),
+        { kind: 'key', id: 'acme-test' },
+      ],
+      [
+        'a partner is no longer suspended',
+        `UPDATE ${partners} SET state = 'active' WHERE slug = 'globex'`,
+        `UPDATE ${partners} SET state = 'suspended' WHERE slug = 'globex'`,
+        { kind: 'partner', id: 'globex' },
+      ],
+      ['a key that no entry issued', add('added', 'acme-test'), `DELETE FROM ${keys} WHERE id = 'added'`, {
+        kind: 'key',
+        id: 'added',
+        expected: undefined,
+      }],
+      [
+        'a key that is gone',
+        `${add('kept', 'acme-test')}; DELETE FROM ${keys} WHERE id = 'acme-test'`,
+        `${add('acme-test', 'kept')}; DELETE FROM ${keys} WHERE id = 'kept'`,
+        { kind: 'key', id: 'acme-test', stored: undefined },
+      ],
+      [
+        'a partner that is gone',
+        `DELETE FROM ${partners} WHERE slug = 'initech'`,
+        `INSERT INTO ${partners} (slug, name, state, modules, created_at)
+          VALUES ('initech', '${partner().name}', 'active', 0, ${T0})`,
+        { kind: 'partner', id: 'initech', stored: undefined },
+      ],
+    ]
+    const differences = async () => (await verifyAuditLog(store)).differences
+    t.strictSame(await differences(), [], 'before')
+    for (const [what, sql, undo, wanted] of tamperings) {
+      await tamper(sql)
+      const found = (await differences()).filter(({ id }) => id !== 'kept')
+      t.equal(found.length, 1, what)
+      for (const [member, value] of Object.entries(wanted)) {
+        t.equal(found[0]?.[member as keyof AuditDifference], value, `${what}: ${member}`)
+      }
+      await tamper(undo)
+      t.strictSame(await differences(), [], `${what}, undone`)
+    }
+
+    await tamper(set('scopes = 255', 'acme-test'))
+    await apply(store, { type: 'key.disabled', id: 'acme-test' })
+    const { sequence } = await store.auditHead()
+    const [found, ...others] = await differences()
+    t.strictSame(
+      [found?.id, found?.brokenAt, others],
+      ['acme-test', sequence, []],
+      'an entry does not cover it',
+    )
+    await store.close()
+  })
+
+  await t.test('an end that was cut off with its head is noticed by a seal that was kept', async (t) => {
+    const { store, tamper, table } = await open()
+    await createKeys(store, 'acme')
+    const before = await store.auditHead()
+    await apply(store, { type: 'key.revoked', id: 'acme-live' })
+    const seal = await store.auditHead()
+    for (const kept of [before, seal]) t.equal((await verifyAuditLog(store, kept)).sealMatches, true)
+    t.equal((await verifyAuditLog(store, { ...before, hash: seal.hash })).sealMatches, false, 'another entry')
+    await tamper(`
+      DELETE FROM ${table('audit')} WHERE sequence = ${seal.sequence};
+      UPDATE ${table('store')} SET audit_sequence = ${before.sequence}, audit_seal = '${before.hash}';
+      UPDATE ${table('partner_key')} SET state = 'active', revoked_at = NULL WHERE id = 'acme-live'`)
+    const { brokenAt: broken, differences } = await verifyAuditLog(store)
+    t.strictSame([broken, differences], [undefined, []], 'by itself the store cannot show it')
+    t.equal((await verifyAuditLog(store, before)).sealMatches, true)
+    t.equal((await verifyAuditLog(store, seal)).sealMatches, false)
+    await store.close()
+  })
+
+  await t.test('a change that the database does not keep is refused', async (t) => {
+    const { store, tamper, undo } = await open()
+    await createKeys(store, 'acme')
+    const [revision, head] = [await store.revision(), await store.auditHead()]
+    await tamper(undo.create)
+    t.ok(await fails(() => apply(store, { type: 'key.revoked', id: 'acme-live' })), 'a revocation')
+    t.ok(await fails(() => apply(store, { type: 'partner.removed', slug: 'acme' })), 'one that follows')
+    t.equal(await apply(store, { type: 'key.disabled', id: 'acme-test' }), true, 'another change')
+    t.strictSame(await store.auditIntruders?.(), ['undo'])
+    await tamper(undo.drop)
+    t.strictSame(await store.auditIntruders?.(), [])
+    t.equal((await store.findPartner('acme'))?.state, 'active')
+    t.equal((await store.auditHead()).sequence, head.sequence + 1, 'nothing else was noted')
+    t.ok((await store.revision()).facts !== revision.facts, 'and what was kept moved the revision')
+    t.equal(await apply(store, { type: 'key.revoked', id: 'acme-live' }), true)
+    await store.close()
+  })
+
+  await t.test('a view, and a trigger on any table, are named', async (t) => {
+    const { store, tamper, table } = await open()
+    t.strictSame(await store.auditIntruders?.(), [], 'what the store made itself is not')
+    await tamper(`
+      ALTER TABLE ${table('signup')} RENAME TO signup_hidden;
+      CREATE VIEW ${table('signup')} AS SELECT * FROM ${table('signup_hidden')}`)
+    t.strictSame(await store.auditIntruders?.(), ['signup'])
+    await store.close()
+  })
+}

@@ -1,0 +1,603 @@
+import { readFileSync } from 'node:fs'
+import { isDeepStrictEqual } from 'node:util'
+import fc from 'fast-check'
+import { test } from 'tap'
+import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import { createPartnerAdministration } from '../../core/admin/partners.ts'
+import {
+  COUNTRY_CODES,
+  countryName,
+  currencyExponent,
+  isCountryCode,
+  isCurrencyCode,
+  isLocale,
+} from '../../core/content/iso-codes.ts'
+import {
+  createLineReader,
+  formatContentLine,
+  importContent,
+  type LineError,
+  type LineErrors,
+  type LineRecords,
+} from '../../core/content/lines.ts'
+import { parseInstant } from '../../core/lib/time.ts'
+import { CONTENT_KINDS, type ContentKind, type ContentRecords } from '../../core/ports/content.ts'
+import { exported } from '../contract/store/samples.ts'
+
+type Line = Record<string, unknown>
+
+/** A right line of each kind, with every field filled. */
+const right: Record<ContentKind, Line> = {
+  profiles: {
+    slug: 'weaver',
+    name: 'Weaver',
+    headline: 'Cloth',
+    country: 'SE',
+    industry: 'textiles',
+    published_at: '2025-05-12T09:50:00.000Z',
+    logo_url: 'https://assets.example/a.svg',
+    description: 'Text\nwith lines',
+    website_url: 'http://weaver.example',
+    city: 'Östersund',
+    founded_year: 1088,
+    employees: { min: 1, max: 10 },
+    tags: ['wool'],
+    contact: { email: 'a@b.example', phone: '+46 8' },
+    links: [{ rel: 'press', url: 'https://weaver.example/press' }],
+    visible_to: ['acme'],
+  },
+  industries: { slug: 'textiles', name: 'Textiles', parent_slug: null },
+  plans: {
+    slug: 'starter',
+    name: 'Starter',
+    description: 'One site',
+    price: { amount_minor: 1900, currency: 'EUR' },
+    interval: 'month',
+    features: ['One'],
+    highlighted: true,
+    position: -1,
+  },
+  banners: {
+    partner: 'demo',
+    title: 'Meet',
+    body: 'Text',
+    image_url: 'https://assets.example/b.jpg',
+    image_alt: 'A loom',
+    link_url: 'https://demo.example/',
+    link_label: 'Go',
+    starts_at: '2023-01-01T00:00:00.000Z',
+    ends_at: '2023-01-01T00:00:00.001Z',
+  },
+}
+
+function readLines<K extends ContentKind>(kind: K, lines: Iterable<string>): LineRecords<K> | LineErrors {
+  const reader = createLineReader(kind)
+  for (const line of lines) reader.read(line)
+  return reader.finish()
+}
+
+function errorsOf(kind: ContentKind, ...lines: (Line | string)[]): readonly LineError[] {
+  const read = readLines(
+    kind,
+    lines.map((line) => typeof line === 'string' ? line : JSON.stringify(line)),
+  )
+  return 'errors' in read ? read.errors : []
+}
+
+function recordsOf<K extends ContentKind>(kind: K, lines: Iterable<string>): readonly ContentRecords[K][] {
+  const read = readLines(kind, lines)
+  if ('errors' in read) throw new Error(JSON.stringify(read.errors))
+  return read.records
+}
+
+/** A text of base62 in the shape of a key, without a valid checksum. */
+const keyShaped = `spk_live_Zt81Zt81Zt81_${'0123456789'.repeat(4).slice(0, 38)}`
+
+test('what was exported from the fixtures is what was imported, byte for byte', (t) => {
+  for (const kind of CONTENT_KINDS) {
+    const text = readFileSync(new URL(`../../fixtures/content/${kind}.jsonl`, import.meta.url), 'utf8')
+    const written = recordsOf(kind, text.split('\n')).map((record) => `${formatContentLine(kind, record)}\n`)
+    t.equal(written.join(''), text, kind)
+  }
+  t.end()
+})
+
+/** fast-check otherwise leaves out the prototype now and then. */
+const plain = <T>(model: { [K in keyof T]: fc.Arbitrary<T[K]> }) =>
+  fc.record<T>(model, { noNullPrototype: true })
+const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined })
+const slug = fc.stringMatching(/^[a-z0-9][a-z0-9-]{0,79}$/)
+const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }).filter((value) =>
+  !value.includes('\0')
+)
+const url = fc.webUrl({ withFragments: true, withQueryParameters: true })
+const instant = fc.date({ min: new Date('0001-01-01'), max: new Date('9999-12-31'), noInvalidDate: true })
+  .map((date) => date.getTime())
+const records: { [K in ContentKind]: fc.Arbitrary<ContentRecords[K]> } = {
+  profiles: plain({
+    slug,
+    name: text,
+    headline: text,
+    country: fc.constantFrom(...COUNTRY_CODES),
+    industry: slug,
+    publishedAt: maybe(instant),
+    logoUrl: maybe(url),
+    description: maybe(text),
+    websiteUrl: maybe(url),
+    city: maybe(text),
+    foundedYear: maybe(fc.integer({ min: 1, max: 9999 })),
+    employees: maybe(
+      plain({
+        min: maybe(fc.nat(100)),
+        max: maybe(fc.integer({ min: 100, max: Number.MAX_SAFE_INTEGER })),
+      }),
+    ),
+    tags: fc.array(text, { maxLength: 20 }),
+    contact: maybe(plain({ email: maybe(fc.constant('a@b.example')), phone: maybe(text) })),
+    links: fc.array(plain({ rel: text, url }), { maxLength: 20 }),
+    visibleTo: maybe(fc.uniqueArray(slug)),
+  }),
+  industries: plain({ slug, name: text, parentSlug: fc.constant(undefined) }),
+  plans: plain({
+    slug,
+    name: text,
+    description: text,
+    price: plain({ amountMinor: fc.maxSafeNat(), currency: fc.constantFrom('EUR', 'JPY', 'KWD', 'CLF') }),
+    interval: fc.constantFrom('month', 'year', 'once'),
+    features: fc.array(text, { maxLength: 50 }),
+    highlighted: fc.boolean(),
+    position: maybe(fc.maxSafeInteger()),
+  }),
+  banners: plain({
+    partner: slug,
+    title: text,
+    body: maybe(text),
+    imageUrl: maybe(url),
+    imageAlt: maybe(text),
+    linkUrl: maybe(url),
+    linkLabel: maybe(text),
+    startsAt: maybe(instant.map((at) => Math.min(at, 0))),
+    endsAt: maybe(instant.map((at) => Math.max(at, 1))),
+  }),
+}
+
+for (const kind of CONTENT_KINDS) {
+  test(`importing what was exported of ${kind} changes nothing`, (t) => {
+    fc.assert(fc.property(records[kind] as fc.Arbitrary<ContentRecords[typeof kind]>, (record) => {
+      const line = formatContentLine(kind, record)
+      const [read] = recordsOf(kind, [line])
+      return isDeepStrictEqual(read, record)
+    }))
+    t.end()
+  })
+
+  test(`an export of ${kind} has every field, also those that are absent`, (t) => {
+    const line = JSON.stringify(right[kind])
+    t.equal(formatContentLine(kind, recordsOf(kind, [line])[0]!), line)
+    t.end()
+  })
+}
+
+test('optional fields may be absent or null, and the others not', (t) => {
+  const required: Record<ContentKind, string[]> = {
+    profiles: ['slug', 'name', 'headline', 'country', 'industry', 'published_at'],
+    industries: ['slug', 'name'],
+    plans: ['slug', 'name', 'description', 'price', 'interval', 'features'],
+    banners: ['partner', 'title'],
+  }
+  for (const kind of CONTENT_KINDS) {
+    for (const field of Object.keys(right[kind])) {
+      const { [field]: _, ...without } = right[kind]
+      const missing = errorsOf(kind, without)
+      const nulled = errorsOf(kind, { ...without, [field]: null })
+      const isRequired = required[kind].includes(field)
+      t.same(
+        missing,
+        isRequired ? [{ line: 1, field, reason: 'is missing' }] : [],
+        `${kind} without ${field}`,
+      )
+      t.equal(nulled.length, isRequired && field !== 'published_at' ? 1 : 0, `${kind} with ${field} null`)
+    }
+  }
+  t.end()
+})
+
+test('a field that is wrong is reported with its place and what it must be', (t) => {
+  const long = (length: number) => 'é'.repeat(length)
+  const wrong: [ContentKind, Line, string, RegExp][] = [
+    ['profiles', { slug: 'Weaver' }, 'slug', /^must be a slug .* not "Weaver"$/],
+    ['profiles', { slug: '-weaver' }, 'slug', /slug/],
+    ['profiles', { slug: 'a'.repeat(81) }, 'slug', /slug/],
+    ['profiles', { slug: 'a\n' }, 'slug', /not "a\\n"$/],
+    ['profiles', { slug: 7 }, 'slug', /not 7$/],
+    ['profiles', { name: '' }, 'name', /^must have 1–200 characters, not 0$/],
+    ['profiles', { name: long(201) }, 'name', /not 201$/],
+    ['profiles', { name: 'a\0b' }, 'name', /NUL/],
+    ['profiles', { name: 'a\ud800b' }, 'name', /surrogate/],
+    ['profiles', { name: keyShaped }, 'name', /must not hold a key/],
+    ['profiles', { headline: long(301) }, 'headline', /1–300/],
+    ['profiles', { description: long(5_001) }, 'description', /1–5000/],
+    ['profiles', { country: 'se' }, 'country', /upper case, not "se"$/],
+    ['profiles', { country: 'EU' }, 'country', /ISO 3166-1/],
+    ['profiles', { country: 'toString' }, 'country', /ISO 3166-1/],
+    ['profiles', { published_at: '2025-02-29T00:00:00Z' }, 'published_at', /RFC 3339/],
+    ['profiles', { published_at: '2025-05-12' }, 'published_at', /RFC 3339/],
+    ['profiles', { published_at: 0 }, 'published_at', /RFC 3339.* not 0$/],
+    ['profiles', { logo_url: 'ftp://a.example' }, 'logo_url', /http or https/],
+    ['profiles', { logo_url: '/a.svg' }, 'logo_url', /absolute/],
+    ['profiles', { website_url: 'javascript:alert(1)' }, 'website_url', /http or https/],
+    ['profiles', { website_url: 'https://a.example/ b' }, 'website_url', /http or https/],
+    ['profiles', { website_url: 'https://a.example:99999/' }, 'website_url', /http or https/],
+    ['profiles', { website_url: `https://a.example/${'a'.repeat(2_048)}` }, 'website_url', /1–2048/],
+    ['profiles', { city: '' }, 'city', /1–200/],
+    ['profiles', { founded_year: 1999.5 }, 'founded_year', /whole number/],
+    ['profiles', { founded_year: 0 }, 'founded_year', /from 1 to 9999/],
+    ['profiles', { employees: { min: 2, max: 1 } }, 'employees.max', /at least min/],
+    ['profiles', { employees: { min: -1 } }, 'employees.min', /from 0, not -1/],
+    ['profiles', { employees: { min: 2 ** 53 } }, 'employees.min', /whole number/],
+    ['profiles', { employees: [1, 2] }, 'employees', /an object, not a list/],
+    ['profiles', { employees: { most: 2 } }, 'employees.most', /belongs here/],
+    ['profiles', { tags: Array(21).fill('a') }, 'tags', /at most 20 items, not 21/],
+    ['profiles', { tags: ['a', long(51)] }, 'tags[1]', /1–50/],
+    ['profiles', { tags: 'wool' }, 'tags', /a list, not "wool"/],
+    ['profiles', { contact: { email: 'nobody' } }, 'contact.email', /e-mail/],
+    ['profiles', { links: [{ rel: 'a', url: 'b' }] }, 'links[0].url', /absolute/],
+    ['profiles', { links: [{ rel: 'a' }] }, 'links[0].url', /is missing/],
+    ['profiles', { links: Array(21).fill({ rel: 'a', url: 'https://a.example' }) }, 'links', /at most 20/],
+    ['profiles', { visible_to: ['acme', 'acme'] }, 'visible_to', /not name "acme" twice/],
+    ['profiles', { visible_to: ['Acme'] }, 'visible_to[0]', /slug/],
+    ['profiles', { tag: ['a'] }, 'tag', /belongs here/],
+    ['profiles', { constructor: 1 }, 'constructor', /belongs here/],
+    ['industries', { parent_slug: 'textiles' }, 'parent_slug', /circle: textiles → textiles/],
+    ['plans', { price: { amount_minor: 1.5, currency: 'EUR' } }, 'price.amount_minor', /whole number from 0/],
+    ['plans', { price: { amount_minor: '1', currency: 'EUR' } }, 'price.amount_minor', /not "1"/],
+    ['plans', { price: { amount_minor: 1, currency: 'eur' } }, 'price.currency', /upper case/],
+    ['plans', { price: { amount_minor: 1, currency: 'XXX' } }, 'price.currency', /ISO 4217/],
+    ['plans', { interval: 'week' }, 'interval', /month, year or once, not "week"/],
+    ['plans', { features: Array(51).fill('a') }, 'features', /at most 50/],
+    ['plans', { highlighted: 1 }, 'highlighted', /true or false, not 1/],
+    ['plans', { position: 0.5 }, 'position', /whole number, not 0.5/],
+    ['banners', { ends_at: '2023-01-01T00:00:00.000Z' }, 'ends_at', /after starts_at/],
+    ['banners', { partner: 'DEMO' }, 'partner', /slug/],
+  ]
+  for (const [kind, change, field, reason] of wrong) {
+    const name = `${kind} ${JSON.stringify(change).slice(0, 60)}`
+    t.match(errorsOf(kind, { ...right[kind], ...change }), [{ line: 1, field, reason }], name)
+    t.equal(errorsOf(kind, { ...right[kind], ...change }).length, 1, `${name}: once`)
+  }
+  t.match(errorsOf('plans', '{"__proto__":1}'), [{ field: '__proto__', reason: /belongs here/ }])
+  t.end()
+})
+
+test('what is at the limit is right', (t) => {
+  const at: [ContentKind, Line][] = [
+    ['profiles', { slug: '0'.repeat(80), name: '\u{1F9F6}'.repeat(200), headline: 'é'.repeat(300) }],
+    ['profiles', { description: 'é'.repeat(5_000), employees: { min: 3, max: 3 }, visible_to: [] }],
+    ['profiles', { tags: Array(20).fill('é'.repeat(50)), country: 'XK', founded_year: 9999 }],
+    ['profiles', { website_url: `https://a.example/${'a'.repeat(2_048 - 18)}`, employees: {} }],
+    ['plans', { features: Array(50).fill('a'), price: { amount_minor: 0, currency: 'UYW' } }],
+  ]
+  for (const [kind, change] of at) t.same(errorsOf(kind, { ...right[kind], ...change }), [])
+  t.end()
+})
+
+test('everything that is wrong is said at once, by line', (t) => {
+  const { title: _, ...untitled } = right.banners
+  const errors = errorsOf('banners', right.banners, '', {
+    ...untitled,
+    partner: 'DEMO',
+    ends_at: '2022-01-01T00:00:00Z',
+  })
+  t.same(errors.map(({ line, field }) => [line, field]), [[3, 'partner'], [3, 'title'], [3, 'ends_at']])
+  const circle = errorsOf(
+    'industries',
+    { slug: 'a', name: 'A', parent_slug: 'b' },
+    { slug: 'b', name: '', parent_slug: 'a' },
+    { slug: 'c', name: 'C', parent_slug: 'a' },
+  )
+  t.same(circle.map(({ line, field }) => [line, field]), [[1, 'parent_slug'], [2, 'name'], [
+    2,
+    'parent_slug',
+  ]])
+  t.end()
+})
+
+test('an object with two members of one name is refused, wherever it is', (t) => {
+  const reason = 'has two members of one name in an object'
+  const twice = [
+    '{"slug":"a","name":"A","slug":"b"}',
+    '{"slug":"a","name":"A","sl\\u0075g":"b"}',
+    '{"slug":"a","name":"A","more":[{"x":1,"x":1}]}',
+  ]
+  t.same(errorsOf('industries', ...twice), [1, 2, 3].map((line) => ({ line, field: null, reason })))
+  const long = JSON.stringify({ slug: 'a', name: '\\"'.repeat(200_000) })
+  t.match(errorsOf('industries', long), [{ line: 1, field: 'name' }], 'a long string is no trouble')
+  t.end()
+})
+
+test('a line that repeats an address names the line that had it first', (t) => {
+  const line = { slug: 'a', name: 'A' }
+  t.same(errorsOf('industries', line, { slug: 'b', name: 'B' }, line, line), [
+    { line: 3, field: 'slug', reason: 'repeats "a" of line 1' },
+    { line: 4, field: 'slug', reason: 'repeats "a" of line 1' },
+  ])
+  t.match(errorsOf('banners', right.banners, right.banners), [{ line: 2, field: 'partner' }])
+  t.end()
+})
+
+test('a thousand errors are told and all are counted', (t) => {
+  const read = readLines('plans', Array(1_500).fill('{'))
+  t.ok('errors' in read)
+  if ('errors' in read) {
+    t.equal(read.errors.length, 1_000)
+    t.equal(read.errorCount, 1_500)
+  }
+  t.end()
+})
+
+test('lines that are no JSON objects', (t) => {
+  t.same(errorsOf('plans', `{"secret":"${keyShaped}`), [{ line: 1, field: null, reason: 'is not JSON' }])
+  for (const line of ['[]', '1', 'null', '"a"']) {
+    t.same(errorsOf('plans', line), [{ line: 1, field: null, reason: 'must be a JSON object' }], line)
+  }
+  t.end()
+})
+
+test('a byte-order mark, CRLF and blank lines are tolerated, blank lines counted', (t) => {
+  const line = JSON.stringify(right.industries)
+  t.equal(recordsOf('industries', [`\uFEFF${line}\r`, '\r', ' ', '']).length, 1)
+  t.match(errorsOf('industries', `\uFEFF${line}\r`, '\r', '', 'x\r'), [{ line: 4 }])
+  t.match(errorsOf('industries', line, `\uFEFF${line}`), [{ line: 2, reason: 'is not JSON' }])
+  t.end()
+})
+
+test('nothing in the shape of a key is said back, wherever it stood', (t) => {
+  for (const kind of CONTENT_KINDS) {
+    const fields = Object.keys(right[kind])
+    const lines = fields.map((field) => ({ ...right[kind], [field]: keyShaped }))
+    const nested = fields.map((field) => ({ ...right[kind], [field]: { [keyShaped]: [keyShaped] } }))
+    const errors = errorsOf(kind, ...lines, ...nested, { ...right[kind], [keyShaped]: 1 })
+    t.ok(errors.length >= 2 * fields.length)
+    t.notMatch(JSON.stringify(errors), /0123456789/, kind)
+  }
+  t.end()
+})
+
+test('what is said back is short and moves no terminal', (t) => {
+  const [error] = errorsOf('plans', {
+    ...right.plans,
+    interval: `\u001b[2J\u009b\u202e${'x'.repeat(10_000)}`,
+  })
+  t.ok(error !== undefined && error.reason.length < 200)
+  t.notMatch(error?.reason, /[\p{Cc}\p{Cf}]/u)
+  t.end()
+})
+
+/** A store with the partners `acme` and `gone` (removed) and the industries `textiles` and, below it, `wool`. */
+async function openStore() {
+  const store = createMemoryStore()
+  const partners = createPartnerAdministration(store, { actor: 'operator' })
+  for (const slug of ['acme', 'gone']) await partners.create({ slug, name: slug, modules: [] })
+  await store.apply([{ type: 'partner.removed', slug: 'gone' }], (await store.revision()).facts, {
+    actor: 'operator',
+    at: 1,
+  })
+  await store.importContent('industries', [
+    { slug: 'textiles', name: 'Textiles', parentSlug: undefined },
+    { slug: 'wool', name: 'Wool', parentSlug: 'textiles' },
+  ], { now: 0, actor: 'operator' })
+  const run = (kind: ContentKind, lines: Line[], dryRun = false) =>
+    importContent(store, kind, lines.map((line) => JSON.stringify(line)), {
+      now: 1,
+      actor: 'operator',
+      dryRun,
+    })
+  return { store, run }
+}
+
+test('an import writes everything or nothing, and the same again changes nothing', async (t) => {
+  const { store, run } = await openStore()
+  const lines = [right.profiles, { ...right.profiles, slug: 'other', visible_to: ['gone'] }]
+  const empty = await store.revision()
+  t.same(await run('profiles', lines, true), { created: 2, replaced: 0, unchanged: 0 })
+  t.match(await run('profiles', [...lines, { ...right.profiles, slug: 'third', name: '' }]), {
+    errorCount: 1,
+  })
+  t.same(await store.revision(), empty)
+  t.same(await run('profiles', lines), { created: 2, replaced: 0, unchanged: 0 })
+  const full = await store.revision()
+  const again = (await exported(store, 'profiles')).map((record) => formatContentLine('profiles', record))
+  t.same(await importContent(store, 'profiles', again, { now: 2, actor: 'operator' }), {
+    created: 0,
+    replaced: 0,
+    unchanged: 2,
+  })
+  t.same(await store.revision(), full)
+  t.same(await run('profiles', [{ ...right.profiles, name: 'Wevare' }]), {
+    created: 0,
+    replaced: 1,
+    unchanged: 0,
+  })
+})
+
+test('what lines refer to must exist, and is said along with all else', async (t) => {
+  const { run } = await openStore()
+  const profile = { ...right.profiles, name: '', industry: 'silk', visible_to: ['acme', 'nobody'] }
+  t.match(await run('profiles', [profile]), {
+    errors: [
+      { line: 1, field: 'name' },
+      { line: 1, field: 'industry', reason: 'must be an industry that exists, not "silk"' },
+      { line: 1, field: 'visible_to[1]', reason: 'must be a partner that exists, not "nobody"' },
+    ],
+    errorCount: 3,
+  })
+  t.match(await run('banners', [right.banners]), {
+    errors: [{ field: 'partner', reason: /exists, not "demo"/ }],
+  })
+  t.match(await run('banners', [{ ...right.banners, partner: 'gone' }]), { created: 1 })
+  t.match(await run('plans', [right.plans]), { created: 1 })
+})
+
+test('industries find their parents in the lines, in any order, or in the store, without circles', async (t) => {
+  const { run } = await openStore()
+  const industry = (slug: string, parent_slug: string | null) => ({ slug, name: slug, parent_slug })
+  t.match(await run('industries', [industry('merino', 'sheep'), industry('sheep', 'wool')]), { created: 2 })
+  t.match(await run('industries', [industry('linen', 'flax')]), {
+    errors: [{ line: 1, field: 'parent_slug', reason: /in this file, not "flax"$/ }],
+  })
+  t.match(
+    await run('industries', [industry('silk', null), industry('textiles', 'merino')]),
+    {
+      errors: [{
+        line: 2,
+        field: 'parent_slug',
+        reason: /circle: textiles → merino → sheep → wool → textiles$/,
+      }],
+    },
+    'through the store',
+  )
+  t.match(
+    await run('industries', [industry('wool', null), industry('textiles', 'merino')]),
+    { replaced: 2 },
+    'a parent that is replaced makes no circle',
+  )
+})
+
+test('a chain of industries is walked once', async (t) => {
+  const { run } = await openStore()
+  const chain = Array.from({ length: 20_000 }, (_, index) => ({
+    slug: `i${index}`,
+    name: 'a',
+    parent_slug: index === 0 ? 'i19999' : `i${index - 1}`,
+  }))
+  t.match(await run('industries', chain), { errorCount: 20_000, errors: [{ reason: /→ … → / }] })
+})
+
+test('lines may come one by one', async (t) => {
+  const { store } = await openStore()
+  async function* lines() {
+    yield `\uFEFF${JSON.stringify(right.plans)}\r`
+    await Promise.resolve()
+    yield ''
+  }
+  t.match(await importContent(store, 'plans', lines(), { now: 1, actor: 'operator' }), { created: 1 })
+})
+
+test('instants', (t) => {
+  const rightOnes: [string, string][] = [
+    ['2025-05-12T09:50:00Z', '2025-05-12T09:50:00.000Z'],
+    ['2025-05-12t09:50:00.1z', '2025-05-12T09:50:00.100Z'],
+    ['2025-05-12T09:50:00.1239999Z', '2025-05-12T09:50:00.123Z'],
+    ['2025-05-12T00:30:00+05:45', '2025-05-11T18:45:00.000Z'],
+    ['2025-05-12T23:30:00-01:00', '2025-05-13T00:30:00.000Z'],
+    ['2025-05-12T23:30:00-00:00', '2025-05-12T23:30:00.000Z'],
+    ['2024-02-29T00:00:00Z', '2024-02-29T00:00:00.000Z'],
+    ['0050-01-01T00:00:00Z', '0050-01-01T00:00:00.000Z'],
+    ['9999-12-31T23:59:59.999Z', '9999-12-31T23:59:59.999Z'],
+  ]
+  for (const [text, expected] of rightOnes) t.equal(parseInstant(text), Date.parse(expected), text)
+  const wrongOnes = [
+    '2025-02-29T00:00:00Z',
+    '2100-02-29T00:00:00Z',
+    '2025-04-31T00:00:00Z',
+    '2025-13-01T00:00:00Z',
+    '2025-00-01T00:00:00Z',
+    '2025-01-00T00:00:00Z',
+    '2025-01-01T24:00:00Z',
+    '2025-01-01T00:60:00Z',
+    '2016-12-31T23:59:60Z',
+    '2025-01-01T00:00:00',
+    '2025-01-01T00:00:00+24:00',
+    '2025-01-01T00:00:00+00:60',
+    '2025-01-01T00:00:00+0100',
+    '2025-01-01T00:00:00.Z',
+    '2025-01-01T00:00Z',
+    '2025-01-01 00:00:00Z',
+    '2025-1-1T00:00:00Z',
+    '+002025-01-01T00:00:00Z',
+    '9999-12-31T23:59:59-00:01',
+    '0000-01-01T00:00:00+00:01',
+    '２025-01-01T00:00:00Z',
+    '2025-01-01T00:00:00Z\n',
+    '',
+  ]
+  for (const text of wrongOnes) t.equal(parseInstant(text), undefined, text)
+  t.end()
+})
+
+test('countries are the 249 that ISO 3166-1 assigns and Kosovo', (t) => {
+  t.equal(COUNTRY_CODES.length, 250)
+  t.same([...COUNTRY_CODES].sort(), COUNTRY_CODES)
+  t.equal(new Set(COUNTRY_CODES).size, 250)
+  const named = new Intl.DisplayNames('en', { type: 'region', fallback: 'none' })
+  // What CLDR names beyond ISO 3166-1: exceptional reservations, withdrawn codes, groupings and pseudo-codes.
+  const others =
+    'AC AN BU CP CQ CS CT DD DG DY EA EU EZ FQ FX HV IC JT MI NH NQ NT PC PU PZ QO RH SU TA TP UK UN VD ' +
+    'WK XA XB YD YU ZR ZZ'
+  const letters = Array.from('ABCDEFGHIJKLMNOPQRSTUVWXYZ')
+  const known = letters.flatMap((a) => letters.map((b) => a + b))
+    .filter((code) => named.of(code) !== undefined && !others.split(' ').includes(code))
+  t.same(known, COUNTRY_CODES)
+  t.notOk(isCountryCode('se'))
+  t.end()
+})
+
+test('country names follow the locale, in English where there is no data', (t) => {
+  t.equal(countryName('DE', 'en'), 'Germany')
+  t.equal(countryName('DE', 'de-AT'), 'Deutschland')
+  t.equal(countryName('XK', 'en'), 'Kosovo')
+  t.equal(countryName('DE', 'tlh'), 'Germany')
+  t.equal(countryName('DE', 'en-x-any'), 'Germany')
+  for (let index = 0; index < 300; index++) countryName('FR', `fr-x-v${index}`)
+  t.equal(countryName('DE', 'de'), 'Deutschland', 'after many others')
+  for (
+    const locale of [
+      'x-private',
+      'i-klingon',
+      'sgn-BE-FR',
+      'art-lojban',
+      'de-DE-1996-x-own',
+      'zh-cmn-Hant-TW',
+    ]
+  ) {
+    t.ok(isLocale(locale), `${locale} is well-formed`)
+    t.ok(countryName('DE', locale), 'and has names, if need be English ones')
+  }
+  t.equal(countryName('DE', 'i-klingon'), 'Germany')
+  t.ok(isLocale('pt-BR') && isLocale('zh-Hant-TW-u-nu-latn') && isLocale('tlh'))
+  for (const text of ['', 'e', 'en_US', 'en-', 'en-toolongsubtag', 'en--US', 'en, de']) {
+    t.notOk(isLocale(text), text)
+  }
+  t.end()
+})
+
+test('currencies have the exponents of ISO 4217, not those of cash', (t) => {
+  const expected: Record<string, number> = {
+    EUR: 2,
+    JPY: 0,
+    KWD: 3,
+    HUF: 2,
+    ISK: 0,
+    UGX: 0,
+    CLF: 4,
+    UYW: 4,
+    UYI: 0,
+    IQD: 3,
+    TND: 3,
+    LYD: 3,
+    AFN: 2,
+    MGA: 2,
+    COP: 2,
+  }
+  for (const [code, exponent] of Object.entries(expected)) {
+    t.ok(isCurrencyCode(code), code)
+    t.equal(currencyExponent(code), exponent, code)
+  }
+  for (const code of ['XXX', 'XAU', 'XTS', 'DEM', 'HRK', 'eur', 'EURO', '']) {
+    t.notOk(isCurrencyCode(code), code)
+  }
+  // Every other code that the runtime knows is a withdrawn one, one without a minor unit, or too new for the list.
+  const missing = Intl.supportedValuesOf('currency').filter((code) => !isCurrencyCode(code))
+  t.strictSame(missing.filter((code) => !/^(?:ANG|BGN|CUC|HRK|SLL|XDR|XSU|ZWL)$/.test(code)), [])
+  t.end()
+})

@@ -1,0 +1,541 @@
+/** The OpenAPI document: complete, true to the table it is made of, and served as contracted. */
+import addFormats from 'ajv-formats'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import t from 'tap'
+import { API_VERSION, createServiceNames } from '../../core/http/headers.ts'
+import { PROBLEMS } from '../../core/http/problem.ts'
+import { createDocument } from '../../core/openapi/document.ts'
+import type {
+  JsonSchema,
+  OpenApiDocument,
+  ParameterObject,
+  ResponseObject,
+} from '../../core/openapi/model.ts'
+import { ROUTES } from '../../core/routes/router.ts'
+import { deployTo } from '../contract/http/deploy.ts'
+import { onNode } from '../contract/http/mounts.ts'
+import type { Heard, Service } from '../contract/http/service.ts'
+import { memory } from '../contract/http/stores.ts'
+
+const made = createDocument(ROUTES)
+const operations = Object.entries(made.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({ path, method, operation }))
+)
+
+/** An independent judge of the schemas, references into `components` included. */
+function judge(described: OpenApiDocument): (schema: JsonSchema, value: unknown) => string[] {
+  const ajv = new Ajv2020({ allErrors: true, strict: true, strictTypes: false, strictRequired: false })
+  addFormats.default(ajv)
+  for (const format of ['int32', 'int64']) {
+    ajv.addFormat(format, { type: 'number', validate: Number.isInteger })
+  }
+  ajv.addVocabulary(['components'])
+  ajv.addSchema({ $id: 'openapi', components: { schemas: described.components.schemas } })
+  return (schema, value) => {
+    const text = JSON.stringify(schema).replaceAll('"#/components/', '"openapi#/components/')
+    const validate = ajv.compile(JSON.parse(text))
+    return validate(value)
+      ? []
+      : (validate.errors ?? []).map((error) => `${error.instancePath} ${error.message}`)
+  }
+}
+
+function resolve<T>(value: T | { readonly $ref: string }, described = made): T {
+  if (typeof value !== 'object' || value === null || !('$ref' in value)) return value as T
+  return value.$ref.slice(2).split('/').reduce<unknown>(
+    (part, name) => (part as Record<string, unknown>)[name],
+    described,
+  ) as T
+}
+
+t.test('every route is an operation', (t) => {
+  const ids = operations.map(({ operation }) => operation.operationId)
+  t.equal(ids.length, ROUTES.length)
+  t.equal(new Set(ids).size, ids.length, 'each with a name of its own')
+  for (const route of ROUTES) {
+    const path = ('atRoot' in route ? '' : '/service') + route.path.replace(':slug', '{slug}')
+    const operation = made.paths[path]?.[route.method.toLowerCase() as 'get' | 'post']
+    t.ok(operation, path)
+    const scopes = operation?.security.map((one) => Object.values(one).flat().join())
+    t.strictSame(
+      scopes,
+      route.access === 'open' ? [] : [route.scope ?? '', route.scope ?? ''],
+      'both schemes with its scope',
+    )
+  }
+  t.equal(made.info.version, API_VERSION)
+  t.end()
+})
+
+t.test('parameters are those of the table, with their ranges', (t) => {
+  for (const route of ROUTES) {
+    if (route.access !== 'key') continue
+    const operation = made.paths[`/service${route.path.replace(':slug', '{slug}')}`]
+      ?.[route.method.toLowerCase() as 'get' | 'post']
+    const query = operation?.parameters.map((one) => resolve<ParameterObject>(one))
+      .filter(({ in: place }) => place === 'query') ?? []
+    const names = [...(route.method === 'GET' ? ['partner'] : []), ...Object.keys(route.parameters)]
+    t.strictSame(query.map(({ name }) => name), names, route.path)
+    for (const { name, schema, explode } of query) {
+      const repeatable = route.parameters[name]?.repeatable ?? false
+      t.equal(schema.type === 'array', repeatable, name)
+      if (repeatable) t.strictSame([explode, schema['maxItems']], [true, 20], name)
+    }
+  }
+  const named = (path: string, name: string) =>
+    made.paths[path]?.get?.parameters.map((one) => resolve<ParameterObject>(one)).find((one) =>
+      one.name === name
+    )
+      ?.schema
+  t.match(named('/service/public/profiles', 'limit'), {
+    type: 'integer',
+    minimum: 1,
+    maximum: 100,
+    default: 20,
+  })
+  t.match(named('/service/public/profiles/recent', 'limit'), { minimum: 1, maximum: 50, default: 10 })
+  t.match(named('/service/public/profiles', 'sort'), { enum: ['name', '-published_at'], default: 'name' })
+  t.match(named('/service/public/countries', 'in_use'), { type: 'boolean', default: false })
+  t.end()
+})
+
+t.test('every problem stands somewhere, and only where it can happen', (t) => {
+  const told = new Set(operations.flatMap(({ operation }) => operation['x-problems']))
+  const missing = Object.keys(PROBLEMS).filter((code) => !told.has(code as keyof typeof PROBLEMS))
+  t.strictSame(missing, ['route_not_found', 'method_not_allowed'], 'two belong to no operation')
+  for (const { operation } of operations) {
+    const statuses = new Set(operation['x-problems'].map((code) => String(PROBLEMS[code].status)))
+    const failures = Object.keys(operation.responses).filter((status) => status >= '400')
+    t.strictSame(failures.sort(), [...statuses].sort(), operation.operationId)
+    for (const status of failures) {
+      const { content } = resolve<ResponseObject>(operation.responses[status] as ResponseObject)
+      const codes = Object.keys(content?.['application/problem+json']?.examples ?? {})
+      t.ok(codes.length > 0 && codes.every((code) => String(PROBLEMS[code as 'internal'].status) === status))
+    }
+  }
+  const has = (id: string) =>
+    operations.find(({ operation }) => operation.operationId === id)?.operation['x-problems']
+  t.ok(has('profile')?.includes('profile_not_found') && !has('banner')?.includes('profile_not_found'))
+  t.ok(
+    has('signUp')?.includes('idempotency_mismatch') && !has('verifyKey')?.includes('idempotency_mismatch'),
+  )
+  t.ok(has('profiles')?.includes('invalid_cursor') && !has('recentProfiles')?.includes('invalid_cursor'))
+  t.ok(!has('health')?.includes('key_missing'))
+  t.end()
+})
+
+t.test('every example is what its schema says', (t) => {
+  const judged = judge(made)
+  let examples = 0
+  const expectValid = (schema: JsonSchema, value: unknown, where: string): void => {
+    examples++
+    t.strictSame(judged(schema, value), [], where)
+  }
+  for (const { operation } of operations) {
+    const id = operation.operationId
+    for (const one of operation.parameters.map((one) => resolve<ParameterObject>(one))) {
+      if (one.name === 'cursor') {
+        t.notMatch(JSON.stringify(one), /"examples?"/, 'what only the service can make has no example')
+      } else expectValid(one.schema, one.example, `${id} ${one.name}`)
+    }
+    for (const media of Object.values(operation.requestBody?.content ?? {})) {
+      expectValid(media.schema, media.example, `${id} body`)
+    }
+    for (const [status, response] of Object.entries(operation.responses)) {
+      const { content = {}, headers } = resolve<ResponseObject>(response)
+      for (const media of Object.values(content)) {
+        if (media.example !== undefined) expectValid(media.schema, media.example, `${id} ${status}`)
+        for (const [code, example] of Object.entries(media.examples ?? {})) {
+          expectValid(media.schema, resolve<{ value: unknown }>(example as never).value, `${id} ${code}`)
+        }
+        t.ok(media.example !== undefined || media.examples !== undefined, `${id} ${status} has an example`)
+      }
+      for (const header of Object.values(headers)) t.ok(resolve<object>(header), `${id} ${status} fields`)
+    }
+  }
+  for (const [name, { schema, example }] of Object.entries(made.components.headers)) {
+    expectValid(schema, example, name)
+  }
+  t.ok(examples > 300, `${examples} examples`)
+  t.end()
+})
+
+t.test('what a client sends is closed, and what it is answered is open', (t) => {
+  const signup = made.paths['/service/partner/signups']?.post
+  t.equal(signup?.requestBody?.content['application/json']?.schema['additionalProperties'], false)
+  for (const [name, schema] of Object.entries(made.components.schemas)) {
+    t.notMatch(JSON.stringify(schema), /"additionalProperties":false/, name)
+  }
+  const wrong = judge(made)({ $ref: '#/components/schemas/Country' }, { code: 'Germany' }).join()
+  t.match(wrong, /required property 'name'.*must be equal to one of/, 'and the judge sees what is wrong')
+  t.end()
+})
+
+t.test('a service says its own names, limits and problems', (t) => {
+  const acme = createDocument(ROUTES, {
+    names: createServiceNames('acme'),
+    problemBase: 'https://acme.example/problems',
+    allowBrowsers: true,
+    limits: {
+      key: { quota: 7, windowSeconds: 3 },
+      signup: { quota: 0, windowSeconds: 1 },
+      verify: { quota: 1, windowSeconds: 1 },
+      authfail: { quota: 1, windowSeconds: 1 },
+    },
+  })
+  const text = JSON.stringify(acme)
+  t.ok(acme.paths['/acme/public/banner'] && acme.paths['/.well-known/api-catalog'])
+  t.equal(acme.components.securitySchemes['partnerKey']?.['name'], 'X-Acme-Partner-Key')
+  t.match(text, /"name":"Acme-Version"/)
+  t.match(text, /https:\/\/acme\.example\/problems\/key-missing/)
+  t.match(text, /key\\";q=7;w=3/)
+  t.notMatch(text, /"browser_refused":\{/, 'browsers are let in')
+  t.end()
+})
+
+t.test('a service says whose it is, and where', async (t) => {
+  const deployment = {
+    title: 'Acme API',
+    contact: { name: 'Acme', email: 'api@acme.example' },
+    servers: [{ url: 'https://api.acme.example', description: 'Production' }],
+  }
+  const { createPartnerApi } = await import('../../core/api.ts')
+  const { createMemoryStore } = await import('../../adapters/stores/memory/store.ts')
+  const api = createPartnerApi({ store: createMemoryStore() }, { deployment })
+  t.teardown(() => api.close())
+  const read = async (path: string) =>
+    await (await api.fetch(new Request(`http://a.example/service/${path}`))).text()
+  const { info, servers } = JSON.parse(await read('openapi.json'))
+  t.strictSame([info.title, info.contact, servers], ['Acme API', deployment.contact, deployment.servers])
+  t.match(await read('docs'), '<title>Acme API · Reference</title>')
+  t.strictSame([made.info.title, made.info.contact, made.servers[0]?.url], ['Partner API', undefined, '/'])
+  for (
+    const wrong of [{ title: ' ' }, { servers: [{ url: 'http://[' }] }, { contact: { url: 'http://[' } }]
+  ) {
+    t.throws(() => createPartnerApi({ store: createMemoryStore() }, { deployment: wrong }), {
+      name: 'RangeError',
+      message: /deployment/,
+    })
+  }
+})
+
+t.test('inputs are described as the service judges them', async (t) => {
+  const { isLocale, parseCountryCode } = await import('../../core/content/iso-codes.ts')
+  const { foldWords } = await import('../../core/lib/text.ts')
+  const { readIdempotencyKey } = await import('../../core/signups/idempotency.ts')
+  const judged = judge(made)
+  const query = (path: string, name: string): JsonSchema =>
+    made.paths[path]!.get!.parameters.map((one) => resolve<ParameterObject>(one))
+      .find((one) => one.name === name)!.schema
+  const signup =
+    made.paths['/service/partner/signups']!.post!.requestBody!.content['application/json']!.schema
+  const locale = query('/service/public/countries', 'locale')
+  t.equal(signup.properties?.['locale']?.['pattern'], locale['pattern'])
+  const tags = [
+    'de',
+    'EN-gb',
+    'zh-Hant-TW',
+    'de-CH-1996',
+    'ar-u-nu-latn',
+    'x-a',
+    'I-Klingon',
+    'a',
+    'de_DE',
+    'de-',
+  ]
+  for (const tag of [...tags, 'toolongtag', 'de-1', 'en-a', 'sgn-be-fr', 'i-other', '']) {
+    t.equal(judged(locale, tag).length === 0, isLocale(tag), `locale ${tag}`)
+  }
+  const country = query('/service/public/profiles', 'country').items!
+  const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'
+  for (const code of [...letters].flatMap((one) => [...letters].map((other) => one + other))) {
+    for (const text of [code, code.toLowerCase(), code[0] + code[1]!.toLowerCase()]) {
+      const holds = parseCountryCode(text) !== undefined
+      if ((judged(country, text).length === 0) !== holds) t.fail(text)
+      if ((judged(signup.properties!['country']!, text).length === 0) !== holds) t.fail(`signup: ${text}`)
+    }
+  }
+  t.strictSame(judged(signup.properties!['country']!, null), [])
+  const q = query('/service/public/profiles', 'q')
+  for (
+    const text of [
+      'ab',
+      'a!',
+      '42',
+      'øl',
+      '東京',
+      '!!',
+      '  ',
+      '-_',
+      'a',
+      '`~',
+      'x'.repeat(100),
+      'x'.repeat(101),
+    ]
+  ) {
+    const accepted = text.length >= 2 && text.length <= 100 && foldWords(text).length > 0
+    t.equal(judged(q, text).length === 0, accepted, `q=${text}`)
+  }
+  const { schema } = made.components.parameters['idempotencyKey']!
+  const quoted = (text: string): string => `"${text}"`
+  const long = 'k'.repeat(255)
+  for (
+    const field of [
+      long,
+      `${long}k`,
+      quoted(long),
+      quoted(`${long}k`),
+      quoted('\\"'.repeat(255)),
+      'a"b"c',
+      'a"b',
+      'a, b',
+    ]
+      .concat(quoted('\\"'.repeat(256)), quoted(''), '"a', 'a b', 'é', quoted('\\x'), 'a\tb', quoted('a "b'))
+  ) {
+    t.equal(
+      judged(schema, field).length === 0,
+      'key' in readIdempotencyKey(field, false),
+      `Idempotency-Key: ${field}`,
+    )
+  }
+  t.end()
+})
+
+const documents = [
+  ['/service/openapi.json', 'application/json; charset=utf-8'],
+  ['/service/docs', 'text/html; charset=utf-8'],
+  [
+    '/.well-known/api-catalog',
+    'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"',
+  ],
+] as const
+
+t.test('the documents are served to anybody', async (t) => {
+  const { createPartnerApi } = await import('../../core/api.ts')
+  const { createMemoryStore } = await import('../../adapters/stores/memory/store.ts')
+  const api = createPartnerApi({ store: createMemoryStore() })
+  t.teardown(() => api.close())
+  const ask = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
+    api.fetch(new Request(`http://service.example${path}`, { method, headers }))
+  for (const [path, type] of documents) {
+    const [first, second] = await Promise.all([ask(path), ask(path, { origin: 'https://other.example' })])
+    const tag = first.headers.get('etag') ?? ''
+    t.strictSame([first.status, second.status], [200, 200], `${path}, from a browser, too`)
+    t.equal(first.headers.get('content-type'), type)
+    t.match(tag, /^"[0-9a-f]+"$/)
+    t.equal(second.headers.get('etag'), tag, 'one document')
+    t.equal(first.headers.get('cache-control'), 'no-cache')
+    t.notMatch(first.headers.get('vary') ?? '', /key|authorization/i, 'no key in Vary')
+    t.equal(first.headers.get('ratelimit'), null)
+    t.equal(await first.text(), await second.text())
+
+    const head = await ask(path, {}, 'HEAD')
+    t.equal(await head.text(), '')
+    const [one, other] = [head, first].map(({ headers }) =>
+      [...headers].filter(([name]) => name !== 'x-request-id')
+    )
+    t.strictSame(one, other, 'HEAD has the same fields')
+    const known = await ask(path, { 'if-none-match': tag })
+    t.strictSame([known.status, await known.text()], [304, ''])
+    const own = type.split(';')[0] ?? ''
+    for (const accept of [own, '*/*', `${own.split('/')[0]}/*`, `text/plain, ${own};q=0.1`]) {
+      t.equal((await ask(path, { accept })).status, 200, `Accept: ${accept}`)
+    }
+    for (const accept of ['image/png', `${own};q=0`]) {
+      const refused = await ask(path, { accept })
+      t.strictSame(
+        [refused.status, (await refused.json()).code],
+        [406, 'not_acceptable'],
+        `Accept: ${accept}`,
+      )
+    }
+    t.equal((await ask(`${path}?a=1`)).status, 400, 'no parameters')
+    const post = await ask(path, {}, 'POST')
+    t.strictSame([post.status, post.headers.get('allow')], [405, 'GET, HEAD, OPTIONS'])
+    t.equal((await ask(path, { 'service-version': '1999-01-01' })).status, 400)
+  }
+  const served = await (await ask('/service/openapi.json')).json()
+  t.strictSame(served, JSON.parse(JSON.stringify(made)), 'what is served is what is made')
+  const catalog = await ask('/.well-known/api-catalog', {}, 'HEAD')
+  t.match(catalog.headers.get('link'), /<\/\.well-known\/api-catalog>; rel="api-catalog"/, 'RFC 9727 §2')
+  const { linkset } = await (await ask('/.well-known/api-catalog')).json()
+  for (const relation of ['service-desc', 'service-doc', 'status']) {
+    const [{ href }] = linkset[1][relation]
+    t.equal((await ask(href)).status, 200, `${relation} leads to ${href}`)
+  }
+  t.equal((await ask('/service/.well-known/api-catalog')).status, 404)
+  const page = await ask('/service/docs')
+  t.match(page.headers.get('content-security-policy'), /^default-src 'none'; style-src 'sha256-/)
+  t.equal(page.headers.get('referrer-policy'), 'no-referrer')
+})
+
+/** What every HTTP answer may have, and OpenAPI leaves out. */
+const ofHttp = ['connection', 'content-length', 'content-type', 'date', 'keep-alive']
+
+/** The answer as its operation has it: status, media type, fields and body. */
+function mismatches(heard: Heard, path: string, method: string, document: OpenApiDocument): string[] {
+  const operation = document.paths[path]?.[method.toLowerCase() as 'get' | 'post']
+  const found = operation?.responses[String(heard.status)]
+  const judged = judge(document)
+  if (found === undefined) return [`${heard.status} is not described: ${heard.text}`]
+  const { headers, content } = resolve<ResponseObject>(found as ResponseObject, document)
+  const wrong: string[] = []
+  for (const [name, reference] of Object.entries(headers)) {
+    const { schema, required } = resolve<{ schema: JsonSchema; required?: boolean }>(reference, document)
+    const value = heard.headers.get(name.toLowerCase())
+    if (value === undefined) {
+      if (required === true) wrong.push(`no ${name}`)
+    } else {wrong.push(
+        ...judged(schema, schema.type === 'integer' ? Number(value) : value).map((one) => name + one),
+      )}
+  }
+  const described = Object.keys(headers).map((name) => name.toLowerCase())
+  const undescribed = [...heard.headers.keys()].filter((name) => !described.includes(name))
+  wrong.push(
+    ...undescribed.filter((name) => !ofHttp.includes(name)).map((name) => `${name} is not described`),
+  )
+  const [type = ''] = (heard.headers.get('content-type') ?? '').split(';')
+  const media = content?.[type]
+  if (heard.body.length === 0) return wrong
+  if (media === undefined) return [...wrong, `${type} is not described`]
+  wrong.push(...judged(media.schema, type.endsWith('json') ? heard.json : heard.text))
+  if (heard.status >= 400 && media.examples?.[heard.json.code] === undefined) {
+    wrong.push(`no ${heard.json.code}`)
+  }
+  return wrong
+}
+
+t.test('a running service answers as it says', async (t) => {
+  await deployTo(memory, onNode)({}, async (service: Service) => {
+    const { send, world, root } = service
+    const { json } = await send({ target: `${root}/openapi.json` })
+    const described = json as OpenApiDocument
+    const seen = new Set<string>()
+    const expect = async (
+      path: string,
+      query: string,
+      status: number,
+      more: {
+        method?: string
+        headers?: Record<string, string>
+        body?: string
+        key?: { text: string } | null
+      } = {},
+    ) => {
+      const { method = 'GET', headers = {}, body, key = world.keys['demo full'] } = more
+      const slug = world.lines.profiles[0]?.slug ?? ''
+      const heard = await send({
+        method,
+        target: path.replace('{slug}', slug) + query,
+        headers: {
+          ...(key === null ? {} : { 'x-service-partner-key': key.text }),
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body === undefined ? {} : { body }),
+      })
+      t.equal(heard.status, status, `${method} ${path}${query}`)
+      t.strictSame(
+        mismatches(heard, path, method, described),
+        [],
+        `${method} ${path}${query} is as described`,
+      )
+      seen.add(`${method.toLowerCase()} ${path} ${status < 400 ? status : heard.json.code}`)
+      return heard
+    }
+    const partner = '?partner=demo'
+    for (const [path, methods] of Object.entries(described.paths)) {
+      for (const [method, { security, operationId, parameters }] of Object.entries(methods)) {
+        const ask = method.toUpperCase()
+        const query = ask === 'GET' && security.length > 0 ? partner : ''
+        if (security.length === 0) {
+          const tag = (await expect(path, '', 200, { key: null, headers: { 'accept-encoding': 'gzip' } }))
+            .headers.get('etag')
+          if (tag !== undefined) {
+            await expect(path, '', 304, {
+              key: null,
+              headers: { 'accept-encoding': 'gzip', 'if-none-match': tag },
+            })
+          }
+          await expect(path, '?a=1', 400, { key: null })
+          await expect(path, '', 406, { key: null, headers: { accept: 'image/png' } })
+          await expect(path, '', 400, { key: null, headers: { 'service-version': '1' } })
+          continue
+        }
+        const full = {
+          verifyKey: { partner: 'demo' },
+          signUp: { partner: 'demo', email: 'a@b.example', name: 'A', country: 'de', metadata: { a: 'b' } },
+        }[operationId]
+        const body = full === undefined ? {} : { body: JSON.stringify(full), method: ask }
+        const good = await expect(path, query, operationId === 'signUp' ? 201 : 200, body)
+        const tag = good.headers.get('etag')
+        if (tag !== undefined && operationId !== 'reportSummary') {
+          await expect(path, query, 304, { headers: { 'if-none-match': tag } })
+        }
+        await expect(path, query, 401, { ...body, key: null })
+        await expect(path, query, 401, {
+          ...body,
+          key: { text: `${world.keys['demo full'].text.slice(0, -1)}!` },
+        })
+        for (const name of ['revoked', 'expired', 'disabled'] as const) {
+          await expect(path, query, 401, { ...body, key: world.keys[`demo ${name}`] })
+        }
+        await expect(path, query, 400, { ...body, headers: { authorization: 'Bearer other' } })
+        await expect(path, query, 403, { ...body, key: world.keys['demo fenced'] })
+        await expect(path, query, 403, { ...body, headers: { origin: 'https://a.example' } })
+        await expect(path, query, 403, { ...body, key: world.keys['acme full'] })
+        await expect(path, query, 406, { ...body, headers: { accept: 'text/html' } })
+        await expect(path, query, 400, { ...body, headers: { 'service-version': '1' } })
+        await expect(path, `${query === '' ? '?' : `${query}&`}nothing=1`, 400, body)
+        if (operationId !== 'verifyKey') {
+          await expect(path, query, 403, { ...body, key: world.keys['demo powerless'] })
+        }
+        if (query !== '') await expect(path, '', 400)
+        if (ask === 'GET') {
+          await expect(path, '?partner=hush', 403, { key: world.keys['hush full'] })
+        } else {
+          await expect(path, '', 400, { method: ask, body: '{' })
+          await expect(path, '', 415, { method: ask, body: '{}', headers: { 'content-type': 'text/plain' } })
+          await expect(path, '', 413, { method: ask, body: `{"partner":"${'x'.repeat(40_000)}"}` })
+          await expect(path, '', 422, { method: ask, body: '{"partner":"demo","other":1}' })
+        }
+        if (parameters.some((one) => resolve<ParameterObject>(one, described).name === 'cursor')) {
+          await expect(path, `${query}&cursor=nonsense`, 400)
+          await expect(path, `${query}&limit=1`, 200)
+          await expect(path, `${query}&limit=0`, 400)
+        }
+      }
+    }
+    const idempotent = { method: 'POST', headers: { 'idempotency-key': 'once' } }
+    const signup = `${root}/partner/signups`
+    const body = (name: string) => JSON.stringify({ partner: 'demo', email: 'a@b.example', name })
+    await expect(signup, '', 201, { ...idempotent, body: body('A') })
+    const again = await expect(signup, '', 201, { ...idempotent, body: body('A') })
+    t.equal(again.headers.get('idempotent-replayed'), 'true')
+    await expect(signup, '', 422, { ...idempotent, body: body('B') })
+    await expect(`${root}/public/banner`, '?partner=acme', 403, { key: world.keys['acme full'] })
+    await world.remove('banners', ['demo'])
+    await expect(`${root}/public/banner`, partner, 404)
+    const missing = await send({
+      target: `${root}/public/profiles/nobody${partner}`,
+      headers: { 'x-service-partner-key': world.keys['demo full'].text },
+    })
+    t.strictSame(mismatches(missing, `${root}/public/profiles/{slug}`, 'GET', described), [])
+    t.ok(seen.size > 200, `${seen.size} kinds of answers`)
+  })
+  await deployTo(memory, onNode)(
+    { limits: { key: { quota: 1, windowSeconds: 60 } } },
+    async ({ send, world, root }) => {
+      const described = createDocument(ROUTES)
+      const ask = () =>
+        send({
+          target: `${root}/public/plans?partner=demo`,
+          headers: { 'x-service-partner-key': world.keys['demo full'].text },
+        })
+      await ask()
+      const limited = await ask()
+      t.equal(limited.status, 429)
+      t.strictSame(mismatches(limited, `${root}/public/plans`, 'GET', described), [])
+    },
+  )
+})

@@ -1,0 +1,573 @@
+import { crc32 as zlibCrc32 } from 'node:zlib'
+import fc from 'fast-check'
+import t from 'tap'
+import { sha256 } from '../../adapters/digest.ts'
+import { readJson } from '../../core/http/body.ts'
+import { createCursors } from '../../core/http/cursor.ts'
+import { accepts } from '../../core/http/headers.ts'
+import { Problem } from '../../core/http/problem.ts'
+import { readQuery } from '../../core/http/query.ts'
+import { containsKey } from '../../core/http/redact.ts'
+import { crc32, extractKeyId, hasValidChecksum, isWellFormedKey, mintKey } from '../../core/keys/format.ts'
+import { createRequestIds } from '../../core/lib/ids.ts'
+import { createLruCache } from '../../core/lib/lru.ts'
+import { createLocalLimiter } from '../../core/limits/limiter.ts'
+import type { Policy } from '../../core/limits/policies.ts'
+import { checksum } from './policy/credentials.ts'
+
+const encoder = new TextEncoder()
+const anyText = fc.string({ unit: 'binary' })
+const prefixes = fc.stringMatching(/^[a-z][a-z0-9]{1,9}$/)
+const environments = fc.constantFrom('live' as const, 'test' as const)
+
+t.test('a CRC-32 is what zlib makes', (t) => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: 'binary-ascii', maxLength: 200 }),
+      (text) => crc32(text) === zlibCrc32(text),
+    ),
+    { numRuns: 2_000 },
+  )
+  t.equal(crc32('123456789'), 0xcbf43926, 'the check value that every description of CRC-32 gives')
+  t.end()
+})
+
+t.test('every key that is made has the form of the contract, and its checksum at its end', (t) => {
+  fc.assert(fc.property(prefixes, environments, (prefix, environment) => {
+    const { id, text, hint } = mintKey(prefix, environment)
+    const form = new RegExp(`^${prefix}_${environment}_${id}_[0-9A-Za-z]{38}$`)
+    return form.test(text) && /^[0-9A-Za-z]{12}$/.test(id) && text.endsWith(hint) && hint.length === 4 &&
+      text.slice(-6) === checksum(text.slice(0, -6)) && hasValidChecksum(text) &&
+      isWellFormedKey(text, prefix) && extractKeyId(text, prefix) === id && containsKey(`<${text}>`)
+  }))
+  // Section 6, as it stands there.
+  const scanner = /\bspk_(live|test)_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}\b/
+  fc.assert(fc.property(environments, (environment) => {
+    const { text } = mintKey('spk', environment)
+    return scanner.exec(`key: ${text}, `)?.[0] === text
+  }))
+  t.end()
+})
+
+t.test('a key with any one character changed is no key', (t) => {
+  const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_- é\n'
+  fc.assert(
+    fc.property(
+      prefixes,
+      environments,
+      fc.nat(),
+      fc.constantFrom(...alphabet),
+      (prefix, environment, at, other) => {
+        const { text } = mintKey(prefix, environment)
+        const place = at % text.length
+        fc.pre(text[place] !== other)
+        return !isWellFormedKey(text.slice(0, place) + other + text.slice(place + 1), prefix)
+      },
+    ),
+    { numRuns: 5_000 },
+  )
+  fc.assert(fc.property(prefixes, prefixes, environments, (prefix, other, environment) => {
+    fc.pre(prefix !== other)
+    const { text } = mintKey(prefix, environment)
+    return !isWellFormedKey(text, other) && !isWellFormedKey(`${text}0`, prefix) &&
+      !isWellFormedKey(` ${text}`, prefix) && !isWellFormedKey(`${text}\n`, prefix) &&
+      !isWellFormedKey(text.slice(1), prefix)
+  }))
+  t.end()
+})
+
+t.test('no text but a key with this checksum is well-formed', (t) => {
+  const nearly = fc.tuple(prefixes, fc.stringMatching(/^_(?:live|test)_[0-9A-Za-z]{12}_[0-9A-Za-z]{32}$/))
+    .map(([prefix, rest]) => [prefix, prefix + rest + checksum(prefix + rest)] as const)
+  fc.assert(fc.property(nearly, ([prefix, text]) => isWellFormedKey(text, prefix)))
+  fc.assert(fc.property(anyText, prefixes, (text, prefix) => !isWellFormedKey(text, prefix)))
+  t.end()
+})
+
+t.test('every character of a key is as likely as any other', (t) => {
+  const counts = new Map<string, number>()
+  for (let made = 0; made < 2_000; made++) {
+    const { text } = mintKey('spk', 'live')
+    for (const character of text.slice(9, 21) + text.slice(22, 54)) {
+      counts.set(character, (counts.get(character) ?? 0) + 1)
+    }
+  }
+  const expected = 2_000 * 44 / 62
+  // A remainder of 256 would make eight of them a quarter more likely, which is nine deviations; seven are one in
+  // some 10^10 runs.
+  const far = [...counts].filter(([, count]) => Math.abs(count - expected) > 7 * Math.sqrt(expected))
+  t.equal(counts.size, 62)
+  t.same(far, [])
+  t.end()
+})
+
+const position = fc.array(
+  fc.oneof(anyText, fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => value + 0)),
+  { minLength: 1, maxLength: 4 },
+)
+const secret = fc.stringMatching(/^[0-9a-f]{64}$/)
+
+t.test('what was sealed in a cursor is what opens', (t) => {
+  fc.assert(
+    fc.property(secret, anyText, position, (secret, bound, position) => {
+      const cursors = createCursors(sha256, secret)
+      const cursor = cursors.seal(bound, position)
+      // Needs no encoding in a URL.
+      return /^[\w.-]+$/.test(cursor) &&
+        JSON.stringify(cursors.open(bound, cursor)) === JSON.stringify(position)
+    }),
+    { numRuns: 300 },
+  )
+  t.end()
+})
+
+t.test('a cursor that was altered, or belongs to another list or store, opens nothing', (t) => {
+  const urlSafe = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.= '
+  fc.assert(
+    fc.property(
+      secret,
+      anyText,
+      position,
+      fc.nat(),
+      fc.constantFrom(...urlSafe),
+      (secret, bound, held, at, other) => {
+        const cursors = createCursors(sha256, secret)
+        const cursor = cursors.seal(bound, held)
+        const place = at % cursor.length
+        fc.pre(cursor[place] !== other)
+        const texts = [
+          cursor.slice(0, place) + other + cursor.slice(place + 1),
+          cursor.slice(0, place) + other + cursor.slice(place),
+          cursor.slice(0, place) + cursor.slice(place + 1),
+          cursor.slice(0, place),
+        ]
+        return texts.every((text) => cursors.open(bound, text) === undefined)
+      },
+    ),
+    { numRuns: 2_000 },
+  )
+  fc.assert(fc.property(secret, secret, anyText, anyText, position, (secret, foreign, bound, other, held) => {
+    fc.pre(bound !== other && secret !== foreign)
+    const cursor = createCursors(sha256, secret).seal(bound, held)
+    return createCursors(sha256, secret).open(other, cursor) === undefined &&
+      createCursors(sha256, foreign).open(bound, cursor) === undefined
+  }))
+  fc.assert(fc.property(secret, anyText, anyText, (secret, bound, text) => {
+    return createCursors(sha256, secret).open(bound, text) === undefined
+  }))
+  t.end()
+})
+
+/** One name or value: percent-encoded, as it is, or with signs that mean something. */
+const piece = fc.oneof(
+  anyText.map(encodeURIComponent),
+  anyText.map((text) => encodeURIComponent(text).replaceAll('%20', '+').toLowerCase()),
+  fc.string({
+    unit: fc.constantFrom(
+      'a',
+      'b',
+      '+',
+      '=',
+      '&',
+      '?',
+      '%20',
+      '%2B',
+      '%26',
+      '%3d',
+      '%00',
+      '%C3%A9',
+      'é',
+      ';',
+    ),
+  }),
+)
+const wellFormed = fc.array(fc.oneof(piece, fc.tuple(piece, piece).map((pair) => pair.join('='))), {
+  maxLength: 6,
+})
+  .map((pieces) => pieces.join('&'))
+
+t.test('a well-formed query is read as URLSearchParams reads it', (t) => {
+  fc.assert(
+    fc.property(wellFormed, (text) => {
+      // It takes one leading question mark for the separator of path and query.
+      const expected = new Map<string, string[]>()
+      for (const [name, value] of new URLSearchParams(`?${text}`)) {
+        expected.set(name, [...expected.get(name) ?? [], value])
+      }
+      const { values, malformed } = readQuery(text)
+      return malformed.size === 0 && JSON.stringify([...values]) === JSON.stringify([...expected])
+    }),
+    { numRuns: 5_000 },
+  )
+  t.end()
+})
+
+/** Whether every `%` begins an escape, and the bytes are UTF-8: decided by bytes, not by `decodeURIComponent`. */
+function isPercentEncodedUtf8(text: string): boolean {
+  if (/%(?![0-9a-f]{2})/i.test(text)) return false
+  const bytes = [...encoder.encode(text)]
+  for (let at = bytes.indexOf(37); at >= 0; at = bytes.indexOf(37, at + 1)) {
+    bytes.splice(at, 3, parseInt(String.fromCharCode(bytes[at + 1]!, bytes[at + 2]!), 16))
+  }
+  try {
+    new TextDecoder('utf-8', { fatal: true }).decode(Uint8Array.from(bytes))
+    return true
+  } catch {
+    return false
+  }
+}
+
+t.test('malformed percent-encoding of a value is told, and nothing else is', (t) => {
+  const broken = fc.string({
+    unit: fc.constantFrom(
+      '%',
+      '%4',
+      '%41',
+      '%zz',
+      '%C3',
+      '%A9',
+      '%ED%A0%80',
+      '%C0%80',
+      '%F4%90%80%80',
+      '%25',
+      'a',
+      '+',
+    ),
+    maxLength: 5,
+  })
+  let told = 0
+  fc.assert(
+    fc.property(broken, (value) => {
+      const { malformed, values } = readQuery(`first=1&name=${value}&last=2`)
+      told += malformed.size
+      return malformed.has('name') === !isPercentEncodedUtf8(value) && malformed.size <= 1 &&
+        values.get('first')?.[0] === '1' && values.get('last')?.[0] === '2' &&
+        values.get('name')?.length === 1
+    }),
+    { numRuns: 5_000 },
+  )
+  t.ok(told > 500 && told < 4_500, `${told} of 5,000 were malformed`)
+  t.end()
+})
+
+const read = (text: string): unknown => readJson(encoder.encode(text))
+
+/** What a text is read as, or that it is refused. */
+function outcome(read: () => unknown): string {
+  try {
+    return JSON.stringify(read())
+  } catch (error) {
+    if (error instanceof Problem && error.code !== 'malformed_request') throw error
+    return 'refused'
+  }
+}
+
+t.test('JSON is read as JSON.parse reads it', (t) => {
+  const json = fc.tuple(fc.jsonValue(), fc.constantFrom('', ' ', '\t', '\r\n'))
+    .map(([value, space]) => `${space}${JSON.stringify(value, null, space)}${space}`)
+  fc.assert(
+    fc.property(json, (text) => outcome(() => read(text)) === JSON.stringify(JSON.parse(text))),
+    { numRuns: 2_000 },
+  )
+  // Broken by one character, where two members cannot have come to one name: no name is longer than its quotes.
+  const plain = fc.jsonValue({ stringUnit: fc.constantFrom('"', '\\', '{', '}', ':', ',', '\u2028') })
+  let refused = 0
+  fc.assert(
+    fc.property(
+      plain,
+      fc.nat(),
+      fc.constantFrom('', '"', '\\', '{', ']', ':', ',', '0', '\u0000'),
+      (value, at, other) => {
+        const text = JSON.stringify(value)
+        const broken = text.slice(0, at % text.length) + other + text.slice(at % text.length + 1)
+        const expected = outcome(() => JSON.parse(broken))
+        if (expected === 'refused') refused++
+        const members = /"(?:[^"\\]|\\.)*"\s*:/.test(broken)
+        const result = outcome(() => read(broken))
+        return result === expected || (members && result === 'refused')
+      },
+    ),
+    { numRuns: 5_000 },
+  )
+  t.ok(refused > 1_000, `${refused} of 5,000 were broken`)
+  t.end()
+})
+
+const memberName = fc.oneof(fc.constantFrom('a', '"', '\\', '\\u0061', '__proto__', ''), anyText)
+
+/** A JSON string for a text in which every character that `escaped` says is written as an escape. */
+function spell(text: string, escaped: (index: number) => boolean): string {
+  const units = Array.from(
+    { length: text.length },
+    (_, index) =>
+      escaped(index)
+        ? `\\u${text.charCodeAt(index).toString(16).padStart(4, '0')}`
+        : JSON.stringify(text.charAt(index)).slice(1, -1),
+  )
+  return `"${units.join('')}"`
+}
+
+t.test('two members of one name are refused at any depth and in any spelling', (t) => {
+  const depths = fc.array(
+    fc.oneof(
+      fc.constant((inner: string) => `[1,"}:{",${inner},{}]`),
+      memberName.map((name) => (inner: string) => `{${JSON.stringify(`${name}x`)} : ${inner}, "y\\"":[{}]}`),
+    ),
+    { maxLength: 5 },
+  )
+  fc.assert(
+    fc.property(memberName, memberName, fc.nat(), fc.nat(), depths, (name, between, one, two, depths) => {
+      fc.pre(name !== between)
+      const members = [
+        `${spell(name, (index) => (one >> (index % 16) & 1) === 1)}: {"z": 1}`,
+        `${JSON.stringify(between)}:["z"]`,
+        `${spell(name, (index) => (two >> (index % 16) & 1) === 1)}\n: ":"`,
+      ]
+      const wrap = (inner: string) => depths.reduce((text, wrap) => wrap(text), inner)
+      const twice = wrap(`{${members.join(',')}}`)
+      const once = wrap(`{${members.slice(1).join(',')}}`)
+      return outcome(() => read(twice)) === 'refused' &&
+        outcome(() => read(once)) === JSON.stringify(JSON.parse(once))
+    }),
+    { numRuns: 2_000 },
+  )
+  t.equal(outcome(() => read('{"a":1,"\\u0061":2}')), 'refused')
+  t.equal(outcome(() => read('{"a":1,"\\\\u0061":2}')), '{"a":1,"\\\\u0061":2}')
+  t.equal(outcome(() => read('[{"a":1},{"a":2}]')), '[{"a":1},{"a":2}]')
+  t.end()
+})
+
+t.test('a byte-order mark and anything but UTF-8 are refused', (t) => {
+  const invalid = fc.constantFrom(
+    [0xff],
+    [0xc0, 0x80],
+    [0xc3],
+    [0x80],
+    [0xed, 0xa0, 0x80],
+    [0xf4, 0x90, 0x80, 0x80],
+    [0xf8, 0x88, 0x80, 0x80, 0x80],
+    [0xe2, 0x82],
+  )
+  fc.assert(fc.property(anyText, anyText, invalid, (before, after, bytes) => {
+    const quoted = (text: string) => [...encoder.encode(JSON.stringify(text).slice(1, -1))]
+    const json = Uint8Array.from([0x22, ...quoted(before), ...bytes, ...quoted(after), 0x22])
+    return outcome(() => readJson(json)) === 'refused'
+  }))
+  fc.assert(fc.property(fc.jsonValue(), (value) => {
+    const json = JSON.stringify(value)
+    const utf16 = Uint8Array.from([...json].flatMap((character) => [character.charCodeAt(0), 0]))
+    return outcome(() => read(`\ufeff${json}`)) === 'refused' && outcome(() => readJson(utf16)) === 'refused'
+  }))
+  t.equal(outcome(() => read('"\ufeff"')), '"\ufeff"', 'inside it is a character like any other')
+  t.end()
+})
+
+t.test('what Accept admits is what a plain reading of RFC 9110 §12.5.1 admits', (t) => {
+  const range = fc.record({
+    name: fc.constantFrom(
+      'application/json',
+      'application/*',
+      '*/*',
+      'text/html',
+      'text/*',
+      'application/xml',
+      '*',
+    ),
+    weight: fc.constantFrom(undefined, '0', '0.0', '0.000', '0.001', '0.5', '1', '1.000'),
+    upper: fc.boolean(),
+    extra: fc.constantFrom('', ';charset=utf-8', '; version="1"'),
+    space: fc.constantFrom('', ' ', '\t'),
+  })
+  const specificity = (name: string) => ['*/*', 'application/*', 'application/json'].indexOf(name)
+  fc.assert(
+    fc.property(fc.array(range, { maxLength: 5 }), fc.boolean(), (ranges, gap) => {
+      const written = ranges.map(({ name, weight, upper, extra, space }) => {
+        const text = `${name}${extra}${weight === undefined ? '' : `${space};${space}q=${weight}`}`
+        return space + (upper ? text.toUpperCase() : text) + space
+      })
+      const best = Math.max(-1, ...ranges.map(({ name }) => specificity(name)))
+      const deciding = ranges.filter(({ name }) => specificity(name) === best && best >= 0)
+      const admitted = ranges.length === 0 ||
+        deciding.some(({ weight }) => weight === undefined || Number(weight) > 0)
+      return accepts(written.join(gap ? ', ,' : ','), 'application/json') === admitted
+    }),
+    { numRuns: 10_000 },
+  )
+  t.equal(accepts(undefined, 'application/json'), true)
+  t.end()
+})
+
+t.test('request ids have one form and never come twice', (t) => {
+  const [next, replica] = [createRequestIds(), createRequestIds()]
+  const seen = new Set<string>()
+  // Beyond the end of the counter, after which the random part must be another one.
+  const made = 2 ** 20 + 1_000
+  for (let count = 0; count < made; count++) seen.add(next())
+  for (let count = 0; count < 1_000; count++) seen.add(replica())
+  t.equal(seen.size, made + 1_000)
+  t.equal([...seen].every((id) => /^req_[0-9A-HJKMNP-TV-Z]{20}$/.test(id)), true)
+  t.end()
+})
+
+t.test('request ids do not tell how many requests came between them', (t) => {
+  const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
+  const serial = (id: string) =>
+    [...id.slice(-4)].reduce((sum, digit) => sum * 32 + alphabet.indexOf(digit), 0)
+  const firsts = new Set<number>()
+  for (let replica = 0; replica < 50; replica++) {
+    const next = createRequestIds()
+    const serials = Array.from({ length: 200 }, () => serial(next()))
+    firsts.add(serials[0]!)
+    const steps = new Set(serials.slice(1).map((one, index) => one - serials[index]! & 0xfffff))
+    t.ok(steps.size > 50, `${steps.size} different steps`)
+  }
+  t.ok(firsts.size > 40, `${firsts.size} of 50 begin with another number`)
+  t.end()
+})
+
+type MapStep =
+  | readonly ['set', string, number]
+  | readonly ['get', string]
+  | readonly ['delete', string]
+
+const mapKey = fc.constantFrom(...'abcdefghijklmnopqrstuvwxyz')
+const mapSteps = (weight: fc.Arbitrary<number>, deletes = true) =>
+  fc.array(
+    fc.oneof(
+      { weight: 100, arbitrary: fc.tuple(fc.constant('set' as const), mapKey, weight) },
+      { weight: 60, arbitrary: fc.tuple(fc.constant('get' as const), mapKey) },
+      { weight: deletes ? 10 : 0, arbitrary: fc.tuple(fc.constant('delete' as const), mapKey) },
+    ),
+    { maxLength: 200, size: 'max' },
+  )
+
+/** Runs steps on a map. @returns What was used last comes last, with the weight that it has. */
+function play(
+  bound: number,
+  steps: readonly MapStep[],
+): { kept: Map<string, number>; used: Map<string, number> } {
+  const map = createLruCache<{ readonly weight: number; readonly serial: number }>(bound)
+  const used = new Map<string, number>()
+  const latest = new Map<string, number>()
+  const check = (key: string) => {
+    const found = map.get(key)
+    if (found !== undefined && found.serial !== latest.get(key)) {
+      throw new Error(`${key} is not what was set last`)
+    }
+    return found
+  }
+  for (const [serial, step] of steps.entries()) {
+    const [, key] = step
+    if (step[0] === 'set') {
+      map.set(key, { weight: step[2], serial }, step[2])
+      latest.set(key, serial)
+      used.delete(key)
+      used.set(key, step[2])
+    } else if (step[0] === 'delete') {
+      map.delete(key)
+      latest.delete(key)
+      used.delete(key)
+    } else if (check(key) !== undefined) {
+      const weight = used.get(key)!
+      used.delete(key)
+      used.set(key, weight)
+    }
+  }
+  // The last used first: to ask for one can only drive out what was used before it.
+  const kept = new Map<string, number>()
+  for (const key of [...used.keys()].reverse()) {
+    const found = check(key)
+    if (found !== undefined) kept.set(key, found.weight)
+  }
+  return { kept, used }
+}
+
+const sum = (weights: Iterable<number>) => [...weights].reduce((total, weight) => total + weight, 0)
+
+t.test('a bounded map never holds more than its bound, whatever its entries weigh', (t) => {
+  const holds = fc.property(
+    fc.integer({ min: 2, max: 40 }),
+    mapSteps(fc.integer({ min: 1, max: 12 })),
+    (bound, steps) => sum(play(bound, steps).kept.values()) <= bound,
+  )
+  const { failed, counterexample } = fc.check(holds, { numRuns: 2_000 })
+  t.equal(failed, false, `counterexample: ${JSON.stringify(counterexample)}`)
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 2, max: 40 }),
+      mapSteps(fc.constant(1)),
+      (bound, steps) => play(bound, steps).kept.size <= bound,
+    ),
+    { numRuns: 2_000 },
+  )
+  t.end()
+})
+
+t.test('a bounded map keeps what was used last, up to half its bound', (t) => {
+  // What was deleted may have taken the place of something by then, so nothing is deleted here.
+  fc.assert(
+    fc.property(fc.integer({ min: 2, max: 40 }), mapSteps(fc.constant(1), false), (bound, steps) => {
+      const { kept, used } = play(bound, steps)
+      return [...used.keys()].slice(-Math.floor(bound / 2)).every((key) => kept.has(key))
+    }),
+    { numRuns: 2_000 },
+  )
+  t.end()
+})
+
+t.test('exactly the quota passes in a window, whenever requests come', (t) => {
+  const schedule = fc.array(
+    fc.record({
+      wait: fc.oneof(
+        fc.constant(0),
+        fc.double({ min: 0, max: 3_000, noNaN: true }),
+        fc.constantFrom(999, 1_000, 5_000),
+      ),
+      subject: fc.constantFrom('a', 'b', 'c'),
+      peek: fc.boolean(),
+    }),
+    { maxLength: 100, size: 'max' },
+  )
+  let longest = 0
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 6 }),
+      fc.integer({ min: 1, max: 5 }),
+      schedule,
+      (quota, windowSeconds, all) => {
+        const policy: Policy = { name: 'key', quota, windowSeconds, field: '' }
+        const limiter = createLocalLimiter()
+        const windows = new Map<string, { end: number; asked: number }>()
+        let now = 0
+        for (const { wait, subject, peek } of all) {
+          now += wait
+          let window = windows.get(subject)
+          if (peek) {
+            const open = window !== undefined && now < window.end
+            const remaining = open ? Math.max(0, quota - window!.asked) : quota
+            if (limiter.peek(policy, subject, now).remaining !== remaining) return false
+          }
+          if (window === undefined || now >= window.end) {
+            windows.set(subject, window = { end: now + windowSeconds * 1_000, asked: 0 })
+          }
+          window.asked++
+          const { allowed, remaining, resetSeconds } = limiter.consume(policy, subject, now)
+          if (
+            allowed !== window.asked <= quota || remaining !== Math.max(0, quota - window.asked)
+          ) return false
+          // Less than a second longer than the window lasts, and the hair that fractions lose.
+          if (resetSeconds * 1_000 >= window.end - now + 1_000 + 1e-6 && resetSeconds > 1) return false
+          // Who waits as long as told, and that hair, finds a whole quota.
+          const after = limiter.peek(policy, subject, now + resetSeconds * 1_000 + 1e-6)
+          if (after.remaining !== quota || resetSeconds < 1) return false
+          longest = Math.max(longest, resetSeconds - windowSeconds)
+        }
+        return true
+      },
+    ),
+    { numRuns: 1_000 },
+  )
+  // Instants have fractions, and the end of a window less its beginning may be a hair more than its length.
+  t.equal(longest, 0, 'nobody is told to wait longer than a window')
+  t.end()
+})

@@ -1,0 +1,205 @@
+/** What leaves the store of what happened: nothing but what is listed, whatever people call themselves. */
+import fc from 'fast-check'
+import t from 'tap'
+import type { Activity } from '../../core/ports/reports.ts'
+import type { Signup } from '../../core/ports/signups.ts'
+import { maskActivity } from '../../core/reports/masking.ts'
+
+const base: Signup = {
+  id: 'sgn_00000000000000000000',
+  partner: 'demo',
+  keyId: 'Key000000000',
+  environment: 'live',
+  createdAt: 0,
+  email: 'jane@example.com',
+  name: 'Jane Doe',
+  company: undefined,
+  country: 'DE',
+  plan: 'starter',
+  profile: undefined,
+  locale: undefined,
+  message: undefined,
+  consentAt: undefined,
+  metadata: {},
+}
+
+function told(signup: Partial<Signup>) {
+  const row = maskActivity({ id: 'act_1', at: 0, type: 'signup.created', signup: { ...base, ...signup } })
+  return { row, subject: row.subject as { readonly email: string; readonly name: string } }
+}
+
+t.test('e-mail addresses', (t) => {
+  const cases = {
+    'jane@example.com': 'j***@e***.com',
+    'J@example.co.uk': 'J***@e***.uk',
+    'a@b.c': 'a***@b***.c',
+    'first.last+tag@sub.domain.example.org': 'f***@s***.org',
+    '.a@1.2.3.4': '.***@1***.4',
+    '!#$@xn--80ak6aa92e.xn--p1ai': '!***@x***.xn--p1ai',
+    'jane@localhost': 'j***@l***',
+    // No form lets these in; a store of somebody else may hold them.
+    '"a@b"@example.com': '"***@e***.com',
+    'jane': 'j***@***',
+    '@': '***@***',
+    '': '***@***',
+    'jane@example.': 'j***@e***',
+    'jane@example.our company': 'j***@e***',
+    'jane@example.müller': 'j***@e***',
+    '😀x@😀.com': '😀***@😀***.com',
+    '\u202ejane@\u202eexample.com': '***@***.com',
+    '\u0301jane@\u0301x.com': '***@***.com',
+    '\ud83djane@x.com': '***@x***.com',
+  }
+  for (const [email, masked] of Object.entries(cases)) t.equal(told({ email }).subject.email, masked, email)
+  t.end()
+})
+
+t.test('names', (t) => {
+  const cases = {
+    'Jane Doe': 'J. D.',
+    'jane van der Doe': 'j. v. d.',
+    'Jane': 'J.',
+    ' \tJane\u00a0Doe\u3000 ': 'J. D.',
+    '"Jane" (Doe)': 'J. D.',
+    'Élodie Ünal': 'É. Ü.',
+    'E\u0301lodie': 'E.',
+    '\u0301\u0302x': 'x.',
+    '山田 太郎': '山. 太.',
+    'דוד כהן': 'ד. כ.',
+    '\u202eJane \u200fDoe': 'J. D.',
+    '😀 Jane 👩‍💻': 'J.',
+    '𝒥ane': '𝒥.',
+    '3M Company': '3. C.',
+    '😀': '',
+    '***': '',
+    ' ': '',
+  }
+  for (const [name, initials] of Object.entries(cases)) t.equal(told({ name }).subject.name, initials, name)
+  t.end()
+})
+
+t.test('each type has its subject, and no more', (t) => {
+  const key = { keyId: 'Key000000000', hint: '9xQ2', environment: 'live' } as const
+  const more = { actor: 'canary', digest: 'canary', address: 'canary', allow: ['canary'], name: 'canary' }
+  const cases: readonly (readonly [Activity, object])[] = [
+    [{ id: 'a', at: 0, type: 'key.issued', ...key }, { key_id: 'Key000000000', hint: '…9xQ2' }],
+    [{ id: 'a', at: 0, type: 'key.expired', ...key }, { key_id: 'Key000000000', hint: '…9xQ2' }],
+    [
+      { id: 'a', at: 0, type: 'scope.removed', ...key, scope: 'read:plans' },
+      { key_id: 'Key000000000', hint: '…9xQ2', scope: 'read:plans' },
+    ],
+    [{ id: 'a', at: 0, type: 'module.activated', module: 'pricing' }, { module: 'pricing' }],
+  ]
+  for (const [activity, subject] of cases) {
+    t.strictSame(maskActivity({ ...activity, ...more }), {
+      id: 'a',
+      type: activity.type,
+      occurred_at: '1970-01-01T00:00:00.000Z',
+      subject,
+    }, activity.type)
+  }
+  t.strictSame(told({ plan: undefined, country: undefined }).row.subject, {
+    signup_id: base.id,
+    email: 'j***@e***.com',
+    name: 'J. D.',
+    country: null,
+    plan: null,
+  })
+  t.end()
+})
+
+// Words that stand in no answer of their own accord.
+const secret = fc.string({
+  unit: fc.constantFrom(...'qzQZ7_-\'"’.😀é\u0301\u202eקהابじ𝒬\ud83d \t'),
+  minLength: 3,
+  maxLength: 30,
+})
+const email = fc.oneof(
+  fc.emailAddress(),
+  fc.tuple(secret, secret, fc.constantFrom('.com', '.q', '', '.')).map(([local, domain, end]) =>
+    `${local}@${domain}${end}`
+  ),
+  secret,
+)
+const signups = fc.record({
+  email,
+  name: fc.oneof(secret, fc.tuple(secret, secret).map((words) => words.join(' '))),
+  company: secret,
+  message: secret,
+  profile: secret,
+  locale: secret,
+  metadata: fc.dictionary(secret, secret),
+  consentAt: fc.integer(),
+  address: secret,
+})
+
+t.test('no personal text of three characters or more comes through', (t) => {
+  fc.assert(
+    fc.property(signups, (signup) => {
+      const { subject, row } = told(signup)
+      const at = signup.email.lastIndexOf('@')
+      const personal = [
+        signup.email,
+        signup.email.slice(0, Math.max(at, 0)),
+        // The last label is what a mask tells.
+        signup.email.slice(at + 1).replace(/\.?[0-9a-z-]*$/i, ''),
+        ...signup.email.slice(0, Math.max(at, 0)).split(/[.+]/),
+        signup.name,
+        ...signup.name.split(/\s+/),
+        signup.company,
+        signup.message,
+        signup.profile,
+        signup.locale,
+        signup.address,
+        ...Object.entries(signup.metadata).flat(),
+      ]
+      const { email: masked, name: initials, ...rest } = subject
+      // Two characters of a text never stand side by side in what is told; points, blanks and masks may by chance.
+      const told3 = (text: string) => text.trim().length >= 3 && /[^\s.*@]{2}/u.test(text)
+      const fixed = { signup_id: base.id, country: 'DE', plan: 'starter' }
+      const only = { id: 'act_1', type: 'signup.created', occurred_at: '1970-01-01T00:00:00.000Z' }
+      const mask = masked.replace(/\.[^.*]*$/, '')
+      return JSON.stringify(rest) === JSON.stringify(fixed) &&
+        JSON.stringify({ ...row, subject: {} }) === JSON.stringify({ ...only, subject: {} }) &&
+        personal.filter(told3).every((text) => !mask.includes(text) && !initials.includes(text))
+    }),
+    { numRuns: 3_000 },
+  )
+  t.end()
+})
+
+t.test('what is told depends on nothing but what may be told', (t) => {
+  const initial = (word: string) => /[\p{L}\p{N}]/u.exec(word)?.[0] ?? ''
+  const words = fc.array(
+    fc.string({ unit: 'grapheme' }).filter((word) => /[\p{L}\p{N}]/u.test(word) && !/\s/u.test(word)),
+    {
+      minLength: 1,
+      maxLength: 4,
+    },
+  )
+  const plain = fc.string({ unit: fc.constantFrom(...'abcxyz0189.-+_'), maxLength: 40 })
+  fc.assert(
+    fc.property(signups, signups, words, words, plain, plain, (one, other, names, others, local, domain) => {
+      // The other has the same initials, the same first letters and the same last label, and nothing else.
+      const paired = names.map((word, index) => initial(word) + (others[index] ?? ''))
+      const a = told({ ...one, name: names.join(' '), email: `j${local}@e${domain}.com` })
+      const b = told({ ...other, name: paired.join('  '), email: `j${domain}@e${local}.com` })
+      return JSON.stringify(a.row) === JSON.stringify(b.row)
+    }),
+    { numRuns: 2_000 },
+  )
+  t.end()
+})
+
+t.test('it is well-formed, and short', (t) => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (name, email) => {
+      const { subject } = told({ name, email })
+      const lastLabel = /\.([0-9a-z-]+)$/i.exec(email.slice(email.lastIndexOf('@') + 1))?.[0] ?? ''
+      return subject.name.isWellFormed() && subject.email.isWellFormed() &&
+        Array.from(subject.name).length <= 8 && Array.from(subject.email).length <= 9 + lastLabel.length
+    }),
+    { numRuns: 2_000 },
+  )
+  t.end()
+})

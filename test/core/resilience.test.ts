@@ -1,0 +1,311 @@
+/** The service goes on when what it stands on does not: a log, a store or a directory that fails or is silent. */
+import t from 'tap'
+import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import { createKeyAdministration } from '../../core/admin/keys.ts'
+import { createPartnerAdministration } from '../../core/admin/partners.ts'
+import { createPartnerApi } from '../../core/api.ts'
+import type { HttpRequest } from '../../core/http/message.ts'
+import type { LogEvent } from '../../core/log.ts'
+import { MODULE_NAMES } from '../../core/policy/modules.ts'
+import type { Directory } from '../../core/ports/directory.ts'
+import type { Store } from '../../core/ports/store.ts'
+import type { PartnerApiOptions } from '../../core/settings.ts'
+
+const actor = 'test'
+
+async function createAcme(): Promise<{ store: Store; key: string; id: string }> {
+  const store = createMemoryStore()
+  await createPartnerAdministration(store, { actor }).create({
+    slug: 'acme',
+    name: 'Acme',
+    modules: MODULE_NAMES,
+  })
+  const issue = { partner: 'acme', name: 'k', environment: 'live' } as const
+  const { key, text } = await createKeyAdministration(store, { actor }).issue(issue)
+  return { store, key: text, id: key.id }
+}
+
+function get(target: string, key: string | undefined, headers: Record<string, string> = {}): HttpRequest {
+  const all: Record<string, string> = key === undefined
+    ? headers
+    : { 'x-service-partner-key': key, ...headers }
+  return {
+    method: 'GET',
+    target,
+    header: (name) => all[name],
+    body: () => new Uint8Array(),
+    address: '192.0.2.1',
+  }
+}
+
+const page = '/service/public/profiles?partner=acme'
+
+t.test('a log that throws stops nothing', async (t) => {
+  const { store, key } = await createAcme()
+  let lines = 0
+  const api = createPartnerApi({ store }, {
+    logLevel: 'all',
+    log() {
+      lines++
+      throw new Error('disk full')
+    },
+  })
+  t.equal((await api.handle(get(page, key))).status, 200)
+  t.equal((await api.handle(get(page, undefined))).status, 401)
+  t.equal(api.refuse('malformed_request').status, 400)
+  t.equal(lines, 3, 'each answer had its line')
+})
+
+t.test('the log at its default level', async (t) => {
+  const { store, key } = await createAcme()
+  const events: LogEvent[] = []
+  const limits = { authfail: { quota: 2, windowSeconds: 60 } }
+  const api = createPartnerApi({ store }, {
+    limits,
+    trustedProxies: 1,
+    maxStalenessMs: 0,
+    log: (event) => events.push(event),
+  })
+  const from = { 'x-forwarded-for': '203.0.113.9' }
+  await api.handle(get(page, key, from))
+  api.refuse('malformed_request', '192.0.2.2')
+  t.same(events, [], 'good answers and bad framing are not in it')
+  await api.handle(get(page, `${key},${key}`, from))
+  await api.handle(get(page, 'nothing', from))
+  await api.handle(get(page, 'nothing', from))
+  t.match(events, [
+    { event: 'request', status: 400, code: 'ambiguous_credentials', address: '203.0.113.9', level: 'warn' },
+    { event: 'request', status: 401, code: 'key_invalid', address: '203.0.113.9' },
+    { event: 'request', status: 429, code: 'rate_limited', address: '203.0.113.9' },
+  ], 'every refused credential is, with the client behind the proxy')
+  events.length = 0
+  await api.handle(get(page.replace('=acme', '=other'), key, from))
+  t.match(events, [{ status: 403, code: 'partner_mismatch', partner: 'acme', key_id: key.split('_')[2] }])
+})
+
+t.test('a body that is announced as too large is not asked for', async (t) => {
+  const { store, key } = await createAcme()
+  const api = createPartnerApi({ store })
+  let asked = 0
+  const post = (length: number): HttpRequest => ({
+    ...get('/service/developer/verify-key', key, {
+      'content-type': 'application/json',
+      'content-length': String(length),
+    }),
+    method: 'POST',
+    body() {
+      asked++
+      return new TextEncoder().encode('{"partner":"acme"}'.padEnd(length))
+    },
+  })
+  t.strictSame([(await api.handle(post(32_769))).status, asked], [413, 0])
+  t.strictSame([(await api.handle(post(32_768))).status, asked], [200, 1])
+})
+
+t.test('what a client makes up is not logged as it is', async (t) => {
+  const { store, key } = await createAcme()
+  const events: LogEvent[] = []
+  const api = createPartnerApi({ store }, {
+    trustedProxies: 1,
+    logLevel: 'all',
+    log: (event) => events.push(event),
+  })
+  const last = (): LogEvent => events.at(-1)!
+  for (const made of [key, key.replaceAll('_', '%5F'), 'x'.repeat(20_000), '192.0.2.1 or so', '']) {
+    await api.handle({ ...get('/service/nowhere', key, { 'x-forwarded-for': made }), method: made })
+    t.match(last(), { status: 404, path: '/service/nowhere', method: undefined, address: undefined })
+    api.refuse('malformed_request', made)
+    t.match(last(), { status: 400, address: undefined })
+    if (made !== '') t.notMatch(JSON.stringify(events), made)
+  }
+  await api.handle({ ...get(page, key, { 'x-forwarded-for': '[fe80::1%eth0]:4711' }), method: 'PATCH' })
+  t.match(last(), { status: 405, method: 'PATCH', address: 'fe80::1' })
+  await api.handle(get(`/${key}`, key))
+  t.match(last(), { status: 404, path: '/' })
+})
+
+t.test('known keys outlive the store where that was chosen, and everybody is told', async (t) => {
+  const { store: memory, key } = await createAcme()
+  let silent = false
+  const answering = <A extends unknown[], R>(ask: (...question: A) => R) => (...question: A): R => {
+    if (silent) throw new Error('out of reach')
+    return ask(...question)
+  }
+  const store: Store = {
+    ...memory,
+    revision: answering(memory.revision),
+    findKey: answering(memory.findKey),
+    check: answering(memory.check),
+    listProfiles: answering(memory.listProfiles),
+  }
+  const events: LogEvent[] = []
+  const api = createPartnerApi({ store }, {
+    maxStalenessMs: 0,
+    staleIfErrorSeconds: 30,
+    log: (event) => events.push(event),
+  })
+  const data = async (exchange: HttpRequest): Promise<Record<string, unknown>> => {
+    const { status, body } = await api.handle(exchange)
+    return { status, ...JSON.parse(String(body)).data }
+  }
+  const health = get('/service/health', undefined)
+  const verify: HttpRequest = {
+    ...get('/service/developer/verify-key', key, { 'content-type': 'application/json' }),
+    method: 'POST',
+    body: () => new TextEncoder().encode('{"partner":"acme"}'),
+  }
+  const other = key.replace(/.{38}$/, '0'.repeat(38))
+
+  t.strictSame(await data(health), { status: 'ok' })
+  t.strictSame((await data(verify)).stale_if_error, { seconds: 30, since: null })
+  t.equal((await api.handle(get(page, key))).status, 200)
+  silent = true
+  t.equal((await api.handle(get(`${page}&limit=7`, key))).status, 503, 'what is not known is not made up')
+  t.equal((await api.handle(get('/service/public/countries?partner=acme', key))).status, 200)
+  t.equal((await api.handle(get(page, other))).status, 401)
+  t.match(await data(health), { status: 'stale', since: /Z$/, until: /Z$/ })
+  t.match((await data(verify)).stale_if_error, { seconds: 30, since: /Z$/ })
+  silent = false
+  // It is asked again within a second, behind the requests that come.
+  for (let round = 0; events.at(-1)?.event !== 'store_recovered' && round < 200; round++) {
+    await api.handle(get(page, key))
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  t.equal((await api.handle(get(`${page}&limit=7`, key))).status, 200)
+  t.strictSame(await data(health), { status: 'ok' })
+  t.strictSame((await data(verify)).stale_if_error, { seconds: 30, since: null })
+  t.strictSame(
+    events.filter(({ event }) => event.startsWith('store_')).map(({ event }) => event),
+    ['store_unavailable', 'store_recovered'],
+  )
+  t.throws(() => createPartnerApi({ store }, { staleIfErrorSeconds: 3601 }), /staleIfErrorSeconds/)
+})
+
+t.test('what operators decide is logged where it binds', async (t) => {
+  const { store, key, id } = await createAcme()
+  const changes: LogEvent[] = []
+  let arrived: () => void
+  const api = createPartnerApi({ store }, {
+    maxStalenessMs: 0,
+    log(event) {
+      if (event.event !== 'administration') return
+      changes.push(event)
+      arrived()
+    },
+  })
+  const next = (): Promise<void> => new Promise((resolve) => arrived = resolve)
+  const administration = createKeyAdministration(store, { actor: 'operator' })
+  // The watch begins where the trail ends at its first look; a change made until it is seen ends the wait.
+  await api.handle(get(page, key))
+  let seen = false
+  const first = next().then(() => seen = true)
+  for (let round = 0; !seen && round < 200; round++) {
+    await (round % 2 === 0 ? administration.disable(id) : administration.enable(id))
+    await api.handle(get(page, key))
+    await Promise.race([first, new Promise((resolve) => setTimeout(resolve, 20))])
+  }
+  t.match(changes[0], {
+    event: 'administration',
+    actor: 'operator',
+    partner: 'acme',
+    key_id: id,
+    level: 'info',
+  })
+  t.match(changes[0]?.type, /^key\.(disabled|enabled)$/)
+})
+
+t.test('a store that is silent is answered for in time', async (t) => {
+  const { store, key } = await createAcme()
+  const silent = { listProfiles: () => new Promise<never>(() => undefined) }
+  const directory: Directory = { ...store, ...silent }
+  const api = createPartnerApi({ store, directory }, { storeTimeoutMs: 20 })
+  const answer = await api.handle(get(page, key))
+  t.equal(answer.status, 503)
+  t.equal(answer.headers[answer.headers.indexOf('Retry-After') + 1], '1')
+})
+
+t.test('an answer that cannot be kept is an answer', async (t) => {
+  const { store, key } = await createAcme()
+  const failing: Store = {
+    ...store,
+    nextProfileChangeAt() {
+      throw new Error('no')
+    },
+  }
+  const api = createPartnerApi({ store: failing })
+  for (let time = 0; time < 3; time++) t.equal((await api.handle(get(page, key))).status, 200)
+})
+
+t.test('counts that cannot be written are logged once, and written when that is possible again', async (t) => {
+  const { store, key } = await createAcme()
+  let works = false
+  let written = 0
+  const events: LogEvent[] = []
+  const failing: Store = {
+    ...store,
+    recordUsage(counts, batch) {
+      if (!works) throw new Error('read-only')
+      for (const { requests } of counts) written += requests
+      return store.recordUsage(counts, batch)
+    },
+  }
+  const api = createPartnerApi({ store: failing }, { log: (event) => events.push(event) })
+  await api.handle(get(page, key))
+  await api.close()
+  await api.handle(get(page, key))
+  await api.close()
+  t.match(events, [{ event: 'write_failed', level: 'error', error: /read-only/ }])
+  t.equal(events.length, 1)
+  works = true
+  await api.close()
+  t.equal(written, 2)
+})
+
+t.test('a key that is not in force any more is no known good one', async (t) => {
+  const { store, key, id } = await createAcme()
+  const api = createPartnerApi({ store }, {
+    maxStalenessMs: 0,
+    limits: { authfail: { quota: 3, windowSeconds: 60 } },
+  })
+  await api.handle(get(page, key))
+  await createKeyAdministration(store, { actor }).revoke(id)
+  const statuses = []
+  for (let time = 0; time < 6; time++) statuses.push((await api.handle(get(page, key))).status)
+  t.same(statuses, [401, 401, 401, 429, 429, 429])
+})
+
+t.test('without an address there is nobody to count failures against', async (t) => {
+  const { store, key } = await createAcme()
+  const api = createPartnerApi({ store }, { limits: { authfail: { quota: 1, windowSeconds: 60 } } })
+  const ask = (given: string, info?: { remoteAddr: { hostname: string } }) =>
+    api.fetch(new Request(`http://localhost${page}`, { headers: { authorization: `Bearer ${given}` } }), info)
+  for (let time = 0; time < 3; time++) t.equal((await ask('wrong')).status, 401)
+  t.equal((await ask(key)).status, 200, 'so nobody is locked out by others')
+  const info = { remoteAddr: { hostname: '192.0.2.9' } }
+  t.equal((await ask('wrong', info)).status, 401)
+  t.equal((await ask('wrong', info)).status, 429, 'with one there is')
+})
+
+t.test('options out of their range', (t) => {
+  const store = createMemoryStore()
+  const refused: [PartnerApiOptions, RegExp][] = [
+    [{ serviceName: 'Acme' }, /named "Acme"/],
+    [{ maxStalenessMs: 10_001 }, /maxStalenessMs .* 0 to 10000/],
+    [{ maxStalenessMs: Number.NaN }, /maxStalenessMs/],
+    [{ storeTimeoutMs: 0 }, /storeTimeoutMs .* 1 to 60000/],
+    [{ trustedProxies: -1 }, /trustedProxies/],
+    [{ replyCacheBytes: -1 }, /replyCacheBytes/],
+    [{ problemBase: 'nowhere' }, /problemBase/],
+    [{ logLevel: 'al' as 'all' }, /logLevel/],
+    [
+      { limits: { kye: { quota: 1, windowSeconds: 1 } } as PartnerApiOptions['limits'] & object },
+      /no policy kye/,
+    ],
+    [{ limits: { key: { quota: -1, windowSeconds: 1 } } }, /limits\.key\.quota/],
+    [{ limits: { key: { quota: 1, windowSeconds: 0 } } }, /limits\.key\.windowSeconds/],
+  ]
+  for (const [options, message] of refused) {
+    t.throws(() => createPartnerApi({ store }, options), { name: 'RangeError', message })
+  }
+  t.end()
+})

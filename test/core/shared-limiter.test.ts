@@ -1,0 +1,222 @@
+import fc from 'fast-check'
+import t from 'tap'
+import type { Limiter } from '../../core/limits/limiter.ts'
+import type { Policy } from '../../core/limits/policies.ts'
+import { createSharedLimiter } from '../../core/limits/shared-limiter.ts'
+import type { LeaseRequest, QuotaStore } from '../../core/ports/quotas.ts'
+
+const policy = (quota: number, windowSeconds = 60): Policy => ({
+  name: 'key',
+  quota,
+  windowSeconds,
+  field: `"key";q=${quota};w=${windowSeconds}`,
+})
+
+/** A ledger of one window for each subject, and a clock that stands still unless it is told to go on. */
+function createLedger() {
+  const windows = new Map<string, { openedAt: number; taken: number }>()
+  let now = 0
+  let silent = false
+  const asked: LeaseRequest[] = []
+  const ledger: QuotaStore = {
+    async leaseQuota(ask) {
+      asked.push(ask)
+      await Promise.resolve()
+      if (silent) throw new Error('silent')
+      const length = ask.windowSeconds * 1000
+      let window = windows.get(ask.subject)
+      if (window === undefined || now >= window.openedAt + length) {
+        window = { openedAt: now, taken: 0 }
+        if (ask.wanted > 0) windows.set(ask.subject, window)
+      }
+      const granted = Math.max(0, Math.min(ask.wanted, ask.quota - window.taken))
+      window.taken += granted
+      return {
+        granted,
+        remaining: Math.max(0, ask.quota - window.taken),
+        resetMs: window.openedAt + length - now,
+      }
+    },
+  }
+  return {
+    asked,
+    elapsed: () => now,
+    pass: (ms: number) => void (now += ms),
+    fallSilent: (is: boolean) => void (silent = is),
+    replica: (replicas: number, standsAlone = false): Limiter =>
+      createSharedLimiter(ledger, {
+        replicas: () => replicas,
+        elapsed: () => now,
+        localFallback: standsAlone,
+      }),
+  }
+}
+
+await t.test('never more than the quota passes, and of what is asked for 2 % less at most', async (t) => {
+  const property = fc.asyncProperty(
+    fc.integer({ min: 1, max: 700 }),
+    fc.integer({ min: 1, max: 6 }),
+    fc.array(fc.tuple(fc.nat(5), fc.integer({ min: 1, max: 40 })), { minLength: 1, maxLength: 60 }),
+    async (quota, size, bursts) => {
+      const ledger = createLedger()
+      const replicas = Array.from({ length: size }, () => ledger.replica(size))
+      let offered = 0
+      let passed = 0
+      for (const [which, count] of bursts) {
+        const limiter = replicas[which % size]!
+        offered += count
+        // Some at once and some one after the other.
+        const together = Array.from(
+          { length: Math.ceil(count / 2) },
+          () => limiter.consume(policy(quota), 'k', 0),
+        )
+        for (const { allowed } of await Promise.all(together)) if (allowed) passed++
+        for (let n = together.length; n < count; n++) {
+          if ((await limiter.consume(policy(quota), 'k', 0)).allowed) passed++
+        }
+      }
+      const due = Math.min(offered, quota)
+      if (passed > quota || passed < due - quota * 0.02) throw new Error(`${passed} of ${due} passed`)
+    },
+  )
+  await fc.assert(property, { numRuns: 200 })
+  t.ok(true, 'in 200 runs')
+})
+
+await t.test('one replica counts as exactly as a process by itself does', async (t) => {
+  const ledger = createLedger()
+  const limiter = ledger.replica(1)
+  for (let n = 1; n <= 120; n++) {
+    const { allowed, remaining, resetSeconds } = await limiter.consume(policy(100), 'k', 0)
+    t.strictSame([allowed, remaining, resetSeconds], [n <= 100, Math.max(0, 100 - n), 60])
+  }
+  t.equal(ledger.asked.length, 50, 'a portion of two at a time')
+})
+
+await t.test('a quota that is spent costs no question until its window is over', async (t) => {
+  const ledger = createLedger()
+  const limiter = ledger.replica(4)
+  for (let n = 0; n < 5; n++) await limiter.consume(policy(5), 'k', 0)
+  const asked = ledger.asked.length
+  for (let n = 0; n < 1000; n++) {
+    const { allowed, resetSeconds } = await limiter.consume(policy(5), 'k', ledger.elapsed())
+    t.notOk(allowed)
+    t.ok(resetSeconds >= 1 && resetSeconds <= 60)
+    ledger.pass(59)
+  }
+  t.equal(ledger.asked.length, asked, 'in 59 seconds')
+  ledger.pass(1_000)
+  t.ok((await limiter.consume(policy(5), 'k', ledger.elapsed())).allowed)
+  t.equal(ledger.asked.length, asked + 1)
+})
+
+await t.test('a window counts down, and what is left of it is told of nobody else', async (t) => {
+  const ledger = createLedger()
+  const limiter = ledger.replica(1)
+  const one = policy(3)
+  for (
+    const [elapsed, remaining, allowed] of [[0, 2, true], [20_000, 1, true], [40_000, 0, true], [
+      50_000,
+      0,
+      false,
+    ]] as const
+  ) {
+    ledger.pass(elapsed - ledger.elapsed())
+    const resetSeconds = 60 - elapsed / 1_000
+    t.strictSame(await limiter.consume(one, 'k', elapsed), { allowed, remaining, resetSeconds })
+    const seen = { allowed: remaining > 0, remaining, resetSeconds }
+    t.strictSame(limiter.peekLocal(one, 'k', elapsed), seen, 'recalled')
+    t.strictSame(await limiter.peek(one, 'k', elapsed), seen, 'and looked at')
+  }
+})
+
+await t.test('those who come while the last is given ask for no more', async (t) => {
+  const ledger = createLedger()
+  const limiter = ledger.replica(1)
+  const spend = () => limiter.consume(policy(5), 'k', 0)
+  const first = [1, 2, 3, 4, 5, 6].map(spend)
+  await first[0]
+  // The second question, for the other five, is under way.
+  const late = [1, 2, 3].map(spend)
+  t.strictSame((await Promise.all([...first, ...late])).map(({ allowed }) => allowed), [
+    ...Array(5).fill(true),
+    ...Array(4).fill(false),
+  ])
+  t.equal(ledger.asked.length, 2)
+})
+
+await t.test('those who come while a question is under way are asked for together', async (t) => {
+  const ledger = createLedger()
+  const limiter = ledger.replica(4)
+  const spent = await Promise.all(Array.from({ length: 64 }, () => limiter.consume(policy(600), 'k', 0)))
+  t.ok(spent.every(({ allowed }) => allowed))
+  t.strictSame(ledger.asked.map(({ wanted }) => wanted), [3, 61], 'two of the first portion are left')
+  t.strictSame(spent.map(({ remaining }) => remaining).sort((a, b) => b - a)[63], 536)
+})
+
+await t.test('those whom the portion does for that others asked for ask for no other one', async (t) => {
+  const ledger = createLedger()
+  const limiter = ledger.replica(1)
+  await Promise.all([1, 2, 3].map(() => limiter.consume(policy(600), 'k', 0)))
+  t.strictSame(ledger.asked.map(({ wanted }) => wanted), [12], 'or more than 2 % would be held')
+})
+
+await t.test('nobody is refused because another came first while a question was under way', async (t) => {
+  const ledger = createLedger()
+  const limiter = ledger.replica(4)
+  const spent: Promise<unknown>[] = []
+  const spend = (): void => void spent.push(Promise.resolve(limiter.consume(policy(600), 'k', 0)))
+  for (let n = 0; n < 600; n++) {
+    spend()
+    if (n % 7 === 0) await Promise.resolve()
+  }
+  t.ok((await Promise.all(spent) as { allowed: boolean }[]).every(({ allowed }) => allowed))
+  t.notOk((await limiter.consume(policy(600), 'k', 0)).allowed)
+})
+
+await t.test('a policy that was changed binds at once', async (t) => {
+  const ledger = createLedger()
+  const limiter = ledger.replica(1)
+  for (let n = 0; n < 3; n++) await limiter.consume(policy(2), 'k', 0)
+  t.notOk((await limiter.consume(policy(2), 'k', 0)).allowed)
+  t.ok((await limiter.consume(policy(3), 'k', 0)).allowed, 'one more')
+  t.notOk((await limiter.consume(policy(3), 'k', 0)).allowed)
+  t.notOk((await limiter.consume(policy(1), 'k', 0)).allowed, 'and fewer')
+})
+
+await t.test('nor does what was asked under the policy before it bind', async (t) => {
+  const ledger = createLedger()
+  const limiter = ledger.replica(1)
+  const before = [limiter.consume(policy(1), 'k', 0), limiter.consume(policy(1), 'k', 0)]
+  const after = limiter.consume(policy(3), 'k', 0)
+  t.strictSame((await Promise.all(before)).map(({ allowed }) => allowed), [true, false])
+  t.ok((await after).allowed)
+  t.ok((await limiter.consume(policy(3), 'k', 0)).allowed, 'the window is not over for the new one')
+  t.notOk((await limiter.consume(policy(3), 'k', 0)).allowed)
+})
+
+await t.test('looking spends nothing, and asks the others too', async (t) => {
+  const ledger = createLedger()
+  const [here, there] = [ledger.replica(2), ledger.replica(2)]
+  t.equal((await here.peek(policy(600), 'k', 0)).remaining, 600)
+  for (let n = 0; n < 100; n++) await there.consume(policy(600), 'k', 0)
+  t.ok(Math.abs((await here.peek(policy(600), 'k', 0)).remaining - 500) <= 12, 'but for what they hold')
+  t.equal(here.peekLocal(policy(600), 'k', 0).remaining, 600, 'what is known here is another matter')
+  t.equal((await there.peek(policy(600), 'k', 0)).remaining, 500)
+  t.equal(there.peekLocal(policy(600), 'k', 0).remaining, 500)
+})
+
+await t.test('without the ledger nothing passes, unless a replica may stand alone', async (t) => {
+  const ledger = createLedger()
+  const limiter = ledger.replica(4)
+  ledger.fallSilent(true)
+  await t.rejects(Promise.resolve(limiter.consume(policy(600), 'k', 0)), { message: 'silent' })
+  ledger.fallSilent(false)
+  t.ok((await limiter.consume(policy(600), 'k', 0)).allowed, 'and is asked again by the next')
+
+  const alone = ledger.replica(4, true)
+  ledger.fallSilent(true)
+  let passed = 0
+  for (let n = 0; n < 600; n++) if ((await alone.consume(policy(600), 'other', 0)).allowed) passed++
+  t.equal(passed, 150, 'its part of the quota')
+})

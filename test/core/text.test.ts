@@ -1,0 +1,59 @@
+import { Buffer } from 'node:buffer'
+import fc from 'fast-check'
+import { test } from 'tap'
+import { compareCodePoints, fold, foldWords } from '../../core/lib/text.ts'
+
+const anyText = fc.string({ unit: 'binary' })
+
+test('folding what is folded changes nothing', (t) => {
+  fc.assert(fc.property(anyText, (text) => fold(fold(text)) === fold(text)), { numRuns: 5_000 })
+  for (const text of ['İstanbul', 'ẞ', 'ﬁ Å ͅ', '①Ⅳ', 'ŉ', 'ᾳ', 'ǅ', 'Ὰ͂']) {
+    t.equal(fold(fold(text)), fold(text), text)
+  }
+  t.end()
+})
+
+test('every single character folds to what stays as it is', (t) => {
+  const unstable: string[] = []
+  for (let point = 0; point < 0x110000; point++) {
+    if (point >= 0xd800 && point <= 0xdfff) continue
+    const folded = fold(String.fromCodePoint(point))
+    if (fold(folded) !== folded) unstable.push(`U+${point.toString(16)}`)
+  }
+  t.same(unstable, [])
+  t.end()
+})
+
+test('letters that Unicode does not take apart are spelled out', (t) => {
+  t.equal(fold('Université de Łódź'), 'universite de lodz')
+  t.equal(
+    fold('Øster Ðorđe Þór Weiß Æon Œuvre ısı Ħal Ŧe Ŋa'),
+    'oster dorde thor weiss aeon oeuvre isi hal te na',
+  )
+  t.equal(fold('STRASSE'), fold('Straße'))
+  t.end()
+})
+
+test('words are runs of letters and digits', (t) => {
+  t.same(foldWords('  Åkerbär & Ängsull—2025! '), ['akerbar', 'angsull', '2025'])
+  t.same(foldWords('Ανεμογαλήνη  Μεταφορές'), ['ανεμογαληνη', 'μεταφορες'])
+  t.same(foldWords('& — …'), [])
+  t.end()
+})
+
+test('text compares by code points as its UTF-8 bytes do', (t) => {
+  // Surrogate pairs against U+E000–U+FFFF are where UTF-16 units order otherwise.
+  const point = fc.oneof(
+    fc.constantFrom('a', '\uD7FF', '\uE000', '\uFFFF', '\u{10000}', '\u{10FFFF}'),
+    anyText,
+  )
+  const text = fc.array(point, { maxLength: 6 }).map((parts) => parts.join(''))
+  fc.assert(
+    fc.property(text, text, text, (shared, a, b) => {
+      const expected = Buffer.compare(Buffer.from(shared + a), Buffer.from(shared + b))
+      return Math.sign(compareCodePoints(shared + a, shared + b)) === expected
+    }),
+    { numRuns: 5_000 },
+  )
+  t.end()
+})

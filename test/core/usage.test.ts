@@ -1,0 +1,330 @@
+/** Requests are counted behind their answers: whose, on which day, how they ended; and what was counted is not lost. */
+import { spawnSync } from 'node:child_process'
+import process from 'node:process'
+import t from 'tap'
+import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import { createLastUsedRecorder } from '../../core/keys/lifecycle.ts'
+import type { UsageCount } from '../../core/ports/reports.ts'
+import type { Store } from '../../core/ports/store.ts'
+import { createUsageCounter } from '../../core/reports/usage-counter.ts'
+import { canary, type PartnerService, serveStore } from '../support/partner-service.ts'
+
+const noon = Date.UTC(2027, 5, 15, 12)
+const day = '2027-06-15'
+
+/** Where counts go, until they are refused. */
+function createLedger() {
+  const written: UsageCount[] = []
+  const calls: number[] = []
+  const batches: string[] = []
+  let refusing = 0
+  return {
+    written,
+    calls,
+    batches,
+    refuse: (calls: number) => void (refusing = calls),
+    recordUsage(counts: readonly UsageCount[], batch: string) {
+      calls.push(counts.length)
+      batches.push(batch)
+      if (refusing-- > 0) throw new Error('busy')
+      written.push(...counts)
+    },
+    total: () => written.reduce((sum, { requests }) => sum + requests, 0),
+  }
+}
+
+/** Timers that go off when they are told to. */
+function holdTimers(): { readonly delays: number[]; fire(): void; restore(): void } {
+  const { setTimeout: set, clearTimeout: clear } = globalThis
+  const waiting = new Map<unknown, () => void>()
+  const delays: number[] = []
+  Object.assign(globalThis, {
+    setTimeout(run: () => void, ms: number) {
+      delays.push(ms)
+      const id = {}
+      waiting.set(id, run)
+      return id
+    },
+    clearTimeout: (id: unknown) => void waiting.delete(id),
+  })
+  return {
+    delays,
+    fire() {
+      for (const [id, run] of [...waiting]) {
+        waiting.delete(id)
+        run()
+      }
+    },
+    restore: () => void Object.assign(globalThis, { setTimeout: set, clearTimeout: clear }),
+  }
+}
+
+/** Lets everything that needs no timer come to its end. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await Promise.resolve()
+}
+
+async function countsOf(
+  { store }: PartnerService,
+  partner = 'demo',
+): Promise<Record<string, readonly number[]>> {
+  const { requestsByEndpoint } = await store.summarise(partner, '0001-01-01', '9999-12-31')
+  return Object.fromEntries(
+    requestsByEndpoint.map(({ endpoint, requests, errors }) => [endpoint, [requests, errors]]),
+  )
+}
+
+await t.test('every request of a live key counts, once', async (t) => {
+  const service = await serveStore(createMemoryStore(), {
+    limits: { verify: { quota: 1, windowSeconds: 60 } },
+  })
+  const { api, ask, post } = service
+  const demo = '?partner=demo'
+  const asked: readonly (readonly [status: number, ask: () => ReturnType<typeof ask>])[] = [
+    [200, () => ask(`/public/plans${demo}`)],
+    [200, () => ask(`/public/plans${demo}`)],
+    [200, () => ask(`/public/plans${demo}`, { method: 'HEAD' })],
+    [304, () => ask(`/public/plans${demo}`, { headers: { 'if-none-match': '*' } })],
+    [400, () => ask(`/public/plans${demo}&x=1`)],
+    [400, () => ask('/public/plans')],
+    [403, () => ask('/public/plans?partner=acme')],
+    [404, () => ask(`/public/profiles/nothing${demo}`)],
+    [403, () => ask(`/public/banner${demo}`, { key: 'demo profiles' })],
+    [403, () => ask(`/public/banner${demo}`, { key: 'demo fenced' })],
+    [401, () => ask(`/public/banner${demo}`, { key: 'demo revoked' })],
+    [200, () => post('/developer/verify-key', { partner: 'demo' })],
+    [429, () => post('/developer/verify-key', { partner: 'demo' })],
+    [201, () => post('/partner/signups', { partner: 'demo', email: 'a@b.c', name: 'A' })],
+    [422, () => post('/partner/signups', { partner: 'demo' })],
+    [413, () => post('/partner/signups', 'x'.repeat(40_000))],
+    [200, () => ask(`/partner/reports/summary${demo}`)],
+  ]
+  for (const [status, send] of asked) t.equal((await send()).status, status)
+  const uncounted: readonly (readonly [status: number, ask: () => ReturnType<typeof ask>])[] = [
+    [200, () => ask(`/public/plans${demo}`, { key: 'demo test' })],
+    [401, () => ask(`/public/plans${demo}`, { key: { text: 'nonsense' } })],
+    [404, () => ask(`/public/nothing${demo}`)],
+    [405, () => ask(`/public/plans${demo}`, { method: 'DELETE' })],
+    [204, () => ask('/public/plans', { method: 'OPTIONS' })],
+    [406, () => ask(`/public/plans${demo}`, { headers: { accept: 'text/html' } })],
+    [200, () => ask('/health')],
+  ]
+  for (const [status, send] of uncounted) t.equal((await send()).status, status)
+  t.strictSame(await countsOf(service), {}, 'nothing is written while requests are answered')
+  await api.close()
+  t.strictSame(await countsOf(service), {
+    'plans': [7, 3],
+    'profile': [1, 1],
+    'banner': [3, 3],
+    'verify-key': [2, 1],
+    'sign-up': [3, 2],
+    'report-summary': [1, 0],
+  })
+  const { data } = (await ask(`/partner/reports/summary${demo}`)).json
+  t.strictSame([data.requests.total, data.requests.errors], [17, 10], 'and told')
+  t.strictSame(data.requests.by_endpoint[0], {
+    method: 'GET',
+    path: '/service/public/plans',
+    requests: 7,
+    errors: 3,
+  })
+  await api.close()
+  t.strictSame((await countsOf(service))['report-summary'], [2, 0], 'what was written is not written again')
+  t.strictSame(await countsOf(service, 'acme'), {}, 'who is named in vain has asked nothing')
+})
+
+await t.test('answers that had to be waited for count like others', async (t) => {
+  const store = createMemoryStore()
+  const slow: Store = {
+    ...store,
+    revision: async () => await store.revision(),
+    findKey: async (id) => await store.findKey(id),
+    listPlans: () => Promise.reject(new Error('gone')),
+  }
+  const service = await serveStore(slow)
+  t.equal((await service.ask('/public/plans?partner=demo')).status, 503)
+  t.equal((await service.ask('/public/banner?partner=demo')).status, 200)
+  await service.api.close()
+  t.strictSame(await countsOf(service), { plans: [1, 1], banner: [1, 0] })
+})
+
+await t.test('counts show within 5 s without a request to push them', async (t) => {
+  const store = createMemoryStore()
+  const service = await serveStore(store)
+  const timers = holdTimers()
+  t.teardown(timers.restore)
+  await service.ask('/public/plans?partner=demo')
+  await service.ask('/public/plans?partner=demo')
+  t.ok(timers.delays.length > 0 && timers.delays.every((ms) => ms <= 2_000), 'a write waits for 2 s at most')
+  t.ok(timers.delays.length <= 2, 'and there is one timer for all')
+  t.strictSame(await countsOf(service), {})
+  timers.fire()
+  await settle()
+  t.strictSame(await countsOf(service), { plans: [2, 0] })
+  await service.ask('/public/plans?partner=demo')
+  timers.fire()
+  await settle()
+  t.strictSame(await countsOf(service), { plans: [3, 0] }, 'and again')
+  await service.api.close()
+})
+
+t.test('counts belong to the day of their request, in UTC', async (t) => {
+  const ledger = createLedger()
+  const counter = createUsageCounter(ledger)
+  const midnight = Date.UTC(2027, 5, 16)
+  for (const at of [midnight - 1, midnight, midnight - 2, midnight + 1, noon - 30 * 86_400_000]) {
+    counter.count('demo', 'plans', 200, at)
+  }
+  await counter.flush()
+  t.strictSame(ledger.written.toSorted((a, b) => a.day < b.day ? -1 : 1), [
+    { partner: 'demo', day: '2027-05-16', endpoint: 'plans', requests: 1, errors: 0 },
+    { partner: 'demo', day: '2027-06-15', endpoint: 'plans', requests: 2, errors: 0 },
+    { partner: 'demo', day: '2027-06-16', endpoint: 'plans', requests: 2, errors: 0 },
+  ])
+})
+
+t.test('what could not be written is tried again as it was, before anything else', async (t) => {
+  const timers = holdTimers()
+  t.teardown(timers.restore)
+  const ledger = createLedger()
+  const counter = createUsageCounter(ledger)
+  ledger.refuse(2)
+  counter.count('demo', 'plans', 500, noon)
+  timers.fire()
+  await settle()
+  counter.count('demo', 'plans', 200, noon)
+  counter.count('acme', 'plans', 399, noon)
+  timers.fire()
+  await settle()
+  t.strictSame(ledger.written, [])
+  timers.fire()
+  await settle()
+  const plans = { day, endpoint: 'plans', requests: 1 }
+  t.strictSame(ledger.written[0], { partner: 'demo', ...plans, errors: 1 })
+  t.strictSame(ledger.written.slice(1).toSorted((a, b) => a.partner < b.partner ? -1 : 1), [
+    { partner: 'acme', ...plans, errors: 0 },
+    { partner: 'demo', ...plans, errors: 0 },
+  ])
+  const [first, second, third, fourth] = ledger.batches
+  t.strictSame([second, third], [first, first], 'under the name that it had')
+  t.not(fourth, first)
+  const delays = timers.delays.length
+  timers.fire()
+  await settle()
+  t.strictSame([ledger.calls.length, timers.delays.length], [4, delays], 'then there is nothing left to do')
+
+  ledger.refuse(1)
+  counter.count('demo', 'plans', 200, noon)
+  await counter.flush()
+  const after = timers.delays.length
+  timers.fire()
+  await settle()
+  t.equal(timers.delays.length, after, 'a flush that failed sets no timer: the service may be gone')
+  await counter.flush()
+  t.equal(ledger.total(), 4, 'and loses nothing')
+})
+
+t.test('many counts are written in batches, and a batch that fails does not take the others with it', async (t) => {
+  const ledger = createLedger()
+  const counter = createUsageCounter(ledger)
+  for (let n = 0; n < 1300; n++) counter.count(`partner-${n}`, 'plans', 200, noon)
+  const half = ledger.recordUsage
+  let calls = 0
+  const failing = createUsageCounter({
+    recordUsage: (counts, batch) => ++calls === 2 ? Promise.reject(new Error('busy')) : half(counts, batch),
+  })
+  for (let n = 0; n < 1300; n++) failing.count(`partner-${n}`, 'plans', 200, noon)
+  await counter.flush()
+  t.ok(ledger.calls.every((size) => size <= 500), 'of 500 at most')
+  t.equal(ledger.total(), 1300)
+  await failing.flush()
+  t.ok(ledger.total() < 2600, 'some had to wait')
+  await failing.flush()
+  t.equal(ledger.total(), 2600)
+  t.equal(new Set(ledger.written.map(({ partner }) => partner)).size, 1300)
+})
+
+t.test('what is counted while a write is under way is written after it', async (t) => {
+  const written: UsageCount[] = []
+  let release = (): void => undefined
+  const counter = createUsageCounter({
+    async recordUsage(counts) {
+      await new Promise<void>((resolve) => release = resolve)
+      written.push(...counts)
+    },
+  })
+  counter.count('demo', 'plans', 200, noon)
+  const first = counter.flush()
+  await settle()
+  counter.count('demo', 'plans', 200, noon)
+  const second = counter.flush()
+  release()
+  await first
+  t.strictSame(written.map(({ requests }) => requests), [1])
+  release()
+  await settle()
+  release()
+  await second
+  t.strictSame(written.map(({ requests }) => requests), [1, 1])
+})
+
+t.test('counters are bounded, and traffic makes no more of them', async (t) => {
+  const ledger = createLedger()
+  const counter = createUsageCounter(ledger, () => undefined, 100)
+  for (let n = 0; n < 1000; n++) counter.count(`partner-${n}`, 'plans', 200, noon)
+  for (let n = 0; n < 100; n++) counter.count('partner-7', 'plans', 404, noon)
+  await counter.flush()
+  t.equal(ledger.written.length, 100)
+  t.strictSame(ledger.written.find(({ partner }) => partner === 'partner-7'), {
+    partner: 'partner-7',
+    day,
+    endpoint: 'plans',
+    requests: 101,
+    errors: 100,
+  }, 'the ones that are there go on')
+  counter.count('partner-999', 'plans', 200, noon)
+  await counter.flush()
+  t.equal(ledger.written.at(-1)?.partner, 'partner-999', 'a write makes room')
+})
+
+await t.test('a service whose counts cannot be written answers all the same', async (t) => {
+  const store = createMemoryStore()
+  const service = await serveStore({
+    ...store,
+    recordUsage: () => {
+      throw new Error('gone')
+    },
+  })
+  t.equal((await service.ask('/public/plans?partner=demo')).status, 200)
+  await service.api.close()
+  await store.createSignup(canary(service, {}), undefined)
+  t.equal((await service.ask('/partner/reports/summary?partner=demo')).json.data.signups.total, 1)
+  await service.api.close()
+})
+
+await t.test('a use of a key is written once a minute, and again when the clock was set back', async (t) => {
+  const written: [string, number][] = []
+  const store = createMemoryStore()
+  const uses = createLastUsedRecorder({ ...store, recordKeyUses: (all) => void written.push(...all) })
+  for (const at of [noon, noon + 1, noon + 59_999, noon + 60_000, noon + 60_001, noon - 1]) {
+    uses.record('a', at)
+    await uses.flush()
+  }
+  uses.record('b', noon)
+  await uses.flush()
+  t.strictSame(written, [['a', noon], ['a', noon + 60_000], ['a', noon - 1], ['b', noon]])
+})
+
+t.test('a write that never succeeds is tried a few times more, and keeps no process alive', (t) => {
+  const module = new URL('../../core/lib/write-behind.ts', import.meta.url).href
+  const program = `
+    import { createWriteBehind } from ${JSON.stringify(module)}
+    let attempts = 0
+    createWriteBehind(1, () => Promise.resolve(++attempts === 0)).wake()
+    process.once('exit', () => console.log(attempts))`
+  const flags = ['--input-type=module', '-e', program]
+  const { status, stdout } = spawnSync(process.execPath, flags, { encoding: 'utf8', timeout: 20_000 })
+  t.equal(status, 0)
+  t.equal(stdout, '6\n')
+  t.end()
+})

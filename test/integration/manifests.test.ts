@@ -1,0 +1,130 @@
+import { spawnSync } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+import process from 'node:process'
+import { fileURLToPath } from 'node:url'
+import { type Test, test } from 'tap'
+
+interface Manifest {
+  readonly name: string
+  readonly version: string
+  readonly exports: Record<string, string>
+  readonly dependencies: Record<string, string>
+  readonly optionalDependencies: Record<string, string>
+}
+
+interface Lock {
+  readonly packages: Record<string, { readonly hasInstallScript?: boolean; readonly deprecated?: string }>
+}
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const read = <T = Manifest>(file: string): T => JSON.parse(readFileSync(join(root, file), 'utf8'))
+
+const npm = read('package.json')
+const jsr = read('deno.json')
+const lock = read<Lock>('package-lock.json')
+const testLock = read<Lock>('test/package-lock.json')
+
+function temporaryFolder(t: Test): string {
+  const folder = mkdtempSync(join(tmpdir(), 'partner-api-manifests-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** Runs a program, which finds others in the folder first. npm is told nothing by the npm that may run the tests. */
+function run(program: string, args: readonly string[], folder: string) {
+  const env: NodeJS.ProcessEnv = { ...process.env }
+  for (const name of Object.keys(env)) if (/^npm_config_/i.test(name)) delete env[name]
+  env['PATH'] = [folder, dirname(process.execPath), env['PATH']].join(delimiter)
+  return spawnSync(program, args, { cwd: folder, env, encoding: 'utf8' })
+}
+
+test('npm and JSR publish the same version', (t) => {
+  t.match(npm.version, /^\d+\.\d+\.\d+$/)
+  t.equal(jsr.version, npm.version)
+  t.end()
+})
+
+test('npm and JSR publish the same entries, one emitted from the other', (t) => {
+  const emitted = Object.entries(jsr.exports).map(([entry, source]) => [
+    entry,
+    source.replace(/^\.\//, './dist/').replace(/\.ts$/, '.js'),
+  ])
+  t.not(emitted.length, 0)
+  t.same(npm.exports, Object.fromEntries(emitted))
+  t.end()
+})
+
+test('npm ci installs the dependencies, one Node, and the types that the dependencies refer to', (t) => {
+  const installed = Object.keys(lock.packages).filter((path) => path.startsWith('node_modules/'))
+    .map((path) => path.slice('node_modules/'.length))
+  const nodes = Object.keys(read('test/node/package.json').optionalDependencies)
+  t.strictSame(
+    new Set(installed),
+    new Set([...Object.keys(npm.dependencies), ...nodes, 'partner-api-node', '@types/node', 'undici-types']),
+  )
+  t.strictSame(
+    Object.entries(lock.packages).filter(([, { hasInstallScript, deprecated }]) =>
+      hasInstallScript || deprecated
+    ),
+    [],
+    'and runs none of their scripts',
+  )
+  t.end()
+})
+
+test('the test tools bring no other version of what the library depends on', (t) => {
+  for (const name of Object.keys(npm.dependencies)) t.notHas(testLock.packages, `node_modules/${name}`)
+  t.end()
+})
+
+test('npm ci does not warn when an older Node runs npm', (t) => {
+  const folder = temporaryFolder(t)
+  for (const file of ['.npmrc', 'package-lock.json', 'test/node/package.json']) {
+    cpSync(join(root, file), join(folder, file))
+  }
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ ...npm, engines: { node: '>=9999' } }))
+  const { status, stdout, stderr } = run('npm', ['ci', '--dry-run', '--offline'], folder)
+  t.equal(status, 0, stderr)
+  t.match(stdout, 'node-')
+  t.equal(stderr, '')
+  t.end()
+})
+
+test('the test tools are installed when they are missing or their lock file has changed', (t) => {
+  const folder = temporaryFolder(t)
+  const home = join(folder, 'test')
+  const npmLog = join(folder, 'npm.log')
+  cpSync(join(root, 'test/lab.ts'), join(home, 'lab.ts'))
+  // Stands in for npm: it takes long, and needs a registry.
+  writeFileSync(
+    join(folder, 'npm'),
+    `#!/bin/sh\necho "$PWD $*" >> ${npmLog}\nrm -rf node_modules\nmkdir node_modules\n! test -e broken\n`,
+    { mode: 0o755 },
+  )
+  const lab = (lockFile: string, ...command: string[]) => {
+    writeFileSync(join(home, 'package-lock.json'), lockFile)
+    const { status, stdout, stderr } = run(process.execPath, [join(home, 'lab.ts'), ...command], folder)
+    return { status, stdout, lines: stderr.split('\n').length - 1 }
+  }
+  const installations = () => readFileSync(npmLog, 'utf8').trimEnd().split('\n')
+
+  t.strictSame(lab('one'), { status: 0, stdout: '', lines: 1 })
+  t.match(installations(), [`${home} ci `])
+  t.strictSame(lab('one'), { status: 0, stdout: '', lines: 0 })
+  t.equal(installations().length, 1, 'which are there')
+  t.strictSame(lab('two'), { status: 0, stdout: '', lines: 1 })
+  t.equal(installations().length, 2)
+
+  mkdirSync(join(home, 'broken'))
+  t.strictSame(lab('three'), { status: 2, stdout: '', lines: 2 })
+  t.equal(lab('three').status, 2, 'what has failed is tried again')
+  rmSync(join(home, 'broken'), { recursive: true })
+
+  t.equal(lab('four').status, 0)
+  mkdirSync(join(home, 'node_modules/.bin'))
+  writeFileSync(join(home, 'node_modules/.bin/tool'), '#!/bin/sh\necho "tool $*"\nexit 3\n', { mode: 0o755 })
+  t.strictSame(lab('four', 'tool', 'a', 'b'), { status: 3, stdout: 'tool a b\n', lines: 0 }, 'and then used')
+  t.end()
+})

@@ -1,0 +1,214 @@
+/** The README does what it says: its commands are run, and its tables are those of the code. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import type { Test } from 'tap'
+import { parseAddress } from '../../adapters/stores/postgres/connection/address.ts'
+import { PROBLEMS } from '../../core/http/problem.ts'
+import { DEFAULT_LIMITS } from '../../core/limits/policies.ts'
+import { MODULES } from '../../core/policy/modules.ts'
+import { compileRoutes, ROUTES } from '../../core/routes/router.ts'
+import { hasServer } from '../postgres/binaries.ts'
+import { startServer } from '../postgres/server.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const readme = await readFile(join(root, 'README.md'), 'utf8')
+
+/** The blocks of code in a language, in order. */
+function blocks(language: string, text: string = readme): string[] {
+  return [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(([, code = '']) =>
+    code
+  )
+}
+
+const many =
+  readme.split(/^(?=## )/m).find((section) => section.startsWith('## Serve it from many machines')) ?? ''
+const story = blocks('sh', readme.replace(many, ''))
+  .filter((block) => block.includes('partner-api ') || block.includes('<<'))
+
+const exampleStore = 'postgres://partner_api@db.example/partner_api'
+const noServer = { skip: hasServer() ?? false }
+
+/** A database, and the environment in which the URL of the README would be without its password, too. */
+async function exampleDatabase(t: Test): Promise<{ url: string; env: Readonly<Record<string, string>> }> {
+  const server = await startServer()
+  t.teardown(() => server.close())
+  const url = new URL(await server.createDatabase())
+  url.password = ''
+  return { url: url.href, env: { PGPASSWORD: server.password } }
+}
+
+/** A folder in which scripts find `partner-api` as an installed package would have it. */
+async function makeFolder(t: Test): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'partner-api-readme-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const program = join(folder, 'partner-api')
+  await writeFile(program, `#!/bin/sh\nexec "${process.execPath}" "${join(root, 'cli/main.ts')}" "$@"\n`)
+  await chmod(program, 0o755)
+  return folder
+}
+
+/** Serves in the background on a free port, and waits for the line that says that it accepts. */
+function served(options: string): string {
+  return [
+    // The line may be there from another server, until the shell in the background empties the file.
+    ': > served',
+    `partner-api serve --port 0 ${options} > served & server=$!`,
+    `trap 'kill $server; wait $server' EXIT`,
+    'until grep -q listening served; do kill -0 $server; read -t 0.05 <> <(:) || true; done',
+    `base=$(sed 's/listening on //' served)`,
+  ].join('\n')
+}
+
+async function runShell(
+  script: string,
+  folder: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<{ status: number | null; output: string }> {
+  const PATH = [folder, dirname(process.execPath), process.env['PATH']].join(delimiter)
+  const child: ChildProcess = spawn('bash', ['-eu', '-o', 'pipefail', '-c', script], {
+    cwd: folder,
+    env: { ...process.env, ...env, PATH },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => output += chunk)
+  const [status] = await once(child, 'close') as [number | null]
+  return { status, output }
+}
+
+t.test('the commands of the story work in order', async (t) => {
+  const folder = await makeFolder(t)
+  // The only changes: a free port instead of 8787, and a wait until the server accepts.
+  const script = story.join('\n')
+    .replace('partner-api serve --port 8787 &', served(''))
+    .replaceAll('http://127.0.0.1:8787', '$base')
+  t.match(script, /\$base/)
+  const { status, output } = await runShell(script, folder)
+  t.equal(status, 0, output)
+  t.match(output, /"slug":"universite-du-voyage"/, 'curl answers with the profile that it looks for')
+  t.notMatch(output, /nordlicht-reisen/, 'and with no other')
+  t.match(output, /countries +no/, 'the deactivated module is listed as such')
+
+  await t.test('and go on when the store has moved to PostgreSQL', noServer, async (t) => {
+    const { url, env } = await exampleDatabase(t)
+    // Besides, the key is used before it is revoked, and once more afterwards.
+    const use = 'partner-api verify --url "$base" --partner acme --key-file next.key'
+    const script = [...blocks('sh', many), `${use} || test $? = 1`].join('\n')
+      .replace(exampleStore, url)
+      .replace(/partner-api serve --host 0\.0\.0\.0 --port 8787 (.*)/, (_, rest) => `${served(rest)}\n${use}`)
+    t.equal(script.split('verify').length, 3)
+    t.notMatch(script, 'example')
+    const { status, output } = await runShell(script, folder, env)
+    t.equal(status, 0, output)
+    t.match(output, /The key is valid.*state: +revoked.*web-1 applied it after \d+ ms.*key_revoked/s)
+  })
+})
+
+t.test('what the README tells to run exists', async (t) => {
+  const { scripts } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
+  const named = [...readme.matchAll(/npm (?:run (?:-s )?)?(start|test|check|bench|partner-api)\b/g)].map((
+    [, name],
+  ) => name)
+  t.ok(named.length >= 5)
+  for (const line of ['npm ci && npm start', 'npm ci && npm test']) t.match(readme, `\n${line}\n`)
+  for (const name of named) t.type(scripts[name ?? ''], 'string', `npm script ${name}`)
+})
+
+t.test('what is pasted is asked of no server that does not listen yet', (t) => {
+  const serving = blocks('sh').filter((block) => /^partner-api serve /m.test(block))
+  t.equal(serving.length, 2)
+  for (const block of serving) t.match(block, /^partner-api serve .*\n$/, 'it stands alone')
+  t.end()
+})
+
+t.test('an example has as few lines as it says', async (t) => {
+  const directory = await readFile(join(root, 'test/embedding/examples/companies.js'), 'utf8')
+  t.match(readme, 'in fewer than 100 lines')
+  t.ok(directory.split('\n').length < 100)
+})
+
+t.test('the URL of a store means without parameters what it says', (t) => {
+  const { tls, connections } = parseAddress('postgres://user@host/name', { environment: {} })
+  t.same([tls.mode, connections], ['prefer', 4])
+  t.match(readme, /encrypted by default if the server can.* of which 4 for reads and transactions/s)
+  for (
+    const parameter of readme.matchAll(
+      /`\??((?:sslmode|connect_timeout|target_session_attrs|pooler)=\w[\w-]*)`/g,
+    )
+  ) {
+    t.ok(parseAddress(`postgres://user@host/name?${parameter[1]}`, { environment: {} }))
+  }
+  t.end()
+})
+
+const [withSqlite = '', withPostgres = ''] = blocks('ts')
+
+t.test('the embedding example serves', (t) => serves(t, withSqlite))
+
+t.test('the one on PostgreSQL, too', noServer, async (t) => {
+  const { url, env } = await exampleDatabase(t)
+  await serves(t, withPostgres.replace(exampleStore, url), env)
+})
+
+async function serves(t: Test, example: string, env: Readonly<Record<string, string>> = {}): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'partner-api-readme-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  t.notMatch(example, 'db.example')
+  const exports = JSON.parse(await readFile(join(root, 'deno.json'), 'utf8')).exports as Record<
+    string,
+    string
+  >
+  const local = example.replace(
+    /'partner-api(\/\w+)?'/g,
+    (_, entry: string | undefined) => JSON.stringify(join(root, exports[`.${entry ?? ''}`] ?? 'nowhere')),
+  )
+  await writeFile(join(folder, 'example.mts'), local)
+  const child = spawn(process.execPath, ['example.mts'], {
+    cwd: folder,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const [line] = await Promise.race([
+    once(child.stdout, 'data'),
+    once(child, 'close').then(() => Promise.reject(new Error('it ended before it listened'))),
+  ])
+  const answer = await fetch(`${String(line).trim()}/service/health`)
+  t.same(await answer.json(), { data: { status: 'ok' } })
+  const closed = once(child, 'close')
+  child.kill('SIGTERM')
+  t.same(await closed, [0, null], 'SIGTERM drains, and nothing keeps the process')
+}
+
+const endpoints = compileRoutes(ROUTES, 'service').endpoints
+const tables: Record<string, string[]> = {
+  endpoints: endpoints.map(({ method, path, scope, access, summary }) =>
+    `| ${method} | \`${path}\` | ${
+      scope === undefined ? access === 'open' ? 'no key' : 'any key' : `\`${scope}\``
+    } | ${summary} |`
+  ),
+  modules: Object.entries(MODULES).map(([module, { scope, feature }]) =>
+    `| \`${module}\` | \`${scope}\` | ${feature} |`
+  ),
+  limits: Object.entries(DEFAULT_LIMITS)
+    .filter(([name]) =>
+      name === 'authfail' ||
+      ROUTES.some((route) => route.access === 'key' && route.limits.some((limit) => limit === name))
+    )
+    .map(([name, { quota, windowSeconds }]) => `| \`${name}\` | ${quota} | ${windowSeconds} s |`),
+  problems: Object.entries(PROBLEMS).map(([code, { status, detail }]) =>
+    `| \`${code}\` | ${status} | ${detail} |`
+  ),
+}
+
+for (const [name, rows] of Object.entries(tables)) {
+  t.test(`the table of ${name} is the code's`, (t) => {
+    const [, inside = ''] = new RegExp(`<!-- ${name} -->\\n(.*?)<!-- /${name} -->`, 's').exec(readme) ?? []
+    t.same(inside.trimEnd().split('\n').slice(2), rows)
+    t.end()
+  })
+}

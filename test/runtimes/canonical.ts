@@ -1,0 +1,162 @@
+/** One question of every kind, and the answers as bytes that are to be the same on every runtime. */
+import { PROBLEMS } from '../../core/http/problem.ts'
+import { forge } from '../contract/http/forgery.ts'
+import type { Ask, Heard, Service } from '../contract/http/service.ts'
+import { FENCE, type KeyName } from '../support/world.ts'
+
+/** What was asked, and what came back: the status, the header fields by name and the body, a line each. */
+export type CanonicalAnswers = ReadonlyMap<string, string>
+
+/** Problems that no request brings about by itself. */
+export const UNASKED: readonly string[] = [
+  // A parser's, a clock's or a store's: see the tests of adapters and of resilience.
+  'headers_too_large',
+  'request_timeout',
+  'internal',
+  'store_unavailable',
+  // The first attempt would have to be running still.
+  'idempotency_conflict',
+]
+
+/** What the settings of the service have to be. */
+export const CANONICAL_SETTINGS = { limits: { verify: { quota: 5, windowSeconds: 600 } } }
+
+/** How the question for all countries ends. */
+export const ALL_COUNTRIES = '/public/countries?partner=demo'
+
+type Question = readonly [path: string, more?: Partial<Ask>, key?: KeyName | 'none']
+
+const demo = 'partner=demo'
+const signup = (more: object): string =>
+  JSON.stringify({ partner: 'demo', email: 'jane@example.com', name: 'Jane Döe', ...more })
+
+function post(body: string, headers: Ask['headers'] = {}): Partial<Ask> {
+  return { method: 'POST', body, headers: { 'content-type': 'application/json', ...headers } }
+}
+
+function questions({ world }: Service, etag: string, cursor: string): readonly Question[] {
+  const verify = '/developer/verify-key'
+  const signups = '/partner/signups'
+  const plans = `/public/plans?${demo}`
+  const paths = [
+    '/partner-widget',
+    '/public/profiles/recent',
+    '/public/profiles',
+    '/public/profiles/universite-de-valmorne',
+    '/public/banner',
+    '/public/countries',
+    '/public/industries',
+    '/public/plans',
+  ]
+  const open = ['/health', '/openapi.json', '/docs']
+  return [
+    ...paths.map((path): Question => [`${path}?${demo}`]),
+    ...paths.map((path): Question => [`${path}?${demo}`, { method: 'HEAD' }]),
+    ...open.map((path): Question => [path, {}, 'none']),
+    ...open.map((path): Question => [path, { method: 'HEAD' }, 'none']),
+    [`/public/profiles?${demo}&limit=3&country=de&country=FR&sort=-published_at`],
+    [`/public/profiles?${demo}&limit=3&cursor=${cursor}`],
+    [`/public/profiles?${demo}&q=universit%C3%A9`],
+    [`/public/countries?${demo}&in_use=true&locale=de`],
+    [`/public/industries?${demo}&in_use=true`],
+    [`/partner/reports/summary?${demo}&from=2024-01-01&to=2024-01-03`],
+    // Rows have ids and instants of their own in every store.
+    [`/partner/reports/activity?${demo}&type=signup.created`],
+    [verify, post('{"partner":"demo"}')],
+    [verify, post('{"partner":"acme"}'), 'acme full'],
+    [signups, post(signup({ country: 'de', message: 'Grüße 👋' }), { 'idempotency-key': 'first' })],
+    [signups, post(signup({ country: 'de', message: 'Grüße 👋' }), { 'idempotency-key': 'first' })],
+    [signups, post(signup({}), { 'idempotency-key': 'first' })],
+
+    [plans, { headers: { 'if-none-match': etag } }],
+    [plans, { method: 'HEAD', headers: { 'if-none-match': etag } }],
+    ['/docs', { headers: { 'if-none-match': '*' } }, 'none'],
+    [plans, { method: 'OPTIONS' }],
+    [verify, { method: 'OPTIONS' }],
+    [plans, { method: 'DELETE' }],
+    [verify, {}],
+
+    ['/public/profiles/%zz?partner=demo'],
+    [verify, post('{"partner":')],
+    [plans, { headers: { authorization: 'Bearer other' } }],
+    [`${plans}&x=1&limit=2`],
+    [`${plans}&${demo}`],
+    [`/public/profiles?${demo}&limit=0&country=xx&sort=size&q=a`],
+    [`/public/profiles?${demo}&cursor=nonsense`],
+    ['/public/plans'],
+    [plans, { headers: { 'service-version': '1999-01-01' } }],
+    [plans, {}, 'none'],
+    [plans, { headers: { 'x-service-partner-key': forge('spk_live', 'Nobody000000') } }],
+    [plans, {}, 'demo revoked'],
+    [plans, {}, 'demo expired'],
+    [plans, {}, 'demo disabled'],
+    ['/public/plans?partner=acme'],
+    ['/public/plans?partner=hush', {}, 'hush full'],
+    [plans, {}, 'demo profiles'],
+    ['/public/plans?partner=acme', {}, 'acme full'],
+    [plans, {}, 'demo fenced'],
+    [plans, {}, 'demo local'],
+    [plans, { headers: { origin: 'https://browser.example' } }],
+    ['/nowhere'],
+    [`/public/profiles/no-such?${demo}`],
+    [plans, { headers: { accept: 'text/html' } }],
+    [verify, { ...post(`{"partner":"demo"${' '.repeat(32_768)}}`) }],
+    [verify, { ...post(`{"partner":"demo"${' '.repeat(32_768)}}`), chunked: true }],
+    [`${plans}&q=${'a'.repeat(8192)}`],
+    [signups, post(signup({}), { 'content-type': 'text/plain' })],
+    [signups, post(signup({ email: 'nobody', plan: 'none', other: FENCE.range }))],
+    [signups, post('[]')],
+    [verify, post('{"partner":"demo"}')],
+    [verify, post('{"partner":"demo"}')],
+    [`/public/plans?partner=demo&key=${world.keys['demo full'].text}`, {}, 'none'],
+  ]
+}
+
+/** Asks all of them, in order. */
+export async function canonicalAnswers(service: Service): Promise<CanonicalAnswers> {
+  const startedAt = Date.now()
+  const { root, send, world } = service
+  const answers = new Map<string, string>()
+
+  async function ask([path, { headers, ...more } = {}, name = 'demo full']: Question): Promise<Heard> {
+    const key: Ask['headers'] = name === 'none' ? {} : { 'x-service-partner-key': world.keys[name].text }
+    const target = path.startsWith('/.') ? path : root + path
+    const heard = await send({ target, ...more, headers: { ...key, ...headers } })
+    const count = String(answers.size + 1).padStart(2, '0')
+    answers.set(`${count} ${more.method ?? 'GET'} ${target.slice(0, 100)}`, canonical(heard, startedAt))
+    return heard
+  }
+
+  const { headers } = await ask([`/public/plans?${demo}`])
+  const { json } = await ask([`/public/profiles?${demo}&limit=3`])
+  const cursor = encodeURIComponent(json.page.next_cursor)
+  for (const question of questions(service, headers.get('etag') ?? '', cursor)) await ask(question)
+  await ask(['/.well-known/api-catalog', {}, 'none'])
+  await world.remove('banners', ['demo'])
+  await ask([`/public/banner?${demo}`])
+  return answers
+}
+
+/** The codes of problems that are among answers. */
+export function codesIn(answers: CanonicalAnswers): readonly string[] {
+  const refusals = [...answers.values()].filter((answer) => /^[45]/.test(answer)).join('\n')
+  return Object.keys(PROBLEMS).filter((code) => refusals.includes(`"code":"${code}"`))
+}
+
+/** What a runtime or the wire adds, and what says when it was. */
+const passing = ['date', 'connection', 'keep-alive', 'x-request-id']
+
+function canonical({ status, headers, repeated, body }: Heard, startedAt: number): string {
+  const fields = [...headers].filter(([name]) => !passing.includes(name))
+    .map(([name, value]) => `${name}: ${name === 'retry-after' ? 'SECONDS' : steady(value)}`).toSorted()
+  const text = Buffer.from(body).toString('latin1')
+    .replaceAll(headers.get('x-request-id') ?? 'none', 'REQUEST')
+    .replace(/\b(sgn|act)_\w+/g, '$1_ID')
+    .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, (instant) => Date.parse(instant) < startedAt ? instant : 'NOW')
+    .replace(/"resets_in_seconds":\d+/g, '"resets_in_seconds":SECONDS')
+  return [status, ...fields, ...repeated.map((name) => `${name} twice`), '', text].join('\n')
+}
+
+function steady(value: string): string {
+  return value.replace(/;t=\d+/g, ';t=SECONDS')
+}

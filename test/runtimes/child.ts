@@ -1,0 +1,63 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import type { ListenOptions } from '../../adapters/runtimes/server.ts'
+import type { PartnerApiOptions } from '../../core/settings.ts'
+import { cleanEnv } from '../support/cli-program.ts'
+import type { Done } from './server.ts'
+
+/** Where a service is. */
+export interface Place {
+  readonly origin: string
+  /** What `Host` has to say, when several are at one origin. */
+  readonly name?: string
+}
+
+/** A runtime in a process of its own that serves what it is told to. */
+export interface ServingChild {
+  /** Serves a store. */
+  serve(address: string, options: PartnerApiOptions, listening?: ListenOptions): Promise<Place>
+  stop(place: Place): Promise<void>
+  /** Ends the process. */
+  end(): Promise<void>
+}
+
+const script = fileURLToPath(new URL('server.ts', import.meta.url))
+
+/** @param command The runtime, and what it wants to be told before the name of a program. */
+export function startChild([program = '', ...words]: readonly string[]): ServingChild {
+  const child: ChildProcessWithoutNullStreams = spawn(program, [...words, script], { env: cleanEnv() })
+  const waiting = new Map<number, (done: Done) => void>()
+  let complaints = ''
+  let orders = 0
+  child.stderr.setEncoding('utf8').on('data', (text: string) => complaints += text)
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    const done: Done = JSON.parse(line)
+    waiting.get(done.id)?.(done)
+    waiting.delete(done.id)
+  })
+  const ended = new Promise<void>((resolve) => child.once('close', () => resolve()))
+  ended.then(() => {
+    for (const [id, resolve] of waiting) resolve({ id, error: `${program} has ended: ${complaints}` })
+  })
+
+  async function tell(order: Readonly<Record<string, unknown>>): Promise<Done> {
+    const id = orders++
+    const done = new Promise<Done>((resolve) => waiting.set(id, resolve))
+    child.stdin.write(`${JSON.stringify({ id, ...order })}\n`)
+    const { error, ...told } = await done
+    if (error !== undefined) throw new Error(error)
+    return told
+  }
+
+  return {
+    async serve(address, options, listening) {
+      return { origin: (await tell({ serve: address, options, listening })).url as string }
+    },
+    stop: async ({ origin }) => void await tell({ stop: origin }),
+    async end() {
+      child.stdin.end()
+      await ended
+    },
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * A Worker that serves Postgres databases from Durable Objects, one for each name of a host: what an object has opened
+ * serves all of its requests, which no two requests of a Worker can share.
+ */
+import { createWorker, type WorkerContext, type WorkerHandler } from '../../adapters/runtimes/workers.ts'
+import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
+import { createPartnerApi } from '../../core/api.ts'
+import type { PartnerApiOptions } from '../../core/settings.ts'
+
+/** What the operator wants. */
+export type DurableWish =
+  | { readonly start: string; readonly url: string; readonly options: PartnerApiOptions }
+  | { readonly stop: string }
+
+interface Env {
+  readonly SERVICE: {
+    idFromName(name: string): object
+    get(id: object): { fetch(request: Request): Promise<Response> }
+  }
+}
+
+interface Served {
+  readonly worker: WorkerHandler<unknown>
+  close(): Promise<void>
+}
+
+const served = new Map<string, Served>()
+
+function serve(url: string, options: PartnerApiOptions): Served {
+  let close = (): Promise<void> => Promise.resolve()
+  const worker = createWorker(async () => {
+    const store = await openPostgresStore(url, { migrate: false, lookUpTimeoutMs: 10_000 })
+    const api = createPartnerApi({ store }, options)
+    close = async () => {
+      await api.close()
+      await store.close()
+    }
+    return api
+  }, { trustConnectingIp: true })
+  return { worker, close: () => close() }
+}
+
+/** The object. Its state lends requests their time, as a Worker's context does. */
+export class Service {
+  readonly #state: WorkerContext
+  readonly #env: Env
+
+  constructor(state: WorkerContext, env: Env) {
+    this.#state = state
+    this.#env = env
+  }
+
+  async fetch(request: Request): Promise<Response> {
+    const one = served.get(new URL(request.url).hostname)!
+    if (request.headers.get('x-operator') !== 'stop') return one.worker.fetch(request, this.#env, this.#state)
+    await one.close()
+    return new Response()
+  }
+}
+
+const objectFor = ({ SERVICE }: Env, name: string): { fetch(request: Request): Promise<Response> } =>
+  SERVICE.get(SERVICE.idFromName(name))
+
+/** The operator's. */
+export const operator = {
+  async fetch(request: Request, env: Env): Promise<Response> {
+    const wish = await request.json() as DurableWish
+    if ('start' in wish) {
+      served.set(wish.start, serve(wish.url, wish.options))
+    } else {
+      const stop = new Request(`http://${wish.stop}/`, { headers: { 'x-operator': 'stop' } })
+      await objectFor(env, wish.stop).fetch(stop)
+      served.delete(wish.stop)
+    }
+    return Response.json({ value: null })
+  },
+}
+
+export default {
+  fetch(request: Request, env: Env): Promise<Response> {
+    return objectFor(env, new URL(request.url).hostname).fetch(request)
+  },
+}

@@ -1,0 +1,19 @@
+import type { ServingChild } from './child.ts'
+import type { DurableWish } from './durable-worker.ts'
+import { startWorkerdProcess } from './workerd-process.ts'
+
+/** Starts workerd with `durable-worker.ts` in it, which serves Postgres databases. */
+export async function startDurable(): Promise<ServingChild> {
+  const { origin, tell, end } = await startWorkerdProcess('durable-worker.ts')
+  const wish = (what: DurableWish): Promise<unknown> => tell(what)
+  let names = 0
+  return {
+    async serve(url, options) {
+      const name = `database-${names++}.test`
+      await wish({ start: name, url, options })
+      return { origin, name }
+    },
+    stop: async ({ name = '' }) => void await wish({ stop: name }),
+    end,
+  }
+}

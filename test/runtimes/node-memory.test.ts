@@ -1,0 +1,8 @@
+import t from 'tap'
+import { deployTo } from '../contract/http/deploy.ts'
+import { onNode } from '../contract/http/mounts.ts'
+import { memory } from '../contract/http/stores.ts'
+import { httpContract } from '../contract/http/suites.ts'
+
+await t.test('Node with a memory store keeps to the contract', (t) =>
+  httpContract(t, deployTo(memory, onNode)))

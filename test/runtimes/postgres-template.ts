@@ -1,0 +1,25 @@
+import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
+import type { PostgresServer } from '../postgres/server.ts'
+import { fillWorld } from '../support/world.ts'
+import type { Copied } from './template.ts'
+
+/** Makes a world in a database, which the server copies. */
+export async function makePostgresTemplate(server: PostgresServer): Promise<Copied> {
+  const original = await server.createDatabase()
+  const store = await openPostgresStore(original)
+  const { keys, lines, importedAt } = await fillWorld(store)
+  // Nobody may be connected to what is copied.
+  await store.close()
+  const nameOf = (url: string): string => new URL(url).pathname.slice(1)
+  let copies = 0
+  return {
+    filling: { keys, lines, importedAt },
+    async copy() {
+      const name = `${nameOf(original)}_${copies++}`
+      const { admin, user } = server
+      await admin`create database ${admin(name)} owner ${admin(user)} template ${admin(nameOf(original))}`
+      return server.url(name)
+    },
+    discard: (url) => server.dropDatabase(url),
+  }
+}

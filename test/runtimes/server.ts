@@ -1,0 +1,61 @@
+/**
+ * A program for each runtime that has files and sockets: it serves stores with the runtime's own adapter, as many as
+ * it is told to. Orders come in on standard input and answers go out on standard output, a line of JSON each; it ends
+ * with its input.
+ */
+import process from 'node:process'
+import { createInterface } from 'node:readline'
+import type { ListenOptions, RunningServer, ServableApi } from '../../adapters/runtimes/server.ts'
+import { createPartnerApi } from '../../core/api.ts'
+import type { PartnerApiOptions } from '../../core/settings.ts'
+import { openStore } from './open-store.ts'
+
+/** What the program is told to do. */
+export type Order =
+  | {
+    readonly id: number
+    readonly serve: string
+    readonly options: PartnerApiOptions
+    readonly listening?: ListenOptions
+  }
+  | { readonly id: number; readonly stop: string }
+
+/** What it says when it has done so. */
+export interface Done {
+  readonly id: number
+  readonly url?: string
+  readonly error?: string
+}
+
+type Serve = (api: ServableApi, options: ListenOptions) => Promise<RunningServer>
+
+async function loadAdapter(): Promise<Serve> {
+  if (process.versions['bun'] !== undefined) return (await import('../../adapters/runtimes/bun.ts')).serve
+  if (process.versions['deno'] !== undefined) return (await import('../../adapters/runtimes/deno.ts')).serve
+  return (await import('../../adapters/runtimes/node.ts')).serve
+}
+
+const serve = await loadAdapter()
+const stops = new Map<string, () => Promise<void>>()
+
+async function obey(order: Order): Promise<Omit<Done, 'id'>> {
+  if ('stop' in order) {
+    await stops.get(order.stop)?.()
+    stops.delete(order.stop)
+    return {}
+  }
+  const store = await openStore(order.serve)
+  const listening = { port: 0, drainTimeoutMs: 1_000, ...order.listening }
+  const server = await serve(createPartnerApi({ store }, order.options), listening)
+  stops.set(server.url, async () => {
+    await server.drain()
+    await store.close()
+  })
+  return { url: server.url }
+}
+
+createInterface({ input: process.stdin }).on('line', async (line) => {
+  const order: Order = JSON.parse(line)
+  const done = await obey(order).catch((error: Error) => ({ error: error.stack ?? error.message }))
+  process.stdout.write(`${JSON.stringify({ id: order.id, ...done })}\n`)
+}).on('close', () => process.exit())

@@ -1,0 +1,76 @@
+/** Where the matrix puts services: in children of each runtime, over worlds of one template. */
+import type { Site } from '../contract/http/deploy.ts'
+import type { Quirk } from '../contract/http/quirks.ts'
+import { socketWire } from '../contract/http/wires.ts'
+import { worldOn } from '../support/world.ts'
+import type { ServingChild } from './child.ts'
+import { openStore } from './open-store.ts'
+import type { Copied, Template } from './template.ts'
+import type { Workerd } from './workerd.ts'
+
+/** A store that the operator has open here, and the service there. */
+export function siteOn(
+  child: ServingChild,
+  templates: readonly Copied[],
+  quirks: readonly Quirk[],
+): () => Promise<Site> {
+  const next = inTurn(templates)
+  return async () => {
+    const template = next()
+    const address = await template.copy()
+    const store = await openStore(address)
+    return {
+      world: worldOn(store, template.filling),
+      async start(options) {
+        const place = await child.serve(address, options)
+        const wire = socketWire(place.origin, place.name)
+        return {
+          send: wire.send,
+          quirks: new Set(quirks),
+          async close() {
+            wire.close()
+            await child.stop(place)
+          },
+        }
+      },
+      async close() {
+        await store.close()
+        await template.discard(address)
+      },
+    }
+  }
+}
+
+let names = 0
+
+/** A store in the memory of a Worker, which the operator reaches from here. */
+export function siteIn(
+  workerd: Workerd,
+  templates: readonly Template[],
+  quirks: readonly Quirk[],
+): () => Promise<Site> {
+  const next = inTurn(templates)
+  return async () => {
+    const template = next()
+    const name = `site-${names++}.test`
+    const store = await workerd.open(name, template)
+    return {
+      world: worldOn(store, template.filling),
+      async start(options) {
+        await workerd.start(name, options)
+        const wire = socketWire(workerd.origin, name)
+        return {
+          send: wire.send,
+          quirks: new Set(quirks),
+          close: () => Promise.resolve(wire.close()),
+        }
+      },
+      close: () => workerd.close(name),
+    }
+  }
+}
+
+function inTurn<T>(items: readonly T[]): () => T {
+  let turn = 0
+  return () => items[turn++ % items.length]!
+}

@@ -1,0 +1,64 @@
+import { sha256 } from '../../adapters/digest.ts'
+import { collect } from '../../adapters/stores/content-text.ts'
+import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import type { Store, StoreSettings } from '../../core/ports/store.ts'
+import type { PartnerApiOptions } from '../../core/settings.ts'
+import type { Template } from './template.ts'
+import type { Wish } from './worker.ts'
+import { startWorkerdProcess } from './workerd-process.ts'
+
+/** workerd with `worker.ts` in it. */
+export interface Workerd {
+  /** Where all of its services are; the name of the host tells them apart. */
+  readonly origin: string
+  /** Makes a store that is like another one. */
+  open(
+    name: string,
+    template: Pick<Template, 'settings' | 'writes'>,
+  ): Promise<Store>
+  /** Serves a store under its name. */
+  start(
+    name: string,
+    options: PartnerApiOptions,
+    revisionTakesMs?: number,
+  ): Promise<void>
+  close(name: string): Promise<void>
+  end(): Promise<void>
+}
+
+/** Starts it. */
+export async function startWorkerd(): Promise<Workerd> {
+  const { origin, tell, end } = await startWorkerdProcess('worker.ts')
+  const wish = (what: Wish): Promise<unknown> => tell(what)
+  return {
+    origin,
+    async open(name, { settings, writes }) {
+      await wish({ open: name, settings, writes })
+      return remoteStore(name, wish, settings)
+    },
+    start: async (name, options, revisionTakesMs = 0) =>
+      void await wish({ start: name, options, revisionTakesMs }),
+    close: async (name) => void await wish({ close: name }),
+    end,
+  }
+}
+
+/** The memory store's own methods, called where it is. */
+function remoteStore(
+  name: string,
+  wish: (what: Wish) => Promise<unknown>,
+  settings: StoreSettings,
+): Store {
+  const methods = Object.entries(createMemoryStore()).filter(([, member]) => typeof member === 'function')
+  const calls = methods.map(([method]) => [
+    method,
+    // Records may come one by one, and JSON takes no iterables.
+    async (...words: unknown[]) => {
+      const gathered = method === 'importContent'
+        ? words.with(1, await collect(words[1] as AsyncIterable<unknown>))
+        : words
+      return await wish({ call: name, method, words: gathered })
+    },
+  ])
+  return { ...Object.fromEntries(calls), settings, sha256 }
+}

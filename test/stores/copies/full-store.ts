@@ -1,0 +1,78 @@
+/** A store with everything in it that a store can hold, for tests of copies. */
+import type { Store } from '../../../core/ports/store.ts'
+import { INDUSTRIES, profiles } from '../../bench/data/profiles.ts'
+import { canary, serveStore } from '../../support/partner-service.ts'
+import type { World } from '../../support/world.ts'
+
+const day = 86_400_000
+
+/** A signup that was sent with an idempotency key, to be sent again. */
+export const REPEATED = {
+  idempotencyKey: 'once and \\again',
+  body: {
+    partner: 'demo',
+    email: 'ada@example.org',
+    name: 'Ada Lovelace',
+    country: 'FR',
+    plan: 'also-second',
+  },
+} as const
+
+/** Fills an empty store through the hands of operators and partners. Some of its tables take several pages. */
+export async function fillStore(store: Store): Promise<World> {
+  const { api, ask, post, world } = await serveStore(store)
+  const { keys, keyRing, partners } = world
+  const now = Date.now()
+  const actor = 'Grace “the operator”'
+
+  // Parents that come after their children.
+  const nested = ['zzz', 'mmm', 'aaa'].map((slug, index, slugs) => ({
+    slug,
+    name: `Nested ${slug}`,
+    parentSlug: slugs[index - 1],
+  }))
+  await store.importContent('industries', [...nested, ...INDUSTRIES], { now, actor })
+  await store.importContent('profiles', [...profiles(1_200)], { now, actor })
+  await store.removeContent('profiles', ['bare-third'], { at: now, actor })
+
+  await partners.update('kiosk', {
+    name: 'Kiosk “am Eck” 😀',
+    limits: { set: { verify: { quota: 5, windowSeconds: 60 }, key: { quota: 7, windowSeconds: 60 } } },
+  })
+  await partners.create({ slug: 'gone', name: 'Gone', modules: ['widget'] })
+  await keyRing.issue({ partner: 'gone', name: 'Gone, too', environment: 'live' })
+  await partners.remove('gone')
+  await keyRing.rotate((await world.issue({ expiresAt: now + day })).id, { overlapMs: 0 })
+  await keyRing.update(keys['demo local'].id, { limits: { set: { signup: { quota: 0, windowSeconds: 1 } } } })
+
+  const { body, idempotencyKey } = REPEATED
+  const once = { headers: { 'idempotency-key': idempotencyKey } }
+  const signups = '/partner/signups'
+  await post(signups, body, once)
+  await post(signups, body, { key: 'demo test', ...once })
+  await post(signups, { ...body, partner: 'acme' }, { key: 'acme full' })
+  await post(signups, {
+    partner: 'demo',
+    email: 'ada@example.org',
+    name: 'Ada',
+    company: 'Łódź & Söhne “Ltd.”',
+    message: 'Line one\nline two\t\\ "quoted" \u2028 \u{1f600}',
+    metadata: { b: '2', a: 'é', 1: 'a name that objects sort' },
+    locale: 'fr',
+    profile: 'bare',
+    consent_at: '2026-01-01T00:00:00.000Z',
+  })
+  const before = now - 3 * day
+  await store.createSignup(canary({ world }, { createdAt: before, plan: 'a-plan-that-was', country: 'DE' }), {
+    key: 'long over',
+    fingerprint: '0'.repeat(64),
+    expiresAt: before + day,
+  })
+  for (let index = 0; index < 600; index++) {
+    await store.createSignup(canary({ world }, { createdAt: now - index * 60_000 }), undefined)
+  }
+  await ask('/public/profiles?partner=demo&limit=1')
+  await ask('/public/profiles/nothing-there?partner=demo')
+  await api.close()
+  return world
+}

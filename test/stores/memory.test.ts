@@ -1,0 +1,20 @@
+import t from 'tap'
+import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import { wholeStoreContract } from '../contract/store/complete-store.ts'
+
+await t.test('a memory store is a store', (t) =>
+  wholeStoreContract(t, () => Promise.resolve(createMemoryStore())))
+
+await t.test('the key prefix can be chosen', (t) => {
+  t.equal(createMemoryStore({ keyPrefix: 'acme2' }).settings.keyPrefix, 'acme2')
+  for (const keyPrefix of ['', 'a', '2a', 'Acme', 'a-b', 'a'.repeat(11)]) {
+    t.throws(() => createMemoryStore({ keyPrefix }), { code: 'refused', message: /2 to 10 lower-case/ })
+  }
+  t.end()
+})
+
+await t.test('stores have secrets and revisions of their own', async (t) => {
+  const [a, b] = [createMemoryStore(), createMemoryStore()]
+  t.not(a.settings.cursorSecret, b.settings.cursorSecret)
+  t.notSame(await a.revision(), await b.revision())
+})

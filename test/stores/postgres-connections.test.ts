@@ -1,0 +1,242 @@
+/** Look-ups, notes and reads on servers and ways to them that break. */
+import process from 'node:process'
+import { inspect } from 'node:util'
+import t from 'tap'
+import type { Test } from 'tap'
+import { connect, type ConnectOptions } from '../../adapters/stores/postgres/connection/connect.ts'
+import {
+  type Database,
+  listText,
+  SqlError,
+  UncertainCommit,
+} from '../../adapters/stores/postgres/connection/database.ts'
+import { StoreError } from '../../adapters/stores/store-error.ts'
+import { askOnAndOn } from '../postgres/asking.ts'
+import { hasServer } from '../postgres/binaries.ts'
+import { startGate } from '../postgres/network.ts'
+import { startServer } from '../postgres/server.ts'
+import { until } from '../postgres/until.ts'
+
+const reason = hasServer()
+if (reason !== undefined) {
+  t.plan(0, reason)
+  process.exit()
+}
+
+const server = await startServer()
+t.teardown(() => server.close())
+const url = await server.createDatabase()
+const gate = await startGate(server.port)
+t.teardown(() => gate.close())
+const setup = connect(url)
+t.teardown(() => setup.close())
+await setup.transaction(async (query) => {
+  await query('CREATE TABLE seen (id text PRIMARY KEY, times bigint NOT NULL CHECK (times < 9))')
+  await query(`INSERT INTO seen VALUES ('a', 1)`)
+})
+
+/** Connects for as long as the test runs. */
+function open(t: Test, address: string, options?: ConnectOptions): Database {
+  const database = connect(address, options)
+  t.teardown(() => database.close())
+  return database
+}
+
+const outcomeOf = (promise: Promise<unknown>) => promise.then(() => undefined, (error: unknown) => error)
+const pidOf = async (query: Database['lookUp']) => Number((await query('SELECT pg_backend_pid()'))[0]![0])
+const isUnreachable = (error: unknown) => error instanceof StoreError && error.code === 'unreachable'
+
+await t.test('values come back as what they are', async (t) => {
+  const { lookUp, read, note, place } = open(t, url)
+  t.equal(place, `127.0.0.1:${server.port}/${new URL(url).pathname.slice(1)}`)
+  const sql = `SELECT $1::text, $2::bigint, $3::integer, $4::boolean, $5::text, $6::float8, $7::text[]`
+  const list = listText(['a"b', 'c\\d', null, 'e,f'])
+  const row = ['€ \' "', 2 ** 53 - 1, -7, true, null, 0.5, list]
+  for (const query of [lookUp, note, read]) {
+    // The first is prepared, the second uses that; and those that come while it is being prepared.
+    const rows = await Promise.all(Array.from({ length: 5 }, () => query(sql, row)))
+    rows.push(await query(sql, row))
+    for (const found of rows) {
+      t.strictSame([...found], [[...row.slice(0, 6), '{"a\\"b","c\\\\d",NULL,"e,f"}']])
+    }
+  }
+  const [texts] = await read(
+    `SELECT '2026-01-02'::date, now()::timestamptz, '{"a":1}'::jsonb, 1.50, '\\x00'::bytea`,
+  )
+  t.ok(texts!.every((value) => typeof value === 'string'), 'what no value stands for is text')
+  t.strictSame([...await lookUp('SELECT false WHERE $1::boolean', [false])], [])
+  t.equal(String(await lookUp('SELECT count(*) FROM seen')), '1')
+})
+
+await t.test('an integer that no number holds is an error, and of that statement alone', async (t) => {
+  const { lookUp } = open(t, url)
+  const [before, wrong, after] = await Promise.allSettled([
+    lookUp('SELECT 1'),
+    lookUp('SELECT $1::bigint', ['9007199254740992']),
+    lookUp('SELECT 2'),
+  ])
+  t.match([before, after], [{ value: [[1]] }, { value: [[2]] }])
+  t.match(wrong, { reason: { name: 'StoreError', message: /cannot be read: an integer is beyond/ } })
+})
+
+await t.test('what was prepared survives a change of its tables', async (t) => {
+  const { lookUp, write } = open(t, url)
+  await write('CREATE TABLE changing (id integer)')
+  await write('INSERT INTO changing VALUES ($1)', [1])
+  const look = () => lookUp('SELECT * FROM changing WHERE id = $1', [1])
+  t.strictSame([...await look()], [[1]])
+  t.strictSame([...await look()], [[1]])
+  await write(`ALTER TABLE changing ADD COLUMN more text DEFAULT 'x'`)
+  const found = await Promise.all([look(), lookUp('SELECT 2'), look()])
+  t.strictSame(found.map((rows) => [...rows]), [[[1, 'x']], [[2]], [[1, 'x']]])
+})
+
+await t.test('errors say what and never whose', async (t) => {
+  const { read, write, lookUp } = open(t, url)
+  const secret = 'hunter2'
+  const cases: readonly (readonly [() => Promise<unknown>, object])[] = [
+    [() => write('INSERT INTO seen VALUES ($1, 1), ($1, 2)', [secret]), {
+      code: '23505',
+      constraint: 'seen_pkey',
+    }],
+    [() => write('INSERT INTO seen VALUES ($1, 9)', [secret]), {
+      code: '23514',
+      constraint: 'seen_times_check',
+    }],
+    [() => read('SELECT $1::text::bigint', [secret]), { code: '22P02' }],
+    [() => lookUp('SELECT $1::text::date', [secret]), { code: '22007' }],
+    [() => read('SELECT * FROM nothing WHERE id = $1', [secret]), {
+      code: '42P01',
+      message: /relation "nothing"/,
+    }],
+    [() => read('SELECT $1::bigint', ['9007199254740993hunter2']), { code: '22P02' }],
+  ]
+  for (const [ask, expected] of cases) {
+    const error = await outcomeOf(ask())
+    t.type(error, SqlError)
+    t.match(error, expected)
+    t.notOk(inspect(error, { showHidden: true, depth: null }).includes(secret))
+  }
+  await t.rejects(read('SELECT $1::text', [undefined as never]), TypeError)
+  t.strictSame([...await read('SELECT 1')], [[1]])
+})
+
+await t.test('who is not let in is told at once, without the password', async (t) => {
+  const wrong = new URL(url)
+  wrong.password = 'hunter2'
+  const missing = new URL(url)
+  missing.pathname = '/elsewhere'
+  for (
+    const [address, says] of [[wrong, /28P01: password/], [missing, /3D000: database "elsewhere"/]] as const
+  ) {
+    const database = open(t, address.href, { lookUpTimeoutMs: 60_000, timeoutMs: 60_000 })
+    const start = performance.now()
+    const asked = [database.lookUp, database.note, database.read].map((query) => outcomeOf(query('SELECT 1')))
+    for (
+      const error of [...await Promise.all(asked), await outcomeOf(database.transaction(async () => {}))]
+    ) {
+      t.ok(isUnreachable(error))
+      t.match(error, { message: says })
+      t.notOk(inspect(error, { showHidden: true, depth: null }).includes('hunter2'))
+    }
+    t.ok(performance.now() - start < 30_000, 'not tried until time is up')
+  }
+})
+
+for (
+  const [calamity, strike, mend] of [
+    ['the server is killed', () => server.kill(), () => server.restart()],
+    ['the server hangs', () => server.pause(), () => server.resume()],
+    ['packets are dropped', () => Promise.resolve(gate.cut()), () => gate.restore()],
+    ['connections are reset', () => gate.reset(), () => gate.restore()],
+  ] as const
+) {
+  await t.test(`while ${calamity}, every look-up settles in its time, and then they go on`, async (t) => {
+    const database = open(t, gate.url(url))
+    const asking = askOnAndOn(() => database.lookUp('SELECT times FROM seen WHERE id = $1', ['a']))
+    await until(() => asking.answered() > 20, 'look-ups to be answered')
+    await strike()
+    await until(() => asking.failed() > 0, 'a look-up to fail')
+    await mend()
+    await until(() => asking.answeredInARow() >= 100, 'look-ups to go on')
+    const all = await asking.stop()
+    // A second, and far less than what has no such bound.
+    t.same(all.filter(({ tookMs }) => tookMs > 8_000), [])
+    t.same(all.filter(({ error }) => error !== undefined && !isUnreachable(error)), [])
+    t.equal(String(await database.read('SELECT 1')), '1')
+    t.equal(await database.transaction(async (query) => String(await query('SELECT 2'))), '2')
+  })
+}
+
+await t.test('a look-up on a connection that died unnoticed is answered on another one', async (t) => {
+  const { lookUp } = open(t, url)
+  const pid = await pidOf(lookUp)
+  process.kill(pid, 'SIGSTOP')
+  t.teardown(() => process.kill(pid, 'SIGCONT'))
+  const pids = await Promise.all([pidOf(lookUp), pidOf(lookUp)])
+  t.equal(pids[0], pids[1])
+  t.not(pids[0], pid)
+})
+
+await t.test('a look-up that waits for a lock gives up, on the server, too', async (t) => {
+  const { lookUp } = open(t, url)
+  await setup.transaction(async (query) => {
+    await query('LOCK TABLE seen')
+    t.ok(isUnreachable(await outcomeOf(lookUp('SELECT times FROM seen'))))
+    const waiting =
+      `SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT times FROM seen' AND state = 'active'`
+    await until(async () => String(await setup.read(waiting)) === '0', 'the server to give up')
+  })
+})
+
+await t.test('a note is not waited for on the disk, and not sent twice', async (t) => {
+  const { note, lookUp } = open(t, gate.url(url))
+  t.equal(String(await note('SHOW synchronous_commit')), 'off')
+  t.equal(String(await lookUp('SHOW synchronous_commit')), 'on')
+  const pid = await pidOf(note)
+  process.kill(pid, 'SIGSTOP')
+  const lost = outcomeOf(note(`UPDATE seen SET times = times + 1 WHERE id = 'a'`))
+  t.ok(isUnreachable(await lost))
+  process.kill(pid, 'SIGCONT')
+  await until(
+    async () => String(await setup.read('SELECT times FROM seen')) === '2',
+    'what was sent to be done',
+  )
+  // On the same connection, if the server spoke again before that was given up.
+  t.ok(await pidOf(note))
+  t.equal(String(await setup.read('SELECT times FROM seen')), '2')
+})
+
+await t.test('a statement that may have been done says so', async (t) => {
+  const { write } = open(t, url, { timeoutMs: 500 })
+  await setup.transaction(async (query) => {
+    await query(`SELECT 1 FROM seen WHERE id = 'a' FOR UPDATE`)
+    const error = await outcomeOf(write(`UPDATE seen SET times = 3 WHERE id = 'a'`))
+    t.ok(isUnreachable(error))
+    t.type((error as StoreError).cause, UncertainCommit)
+  })
+  await until(async () => String(await setup.read('SELECT times FROM seen')) === '3', 'it to be done')
+})
+
+await t.test('a long statement is waited for while the server lives, a read for as long as it may take', async (t) => {
+  const { read, transaction } = open(t, url, { timeoutMs: 2_500 })
+  t.equal(String(await transaction((query) => query('SELECT 1 FROM pg_sleep(3)'))), '1')
+  const start = performance.now()
+  t.match(await outcomeOf(read('SELECT 1 FROM pg_sleep(600)')), {
+    code: 'unreachable',
+    message: /within 2500 ms/,
+  })
+  t.ok(performance.now() - start < 60_000)
+})
+
+await t.test('there are no more connections than the address allows', async (t) => {
+  const { read, transaction } = open(t, `${url}?connections=2&application_name=few`)
+  const few = `SELECT count(*) FROM pg_stat_activity WHERE application_name = 'few'`
+  const asked = Array.from(
+    { length: 20 },
+    (_, index) =>
+      index % 2 ? read('SELECT pg_sleep(0.01)') : transaction((query) => query('SELECT pg_sleep(0.01)')),
+  )
+  await Promise.all(asked)
+  t.equal(String(await read(few)), '2')
+})

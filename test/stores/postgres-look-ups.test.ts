@@ -1,0 +1,118 @@
+/** How look-ups of keys share queries, seen from the side of the server. */
+import t from 'tap'
+import type { Database, Row, Value } from '../../adapters/stores/postgres/connection/database.ts'
+import { createKeyLookup } from '../../adapters/stores/postgres/partners-and-keys.ts'
+import { KEYS, PARTNERS } from '../../adapters/stores/rows.ts'
+import type { KeyFacts } from '../../core/model.ts'
+import { key, partner } from '../contract/store/samples.ts'
+
+interface Sent {
+  readonly ids: readonly string[]
+  /** Answers with what there is of these ids. */
+  answer(...known: string[]): Promise<void>
+  fail(error: Error): Promise<void>
+}
+
+/** Look-ups, and the queries that they have sent to a server which answers when it is told to. */
+function create() {
+  const sent: Sent[] = []
+  const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
+  const lookUp = <R extends Row>(_sql: string, [parameter]: readonly Value[] = []): Promise<R[]> => {
+    const { promise, resolve, reject } = Promise.withResolvers<R[]>()
+    const text = String(parameter)
+    const ids = text.startsWith('{') ? text.slice(1, -1).split(',').map((id) => JSON.parse(id)) : [text]
+    sent.push({
+      ids,
+      answer(...known) {
+        // In another order than they were asked for.
+        resolve(ids.filter((id) => known.includes(id)).reverse().map((id) => rowOf(id) as Row as R))
+        return settled()
+      },
+      fail(error) {
+        reject(error)
+        return settled()
+      },
+    })
+    return promise
+  }
+  return { sent, findKey: createKeyLookup({ lookUp } as Database).findKey }
+}
+
+const rowOf = (id: string) => [...KEYS.values(key({ id })), ...PARTNERS.values(partner())]
+
+const idOf = (facts: KeyFacts | undefined) => facts?.key.id
+
+t.equal(rowOf('a').length, KEYS.columns.length + PARTNERS.columns.length)
+
+await t.test('whoever is alone is sent at once', async (t) => {
+  const { sent, findKey } = create()
+  const found = findKey('a')
+  t.strictSame(sent.map(({ ids }) => ids), [['a']])
+  await sent[0]!.answer('a')
+  t.strictSame(await found, { key: key({ id: 'a' }), partner: partner() })
+  const missing = findKey('b')
+  t.strictSame(sent[1]!.ids, ['b'])
+  await sent[1]!.answer()
+  t.equal(await missing, undefined)
+})
+
+await t.test('who comes while queries are under way goes with the next, each to its own answer', async (t) => {
+  const { sent, findKey } = create()
+  const found = ['a', 'b', 'c', 'd', 'e'].map((id) => findKey(id))
+  t.strictSame(sent.map(({ ids }) => ids), [['a'], ['b']])
+  await sent[1]!.answer('b')
+  t.strictSame(sent[2]?.ids, ['c', 'd', 'e'])
+  await sent[0]!.answer('a')
+  t.equal(sent.length, 3)
+  await sent[2]!.answer('c', 'e')
+  t.strictSame((await Promise.all(found)).map(idOf), ['a', 'b', 'c', undefined, 'e'])
+})
+
+await t.test('nobody is given the answer to a query that was sent before', async (t) => {
+  const { sent, findKey } = create()
+  const before = [findKey('a'), findKey('b')]
+  const after = [findKey('a'), findKey('a')]
+  t.equal(sent.length, 2)
+  await sent[0]!.answer('a')
+  t.strictSame(sent[2]?.ids, ['a'], 'asked once more, for both')
+  await sent[1]!.answer()
+  t.strictSame((await Promise.all(before)).map(idOf), ['a', undefined])
+  let settled = 0
+  for (const answer of after) void answer.then(() => settled++)
+  await new Promise((resolve) => setImmediate(resolve))
+  t.equal(settled, 0)
+  await sent[2]!.answer()
+  t.strictSame(await Promise.all(after), [undefined, undefined])
+})
+
+await t.test('a query has 500 ids at most, and all are asked for', async (t) => {
+  const { sent, findKey } = create()
+  const ids = Array.from({ length: 1203 }, (_, index) => `k${index}`)
+  const found = ids.map((id) => findKey(id))
+  for (let answered = 0; answered < sent.length; answered++) await sent[answered]!.answer(...ids)
+  t.strictSame(sent.map(({ ids }) => ids.length), [1, 1, 500, 500, 201])
+  t.strictSame((await Promise.all(found)).map(idOf), ids)
+})
+
+await t.test('a query that fails fails for those that are in it, and for nobody else', async (t) => {
+  const { sent, findKey } = create()
+  const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((id) => findKey(id)) as [
+    Promise<KeyFacts | undefined>,
+    ...Promise<KeyFacts | undefined>[],
+  ]
+  const failures = [a, c!, d!].map((answer) => t.rejects(answer, { message: /^lost/ }))
+  await sent[0]!.fail(new Error('lost the first'))
+  const e = findKey('e')
+  await sent[2]!.fail(new Error('lost the third'))
+  await Promise.all(failures)
+  await sent[3]!.answer('e')
+  t.equal(idOf(await e), 'e')
+  await sent[1]!.answer('b')
+  t.equal(idOf(await b), 'b')
+})
+
+await t.test('an id that no key can have keeps none from being found', async (t) => {
+  const { sent, findKey } = create()
+  t.equal(await findKey('a\0b'), undefined)
+  t.equal(sent.length, 0)
+})

@@ -1,0 +1,12 @@
+/** A process that joins the replicas of a store and then has nothing to do, for `store-postgres-replicas.test.ts`. */
+import process from 'node:process'
+import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
+
+const store = await openPostgresStore(process.env['STORE']!)
+await store.replicas!.register({
+  name: 'child',
+  leaseMs: 1_000,
+  revalidateEveryMs: 3_600_000,
+  revalidate: async () => await store.revision(),
+}).registered()
+process.stdout.write('joined\n')

@@ -1,0 +1,358 @@
+/** Signups and counts in one database that several replicas write to, that is lost, or that others keep from them. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import process from 'node:process'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import postgres from 'postgres'
+import type { Sql } from 'postgres'
+import t from 'tap'
+import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
+import type { SignupOutcome } from '../../core/ports/signups.ts'
+import type { Store } from '../../core/ports/store.ts'
+import { apply, claim, createPartners, DAY, key, signup, T0 } from '../contract/store/samples.ts'
+import { hasServer } from '../postgres/binaries.ts'
+import { startGate } from '../postgres/network.ts'
+import { hasPooler, type Pooler, startPooler } from '../postgres/pooler.ts'
+import { PATIENT, startServer } from '../postgres/server.ts'
+import { until, within } from '../postgres/until.ts'
+
+const reason = hasServer()
+if (reason !== undefined) {
+  t.plan(0, reason)
+  process.exit()
+}
+
+// What it has acknowledged is to outlive it.
+const server = await startServer({ durable: true })
+t.teardown(() => server.close())
+const pooler: Pooler | undefined = hasPooler() === undefined ? await startPooler(server) : undefined
+t.teardown(() => pooler?.close())
+
+/** The ways in which a store reaches a database. */
+const ways: Readonly<Record<string, (url: string) => string>> = {
+  directly: (url) => url,
+  ...pooler && { 'through a pooler': (url) => `${pooler.url(url)}?pooler=transaction` },
+}
+
+interface Place {
+  readonly url: string
+  readonly store: Store
+  /** Asks the database itself, past the store. */
+  readonly sql: Sql
+  open(url?: string): Promise<Store>
+}
+
+/** A store with a partner and a key, which ends with the test. */
+async function createPlace(
+  t: { teardown(end: () => Promise<void>): void },
+  way = (url: string) => url,
+): Promise<Place> {
+  const database = await server.createDatabase()
+  const url = way(database)
+  const sql = postgres(database, { max: 3, onnotice: () => {}, idle_timeout: 1 })
+  t.teardown(() => sql.end({ timeout: 0 }))
+  async function open(at = url): Promise<Store> {
+    const store = await openPostgresStore(at, PATIENT)
+    t.teardown(async () => await store.close())
+    return store
+  }
+  const store = await open()
+  await createPartners(store, 'acme')
+  await apply(store, { type: 'key.issued', key: key() })
+  return { url, store, sql, open }
+}
+
+async function count(sql: Sql, table: string): Promise<number> {
+  const [row] = await sql.unsafe(`SELECT count(*)::integer AS rows FROM partner_api.${table}`)
+  return row!.rows
+}
+
+/** What is counted of signups by plan or by country: all of it. */
+async function counted(sql: Sql, dimension: 'plan' | 'country'): Promise<number> {
+  const [row] = await sql`
+    SELECT coalesce(sum(signups), 0)::integer AS signups FROM partner_api.signup_tally WHERE dimension = ${dimension}`
+  return row!.signups
+}
+
+const child = fileURLToPath(new URL('postgres-signups-child.ts', import.meta.url))
+
+/** Starts a process on a database. `said` resolves with each line that it prints, in turn. */
+function start(url: string, ...parameters: string[]) {
+  const started = spawn(process.execPath, [child, ...parameters], {
+    env: { ...process.env, STORE: url },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  const lines = createInterface(started.stdout)[Symbol.asyncIterator]()
+  return {
+    said: async (): Promise<string> => String((await lines.next()).value ?? ''),
+    go: () => started.stdin.end('\n'),
+    closed: once(started, 'close'),
+  }
+}
+
+await t.test('200 attempts of four processes at once with one key make one signup', async (t) => {
+  const { url, store, sql } = await createPlace(t)
+  const children = Array.from({ length: 4 }, (_, index) => start(url, `p${index}`, '50'))
+  for (const { said } of children) t.equal(await said(), 'ready')
+  for (const { go } of children) go()
+  const answers = await Promise.all(children.map(({ said }) => said()))
+  await Promise.all(children.map(({ closed }) => closed))
+  const outcomes = answers.flatMap((answer): SignupOutcome[] => JSON.parse(answer))
+  const [kept, ...others] = await store.listSignups(undefined, undefined, 10)
+  t.same(others, [])
+  t.equal(outcomes.length, 200)
+  t.equal(outcomes.filter(({ outcome }) => outcome === 'created').length, 1)
+  const replay = { outcome: 'replayed', id: kept?.id, createdAt: T0 }
+  t.strictSame(outcomes.filter(({ outcome }) => outcome !== 'created'), Array(199).fill(replay))
+  t.same([await counted(sql, 'plan'), await counted(sql, 'country')], [1, 1])
+})
+
+await t.test('of two bodies sent at once with one key, one is kept and the other a mismatch', async (t) => {
+  const { store, open } = await createPlace(t)
+  const other = await open()
+  for (let round = 0; round < 20; round++) {
+    const outcomes = await Promise.all([store, other].map(async (one, index) =>
+      await one.createSignup(
+        signup(`${round}-${index}`),
+        claim({ key: `r${round}`, fingerprint: String(index).repeat(64) }),
+      )
+    ))
+    t.same(outcomes.map(({ outcome }) => outcome).sort(), ['created', 'mismatch'])
+  }
+  t.equal((await store.listSignups(undefined, undefined, 100)).length, 20)
+})
+
+await t.test('a claim that has expired is taken over once', async (t) => {
+  const { store, open } = await createPlace(t)
+  const stores = [store, await open(), await open(), await open()]
+  await store.createSignup(signup('first'), claim({ expiresAt: T0 + 10 }))
+  const outcomes = await Promise.all(
+    Array.from(
+      { length: 40 },
+      async (_, index) =>
+        await stores[index % 4]!.createSignup(signup(`${index}`, { createdAt: T0 + 10 }), claim()),
+    ),
+  )
+  t.equal(outcomes.filter(({ outcome }) => outcome === 'created').length, 1)
+  t.equal(outcomes.filter(({ outcome }) => outcome === 'replayed').length, 39)
+})
+
+for (const [how, way] of Object.entries(ways)) {
+  await t.test(`an attempt that another one keeps waiting for long is a conflict, and keeps nobody else, ${how}`, async (t) => {
+    const { store, sql } = await createPlace(t, way)
+    const ended = Promise.withResolvers<void>()
+    const holding = Promise.withResolvers<void>()
+    const holder = sql.begin(async (held) => {
+      await held`
+      INSERT INTO partner_api.idempotency VALUES
+        ('acme', 'live', ${claim().key}, ${'f'.repeat(64)}, 'sgn_x', ${T0}, ${T0 + DAY})`
+      holding.resolve()
+      await ended.promise
+      throw new Error('given up')
+    }).catch(() => undefined)
+    await holding.promise
+
+    const since = performance.now()
+    let isWaiting = true
+    const waiting = Promise.all(
+      Array.from({ length: 3 }, async (_, index) => {
+        const outcome = await store.createSignup(signup(`${index}`), claim())
+        isWaiting = false
+        return outcome
+      }),
+    )
+    t.strictSame(await store.createSignup(signup('a'), claim({ key: 'another' })), { outcome: 'created' })
+    t.strictSame(await store.createSignup(signup('b'), undefined), { outcome: 'created' })
+    t.ok(isWaiting, 'others do not wait')
+    t.strictSame(await waiting, Array(3).fill({ outcome: 'conflict' }))
+    const waited = performance.now() - since
+    t.ok(waited > 1_900 && waited < 30_000, `after ${waited} ms`)
+    ended.resolve()
+    await holder
+    t.strictSame(
+      await store.createSignup(signup('0'), claim()),
+      { outcome: 'created' },
+      'it has left nothing',
+    )
+  })
+}
+
+await t.test('who waits for an attempt that is then given up keeps the signup', async (t) => {
+  const { store, sql } = await createPlace(t)
+  let kept: Promise<SignupOutcome> | undefined
+  await sql.begin(async (held) => {
+    await held`
+      INSERT INTO partner_api.idempotency VALUES
+        ('acme', 'live', ${claim().key}, ${'f'.repeat(64)}, 'sgn_x', ${T0}, ${T0 + DAY})`
+    kept = Promise.resolve(store.createSignup(signup('1'), claim()))
+    await until(async () => {
+      const waiting = await sql`SELECT 1 FROM pg_locks WHERE NOT granted AND pid <> pg_backend_pid()`
+      return waiting.length > 0
+    }, 'the signup to wait')
+    throw new Error('given up')
+  }).catch(() => undefined)
+  t.strictSame(await kept, { outcome: 'created' })
+})
+
+await t.test('signups of one partner are counted at once, and add up', async (t) => {
+  const { store, open, sql } = await createPlace(t)
+  const stores = [store, await open(), await open(), await open()]
+  await Promise.all(Array.from({ length: 200 }, (_, index) =>
+    stores[index % 4]!.createSignup(
+      signup(`${index}`, { plan: index % 2 ? 'pro' : undefined, country: 'DE' }),
+      undefined,
+    )))
+  const slots = await sql`SELECT DISTINCT slot FROM partner_api.signup_tally`
+  t.ok(slots.length > 1, `in ${slots.length} rows each`)
+  const { signupsByPlan, signupsByCountry, signupsByDay } = await store.summarise(
+    'acme',
+    '2026-01-01',
+    '2026-01-01',
+  )
+  t.strictSame(
+    new Map(signupsByPlan.map(({ plan, signups }) => [plan, signups])),
+    new Map([[undefined, 100], ['pro', 100]]),
+  )
+  t.strictSame(signupsByCountry, [{ country: 'DE', signups: 200 }])
+  t.strictSame(signupsByDay, [{ day: '2026-01-01', signups: 200 }])
+})
+
+await t.test('replicas that add counts of the same rows at once never wait in a circle', async (t) => {
+  const { store, open } = await createPlace(t)
+  const stores = [store, await open(), await open(), await open()]
+  const rows = Array.from({ length: 60 }, (_, index) => ({
+    partner: 'acme',
+    day: '2026-01-01',
+    endpoint: `e${index}`,
+    requests: 1,
+    errors: 0,
+  }))
+  await Promise.all(stores.map(async (one, index) => {
+    for (let round = 0; round < 15; round++) {
+      const counts = (index + round) % 2 ? rows : rows.toReversed()
+      const batch = `b${index}-${round}`
+      await Promise.all([one.recordUsage(counts, batch), stores[(index + 1) % 4]!.recordUsage(counts, batch)])
+    }
+  }))
+  const { requestsByEndpoint } = await store.summarise('acme', '2026-01-01', '2026-01-01')
+  t.equal(requestsByEndpoint.length, 60)
+  t.same(new Set(requestsByEndpoint.map(({ requests }) => requests)), new Set([60]))
+})
+
+await t.test('a signup whose answer was lost is kept once, and acknowledged', async (t) => {
+  const { url, sql, open } = await createPlace(t)
+  const gate = await startGate(server.port)
+  t.teardown(() => gate.close())
+  const store = await open(gate.url(url))
+  for (const claimed of [claim(), undefined]) {
+    const before = await count(sql, 'signup')
+    const sent = signup(claimed === undefined ? 'unclaimed' : 'claimed')
+    let outcome: Promise<SignupOutcome> | undefined
+    await sql.begin(async (held) => {
+      // Every row that the signup may be counted in.
+      await held`
+        INSERT INTO partner_api.signup_tally
+        SELECT 'acme', 'country', '2026-01-01', '', slot, 0 FROM generate_series(0, 63) AS slots (slot)
+        ON CONFLICT (partner, dimension, day, value, slot) DO UPDATE SET signups = signup_tally.signups`
+      outcome = Promise.resolve(store.createSignup(sent, claimed))
+      await until(async () => {
+        const waiting = await sql`SELECT 1 FROM pg_locks WHERE NOT granted AND pid <> pg_backend_pid()`
+        return waiting.length > 0
+      }, 'the signup to wait')
+      await gate.reset()
+    })
+    await until(
+      async () => await count(sql, 'signup') === before + 1,
+      'the signup to be kept by who cannot say so',
+    )
+    await gate.restore()
+    t.strictSame(await within(outcome!, 'the signup to be acknowledged'), { outcome: 'created' })
+    t.equal(await count(sql, 'signup'), before + 1)
+    t.equal(await counted(sql, 'country'), before + 1)
+  }
+  t.strictSame(
+    await store.createSignup(signup('again'), claim()),
+    { outcome: 'replayed', id: signup('claimed').id, createdAt: T0 },
+  )
+  await t.rejects(Promise.resolve(store.createSignup(signup('unclaimed'), undefined)), { code: 'refused' })
+})
+
+for (const [how, way] of Object.entries(ways)) {
+  await t.test(`whenever the server is killed, what was acknowledged is kept, once, ${how}`, async (t) => {
+    const { store, open, sql } = await createPlace(t, way)
+    const stores = [store, await open()]
+    const kept: { id: string; name: string; isClaimed: boolean }[] = []
+    let attempts = 0
+    let failures = 0
+    let isOver = false
+
+    async function work(one: Store, worker: number): Promise<void> {
+      while (!isOver) {
+        const attempt = attempts++
+        const name = `k${worker}-${attempt}`
+        const sent = signup(`${attempt}`, { plan: 'pro' })
+        const isClaimed = attempt % 2 === 0
+        try {
+          const { outcome } = await one.createSignup(sent, isClaimed ? claim({ key: name }) : undefined)
+          if (outcome !== 'created') throw new Error(`${sent.id} was ${outcome}`)
+          kept.push({ id: sent.id, name, isClaimed })
+        } catch (error) {
+          if (!(error instanceof Error && 'code' in error && error.code === 'unreachable')) throw error
+          failures++
+          await new Promise((resolve) => setTimeout(resolve, 20))
+        }
+      }
+    }
+
+    // The databases of the tests before are not to be recovered each time.
+    await server.admin`CHECKPOINT`
+    const workers = Array.from({ length: 12 }, (_, index) => work(stores[index % 2]!, index))
+    const working = Promise.all(workers)
+    for (let round = 0; round < 2; round++) {
+      const before = kept.length
+      await until(() => kept.length > before + 10 + 50 * round, 'some signups to be kept')
+      await server.kill()
+      await server.restart()
+    }
+    const before = kept.length
+    await until(() => kept.length > before + 20, 'signups to be kept again')
+    isOver = true
+    await within(working, 'the last signups')
+
+    const rows = await sql`SELECT id FROM partner_api.signup`
+    const there = new Set(rows.map(({ id }) => id))
+    t.equal(there.size, rows.length)
+    t.same(kept.filter(({ id }) => !there.has(id)), [], `${kept.length} acknowledged signups are there`)
+    t.ok(rows.length <= attempts && rows.length - kept.length <= failures, 'and no more than were given up')
+    t.equal(await counted(sql, 'plan'), rows.length, 'each was counted once')
+    const claimed = await count(sql, 'idempotency')
+    t.ok(claimed >= kept.filter(({ isClaimed }) => isClaimed).length)
+    for (const { id, name } of kept.filter(({ isClaimed }) => isClaimed)) {
+      const again = await store.createSignup(signup(`again-${name}`), claim({ key: name }))
+      if (again.outcome !== 'replayed' || again.id !== id) {
+        t.fail(`${id} was acknowledged, and now is ${again.outcome}`)
+      }
+    }
+    t.equal(await count(sql, 'signup'), rows.length)
+  })
+}
+
+await t.test('signups clear away claims that have expired, and pass over those that somebody holds', async (t) => {
+  const { store, sql } = await createPlace(t)
+  for (let index = 0; index < 10; index++) {
+    await store.createSignup(signup(`a${index}`), claim({ key: `a${index}`, expiresAt: T0 + 10 }))
+  }
+  await store.createSignup(signup('early', { createdAt: T0 + 9 }), undefined)
+  const left = async () =>
+    (await sql`SELECT key FROM partner_api.idempotency ORDER BY key`).map(({ key }) => key)
+  await sql.begin(async (held) => {
+    await held`SELECT 1 FROM partner_api.idempotency WHERE key IN ('a0', 'a7') FOR UPDATE`
+    for (let index = 0; index < 8; index++) {
+      await store.createSignup(signup(`b${index}`, { createdAt: T0 + 10 }), undefined)
+    }
+    await until(async () => (await left()).join() === 'a0,a7', 'all but those that are held to be gone')
+  })
+  await store.createSignup(signup('late', { createdAt: T0 + 10 }), claim({ key: 'new' }))
+  await until(async () => (await left()).join() === 'new', 'the last ones to be gone')
+})

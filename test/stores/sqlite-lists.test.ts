@@ -1,0 +1,125 @@
+/** Lists of any length: the index that each page is read by, and commands that print them in bounded memory. */
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import t from 'tap'
+import { createAuditLog } from '../../adapters/stores/sqlite/audit.ts'
+import { type Database, openDatabase, type Value } from '../../adapters/stores/sqlite/database.ts'
+import { createAdministration } from '../../adapters/stores/sqlite/partners-and-keys.ts'
+import { createRevisions } from '../../adapters/stores/sqlite/revisions.ts'
+import { createSignups } from '../../adapters/stores/sqlite/signups.ts'
+import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
+import { formatTable } from '../../cli/output/text.ts'
+import { documentOf, runProgram, temporaryFolder } from '../support/cli-program.ts'
+
+const keys = 200_000
+const bigPartnerKeys = 2_500
+
+const folder = temporaryFolder()
+t.teardown(() => folder.remove())
+const file = join(folder.path, 'store.db')
+const env = { PARTNER_API_STORE: `sqlite:${file}` }
+await (await openSqliteStore(file)).close()
+const filler = new DatabaseSync(file)
+t.teardown(() => filler.close())
+filler.exec(`
+  PRAGMA synchronous = OFF;
+  INSERT INTO partner VALUES ('acme', 'Acme', 'active', 0, NULL, 1), ('big', 'Big', 'active', 0, NULL, 1);
+  WITH RECURSIVE number (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM number WHERE n < ${keys - 1})
+  INSERT INTO partner_key (id, partner, name, environment, digest, hint, state, scopes, created_at)
+  SELECT printf('key-%08d', n), iif(n < ${keys - bigPartnerKeys}, 'acme', 'big'), 'Key ' || n, 'live',
+    printf('%064d', n), '9xQ2', 'active', 0, n / 10 FROM number`)
+
+/** Enough for the program and a few pages, and for no list of this length. */
+const littleMemory = { env, nodeArguments: ['--max-old-space-size=48'] }
+
+t.test('no page of a list sorts rows or reads those of others', (t) => {
+  const steps: string[] = []
+  const database = openDatabase(file, { create: false })
+  t.teardown(() => database.close())
+  const explained: Database = {
+    ...database,
+    statement<Row extends readonly Value[]>(sql: string) {
+      const statement = database.statement<Row>(sql)
+      const plan = database.statement<[number, number, number, step: string]>(`EXPLAIN QUERY PLAN ${sql}`)
+      const explain = (parameters: Value[]) => steps.push(...plan.all(...parameters).map((row) => row[3]))
+      return {
+        ...statement,
+        all: (...parameters) => (explain(parameters), statement.all(...parameters)),
+        get: (...parameters) => (explain(parameters), statement.get(...parameters)),
+      }
+    },
+  }
+  const trail = createAuditLog(explained)
+  const administration = createAdministration(explained, createRevisions(database, file), trail)
+  const signups = createSignups(explained)
+  const ofPartner = 'SEARCH signup USING INDEX signup_newest_of_partner ' +
+    '(partner=? AND environment=? AND (recency,id)>(?,?))'
+  const lists: readonly (readonly [read: () => unknown, ...plan: string[]])[] = [
+    [() => administration.listPartners('a', 9), 'SEARCH partner USING PRIMARY KEY (slug>?)'],
+    [
+      () => administration.listKeys(undefined, undefined, 9),
+      'SEARCH partner_key USING INDEX partner_key_oldest ((created_at,id)>(?,?))',
+    ],
+    [
+      () => administration.listKeys('big', undefined, 9),
+      'SEARCH partner_key USING INDEX partner_key_by_partner (partner=? AND (created_at,id)>(?,?))',
+    ],
+    [() => trail.listAudit(0, 9), 'SEARCH audit USING INTEGER PRIMARY KEY (rowid>?)'],
+    [() => trail.listAudit(0, 9, 'big'), 'SEARCH audit USING INDEX audit_by_partner (partner=? AND rowid>?)'],
+    // From its end, in the order of the table, and no further than to the entry that is wanted.
+    [() => trail.auditTail(9), 'SCAN audit'],
+    [() => trail.auditTail(9, 'big'), 'SEARCH audit USING COVERING INDEX audit_by_partner (partner=?)'],
+    [
+      () => signups.listSignups(undefined, undefined, 9),
+      'SEARCH signup USING INDEX signup_newest ((recency,id)>(?,?))',
+    ],
+    [() => signups.listSignups('big', undefined, 9), ofPartner, ofPartner],
+  ]
+  for (const [read, ...plan] of lists) {
+    steps.length = 0
+    read()
+    t.strictSame(steps, plan, String(read))
+  }
+  t.end()
+})
+
+t.test('keys list prints a list of any length in little memory', async (t) => {
+  const { code, stdout, stderr } = await runProgram(['keys', 'list'], littleMemory)
+  t.same([code, stderr], [0, ''])
+  const lines = stdout.trimEnd().split('\n')
+  t.equal(lines.length, keys + 1)
+  t.match(lines[0], /^ID +PARTNER +NAME +KIND +HINT +STATE +SCOPES +ENDS +LAST USED$/)
+  t.match(lines[1], /^key-00000000 +acme +Key 0 +live +…9xQ2 +active +0 +never +never$/)
+  t.match(lines[keys], /^key-00199999 +big +Key 199999 /)
+  t.equal(lines.at(-1)?.length, lines.at(-2)?.length, 'columns stay aligned')
+})
+
+t.test('a table of many rows is aligned at once', (t) => {
+  const lines = formatTable(['number', 'name'], Array.from({ length: keys }, (_, n) => [`${n}`, 'n'])).split(
+    '\n',
+  )
+  t.same([lines.length, lines[0], lines[1], lines[keys]], [
+    keys + 2,
+    'NUMBER  NAME',
+    '0       n',
+    `${keys - 1}  n`,
+  ])
+  t.end()
+})
+
+t.test('under --json, what is printed in many pieces is one document', async (t) => {
+  const { data } = documentOf(await runProgram(['keys', 'list', 'big', '--json'], { env }))
+  const ids = data.map(({ id }: { id: string }) => id)
+  t.equal(ids.length, bigPartnerKeys)
+  t.same(ids, ids.toSorted())
+
+  const copy = join(folder.path, 'damaged.db')
+  filler.exec(`VACUUM INTO '${copy}'`)
+  const damaged = new DatabaseSync(copy)
+  damaged.exec(`UPDATE partner_key SET allow = 'no JSON' WHERE id = 'key-00199000'`)
+  damaged.close()
+  const broken = await runProgram(['keys', 'list', 'big', '--json', '--store', `sqlite:${copy}`])
+  t.equal(broken.code, 1)
+  t.equal(documentOf(broken).data.length, 1000, 'what came before the error')
+  t.match(documentOf(broken).error, { code: 'internal', detail: 'JSON' })
+})

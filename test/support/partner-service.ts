@@ -1,0 +1,107 @@
+/** A service over a store in this process, whose store tests can look into. */
+import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
+import type { Signup } from '../../core/ports/signups.ts'
+import type { Store } from '../../core/ports/store.ts'
+import type { PartnerApiOptions } from '../../core/settings.ts'
+import type { OpenStores } from '../contract/http/deploy.ts'
+import { type Ask, FAR_LIMITS, type Heard, VERSION, withKey } from '../contract/http/service.ts'
+import { breaches, schemaBreaches } from '../contract/http/universals.ts'
+import { fetchWire } from '../contract/http/wires.ts'
+import { fillWorld, type KeyName, type World } from './world.ts'
+
+/** What a request has besides its target. */
+export interface More extends Omit<Partial<Ask>, 'target'> {
+  readonly key?: KeyName | { readonly text: string }
+}
+
+/** A service that runs, and what it runs on. */
+export interface PartnerService {
+  readonly api: PartnerApi
+  readonly store: Store
+  readonly world: World
+  /** Sends a request; throws when the answer breaks what holds for every answer. `path` is below `/service`. */
+  ask(path: string, more?: More): Promise<Heard>
+  /** Posts a value as JSON, or text as it is. */
+  post(path: string, body: unknown, more?: More): Promise<Heard>
+}
+
+/** Fills a store and serves it. */
+export async function serveStore(store: Store, options: PartnerApiOptions = {}): Promise<PartnerService> {
+  const world = await fillWorld(store)
+  const api = createPartnerApi({ store }, { limits: FAR_LIMITS, maxStalenessMs: 0, ...options })
+  const wire = fetchWire(api.fetch)
+
+  const ask: PartnerService['ask'] = async (path, { key = 'demo full', headers, ...more } = {}) => {
+    const secret = typeof key === 'string' ? world.keys[key] : key
+    const sent = { target: `/service${path}`, headers: { ...withKey(secret), ...headers }, ...more }
+    const heard = await wire(sent)
+    const found = breaches(heard, 'Service-Version')
+    const method = more.method ?? 'GET'
+    if (heard.status <= 201 && method !== 'HEAD') {
+      found.push(...schemaBreaches(sent.target, heard, method, api.routes))
+    }
+    if (found.length === 0 && heard.headers.get('service-version') === VERSION) return heard
+    throw new Error(`${method} ${path.slice(0, 200)} → ${heard.status}: ${found.join('; ')}`)
+  }
+
+  return {
+    api,
+    store,
+    world,
+    ask,
+    post: (path, body, { headers, ...more } = {}) =>
+      ask(path, {
+        method: 'POST',
+        body: typeof body === 'string' ? body : JSON.stringify(body),
+        headers: { 'content-type': 'application/json', ...headers },
+        ...more,
+      }),
+  }
+}
+
+/** Lends a service over a fresh world, and stops it. */
+export async function withService(
+  open: () => Promise<OpenStores>,
+  body: (service: PartnerService) => Promise<void>,
+  options: PartnerApiOptions = {},
+): Promise<void> {
+  const stores = await open()
+  const service = await serveStore(stores.operator, options)
+  try {
+    await body(service)
+  } finally {
+    await service.api.close()
+    await stores.close()
+  }
+}
+
+let serial = 0
+/** A signup full of words that no report may say. */
+export function canary({ world }: Pick<PartnerService, 'world'>, more: Partial<Signup>): Signup {
+  return {
+    id: `sgn_${String(serial++).padStart(20, '0')}`,
+    partner: 'demo',
+    keyId: world.keys['demo full'].id,
+    environment: 'live',
+    createdAt: Date.now(),
+    email: 'canary-local@canary-domain.example',
+    name: 'Canaria Nominata',
+    company: 'Canary Company',
+    country: undefined,
+    plan: undefined,
+    profile: undefined,
+    locale: undefined,
+    message: 'Canary message',
+    consentAt: undefined,
+    metadata: { canary: 'Canary value' },
+    ...more,
+  }
+}
+
+/** The places that a refusal of input names, in order, and whether each says why. */
+export function places({ json }: Heard): string[] {
+  const errors: readonly { parameter?: string; pointer?: string; detail: string }[] = json.errors ?? []
+  return errors.map(({ parameter, pointer, detail }) =>
+    typeof detail === 'string' && detail !== '' ? parameter ?? pointer ?? 'nowhere' : 'without a reason'
+  ).sort()
+}

@@ -1,0 +1,267 @@
+/**
+ * The world that tests of the wire live in: the demo's content, rows that partners may not see, and partners and
+ * keys in every state. Made by the code that operators use, and told to tests as the lines that were imported.
+ */
+import { readFileSync } from 'node:fs'
+import { createKeyAdministration, type KeyAdministration, type NewKey } from '../../core/admin/keys.ts'
+import { createPartnerAdministration, type PartnerAdministration } from '../../core/admin/partners.ts'
+import { importContent } from '../../core/content/lines.ts'
+import { MODULE_NAMES } from '../../core/policy/modules.ts'
+import type { ContentKind } from '../../core/ports/content.ts'
+import type { Store } from '../../core/ports/store.ts'
+
+/** A line of profiles as section 8 has it. */
+export interface ProfileLine {
+  readonly slug: string
+  readonly name: string
+  readonly headline: string
+  readonly country: string
+  readonly industry: string
+  readonly published_at: string | null
+  readonly logo_url?: string | null
+  readonly description?: string | null
+  readonly website_url?: string | null
+  readonly city?: string | null
+  readonly founded_year?: number | null
+  readonly employees?: { readonly min?: number | null; readonly max?: number | null } | null
+  readonly tags?: readonly string[] | null
+  readonly contact?: { readonly email?: string | null; readonly phone?: string | null } | null
+  readonly links?: readonly { readonly rel: string; readonly url: string }[] | null
+  readonly visible_to?: readonly string[] | null
+}
+
+/** A line of industries. */
+export interface IndustryLine {
+  readonly slug: string
+  readonly name: string
+  readonly parent_slug?: string | null
+}
+
+/** A line of plans. */
+export interface PlanLine {
+  readonly slug: string
+  readonly name: string
+  readonly description: string
+  readonly price: { readonly amount_minor: number; readonly currency: string }
+  readonly interval: string
+  readonly features: readonly string[]
+  readonly highlighted?: boolean | null
+  readonly position?: number | null
+}
+
+/** A line of banners. */
+export type BannerLine = Readonly<Record<string, string | null>>
+
+/** All that was imported. */
+export interface Lines {
+  readonly profiles: readonly ProfileLine[]
+  readonly industries: readonly IndustryLine[]
+  readonly plans: readonly PlanLine[]
+  readonly banners: readonly BannerLine[]
+}
+
+/** A key whose secret the tests know. */
+export interface TestKey {
+  readonly id: string
+  readonly text: string
+}
+
+/** Keys of {@linkcode World}: the first word is the partner, the second says what is so with the key. */
+export type KeyName =
+  | 'demo full'
+  | 'demo test'
+  | 'demo profiles'
+  | 'demo powerless'
+  | 'demo fenced'
+  | 'demo local'
+  | 'demo revoked'
+  | 'demo expired'
+  | 'demo disabled'
+  | 'demo fenced and revoked'
+  | 'acme full'
+  | 'kiosk full'
+  | 'hush full'
+  | 'hush powerless'
+
+/** What a store was filled with. */
+export interface Filling {
+  readonly keys: Readonly<Record<KeyName, TestKey>>
+  readonly lines: Lines
+  /** When `lines` were imported, milliseconds since the epoch. */
+  readonly importedAt: number
+}
+
+/** Hands of the operator, and what there is to expect. */
+export interface World extends Filling {
+  readonly partners: PartnerAdministration
+  readonly keyRing: KeyAdministration
+  issue(key: Partial<NewKey>): Promise<TestKey>
+  /** Gives a key a successor and ends it at an instant. */
+  rotate(id: string, successorId: string, retiresAt: number): Promise<void>
+  /** Imports lines as `content import` does. @returns What was written down as the instant of the change. */
+  publish(kind: ContentKind, lines: readonly object[]): Promise<number>
+  remove(kind: ContentKind, slugs: readonly string[]): Promise<void>
+}
+
+/** An address range that no test runs in, and one of its addresses. */
+export const FENCE = { range: '198.51.100.0/24', inside: '198.51.100.7', outside: '203.0.113.9' } as const
+
+const bare: Omit<ProfileLine, 'slug' | 'name'> = {
+  headline: 'Nothing but what is required',
+  country: 'AD',
+  industry: 'education',
+  published_at: '2024-02-29T12:00:00.000Z',
+}
+
+/** What the fixtures lack: rows for one other partner or for nobody, ties, and rows without optional values. */
+const more: Lines = {
+  industries: [
+    { slug: 'tied-a', name: 'Éducation' },
+    { slug: 'tied-b', name: 'education', parent_slug: 'culture' },
+  ],
+  plans: [
+    {
+      slug: 'unplaced-b',
+      name: 'Unplaced B',
+      description: 'Without a position.',
+      price: { amount_minor: 1500, currency: 'KWD' },
+      interval: 'once',
+      features: [],
+    },
+    {
+      slug: 'unplaced-a',
+      name: 'Unplaced A',
+      description: 'Without a position, too.',
+      price: { amount_minor: 0, currency: 'EUR' },
+      interval: 'year',
+      features: ['Nothing to pay'],
+      highlighted: null,
+      position: null,
+    },
+    {
+      slug: 'also-second',
+      name: 'Also second',
+      description: 'Shares its position.',
+      price: { amount_minor: 4900, currency: 'USD' },
+      interval: 'month',
+      features: ['One'],
+      highlighted: true,
+      position: 2,
+    },
+  ],
+  profiles: [
+    { ...bare, slug: 'bare', name: 'Bare' },
+    { ...bare, slug: 'bare-twin', name: 'BÄRE' },
+    { ...bare, slug: 'bare-third', name: 'bare!', employees: { max: 5 }, contact: { phone: '+376 800 000' } },
+    { ...bare, slug: 'for-acme', name: 'For Acme', visible_to: ['acme'], country: 'TV', industry: 'tied-a' },
+    { ...bare, slug: 'for-two', name: 'For two', visible_to: ['acme', 'demo'] },
+    { ...bare, slug: 'for-nobody', name: 'For nobody', visible_to: [], country: 'TV', industry: 'tied-b' },
+    { ...bare, slug: 'draft', name: 'Draft', published_at: null, country: 'TV' },
+    { ...bare, slug: 'not-yet', name: 'Not yet', published_at: '2098-12-31T23:59:59.999Z', country: 'TV' },
+  ],
+  banners: [
+    { partner: 'acme', title: 'Over', ends_at: '2024-01-01T00:00:00.000Z' },
+    { partner: 'hush', title: 'Bare' },
+  ],
+}
+
+/** Who fills it, as the audit trail has it. */
+const actor = 'operator'
+
+/** Fills an empty store. */
+export async function fillWorld(store: Store): Promise<World> {
+  const { issue, keyRing, partners } = handsOn(store)
+  await partners.create({ slug: 'demo', name: 'Demo partner', modules: MODULE_NAMES })
+  await partners.create({ slug: 'acme', name: 'Acme Travel', modules: MODULE_NAMES })
+  await partners.create({ slug: 'kiosk', name: 'Kiosk', modules: ['widget'] })
+  await partners.create({ slug: 'hush', name: 'Hush', modules: MODULE_NAMES })
+
+  const importedAt = Date.now()
+  const lines: Lines = {
+    industries: [...fixture<IndustryLine>('industries'), ...more.industries],
+    plans: [...fixture<PlanLine>('plans'), ...more.plans],
+    profiles: [...fixture<ProfileLine>('profiles'), ...more.profiles],
+    banners: [...fixture<BannerLine>('banners'), ...more.banners],
+  }
+  for (const kind of ['industries', 'plans', 'profiles', 'banners'] as const) {
+    await publish(store, kind, lines[kind], importedAt)
+  }
+
+  const yesterday = Date.now() - 86_400_000
+  const expired = await createKeyAdministration(store, { actor, clock: () => yesterday }).issue({
+    partner: 'demo',
+    name: 'Expired',
+    environment: 'live',
+    expiresAt: yesterday + 1000,
+  })
+  const keys: Record<KeyName, TestKey> = {
+    'demo full': await issue({ name: 'WordPress plugin' }),
+    'demo test': await issue({ environment: 'test' }),
+    'demo profiles': await issue({ scopes: ['read:profiles'] }),
+    'demo powerless': await issue({ scopes: [] }),
+    'demo fenced': await issue({ allow: [FENCE.range] }),
+    'demo local': await issue({ allow: ['127.0.0.0/8', '::1'] }),
+    'demo revoked': await issue({}),
+    'demo expired': { id: expired.key.id, text: expired.text },
+    'demo disabled': await issue({}),
+    'demo fenced and revoked': await issue({ allow: [FENCE.range] }),
+    'acme full': await issue({ partner: 'acme' }),
+    'kiosk full': await issue({ partner: 'kiosk' }),
+    'hush full': await issue({ partner: 'hush' }),
+    'hush powerless': await issue({ partner: 'hush', scopes: [] }),
+  }
+  await keyRing.revoke(keys['demo revoked'].id)
+  await keyRing.revoke(keys['demo fenced and revoked'].id)
+  await keyRing.disable(keys['demo disabled'].id)
+  await partners.suspend('hush')
+  // The scope stays with the key, and is out of force.
+  await partners.deactivate('acme', ['banner', 'pricing'])
+
+  return worldOn(store, { keys, lines, importedAt })
+}
+
+/** The world of a store that has been filled. */
+export function worldOn(store: Store, filling: Filling): World {
+  return { ...filling, ...handsOn(store) }
+}
+
+async function publish(
+  store: Store,
+  kind: ContentKind,
+  lines: readonly object[],
+  now: number,
+): Promise<number> {
+  const outcome = await importContent(store, kind, lines.map((line) => JSON.stringify(line)), { now, actor })
+  if ('errors' in outcome) throw new Error(JSON.stringify(outcome.errors))
+  return now
+}
+
+function handsOn(store: Store): Omit<World, keyof Filling> {
+  const keyRing = createKeyAdministration(store, { actor })
+  return {
+    partners: createPartnerAdministration(store, { actor }),
+    keyRing,
+    async issue(key) {
+      const issued = await keyRing.issue({ partner: 'demo', name: 'Test key', environment: 'live', ...key })
+      return { id: issued.key.id, text: issued.text }
+    },
+    publish: (kind, lines) => publish(store, kind, lines, Date.now()),
+    async rotate(id, successorId, retiresAt) {
+      const { facts } = await store.revision()
+      const applied = await store.apply([{ type: 'key.rotated', id, successorId, retiresAt }], facts, {
+        actor,
+        at: Date.now(),
+      })
+      if (!applied) throw new Error('The facts changed under the rotation.')
+    },
+    async remove(kind, slugs) {
+      const { missing, used } = await store.removeContent(kind, slugs, { actor, at: Date.now() })
+      if (missing.length + used.length > 0) throw new Error(`Not removed: ${[...missing, ...used]}`)
+    },
+  }
+}
+
+function fixture<T>(kind: ContentKind): T[] {
+  const file = new URL(`../../fixtures/content/${kind}.jsonl`, import.meta.url)
+  return readFileSync(file, 'utf8').split('\n').filter((line) => line !== '').map((line) => JSON.parse(line))
+}
