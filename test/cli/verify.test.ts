@@ -264,7 +264,7 @@ test('what a deployment says begins no line of ours, and moves no cursor', async
     await verify([], { env: { ...env, PARTNER_API_DEBUG: '1' } }),
   ]
   t.equal(plain.stderr.trimEnd().split('\n').length, 2)
-  t.match(debug.stderr, /^Failure: No\.\\u\{a\}error: .*\n {4}at .*read\.ts/)
+  t.match(debug.stderr, /^CliError: No\.\\u\{a\}error: .*\n {4}at .*response\.ts/)
   for (const { stderr } of [plain, debug]) {
     t.notMatch(stderr, '\u001b')
     t.notMatch(stderr, /^(?:error: \S*The disk|b|d| *at here)/m)

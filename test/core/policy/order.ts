@@ -9,7 +9,7 @@ import type { PartnerApi } from '../../../core/api.ts'
 import { createQuestioner, type Request, send } from './asking.ts'
 import { forgeKey } from './credentials.ts'
 import { type Endpoint, ENDPOINTS, judge, type Situation } from './oracle.ts'
-import type { Subject } from './subject.ts'
+import { createPartnerApi } from '../../../core/api.ts'
 import type { Tally } from './tally.ts'
 import { bodyOf, createWorld, type HeldKey, modulesIn, scopesIn, targetOf, type World } from './world.ts'
 
@@ -52,8 +52,8 @@ function faultsOf({ method, path, scope }: Endpoint): readonly Fault[] {
   return faults
 }
 
-/** Compares the order of the service's checks with the oracle's. @param thorough Three faults at once, not two. */
-export function proveOrder({ createPartnerApi }: Subject, tally: Tally, thorough: boolean): void {
+/** Compares the order of the service's checks with the oracle's. */
+export function proveOrder(tally: Tally): void {
   const slugs = ['active', 'suspended'].flatMap((state) =>
     ['on', 'off'].flatMap((modules) => ['banner', 'none'].map((kind) => `${state}-${modules}-${kind}`))
   )
@@ -79,7 +79,7 @@ export function proveOrder({ createPartnerApi }: Subject, tally: Tally, thorough
     if (!api.routes.some(({ method, path }) => method === endpoint.method && path === endpoint.path)) continue
     // A reply is kept once it is asked for again, and must not make up for any fault.
     for (let time = 0; time < 2; time++) send(api, desk.prepare(endpoint, {}).request)
-    for (const situation of upTo(thorough ? 3 : 2, faultsOf(endpoint))) {
+    for (const situation of upTo(3, faultsOf(endpoint))) {
       const { request, knownGood } = desk.prepare(endpoint, situation)
       questioner.ask(request, judge({ ...situation, knownGood }, endpoint), endpoint)
     }

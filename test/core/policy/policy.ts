@@ -15,7 +15,8 @@ import type { Key, Partner } from '../../../core/model.ts'
 import type { AccessFacts, Decision } from '../../../core/policy/decide.ts'
 import { key, partner } from '../../contract/store/samples.ts'
 import { type Code, NEEDS, POLICY_ORDER, refusalOf, type Situation } from './oracle.ts'
-import type { Subject } from './subject.ts'
+import { preparePrincipal } from '../../../core/keys/principal.ts'
+import { decide, explain } from '../../../core/policy/decide.ts'
 import type { Tally } from './tally.ts'
 
 const now = Date.UTC(2027, 0, 15)
@@ -75,10 +76,10 @@ const addresses: readonly (readonly [AccessFacts['address'], inside: boolean])[]
 /** The scope that is asked for, as a place in `NEEDS`; -1 asks for none. */
 const questions = [-1, 0, 1, 2, 3, 4, 5, 6, 7]
 
-/** Compares the policy with the oracle. @param thorough All pairs of sets and not only the telling ones. */
-export function provePolicy(subject: Subject, tally: Tally, thorough: boolean): void {
-  const ask = createQuestion(subject, tally)
-  if (thorough) everyPair(ask)
+/** Compares the policy with the oracle. */
+export function provePolicy(tally: Tally): void {
+  const ask = createQuestion(tally)
+  everyPair(ask)
   everyKey(ask)
 }
 
@@ -142,7 +143,7 @@ type Question = (
   sets: Sets,
 ) => (address: number, claim: number, question: number, traced: boolean) => void
 
-function createQuestion({ decide, explain, preparePrincipal }: Subject, tally: Tally): Question {
+function createQuestion(tally: Tally): Question {
   const listed = (mask: number, name: 'module' | 'scope') =>
     NEEDS.filter((_, index) => mask & (1 << index)).map((need) => need[name])
   const scopeSets = Array.from({ length: 256 }, (_, mask) => listed(mask, 'scope') as Key['scopes'])

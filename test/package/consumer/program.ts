@@ -1,22 +1,22 @@
 /** What somebody writes who has nothing but the published types: compiled by a test, never run. */
 import {
-  type Answer,
+  type HttpResponse,
   awaitReceipt,
   createKeyAdministration,
   createPartnerAdministration,
   createPartnerApi,
   type Directory,
-  type Exchange,
+  type HttpRequest,
   importContent,
   MODULE_NAMES,
   type PartnerApi,
   type PartnerApiOptions,
   Problem,
-  Refusal,
+  AdminError,
   type Store,
 } from 'partner-api'
 import { serve as serveOnBun } from 'partner-api/bun'
-import { createPartnerClient, NoAnswer, type PartnerClient, PartnerProblem } from 'partner-api/client'
+import { createPartnerClient, ServiceUnreachableError, type PartnerClient, PartnerProblem } from 'partner-api/client'
 import { serve as serveOnDeno } from 'partner-api/deno'
 import { createMemoryStore } from 'partner-api/memory'
 import { type RunningServer, serve as serveOnNode, type ServeOptions } from 'partner-api/node'
@@ -47,7 +47,7 @@ export const worker: WorkerHandler<Env> = createWorker(({ NAME }: Env) =>
 )
 export const response: Promise<Response> = api.fetch(new Request('https://api.example/service/health'))
 
-const exchange: Exchange = {
+const request: HttpRequest = {
   method: 'GET',
   target: '/service/health',
   header: () => undefined,
@@ -56,7 +56,7 @@ const exchange: Exchange = {
   },
   address: undefined,
 }
-export const answer: Answer = await api.handle(exchange)
+export const response: HttpResponse = await api.handle(request)
 
 try {
   await createPartnerAdministration(memory, { actor: 'a' }).create({
@@ -65,7 +65,7 @@ try {
     modules: MODULE_NAMES,
   })
 } catch (error) {
-  if (error instanceof Refusal) console.log(error.code satisfies string)
+  if (error instanceof AdminError) console.log(error.code satisfies string)
 }
 const { key } = await createKeyAdministration(memory, { actor: 'a' })
   .issue({ partner: 'a', name: 'A', environment: 'test' })
@@ -86,7 +86,7 @@ for await (const { slug, country } of client.profiles({ country: ['DE'] })) {
 }
 await client.signUp({ email: 'jane@example.com', name: 'Jane' }).catch((error: unknown) => {
   if (error instanceof PartnerProblem) console.log(error.code satisfies string)
-  else if (error instanceof NoAnswer) console.log(error.status satisfies number | undefined)
+  else if (error instanceof ServiceUnreachableError) console.log(error.status satisfies number | undefined)
 })
 
 // Types that let everything through would let these through, too.
