@@ -2,6 +2,7 @@ import { MAX_STALE_IF_ERROR_SECONDS } from './cache/revision-cache.ts'
 import { createServiceNames, type ServiceNames } from './http/headers.ts'
 import { DEFAULT_PROBLEM_BASE } from './http/problem.ts'
 import { drawId } from './lib/ids.ts'
+import { assertInteger } from './lib/validate.ts'
 import { DEFAULT_LIMITS, LIMIT_NAMES, MAX_QUOTA, MAX_WINDOW_SECONDS } from './limits/policies.ts'
 import type { LogEvent } from './log.ts'
 import type { Limit, LimitName } from './model.ts'
@@ -149,9 +150,4 @@ function validateReplicaName(name: string): string {
 
 function isLimitName(name: string): name is LimitName {
   return (LIMIT_NAMES as readonly string[]).includes(name)
-}
-
-function assertInteger(name: string, value: number, min: number, max: number): number {
-  if (Number.isInteger(value) && value >= min && value <= max) return value
-  throw new RangeError(`${name} must be an integer from ${min} to ${max}, and ${value} is not.`)
 }

@@ -1,4 +1,5 @@
 import type { Page, WebAbortSignal, WebRequest, WebResponse, WebUrl } from '../../core/http/message.ts'
+import { assertInteger, MAX_TIMER_MS } from '../../core/lib/validate.ts'
 import type { ActivityType } from '../../core/ports/reports.ts'
 import type {
   Activity,
@@ -58,7 +59,7 @@ export interface PagedList<Row> extends AsyncIterable<Row> {
 }
 
 /**
- * Calls the service. Methods have the names of the operations in its OpenAPI document. All calls throw `PartnerProblem` for what it refuses and `NoAnswer` when it can't be reached; reads
+ * Calls the service. Methods have the names of the operations in its OpenAPI document. All calls throw `PartnerProblem` for what it refuses and `ServiceUnreachableError` when it can't be reached; reads
  * are sent again when that may help, a signup because its idempotency key makes it safe.
  */
 export interface PartnerClient {
@@ -116,13 +117,13 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
   }
   const buildRequest = createRequestBuilder(options.url, serviceName, key)
   const transport: TransportOptions = {
-    timeoutMs: assertInteger('timeoutMs', options.timeoutMs ?? 10_000, 1, MAX_TIMEOUT_MS),
+    timeoutMs: assertInteger('timeoutMs', options.timeoutMs ?? 10_000, 1, MAX_TIMER_MS),
     retries: assertInteger('retries', options.retries ?? 2, 0, 100),
     maxRetryAfterSeconds: assertInteger(
       'maxRetryAfterSeconds',
       options.maxRetryAfterSeconds ?? 60,
       0,
-      Math.floor(MAX_TIMEOUT_MS / 1000),
+      Math.floor(MAX_TIMER_MS / 1000),
     ),
     fetch: options.fetch ?? ((request) => fetch(request)),
   }
@@ -194,17 +195,6 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
       post('/partner/signups', form, { 'idempotency-key': idempotencyKey }, options),
   }
 }
-
-/** The longest that a timer can wait. */
-const MAX_TIMEOUT_MS = 2 ** 31 - 1
-
-/** @throws {RangeError} unless `value` is an integer in its range. */
-function assertInteger(name: string, value: number, min: number, max: number): number {
-  if (Number.isInteger(value) && value >= min && value <= max) return value
-  throw new RangeError(`${name} must be an integer from ${min} to ${max}, and ${value} is not.`)
-}
-
-/** What the client's methods take. */
 
 /** What `GET /service/public/profiles/recent` may be asked. */
 export interface RecentProfilesQuery {

@@ -1,3 +1,4 @@
+import { delay } from '../../core/lib/promise.ts'
 import type { Problem } from '../../core/wire.ts'
 import { PartnerProblem, ServiceUnreachableError } from './errors.ts'
 
@@ -117,20 +118,6 @@ function describeFailure(error: unknown, timeoutMs: number): string {
   if (pattern === undefined) return ''
   const [code] = /\b[A-Z]+_[A-Z_]+\b/.exec(text) ?? []
   return `: ${failure}${code === undefined ? '' : ` (${code})`}`
-}
-
-function delay(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', abort)
-      resolve()
-    }, ms)
-    const abort = (): void => {
-      clearTimeout(timer)
-      reject(signal?.reason)
-    }
-    signal?.addEventListener('abort', abort, { once: true })
-  })
 }
 
 function parseJson(text: string): unknown {

@@ -5,8 +5,8 @@
  */
 import { createResponseConverter, FetchRequest } from '../../core/http/fetch.ts'
 import type { MaybePromise } from '../../core/lib/promise.ts'
+import { assertInteger } from '../../core/lib/validate.ts'
 import {
-  assertInteger,
   createPendingRequests,
   createRunningServer,
   listenError,
@@ -76,7 +76,7 @@ function startServer(api: ServableApi, options: ServeOptions): RunningServer {
   const settings = resolveListenOptions(options)
   const { host, requestTimeoutMs, drainTimeoutMs } = settings
   const { keepAliveTimeoutMs = 75_000 } = options
-  assertInteger('keepAliveTimeoutMs', keepAliveTimeoutMs, 255_000)
+  assertInteger('keepAliveTimeoutMs', keepAliveTimeoutMs, 0, 255_000)
 
   const respond = createResponseConverter(() => api.refuse('internal'))
   const pending = createPendingRequests()

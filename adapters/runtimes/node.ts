@@ -7,6 +7,7 @@ import { once } from 'node:events'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import process from 'node:process'
+import { assertInteger, MAX_TIMER_MS } from '../../core/lib/validate.ts'
 import { attachApi, writeResponse } from './node-connection.ts'
 import {
   loadHttp,
@@ -16,12 +17,10 @@ import {
   toOriginForm,
 } from './node-request.ts'
 import {
-  assertInteger,
   createPendingRequests,
   createRunningServer,
   listenError,
   type ListenOptions,
-  MAX_TIMEOUT_MS,
   resolveListenOptions,
   type RunningServer,
   type ServableApi,
@@ -31,7 +30,7 @@ import {
 export type { RunningServer, ServableApi }
 
 /** Node waits for a second longer than it is told to. */
-const MAX_KEEP_ALIVE_MS = MAX_TIMEOUT_MS - 1_000
+const MAX_KEEP_ALIVE_MS = MAX_TIMER_MS - 1_000
 
 /** Settings of the server. All have defaults. */
 export interface ServeOptions extends ListenOptions {
@@ -107,9 +106,9 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
   const { host, requestTimeoutMs, drainTimeoutMs } = settings
   const { headersTimeoutMs: headersLimitMs = 10_000, keepAliveTimeoutMs = 75_000, writeTimeoutMs = 60_000 } =
     options
-  assertInteger('headersTimeoutMs', headersLimitMs, MAX_TIMEOUT_MS)
-  assertInteger('keepAliveTimeoutMs', keepAliveTimeoutMs, MAX_KEEP_ALIVE_MS)
-  assertInteger('writeTimeoutMs', writeTimeoutMs, MAX_TIMEOUT_MS)
+  assertInteger('headersTimeoutMs', headersLimitMs, 0, MAX_TIMER_MS)
+  assertInteger('keepAliveTimeoutMs', keepAliveTimeoutMs, 0, MAX_KEEP_ALIVE_MS)
+  assertInteger('writeTimeoutMs', writeTimeoutMs, 0, MAX_TIMER_MS)
   const { maxConnections = defaultMaxConnections() } = options
   if (maxConnections !== Infinity && !(Number.isInteger(maxConnections) && maxConnections >= 1)) {
     throw new RangeError(`maxConnections must be an integer of 1 or more, and ${maxConnections} is not.`)

@@ -1,5 +1,7 @@
 import type { PartnerApi } from '../../core/api.ts'
 import type { ProblemCode } from '../../core/http/problem.ts'
+import { completesWithin } from '../../core/lib/promise.ts'
+import { assertInteger, MAX_TIMER_MS } from '../../core/lib/validate.ts'
 
 /** What a server needs of the service. */
 export type ServableApi = Pick<PartnerApi, 'handle' | 'refuse' | 'connectionsRefused' | 'close'>
@@ -40,19 +42,10 @@ export interface RunningServer {
 /** The settings with their defaults. @throws {RangeError} for one out of its range. */
 export function resolveListenOptions(options: ListenOptions): Required<ListenOptions> {
   const { port = 8787, host = '127.0.0.1', requestTimeoutMs = 30_000, drainTimeoutMs = 10_000 } = options
-  assertInteger('port', port, 65_535)
-  assertInteger('requestTimeoutMs', requestTimeoutMs, MAX_TIMEOUT_MS)
-  assertInteger('drainTimeoutMs', drainTimeoutMs, MAX_TIMEOUT_MS)
+  assertInteger('port', port, 0, 65_535)
+  assertInteger('requestTimeoutMs', requestTimeoutMs, 0, MAX_TIMER_MS)
+  assertInteger('drainTimeoutMs', drainTimeoutMs, 0, MAX_TIMER_MS)
   return { port, host, requestTimeoutMs, drainTimeoutMs }
-}
-
-/** The longest that a timer can wait. */
-export const MAX_TIMEOUT_MS: number = 2 ** 31 - 1
-
-/** @throws {RangeError} unless `value` is an integer from 0 to `max`. */
-export function assertInteger(name: string, value: number, max: number): void {
-  if (Number.isInteger(value) && value >= 0 && value <= max) return
-  throw new RangeError(`${name} must be an integer from 0 to ${max}, and ${value} is not.`)
 }
 
 /** What a server that listens is told to be. */
@@ -70,32 +63,21 @@ export function createRunningServer(
   }
 }
 
-/** A request whose body may still be arriving. */
-interface PendingRequest {
-  fail(code: ProblemCode): void
-}
+/** The requests whose responses are pending. */
+export type PendingRequests = ReturnType<typeof createPendingRequests>
 
-/** Requests whose answers are awaited. */
-export interface PendingRequests {
-  /** Holds the request until its answer, which never rejects, is there. */
-  add(request: PendingRequest, answer: Promise<unknown>): void
-  /** Answers with 408 where the body has not arrived. */
-  timeOutBodies(): void
-  /** Resolves when every answer is there. */
-  whenIdle(): Promise<void>
-}
-
-/** Makes an empty set of requests. */
-export function createPendingRequests(): PendingRequests {
-  const requests = new Map<PendingRequest, Promise<unknown>>()
+export function createPendingRequests() {
+  const requests = new Map<{ fail(code: ProblemCode): void }, Promise<unknown>>()
   return {
-    add(request, answer) {
-      requests.set(request, answer.then(() => requests.delete(request)))
+    /** @param response Never rejects. */
+    add(request: { fail(code: ProblemCode): void }, response: Promise<unknown>): void {
+      requests.set(request, response.then(() => requests.delete(request)))
     },
-    timeOutBodies() {
+    /** Answers 408 to every request whose body has not arrived. */
+    timeOutBodies(): void {
       for (const request of requests.keys()) request.fail('request_timeout')
     },
-    async whenIdle() {
+    async whenIdle(): Promise<void> {
       while (requests.size > 0) await Promise.all(requests.values())
     },
   }
@@ -132,15 +114,4 @@ export function listenError(
 ): Error {
   const reason = cause.code === 'EADDRINUSE' ? 'the address is in use' : cause.message
   return new Error(`Cannot listen on ${host}:${port}: ${reason}`, { cause })
-}
-
-/** Waits for `work`, and no longer than so many milliseconds. @returns Whether it ended in time. */
-export async function completesWithin(milliseconds: number, work: Promise<unknown>): Promise<boolean> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const timedOut = new Promise<boolean>((resolve) => timer = setTimeout(() => resolve(false), milliseconds))
-  try {
-    return await Promise.race([work.then(() => true), timedOut])
-  } finally {
-    clearTimeout(timer)
-  }
 }

@@ -6,7 +6,7 @@
 import type { PartnerApi } from '../../core/api.ts'
 import { createResponseConverter, FetchRequest } from '../../core/http/fetch.ts'
 import type { HttpResponse, WebRequest, WebResponse } from '../../core/http/message.ts'
-import { completesWithin } from './server.ts'
+import { completesWithin } from '../../core/lib/promise.ts'
 
 /** What a Worker is told of a request beside it. A Durable Object's state has the same method. */
 export interface WorkerContext {

@@ -20,6 +20,40 @@ export function all<T extends readonly unknown[], R>(
     : next(values as unknown as T)
 }
 
+/** Resolves after `ms` milliseconds, or rejects with the reason of `signal` when that is aborted first. */
+export function delay(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', abort)
+      resolve()
+    }, ms)
+    const abort = (): void => {
+      clearTimeout(timer)
+      reject(signal?.reason)
+    }
+    signal?.addEventListener('abort', abort, { once: true })
+  })
+}
+
+/** Settles as `work` does, or as `onTimeout` does when `work` is still pending after `ms` milliseconds. */
+export function timeout<T>(work: Promise<T>, ms: number, onTimeout: () => T): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      try {
+        resolve(onTimeout())
+      } catch (error) {
+        reject(error)
+      }
+    }, ms)
+    work.finally(() => clearTimeout(timer)).then(resolve, reject)
+  })
+}
+
+/** @returns Whether `work` is fulfilled within `ms` milliseconds. @throws what `work` rejects with in time. */
+export function completesWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
+  return timeout(work.then(() => true), ms, () => false)
+}
+
 /** When the methods of a port answer. Generic methods would lose their parameters here. */
 
 /** A port, or a part of one, of a store that has its answers at hand. */

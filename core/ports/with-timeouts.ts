@@ -1,5 +1,5 @@
 import { Problem } from '../http/problem.ts'
-import type { MaybePromise } from '../lib/promise.ts'
+import { type MaybePromise, timeout } from '../lib/promise.ts'
 import type { Catalog, Directory } from './directory.ts'
 import type { FactSource } from './facts.ts'
 import type { QuotaStore } from './quotas.ts'
@@ -35,22 +35,17 @@ export function withTimeouts(deadlineMs: number): PortTimeouts {
     return (...question) => {
       try {
         const answer = ask(...question)
-        return answer instanceof Promise ? timeout(answer).catch(throwUnavailable) : answer
+        return answer instanceof Promise ? inTime(answer).catch(throwUnavailable) : answer
       } catch (cause) {
         return throwUnavailable(cause)
       }
     }
   }
 
-  function timeout<T>(answer: Promise<T>): Promise<T> {
-    let timer: ReturnType<typeof setTimeout>
-    const late = new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(() => reject(new Error(`no answer within ${deadlineMs} ms`)), deadlineMs)
-    })
-    const first = Promise.race([answer, late]).finally(() => {
-      clearTimeout(timer)
-      pending.delete(first)
-    })
+  function inTime<T>(answer: Promise<T>): Promise<T> {
+    const first = timeout(answer, deadlineMs, () => {
+      throw new Error(`no answer within ${deadlineMs} ms`)
+    }).finally(() => pending.delete(first))
     pending.add(first)
     return first
   }

@@ -1,3 +1,4 @@
+import { delay } from '../lib/promise.ts'
 import type { FactSource } from '../ports/facts.ts'
 import type { ReplicaProgress } from '../ports/replicas.ts'
 import type { Store } from '../ports/store.ts'
@@ -55,7 +56,7 @@ export async function awaitReceipt(
     }
     pending = pending.filter((replica) => !isDone(replica))
     if (pending.length === 0) return { ms, replicas: [...receipts.values()] }
-    await new Promise((resolve) => setTimeout(resolve, pause))
+    await delay(pause)
     pending = await refresh(pending)
   }
 
