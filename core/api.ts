@@ -1,5 +1,4 @@
 import { createAuditWatcher } from './audit/watch.ts'
-import { createCacheWriter } from './cache-writer.ts'
 import { createExpirySchedule, createResponseCache } from './cache/response-cache.ts'
 import { createRevisionCache, type RevisionCache, type StaleWindow } from './cache/revision-cache.ts'
 import { validatedDirectory } from './content/custom-directory.ts'
@@ -13,10 +12,11 @@ import { createLastUsedRecorder } from './keys/lifecycle.ts'
 import { createPrincipalCache, preparePrincipal } from './keys/principal.ts'
 import { all, andThen, type MaybePromise } from './lib/promise.ts'
 import { createClock, utcDay } from './lib/time.ts'
+import { createFailedAuthentications } from './limits/failed-authentications.ts'
 import { createLocalLimiter } from './limits/limiter.ts'
 import { policiesFor } from './limits/policies.ts'
 import { createSharedLimiter } from './limits/shared-limiter.ts'
-import { createRequestLogger, noopLogger } from './log.ts'
+import { createRequestLogger } from './log.ts'
 import { createDocuments } from './openapi/documents.ts'
 import { createPipeline } from './pipeline.ts'
 import type { Directory } from './ports/directory.ts'
@@ -104,9 +104,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     (found) => preparePrincipal(found, policiesFor(limits, found)),
   )
   const writer = createResponseWriter(names, settings.problemBase, store.sha256)
-  const logger = options.log === undefined
-    ? noopLogger
-    : createRequestLogger(options.log, settings.logsAll, elapsed, trustedProxies)
+  const logger = createRequestLogger(options.log, settings.logsAll, elapsed, trustedProxies)
   const auditWatch = options.log === undefined ? undefined : createAuditWatcher(store, logger.auditLogged)
   const bounds = { maxStalenessMs, staleIfErrorMs: staleIfErrorSeconds * 1000 }
   let isSkewed = false
@@ -145,19 +143,17 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   }, logger.writeFailed)
   const handle = createPipeline({
     names,
-    paths,
+    routes: paths,
     trustedProxies,
     allowBrowsers,
-    authfail: policiesFor(limits).authfail,
     elapsed,
     clock,
     revisionCache,
     authenticator: createAuthenticator(principals, store.sha256, store.settings.keyPrefix),
+    failures: createFailedAuthentications(limiter, policiesFor(limits).authfail),
     limiter,
     responseCache,
-    cacheWriter: hasRevision
-      ? createCacheWriter(responseCache, createExpirySchedule(profiles, catalog))
-      : () => undefined,
+    expirySchedule: hasRevision ? createExpirySchedule(profiles, catalog) : undefined,
     writer,
     uses,
     usage,

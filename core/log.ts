@@ -1,26 +1,28 @@
-import { clientAddressOf, parseClientAddress } from './http/headers.ts'
-import type { HttpResponse } from './http/message.ts'
+import { type ClientAddress, clientAddressOf, parseClientAddress } from './http/headers.ts'
+import type { HttpRequest } from './http/message.ts'
 import { Problem, type ProblemCode, PROBLEMS } from './http/problem.ts'
 import { redactPath } from './http/redact.ts'
+import type { Principal } from './keys/principal.ts'
 import { rfc3339 } from './lib/time.ts'
 import type { AuditEntry } from './ports/audit.ts'
-import type { RequestContext } from './request-context.ts'
 
-/** One line of the log. It holds no credential, no query and no body. */
+/** One line of the log. It contains no credential, no query and no body. */
 export interface LogEvent {
   /** RFC 3339, UTC. */
   readonly time: string
   /**
-   * `error`: answers of 500 and above, a store that does not answer, and what could not be written. `warn`: refused credentials, browsers that
-   * were let through, and refused connections. `info`: all else.
+   * `error`: status 500 and above, an unavailable store, failed background writes. `warn`: refused credentials, browser
+   * requests that were allowed, clock skew, refused connections. `info`: everything else.
    */
   readonly level: 'info' | 'warn' | 'error'
   /**
-   * `request`: an answer. `browser_allowed`: a browser's request was let through. `administration`: what an
-   * operator decided binds here now. `write_failed`: what is written behind the answers could not be.
-   * `store_silent`: the store no longer answers. `store_answering`: it does again. `clock_skew`: this machine's clock
-   * differs from the store's by more than the max staleness. `connections_refused`: as many connections are open as the
-   * server may have; logged once until there are fewer.
+   * - `request`: a response.
+   * - `browser_allowed`: `allowBrowsers` let a browser's request through.
+   * - `administration`: an administrative change took effect in this process.
+   * - `write_failed`: a background write to the store failed.
+   * - `store_unavailable`, `store_recovered`: the store stopped responding, or responds again.
+   * - `clock_skew`: this machine's clock differs from the store's by more than `maxStalenessMs`.
+   * - `connections_refused`: the server reached its connection limit; logged once until the number drops.
    */
   readonly event:
     | 'request'
@@ -31,179 +33,147 @@ export interface LogEvent {
     | 'store_recovered'
     | 'clock_skew'
     | 'connections_refused'
-  /** What the answer had in `X-Request-Id`. */
+  /** `X-Request-Id` of the response. */
   readonly request_id?: string
   /** A registered method; absent for any other. */
   readonly method?: string
-  /** As sent, without the query; `/` where it could not be read or holds something in the shape of a key. */
+  /** As sent, without the query; `/` if it could not be parsed or contains something that looks like a key. */
   readonly path?: string
-  /** Status of the answer. */
+  /** Status of the response. */
   readonly status?: number
-  /** The problem's code. */
+  /** Code of the problem. */
   readonly code?: string
-  /** Slug of the partner whose key it was, or that was decided about. */
+  /** Slug of the partner that owns the key, or that was changed. */
   readonly partner?: string
   /** Public id of the key. */
   readonly key_id?: string
-  /** The client's IP address, as limits and allow-lists know it; absent where it is not known or not an address. */
+  /** The client's IP address, as used for limits and allow-lists; absent if unknown or invalid. */
   readonly address?: string
-  /** Milliseconds from the arrival of the header to the answer, with a fraction. */
+  /** Milliseconds from the arrival of the headers to the response, with a fraction. */
   readonly duration_ms?: number
-  /** The trace that a valid `traceparent` belongs to (W3C Trace Context §3.2). */
+  /** Trace id of a valid `traceparent` (W3C Trace Context §3.2). */
   readonly trace_id?: string
-  /** What was decided, by whom, and when: the audit trail's words. */
+  /** Type of the administrative change, as in the audit log. */
   readonly type?: string
-  /** The operator. */
+  /** Operator who made the change. */
   readonly actor?: string
-  /** RFC 3339, UTC. */
+  /** When the change was made: RFC 3339, UTC. */
   readonly decided_at?: string
-  /** Milliseconds by which this machine's clock is ahead of the store's; negative when it is behind. */
+  /** Milliseconds by which this machine's clock is ahead of the store's; negative if it is behind. */
   readonly skew_ms?: number
-  /** What went wrong inside; never said to the client. */
+  /** The internal error, which clients never see. */
   readonly error?: string
 }
 
-/** Writes the log. Whatever becomes of a line, the service goes on. */
+/** What the log reads of a request. */
+interface LoggedRequest {
+  readonly request: HttpRequest
+  readonly requestId: string
+  readonly path: string
+  readonly client: ClientAddress | undefined
+}
+
+/** What the log reads of a request that has its response. */
+interface CompletedRequest extends LoggedRequest {
+  readonly startedAt: number
+  readonly principal: Principal | undefined
+  readonly isCredentialRejected: boolean
+  readonly error: unknown
+}
+
+/** Writes the log. A failing log never fails a request. */
 export interface RequestLogger {
-  /** Notes how a call ended. @returns The answer. */
-  requestCompleted(call: RequestContext, answer: HttpResponse): HttpResponse
-  /** Notes the refusal of a request that never became a call. */
+  requestCompleted(request: CompletedRequest, status: number): void
+  /** Logs a request that was rejected before it could be parsed. */
   requestRejected(code: ProblemCode, requestId: string, address: string | undefined): void
-  /** Notes that a browser's request was let through. */
-  browserAllowed(call: RequestContext): void
-  /** Notes what operators decided. */
+  browserAllowed(request: LoggedRequest): void
   auditLogged(entry: AuditEntry): void
-  /** Notes that something could not be written behind the answers. */
   writeFailed(error: unknown): void
-  /** Notes that the store no longer answers. */
   storeUnavailable(error: unknown): void
-  /** Notes that it answers again. */
   storeRecovered(): void
-  /** Notes that this machine's clock is so many milliseconds ahead of the store's. */
   clockSkewed(skewMs: number): void
-  /** Notes that the server refuses connections beyond `limit`. */
   connectionsRefused(limit: number): void
 }
 
-/** A journal that nobody reads. */
-export const noopLogger: RequestLogger = {
-  requestCompleted: (_call, answer) => answer,
-  requestRejected: () => undefined,
-  browserAllowed: () => undefined,
-  auditLogged: () => undefined,
-  writeFailed: () => undefined,
-  storeUnavailable: () => undefined,
-  storeRecovered: () => undefined,
-  clockSkewed: () => undefined,
-  connectionsRefused: () => undefined,
+type LogFields = {
+  readonly [Name in keyof Omit<LogEvent, 'time' | 'level' | 'event'>]: LogEvent[Name] | undefined
 }
 
-/**
- * @param sink Gets the lines.
- * @param all Note every answer, not only 401, 403, refused credentials and answers of 500 and above.
- * @param trustedProxies How many proxies stand in front.
- */
+/** @param all Log every response, not only 401, 403, refused credentials and statuses from 500. */
 export function createRequestLogger(
-  sink: (event: LogEvent) => void,
+  sink: ((event: LogEvent) => void) | undefined,
   all: boolean,
   elapsed: () => number,
   trustedProxies: number,
 ): RequestLogger {
-  function write(event: Omit<LogEvent, 'time'>): void {
+  function write(level: LogEvent['level'], event: LogEvent['event'], fields: LogFields): void {
     try {
-      sink({ time: rfc3339(Date.now()), ...event })
+      const present = Object.entries(fields).filter(([, value]) => value !== undefined)
+      sink?.({ time: rfc3339(Date.now()), level, event, ...Object.fromEntries(present) })
     } catch {
-      // A log that fails is no reason to stop answering.
+      // Requests are answered even when the log cannot be written.
     }
   }
 
-  function requestFields(
-    call: RequestContext,
-  ): Pick<LogEvent, 'request_id' | 'method' | 'path' | 'address' | 'trace_id'> {
-    const { request: exchange, requestId, path } = call
+  function requestFields({ request, requestId, path, client }: LoggedRequest): LogFields {
     return {
       request_id: requestId,
-      ...optionalField('method', registeredMethods.has(exchange.method) ? exchange.method : undefined),
+      method: registeredMethods.has(request.method) ? request.method : undefined,
       path: redactPath(path),
-      ...optionalField('address', (call.client ?? clientAddressOf(exchange, trustedProxies)).text),
-      ...optionalField('trace_id', traceId(exchange.header('traceparent'))),
+      address: (client ?? clientAddressOf(request, trustedProxies)).text,
+      trace_id: traceId(request.header('traceparent')),
     }
   }
 
   return {
-    requestCompleted(call, answer) {
-      const { status } = answer
-      if (!all && status !== 401 && status !== 403 && status < 500 && !call.credentialRefused) return answer
-      const { error: failure, principal } = call
-      const code = failure instanceof Problem ? failure.code : failure === undefined ? undefined : 'internal'
-      write({
-        level: levelOf(status, call.credentialRefused),
-        event: 'request',
-        ...requestFields(call),
+    requestCompleted(completed, status) {
+      const { error, principal, startedAt, isCredentialRejected } = completed
+      const isLogged = all || status === 401 || status === 403 || status >= 500 || isCredentialRejected
+      if (sink === undefined || !isLogged) return
+      const isProblem = error instanceof Problem
+      write(levelOf(status, isCredentialRejected), 'request', {
+        ...requestFields(completed),
         status,
-        duration_ms: Math.round((elapsed() - call.startedAt) * 1000) / 1000,
-        ...optionalField('code', code),
-        ...(principal === undefined ? {} : { partner: principal.partner.slug, key_id: principal.key.id }),
-        ...optionalField('error', errorText(failure instanceof Problem ? failure.cause : failure)),
+        duration_ms: Math.round((elapsed() - startedAt) * 1000) / 1000,
+        code: isProblem ? error.code : error === undefined ? undefined : 'internal',
+        partner: principal?.partner.slug,
+        key_id: principal?.key.id,
+        error: errorText(isProblem ? error.cause : error),
       })
-      return answer
     },
     requestRejected(code, requestId, address) {
       const { status } = PROBLEMS[code]
       if (!all && status < 500) return
-      const level = levelOf(status, false)
-      write({
-        level,
-        event: 'request',
+      write(levelOf(status, false), 'request', {
         request_id: requestId,
         path: '/',
         status,
         code,
-        ...optionalField('address', parseClientAddress(address).text),
+        address: parseClientAddress(address).text,
       })
     },
-    browserAllowed(call) {
-      write({ level: 'warn', event: 'browser_allowed', ...requestFields(call) })
-    },
-    auditLogged({ type, actor, at, partner, keyId }) {
-      const about = { ...optionalField('partner', partner), ...optionalField('key_id', keyId) }
-      write({ level: 'info', event: 'administration', type, actor, decided_at: rfc3339(at), ...about })
-    },
-    writeFailed(error) {
-      write({ level: 'error', event: 'write_failed', ...optionalField('error', errorText(error)) })
-    },
-    storeUnavailable(error) {
-      write({ level: 'error', event: 'store_unavailable', ...optionalField('error', errorText(error)) })
-    },
-    storeRecovered() {
-      write({ level: 'info', event: 'store_recovered' })
-    },
-    clockSkewed(skewMs) {
-      write({ level: 'warn', event: 'clock_skew', skew_ms: skewMs })
-    },
-    connectionsRefused(limit) {
-      write({ level: 'warn', event: 'connections_refused', error: `${limit} connections are open` })
-    },
+    browserAllowed: (request) => write('warn', 'browser_allowed', requestFields(request)),
+    auditLogged: ({ type, actor, at, partner, keyId }) =>
+      write('info', 'administration', { type, actor, decided_at: rfc3339(at), partner, key_id: keyId }),
+    writeFailed: (error) => write('error', 'write_failed', { error: errorText(error) }),
+    storeUnavailable: (error) => write('error', 'store_unavailable', { error: errorText(error) }),
+    storeRecovered: () => write('info', 'store_recovered', {}),
+    clockSkewed: (skewMs) => write('warn', 'clock_skew', { skew_ms: skewMs }),
+    connectionsRefused: (limit) =>
+      write('warn', 'connections_refused', { error: `${limit} connections are open` }),
   }
 }
 
-/** Any other token may be what a client likes, a key included (RFC 9110 §9.1). */
+/** A client may send anything else as a method, a key included (RFC 9110 §9.1). */
 const registeredMethods: ReadonlySet<string> = new Set(
   ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT', 'QUERY'],
 )
 
-function levelOf(status: number, credentialRefused: boolean): LogEvent['level'] {
-  return status >= 500 ? 'error' : status === 401 || credentialRefused ? 'warn' : 'info'
+function levelOf(status: number, isCredentialRejected: boolean): LogEvent['level'] {
+  return status >= 500 ? 'error' : status === 401 || isCredentialRejected ? 'warn' : 'info'
 }
 
-function optionalField<K extends keyof LogEvent>(
-  name: K,
-  value: LogEvent[K] | undefined,
-): Pick<LogEvent, K> | undefined {
-  return value === undefined ? undefined : { [name]: value } as Pick<LogEvent, K>
-}
-
-/** A problem of the store has the reason as its cause. */
+/** `store_unavailable` carries the store's own error as its cause. */
 function errorText(error: unknown): string | undefined {
   if (error === undefined) return undefined
   const inner = error instanceof Problem && error.cause !== undefined ? error.cause : error

@@ -1,47 +1,43 @@
 import { prefersGzip } from './http/headers.ts'
 import type { CachedBody, HttpResponse } from './http/message.ts'
 import { readParameters } from './http/query.ts'
-import type { ResponseWriter } from './http/response.ts'
 import { andThen, type MaybePromise } from './lib/promise.ts'
-import { queryOf, type RequestContext, requestMetaOf } from './request-context.ts'
-import type { HandlerContext } from './routes/context.ts'
+import { parseQuery, type RequestContext, requestMetaOf, type Service } from './request-context.ts'
 import type { DocumentRoute, OpenRoute } from './routes/route.ts'
 
-/**
- * Serves what needs no key: small replies, and documents, which are made once and kept as bytes.
- *
- * @returns The second half of the pipeline for these routes.
- */
-export function createPublicHandler(
-  handlers: HandlerContext,
-  writer: ResponseWriter,
-): (call: RequestContext, route: OpenRoute | DocumentRoute) => MaybePromise<HttpResponse> {
+export type PublicHandler = (
+  context: RequestContext,
+  route: OpenRoute | DocumentRoute,
+) => MaybePromise<HttpResponse>
+
+/** Serves the endpoints that need no key: health, and documents, which are made once. */
+export function createPublicHandler({ handlers, writer }: Service): PublicHandler {
   const plain = memoize((route) =>
     andThen(
       route.createDocument(handlers),
-      (publication) => writer.toCachedDocument(publication, route.contentType),
+      (document) => writer.toCachedDocument(document, route.contentType),
     )
   )
   const compressed = memoize((route) => andThen(plain(route), writer.compress))
 
-  return (call, route) => {
-    readParameters(queryOf(call), {}, undefined)
+  return (context, route) => {
+    readParameters(parseQuery(context), {}, undefined)
     if ('contentType' in route) {
-      const document = prefersGzip(call.request.header('accept-encoding')) ? compressed : plain
-      // Without the stem: what is compressed must not be sent as text.
-      return andThen(document(route), (made) => ({
-        ...writer.respond(made, requestMetaOf(call), []),
+      const document = prefersGzip(context.request.header('accept-encoding')) ? compressed : plain
+      // Without the stem: compressed bytes must not be sent as text.
+      return andThen(document(route), (body) => ({
+        ...writer.respond(body, requestMetaOf(context), []),
         stem: undefined,
       }))
     }
     return andThen(
       route.handle(handlers),
-      (reply) => writer.respondUncached(reply, 200, requestMetaOf(call), []),
+      (result) => writer.respondUncached(result, 200, requestMetaOf(context), []),
     )
   }
 }
 
-/** Makes each document once. One that could not be made is made anew for the next request. */
+/** Makes each document once; one that failed is made again for the next request. */
 function memoize(
   make: (route: DocumentRoute) => MaybePromise<CachedBody>,
 ): (route: DocumentRoute) => MaybePromise<CachedBody> {

@@ -1,16 +1,51 @@
-import type { CachedResponse } from './cache/response-cache.ts'
-import type { ClientAddress } from './http/headers.ts'
+import type { CachedResponse, ExpirySchedule, ResponseCache } from './cache/response-cache.ts'
+import type { RevisionCache } from './cache/revision-cache.ts'
+import type { JsonObject } from './http/body.ts'
+import { type ClientAddress, clientAddressOf, type ServiceNames } from './http/headers.ts'
 import type { HttpRequest, RequestMeta } from './http/message.ts'
 import { type Query, readQuery } from './http/query.ts'
+import type { ResponseWriter } from './http/response.ts'
+import type { Authenticator } from './keys/authenticate.ts'
+import type { LastUsedRecorder } from './keys/lifecycle.ts'
 import type { Principal } from './keys/principal.ts'
+import type { Clock } from './lib/time.ts'
+import type { FailedAuthentications } from './limits/failed-authentications.ts'
+import type { Limiter } from './limits/limiter.ts'
+import type { RequestLogger } from './log.ts'
 import type { Revision } from './ports/facts.ts'
-import type { Route } from './routes/route.ts'
+import type { UsageCounter } from './reports/usage-counter.ts'
+import type { HandlerContext } from './routes/context.ts'
+import type { KeyedRoute, Route } from './routes/route.ts'
+import type { RouteTable } from './routes/router.ts'
 
-/** A request on its way through the pipeline: what is known of it so far. */
+/** What the steps of the pipeline share between requests. */
+export interface Service {
+  readonly names: ServiceNames
+  readonly routes: RouteTable
+  readonly trustedProxies: number
+  readonly allowBrowsers: boolean
+  /** Milliseconds on a monotonic clock. */
+  elapsed(): number
+  readonly clock: Clock
+  readonly revisionCache: RevisionCache
+  readonly authenticator: Authenticator
+  readonly failures: FailedAuthentications
+  readonly limiter: Limiter
+  readonly responseCache: ResponseCache
+  /** Absent for a directory without a revision, whose responses are not cached. */
+  readonly expirySchedule: ExpirySchedule | undefined
+  readonly writer: ResponseWriter
+  readonly uses: LastUsedRecorder
+  readonly usage: UsageCounter
+  readonly logger: RequestLogger
+  readonly handlers: HandlerContext
+}
+
+/** The state of one request in the pipeline. */
 export interface RequestContext {
   readonly request: HttpRequest
   readonly requestId: string
-  /** Milliseconds on the clock that is never set back. */
+  /** Milliseconds on the monotonic clock. */
   readonly startedAt: number
   /** The instant at which the request is judged, milliseconds since the epoch. */
   now: number
@@ -19,45 +54,54 @@ export interface RequestContext {
   route: Route | undefined
   /** The path's `:slug`, still percent-encoded. */
   slug: string
+  query: Query
+  body: JsonObject | undefined
   client: ClientAddress | undefined
-  /** What was kept of an earlier answer to the same target, whether it still holds good or not. */
+  credential: string
+  /** The cached response to the same target, fresh or not. */
   cached: CachedResponse | undefined
   revision: Revision
   principal: Principal | undefined
-  /** Whether a credential was refused. */
-  credentialRefused: boolean
-  /** Whether the credential is being looked up, and counted as a failure until that is decided. */
+  /** Whether the key passed admission at `now`. */
+  isAdmitted: boolean
+  isCredentialRejected: boolean
+  /** Whether the credential is being looked up and counts as a failure until the look-up ends. */
   isLookUpPending: boolean
-  /** The count of the failure, which has to be known before it is answered. Never rejects. */
+  /** The count of the failure, which the response waits for. Never rejects. */
   failureCount: Promise<number | undefined> | undefined
-  /** The RateLimit fields, once limits have been met. */
+  /** The RateLimit fields, once limits have been enforced. */
   rateLimitHeaders: readonly string[]
-  /** What was thrown, when something was. */
   error: unknown
 }
 
-const unknownRevision: Revision = { facts: '', content: '' }
+/** A request for an endpoint that takes a key, once the key is known. */
+export interface AuthenticatedContext extends RequestContext {
+  route: KeyedRoute
+  principal: Principal
+}
 
-/** Begins a call. */
-export function createRequestContext(
-  request: HttpRequest,
-  requestId: string,
-  startedAt: number,
-  now: number,
-): RequestContext {
+const unknownRevision: Revision = { facts: '', content: '' }
+const emptyQuery: Query = readQuery('')
+
+export function createRequestContext(service: Service, request: HttpRequest): RequestContext {
+  const startedAt = service.elapsed()
   return {
     request,
-    requestId,
+    requestId: service.writer.nextRequestId(),
     startedAt,
-    now,
+    now: service.clock.now(startedAt),
     path: '/',
     route: undefined,
     slug: '',
+    query: emptyQuery,
+    body: undefined,
     client: undefined,
+    credential: '',
     cached: undefined,
     revision: unknownRevision,
     principal: undefined,
-    credentialRefused: false,
+    isAdmitted: false,
+    isCredentialRejected: false,
     isLookUpPending: false,
     failureCount: undefined,
     rateLimitHeaders: [],
@@ -65,12 +109,15 @@ export function createRequestContext(
   }
 }
 
-/** What of a call its answer depends on. */
-export function requestMetaOf({ request: exchange, requestId }: RequestContext): RequestMeta {
-  return { requestId, method: exchange.method, ifNoneMatch: exchange.header('if-none-match') }
+export function requestMetaOf({ request, requestId }: RequestContext): RequestMeta {
+  return { requestId, method: request.method, ifNoneMatch: request.header('if-none-match') }
 }
 
-/** The query of a call whose path is known. */
-export function queryOf({ request: exchange, path }: RequestContext): Query {
-  return readQuery(exchange.target.slice(path.length + 1))
+/** Reads the query of a request whose path is known. */
+export function parseQuery(context: RequestContext): Query {
+  return context.query = readQuery(context.request.target.slice(context.path.length + 1))
+}
+
+export function clientOf({ trustedProxies }: Service, context: RequestContext): ClientAddress {
+  return context.client ??= clientAddressOf(context.request, trustedProxies)
 }

@@ -6,10 +6,13 @@ import type { HttpRequest } from './message.ts'
 export interface ServiceNames {
   /** Path segment and realm. */
   readonly name: string
-  /** As answers write it: `X-Service-Partner-Key`. */
+  /** As documented: `X-Service-Partner-Key`. */
   readonly keyHeader: string
-  /** As answers write it: `Service-Version`. */
+  /** As responses write it: `Service-Version`. */
   readonly versionHeader: string
+  /** As requests are searched for it. */
+  readonly keyHeaderLowerCase: string
+  readonly versionHeaderLowerCase: string
 }
 
 /**
@@ -25,7 +28,13 @@ export function createServiceNames(name: string): ServiceNames {
     )
   }
   const title = name.split('-').map((part) => part.charAt(0).toUpperCase() + part.slice(1)).join('-')
-  return { name, keyHeader: `X-${title}-Partner-Key`, versionHeader: `${title}-Version` }
+  return {
+    name,
+    keyHeader: `X-${title}-Partner-Key`,
+    versionHeader: `${title}-Version`,
+    keyHeaderLowerCase: `x-${name}-partner-key`,
+    versionHeaderLowerCase: `${name}-version`,
+  }
 }
 
 /** The version of the wire that the service speaks, and the only one so far. Additions do not make a new one. */

@@ -9,49 +9,47 @@ import { IDEMPOTENCY_HEADER, readIdempotencyKey } from '../signups/idempotency.t
 import type { HandlerContext, HandlerInput } from './context.ts'
 import type { KeyedRoute } from './route.ts'
 
-/** What a request says, not yet judged. */
-export interface RawInput {
-  readonly exchange: HttpRequest
+interface RawInput {
+  readonly route: KeyedRoute
+  readonly request: HttpRequest
   /** The path's `:slug`, still percent-encoded. */
   readonly slug: string
   readonly query: Query
   readonly body: JsonObject | undefined
-  client(): string | undefined
 }
 
 /**
- * Judges what a request says (step 12): its parameters first, its body when they are right.
+ * Validates the parameters of a request and, if they are valid, its body (step 12).
  *
  * @throws {Problem} `invalid_parameter` or `invalid_body`, with every failure.
  */
 export function readInput(
-  route: KeyedRoute,
-  raw: RawInput,
+  { route, request, slug: encodedSlug, query: rawQuery, body: rawBody = {} }: RawInput,
   grant: Grant,
   ports: HandlerContext,
+  client: () => string | undefined,
 ): MaybePromise<HandlerInput<ParameterDefs, unknown>> {
   const errors: InputError[] = []
-  const slug = decodeURIComponent(raw.slug)
+  const slug = decodeURIComponent(encodedSlug)
   if (containsKey(slug)) {
     errors.push({ parameter: 'slug', detail: 'has the shape of a key, which never belongs into a URL' })
   }
-  const field = route.takesIdempotencyKey ? raw.exchange.header(IDEMPOTENCY_HEADER.toLowerCase()) : undefined
+  const field = route.takesIdempotencyKey ? request.header(IDEMPOTENCY_HEADER.toLowerCase()) : undefined
   let idempotencyKey: string | undefined
   if (field !== undefined) {
-    const read = readIdempotencyKey(field, raw.exchange.isRepeated?.(IDEMPOTENCY_HEADER.toLowerCase()))
+    const read = readIdempotencyKey(field, request.isRepeated?.(IDEMPOTENCY_HEADER.toLowerCase()))
     if ('key' in read) idempotencyKey = read.key
     else errors.push({ parameter: IDEMPOTENCY_HEADER, detail: read.detail })
   }
   const partnerIn = route.method === 'GET' ? 'query' : 'body'
-  const query = readParameters(raw.query, route.parameters, partnerIn, errors)
-  const rawBody = raw.body ?? {}
+  const query = readParameters(rawQuery, route.parameters, partnerIn, errors)
   return andThen(validateRawBody(route, rawBody, grant, ports), (body) => ({
     query,
     body,
     rawBody,
     idempotencyKey,
     slug,
-    client: raw.client,
+    client,
   }))
 }
 

@@ -1,0 +1,133 @@
+/** Steps 4 to 7 of a request: whose key it carries, and whether the key may be used. */
+import { Problem, type ProblemCode } from './http/problem.ts'
+import type { KeyLookup } from './keys/authenticate.ts'
+import { readCredential } from './keys/credential.ts'
+import type { Principal } from './keys/principal.ts'
+import { andThen, type MaybePromise } from './lib/promise.ts'
+import { admit, problemCodeByReason, problemForDenial } from './policy/decide.ts'
+import type { Revision } from './ports/facts.ts'
+import { type AuthenticatedContext, clientOf, type RequestContext, type Service } from './request-context.ts'
+
+/** Steps 4 and 5: the failed-authentication limit of the address, and the shape of the credential. */
+export function requireCredential(service: Service, context: RequestContext): void {
+  const { names, failures, authenticator } = service
+  const { request, startedAt, now } = context
+  const credential = readCredential(
+    request.header(names.keyHeaderLowerCase),
+    request.header('authorization'),
+  )
+  if (credential.kind === 'missing') throw new Problem('key_missing')
+  if (failures.hasRecent(startedAt)) {
+    const retryAfterSeconds = failures.blockedSeconds(clientOf(service, context).subject, startedAt)
+    const isKnown = credential.kind === 'presented' && authenticator.isKnown(credential.text, now)
+    if (retryAfterSeconds !== undefined && !isKnown) rejectRateLimited(context, retryAfterSeconds)
+  }
+  if (credential.kind === 'ambiguous') rejectCredential(service, context, 'ambiguous_credentials')
+  context.credential = credential.text
+}
+
+/**
+ * Step 6: the principal that holds the key.
+ *
+ * @param asOf The instant, on the monotonic clock, at which the facts must be current.
+ */
+export function authenticate(
+  service: Service,
+  context: RequestContext,
+  asOf: number,
+): MaybePromise<AuthenticatedContext> {
+  const revision = service.revisionCache.get(asOf, context.now)
+  // Not `andThen`: its closure would cost every request an allocation.
+  if (revision instanceof Promise) return revision.then((found) => resolvePrincipal(service, context, found))
+  return resolvePrincipal(service, context, revision)
+}
+
+/** Authenticates again after a wait, during which the key may have been revoked. */
+export function reauthenticate(
+  service: Service,
+  context: RequestContext,
+): MaybePromise<AuthenticatedContext> {
+  context.now = service.clock.now()
+  context.isAdmitted = false
+  return authenticate(service, context, service.elapsed())
+}
+
+function resolvePrincipal(
+  service: Service,
+  context: RequestContext,
+  revision: Revision,
+): MaybePromise<AuthenticatedContext> {
+  context.revision = revision
+  const found = service.authenticator.authenticate(context.credential, revision)
+  if (typeof found === 'function') return lookUpKey(service, context, found)
+  if (found instanceof Promise) return found.then((principal) => setPrincipal(service, context, principal))
+  return setPrincipal(service, context, found)
+}
+
+/** A pending look-up counts as a failure of its address; over the limit, further look-ups wait for it to end. */
+function lookUpKey(
+  service: Service,
+  context: RequestContext,
+  find: KeyLookup,
+): MaybePromise<AuthenticatedContext> {
+  const { failures, elapsed } = service
+  const { subject } = clientOf(service, context)
+  const now = elapsed()
+  const retryAfterSeconds = failures.blockedSeconds(subject, now)
+  if (retryAfterSeconds !== undefined) rejectRateLimited(context, retryAfterSeconds)
+  if (!context.isLookUpPending) {
+    const turn = failures.beginLookup(subject, now)
+    context.isLookUpPending = turn === undefined
+    if (turn !== undefined) {
+      return turn.then(() => {
+        context.isLookUpPending = true
+        return reauthenticate(service, context)
+      })
+    }
+  }
+  return andThen(find(), (principal) => setPrincipal(service, context, principal))
+}
+
+function setPrincipal(
+  service: Service,
+  context: RequestContext,
+  principal: Principal | undefined,
+): AuthenticatedContext {
+  if (principal === undefined) rejectCredential(service, context, 'key_invalid')
+  context.principal = principal
+  return context as AuthenticatedContext
+}
+
+/** Steps 6 and 7: the state of the key and its address allow-list. */
+export function checkKeyStatus(service: Service, context: AuthenticatedContext): void {
+  const { principal, now } = context
+  const address = principal.allowedRanges.length === 0 ? undefined : clientOf(service, context).address
+  const denial = admit({ principal, address, now })
+  if (denial?.reason === 'address_not_allowed') throw problemForDenial(denial)
+  if (denial !== undefined) rejectCredential(service, context, problemCodeByReason[denial.reason])
+  context.isAdmitted = true
+  if (context.isLookUpPending) endLookUp(service, context)
+}
+
+/** Lets the look-ups that wait for this one go on. */
+export function endLookUp(service: Service, context: RequestContext): void {
+  context.isLookUpPending = false
+  const { error } = context
+  const isUnavailable = error instanceof Problem && error.code === 'store_unavailable'
+  const { subject } = clientOf(service, context)
+  service.failures.endLookup(subject, service.elapsed(), isUnavailable ? error : undefined)
+}
+
+/** Counts the failure against the client's address. */
+function rejectCredential(service: Service, context: RequestContext, code: ProblemCode): never {
+  context.isCredentialRejected = true
+  const counted = service.failures.count(clientOf(service, context).subject, service.elapsed())
+  if (typeof counted === 'number') rejectRateLimited(context, counted)
+  context.failureCount = counted
+  throw new Problem(code)
+}
+
+function rejectRateLimited(context: RequestContext, retryAfterSeconds: number): never {
+  context.isCredentialRejected = true
+  throw new Problem('rate_limited', { retryAfterSeconds })
+}
