@@ -56,7 +56,7 @@ const request: HttpRequest = {
   },
   address: undefined,
 }
-export const response: HttpResponse = await api.handle(request)
+export const handled: HttpResponse = await api.handle(request)
 
 try {
   await createPartnerAdministration(memory, { actor: 'a' }).create({
