@@ -1,5 +1,6 @@
-import type { Page, WebAbortSignal, WebRequest, WebResponse, WebUrl } from '../../core/http/message.ts'
+import type { Page } from '../../core/http/message.ts'
 import { assertInteger, MAX_TIMER_MS } from '../../core/lib/validate.ts'
+import type { WebAbortSignal, WebRequest, WebResponse, WebUrl } from '../../core/lib/web.ts'
 import type { ActivityType } from '../../core/ports/reports.ts'
 import type {
   Activity,

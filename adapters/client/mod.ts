@@ -5,7 +5,8 @@
  * @module
  */
 export { createPartnerClient } from './client.ts'
-export type { Page, WebAbortSignal, WebRequest, WebResponse, WebUrl } from '../../core/http/message.ts'
+export type { Page } from '../../core/http/message.ts'
+export type { WebAbortSignal, WebRequest, WebResponse, WebUrl } from '../../core/lib/web.ts'
 export { PartnerProblem, ServiceUnreachableError, type ServiceUnreachableErrorOptions } from './errors.ts'
 export type * from '../../core/wire.ts'
 export type * from './client.ts'

@@ -5,8 +5,9 @@
  */
 import type { PartnerApi } from '../../core/api.ts'
 import { createResponseConverter, FetchRequest } from '../../core/http/fetch.ts'
-import type { HttpResponse, WebRequest, WebResponse } from '../../core/http/message.ts'
+import type { HttpResponse } from '../../core/http/message.ts'
 import { completesWithin } from '../../core/lib/promise.ts'
+import type { WebRequest, WebResponse } from '../../core/lib/web.ts'
 
 /** What a Worker is told of a request beside it. A Durable Object's state has the same method. */
 export interface WorkerContext {

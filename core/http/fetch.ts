@@ -1,6 +1,7 @@
 import type { MaybePromise } from '../lib/promise.ts'
+import type { WebRequest, WebResponse } from '../lib/web.ts'
 import { BODY_ALREADY_READ } from './body.ts'
-import type { HttpRequest, HttpResponse, WebRequest, WebResponse } from './message.ts'
+import type { HttpRequest, HttpResponse } from './message.ts'
 import { Problem, type ProblemCode } from './problem.ts'
 
 /** What a runtime tells of a request beside it. Whatever has another shape is passed over. */
@@ -150,7 +151,7 @@ const decoder = new TextDecoder()
  */
 export function createResponseConverter(
   createFallback: () => HttpResponse,
-): (answer: HttpResponse) => Response {
+): (answer: HttpResponse) => WebResponse {
   let cachedByStem = new WeakMap<readonly string[], CachedHeaders>()
   let count = 0
 

@@ -97,24 +97,3 @@ export function byteLength(text: string): number {
   const { read, written } = encoder.encodeInto(text, measureBuffer)
   return read === text.length ? written : encoder.encode(text).length
 }
-
-/**
- * Globals of the web platform, for the types that the package exports: a plain `Request` does not compile under a type
- * library that lacks it (`lib` without `dom`, and no `@types/node`).
- */
-
-/** `Request` of the Fetch standard; `unknown` under a type library without it. */
-export type WebRequest = typeof globalThis extends { readonly Request: { readonly prototype: infer T } } ? T
-  : unknown
-
-/** `Response` of the Fetch standard; `unknown` under a type library without it. */
-export type WebResponse = typeof globalThis extends { readonly Response: { readonly prototype: infer T } } ? T
-  : unknown
-
-/** `AbortSignal` of the DOM standard, or the little of it that a type library without it can check. */
-export type WebAbortSignal = typeof globalThis extends
-  { readonly AbortSignal: { readonly prototype: infer T } } ? T : { readonly aborted: boolean }
-
-/** `URL` of the URL standard, or the little of it that a type library without it can check. */
-export type WebUrl = typeof globalThis extends { readonly URL: { readonly prototype: infer T } } ? T
-  : { readonly href: string }

@@ -1,3 +1,5 @@
+import type { WebAbortSignal } from './web.ts'
+
 /**
  * A value that may have to be awaited. A source that has its answer at hand returns it as it is, and the
  * request is then answered without a turn of the event loop.
@@ -21,7 +23,7 @@ export function all<T extends readonly unknown[], R>(
 }
 
 /** Resolves after `ms` milliseconds, or rejects with the reason of `signal` when that is aborted first. */
-export function delay(ms: number, signal?: AbortSignal): Promise<void> {
+export function delay(ms: number, signal?: WebAbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
       signal?.removeEventListener('abort', abort)
