@@ -1,10 +1,11 @@
 /** Steps 4 to 7 of a request: whose key it carries, and whether the key may be used. */
+import type { ClientAddress } from './http/headers.ts'
 import { Problem, type ProblemCode } from './http/problem.ts'
 import type { KeyLookup } from './keys/authenticate.ts'
 import { readCredential } from './keys/credential.ts'
 import type { Principal } from './keys/principal.ts'
 import { andThen, type MaybePromise } from './lib/promise.ts'
-import { admit, problemCodeByReason, problemForDenial } from './policy/decide.ts'
+import { admit, problemForDenial } from './policy/decide.ts'
 import type { Revision } from './ports/facts.ts'
 import { type AuthenticatedContext, clientOf, type RequestContext, type Service } from './request-context.ts'
 
@@ -42,13 +43,11 @@ export function authenticate(
   return resolvePrincipal(service, context, revision)
 }
 
-/** Authenticates again after a wait, during which the key may have been revoked. */
-export function reauthenticate(
+function reauthenticate(
   service: Service,
   context: RequestContext,
 ): MaybePromise<AuthenticatedContext> {
   context.now = service.clock.now()
-  context.isAdmitted = false
   return authenticate(service, context, service.elapsed())
 }
 
@@ -98,14 +97,30 @@ function setPrincipal(
   return context as AuthenticatedContext
 }
 
+/** The client's address for the rules of the policy: only a key with an allow-list needs it. */
+export function allowListAddress(
+  service: Service,
+  context: AuthenticatedContext,
+): ClientAddress['address'] {
+  return context.principal.allowedRanges.length === 0 ? undefined : clientOf(service, context).address
+}
+
+/** Authenticates and judges the key again after a wait, during which it may have been revoked. */
+export function readmit(service: Service, context: RequestContext): MaybePromise<AuthenticatedContext> {
+  return andThen(reauthenticate(service, context), (again) => {
+    const { principal, now } = again
+    const denial = admit({ principal, address: allowListAddress(service, again), now })
+    if (denial !== undefined) throw problemForDenial(denial)
+    return again
+  })
+}
+
 /** Steps 6 and 7: the state of the key and its address allow-list. */
 export function checkKeyStatus(service: Service, context: AuthenticatedContext): void {
   const { principal, now } = context
-  const address = principal.allowedRanges.length === 0 ? undefined : clientOf(service, context).address
-  const denial = admit({ principal, address, now })
+  const denial = admit({ principal, address: allowListAddress(service, context), now })
   if (denial?.reason === 'address_not_allowed') throw problemForDenial(denial)
-  if (denial !== undefined) rejectCredential(service, context, problemCodeByReason[denial.reason])
-  context.isAdmitted = true
+  if (denial !== undefined) rejectCredential(service, context, denial.reason)
   if (context.isLookUpPending) endLookUp(service, context)
 }
 

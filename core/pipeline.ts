@@ -3,10 +3,11 @@
  * decides the response. Nothing is asynchronous unless a store or a body has to be awaited.
  */
 import {
+  allowListAddress,
   authenticate,
   checkKeyStatus,
   endLookUp,
-  reauthenticate,
+  readmit,
   requireCredential,
 } from './authentication.ts'
 import { isFresh } from './cache/response-cache.ts'
@@ -24,7 +25,7 @@ import { isPercentEncoded, readPartner } from './http/query.ts'
 import { redactPath } from './http/redact.ts'
 import { andThen, type MaybePromise } from './lib/promise.ts'
 import { consumeQuotas, type RateLimitResult } from './limits/limiter.ts'
-import { decide, type Grant, problemForDenial } from './policy/decide.ts'
+import { authorize, type Grant, problemForDenial } from './policy/decide.ts'
 import { createPublicHandler, type PublicHandler } from './public-handler.ts'
 import {
   type AuthenticatedContext,
@@ -91,7 +92,7 @@ function afterAuthentication(service: Service, context: AuthenticatedContext): M
     return result.then((resolved) => {
       enforceLimits(service, context, resolved)
       if (route.method === 'POST') return handlePost(service, context)
-      return andThen(reauthenticate(service, context), (again) => handleGet(service, again))
+      return andThen(readmit(service, context), (again) => handleGet(service, again))
     })
   }
   enforceLimits(service, context, result)
@@ -161,11 +162,11 @@ function handleGet(service: Service, context: AuthenticatedContext): MaybePromis
   const { writer } = service
   const { cached } = context
   if (cached !== undefined && isFresh(cached, context.revision, context.now)) {
-    authorize(service, context, cached.partner)
+    requireGrant(service, context, cached.partner)
     return writer.respond(cached, requestMetaOf(context), context.rateLimitHeaders)
   }
   const query = parseQuery(context)
-  const grant = authorize(service, context, readPartner(query))
+  const grant = requireGrant(service, context, readPartner(query))
   return andThen(validateAndHandle(service, context, grant), (result) => {
     const body = writer.toCachedBody(result, query)
     cacheResponse(service, context, grant, body)
@@ -177,9 +178,9 @@ function handleGet(service: Service, context: AuthenticatedContext): MaybePromis
 function handlePost(service: Service, context: AuthenticatedContext): MaybePromise<HttpResponse> {
   return andThen(readBody(context.request), (body) => {
     context.body = body
-    return andThen(reauthenticate(service, context), (again) => {
+    return andThen(readmit(service, context), (again) => {
       parseQuery(again)
-      const grant = authorize(
+      const grant = requireGrant(
         service,
         again,
         typeof body['partner'] === 'string' ? body['partner'] : undefined,
@@ -196,14 +197,14 @@ function handlePost(service: Service, context: AuthenticatedContext): MaybePromi
 }
 
 /** Steps 10 and 11: partner, scope and module. */
-function authorize(
+function requireGrant(
   service: Service,
   context: AuthenticatedContext,
   requestedPartner: string | undefined,
 ): Grant {
-  const { principal, route: { scope }, now, isAdmitted } = context
-  const address = principal.allowedRanges.length === 0 ? undefined : clientOf(service, context).address
-  const decision = decide({ principal, address, requestedPartner, scope, now }, isAdmitted)
+  const { principal, route: { scope }, now } = context
+  const address = allowListAddress(service, context)
+  const decision = authorize({ principal, address, requestedPartner, scope, now })
   if (!decision.allowed) throw problemForDenial(decision)
   return decision.grant
 }

@@ -62,8 +62,6 @@ export interface RequestContext {
   cached: CachedResponse | undefined
   revision: Revision
   principal: Principal | undefined
-  /** Whether the key passed admission at `now`. */
-  isAdmitted: boolean
   isCredentialRejected: boolean
   /** Whether the credential is being looked up and counts as a failure until the look-up ends. */
   isLookUpPending: boolean
@@ -100,7 +98,6 @@ export function createRequestContext(service: Service, request: HttpRequest): Re
     cached: undefined,
     revision: unknownRevision,
     principal: undefined,
-    isAdmitted: false,
     isCredentialRejected: false,
     isLookUpPending: false,
     failureCount: undefined,

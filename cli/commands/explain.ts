@@ -6,7 +6,7 @@ import { isPercentEncoded } from '../../core/http/query.ts'
 import { preparePrincipal } from '../../core/keys/principal.ts'
 import { type IpAddress, parseIpAddress } from '../../core/lib/ip-address.ts'
 import { DEFAULT_LIMITS, policiesFor } from '../../core/limits/policies.ts'
-import { type Decision, explain, type Explanation, problemForDenial } from '../../core/policy/decide.ts'
+import { type Decision, explain, problemForDenial } from '../../core/policy/decide.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { allowedMethods, type Route } from '../../core/routes/route.ts'
 import { action } from '../command.ts'
@@ -85,7 +85,7 @@ async function explainForKey(
   store: Store,
   scope: Extract<Route, { access: 'key' }>['scope'],
   { keyId, partner, address }: ExplainOptions,
-): Promise<Explanation> {
+): Promise<ReturnType<typeof explain>> {
   const facts = await findKey(store, keyId)
   return explain({
     principal: preparePrincipal(facts, policiesFor(DEFAULT_LIMITS, facts)),
@@ -153,7 +153,7 @@ const outcomeLabels = { passed: 'yes', refused: 'NO', not_reached: 'not asked' }
 
 function formatExplanation(
   { allowed, code, status, detail }: ReturnType<typeof decisionJson>,
-  { rules }: Explanation,
+  { rules }: ReturnType<typeof explain>,
 ): string {
   const decision = allowed ? 'allowed' : `refused: ${status} ${code}. ${detail}`
   return `${decision}\n\n${

@@ -3,15 +3,7 @@ import { keyState } from '../keys/lifecycle.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
 import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../limits/policies.ts'
 import type { Key, LimitOverrides, OverridableLimit, Partner } from '../model.ts'
-import {
-  isModule,
-  isScope,
-  type Module,
-  MODULE_NAMES,
-  moduleForScope,
-  type Scope,
-  SCOPES,
-} from '../policy/modules.ts'
+import { type Module, MODULE_NAMES, moduleForScope, type Scope, SCOPES } from '../policy/modules.ts'
 
 /** Every reason for which an administrative change is refused. Codes are for programs and never change. */
 export type AdminErrorCode =
@@ -72,26 +64,27 @@ export function requireName(name: string): void {
 
 /** The modules of these names in the contract's order, each once. @throws {AdminError} `unknown_module` */
 export function requireModules(names: readonly string[]): readonly Module[] {
-  for (const name of names) {
-    if (isModule(name)) continue
-    throw new AdminError(
-      'unknown_module',
-      `There is no module ${formatValue(name)}; the modules are ${MODULE_NAMES.join(', ')}.`,
-    )
-  }
-  return MODULE_NAMES.filter((module) => names.includes(module))
+  return requireNames(names, MODULE_NAMES, 'module')
 }
 
-/** The scopes of these names in the specification's order, each once. @throws {AdminError} `unknown_scope` */
+/** The scopes of these names in the contract's order, each once. @throws {AdminError} `unknown_scope` */
 export function requireScopes(names: readonly string[]): readonly Scope[] {
+  return requireNames(names, SCOPES, 'scope')
+}
+
+function requireNames<N extends string>(
+  names: readonly string[],
+  known: readonly N[],
+  noun: 'module' | 'scope',
+): readonly N[] {
   for (const name of names) {
-    if (isScope(name)) continue
+    if ((known as readonly string[]).includes(name)) continue
     throw new AdminError(
-      'unknown_scope',
-      `There is no scope ${formatValue(name)}; the scopes are ${SCOPES.join(', ')}.`,
+      `unknown_${noun}`,
+      `There is no ${noun} ${formatValue(name)}; the ${noun}s are ${known.join(', ')}.`,
     )
   }
-  return SCOPES.filter((scope) => names.includes(scope))
+  return known.filter((name) => names.includes(name))
 }
 
 /** @throws {AdminError} `module_inactive`, with the command to run first, unless the partner's modules need all scopes. */

@@ -1,18 +1,18 @@
 /**
- * The policy: who may do what, as a list of rules over facts. Every rule is pure, the first that refuses
- * decides, and there is no other place where access is granted.
+ * The policy: who may do what, as a list of pure rules over facts. The first rule that refuses decides, and access is
+ * granted nowhere else.
  */
-import { Problem, type ProblemCode } from '../http/problem.ts'
+import { Problem } from '../http/problem.ts'
 import { keyState } from '../keys/lifecycle.ts'
 import type { Principal } from '../keys/principal.ts'
 import { type IpAddress, rangeContains } from '../lib/ip-address.ts'
 import type { Key, Partner } from '../model.ts'
 import { type Module, moduleForScope, type Scope } from './modules.ts'
 
-/** What is known of a request once its key was recognised. */
+/** What is known of a request once its key is identified. */
 export interface AccessFacts {
   readonly principal: Principal
-  /** The client's address; `undefined` where the runtime does not tell, which no allow-list includes. */
+  /** The client's address; `undefined` where the runtime does not report it. No allow-list includes that. */
   readonly address: IpAddress | undefined
   /** The partner slug that the request names; `undefined` when it names none. */
   readonly requestedPartner: string | undefined
@@ -22,8 +22,11 @@ export interface AccessFacts {
   readonly now: number
 }
 
-/** Why access is refused. Each reason is a problem code of the same name. */
-export type DenialReason =
+/** The facts about the key itself: the request has named no partner yet. */
+type AdmissionFacts = Pick<AccessFacts, 'principal' | 'address' | 'now'>
+
+/** Why access is refused. Each reason is a problem code. */
+type DenialReason =
   | 'key_revoked'
   | 'key_expired'
   | 'key_disabled'
@@ -34,7 +37,7 @@ export type DenialReason =
   | 'scope_missing'
   | 'module_inactive'
 
-/** A permission to answer one request: for one partner, at one instant. Handlers see this and not the facts. */
+/** Permission to answer one request: for one partner, at one instant. Handlers see this and not the facts. */
 export interface Grant {
   readonly partner: Partner
   readonly key: Key
@@ -42,28 +45,23 @@ export interface Grant {
   readonly now: number
 }
 
-/** A refusal with what the client can do about it. */
-export interface Denial {
+interface Denial {
   readonly allowed: false
   readonly reason: DenialReason
   readonly requiredScope?: Scope
   readonly requiredModule?: Module
 }
 
-/** The policy's answer. */
 export type Decision = { readonly allowed: true; readonly grant: Grant } | Denial
 
-/** One rule: `undefined` lets the request go on to the next. */
-export interface Rule<F> {
+/** `check` returns `undefined` to pass the request on to the next rule. */
+interface Rule<F> {
   readonly name: string
   check(facts: F): Denial | undefined
 }
 
-/** What admission needs to know: the request has named no partner yet. */
-export type AdmissionFacts = Pick<AccessFacts, 'principal' | 'address' | 'now'>
-
 /** The rules about the key itself, which come before the rate limits. */
-export const ADMISSION_RULES: readonly Rule<AdmissionFacts>[] = [
+const ADMISSION_RULES: readonly Rule<AdmissionFacts>[] = [
   {
     name: 'the key is not revoked',
     check: ({ principal, now }) =>
@@ -83,24 +81,24 @@ export const ADMISSION_RULES: readonly Rule<AdmissionFacts>[] = [
     name: 'the address is allowed',
     check: ({ principal, address }) => {
       if (principal.allowedRanges.length === 0) return undefined
-      const included = address !== undefined &&
+      const isAllowed = address !== undefined &&
         principal.allowedRanges.some((range) => rangeContains(range, address))
-      return included ? undefined : deny('address_not_allowed')
+      return isAllowed ? undefined : deny('address_not_allowed')
     },
   },
 ]
 
-/** The rules about what the request wants, which come after the rate limits. */
-export const ACCESS_RULES: readonly Rule<AccessFacts>[] = [
+/** The rules about what the request asks for, which come after the rate limits. */
+const ACCESS_RULES: readonly Rule<AccessFacts>[] = [
   {
     name: 'the request names a partner',
-    check: ({ requestedPartner: claim }) =>
-      claim === undefined || claim === '' ? deny('partner_missing') : undefined,
+    check: ({ requestedPartner }) =>
+      requestedPartner === undefined || requestedPartner === '' ? deny('partner_missing') : undefined,
   },
   {
     name: 'the partner is the one of the key',
-    check: ({ principal, requestedPartner: claim }) =>
-      claim === principal.partner.slug ? undefined : deny('partner_mismatch'),
+    check: ({ principal, requestedPartner }) =>
+      requestedPartner === principal.partner.slug ? undefined : deny('partner_mismatch'),
   },
   {
     name: 'the partner is not suspended',
@@ -127,16 +125,9 @@ export function admit(facts: AdmissionFacts): Denial | undefined {
   return firstDenial(ADMISSION_RULES, facts)
 }
 
-/**
- * Whether a request may have what it wants.
- *
- * @param skipAdmission Whether {@linkcode admit} has just said so of these very facts: what it asks is then not asked again.
- */
-export function decide(facts: AccessFacts, skipAdmission = false): Decision {
-  const { principal, now } = facts
-  const denial = skipAdmission ? undefined : firstDenial(ADMISSION_RULES, facts)
-  return denial ?? firstDenial(ACCESS_RULES, facts) ??
-    { allowed: true, grant: { partner: principal.partner, key: principal.key, principal, now } }
+/** Whether a request whose key was admitted on the same facts may have what it asks for. */
+export function authorize(facts: AccessFacts): Decision {
+  return firstDenial(ACCESS_RULES, facts) ?? grant(facts)
 }
 
 function firstDenial<F>(rules: readonly Rule<F>[], facts: F): Denial | undefined {
@@ -147,47 +138,32 @@ function firstDenial<F>(rules: readonly Rule<F>[], facts: F): Denial | undefined
   return undefined
 }
 
+function grant({ principal, now }: AccessFacts): Decision {
+  return { allowed: true, grant: { partner: principal.partner, key: principal.key, principal, now } }
+}
+
 function deny(reason: DenialReason): Denial {
   return { allowed: false, reason }
 }
 
-/** What one rule said; `not_reached` after the first that refused. */
-export interface RuleOutcome {
+/** What one rule returned; `not_reached` after the first that refuses. */
+interface RuleOutcome {
   readonly rule: string
   readonly outcome: 'passed' | 'refused' | 'not_reached'
 }
 
-/** A decision with the way to it. */
-export interface Explanation {
-  readonly decision: Decision
-  readonly rules: readonly RuleOutcome[]
-}
-
-/** Decides, and says what each rule of the policy had to do with it. */
-export function explain(facts: AccessFacts): Explanation {
-  let refused = false
-  const rules = [...ADMISSION_RULES, ...ACCESS_RULES].map(({ name, check: refuse }): RuleOutcome => {
-    if (refused) return { rule: name, outcome: 'not_reached' }
-    refused = refuse(facts) !== undefined
-    return { rule: name, outcome: refused ? 'refused' : 'passed' }
+/** Admits and authorizes, with the outcome of every rule. */
+export function explain(facts: AccessFacts): { readonly decision: Decision; readonly rules: RuleOutcome[] } {
+  let denial: Denial | undefined
+  const rules = [...ADMISSION_RULES, ...ACCESS_RULES].map(({ name, check }): RuleOutcome => {
+    if (denial !== undefined) return { rule: name, outcome: 'not_reached' }
+    denial = check(facts)
+    return { rule: name, outcome: denial === undefined ? 'passed' : 'refused' }
   })
-  return { decision: decide(facts), rules }
+  return { decision: denial ?? grant(facts), rules }
 }
 
-/** The problem that each reason becomes: a reason without one does not compile. */
-export const problemCodeByReason: Readonly<Record<DenialReason, ProblemCode>> = {
-  key_revoked: 'key_revoked',
-  key_expired: 'key_expired',
-  key_disabled: 'key_disabled',
-  address_not_allowed: 'address_not_allowed',
-  partner_missing: 'partner_missing',
-  partner_mismatch: 'partner_mismatch',
-  partner_suspended: 'partner_suspended',
-  scope_missing: 'scope_missing',
-  module_inactive: 'module_inactive',
-}
-
-/** What a client is told of a denial. */
+/** The problem that a denied request is answered with. */
 export function problemForDenial({ reason, requiredScope, requiredModule }: Denial): Problem {
   if (requiredScope !== undefined) {
     return new Problem('scope_missing', {
@@ -201,5 +177,5 @@ export function problemForDenial({ reason, requiredScope, requiredModule }: Deni
       required_module: requiredModule,
     })
   }
-  return new Problem(problemCodeByReason[reason])
+  return new Problem(reason)
 }

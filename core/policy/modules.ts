@@ -1,22 +1,8 @@
-/** An integration feature that a partner switches on: the scope that it needs, and what it is for. */
-export interface ModuleInfo {
-  readonly scope: Scope
-  readonly feature: string
-}
-
-/** The name of an integration module. */
-export type Module =
-  | 'widget'
-  | 'profiles'
-  | 'banner'
-  | 'countries'
-  | 'industries'
-  | 'pricing'
-  | 'signup'
-  | 'reporting'
-
-/** Every integration module. The scopes of a key count only while an active module of its partner needs them. */
-export const MODULES: Readonly<Record<Module, ModuleInfo>> = {
+/**
+ * Every integration module in the contract's order: the scope that it needs, and the feature that it switches on. A
+ * scope of a key is in force only while an active module of its partner needs it.
+ */
+export const MODULES = {
   widget: { scope: 'read:partner-widget', feature: 'Combined widget' },
   profiles: { scope: 'read:profiles', feature: 'Recent profiles, directory and profile details' },
   banner: { scope: 'read:banner', feature: 'Banner embeds' },
@@ -25,41 +11,21 @@ export const MODULES: Readonly<Record<Module, ModuleInfo>> = {
   pricing: { scope: 'read:plans', feature: 'Pricing' },
   signup: { scope: 'create:partner-signups', feature: 'Signup forms' },
   reporting: { scope: 'read:partner-reports', feature: 'Partner reporting' },
-}
+} as const
+
+/** The name of an integration module. */
+export type Module = keyof typeof MODULES
+
+/** One permission of a key. */
+export type Scope = (typeof MODULES)[Module]['scope']
 
 /** The modules by name, in the contract's order. */
 export const MODULE_NAMES: readonly Module[] = Object.keys(MODULES) as Module[]
 
-const moduleByScope = Object.fromEntries(
-  MODULE_NAMES.map((module) => [MODULES[module].scope, module]),
-) as Record<Scope, Module>
+/** Every scope that a key can hold, in the order of the modules. */
+export const SCOPES: readonly Scope[] = MODULE_NAMES.map((module) => MODULES[module].scope)
 
-/** The module whose activation puts `scope` in force. */
+/** The module that needs a scope. */
 export function moduleForScope(scope: Scope): Module {
-  return moduleByScope[scope]
-}
-
-/** Whether `text` names a module. */
-export function isModule(text: string): text is Module {
-  return Object.hasOwn(MODULES, text)
-}
-
-/** Every permission that a key can hold, in the specification's order. */
-export const SCOPES = [
-  'read:partner-widget',
-  'read:profiles',
-  'read:banner',
-  'read:countries',
-  'read:industries',
-  'read:plans',
-  'create:partner-signups',
-  'read:partner-reports',
-] as const
-
-/** One permission of a key. */
-export type Scope = (typeof SCOPES)[number]
-
-/** Whether `text` names a scope. */
-export function isScope(text: string): text is Scope {
-  return (SCOPES as readonly string[]).includes(text)
+  return MODULE_NAMES[SCOPES.indexOf(scope)]!
 }

@@ -1,5 +1,5 @@
 /**
- * `decide` and `explain` against the oracle.
+ * `admit`, `authorize` and `explain` against the oracle.
  *
  * A decision gets the scope that a route needs and nothing else of the route, so the twelve endpoints ask nine
  * different questions: no scope, or one of eight. Two products are enumerated:
@@ -16,7 +16,7 @@ import type { AccessFacts, Decision } from '../../../core/policy/decide.ts'
 import { key, partner } from '../../contract/store/samples.ts'
 import { type Code, NEEDS, POLICY_ORDER, refusalOf, type Situation } from './oracle.ts'
 import { preparePrincipal } from '../../../core/keys/principal.ts'
-import { decide, explain } from '../../../core/policy/decide.ts'
+import { admit, authorize, explain } from '../../../core/policy/decide.ts'
 import type { Tally } from './tally.ts'
 
 const now = Date.UTC(2027, 0, 15)
@@ -185,7 +185,7 @@ function createQuestion(tally: Tally): Question {
         scope: NEEDS[question]?.scope as AccessFacts['scope'],
         now,
       }
-      const decision = decide(asked)
+      const decision = admit(asked) ?? authorize(asked)
       tally.compare(
         agrees(decision, code, question, principal),
         () => `${describe(asked)}: ${describeDecision(decision)}, and the contract says ${code ?? 'allowed'}`,
