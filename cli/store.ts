@@ -124,9 +124,9 @@ export async function describeStore(address: StoreAddress): Promise<string> {
  * @throws {CliError} exit code 2 for an address that means nothing.
  */
 async function postgresPlace(url: string): Promise<string> {
-  const { parseAddress } = await import('../adapters/stores/postgres/connection/address.ts')
+  const { parseUrl } = await import('../adapters/stores/postgres/url.ts')
   try {
-    return parseAddress(url, { environment: process.env, user: currentUser() }).place
+    return parseUrl(url, { environment: process.env, user: currentUser() }).place
   } catch (error) {
     throw usageError((await toCliError(error)).message)
   }

@@ -7,7 +7,7 @@ import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import type { Test } from 'tap'
-import { parseAddress } from '../../adapters/stores/postgres/connection/address.ts'
+import { parseUrl } from '../../adapters/stores/postgres/url.ts'
 import { PROBLEMS } from '../../core/http/problem.ts'
 import { DEFAULT_LIMITS } from '../../core/limits/policies.ts'
 import { MODULES } from '../../core/policy/modules.ts'
@@ -133,7 +133,7 @@ t.test('an example has as few lines as it says', async (t) => {
 })
 
 t.test('the URL of a store means without parameters what it says', (t) => {
-  const { tls, connections } = parseAddress('postgres://user@host/name', { environment: {} })
+  const { tls, connections } = parseUrl('postgres://user@host/name', { environment: {} })
   t.same([tls.mode, connections], ['prefer', 4])
   t.match(readme, /encrypted by default if the server can.* of which 4 for reads and transactions/s)
   for (
@@ -141,7 +141,7 @@ t.test('the URL of a store means without parameters what it says', (t) => {
       /`\??((?:sslmode|connect_timeout|target_session_attrs|pooler)=\w[\w-]*)`/g,
     )
   ) {
-    t.ok(parseAddress(`postgres://user@host/name?${parameter[1]}`, { environment: {} }))
+    t.ok(parseUrl(`postgres://user@host/name?${parameter[1]}`, { environment: {} }))
   }
   t.end()
 })

@@ -1,4 +1,4 @@
-import type { Database, Query } from '../../adapters/stores/postgres/connection/database.ts'
+import type { Database, Query } from '../../adapters/stores/postgres/database.ts'
 
 /** A step of how the server has answered a statement, as `EXPLAIN` tells it. */
 export interface Plan {

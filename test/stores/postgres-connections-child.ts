@@ -1,7 +1,7 @@
 /** Asks a database for all that can be asked, and has nothing left to do then: `store-postgres-runtimes.test.ts`. */
 import { once } from 'node:events'
 import process from 'node:process'
-import { connect } from '../../adapters/stores/postgres/connection/connect.ts'
+import { connect } from '../../adapters/stores/postgres/database.ts'
 
 const [url = '', isCut] = process.argv.slice(2)
 const database = connect(url)
@@ -10,7 +10,7 @@ const sql = 'SELECT $1::text, $2::bigint, $3::boolean'
 const row = ['€', 2 ** 40, false]
 const found = [
   ...await Promise.all(Array.from({ length: 20 }, () => database.lookUp(sql, row))),
-  await database.note(sql, row),
+  await database.asyncCommit(sql, row),
   await database.read(sql, row),
   await database.transaction((query) => query(sql, row)),
   await database.transaction((query) => query(sql, row), { readOnly: true }),

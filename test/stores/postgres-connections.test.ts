@@ -3,13 +3,10 @@ import process from 'node:process'
 import { inspect } from 'node:util'
 import t from 'tap'
 import type { Test } from 'tap'
-import { connect, type ConnectOptions } from '../../adapters/stores/postgres/connection/connect.ts'
-import {
-  type Database,
-  listText,
-  SqlError,
-  UncertainCommit,
-} from '../../adapters/stores/postgres/connection/database.ts'
+import { connect, type ConnectOptions } from '../../adapters/stores/postgres/database.ts'
+import type { Database } from '../../adapters/stores/postgres/database.ts'
+import { listText } from '../../adapters/stores/postgres/sql.ts'
+import { CommitUnknownError, SqlError } from '../../adapters/stores/postgres/errors.ts'
 import { StoreError } from '../../adapters/stores/store-error.ts'
 import { askOnAndOn } from '../postgres/asking.ts'
 import { hasServer } from '../postgres/binaries.ts'
@@ -47,7 +44,7 @@ const pidOf = async (query: Database['lookUp']) => Number((await query('SELECT p
 const isUnreachable = (error: unknown) => error instanceof StoreError && error.code === 'unreachable'
 
 await t.test('values come back as what they are', async (t) => {
-  const { lookUp, read, note, place } = open(t, url)
+  const { lookUp, read, asyncCommit: note, place } = open(t, url)
   t.equal(place, `127.0.0.1:${server.port}/${new URL(url).pathname.slice(1)}`)
   const sql = `SELECT $1::text, $2::bigint, $3::integer, $4::boolean, $5::text, $6::float8, $7::text[]`
   const list = listText(['a"b', 'c\\d', null, 'e,f'])
@@ -131,7 +128,9 @@ await t.test('who is not let in is told at once, without the password', async (t
   ) {
     const database = open(t, address.href, { lookUpTimeoutMs: 60_000, timeoutMs: 60_000 })
     const start = performance.now()
-    const asked = [database.lookUp, database.note, database.read].map((query) => outcomeOf(query('SELECT 1')))
+    const asked = [database.lookUp, database.asyncCommit, database.read].map((query) =>
+      outcomeOf(query('SELECT 1'))
+    )
     for (
       const error of [...await Promise.all(asked), await outcomeOf(database.transaction(async () => {}))]
     ) {
@@ -190,7 +189,7 @@ await t.test('a look-up that waits for a lock gives up, on the server, too', asy
 })
 
 await t.test('a note is not waited for on the disk, and not sent twice', async (t) => {
-  const { note, lookUp } = open(t, gate.url(url))
+  const { asyncCommit: note, lookUp } = open(t, gate.url(url))
   t.equal(String(await note('SHOW synchronous_commit')), 'off')
   t.equal(String(await lookUp('SHOW synchronous_commit')), 'on')
   const pid = await pidOf(note)
@@ -213,7 +212,7 @@ await t.test('a statement that may have been done says so', async (t) => {
     await query(`SELECT 1 FROM seen WHERE id = 'a' FOR UPDATE`)
     const error = await outcomeOf(write(`UPDATE seen SET times = 3 WHERE id = 'a'`))
     t.ok(isUnreachable(error))
-    t.type((error as StoreError).cause, UncertainCommit)
+    t.type((error as StoreError).cause, CommitUnknownError)
   })
   await until(async () => String(await setup.read('SELECT times FROM seen')) === '3', 'it to be done')
 })

@@ -3,8 +3,9 @@ import process from 'node:process'
 import t from 'tap'
 import type { Test } from 'tap'
 import { createAuditLog } from '../../adapters/stores/postgres/audit.ts'
-import { connect } from '../../adapters/stores/postgres/connection/connect.ts'
-import { type Database, UncertainCommit } from '../../adapters/stores/postgres/connection/database.ts'
+import { connect } from '../../adapters/stores/postgres/database.ts'
+import type { Database } from '../../adapters/stores/postgres/database.ts'
+import { CommitUnknownError } from '../../adapters/stores/postgres/errors.ts'
 import { migrate } from '../../adapters/stores/postgres/migrate.ts'
 import { createAdministration } from '../../adapters/stores/postgres/partners-and-keys.ts'
 import { createRevisions } from '../../adapters/stores/postgres/revisions.ts'
@@ -34,7 +35,7 @@ async function open(t: Test, ...fates: Fate[]) {
   await migrate(database, undefined)
   const released = Promise.withResolvers<void>()
   let told = 0
-  const lost = () => new StoreError('unreachable', 'lost', { cause: new UncertainCommit('lost') })
+  const lost = () => new StoreError('unreachable', 'lost', { cause: new CommitUnknownError('lost') })
 
   const troubled: Database = {
     ...database,

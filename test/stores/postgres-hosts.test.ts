@@ -5,8 +5,8 @@ import { dirname, join } from 'node:path'
 import process from 'node:process'
 import t from 'tap'
 import type { Test } from 'tap'
-import { connect, type ConnectOptions } from '../../adapters/stores/postgres/connection/connect.ts'
-import type { Database } from '../../adapters/stores/postgres/connection/database.ts'
+import { connect, type ConnectOptions } from '../../adapters/stores/postgres/database.ts'
+import type { Database } from '../../adapters/stores/postgres/database.ts'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import type { MaybePromise } from '../../core/lib/promise.ts'
 import { askOnAndOn } from '../postgres/asking.ts'
@@ -51,7 +51,7 @@ await t.test('of a primary and its standby, the one that takes writes is asked',
   await standby.caughtUp()
 
   const both = open(t, onAll(url, standby, primary))
-  for (const query of [both.lookUp, both.note, both.read]) t.equal(await isStandby(query), false)
+  for (const query of [both.lookUp, both.asyncCommit, both.read]) t.equal(await isStandby(query), false)
   const alone = open(t, onAll(url, standby))
   await t.rejects(alone.lookUp('SELECT 1'), {
     code: 'unreachable',
@@ -113,7 +113,7 @@ await t.test('a server that takes no writes any more is left, although it answer
   t.match(await said(), { code: 'unreachable', message: /takes no writes/ })
   t.strictSame(await any.revision(), revision, 'where any server will do, it does')
   const busy = database.transaction(async (query) => {
-    t.throws(() => database.leaveReadOnly(), { code: 'unreachable' })
+    t.throws(() => database.reportReadOnly(), { code: 'unreachable' })
     return String(await query('SELECT pg_backend_pid()'))
   }, { readOnly: true })
   t.equal(await busy, before[1], 'what is under way may end')
@@ -138,7 +138,7 @@ await t.test('a server that is silent costs no look-up more than its time', asyn
   t.equal(String(await database.lookUp('SELECT 1')), '1')
   const found = performance.now()
   t.equal(String(await database.read('SELECT 1')), '1')
-  t.equal(String(await database.note('SELECT 1')), '1')
+  t.equal(String(await database.asyncCommit('SELECT 1')), '1')
   t.ok(performance.now() - found < found - start, 'and the others are spared')
   await silent.restore()
 })
@@ -207,7 +207,7 @@ await t.test('the way is protected as far as the address says', { skip: noOpenss
     [`${numbered}?sslmode=verify-full&sslrootcert=${cert}`, /altname|IP|identity|name/i],
     [`${named}?sslmode=verify-full&sslrootcert=${other}`, /self-signed|certificate/i],
     [`${named}?sslmode=verify-full`, /self-signed|certificate/i],
-    [`${named}?sslmode=verify-full&sslrootcert=${cert}.gone`, /a file that its address names cannot be read/],
+    [`${named}?sslmode=verify-full&sslrootcert=${cert}.gone`, /a file named in its URL cannot be read/],
     [unprotected, false],
     [`${unprotected}?sslmode=prefer`, false],
     [`${unprotected}?sslmode=require`, /the server takes no encrypted connections/],

@@ -2,7 +2,7 @@
 import process from 'node:process'
 import t from 'tap'
 import { createAuditLog } from '../../adapters/stores/postgres/audit.ts'
-import { connect } from '../../adapters/stores/postgres/connection/connect.ts'
+import { connect } from '../../adapters/stores/postgres/database.ts'
 import { createAdministration } from '../../adapters/stores/postgres/partners-and-keys.ts'
 import { createRevisions } from '../../adapters/stores/postgres/revisions.ts'
 import { createSignups } from '../../adapters/stores/postgres/signups.ts'

@@ -1,6 +1,6 @@
 /** How look-ups of keys share queries, seen from the side of the server. */
 import t from 'tap'
-import type { Database, Row, Value } from '../../adapters/stores/postgres/connection/database.ts'
+import type { Database, Row, Value } from '../../adapters/stores/postgres/database.ts'
 import { createKeyLookup } from '../../adapters/stores/postgres/partners-and-keys.ts'
 import { KEYS, PARTNERS } from '../../adapters/stores/rows.ts'
 import type { KeyFacts } from '../../core/model.ts'

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import postgres from 'postgres'
 import type { Sql } from 'postgres'
 import t from 'tap'
-import { connect } from '../../adapters/stores/postgres/connection/connect.ts'
+import { connect } from '../../adapters/stores/postgres/database.ts'
 import {
   migrate,
   type Migration,

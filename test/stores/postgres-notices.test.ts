@@ -3,8 +3,8 @@ import { type AddressInfo, connect as connectSocket, createServer } from 'node:n
 import process from 'node:process'
 import t from 'tap'
 import type { Test } from 'tap'
-import { connect } from '../../adapters/stores/postgres/connection/connect.ts'
-import type { Database } from '../../adapters/stores/postgres/connection/database.ts'
+import { connect } from '../../adapters/stores/postgres/database.ts'
+import type { Database } from '../../adapters/stores/postgres/database.ts'
 import { hasServer } from '../postgres/binaries.ts'
 import { startGate } from '../postgres/network.ts'
 import { hasPooler, startPooler } from '../postgres/pooler.ts'
@@ -101,7 +101,7 @@ await t.test('a server that knows no notices is left in peace with them', async 
   await database.notify()
   t.equal(other.refused(), 2, 'each is tried once')
   t.equal(String(await database.lookUp('SELECT 1')), '1')
-  t.equal(String(await database.note('SELECT 2')), '2')
+  t.equal(String(await database.asyncCommit('SELECT 2')), '2')
   t.equal(heard(), 0)
 })
 
@@ -117,20 +117,24 @@ await t.test('closing ends what a silent server keeps waiting', async (t) => {
   const database = connect(gate.url(url))
   const heard = listen(database)
   await until(() => heard() === 1, 'listening to begin')
-  await Promise.all([database.lookUp('SELECT 1'), database.note('SELECT 1'), database.read('SELECT 1')])
+  await Promise.all([
+    database.lookUp('SELECT 1'),
+    database.asyncCommit('SELECT 1'),
+    database.read('SELECT 1'),
+  ])
   gate.cut()
   const asked = [
     database.read('SELECT 1'),
     database.write('SELECT 1'),
     database.transaction((query) => query('SELECT 1')),
     database.lookUp('SELECT 1'),
-    database.note('SELECT 1'),
+    database.asyncCommit('SELECT 1'),
   ].map((promise) => promise.then(() => undefined, (error) => error))
   await within(database.close(), 'it to close')
   for (const error of await Promise.all(asked)) t.match(error, { code: 'unreachable' })
   const late = [
     database.lookUp('SELECT 1'),
-    database.note('SELECT 1'),
+    database.asyncCommit('SELECT 1'),
     database.read('SELECT 1'),
     database.write('SELECT 1'),
     database.transaction((query) => query('SELECT 1')),

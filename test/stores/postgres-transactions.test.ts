@@ -2,13 +2,9 @@
 import process from 'node:process'
 import t from 'tap'
 import type { Test } from 'tap'
-import { connect } from '../../adapters/stores/postgres/connection/connect.ts'
-import {
-  type Database,
-  type Query,
-  SqlError,
-  UncertainCommit,
-} from '../../adapters/stores/postgres/connection/database.ts'
+import { connect } from '../../adapters/stores/postgres/database.ts'
+import type { Database, Query } from '../../adapters/stores/postgres/database.ts'
+import { CommitUnknownError, SqlError } from '../../adapters/stores/postgres/errors.ts'
 import { StoreError } from '../../adapters/stores/store-error.ts'
 import { hasServer } from '../postgres/binaries.ts'
 import { startGate } from '../postgres/network.ts'
@@ -213,7 +209,7 @@ await t.test('nobody knows what became of one that was lost while it ended', asy
   t.type(error, StoreError)
   t.match(error, { code: 'unreachable' })
   t.ok((error as Error).message.includes(place))
-  t.type((error as Error).cause, UncertainCommit)
+  t.type((error as Error).cause, CommitUnknownError)
   t.equal(runs, 1)
   await gate.restore()
   const looked = transaction((query) => query('SELECT 1'), { readOnly: true })

@@ -4,7 +4,8 @@ import type { AuditContext } from '../../../core/ports/changes.ts'
 import { type AuditRecord, chainRecords } from '../audit-log.ts'
 import type { StoredRow } from '../row-format.ts'
 import { AUDIT_ENTRIES, AUDIT_READ_COLUMNS, readTailSequence } from '../rows.ts'
-import { type Database, type Query, SqlError } from './connection/database.ts'
+import type { Database, Query } from './database.ts'
+import { SqlError } from './errors.ts'
 import { columnParameters, unnestColumns } from './sql.ts'
 
 /** `AuditTrail` of the ports, and the only way to write to it. */

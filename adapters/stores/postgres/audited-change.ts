@@ -3,7 +3,8 @@ import type { Revision } from '../../../core/ports/facts.ts'
 import type { AuditRecord } from '../audit-log.ts'
 import { StoreError } from '../store-error.ts'
 import type { PostgresAuditLog } from './audit.ts'
-import { type Database, type Query, SqlError, UncertainCommit } from './connection/database.ts'
+import type { Database, Query } from './database.ts'
+import { CommitUnknownError, SqlError } from './errors.ts'
 import type { Revisions } from './revisions.ts'
 
 /** Where changes are kept and noted. */
@@ -130,5 +131,5 @@ function lockedError({ place }: Database, cause: SqlError): StoreError {
 
 /** Whether nobody knows what became of a transaction. */
 export function isCommitUnknown(error: unknown): boolean {
-  return error instanceof StoreError && error.cause instanceof UncertainCommit
+  return error instanceof StoreError && error.cause instanceof CommitUnknownError
 }

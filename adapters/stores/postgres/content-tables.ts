@@ -1,7 +1,8 @@
 import { fold } from '../../../core/lib/text.ts'
 import type { ContentKind, ContentRecords, ProfileRecord } from '../../../core/ports/content.ts'
 import { cardText, detailText, readCard, readDetail, RECORD_FORMATS, searchWords } from '../content-text.ts'
-import { listText, type Query } from './connection/database.ts'
+import { listText } from './sql.ts'
+import type { Query } from './database.ts'
 import { type CounterKey, createListingCounter, wordVector } from './listings.ts'
 import { columnParameters, upsertSql } from './sql.ts'
 

@@ -4,7 +4,7 @@ import { collect, RECORD_FORMATS } from '../content-text.ts'
 import { StoreError } from '../store-error.ts'
 import type { PostgresAuditLog } from './audit.ts'
 import { runAudited } from './audited-change.ts'
-import type { Database, Row } from './connection/database.ts'
+import type { Database, Row } from './database.ts'
 import { openContentTable, PROFILE_COLUMNS, type ProfileRow, readProfile } from './content-tables.ts'
 import type { Revisions } from './revisions.ts'
 

@@ -1,7 +1,7 @@
 import { isPublic } from '../../../core/ports/content.ts'
 import type { Catalog, Directory } from '../../../core/ports/directory.ts'
 import { readDetail, RECORD_FORMATS } from '../content-text.ts'
-import type { Database } from './connection/database.ts'
+import type { Database } from './database.ts'
 import { CARD_COLUMNS, type CardRow, readCardRow, readPage, toPageRange } from './pages.ts'
 import { searchPage } from './search.ts'
 

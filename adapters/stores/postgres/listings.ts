@@ -1,4 +1,5 @@
-import { listText, type Query } from './connection/database.ts'
+import { listText } from './sql.ts'
+import type { Query } from './database.ts'
 
 /** Folded words as the server's full-text types hold them: letters and digits only, so that nothing needs escaping. */
 

@@ -1,7 +1,8 @@
 import type { ProfileCard } from '../../../core/model.ts'
 import type { ProfileQuery, ProfileSort } from '../../../core/ports/directory.ts'
 import { readCard } from '../content-text.ts'
-import { type Database, listText, type Value } from './connection/database.ts'
+import type { Database, Value } from './database.ts'
+import { listText } from './sql.ts'
 
 /** What a query asks for, but for its words; `undefined` when no profile can be there. */
 export function toPageRange(partner: string, query: ProfileQuery, now: number): PageRange | undefined {

@@ -1,5 +1,5 @@
 import type { LeaseRequest, QuotaLease, QuotaStore } from '../../../core/ports/quotas.ts'
-import type { Database } from './connection/database.ts'
+import type { Database } from './database.ts'
 import { createPruner, SERVER_NOW } from './sql.ts'
 
 /** Windows that are over and that each one that is opened clears away: more than itself. */
@@ -24,7 +24,7 @@ export function createQuotaStore(database: Database): QuotaStore {
         const [row] = await database.lookUp<WindowRow>(peekSql, [policy, subject, windowMs])
         return row === undefined ? { granted: 0, remaining: quota, resetMs: windowMs } : toLease(row, request)
       }
-      const [row] = await database.note<WindowRow>(takeSql, [policy, subject, windowMs, quota, wanted])
+      const [row] = await database.asyncCommit<WindowRow>(takeSql, [policy, subject, windowMs, quota, wanted])
       const [now, , taken, granted] = row!
       if (granted === taken) pruneWindows(now)
       return toLease(row!, request)

@@ -7,7 +7,7 @@ import type {
   ReplicaRegistry,
 } from '../../../core/ports/replicas.ts'
 import { StoreError } from '../store-error.ts'
-import type { Database } from './connection/database.ts'
+import type { Database } from './database.ts'
 import type { Revisions } from './revisions.ts'
 import { createPruner, SERVER_NOW } from './sql.ts'
 
@@ -177,7 +177,7 @@ export function createReplicaRegistry(
         pruneReplicas(row![0] - pruning.afterMs)
       },
       async confirm({ facts, content }) {
-        const [row] = await database.note<[others: number]>(confirmSql, [
+        const [row] = await database.asyncCommit<[others: number]>(confirmSql, [
           id,
           name,
           Math.ceil(leaseMs),
@@ -188,7 +188,7 @@ export function createReplicaRegistry(
         return 1 + row![0]
       },
       async deregister() {
-        await database.note('DELETE FROM partner_api.replica WHERE id = $1', [id])
+        await database.asyncCommit('DELETE FROM partner_api.replica WHERE id = $1', [id])
       },
     }
   }

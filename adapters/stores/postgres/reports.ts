@@ -21,7 +21,8 @@ import {
   toSummary,
 } from '../reports.ts'
 import { readSignup } from '../signups.ts'
-import { type Database, listText } from './connection/database.ts'
+import type { Database } from './database.ts'
+import { listText } from './sql.ts'
 import { createPruner } from './sql.ts'
 
 export function createUsageCounts(database: Database): Omit<Reports, 'listActivity'> {

@@ -2,7 +2,7 @@ import type { ClockReading } from '../../../core/lib/time.ts'
 import type { Revision } from '../../../core/ports/facts.ts'
 import { randomHex } from '../settings.ts'
 import { replacedByCopyError, StoreError, unfinishedCopyError } from '../store-error.ts'
-import type { Database, Query } from './connection/database.ts'
+import type { Database, Query } from './database.ts'
 import { LATEST } from './migrate.ts'
 import { SERVER_NOW } from './sql.ts'
 
@@ -79,7 +79,7 @@ export function createRevisions(database: Database): Revisions {
         at,
       ] = row
       reading = { at, askedAt, answeredAt: performance.now() }
-      if (isReadOnly) database.leaveReadOnly()
+      if (isReadOnly) database.reportReadOnly()
       checkStoreRow([id, servedFrom, copiedFrom])
       return {
         facts: revisionText(id, factsMark, factsChanges),

@@ -1,4 +1,5 @@
-import { type Database, listText } from './connection/database.ts'
+import type { Database } from './database.ts'
+import { listText } from './sql.ts'
 import { prefixQuery } from './listings.ts'
 import {
   audiencesOf,

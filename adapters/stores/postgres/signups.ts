@@ -14,8 +14,10 @@ import {
 } from '../signups.ts'
 import { StoreError } from '../store-error.ts'
 import { isCommitUnknown } from './audited-change.ts'
-import { type Database, SET_DURABLE_COMMIT, SqlError } from './connection/database.ts'
+import type { Database } from './database.ts'
+import { SqlError } from './errors.ts'
 import { createPruner, SERVER_NOW } from './sql.ts'
+import { SET_DURABLE_COMMIT } from './transaction.ts'
 
 /** How long a signup is asked after that was lost on its way. */
 const resendTimeoutMs = 10_000

@@ -1,6 +1,6 @@
 /** Rows on their way to the server: each parameter is the list of a column. */
 import { INTEGER_COLUMNS, type Value } from '../row-format.ts'
-import { type Database, listText } from './connection/database.ts'
+import type { Database } from './database.ts'
 
 /** The rows of `parametersOf`, in SQL. */
 export function unnestColumns(columns: readonly string[]): string {
@@ -66,5 +66,14 @@ export function createPruner<Bound extends number | string = number>(
       FOR UPDATE SKIP LOCKED
     )
     DELETE FROM partner_api.${table} WHERE (${key}) IN (SELECT ${key} FROM passed)`
-  return (bound) => void database.note(sql, [bound]).catch(() => undefined)
+  return (bound) => void database.asyncCommit(sql, [bound]).catch(() => undefined)
+}
+
+/** A list as the text of a Postgres array, for `$1::text[]` and the like. */
+export function listText(values: readonly (string | number | null)[]): string {
+  return `{${values.map((value) => value === null ? 'NULL' : quoted(String(value))).join(',')}}`
+}
+
+function quoted(text: string): string {
+  return `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
 }

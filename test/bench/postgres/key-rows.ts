@@ -1,5 +1,5 @@
 import postgres from 'postgres'
-import { listText } from '../../../adapters/stores/postgres/connection/database.ts'
+import { listText } from '../../../adapters/stores/postgres/sql.ts'
 import { KEYS } from '../../../adapters/stores/rows.ts'
 import type { Key } from '../../../core/model.ts'
 import { PARTNER } from '../data/profiles.ts'

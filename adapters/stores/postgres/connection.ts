@@ -1,0 +1,236 @@
+/** One connection to one server. The only file that uses the driver, postgres 3.4. */
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { connect as connectSocket, isIP, type Socket } from 'node:net'
+import { connect as connectTls, type ConnectionOptions as TlsOptions } from 'node:tls'
+import postgres from 'postgres'
+import type { Row, Value } from './database.ts'
+import { ConnectionLostError, fromDriver } from './errors.ts'
+import type { Host, PostgresUrl } from './url.ts'
+
+/**
+ * A driver with a pool of one, which is over when its socket is. With a larger pool, a server that ends a connection
+ * within a transaction crashes the process, or the rest of the transaction runs outside of it:
+ * https://github.com/porsager/postgres/issues/1208 and /pull/1155.
+ */
+export interface Connection {
+  readonly host: Host
+  /** Sends a statement behind those in flight. @throws {SqlError | ConnectionLostError} */
+  query(sql: string, parameters?: readonly Value[]): Promise<Rows>
+  isLost(): boolean
+  /** Resolves when it is lost, but not when it was ended. */
+  readonly lost: Promise<void>
+  /** When the server was last heard, by `performance.now()`. */
+  lastMessageAt(): number
+  /** Destroys the socket and rejects what is in flight. */
+  destroy(reason: string): void
+  /** Closes it when nothing is in flight or the time is up. */
+  end(withinMs: number): Promise<void>
+}
+
+export interface ConnectionOptions {
+  /** Milliseconds of silence after which connecting fails. */
+  readonly connectTimeoutMs: number
+  /** Milliseconds of silence, while a statement is in flight, after which `onSilent` is called. */
+  readonly silenceMs: number
+  /** Default: destroys the connection. */
+  readonly onSilent?: (connection: Connection) => void
+  readonly onNotify?: () => void
+  /** Settings of the session, which a pooler does not take. */
+  readonly settings?: Readonly<Record<string, string>>
+}
+
+/** `command` is the server's name for the statement, such as COMMIT. */
+type Rows = Row[] & { readonly command?: string }
+
+/** Beyond these, texts that are made up as needed would fill the memory of the server. */
+const MAX_PREPARED = 500
+/** Statements that are worth preparing although they have no parameters. */
+const PREPARABLE = /^\s*(?:SELECT|WITH|INSERT|UPDATE|DELETE)\b[^;]*$/i
+const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f])
+
+export function createConnection(host: Host, url: PostgresUrl, options: ConnectionOptions): Connection {
+  const { connectTimeoutMs, silenceMs } = options
+  const inFlight = new Set<(error: unknown) => void>()
+  /** False while a statement is being prepared. */
+  const prepared = new Map<string, boolean>()
+  const { promise: lost, resolve: resolveLost } = Promise.withResolvers<void>()
+  let socket: Socket | undefined
+  let loss: Error | undefined
+  let isReady = false
+  let lastMessageAt = 0
+  let timer: NodeJS.Timeout | undefined
+
+  const sql = postgres({
+    ...DRIVER_OPTIONS,
+    ...{ socket: openSocket, user: url.user, pass: url.password, database: url.database },
+    // PgBouncer 1.18 gives the server connection away once it has answered, with half of the next statement.
+    max_pipeline: url.isPooled ? 0 : 1000,
+    connection: { ...url.startup, ...(url.isPooled ? {} : options.settings) },
+    onnotify: () => options.onNotify?.(),
+  } as object)
+
+  /** Called by the driver, and again when it wants to reconnect. */
+  async function openSocket(): Promise<Socket> {
+    if (loss || socket) throw loss ?? new ConnectionLostError('the connection was closed')
+    const { name, port, isSocket } = host
+    const tls = url.tls.mode === 'disable' || isSocket ? undefined : await tlsOptions(name, url.tls)
+    socket = isSocket ? connectSocket(name) : connectSocket({ host: name, port, noDelay: true })
+    // Not chained: on workerd these return nothing.
+    socket.unref()
+    await next(socket, 'connect')
+    socket.setKeepAlive(true, 5_000)
+    if (tls) {
+      socket.write(SSL_REQUEST)
+      // Whatever follows the one byte is not from the encrypted server.
+      const answer = String(await next(socket, 'data'))
+      if (answer === 'S') {
+        socket = connectTls({ socket, ...tls })
+        await next(socket, 'secureConnect')
+        socket.unref()
+      } else if (answer !== 'N' || url.tls.mode !== 'prefer') {
+        throw new ConnectionLostError('the server takes no encrypted connections')
+      }
+    }
+    return socket.on('data', heard)
+  }
+
+  async function next(source: Socket, event: string): Promise<unknown> {
+    source.on('error', (error) => lose(fromDriver(error)))
+    source.on('close', () => lose(new ConnectionLostError('the connection was closed')))
+    const [value] = await once(source, event)
+    heard()
+    return value
+  }
+
+  function heard(): void {
+    lastMessageAt = performance.now()
+  }
+
+  function lose(error: Error): void {
+    if (loss) return
+    loss = error
+    clearTimeout(timer)
+    // The driver removes all listeners of a socket that is closed.
+    socket?.on('error', () => {}).destroy()
+    void sql.end({ timeout: 0 })
+    resolveLost()
+    for (const reject of inFlight) reject(error)
+    inFlight.clear()
+  }
+
+  function watch(since: number): void {
+    const limitMs = isReady ? silenceMs : connectTimeoutMs
+    // Immediate: when this process was suspended, what has arrived meanwhile is read first.
+    const own = timer = setTimeout(() =>
+      setImmediate(() => {
+        if (timer !== own || loss) return
+        const heardAt = Math.max(since, lastMessageAt)
+        if (performance.now() - heardAt < limitMs) return watch(heardAt)
+        if (isReady && options.onSilent) options.onSilent(connection)
+        else lose(new ConnectionLostError(`no answer within ${limitMs} ms`))
+        watch(performance.now())
+      }), since + limitMs - performance.now())
+  }
+
+  function send(text: string, parameters: readonly Value[]): Promise<Rows> {
+    if (parameters.length === 0 && (url.isPooled || !PREPARABLE.test(text))) return sql.unsafe(text).values()
+    if (parameters.includes(undefined as never)) throw new TypeError('A parameter is undefined.')
+    const isPrepared = prepared.get(text)
+    const prepare = !url.isPooled && (isPrepared ?? prepared.size < MAX_PREPARED)
+    // For arguments, the driver would ask for their types first: a second round trip, and a mix-up when it prepares a
+    // statement again within a pipeline. It takes over parameters that a query already has.
+    const query = sql.unsafe(text, [], { prepare, simple: false } as object)
+    const rows = Object.assign(query, { parameters: [...parameters] }).values()
+    if (isPrepared === undefined && prepare) {
+      // Meanwhile, the same text is sent unprepared: the driver would prepare it again each time.
+      prepared.set(text, false)
+      rows.then(() => prepared.set(text, true), () => prepared.delete(text))
+    }
+    return rows
+  }
+
+  const connection: Connection = {
+    host,
+    lost,
+    isLost: () => loss !== undefined,
+    lastMessageAt: () => lastMessageAt,
+    destroy: (reason) => lose(new ConnectionLostError(reason)),
+
+    query(text, parameters = []) {
+      return new Promise((resolve, reject) => {
+        if (loss) throw loss
+        const rows = send(text, parameters)
+        if (inFlight.size === 0) watch(performance.now())
+        inFlight.add(reject)
+        const settle = () => {
+          inFlight.delete(reject)
+          if (inFlight.size > 0) return
+          clearTimeout(timer)
+          timer = undefined
+        }
+        rows.then((found) => {
+          settle()
+          isReady = true
+          resolve(found)
+        }, (failure) => {
+          settle()
+          const error = fromDriver(failure)
+          if (error instanceof ConnectionLostError) lose(error)
+          reject(error)
+        })
+      })
+    },
+
+    async end(withinMs) {
+      loss ??= new ConnectionLostError('it was closed')
+      await sql.end({ timeout: withinMs / 1000 })
+      socket?.destroy()
+    },
+  }
+  return connection
+}
+
+async function tlsOptions(name: string, { mode, ...files }: PostgresUrl['tls']): Promise<TlsOptions> {
+  const [ca, cert, key] = await Promise.all(
+    [files.rootFile, files.certFile, files.keyFile].map((file) =>
+      file && readFile(file).catch(({ message }) => {
+        throw new ConnectionLostError(`a file named in its URL cannot be read (${message})`)
+      })
+    ),
+  )
+  return {
+    host: name,
+    // RFC 6066 §3: not an address.
+    servername: isIP(name) === 0 ? name : '',
+    rejectUnauthorized: mode === 'verify-ca' || mode === 'verify-full',
+    ...(mode === 'verify-ca' && { checkServerIdentity: () => undefined }),
+    ...(ca && { ca }),
+    ...(cert && key && { cert, key }),
+  }
+}
+
+const typeOf = (from: readonly number[], parse: (text: string) => unknown) => ({
+  ...{ to: from[0]!, from, serialize: String, parse },
+})
+
+/** All are given, so that no environment variable does. */
+const DRIVER_OPTIONS = {
+  ...{ host: 'server', port: 5432, ssl: false, keep_alive: 0, connect_timeout: 0 },
+  ...{ max: 1, max_lifetime: 0, idle_timeout: 0, prepare: true, fetch_types: false, debug: false },
+  onnotice: () => {},
+  /** How columns are read, by the number of their type; the others are text. */
+  types: {
+    boolean: typeOf([16], (text) => text === 't'),
+    bigint: typeOf([20], readInteger),
+    number: typeOf([23, 21, 26, 700, 701], Number),
+    // The driver would make objects of bytea, json, date, timestamp, timestamptz and jsonb.
+    text: typeOf([25, 17, 114, 1082, 1114, 1184, 3802], (text) => text),
+  },
+}
+
+function readInteger(text: string): number {
+  const number = Number(text)
+  if (!Number.isSafeInteger(number)) throw new RangeError('an integer is beyond ±2^53')
+  return number
+}

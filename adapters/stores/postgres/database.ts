@@ -1,0 +1,269 @@
+/** Connections to whichever server of a URL takes writes. */
+import { userInfo } from 'node:os'
+import process from 'node:process'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Connection } from './connection.ts'
+import {
+  CommitUnknownError,
+  ConnectionLostError,
+  isPermanent,
+  isRetryable,
+  isStatementError,
+  mayBeCommitted,
+  toStoreError,
+} from './errors.ts'
+import { createHosts, type OpenOptions } from './hosts.ts'
+import { before, createPool, createSharedPool, createSlot, pause, type Pool, type Slot } from './pool.ts'
+import { runTransaction, sendTo } from './transaction.ts'
+import { parseUrl } from './url.ts'
+
+/** Integers are numbers; one beyond ±2^53 is a `StoreError`. Instants, JSON, decimals and lists are text. */
+export type Value = string | number | boolean | null
+
+/** The columns in the order of the statement. */
+export type Row = readonly Value[]
+
+/** Runs a statement with the parameters `$1`, `$2`, …; lists go as the text of `listText`, cast to their type. */
+export type Query = <R extends Row>(sql: string, parameters?: readonly Value[]) => Promise<R[]>
+
+/**
+ * A database. Trouble with the server or the connection is a `StoreError` `unreachable`, whose message never holds a
+ * password, a parameter or a value of a row; what the server says to a statement is a `SqlError`.
+ */
+export interface Database {
+  /** `HOST:PORT/NAME`, for messages. */
+  readonly place: string
+  /** A short read, pipelined on one connection. Repeated on another if that is lost or silent. */
+  readonly lookUp: Query
+  /** A short write, pipelined on one connection and committed asynchronously: a crash of the server may undo it. */
+  readonly asyncCommit: Query
+  /** A read on a free connection. Repeated on 40001, and if the connection is lost. */
+  readonly read: Query
+  /**
+   * A write on a free connection, committed when it is answered. Repeated on 40001 and 40P01.
+   *
+   * @throws {StoreError} with `cause` a `CommitUnknownError` if the connection was lost before the answer.
+   */
+  readonly write: Query
+  /**
+   * Runs `work` in a transaction, and again on 40001, 40P01 and if the connection is lost before the commit: it may do
+   * nothing but query. With `readOnly`, it sees one snapshot; with `isSearch`, each statement has a quarter of the time
+   * of a look-up.
+   *
+   * @throws {StoreError} as `write` does.
+   */
+  transaction<T>(
+    work: (query: Query, rollback: () => void) => Promise<T>,
+    options?: { readonly readOnly: boolean; readonly isSearch?: boolean },
+  ): Promise<T>
+  /** Call when a look-up finds its server read-only: all connections are replaced. @throws {StoreError} */
+  reportReadOnly(): void
+  /** Calls back on each `notify` of any replica and after each gap, unless server or pooler have no LISTEN. */
+  listen(callback: () => void): void
+  /** Never rejects. */
+  notify(): Promise<void>
+  /** Closes all connections. What is in flight has a second or two. */
+  close(): Promise<void>
+}
+
+export interface ConnectOptions {
+  /** Milliseconds, 20 or more, default 1,000, for a look-up or an asynchronous commit. */
+  readonly lookUpTimeoutMs?: number
+  /** Milliseconds, 20 or more, default 10,000, for any other single statement, and to wait for a free connection. */
+  readonly timeoutMs?: number
+}
+
+interface RunOptions {
+  /** By `performance.now()`. */
+  readonly deadline: number
+  /** Whether `work` commits: then it is not run again if its outcome is unknown. */
+  readonly commits?: boolean
+}
+
+const MAX_REPEATS = 10
+const MAX_LOSSES = 3
+/** Milliseconds to go on connecting for what has more time than a look-up. */
+const patienceMs = 2_000
+/** Milliseconds of silence after which a server is asked whether it is alive. */
+const silenceMs = 2_000
+const heartbeatMs = 5_000
+const closeMs = 1_000
+
+/**
+ * Connects when a connection is first needed. Idle connections do not keep the process alive.
+ *
+ * @throws {StoreError} as `parseUrl` does.
+ */
+export function connect(address: string, options: ConnectOptions = {}): Database {
+  const { lookUpTimeoutMs = 1_000, timeoutMs = 10_000 } = options
+  const url = parseUrl(address, { environment: process.env, user: osUser() })
+  const { place } = url
+  // Half of the time, so that a look-up on a dead connection can be repeated on another.
+  const connectTimeoutMs = url.connectTimeoutMs ?? lookUpTimeoutMs / 2
+  const hosts = createHosts(url, connectTimeoutMs)
+  const listeners = new Set<() => void>()
+  let epoch = 0
+  let listener: Connection | undefined
+  let isListening = false
+  let canNotify = true
+  let isClosed = false
+
+  const settings = { statement_timeout: String(lookUpTimeoutMs) }
+  const lookUpSlot = slotFor({ silenceMs: lookUpTimeoutMs / 2, settings }, renew)
+  const lookUps = createSharedPool(lookUpSlot)
+  const asyncCommits = createSharedPool(
+    slotFor({ silenceMs: lookUpTimeoutMs, settings: { ...settings, synchronous_commit: 'off' } }),
+  )
+  const pool = createPool(
+    // A long statement is silent, too: only a server that does not take a connection either is gone.
+    Array.from({ length: url.connections }, () => slotFor({ silenceMs, onSilent: hosts.probe })),
+    () => hosts.failure() ?? new ConnectionLostError('all connections are in use'),
+  )
+
+  function slotFor(options: OpenOptions, onLost?: () => void): Slot {
+    return createSlot(async () => {
+      const connection = await hosts.open(options)
+      if (onLost) void connection.lost.then(onLost)
+      return connection
+    }, () => epoch)
+  }
+
+  /** Replaces all connections: their server may not be the primary any more. */
+  function renew(): void {
+    epoch++
+    listener?.destroy('it was replaced')
+  }
+
+  /** Runs `work` on a connection, again where that may help. */
+  async function run<T>(
+    slots: Pool,
+    { deadline, commits = false }: RunOptions,
+    work: (connection: Connection) => Promise<T>,
+  ): Promise<T> {
+    const startedAt = performance.now()
+    const late = () =>
+      hosts.failure() ?? new ConnectionLostError(`no answer within ${Math.round(deadline - startedAt)} ms`)
+    for (let repeats = 0, losses = 0;;) {
+      if (isClosed) throw new ConnectionLostError('it was closed')
+      const slot = await slots.take(Math.min(deadline, performance.now() + timeoutMs))
+      let connection: Connection | undefined
+      try {
+        connection = slot.current() ?? await before(deadline, slot.open(), late)
+        return await before(deadline, work(connection), late)
+      } catch (error) {
+        if (slots === pool && error instanceof ConnectionLostError) connection?.destroy(error.message)
+        if (commits && connection && mayBeCommitted(error)) {
+          throw new CommitUnknownError((error as Error).message)
+        }
+        const isWorthwhile = connection === undefined
+          ? !isPermanent(error) && performance.now() < (slots === pool ? startedAt + patienceMs : deadline)
+          : isRetryable(error)
+          ? ++repeats < MAX_REPEATS
+          : error instanceof ConnectionLostError && ++losses < MAX_LOSSES
+        // A timer may be a millisecond early.
+        if (!isWorthwhile || performance.now() > deadline - 2) throw error
+      } finally {
+        slots.release(slot)
+      }
+      if (repeats > 0) await pause(repeats)
+    }
+  }
+
+  async function explained<T>(promise: Promise<T>): Promise<T> {
+    try {
+      return await promise
+    } catch (error) {
+      throw toStoreError(place, error)
+    }
+  }
+
+  function statements(slots: Pool, withinMs: number, commits: boolean): Query {
+    return (sql, parameters) => {
+      const deadline = performance.now() + withinMs
+      return explained(run(slots, { deadline, commits }, (connection) => sendTo(connection)(sql, parameters)))
+    }
+  }
+
+  async function hear(): Promise<void> {
+    const slot = slotFor({ silenceMs, onNotify: tell })
+    while (!isClosed) {
+      try {
+        const connection = listener = await slot.open()
+        await connection.query('LISTEN partner_api')
+        tell()
+        const timer = setInterval(() => connection.query('').catch(() => {}), heartbeatMs).unref()
+        await connection.lost
+        clearInterval(timer)
+      } catch (error) {
+        listener?.destroy('it cannot listen')
+        // Not every server of this protocol has LISTEN.
+        if (isStatementError(error)) return
+        await sleep(patienceMs, undefined, { ref: false })
+      }
+    }
+  }
+
+  function tell(): void {
+    for (const callback of listeners) callback()
+  }
+
+  async function close(): Promise<void> {
+    isClosed = true
+    hosts.close()
+    await pool.close(performance.now() + closeMs)
+    await hosts.end(closeMs)
+  }
+
+  const asyncCommit = statements(asyncCommits, lookUpTimeoutMs, true)
+  let closing: Promise<void> | undefined
+
+  return {
+    place,
+    asyncCommit,
+    lookUp: statements(lookUps, lookUpTimeoutMs, false),
+    read: statements(pool, timeoutMs, false),
+    write: statements(pool, timeoutMs, true),
+
+    transaction(work, { readOnly, isSearch } = { readOnly: false }) {
+      const statementTimeoutMs = isSearch ? Math.ceil(lookUpTimeoutMs / 4) : undefined
+      return explained(
+        run(
+          pool,
+          { deadline: Infinity },
+          (connection) => runTransaction(connection, { place, readOnly, statementTimeoutMs }, work),
+        ),
+      )
+    },
+
+    reportReadOnly() {
+      if (!url.primaryOnly) return
+      const error = new ConnectionLostError('the server takes no writes any more')
+      lookUpSlot.current()?.destroy(error.message)
+      renew()
+      throw toStoreError(place, error)
+    },
+
+    listen(callback) {
+      listeners.add(callback)
+      if (isListening || url.isPooled) return
+      isListening = true
+      void hear()
+    },
+
+    async notify() {
+      if (!canNotify) return
+      await asyncCommit('NOTIFY partner_api').catch((error) => canNotify = !isStatementError(error))
+    },
+
+    close: () => closing ??= close(),
+  }
+}
+
+/** As libpq does, if the system knows the user. */
+function osUser(): string | undefined {
+  try {
+    return userInfo().username
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,102 @@
+/** What can go wrong with a server or the way to it, in words that hold no data. */
+import { StoreError } from '../store-error.ts'
+
+/** The server rejected a statement. */
+export class SqlError extends Error {
+  override readonly name = 'SqlError'
+  /** SQLSTATE, five characters: `23505` for a unique violation. */
+  readonly code: string
+  /** The constraint that was violated, if any. */
+  readonly constraint: string | undefined
+
+  constructor(code: string, message: string, constraint?: string) {
+    super(message)
+    this.code = code
+    this.constraint = constraint
+  }
+}
+
+/** The connection is gone: whether the server did what was in flight is unknown. */
+export class ConnectionLostError extends Error {
+  override readonly name = 'ConnectionLostError'
+  /** SQLSTATE, if the server said why. */
+  readonly code: string | undefined
+
+  constructor(reason: string, code?: string) {
+    super(reason)
+    this.code = code
+  }
+}
+
+/** The connection was lost after a commit was sent and before it was answered. */
+export class CommitUnknownError extends Error {
+  override readonly name = 'CommitUnknownError'
+}
+
+/** Classes of SQLSTATE whose messages name objects, settings and users, but hold no values. */
+const SAFE_MESSAGE = /^(?:08|0A|25|28|3D|3F|40|42|53|54|55|57)/
+/** Those that are about the server or the connection: any other statement would have failed, too. */
+const SERVER_TROUBLE = /^(?:08|28|3D|53|57|58)/
+/** Those that somebody has to do something about: features, authorization, no such database, access. */
+const PERMANENT = /^(?:0A|28|3D|42)/
+
+/** serialization_failure, deadlock_detected */
+const RETRYABLE = /^(?:40001|40P01)$/
+/** transaction_resolution_unknown, statement_completion_unknown */
+const COMMIT_UNKNOWN = /^(?:08007|40003)$/
+/** read_only_sql_transaction: another server is the primary now. */
+const READ_ONLY = '25006'
+
+export const isRetryable = (error: unknown): boolean =>
+  error instanceof SqlError && RETRYABLE.test(error.code)
+
+export const isReadOnly = (error: unknown): boolean => error instanceof SqlError && error.code === READ_ONLY
+
+/** Whether the server rejected the statement itself, and is in no trouble. */
+export const isStatementError = (error: unknown): boolean =>
+  error instanceof SqlError && !SERVER_TROUBLE.test(error.code)
+
+/** Whether a statement that commits, and was sent, may have been done. */
+export const mayBeCommitted = (error: unknown): boolean =>
+  error instanceof ConnectionLostError && error.code !== READ_ONLY ||
+  error instanceof SqlError && COMMIT_UNKNOWN.test(error.code)
+
+/** Whether connecting again would fail in the same way. */
+export const isPermanent = (error: unknown): boolean =>
+  error instanceof ConnectionLostError && (PERMANENT.test(error.code ?? '') || isStartupError(error))
+
+/** Whether a pooler does not pass on a setting. Its SQLSTATE stands for anything. */
+export const isStartupError = ({ message }: Error): boolean => message.includes('startup parameter')
+
+/** Translates an error of the driver, other fields of which quote rows, statements and parameters. */
+export function fromDriver(error: unknown): Error {
+  if (error instanceof RangeError) return new RangeError(error.message)
+  const { name, message, code, severity, constraint_name: constraint, table_name: table } = error as
+    & Error
+    & Record<string, string | undefined>
+  // An attempt on several addresses fails without a message.
+  if (name !== 'PostgresError' || !code) return new ConnectionLostError(message || code || name)
+  const about = [constraint && `constraint ${constraint}`, table && `table ${table}`].filter(Boolean).join(
+    ', ',
+  )
+  const said = `the server answered ${code}${about && ` (${about})`}${
+    SAFE_MESSAGE.test(code) ? `: ${message}` : ''
+  }`
+  // The server closes the connection.
+  if (severity === 'FATAL' || severity === 'PANIC') return new ConnectionLostError(said, code)
+  return new SqlError(code, said, constraint)
+}
+
+const OWN = [SqlError, ConnectionLostError, CommitUnknownError, RangeError]
+
+/** What users of a database get: everything but what the server says to a statement itself is `unreachable`. */
+export function toStoreError(place: string, error: unknown): unknown {
+  if (isStatementError(error) || !OWN.some((kind) => error instanceof kind)) return error
+  const verb = error instanceof RangeError ? 'read' : 'reached'
+  const options = error instanceof CommitUnknownError ? { cause: error } : undefined
+  return new StoreError(
+    'unreachable',
+    `The store ${place} cannot be ${verb}: ${(error as Error).message}.`,
+    options,
+  )
+}

@@ -1,0 +1,101 @@
+/** Connections that are replaced when they are lost, and who may use them. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Connection } from './connection.ts'
+import { ConnectionLostError } from './errors.ts'
+
+/** A connection that is replaced when it is lost. */
+export interface Slot {
+  /** Undefined when it has to be opened. */
+  current(): Connection | undefined
+  open(): Promise<Connection>
+}
+
+/** Where statements get their slots. */
+export interface Pool {
+  take(deadline: number): Slot | Promise<Slot>
+  release(slot: Slot): void
+  /** Resolves when nobody uses a slot, or at the deadline. */
+  close(deadline: number): Promise<void>
+}
+
+/** @param epoch Connections of an earlier one are replaced. */
+export function createSlot(connect: () => Promise<Connection>, epoch: () => number): Slot {
+  let connection: Connection | undefined
+  let opening: Promise<Connection> | undefined
+  let openedAt = -Infinity
+  let openedIn = 0
+  let attempts = 0
+
+  async function open(): Promise<Connection> {
+    connection?.destroy('it was replaced')
+    // Also when a server takes connections only to drop them.
+    attempts = performance.now() - openedAt < 1_000 ? attempts + 1 : 0
+    if (attempts > 0) await pause(attempts)
+    openedAt = performance.now()
+    openedIn = epoch()
+    return connection = await connect()
+  }
+
+  return {
+    current: () => connection?.isLost() === false && openedIn === epoch() ? connection : undefined,
+    open: () => opening ??= open().finally(() => opening = undefined),
+  }
+}
+
+/** One connection, which all use at once. */
+export function createSharedPool(slot: Slot): Pool {
+  return { take: () => slot, release() {}, close: () => Promise.resolve() }
+}
+
+/** Connections that are used by one at a time. @param late Makes the error for who has waited until the deadline. */
+export function createPool(slots: readonly Slot[], late: () => Error): Pool {
+  const idle = [...slots]
+  const waiting = new Set<PromiseWithResolvers<Slot>>()
+
+  function take(deadline: number): Slot | Promise<Slot> {
+    const slot = idle.findLast((slot) => slot.current()) ?? idle.at(-1)
+    if (slot) return idle.splice(idle.indexOf(slot), 1)[0]!
+    const waiter = Promise.withResolvers<Slot>()
+    waiting.add(waiter)
+    return before(deadline, waiter.promise, late).finally(() => waiting.delete(waiter))
+  }
+
+  return {
+    take,
+
+    release(slot) {
+      const [waiter] = waiting
+      if (!waiter) return void idle.push(slot)
+      waiting.delete(waiter)
+      waiter.resolve(slot)
+    },
+
+    async close(deadline) {
+      for (const { reject } of waiting) reject(new ConnectionLostError('it was closed'))
+      waiting.clear()
+      await Promise.allSettled(slots.map(() => take(deadline)))
+    },
+  }
+}
+
+/** Rejects at the deadline, by `performance.now()`. */
+export function before<T>(deadline: number, promise: Promise<T>, late: () => Error): Promise<T> {
+  if (deadline === Infinity) return promise
+  return new Promise((resolve, reject) => {
+    // Immediate: when this process was suspended, what has arrived meanwhile is read first.
+    const giveUp = () => setImmediate(() => reject(late()))
+    const timer = setTimeout(giveUp, Math.max(0, deadline - performance.now()))
+    promise.then((value) => {
+      clearTimeout(timer)
+      resolve(value)
+    }, (error) => {
+      clearTimeout(timer)
+      reject(error)
+    })
+  })
+}
+
+/** Longer after each attempt, and not the same for all that have lost one server. */
+export async function pause(attempts: number): Promise<void> {
+  await sleep(Math.min(250, 15 * 2 ** attempts) * (0.5 + Math.random() / 2))
+}

@@ -1,0 +1,104 @@
+/** A transaction on one connection. */
+import type { Connection } from './connection.ts'
+import type { Query, Value } from './database.ts'
+import {
+  CommitUnknownError,
+  ConnectionLostError,
+  isReadOnly,
+  isRetryable,
+  mayBeCommitted,
+  SqlError,
+  toStoreError,
+} from './errors.ts'
+
+export interface TransactionOptions {
+  /** Where the database is, for messages. */
+  readonly place: string
+  readonly readOnly: boolean
+  /** Milliseconds, default no limit. */
+  readonly statementTimeoutMs?: number | undefined
+}
+
+/**
+ * An expression that has the transaction acknowledged once it is on disk, also where `synchronous_commit` is off by
+ * default. `remote_apply`, the only stronger value, is kept.
+ */
+export const SET_DURABLE_COMMIT =
+  "set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)"
+
+/** Locks of a client that was cut off are released after half a minute. */
+const BEGIN = `BEGIN; SET LOCAL idle_in_transaction_session_timeout = '30s'; SELECT ${SET_DURABLE_COMMIT}`
+const BEGIN_SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
+
+/** Runs `work` once. What it throws is retryable, or a `ConnectionLostError`, if another run may succeed. */
+export async function runTransaction<T>(
+  connection: Connection,
+  { place, readOnly, statementTimeoutMs }: TransactionOptions,
+  work: (query: Query, rollback: () => void) => Promise<T>,
+): Promise<T> {
+  /** The first error: others follow from it. */
+  let failure: unknown
+  let isOver = false
+  let isRolledBack = false
+  let result: T
+
+  const send = readOnly ? connection.query as Query : sendTo(connection)
+  const query: Query = async (sql, parameters) => {
+    if (isOver) throw new Error('The transaction is over.')
+    try {
+      return await send(sql, parameters)
+    } catch (error) {
+      failure ??= error
+      throw toStoreError(place, error)
+    }
+  }
+
+  const isTransient = () => failure instanceof ConnectionLostError || isRetryable(failure)
+  const rollBack = () => connection.query('ROLLBACK').catch(({ message }) => connection.destroy(message))
+
+  // For this transaction only, whatever a pooler does with the connection afterwards.
+  const limit = statementTimeoutMs === undefined
+    ? ''
+    : `; SET LOCAL statement_timeout = ${statementTimeoutMs}`
+  const begun = connection.query((readOnly ? BEGIN_SNAPSHOT : BEGIN) + limit)
+    .catch((error) => failure ??= error)
+  // If it fails, each statement is committed by itself.
+  if (!readOnly) await begun
+  try {
+    if (failure !== undefined) throw failure
+    result = await work(query, () => isRolledBack = true)
+    await begun
+  } catch (error) {
+    isOver = true
+    await rollBack()
+    throw isTransient() ? failure : error
+  }
+  isOver = true
+  if (failure !== undefined || isRolledBack) {
+    await rollBack()
+    if (isTransient() || !isRolledBack) throw failure
+  } else if (readOnly) void connection.query('COMMIT').catch(() => {})
+  else await commit(connection)
+  return result
+}
+
+async function commit(connection: Connection): Promise<void> {
+  const { command } = await connection.query('COMMIT').catch((error) => {
+    throw mayBeCommitted(error) ? new CommitUnknownError(error.message) : error
+  })
+  if (command !== 'COMMIT') throw new SqlError('25P02', 'the transaction was rolled back before its end')
+}
+
+/** Sends statements; a server that has stopped taking writes is left. */
+export function sendTo(connection: Connection): Query {
+  return async (sql: string, parameters?: readonly Value[]) => {
+    try {
+      return await connection.query(sql, parameters) as never[]
+    } catch (error) {
+      if (!isReadOnly(error)) throw error
+      const { message, code } = error as SqlError
+      connection.destroy(message)
+      throw new ConnectionLostError(message, code)
+    }
+  }
+}
