@@ -16,85 +16,91 @@ import type {
   Widget,
 } from '../../core/wire.ts'
 import { ServiceUnreachableError } from './errors.ts'
-import { createRequestBuilder, sendWithRetries, type TransportOptions } from './transport.ts'
+import {
+  createRequestBuilder,
+  type RequestSpec,
+  sendWithRetries,
+  type TransportOptions,
+} from './transport.ts'
 
-/** Whose client it is, and how it asks. */
+/** Settings of a client. */
 export interface PartnerClientOptions {
   /**
-   * Where the service is: `https://api.example`, with a path where a proxy has put it below one. Over `http:` the key
-   * can be read on its way.
+   * Address of the service: `https://api.example`, with a path when a proxy serves it under one. `http:` sends the key
+   * unencrypted.
    */
   readonly url: string | WebUrl
-  /** The key: a secret of a server. White space around it, as a file has it, is left out. */
+  /** The key: a secret, for servers only. Surrounding white space is ignored, so a file's content will do. */
   readonly key: string
-  /** Slug of the partner that the key belongs to. */
+  /** Slug of the partner that owns the key. */
   readonly partner: string
-  /** Default `service`: the first part of the paths. */
+  /** First segment of the paths, default `service`. */
   readonly serviceName?: string | undefined
-  /** Milliseconds, 1–2,147,483,647, default 10,000: for each attempt, its answer included. */
+  /** Milliseconds for each attempt, its response included: 1–2,147,483,647, default 10,000. */
   readonly timeoutMs?: number | undefined
-  /** How often a request that may be sent again is, 0–100, default 2. */
+  /** Retries of a request, 0–100, default 2. */
   readonly retries?: number | undefined
-  /** Whole seconds, 0–2,147,483, default 60: a service that wants to be left alone for longer is not waited for. */
+  /** Whole seconds, 0–2,147,483, default 60: a longer `Retry-After` is not waited for. */
   readonly maxRetryAfterSeconds?: number | undefined
-  /** Sends a request; default the runtime's own `fetch`. */
+  /** Sends a request; defaults to the global `fetch`. */
   readonly fetch?: ((request: WebRequest) => Promise<WebResponse>) | undefined
 }
 
-/** What goes with one call. */
+/** Options of one call. */
 export interface CallOptions {
-  /** Ends the call, pauses before another attempt included. */
+  /** Aborts the call, including the delay before a retry. */
   readonly signal?: WebAbortSignal | undefined
 }
 
-/** What goes with a signup. */
+/** Options of a signup. */
 export interface SignUpOptions extends CallOptions {
-  /** 1–255 printable ASCII characters that stand for this signup; drawn unless given. */
+  /** Identifies this signup: 1–255 printable ASCII characters; random by default. */
   readonly idempotencyKey?: string | undefined
 }
 
-/** A list that is read page by page: `for await` gets its rows, as long as there are any. */
+/** A paged list: `for await` iterates over its rows and fetches pages as needed. */
 export interface PagedList<Row> extends AsyncIterable<Row> {
-  /** The same by pages, to keep a place in it: `page.next_cursor` goes into a later query. */
+  /** Iterates over pages. To resume the list later, pass `page.next_cursor` as the `cursor` of a new query. */
   pages(): AsyncIterable<{ readonly data: readonly Row[]; readonly page: Page }>
 }
 
 /**
- * Calls the service. Methods have the names of the operations in its OpenAPI document. All calls throw `PartnerProblem` for what it refuses and `ServiceUnreachableError` when it can't be reached; reads
- * are sent again when that may help, a signup because its idempotency key makes it safe.
+ * The endpoints of the service; methods are named after the operations in its OpenAPI document. Every call throws
+ * `PartnerProblem` when the service refuses it and `ServiceUnreachableError` when the service can't be reached. All
+ * calls are retried; a signup can be, because it has an idempotency key.
  */
 export interface PartnerClient {
-  /** What the key is and may do. */
+  /** What the key may do. */
   verifyKey(options?: CallOptions): Promise<Verification>
-  /** Enough to draw a widget. */
+  /** All data for a widget. */
   widget(options?: CallOptions): Promise<Widget>
   /** The newest profiles. */
   recentProfiles(query?: RecentProfilesQuery, options?: CallOptions): Promise<readonly ProfileCard[]>
-  /** The directory. */
+  /** The directory of profiles. */
   profiles(query?: ProfilesQuery, options?: CallOptions): PagedList<ProfileCard>
   /** One profile by its slug. */
   profile(slug: string, options?: CallOptions): Promise<Profile>
-  /** The banner that shows now. */
+  /** The current banner. */
   banner(options?: CallOptions): Promise<Banner>
-  /** Countries, with their profiles counted. */
+  /** Countries and their number of profiles. */
   countries(query?: CountriesQuery, options?: CallOptions): Promise<readonly Country[]>
-  /** Industries, with their profiles counted. */
+  /** Industries and their number of profiles. */
   industries(query?: IndustriesQuery, options?: CallOptions): Promise<readonly Industry[]>
-  /** Plans, in the order in which they show. */
+  /** Plans in display order. */
   plans(options?: CallOptions): Promise<readonly Plan[]>
-  /** Signups and requests, counted by day. */
+  /** Daily counts of signups and requests. */
   reportSummary(query?: ReportSummaryQuery, options?: CallOptions): Promise<ReportSummary>
-  /** What happened, newest first. */
+  /** Events, newest first. */
   reportActivity(query?: ReportActivityQuery, options?: CallOptions): PagedList<Activity>
-  /** Hands in a form. When it returns, the service has it. */
+  /** Submits a form. The signup is stored when the promise is fulfilled. */
   signUp(form: SignupForm, options?: SignUpOptions): Promise<SignupReceipt>
 }
 
 /**
  * Makes a client.
  *
- * @throws {Error} in a browser: whoever opens the page could take the key.
- * @throws {TypeError} for a `url`, `key` or `partner` that can't be one.
+ * @throws {Error} in a browser, where every visitor could read the key.
+ * @throws {TypeError} for an invalid `url`, `key` or `partner`.
  * @throws {RangeError} for a number out of its range.
  * @example
  * ```ts
@@ -103,174 +109,197 @@ export interface PartnerClient {
  * ```
  */
 export function createPartnerClient(options: PartnerClientOptions): PartnerClient {
-  // Every browser calls itself Mozilla, in workers too; Node, Bun, Deno and Workers do not.
-  if (globalThis.navigator?.userAgent?.startsWith('Mozilla/')) {
-    throw new Error('A partner key is a secret: use it on your server, and never in a browser.')
-  }
-  const { partner, serviceName = 'service' } = options
-  // What files have around it, a byte-order mark included, is no part of it.
-  const key = String(options.key ?? '').trim()
-  // A runtime that refuses to send a header repeats it, and this one is a secret.
-  if (!/^[!-~]+$/.test(key)) throw new TypeError('key must be one key: printable ASCII without spaces.')
-  // It stands in URLs: a key in its place would be in every log on the way.
-  if (!/^[a-z\d-]+$/.test(partner ?? '')) {
-    throw new TypeError("partner must be the slug of the key's partner.")
-  }
-  const buildRequest = createRequestBuilder(options.url, serviceName, key)
-  const transport: TransportOptions = {
-    timeoutMs: assertInteger('timeoutMs', options.timeoutMs ?? 10_000, 1, MAX_TIMER_MS),
-    retries: assertInteger('retries', options.retries ?? 2, 0, 100),
-    maxRetryAfterSeconds: assertInteger(
-      'maxRetryAfterSeconds',
-      options.maxRetryAfterSeconds ?? 60,
-      0,
-      Math.floor(MAX_TIMER_MS / 1000),
-    ),
-    fetch: options.fetch ?? ((request) => fetch(request)),
-  }
-  async function get<T>(path: string, query: object = {}, { signal }: CallOptions = {}): Promise<T> {
-    const search = new URLSearchParams({ partner })
-    for (const [name, value] of Object.entries(query)) {
-      for (const item of [value].flat()) if (item !== undefined) search.append(name, String(item))
-    }
-    return await sendWithRetries(
-      buildRequest({ target: `/${serviceName}${path}?${search}` }),
-      transport,
-      signal,
-    ) as T
-  }
-
-  async function getData<T>(path: string, query?: object, options?: CallOptions): Promise<T> {
-    return (await get<{ data: T }>(path, query, options)).data
-  }
-
-  async function post<T>(
-    path: string,
-    form: object,
-    headers?: Readonly<Record<string, string>>,
-    { signal }: CallOptions = {},
-  ): Promise<T> {
-    const request = buildRequest({ target: `/${serviceName}${path}`, headers, body: { ...form, partner } })
-    return (await sendWithRetries(request, transport, signal) as { data: T }).data
-  }
-
-  function paginate<Row>(
-    path: string,
-    query: object | undefined,
-    options: CallOptions | undefined,
-  ): PagedList<Row> {
-    async function* pages(): AsyncGenerator<{ readonly data: readonly Row[]; readonly page: Page }> {
-      for (let currentQuery: { readonly cursor?: string | undefined } = query ?? {};;) {
-        const response = await get<{ data: readonly Row[]; page: Page }>(path, currentQuery, options)
-        yield response
-        const { has_more, next_cursor: cursor } = response.page ?? {}
-        if (has_more === false) return
-        // A cache that passes queries over would give the same page for ever.
-        if (!cursor || cursor === currentQuery.cursor) {
-          throw new ServiceUnreachableError('What answers does not turn pages.')
-        }
-        currentQuery = { ...query, cursor }
-      }
-    }
-    return {
-      pages,
-      async *[Symbol.asyncIterator]() {
-        for await (const { data } of pages()) yield* data
-      },
-    }
-  }
-
+  const { get, post, list } = createCalls(options)
   return {
     verifyKey: (options) => post('/developer/verify-key', {}, undefined, options),
-    widget: (options) => getData('/partner-widget', {}, options),
-    recentProfiles: (query, options) => getData('/public/profiles/recent', query, options),
-    profiles: (query, options) => paginate('/public/profiles', query, options),
-    profile: (slug, options) => getData(`/public/profiles/${encodeURIComponent(slug)}`, {}, options),
-    banner: (options) => getData('/public/banner', {}, options),
-    countries: (query, options) => getData('/public/countries', query, options),
-    industries: (query, options) => getData('/public/industries', query, options),
-    plans: (options) => getData('/public/plans', {}, options),
-    reportSummary: (query, options) => getData('/partner/reports/summary', query, options),
-    reportActivity: (query, options) => paginate('/partner/reports/activity', query, options),
+    widget: (options) => get('/partner-widget', {}, options),
+    recentProfiles: (query, options) => get('/public/profiles/recent', query, options),
+    profiles: (query, options) => list('/public/profiles', query, options),
+    profile: (slug, options) => get(`/public/profiles/${encodeURIComponent(slug)}`, {}, options),
+    banner: (options) => get('/public/banner', {}, options),
+    countries: (query, options) => get('/public/countries', query, options),
+    industries: (query, options) => get('/public/industries', query, options),
+    plans: (options) => get('/public/plans', {}, options),
+    reportSummary: (query, options) => get('/partner/reports/summary', query, options),
+    reportActivity: (query, options) => list('/partner/reports/activity', query, options),
     signUp: (form, { idempotencyKey = crypto.randomUUID(), ...options } = {}) =>
       post('/partner/signups', form, { 'idempotency-key': idempotencyKey }, options),
   }
 }
 
-/** What `GET /service/public/profiles/recent` may be asked. */
+/** The three kinds of calls: a read, a write, and the reads of a paged list. Paths are relative to the service. */
+function createCalls(options: PartnerClientOptions) {
+  const { url, key, partner, serviceName, ...transport } = parseOptions(options)
+  const buildRequest = createRequestBuilder(url, serviceName, key)
+
+  async function send<T>(path: string, spec: Omit<RequestSpec, 'target'>, options?: CallOptions): Promise<T> {
+    const request = buildRequest({ target: `/${serviceName}${path}`, ...spec })
+    return await sendWithRetries(request, transport, options?.signal) as T
+  }
+
+  function getPage<T>(path: string, query: object = {}, options?: CallOptions): Promise<T> {
+    const search = new URLSearchParams({ partner })
+    for (const [name, value] of Object.entries(query)) {
+      for (const item of [value].flat()) if (item !== undefined) search.append(name, String(item))
+    }
+    return send(`${path}?${search}`, {}, options)
+  }
+
+  async function* readPages<Row>(path: string, query: object | undefined, options: CallOptions | undefined) {
+    for (let currentQuery: { readonly cursor?: string | undefined } = query ?? {};;) {
+      const response = await getPage<{ readonly data: readonly Row[]; readonly page: Page }>(
+        path,
+        currentQuery,
+        options,
+      )
+      yield response
+      const { has_more, next_cursor: cursor } = response.page ?? {}
+      if (has_more === false) return
+      // A cache that ignores queries would return the same page forever.
+      if (!cursor || cursor === currentQuery.cursor) {
+        throw new ServiceUnreachableError('The list does not advance from one page to the next.')
+      }
+      currentQuery = { ...query, cursor }
+    }
+  }
+
+  return {
+    async get<T>(path: string, query?: object, options?: CallOptions): Promise<T> {
+      return (await getPage<{ data: T }>(path, query, options)).data
+    },
+
+    async post<T>(
+      path: string,
+      form: object,
+      headers: Readonly<Record<string, string>> | undefined,
+      options: CallOptions | undefined,
+    ): Promise<T> {
+      return (await send<{ data: T }>(path, { headers, body: { ...form, partner } }, options)).data
+    },
+
+    list<Row>(path: string, query: object | undefined, options: CallOptions | undefined): PagedList<Row> {
+      return {
+        pages: () => readPages(path, query, options),
+        async *[Symbol.asyncIterator]() {
+          for await (const { data } of readPages<Row>(path, query, options)) yield* data
+        },
+      }
+    },
+  }
+}
+
+function parseOptions(options: PartnerClientOptions) {
+  // Every browser's user agent starts with Mozilla, in workers too; that of Node, Bun, Deno and Workers does not.
+  if (globalThis.navigator?.userAgent?.startsWith('Mozilla/')) {
+    throw new Error('A partner key is a secret: use it on your server, never in a browser.')
+  }
+  const {
+    url,
+    partner,
+    serviceName = 'service',
+    timeoutMs = 10_000,
+    retries = 2,
+    maxRetryAfterSeconds = 60,
+  } = options
+  // Files often end with a line feed, or start with a byte-order mark.
+  const key = String(options.key ?? '').trim()
+  // Some runtimes quote a header value that they reject, and this one is a secret.
+  if (!/^[!-~]+$/.test(key)) throw new TypeError('key must be one key: printable ASCII without spaces.')
+  // The partner is part of URLs, which are logged: a key must not get there by mistake.
+  if (!/^[a-z\d-]+$/.test(partner ?? '')) {
+    throw new TypeError("partner must be the slug of the key's partner.")
+  }
+  return {
+    url,
+    key,
+    partner,
+    serviceName,
+    timeoutMs: assertInteger('timeoutMs', timeoutMs, 1, MAX_TIMER_MS),
+    retries: assertInteger('retries', retries, 0, 100),
+    maxRetryAfterSeconds: assertInteger(
+      'maxRetryAfterSeconds',
+      maxRetryAfterSeconds,
+      0,
+      Math.floor(MAX_TIMER_MS / 1000),
+    ),
+    fetch: options.fetch ?? ((request) => fetch(request)),
+  } satisfies TransportOptions & Record<string, unknown>
+}
+
+/** The query of `GET /service/public/profiles/recent`. */
 export interface RecentProfilesQuery {
-  /** How many profiles, 1–50, default `10`. */
+  /** Number of profiles, 1–50, default `10`. */
   readonly limit?: number | undefined
 }
 
-/** What `GET /service/public/profiles` may be asked. */
+/** The query of `GET /service/public/profiles`. */
 export interface ProfilesQuery {
-  /** Words that must start a word of name, headline, description or tags, 2–100 characters. */
+  /** Search text, 2–100 characters: each word must start a word of name, headline, description or tags. */
   readonly q?: string | undefined
-  /** ISO 3166-1 alpha-2, in either case: any of these, up to 20. */
+  /** ISO 3166-1 alpha-2 codes in either case, up to 20: profiles of any of them. */
   readonly country?: readonly string[] | undefined
-  /** Industry slug: any of these, up to 20. */
+  /** Slugs of industries, up to 20: profiles of any of them. */
   readonly industry?: readonly string[] | undefined
-  /** The order: by name, or newest first, default `name`. */
+  /** By name, or newest first; default `name`. */
   readonly sort?: 'name' | '-published_at' | undefined
-  /** How many profiles a page has, 1–100, default `20`. */
+  /** Profiles per page, 1–100, default `20`. */
   readonly limit?: number | undefined
-  /** `next_cursor` of the page before. */
+  /** `next_cursor` of the previous page. */
   readonly cursor?: string | undefined
 }
 
-/** What `GET /service/public/countries` may be asked. */
+/** The query of `GET /service/public/countries`. */
 export interface CountriesQuery {
-  /** Only those with a profile, default `false`. */
+  /** Only entries with a profile, default `false`. */
   readonly in_use?: boolean | undefined
   /** Language of the names, default `en`. */
   readonly locale?: string | undefined
 }
 
-/** What `GET /service/public/industries` may be asked. */
+/** The query of `GET /service/public/industries`. */
 export interface IndustriesQuery {
-  /** Only those with a profile, default `false`. */
+  /** Only entries with a profile, default `false`. */
   readonly in_use?: boolean | undefined
 }
 
-/** What `GET /service/partner/reports/summary` may be asked. */
+/** The query of `GET /service/partner/reports/summary`. */
 export interface ReportSummaryQuery {
-  /** First day, in UTC. */
+  /** First day, `YYYY-MM-DD` in UTC. */
   readonly from?: string | undefined
-  /** Last day, in UTC; at most 366 days are told. */
+  /** Last day, at most 366 days in all. */
   readonly to?: string | undefined
 }
 
-/** What `GET /service/partner/reports/activity` may be asked. */
+/** The query of `GET /service/partner/reports/activity`. */
 export interface ReportActivityQuery {
-  /** What happened: any of these, up to 20. */
+  /** Types of events, up to 20: rows of any of them. */
   readonly type?: readonly ActivityType[] | undefined
-  /** How many rows a page has, 1–100, default `20`. */
+  /** Rows per page, 1–100, default `20`. */
   readonly limit?: number | undefined
-  /** `next_cursor` of the page before. */
+  /** `next_cursor` of the previous page. */
   readonly cursor?: string | undefined
 }
 
-/** What somebody who signs up has filled in. */
+/** The fields of a signup form. */
 export interface SignupForm {
-  /** Address for mail. */
+  /** E-mail address. */
   readonly email: string
-  /** Who signs up: one line, not blank. */
+  /** Name of the person, on one line. */
   readonly name: string
-  /** For whom: one line, empty or not blank. */
+  /** Their company, on one line. */
   readonly company?: string | null | undefined
   /** ISO 3166-1 alpha-2 or `XK`, in either case. */
   readonly country?: string | null | undefined
-  /** Slug of the plan. */
+  /** Slug of a plan. */
   readonly plan?: string | null | undefined
-  /** Slug of the profile. */
+  /** Slug of a profile. */
   readonly profile?: string | null | undefined
-  /** The language of the form, BCP 47. */
+  /** Language of the form, BCP 47. */
   readonly locale?: string | null | undefined
-  /** What they wrote. */
+  /** Free text, up to 2,000 characters. */
   readonly message?: string | null | undefined
-  /** When they agreed to be contacted. */
+  /** When they consented to be contacted, RFC 3339. */
   readonly consent_at?: string | null | undefined
-  /** What else the form knows: names of 1–40, values of up to 500 characters. */
+  /** Up to 20 further fields: names of 1–40 characters, values of up to 500. */
   readonly metadata?: Readonly<Record<string, string>> | null | undefined
 }

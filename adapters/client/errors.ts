@@ -1,16 +1,16 @@
 import type { Problem } from '../../core/wire.ts'
 
-/** The service refused, in its own words (RFC 9457). */
+/** The service refused the request and said why (RFC 9457). */
 export class PartnerProblem extends Error {
-  /** Tells it from other errors, across copies of this package too. */
+  /** Identifies the class across copies of this package. */
   override readonly name = 'PartnerProblem'
-  /** What went wrong: decide by this. */
+  /** The code of the problem: the member to branch on. */
   readonly code: Problem['code']
-  /** The status of the answer, 400–599. */
+  /** The status of the response, 400–599. */
   readonly status: number
-  /** The document as it came. */
+  /** The problem document. */
   readonly problem: Problem
-  /** Whole seconds after which it may be tried again, where the service said so. */
+  /** Whole seconds from `Retry-After`; `undefined` when the service sent none. */
   readonly retryAfterSeconds: number | undefined
 
   /** The message names the first parameter or pointer of `errors`. */
@@ -27,24 +27,24 @@ export class PartnerProblem extends Error {
   }
 }
 
-/** What is known of an answer that is none of the service's. */
+/** What is known of a response that is not the service's. */
 export interface ServiceUnreachableErrorOptions extends ErrorOptions {
-  /** Its status. */
+  /** The status of the response. */
   readonly status?: number | undefined
-  /** What its `Retry-After` said, in whole seconds. */
+  /** Whole seconds from its `Retry-After`. */
   readonly retryAfterSeconds?: number | undefined
 }
 
-/** What answered is not the service, or there was no whole answer at all. */
+/** The service did not respond in full, or something else did. */
 export class ServiceUnreachableError extends Error {
-  /** Tells it from other errors, across copies of this package too. */
+  /** Identifies the class across copies of this package. */
   override readonly name = 'ServiceUnreachableError'
-  /** The status of the answer; `undefined` when none came, or not all of it. */
+  /** The status of the response; `undefined` when none arrived in full. */
   readonly status: number | undefined
-  /** Whole seconds after which it may be tried again, where whatever answered said so. */
+  /** Whole seconds from the `Retry-After` of the response. */
   readonly retryAfterSeconds: number | undefined
 
-  /** Says in a sentence what came instead, if anything did. */
+  /** The message is a sentence. */
   constructor(
     message: string,
     { status, retryAfterSeconds, ...options }: ServiceUnreachableErrorOptions = {},

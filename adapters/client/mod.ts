@@ -1,12 +1,11 @@
 /**
- * A client for partners, for their servers: every endpoint, typed; problems as errors; lists read to their end; requests
- * sent again where that is safe.
+ * A typed client for partners' servers: one method for each endpoint, problems as errors, paged lists as iterables, and
+ * safe retries.
  *
  * @module
  */
-export { createPartnerClient } from './client.ts'
 export type { Page } from '../../core/http/message.ts'
 export type { WebAbortSignal, WebRequest, WebResponse, WebUrl } from '../../core/lib/web.ts'
-export { PartnerProblem, ServiceUnreachableError, type ServiceUnreachableErrorOptions } from './errors.ts'
 export type * from '../../core/wire.ts'
-export type * from './client.ts'
+export * from './client.ts'
+export { PartnerProblem, ServiceUnreachableError, type ServiceUnreachableErrorOptions } from './errors.ts'

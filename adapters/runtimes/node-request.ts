@@ -9,15 +9,15 @@ import type { MaybePromise } from '../../core/lib/promise.ts'
 const emptyBytes = new Uint8Array()
 
 /**
- * A request of `node:http` as core reads it. A class, unlike everything around it: its accessors stand on the
- * prototype once, where a literal would make them for each request (measured: 4 µs of 18).
+ * A request of `node:http`. A class for its prototype: an object literal would create the accessors anew for each
+ * request, which takes 4 of 18 µs.
  */
 export class NodeHttpRequest implements HttpRequest {
   readonly method: string
   readonly target: string
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  /** Whether content was announced; there may still be none of it (RFC 9112 §6.3). */
+  /** Whether the request announces a body, which may still be empty (RFC 9112 §6.3). */
   readonly hasBody: boolean
   #awaitsContinue: boolean
   #failure: ProblemCode | undefined
@@ -30,7 +30,7 @@ export class NodeHttpRequest implements HttpRequest {
     this.request = request
     this.response = response
     this.hasBody = headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined ||
-      // RFC 9113 §8.1: content needs no announcement there.
+      // RFC 9113 §8.1: HTTP/2 does not announce bodies.
       request.httpVersionMajor === 2
     this.#awaitsContinue = expectsContinue
   }
@@ -39,17 +39,17 @@ export class NodeHttpRequest implements HttpRequest {
     return this.request.socket.remoteAddress
   }
 
-  /** Whether there is still content to come. */
+  /** Whether the body has not arrived completely. */
   get isReceiving(): boolean {
     return this.hasBody && !this.request.complete
   }
 
-  /** Whether the client holds its content back until told to go on (RFC 9110 §10.1.1). */
+  /** Whether the client waits for 100 (Continue) before it sends the body (RFC 9110 §10.1.1). */
   get awaitsContinue(): boolean {
     return this.#awaitsContinue
   }
 
-  /** Whether nothing more can come, because framing broke or time ran out. */
+  /** Whether the rest of the body cannot arrive. */
   get hasFailed(): boolean {
     return this.#failure !== undefined
   }
@@ -63,7 +63,6 @@ export class NodeHttpRequest implements HttpRequest {
     return this.headerValues(name).length > 1
   }
 
-  /** Every value of a header field, in order. */
   protected headerValues(name: string): readonly string[] {
     const { rawHeaders } = this.request
     return rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]!.toLowerCase() === name)
@@ -87,12 +86,12 @@ export class NodeHttpRequest implements HttpRequest {
         else reject(new Problem('body_too_large'))
       })
       request.on('end', () => resolve(Buffer.concat(chunks)))
-      // Before the end this means that the client has gone: the answer goes nowhere.
+      // Before the end, this means that the client has disconnected.
       request.on('close', () => reject(new Problem('malformed_request')))
     })
   }
 
-  /** Ends a body that will not arrive: whoever waits for it, or asks later, gets `code`. */
+  /** Makes a pending or later `body()` throw `code`, unless the body has arrived. */
   fail(code: ProblemCode): void {
     if (!this.isReceiving) return
     this.#failure ??= code
@@ -100,18 +99,16 @@ export class NodeHttpRequest implements HttpRequest {
   }
 }
 
-/** A request that another server has received, with settings of its own. */
+/** A request that a server with unknown settings has received. */
 export class MountedHttpRequest extends NodeHttpRequest {
   override header(name: string): string | undefined {
-    // Unless told to join them, Node drops a second key from `headers`, and the service could not refuse it.
+    // By default Node drops a repeated key header from `headers`, which would hide it from the service.
     const values = this.headerValues(name)
     return values.length === 0 ? undefined : values.join(', ')
   }
 
   override body(maxBytes: number): MaybePromise<Uint8Array> {
-    if (this.hasBody && this.request.readableEnded) {
-      throw new Error(BODY_ALREADY_READ)
-    }
+    if (this.hasBody && this.request.readableEnded) throw new Error(BODY_ALREADY_READ)
     return super.body(maxBytes)
   }
 }
@@ -120,39 +117,39 @@ const maxTargetBytes = 8192
 const maxHeaderBytes = 32_768
 
 /**
- * What Node's parser is set to. It counts target and headers together and does not tell which was too large,
- * so it lets through four times what is allowed, and `objectionTo` does the counting. That is more than a packet has.
+ * The limit of Node's parser. It counts target and headers together and does not report which of them is too large, so
+ * it accepts more, and `findHeadProblem` counts each. Four times the limit exceeds one packet.
  */
-export const maxParserHeaderBytes: number = 4 * maxHeaderBytes
-/** Beyond this number Node drops headers in silence. No more can fit: the shortest is `a:` and its CRLF. */
-export const maxParserHeaders: number = maxHeaderBytes / 4
+export const maxParserHeaderBytes = 4 * maxHeaderBytes
+/** Node silently drops headers beyond this number. No more fit: the shortest is `a:` and CRLF. */
+export const maxParserHeaders = maxHeaderBytes / 4
 
 /**
- * What is wrong with the head of a request that Node's parser lets through.
+ * Finds what is wrong with a request head that Node's parser has accepted.
  *
- * @returns A code, the target's first, or `undefined` for a good head.
+ * @returns `undefined` for a valid head. A problem of the target comes first.
  */
 export function findHeadProblem(request: IncomingMessage): ProblemCode | undefined {
   const { headers, httpVersion, rawHeaders } = request
   if ((request.url as string).length > maxTargetBytes) return 'uri_too_long'
   let size = 0
-  // Node hands over names and values as Latin-1, a character a byte, in turn: `: ` and CRLF make it a line.
+  // Names and values alternate, in Latin-1, so a character is a byte. `: ` and CRLF are two bytes each.
   for (let i = 0; i < rawHeaders.length; i++) size += (rawHeaders[i] as string).length + 2
   if (size > maxHeaderBytes) return 'headers_too_large'
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return 'malformed_request'
-  // RFC 9112 §3.2: exactly one Host, and a valid one. Repeated ones are joined by a comma and a space.
+  // RFC 9112 §3.2: exactly one valid Host. Node joins repeated ones with a comma, which is invalid.
   const { host } = headers
   if (host === undefined ? httpVersion === '1.1' : !isHost(host)) return 'malformed_request'
-  // RFC 9112 §6.1: no other coding is understood, and none is defined for HTTP/1.0.
+  // RFC 9112 §6.1: chunked is the only coding supported, and HTTP/1.0 has none.
   const coding = headers['transfer-encoding']
   if (coding === undefined) return
   if (httpVersion === '1.0' || coding.toLowerCase() !== 'chunked') return 'malformed_request'
 }
 
 /**
- * The target of a request in origin form. Proxies may send the absolute form (RFC 9112 §3.2.2).
+ * Converts a target to origin form. Proxies may send the absolute form (RFC 9112 §3.2.2).
  *
- * @returns `undefined` for the asterisk and authority forms, which name nothing here.
+ * @returns `undefined` for the asterisk and authority forms, which identify no resource here.
  */
 export function toOriginForm(url: string): string | undefined {
   if (url.charCodeAt(0) === 0x2f) return url
@@ -160,27 +157,22 @@ export function toOriginForm(url: string): string | undefined {
   return absolute?.startsWith('/') === false ? `/${absolute}` : absolute
 }
 
-/** What Node's parser, its timer or the socket complained about. */
+/** An error of Node's parser, its timer or the socket. */
 export type ConnectionError = Error & { readonly code?: string; readonly rawPacket?: Buffer }
 
-/**
- * The code for an error that Node reports for a connection.
- *
- * @returns `undefined` when the connection itself is broken and there is nobody to tell.
- */
+/** @returns `undefined` when the connection is broken, so that no response can be sent. */
 export function problemForError({ code }: ConnectionError): ProblemCode | undefined {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'request_timeout'
-  // Of a head, or of the trailers behind a body. In a head it may be the target: see `overflowIn`.
+  // In a head, the target may be the cause: see `classifyOverflow`.
   if (code === 'HPE_HEADER_OVERFLOW') return 'headers_too_large'
   if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return 'body_too_large'
   return code?.startsWith('HPE_') ? 'malformed_request' : undefined
 }
 
 /**
- * Which limit a head broke when the parser gave up on it. It shows one packet at a time, and goes on to: a target is
- * what ends as a request line does.
+ * Tells which limit a head exceeds when the parser gives up. A line that ends as a request line does is the target's.
  *
- * @param text The packets since then.
+ * @param text The packets since then: the parser reports each one.
  * @returns `undefined` until the line has ended.
  */
 export function classifyOverflow(text: string): ProblemCode | undefined {
@@ -189,13 +181,13 @@ export function classifyOverflow(text: string): ProblemCode | undefined {
   const line = text.slice(0, end)
   if (!/ HTTP\/\d\.\d\r?$/.test(line)) return 'headers_too_large'
   const [, target, version] = line.split(' ')
-  // Of a target that began in an earlier packet only the end is there.
+  // When the target began in an earlier packet, only its end is known.
   return version !== undefined && target!.length <= maxTargetBytes ? 'headers_too_large' : 'uri_too_long'
 }
 
 /**
- * Node's `node:http`. An import would read each of its members, WebSocket among them, and with that load all that fetch
- * is made of: 25 of the 120 ms in which a server starts.
+ * Node's `node:http`. An import would read all of its members, including WebSocket, and so load the whole fetch
+ * implementation: 25 of the 120 ms in which a server starts.
  */
 export function loadHttp(): typeof import('node:http') {
   return process.getBuiltinModule('node:http')

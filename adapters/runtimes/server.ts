@@ -6,40 +6,40 @@ import { assertInteger, MAX_TIMER_MS } from '../../core/lib/validate.ts'
 /** What a server needs of the service. */
 export type ServableApi = Pick<PartnerApi, 'handle' | 'refuse' | 'connectionsRefused' | 'close'>
 
-/** Where a server of a runtime listens, and how long it waits. All have defaults. */
+/** Settings of every server. All have defaults. */
 export interface ListenOptions {
-  /** 0–65,535, default 8787; 0 takes a free one. */
+  /** 0–65,535, default 8787; 0 takes a free port. */
   readonly port?: number
   /** Name or address of the interface to listen on, default `127.0.0.1`. */
   readonly host?: string
   /**
-   * Milliseconds in which a request must have arrived, default 30,000; 0 for no limit. Node and Deno count from its
-   * first byte, Bun from when its body is waited for.
+   * Milliseconds in which a request must arrive, default 30,000; 0 for no limit. Node and Deno count from its first
+   * byte, Bun from the moment the service starts to read the body.
    */
   readonly requestTimeoutMs?: number
   /**
-   * Milliseconds that `drain` gives to what is under way, default 10,000. A body that has not arrived after half of
-   * them is answered with 408.
+   * Milliseconds that `drain` allows for pending requests, default 10,000. A request whose body has not arrived after
+   * half of that time is answered with 408.
    */
   readonly drainTimeoutMs?: number
 }
 
 /** A server that accepts requests. */
 export interface RunningServer {
-  /** `http://HOST:PORT`, without a slash at the end. */
+  /** `http://HOST:PORT`, without a trailing slash. */
   readonly url: string
-  /** As it was asked for. */
+  /** As configured. */
   readonly host: string
-  /** The port that was taken. */
+  /** The actual port. */
   readonly port: number
   /**
-   * Stops accepting, closes idle connections, lets the answers under way finish, then closes the service. What is
-   * left after `drainTimeoutMs` is cut off. Every call gives the same promise.
+   * Stops accepting, closes idle connections, waits for pending responses, then closes the service. After
+   * `drainTimeoutMs`, remaining connections are closed by force. Every call returns the same promise.
    */
   drain(): Promise<void>
 }
 
-/** The settings with their defaults. @throws {RangeError} for one out of its range. */
+/** Applies the defaults. @throws {RangeError} for a setting out of its range. */
 export function resolveListenOptions(options: ListenOptions): Required<ListenOptions> {
   const { port = 8787, host = '127.0.0.1', requestTimeoutMs = 30_000, drainTimeoutMs = 10_000 } = options
   assertInteger('port', port, 0, 65_535)
@@ -48,12 +48,7 @@ export function resolveListenOptions(options: ListenOptions): Required<ListenOpt
   return { port, host, requestTimeoutMs, drainTimeoutMs }
 }
 
-/** What a server that listens is told to be. */
-export function createRunningServer(
-  host: string,
-  port: number,
-  drain: () => Promise<void>,
-): RunningServer {
+export function createRunningServer(host: string, port: number, drain: () => Promise<void>): RunningServer {
   let draining: Promise<void> | undefined
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
@@ -61,6 +56,15 @@ export function createRunningServer(
     port,
     drain: () => draining ??= drain(),
   }
+}
+
+/** The error for an address that can't be listened on. @param cause The runtime's own, with a `code`. */
+export function listenError(
+  { host, port }: Required<ListenOptions>,
+  cause: Error & { readonly code?: string },
+): Error {
+  const reason = cause.code === 'EADDRINUSE' ? 'the address is in use' : cause.message
+  return new Error(`Cannot listen on ${host}:${port}: ${reason}`, { cause })
 }
 
 /** The requests whose responses are pending. */
@@ -83,14 +87,14 @@ export function createPendingRequests() {
   }
 }
 
-/** How long a handler may go on when its connection was cut off, in milliseconds. */
+/** How long a handler may continue after its connection was closed by force, in milliseconds. */
 const handlerGraceMs = 1_000
 
 /**
- * Waits for a server that accepts no more.
+ * Waits for a server that no longer accepts connections.
  *
  * @param closed Resolves when the last connection is closed.
- * @param forceClose Closes the connections that are left.
+ * @param forceClose Closes the remaining connections.
  */
 export async function waitForDrain(
   timeoutMs: number,
@@ -105,13 +109,4 @@ export async function waitForDrain(
   if (await completesWithin(timeoutMs - half, done)) return
   forceClose()
   await completesWithin(handlerGraceMs, done)
-}
-
-/** The error for an address that can't be listened on. @param cause The runtime's own; `code` says why. */
-export function listenError(
-  { host, port }: Required<ListenOptions>,
-  cause: Error & { readonly code?: string },
-): Error {
-  const reason = cause.code === 'EADDRINUSE' ? 'the address is in use' : cause.message
-  return new Error(`Cannot listen on ${host}:${port}: ${reason}`, { cause })
 }

@@ -18,3 +18,17 @@ export function hasDuplicateMembers(text: string): boolean {
   }
   return false
 }
+
+/** @returns The value of a JSON text, `undefined` when the text is not JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether a value is an object or an array. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
+}
