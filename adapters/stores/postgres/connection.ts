@@ -8,25 +8,7 @@ import type { Row, Value } from './database.ts'
 import { ConnectionLostError, fromDriver } from './errors.ts'
 import type { Host, PostgresUrl } from './url.ts'
 
-/**
- * A driver with a pool of one, which is over when its socket is. With a larger pool, a server that ends a connection
- * within a transaction crashes the process, or the rest of the transaction runs outside of it:
- * https://github.com/porsager/postgres/issues/1208 and /pull/1155.
- */
-export interface Connection {
-  readonly host: Host
-  /** Sends a statement behind those in flight. @throws {SqlError | ConnectionLostError} */
-  query(sql: string, parameters?: readonly Value[]): Promise<Rows>
-  isLost(): boolean
-  /** Resolves when it is lost, but not when it was ended. */
-  readonly lost: Promise<void>
-  /** When the server was last heard, by `performance.now()`. */
-  lastMessageAt(): number
-  /** Destroys the socket and rejects what is in flight. */
-  destroy(reason: string): void
-  /** Closes it when nothing is in flight or the time is up. */
-  end(withinMs: number): Promise<void>
-}
+export type Connection = ReturnType<typeof createConnection>
 
 export interface ConnectionOptions {
   /** Milliseconds of silence after which connecting fails. */
@@ -34,7 +16,7 @@ export interface ConnectionOptions {
   /** Milliseconds of silence, while a statement is in flight, after which `onSilent` is called. */
   readonly silenceMs: number
   /** Default: destroys the connection. */
-  readonly onSilent?: (connection: Connection) => void
+  readonly onSilent?: (() => void) | undefined
   readonly onNotify?: () => void
   /** Settings of the session, which a pooler does not take. */
   readonly settings?: Readonly<Record<string, string>>
@@ -49,7 +31,12 @@ const MAX_PREPARED = 500
 const PREPARABLE = /^\s*(?:SELECT|WITH|INSERT|UPDATE|DELETE)\b[^;]*$/i
 const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f])
 
-export function createConnection(host: Host, url: PostgresUrl, options: ConnectionOptions): Connection {
+/**
+ * A driver with a pool of one, which is over when its socket is. With a larger pool, a server that ends a connection
+ * within a transaction crashes the process, or the rest of the transaction runs outside of it:
+ * https://github.com/porsager/postgres/issues/1208 and /pull/1155.
+ */
+export function createConnection(host: Host, url: PostgresUrl, options: ConnectionOptions) {
   const { connectTimeoutMs, silenceMs } = options
   const inFlight = new Set<(error: unknown) => void>()
   /** False while a statement is being prepared. */
@@ -63,7 +50,10 @@ export function createConnection(host: Host, url: PostgresUrl, options: Connecti
 
   const sql = postgres({
     ...DRIVER_OPTIONS,
-    ...{ socket: openSocket, user: url.user, pass: url.password, database: url.database },
+    socket: openSocket,
+    user: url.user,
+    pass: url.password,
+    database: url.database,
     // PgBouncer 1.18 gives the server connection away once it has answered, with half of the next statement.
     max_pipeline: url.isPooled ? 0 : 1000,
     connection: { ...url.startup, ...(url.isPooled ? {} : options.settings) },
@@ -127,10 +117,17 @@ export function createConnection(host: Host, url: PostgresUrl, options: Connecti
         if (timer !== own || loss) return
         const heardAt = Math.max(since, lastMessageAt)
         if (performance.now() - heardAt < limitMs) return watch(heardAt)
-        if (isReady && options.onSilent) options.onSilent(connection)
+        if (isReady && options.onSilent) options.onSilent()
         else lose(new ConnectionLostError(`no answer within ${limitMs} ms`))
         watch(performance.now())
       }), since + limitMs - performance.now())
+  }
+
+  function settle(reject: (error: unknown) => void): void {
+    inFlight.delete(reject)
+    if (inFlight.size > 0) return
+    clearTimeout(timer)
+    timer = undefined
   }
 
   function send(text: string, parameters: readonly Value[]): Promise<Rows> {
@@ -150,31 +147,28 @@ export function createConnection(host: Host, url: PostgresUrl, options: Connecti
     return rows
   }
 
-  const connection: Connection = {
-    host,
-    lost,
+  return {
     isLost: () => loss !== undefined,
+    /** Resolves when it is lost, but not when it was ended. */
+    lost,
+    /** When the server was last heard, by `performance.now()`. */
     lastMessageAt: () => lastMessageAt,
-    destroy: (reason) => lose(new ConnectionLostError(reason)),
+    /** Destroys the socket and rejects what is in flight. */
+    destroy: (reason: string) => lose(new ConnectionLostError(reason)),
 
-    query(text, parameters = []) {
+    /** Sends a statement behind those in flight. @throws {SqlError | ConnectionLostError} */
+    query(text: string, parameters: readonly Value[] = []): Promise<Rows> {
       return new Promise((resolve, reject) => {
         if (loss) throw loss
         const rows = send(text, parameters)
         if (inFlight.size === 0) watch(performance.now())
         inFlight.add(reject)
-        const settle = () => {
-          inFlight.delete(reject)
-          if (inFlight.size > 0) return
-          clearTimeout(timer)
-          timer = undefined
-        }
         rows.then((found) => {
-          settle()
+          settle(reject)
           isReady = true
           resolve(found)
         }, (failure) => {
-          settle()
+          settle(reject)
           const error = fromDriver(failure)
           if (error instanceof ConnectionLostError) lose(error)
           reject(error)
@@ -182,13 +176,13 @@ export function createConnection(host: Host, url: PostgresUrl, options: Connecti
       })
     },
 
-    async end(withinMs) {
+    /** Closes it when nothing is in flight or the time is up. */
+    async end(withinMs: number): Promise<void> {
       loss ??= new ConnectionLostError('it was closed')
       await sql.end({ timeout: withinMs / 1000 })
       socket?.destroy()
     },
   }
-  return connection
 }
 
 async function tlsOptions(name: string, { mode, ...files }: PostgresUrl['tls']): Promise<TlsOptions> {
@@ -210,22 +204,26 @@ async function tlsOptions(name: string, { mode, ...files }: PostgresUrl['tls']):
   }
 }
 
-const typeOf = (from: readonly number[], parse: (text: string) => unknown) => ({
-  ...{ to: from[0]!, from, serialize: String, parse },
-})
+const verbatim = (text: string): string => text
 
 /** All are given, so that no environment variable does. */
 const DRIVER_OPTIONS = {
-  ...{ host: 'server', port: 5432, ssl: false, keep_alive: 0, connect_timeout: 0 },
-  ...{ max: 1, max_lifetime: 0, idle_timeout: 0, prepare: true, fetch_types: false, debug: false },
+  host: 'server',
+  port: 5432,
+  ssl: false,
+  max: 1,
+  max_lifetime: 0,
+  idle_timeout: 0,
+  connect_timeout: 0,
+  keep_alive: 0,
+  prepare: true,
+  fetch_types: false,
+  debug: false,
   onnotice: () => {},
-  /** How columns are read, by the number of their type; the others are text. */
   types: {
-    boolean: typeOf([16], (text) => text === 't'),
-    bigint: typeOf([20], readInteger),
-    number: typeOf([23, 21, 26, 700, 701], Number),
+    bigint: { to: 20, from: [20], serialize: String, parse: readInteger },
     // The driver would make objects of bytea, json, date, timestamp, timestamptz and jsonb.
-    text: typeOf([25, 17, 114, 1082, 1114, 1184, 3802], (text) => text),
+    text: { to: 25, from: [17, 114, 1082, 1114, 1184, 3802], serialize: String, parse: verbatim },
   },
 }
 

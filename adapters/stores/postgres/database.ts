@@ -2,7 +2,7 @@
 import { userInfo } from 'node:os'
 import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Connection } from './connection.ts'
+import type { Connection, ConnectionOptions } from './connection.ts'
 import {
   CommitUnknownError,
   ConnectionLostError,
@@ -12,8 +12,8 @@ import {
   mayBeCommitted,
   toStoreError,
 } from './errors.ts'
-import { createHosts, type OpenOptions } from './hosts.ts'
-import { before, createPool, createSharedPool, createSlot, pause, type Pool, type Slot } from './pool.ts'
+import { createHosts } from './hosts.ts'
+import { before, createPool, createSlot, pause, type Slot } from './pool.ts'
 import { runTransaction, sendTo } from './transaction.ts'
 import { parseUrl } from './url.ts'
 
@@ -73,20 +73,12 @@ export interface ConnectOptions {
   readonly timeoutMs?: number
 }
 
-interface RunOptions {
-  /** By `performance.now()`. */
-  readonly deadline: number
-  /** Whether `work` commits: then it is not run again if its outcome is unknown. */
-  readonly commits?: boolean
-}
-
 const MAX_REPEATS = 10
 const MAX_LOSSES = 3
 /** Milliseconds to go on connecting for what has more time than a look-up. */
 const patienceMs = 2_000
-/** Milliseconds of silence after which a server is asked whether it is alive. */
-const silenceMs = 2_000
-const heartbeatMs = 5_000
+/** Milliseconds between two statements on the connection that listens, and for which an answer may take. */
+const heartbeat = { everyMs: 5_000, timeoutMs: 2_000 }
 const closeMs = 1_000
 
 /**
@@ -99,8 +91,7 @@ export function connect(address: string, options: ConnectOptions = {}): Database
   const url = parseUrl(address, { environment: process.env, user: osUser() })
   const { place } = url
   // Half of the time, so that a look-up on a dead connection can be repeated on another.
-  const connectTimeoutMs = url.connectTimeoutMs ?? lookUpTimeoutMs / 2
-  const hosts = createHosts(url, connectTimeoutMs)
+  const hosts = createHosts(url, url.connectTimeoutMs ?? lookUpTimeoutMs / 2)
   const listeners = new Set<() => void>()
   let epoch = 0
   let listener: Connection | undefined
@@ -109,18 +100,17 @@ export function connect(address: string, options: ConnectOptions = {}): Database
   let isClosed = false
 
   const settings = { statement_timeout: String(lookUpTimeoutMs) }
-  const lookUpSlot = slotFor({ silenceMs: lookUpTimeoutMs / 2, settings }, renew)
-  const lookUps = createSharedPool(lookUpSlot)
-  const asyncCommits = createSharedPool(
-    slotFor({ silenceMs: lookUpTimeoutMs, settings: { ...settings, synchronous_commit: 'off' } }),
-  )
+  const lookUps = slotFor({ silenceMs: lookUpTimeoutMs / 2, settings }, renew)
+  const asyncCommits = slotFor({
+    silenceMs: lookUpTimeoutMs,
+    settings: { ...settings, synchronous_commit: 'off' },
+  })
   const pool = createPool(
-    // A long statement is silent, too: only a server that does not take a connection either is gone.
-    Array.from({ length: url.connections }, () => slotFor({ silenceMs, onSilent: hosts.probe })),
+    Array.from({ length: url.connections }, () => slotFor({})),
     () => hosts.failure() ?? new ConnectionLostError('all connections are in use'),
   )
 
-  function slotFor(options: OpenOptions, onLost?: () => void): Slot {
+  function slotFor(options: Partial<ConnectionOptions>, onLost?: () => void): Slot {
     return createSlot(async () => {
       const connection = await hosts.open(options)
       if (onLost) void connection.lost.then(onLost)
@@ -128,42 +118,47 @@ export function connect(address: string, options: ConnectOptions = {}): Database
     }, () => epoch)
   }
 
-  /** Replaces all connections: their server may not be the primary any more. */
+  /** Has all connections replaced: their server may not be the primary any more. */
   function renew(): void {
     epoch++
     listener?.destroy('it was replaced')
   }
 
-  /** Runs `work` on a connection, again where that may help. */
+  /**
+   * Runs `work` on a connection, again where that may help.
+   *
+   * @param shared Default: a slot of the pool, which nobody else uses meanwhile.
+   * @param commits Whether `work` is a statement that commits.
+   */
   async function run<T>(
-    slots: Pool,
-    { deadline, commits = false }: RunOptions,
     work: (connection: Connection) => Promise<T>,
+    { shared, deadline = Infinity, commits = false }: { shared?: Slot; deadline?: number; commits?: boolean },
   ): Promise<T> {
     const startedAt = performance.now()
     const late = () =>
       hosts.failure() ?? new ConnectionLostError(`no answer within ${Math.round(deadline - startedAt)} ms`)
     for (let repeats = 0, losses = 0;;) {
       if (isClosed) throw new ConnectionLostError('it was closed')
-      const slot = await slots.take(Math.min(deadline, performance.now() + timeoutMs))
+      const slot = shared ?? await pool.take(Math.min(deadline, performance.now() + timeoutMs))
       let connection: Connection | undefined
       try {
         connection = slot.current() ?? await before(deadline, slot.open(), late)
         return await before(deadline, work(connection), late)
       } catch (error) {
-        if (slots === pool && error instanceof ConnectionLostError) connection?.destroy(error.message)
+        const isLost = error instanceof ConnectionLostError
+        if (!shared && isLost) connection?.destroy(error.message)
         if (commits && connection && mayBeCommitted(error)) {
           throw new CommitUnknownError((error as Error).message)
         }
         const isWorthwhile = connection === undefined
-          ? !isPermanent(error) && performance.now() < (slots === pool ? startedAt + patienceMs : deadline)
+          ? !isPermanent(error) && performance.now() < (shared ? deadline : startedAt + patienceMs)
           : isRetryable(error)
           ? ++repeats < MAX_REPEATS
-          : error instanceof ConnectionLostError && ++losses < MAX_LOSSES
+          : isLost && ++losses < MAX_LOSSES
         // A timer may be a millisecond early.
         if (!isWorthwhile || performance.now() > deadline - 2) throw error
       } finally {
-        slots.release(slot)
+        if (!shared) pool.release(slot)
       }
       if (repeats > 0) await pause(repeats)
     }
@@ -177,21 +172,21 @@ export function connect(address: string, options: ConnectOptions = {}): Database
     }
   }
 
-  function statements(slots: Pool, withinMs: number, commits: boolean): Query {
+  function queryOf(withinMs: number, options: { shared?: Slot; commits?: boolean }): Query {
     return (sql, parameters) => {
       const deadline = performance.now() + withinMs
-      return explained(run(slots, { deadline, commits }, (connection) => sendTo(connection)(sql, parameters)))
+      return explained(run((connection) => sendTo(connection)(sql, parameters), { ...options, deadline }))
     }
   }
 
   async function hear(): Promise<void> {
-    const slot = slotFor({ silenceMs, onNotify: tell })
+    const slot = slotFor({ silenceMs: heartbeat.timeoutMs, onNotify: tell })
     while (!isClosed) {
       try {
         const connection = listener = await slot.open()
         await connection.query('LISTEN partner_api')
         tell()
-        const timer = setInterval(() => connection.query('').catch(() => {}), heartbeatMs).unref()
+        const timer = setInterval(() => connection.query('').catch(() => {}), heartbeat.everyMs).unref()
         await connection.lost
         clearInterval(timer)
       } catch (error) {
@@ -214,31 +209,26 @@ export function connect(address: string, options: ConnectOptions = {}): Database
     await hosts.end(closeMs)
   }
 
-  const asyncCommit = statements(asyncCommits, lookUpTimeoutMs, true)
+  const asyncCommit = queryOf(lookUpTimeoutMs, { shared: asyncCommits, commits: true })
   let closing: Promise<void> | undefined
 
   return {
     place,
+    lookUp: queryOf(lookUpTimeoutMs, { shared: lookUps }),
     asyncCommit,
-    lookUp: statements(lookUps, lookUpTimeoutMs, false),
-    read: statements(pool, timeoutMs, false),
-    write: statements(pool, timeoutMs, true),
+    read: queryOf(timeoutMs, {}),
+    write: queryOf(timeoutMs, { commits: true }),
 
     transaction(work, { readOnly, isSearch } = { readOnly: false }) {
       const statementTimeoutMs = isSearch ? Math.ceil(lookUpTimeoutMs / 4) : undefined
-      return explained(
-        run(
-          pool,
-          { deadline: Infinity },
-          (connection) => runTransaction(connection, { place, readOnly, statementTimeoutMs }, work),
-        ),
-      )
+      const options = { place, readOnly, statementTimeoutMs }
+      return explained(run((connection) => runTransaction(connection, options, work), {}))
     },
 
     reportReadOnly() {
       if (!url.primaryOnly) return
       const error = new ConnectionLostError('the server takes no writes any more')
-      lookUpSlot.current()?.destroy(error.message)
+      lookUps.current()?.destroy(error.message)
       renew()
       throw toStoreError(place, error)
     },

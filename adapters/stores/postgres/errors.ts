@@ -6,13 +6,10 @@ export class SqlError extends Error {
   override readonly name = 'SqlError'
   /** SQLSTATE, five characters: `23505` for a unique violation. */
   readonly code: string
-  /** The constraint that was violated, if any. */
-  readonly constraint: string | undefined
 
-  constructor(code: string, message: string, constraint?: string) {
+  constructor(code: string, message: string) {
     super(message)
     this.code = code
-    this.constraint = constraint
   }
 }
 
@@ -84,7 +81,7 @@ export function fromDriver(error: unknown): Error {
   }`
   // The server closes the connection.
   if (severity === 'FATAL' || severity === 'PANIC') return new ConnectionLostError(said, code)
-  return new SqlError(code, said, constraint)
+  return new SqlError(code, said)
 }
 
 const OWN = [SqlError, ConnectionLostError, CommitUnknownError, RangeError]

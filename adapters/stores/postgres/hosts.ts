@@ -3,47 +3,49 @@ import { type Connection, type ConnectionOptions, createConnection } from './con
 import { ConnectionLostError, isPermanent, isStartupError } from './errors.ts'
 import { type Host, nameOf, type PostgresUrl } from './url.ts'
 
-export type OpenOptions = Omit<ConnectionOptions, 'connectTimeoutMs'>
-
-export interface Hosts {
-  /** Connects to the first host that will do, beginning with the one that was found last. */
-  open(options: OpenOptions): Promise<Connection>
-  /** Why connecting failed last, unless it has succeeded since. */
-  failure(): ConnectionLostError | undefined
-  /** Destroys a connection whose server does not answer any more. */
-  probe(connection: Connection): Promise<void>
-  /** Opens nothing more. */
-  close(): void
-  /** Ends all connections. What is in flight has that long. */
-  end(withinMs: number): Promise<void>
-}
+/** Milliseconds of silence after which a server is asked whether it is alive. */
+const silenceMs = 2_000
 
 const SERVER_STATE =
   `SELECT pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only') = 'on'`
 
-export function createHosts(url: PostgresUrl, connectTimeoutMs: number): Hosts {
+export function createHosts(url: PostgresUrl, connectTimeoutMs: number) {
   const connections = new Set<Connection>()
   let last = 0
   let failure: ConnectionLostError | undefined
   let isClosed = false
 
-  function connectTo(host: Host, options: ConnectionOptions): Connection {
-    const connection = createConnection(host, url, options)
+  function connectTo(host: Host, options: Partial<ConnectionOptions>): Connection {
+    const onSilent = options.silenceMs === undefined ? () => void probe(host, connection) : undefined
+    const connection = createConnection(host, url, { connectTimeoutMs, silenceMs, ...options, onSilent })
     connections.add(connection)
     void connection.lost.then(() => connections.delete(connection))
     return connection
   }
 
-  return {
-    failure: () => failure,
-    close: () => void (isClosed = true),
-    end: async (withinMs) => void await Promise.all(Array.from(connections, ({ end }) => end(withinMs))),
+  /** A long statement is silent, too: only a server that does not take a connection either is gone. */
+  async function probe(host: Host, connection: Connection): Promise<void> {
+    const heardAt = connection.lastMessageAt()
+    const other = connectTo(host, { connectTimeoutMs: silenceMs, silenceMs })
+    const error = await other.query('').then(() => undefined, (error: ConnectionLostError) => error)
+    other.destroy('it is not needed any more')
+    // An error with a code comes from the server.
+    if (error && error.code === undefined && connection.lastMessageAt() === heardAt) {
+      connection.destroy('the server does not answer any more')
+    }
+  }
 
-    async open(options) {
-      const failures: (readonly [host: Host, error: ConnectionLostError])[] = []
+  return {
+    /**
+     * Connects to the first host that will do, beginning with the one that was found last.
+     *
+     * @param options Without `silenceMs`, statements may be silent as long as their server is alive.
+     */
+    async open(options: Partial<ConnectionOptions>): Promise<Connection> {
+      const failures: Failure[] = []
       for (const host of [...url.hosts.slice(last), ...url.hosts.slice(0, last)]) {
         if (isClosed) throw new ConnectionLostError('it was closed')
-        const connection = connectTo(host, { connectTimeoutMs, ...options })
+        const connection = connectTo(host, options)
         try {
           await (url.primaryOnly ? checkPrimary(connection) : connection.query(''))
           last = url.hosts.indexOf(host)
@@ -57,19 +59,22 @@ export function createHosts(url: PostgresUrl, connectTimeoutMs: number): Hosts {
       throw failure = summaryOf(failures)
     },
 
-    async probe(connection) {
-      const heardAt = connection.lastMessageAt()
-      const silenceMs = 2_000
-      const other = connectTo(connection.host, { connectTimeoutMs: silenceMs, silenceMs })
-      const error = await other.query('').then(() => undefined, (error: ConnectionLostError) => error)
-      other.destroy('it is not needed any more')
-      // An error with a code comes from the server.
-      if (error && error.code === undefined && connection.lastMessageAt() === heardAt) {
-        connection.destroy('the server does not answer any more')
-      }
+    /** Why connecting failed last, unless it has succeeded since. */
+    failure: () => failure,
+
+    /** Opens nothing more. */
+    close() {
+      isClosed = true
+    },
+
+    /** Ends all connections. What is in flight has that long. */
+    async end(withinMs: number): Promise<void> {
+      await Promise.all(Array.from(connections, (connection) => connection.end(withinMs)))
     },
   }
 }
+
+type Failure = readonly [host: Host, error: ConnectionLostError]
 
 async function checkPrimary(connection: Connection): Promise<void> {
   const [[isStandby, isReadOnly] = []] = await connection.query(SERVER_STATE)
@@ -77,9 +82,7 @@ async function checkPrimary(connection: Connection): Promise<void> {
   if (isReadOnly) throw new ConnectionLostError('the server takes no writes')
 }
 
-function summaryOf(
-  failures: readonly (readonly [host: Host, error: ConnectionLostError])[],
-): ConnectionLostError {
+function summaryOf(failures: readonly Failure[]): ConnectionLostError {
   const hint = ' (a pooler in transaction mode needs pooler=transaction in the URL)'
   const reasons = failures.map(([host, error]) =>
     `${failures.length > 1 ? `${nameOf(host)}: ` : ''}${error.message}${isStartupError(error) ? hint : ''}`

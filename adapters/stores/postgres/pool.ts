@@ -3,23 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Connection } from './connection.ts'
 import { ConnectionLostError } from './errors.ts'
 
-/** A connection that is replaced when it is lost. */
-export interface Slot {
-  /** Undefined when it has to be opened. */
-  current(): Connection | undefined
-  open(): Promise<Connection>
-}
+export type Slot = ReturnType<typeof createSlot>
+export type Pool = ReturnType<typeof createPool>
 
-/** Where statements get their slots. */
-export interface Pool {
-  take(deadline: number): Slot | Promise<Slot>
-  release(slot: Slot): void
-  /** Resolves when nobody uses a slot, or at the deadline. */
-  close(deadline: number): Promise<void>
-}
-
-/** @param epoch Connections of an earlier one are replaced. */
-export function createSlot(connect: () => Promise<Connection>, epoch: () => number): Slot {
+/** A connection that is replaced when it is lost. @param epoch Connections of an earlier one are replaced, too. */
+export function createSlot(connect: () => Promise<Connection>, epoch: () => number) {
   let connection: Connection | undefined
   let opening: Promise<Connection> | undefined
   let openedAt = -Infinity
@@ -37,18 +25,18 @@ export function createSlot(connect: () => Promise<Connection>, epoch: () => numb
   }
 
   return {
+    /** @returns Undefined when it has to be opened. */
     current: () => connection?.isLost() === false && openedIn === epoch() ? connection : undefined,
     open: () => opening ??= open().finally(() => opening = undefined),
   }
 }
 
-/** One connection, which all use at once. */
-export function createSharedPool(slot: Slot): Pool {
-  return { take: () => slot, release() {}, close: () => Promise.resolve() }
-}
-
-/** Connections that are used by one at a time. @param late Makes the error for who has waited until the deadline. */
-export function createPool(slots: readonly Slot[], late: () => Error): Pool {
+/**
+ * Slots that are used by one at a time.
+ *
+ * @param late Makes the error for what has waited for a slot until its deadline.
+ */
+export function createPool(slots: readonly Slot[], late: () => Error) {
   const idle = [...slots]
   const waiting = new Set<PromiseWithResolvers<Slot>>()
 
@@ -63,14 +51,15 @@ export function createPool(slots: readonly Slot[], late: () => Error): Pool {
   return {
     take,
 
-    release(slot) {
+    release(slot: Slot): void {
       const [waiter] = waiting
       if (!waiter) return void idle.push(slot)
       waiting.delete(waiter)
       waiter.resolve(slot)
     },
 
-    async close(deadline) {
+    /** Resolves when all slots are free, or at the deadline. */
+    async close(deadline: number): Promise<void> {
       for (const { reject } of waiting) reject(new ConnectionLostError('it was closed'))
       waiting.clear()
       await Promise.allSettled(slots.map(() => take(deadline)))

@@ -33,10 +33,20 @@ type Get = (parameter: string, inUrl?: string) => string | undefined
 
 /** Every parameter, with the environment variable that is its default. */
 const PARAMETERS: Readonly<Record<string, string | undefined>> = {
-  ...{ host: 'PGHOST', port: 'PGPORT', user: 'PGUSER', password: 'PGPASSWORD' },
-  ...{ sslmode: 'PGSSLMODE', sslrootcert: 'PGSSLROOTCERT', sslcert: 'PGSSLCERT', sslkey: 'PGSSLKEY' },
-  ...{ application_name: 'PGAPPNAME', connect_timeout: 'PGCONNECT_TIMEOUT', options: 'PGOPTIONS' },
-  ...{ target_session_attrs: undefined, pooler: undefined, connections: undefined },
+  host: 'PGHOST',
+  port: 'PGPORT',
+  user: 'PGUSER',
+  password: 'PGPASSWORD',
+  sslmode: 'PGSSLMODE',
+  sslrootcert: 'PGSSLROOTCERT',
+  sslcert: 'PGSSLCERT',
+  sslkey: 'PGSSLKEY',
+  connect_timeout: 'PGCONNECT_TIMEOUT',
+  application_name: 'PGAPPNAME',
+  options: 'PGOPTIONS',
+  target_session_attrs: undefined,
+  pooler: undefined,
+  connections: undefined,
 }
 
 const VALUES: Readonly<Record<string, readonly string[]>> = {
