@@ -75,7 +75,11 @@ await t.test('nothing is kept of one in which a statement failed, whoever caught
     await keep(query, 'd')
     return await outcomeOf(keep(query, 'd'))
   }
-  t.match(await outcomeOf(transaction(twice)), { name: 'SqlError', code: '23505', message: /constraint kept_pkey/ })
+  t.match(await outcomeOf(transaction(twice)), {
+    name: 'SqlError',
+    code: '23505',
+    message: /constraint kept_pkey/,
+  })
   t.equal(await kept('d'), undefined)
   const seen = transaction(async (query, rollback) => {
     rollback()
