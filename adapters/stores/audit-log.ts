@@ -6,6 +6,7 @@ import type { AuditEntry, AuditHead } from '../../core/ports/audit.ts'
 import type { AuditContext, Change } from '../../core/ports/changes.ts'
 import type { ContentKind, ImportReport } from '../../core/ports/content.ts'
 import { sha256 } from '../digest.ts'
+import type { Value } from './row-format.ts'
 import { StoreError } from './store-error.ts'
 
 /** What an entry says, before it has a place in the trail. */
@@ -45,23 +46,30 @@ export function removalAuditRecord(kind: ContentKind, slugs: Iterable<string>): 
   return contentAuditRecord('content.removed', kind, JSON.stringify({ kind, slugs: [...slugs] }), undefined)
 }
 
-/** Gathers what an import changes, and makes its note. */
-export interface ImportAudit {
-  addChanged(slug: string): void
-  /** @returns `undefined` when nothing was changed. */
-  toRecord(kind: ContentKind, report: ImportReport): AuditRecord | undefined
-}
+/** Counts what an import changes, and lists the first of the slugs for the audit log. */
+export function createImportLog(kind: ContentKind, progress?: (done: number) => void) {
+  const report = { created: 0, replaced: 0, unchanged: 0 }
+  const slugs: string[] = []
+  let done = 0
 
-export function createImportAudit(): ImportAudit {
-  const slugs = new Set<string>()
   return {
-    addChanged(slug) {
-      if (slugs.size < maxSlugs) slugs.add(slug)
+    report: report as ImportReport,
+
+    /** @returns Whether the row of a record differs from the stored one, which it replaces. */
+    add(row: readonly Value[], stored: readonly Value[] | undefined): boolean {
+      const isEqual = stored !== undefined && row.every((value, column) => value === stored[column])
+      report[stored === undefined ? 'created' : isEqual ? 'unchanged' : 'replaced']++
+      if (!isEqual && slugs.length < maxSlugs && !slugs.includes(String(row[0]))) slugs.push(String(row[0]))
+      if (++done % 500 === 0) progress?.(done)
+      return !isEqual
     },
-    toRecord(kind, { created, replaced }) {
-      if (created + replaced === 0) return undefined
-      const after = JSON.stringify({ kind, created, replaced, slugs: [...slugs] })
-      return contentAuditRecord('content.imported', kind, undefined, after)
+
+    /** The record of the import; none when it changed nothing. */
+    auditRecords(): readonly AuditRecord[] {
+      const { created, replaced } = report
+      if (created + replaced === 0) return []
+      const after = JSON.stringify({ kind, created, replaced, slugs })
+      return [contentAuditRecord('content.imported', kind, undefined, after)]
     },
   }
 }

@@ -1,17 +1,17 @@
 /**
- * Content records as JSON text in one canonical form: equal records have equal texts, whatever the order of their
- * members, and reading a text gives the record back, its absent values present as `undefined`.
+ * Content records as JSON text. Members have a fixed order, so that equal records have equal texts; reading a text
+ * returns every member, absent ones as `undefined`.
  */
 import type { MaybePromise } from '../../core/lib/promise.ts'
 import { foldWords } from '../../core/lib/text.ts'
-import type { Industry, Plan, ProfileCard } from '../../core/model.ts'
-import type { BannerRecord, ContentKind, ContentRecords, ProfileRecord } from '../../core/ports/content.ts'
+import type { Plan, ProfileCard } from '../../core/model.ts'
+import type { BannerRecord, ProfileRecord } from '../../core/ports/content.ts'
 
-/** What a list shows of a profile beyond the columns that queries need. */
-export type CardFields = Pick<ProfileCard, 'name' | 'headline' | 'logoUrl'>
+/** The members of a list item that no query needs as columns. */
+type CardFields = Pick<ProfileCard, 'name' | 'headline' | 'logoUrl'>
 
-/** What only the profile itself shows, and what decides who sees it. */
-export type DetailFields = Omit<
+/** The members that only the profile itself shows, and its audience. */
+type DetailFields = Omit<
   ProfileRecord,
   'slug' | 'country' | 'industry' | 'publishedAt' | keyof CardFields
 >
@@ -26,54 +26,14 @@ export function readCard(text: string): CardFields {
 }
 
 export function detailText(profile: DetailFields): string {
-  return JSON.stringify(toDetail(profile))
+  return JSON.stringify(pickDetail(profile))
 }
 
 export function readDetail(text: string): DetailFields {
-  return toDetail(JSON.parse(text))
+  return pickDetail(JSON.parse(text))
 }
 
-/** How the records of a kind are addressed and written. */
-export interface RecordFormat<R> {
-  slug(record: R): string
-  text(record: R): string
-  read(text: string): R
-}
-
-/** All records of an import, at once where they are at hand. */
-export function collect<R>(records: Iterable<R> | AsyncIterable<R>): MaybePromise<readonly R[]> {
-  if (Array.isArray(records)) return records
-  return Symbol.iterator in records ? [...records] : collectAsync(records)
-}
-
-async function collectAsync<R>(records: AsyncIterable<R>): Promise<R[]> {
-  const all: R[] = []
-  for await (const record of records) all.push(record)
-  return all
-}
-
-/** The whole records of every kind as text. */
-export const RECORD_FORMATS: { readonly [K in ContentKind]: RecordFormat<ContentRecords[K]> } = {
-  profiles: recordFormat((profile) => profile.slug, profileRecord),
-  industries: recordFormat((industry) => industry.slug, industryRecord),
-  plans: recordFormat((plan) => plan.slug, planRecord),
-  banners: recordFormat((banner) => banner.partner, bannerRecord),
-}
-
-function recordFormat<R>(slug: (record: R) => string, canonical: (record: R) => R): RecordFormat<R> {
-  return {
-    slug,
-    text: (record) => JSON.stringify(canonical(record)),
-    read: (text) => canonical(JSON.parse(text)),
-  }
-}
-
-function profileRecord(profile: ProfileRecord): ProfileRecord {
-  const { slug, country, industry, publishedAt, name, headline, logoUrl } = profile
-  return { slug, country, industry, publishedAt, name, headline, logoUrl, ...toDetail(profile) }
-}
-
-function toDetail(profile: DetailFields): DetailFields {
+function pickDetail(profile: DetailFields): DetailFields {
   const { employees, contact } = profile
   return {
     description: profile.description,
@@ -88,11 +48,15 @@ function toDetail(profile: DetailFields): DetailFields {
   }
 }
 
-function industryRecord({ slug, name, parentSlug }: Industry): Industry {
-  return { slug, name, parentSlug }
+export function planText(plan: Plan): string {
+  return JSON.stringify(pickPlan(plan))
 }
 
-function planRecord(plan: Plan): Plan {
+export function readPlan(text: string): Plan {
+  return pickPlan(JSON.parse(text))
+}
+
+function pickPlan(plan: Plan): Plan {
   return {
     slug: plan.slug,
     name: plan.name,
@@ -105,7 +69,15 @@ function planRecord(plan: Plan): Plan {
   }
 }
 
-function bannerRecord(banner: BannerRecord): BannerRecord {
+export function bannerText(banner: BannerRecord): string {
+  return JSON.stringify(pickBanner(banner))
+}
+
+export function readBanner(text: string): BannerRecord {
+  return pickBanner(JSON.parse(text))
+}
+
+function pickBanner(banner: BannerRecord): BannerRecord {
   return {
     partner: banner.partner,
     title: banner.title,
@@ -119,18 +91,30 @@ function bannerRecord(banner: BannerRecord): BannerRecord {
   }
 }
 
-/** What search looks at of a profile: each folded word once. */
+/** The records of an import as a list: synchronous unless they arrive one by one. */
+export function collect<R>(records: Iterable<R> | AsyncIterable<R>): MaybePromise<readonly R[]> {
+  if (Array.isArray(records)) return records
+  return Symbol.iterator in records ? [...records] : collectAsync(records)
+}
+
+async function collectAsync<R>(records: AsyncIterable<R>): Promise<R[]> {
+  const all: R[] = []
+  for await (const record of records) all.push(record)
+  return all
+}
+
+/** The words of a profile that a search finds it by: folded, each once. */
 export function searchWords(profile: ProfileRecord): Iterable<string> {
   const text = [profile.name, profile.headline, profile.description ?? '', ...profile.tags].join(' ')
   return new Set(foldWords(text))
 }
 
-/** The words with a space before each, so that `' uni'` finds a start. */
+/** The words with a space before each: `' uni'` matches the start of a word. */
 export function searchText(profile: ProfileRecord): string {
   return Array.from(searchWords(profile), (word) => ` ${word}`).join('')
 }
 
-/** Whether every one of `words`, folded, starts a word of a search text. */
+/** Whether each of the folded `words` starts a word of a search text. */
 export function matchesWords(text: string, words: readonly string[]): boolean {
   return words.every((word) => text.includes(` ${word}`))
 }

@@ -1,14 +1,14 @@
 import { type Module, MODULE_NAMES, type Scope, SCOPES } from '../../core/policy/modules.ts'
 
-/** Rows of SQL stores that hold each field of a record in a column of its own. What is absent is NULL. */
+/** Rows of the SQL stores: one column for each field of a record, and NULL for an absent field. */
 
-/** What a column holds. */
+/** The value of a column. */
 export type Value = string | number | null
 
-/** A row of a `RowFormat`, its values in the order of the columns. */
+/** A row, its values in the order of the columns. */
 export type StoredRow = Value[]
 
-/** The columns of these names hold integers of 64 bits or less; all others hold text. */
+/** Columns of these names hold integers of up to 64 bits; all others hold text. */
 export const INTEGER_COLUMNS: ReadonlySet<string> = new Set([
   'modules',
   'scopes',
@@ -25,26 +25,34 @@ export const INTEGER_COLUMNS: ReadonlySet<string> = new Set([
   'errors',
   'sequence',
   'at',
+  'audit_sequence',
 ])
 
-/** How a field is held by its column. */
+/**
+ * The columns as SQL that reads integers as floating point: a driver throws for an integer beyond ±2^53, which only
+ * another program can have written.
+ */
+export function safeColumns(columns: readonly string[]): string[] {
+  return columns.map((column) => INTEGER_COLUMNS.has(column) ? `CAST(${column} AS DOUBLE PRECISION)` : column)
+}
+
+/** Converts a field to the value of its column and back. */
 export interface Codec<Field> {
   encode(field: Field): Value
-  // deno-lint-ignore no-explicit-any -- each decodes what it has encoded
+  // deno-lint-ignore no-explicit-any -- decodes only what it has encoded
   decode(value: any): Field
 }
 
-/** How records stand in the columns of a table. */
+/** Converts records to rows and back. */
 export interface RowFormat<R> {
-  readonly fields: readonly (keyof R)[]
   readonly columns: readonly string[]
   values(record: R): StoredRow
   read(row: readonly Value[]): R
 }
 
 /**
- * @param columns The column of each field, in the order of both.
- * @param codecs Of fields that columns do not hold as they are.
+ * @param columns The column of each field.
+ * @param codecs For fields whose column holds another value.
  */
 export function createRowFormat<R extends object>(
   columns: { readonly [Field in keyof R]-?: string },
@@ -52,10 +60,9 @@ export function createRowFormat<R extends object>(
 ): RowFormat<R> {
   const fields = Object.keys(columns) as (keyof R)[]
   const codecOf = fields.map((field) => codecs[field])
-  // A copy of it has its shape at once: a record whose fields are added one by one costs ten times as much.
+  // Copying an object of the right shape is ten times as fast as adding fields one by one.
   const template = Object.fromEntries(fields.map((field) => [field, undefined])) as R
   return {
-    fields,
     columns: Object.values(columns),
     values: (record) =>
       fields.map((field, index) => {
@@ -73,7 +80,7 @@ export function createRowFormat<R extends object>(
   }
 }
 
-/** Frozen: stores hold these bits. A new name takes a new bit, a bit is never used again. */
+/** Frozen: stores contain these bits. A new name gets a new bit, and no bit is reused. */
 const moduleBits = {
   widget: 1,
   profiles: 2,
@@ -97,29 +104,24 @@ const scopeBits = {
   'read:partner-reports': 128,
 } satisfies Record<Scope, number>
 
-/** Names as an integer and back, in the order of the list that they come from. */
-export interface BitSet<Name extends string> {
-  encode(names: readonly Name[]): number
-  decode(bits: number): readonly Name[]
-}
+export const moduleSet: Codec<readonly Module[]> = createBitSet(MODULE_NAMES, moduleBits)
+export const scopeSet: Codec<readonly Scope[]> = createBitSet(SCOPES, scopeBits)
 
-export const moduleSet: BitSet<Module> = createBitSet(MODULE_NAMES, moduleBits)
-export const scopeSet: BitSet<Scope> = createBitSet(SCOPES, scopeBits)
-
+/** Names as one integer. They are decoded in the order of `names`. */
 function createBitSet<Name extends string>(
   names: readonly Name[],
   bits: Readonly<Record<Name, number>>,
-): BitSet<Name> {
-  // Partners and keys use few of the combinations, over and over: each list is made once and shared.
-  const cache = new Map<number, readonly Name[]>()
+): Codec<readonly Name[]> {
+  // Partners and keys share a few combinations: each list is created once.
+  const lists = new Map<number, readonly Name[]>()
 
   return {
     encode: (held) => held.reduce((sum, name) => sum | bits[name], 0),
-    decode(sum) {
-      let held = cache.get(sum)
+    decode(sum: number) {
+      let held = lists.get(sum)
       if (held === undefined) {
         held = Object.freeze(names.filter((name) => sum & bits[name]))
-        cache.set(sum, held)
+        lists.set(sum, held)
       }
       return held
     },

@@ -2,7 +2,7 @@
 import t from 'tap'
 import type { Database, Row, Value } from '../../adapters/stores/postgres/database.ts'
 import { createKeyLookup } from '../../adapters/stores/postgres/partners-and-keys.ts'
-import { KEYS, PARTNERS } from '../../adapters/stores/rows.ts'
+import { KEYS, PARTNERS } from '../../adapters/stores/tables.ts'
 import type { KeyFacts } from '../../core/model.ts'
 import { key, partner } from '../contract/store/samples.ts'
 

@@ -1,18 +1,20 @@
 import { createHash } from 'node:crypto'
 import { compareCodePoints } from '../../../core/lib/text.ts'
-import type { CopySource, ReadableTable } from './source-and-target.ts'
-import { type RowKey, TABLE_NAMES, type TableName, TABLES, type TableSpec } from './tables.ts'
+import type { Value } from '../row-format.ts'
+import { StoreError } from '../store-error.ts'
+import { COPIED_TABLES, type CopiedTable, TABLE_NAMES, type TableName } from '../tables.ts'
+import type { CopySource, Row } from './source-and-target.ts'
 
-/** How a table of the source compares with that of the target. */
+/** How a table of the source compares with the same table of the target. */
 export interface TableReport {
   readonly table: TableName
   /** Rows of the source. */
   readonly rows: number
-  /** SHA-256 of the rows of the source in the order of their keys: of each the text and a line feed, in UTF-8. */
+  /** SHA-256 of the source's rows in the order of their keys: each as a JSON array and a line feed, in UTF-8. */
   readonly checksum: string
   /** Whether the target has as many rows and the same checksum. */
   readonly same: boolean
-  /** The first row that differs or that only one of them has. */
+  /** The first row that differs or that only one store has. */
   readonly differsAt: string | undefined
 }
 
@@ -24,33 +26,42 @@ export async function verifyTables(
   progress: (table: TableName, rows: number) => void,
 ): Promise<readonly TableReport[]> {
   const reports: TableReport[] = []
-  for (const name of TABLE_NAMES) reports.push(await verifyTable(name, source, target, now, progress))
+  for (const table of TABLE_NAMES) {
+    reports.push(await verifyTable(table, source, target, now, (rows) => progress(table, rows)))
+  }
   return reports
 }
 
-async function verifyTable<Name extends TableName>(
-  table: Name,
+async function verifyTable(
+  table: TableName,
   source: CopySource,
   target: CopySource,
   now: number,
-  progress: (table: TableName, rows: number) => void,
+  progress: (rows: number) => void,
 ): Promise<TableReport> {
-  const spec = TABLES[table]
   const [sourceChecksum, targetChecksum] = [createChecksum(), createChecksum()]
   let differsAt: string | undefined
-  for await (const chunk of compareTables(spec, source.tables[table], target.tables[table], now)) {
-    sourceChecksum.add(chunk.texts[0])
-    targetChecksum.add(chunk.texts[1])
-    if (chunk.firstDifference !== undefined) differsAt ??= rowLabel(spec, chunk.firstDifference)
-    progress(table, sourceChecksum.rows())
+  for await (const { texts, firstDifference } of compareTables(table, source, target, now)) {
+    sourceChecksum.add(texts[0])
+    targetChecksum.add(texts[1])
+    if (firstDifference !== undefined) differsAt ??= rowLabel(table, firstDifference)
+    progress(sourceChecksum.rows())
   }
-  const checksum = sourceChecksum.digest()
-  const same = checksum === targetChecksum.digest() && sourceChecksum.rows() === targetChecksum.rows()
-  return { table, rows: sourceChecksum.rows(), checksum, same, differsAt }
+  const [rows, checksum] = [sourceChecksum.rows(), sourceChecksum.digest()]
+  const same = checksum === targetChecksum.digest() && rows === targetChecksum.rows()
+  return { table, rows, checksum, same, differsAt }
 }
 
-function rowLabel<R>(spec: TableSpec<R>, row: R): string {
-  return spec.label?.(row) ?? spec.key(row).join(' ')
+/** What a message calls a row. It contains neither a secret nor a value that a partner sent. */
+function rowLabel(table: TableName, row: Row): string {
+  if (table === 'settings') return 'its only row'
+  if (table === 'idempotency_keys') return `${row[0]} ${row[4]}`
+  return keyOf(COPIED_TABLES[table], row).join(' ')
+}
+
+/** The key of a row: its first columns. */
+export function keyOf({ keyLength }: CopiedTable, row: Row): Row {
+  return row.slice(0, keyLength)
 }
 
 function createChecksum() {
@@ -67,85 +78,98 @@ function createChecksum() {
   }
 }
 
-/** Enough that asking costs little beside reading, and few enough to hold and to write at once. */
+/** Large enough that a query costs little per row, and small enough to hold and to write in one transaction. */
 const pageRows = 500
 
-/** What lies between two keys, on both sides. */
-export interface Chunk<R> {
-  /** The texts of the rows of each side, in the order of their keys. */
-  readonly texts: readonly [one: readonly string[], other: readonly string[]]
-  /** Rows of the one side of which the other has none with the key. */
-  readonly missing: readonly R[]
-  /** Rows of the one side that the other has otherwise. */
-  readonly changed: readonly R[]
-  /** Rows of the other side of which the one has none with the key. */
-  readonly surplus: readonly R[]
+/** The rows of both stores between two keys. */
+export interface Chunk {
+  /** The rows of each store as text, in the order of their keys. */
+  readonly texts: readonly [source: readonly string[], target: readonly string[]]
+  /** Rows of the source whose key the target lacks. */
+  readonly missing: readonly Row[]
+  /** Rows of the source that differ from the target's row with the same key. */
+  readonly changed: readonly Row[]
+  /** Rows of the target whose key the source lacks. */
+  readonly surplus: readonly Row[]
   /** The first row that is missing, changed or surplus. */
-  readonly firstDifference: R | undefined
+  readonly firstDifference: Row | undefined
 }
 
 /**
- * Compares two tables from their first key to their last, a page of each at a time. The next pages are read while a
- * stretch is worked on.
+ * Compares a table of two stores from its first key to its last, one page of each at a time. The next pages are read
+ * while the caller works on a chunk.
  *
- * @param now Rows that are not to be there at this instant are passed over on both sides.
+ * @param target `undefined` compares with an empty table.
+ * @param now Idempotency keys that have expired by this instant are skipped on both sides.
  */
-export async function* compareTables<R>(
-  form: TableSpec<R>,
-  source: ReadableTable<R>,
-  target: ReadableTable<R>,
+export async function* compareTables(
+  table: TableName,
+  source: CopySource,
+  target: CopySource | undefined,
   now: number,
-): AsyncGenerator<Chunk<R>> {
-  const read = async (after: RowKey | undefined) =>
-    await Promise.all([source.read(after, pageRows), target.read(after, pageRows)])
+): AsyncGenerator<Chunk> {
+  const form = COPIED_TABLES[table]
+  const isLive = ([, , , , , , expiresAt]: Row) => table !== 'idempotency_keys' || Number(expiresAt) > now
+  const read = (after: Row | undefined) =>
+    Promise.all([readPage(table, source, after), target === undefined ? [] : readPage(table, target, after)])
 
-  for (let pages: Promise<readonly (readonly R[])[]> | undefined = read(undefined); pages !== undefined;) {
-    const [sourceRows, targetRows] = await pages as [readonly R[], readonly R[]]
+  for (let pages: ReturnType<typeof read> | undefined = read(undefined); pages !== undefined;) {
+    const [sourceRows, targetRows] = await pages
     const end = commonEnd(form, sourceRows, targetRows)
     pages = end === undefined ? undefined : read(end)
-    // Whoever stops in the middle asks for no more of them, and has no use for why they could not be read.
+    // A caller that stops early never awaits these pages: their failure must not be an unhandled rejection.
     pages?.catch(() => undefined)
-    yield compareItems(itemsUpTo(form, sourceRows, end, now), itemsUpTo(form, targetRows, end, now))
+    yield compareItems(
+      itemsUpTo(form, sourceRows, end).filter(({ row }) => isLive(row)),
+      itemsUpTo(form, targetRows, end).filter(({ row }) => isLive(row)),
+    )
   }
 }
 
-/** The key up to which both sides are known, `undefined` when both are known to their ends. */
-function commonEnd<R>(form: TableSpec<R>, ...sides: readonly (readonly R[])[]): RowKey | undefined {
-  const ends = sides.filter((rows) => rows.length === pageRows).map((rows) => form.key(rows.at(-1)!))
+/** @throws {StoreError} `refused` for an integer that the other kind of store could not hold. */
+async function readPage(
+  table: TableName,
+  store: CopySource,
+  after: Row | undefined,
+): Promise<readonly Row[]> {
+  const rows = await store.tables[table].read(after, pageRows)
+  if (rows.every((row) => row.every(isStorable))) return rows
+  const advice = table === 'audit' ? ' audit verify names the first such entry.' : ''
+  throw new StoreError(
+    'refused',
+    `The store ${store.location} cannot be copied: its table ${table} contains a number that this program never ` +
+      `writes.${advice}`,
+  )
+}
+
+function isStorable(value: Value): boolean {
+  return typeof value !== 'number' || Number.isSafeInteger(value)
+}
+
+/** The key up to which both pages are complete, `undefined` when both reach the end of their table. */
+function commonEnd(form: CopiedTable, ...pages: readonly (readonly Row[])[]): Row | undefined {
+  const ends = pages.filter((rows) => rows.length === pageRows).map((rows) => keyOf(form, rows.at(-1)!))
   return ends.sort(compareKeys)[0]
 }
 
-/** A row with what it is compared by. */
-interface Item<R> {
-  readonly row: R
-  readonly key: RowKey
+interface Item {
+  readonly row: Row
+  readonly key: Row
   readonly text: string
 }
 
-function itemsUpTo<R>(
-  form: TableSpec<R>,
-  rows: readonly R[],
-  end: RowKey | undefined,
-  now: number,
-): Item<R>[] {
-  const items: Item<R>[] = []
-  for (const row of rows) {
-    const key = form.key(row)
-    if (end !== undefined && compareKeys(key, end) > 0) break
-    if (form.isLive?.(row, now) ?? true) items.push({ row, key, text: form.text(row) })
-  }
-  return items
+function itemsUpTo(form: CopiedTable, rows: readonly Row[], end: Row | undefined): Item[] {
+  return rows.map((row) => ({ row, key: keyOf(form, row), text: JSON.stringify(row) }))
+    .filter(({ key }) => end === undefined || compareKeys(key, end) <= 0)
 }
 
-function compareItems<R>(sourceItems: readonly Item<R>[], targetItems: readonly Item<R>[]): Chunk<R> {
-  const missing: R[] = []
-  const changed: R[] = []
-  const surplus: R[] = []
-  let firstDifference: R | undefined
-  for (
-    let sourceIndex = 0, targetIndex = 0;
-    sourceIndex < sourceItems.length || targetIndex < targetItems.length;
-  ) {
+function compareItems(sourceItems: readonly Item[], targetItems: readonly Item[]): Chunk {
+  const missing: Row[] = []
+  const changed: Row[] = []
+  const surplus: Row[] = []
+  let firstDifference: Row | undefined
+  let [sourceIndex, targetIndex] = [0, 0]
+  while (sourceIndex < sourceItems.length || targetIndex < targetItems.length) {
     const sourceItem = sourceItems[sourceIndex]
     const targetItem = targetItems[targetIndex]
     const order = sourceItem === undefined
@@ -156,7 +180,7 @@ function compareItems<R>(sourceItems: readonly Item<R>[], targetItems: readonly 
     if (order <= 0) sourceIndex++
     if (order >= 0) targetIndex++
     if (order === 0 && sourceItem!.text === targetItem!.text) continue
-    firstDifference ??= (sourceItem !== undefined && order <= 0 ? sourceItem : targetItem!).row
+    firstDifference ??= (order <= 0 ? sourceItem! : targetItem!).row
     if (order < 0) missing.push(sourceItem!.row)
     else if (order > 0) surplus.push(targetItem!.row)
     else changed.push(sourceItem!.row)
@@ -165,14 +189,13 @@ function compareItems<R>(sourceItems: readonly Item<R>[], targetItems: readonly 
   return { texts, missing, changed, surplus, firstDifference }
 }
 
-/** As both stores order their rows. */
-function compareKeys(a: RowKey, b: RowKey): number {
-  for (let part = 0; part < a.length; part++) {
-    const left = a[part]!
+/** Orders keys as both kinds of store do: text by code points. */
+function compareKeys(a: Row, b: Row): number {
+  for (const [part, left] of a.entries()) {
     const right = b[part]!
     const order = typeof left === 'number'
-      ? left - (right as number)
-      : compareCodePoints(left, right as string)
+      ? left - Number(right)
+      : compareCodePoints(String(left), String(right))
     if (order !== 0) return order
   }
   return 0

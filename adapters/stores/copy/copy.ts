@@ -1,58 +1,65 @@
 import { StoreError } from '../store-error.ts'
-import { type Chunk, compareTables, type TableReport, verifyTables } from './compare.ts'
-import { checkTarget, type CopySource, type CopyTarget, readSourceState } from './source-and-target.ts'
-import { type CopiedRows, TABLE_NAMES, type TableName, TABLES } from './tables.ts'
+import { COPIED_TABLES, TABLE_NAMES, type TableName } from '../tables.ts'
+import { type Chunk, compareTables, keyOf, type TableReport, verifyTables } from './compare.ts'
+import {
+  checkTarget,
+  type CopySource,
+  type CopyTarget,
+  readSourceState,
+  type Row,
+} from './source-and-target.ts'
 
 /** How a copy is made. */
 export interface CopyOptions {
-  /** Milliseconds since the epoch: idempotency keys that have expired by then stay behind. */
+  /** Milliseconds since the epoch: idempotency keys that have expired by then are not copied. */
   readonly now: number
-  /** Called page by page with the number of rows of a table that have been looked at. */
+  /** Called page by page with the number of rows of a table that have been compared. */
   readonly progress?: (doing: 'copying' | 'comparing', table: TableName, rows: number) => void
 }
 
-/** What came of a copy. */
+/** The result of a copy. */
 export interface CopyReport {
   /** Every table, compared after the last row was written. */
   readonly tables: readonly TableReport[]
-  /** Whether the copy is finished: both stores are the same, and the target may be used. */
+  /** Whether both stores are equal, so that the target may be used. */
   readonly isFinished: boolean
-  /** Whether the source was changed meanwhile, be it before the tables were compared. */
+  /** Whether the source was changed during the copy or the comparison. */
   readonly sourceChanged: boolean
 }
 
-/** What there is to be done for a table. */
+/** What a copy would do to a table. */
 export interface TablePlan {
   readonly table: TableName
   /** Rows of the source. */
   readonly rows: number
-  /** Those that the target lacks or has otherwise. */
+  /** Rows that the target lacks or that differ. */
   readonly toWrite: number
   /** Rows that only the target has. */
   readonly toRemove: number
 }
 
 /**
- * Copies a store into an empty one, or goes on with a copy that was broken off: what is there already is compared and
- * not written again, so that a copy can be broken off at any moment and begun again any number of times, also once it
- * was finished, for as long as nobody has changed it. Once all is written, both stores are read from end to end, and only
- * when they are the same may the target be used.
+ * Copies a store into an empty one. An interrupted copy can be resumed any number of times, and a finished one repeated
+ * until the target is used: rows that the target already has are compared and not written again. After the last write,
+ * both stores are read from end to end; the target becomes usable only when they are equal.
  *
- * @throws {StoreError} `refused`, with nothing written, when the target holds anything else than this copy; and when
- * the source changes so that rows refer to what was not there a moment before.
+ * @throws {StoreError} `refused`, with nothing written, when the target holds anything but this copy; also when the
+ * source changes so that a row refers to one that was not there a moment before.
  */
 export async function copyStore(
   source: CopySource,
   target: CopyTarget,
-  { now, progress }: CopyOptions,
+  options: CopyOptions,
 ): Promise<CopyReport> {
+  const { now, progress } = options
   const { id } = await readSourceState(source)
   const targetState = await checkTarget(source, target)
   const initialToken = await source.changeToken()
-  if (targetState === 'finished' || targetState === 'unchanged') {
+  const compare = () => compareStores(source, target, initialToken, options)
+  if (targetState === 'modified' || targetState === 'finished') {
     const report = await compare()
     if (report.isFinished) return report
-    if (targetState === 'finished') throw divergedError(source, target)
+    if (targetState === 'modified') throw divergedError(source, target)
   }
   await target.begin(id)
   await syncTables(source, target, now, (table, rows) => progress?.('copying', table, rows))
@@ -60,27 +67,32 @@ export async function copyStore(
   const report = await compare()
   if (report.isFinished) await target.finish(id)
   return report
+}
 
-  async function compare(): Promise<CopyReport> {
-    const tokenBefore = await source.changeToken()
-    const tables = await verifyTables(
-      source,
-      target,
-      now,
-      (table, rows) => progress?.('comparing', table, rows),
-    )
-    const tokenAfter = await source.changeToken()
-    // What was read before a change and what was read after it may never have been there together.
-    const isFinished = tokenAfter === tokenBefore && tables.every(({ same }) => same)
-    return { tables, isFinished, sourceChanged: tokenAfter !== initialToken }
-  }
+async function compareStores(
+  source: CopySource,
+  target: CopySource,
+  initialToken: string,
+  { now, progress }: CopyOptions,
+): Promise<CopyReport> {
+  const tokenBefore = await source.changeToken()
+  const tables = await verifyTables(
+    source,
+    target,
+    now,
+    (table, rows) => progress?.('comparing', table, rows),
+  )
+  const tokenAfter = await source.changeToken()
+  // Rows read before a change and rows read after it may never have existed together.
+  const isFinished = tokenAfter === tokenBefore && tables.every(({ same }) => same)
+  return { tables, isFinished, sourceChanged: tokenAfter !== initialToken }
 }
 
 /**
- * Says what `copyStore` would do, and writes nothing.
+ * Plans what `copyStore` would do, and writes nothing.
  *
- * @param target `undefined` where there is no store yet.
- * @throws {StoreError} `refused` when the target holds anything else than this copy.
+ * @param target `undefined` when there is no store yet.
+ * @throws {StoreError} `refused` when the target holds anything but this copy.
  */
 export async function planCopy(
   source: CopySource,
@@ -94,7 +106,7 @@ export async function planCopy(
     plans.push(await planTable(name, source, targetState === 'missing' ? undefined : target, options))
   }
   const differs = plans.some(({ toWrite, toRemove }) => toWrite + toRemove > 0)
-  if (targetState === 'finished' && differs) throw divergedError(source, target!)
+  if (targetState === 'modified' && differs) throw divergedError(source, target!)
   return plans
 }
 
@@ -105,16 +117,14 @@ function divergedError(source: CopySource, target: CopySource): StoreError {
   )
 }
 
-async function planTable<Name extends TableName>(
-  table: Name,
+async function planTable(
+  table: TableName,
   source: CopySource,
   target: CopySource | undefined,
   { now, progress }: CopyOptions,
 ): Promise<TablePlan> {
   const plan = { table, rows: 0, toWrite: 0, toRemove: 0 }
-  const emptyTable = { read: () => [] }
-  const chunks = compareTables(TABLES[table], source.tables[table], target?.tables[table] ?? emptyTable, now)
-  for await (const { texts, missing, changed, surplus } of chunks) {
+  for await (const { texts, missing, changed, surplus } of compareTables(table, source, target, now)) {
     plan.rows += texts[0].length
     plan.toWrite += missing.length + changed.length
     plan.toRemove += surplus.length
@@ -123,56 +133,52 @@ async function planTable<Name extends TableName>(
   return plan
 }
 
-/** What is written and removed of a stretch in which two tables differ. */
-interface ChunkChanges<R> {
-  readonly put: readonly R[]
-  readonly remove: readonly R[]
-}
-
-/** Called with the number of rows of a table that have been looked at. */
-type Progress = (table: TableName, rows: number) => void
-
-/** Makes the tables of a target the same as those of a source, one after the other. */
+/** Makes the tables of a target equal to those of a source, one after the other. */
 async function syncTables(
   source: CopySource,
   target: CopyTarget,
   now: number,
-  progress: Progress,
+  progress: (table: TableName, rows: number) => void,
 ): Promise<void> {
-  const syncTable = async <Name extends TableName>(
-    name: Name,
-    selectChanges: (stretch: Chunk<CopiedRows[Name]>) => ChunkChanges<CopiedRows[Name]> = allChanges,
-  ): Promise<void> => {
-    const form = TABLES[name]
-    let rows = 0
-    for await (const stretch of compareTables(form, source.tables[name], target.tables[name], now)) {
-      const { put, remove } = selectChanges(stretch)
-      if (put.length + remove.length > 0) await target.tables[name].write(put, remove.map(form.key))
-      rows += stretch.texts[0].length
-      progress(name, rows)
-    }
+  for (const table of TABLE_NAMES) {
+    // Industries refer to each other in any order, and profiles to industries: all industries exist first, then they
+    // get their parents, and surplus ones go after the profiles.
+    const selectChanges = table === 'industries' ? withoutParents : allChanges
+    await syncTable(table, source, target, now, progress, selectChanges)
+    if (table === 'profiles') await syncTable('industries', source, target, now, progress, allChanges)
   }
-
-  // Before the rows that refer to them, and what is gone after those.
-  await syncTable('settings')
-  await syncTable('partners')
-  await syncTable('keys')
-  // Industries refer to each other, in no order: first they are all there, then they get their parents.
-  await syncTable('industries', ({ missing }) => ({
-    put: missing.map((industry) => ({ ...industry, parentSlug: undefined })),
-    remove: [],
-  }))
-  await syncTable('profiles')
-  await syncTable('industries')
-  await syncTable('plans')
-  await syncTable('banners')
-  await syncTable('signups')
-  await syncTable('idempotency_keys')
-  await syncTable('signup_counts')
-  await syncTable('request_counts')
-  await syncTable('audit')
 }
 
-function allChanges<R>({ missing, changed, surplus }: Chunk<R>): ChunkChanges<R> {
+async function syncTable(
+  table: TableName,
+  source: CopySource,
+  target: CopyTarget,
+  now: number,
+  progress: (table: TableName, rows: number) => void,
+  selectChanges: (chunk: Chunk) => ChunkChanges,
+): Promise<void> {
+  let rows = 0
+  for await (const chunk of compareTables(table, source, target, now)) {
+    const { put, remove } = selectChanges(chunk)
+    if (put.length + remove.length > 0) {
+      await target.tables[table].write(put, remove.map((row) => keyOf(COPIED_TABLES[table], row)))
+    }
+    rows += chunk.texts[0].length
+    progress(table, rows)
+  }
+}
+
+/** The rows of a chunk to write and to remove. */
+interface ChunkChanges {
+  readonly put: readonly Row[]
+  readonly remove: readonly Row[]
+}
+
+function allChanges({ missing, changed, surplus }: Chunk): ChunkChanges {
   return { put: [...missing, ...changed], remove: surplus }
+}
+
+function withoutParents({ missing }: Chunk): ChunkChanges {
+  const parent = COPIED_TABLES.industries.columns.indexOf('parent_slug')
+  return { put: missing.map((row) => row.with(parent, null)), remove: [] }
 }

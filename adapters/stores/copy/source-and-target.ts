@@ -1,86 +1,88 @@
-/** What a store hands over and takes in when it is copied: everything that it keeps, table by table. */
+/** Both ends of `store copy`: everything that a store keeps, table by table, as the rows of its SQL tables. */
 import type { MaybePromise } from '../../../core/lib/promise.ts'
+import type { Value } from '../row-format.ts'
 import { StoreError, unfinishedCopyError } from '../store-error.ts'
-import type { CopiedRows, RowKey, TableName } from './tables.ts'
+import { COPIED_TABLES, type TableName } from '../tables.ts'
 
-/** A table, as far as it is read. */
-export interface ReadableTable<R> {
-  /** At most `limit` rows in the order of their keys, from the first one after `after` on. */
-  read(after: RowKey | undefined, limit: number): MaybePromise<readonly R[]>
+/** The values of a table's columns, or of those that are its key. */
+export type Row = readonly Value[]
+
+export interface ReadableTable {
+  /** At most `limit` rows in the order of their keys, starting after the key `after`. */
+  read(after: Row | undefined, limit: number): MaybePromise<readonly Row[]>
 }
 
-/** A table of a store that is copied into. */
-export interface WritableTable<R> extends ReadableTable<R> {
+export interface WritableTable extends ReadableTable {
   /**
-   * In one transaction, which is durable when it returns: puts rows, each in the place of the one with its key, and
-   * removes others. What follows from a row, such as where a profile is listed, is written and removed with it.
+   * Creates or replaces rows by key and removes others, in one durable transaction. Data that follows from a row, such
+   * as the listings of a profile, is written and removed with it.
    *
-   * @throws {StoreError} `refused` when a row refers to one that is not there.
+   * @throws {StoreError} `refused` when a row refers to one that does not exist.
    */
-  write(put: readonly R[], remove: readonly RowKey[]): MaybePromise<void>
+  write(put: readonly Row[], removedKeys: readonly Row[]): MaybePromise<void>
 }
 
-/** What is known of a store before anything is copied. */
+/** The state of a store before a copy. */
 export interface StoreState {
-  /** Tells it from all other stores. */
+  /** Tells the store from all others. */
   readonly id: string
-  /** Whether nobody has ever put anything into it. */
+  /** Whether the store was never written to. */
   readonly isEmpty: boolean
-  /** The id of the store that a copy into this one is under way from. */
+  /** The id of the store that an unfinished copy into this one comes from. */
   readonly copyingFrom: string | undefined
-  /** The id of the store that it is a finished copy of, if nothing in it was changed since. */
+  /** The id of the store that this one is a finished copy of, unless it was changed since. */
   readonly finishedCopyOf: string | undefined
 }
 
-/** A store that is copied from. Nothing in it is changed. */
+/** A store to copy from. It is only read. */
 export interface CopySource {
-  /** Where it is, without user and password, for messages. */
+  /** The place of the store for messages, without user and password. */
   readonly location: string
   /**
-   * `undefined` where there is no store yet.
+   * `undefined` when there is no store yet.
    * @throws {StoreError} `refused` when it has to be migrated first.
    */
   state(): MaybePromise<StoreState | undefined>
-  /** Equal texts mean that nothing was changed in between, be it a count or when a key was used. */
+  /** Equal tokens mean that nothing was changed in between, not even a counter or the last use of a key. */
   changeToken(): MaybePromise<string>
-  readonly tables: { readonly [Name in TableName]: ReadableTable<CopiedRows[Name]> }
+  readonly tables: Readonly<Record<TableName, ReadableTable>>
   close(): MaybePromise<void>
 }
 
-/** A store that is copied into. */
+/** A store to copy into. */
 export interface CopyTarget extends CopySource {
-  readonly tables: { readonly [Name in TableName]: WritableTable<CopiedRows[Name]> }
+  readonly tables: Readonly<Record<TableName, WritableTable>>
   /**
-   * Makes the store, if there is none, and marks it: from now on nobody may use it, not even who has it open. It gets
-   * another id, so that who did will not go on with it either when it is done.
+   * Creates the store if necessary, and marks it as unfinished: from now on it refuses to be used. It gets a new id, so
+   * that a program that has it open does not go on with it after the copy either.
    *
-   * @param from The id of the store that is copied.
-   * @throws {StoreError} `refused` when it is neither empty nor a copy of `from`, unfinished or unchanged since.
+   * @param from The id of the source.
+   * @throws {StoreError} as `checkStillCopyable` does.
    */
   begin(from: string): MaybePromise<void>
-  /** Called when all has been written, before it is compared. */
+  /** Called after the last write, before the comparison. */
   refreshStatistics?(): MaybePromise<void>
-  /** Takes the mark away, and notes what the copy was then. */
+  /** Removes the mark, and records the source and the state of this store. */
   finish(from: string): MaybePromise<void>
 }
 
-/** How a target stands to a source before anything is done. */
+/** What a target holds before the copy. */
 export type TargetState =
-  /** There is no store yet. */
+  /** No store. */
   | 'missing'
-  /** There is one, and nobody has ever put anything into it. */
+  /** A store that was never written to. */
   | 'empty'
-  /** A copy of this source was begun and not finished. */
+  /** An unfinished copy of this source. */
   | 'begun'
-  /** A copy of this source was finished, and nothing in it was changed since. */
-  | 'unchanged'
-  /** It may be a copy of this source that was finished before. */
+  /** A finished copy of this source, unchanged since. */
   | 'finished'
+  /** Perhaps a finished copy of this source that was changed since. */
+  | 'modified'
 
 /**
  * The state of a store that can be copied.
  *
- * @throws {StoreError} `missing` when there is none, `refused` when it is not whole itself.
+ * @throws {StoreError} `missing` when there is none, `refused` when it is an unfinished copy itself.
  */
 export async function readSourceState(source: CopySource): Promise<StoreState> {
   const state = await source.state()
@@ -90,9 +92,9 @@ export async function readSourceState(source: CopySource): Promise<StoreState> {
 }
 
 /**
- * Says how a target stands to a source.
+ * Determines what a target holds.
  *
- * @throws {StoreError} `refused` when it is the source itself or holds anything else than a copy of it.
+ * @throws {StoreError} `refused` when it is the source itself or holds anything but a copy of it.
  */
 export async function checkTarget(source: CopySource, target: CopySource): Promise<TargetState> {
   const [from, to] = [await readSourceState(source), await target.state()]
@@ -100,41 +102,60 @@ export async function checkTarget(source: CopySource, target: CopySource): Promi
   if (to.id === from.id) {
     throw new StoreError(
       'refused',
-      `${source.location} and ${target.location} are one store, or one is a duplicate of the other's file: a store is ` +
-        'copied to another place.',
+      `${source.location} and ${target.location} are one store, or one is a duplicate of the other's file: copy the ` +
+        'store to another place.',
     )
   }
   if (to.copyingFrom === from.id) return 'begun'
   if (to.copyingFrom !== undefined) {
     throw new StoreError(
       'refused',
-      `A copy of another store into ${target.location} has not been finished: finish that one, or take another target.`,
+      `A copy of another store into ${target.location} has not been finished: finish that copy, or choose another target.`,
     )
   }
   if (to.isEmpty) return 'empty'
-  if (to.finishedCopyOf === from.id) return 'unchanged'
-  if (await readCursorSecret(source) === await readCursorSecret(target)) return 'finished'
+  if (to.finishedCopyOf === from.id) return 'finished'
+  if (await readCursorSecret(source) === await readCursorSecret(target)) return 'modified'
   throw new StoreError(
     'refused',
-    `The store ${target.location} is in use already: it holds partners, content or an audit trail of its own. A store is ` +
-      'copied into an empty one.',
+    `The store ${target.location} is in use already: it holds partners, content or an audit log of its own. A store can ` +
+      'only be copied into an empty one.',
   )
 }
 
-/** 256 random bits: two stores have the same only when one was copied from the other, or both from a third. */
-async function readCursorSecret({ tables }: CopySource): Promise<string | undefined> {
-  const settings = await tables.settings.read(undefined, 10)
-  return settings.find(({ name }) => name === 'cursor_secret')?.value
+/**
+ * Whether a copy has to be marked as begun. Called in the transaction that marks it: another program may have written
+ * to the store since `checkTarget`.
+ *
+ * @returns false when the mark is there already.
+ * @throws {StoreError} `refused` when the store is neither empty nor a copy of `from`, unfinished or unchanged since.
+ */
+export function checkStillCopyable(
+  { copyingFrom, finishedCopyOf, isEmpty }: StoreState,
+  from: string,
+  location: string,
+): boolean {
+  if (copyingFrom === from) return false
+  if (copyingFrom === undefined && (isEmpty || finishedCopyOf === from)) return true
+  throw new StoreError('refused', `The store ${location} is not empty any more: nothing was copied.`)
 }
 
-/** What a store notes of the copy that made it, once that is finished: the id of its source, and what it was then. */
+/** 256 random bits, equal only when one store was copied from the other or both from a third. */
+async function readCursorSecret({ tables }: CopySource): Promise<Value | undefined> {
+  const [row] = await tables.settings.read(undefined, 1)
+  return row?.[COPIED_TABLES.settings.columns.indexOf('cursor_secret')]
+}
 
-/** @param contents Other contents of a store have another text. */
+/**
+ * What a store records when a copy into it is finished: the id of the source, and the store's own state at that time.
+ *
+ * @param contents Changes whenever the store does.
+ */
 export function formatCopyMark(from: string, contents: string): string {
   return `${from} ${contents}`
 }
 
-/** The id of the source, for as long as the contents are what they were. */
+/** The id of the source, unless the contents have changed since. */
 export function parseCopyMark(mark: string | null, contents: string): string | undefined {
   const [from] = mark?.split(' ', 1) ?? []
   return from !== undefined && mark === formatCopyMark(from, contents) ? from : undefined

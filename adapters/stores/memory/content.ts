@@ -10,8 +10,10 @@ import {
   type ProfileRecord,
 } from '../../../core/ports/content.ts'
 import type { Directory, ProfilePosition, ProfileQuery } from '../../../core/ports/directory.ts'
-import { type AuditRecord, createImportAudit } from '../audit-log.ts'
-import { matchesWords, RECORD_FORMATS, searchText } from '../content-text.ts'
+import { type AuditRecord, createImportLog } from '../audit-log.ts'
+import { matchesWords, searchText } from '../content-text.ts'
+import type { StoredRow } from '../row-format.ts'
+import { CONTENT_TABLES } from '../tables.ts'
 
 /** A published profile, everything that a list needs of it made once. */
 interface ListedProfile {
@@ -143,10 +145,10 @@ function startAfter(
   return low
 }
 
-/** A record as it is kept. `text` is its canonical form: what equality means. */
+/** A record and its row: equal records have equal rows. */
 export interface StoredRecord<R> {
   readonly record: R
-  readonly text: string
+  readonly row: StoredRow
   /** The instant of the import that created or last replaced the record. */
   readonly updatedAt: number
 }
@@ -159,38 +161,30 @@ export function createContentTables(): ContentTables {
 }
 
 /**
- * Creates or replaces records; `ImportOptions` say how. Nothing is written before every record has been read.
+ * Creates or replaces records. Nothing is written before every record has been read.
  *
- * @returns What was done or would have been, and what the audit trail is to say of what was.
+ * @returns The report, and the audit record unless nothing was changed.
  */
 export function importRecords<K extends ContentKind>(
   tables: ContentTables,
   kind: K,
   records: readonly ContentRecords[K][],
-  options: ImportOptions,
-): { report: ImportReport; note: AuditRecord | undefined } {
-  const format = RECORD_FORMATS[kind]
+  { now, dryRun, progress }: ImportOptions,
+): { report: ImportReport; auditRecords: readonly AuditRecord[] } {
+  const { values, read } = CONTENT_TABLES[kind]
   const table = tables[kind]
   const written = new Map<string, StoredRecord<ContentRecords[K]>>()
-  const importAudit = createImportAudit()
-  const report = { created: 0, replaced: 0, unchanged: 0 }
-  for (const [index, record] of records.entries()) {
-    const slug = format.slug(record)
-    const text = format.text(record)
-    const existing = written.get(slug) ?? table.get(slug)
-    if (existing?.text === text) {
-      report.unchanged++
-    } else {
-      report[existing ? 'replaced' : 'created']++
-      importAudit.addChanged(slug)
-      // A copy: what the caller does to the record later is none of the store's.
-      written.set(slug, { record: format.read(text), text, updatedAt: options.now })
-    }
-    if ((index + 1) % 500 === 0) options.progress?.(index + 1)
+  const importLog = createImportLog(kind, progress)
+  for (const record of records) {
+    const row = values(record)
+    const slug = String(row[0])
+    if (!importLog.add(row, (written.get(slug) ?? table.get(slug))?.row)) continue
+    // Read back from the row: the caller may change its record later.
+    written.set(slug, { record: read(row), row, updatedAt: now })
   }
-  if (options.dryRun) return { report, note: undefined }
+  if (dryRun) return { report: importLog.report, auditRecords: [] }
   for (const [slug, stored] of written) table.set(slug, stored)
-  return { report, note: importAudit.toRecord(kind, report) }
+  return { report: importLog.report, auditRecords: importLog.auditRecords() }
 }
 
 /** What keeps the records from being removed; see `ContentAdministration.removeContent`. */

@@ -5,7 +5,7 @@ import type { Revision } from '../../../core/ports/facts.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { sha256 } from '../../digest.ts'
 import { removalAuditRecord } from '../audit-log.ts'
-import { collect, RECORD_FORMATS } from '../content-text.ts'
+import { collect } from '../content-text.ts'
 import { newSettings, randomHex } from '../settings.ts'
 import { createAuditLog } from './audit.ts'
 import { createContentTables, createDirectory, importRecords, removalObstacles } from './content.ts'
@@ -82,18 +82,18 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
 
     importContent(kind, records, importOptions) {
       return andThen(collect(records), (all) => {
-        const { report, note } = importRecords(contentTables, kind, all, importOptions)
-        if (note !== undefined) {
-          auditLog.append([note], { actor: importOptions.actor, at: importOptions.now })
+        const { report, auditRecords } = importRecords(contentTables, kind, all, importOptions)
+        if (auditRecords.length > 0) {
+          auditLog.append(auditRecords, { actor: importOptions.actor, at: importOptions.now })
           bumpContent()
         }
         return report
       })
     },
     exportContent(kind) {
-      const format = RECORD_FORMATS[kind]
-      return Array.from(contentTables[kind].values(), (kept) => kept.record)
-        .sort((a, b) => compareCodePoints(format.slug(a), format.slug(b)))
+      return [...contentTables[kind].values()]
+        .sort((a, b) => compareCodePoints(String(a.row[0]), String(b.row[0])))
+        .map(({ record }) => record)
     },
     removeContent(kind, slugs, stamp) {
       const removed = new Set(slugs)

@@ -1,11 +1,13 @@
 import type { ContentAdministration, ContentKind, ContentRecords } from '../../../core/ports/content.ts'
-import { createImportAudit, removalAuditRecord } from '../audit-log.ts'
-import { collect, RECORD_FORMATS } from '../content-text.ts'
+import { createImportLog, removalAuditRecord } from '../audit-log.ts'
+import { collect } from '../content-text.ts'
+import type { StoredRow } from '../row-format.ts'
 import { StoreError } from '../store-error.ts'
+import { CONTENT_TABLES } from '../tables.ts'
 import type { PostgresAuditLog } from './audit.ts'
 import { runAudited } from './audited-change.ts'
-import type { Database, Row } from './database.ts'
-import { openContentTable, PROFILE_COLUMNS, type ProfileRow, readProfile } from './content-tables.ts'
+import { type ContentTable, type Draft, openContentTable } from './content-tables.ts'
+import type { Database } from './database.ts'
 import type { Revisions } from './revisions.ts'
 
 export function createContentAdministration(
@@ -20,22 +22,14 @@ export function createContentAdministration(
       const records = await collect(source)
       const report = await runAudited(deps, 'content', { actor, at: now }, async (query) => {
         const table = openContentTable(kind, query)
-        const { slug } = RECORD_FORMATS[kind]
-        const importAudit = createImportAudit()
-        const report = { created: 0, replaced: 0, unchanged: 0 }
+        const importLog = createImportLog(kind, progress)
         for (let start = 0; start < records.length; start += table.batchSize) {
           const batch = records.slice(start, start + table.batchSize)
-          const outcomes = await table.upsert(batch, now)
-          for (const [index, outcome] of outcomes.entries()) {
-            report[outcome]++
-            if (outcome !== 'unchanged') importAudit.addChanged(slug(batch[index]!))
-          }
-          progress?.(start + batch.length)
+          await importBatch(kind, table, batch, importLog, now)
         }
         await table.flush()
-        // A dry run does everything and takes it back: what it reports is then what would be.
-        const auditRecord = dryRun ? undefined : importAudit.toRecord(kind, report)
-        return { result: report, auditRecords: auditRecord === undefined ? [] : [auditRecord] }
+        // A dry run writes everything and rolls it back: its report is exact.
+        return { result: importLog.report, auditRecords: dryRun ? [] : importLog.auditRecords() }
       })
       if (!dryRun) await refreshStatistics(database, kind, report.created + report.replaced)
       return report
@@ -48,7 +42,7 @@ export function createContentAdministration(
         const table = openContentTable(kind, query)
         const removed = [...new Set(slugs)]
         if (removed.length === 0) return { result: { missing: [], used: [] }, auditRecords: [] }
-        const existing = await table.findExisting(removed)
+        const existing = await table.find(removed)
         const referenced = await table.findReferenced(removed)
         const missing = removed.filter((slug) => !existing.has(slug))
         const used = removed.filter((slug) => referenced.has(slug))
@@ -59,6 +53,25 @@ export function createContentAdministration(
       })
     },
   }
+}
+
+async function importBatch<K extends ContentKind>(
+  kind: K,
+  table: ContentTable<ContentRecords[K]>,
+  records: readonly ContentRecords[K][],
+  importLog: ReturnType<typeof createImportLog>,
+  now: number,
+): Promise<void> {
+  const rows = records.map(CONTENT_TABLES[kind].values)
+  const stored = await table.find(rows.map(([slug]) => String(slug)))
+  const drafts = new Map<string, Draft<ContentRecords[K]>>()
+  for (const [index, record] of records.entries()) {
+    const row = rows[index]!
+    const slug = String(row[0])
+    const isChanged = importLog.add(row, drafts.get(slug)?.row ?? stored.get(slug))
+    if (isChanged) drafts.set(slug, { record, row, updatedAt: now })
+  }
+  await table.write([...drafts.values()], stored)
 }
 
 /** Records whose import changes how the server had better look for them. */
@@ -90,44 +103,6 @@ async function refreshStatistics(
 /** Rows that are read at once. */
 const pageRows = 1000
 
-/** How the records of a kind are read: rows begin with their slug. */
-interface ExportSource<R> {
-  readonly columns: string | readonly string[]
-  readonly table: string
-  readonly primary: string
-  read(row: Row): R
-}
-
-const exportSources: { readonly [K in ContentKind]: ExportSource<ContentRecords[K]> } = {
-  profiles: {
-    columns: PROFILE_COLUMNS,
-    table: 'profile',
-    primary: 'slug',
-    read: (row) => readProfile(row as unknown as ProfileRow),
-  },
-  industries: {
-    columns: 'slug, name, parent_slug',
-    table: 'industry',
-    primary: 'slug',
-    read(row) {
-      const [slug, name, parentSlug] = row as [string, string, string | null]
-      return { slug, name, parentSlug: parentSlug ?? undefined }
-    },
-  },
-  plans: {
-    columns: 'slug, record',
-    table: 'plan',
-    primary: 'slug',
-    read: ([, text]) => RECORD_FORMATS.plans.read(text as string),
-  },
-  banners: {
-    columns: 'partner, record',
-    table: 'banner',
-    primary: 'partner',
-    read: ([, text]) => RECORD_FORMATS.banners.read(text as string),
-  },
-}
-
 /**
  * All records of a kind, by slug, as they are when the first one is read. No more of them are held than two pages,
  * and the transaction that reads them lasts until the last one is taken or no more are wanted.
@@ -136,10 +111,11 @@ export async function* exportRecords<K extends ContentKind>(
   database: Database,
   kind: K,
 ): AsyncGenerator<ContentRecords[K], void, undefined> {
-  const { columns, table, primary, read } = exportSources[kind]
+  const { name, columns, read } = CONTENT_TABLES[kind]
+  const [primary] = columns
   const select = `
-    SELECT ${columns} FROM partner_api.${table} WHERE ${primary} > $1 ORDER BY ${primary} LIMIT ${pageRows}`
-  const { readable, writable } = new TransformStream<Row[], Row[]>()
+    SELECT ${columns} FROM partner_api.${name} WHERE ${primary} > $1 ORDER BY ${primary} LIMIT ${pageRows}`
+  const { readable, writable } = new TransformStream<StoredRow[], StoredRow[]>()
   const pages = writable.getWriter()
   let hasStarted = false
 
@@ -149,7 +125,7 @@ export async function* exportRecords<K extends ContentKind>(
       throw new StoreError('unreachable', message)
     }
     for (let after = '', last = false; !last;) {
-      const rows = await query<Row>(select, [after])
+      const rows = await query<StoredRow>(select, [after])
       last = rows.length < pageRows
       after = String(rows.at(-1)?.[0] ?? '')
       hasStarted = true

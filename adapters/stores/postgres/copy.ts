@@ -1,24 +1,23 @@
 /** A store in a Postgres database as it is copied. */
 import {
+  checkStillCopyable,
   type CopySource,
   type CopyTarget,
   formatCopyMark,
   parseCopyMark,
+  type Row,
   type StoreState,
   type WritableTable,
 } from '../copy/source-and-target.ts'
-import { createSettingsTable, SQL_TABLES, type SqlTable, withSafeIntegers } from '../copy/sql-tables.ts'
-import type { CopiedProfile, RowKey, Setting } from '../copy/tables.ts'
-import type { Value } from '../row-format.ts'
+import type { StoredRow } from '../row-format.ts'
 import { randomHex } from '../settings.ts'
 import { danglingReferenceError, StoreError } from '../store-error.ts'
-import { connect } from './database.ts'
-import type { Database, Query } from './database.ts'
-import { listText } from './sql.ts'
+import { COPIED_TABLES, type CopiedTable, PROFILES, TABLE_NAMES, type TableName } from '../tables.ts'
+import { connect, type Database, type Query } from './database.ts'
 import { SqlError } from './errors.ts'
 import { openContentTable } from './content-tables.ts'
 import { checkMigrated, migrate, migrationStatus } from './migrate.ts'
-import { columnParameters, columnType, unnestColumns } from './sql.ts'
+import { columnParameters, columnType, listText, unnestColumns } from './sql.ts'
 
 /** Opens a database to copy from. Nothing is written to it. */
 export function openPostgresSource(url: string): CopySource {
@@ -35,7 +34,6 @@ const timeoutMs = 600_000
 
 function createCopyTarget(url: string): CopyTarget {
   const database = connect(url, { timeoutMs })
-  const { audit, industries, signups, signup_counts: counts, ...others } = SQL_TABLES
 
   return {
     location: database.place,
@@ -52,23 +50,7 @@ function createCopyTarget(url: string): CopyTarget {
 
     changeToken: () => withStoreErrors(database, () => readChangeToken(database.read)),
 
-    tables: {
-      settings: createSettingsCopyTable(database),
-      partners: createCopyTable(database, others.partners),
-      keys: createCopyTable(database, others.keys),
-      industries: createCopyTable(database, industries, { beforeRemoval: clearParents }),
-      profiles: createProfileCopyTable(database),
-      plans: createCopyTable(database, others.plans),
-      banners: createCopyTable(database, others.banners),
-      signups: createCopyTable(database, signups, { derived: { recency: '-created_at' } }),
-      idempotency_keys: createCopyTable(database, others.idempotency_keys),
-      signup_counts: createCopyTable(database, counts, { sums: ['signups'], keyEnd: { slot: '0' } }),
-      request_counts: createCopyTable(database, others.request_counts),
-      audit: withSafeIntegers(
-        database.place,
-        createCopyTable(database, audit, { derived: { recency: '-at' } }),
-      ),
-    },
+    tables: openTables(database),
 
     async begin(from) {
       await withStoreErrors(database, async () => {
@@ -81,7 +63,7 @@ function createCopyTarget(url: string): CopyTarget {
     async refreshStatistics() {
       // Until the server has looked at what was written, it takes tables for as large as they were. Whoever may not ask
       // for that copies all the same.
-      for (const table of ['listing', 'tally', ...Object.values(SQL_TABLES).map(({ name }) => name)]) {
+      for (const table of ['listing', 'tally', ...Object.values(COPIED_TABLES).map(({ name }) => name)]) {
         await database.write(`VACUUM (ANALYZE) partner_api.${table}`).catch(() => undefined)
       }
     },
@@ -101,11 +83,7 @@ function createCopyTarget(url: string): CopyTarget {
 async function markCopying(query: Query, { place }: Database, from: string): Promise<void> {
   // Whoever is changing something is waited for, and whoever is about to finds the mark.
   await query('SELECT kind FROM partner_api.revision ORDER BY kind FOR UPDATE')
-  const { copyingFrom: copiedFrom, finishedCopyOf: copyOf, isEmpty } = await readState(query)
-  if (copiedFrom === from) return
-  if (copiedFrom !== undefined || !isEmpty && copyOf !== from) {
-    throw new StoreError('refused', `The store ${place} is not empty any more: nothing was copied.`)
-  }
+  if (!checkStillCopyable(await readState(query), from, place)) return
   await query('UPDATE partner_api.store SET id = $1, copied_from = $2, copied_as = NULL', [
     randomHex(8),
     from,
@@ -146,37 +124,6 @@ async function clearParents(query: Query, slugs: readonly string[]): Promise<voi
   ])
 }
 
-/** Where a profile is listed, and under which words, is written with it. */
-function createProfileCopyTable(database: Database): WritableTable<CopiedProfile> {
-  return createCopyTable(database, SQL_TABLES.profiles, {
-    async change(query, profiles, surplus) {
-      const table = openContentTable('profiles', query)
-      await table.write(profiles)
-      await table.remove(surplus)
-      await table.flush()
-    },
-  })
-}
-
-function createSettingsCopyTable(database: Database): WritableTable<Setting> {
-  return createSettingsTable(
-    async () => {
-      const [row] = await database.read<[prefix: string, secret: string, sequence: number, seal: string]>(
-        'SELECT key_prefix, cursor_secret, audit_sequence, audit_seal FROM partner_api.store',
-      )
-      const [keyPrefix, cursorSecret, auditSequence, auditSeal] = row!
-      return { keyPrefix, cursorSecret, auditSequence, auditSeal }
-    },
-    async ({ keyPrefix, cursorSecret, auditSequence, auditSeal }) => {
-      await database.write(
-        `UPDATE partner_api.store
-        SET key_prefix = $1, cursor_secret = $2, audit_sequence = $3, audit_seal = $4`,
-        [keyPrefix, cursorSecret, auditSequence, auditSeal],
-      )
-    },
-  )
-}
-
 function newerSchemaError({ place }: Database): StoreError {
   return new StoreError(
     'newer_schema',
@@ -185,54 +132,72 @@ function newerSchemaError({ place }: Database): StoreError {
   )
 }
 
-/** What of a table is not done as everywhere. */
-export interface TableOverrides<R> {
-  /** Columns that follow from those that are written, and how. */
+/** What differs from table to table. */
+interface TableOverrides {
+  /** Columns that follow from the written ones, with their SQL. */
   readonly derived?: Readonly<Record<string, string>>
-  /** The same, of columns that end the primary key. */
+  /** The same for columns that end the primary key. */
   readonly keyEnd?: Readonly<Record<string, string>>
-  /** Columns of which a row is the sum over several of the table. */
+  /** Columns that are summed up over several rows of the table. */
   readonly sums?: readonly string[]
-  /** Does what has to be done before the rows with these keys, of one column each, are removed. */
+  /** Called before the rows with these keys are removed. */
   readonly beforeRemoval?: (query: Query, keys: readonly string[]) => Promise<void>
-  /** Writes rows and removes those with these keys, of one column each. */
-  readonly change?: (query: Query, rows: readonly R[], keys: readonly string[]) => Promise<void>
+  /** Writes rows and removes those with these keys. */
+  readonly change?: (query: Query, rows: readonly Row[], keys: readonly string[]) => Promise<void>
 }
 
-/** A table of a database as it is copied: rows are read by key, and written in few statements. */
-export function createCopyTable<R>(
-  database: Database,
-  form: SqlTable<R>,
-  overrides: TableOverrides<R> = {},
-): WritableTable<R> {
-  const { first: firstPageSql, next: nextPageSql, upsert: upsertSql, erase: deleteSql } = statementsFor(
-    form,
-    overrides,
-  )
+const tableOverrides: { readonly [Name in TableName]?: TableOverrides } = {
+  industries: { beforeRemoval: clearParents },
+  profiles: { change: changeProfiles },
+  signups: { derived: { recency: '-created_at' } },
+  signup_counts: { sums: ['signups'], keyEnd: { slot: '0' } },
+  audit: { derived: { recency: '-at' } },
+}
 
-  async function change(query: Query, rows: readonly R[], surplus: readonly RowKey[]): Promise<void> {
-    const removedKeys = surplus.map(([key]) => String(key))
-    if (overrides.change !== undefined) return await overrides.change(query, rows, removedKeys)
-    if (rows.length > 0) await query(upsertSql, columnParameters(rows.map(form.values)))
-    if (surplus.length === 0) return
-    await overrides.beforeRemoval?.(query, removedKeys)
-    await query(deleteSql, columnParameters(surplus))
+/** The listings and words of a profile are written with it. */
+async function changeProfiles(query: Query, rows: readonly Row[], removed: readonly string[]): Promise<void> {
+  const table = openContentTable('profiles', query)
+  const drafts = rows.map((row) => ({
+    record: PROFILES.read(row),
+    row: row.slice(0, -1),
+    updatedAt: Number(row.at(-1)),
+  }))
+  await table.write(drafts, await table.find(drafts.map(({ record }) => record.slug)))
+  await table.remove(removed)
+  await table.flush()
+}
+
+function openTables(database: Database): CopyTarget['tables'] {
+  const tables = TABLE_NAMES.map((name) =>
+    [name, openTable(database, COPIED_TABLES[name], tableOverrides[name] ?? {})] as const
+  )
+  return Object.fromEntries(tables) as CopyTarget['tables']
+}
+
+function openTable(database: Database, form: CopiedTable, overrides: TableOverrides): WritableTable {
+  const { firstPage, nextPage, put, erase } = statementsFor(form, overrides)
+
+  async function change(query: Query, rows: readonly Row[], removedKeys: readonly Row[]): Promise<void> {
+    const firstColumns = removedKeys.map(([key]) => String(key))
+    if (overrides.change !== undefined) return await overrides.change(query, rows, firstColumns)
+    if (rows.length > 0) await query(put, columnParameters(rows))
+    if (removedKeys.length === 0) return
+    await overrides.beforeRemoval?.(query, firstColumns)
+    await query(erase, columnParameters(removedKeys))
   }
 
   return {
-    async read(after, limit) {
-      const rows = await withStoreErrors(
+    read: (after, limit) =>
+      withStoreErrors(
         database,
         () =>
           after === undefined
-            ? database.read<Value[]>(firstPageSql, [limit])
-            : database.read<Value[]>(nextPageSql, [...after, limit]),
-      )
-      return rows.map(form.read)
-    },
+            ? database.read<StoredRow>(firstPage, [limit])
+            : database.read<StoredRow>(nextPage, [...after, limit]),
+      ),
 
-    write: (rows, surplus) =>
-      withStoreErrors(database, () => database.transaction((query) => change(query, rows, surplus))),
+    write: (rows, removedKeys) =>
+      withStoreErrors(database, () => database.transaction((query) => change(query, rows, removedKeys))),
   }
 }
 
@@ -250,7 +215,7 @@ export async function withStoreErrors<T>({ place }: Database, work: () => Promis
   }
 }
 
-function statementsFor<R>({ name, columns, keyLength }: SqlTable<R>, overrides: TableOverrides<R>) {
+function statementsFor({ name, columns, keyLength }: CopiedTable, overrides: TableOverrides) {
   const { derived = {}, keyEnd = {}, sums = [] } = overrides
   const table = `partner_api.${name}`
   const keys = columns.slice(0, keyLength)
@@ -259,11 +224,11 @@ function statementsFor<R>({ name, columns, keyLength }: SqlTable<R>, overrides: 
   const position = keys.map((key, index) => `$${index + 1}::${columnType(key)}`)
   const page = (where: string, limit: number) => `
     SELECT ${selected} FROM ${table} ${where} ${sums.length > 0 ? `GROUP BY ${keys}` : ''}
-    ORDER BY ${keys} LIMIT $${limit}`
+    ${keyLength === 0 ? '' : `ORDER BY ${keys}`} LIMIT $${limit}`
   return {
-    first: page('', 1),
-    next: page(`WHERE (${keys}) > (${position})`, keyLength + 1),
-    upsert: `
+    firstPage: page('', 1),
+    nextPage: page(`WHERE (${keys}) > (${position})`, keyLength + 1),
+    put: keyLength === 0 ? `UPDATE ${table} SET (${columns}) = (SELECT * FROM ${unnestColumns(columns)})` : `
       INSERT INTO ${table} (${[...columns, ...Object.keys(derived), ...Object.keys(keyEnd)]})
       SELECT ${[...columns, ...Object.values(derived), ...Object.values(keyEnd)]}
       FROM ${unnestColumns(columns)} AS given (${columns})

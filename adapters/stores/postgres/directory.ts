@@ -1,8 +1,10 @@
 import { isPublic } from '../../../core/ports/content.ts'
 import type { Catalog, Directory } from '../../../core/ports/directory.ts'
-import { readDetail, RECORD_FORMATS } from '../content-text.ts'
+import { readBanner, readDetail, readPlan } from '../content-text.ts'
+import type { StoredRow } from '../row-format.ts'
+import { CARD_COLUMNS, type CardRow, INDUSTRIES, readCardRow } from '../tables.ts'
+import { readPage, toPageRange } from './pages.ts'
 import type { Database } from './database.ts'
-import { CARD_COLUMNS, type CardRow, readCardRow, readPage, toPageRange } from './pages.ts'
 import { searchPage } from './search.ts'
 
 export function createDirectory(database: Database): Directory {
@@ -47,10 +49,8 @@ export function createDirectory(database: Database): Directory {
     },
 
     async listIndustries() {
-      const rows = await database.read<[slug: string, name: string, parentSlug: string | null]>(
-        'SELECT slug, name, parent_slug FROM partner_api.industry',
-      )
-      return rows.map(([slug, name, parentSlug]) => ({ slug, name, parentSlug: parentSlug ?? undefined }))
+      const rows = await database.read<StoredRow>(`SELECT ${INDUSTRIES.columns} FROM partner_api.industry`)
+      return rows.map(INDUSTRIES.read)
     },
 
     async nextProfileChangeAt(partner, now) {
@@ -72,11 +72,11 @@ export function createOffers(database: Database): Catalog {
         'SELECT record, updated_at FROM partner_api.banner WHERE partner = $1',
         [partner],
       )
-      return row && { ...RECORD_FORMATS.banners.read(row[0]), updatedAt: row[1] }
+      return row && { ...readBanner(row[0]), updatedAt: row[1] }
     },
     async listPlans() {
       const rows = await database.read<[record: string]>('SELECT record FROM partner_api.plan')
-      return rows.map(([record]) => RECORD_FORMATS.plans.read(record))
+      return rows.map(([record]) => readPlan(record))
     },
   }
 }

@@ -1,6 +1,5 @@
-import type { ProfileCard } from '../../../core/model.ts'
 import type { ProfileQuery, ProfileSort } from '../../../core/ports/directory.ts'
-import { readCard } from '../content-text.ts'
+import { CARD_COLUMNS, type CardRow } from '../tables.ts'
 import type { Database, Value } from './database.ts'
 import { listText } from './sql.ts'
 
@@ -143,20 +142,6 @@ export function selectPositions(range: PageRange, limit: number): PositionQuery 
   }
 }
 
-/** A row of `CARD_COLUMNS`. */
-export type CardRow = [
-  slug: string,
-  country: string,
-  industry: string,
-  industryName: string,
-  publishedAt: number,
-  updatedAt: number,
-  card: string,
-]
-
-/** What a card is made of, of a profile `p` and its industry `i`. */
-export const CARD_COLUMNS = 'p.slug, p.country, p.industry, i.name, p.published_at, p.updated_at, p.card'
-
 /**
  * Joins a table `page (slug)` with the profiles and their industries. OFFSET 0 has each profile looked up: to read a
  * hundred, a server would rather read all of some ten thousand.
@@ -166,19 +151,3 @@ export const CARD_TABLES = `
     SELECT slug, country, industry, published_at, updated_at, card
     FROM partner_api.profile WHERE slug = page.slug OFFSET 0
   ) AS p JOIN partner_api.industry i ON i.slug = p.industry`
-
-export function readCardRow(
-  [slug, country, industry, industryName, publishedAt, updatedAt, text]: CardRow,
-): ProfileCard {
-  const { name, headline, logoUrl } = readCard(text)
-  return {
-    slug,
-    name,
-    headline,
-    country,
-    industry: { slug: industry, name: industryName },
-    logoUrl,
-    publishedAt,
-    updatedAt,
-  }
-}

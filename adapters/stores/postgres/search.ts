@@ -1,11 +1,10 @@
+import { CARD_COLUMNS, type CardRow } from '../tables.ts'
 import type { Database } from './database.ts'
 import { listText } from './sql.ts'
 import { prefixQuery } from './listings.ts'
 import {
   audiencesOf,
-  CARD_COLUMNS,
   CARD_TABLES,
-  type CardRow,
   type PageRange,
   roundUpPageSize,
   selectPositions,

@@ -3,7 +3,7 @@ import type { AuditHead, AuditLog } from '../../../core/ports/audit.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
 import { type AuditRecord, chainRecords } from '../audit-log.ts'
 import type { StoredRow } from '../row-format.ts'
-import { AUDIT_ENTRIES, AUDIT_READ_COLUMNS, readTailSequence } from '../rows.ts'
+import { AUDIT_ENTRIES, AUDIT_READ_COLUMNS, readTailSequence } from '../tables.ts'
 import type { Database } from './database.ts'
 
 /** `AuditTrail` of the ports, and the only way to write to it. */

@@ -1,8 +1,9 @@
 import { fold } from '../../../core/lib/text.ts'
-import type { ImportOptions, ImportReport, ProfileRecord } from '../../../core/ports/content.ts'
-import { createImportAudit } from '../audit-log.ts'
+import type { ImportOptions, ProfileRecord } from '../../../core/ports/content.ts'
+import { createImportLog } from '../audit-log.ts'
 import { randomHex } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
+import { type ProfileRow, PROFILES } from '../tables.ts'
 import type { SqliteAuditLog } from './audit.ts'
 import {
   claimImport,
@@ -12,14 +13,7 @@ import {
   setSegmentMerging,
   swapTables,
 } from './bulk-import-tables.ts'
-import {
-  longWords,
-  PROFILE_COLUMNS,
-  type ProfileRow,
-  profileText,
-  searchTerms,
-  toProfileRow,
-} from './content-tables.ts'
+import { longWords, searchTerms } from './content-tables.ts'
 import type { Database, Value } from './database.ts'
 import { MAX_LABEL } from './ranks.ts'
 import type { Revisions } from './revisions.ts'
@@ -31,18 +25,6 @@ const pauseMs = 15
 const mergePagesPerStep = 100
 /** Steps after which segments are merged: FTS5 has room for 2,000. */
 const maxSegments = 1500
-/** An import of any number of profiles. */
-export interface BulkImport {
-  /** Takes the next records. Writes to a temporary database only, and takes no lock. */
-  stage(records: readonly ProfileRecord[]): void
-  /** How many profiles are to be written. */
-  staged(): number
-  report: ImportReport
-  /** Writes what was staged. */
-  finish(): Promise<ImportReport>
-  /** Gives the temporary database back. */
-  close(): void
-}
 
 /**
  * Imports profiles without shutting others out for long. Records are compared and staged in temporary tables. Then all
@@ -55,7 +37,7 @@ export function createBulkImport(
   revisions: Revisions,
   auditLog: SqliteAuditLog,
   { now, actor, progress }: ImportOptions,
-): BulkImport {
+) {
   database.exec(`
     PRAGMA main.cache_size = -98304;
     PRAGMA temp.cache_size = -32768;
@@ -67,51 +49,48 @@ export function createBulkImport(
     CREATE INDEX temp.staged_name ON staged (name_key, slug) WHERE name_key IS NOT NULL;
     CREATE INDEX temp.staged_newest ON staged (recency, slug) WHERE recency IS NOT NULL;`)
   const findRow = (table: string) =>
-    database.statement<ProfileRow>(`SELECT ${PROFILE_COLUMNS} FROM ${table} WHERE slug = ?1`)
+    database.statement<ProfileRow>(`SELECT ${PROFILES.columns} FROM ${table} WHERE slug = ?1`)
   const [findStored, findStaged] = [findRow('main.profile'), findRow('temp.staged')]
   const stageRow = database.statement(`
-    INSERT INTO temp.staged (${PROFILE_COLUMNS}, search, name_key, recency) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+    INSERT INTO temp.staged (${PROFILES.columns}, search, name_key, recency) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
     ON CONFLICT (slug) DO UPDATE SET country = excluded.country, industry = excluded.industry,
       published_at = excluded.published_at, card = excluded.card, detail = excluded.detail,
       search = excluded.search, name_key = excluded.name_key, recency = excluded.recency`)
   const countStaged = database.statement<[number]>('SELECT count(*) FROM temp.staged')
   const content = revisions.current().content
-  const importAudit = createImportAudit()
-  const report = { created: 0, replaced: 0, unchanged: 0 }
-  let done = 0
+  const importLog = createImportLog('profiles', progress)
 
   function stage(record: ProfileRecord): void {
-    const row = toProfileRow(record)
-    const existing = findStaged.get(record.slug) ?? findStored.get(record.slug)
-    const isEqual = existing !== undefined && profileText(existing) === profileText(row)
-    report[existing === undefined ? 'created' : isEqual ? 'unchanged' : 'replaced']++
-    if (++done % 500 === 0) progress?.(done)
-    if (isEqual) return
-    importAudit.addChanged(record.slug)
+    const row = PROFILES.values(record)
+    if (!importLog.add(row, findStaged.get(record.slug) ?? findStored.get(record.slug))) return
     const search = searchTerms(record)
     const isListed = search.includes(' ~')
     stageRow.run(...row, search, isListed ? fold(record.name) : null, isListed ? -record.publishedAt! : null)
   }
 
   return {
-    report,
-    stage: (records) => database.snapshot(() => records.forEach(stage)),
-    staged: () => countStaged.get()![0],
+    report: importLog.report,
+
+    /** Takes the next records. Writes to a temporary database only, without a lock. */
+    stage: (records: readonly ProfileRecord[]) => database.snapshot(() => records.forEach(stage)),
+
+    /** Drops the temporary database. */
     close: () => database.exec('DROP TABLE IF EXISTS temp.staged; PRAGMA main.cache_size = -262144'),
 
-    async finish() {
+    /** Writes the staged records. */
+    async finish(): Promise<void> {
+      if (countStaged.get()![0] === 0) return
       const rebuild = createRebuild(database, revisions, content, now)
       try {
         await rebuild.run()
         rebuild.step(() => {
           swapTables(database)
-          auditLog.append([importAudit.toRecord('profiles', report)!], { actor, at: now })
+          auditLog.append(importLog.auditRecords(), { actor, at: now })
           revisions.bump('content')
         })
       } finally {
         await rebuild.clear()
       }
-      return report
     },
   }
 }

@@ -1,47 +1,33 @@
 import { andThen, type MaybePromise } from '../../../core/lib/promise.ts'
-import type { AuditContext } from '../../../core/ports/changes.ts'
 import type {
+  ContentAdministration,
   ContentKind,
   ContentRecords,
   ImportOptions,
   ImportReport,
   ProfileRecord,
 } from '../../../core/ports/content.ts'
-import { createImportAudit, removalAuditRecord } from '../audit-log.ts'
-import { collect, RECORD_FORMATS } from '../content-text.ts'
+import { createImportLog, removalAuditRecord } from '../audit-log.ts'
+import { collect } from '../content-text.ts'
+import type { StoredRow } from '../row-format.ts'
 import { StoreError } from '../store-error.ts'
+import { CONTENT_TABLES } from '../tables.ts'
 import type { SqliteAuditLog } from './audit.ts'
 import { assertNoImport } from './bulk-import-tables.ts'
-import { type BulkImport, createBulkImport } from './bulk-import.ts'
-import { createContentTables } from './content-tables.ts'
+import { createBulkImport } from './bulk-import.ts'
+import { createContentTables, exportRecords, findReferenced } from './content-tables.ts'
 import type { Database } from './database.ts'
 import type { Revisions } from './revisions.ts'
 
-/** Profiles that one transaction writes: it holds the write lock for two seconds at most. */
+/** Profiles per transaction: it holds the write lock for two seconds at most. */
 const maxPerTransaction = 5000
-
-/** `ContentAdministration` of the ports, synchronous but for imports of many profiles. */
-export interface SqliteContentAdministration {
-  importContent<K extends ContentKind>(
-    kind: K,
-    records: Iterable<ContentRecords[K]> | AsyncIterable<ContentRecords[K]>,
-    options: ImportOptions,
-  ): MaybePromise<ImportReport>
-  exportContent<K extends ContentKind>(kind: K): Iterable<ContentRecords[K]>
-  removeContent(
-    kind: ContentKind,
-    slugs: readonly string[],
-    stamp: AuditContext,
-  ): { missing: string[]; used: string[] }
-}
 
 export function createContentAdministration(
   database: Database,
   revisions: Revisions,
   auditLog: SqliteAuditLog,
-): SqliteContentAdministration {
+) {
   const tables = createContentTables(database)
-
   let isBulkImporting = false
 
   function importInOneTransaction<K extends ContentKind>(
@@ -49,30 +35,23 @@ export function createContentAdministration(
     records: readonly ContentRecords[K][],
     { now, actor, dryRun = false, progress }: ImportOptions,
   ): ImportReport {
-    const table = tables[kind]
-    const { slug } = RECORD_FORMATS[kind]
+    const [table, { values }] = [tables[kind], CONTENT_TABLES[kind]]
     const write = () => {
       if (!dryRun) assertNoImport(database)
-      const importAudit = createImportAudit()
-      const report = { created: 0, replaced: 0, unchanged: 0 }
-      const changed = new Map<string, { record: ContentRecords[K]; text: string }>()
-      for (const [index, record] of records.entries()) {
-        const text = table.text(record)
-        const before = changed.get(slug(record))?.text ?? table.find(slug(record))
-        report[before === undefined ? 'created' : before === text ? 'unchanged' : 'replaced']++
-        if (before !== text) {
-          importAudit.addChanged(slug(record))
-          changed.set(slug(record), { record, text })
-        }
-        if ((index + 1) % 500 === 0) progress?.(index + 1)
+      const importLog = createImportLog(kind, progress)
+      const drafts = new Map<string, { record: ContentRecords[K]; row: StoredRow; updatedAt: number }>()
+      for (const record of records) {
+        const row = values(record)
+        const slug = String(row[0])
+        const stored = drafts.get(slug)?.row ?? table.find(slug)
+        if (importLog.add(row, stored)) drafts.set(slug, { record, row, updatedAt: now })
       }
-      const auditRecord = dryRun ? undefined : importAudit.toRecord(kind, report)
-      if (auditRecord !== undefined) {
-        table.write(Array.from(changed.values(), ({ record }) => record), now)
-        auditLog.append([auditRecord], { actor, at: now })
+      if (!dryRun && drafts.size > 0) {
+        table.write([...drafts.values()])
+        auditLog.append(importLog.auditRecords(), { actor, at: now })
         revisions.bump('content')
       }
-      return report
+      return importLog.report
     }
     return dryRun ? database.snapshot(write) : database.transaction(write)
   }
@@ -81,7 +60,7 @@ export function createContentAdministration(
     records: Iterable<ProfileRecord> | AsyncIterable<ProfileRecord>,
     options: ImportOptions,
   ): Promise<ImportReport> {
-    let bulk: BulkImport | undefined
+    let bulk: ReturnType<typeof createBulkImport> | undefined
     let batch: ProfileRecord[] = []
     try {
       for await (const record of records) {
@@ -97,8 +76,8 @@ export function createContentAdministration(
       }
       if (bulk === undefined) return importInOneTransaction('profiles', batch, options)
       bulk.stage(batch)
-      const isNothingToWrite = options.dryRun || bulk.staged() === 0
-      return isNothingToWrite ? bulk.report : await bulk.finish()
+      if (!options.dryRun) await bulk.finish()
+      return bulk.report
     } finally {
       bulk?.close()
       if (bulk) isBulkImporting = false
@@ -117,24 +96,21 @@ export function createContentAdministration(
       return andThen(collect(records), (all) => importInOneTransaction(kind, all, options))
     },
 
-    exportContent: (kind) => tables[kind].all(),
+    exportContent: (kind) => exportRecords(database, kind),
 
-    removeContent(kind, slugs, stamp) {
+    removeContent(kind, slugs, context) {
       return database.transaction(() => {
         assertNoImport(database)
-        const table = tables[kind]
-        const removed = new Set(slugs)
-        const remains = (other: { kind: ContentKind; slug: string }) =>
-          other.kind !== kind || !removed.has(other.slug)
-        const missing = [...removed].filter((slug) => table.find(slug) === undefined)
-        const used = [...removed].filter((slug) => table.referencedBy(slug).some(remains))
-        if (removed.size > 0 && missing.length === 0 && used.length === 0) {
-          table.remove([...removed])
-          auditLog.append([removalAuditRecord(kind, removed)], stamp)
+        const removed = [...new Set(slugs)]
+        const missing = removed.filter((slug) => tables[kind].find(slug) === undefined)
+        const used = kind === 'industries' ? findReferenced(database, removed) : []
+        if (removed.length > 0 && missing.length === 0 && used.length === 0) {
+          tables[kind].remove(removed)
+          auditLog.append([removalAuditRecord(kind, removed)], context)
           revisions.bump('content')
         }
         return { missing, used }
       })
     },
-  }
+  } satisfies ContentAdministration
 }

@@ -1,23 +1,24 @@
-/** A store in a SQLite file as it is copied. */
+/** A store in a SQLite file as the source or target of a copy. */
 import {
+  checkStillCopyable,
   type CopySource,
   type CopyTarget,
   formatCopyMark,
   parseCopyMark,
+  type Row,
   type StoreState,
   type WritableTable,
 } from '../copy/source-and-target.ts'
-import { createSettingsTable, SQL_TABLES, type SqlTable, withSafeIntegers } from '../copy/sql-tables.ts'
-import type { CopiedProfile, RowKey, Setting } from '../copy/tables.ts'
-import { AUDIT_READ_COLUMNS } from '../rows.ts'
+import { safeColumns } from '../row-format.ts'
 import { randomHex } from '../settings.ts'
-import { danglingReferenceError, StoreError } from '../store-error.ts'
+import { danglingReferenceError } from '../store-error.ts'
+import { COPIED_TABLES, type CopiedTable, PROFILES, TABLE_NAMES, type TableName } from '../tables.ts'
 import { createProfileTable } from './content-tables.ts'
-import { type Database, errorMessage, openDatabase } from './database.ts'
+import { type Database, errorMessage, openDatabase, placeholders, upsertSql } from './database.ts'
 import { checkMigrated, configure, migrate, schemaVersion } from './migrate.ts'
 
 /**
- * Opens a file to copy from, and only to read.
+ * Opens a file to copy from, read-only.
  *
  * @throws {StoreError} `unreachable` when there is no such file or it cannot be opened.
  */
@@ -26,7 +27,7 @@ export function openSqliteSource(file: string): CopySource {
 }
 
 /**
- * Opens a file to copy into, and changes nothing of one that is there before the copy begins.
+ * Opens a file to copy into. An existing file is not changed before the copy begins.
  *
  * @throws {StoreError} `unreachable` when it cannot be opened.
  */
@@ -42,7 +43,7 @@ type StateRow = [
   isUsed: number,
 ]
 
-/** Every change moves one of these. Keys are used once a minute each at most, and milliseconds of millions overflow. */
+/** Every change changes this text. Seconds: the sum of milliseconds over millions of keys would overflow. */
 const contents = `json_array(facts_changes, content_changes, key_prefix, audit_sequence, audit_seal,
   (SELECT count(*) FROM signup), (SELECT sum(last_used_at / 1000) FROM partner_key), (SELECT sum(requests) FROM usage))`
 
@@ -57,8 +58,6 @@ function createCopyTarget(database: Database, file: string): CopyTarget {
   const clearMark = database.statement(
     'UPDATE store SET copied_from = NULL, copied_as = ?2 WHERE copied_from = ?1',
   )
-  const clearParent = database.statement('UPDATE industry SET parent_slug = NULL WHERE parent_slug = ?1')
-  const { audit, industries, ...others } = SQL_TABLES
 
   function readState(): StoreState {
     const [id, copyingFrom, mark, changeToken, isUsed] = selectState.get()!
@@ -79,42 +78,19 @@ function createCopyTarget(database: Database, file: string): CopyTarget {
       return readState()
     },
 
-    // It moves when another connection commits anything, and this one writes nothing to a source.
+    // Moves when another connection commits; this one writes nothing to a source.
     changeToken: () => String(dataVersion.get()![0]),
 
-    tables: {
-      settings: createSettingsCopyTable(database),
-      partners: createCopyTable(database, file, others.partners),
-      keys: createCopyTable(database, file, others.keys),
-      industries: createCopyTable(database, file, industries, {
-        beforeRemoval(keys) {
-          for (const [slug] of keys) clearParent.run(slug!)
-        },
-      }),
-      profiles: createProfileCopyTable(database, file),
-      plans: createCopyTable(database, file, others.plans),
-      banners: createCopyTable(database, file, others.banners),
-      signups: createCopyTable(database, file, others.signups),
-      idempotency_keys: createCopyTable(database, file, others.idempotency_keys),
-      signup_counts: createCopyTable(database, file, others.signup_counts),
-      request_counts: createCopyTable(database, file, others.request_counts),
-      audit: withSafeIntegers(file, createCopyTable(database, file, audit, { columns: AUDIT_READ_COLUMNS })),
-    },
+    tables: openTables(database, file),
 
     async begin(from) {
       await configure(database)
-      // Rows come in the order of one index and go into eight others, all over the file: a page that many of them change
-      // is moved there once for 64 MiB of log, and not for every 4. That takes half the time.
+      // Rows arrive in the order of one index and change pages of eight others all over the file: a checkpoint every
+      // 64 MiB of log instead of every 4 writes such a page once and halves the time.
       database.exec('PRAGMA wal_autocheckpoint = 16384')
       migrate(database, file, undefined)
       database.transaction(() => {
-        const { copyingFrom: copiedFrom, finishedCopyOf: copyOf, isEmpty } = readState()
-        if (copiedFrom === from) return
-        // Somebody else was here since it was judged.
-        if (copiedFrom !== undefined || !isEmpty && copyOf !== from) {
-          throw new StoreError('refused', `The store ${file} is not empty any more: nothing was copied.`)
-        }
-        markCopying.run(randomHex(8), from)
+        if (checkStillCopyable(readState(), from, file)) markCopying.run(randomHex(8), from)
       })
     },
 
@@ -124,80 +100,73 @@ function createCopyTarget(database: Database, file: string): CopyTarget {
   }
 }
 
-/** Where a profile is listed and which words lead to it is written with it. */
-function createProfileCopyTable(database: Database, file: string): WritableTable<CopiedProfile> {
-  const table = createProfileTable(database)
-  const setUpdated = database.statement('UPDATE profile SET updated_at = ?2 WHERE slug = ?1')
-  return createCopyTable(database, file, SQL_TABLES.profiles, {
-    put(rows) {
-      table.write(rows.map(({ record }) => record), 0)
-      for (const { record, updatedAt } of rows) setUpdated.run(record.slug, updatedAt)
+/** Writes that differ from table to table. */
+interface TableOverrides {
+  readonly put?: (rows: readonly Row[]) => void
+  /** Removes what follows from the rows with these keys, or what refers to them. */
+  readonly beforeRemoval?: (keys: readonly Row[]) => void
+}
+
+function openTables(database: Database, file: string): CopyTarget['tables'] {
+  const clearParent = database.statement('UPDATE industry SET parent_slug = NULL WHERE parent_slug = ?1')
+  const profiles = createProfileTable(database)
+  const overrides: { readonly [Name in TableName]?: TableOverrides } = {
+    industries: {
+      beforeRemoval(keys) {
+        for (const [slug] of keys) clearParent.run(slug!)
+      },
     },
-    beforeRemoval: (keys) => table.remove(keys.map(([slug]) => slug as string)),
-  })
-}
-
-function createSettingsCopyTable(database: Database): WritableTable<Setting> {
-  const read = database.statement<[prefix: string, secret: string, sequence: number, seal: string]>(
-    'SELECT key_prefix, cursor_secret, CAST(audit_sequence AS REAL), audit_seal FROM store',
-  )
-  const write = database.statement(
-    'UPDATE store SET key_prefix = ?1, cursor_secret = ?2, audit_sequence = ?3, audit_seal = ?4',
-  )
-  return createSettingsTable(
-    () => {
-      const [keyPrefix, cursorSecret, auditSequence, auditSeal] = read.get()!
-      return { keyPrefix, cursorSecret, auditSequence, auditSeal }
+    // The listings and words of a profile are written with it.
+    profiles: {
+      put: (rows) =>
+        profiles.write(
+          rows.map((row) => ({
+            row: row.slice(0, -1),
+            record: PROFILES.read(row),
+            updatedAt: Number(row.at(-1)),
+          })),
+        ),
+      beforeRemoval: (keys) => profiles.remove(keys.map(([slug]) => String(slug))),
     },
-    ({ keyPrefix, cursorSecret, auditSequence, auditSeal }) =>
-      void write.run(keyPrefix, cursorSecret, auditSequence, auditSeal),
+  }
+  const tables = TABLE_NAMES.map((name) =>
+    [name, openTable(database, file, COPIED_TABLES[name], overrides[name])] as const
   )
+  return Object.fromEntries(tables) as CopyTarget['tables']
 }
 
-/** What of a table is not done as everywhere. */
-export interface TableOverrides<R> {
-  /** The columns as they are read. */
-  readonly columns?: readonly string[]
-  /** Writes rows. */
-  readonly put?: (rows: readonly R[]) => void
-  /** Removes what follows from the rows with these keys, or refers to them. */
-  readonly beforeRemoval?: (keys: readonly RowKey[]) => void
-}
-
-/** A table of a file as it is copied: rows are read by key, and written one by one in a transaction of all. */
-export function createCopyTable<R>(
+function openTable(
   database: Database,
   file: string,
-  { name, columns, keyLength, values, read }: SqlTable<R>,
-  overrides: TableOverrides<R> = {},
-): WritableTable<R> {
+  { name, columns, keyLength }: CopiedTable,
+  overrides: TableOverrides = {},
+): WritableTable {
   const keys = columns.slice(0, keyLength)
-  const placeholders = (from: readonly string[]) => from.map((_, index) => `?${index + 1}`)
-  const selected = `SELECT ${overrides.columns ?? columns} FROM ${name}`
-  const selectFirst = database.statement(`${selected} ORDER BY ${keys} LIMIT ?1 + 0`)
+  const selected = `SELECT ${safeColumns(columns)} FROM ${name}`
+  const order = keyLength === 0 ? '' : `ORDER BY ${keys}`
+  const selectFirst = database.statement(`${selected} ${order} LIMIT ?1 + 0`)
   const selectNext = database.statement(
-    `${selected} WHERE (${keys}) > (${placeholders(keys)}) ORDER BY ${keys} LIMIT ?${keyLength + 1} + 0`,
+    `${selected} WHERE (${keys}) > (${placeholders(keys)}) ${order} LIMIT ?${keyLength + 1} + 0`,
   )
-  const upsertRow = database.statement(`
-    INSERT INTO ${name} (${columns}) VALUES (${placeholders(columns)}) ON CONFLICT (${keys})
-    DO UPDATE SET ${columns.slice(keyLength).map((column) => `${column} = excluded.${column}`)}`)
+  const putRow = database.statement(
+    keyLength === 0
+      ? `UPDATE ${name} SET (${columns}) = (${placeholders(columns)})`
+      : upsertSql(name, columns, keyLength),
+  )
   const deleteRow = database.statement(`DELETE FROM ${name} WHERE (${keys}) = (${placeholders(keys)})`)
-  const putRows = overrides.put ?? ((rows: readonly R[]) => {
-    for (const row of rows) upsertRow.run(...values(row))
+  const put = overrides.put ?? ((rows: readonly Row[]) => {
+    for (const row of rows) putRow.run(...row)
   })
 
   return {
-    read: (after, limit) =>
-      (after === undefined ? selectFirst.all(limit) : selectNext.all(...after, limit)).map((row) =>
-        read(row)
-      ),
+    read: (after, limit) => after === undefined ? selectFirst.all(limit) : selectNext.all(...after, limit),
 
-    write(rows, surplus) {
+    write(rows, removedKeys) {
       try {
         database.transaction(() => {
-          putRows(rows)
-          overrides.beforeRemoval?.(surplus)
-          for (const key of surplus) deleteRow.run(...key)
+          put(rows)
+          overrides.beforeRemoval?.(removedKeys)
+          for (const key of removedKeys) deleteRow.run(...key)
         })
       } catch (error) {
         throw errorMessage(error).includes('FOREIGN KEY') ? danglingReferenceError(file, error) : error

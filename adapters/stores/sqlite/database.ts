@@ -266,3 +266,15 @@ async function retryTransaction<T>(database: Database, work: () => T): Promise<T
 function isLockTaken(error: unknown): boolean {
   return error instanceof StoreError && isBusy(error.cause)
 }
+
+/** `?1, ?2, …`, one for each column. */
+export function placeholders(columns: readonly string[]): string {
+  return columns.map((_, index) => `?${index + 1}`).join(', ')
+}
+
+/** Inserts a row, or updates the row with the same key: the first `keyLength` columns. */
+export function upsertSql(table: string, columns: readonly string[], keyLength: number = 1): string {
+  const updates = columns.slice(keyLength).map((column) => `${column} = excluded.${column}`)
+  return `INSERT INTO ${table} (${columns}) VALUES (${placeholders(columns)})
+    ON CONFLICT (${columns.slice(0, keyLength)}) DO UPDATE SET ${updates}`
+}

@@ -1,32 +1,13 @@
-import { andThen, type MaybePromise } from '../../../core/lib/promise.ts'
-import type { Industry, Profile, ProfileCard } from '../../../core/model.ts'
-import type { Catalog, ProfileQuery } from '../../../core/ports/directory.ts'
-import { readCard, readDetail, RECORD_FORMATS } from '../content-text.ts'
+import { andThen } from '../../../core/lib/promise.ts'
+import type { Catalog, Directory } from '../../../core/ports/directory.ts'
+import { readBanner, readDetail, readPlan } from '../content-text.ts'
+import type { StoredRow } from '../row-format.ts'
+import { CARD_COLUMNS, type CardRow, INDUSTRIES, readCardRow } from '../tables.ts'
 import type { Database } from './database.ts'
 import { MAX_LABEL } from './ranks.ts'
-import {
-  anyOf,
-  audienceTerms,
-  CARD_COLUMNS,
-  type CardRow,
-  createProfileSearch,
-  createTimeSlicer,
-} from './search.ts'
+import { anyOf, audienceTerms, createProfileSearch, createTimeSlicer } from './search.ts'
 
-/** `Directory` of the ports, synchronous but for lists that take long. */
-export interface SqliteDirectory {
-  listProfiles(partner: string, query: ProfileQuery, now: number): MaybePromise<readonly ProfileCard[]>
-  findProfile(partner: string, slug: string, now: number): Profile | undefined
-  countProfiles(
-    partner: string,
-    by: 'country' | 'industry',
-    now: number,
-  ): MaybePromise<ReadonlyMap<string, number>>
-  listIndustries(): readonly Industry[]
-  nextProfileChangeAt(partner: string, now: number): number | undefined
-}
-
-export function createDirectory(database: Database): SqliteDirectory {
+export function createDirectory(database: Database) {
   // A row is looked for whether the slug exists or not, and no detail is read of a hidden one: it costs what an absent one does.
   const selectProfile = database.statement<[...CardRow, detail: string]>(`
     SELECT ${CARD_COLUMNS}, p.detail
@@ -34,9 +15,7 @@ export function createDirectory(database: Database): SqliteDirectory {
     CROSS JOIN profile p ON p.id = found.id AND p.published_at <= ?3
       AND (instr(p.search, ' ~ ') > 0 OR instr(p.search, ' ~' || ?2 || ' ') > 0)
     CROSS JOIN industry i ON i.slug = p.industry`)
-  const selectIndustries = database.statement<[string, string, string | null]>(
-    'SELECT slug, name, parent_slug FROM industry',
-  )
+  const selectIndustries = database.statement<StoredRow>(`SELECT ${INDUSTRIES.columns} FROM industry`)
   const selectNextDue = database.statement<[recency: number]>(`
     SELECT r.key FROM search_newest s CROSS JOIN rank_newest r ON r.label = s.rowid
     WHERE s.search_newest MATCH ?1 AND s.rowid < CAST(?2 AS INTEGER) ORDER BY s.rowid DESC LIMIT 1`)
@@ -50,43 +29,25 @@ export function createDirectory(database: Database): SqliteDirectory {
   const countListed = createProfileCount(database, firstDueAt)
 
   return {
-    listProfiles: (partner, query, now) => andThen(search(partner, query, now), (rows) => rows.map(toCard)),
+    listProfiles: (partner, query, now) =>
+      andThen(search(partner, query, now), (rows) => rows.map(readCardRow)),
 
     findProfile(partner, slug, now) {
       const row = selectProfile.get(slug, partner, now)
       if (row === undefined) return undefined
       const { visibleTo: _, ...detail } = readDetail(row[7])
-      return { ...toCard(row as unknown as CardRow), ...detail }
+      return { ...readCardRow(row as unknown as CardRow), ...detail }
     },
 
     countProfiles: (partner, by, now) => runTimeSliced(partner, countListed(partner, by, now), Infinity),
 
-    listIndustries: () =>
-      selectIndustries.all().map(([slug, name, parentSlug]) => ({
-        slug,
-        name,
-        parentSlug: parentSlug ?? undefined,
-      })),
+    listIndustries: () => selectIndustries.all().map(INDUSTRIES.read),
 
     nextProfileChangeAt(partner, now) {
       const recency = selectNextDue.get(anyOf(audienceTerms(partner)), firstDueAt(now))?.[0]
       return recency === undefined ? undefined : -recency
     },
-  }
-}
-
-function toCard([slug, country, industry, industryName, publishedAt, updatedAt, text]: CardRow): ProfileCard {
-  const { name, headline, logoUrl } = readCard(text)
-  return {
-    slug,
-    name,
-    headline,
-    country,
-    industry: { slug: industry, name: industryName },
-    logoUrl,
-    publishedAt,
-    updatedAt,
-  }
+  } satisfies Directory
 }
 
 /** Profiles that are not due yet, read in one step. */
@@ -134,7 +95,7 @@ function createProfileCount(database: Database, firstDueAt: (now: number) => num
   }
 }
 
-export function createOffers(database: Database): Catalog {
+export function createOffers(database: Database) {
   const selectBanner = database.statement<[record: string, updatedAt: number]>(
     'SELECT record, updated_at FROM banner WHERE partner = ?1',
   )
@@ -143,8 +104,8 @@ export function createOffers(database: Database): Catalog {
   return {
     findBanner(partner) {
       const row = selectBanner.get(partner)
-      return row && { ...RECORD_FORMATS.banners.read(row[0]), updatedAt: row[1] }
+      return row && { ...readBanner(row[0]), updatedAt: row[1] }
     },
-    listPlans: () => selectPlans.all().map(([record]) => RECORD_FORMATS.plans.read(record)),
-  }
+    listPlans: () => selectPlans.all().map(([record]) => readPlan(record)),
+  } satisfies Catalog
 }

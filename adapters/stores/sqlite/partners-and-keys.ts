@@ -6,9 +6,9 @@ import { sha256 } from '../../digest.ts'
 import { type AuditRecord, checkWritten } from '../audit-log.ts'
 import { applyChanges, type ChangeSet } from '../change-set.ts'
 import type { StoredRow } from '../row-format.ts'
-import { FIRST_KEY_POSITION, KEY_FACTS_COLUMNS, KEYS, PARTNERS, readKeyFacts } from '../rows.ts'
+import { FIRST_KEY_POSITION, KEY_FACTS_COLUMNS, KEYS, PARTNERS, readKeyFacts } from '../tables.ts'
 import type { SqliteAuditLog } from './audit.ts'
-import type { Database } from './database.ts'
+import { type Database, upsertSql } from './database.ts'
 import type { Revisions } from './revisions.ts'
 
 export function createAdministration(
@@ -85,11 +85,6 @@ export function createAdministration(
       })
     },
   }
-}
-
-function upsertSql(table: string, [primary, ...others]: readonly string[]): string {
-  return `INSERT INTO ${table} (${[primary, ...others]}) VALUES (${[primary, ...others].map(() => '?')})
-    ON CONFLICT (${primary}) DO UPDATE SET ${others.map((column) => `${column} = excluded.${column}`)}`
 }
 
 export function createKeyLookup(database: Database): Pick<FactSource, 'findKey' | 'recordKeyUses'> {

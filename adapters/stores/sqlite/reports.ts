@@ -20,7 +20,7 @@ import {
   toSummary,
 } from '../reports.ts'
 import type { StoredRow } from '../row-format.ts'
-import { AUDIT_ENTRIES, AUDIT_READ_COLUMNS } from '../rows.ts'
+import { AUDIT_ENTRIES, AUDIT_READ_COLUMNS } from '../tables.ts'
 import { type Database, transactionWithRetry } from './database.ts'
 import type { Signups } from './signups.ts'
 

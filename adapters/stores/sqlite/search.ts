@@ -3,21 +3,9 @@ import { SLUG_PATTERN } from '../../../core/lib/text.ts'
 import type { ProfileQuery, ProfileSort } from '../../../core/ports/directory.ts'
 import { matchesWords } from '../content-text.ts'
 import { StoreError } from '../store-error.ts'
+import { CARD_COLUMNS, type CardRow } from '../tables.ts'
 import type { Database, Statement } from './database.ts'
 import { windowEnd, windowTerm } from './ranks.ts'
-
-/** A profile of a page: what its card is made of. */
-export type CardRow = [
-  slug: string,
-  country: string,
-  industry: string,
-  industryName: string,
-  publishedAt: number,
-  updatedAt: number,
-  card: string,
-]
-
-export const CARD_COLUMNS = 'p.slug, p.country, p.industry, i.name, p.published_at, p.updated_at, p.card'
 
 /** Reads the first profiles of a query. A promise only where that takes more than one turn. */
 export type ProfileSearch = (partner: string, query: ProfileQuery, now: number) => MaybePromise<CardRow[]>

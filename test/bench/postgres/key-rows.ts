@@ -1,6 +1,6 @@
 import postgres from 'postgres'
+import { KEYS } from '../../../adapters/stores/tables.ts'
 import { listText } from '../../../adapters/stores/postgres/sql.ts'
-import { KEYS } from '../../../adapters/stores/rows.ts'
 import type { Key } from '../../../core/model.ts'
 import { PARTNER } from '../data/profiles.ts'
 

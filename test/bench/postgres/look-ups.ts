@@ -4,7 +4,7 @@
  */
 import postgres from 'postgres'
 import type { StoredRow } from '../../../adapters/stores/row-format.ts'
-import { KEY_FACTS_COLUMNS, readKeyFacts } from '../../../adapters/stores/rows.ts'
+import { KEY_FACTS_COLUMNS, readKeyFacts } from '../../../adapters/stores/tables.ts'
 import type { KeyFacts } from '../../../core/model.ts'
 import type { FactSource } from '../../../core/ports/facts.ts'
 import { createRandom, pick } from '../data/random.ts'

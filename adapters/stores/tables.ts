@@ -1,0 +1,274 @@
+/** The tables of the SQL stores. Queries, imports and `store copy` use these descriptions. */
+import type { Industry, Key, KeyFacts, LimitOverrides, Partner, ProfileCard } from '../../core/model.ts'
+import type { AuditEntry } from '../../core/ports/audit.ts'
+import type { BannerRecord, ContentKind, ContentRecords, ProfileRecord } from '../../core/ports/content.ts'
+import {
+  bannerText,
+  cardText,
+  detailText,
+  planText,
+  readBanner,
+  readCard,
+  readDetail,
+  readPlan,
+} from './content-text.ts'
+import {
+  type Codec,
+  createRowFormat,
+  moduleSet,
+  type RowFormat,
+  safeColumns,
+  scopeSet,
+  type StoredRow,
+  type Value,
+} from './row-format.ts'
+import { SIGNUP_COLUMNS } from './signups.ts'
+
+const noLimits: LimitOverrides = Object.freeze({})
+const anyAddress: readonly string[] = Object.freeze([])
+
+const limitsCodec: Codec<LimitOverrides> = {
+  encode(limits) {
+    const text = JSON.stringify(limits)
+    return text === '{}' ? null : text
+  },
+  decode: (text) => text === null ? noLimits : JSON.parse(text),
+}
+
+const rangesCodec: Codec<readonly string[]> = {
+  encode: (ranges) => ranges.length === 0 ? null : JSON.stringify(ranges),
+  decode: (text) => text === null ? anyAddress : JSON.parse(text),
+}
+
+export const PARTNERS = createRowFormat<Partner>({
+  slug: 'slug',
+  name: 'name',
+  state: 'state',
+  modules: 'modules',
+  limits: 'limits',
+  createdAt: 'created_at',
+}, { modules: moduleSet, limits: limitsCodec })
+
+const keyFormat = createRowFormat<Key>({
+  id: 'id',
+  partner: 'partner',
+  name: 'name',
+  environment: 'environment',
+  digest: 'digest',
+  hint: 'hint',
+  state: 'state',
+  scopes: 'scopes',
+  allow: 'allow',
+  limits: 'limits',
+  createdAt: 'created_at',
+  expiresAt: 'expires_at',
+  retiresAt: 'retires_at',
+  successorId: 'successor_id',
+  lastUsedAt: 'last_used_at',
+}, { scopes: scopeSet, allow: rangesCodec, limits: limitsCodec })
+
+/** The state `retired` has a column of its own: SQLite cannot extend the CHECK of the column `state`. */
+export const KEYS: RowFormat<Key> = {
+  columns: [...keyFormat.columns, 'retired'],
+  values: (key) =>
+    key.state === 'retired'
+      ? [...keyFormat.values({ ...key, state: 'active' }), 1]
+      : [...keyFormat.values(key), 0],
+  read(row) {
+    const key = keyFormat.read(row)
+    return row[keyFormat.columns.length] === 1 ? { ...key, state: 'retired' } : key
+  },
+}
+
+/** The position before the first key of every list. */
+export const FIRST_KEY_POSITION: Pick<Key, 'createdAt' | 'id'> = {
+  createdAt: -Number.MAX_SAFE_INTEGER,
+  id: '',
+}
+
+/** The columns of a key `k` and its partner `p`, in the order in which `readKeyFacts` reads them. */
+export const KEY_FACTS_COLUMNS: readonly string[] = [
+  ...KEYS.columns.map((column) => `k.${column}`),
+  ...PARTNERS.columns.map((column) => `p.${column}`),
+]
+
+export function readKeyFacts(row: StoredRow): KeyFacts {
+  return { key: KEYS.read(row), partner: PARTNERS.read(row.slice(KEYS.columns.length)) }
+}
+
+export const AUDIT_ENTRIES = createRowFormat<AuditEntry>({
+  sequence: 'sequence',
+  id: 'id',
+  at: 'at',
+  actor: 'actor',
+  type: 'type',
+  partner: 'partner',
+  keyId: 'key_id',
+  subject: 'subject',
+  before: 'before',
+  after: 'after',
+  hash: 'seal',
+}, { sequence: { encode: Number, decode: readSequence } })
+
+/** The columns of an entry as SQL: tampering can have left integers that no driver reads. */
+export const AUDIT_READ_COLUMNS: readonly string[] = safeColumns(AUDIT_ENTRIES.columns)
+
+/** The position of the entry before the tail of an audit log. */
+export function readTailSequence(row: readonly [sequence: number] | undefined): number {
+  return row === undefined ? -Infinity : readSequence(row[0])
+}
+
+/** An unsafe integer is infinite: rounded, it would be the position of many rows, and no page would get past them. */
+function readSequence(sequence: number): number {
+  return Number.isSafeInteger(sequence) ? sequence : sequence * Infinity
+}
+
+/** The rows of a profile, without the columns that follow from these. */
+export type ProfileRow = [
+  slug: string,
+  country: string,
+  industry: string,
+  publishedAt: number | null,
+  card: string,
+  detail: string,
+]
+
+/** The table of a kind of content. Equal records have equal rows, which begin with the slug (banners: the partner). */
+export interface ContentTable<R> {
+  readonly name: string
+  readonly columns: readonly string[]
+  /** Whether the table also has `updated_at`, the instant of the import that last changed the record. */
+  readonly isDated: boolean
+  values(record: R): StoredRow
+  read(row: readonly Value[]): R
+}
+
+export const PROFILES = {
+  name: 'profile',
+  columns: ['slug', 'country', 'industry', 'published_at', 'card', 'detail'],
+  isDated: true,
+  values(record: ProfileRecord): ProfileRow {
+    const { slug, country, industry, publishedAt } = record
+    return [slug, country, industry, publishedAt ?? null, cardText(record), detailText(record)]
+  },
+  read(row: readonly Value[]): ProfileRecord {
+    const [slug, country, industry, publishedAt, card, detail] = row as ProfileRow
+    return {
+      slug,
+      country,
+      industry,
+      publishedAt: publishedAt ?? undefined,
+      ...readCard(card),
+      ...readDetail(detail),
+    }
+  },
+} satisfies ContentTable<ProfileRecord>
+
+export const INDUSTRIES: ContentTable<Industry> = {
+  name: 'industry',
+  isDated: false,
+  ...createRowFormat<Industry>({ slug: 'slug', name: 'name', parentSlug: 'parent_slug' }),
+}
+
+/** No query looks into plans and banners: one column holds the record as JSON. */
+export const CONTENT_TABLES: { readonly [K in ContentKind]: ContentTable<ContentRecords[K]> } = {
+  profiles: PROFILES,
+  industries: INDUSTRIES,
+  plans: {
+    name: 'plan',
+    columns: ['slug', 'record'],
+    isDated: false,
+    values: (plan) => [plan.slug, planText(plan)],
+    read: ([, text]) => readPlan(text as string),
+  },
+  banners: {
+    name: 'banner',
+    columns: ['partner', 'record'],
+    isDated: true,
+    values: (banner) => [banner.partner, bannerText(banner)],
+    read: ([, text]): BannerRecord => readBanner(text as string),
+  },
+}
+
+/** A row of `CARD_COLUMNS`. */
+export type CardRow = [
+  slug: string,
+  country: string,
+  industry: string,
+  industryName: string,
+  publishedAt: number,
+  updatedAt: number,
+  card: string,
+]
+
+/** The columns of the card of a profile `p` and its industry `i`. */
+export const CARD_COLUMNS = 'p.slug, p.country, p.industry, i.name, p.published_at, p.updated_at, p.card'
+
+export function readCardRow(
+  [slug, country, industry, industryName, publishedAt, updatedAt, text]: CardRow,
+): ProfileCard {
+  const { name, headline, logoUrl } = readCard(text)
+  return {
+    slug,
+    name,
+    headline,
+    country,
+    industry: { slug: industry, name: industryName },
+    logoUrl,
+    publishedAt,
+    updatedAt,
+  }
+}
+
+/** A table as `store copy` reads and writes it. Other columns follow from these. */
+export interface CopiedTable {
+  readonly name: string
+  readonly columns: readonly string[]
+  /** How many of the columns are the primary key; 0 for a table of one row. */
+  readonly keyLength: number
+}
+
+/**
+ * All that a store keeps, in the order of foreign keys. `store copy` leaves out what follows from profiles (listings,
+ * words, counters) and what lives for seconds (replicas, quotas, batches of counts).
+ */
+export const COPIED_TABLES = {
+  settings: {
+    name: 'store',
+    columns: ['key_prefix', 'cursor_secret', 'audit_sequence', 'audit_seal'],
+    keyLength: 0,
+  },
+  partners: { name: 'partner', columns: PARTNERS.columns, keyLength: 1 },
+  keys: { name: 'partner_key', columns: [...KEYS.columns, 'revoked_at'], keyLength: 1 },
+  industries: copiedContent('industries'),
+  profiles: copiedContent('profiles'),
+  plans: copiedContent('plans'),
+  banners: copiedContent('banners'),
+  signups: { name: 'signup', columns: SIGNUP_COLUMNS, keyLength: 1 },
+  idempotency_keys: {
+    name: 'idempotency',
+    columns: ['partner', 'environment', 'key', 'fingerprint', 'signup_id', 'created_at', 'expires_at'],
+    keyLength: 3,
+  },
+  signup_counts: {
+    name: 'signup_tally',
+    columns: ['partner', 'dimension', 'day', 'value', 'signups'],
+    keyLength: 4,
+  },
+  request_counts: {
+    name: 'usage',
+    columns: ['partner', 'day', 'endpoint', 'requests', 'errors'],
+    keyLength: 3,
+  },
+  audit: { name: 'audit', columns: AUDIT_ENTRIES.columns, keyLength: 1 },
+} satisfies Record<string, CopiedTable>
+
+/** What reports of `store copy` call a table. */
+export type TableName = keyof typeof COPIED_TABLES
+
+export const TABLE_NAMES = Object.keys(COPIED_TABLES) as readonly TableName[]
+
+function copiedContent(kind: ContentKind): CopiedTable {
+  const { name, columns, isDated } = CONTENT_TABLES[kind]
+  return { name, columns: isDated ? [...columns, 'updated_at'] : columns, keyLength: 1 }
+}
