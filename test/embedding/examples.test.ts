@@ -180,10 +180,10 @@ await t.test('own-tables.js', async (t) => {
 
 t.test('the README shows the examples as they are', (t) => {
   const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
-  const shown = [...readme.matchAll(/^<!-- (test\/embedding\/examples\/\S+) -->\n```\w+\n(.*?)^```$/gms)]
+  const shown = [...readme.matchAll(/^<!-- (examples\/\S+) -->\n```\w+\n(.*?)^```$/gms)]
   t.ok(shown.length >= 3)
   for (const [, path = '', code] of shown) t.equal(code, readFileSync(join(ROOT, path), 'utf8'), path)
-  for (const name of readdirSync(EXAMPLES)) t.match(readme, `test/embedding/examples/${name}`)
+  for (const name of readdirSync(EXAMPLES)) t.match(readme, `examples/${name}`)
   t.end()
 })
 

@@ -10,7 +10,7 @@ import { cleanEnv } from '../support/cli-program.ts'
 import type { Mounted } from './mounted.ts'
 
 /** Where the examples are. */
-export const EXAMPLES: string = join(ROOT, 'test/embedding/examples')
+export const EXAMPLES: string = join(ROOT, 'examples')
 
 /** A project, and what can be done in it. */
 export interface Project {

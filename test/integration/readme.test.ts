@@ -127,7 +127,7 @@ t.test('what is pasted is asked of no server that does not listen yet', (t) => {
 })
 
 t.test('an example has as few lines as it says', async (t) => {
-  const directory = await readFile(join(root, 'test/embedding/examples/companies.js'), 'utf8')
+  const directory = await readFile(join(root, 'examples/companies.js'), 'utf8')
   t.match(readme, 'in fewer than 100 lines')
   t.ok(directory.split('\n').length < 100)
 })

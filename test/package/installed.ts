@@ -43,7 +43,7 @@ const sources = [
   'adapters',
   'cli',
   'fixtures/content',
-  'test/embedding/examples',
+  'examples',
   'test/lab.ts',
   'test/package-lock.json',
 ]

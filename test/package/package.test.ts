@@ -35,7 +35,7 @@ t.test('the tarball holds what is used, and nothing else', (t) => {
     /^dist\/(?:core|adapters)\/[\w\-/]+\.(?:js|d\.ts)$/,
     /^dist\/cli\/[\w\-/]+\.js$/,
     /^dist\/fixtures\/content\/(?:banners|industries|plans|profiles)\.jsonl$/,
-    /^test\/embedding\/examples\/[\w-]+\.(?:js|conf)$/,
+    /^examples\/[\w-]+\.(?:js|conf)$/,
   ]
   const paths = installed.files.map(({ path }) => path)
   t.same(paths.filter((path) => !allowed.some((pattern) => pattern.test(path))), [])
