@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os'
 import process from 'node:process'
-import { isValidActor } from '../core/admin/validate.ts'
+import { validateName } from '../core/admin/validate.ts'
 import { usageError } from './errors.ts'
 
 /** What every command is told besides its own arguments. */
@@ -15,7 +15,9 @@ export interface Invocation {
 
 /** Who runs this command: the operating system's user, or who the environment says it is where there is none. */
 export function currentUser(): string {
-  return [systemUser(), process.env.USER].find((name) => name !== undefined && isValidActor(name)) ??
+  return [systemUser(), process.env.USER].find((name) =>
+    name !== undefined && validateName(name) === undefined
+  ) ??
     'unknown'
 }
 

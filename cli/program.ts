@@ -1,6 +1,6 @@
 import process from 'node:process'
 import { Command, CommanderError, Option } from 'commander'
-import { ACTOR_RULE, isValidActor } from '../core/admin/validate.ts'
+import { validateName } from '../core/admin/validate.ts'
 import { containsKey } from '../core/http/redact.ts'
 import { type CliError, type ExitCode, toCliError, usageError } from './errors.ts'
 import { optionParser } from './options.ts'
@@ -71,7 +71,10 @@ async function reportError(error: unknown, json: boolean): Promise<ExitCode> {
   return cliError.exitCode
 }
 
-const actorOption = optionParser(ACTOR_RULE, (text) => isValidActor(text) ? text : undefined)
+const actorOption = optionParser(
+  'It must have 1 to 200 characters, no control characters or line breaks, and must not be a key.',
+  (text) => validateName(text) === undefined ? text : undefined,
+)
 
 function createProgram(version: string): Command {
   const program = new Command('partner-api')

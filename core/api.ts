@@ -11,7 +11,7 @@ import { createAuthenticator } from './keys/authenticate.ts'
 import { createLastUsedRecorder } from './keys/lifecycle.ts'
 import { createPrincipalCache, preparePrincipal } from './keys/principal.ts'
 import { all, andThen, type MaybePromise } from './lib/promise.ts'
-import { createClock, utcDay } from './lib/time.ts'
+import { createClock, MS_PER_DAY, utcDay } from './lib/time.ts'
 import type { WebRequest, WebResponse } from './lib/web.ts'
 import { createFailedAuthentications } from './limits/failed-authentications.ts'
 import { createLocalLimiter } from './limits/limiter.ts'
@@ -25,7 +25,6 @@ import type { FactSource, Revision } from './ports/facts.ts'
 import type { Store } from './ports/store.ts'
 import { withTimeouts } from './ports/with-timeouts.ts'
 import { afterRegistration, registerReplica } from './replicas/registration.ts'
-import { msPerDay } from './reports/period.ts'
 import { createUsageCounter } from './reports/usage-counter.ts'
 import type { Endpoint } from './routes/context.ts'
 import { compileRoutes, ROUTES } from './routes/router.ts'
@@ -140,7 +139,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   const uses = createLastUsedRecorder(facts)
   const usage = createUsageCounter({
     recordUsage: (counts, batch) =>
-      reports.recordUsage(counts, batch, utcDay(clock.now() - settings.keepUsageDays * msPerDay)),
+      reports.recordUsage(counts, batch, utcDay(clock.now() - settings.keepUsageDays * MS_PER_DAY)),
   }, logger.writeFailed)
   const handle = createPipeline({
     names,

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import { createKeyAdministration, type IssuedKey } from '../../core/admin/keys.ts'
+import { createKeyAdministration, DEFAULT_OVERLAP_MS, type IssuedKey } from '../../core/admin/keys.ts'
 import { keyState } from '../../core/keys/lifecycle.ts'
 import type { MaybePromise } from '../../core/lib/promise.ts'
 import type { Key, LimitOverrides } from '../../core/model.ts'
@@ -101,7 +101,7 @@ Examples:
       .argument('<key>', keyArgumentHelp)
       .addOption(
         new Option('--overlap <duration>', 'How long the old key goes on to work; 0 for not at all')
-          .argParser(durationOption).default(86_400_000, '24h'),
+          .argParser(durationOption).default(DEFAULT_OVERLAP_MS, '24h'),
       )
       .option(
         '--expires <when>',

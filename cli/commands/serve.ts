@@ -2,6 +2,7 @@ import process from 'node:process'
 import { type Command, Option } from 'commander'
 import { validateName } from '../../core/admin/validate.ts'
 import { MAX_STALE_IF_ERROR_SECONDS } from '../../core/cache/revision-cache.ts'
+import { MS_PER_DAY } from '../../core/lib/time.ts'
 import { DEFAULT_KEEP_USAGE_DAYS, MAX_KEEP_USAGE_DAYS } from '../../core/settings.ts'
 import { action } from '../command.ts'
 import { type Invocation, parseStoreUrl } from '../invocation.ts'
@@ -120,7 +121,7 @@ async function serveStore(invocation: Invocation, options: ServeOptions): Promis
 }
 
 const daysOption = optionParser(`It has to be whole days, 1d to ${MAX_KEEP_USAGE_DAYS}d.`, (text) => {
-  const days = durationOption(text) / 86_400_000
+  const days = durationOption(text) / MS_PER_DAY
   return Number.isInteger(days) && days >= 1 && days <= MAX_KEEP_USAGE_DAYS ? days : undefined
 })
 

@@ -2,6 +2,7 @@ import type { RequestSpec } from '../../adapters/client/transport.ts'
 import type { ServiceNames } from '../../core/http/headers.ts'
 import type { Page } from '../../core/http/message.ts'
 import { SLUG_PATTERN } from '../../core/lib/text.ts'
+import { MS_PER_DAY, utcDay } from '../../core/lib/time.ts'
 import type { KeyedRoute } from '../../core/routes/route.ts'
 import { compileRoutes, ROUTES } from '../../core/routes/router.ts'
 import { RESPONSE_SCHEMAS } from '../../core/schemas/responses.ts'
@@ -34,8 +35,6 @@ type SmokeOutcome = Pick<SmokeResult, 'status' | 'ms' | 'verdict' | 'reasons'>
 
 /** Endpoints that may have nothing to show, and the problem that says so. */
 const emptyCodes: Readonly<Record<string, string>> = { banner: 'banner_not_found' }
-
-const dayMs = 86_400_000
 
 /**
  * Calls every endpoint that verify-key says the key may use, one after the other, and holds each answer against the
@@ -130,7 +129,7 @@ function listedSlugs({ text }: DeploymentResponse): string[] {
 /** Few rows, so that most lists have a second page, and no day that goes on changing. */
 function queryFor({ route: { parameters }, verification }: SmokeContext): Record<string, string> {
   const now = Date.parse(verification.checked_at)
-  const day = (ago: number) => new Date(now - ago * dayMs).toISOString().slice(0, 10)
+  const day = (ago: number) => utcDay(now - ago * MS_PER_DAY)
   return {
     partner: verification.partner.slug,
     ...('cursor' in parameters && { limit: '2' }),

@@ -2,75 +2,68 @@ import { containsKey, formatValue } from '../http/redact.ts'
 import { KEY_ID_PATTERN } from '../keys/format.ts'
 import type { MaybePromise } from '../lib/promise.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
+import { createClock } from '../lib/time.ts'
 import type { KeyFacts, Partner } from '../model.ts'
-import type { Administration, AuditContext, Change } from '../ports/changes.ts'
-import type { FactSource } from '../ports/facts.ts'
-import { ACTOR_RULE, AdminError, isValidActor } from './validate.ts'
+import type { Change } from '../ports/changes.ts'
+import type { Store } from '../ports/store.ts'
+import { AdminError, validateName } from './validate.ts'
 
 /** Who administers. */
 export interface Operator {
-  /** Name that the audit trail shows: 1–200 code points without control characters. */
+  /** The name in the audit log: 1–200 code points without control characters. */
   readonly actor: string
-  /** Gives milliseconds since the epoch, by default the store's where machines share it, else the runtime's. */
+  /** Returns milliseconds since the epoch; by default the store's clock where machines share it, else the runtime's. */
   readonly clock?: () => number
-}
-
-/**
- * Says who decides, and when, each time that it is asked.
- *
- * @throws {RangeError} when the actor is no name that the audit trail could show.
- */
-export function createAuditContext({ actor, clock = Date.now }: Operator): () => AuditContext {
-  if (!isValidActor(actor)) throw new RangeError(ACTOR_RULE)
-  return () => ({ actor, at: clock() })
 }
 
 const maxAttempts = 8
 
 /**
- * Applies what `decide` decides, provided that the facts it read are still so; decides anew when they have
- * been changed meanwhile. No changes are nothing to apply.
- *
- * @param auditContext Who decides, and when.
- * @param buildChanges Reads the facts afresh and applies the rules to them.
- * @returns What was applied.
- * @throws {AdminError} `concurrent_change` when the facts changed under eight decisions in a row.
+ * @returns `apply`, which builds changes from the current facts and applies them, and builds them again when the
+ * facts have changed meanwhile. An empty list changes nothing.
+ * @throws {RangeError} for an actor that the audit log cannot show.
  */
-export async function applyWithRetry(
-  store: Pick<FactSource & Administration, 'revision' | 'apply'>,
-  auditContext: () => AuditContext,
-  buildChanges: () => MaybePromise<readonly Change[]>,
-): Promise<readonly Change[]> {
-  for (let attempt = 0; attempt < maxAttempts; attempt++) {
-    const { facts } = await store.revision()
-    const changes = await buildChanges()
-    if (changes.length === 0 || await store.apply(changes, facts, auditContext())) return changes
+export function createAdministrator(
+  store: Pick<Store, 'revision' | 'apply' | 'clock'>,
+  { actor, clock: now = createClock(() => store.clock?.()).now }: Operator,
+): {
+  now: () => number
+  apply: (buildChanges: () => MaybePromise<readonly Change[]>) => Promise<readonly Change[]>
+} {
+  const problem = validateName(actor)
+  if (problem !== undefined) throw new RangeError(`The name of an operator ${problem}.`)
+
+  async function apply(buildChanges: () => MaybePromise<readonly Change[]>): Promise<readonly Change[]> {
+    for (let attempt = 0; attempt < maxAttempts; attempt++) {
+      const { facts } = await store.revision()
+      const changes = await buildChanges()
+      if (changes.length === 0 || await store.apply(changes, facts, { actor, at: now() })) return changes
+    }
+    throw new AdminError(
+      'concurrent_change',
+      `Nothing was changed: concurrent changes interrupted all ${maxAttempts} attempts. Try again.`,
+    )
   }
-  throw new AdminError(
-    'concurrent_change',
-    `Nothing was changed: others changed the facts under all ${maxAttempts} attempts. Try again.`,
-  )
+
+  return { now, apply }
 }
 
 /** The partner with this slug, removed or not. @throws {AdminError} `partner_not_found` */
-export async function findPartner(
-  store: Pick<Administration, 'findPartner'>,
-  slug: string,
-): Promise<Partner> {
-  // A store is never asked for what it could not even keep: some refuse text with NUL in it.
+export async function findPartner(store: Pick<Store, 'findPartner'>, slug: string): Promise<Partner> {
+  // Some stores fail on text that they cannot hold, such as NUL.
   const partner = SLUG_PATTERN.test(slug) ? await store.findPartner(slug) : undefined
   if (partner !== undefined) return partner
   throw new AdminError('partner_not_found', `There is no partner ${formatValue(slug)}.`)
 }
 
-/** The key with this public id, whatever its state, and its partner. @throws {AdminError} `key_not_found` */
-export async function findKey(store: Pick<FactSource, 'findKey'>, id: string): Promise<KeyFacts> {
+/** The key with this public id, in any state, and its partner. @throws {AdminError} `key_not_found` */
+export async function findKey(store: Pick<Store, 'findKey'>, id: string): Promise<KeyFacts> {
   const facts = KEY_ID_PATTERN.test(id) ? await store.findKey(id) : undefined
   if (facts !== undefined) return facts
   throw new AdminError(
     'key_not_found',
     containsKey(id)
-      ? 'A whole key arrived where its id belongs, the 12 characters after live_ or test_. ' +
+      ? 'Pass the id of a key, the 12 characters after live_ or test_, not the whole key. ' +
         'Treat that key as exposed: rotate or revoke it.'
       : `There is no key with the id ${formatValue(id)}.`,
   )

@@ -3,12 +3,12 @@ import { mintKey } from '../keys/format.ts'
 import { keyState } from '../keys/lifecycle.ts'
 import { parseCidr } from '../lib/ip-address.ts'
 import { readPages } from '../lib/read-pages.ts'
-import { createClock } from '../lib/time.ts'
+import { MS_PER_DAY } from '../lib/time.ts'
 import type { Environment, Key, KeyFacts, LimitOverrides } from '../model.ts'
 import { MODULES } from '../policy/modules.ts'
 import type { Change } from '../ports/changes.ts'
 import type { Store } from '../ports/store.ts'
-import { applyWithRetry, createAuditContext, findKey, findPartner, type Operator } from './apply.ts'
+import { createAdministrator, findKey, findPartner, type Operator } from './apply.ts'
 import {
   AdminError,
   applyLimitChange,
@@ -26,23 +26,23 @@ import {
 
 /** A key to be issued. */
 export interface NewKey {
-  /** Slug of the partner that will own it. A suspended partner may be given keys: they answer once it is resumed. */
+  /** Slug of the partner that owns it. The keys of a suspended partner work once it is resumed. */
   readonly partner: string
   /** 1–200 code points without control characters. */
   readonly name: string
   /** Names of scopes that active modules need; by default all of them. */
   readonly scopes?: readonly string[]
-  /** What a `test` key does is stored as a test and never counted. */
+  /** The signups of a `test` key are stored as tests; its requests and signups are never counted. */
   readonly environment: Environment
   /** Milliseconds since the epoch, in the future; by default never. */
   readonly expiresAt?: number | undefined
   /** Addresses and CIDR ranges from which it may be used; by default from anywhere. */
   readonly allow?: readonly string[]
-  /** Limits of its own; none by default. */
+  /** Its own limits; none by default. */
   readonly limits?: LimitOverrides
 }
 
-/** What is to be changed of a key; what is left out stays. */
+/** The members of a key that change; the others stay. */
 export interface KeyUpdate {
   /** 1–200 code points without control characters. */
   readonly name?: string | undefined
@@ -56,20 +56,34 @@ export interface KeyUpdate {
 
 /** A key that was just issued. */
 export interface IssuedKey {
-  /** The key as it is at rest. */
+  /** The key as it is stored. */
   readonly key: Key
-  /** The whole key: a secret, to be shown once and kept nowhere. */
+  /** The whole key, a secret. Show it once; it is not stored. */
   readonly text: string
 }
 
+/** How a key is replaced. */
+export interface RotationOptions {
+  /** Milliseconds for which the old key still works, 0 to 36,525 days; by default 24 hours. */
+  readonly overlapMs?: number | undefined
+  /**
+   * When the successor expires, milliseconds since the epoch; by default when the old key would have. Rotation replaces
+   * a secret and does not extend access that was granted for a limited time.
+   */
+  readonly expiresAt?: number | undefined
+}
+
+/** Milliseconds for which a rotated key still works by default. */
+export const DEFAULT_OVERLAP_MS = MS_PER_DAY
+
 /**
- * What an operator may do about keys, by their public ids. Everything that changes a key gives it back as
- * it is then; to ask for what is already so changes nothing. A revoked or expired key is no longer changed,
- * except that an expired one can be revoked.
+ * Administration of keys, by their public ids. Each change returns the key as it is afterwards; a change to the state
+ * that a key is already in does nothing. A revoked or expired key cannot be changed, except that an expired one can be
+ * revoked.
  */
 export interface KeyAdministration {
   /**
-   * Makes a key. Its text is given back here and never again.
+   * Creates a key and returns its text, which cannot be read again.
    *
    * @throws {AdminError} `partner_not_found`, `partner_removed`, `invalid_name`, `unknown_scope`,
    * `module_inactive`, `invalid_expiry`, `invalid_address_range`, `invalid_limit`
@@ -78,13 +92,13 @@ export interface KeyAdministration {
   /**
    * All keys, or those of one partner, oldest first, read from the store in pages.
    *
-   * @throws {AdminError} `partner_not_found` when the first key is asked for.
+   * @throws {AdminError} `partner_not_found` when the iteration starts.
    */
   list(partner?: string): AsyncIterable<Key>
-  /** The key, whatever its state. @throws {AdminError} `key_not_found` */
+  /** The key, in any state. @throws {AdminError} `key_not_found` */
   show(id: string): Promise<Key>
   /**
-   * Gives a key a successor that may do the same, and ends the old key after an overlap; both, or nothing.
+   * Creates a successor with the same permissions, and ends the old key after an overlap, in one transaction.
    *
    * @returns The successor.
    * @throws {AdminError} `key_not_found`, `key_revoked`, `key_expired`, `key_disabled`, `key_rotated`,
@@ -102,10 +116,10 @@ export interface KeyAdministration {
   disable(id: string): Promise<Key>
   /** Undoes `disable`. @throws {AdminError} `key_not_found`, `key_revoked`, `key_expired` */
   enable(id: string): Promise<Key>
-  /** For good. @throws {AdminError} `key_not_found` */
+  /** Cannot be undone. @throws {AdminError} `key_not_found` */
   revoke(id: string): Promise<Key>
   /**
-   * All scopes or none.
+   * Gives it scopes, all or none.
    * @throws {AdminError} `unknown_scope`, `key_not_found`, `key_revoked`, `key_expired`, `module_inactive`
    */
   grant(id: string, scopes: readonly string[]): Promise<Key>
@@ -113,7 +127,7 @@ export interface KeyAdministration {
   remove(id: string, scopes: readonly string[]): Promise<Key>
 }
 
-/** Keys of this store. @throws {RangeError} when the operator's name is none. */
+/** Administers the keys of a store. @throws {RangeError} for an invalid name of the operator. */
 export function createKeyAdministration(
   store: Pick<
     Store,
@@ -121,15 +135,18 @@ export function createKeyAdministration(
   >,
   operator: Operator,
 ): KeyAdministration {
-  const { clock = createClock(() => store.clock?.()).now } = operator
-  const auditContext = createAuditContext({ ...operator, clock })
+  const { now, apply } = createAdministrator(store, operator)
 
   async function show(id: string): Promise<Key> {
     return (await findKey(store, id)).key
   }
 
   async function change(id: string, buildChanges: (facts: KeyFacts) => readonly Change[]): Promise<Key> {
-    await applyWithRetry(store, auditContext, async () => buildChanges(await findKey(store, id)))
+    await apply(async () => {
+      const facts = await findKey(store, id)
+      requireNotEnded(facts.key, now())
+      return buildChanges(facts)
+    })
     return show(id)
   }
 
@@ -138,27 +155,28 @@ export function createKeyAdministration(
       requireName(name)
       requireLimits(limits)
       requireRanges(allow)
-      requireExpiry(expiresAt, clock())
-      const wanted = names && requireScopes(names)
-      const minted = mintKey(store.settings.keyPrefix, environment)
-      const digest = store.sha256(minted.text)
-      const changes = await applyWithRetry(store, auditContext, async () => {
+      requireExpiry(expiresAt, now())
+      const requestedScopes = names && requireScopes(names)
+      const { text, id, hint } = mintKey(store.settings.keyPrefix, environment)
+      const digest = store.sha256(text)
+      const changes = await apply(async () => {
         const partner = await findPartner(store, slug)
         requireNotRemoved(partner)
-        const scopes = wanted ?? requireScopes(partner.modules.map((module) => MODULES[module].scope))
+        const scopes = requestedScopes ??
+          requireScopes(partner.modules.map((module) => MODULES[module].scope))
         requireActiveModules(partner, scopes)
         const key: Key = {
-          id: minted.id,
+          id,
           partner: slug,
           name,
           environment,
           digest,
-          hint: minted.hint,
+          hint,
           state: 'active',
           scopes,
           allow,
           limits,
-          createdAt: clock(),
+          createdAt: now(),
           expiresAt,
           retiresAt: undefined,
           successorId: undefined,
@@ -166,7 +184,7 @@ export function createKeyAdministration(
         }
         return [{ type: 'key.issued', key }]
       })
-      return { key: issuedKey(changes), text: minted.text }
+      return { key: issuedKey(changes), text }
     },
 
     async *list(slug) {
@@ -177,55 +195,43 @@ export function createKeyAdministration(
     show,
 
     async rotate(id, options = {}) {
-      // Read before, because a key's text says whether it is live or test, and that never changes.
+      // The environment never changes, so that it can be read before the transaction.
       const { environment } = await show(id)
-      const { text, ...minted } = mintKey(store.settings.keyPrefix, environment)
+      const { text, id: successorId, hint } = mintKey(store.settings.keyPrefix, environment)
       const digest = store.sha256(text)
-      const changes = await applyWithRetry(store, auditContext, async () => {
-        const { key } = await findKey(store, id)
-        return rotationChanges(key, { id: minted.id, hint: minted.hint, digest }, options, clock())
-      })
+      const changes = await apply(async () =>
+        rotationChanges(await show(id), { id: successorId, hint, digest }, options, now())
+      )
       return { key: issuedKey(changes), text }
     },
 
-    async update(id, { name: newName, allow: newAllow, expiresAt: newExpiry, limits: wanted = {} }) {
+    async update(id, { name: newName, allow: newAllow, expiresAt: newExpiry, limits: limitChange = {} }) {
       if (newName !== undefined) requireName(newName)
       requireRanges(newAllow ?? [])
-      requireExpiry(newExpiry ?? undefined, clock())
+      requireExpiry(newExpiry ?? undefined, now())
       return await change(id, ({ key }) => {
-        requireNotEnded(key, clock())
         const name = newName ?? key.name
         const allow = newAllow ?? key.allow
         const expiresAt = newExpiry === undefined ? key.expiresAt : newExpiry ?? undefined
-        const limits = applyLimitChange(key.limits, wanted)
+        const limits = applyLimitChange(key.limits, limitChange)
         const isSame = name === key.name && allow.join() === key.allow.join() &&
           expiresAt === key.expiresAt && equalLimits(limits, key.limits)
         return isSame ? [] : [{ type: 'key.updated', id, name, allow, limits, expiresAt }]
       })
     },
 
-    disable(id) {
-      return change(id, ({ key }) => {
-        requireNotEnded(key, clock())
-        return key.state === 'disabled' ? [] : [{ type: 'key.disabled', id }]
-      })
-    },
+    disable: (id) => change(id, ({ key }) => key.state === 'disabled' ? [] : [{ type: 'key.disabled', id }]),
 
-    enable(id) {
-      return change(id, ({ key }) => {
-        requireNotEnded(key, clock())
-        return key.state === 'active' ? [] : [{ type: 'key.enabled', id }]
-      })
-    },
+    enable: (id) => change(id, ({ key }) => key.state === 'active' ? [] : [{ type: 'key.enabled', id }]),
 
-    revoke(id) {
-      return change(id, ({ key }) => key.state === 'revoked' ? [] : [{ type: 'key.revoked', id }])
+    async revoke(id) {
+      await apply(async () => (await show(id)).state === 'revoked' ? [] : [{ type: 'key.revoked', id }])
+      return show(id)
     },
 
     async grant(id, names) {
       const scopes = requireScopes(names)
       return await change(id, ({ key, partner }) => {
-        requireNotEnded(key, clock())
         requireActiveModules(partner, scopes)
         return scopes
           .filter((scope) => !key.scopes.includes(scope))
@@ -235,17 +241,15 @@ export function createKeyAdministration(
 
     async remove(id, names) {
       const scopes = requireScopes(names)
-      return await change(id, ({ key }) => {
-        requireNotEnded(key, clock())
-        return scopes
+      return await change(id, ({ key }) =>
+        scopes
           .filter((scope) => key.scopes.includes(scope))
-          .map((scope) => ({ type: 'scope.removed', id, scope }))
-      })
+          .map((scope) => ({ type: 'scope.removed', id, scope })))
     },
   }
 }
 
-/** The key that changes issue. Not read again: if that failed, nobody would ever be told its text. */
+/** Taken from the changes, because a failed read would lose the text of a key that exists. */
 function issuedKey(changes: readonly Change[]): Key {
   return changes.find((change) => change.type === 'key.issued')!.key
 }
@@ -261,38 +265,19 @@ function requireRanges(ranges: readonly string[]): void {
   }
 }
 
-/** How a key is replaced. */
-export interface RotationOptions {
-  /** Milliseconds for which the old key goes on to work, 0 to 36,525 days; by default 24 hours. */
-  readonly overlapMs?: number | undefined
-  /**
-   * When the successor expires, milliseconds since the epoch; by default when the old key would have. A rotation
-   * replaces a secret: access that was given for a time does not outlast it by being rotated.
-   */
-  readonly expiresAt?: number | undefined
-}
-
-const defaultOverlapMs = 86_400_000
-
-/**
- * Replaces a key by a successor that may do the same: partner, name, environment, scopes (those out of force too),
- * addresses, limits and, unless it gets another one, expiry are those of the old key.
- *
- * @param minted What is new about the successor.
- * @throws {AdminError} `key_revoked`, `key_expired`, `key_disabled`, `key_rotated`, `invalid_duration`, `invalid_expiry`
- */
-export function rotationChanges(
+/** The successor keeps everything of the old key, scopes out of force included, but what `minted` and `expiresAt` say. */
+function rotationChanges(
   key: Key,
   minted: Pick<Key, 'id' | 'digest' | 'hint'>,
-  { overlapMs = defaultOverlapMs, expiresAt }: RotationOptions,
+  { overlapMs = DEFAULT_OVERLAP_MS, expiresAt }: RotationOptions,
   now: number,
 ): readonly Change[] {
   requireNotEnded(key, now)
   if (keyState(key, now) === 'disabled') {
     throw new AdminError(
       'key_disabled',
-      `Key ${key.id} is disabled, and a successor would let its holder in again. To rotate it all the same, ` +
-        `first: partner-api keys enable ${key.id}`,
+      `Key ${key.id} is disabled, and its successor would not be. To rotate it, first run: ` +
+        `partner-api keys enable ${key.id}`,
     )
   }
   if (key.successorId !== undefined) {
@@ -302,7 +287,7 @@ export function rotationChanges(
     )
   }
   if (!Number.isInteger(overlapMs) || overlapMs < 0 || overlapMs > MAX_DURATION_MS) {
-    throw new AdminError('invalid_duration', 'The overlap of a rotation is 0 or more, up to 36525d.')
+    throw new AdminError('invalid_duration', 'The overlap of a rotation must be from 0 to 36525d.')
   }
   requireExpiry(expiresAt, now)
   const successor: Key = {
@@ -312,7 +297,6 @@ export function rotationChanges(
     expiresAt: expiresAt ?? key.expiresAt,
     lastUsedAt: undefined,
   }
-  // A key that expires within the overlap ends there, and says so.
   const retiresAt = Math.min(now + overlapMs, key.expiresAt ?? Infinity)
   return [
     { type: 'key.issued', key: successor },

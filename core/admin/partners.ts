@@ -1,9 +1,8 @@
 import { readPages } from '../lib/read-pages.ts'
-import { createClock } from '../lib/time.ts'
 import type { LimitOverrides, Partner } from '../model.ts'
 import type { Change } from '../ports/changes.ts'
 import type { Store } from '../ports/store.ts'
-import { applyWithRetry, createAuditContext, findPartner, type Operator } from './apply.ts'
+import { createAdministrator, findPartner, type Operator } from './apply.ts'
 import {
   AdminError,
   applyLimitChange,
@@ -18,17 +17,17 @@ import {
 
 /** A partner to be created. */
 export interface NewPartner {
-  /** 1–80 of `a-z 0-9 -`, a letter or digit first; never taken before, not even by a partner since removed. */
+  /** 1–80 of `a-z 0-9 -`, a letter or digit first. The slug of a removed partner stays taken. */
   readonly slug: string
   /** 1–200 code points without control characters. */
   readonly name: string
   /** Names of the modules that are active from the start. */
   readonly modules: readonly string[]
-  /** Limits of its own; none by default. */
+  /** Its own limits; none by default. */
   readonly limits?: LimitOverrides
 }
 
-/** What is to be changed of a partner; what is left out stays. */
+/** The members of a partner that change; the others stay. */
 export interface PartnerUpdate {
   /** 1–200 code points without control characters. */
   readonly name?: string | undefined
@@ -37,12 +36,12 @@ export interface PartnerUpdate {
 }
 
 /**
- * What an operator may do about partners. Everything that changes a partner gives it back as it is then;
- * to ask for what is already so changes nothing. A removed partner can be read, but no longer changed.
+ * Administration of partners. Each change returns the partner as it is afterwards; a change to the state that a
+ * partner is already in does nothing. A removed partner can be read but not changed.
  */
 export interface PartnerAdministration {
   /**
-   * Makes a partner.
+   * Creates a partner.
    * @throws {AdminError} `invalid_slug`, `invalid_name`, `unknown_module`, `invalid_limit`, `partner_exists`
    */
   create(partner: NewPartner): Promise<Partner>
@@ -59,31 +58,30 @@ export interface PartnerAdministration {
   suspend(slug: string): Promise<Partner>
   /** Undoes `suspend`. @throws {AdminError} `partner_not_found`, `partner_removed` */
   resume(slug: string): Promise<Partner>
-  /** Ends it for good: its keys are revoked, its records stay and its slug stays taken. @throws {AdminError} `partner_not_found` */
+  /** Cannot be undone: revokes its keys; its records stay and its slug stays taken. @throws {AdminError} `partner_not_found` */
   remove(slug: string): Promise<Partner>
   /** Puts the modules' scopes in force, all or none. @throws {AdminError} `unknown_module`, `partner_not_found`, `partner_removed` */
   activate(slug: string, modules: readonly string[]): Promise<Partner>
   /**
-   * Takes the modules' scopes out of force for all of the partner's keys, which go on holding them.
+   * Takes the modules' scopes out of force for all of the partner's keys, which still hold them.
    * @throws {AdminError} `unknown_module`, `partner_not_found`, `partner_removed`
    */
   deactivate(slug: string, modules: readonly string[]): Promise<Partner>
 }
 
-/** Partners of this store. @throws {RangeError} when the operator's name is none. */
+/** Administers the partners of a store. @throws {RangeError} for an invalid name of the operator. */
 export function createPartnerAdministration(
   store: Pick<Store, 'revision' | 'clock' | 'listPartners' | 'findPartner' | 'apply'>,
   operator: Operator,
 ): PartnerAdministration {
-  const { clock = createClock(() => store.clock?.()).now } = operator
-  const auditContext = createAuditContext({ ...operator, clock })
+  const { now, apply } = createAdministrator(store, operator)
   const show = (slug: string) => findPartner(store, slug)
 
   async function change(
     slug: string,
     buildChanges: (partner: Partner) => readonly Change[],
   ): Promise<Partner> {
-    await applyWithRetry(store, auditContext, async () => {
+    await apply(async () => {
       const partner = await show(slug)
       requireNotRemoved(partner)
       return buildChanges(partner)
@@ -97,8 +95,8 @@ export function createPartnerAdministration(
       requireName(name)
       requireLimits(limits)
       const modules = requireModules(names)
-      const partner: Partner = { slug, name, state: 'active', modules, limits, createdAt: clock() }
-      await applyWithRetry(store, auditContext, async () => {
+      const partner: Partner = { slug, name, state: 'active', modules, limits, createdAt: now() }
+      await apply(async () => {
         if (await store.findPartner(slug) === undefined) return [{ type: 'partner.created', partner }]
         throw new AdminError('partner_exists', `The slug ${slug} is taken; a removed partner keeps its slug.`)
       })
@@ -109,46 +107,42 @@ export function createPartnerAdministration(
 
     show,
 
-    async update(slug, { name: newName, limits: wanted = {} }) {
+    async update(slug, { name: newName, limits: limitChange = {} }) {
       if (newName !== undefined) requireName(newName)
       return await change(slug, (partner) => {
         const name = newName ?? partner.name
-        const limits = applyLimitChange(partner.limits, wanted)
+        const limits = applyLimitChange(partner.limits, limitChange)
         const isSame = name === partner.name && equalLimits(limits, partner.limits)
         return isSame ? [] : [{ type: 'partner.updated', slug, name, limits }]
       })
     },
 
     async remove(slug) {
-      await applyWithRetry(
-        store,
-        auditContext,
-        async () => (await show(slug)).state === 'removed' ? [] : [{ type: 'partner.removed', slug }],
+      await apply(async () =>
+        (await show(slug)).state === 'removed' ? [] : [{ type: 'partner.removed', slug }]
       )
       return show(slug)
     },
 
-    suspend(slug) {
-      return change(slug, ({ state }) => state === 'suspended' ? [] : [{ type: 'partner.suspended', slug }])
-    },
+    suspend: (slug) =>
+      change(slug, ({ state }) => state === 'suspended' ? [] : [{ type: 'partner.suspended', slug }]),
 
-    resume(slug) {
-      return change(slug, ({ state }) => state === 'active' ? [] : [{ type: 'partner.resumed', slug }])
-    },
+    resume: (slug) =>
+      change(slug, ({ state }) => state === 'active' ? [] : [{ type: 'partner.resumed', slug }]),
 
     async activate(slug, names) {
       const modules = requireModules(names)
-      return await change(slug, (partner) =>
+      return await change(slug, ({ modules: active }) =>
         modules
-          .filter((module) => !partner.modules.includes(module))
+          .filter((module) => !active.includes(module))
           .map((module) => ({ type: 'module.activated', slug, module })))
     },
 
     async deactivate(slug, names) {
       const modules = requireModules(names)
-      return await change(slug, (partner) =>
+      return await change(slug, ({ modules: active }) =>
         modules
-          .filter((module) => partner.modules.includes(module))
+          .filter((module) => active.includes(module))
           .map((module) => ({ type: 'module.deactivated', slug, module })))
     },
   }

@@ -1,11 +1,12 @@
 import { containsKey, formatValue } from '../http/redact.ts'
 import { keyState } from '../keys/lifecycle.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
+import { MS_PER_DAY } from '../lib/time.ts'
 import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../limits/policies.ts'
-import type { Key, LimitOverrides, OverridableLimit, Partner } from '../model.ts'
+import type { Key, LimitOverrides, Partner } from '../model.ts'
 import { type Module, MODULE_NAMES, moduleForScope, type Scope, SCOPES } from '../policy/modules.ts'
 
-/** Every reason for which an administrative change is refused. Codes are for programs and never change. */
+/** Why an administrative change was refused. Codes are stable. */
 export type AdminErrorCode =
   | 'partner_exists'
   | 'partner_not_found'
@@ -27,39 +28,36 @@ export type AdminErrorCode =
   | 'concurrent_change'
 
 /**
- * Why an administrative change was refused. The message is for people: what could not be done, why, and
- * what arrived, but never anything in the shape of a key. Nothing was changed.
+ * An administrative change was refused, and nothing was changed. The message says what could not be done, why, and
+ * which value was passed. It never contains a key.
  */
 export class AdminError extends Error {
-  /** Always `Refusal`. */
+  /** Always `AdminError`. */
   override readonly name = 'AdminError'
   /** Why it was refused. */
   readonly code: AdminErrorCode
 
-  /** The message is a sentence for people, with nothing in it in the shape of a key. */
+  /** The message is one or more sentences without a key in them. */
   constructor(code: AdminErrorCode, message: string) {
     super(message)
     this.code = code
   }
 }
 
-/** What an argument of an administrative change has to be, whatever the change, and limits after one. */
-
-/** @throws {AdminError} `invalid_slug` unless the text may be a partner's slug. */
+/** @throws {AdminError} `invalid_slug` */
 export function requireSlug(slug: string): void {
   if (SLUG_PATTERN.test(slug)) return
   throw new AdminError(
     'invalid_slug',
-    `A slug is 1–80 of a-z, 0-9 and -, a letter or digit first; ${formatValue(slug)} is not.`,
+    `A slug must be 1–80 of a-z, 0-9 and -, a letter or digit first, not ${formatValue(slug)}.`,
   )
 }
 
-/** @throws {AdminError} `invalid_name` unless the text may be the name of a partner or key. */
+/** @throws {AdminError} `invalid_name` */
 export function requireName(name: string): void {
-  const rule = validateName(name)
-  if (rule !== undefined) {
-    throw new AdminError('invalid_name', `A name ${rule}; ${formatValue(name)} arrived.`)
-  }
+  const problem = validateName(name)
+  if (problem === undefined) return
+  throw new AdminError('invalid_name', `The name ${formatValue(name)} ${problem}.`)
 }
 
 /** The modules of these names in the contract's order, each once. @throws {AdminError} `unknown_module` */
@@ -87,66 +85,65 @@ function requireNames<N extends string>(
   return known.filter((name) => names.includes(name))
 }
 
-/** @throws {AdminError} `module_inactive`, with the command to run first, unless the partner's modules need all scopes. */
+/** @throws {AdminError} `module_inactive`, with the command to run first, unless an active module needs each scope. */
 export function requireActiveModules(partner: Partner, scopes: readonly Scope[]): void {
-  const idle = scopes.filter((scope) => !partner.modules.includes(moduleForScope(scope)))
-  if (idle.length === 0) return
-  const modules = idle.map(moduleForScope).join(' ')
+  const inactive = scopes.filter((scope) => !partner.modules.includes(moduleForScope(scope)))
+  if (inactive.length === 0) return
+  const modules = inactive.map(moduleForScope).join(' ')
   throw new AdminError(
     'module_inactive',
-    `No active module of ${partner.slug} needs ${idle.join(' and ')}. ` +
-      `To activate what does: partner-api modules activate ${partner.slug} ${modules}`,
+    `No active module of ${partner.slug} needs ${inactive.join(' and ')}. ` +
+      `Run first: partner-api modules activate ${partner.slug} ${modules}`,
   )
 }
 
 /** @throws {AdminError} `partner_removed` */
 export function requireNotRemoved(partner: Partner): void {
   if (partner.state !== 'removed') return
-  throw new AdminError('partner_removed', `Partner ${partner.slug} was removed, and that is final.`)
+  throw new AdminError('partner_removed', `Partner ${partner.slug} is removed. This cannot be undone.`)
 }
 
-/** @throws {AdminError} `key_revoked`, `key_expired`: what is final is no longer changed. */
+/** @throws {AdminError} `key_revoked`, `key_expired` */
 export function requireNotEnded(key: Key, now: number): void {
   const state = keyState(key, now)
   if (state === 'revoked') {
-    throw new AdminError('key_revoked', `Key ${key.id} is revoked, and that is final. Issue another one.`)
+    throw new AdminError('key_revoked', `Key ${key.id} is revoked. Issue a new one.`)
   }
   if (state === 'expired') {
-    throw new AdminError('key_expired', `Key ${key.id} has expired, and that is final. Issue another one.`)
+    throw new AdminError('key_expired', `Key ${key.id} has expired. Issue a new one.`)
   }
 }
 
-/** The last millisecond that RFC 3339 can say. */
+/** The last millisecond that RFC 3339 can express. */
 const maxExpiry = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
-/** @throws {AdminError} `invalid_expiry` unless a key can expire then. */
+/** @throws {AdminError} `invalid_expiry` */
 export function requireExpiry(expiresAt: number | undefined, now: number): void {
   if (expiresAt === undefined || (expiresAt > now && expiresAt <= maxExpiry)) return
-  throw new AdminError('invalid_expiry', 'A key expires in the future and before the year 10000, or never.')
+  throw new AdminError(
+    'invalid_expiry',
+    'The expiry of a key must be in the future and before the year 10000.',
+  )
 }
 
 /** @throws {AdminError} `invalid_limit` unless quotas are integers from 0 and windows 1–86,400 s. */
 export function requireLimits(limits: LimitOverrides): void {
-  for (const [policy, limit] of Object.entries(limits)) {
-    const known = isOverridableLimit(policy)
+  for (const [policy, { quota, windowSeconds }] of Object.entries(limits)) {
     if (
-      known && isIntegerBetween(limit.quota, 0, MAX_QUOTA) &&
-      isIntegerBetween(limit.windowSeconds, 1, MAX_WINDOW_SECONDS)
+      isOverridable(policy) && isIntegerBetween(quota, 0, MAX_QUOTA) &&
+      isIntegerBetween(windowSeconds, 1, MAX_WINDOW_SECONDS)
     ) {
       continue
     }
     throw new AdminError(
       'invalid_limit',
-      'A limit is for key, signup or verify and has a quota of 0–1,000,000,000 requests in 1–86,400 seconds; ' +
-        `${formatValue(policy)} with ${formatValue(limit.quota)} in ${
-          formatValue(limit.windowSeconds)
-        } arrived.`,
+      'A limit must be for key, signup or verify and have a quota of 0–1,000,000,000 requests in 1–86,400 ' +
+        `seconds, not ${formatValue(quota)} in ${formatValue(windowSeconds)} for ${formatValue(policy)}.`,
     )
   }
 }
 
-/** Whether partners and keys may carry limits of their own for a policy of this name. */
-export function isOverridableLimit(policy: string): policy is OverridableLimit {
+function isOverridable(policy: string): boolean {
   return (OVERRIDABLE_LIMITS as readonly string[]).includes(policy)
 }
 
@@ -156,14 +153,14 @@ function isIntegerBetween(value: number, min: number, max: number): boolean {
 
 /** A change of the limits that a partner or a key carries itself. */
 export interface LimitChange {
-  /** Limits that it gets, in the place of those it has for the same policies. */
+  /** Limits that it gets, replacing those for the same policies. */
   readonly set?: LimitOverrides | undefined
-  /** Policies for which it carries none any more: its partner's numbers, or the service's, count again. */
+  /** Policies whose own limit it loses: its partner's or the service's applies again. */
   readonly clear?: readonly string[] | undefined
 }
 
 /**
- * The limits after a change. What is both set and cleared is set.
+ * The limits after a change. A policy in both `set` and `clear` is set.
  *
  * @throws {AdminError} `invalid_limit`
  */
@@ -172,18 +169,18 @@ export function applyLimitChange(
   { set = {}, clear = [] }: LimitChange,
 ): LimitOverrides {
   requireLimits(set)
-  for (const policy of clear) {
-    if (isOverridableLimit(policy)) continue
+  const unknown = clear.find((policy) => !isOverridable(policy))
+  if (unknown !== undefined) {
     throw new AdminError(
       'invalid_limit',
-      `A partner or key carries limits for key, signup and verify only, and none for ${formatValue(policy)}.`,
+      `A partner or key has limits for key, signup and verify only, not for ${formatValue(unknown)}.`,
     )
   }
   const remaining = Object.entries(limits).filter(([policy]) => !clear.includes(policy))
   return Object.fromEntries([...remaining, ...Object.entries(set)])
 }
 
-/** Whether two sets of limits say the same. */
+/** Whether two sets of limits are equal. */
 export function equalLimits(a: LimitOverrides, b: LimitOverrides): boolean {
   const canonical = (limits: LimitOverrides) =>
     Object.entries(limits).map(([policy, { quota, windowSeconds }]) => `${policy}=${quota}/${windowSeconds}`)
@@ -192,35 +189,27 @@ export function equalLimits(a: LimitOverrides, b: LimitOverrides): boolean {
 }
 
 /**
- * What is wrong with a name of a partner, a key or an operator, as a clause about it, or `undefined`: names have 1–200
- * code points, not only white space, none of them a control character or line break, and hold no key.
+ * Checks a name of a partner, a key or an operator: 1–200 code points, not only white space, no control characters,
+ * no line breaks, no key.
+ *
+ * @returns What is wrong, as the end of a sentence about the name; `undefined` for a valid one.
  */
 export function validateName(name: string): string | undefined {
   if (name.trim() === '') return 'must not be empty'
-  // 200 code points are at most 400 UTF-16 units: what is longer need not be counted.
-  if (name.length > 400 || Array.from(name).length > 200) return 'has at most 200 characters'
-  if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(name)) return 'holds no control characters or line breaks'
+  // 200 code points are at most 400 UTF-16 units: longer text need not be counted.
+  if (name.length > 400 || Array.from(name).length > 200) return 'must have at most 200 characters'
+  if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(name)) return 'must not contain control characters or line breaks'
   if (!name.isWellFormed()) return 'must be well-formed Unicode'
-  if (containsKey(name)) return 'must not hold a key'
-  return undefined
+  return containsKey(name) ? 'must not contain a key' : undefined
 }
 
-/** The rule for names of operators, as a sentence for people. */
-export const ACTOR_RULE =
-  'An actor has 1 to 200 characters, none of them a control character or line break, and is not a key.'
+const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: MS_PER_DAY }
 
-/** Whether a text may stand in the audit trail as the name of an operator. */
-export function isValidActor(text: string): boolean {
-  return validateName(text) === undefined
-}
-
-const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-
-/** A hundred years, in milliseconds: sums with the present stay within what RFC 3339 can say. */
-export const MAX_DURATION_MS: number = 36_525 * 86_400_000
+/** A hundred years: an instant that far from now still has a four-digit year. */
+export const MAX_DURATION_MS: number = 36_525 * MS_PER_DAY
 
 /**
- * Reads a duration: an integer and `s`, `m`, `h` or `d`, or `0`; at most a hundred years.
+ * Parses a duration: an integer and `s`, `m`, `h` or `d`, or `0`; at most a hundred years.
  *
  * @returns Milliseconds, 0 or more.
  * @throws {AdminError} `invalid_duration`
@@ -232,8 +221,8 @@ export function parseDuration(text: string): number {
   if (duration <= MAX_DURATION_MS) return duration
   throw new AdminError(
     'invalid_duration',
-    `A duration is 0, or a whole number and s, m, h or d, such as 24h, up to 36525d; ${
+    `A duration must be 0, or a whole number and s, m, h or d, such as 24h, up to 36525d, not ${
       formatValue(text)
-    } is not.`,
+    }.`,
   )
 }

@@ -1,34 +1,24 @@
-import { utcDay } from '../lib/time.ts'
-
-/** Milliseconds of a day. */
-export const msPerDay = 86_400_000
+import { MS_PER_DAY, startOfDay, utcDay } from '../lib/time.ts'
 
 const defaultDays = 30
 const maxDays = 366
 
-/** Days, both inclusive, `YYYY-MM-DD`. */
+/** Days, both inclusive, `YYYY-MM-DD` in UTC. */
 export interface Period {
   readonly from: string
   readonly to: string
 }
 
-function dayStart(day: string): number {
-  return Date.parse(`${day}T00:00:00.000Z`)
-}
-
-/** Whether a text is a date of the calendar, `YYYY-MM-DD`, of the years 0001 to 9999. */
+/** Whether a text is a calendar date of the years 0001 to 9999, `YYYY-MM-DD`. */
 export function isCalendarDay(text: string): boolean {
-  const start = /^\d{4}-\d{2}-\d{2}$/.test(text) && text > '0001' ? dayStart(text) : NaN
-  // Engines differ in whether they turn 30 February into 2 March or refuse it.
-  return !Number.isNaN(start) && utcDay(start) === text
+  return text > '0001' && !Number.isNaN(startOfDay(text))
 }
 
 /**
- * The period that is asked for: the 30 days that end today unless a bound is given; from `from` alone until
- * today, but no more than 366 days; up to `to` alone, 30 days.
+ * Fills in the bounds of a period. Without `from` it has 30 days; without `to` it ends today, or after 366 days.
  *
  * @param now Milliseconds since the epoch.
- * @returns What is wrong with `from`, if it is after the end or more than 366 days are asked for.
+ * @returns An error message about `from` when it is after the end or the period is longer than 366 days.
  */
 export function resolvePeriod(
   from: string | undefined,
@@ -38,21 +28,21 @@ export function resolvePeriod(
   const today = utcDay(now)
   if (from === undefined) {
     const end = to ?? today
-    return { from: utcDay(dayStart(end) - (defaultDays - 1) * msPerDay), to: end }
+    return { from: utcDay(startOfDay(end) - (defaultDays - 1) * MS_PER_DAY), to: end }
   }
   if (from > (to ?? today)) {
     return to === undefined ? 'must not be after today in UTC' : 'must not be after to'
   }
-  const last = dayStart(from) + (maxDays - 1) * msPerDay
-  if (to === undefined) return { from, to: utcDay(Math.min(last, dayStart(today))) }
-  return dayStart(to) <= last ? { from, to } : `must not begin a period of more than ${maxDays} days`
+  const last = startOfDay(from) + (maxDays - 1) * MS_PER_DAY
+  if (to === undefined) return { from, to: utcDay(Math.min(last, startOfDay(today))) }
+  return startOfDay(to) <= last ? { from, to } : `must not begin a period of more than ${maxDays} days`
 }
 
 /** Every day of a period, in order. */
 export function daysIn({ from, to }: Period): string[] {
-  const start = dayStart(from)
+  const start = startOfDay(from)
   return Array.from(
-    { length: (dayStart(to) - start) / msPerDay + 1 },
-    (_, index) => utcDay(start + index * msPerDay),
+    { length: (startOfDay(to) - start) / MS_PER_DAY + 1 },
+    (_, index) => utcDay(start + index * MS_PER_DAY),
   )
 }

@@ -1,8 +1,7 @@
 import { drawId } from '../lib/ids.ts'
-import { utcDay } from '../lib/time.ts'
+import { MS_PER_DAY, utcDay } from '../lib/time.ts'
 import { createWriteBehind } from '../lib/write-behind.ts'
 import type { Reports, UsageCount } from '../ports/reports.ts'
-import { msPerDay } from './period.ts'
 
 /** Counts requests in memory, and writes the counts down behind them. */
 export interface UsageCounter {
@@ -118,9 +117,9 @@ export function createUsageCounter(
 
   return {
     count(partner, endpoint, status, now) {
-      if (currentDay === undefined || now < dayStart || now >= dayStart + msPerDay) {
+      if (currentDay === undefined || now < dayStart || now >= dayStart + MS_PER_DAY) {
         currentDay = countersOn(utcDay(now))
-        dayStart = Math.floor(now / msPerDay) * msPerDay
+        dayStart = Math.floor(now / MS_PER_DAY) * MS_PER_DAY
         writeBehind.wake()
       }
       const counter = counterFor(currentDay, partner, endpoint)

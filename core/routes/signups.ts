@@ -25,7 +25,7 @@ import { containsKey } from '../http/redact.ts'
 import { drawId } from '../lib/ids.ts'
 import { all, andThen, type MaybePromise } from '../lib/promise.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
-import { parseInstant, rfc3339 } from '../lib/time.ts'
+import { MS_PER_DAY, parseInstant, rfc3339 } from '../lib/time.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { Signup, SignupInput } from '../ports/signups.ts'
 import { partnerSchema } from '../schemas/fields.ts'
@@ -33,8 +33,8 @@ import { canonicalJson } from '../signups/idempotency.ts'
 import type { HandlerContext } from './context.ts'
 import { defineRoute, type Route } from './route.ts'
 
-/** For how long an idempotency key tells a repetition from a new signup. */
-const idempotencyMs = 86_400_000
+/** How long an idempotency key is remembered. */
+const idempotencyMs = MS_PER_DAY
 
 /**
  * PostgreSQL cannot keep NUL, no encoding of UTF-8 has lone surrogates, and of a key nothing is kept but its digest

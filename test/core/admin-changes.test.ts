@@ -80,8 +80,8 @@ test('keys that are not rotated', async (t) => {
   const successor = await keys.rotate(rotated!.key.id)
   clock.now += 1
   const wrong: [string, Parameters<typeof keys.rotate>[1], AdminErrorCode, RegExp][] = [
-    [revoked!.key.id, {}, 'key_revoked', /final/],
-    [expired!.key.id, {}, 'key_expired', /final/],
+    [revoked!.key.id, {}, 'key_revoked', /is revoked/],
+    [expired!.key.id, {}, 'key_expired', /has expired/],
     [disabled!.key.id, {}, 'key_disabled', new RegExp(`keys enable ${disabled!.key.id}`)],
     [rotated!.key.id, {}, 'key_rotated', new RegExp(`keys rotate ${successor.key.id}`)],
     ['Zt81Zt81Zt81', {}, 'key_not_found', /Zt81/],

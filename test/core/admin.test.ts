@@ -55,7 +55,7 @@ test('the slug of a removed partner stays taken, and the partner as it is', asyn
   })
   await t.rejects(partners.create({ slug: 'acme', name: 'Other', modules: [] }), refused('partner_exists'))
   for (const act of [partners.suspend, partners.resume]) {
-    await t.rejects(act('acme'), refused('partner_removed', /acme was removed/))
+    await t.rejects(act('acme'), refused('partner_removed', /acme is removed/))
   }
   await t.rejects(partners.activate('acme', ['banner']), refused('partner_removed'))
   await t.rejects(partners.deactivate('acme', ['profiles']), refused('partner_removed'))

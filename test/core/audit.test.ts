@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { sha256 } from '../../adapters/digest.ts'
-import { isValidActor } from '../../core/admin/validate.ts'
+import { validateName } from '../../core/admin/validate.ts'
 import { hashEntry, verifyChain } from '../../core/audit/chain.ts'
 import { type AuditEntry, type AuditHead, type AuditLog, EMPTY_AUDIT_HEAD } from '../../core/ports/audit.ts'
 
@@ -177,7 +177,7 @@ t.test('who may stand in the trail', (t) => {
     '\ud800',
     key,
   ]
-  t.same(names.filter((name) => !isValidActor(name)), [])
-  t.same(others.filter(isValidActor), [])
+  t.same(names.filter((name) => validateName(name) !== undefined), [])
+  t.same(others.filter((name) => validateName(name) === undefined), [])
   t.end()
 })
