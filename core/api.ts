@@ -186,7 +186,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   function refuse(code: ProblemCode, address?: string): HttpResponse {
     const requestId = writer.nextRequestId()
     logger.requestRejected(code, requestId, address)
-    return writer.respondProblem(new Problem(code), { requestId, method: 'GET' }, '/', [])
+    return writer.respondProblem(new Problem(code), { requestId, request: undefined }, '/', [])
   }
 
   return {

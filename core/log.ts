@@ -127,9 +127,9 @@ export function createRequestLogger(
 
   return {
     requestCompleted(completed, status) {
-      const { error, principal, startedAt, isCredentialRejected } = completed
-      const isLogged = all || status === 401 || status === 403 || status >= 500 || isCredentialRejected
-      if (sink === undefined || !isLogged) return
+      const { isCredentialRejected } = completed
+      if (!all && status !== 401 && status !== 403 && status < 500 && !isCredentialRejected) return
+      const { error, principal, startedAt } = completed
       const isProblem = error instanceof Problem
       write(levelOf(status, isCredentialRejected), 'request', {
         ...requestFields(completed),

@@ -33,7 +33,6 @@ import {
   createRequestContext,
   parseQuery,
   type RequestContext,
-  requestMetaOf,
   type Service,
 } from './request-context.ts'
 import { readInput } from './routes/input.ts'
@@ -163,14 +162,14 @@ function handleGet(service: Service, context: AuthenticatedContext): MaybePromis
   const { cached } = context
   if (cached !== undefined && isFresh(cached, context.revision, context.now)) {
     requireGrant(service, context, cached.partner)
-    return writer.respond(cached, requestMetaOf(context), context.rateLimitHeaders)
+    return writer.respond(cached, context, context.rateLimitHeaders)
   }
   const query = parseQuery(context)
   const grant = requireGrant(service, context, readPartner(query))
   return andThen(validateAndHandle(service, context, grant), (result) => {
     const body = writer.toCachedBody(result, query)
     cacheResponse(service, context, grant, body)
-    return writer.respond(body, requestMetaOf(context), context.rateLimitHeaders)
+    return writer.respond(body, context, context.rateLimitHeaders)
   })
 }
 
@@ -189,7 +188,7 @@ function handlePost(service: Service, context: AuthenticatedContext): MaybePromi
         service.writer.respondUncached(
           result,
           again.route.status ?? 200,
-          requestMetaOf(again),
+          again,
           again.rateLimitHeaders,
         ))
     })
@@ -270,7 +269,7 @@ function respondProblem(service: Service, context: RequestContext, error: unknow
   const problem = error instanceof Problem ? error : new Problem('internal')
   context.error = error
   const { path, rateLimitHeaders } = context
-  return service.writer.respondProblem(problem, requestMetaOf(context), redactPath(path), rateLimitHeaders)
+  return service.writer.respondProblem(problem, context, redactPath(path), rateLimitHeaders)
 }
 
 /** Counts the request of a live key, and logs it. */

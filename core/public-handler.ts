@@ -2,7 +2,7 @@ import { prefersGzip } from './http/headers.ts'
 import type { CachedBody, HttpResponse } from './http/message.ts'
 import { readParameters } from './http/query.ts'
 import { andThen, type MaybePromise } from './lib/promise.ts'
-import { parseQuery, type RequestContext, requestMetaOf, type Service } from './request-context.ts'
+import { parseQuery, type RequestContext, type Service } from './request-context.ts'
 import type { DocumentRoute, OpenRoute } from './routes/route.ts'
 
 export type PublicHandler = (
@@ -24,15 +24,11 @@ export function createPublicHandler({ handlers, writer }: Service): PublicHandle
     readParameters(parseQuery(context), {}, undefined)
     if ('contentType' in route) {
       const document = prefersGzip(context.request.header('accept-encoding')) ? compressed : plain
-      // Without the stem: compressed bytes must not be sent as text.
-      return andThen(document(route), (body) => ({
-        ...writer.respond(body, requestMetaOf(context), []),
-        stem: undefined,
-      }))
+      return andThen(document(route), (body) => writer.respond(body, context, []))
     }
     return andThen(
       route.handle(handlers),
-      (result) => writer.respondUncached(result, 200, requestMetaOf(context), []),
+      (result) => writer.respondUncached(result, 200, context, []),
     )
   }
 }

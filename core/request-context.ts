@@ -2,7 +2,7 @@ import type { CachedResponse, ExpirySchedule, ResponseCache } from './cache/resp
 import type { RevisionCache } from './cache/revision-cache.ts'
 import type { JsonObject } from './http/body.ts'
 import { type ClientAddress, clientAddressOf, type ServiceNames } from './http/headers.ts'
-import type { HttpRequest, RequestMeta } from './http/message.ts'
+import type { HttpRequest } from './http/message.ts'
 import { type Query, readQuery } from './http/query.ts'
 import type { ResponseWriter } from './http/response.ts'
 import type { Authenticator } from './keys/authenticate.ts'
@@ -104,10 +104,6 @@ export function createRequestContext(service: Service, request: HttpRequest): Re
     rateLimitHeaders: [],
     error: undefined,
   }
-}
-
-export function requestMetaOf({ request, requestId }: RequestContext): RequestMeta {
-  return { requestId, method: request.method, ifNoneMatch: request.header('if-none-match') }
 }
 
 /** Reads the query of a request whose path is known. */

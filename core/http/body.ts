@@ -11,32 +11,29 @@ import type { HttpRequest } from './message.ts'
 import { type InputError, Problem } from './problem.ts'
 import { redactKeys } from './redact.ts'
 
-/** The largest body that is read, in bytes. */
 export const MAX_BODY_BYTES = 32_768
 
-/** What is wrong where a body is gone when the service asks for it. */
-export const BODY_ALREADY_READ = 'The body was read before: mount the service ahead of what reads bodies.'
+export const BODY_ALREADY_READ =
+  'The body has already been read: mount the service before middleware that reads bodies.'
 
-/** A body that is a JSON object. */
 export type JsonObject = Readonly<Record<string, unknown>>
 
 /**
- * Reads the body of a request, its media type first and its members not yet judged.
+ * Reads a body that must be a JSON object; its members are not validated yet.
  *
  * @throws {Problem} `unsupported_media_type`, `body_too_large`, `malformed_request`, or `invalid_body` for JSON
- * that is no object.
+ * other than an object.
  */
-export function readBody(exchange: HttpRequest): MaybePromise<JsonObject> {
-  const coding = exchange.header('content-encoding')
-  if (coding !== undefined) {
+export function readBody(request: HttpRequest): MaybePromise<JsonObject> {
+  if (request.header('content-encoding') !== undefined) {
     throw new Problem('unsupported_media_type', { detail: 'The body must not have a Content-Encoding.' })
   }
-  if (!isJson(exchange.header('content-type') ?? '')) {
+  if (!isJson(request.header('content-type') ?? '')) {
     throw new Problem('unsupported_media_type', { detail: 'The body must be application/json in UTF-8.' })
   }
-  const declared = exchange.header('content-length')
+  const declared = request.header('content-length')
   if (declared !== undefined && Number(declared) > MAX_BODY_BYTES) throw new Problem('body_too_large')
-  return andThen(exchange.body(MAX_BODY_BYTES), (bytes) => {
+  return andThen(request.body(MAX_BODY_BYTES), (bytes) => {
     const value = readJson(bytes)
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
       throw new Problem('invalid_body', { errors: [{ pointer: '', detail: 'must be an object' }] })
@@ -45,7 +42,7 @@ export function readBody(exchange: HttpRequest): MaybePromise<JsonObject> {
   })
 }
 
-/** RFC 9110 §8.3.1: type and parameter names without case, a parameter's value quoted or not. */
+/** Type and parameter names are case-insensitive, and a parameter's value may be quoted (RFC 9110 §8.3.1). */
 function isJson(contentType: string): boolean {
   const [type, ...parameters] = contentType.split(';')
   if (type?.trim().toLowerCase() !== 'application/json') return false
@@ -55,15 +52,11 @@ function isJson(contentType: string): boolean {
   })
 }
 
-/** What a body says, or everything that is wrong with it. */
-export interface ValidatedBody<T> {
-  /** Holds good only when there are no errors. */
-  readonly value: T
-  readonly errors: readonly InputError[]
-}
-
-/** Judges the members of a body: every failure is told, and where it is. */
-export function validateBody<T>(body: JsonObject, schema: GenericSchema<unknown, T>): ValidatedBody<T> {
+/** Validates the members of a body. @returns The value, which is valid if there are no errors, and all errors. */
+export function validateBody<T>(
+  body: JsonObject,
+  schema: GenericSchema<unknown, T>,
+): { readonly value: T; readonly errors: readonly InputError[] } {
   const result = safeParse(schema, body, { abortPipeEarly: true })
   const errors = unknownMembers(body, schema).map((name) => errorAt([name], 'is not a member of this body'))
   for (const issue of result.issues ?? []) {
@@ -74,7 +67,7 @@ export function validateBody<T>(body: JsonObject, schema: GenericSchema<unknown,
   return { value: result.output as T, errors }
 }
 
-/** valibot's own strict object stops at the first. */
+/** valibot's strict object reports only the first one. */
 function unknownMembers(body: JsonObject, schema: GenericSchema): string[] {
   if (!('entries' in schema)) return []
   const { entries } = schema as Pick<StrictObjectSchema<ObjectEntries, undefined>, 'entries'>
@@ -94,7 +87,7 @@ function errorAt(path: readonly (string | number)[], detail: string): InputError
 }
 
 /**
- * Reads a JSON text (RFC 8259): UTF-8 without a byte-order mark, and no object with two members of one name.
+ * Parses JSON (RFC 8259) in UTF-8 without a byte-order mark, and without duplicate member names.
  *
  * @throws {Problem} `malformed_request` for anything else.
  */
@@ -107,21 +100,23 @@ export function readJson(bytes: Uint8Array): unknown {
     throw new Problem('malformed_request', { detail: 'The body is not JSON.' })
   }
   if (hasDuplicateMembers(text)) {
-    throw new Problem('malformed_request', { detail: 'An object in the body has two members of one name.' })
+    throw new Problem('malformed_request', {
+      detail: 'The body contains an object with duplicate member names.',
+    })
   }
   return value
 }
 
 function decodeUtf8(bytes: Uint8Array): string {
   try {
-    // The mark is kept so that JSON.parse refuses it.
+    // JSON.parse rejects the byte-order mark that is kept.
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch {
     throw new Problem('malformed_request', { detail: 'The body is not UTF-8.' })
   }
 }
 
-/** A member's place in a document as a JSON Pointer (RFC 6901 §3). */
+/** A path as a JSON Pointer (RFC 6901 §3). */
 export function pointer(path: readonly (string | number)[]): string {
   return path.map((step) => `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
 }

@@ -1,37 +1,27 @@
-/**
- * Paging cursors: a position in a list, with a message authentication code over the position and over all that
- * it belongs to.
- */
+/** Paging cursors: a position in a list, authenticated together with the list that it belongs to. */
 import { equalDigests, type Sha256 } from '../lib/digest.ts'
 
 const macLength = 32
 
-/** Makes and reads cursors. */
-export interface Cursors {
-  /** @param bound What the list was: partner, filters, order, version. @param position JSON values. */
-  seal(bound: string, position: readonly (string | number)[]): string
-  /** @returns The position, or `undefined` for a cursor that was altered or belongs to another list. */
-  open(bound: string, cursor: string): readonly (string | number)[] | undefined
-}
+export type Cursors = ReturnType<typeof createCursors>
 
-/**
- * @param sha256 SHA-256 in hexadecimal of the UTF-8 bytes of a text.
- * @param secret Hexadecimal, at most 64 digits: the same in every replica.
- */
-export function createCursors(sha256: Sha256, secret: string): Cursors {
-  // HMAC (RFC 2104 §2) over text: hexadecimal digits stay ASCII under both pads, and the inner hash enters the
-  // outer one as its hexadecimal digits.
+/** @param secret Hexadecimal, at most 64 digits: the same in every replica. */
+export function createCursors(sha256: Sha256, secret: string) {
+  // HMAC (RFC 2104 §2) over text: hexadecimal digits stay ASCII under both pads, and the outer hash takes the inner
+  // one as hexadecimal digits.
   const inner = pad(secret, 0x36)
   const outer = pad(secret, 0x5c)
   const authenticate = (bound: string, payload: string): string =>
     sha256(outer + sha256(`${inner}${payload}.${bound}`)).slice(0, macLength)
 
   return {
-    seal(bound, position) {
+    /** @param bound Identifies the list: partner, filters, order, version. @param position JSON values. */
+    seal(bound: string, position: readonly (string | number)[]): string {
       const payload = encodeBase64Url(JSON.stringify(position))
       return `${payload}.${authenticate(bound, payload)}`
     },
-    open(bound, cursor) {
+    /** @returns The position, or `undefined` for a cursor that was altered or belongs to another list. */
+    open(bound: string, cursor: string): readonly (string | number)[] | undefined {
       const separator = cursor.length - macLength - 1
       if (separator < 1 || cursor[separator] !== '.') return undefined
       const payload = cursor.slice(0, separator)
@@ -53,7 +43,7 @@ function encodeBase64Url(text: string): string {
   return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
 }
 
-// deno-lint-ignore no-control-regex -- what btoa takes as it is
+// deno-lint-ignore no-control-regex -- all that btoa accepts
 const isAscii = /^[\x00-\x7f]*$/
 
 function decodeBase64Url(text: string): string {
@@ -61,9 +51,8 @@ function decodeBase64Url(text: string): string {
   return new TextDecoder().decode(Uint8Array.from(binary, (character) => character.charCodeAt(0)))
 }
 
-/** What can be said of a cursor. */
 export const CURSOR_FORMAT: Readonly<{ pattern: string; maxLength: number }> = {
   pattern: '^[A-Za-z0-9_.-]+$',
-  /** As long as a target may be: a cursor is never longer. */
+  /** The limit of a target, which contains the cursor. */
   maxLength: 8192,
 }

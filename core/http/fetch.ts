@@ -4,7 +4,7 @@ import { BODY_ALREADY_READ } from './body.ts'
 import type { HttpRequest, HttpResponse } from './message.ts'
 import { Problem, type ProblemCode } from './problem.ts'
 
-/** What a runtime tells of a request beside it. Whatever has another shape is passed over. */
+/** What a runtime reports about a request's connection. Values of another shape are ignored. */
 export interface PeerInfo {
   /** The peer of the connection; `hostname` is its IP address, as `Deno.serve` gives it. */
   readonly remoteAddr?: { readonly hostname?: string | undefined } | undefined
@@ -13,17 +13,17 @@ export interface PeerInfo {
 /**
  * Wraps the service as a fetch handler.
  *
- * @param createFallback Makes the answer in place of one that can't be sent.
+ * @param createFallback Makes the response in place of one that cannot be sent.
  */
 export function createFetch(
-  handle: (exchange: HttpRequest) => MaybePromise<HttpResponse>,
+  handle: (request: HttpRequest) => MaybePromise<HttpResponse>,
   createFallback: () => HttpResponse,
 ): (request: WebRequest, info?: PeerInfo) => Promise<WebResponse> {
   const respond = createResponseConverter(createFallback)
   return async (request, info) => respond(await handle(new FetchRequestWithPeer(request, info)))
 }
 
-/** A request of the Fetch standard as core reads it. A class for its prototype: a request then costs one object. */
+/** A `Request` as core reads it. A class, so that a request costs one object and no closures. */
 export class FetchRequest implements HttpRequest {
   readonly method: string
   readonly target: string
@@ -54,7 +54,7 @@ export class FetchRequest implements HttpRequest {
     return this.#read(maxBytes)
   }
 
-  /** Gives up a body that has not arrived: reading it throws `code`, and the runtime need not keep what still comes. */
+  /** Stops reading the body: reads throw `code`, and the runtime may discard what still arrives. */
   fail(code: ProblemCode): void {
     this.#failure ??= code
     this.#reader?.cancel().catch(() => undefined)
@@ -72,7 +72,7 @@ export class FetchRequest implements HttpRequest {
       }
     } catch {
       if (this.#failure === undefined) {
-        throw new Problem('malformed_request', { detail: 'The body broke off.' })
+        throw new Problem('malformed_request', { detail: 'The body ended early.' })
       }
     }
     if (this.#failure !== undefined) throw new Problem(this.#failure)
@@ -86,7 +86,7 @@ export class FetchRequest implements HttpRequest {
   }
 }
 
-/** A request whose runtime passes its peer on. */
+/** A request with the peer that its runtime reports. */
 class FetchRequestWithPeer extends FetchRequest {
   readonly #info: PeerInfo | undefined
 
@@ -100,23 +100,23 @@ class FetchRequestWithPeer extends FetchRequest {
   }
 }
 
-/** Stands for a target that is none: its percent-encoding is malformed, and so it is refused. */
+/** Rejected for its malformed percent-encoding. */
 const invalidTarget = '%'
 
 /**
- * Path and query, as they stand in the URL of a request. Deno writes Host before them as it came, whatever it is: what
- * a Host says must not pass for a path. Bun writes nothing before them when there is no Host, or none that it knows.
+ * Path and query from the URL of a request. Deno prepends the Host header unchecked, which must not pass for a path. Bun
+ * prepends nothing if Host is absent or invalid.
  */
 function targetOf({ url, headers }: Request): string {
   if (!isFramed(headers) || !isHost(headers.get('host') ?? '')) return invalidTarget
-  // The absolute form may do without a path, and what stands behind it then may have a slash in it.
+  // In absolute form the path may be empty, followed by a query that contains slashes.
   const target = url.slice(/^[^/]+\/\/[^/?#]*/.exec(url)?.[0].length)
   return target.startsWith('/') ? target : `/${target}`
 }
 
 /**
- * Whether it is clear where a request ends. What parsers let through, and others count another way, would be another
- * request to them (RFC 9112 §6.1 and §6.3): equal lengths that were joined, and codings besides chunks.
+ * Whether the end of a request is unambiguous. Parsers accept joined equal lengths and codings besides chunked, which
+ * another server may frame as a different request (RFC 9112 §6.1, §6.3).
  */
 function isFramed(headers: Headers): boolean {
   const length = headers.get('content-length')
@@ -124,87 +124,81 @@ function isFramed(headers: Headers): boolean {
   return (length === null || /^\d+$/.test(length)) && (coding === null || /^chunked$/i.test(coding))
 }
 
-/** Whether a value of Host has no character that is in no name, address or port (RFC 9110 §7.2, RFC 3986 §3.2.2). */
+/** Whether a Host value contains only characters of names, addresses and ports (RFC 9110 §7.2, RFC 3986 §3.2.2). */
 export function isHost(value: string): boolean {
   return !/[^!$-.0-;=A-[\]_a-z~]/.test(value)
 }
 
-/** What the last answer of a stem was made of. */
-interface CachedHeaders {
-  /** Copied by each response that is made with it. */
+/** What the last response with a cached body was made of. */
+interface LastResponse {
+  /** Copied by every response that is made with it. */
   readonly native: Headers
   headers: readonly string[]
-  /** The body, which Bun and Deno send with less effort as text: they copy bytes first. */
-  text: string | undefined
+  /** Text where possible: Bun and Deno copy bytes before they send them. */
+  readonly content: string | Uint8Array<ArrayBuffer>
 }
 
-/** How many stems are remembered at most: what is made of one takes Deno 2.6 KB, more than most replies. */
-const maxCachedHeaders = 2_048
+/** Headers take Deno 2.6 KB each, more than most bodies. */
+const maxLastResponses = 2_048
 
 const decoder = new TextDecoder()
 
 /**
- * Makes responses of answers at little cost: of two answers with one stem, the second takes over from the first all but
- * the fields that are not the same.
+ * Converts responses to `Response`. Of two with the same cached body, the second reuses the headers of the first and
+ * sets only those that changed.
  *
- * @param createFallback Makes the answer in place of one that can't be sent.
+ * @param createFallback Makes the response in place of one that cannot be sent.
  */
 export function createResponseConverter(
   createFallback: () => HttpResponse,
-): (answer: HttpResponse) => WebResponse {
-  let cachedByStem = new WeakMap<readonly string[], CachedHeaders>()
+): (response: HttpResponse) => WebResponse {
+  let lastByBody = new WeakMap<Uint8Array, LastResponse>()
   let count = 0
 
-  function toResponse({ status, headers, body, stem }: HttpResponse): Response {
-    if (stem === undefined) {
-      const content = body as string | Uint8Array<ArrayBuffer> | undefined ?? null
-      // Workers compress what says `Content-Encoding`, unless told that it is compressed.
-      const init = { status, headers: toHeaders(headers, status), encodeBody: 'manual' }
-      return new Response(content, init)
+  function toResponse({ status, headers, body }: HttpResponse): Response {
+    if (!(body instanceof Uint8Array)) {
+      return new Response(body ?? null, { status, headers: toHeaders(headers, status) })
     }
-    let cached = cachedByStem.get(stem)
-    if (cached === undefined || !haveSameNames(cached.headers, headers, stem.length)) {
-      if (count++ % maxCachedHeaders === 0) cachedByStem = new WeakMap()
-      cachedByStem.set(stem, cached = { native: toHeaders(headers), headers, text: undefined })
-    } else {
-      updateChanged(cached, headers, stem.length)
+    let last = lastByBody.get(body)
+    if (last === undefined || !updateHeaders(last, headers)) {
+      if (count++ % maxLastResponses === 0) lastByBody = new WeakMap()
+      const isCompressed = headers.includes('Content-Encoding')
+      const content = isCompressed ? body as Uint8Array<ArrayBuffer> : decoder.decode(body)
+      lastByBody.set(body, last = { native: toHeaders(headers), headers, content })
     }
-    const { native: fields } = cached
-    if (body === undefined) return new Response(null, { status, headers: fields })
-    const text = typeof body === 'string' ? body : cached.text ??= decoder.decode(body)
-    return new Response(text, { status, headers: fields })
+    // Workers would compress the content again without `encodeBody`.
+    const init = { status, headers: last.native, encodeBody: 'manual' }
+    return new Response(last.content, init)
   }
 
-  return (answer) => {
+  return (response) => {
     try {
-      return toResponse(answer)
+      return toResponse(response)
     } catch {
-      // A header that must not be sent: nothing has been sent, and what was kept may be of two answers.
-      if (answer.stem !== undefined) cachedByStem.delete(answer.stem)
+      // An invalid header value: the kept headers may now belong to two responses.
+      if (response.body instanceof Uint8Array) lastByBody.delete(response.body)
       return toResponse(createFallback())
     }
   }
 }
 
-function updateChanged(cached: CachedHeaders, headers: readonly string[], from: number): void {
-  for (let index = from; index < headers.length; index += 2) {
+/** @returns Whether the header names are the same, and the values now are. */
+function updateHeaders(last: LastResponse, headers: readonly string[]): boolean {
+  if (last.headers.length !== headers.length) return false
+  for (let index = 0; index < headers.length; index += 2) {
+    const name = headers[index]!
     const value = headers[index + 1]!
-    if (value !== cached.headers[index + 1]) cached.native.set(headers[index]!, value)
+    if (name !== last.headers[index]) return false
+    if (value !== last.headers[index + 1]) last.native.set(name, value)
   }
-  cached.headers = headers
-}
-
-/** Whether two lists of fields have the same names from an index on. */
-function haveSameNames(some: readonly string[], others: readonly string[], from: number): boolean {
-  if (some.length !== others.length) return false
-  for (let index = from; index < some.length; index += 2) if (some[index] !== others[index]) return false
+  last.headers = headers
   return true
 }
 
 function toHeaders(headers: readonly string[], status?: number): Headers {
-  const fields = new Headers()
-  for (let index = 0; index < headers.length; index += 2) fields.append(headers[index]!, headers[index + 1]!)
-  // What is late may go on to come, and is nobody's.
-  if (status === 408) fields.append('Connection', 'close')
-  return fields
+  const native = new Headers()
+  for (let index = 0; index < headers.length; index += 2) native.append(headers[index]!, headers[index + 1]!)
+  // The rest of a late request must not be read as the next one.
+  if (status === 408) native.append('Connection', 'close')
+  return native
 }

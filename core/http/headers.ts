@@ -2,7 +2,7 @@ import type { Sha256 } from '../lib/digest.ts'
 import { type IpAddress, parseIpAddress } from '../lib/ip-address.ts'
 import type { HttpRequest } from './message.ts'
 
-/** Everything on the wire that carries the service's own name. */
+/** Names on the wire that contain the name of the service. */
 export interface ServiceNames {
   /** Path segment and realm. */
   readonly name: string
@@ -10,15 +10,11 @@ export interface ServiceNames {
   readonly keyHeader: string
   /** As responses write it: `Service-Version`. */
   readonly versionHeader: string
-  /** As requests are searched for it. */
   readonly keyHeaderLowerCase: string
   readonly versionHeaderLowerCase: string
 }
 
-/**
- * @param name Lower-case letters, digits and `-`, a letter first: `service` by default.
- * @throws {RangeError} for a name of another form.
- */
+/** @throws {RangeError} unless `name` is lower-case letters, digits and `-`, a letter first. */
 export function createServiceNames(name: string): ServiceNames {
   if (!/^[a-z][a-z0-9-]*$/.test(name)) {
     throw new RangeError(
@@ -28,21 +24,23 @@ export function createServiceNames(name: string): ServiceNames {
     )
   }
   const title = name.split('-').map((part) => part.charAt(0).toUpperCase() + part.slice(1)).join('-')
+  const keyHeader = `X-${title}-Partner-Key`
+  const versionHeader = `${title}-Version`
   return {
     name,
-    keyHeader: `X-${title}-Partner-Key`,
-    versionHeader: `${title}-Version`,
-    keyHeaderLowerCase: `x-${name}-partner-key`,
-    versionHeaderLowerCase: `${name}-version`,
+    keyHeader,
+    versionHeader,
+    keyHeaderLowerCase: keyHeader.toLowerCase(),
+    versionHeaderLowerCase: versionHeader.toLowerCase(),
   }
 }
 
-/** The version of the wire that the service speaks, and the only one so far. Additions do not make a new one. */
+/** The only version so far. Additions do not make a new one. */
 export const API_VERSION = '2026-11-20'
 
 /**
  * Whether an `Accept` field admits a media type (RFC 9110 §12.5.1): the most specific range that covers it
- * decides, and a weight of 0 excludes. Parameters of a range are not looked at.
+ * decides, and a weight of 0 excludes. Parameters of a range are ignored.
  *
  * @param accept The field's value; absent or empty admits everything.
  * @param type Lower case, without parameters.
@@ -61,10 +59,7 @@ export function accepts(accept: string | undefined, type: string): boolean {
   return weight > 0
 }
 
-/**
- * Whether an `Accept-Encoding` field prefers gzip to no coding at all (RFC 9110 §12.5.3): it does when gzip, or `*` in
- * its place, has a weight that `identity` does not exceed. An absent field prefers no coding.
- */
+/** Whether an `Accept-Encoding` field gives gzip, or `*`, at least the weight of `identity` (RFC 9110 §12.5.3). */
 export function prefersGzip(acceptEncoding: string | undefined): boolean {
   const listed = new Map(weights(acceptEncoding ?? ''))
   const gzip = listed.get('gzip') ?? listed.get('x-gzip') ?? listed.get('*') ?? 0
@@ -86,9 +81,7 @@ function weightOf(parameters: readonly string[]): number {
   return Number.isNaN(value) ? 0 : value
 }
 
-/**
- * A strong entity tag for a body (RFC 9110 §8.8.3): half a SHA-256, quoted.
- */
+/** A strong entity tag (RFC 9110 §8.8.3): half a SHA-256, quoted. */
 export function entityTag(body: string, sha256: Sha256): string {
   return `"${sha256(body).slice(0, 32)}"`
 }
@@ -102,15 +95,14 @@ export function matchesNone(ifNoneMatch: string, tag: string): boolean {
   return false
 }
 
-/** Where a request comes from. */
 export interface ClientAddress {
-  /** The address as the runtime or a proxy wrote it, without port and zone; `undefined` unless it could be parsed. */
+  /** As the runtime or a proxy wrote it, without port and zone; `undefined` unless it could be parsed. */
   readonly text: string | undefined
-  /** `undefined` when nobody tells, or what they tell is no address. */
+  /** `undefined` if unknown or invalid. */
   readonly address: IpAddress | undefined
   /**
-   * Whom limits count: an IPv4 address, or the /64 of an IPv6 one, which is the least that one customer of a
-   * network is given (RFC 6177 §2). All that cannot be parsed count as one. `undefined` where nobody tells.
+   * What limits count by: an IPv4 address, or the /64 of an IPv6 address, the smallest network that a customer gets
+   * (RFC 6177 §2). All invalid addresses count as one. `undefined` if unknown.
    */
   readonly subject: string | undefined
 }
@@ -120,19 +112,16 @@ const invalidAddress: ClientAddress = { ...unknownAddress, subject: 'unreadable'
 
 /**
  * The peer of the connection or, behind proxies, the first hop from the right of `X-Forwarded-For` that none of
- * them added. What stands left of it was written by the client.
- *
- * @param trustedProxies How many proxies stand in front, 0 or more.
+ * them added. The client controls everything left of it.
  */
-export function clientAddressOf(exchange: HttpRequest, trustedProxies: number): ClientAddress {
-  const forwarded = trustedProxies === 0 ? undefined : exchange.header('x-forwarded-for')
+export function clientAddressOf(request: HttpRequest, trustedProxies: number): ClientAddress {
+  const forwarded = trustedProxies === 0 ? undefined : request.header('x-forwarded-for')
   const hops = forwarded === undefined ? [] : forwarded.split(',').map((hop) => hop.trim())
   return parseClientAddress(
-    hops.length === 0 ? exchange.address : hops[Math.max(0, hops.length - trustedProxies)],
+    hops.length === 0 ? request.address : hops[Math.max(0, hops.length - trustedProxies)],
   )
 }
 
-/** The client whose address was written as `hop`; `undefined` where nobody tells. */
 export function parseClientAddress(hop: string | undefined): ClientAddress {
   if (hop === undefined) return unknownAddress
   const text = stripPort(hop).replace(zonePattern, '')
@@ -140,7 +129,7 @@ export function parseClientAddress(hop: string | undefined): ClientAddress {
   return address === undefined ? invalidAddress : { text, address, subject: address.slice(0, 2).join(':') }
 }
 
-/** Names an interface of this machine (RFC 4007 §11.2): `fe80::1%eth0`. */
+/** The network interface in `fe80::1%eth0` (RFC 4007 §11.2). */
 const zonePattern = /%.*/s
 
 /** Some proxies write `192.0.2.1:4711` or `[2001:db8::1]:4711` (RFC 7239 §6). */

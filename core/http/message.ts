@@ -1,32 +1,32 @@
 import type { MaybePromise } from '../lib/promise.ts'
 
-/** What of a request its answer depends on. */
+/** What a response depends on besides its content. */
 export interface RequestMeta {
   readonly requestId: string
-  readonly method: string
-  readonly ifNoneMatch?: string | undefined
+  /** Absent for a request that could not be parsed. */
+  readonly request: Pick<HttpRequest, 'method' | 'header'> | undefined
 }
 
-/** A reply as content, before it is known how it is asked for. */
+/** The body and headers of a successful GET, from which 200, 304 and HEAD responses are made. */
 export interface CachedBody {
   readonly body: BodyContent
   readonly etag: string
-  /** Header fields that every use of it has, names and values in turn, those of the body before `ETag`. */
+  /** Names and values in turn, those of the content before `ETag`. */
   readonly headers: readonly string[]
 }
 
-/** What a {@linkcode DocumentRoute} answers with. */
+/** A public document. */
 export interface StaticDocument {
   readonly text: string
-  /** Header fields that belong to it, names and values in turn. */
+  /** Names and values in turn. */
   readonly headers?: readonly string[]
 }
 
-/** What a handler answers: the value of `data`, and of `page` for a list that pages. */
+/** What a handler returns: the value of `data`, and of `page` for paged lists. */
 export interface HandlerResult {
   readonly data: unknown
   readonly page?: Page
-  /** Header fields of this answer, names and values in turn. */
+  /** Names and values in turn. */
   readonly headers?: readonly string[]
 }
 
@@ -40,10 +40,7 @@ export interface Page {
   readonly next_cursor: string | null
 }
 
-/**
- * A request as plain values. Making one costs a runtime nothing that it has not already paid, which is why
- * the service is built on it and not on `Request`.
- */
+/** A request as plain values, which are cheaper than a `Request`: a runtime has them already. */
 export interface HttpRequest {
   /** As sent: methods are case-sensitive (RFC 9110 §9.1). */
   readonly method: string
@@ -54,45 +51,39 @@ export interface HttpRequest {
    * joined with `, ` (RFC 9110 §5.3).
    */
   header(name: string): string | undefined
-  /** Whether a header field, by its lower-case name, was sent more than once. Absent where the runtime does not tell. */
+  /** Whether a header field, by its lower-case name, was sent more than once. Absent if the runtime does not report it. */
   isRepeated?(name: string): boolean
   /**
-   * The whole content, counted as it arrives. Called at most once.
+   * Reads the whole content. Called at most once.
    * @throws {Problem} `body_too_large` beyond `maxBytes`.
    */
   body(maxBytes: number): MaybePromise<Uint8Array>
-  /** The address of the peer that opened the connection, where the runtime tells. */
+  /** The address of the connection's peer, if the runtime reports it. */
   readonly address: string | undefined
 }
 
-/** An answer as plain values. */
+/** A response as plain values. */
 export interface HttpResponse {
   /** 200–599. */
   readonly status: number
-  /** Names and values in turn, ready for one write. `Content-Length` is among them where it applies. */
+  /** Names and values in turn, including `Content-Length` where it applies. */
   readonly headers: readonly string[]
-  /**
-   * The array that `headers` begins with, where many answers of one representation do: what is made of it once serves
-   * all of them. Names that follow it stand once.
-   */
-  readonly stem?: readonly string[] | undefined
-  /** Text is to be sent in UTF-8. Absent for HEAD, 204 and 304. */
+  /** Absent for HEAD, 204 and 304. */
   readonly body: BodyContent | undefined
 }
 
-/** The content of an answer: text, to be sent in UTF-8, or the bytes of it where they are sent more than once. */
+/** Text to send in UTF-8, or bytes, which are the same object for each response with the same content. */
 export type BodyContent = string | Uint8Array
 
 const encoder = new TextEncoder()
-/** Longer than nearly all answers. */
+/** Larger than nearly all responses. */
 const measureBuffer = new Uint8Array(65_536)
 
-/** The bytes of a text in UTF-8. */
 export function encode(text: string): Uint8Array {
   return encoder.encode(text)
 }
 
-/** How many bytes a text has in UTF-8. Encodes into the same place each time, which costs no memory. */
+/** The length of a text in UTF-8. Encoding into a buffer that is reused allocates nothing. */
 export function byteLength(text: string): number {
   const { read, written } = encoder.encodeInto(text, measureBuffer)
   return read === text.length ? written : encoder.encode(text).length

@@ -1,4 +1,4 @@
-/** A code of a problem. Codes are part of the contract: one is never renamed or given another status. */
+/** A problem code. Codes are part of the contract: they are never renamed, and keep their status. */
 export type ProblemCode =
   | 'malformed_request'
   | 'ambiguous_credentials'
@@ -34,18 +34,11 @@ export type ProblemCode =
   | 'internal'
   | 'store_unavailable'
 
-/** What every problem of one code has. */
-export interface ProblemKind {
-  readonly status: number
-  /** Said when the occurrence has nothing more to say. */
-  readonly detail: string
-}
-
-/** Base of the `type` of problems unless a setting says otherwise. */
+/** Default base of the `type` of problems. */
 export const DEFAULT_PROBLEM_BASE = 'https://partner-api.example/problems'
 
-/** The table of problems: every code that the service answers with. */
-export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
+/** Status and default detail of every problem. */
+export const PROBLEMS: Readonly<Record<ProblemCode, { readonly status: number; readonly detail: string }>> = {
   malformed_request: { status: 400, detail: 'The request is not well-formed HTTP or not well-formed JSON.' },
   ambiguous_credentials: { status: 400, detail: 'The request carries more than one credential.' },
   invalid_parameter: { status: 400, detail: 'One or more parameters are not acceptable.' },
@@ -98,25 +91,25 @@ const titleOverrides: { readonly [code in ProblemCode]?: string } = {
   internal: 'Internal error',
 }
 
-/** What a code is called, the same for every occurrence (RFC 9457 §3.1.3): its own words, unless others read better. */
-export function problemTitle(code: ProblemCode): string {
+/** The same for every occurrence (RFC 9457 §3.1.3). */
+function problemTitle(code: ProblemCode): string {
   return titleOverrides[code] ?? code.charAt(0).toUpperCase() + code.slice(1).replaceAll('_', ' ')
 }
 
-/** What one parameter of a query or one member of a body did wrong. */
+/** What is wrong with one parameter of a query or one member of a body. */
 export type InputError =
   | { readonly parameter: string; readonly detail: string }
   | { readonly pointer: string; readonly detail: string }
 
 /** What an occurrence adds to its code. */
 export interface ProblemMembers {
-  /** Said to the partner's developer; never holds a value that might be a secret. */
+  /** Shown to the partner's developer; never contains a value that might be a secret. */
   readonly detail?: string
   /** The scope that the key would need. */
   readonly required_scope?: string
   /** The module that the partner would have to activate. */
   readonly required_module?: string
-  /** All that is wrong with a query or a body. */
+  /** Everything that is wrong with a query or a body. */
   readonly errors?: readonly InputError[]
   /** Whole seconds for `Retry-After`; not a member of the body. */
   readonly retryAfterSeconds?: number
@@ -124,22 +117,43 @@ export interface ProblemMembers {
   readonly allow?: string
 }
 
-/** A refusal on its way to becoming an answer: the only thing that a handler throws on purpose. */
+/** A problem on its way to becoming a response: the only error that a handler throws on purpose. */
 export class Problem extends Error {
   /** Always `Problem`. */
   override readonly name: string = 'Problem'
-  /** Which problem it is: decides status, type and title of the answer. */
+  /** Determines status, type and title of the response. */
   readonly code: ProblemCode
   /** What this occurrence adds. */
   readonly members: ProblemMembers
 
   /**
-   * Without a `detail` its words are those of the code.
-   * @param cause What went wrong inside, for the log; never said to the client.
+   * Defaults to the `detail` of the code.
+   * @param cause The internal error, for the log; never sent to the client.
    */
   constructor(code: ProblemCode, members: ProblemMembers = {}, cause?: unknown) {
     super(members.detail ?? PROBLEMS[code].detail, { cause })
     this.code = code
     this.members = members
+  }
+}
+
+/** The body of a problem response (RFC 9457). */
+export function problemDocument(
+  code: ProblemCode,
+  { retryAfterSeconds: _, allow: __, ...members }: ProblemMembers,
+  base: string,
+  instance: string,
+  requestId: string,
+) {
+  const { status, detail } = PROBLEMS[code]
+  return {
+    type: `${base}/${code.replaceAll('_', '-')}`,
+    title: problemTitle(code),
+    status,
+    code,
+    detail,
+    instance,
+    request_id: requestId,
+    ...members,
   }
 }

@@ -2,31 +2,30 @@ import { type GenericSchema, safeParse } from 'valibot'
 import { type InputError, Problem } from './problem.ts'
 import { containsKey, redactKeys } from './redact.ts'
 
-/** How often a parameter that repeats may stand in a query. */
+/** How many values a repeatable parameter may have. */
 export const maxRepetitions = 20
 
-/** What a route says of one query parameter. */
+/** One query parameter of a route. */
 export interface ParameterDef<T> {
   readonly description: string
-  /** How the text of a value is understood before the schema judges it. */
+  /** What the text of a value is converted to before validation. */
   readonly form: 'text' | 'integer' | 'boolean'
-  /** Judges one value. */
+  /** Validates one value. */
   readonly schema: GenericSchema<string | number | boolean, unknown>
   readonly repeatable: boolean
-  /** What the handler gets when the parameter is absent. */
+  /** The value when the parameter is absent. */
   readonly absent: T
 }
 
-/** The query parameters of a route, `partner` left out: that one is the policy's. */
-// deno-lint-ignore no-explicit-any -- each parameter has a type of its own, and a record of them can't name it
+/** The query parameters of a route without `partner`, which the policy checks. */
+// deno-lint-ignore no-explicit-any -- each parameter has its own type, which a record of them cannot express
 export type ParameterDefs = Readonly<Record<string, ParameterDef<any>>>
 
-/** What a handler gets for its declared parameters. */
 export type ParameterValues<P extends ParameterDefs> = {
   readonly [Name in keyof P]: P[Name] extends ParameterDef<infer T> ? T : never
 }
 
-/** Declares a single parameter. */
+/** Declares a parameter with one value. */
 export function single<T, A extends T | undefined>(
   form: ParameterDef<T>['form'],
   schema: GenericSchema<string | number | boolean, T>,
@@ -36,7 +35,7 @@ export function single<T, A extends T | undefined>(
   return { form, schema, absent, description, repeatable: false }
 }
 
-/** Declares a parameter that may stand up to 20 times. */
+/** Declares a parameter with up to 20 values. */
 export function repeatable<T>(
   schema: GenericSchema<string | number | boolean, T>,
   description: string,
@@ -47,7 +46,7 @@ export function repeatable<T>(
 /**
  * Reads the parameters that a route declares, and only those.
  *
- * @param otherErrors What is wrong with parameters that are no part of the query.
+ * @param otherErrors Errors of parameters outside the query, reported together.
  * @throws {Problem} `invalid_parameter` with every failure: unknown, repeated, malformed or out of range.
  */
 export function readParameters<P extends ParameterDefs>(
@@ -63,25 +62,22 @@ export function readParameters<P extends ParameterDefs>(
       errors.push({ parameter: redactKeys(name), detail: 'is not a parameter of this endpoint' })
     }
   }
-  for (const [name, parameter] of Object.entries(declared)) {
+  for (const [name, { repeatable, schema, form, absent }] of Object.entries(declared)) {
     const texts = query.values.get(name)
     if (texts === undefined) {
-      input[name] = parameter.absent
+      input[name] = absent
       continue
     }
-    const fail = (detail: string): void => void errors.push({ parameter: name, detail })
-    if (query.malformed.has(name)) fail('is not percent-encoded UTF-8')
-    else if (!parameter.repeatable && texts.length > 1) fail('must not be repeated')
-    else if (texts.length > maxRepetitions) fail(`must not stand more than ${maxRepetitions} times`)
-    else if (texts.some(containsKey)) fail('has the shape of a key, which never belongs into a URL')
+    const error = valueError(query, name, texts, repeatable ? maxRepetitions : 1)
+    if (error !== undefined) errors.push({ parameter: name, detail: error })
     else {
       const values: unknown[] = []
       for (const text of texts) {
-        const result = safeParse(parameter.schema, coerce(text, parameter.form))
+        const result = safeParse(schema, coerce(text, form))
         if (result.success) values.push(result.output)
-        else fail(result.issues[0].message)
+        else errors.push({ parameter: name, detail: result.issues[0].message })
       }
-      input[name] = parameter.repeatable ? values : values[0]
+      input[name] = repeatable ? values : values[0]
     }
   }
   if (errors.length > 0) throw new Problem('invalid_parameter', { errors })
@@ -91,33 +87,33 @@ export function readParameters<P extends ParameterDefs>(
 /**
  * The partner that a query names.
  *
- * @returns undefined when it names none.
- * @throws {Problem} `invalid_parameter` when it is repeated, malformed or in the shape of a key.
+ * @throws {Problem} `invalid_parameter` if it is repeated, malformed or looks like a key.
  */
 export function readPartner(query: Query): string | undefined {
   const texts = query.values.get('partner')
-  if (texts === undefined) return undefined
-  const detail = query.malformed.has('partner')
-    ? 'is not percent-encoded UTF-8'
-    : texts.length > 1
-    ? 'must not be repeated'
-    : texts.some(containsKey)
-    ? 'has the shape of a key, which never belongs into a URL'
-    : undefined
-  if (detail !== undefined) {
-    throw new Problem('invalid_parameter', { errors: [{ parameter: 'partner', detail }] })
-  }
-  return texts[0]
+  const detail = texts && valueError(query, 'partner', texts, 1)
+  if (detail === undefined) return texts?.[0]
+  throw new Problem('invalid_parameter', { errors: [{ parameter: 'partner', detail }] })
 }
 
-/** Text that is no integer or boolean stays text, for the schema to refuse. */
+export const KEY_IN_URL = 'looks like a key, which must not be sent in a URL'
+
+function valueError(query: Query, name: string, texts: readonly string[], most: number): string | undefined {
+  if (query.malformed.has(name)) return 'is not percent-encoded UTF-8'
+  if (texts.length > most) {
+    return most === 1 ? 'must not be repeated' : `must not have more than ${most} values`
+  }
+  return texts.some(containsKey) ? KEY_IN_URL : undefined
+}
+
+/** Text that is no integer or boolean stays text, for the schema to reject. */
 function coerce(text: string, form: ParameterDef<unknown>['form']): string | number | boolean {
   if (form === 'integer' && /^-?(?:0|[1-9][0-9]{0,14})$/.test(text)) return Number(text)
   if (form === 'boolean' && (text === 'true' || text === 'false')) return text === 'true'
   return text
 }
 
-/** A query string taken apart: each name with its values in order. */
+/** A parsed query string: each name with its values in order. */
 export interface Query {
   readonly values: ReadonlyMap<string, readonly string[]>
   /** Names with a value that is not percent-encoded UTF-8. */
@@ -125,13 +121,13 @@ export interface Query {
 }
 
 /**
- * Reads `application/x-www-form-urlencoded` text: `+` is a space, and empty pieces are passed over
- * (URL living standard §5.1), but malformed percent-encoding is told, not kept.
+ * Parses `application/x-www-form-urlencoded` text: `+` is a space, and empty pieces are ignored (URL living standard
+ * §5.1), but malformed percent-encoding is reported.
  */
 export function readQuery(text: string): Query {
   const values = new Map<string, string[]>()
   const malformed = new Set<string>()
-  for (const piece of text === '' ? [] : text.split('&')) {
+  for (const piece of text.split('&')) {
     if (piece === '') continue
     const separator = piece.indexOf('=')
     const rawName = separator < 0 ? piece : piece.slice(0, separator)
@@ -145,7 +141,7 @@ export function readQuery(text: string): Query {
   return { values, malformed }
 }
 
-/** Whether every escape of a text is part of percent-encoded UTF-8 (RFC 3986 §2.1). */
+/** Whether every escape is part of percent-encoded UTF-8 (RFC 3986 §2.1). */
 export function isPercentEncoded(text: string): boolean {
   return decodePercent(text) !== undefined
 }

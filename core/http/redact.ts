@@ -1,13 +1,13 @@
 const redacted = '[redacted]'
-/** A key may have been encoded more than once on its way. */
+/** A key may have been percent-encoded repeatedly. */
 const maxDecodings = 3
 
-/** A name that a client made up, safe to be said back: never something in the shape of a key, encoded or not. */
+/** A client's text for a response; redacted if it contains something that looks like a key, encoded or not. */
 export function redactKeys(name: string): string {
   return containsEncodedKey(name) ? redacted : name
 }
 
-/** A path that is safe to be said back and logged: the root when something in the shape of a key is in it. */
+/** A path for responses and the log; `/` if it contains something that looks like a key. */
 export function redactPath(path: string): string {
   return containsEncodedKey(path) ? '/' : path
 }
@@ -22,45 +22,39 @@ function containsEncodedKey(text: string): boolean {
   return false
 }
 
-/** What may stand in a copied key without being seen, or is a space in a query. */
+/** Invisible characters that a copied key may contain, and spaces of a query. */
 const invisible = /[\p{Cf}\p{Z}+]+/gu
 
-/** Every escape that stands for one ASCII character decoded: a key holds no others. */
+/** Decodes escapes of ASCII characters only: keys contain no others. */
 function decodeLoosely(text: string): string {
   return text.replace(/%([0-7][0-9a-f])/gi, (_, digits: string) => String.fromCharCode(parseInt(digits, 16)))
 }
 
 const maxCodePoints = 60
 
-/**
- * A value that arrived, fit to stand in a message: text quoted, cut to 60 code points, with nothing in it
- * that a terminal would obey, and not shown at all when it holds something in the shape of a key.
- */
+/** Input for a message: quoted, cut to 60 code points, without terminal control characters, and never a key. */
 export function formatValue(value: unknown): string {
-  if (typeof value === 'string') return containsKey(value) ? 'a value in the shape of a key' : quote(value)
+  if (typeof value === 'string') return containsKey(value) ? 'a value that looks like a key' : quote(value)
   if (Array.isArray(value)) return 'a list'
   if (value === undefined) return 'nothing'
   return typeof value === 'object' && value !== null ? 'an object' : String(value)
 }
 
 function quote(text: string): string {
-  // Twice the limit in UTF-16 units always holds that many code points.
+  // A code point has at most two UTF-16 units.
   const points = Array.from(text.slice(0, 2 * maxCodePoints + 2))
   const shown = points.length > maxCodePoints ? points.slice(0, maxCodePoints).join('') + '…' : text
-  // JSON leaves C1 controls and format characters (bidirectional overrides) as they are.
+  // JSON.stringify does not escape C1 controls and format characters such as bidirectional overrides.
   return JSON.stringify(shown).replace(
     /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
     (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`,
   )
 }
 
-/** What every key has, whatever its prefix: all that follows the prefix. */
+/** The part of a key that follows its prefix. */
 export const KEY_SHAPE: RegExp = /_(?:live|test)_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}/
 
-/**
- * Whether a text holds something in the shape of a key, whatever its prefix: such a value is never echoed
- * and never logged.
- */
+/** Whether a text contains something that looks like a key: such text is never echoed or logged. */
 export function containsKey(text: string): boolean {
   return KEY_SHAPE.test(text)
 }

@@ -10,179 +10,132 @@ import {
   type RequestMeta,
   type StaticDocument,
 } from './message.ts'
-import {
-  DEFAULT_PROBLEM_BASE,
-  type Problem,
-  type ProblemCode,
-  type ProblemMembers,
-  PROBLEMS,
-  problemTitle,
-} from './problem.ts'
+import { type Problem, problemDocument, PROBLEMS } from './problem.ts'
 import type { Query } from './query.ts'
 
-/** Makes answers of replies and problems. */
-export interface ResponseWriter {
-  nextRequestId(): string
-  /** Serialises what a handler replied to a GET with a key. */
-  toCachedBody(reply: HandlerResult, query: Query): CachedBody
-  /** Serialises a document that anybody may have. */
-  toCachedDocument(publication: StaticDocument, contentType: string): CachedBody
-  /** The same document in the content coding gzip. */
-  compress(document: CachedBody): Promise<CachedBody>
-  /** The answer to a GET or HEAD, 304 when the client has it already (RFC 9110 §15.4.5). */
-  respond(representation: CachedBody, asked: RequestMeta, fields: readonly string[]): HttpResponse
-  /** The answer of a POST, and of a GET that must not be kept by anybody. */
-  respondUncached(
-    reply: HandlerResult,
-    status: number,
-    asked: RequestMeta,
-    fields: readonly string[],
-  ): HttpResponse
-  /** 204 for OPTIONS. */
-  respondOptions(methods: string, requestId: string): HttpResponse
-  /** The answer that a problem becomes. @param path Where it happened, safe to be said. */
-  respondProblem(problem: Problem, asked: RequestMeta, path: string, fields: readonly string[]): HttpResponse
-}
+const json = 'application/json; charset=utf-8'
 
-/** @param problemBase Base of the `type` of problems, without a slash at its end. */
-export function createResponseWriter(
-  names: ServiceNames,
-  problemBase: string = DEFAULT_PROBLEM_BASE,
-  sha256: Sha256,
-): ResponseWriter {
+export type ResponseWriter = ReturnType<typeof createResponseWriter>
+
+/**
+ * Serialises results and problems. Headers are names and values in turn.
+ *
+ * @param problemBase Base of the `type` of problems, without a trailing slash.
+ */
+export function createResponseWriter(names: ServiceNames, problemBase: string, sha256: Sha256) {
   const nextRequestId = createRequestIds()
-  const constant = ['X-Content-Type-Options', 'nosniff', names.versionHeader, API_VERSION]
-  const caching = [
-    'Cache-Control',
-    'private, no-cache',
-    'Vary',
-    `Authorization, ${names.keyHeader}, ${names.versionHeader}`,
-  ]
+  const common = ['X-Content-Type-Options', 'nosniff', names.versionHeader, API_VERSION]
+  const varyByKey = `Authorization, ${names.keyHeader}, ${names.versionHeader}`
 
-  function serialize({ data, page }: HandlerResult): string {
-    return JSON.stringify(page === undefined ? { data } : { data, page })
+  function cachedBody(
+    body: string | Uint8Array,
+    etag: string,
+    type: string,
+    headers: readonly string[],
+  ): CachedBody {
+    const length = typeof body === 'string' ? byteLength(body) : body.length
+    return { body, etag, headers: [...contentHeaders(type, length), 'ETag', etag, ...headers] }
   }
 
-  function toCachedBody(reply: HandlerResult, query: Query): CachedBody {
-    const text = serialize(reply)
-    const etag = entityTag(text, sha256)
-    const fields = [
-      ...bodyFields('application/json; charset=utf-8', byteLength(text)),
-      'ETag',
-      etag,
-      ...caching,
-      ...constant,
-    ]
-    return { body: text, etag, headers: fields.concat(nextLink(reply, query), reply.headers ?? []) }
+  /** Serialises the result of a GET that takes a key. */
+  function toCachedBody(result: HandlerResult, query: Query): CachedBody {
+    const text = serialize(result)
+    const caching = ['Cache-Control', 'private, no-cache', 'Vary', varyByKey]
+    const headers = [...caching, ...common, ...nextLink(result, query), ...result.headers ?? []]
+    return cachedBody(text, entityTag(text, sha256), json, headers)
   }
 
-  function toCachedDocument({ text, headers: fields = [] }: StaticDocument, contentType: string): CachedBody {
-    const etag = entityTag(text, sha256)
-    const body = encode(text)
-    const all = [
-      ...bodyFields(contentType, body.length),
-      'ETag',
-      etag,
-      'Cache-Control',
-      'no-cache',
-      'Vary',
-      'Accept-Encoding',
-      ...constant,
-    ]
-    return { body, etag, headers: all.concat(fields) }
+  /** Serialises a public document. */
+  function toCachedDocument({ text, headers = [] }: StaticDocument, type: string): CachedBody {
+    const caching = ['Cache-Control', 'no-cache', 'Vary', 'Accept-Encoding']
+    return cachedBody(encode(text), entityTag(text, sha256), type, [...caching, ...common, ...headers])
   }
 
-  async function compress({ body, headers: fields }: CachedBody): Promise<CachedBody> {
+  /** The same document with the content coding gzip. */
+  async function compress({ body, headers }: CachedBody): Promise<CachedBody> {
     const stream = new Response(body as string | Uint8Array<ArrayBuffer>).body!
     const zipped = new Response(stream.pipeThrough(new CompressionStream('gzip')))
     const gzip = new Uint8Array(await zipped.arrayBuffer())
-    // Of these bytes, because runtimes compress differently and a strong tag stands for bytes. Latin-1 keeps them apart.
+    // Runtimes compress differently, and a strong tag identifies bytes. Latin-1 maps bytes to characters one to one.
     const etag = entityTag(new TextDecoder('latin1').decode(gzip), sha256)
-    const [, type = ''] = fields
-    const others = fields.slice(fields.indexOf('ETag') + 2)
-    return {
-      body: gzip,
-      etag,
-      headers: [...bodyFields(type, gzip.length), 'Content-Encoding', 'gzip', 'ETag', etag, ...others],
-    }
+    const [, type = ''] = headers
+    const others = headers.slice(headers.indexOf('ETag') + 2)
+    const content = [...contentHeaders(type, gzip.length), 'Content-Encoding', 'gzip']
+    return { body: gzip, etag, headers: [...content, 'ETag', etag, ...others] }
   }
 
+  /** Responds to a GET or HEAD; with 304 if the client has the body already (RFC 9110 §15.4.5). */
   function respond(
-    { body, etag, headers: fields }: CachedBody,
-    asked: RequestMeta,
+    { body, etag, headers }: CachedBody,
+    { request, requestId }: RequestMeta,
     more: readonly string[],
   ): HttpResponse {
-    const isNotModified = asked.ifNoneMatch !== undefined && matchesNone(asked.ifNoneMatch, etag)
+    const ifNoneMatch = request?.header('if-none-match')
+    const isNotModified = ifNoneMatch !== undefined && matchesNone(ifNoneMatch, etag)
     return {
       status: isNotModified ? 304 : 200,
-      // Spread, because `concat` takes three times as long.
+      // Spreading takes a third of the time of `concat`.
       headers: [
-        ...(isNotModified ? fields.slice(fields.indexOf('ETag')) : fields),
+        ...(isNotModified ? headers.slice(headers.indexOf('ETag')) : headers),
         'X-Request-Id',
-        asked.requestId,
+        requestId,
         ...more,
       ],
-      stem: isNotModified ? undefined : fields,
-      body: isNotModified || asked.method === 'HEAD' ? undefined : body,
+      body: isNotModified || request?.method === 'HEAD' ? undefined : body,
     }
   }
 
+  /** Responds to a POST, or to a GET that must not be cached. */
   function respondUncached(
-    reply: HandlerResult,
+    result: HandlerResult,
     status: number,
-    asked: RequestMeta,
-    fields: readonly string[],
+    meta: RequestMeta,
+    headers: readonly string[],
   ): HttpResponse {
-    const all = [...(reply.headers ?? []), ...fields]
-    return writeUncached(status, 'application/json; charset=utf-8', serialize(reply), asked, all)
+    return uncached(status, json, serialize(result), meta, [...result.headers ?? [], ...headers])
   }
 
-  function writeUncached(
+  function uncached(
     status: number,
     type: string,
     text: string,
-    { requestId, method }: RequestMeta,
-    fields: readonly string[],
+    { request, requestId }: RequestMeta,
+    headers: readonly string[],
   ): HttpResponse {
+    const id = ['X-Request-Id', requestId]
     return {
       status,
       headers: [
-        ...bodyFields(type, byteLength(text)),
+        ...contentHeaders(type, byteLength(text)),
         'Cache-Control',
         'no-store',
-        ...constant,
-        'X-Request-Id',
-        requestId,
-        ...fields,
+        ...common,
+        ...id,
+        ...headers,
       ],
-      body: method === 'HEAD' ? undefined : text,
+      body: request?.method === 'HEAD' ? undefined : text,
     }
   }
 
+  /** @param path The path of the request, without anything that looks like a key. */
   function respondProblem(
-    { code, members }: Problem,
-    asked: RequestMeta,
+    problem: Problem,
+    meta: RequestMeta,
     path: string,
-    fields: readonly string[],
+    headers: readonly string[],
   ): HttpResponse {
-    const { status, detail } = PROBLEMS[code]
-    const { retryAfterSeconds, allow, ...shown } = members
-    const document = {
-      type: `${problemBase}/${code.replaceAll('_', '-')}`,
-      title: problemTitle(code),
-      status,
-      code,
-      detail,
-      instance: path,
-      request_id: asked.requestId,
-      ...shown,
-    }
-    return writeUncached(status, 'application/problem+json', JSON.stringify(document), asked, [
-      ...challenge(code, members, names.name),
+    const { code, members: { retryAfterSeconds, allow } } = problem
+    const text = JSON.stringify(problemDocument(code, problem.members, problemBase, path, meta.requestId))
+    return uncached(PROBLEMS[code].status, 'application/problem+json', text, meta, [
+      ...challenge(problem, names.name),
       ...(allow === undefined ? [] : ['Allow', allow]),
       ...(retryAfterSeconds === undefined ? [] : ['Retry-After', String(retryAfterSeconds)]),
-      ...fields,
+      ...headers,
     ])
+  }
+
+  function respondOptions(allow: string, requestId: string): HttpResponse {
+    return { status: 204, headers: ['Allow', allow, ...common, 'X-Request-Id', requestId], body: undefined }
   }
 
   return {
@@ -193,32 +146,31 @@ export function createResponseWriter(
     respond,
     respondUncached,
     respondProblem,
-    respondOptions: (methods, requestId) => ({
-      status: 204,
-      headers: ['Allow', methods, ...constant, 'X-Request-Id', requestId],
-      body: undefined,
-    }),
+    respondOptions,
   }
 }
 
-function bodyFields(type: string, bytes: number): string[] {
+function serialize({ data, page }: HandlerResult): string {
+  return JSON.stringify(page === undefined ? { data } : { data, page })
+}
+
+function contentHeaders(type: string, bytes: number): string[] {
   return ['Content-Type', type, 'Content-Length', String(bytes)]
 }
 
-/** The challenge of a refused credential: no error code without one (RFC 6750 §3). */
-function challenge(code: ProblemCode, members: ProblemMembers, realm: string): string[] {
-  if (code === 'scope_missing') {
-    return [
-      'WWW-Authenticate',
-      `Bearer realm="${realm}", error="insufficient_scope", scope="${members.required_scope}"`,
-    ]
-  }
-  if (PROBLEMS[code].status !== 401) return []
-  const error = code === 'key_missing' ? '' : ', error="invalid_token"'
-  return ['WWW-Authenticate', `Bearer realm="${realm}"${error}`]
+/** A missing credential is challenged without an error code (RFC 6750 §3). */
+function challenge({ code, members }: Problem, realm: string): string[] {
+  const error = code === 'scope_missing'
+    ? `, error="insufficient_scope", scope="${members.required_scope}"`
+    : code === 'key_missing'
+    ? ''
+    : PROBLEMS[code].status === 401
+    ? ', error="invalid_token"'
+    : undefined
+  return error === undefined ? [] : ['WWW-Authenticate', `Bearer realm="${realm}"${error}`]
 }
 
-/** The page after this one, as a reference relative to the request (RFC 8288 §3.1): a query is all it takes. */
+/** The next page, as a reference relative to the request that consists of a query only (RFC 8288 §3.1). */
 function nextLink({ page }: HandlerResult, query: Query): string[] {
   if (page === undefined || page.next_cursor === null) return []
   const next = new URLSearchParams()

@@ -1,6 +1,6 @@
 /** The header fields that requests and answers have, and the parameters that no route declares. */
 import { API_VERSION } from '../http/headers.ts'
-import { type ProblemCode, PROBLEMS, problemTitle } from '../http/problem.ts'
+import { type ProblemCode, problemDocument, PROBLEMS } from '../http/problem.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
 import { MODULE_NAMES, moduleForScope, SCOPES } from '../policy/modules.ts'
 import type { Route } from '../routes/route.ts'
@@ -213,34 +213,19 @@ export function exampleProblem(
   route: Pick<Route, 'method'> & { readonly scope?: (typeof SCOPES)[number] } | undefined,
   { problemBase }: DocumentSettings,
 ): ExampleObject {
-  const { status, detail } = PROBLEMS[code]
-  const title = problemTitle(code)
   const scope = route?.scope ?? 'read:profiles'
-  const shown = code === 'scope_missing'
+  const module = moduleForScope(scope)
+  const members = code === 'scope_missing'
     ? { detail: `This key does not hold ${scope}.`, required_scope: scope }
     : code === 'module_inactive'
-    ? {
-      detail: `The module ${moduleForScope(scope)} is not active for this partner.`,
-      required_module: moduleForScope(scope),
-    }
+    ? { detail: `The module ${module} is not active for this partner.`, required_module: module }
     : code === 'invalid_parameter'
     ? { errors: [{ parameter: 'partner', detail: 'must not be repeated' }] }
     : code === 'invalid_body'
     ? { errors: [{ pointer: '/partner', detail: 'is required' }] }
     : {}
-  return {
-    summary: title,
-    value: {
-      type: `${problemBase}/${code.replaceAll('_', '-')}`,
-      title,
-      status,
-      code,
-      detail,
-      instance: path,
-      request_id: 'req_0m4x2k7c9pQ1',
-      ...shown,
-    },
-  }
+  const value = problemDocument(code, members, problemBase, path, 'req_0m4x2k7c9pQ1')
+  return { summary: value.title, value }
 }
 
 /** The schema of every problem (RFC 9457). */

@@ -1,7 +1,7 @@
 import { type JsonObject, validateBody } from '../http/body.ts'
 import type { HttpRequest } from '../http/message.ts'
 import { type InputError, Problem } from '../http/problem.ts'
-import { type ParameterDefs, type Query, readParameters } from '../http/query.ts'
+import { KEY_IN_URL, type ParameterDefs, type Query, readParameters } from '../http/query.ts'
 import { containsKey } from '../http/redact.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
 import type { Grant } from '../policy/decide.ts'
@@ -32,7 +32,7 @@ export function readInput(
   const errors: InputError[] = []
   const slug = decodeURIComponent(encodedSlug)
   if (containsKey(slug)) {
-    errors.push({ parameter: 'slug', detail: 'has the shape of a key, which never belongs into a URL' })
+    errors.push({ parameter: 'slug', detail: KEY_IN_URL })
   }
   const field = route.takesIdempotencyKey ? request.header(IDEMPOTENCY_HEADER.toLowerCase()) : undefined
   let idempotencyKey: string | undefined

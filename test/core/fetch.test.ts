@@ -23,7 +23,7 @@ await t.test('a body that somebody has read before the service is a mistake of t
   })
   await request.text()
   t.equal((await api.fetch(request)).status, 500)
-  t.match(JSON.stringify(events), 'The body was read before')
+  t.match(JSON.stringify(events), 'The body has already been read')
   t.notMatch(JSON.stringify(events), text)
   await api.close()
 })
