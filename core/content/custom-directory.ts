@@ -1,4 +1,4 @@
-/** Directories of an embedder's own: checked where they answer, because types do not bind the rows of a database. */
+/** Directories of embedders. Their rows are validated, because the rows of a database need not have their types. */
 import { formatValue } from '../http/redact.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
 import { compareCodePoints, fold, foldWords, SLUG_PATTERN } from '../lib/text.ts'
@@ -7,7 +7,8 @@ import type { Directory, ProfilePosition, ProfileQuery, ProfileSort } from '../p
 import { isRecord } from './fields.ts'
 import { isCountryCode } from './iso-codes.ts'
 
-type MemberRule = readonly [expected: string, holds: (value: unknown) => boolean]
+/** Not valibot: validating each row of each page with it would be several times slower. */
+type MemberRule = readonly [expected: string, isValid: (value: unknown) => boolean]
 type MemberRules = Readonly<Record<string, MemberRule>>
 
 const slug: MemberRule = ['a slug', (value) => typeof value === 'string' && SLUG_PATTERN.test(value)]
@@ -19,18 +20,18 @@ const instant: MemberRule = [
   (value) =>
     Number.isInteger(value) && Number(value) >= -62_167_219_200_000 && Number(value) <= 253_402_300_799_999,
 ]
-const listOf = ([expected, holds]: MemberRule): MemberRule => [
+const listOf = ([expected, isValid]: MemberRule): MemberRule => [
   `a list, each item ${expected}`,
-  (value) => Array.isArray(value) && value.every(holds),
+  (value) => Array.isArray(value) && value.every(isValid),
 ]
 const object = (members: MemberRules): MemberRule => [
   `an object with ${Object.keys(members).join(' and ')}`,
-  (value) => isRecord(value) && Object.entries(members).every(([name, [, holds]]) => holds(value[name])),
+  (value) => isRecord(value) && Object.entries(members).every(([name, [, isValid]]) => isValid(value[name])),
 ]
-/** Databases say `null` for a text or number that is absent. */
-const optional = ([expected, holds]: MemberRule): MemberRule => [
+/** Databases return `null` for an absent value. */
+const optional = ([expected, isValid]: MemberRule): MemberRule => [
   `${expected} or undefined`,
-  (value) => value === undefined || value === null || holds(value),
+  (value) => value === undefined || value === null || isValid(value),
 ]
 
 const cardRules: MemberRules = {
@@ -59,15 +60,15 @@ const profileRules: MemberRules = {
 }
 const industryRules: MemberRules = { slug, name: text, parentSlug: optional(slug) }
 
-/** @throws {Error} for the first member that is wrong; the message names it and the slug of its row. */
+/** @throws {Error} for the first invalid member; the message names it and the slug of its row. */
 function validateRows(rows: readonly unknown[], kind: string, rules: MemberRules): void {
   if (!Array.isArray(rows)) {
     throw new Error(`directory: ${kind} rows must be a list, not ${formatValue(rows)}`)
   }
   for (const row of rows) {
     const members = isRecord(row) ? row : {}
-    for (const [name, [expected, holds]] of Object.entries(rules)) {
-      if (holds(members[name])) continue
+    for (const [name, [expected, isValid]] of Object.entries(rules)) {
+      if (isValid(members[name])) continue
       const found = formatValue(members[name])
       throw new Error(
         `directory: ${kind} ${formatValue(members['slug'])}: ${name} must be ${expected}, not ${found}`,
@@ -77,17 +78,17 @@ function validateRows(rows: readonly unknown[], kind: string, rules: MemberRules
 }
 
 /**
- * The same directory, which throws for a row that could not be shown.
+ * The same directory, which throws for an invalid row.
  *
- * @param report Gets what is wrong, once until something else is.
+ * @param report Called with the error message unless it is the same as the last one.
  */
 export function validatedDirectory(
   directory: Directory,
-  report: (fault: string) => void = () => {},
+  report: (message: string) => void = () => {},
 ): Required<Directory> {
   let lastReported = ''
-  const check = <T>(answer: MaybePromise<T>, validate: (answer: T) => void): MaybePromise<T> =>
-    andThen(answer, (found) => {
+  const check = <T>(result: MaybePromise<T>, validate: (result: T) => void): MaybePromise<T> =>
+    andThen(result, (found) => {
       try {
         validate(found)
         return found
@@ -98,30 +99,29 @@ export function validatedDirectory(
       }
     })
   return {
-    listProfiles: (...question) =>
-      check(directory.listProfiles(...question), (rows) => validateRows(rows, 'profile', cardRules)),
-    findProfile: (...question) =>
-      // A driver may say null for no row.
-      andThen(
-        check(
-          directory.findProfile(...question),
-          (row) => row && validateRows([row], 'profile', profileRules),
-        ),
-        (row) => row ?? undefined,
-      ),
+    listProfiles: (...query) =>
+      check(directory.listProfiles(...query), (rows) => validateRows(rows, 'profile', cardRules)),
+    findProfile(...query) {
+      const found = check(
+        directory.findProfile(...query),
+        (row) => row && validateRows([row], 'profile', profileRules),
+      )
+      // Some drivers return null for no row.
+      return andThen(found, (row) => row ?? undefined)
+    },
     listIndustries: () =>
       check(directory.listIndustries(), (rows) => validateRows(rows, 'industry', industryRules)),
-    countProfiles: (...question) =>
-      check(directory.countProfiles(...question), (counts) => {
+    countProfiles: (...query) =>
+      check(directory.countProfiles(...query), (counts) => {
         if (counts instanceof Map) return
         throw new Error(`directory: countProfiles must return a Map, not ${formatValue(counts)}`)
       }),
-    nextProfileChangeAt: (...question) => directory.nextProfileChangeAt(...question),
+    nextProfileChangeAt: (...query) => directory.nextProfileChangeAt(...query),
     directoryRevision: () => directory.directoryRevision?.() ?? '',
   }
 }
 
-/** A public profile, of which all but the members of every card may be left out. */
+/** A public profile; only the members that every card needs are required. */
 export type DirectoryRow =
   & Pick<Profile, 'slug' | 'name' | 'headline' | 'country' | 'industry' | 'publishedAt'>
   & Partial<Profile>
@@ -137,9 +137,9 @@ function comparePositions(a: ProfilePosition, b: ProfilePosition): number {
 }
 
 /**
- * A directory of a list that fits in memory, visible to every partner. Its industries are those of the rows.
+ * A directory over a list in memory, visible to every partner. Its industries are those of the rows.
  *
- * @throws {Error} for a row that is not well-formed; the message names its slug and the member.
+ * @throws {Error} for an invalid row; the message names its slug and the member.
  * @example
  * ```ts
  * const api = createPartnerApi({ store, directory: directoryOf(rows) })
@@ -152,23 +152,26 @@ export function directoryOf(rows: readonly DirectoryRow[]): Directory {
     const { name, headline, description, tags } = profile
     return [profile, [name, headline, description ?? '', ...tags].flatMap(foldWords)]
   }))
-  const ordered = (sort: ProfileSort) =>
+  const sorted = (sort: ProfileSort) =>
     profiles.toSorted((a, b) => comparePositions(positionOf(a, sort), positionOf(b, sort)))
-  const orders = { name: ordered('name'), '-published_at': ordered('-published_at') }
+  const orders = { name: sorted('name'), '-published_at': sorted('-published_at') }
   return {
-    listProfiles: (_partner, query, now) =>
-      orders[query.sort].filter((profile) =>
+    listProfiles: (_partner, { sort, countries, industries, words: terms, after, limit }, now) =>
+      orders[sort].filter((profile) =>
         profile.publishedAt <= now &&
-        (query.countries.length === 0 || query.countries.includes(profile.country)) &&
-        (query.industries.length === 0 || query.industries.includes(profile.industry.slug)) &&
-        query.words.every((word) => words.get(profile)!.some((one) => one.startsWith(word))) &&
-        (query.after === undefined || comparePositions(query.after, positionOf(profile, query.sort)) < 0)
-      ).slice(0, query.limit),
+        (countries.length === 0 || countries.includes(profile.country)) &&
+        (industries.length === 0 || industries.includes(profile.industry.slug)) &&
+        terms.every((term) => words.get(profile)!.some((word) => word.startsWith(term))) &&
+        (after === undefined || comparePositions(after, positionOf(profile, sort)) < 0)
+      ).slice(0, limit),
     findProfile: (_partner, slug, now) =>
       profiles.find((profile) => profile.slug === slug && profile.publishedAt <= now),
     countProfiles(_partner, by, now) {
-      const shown = profiles.filter(({ publishedAt }) => publishedAt <= now)
-      const groups = Map.groupBy(shown, ({ country, industry }) => by === 'country' ? country : industry.slug)
+      const published = profiles.filter(({ publishedAt }) => publishedAt <= now)
+      const groups = Map.groupBy(
+        published,
+        ({ country, industry }) => by === 'country' ? country : industry.slug,
+      )
       return new Map([...groups].map(([key, { length }]) => [key, length]))
     },
     listIndustries: () => [
@@ -194,22 +197,24 @@ const optionalDefaults = {
 }
 
 /**
- * Checks a directory of your own, for your tests: that its rows are well-formed, and that its first 1,000 profiles are
- * found, paged through in both orders and counted as in {@linkcode directoryOf} of them.
+ * Checks your own directory, for your tests: its rows are valid, and its first 1,000 profiles are found, paged in both
+ * orders and counted like those of {@linkcode directoryOf}.
  *
- * @param partner Slug of the partner that it is asked for, default `acme`.
- * @throws {Error} for the first thing that is wrong; the message names the slug and the member.
+ * @param partner Slug of the partner to read for, default `acme`.
+ * @throws {Error} for the first error; the message names the slug and the member.
  */
 export async function checkDirectory(directory: Directory, partner = 'acme'): Promise<void> {
   const now = Date.now()
   const checked = validatedDirectory(directory)
-  const expectEqual = (what: string, found: readonly unknown[], expected: readonly unknown[]): void => {
+  const expectEqual = (subject: string, found: readonly unknown[], expected: readonly unknown[]): void => {
     if (String(found) === String(expected)) return
-    throw new Error(`directory: ${what} must be ${expected.join(', ')}, not ${found.join(', ') || 'nothing'}`)
+    throw new Error(
+      `directory: ${subject} must be ${expected.join(', ')}, not ${found.join(', ') || 'nothing'}`,
+    )
   }
-  const slugs = async (from: Directory, more: Pick<ProfileQuery, 'sort' | 'after' | 'limit'>) => {
-    const query = { words: [], countries: [], industries: [], ...more }
-    return (await from.listProfiles(partner, query, now)).map(({ slug }) => slug)
+  const slugs = async (source: Directory, order: Pick<ProfileQuery, 'sort' | 'after' | 'limit'>) => {
+    const query = { words: [], countries: [], industries: [], ...order }
+    return (await source.listProfiles(partner, query, now)).map(({ slug }) => slug)
   }
   const profiles: Profile[] = []
   for (const slug of await slugs(checked, { sort: 'name', after: undefined, limit: 1000 })) {
@@ -228,13 +233,17 @@ export async function checkDirectory(directory: Directory, partner = 'acme'): Pr
     for (const sort of ['name', '-published_at'] as const) {
       const query = { sort, after: positionOf(profile, sort), limit: 3 }
       const found = await slugs(checked, query)
-      expectEqual(`what follows ${slug} by ${sort}`, found, await slugs(expected, query))
+      expectEqual(`the page after ${slug} by ${sort}`, found, await slugs(expected, query))
     }
   }
   for (const by of ['country', 'industry'] as const) {
-    const [found, wanted] = await Promise.all(
-      [checked, expected].map((one) => one.countProfiles(partner, by, now)),
+    const [found, expectedCounts] = await Promise.all(
+      [checked, expected].map((source) => source.countProfiles(partner, by, now)),
     )
-    expectEqual(`countProfiles by ${by}`, [...found!].map(String).sort(), [...wanted!].map(String).sort())
+    expectEqual(
+      `countProfiles by ${by}`,
+      [...found!].map(String).sort(),
+      [...expectedCounts!].map(String).sort(),
+    )
   }
 }

@@ -1,10 +1,10 @@
-/** What the fields of content lines are made of. Every message is a clause about the field. */
+/** Schemas for the fields of content lines. Every message is a clause about the field. */
 import * as v from 'valibot'
 import { containsKey, formatValue } from '../http/redact.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
 import { parseInstant } from '../lib/time.ts'
 
-/** What lines may refer to. What is not given is not looked at. */
+/** What lines may refer to; an absent member is not checked. */
 export interface References {
   /** The industries that exist, each with its parent. */
   readonly industries?: ReadonlyMap<string, string | undefined>
@@ -12,35 +12,35 @@ export interface References {
   readonly partners?: ReadonlySet<string>
 }
 
-/** Says what a value has to be and what arrived instead. */
-export function mustBe(what: string): (issue: { readonly input: unknown }) => string {
-  return ({ input }) => `must be ${what}, not ${formatValue(input)}`
+/** An error message that also shows the value. */
+export function mustBe(expected: string): (issue: { readonly input: unknown }) => string {
+  return ({ input }) => `must be ${expected}, not ${formatValue(input)}`
 }
 
-/** A check that says itself what is wrong, or `undefined`. */
-export function check<T>(validate: (value: T) => string | undefined): v.RawCheckAction<T> {
+/** @param validate Returns an error message, or `undefined`. */
+export function customCheck<T>(validate: (value: T) => string | undefined): v.RawCheckAction<T> {
   return v.rawCheck<T>(({ dataset, addIssue }) => {
     const message = dataset.typed ? validate(dataset.value) : undefined
     if (message !== undefined) addIssue({ message })
   })
 }
 
-/** Two numbers of an object that must not be the wrong way round; an absent one is no bound. */
+/** Two fields of an object that have an order; an absent one is no bound. */
 export interface FieldOrder {
   readonly low: string
   readonly high: string
-  /** How `high` has to stand to `low`. */
+  /** How `high` must compare to `low`. */
   readonly relation: 'after' | 'at least'
 }
 
 /**
- * An object with these fields and no others. valibot's own strict object stops at the first unknown name and
- * passes over `constructor` and `__proto__`.
+ * An object with these fields and no others. valibot's own strict object stops at the first unknown name and ignores
+ * `constructor` and `__proto__`.
  */
-export function strictFields<const E extends v.ObjectEntries>(
-  entries: E,
+export function strictFields(
+  entries: v.ObjectEntries,
   order?: FieldOrder,
-): v.GenericSchema<unknown, v.InferOutput<v.ObjectSchema<E, undefined>>> {
+): v.GenericSchema<unknown, Readonly<Record<string, unknown>>> {
   const schema = v.object(entries, 'is missing')
   return v.pipe(
     v.custom<Readonly<Record<string, unknown>>>(isRecord, mustBe('an object')),
@@ -51,11 +51,11 @@ export function strictFields<const E extends v.ObjectEntries>(
           path: [{ type: 'unknown', origin: 'key', input: value, key, value: value[key] }],
         })
       for (const name of Object.keys(value)) {
-        if (!Object.hasOwn(entries, name)) addFieldIssue(name, 'is not a field that belongs here')
+        if (!Object.hasOwn(entries, name)) addFieldIssue(name, 'is not a known field')
       }
       const result = v.safeParse(schema, value)
       for (const { message, path } of result.issues ?? []) addIssue(path ? { message, path } : { message })
-      // Also when other fields failed: all that is wrong with a line is said at once.
+      // Also when other fields failed, so that all errors of a line are reported at once.
       if (order !== undefined && isMisordered(result.output as Readonly<Record<string, unknown>>, order)) {
         addFieldIssue(order.high, `must be ${order.relation} ${order.low}`)
       }
@@ -74,52 +74,54 @@ function isMisordered(
   return relation === 'after' ? to <= from : to < from
 }
 
-/** Whether a value of JSON is an object. */
+/** Whether a JSON value is an object. */
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Text of 1 to `max` code points. */
 export function text(max: number): v.GenericSchema<unknown, string> {
-  return v.pipe(v.string(mustBe('text')), check((value) => textError(value, max)))
+  return v.pipe(v.string(mustBe('text')), customCheck((value) => textError(value, max)))
 }
 
 function textError(value: string, max: number): string | undefined {
   const points = value.length <= max ? value.length : Array.from(value).length
   if (value === '' || points > max) return `must have 1–${max} characters, not ${points}`
-  // PostgreSQL cannot keep NUL, and no encoding of UTF-8 has lone surrogates.
-  if (value.includes('\0')) return 'must not hold the character NUL'
+  // PostgreSQL cannot store NUL, and UTF-8 cannot encode lone surrogates.
+  if (value.includes('\0')) return 'must not contain the character NUL'
   if (!value.isWellFormed()) return 'must be well-formed Unicode: half of a surrogate pair is missing'
-  if (containsKey(value)) return 'must not hold a key: content is public'
+  if (containsKey(value)) return 'must not contain a key: content is public'
   return undefined
 }
 
-/** A slug; `exists` says what is wrong when it refers to nothing. */
-export function slug(exists?: (slug: string) => string | undefined): v.GenericSchema<unknown, string> {
+/** @param refersTo Returns an error message for a slug that refers to nothing. */
+export function slug(
+  refersTo: (slug: string) => string | undefined = () => undefined,
+): v.GenericSchema<unknown, string> {
+  const form = mustBe('a slug (1–80 of a-z, 0-9 and -, a letter or digit first)')
   return v.pipe(
     v.string(mustBe('a slug')),
-    check((value) =>
-      SLUG_PATTERN.test(value)
-        ? exists?.(value)
-        : `must be a slug (1–80 of a-z, 0-9 and -, a letter or digit first), not ${formatValue(value)}`
-    ),
+    customCheck((value) => SLUG_PATTERN.test(value) ? refersTo(value) : form({ input: value })),
   )
 }
 
-/** The slug of a partner that exists. Removed ones do: their slugs stay taken, and exports name them. */
-export function partnerSlug({ partners }: References): v.GenericSchema<unknown, string> {
-  return slug((value) =>
-    partners === undefined || partners.has(value)
-      ? undefined
-      : `must be a partner that exists, not ${formatValue(value)}`
-  )
+export function code(
+  isCode: (text: string) => boolean,
+  expected: string,
+): v.GenericSchema<unknown, string> {
+  return v.pipe(v.string(mustBe('text')), v.check(isCode, mustBe(expected)))
 }
 
-/** An absolute `http` or `https` URL of at most 2,048 characters, as it was written. */
+export function email(): v.GenericSchema<unknown, string> {
+  // The expression of the HTML living standard, which browsers apply to input type=email.
+  return v.pipe(text(254), v.regex(v.RFC_EMAIL_REGEX, mustBe('an e-mail address')))
+}
+
+/** An absolute `http` or `https` URL of at most 2,048 characters, kept as written. */
 export function webUrl(): v.GenericSchema<unknown, string> {
   return v.pipe(
     text(2_048),
-    // The URL parser drops white space and control characters, and forgives missing slashes.
+    // The URL parser drops white space and control characters, and accepts missing slashes.
     v.check(
       (value) => /^https?:\/\/[^\s\p{Cc}]+$/iu.test(value) && URL.canParse(value),
       mustBe('an absolute http or https URL'),
@@ -127,7 +129,7 @@ export function webUrl(): v.GenericSchema<unknown, string> {
   )
 }
 
-/** An instant, as milliseconds since the epoch. */
+/** An RFC 3339 instant, as milliseconds since the epoch. */
 export function instant(): v.GenericSchema<unknown, number> {
   const form = mustBe('a date and time in RFC 3339 with an offset, such as 2026-01-31T09:30:00Z')
   return v.pipe(
@@ -140,20 +142,10 @@ export function instant(): v.GenericSchema<unknown, number> {
   )
 }
 
-/** An integer that a number holds exactly. */
-export function integer(
-  min: number = Number.MIN_SAFE_INTEGER,
-  max: number = Number.MAX_SAFE_INTEGER,
-): v.GenericSchema<
-  unknown,
-  number
-> {
-  const range = min === Number.MIN_SAFE_INTEGER
-    ? ''
-    : max === Number.MAX_SAFE_INTEGER
-    ? ` from ${min}`
-    : ` from ${min} to ${max}`
-  const form = mustBe(`a whole number${range}`)
+/** A safe integer. */
+export function integer(min = -Infinity, max = Infinity): v.GenericSchema<unknown, number> {
+  const lower = min === -Infinity ? '' : ` from ${min}`
+  const form = mustBe(`a whole number${lower}${max === Infinity ? '' : ` to ${max}`}`)
   return v.pipe(
     v.number(form),
     v.check((value) => Number.isSafeInteger(value) && value >= min && value <= max, form),

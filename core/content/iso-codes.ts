@@ -2,7 +2,7 @@ import { createLruCache } from '../lib/lru.ts'
 
 /**
  * The second letters of all 249 officially assigned ISO 3166-1 alpha-2 codes and of `XK` (Kosovo, user-assigned), by
- * the first: half the bytes of a list, in what a bundle of the service begins with.
+ * the first: half the bytes of a list, because every bundle of the service contains it.
  */
 const secondLetters: Readonly<Record<string, string>> = {
   A: 'DEFGILMOQRSTUWXZ',
@@ -33,23 +33,22 @@ const secondLetters: Readonly<Record<string, string>> = {
   Z: 'AMW',
 }
 
-/** These codes, in alphabetical order. */
+/** The country codes in alphabetical order. */
 export const COUNTRY_CODES: readonly string[] = Object.entries(secondLetters).flatMap(([first, seconds]) =>
   Array.from(seconds, (second) => first + second)
 )
 
 const countryCodes: ReadonlySet<string> = new Set(COUNTRY_CODES)
 
-/** Whether a text is one of {@linkcode COUNTRY_CODES}: in upper case. */
+/** Whether a text is one of {@linkcode COUNTRY_CODES}, which are in upper case. */
 export function isCountryCode(text: string): boolean {
   return countryCodes.has(text)
 }
 
 /**
- * Reads a country code in either case.
+ * Parses a country code in either case.
  *
- * @returns The code as {@linkcode COUNTRY_CODES} has it, or `undefined`. Letters that only become a code when they
- * are capitalised (`ß`, `ﬁ`) are none.
+ * @returns The code in upper case, or `undefined`, also for letters whose upper case would be a code (`ß`, `ﬁ`).
  */
 export function parseCountryCode(text: string): string | undefined {
   const code = /^[a-z]{2}$/i.test(text) ? text.toUpperCase() : ''
@@ -61,7 +60,7 @@ interface CodeSchema {
   readonly [keyword: string]: unknown
 }
 
-/** JSON Schema of a code in answers. */
+/** JSON Schema of a code in responses. */
 export const COUNTRY_CODE_SCHEMA: CodeSchema = {
   type: 'string',
   title: 'CountryCode',
@@ -70,7 +69,7 @@ export const COUNTRY_CODE_SCHEMA: CodeSchema = {
   enum: COUNTRY_CODES,
 }
 
-/** JSON Schema of a code in requests, which may be in either case. */
+/** JSON Schema of a code in requests, in either case. */
 export const COUNTRY_CODE_INPUT: CodeSchema = {
   anyOf: [COUNTRY_CODE_SCHEMA, {
     type: 'string',
@@ -85,12 +84,12 @@ export const COUNTRY_CODE_INPUT: CodeSchema = {
   examples: ['DE'],
 }
 
-/** Tags that were registered before there was a grammar (RFC 5646 §2.1, `irregular`). */
+/** Tags registered before the grammar existed (RFC 5646 §2.1, `irregular`). */
 const irregularTags =
   'en-GB-oed|i-(?:ami|bnn|default|enochian|hak|klingon|lux|mingo|navajo|pwn|tao|tay|tsu)|' +
   'sgn-(?:BE-FR|BE-NL|CH-DE)'
 
-/** A regular expression that matches each letter of a text in either case, without a flag: JSON Schema has none. */
+/** A pattern that matches each letter in either case; JSON Schema has no flag for that. */
 function inEitherCase(text: string): string {
   return text.replace(/[a-z]/gi, (letter) => `[${letter.toUpperCase()}${letter.toLowerCase()}]`)
 }
@@ -103,19 +102,16 @@ export const LOCALE_PATTERN: string =
 
 const languageTag = new RegExp(LOCALE_PATTERN)
 
-/** Whether a text is a well-formed BCP 47 language tag, known or not. */
+/** Whether a text is a well-formed BCP 47 language tag. */
 export function isLocale(text: string): boolean {
   return text.length <= maxTagLength && languageTag.test(text)
 }
 
-/** Longer than any tag that says something (RFC 5646 §4.4.1 counts 35). */
+/** Longer than any meaningful tag (RFC 5646 §4.4.1 counts 35). */
 const maxTagLength = 255
 
-/** Names by code. Asking a formatter costs a hundred times what a look-up does. */
-type NamesByCode = ReadonlyMap<string, string>
-
-/** The names in 64 locales are kept: making them costs a millisecond. */
-const namesByLocale = createLruCache<NamesByCode>(64)
+/** Names by code, of 64 locales. A formatter takes a hundred times as long as a look-up. */
+const namesByLocale = createLruCache<ReadonlyMap<string, string>>(64)
 
 /**
  * The name of a country in a language, in English where the runtime has no data for it.
@@ -127,7 +123,7 @@ export function countryName(code: string, locale: string): string {
   return countryNames(locale).get(code) ?? code
 }
 
-function countryNames(locale: string): NamesByCode {
+function countryNames(locale: string): ReadonlyMap<string, string> {
   const cached = namesByLocale.get(locale)
   if (cached !== undefined) return cached
   const names = new Intl.DisplayNames(supportedLocale(locale), { type: 'region' })
@@ -136,7 +132,7 @@ function countryNames(locale: string): NamesByCode {
   return byCode
 }
 
-/** `Intl` knows fewer tags than there are, and throws at the others. */
+/** `Intl` throws for some well-formed tags. */
 function supportedLocale(locale: string): string {
   try {
     return Intl.DisplayNames.supportedLocalesOf(locale)[0] ?? 'en'
@@ -146,9 +142,9 @@ function supportedLocale(locale: string): string {
 }
 
 /**
- * The currencies of ISO 4217 list one whose minor unit has another number of decimals than 2. Codes without a minor
- * unit (metals, funds of international bodies, testing) price nothing and are left out, as are withdrawn ones. `Intl`
- * has other numbers: CLDR's digits follow what is customary in cash.
+ * The currencies of ISO 4217 list one whose minor unit does not have 2 decimals. Withdrawn codes and codes without a
+ * minor unit (metals, funds of international bodies, testing) are left out. `Intl` has other numbers: CLDR's digits
+ * follow cash.
  */
 const codesByExponent: Readonly<Record<number, string>> = {
   0: 'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF',
@@ -156,7 +152,7 @@ const codesByExponent: Readonly<Record<number, string>> = {
   4: 'CLF UYW',
 }
 
-/** Those with 2. Text and no set, so that what only serves is bundled without it. */
+/** Those with 2 decimals. Not a set, so that bundlers can drop it from a service that imports nothing. */
 const twoDecimalCodes =
   'AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF CHE CHF ' +
   'CHW CNY COP COU CRC CUP CVE CZK DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GTQ GYD HKD HNL HTG ' +
@@ -171,15 +167,15 @@ const exponents: ReadonlyMap<string, number> = new Map(
   ),
 )
 
-/** Whether a text is the code, in upper case, of a currency that a price can be in. */
+/** Whether a text is the code of a currency that a price can be in, in upper case. */
 export function isCurrencyCode(text: string): boolean {
   return exponents.has(text) || /^[A-Z]{3}$/.test(text) && twoDecimalCodes.includes(text)
 }
 
 /**
- * How many decimals the minor unit of a currency stands for in ISO 4217: 2 for EUR, 0 for JPY, 3 for KWD.
+ * The number of decimals of a currency's minor unit in ISO 4217: 2 for EUR, 0 for JPY, 3 for KWD.
  *
- * @returns 2 for a code that is not known.
+ * @returns 2 for an unknown code.
  */
 export function currencyExponent(code: string): number {
   return exponents.get(code) ?? 2

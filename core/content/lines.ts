@@ -3,28 +3,42 @@ import { containsKey, formatValue } from '../http/redact.ts'
 import { hasDuplicateMembers } from '../lib/json.ts'
 import { readPages } from '../lib/read-pages.ts'
 import type { Partner } from '../model.ts'
-import type { ContentKind, ContentRecords, ImportOptions, ImportReport } from '../ports/content.ts'
+import {
+  type ContentKind,
+  type ContentRecords,
+  type ImportOptions,
+  type ImportReport,
+} from '../ports/content.ts'
 import type { Store } from '../ports/store.ts'
 import { isRecord, type References } from './fields.ts'
-import {
-  bannerFields,
-  bannerSchema,
-  industryFields,
-  industrySchema,
-  planFields,
-  planSchema,
-  profileFields,
-  profileSchema,
-} from './kinds.ts'
+import { LINE_FORMATS, type LineFormat } from './kinds.ts'
 
-/** What an import did, or everything that kept it from being done. */
+/** The result of an import: its report, or the errors because of which nothing was written. */
 export type ImportOutcome = ImportReport | LineErrors
 
+/** An error in one field of one line. */
+export interface LineError {
+  /** From 1, blank lines included. */
+  readonly line: number
+  /** The field, as in `links[0].url`; `null` for the line as a whole. */
+  readonly field: string | null
+  /** One clause about the field or line, such as `must be a whole number from 0, not "ten"`. */
+  readonly reason: string
+}
+
+/** The errors in a file of lines. */
+export interface LineErrors {
+  /** At most 1,000, by line. */
+  readonly errors: readonly LineError[]
+  /** The number of all errors, 1 or more. */
+  readonly errorCount: number
+}
+
 /**
- * Imports JSON Lines, all or nothing: nothing is written unless every line is right and what it refers to
- * exists. Industries may name parents that stand in the same lines, in any order.
+ * Imports JSON Lines, all or nothing: nothing is written unless every line is valid and everything that it refers to
+ * exists. Industries may name parents from the same lines, in any order.
  *
- * @param lines Without or with their line ends; a byte-order mark, CRLF and blank lines are tolerated.
+ * @param lines With or without line ends; a byte-order mark, CRLF and blank lines are accepted.
  */
 export async function importContent(
   store: Pick<Store, 'importContent' | 'listIndustries' | 'listPartners'>,
@@ -34,7 +48,7 @@ export async function importContent(
 ): Promise<ImportOutcome> {
   const reader = createLineReader(kind, await loadReferences(store, kind))
 
-  // Passed on as they are read, so that no more of them are held than the store needs.
+  // Passed on while they are read, so that memory holds no more of them than the store needs.
   async function* records(): AsyncGenerator<ContentRecords[ContentKind]> {
     for await (const line of lines) {
       reader.read(line)
@@ -53,12 +67,11 @@ export async function importContent(
   }
 }
 
-/** Ends the records of an import whose lines are wrong. */
 class InvalidLinesError extends Error {
   readonly lines: LineErrors
 
   constructor(lines: LineErrors) {
-    super('Lines are wrong.')
+    super('Lines are invalid.')
     this.lines = lines
   }
 }
@@ -80,94 +93,57 @@ async function partnerSlugs(store: Pick<Store, 'listPartners'>): Promise<Readonl
   return slugs
 }
 
-/** Content as JSON Lines: one object a line, UTF-8. */
-
-/** What is wrong with one field of one line. */
-export interface LineError {
-  /** From 1, blank lines counted. */
-  readonly line: number
-  /** The field, as in `links[0].url`; `null` when it is the line as a whole. */
-  readonly field: string | null
-  /** One clause about the field or line, such as `must be a whole number from 0, not "ten"`. */
-  readonly reason: string
-}
-
-/** Why lines are not taken. */
-export interface LineErrors {
-  /** At most 1,000, by line. */
-  readonly errors: readonly LineError[]
-  /** How many there are in all, 1 or more. */
-  readonly errorCount: number
-}
-
-/** Lines that are all right. */
-export interface LineRecords<K extends ContentKind> {
-  readonly records: readonly ContentRecords[K][]
-}
-
-/** Reads content line by line. */
-export interface LineReader<K extends ContentKind> {
-  /** Takes the next line, with or without its line end. */
-  read(line: string): void
-  /** The records that were read since the last call; none once a line is wrong. */
-  take(): readonly ContentRecords[K][]
-  /** The records that were not taken, or everything that is wrong with the lines. */
-  finish(): LineRecords<K> | LineErrors
-}
-
 const maxErrors = 1_000
 
-type LineSchemas = {
-  [K in ContentKind]: (references: References) => v.GenericSchema<unknown, ContentRecords[K]>
-}
-
-const lineSchemas: LineSchemas = {
-  profiles: profileSchema,
-  banners: bannerSchema,
-  industries: industrySchema,
-  plans: planSchema,
-}
-
-const exportFields: { [K in ContentKind]: (record: ContentRecords[K]) => unknown } = {
-  profiles: profileFields,
-  banners: bannerFields,
-  industries: industryFields,
-  plans: planFields,
-}
-
 /**
- * Reads JSON Lines and judges every line by itself, its place among the others and what it refers to. Blank lines are
- * passed over, a byte-order mark before the first line and CRLF line ends are tolerated.
- *
  * @param references What lines may refer to; by default anything.
+ * @returns A reader that checks each line by itself, against the other lines and against `references`.
  */
-export function createLineReader<K extends ContentKind>(kind: K, references: References = {}): LineReader<K> {
-  const schema = lineSchemas[kind](references)
+export function createLineReader<K extends ContentKind>(
+  kind: K,
+  references: References = {},
+): {
+  /** Reads the next line, with or without its line end. */
+  read(line: string): void
+  /** Returns the records since the last call; none once a line is invalid. */
+  take(): readonly ContentRecords[K][]
+  /** Returns the remaining records, or all errors. */
+  finish(): { readonly records: readonly ContentRecords[K][] } | LineErrors
+} {
+  const { schema } = LINE_FORMATS[kind](references)
   const idField = kind === 'banners' ? 'partner' : 'slug'
   const firstLines = new Map<string, number>()
-  let records: ContentRecords[K][] = []
-  const parentReferences: ParentReference[] = []
+  const parents: ParentReference[] = []
   const errors: LineError[] = []
+  let records: ContentRecords[K][] = []
   let errorCount = 0
   let line = 0
 
-  function addError(error: LineError): void {
+  function addError(field: string | null, reason: string, at = line): void {
     errorCount++
-    if (errors.length < maxErrors) errors.push(error)
+    if (errors.length < maxErrors) errors.push({ line: at, field, reason })
   }
 
-  function recordId(value: Readonly<Record<string, unknown>>): void {
-    const slug = value[idField]
-    if (typeof slug !== 'string') return
-    const first = firstLines.get(slug)
-    if (first !== undefined) {
-      return addError({ line, field: idField, reason: `repeats ${formatValue(slug)} of line ${first}` })
-    }
-    firstLines.set(slug, line)
-    const parent = value['parent_slug']
-    if (kind === 'industries') {
-      parentReferences.push({ line, slug, parent: typeof parent === 'string' ? parent : undefined })
-    }
+  /** @returns `undefined` after an error about the line as a whole. */
+  function parse(json: string): Readonly<Record<string, unknown>> | undefined {
+    const value = tryParseJson(json)
+    if (value === undefined) addError(null, 'is not JSON')
+    else if (!isRecord(value)) addError(null, 'must be a JSON object')
+    else if (hasDuplicateMembers(json)) addError(null, 'has two members of one name in an object')
+    else return value
+    return undefined
+  }
+
+  function checkUnique(id: unknown): void {
+    if (typeof id !== 'string') return
+    const first = firstLines.get(id)
+    if (first === undefined) firstLines.set(id, line)
+    else addError(idField, `repeats ${formatValue(id)} of line ${first}`)
+  }
+
+  function recordParent({ slug, parent_slug: parent }: Readonly<Record<string, unknown>>): void {
+    if (kind !== 'industries' || typeof slug !== 'string' || firstLines.get(slug) !== line) return
+    parents.push({ line, slug, parent: typeof parent === 'string' ? parent : undefined })
   }
 
   return {
@@ -176,23 +152,13 @@ export function createLineReader<K extends ContentKind>(kind: K, references: Ref
       // Editors on Windows write a byte-order mark; JSON itself allows none (RFC 8259 §8.1).
       const json = line === 1 && text.startsWith('\uFEFF') ? text.slice(1) : text
       if (/^[ \t\r\n]*$/.test(json)) return
-      const value = tryParseJson(json)
-      if (!isRecord(value)) {
-        return addError({
-          line,
-          field: null,
-          reason: value === undefined ? 'is not JSON' : 'must be a JSON object',
-        })
-      }
-      if (hasDuplicateMembers(json)) {
-        return addError({ line, field: null, reason: 'has two members of one name in an object' })
-      }
-      recordId(value)
+      const value = parse(json)
+      if (value === undefined) return
+      checkUnique(value[idField])
+      recordParent(value)
       const result = v.safeParse(schema, value)
       if (result.success) records.push(result.output)
-      for (const { path, message } of result.issues ?? []) {
-        addError({ line, field: fieldPath(path), reason: message })
-      }
+      for (const { path, message } of result.issues ?? []) addError(fieldPath(path), message)
     },
 
     take() {
@@ -202,18 +168,24 @@ export function createLineReader<K extends ContentKind>(kind: K, references: Ref
     },
 
     finish() {
-      for (const error of findTreeErrors(parentReferences, references.industries)) addError(error)
+      for (const { line, reason } of findTreeErrors(parents, references.industries)) {
+        addError('parent_slug', reason, line)
+      }
       return errorCount === 0 ? { records } : { errors: errors.sort((a, b) => a.line - b.line), errorCount }
     },
   }
 }
 
+const exportFormats = new Map<ContentKind, LineFormat<never>>()
+
 /** A record as one line of JSON without a line end: section 8's fields in a fixed order, absent ones `null`. */
 export function formatContentLine<K extends ContentKind>(kind: K, record: ContentRecords[K]): string {
-  return JSON.stringify(exportFields[kind](record))
+  let format = exportFormats.get(kind)
+  if (format === undefined) exportFormats.set(kind, format = LINE_FORMATS[kind]({}) as LineFormat<never>)
+  return JSON.stringify(format.toLine(record as never))
 }
 
-/** The parser's own message is not passed on: it quotes what it read. */
+/** The parser's own message would quote the text. */
 function tryParseJson(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -228,44 +200,42 @@ function fieldPath(path: readonly { readonly key: unknown }[] | undefined): stri
   return steps.join('').replace(/^\./, '')
 }
 
-/** A name that the line's author made up is shown like any value that arrived. */
+/** The name of an unknown field is untrusted like any value. */
 function fieldName(name: string): string {
   if (containsKey(name)) return '(a name in the shape of a key)'
   return /^\w{1,60}$/.test(name) ? name : formatValue(name)
 }
 
-/** What a line says of an industry's place. */
-export interface ParentReference {
+interface ParentReference {
   readonly line: number
   readonly slug: string
   readonly parent: string | undefined
 }
 
 /**
- * What is wrong with the tree of industries once these lines stand: parents that do not exist, and circles.
+ * Finds parents that do not exist, and cycles, in the tree of industries after an import.
  *
- * @param stored The industries that exist, each with its parent; `undefined` when not known, and then a
- * parent that no line has is taken to exist.
+ * @param stored The industries that exist, each with its parent; when `undefined`, any parent counts as existing.
  */
-export function findTreeErrors(
+function findTreeErrors(
   references: readonly ParentReference[],
   stored: ReadonlyMap<string, string | undefined> | undefined,
-): LineError[] {
+): { readonly line: number; readonly reason: string }[] {
   const parents = new Map(stored)
   for (const { slug, parent } of references) parents.set(slug, parent)
   const cycles = findCycles(references, parents)
   return references.flatMap(({ line, slug, parent }) => {
     const cycle = cycles.get(slug)
-    const reason = cycle !== undefined
-      ? `must not make a circle: ${cycle}`
-      : stored === undefined || parent === undefined || parents.has(parent)
-      ? undefined
-      : `must be an industry that exists or stands in this file, not ${formatValue(parent)}`
-    return reason === undefined ? [] : [{ line, field: 'parent_slug', reason }]
+    if (cycle !== undefined) return [{ line, reason: `must not make a circle: ${cycle}` }]
+    if (stored === undefined || parent === undefined || parents.has(parent)) return []
+    return [{
+      line,
+      reason: `must be an industry that exists or is in this file, not ${formatValue(parent)}`,
+    }]
   })
 }
 
-/** The circle that each industry is part of, in words. Looks at every industry once. */
+/** The cycle that each industry is part of, formatted. Visits every industry once. */
 function findCycles(
   references: readonly ParentReference[],
   parents: ReadonlyMap<string, string | undefined>,
@@ -281,8 +251,8 @@ function findCycles(
       slug = parents.get(slug)
     }
     const cycle = slug === undefined || !path.includes(slug) ? [] : path.slice(path.indexOf(slug))
-    const words = cycle.length > 5 ? [...cycle.slice(0, 4), '…'] : cycle
-    for (const member of cycle) cycles.set(member, [...words, cycle[0]].join(' → '))
+    const shown = cycle.length > 5 ? [...cycle.slice(0, 4), '…'] : cycle
+    for (const member of cycle) cycles.set(member, [...shown, cycle[0]].join(' → '))
   }
   return cycles
 }

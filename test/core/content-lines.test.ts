@@ -18,7 +18,6 @@ import {
   importContent,
   type LineError,
   type LineErrors,
-  type LineRecords,
 } from '../../core/content/lines.ts'
 import { parseInstant } from '../../core/lib/time.ts'
 import { CONTENT_KINDS, type ContentKind, type ContentRecords } from '../../core/ports/content.ts'
@@ -70,7 +69,10 @@ const right: Record<ContentKind, Line> = {
   },
 }
 
-function readLines<K extends ContentKind>(kind: K, lines: Iterable<string>): LineRecords<K> | LineErrors {
+function readLines<K extends ContentKind>(
+  kind: K,
+  lines: Iterable<string>,
+): { readonly records: readonly ContentRecords[K][] } | LineErrors {
   const reader = createLineReader(kind)
   for (const line of lines) reader.read(line)
   return reader.finish()
@@ -214,7 +216,7 @@ test('a field that is wrong is reported with its place and what it must be', (t)
     ['profiles', { name: long(201) }, 'name', /not 201$/],
     ['profiles', { name: 'a\0b' }, 'name', /NUL/],
     ['profiles', { name: 'a\ud800b' }, 'name', /surrogate/],
-    ['profiles', { name: keyShaped }, 'name', /must not hold a key/],
+    ['profiles', { name: keyShaped }, 'name', /must not contain a key/],
     ['profiles', { headline: long(301) }, 'headline', /1–300/],
     ['profiles', { description: long(5_001) }, 'description', /1–5000/],
     ['profiles', { country: 'se' }, 'country', /upper case, not "se"$/],
@@ -236,7 +238,7 @@ test('a field that is wrong is reported with its place and what it must be', (t)
     ['profiles', { employees: { min: -1 } }, 'employees.min', /from 0, not -1/],
     ['profiles', { employees: { min: 2 ** 53 } }, 'employees.min', /whole number/],
     ['profiles', { employees: [1, 2] }, 'employees', /an object, not a list/],
-    ['profiles', { employees: { most: 2 } }, 'employees.most', /belongs here/],
+    ['profiles', { employees: { most: 2 } }, 'employees.most', /is not a known field/],
     ['profiles', { tags: Array(21).fill('a') }, 'tags', /at most 20 items, not 21/],
     ['profiles', { tags: ['a', long(51)] }, 'tags[1]', /1–50/],
     ['profiles', { tags: 'wool' }, 'tags', /a list, not "wool"/],
@@ -246,8 +248,8 @@ test('a field that is wrong is reported with its place and what it must be', (t)
     ['profiles', { links: Array(21).fill({ rel: 'a', url: 'https://a.example' }) }, 'links', /at most 20/],
     ['profiles', { visible_to: ['acme', 'acme'] }, 'visible_to', /not name "acme" twice/],
     ['profiles', { visible_to: ['Acme'] }, 'visible_to[0]', /slug/],
-    ['profiles', { tag: ['a'] }, 'tag', /belongs here/],
-    ['profiles', { constructor: 1 }, 'constructor', /belongs here/],
+    ['profiles', { tag: ['a'] }, 'tag', /is not a known field/],
+    ['profiles', { constructor: 1 }, 'constructor', /is not a known field/],
     ['industries', { parent_slug: 'textiles' }, 'parent_slug', /circle: textiles → textiles/],
     ['plans', { price: { amount_minor: 1.5, currency: 'EUR' } }, 'price.amount_minor', /whole number from 0/],
     ['plans', { price: { amount_minor: '1', currency: 'EUR' } }, 'price.amount_minor', /not "1"/],
@@ -265,7 +267,7 @@ test('a field that is wrong is reported with its place and what it must be', (t)
     t.match(errorsOf(kind, { ...right[kind], ...change }), [{ line: 1, field, reason }], name)
     t.equal(errorsOf(kind, { ...right[kind], ...change }).length, 1, `${name}: once`)
   }
-  t.match(errorsOf('plans', '{"__proto__":1}'), [{ field: '__proto__', reason: /belongs here/ }])
+  t.match(errorsOf('plans', '{"__proto__":1}'), [{ field: '__proto__', reason: /is not a known field/ }])
   t.end()
 })
 
