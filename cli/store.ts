@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import process from 'node:process'
-import type { MigrationStatus } from '../adapters/stores/postgres/migrate.ts'
+import type { MigrationStatus } from '../adapters/stores/schema.ts'
 import { createClock } from '../core/lib/time.ts'
 import type { Store } from '../core/ports/store.ts'
 import { CliError, toCliError, usageError } from './errors.ts'

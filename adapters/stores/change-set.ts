@@ -1,120 +1,79 @@
-/** How administrative changes are applied, one after the other: the part that all stores share. */
+/** Applies administrative changes to partners and keys. All stores share these rules. */
 import { compareCodePoints } from '../../core/lib/text.ts'
 import type { Key, Partner } from '../../core/model.ts'
-import { type Module, MODULE_NAMES, type Scope, SCOPES } from '../../core/policy/modules.ts'
+import { MODULE_NAMES, SCOPES } from '../../core/policy/modules.ts'
 import type { Change } from '../../core/ports/changes.ts'
-import { type AuditRecord, keyAuditRecord, partnerAuditRecord, revocationAuditRecord } from './audit-log.ts'
+import { type AuditRecord, keyAuditRecord, partnerAuditRecord } from './audit-log.ts'
 import { StoreError } from './store-error.ts'
 
-/** Partners and keys as the changes so far have made them. Nothing of it is there for others yet. */
+/** Partners and keys as the changes so far have left them, visible to nobody else yet. */
 export interface ChangeSet {
   findPartner(slug: string): Partner | undefined
   findKey(id: string): Key | undefined
-  /** The keys of a partner that are not revoked, oldest first, then by id. */
+  /** The unrevoked keys of a partner, oldest first, then by id. */
   listUnrevokedKeys(partner: string): readonly Key[]
   putPartner(partner: Partner): void
   putKey(key: Key): void
 }
 
 /**
- * Applies changes in order to a draft, which is of no use any more when one of them throws.
+ * Applies changes in order. When one throws, the change set is to be discarded.
  *
- * @returns What the audit trail is to say of them.
- * @throws {StoreError} `refused` when a change needs what is not there, or makes what is there.
+ * @returns The audit records of the changes.
+ * @throws {StoreError} `refused` when a change refers to a missing partner or key, or creates an existing one: then the
+ * rules were checked against other facts.
  */
 export function applyChanges(changeSet: ChangeSet, changes: readonly Change[]): AuditRecord[] {
   const auditRecords = changes.flatMap((change) => applyChange(changeSet, change))
-  // Last, because the successor may be issued after the rotation that names it.
+  // Last, because a successor may be issued after the rotation that names it.
   for (const change of changes) {
-    if (change.type !== 'key.rotated') continue
-    requireExisting(changeSet.findKey(change.successorId), change, 'key', change.successorId)
+    if (change.type === 'key.rotated') {
+      requireExisting(changeSet.findKey(change.successorId), change, `key ${change.successorId}`)
+    }
   }
   return auditRecords
 }
 
-/** The order in which keys are listed. */
+/** Orders keys as lists show them. */
 export function oldestFirst(a: Pick<Key, 'createdAt' | 'id'>, b: Pick<Key, 'createdAt' | 'id'>): number {
   return a.createdAt - b.createdAt || compareCodePoints(a.id, b.id)
 }
 
 function applyChange(changeSet: ChangeSet, change: Change): AuditRecord[] {
   if (change.type === 'partner.created') {
-    requireAbsent(changeSet.findPartner(change.partner.slug), change, 'partner', change.partner.slug)
-    const after = normalizePartner(change.partner)
+    const { slug, modules } = change.partner
+    requireAbsent(changeSet.findPartner(slug), change, `partner ${slug}`)
+    const after = { ...change.partner, modules: inOrder(MODULE_NAMES, modules) }
     changeSet.putPartner(after)
     return [partnerAuditRecord(change, undefined, after)]
   }
   if (change.type === 'key.issued') {
-    requireExisting(changeSet.findPartner(change.key.partner), change, 'partner', change.key.partner)
-    requireAbsent(changeSet.findKey(change.key.id), change, 'key', change.key.id)
-    const after = normalizeKey(change.key)
+    const { id, partner, scopes } = change.key
+    requireExisting(changeSet.findPartner(partner), change, `partner ${partner}`)
+    requireAbsent(changeSet.findKey(id), change, `key ${id}`)
+    const after = { ...change.key, scopes: inOrder(SCOPES, scopes) }
     changeSet.putKey(after)
     return [keyAuditRecord(change, undefined, after)]
   }
   if ('slug' in change) {
-    const before = requireExisting(changeSet.findPartner(change.slug), change, 'partner', change.slug)
+    const before = requireExisting(changeSet.findPartner(change.slug), change, `partner ${change.slug}`)
     const after = changedPartner(before, change)
     changeSet.putPartner(after)
     const revoked = change.type === 'partner.removed' ? revokeKeys(changeSet, change.slug) : []
     return [partnerAuditRecord(change, before, after), ...revoked]
   }
-  const before = requireExisting(changeSet.findKey(change.id), change, 'key', change.id)
+  const before = requireExisting(changeSet.findKey(change.id), change, `key ${change.id}`)
   const after = changedKey(before, change)
   changeSet.putKey(after)
   return [keyAuditRecord(change, before, after)]
 }
 
 function revokeKeys(changeSet: ChangeSet, partner: string): AuditRecord[] {
-  return changeSet.listUnrevokedKeys(partner).map((before) => {
-    const after: Key = { ...before, state: 'revoked' }
-    changeSet.putKey(after)
-    return revocationAuditRecord(before, after)
-  })
+  return changeSet.listUnrevokedKeys(partner)
+    .flatMap(({ id }) => applyChange(changeSet, { type: 'key.revoked', id }))
 }
 
-/** A draft over facts that are at hand, which it leaves as they are. */
-export interface BufferedChangeSet extends ChangeSet {
-  /** Those that were put, as they were put last. */
-  changedPartners(): Iterable<Partner>
-  /** See `changedPartners`. */
-  changedKeys(): Iterable<Key>
-}
-
-/** @param keys All keys of the partners that the changes remove are among them, but for revoked ones. */
-export function createBufferedChangeSet(
-  partners: ReadonlyMap<string, Partner>,
-  keys: ReadonlyMap<string, Key>,
-): BufferedChangeSet {
-  const changedPartners = new Map<string, Partner>()
-  const changedKeys = new Map<string, Key>()
-
-  function* allKeys(): Iterable<Key> {
-    for (const [id, key] of keys) if (!changedKeys.has(id)) yield key
-    yield* changedKeys.values()
-  }
-
-  return {
-    findPartner: (slug) => changedPartners.get(slug) ?? partners.get(slug),
-    findKey: (id) => changedKeys.get(id) ?? keys.get(id),
-    listUnrevokedKeys: (partner) =>
-      [...allKeys()].filter((key) => key.partner === partner && key.state !== 'revoked').sort(oldestFirst),
-    putPartner: (partner) => void changedPartners.set(partner.slug, partner),
-    putKey: (key) => void changedKeys.set(key.id, key),
-    changedPartners: () => changedPartners.values(),
-    changedKeys: () => changedKeys.values(),
-  }
-}
-
-/** What each administrative change makes of the facts: the part of applying it that all stores share. */
-
-/** A change of a partner that exists. */
-export type PartnerChange = Extract<Change, { slug: string }>
-
-/** A change of a key that exists. */
-export type KeyChange = Extract<Change, { id: string }>
-
-/** The partner after a change of it. That its removal revokes its keys is the store's to do. */
-export function changedPartner(partner: Partner, change: PartnerChange): Partner {
+function changedPartner(partner: Partner, change: Extract<Change, { slug: string }>): Partner {
   switch (change.type) {
     case 'partner.updated':
       return { ...partner, name: change.name, limits: change.limits }
@@ -125,14 +84,13 @@ export function changedPartner(partner: Partner, change: PartnerChange): Partner
     case 'partner.removed':
       return { ...partner, state: 'removed' }
     case 'module.activated':
-      return { ...partner, modules: modulesInOrder([...partner.modules, change.module]) }
+      return { ...partner, modules: inOrder(MODULE_NAMES, [...partner.modules, change.module]) }
     case 'module.deactivated':
       return { ...partner, modules: partner.modules.filter((module) => module !== change.module) }
   }
 }
 
-/** The key after a change of it. */
-export function changedKey(key: Key, change: KeyChange): Key {
+function changedKey(key: Key, change: Extract<Change, { id: string }>): Key {
   switch (change.type) {
     case 'key.rotated':
       return {
@@ -152,47 +110,53 @@ export function changedKey(key: Key, change: KeyChange): Key {
     case 'key.revoked':
       return { ...key, state: 'revoked' }
     case 'scope.granted':
-      return { ...key, scopes: scopesInOrder([...key.scopes, change.scope]) }
+      return { ...key, scopes: inOrder(SCOPES, [...key.scopes, change.scope]) }
     case 'scope.removed':
       return { ...key, scopes: key.scopes.filter((scope) => scope !== change.scope) }
   }
 }
 
-/** A new partner as it is kept: modules once each, in the contract's order. */
-export function normalizePartner(partner: Partner): Partner {
-  return { ...partner, modules: modulesInOrder(partner.modules) }
+function inOrder<Name>(all: readonly Name[], held: readonly Name[]): Name[] {
+  return all.filter((name) => held.includes(name))
 }
 
-/** A new key as it is kept: scopes once each, in the specification's order. */
-export function normalizeKey(key: Key): Key {
-  return { ...key, scopes: scopesInOrder(key.scopes) }
+function requireExisting<T>(found: T | undefined, change: Change, what: string): T {
+  if (found !== undefined) return found
+  throw new StoreError('refused', `${change.type} cannot be applied: there is no ${what}.`)
 }
+
+function requireAbsent(found: unknown, change: Change, what: string): void {
+  if (found === undefined) return
+  throw new StoreError('refused', `${change.type} cannot be applied: there is a ${what} already.`)
+}
+
+export type BufferedChangeSet = ReturnType<typeof createBufferedChangeSet>
 
 /**
- * The partner or key that a change needs.
+ * A change set over partners and keys that are in memory already. It leaves both maps unchanged.
  *
- * @throws {StoreError} `refused` when there is none: the rules that let the change pass were applied to other facts.
+ * @param keys Includes all unrevoked keys of the partners that the changes remove.
  */
-export function requireExisting<T>(
-  found: T | undefined,
-  change: Change,
-  what: 'partner' | 'key',
-  name: string,
-): T {
-  if (found !== undefined) return found
-  throw new StoreError('refused', `${change.type} cannot be applied: there is no ${what} ${name}.`)
-}
+export function createBufferedChangeSet(
+  partners: ReadonlyMap<string, Partner>,
+  keys: ReadonlyMap<string, Key>,
+) {
+  const changedPartners = new Map<string, Partner>()
+  const changedKeys = new Map<string, Key>()
 
-/** @throws {StoreError} `refused` when what a change would make is there already. */
-export function requireAbsent(found: unknown, change: Change, what: 'partner' | 'key', name: string): void {
-  if (found === undefined) return
-  throw new StoreError('refused', `${change.type} cannot be applied: there is a ${what} ${name} already.`)
-}
-
-function modulesInOrder(modules: readonly Module[]): Module[] {
-  return MODULE_NAMES.filter((module) => modules.includes(module))
-}
-
-function scopesInOrder(scopes: readonly Scope[]): Scope[] {
-  return SCOPES.filter((scope) => scopes.includes(scope))
+  const changeSet: ChangeSet = {
+    findPartner: (slug) => changedPartners.get(slug) ?? partners.get(slug),
+    findKey: (id) => changedKeys.get(id) ?? keys.get(id),
+    listUnrevokedKeys: (partner) =>
+      [...new Map([...keys, ...changedKeys]).values()]
+        .filter((key) => key.partner === partner && key.state !== 'revoked')
+        .sort(oldestFirst),
+    putPartner: (partner) => void changedPartners.set(partner.slug, partner),
+    putKey: (key) => void changedKeys.set(key.id, key),
+  }
+  return {
+    ...changeSet,
+    changedPartners: () => changedPartners.values(),
+    changedKeys: () => changedKeys.values(),
+  }
 }

@@ -1,4 +1,4 @@
-/** Where pages of activity begin, in terms of the rows that they are made from. */
+/** Reports as all stores make them: the rows of the activity report, and the sums of the summary. */
 import { compareCodePoints } from '../../core/lib/text.ts'
 import type { Key } from '../../core/model.ts'
 import type { Module, Scope } from '../../core/policy/modules.ts'
@@ -11,51 +11,16 @@ import {
 } from '../../core/ports/reports.ts'
 import type { Signup } from '../../core/ports/signups.ts'
 
-/** A place in an order of newest first: minus an instant, and an id. Rows after it are greater. */
+/** A position in a list that is sorted newest first, then by id: minus the instant, and the id. Later rows are greater. */
 export type KeysetPosition = readonly [recency: number, id: string]
 
-/** What a page is made from, after a row of activity. */
-export interface ActivityPositions {
-  /** In the audit trail. */
-  readonly entries: KeysetPosition
-  /** Among signups. */
-  readonly signups: KeysetPosition
-  /** Among keys, by the end of their time. */
-  readonly expiries: KeysetPosition
-}
-
-/** Before everything. */
+/** The position before all rows. */
 export const FIRST_POSITION: KeysetPosition = [-Number.MAX_SAFE_INTEGER, '']
 
-/** After every id. */
+/** Greater than every id. */
 const maxId = '\u{10ffff}'
 
-/**
- * @param after The last row of the page before.
- * @param now No page has what is later than this.
- */
-export function activityPositionsAfter(after: Dated | undefined, now: number): ActivityPositions {
-  // Ids are not empty, so that what happened at `now` is after this place.
-  const start = after === undefined || after.at > now ? { at: now, id: '' } : after
-  return {
-    entries: [-start.at, start.id],
-    signups: positionAmong(SIGNUP_PREFIX, start, 'sgn_'),
-    expiries: positionAmong(EXPIRY_PREFIX, start, ''),
-  }
-}
-
-/**
- * The place of a row among rows whose ids are `prefix` and something, in terms of what they are made from: `stored` and
- * the same something.
- */
-function positionAmong(prefix: string, { at, id }: Dated, stored: string): KeysetPosition {
-  if (id.startsWith(prefix)) return [-at, stored + id.slice(prefix.length)]
-  return [-at, id < prefix ? '' : maxId]
-}
-
-/** The order of what pages newest first, and the ids that activity goes by: what all stores share. */
-
-/** Something with a place among what pages newest first. */
+/** Something that lists show newest first. */
 export interface Dated {
   readonly at: number
   readonly id: string
@@ -65,22 +30,53 @@ export function newestFirst(a: Dated, b: Dated): number {
   return b.at - a.at || compareCodePoints(a.id, b.id)
 }
 
-/** What begins the ids of expiries; the key's id ends them. Lower-case letters, which no drawn id has. */
-export const EXPIRY_PREFIX = 'act_expired_'
+/** The positions in each source of the activity report that a page starts after. */
+export interface ActivityPositions {
+  /** Among audit entries. */
+  readonly entries: KeysetPosition
+  readonly signups: KeysetPosition
+  /** Among keys, by their end. */
+  readonly expiries: KeysetPosition
+}
 
-/** What begins the ids of signups' rows; what follows the prefix of the signup's own id ends them. */
-export const SIGNUP_PREFIX = 'act_'
+/**
+ * @param after The last row of the previous page.
+ * @param now Later rows are not shown.
+ */
+export function activityPositionsAfter(after: Dated | undefined, now: number): ActivityPositions {
+  // No id is empty: rows at `now` come after this position.
+  const start = after === undefined || after.at > now ? { at: now, id: '' } : after
+  return {
+    entries: [-start.at, start.id],
+    signups: positionAmong(signupPrefix, start, 'sgn_'),
+    expiries: positionAmong(expiryPrefix, start, ''),
+  }
+}
 
-/** The types of activity that the audit trail is the source of. */
+/** The position of a row among rows whose ids begin with `prefix`, and with `stored` in the source they come from. */
+function positionAmong(prefix: string, { at, id }: Dated, stored: string): KeysetPosition {
+  if (id.startsWith(prefix)) return [-at, stored + id.slice(prefix.length)]
+  return [-at, id < prefix ? '' : maxId]
+}
+
+/** Replaces `sgn_` in the id of a signup. */
+const signupPrefix = 'act_'
+
+/** Precedes the id of a key. Its lower-case letters keep it apart from drawn ids. */
+const expiryPrefix = 'act_expired_'
+
+/** The types of activity that come from the audit log. */
 export const AUDITED_ACTIVITY_TYPES: readonly ActivityType[] = ACTIVITY_TYPES.filter((type) =>
   type !== 'signup.created' && type !== 'key.expired'
 )
 
-/** What the row of an entry is made of. */
-export type AuditedEntryFields = Pick<AuditEntry, 'id' | 'at' | 'type' | 'keyId' | 'subject' | 'after'>
-
-/** The row of an entry of a type that is among `AUDITED_ACTIVITY`. */
-export function activityFromEntry({ id, at, type, keyId, subject, after }: AuditedEntryFields): Activity {
+/** The row of an audit entry whose type is one of `AUDITED_ACTIVITY_TYPES`. */
+export function activityFromEntry(
+  { id, at, type, keyId, subject, after }: Pick<
+    AuditEntry,
+    'id' | 'at' | 'type' | 'keyId' | 'subject' | 'after'
+  >,
+): Activity {
   if (type === 'module.activated' || type === 'module.deactivated') {
     return { id, at, type, module: subject as Module }
   }
@@ -93,57 +89,49 @@ export function activityFromEntry({ id, at, type, keyId, subject, after }: Audit
 }
 
 export function activityFromSignup(signup: Signup): Activity {
-  return { id: SIGNUP_PREFIX + signup.id.slice(4), at: signup.createdAt, type: 'signup.created', signup }
+  return { id: signupPrefix + signup.id.slice(4), at: signup.createdAt, type: 'signup.created', signup }
 }
 
-/** The row of a key whose time was over at `at`. */
+/** The row of a key that ended at `at`. */
 export function activityFromExpiry(
   { id, hint, environment }: Pick<Key, 'id' | 'hint' | 'environment'>,
   at: number,
 ): Activity {
-  return { id: EXPIRY_PREFIX + id, at, type: 'key.expired', keyId: id, hint, environment }
+  return { id: expiryPrefix + id, at, type: 'key.expired', keyId: id, hint, environment }
 }
 
-/** Signups by a value, '' for none, or by a day. */
-export type SignupSum = readonly [value: string, signups: number]
-
-/** Requests by an endpoint or a day. */
-export type RequestSum = readonly [value: string, requests: number, errors: number]
-
-/** The sums of which a summary is made. */
-export interface SummaryRows {
-  readonly plans: readonly SignupSum[]
-  readonly countries: readonly SignupSum[]
-  readonly signupDays: readonly SignupSum[]
-  readonly endpoints: readonly RequestSum[]
-  readonly requestDays: readonly RequestSum[]
-}
-
-/**
- * Which of the dimensions of what is counted of signups tells their days: every signup has a plan or lacks one, so that
- * either has all of them; there are fewer plans.
- */
+/** Every signup counts once in each dimension, so either has the sums by day; there are fewer plans than countries. */
 export const DAILY_SIGNUP_DIMENSION = 'plan'
 
-export function toSummary(
-  { plans, countries, signupDays, endpoints, requestDays }: SummaryRows,
-): SummaryCounts {
+/** A part of the summary, a value in it ('' for none, or a day), and its signups, or its requests and errors. */
+export type SumRow = readonly [part: keyof SummaryCounts, value: string, count: number, errors: number]
+
+export function toSummary(rows: readonly SumRow[]): SummaryCounts {
+  const of = (part: keyof SummaryCounts) =>
+    rows.filter((row) => row[0] === part).map(([, value, count, errors]) => ({ value, count, errors }))
   return {
-    signupsByPlan: plans.map(([plan, signups]) => ({ plan: plan || undefined, signups })),
-    signupsByCountry: countries.map(([country, signups]) => ({ country: country || undefined, signups })),
-    signupsByDay: signupDays.map(([day, signups]) => ({ day, signups })),
-    requestsByEndpoint: endpoints.map(([endpoint, requests, errors]) => ({ endpoint, requests, errors })),
-    requestsByDay: requestDays.map(([day, requests, errors]) => ({ day, requests, errors })),
+    signupsByPlan: of('signupsByPlan').map(({ value, count }) => ({
+      plan: value || undefined,
+      signups: count,
+    })),
+    signupsByCountry: of('signupsByCountry')
+      .map(({ value, count }) => ({ country: value || undefined, signups: count })),
+    signupsByDay: of('signupsByDay').map(({ value, count }) => ({ day: value, signups: count })),
+    requestsByEndpoint: of('requestsByEndpoint')
+      .map(({ value, count, errors }) => ({ endpoint: value, requests: count, errors })),
+    requestsByDay: of('requestsByDay').map(({ value, count, errors }) => ({
+      day: value,
+      requests: count,
+      errors,
+    })),
   }
 }
 
-/** For how long stores tell batches of counts apart: what keeps them from being added twice. */
-
-/** Milliseconds for which a batch is remembered: longer than anybody sends it again. */
+/** Milliseconds for which a batch of counts is remembered: longer than any process resends it. */
 export const BATCH_RETENTION_MS = 86_400_000
 
-/** Batches, no longer remembered, that each one clears away: more than itself. */
+/** Forgotten batches that each write removes: more than it adds. */
 export const BATCHES_PRUNED_PER_WRITE = 2
 
-/** Counts of days that are over for good that each batch removes from each table, at most: far more than it adds. */
+/** Counts of expired days that each write removes from each table, at most: far more than it adds. */
 export const COUNTS_PRUNED_PER_WRITE = 1_000

@@ -1,3 +1,10 @@
+import {
+  type Migration as SharedMigration,
+  migrationRequiredError,
+  type MigrationStatus,
+  newerSchemaError,
+  toMigrationStatus,
+} from '../schema.ts'
 import { newSettings, randomHex } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
 import { connect } from './database.ts'
@@ -7,16 +14,6 @@ import * as store from './migrations/001-store.ts'
 import * as finishedCopies from './migrations/002-finished-copies.ts'
 import * as lists from './migrations/003-lists.ts'
 import * as endsAndPruning from './migrations/004-ends-and-pruning.ts'
-
-/** Where the schema of a store stands. */
-export interface MigrationStatus {
-  /** Version of the store's schema; 0 when the database holds no store. */
-  readonly current: number
-  /** Version that this program makes. */
-  readonly latest: number
-  /** Names of the migrations still to be applied, in order. */
-  readonly pending: readonly string[]
-}
 
 /** A schema as it was found. */
 interface Schema {
@@ -36,7 +33,7 @@ export async function migrationStatus(url: string): Promise<MigrationStatus> {
   const database = connect(url)
   try {
     const { version } = await readSchema(database.read, database.place)
-    return { current: version, latest: LATEST, pending: MIGRATIONS.slice(version).map(({ name }) => name) }
+    return toMigrationStatus(version, MIGRATIONS)
   } finally {
     await database.close()
   }
@@ -83,10 +80,7 @@ export async function checkMigrated(database: Database): Promise<void> {
     throw new StoreError('missing', `There is no store at ${place}. To make one: partner-api migrate`)
   }
   if (pendingAfter(schema, MIGRATIONS, place).length === 0) return
-  throw new StoreError(
-    'refused',
-    `The store ${place} has schema version ${schema.version} and this program needs ${LATEST}: migrate it first.`,
-  )
+  throw migrationRequiredError(place, toMigrationStatus(schema.version, MIGRATIONS))
 }
 
 async function applyPending(
@@ -126,11 +120,7 @@ function pendingAfter(
   place: string,
 ): readonly Migration[] {
   if (servedFrom <= migrations.length) return migrations.slice(version)
-  throw new StoreError(
-    'newer_schema',
-    `The store ${place} has schema version ${version}, for programs that know version ${servedFrom}, and this one ` +
-      `knows ${migrations.length} at most: a newer program has migrated it. Run that one.`,
-  )
+  throw newerSchemaError(place, servedFrom, migrations.length)
 }
 
 async function readSchema(read: Query, place: string): Promise<Schema> {
@@ -144,9 +134,7 @@ async function readSchema(read: Query, place: string): Promise<Schema> {
     const [row] = await read<[version: number | null, servedFrom: number]>(
       'SELECT (SELECT max(version) FROM partner_api.migration), served_from FROM partner_api.store',
     )
-    if (row === undefined) {
-      throw new StoreError('unreachable', `The store ${place} cannot be read: its settings are gone.`)
-    }
+    if (row === undefined) throw missingSettingsError(place)
     const [version, servedFrom] = row
     if (version === null) throw foreignSchemaError(place)
     return { version, servedFrom }
@@ -154,6 +142,10 @@ async function readSchema(read: Query, place: string): Promise<Schema> {
     if (error instanceof SqlError && error.code === '42703') throw foreignSchemaError(place)
     throw error
   }
+}
+
+export function missingSettingsError(place: string): StoreError {
+  return new StoreError('unreachable', `The store ${place} cannot be read: its settings are missing.`)
 }
 
 function foreignSchemaError(place: string): StoreError {
@@ -199,11 +191,7 @@ function statementsOf(sql: string): string[] {
   return sql.split(/;[ \t]*$/m).filter((statement) => statement.trim() !== '')
 }
 
-/** A step of the schema. */
-export interface Migration {
-  readonly name: string
-  /** Frozen text: what it made in one store, it has made in every store. */
-  readonly sql: string
+export interface Migration extends SharedMigration {
   /** The oldest version of the schema whose programs may go on while replicas are replaced by those of this one. */
   readonly servedFrom: number
 }

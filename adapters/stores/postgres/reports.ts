@@ -18,6 +18,7 @@ import {
   COUNTS_PRUNED_PER_WRITE,
   DAILY_SIGNUP_DIMENSION,
   newestFirst,
+  type SumRow,
   toSummary,
 } from '../reports.ts'
 import { readSignup } from '../signups.ts'
@@ -65,19 +66,7 @@ export function createUsageCounts(database: Database): Omit<Reports, 'listActivi
     },
 
     async summarise(partner, from, to) {
-      const rows = await database.read<SumRow>(summarySql, [partner, from, to])
-      const requestsBy = (part: string) =>
-        rows.filter((row) => row[0] === part).map(([, value, count, errors]) =>
-          [value, count, errors] as const
-        )
-      const signupsBy = (part: string) => requestsBy(part).map(([value, count]) => [value, count] as const)
-      return toSummary({
-        plans: signupsBy('plans'),
-        countries: signupsBy('countries'),
-        signupDays: signupsBy('signupDays'),
-        endpoints: requestsBy('endpoints'),
-        requestDays: requestsBy('requestDays'),
-      })
+      return toSummary(await database.read<SumRow>(summarySql, [partner, from, to]))
     },
   }
 }
@@ -98,23 +87,21 @@ const addUsageSql = `
   ON CONFLICT (partner, day, endpoint) DO UPDATE
   SET requests = sums.requests + excluded.requests, errors = sums.errors + excluded.errors`
 
-type SumRow = [part: string, value: string, count: number, errors: number]
-
 const summarySql = [
-  signupSumSql('plans', 'plan', 'value'),
-  signupSumSql('countries', 'country', 'value'),
-  signupSumSql('signupDays', DAILY_SIGNUP_DIMENSION, 'day'),
-  requestSumSql('endpoints', 'endpoint'),
-  requestSumSql('requestDays', 'day'),
+  signupSumSql('signupsByPlan', 'plan', 'value'),
+  signupSumSql('signupsByCountry', 'country', 'value'),
+  signupSumSql('signupsByDay', DAILY_SIGNUP_DIMENSION, 'day'),
+  requestSumSql('requestsByEndpoint', 'endpoint'),
+  requestSumSql('requestsByDay', 'day'),
 ].join(' UNION ALL ')
 
-function signupSumSql(part: string, dimension: 'plan' | 'country', column: 'value' | 'day'): string {
+function signupSumSql(part: SumRow[0], dimension: 'plan' | 'country', column: 'value' | 'day'): string {
   return `
     SELECT '${part}', ${column}, sum(signups)::bigint, 0::bigint FROM partner_api.signup_tally
     WHERE partner = $1 AND dimension = '${dimension}' AND day BETWEEN $2 AND $3 GROUP BY ${column}`
 }
 
-function requestSumSql(part: string, column: 'endpoint' | 'day'): string {
+function requestSumSql(part: SumRow[0], column: 'endpoint' | 'day'): string {
   return `
     SELECT '${part}', ${column}, sum(requests)::bigint, sum(errors)::bigint FROM partner_api.usage
     WHERE partner = $1 AND day BETWEEN $2 AND $3 GROUP BY ${column}`

@@ -1,9 +1,10 @@
 import type { ClockReading } from '../../../core/lib/time.ts'
 import type { Revision } from '../../../core/ports/facts.ts'
+import { newerSchemaError } from '../schema.ts'
 import { randomHex } from '../settings.ts'
-import { replacedByCopyError, StoreError, unfinishedCopyError } from '../store-error.ts'
+import { replacedByCopyError, unfinishedCopyError } from '../store-error.ts'
 import type { Database, Query } from './database.ts'
-import { LATEST } from './migrate.ts'
+import { LATEST, missingSettingsError } from './migrate.ts'
 import { SERVER_NOW } from './sql.ts'
 
 /** The revision of a store, and the only way to move it. */
@@ -43,13 +44,7 @@ export function createRevisions(database: Database): Revisions {
   let reading: ClockReading | undefined
 
   function checkStoreRow([id, servedFrom, copiedFrom]: StoreRow): void {
-    if (servedFrom > LATEST) {
-      throw new StoreError(
-        'newer_schema',
-        `The store ${database.place} has been migrated for programs that know schema version ${servedFrom}, and ` +
-          `this one knows ${LATEST} at most: put the newer program in its place.`,
-      )
-    }
+    if (servedFrom > LATEST) throw newerSchemaError(database.place, servedFrom, LATEST)
     if (copiedFrom !== null) throw unfinishedCopyError(database.place)
     openedId ??= id
     if (id !== openedId) throw replacedByCopyError(database.place)
@@ -66,7 +61,7 @@ export function createRevisions(database: Database): Revisions {
         SELECT pg_catalog.current_setting('transaction_read_only') = 'on', s.id, s.served_from, s.copied_from, f.mark, f.changes, c.mark, c.changes, ${SERVER_NOW}
         FROM partner_api.store s, partner_api.revision f, partner_api.revision c
         WHERE f.kind = 'facts' AND c.kind = 'content'`)
-      if (row === undefined) throw missingSettingsError(database)
+      if (row === undefined) throw missingSettingsError(database.place)
       const [
         isReadOnly,
         id,
@@ -94,7 +89,7 @@ export function createRevisions(database: Database): Revisions {
       )
       // Afterwards: what the lock was waited for may have been a migration.
       const [row] = await query<StoreRow>('SELECT id, served_from, copied_from FROM partner_api.store')
-      if (locked === undefined || row === undefined) throw missingSettingsError(database)
+      if (locked === undefined || row === undefined) throw missingSettingsError(database.place)
       checkStoreRow(row)
       return revisionText(row[0], ...locked)
     },
@@ -113,8 +108,4 @@ export function createRevisions(database: Database): Revisions {
 /** The mark tells changes of one number apart: a server that takes over without the last ones counts them again. */
 function revisionText(storeId: string, mark: string, changes: number): string {
   return `${storeId}-${mark}.${changes}`
-}
-
-function missingSettingsError({ place }: Database): StoreError {
-  return new StoreError('unreachable', `The store ${place} cannot be read: its settings are gone.`)
 }

@@ -1,7 +1,7 @@
 /** A store in a Postgres database, which any number of processes on any number of machines may have open. */
 import type { Store, StoreSettings } from '../../../core/ports/store.ts'
 import { sha256 } from '../../digest.ts'
-import { checkKeyPrefix } from '../settings.ts'
+import { checkKeyPrefix, keyPrefixInUseError } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
 import { createAuditLog } from './audit.ts'
 import { connect } from './database.ts'
@@ -117,8 +117,5 @@ async function readSettings(
     )
   })
   if (changed.length > 0) return { keyPrefix, cursorSecret }
-  throw new StoreError(
-    'refused',
-    `The key prefix of ${database.place} cannot become ${keyPrefix}: it holds keys that begin with ${before}.`,
-  )
+  throw keyPrefixInUseError(database.place, before, keyPrefix)
 }

@@ -1,6 +1,7 @@
 import { fold } from '../../../core/lib/text.ts'
 import type { ImportOptions, ProfileRecord } from '../../../core/ports/content.ts'
 import { createImportLog } from '../audit-log.ts'
+import type { Value } from '../row-format.ts'
 import { randomHex } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
 import { type ProfileRow, PROFILES } from '../tables.ts'
@@ -14,7 +15,7 @@ import {
   swapTables,
 } from './bulk-import-tables.ts'
 import { longWords, searchTerms } from './content-tables.ts'
-import type { Database, Value } from './database.ts'
+import type { Database } from './database.ts'
 import { MAX_LABEL } from './ranks.ts'
 import type { Revisions } from './revisions.ts'
 
@@ -103,7 +104,7 @@ function createRebuild(database: Database, revisions: Revisions, content: string
   /** Runs a part of the work, unless another import has taken this one for abandoned. */
   function step<T>(work: () => T): T {
     return database.transaction(() => {
-      if (heartbeat.run(id, Date.now()).changes === 0) {
+      if (heartbeat.run(id, Date.now()) === 0) {
         throw new StoreError('refused', 'The import was stopped for too long, and another one has begun.')
       }
       return work()
@@ -153,7 +154,7 @@ function createRebuild(database: Database, revisions: Revisions, content: string
       SELECT slug, ${columns}, CAST(?2 AS INTEGER), card, search, detail FROM temp.staged WHERE slug > ?1
       ORDER BY slug LIMIT ?3 + 0`)
     const selectLast = database.statement<[string]>('SELECT slug FROM next_profile ORDER BY id DESC LIMIT 1')
-    await repeat((rows) => copy.run(selectLast.get()?.[0] ?? '', now, rows).changes === rows)
+    await repeat((rows) => copy.run(selectLast.get()?.[0] ?? '', now, rows) === rows)
   }
 
   async function addWords(): Promise<void> {
@@ -195,7 +196,7 @@ function createRebuild(database: Database, revisions: Revisions, content: string
       let steps = 0
       await repeat((rows) => {
         const [label, key, slug] = selectLast.get() ?? [0, first, '']
-        more = insertRanks.run(key, slug, label, gap, rows).changes === rows
+        more = insertRanks.run(key, slug, label, gap, rows) === rows
         insertTerms.run(label)
         return more && ++steps < maxSegments
       })

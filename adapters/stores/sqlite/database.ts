@@ -1,46 +1,45 @@
-/** The only file that knows the driver. `node:sqlite` is there on Node, Bun and Deno alike. */
+/** The only file that uses the driver, `node:sqlite`, which Node, Bun and Deno provide. */
 import { closeSync, existsSync, openSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
-import type { MaybePromise } from '../../../core/lib/promise.ts'
+import { delay, type MaybePromise } from '../../../core/lib/promise.ts'
+import type { Value } from '../row-format.ts'
 import { StoreError } from '../store-error.ts'
 import { trackFileIdentity } from './file-identity.ts'
 
-/** What a column can hold. Integers are read as numbers; one beyond ±2^53 throws. */
-export type Value = string | number | null
-
-/** A statement that is prepared when it is first used, and stays so. Parameters are numbered `?1`, `?2`, …. */
+/** A statement, prepared on first use. Parameters are numbered `?1`, `?2`, …. */
 export interface Statement<Row extends readonly Value[]> {
   all(...parameters: Value[]): Row[]
   get(...parameters: Value[]): Row | undefined
-  run(...parameters: Value[]): { changes: number; lastId: number }
+  /** @returns How many rows were changed. */
+  run(...parameters: Value[]): number
 }
 
 /**
- * One connection to one file. What SQLite can't do with the file, because its disk is full or it is damaged, is a
- * `StoreError` `unreachable` everywhere.
+ * One connection to one file. Troubles with the file, such as a full disk or damage, are a `StoreError` `unreachable`
+ * everywhere. Integers are read as numbers; one beyond ±2^53 throws.
  */
 export interface Database {
   /** Runs statements without parameters, separated by semicolons. */
   exec(sql: string): void
   statement<Row extends readonly Value[]>(sql: string): Statement<Row>
-  /** Rows as they are asked for, all as they were when the first was. */
+  /** Reads rows one by one, all from the state of the file at the first of them. */
   iterate<Row extends readonly Value[]>(sql: string): Iterable<Row>
   /**
-   * Runs `work` on one state of the file, whatever others commit meanwhile. It also takes the read lock once: taken
-   * by every statement, it costs more than a short statement does.
+   * Runs `work` on one state of the file, whatever others commit meanwhile. It takes the read lock once, which costs
+   * more than a short statement.
    */
   snapshot<T>(work: () => T): T
   /**
-   * Runs `work` with the write lock held from the start, so that what it reads is what it changes. Commits when it
-   * returns, rolls back when it throws, and also when it calls `rollback`.
+   * Runs `work` under the write lock: what it reads is what it changes. Commits when it returns, rolls back when it
+   * throws.
    *
    * @param options `wait`: for another process's lock, up to the busy timeout; default true.
-   * @throws {StoreError} `unreachable` when another process holds the lock for longer than that, or when the path
-   * leads to another file by now.
+   * @throws {StoreError} `unreachable` when another process still holds the lock then, or when the path now leads to
+   * another file.
    */
-  transaction<T>(work: (rollback: () => void) => T, options?: { readonly wait: boolean }): T
+  transaction<T>(work: () => T, options?: { readonly wait: boolean }): T
   /**
-   * Looks now and then whether the path still leads to the file that is open.
+   * Checks every few milliseconds that the path still leads to the open file.
    *
    * @throws {StoreError} `unreachable` when it does not.
    */
@@ -49,14 +48,14 @@ export interface Database {
 }
 
 /** How long a statement waits for another process's lock. */
-export const BUSY_TIMEOUT_MS = 5000
+const busyTimeoutMs = 5000
 
-/** How often it tries meanwhile: SQLite's own pauses grow to 100 ms, and miss the moments between steps of an import. */
-const BUSY_RETRY_MS = 4
+/** How often it retries: SQLite's own pauses grow to 100 ms, and miss the gaps between the steps of an import. */
+const busyRetryMs = 4
 const sleeper = new Int32Array(new SharedArrayBuffer(4))
 
 /**
- * Opens a file, `:memory:` included, and changes nothing in it.
+ * Opens a file, or `:memory:`, and changes nothing in it.
  *
  * @throws {StoreError} `unreachable` when it cannot be opened, or when it is missing and `create` is false.
  */
@@ -67,7 +66,6 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
   const driver = openDriver(file, options)
   const identity = trackFileIdentity(file)
 
-  /** Passes on what the driver says about the file as what it means. */
   function withStoreErrors<T>(what: 'read' | 'changed', work: () => T): T {
     try {
       return work()
@@ -78,14 +76,14 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
 
   function prepare(sql: string): StatementSync {
     const statement = driver.prepare(sql)
-    // Arrays cost half of what objects do, with as many columns as a key has.
+    // Arrays cost half of what objects cost for the columns of a key.
     statement.setReturnArrays(true)
     return statement
   }
 
-  /** FTS5 leaves rowids that no number holds, and the driver throws at those unless told to read bigints. */
   function prepareChange(sql: string): StatementSync {
     const statement = driver.prepare(sql)
+    // The driver also reads the last rowid, which FTS5 can leave beyond ±2^53.
     statement.setReadBigInts(true)
     return statement
   }
@@ -107,15 +105,12 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
         get: (...parameters) =>
           withStoreErrors('read', () => prepared().get(...parameters) as unknown as Row | undefined),
         run: (...parameters) =>
-          withStoreErrors('changed', () => {
-            const { changes, lastInsertRowid } = preparedChange().run(...parameters)
-            return { changes: Number(changes), lastId: Number(lastInsertRowid) }
-          }),
+          withStoreErrors('changed', () => Number(preparedChange().run(...parameters).changes)),
       }
     },
 
     *iterate<Row extends readonly Value[]>(sql: string): Iterable<Row> {
-      // A statement of its own: two readers of one statement would start each other anew.
+      // A statement of its own: a second reader of the same statement would restart the first one.
       try {
         yield* prepare(sql).iterate() as unknown as Iterable<Row>
       } catch (error) {
@@ -124,13 +119,13 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
     },
 
     snapshot(work) {
-      // A transaction is a snapshot already: an import's callback may ask for a page.
+      // A transaction is a snapshot already: the callback of an import may list profiles.
       if (driver.isTransaction) return work()
       withStoreErrors('read', () => beginRead.run())
       try {
         return work()
       } finally {
-        // Some errors have ended it by themselves, and are not to be hidden behind another.
+        // Some errors have ended the transaction already; a second error would hide the first.
         if (driver.isTransaction) endRead.run()
       }
     },
@@ -138,17 +133,14 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
     transaction(work, { wait } = { wait: true }) {
       identity.check()
       beginImmediate(driver, file, wait)
-      let commit = true
       try {
-        const result = work(() => {
-          commit = false
-        })
-        withStoreErrors('changed', () => driver.exec(commit ? 'COMMIT' : 'ROLLBACK'))
-        // What went into a file that nobody can open any more is not acknowledged.
+        const result = work()
+        withStoreErrors('changed', () => driver.exec('COMMIT'))
+        // A commit to a file that nobody can open any more is not acknowledged.
         identity.check()
         return result
       } catch (error) {
-        // Some errors, a full disk among them, have rolled back by themselves.
+        // Some errors, such as a full disk, have rolled back already.
         if (driver.isTransaction) driver.exec('ROLLBACK')
         throw error
       }
@@ -159,12 +151,12 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
   }
 }
 
-/** Whether an error means that another process holds a lock. Deno's errors have no code of SQLite's. */
-export function isBusy(error: unknown): boolean {
-  return error instanceof Error && error.message.includes('database is locked')
+/** Whether another process holds a lock. On Deno, errors carry no SQLite code. */
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && (error.message.includes('database is locked') || isBusy(error.cause))
 }
 
-/** What SQLite says of a file that it can't work with: FULL, IOERR, CORRUPT, READONLY, NOTADB and CANTOPEN. */
+/** SQLite's messages for FULL, IOERR, CORRUPT, READONLY, NOTADB and CANTOPEN. */
 const fileTroubles = [
   'database or disk is full',
   'disk I/O error',
@@ -172,18 +164,17 @@ const fileTroubles = [
   'attempt to write a readonly database',
   'file is not a database',
   'unable to open database file',
-  // An index of words has words of its own for a malformed image.
+  // CORRUPT in a full-text index.
   'fts5: corrupt',
 ]
 
-/** An error of the driver as one of the store when it is about the file. Any other stays as it is. */
+/** Turns an error about the file into a `StoreError`, and returns any other as it is. */
 function toStoreError(error: unknown, file: string, what: 'read' | 'changed'): unknown {
   const reason = errorMessage(error)
   if (error instanceof StoreError || !fileTroubles.some((trouble) => reason.includes(trouble))) return error
   return new StoreError('unreachable', `The store ${file} cannot be ${what}: ${reason}.`, { cause: error })
 }
 
-/** What an error of the driver, or any other, says. */
 export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
@@ -193,10 +184,10 @@ function openDriver(
   { create, readOnly = false }: { create: boolean; readOnly?: boolean },
 ): DatabaseSync {
   try {
-    // Only for the owner: the file holds personal data. SQLite gives the -wal and -shm files the same mode.
+    // Readable by the owner only: the file contains personal data. SQLite gives the -wal and -shm files the same mode.
     if (create && file !== ':memory:' && !existsSync(file)) closeSync(openSync(file, 'a', 0o600))
     const driver = new DatabaseSync(file, { readOnly })
-    driver.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
+    driver.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
     return driver
   } catch (error) {
     throw new StoreError('unreachable', `The store ${file} cannot be opened: ${errorMessage(error)}.`, {
@@ -208,22 +199,22 @@ function openDriver(
 function beginImmediate(driver: DatabaseSync, file: string, wait: boolean): void {
   try {
     driver.exec('PRAGMA busy_timeout = 0')
-    const deadline = Date.now() + (wait ? BUSY_TIMEOUT_MS : 0)
-    while (!tryBegin(driver, deadline)) Atomics.wait(sleeper, 0, 0, BUSY_RETRY_MS)
+    const deadline = Date.now() + (wait ? busyTimeoutMs : 0)
+    while (!tryBegin(driver, deadline)) Atomics.wait(sleeper, 0, 0, busyRetryMs)
   } catch (error) {
     if (!isBusy(error)) throw toStoreError(error, file, 'changed')
-    const waited = wait ? ` and has been for ${BUSY_TIMEOUT_MS / 1000} seconds` : ''
+    const waited = wait ? ` and has been for ${busyTimeoutMs / 1000} seconds` : ''
     throw new StoreError(
       'unreachable',
       `The store ${file} cannot be changed: another process is writing to it${waited}.`,
       { cause: error },
     )
   } finally {
-    driver.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
+    driver.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
   }
 }
 
-/** @throws what the driver throws, but while the lock is taken only after the deadline. */
+/** @throws what the driver throws; while another process holds the lock, only after the deadline. */
 function tryBegin(driver: DatabaseSync, deadline: number): boolean {
   try {
     driver.exec('BEGIN IMMEDIATE')
@@ -234,37 +225,33 @@ function tryBegin(driver: DatabaseSync, deadline: number): boolean {
   }
 }
 
-const maxPauseMs = 16
-
 /**
- * Runs a transaction at once when no other process holds the write lock. Otherwise tries again for as long as
- * `Database.transaction` would wait, and lets the process answer other requests meanwhile.
+ * Runs a transaction at once unless another process holds the write lock. In that case, retries for as long as
+ * `Database.transaction` would wait, while the process answers other requests.
  *
- * @throws {StoreError} `unreachable` when the lock stays taken.
+ * @throws {StoreError} `unreachable` when the other process keeps the lock.
  */
 export function transactionWithRetry<T>(database: Database, work: () => T): MaybePromise<T> {
+  const attempt = () => database.transaction(work, { wait: false })
   try {
-    return database.transaction(work, { wait: false })
+    return attempt()
   } catch (error) {
-    if (!isLockTaken(error)) throw error
-    return retryTransaction(database, work)
+    if (!isBusy(error)) throw error
+    return retryWhileBusy(attempt)
   }
 }
 
-async function retryTransaction<T>(database: Database, work: () => T): Promise<T> {
-  const deadline = Date.now() + BUSY_TIMEOUT_MS
-  for (let pause = 1;; pause = Math.min(pause * 2, maxPauseMs)) {
-    await new Promise((resolve) => setTimeout(resolve, pause))
+/** Repeats `work` while another process holds the lock, for as long as a statement would wait. */
+export async function retryWhileBusy<T>(work: () => T): Promise<T> {
+  const deadline = Date.now() + busyTimeoutMs
+  for (let pause = 1;; pause = Math.min(pause * 2, 16)) {
     try {
-      return database.transaction(work, { wait: false })
+      return work()
     } catch (error) {
-      if (!isLockTaken(error) || Date.now() > deadline) throw error
+      if (!isBusy(error) || Date.now() > deadline) throw error
     }
+    await delay(pause)
   }
-}
-
-function isLockTaken(error: unknown): boolean {
-  return error instanceof StoreError && isBusy(error.cause)
 }
 
 /** `?1, ?2, …`, one for each column. */

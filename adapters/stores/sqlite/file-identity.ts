@@ -2,34 +2,24 @@ import { realpathSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { StoreError } from '../store-error.ts'
 
-/** Tells whether the paths of a store still lead to the files that are open. */
-export interface FileIdentity {
-  /**
-   * @throws {StoreError} `unreachable`, from then on at every call: what is open is not what others open, who see
-   * nothing of what is written here, and of whom nothing is seen here.
-   */
-  check(): void
-  /** The same, but that it looks only when the last look is some milliseconds old. */
-  checkThrottled(): void
-}
-
-/** Far below every bound on staleness but 0, and often enough to cost nothing: a look takes some microseconds. */
-const CHECK_INTERVAL_MS = 5
+/** Far below every staleness bound except 0; a check costs some microseconds. */
+const checkIntervalMs = 5
 
 /**
- * Remembers which file a path leads to. A file can be deleted, or another moved to its place, while it is open: SQLite
- * goes on with the one that it has and notices nothing. So it does with the write-ahead log and its index beside it.
- * Those are remembered at the first check: from a connection's first statement on, nobody else's end removes them.
+ * Remembers which file a path leads to. When the file is deleted or replaced while it is open, SQLite goes on with the
+ * old one and reports nothing; the same holds for the write-ahead log and its index beside it. Those two are remembered
+ * at the first check: after a connection's first statement, no other process removes them when it closes.
  *
- * @param file A path to what was just opened; nothing is watched of a store in memory.
+ * @param file The path of a file that was just opened. A store in memory is not watched.
  */
-export function trackFileIdentity(file: string): FileIdentity {
+export function trackFileIdentity(file: string) {
   if (file === ':memory:') return { check() {}, checkThrottled() {} }
   const paths = watchedPaths(file)
   const identities = [identityOf(file)]
   let lastCheckAt = -Infinity
   let isReplaced = identities[0] === undefined
 
+  /** @throws {StoreError} `unreachable` once the open file is not the one that other processes open. */
   function check(): void {
     lastCheckAt = performance.now()
     for (let place = 0; !isReplaced && place < paths.length; place++) {
@@ -41,19 +31,20 @@ export function trackFileIdentity(file: string): FileIdentity {
     throw new StoreError(
       'unreachable',
       `The store ${file} is not the file that was opened: it, or a file beside it, was deleted or replaced meanwhile. ` +
-        'Start again to go on with what is there now.',
+        'Start again to use the current file.',
     )
   }
 
   return {
     check,
+    /** Checks only when the last check is some milliseconds old. */
     checkThrottled() {
-      if (isReplaced || performance.now() - lastCheckAt >= CHECK_INTERVAL_MS) check()
+      if (isReplaced || performance.now() - lastCheckAt >= checkIntervalMs) check()
     },
   }
 }
 
-/** The path itself, which may come to lead elsewhere, and what SQLite keeps beside the file at its end. */
+/** The path itself, which may become a link to another file, and SQLite's files beside the file at its end. */
 function watchedPaths(file: string): readonly string[] {
   try {
     const real = realpathSync(file)
@@ -64,8 +55,6 @@ function watchedPaths(file: string): readonly string[] {
 }
 
 function identityOf(path: string): string | undefined {
-  const found = statSync(path, statOptions)
+  const found = statSync(path, { throwIfNoEntry: false })
   return found && `${found.dev} ${found.ino}`
 }
-
-const statOptions = { throwIfNoEntry: false } as const

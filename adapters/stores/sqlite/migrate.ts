@@ -1,7 +1,13 @@
-import { setTimeout } from 'node:timers/promises'
+import {
+  type Migration,
+  migrationRequiredError,
+  type MigrationStatus,
+  newerSchemaError,
+  toMigrationStatus,
+} from '../schema.ts'
 import { newSettings, randomHex } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
-import { BUSY_TIMEOUT_MS, type Database, errorMessage, isBusy, openDatabase } from './database.ts'
+import { type Database, errorMessage, openDatabase, retryWhileBusy } from './database.ts'
 import * as factsAndContent from './migrations/001-facts-and-content.ts'
 import * as signupsReportsAndAudit from './migrations/002-signups-reports-and-audit.ts'
 import * as usageBatches from './migrations/003-usage-batches.ts'
@@ -11,13 +17,6 @@ import * as lists from './migrations/006-lists.ts'
 import * as endsAndPruning from './migrations/007-ends-and-pruning.ts'
 import * as searchOrders from './migrations/008-search-orders.ts'
 
-interface Migration {
-  readonly name: string
-  /** Frozen text: what it made in one store, it has made in every store. */
-  readonly sql: string
-}
-
-/** In order; a migration's version is its place, from 1. */
 const migrations: readonly Migration[] = [
   factsAndContent,
   signupsReportsAndAudit,
@@ -29,52 +28,40 @@ const migrations: readonly Migration[] = [
   searchOrders,
 ]
 
-const latest = migrations.length
+/** "papi", the application id of a store's file. */
 const applicationId = 0x70617069
 
-/** Where the schema of a store stands. */
-export interface MigrationStatus {
-  /** Version of the store's schema; 0 for an empty file. */
-  readonly current: number
-  /** Version that this program needs. */
-  readonly latest: number
-  /** Names of the migrations still to be applied, in order. */
-  readonly pending: readonly string[]
-}
-
 /**
- * Says where the schema of a file stands, and changes nothing.
+ * Reads the schema version of a file, and changes nothing.
  *
- * @throws {StoreError} `unreachable` when there is no such file or it is no SQLite database, `refused` when it
- * belongs to another program.
+ * @throws {StoreError} `unreachable` when the file does not exist or is no SQLite database, `refused` when it belongs to
+ * another program.
  */
 export function migrationStatus(file: string): MigrationStatus {
   const database = openDatabase(file, { create: false, readOnly: true })
   try {
-    const current = schemaVersion(database, file)
-    return { current, latest, pending: migrations.slice(current).map(({ name }) => name) }
+    return toMigrationStatus(schemaVersion(database, file), migrations)
   } finally {
     database.close()
   }
 }
 
 /**
- * Brings the schema up to date. Of several processes that start at once on one file, one does it and the others
- * find it done.
+ * Brings the schema up to date. When several processes start on one file, one of them migrates it.
  *
- * @param keyPrefix First part of the keys of a store that is made now.
- * @throws {StoreError} `newer_schema` when a newer program has migrated the file, `refused` when it belongs to
- * another program.
+ * @param keyPrefix First part of the keys of a store that is created now.
+ * @throws {StoreError} `newer_schema` when a newer program has migrated the file, `refused` when it belongs to another
+ * program.
  */
 export function migrate(database: Database, file: string, keyPrefix: string | undefined): void {
-  // Most starts find nothing to do, and then have no need of the write lock.
+  // Most starts have nothing to migrate and need no write lock.
   const version = schemaVersion(database, file)
   if (version > 0 && readIdentity(database, file)[1] === 0) {
     database.exec(`PRAGMA application_id = ${applicationId}`)
   }
   if (pendingAfter(version, file).length === 0) return
   database.transaction(() => {
-    // Read again under the lock: another process may have been here in between.
+    // Read again under the lock: another process may have migrated the file meanwhile.
     const current = schemaVersion(database, file)
     for (const [index, { name, sql }] of pendingAfter(current, file).entries()) {
       recordMigration(database, current + index + 1, name)
@@ -85,7 +72,7 @@ export function migrate(database: Database, file: string, keyPrefix: string | un
 }
 
 /**
- * Checks that the file is empty or a store that this program knows, and changes nothing.
+ * Checks that the file is empty or a store that this program can migrate.
  *
  * @throws {StoreError} as `migrate` does.
  */
@@ -94,44 +81,37 @@ export function checkKnown(database: Database, file: string): void {
 }
 
 /**
- * Checks that there is nothing to migrate.
+ * Checks that the schema is up to date.
  *
- * @throws {StoreError} `refused` when there is, `newer_schema` when a newer program has migrated the file.
+ * @throws {StoreError} `refused` when it is older, `newer_schema` when a newer program has migrated the file.
  */
 export function checkMigrated(database: Database, file: string): void {
   const current = schemaVersion(database, file)
   if (pendingAfter(current, file).length === 0) return
-  throw new StoreError(
-    'refused',
-    `The store ${file} has schema version ${current} and this program needs ${latest}: migrate it first.`,
-  )
+  throw migrationRequiredError(file, toMigrationStatus(current, migrations))
 }
 
 function pendingAfter(current: number, file: string): readonly Migration[] {
-  if (current <= latest) return migrations.slice(current)
-  throw new StoreError(
-    'newer_schema',
-    `The store ${file} has schema version ${current} and this program knows ${latest} at most: a newer ` +
-      'program has migrated it, and this one would not understand what it holds.',
-  )
+  if (current <= migrations.length) return migrations.slice(current)
+  throw newerSchemaError(file, current, migrations.length)
 }
 
-/** The version of the schema of a file, 0 when it is empty. @throws {StoreError} as `migrationStatus` does. */
+/** The schema version of a file, 0 when it is empty. @throws {StoreError} as `migrationStatus` does. */
 export function schemaVersion(database: Database, file: string): number {
   const [tables, id] = readIdentity(database, file)
   if (tables === 0) return 0
-  if (id !== applicationId && !(id === 0 && holdsStore(database))) {
+  if (id !== applicationId && !(id === 0 && hasMigrations(database))) {
     throw new StoreError('refused', `The file ${file} is the SQLite database of another program.`)
   }
   return database.statement<[number]>('SELECT max(version) FROM migration').get()![0]
 }
 
-/** Whether the tables are those of a store. A file restored from `sqlite3 .dump` has them, but no application id. */
-function holdsStore(database: Database): boolean {
+/** A file restored from `sqlite3 .dump` has the tables of a store, but no application id. */
+function hasMigrations(database: Database): boolean {
   try {
     const names = database.statement<[string]>('SELECT name FROM migration, store ORDER BY version').all()
     return names.length > 0 &&
-      names.slice(0, latest).every(([name], index) => name === migrations[index]!.name)
+      names.slice(0, migrations.length).every(([name], index) => name === migrations[index]!.name)
   } catch {
     return false
   }
@@ -139,7 +119,7 @@ function holdsStore(database: Database): boolean {
 
 function readIdentity(database: Database, file: string): [tables: number, applicationId: number] {
   try {
-    // The first statement that reads the file: the one that fails when it is no database.
+    // The first statement that reads the file: it fails when the file is no database.
     const [tables] = database.statement<[number]>('SELECT count(*) FROM sqlite_schema').get()!
     const [id] = database.statement<[number]>('PRAGMA application_id').get()!
     return [tables, id]
@@ -165,37 +145,21 @@ function insertSettings(database: Database, keyPrefix: string | undefined): void
     .run(randomHex(8), settings.keyPrefix, settings.cursorSecret)
 }
 
-/** Sets what a connection needs, and the one thing that a file keeps: write-ahead logging. */
+/** Configures a connection, and switches the file to write-ahead logging. */
 export async function configure(database: Database): Promise<void> {
-  await enableWriteAheadLog(database)
+  // With write-ahead logging, readers and a writer do not wait for each other. Unlike every other statement, the switch
+  // fails at once while another process has the file locked, for instance for the same switch.
+  await retryWhileBusy(() => database.exec('PRAGMA journal_mode = WAL'))
   database.exec(`
-    -- A change is on the disk before it is acknowledged. NORMAL would lose the last ones with the power.
+    -- A change is on disk before it is acknowledged. NORMAL would lose the last changes in a power failure.
     PRAGMA synchronous = FULL;
     PRAGMA foreign_keys = ON;
-    -- The file may come from anywhere: its schema is not to call functions with effects.
+    -- The file may come from anywhere: its schema must not call functions with effects.
     PRAGMA trusted_schema = OFF;
-    -- What an import of a million profiles has written to the log is given back when it has been moved to the file.
+    -- Truncates the log that an import of a million profiles has written.
     PRAGMA journal_size_limit = 67108864;
-    -- 256 MiB of pages at most, which only a large import or a large store fills.
+    -- Up to 256 MiB of pages, which only a large import or a large store fills.
     PRAGMA cache_size = -262144;
-    -- Nothing of the file is mapped: reading what was mapped and then cut off ends the process, where reading the file
-    -- is an error.
+    -- Without memory mapping, reading a truncated file is an error and does not end the process.
     PRAGMA mmap_size = 0;`)
-}
-
-/**
- * Readers and a writer then do not wait for each other. Unlike every other statement, the switch fails at once
- * while another process has the file locked, for instance to do the same.
- */
-async function enableWriteAheadLog(database: Database): Promise<void> {
-  const deadline = Date.now() + BUSY_TIMEOUT_MS
-  for (;;) {
-    try {
-      database.exec('PRAGMA journal_mode = WAL')
-      return
-    } catch (error) {
-      if (!isBusy(error) || Date.now() > deadline) throw error
-      await setTimeout(5)
-    }
-  }
 }

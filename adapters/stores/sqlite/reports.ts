@@ -17,14 +17,15 @@ import {
   DAILY_SIGNUP_DIMENSION,
   type Dated,
   newestFirst,
+  type SumRow,
   toSummary,
 } from '../reports.ts'
 import type { StoredRow } from '../row-format.ts'
-import { AUDIT_ENTRIES, AUDIT_READ_COLUMNS } from '../tables.ts'
+import { AUDIT_ENTRIES, AUDIT_READ_COLUMNS, COPIED_TABLES } from '../tables.ts'
 import { type Database, transactionWithRetry } from './database.ts'
-import type { Signups } from './signups.ts'
+import type { createSignups } from './signups.ts'
 
-export function createUsageCounts(database: Database): Omit<Reports, 'listActivity'> {
+export function createUsageCounts(database: Database) {
   const insertBatch = database.statement(
     'INSERT INTO usage_batch (id, added_at) VALUES (?1, ?2) ON CONFLICT DO NOTHING',
   )
@@ -35,33 +36,35 @@ export function createUsageCounts(database: Database): Omit<Reports, 'listActivi
   const addCounts = database.statement(`
     INSERT INTO usage (partner, day, endpoint, requests, errors) VALUES (?1, ?2, ?3, ?4, ?5)
     ON CONFLICT DO UPDATE SET requests = requests + excluded.requests, errors = errors + excluded.errors`)
-  const pruneCounts = [['usage', 'partner, day, endpoint'], [
-    'signup_tally',
-    'partner, dimension, day, value',
-  ]].map(
-    ([table, key]) =>
-      database.statement(`
-        DELETE FROM ${table} WHERE (${key}) IN (
-          SELECT ${key} FROM ${table} WHERE day < ?1 ORDER BY day LIMIT ${COUNTS_PRUNED_PER_WRITE}
-        )`),
+  const pruneCounts = [COPIED_TABLES.request_counts, COPIED_TABLES.signup_counts].map(
+    ({ name, columns, keyLength }) => {
+      const key = columns.slice(0, keyLength)
+      return database.statement(`
+        DELETE FROM ${name} WHERE (${key}) IN (
+          SELECT ${key} FROM ${name} WHERE day < ?1 ORDER BY day LIMIT ${COUNTS_PRUNED_PER_WRITE}
+        )`)
+    },
   )
-  const signupsBy = (column: 'value' | 'day') =>
-    database.statement<[string, number]>(`
-      SELECT ${column}, sum(signups) FROM signup_tally
-      WHERE partner = ?1 AND dimension = ?2 AND day BETWEEN ?3 AND ?4 GROUP BY ${column}`)
-  const requestsBy = (column: 'endpoint' | 'day') =>
-    database.statement<[string, number, number]>(`
-      SELECT ${column}, sum(requests), sum(errors) FROM usage
-      WHERE partner = ?1 AND day BETWEEN ?2 AND ?3 GROUP BY ${column}`)
-  const signups = { value: signupsBy('value'), day: signupsBy('day') }
-  const requests = { endpoint: requestsBy('endpoint'), day: requestsBy('day') }
+  const signupSums = (part: SumRow[0], dimension: 'plan' | 'country', column: 'value' | 'day') => `
+    SELECT '${part}', ${column}, sum(signups), 0 FROM signup_tally
+    WHERE partner = ?1 AND dimension = '${dimension}' AND day BETWEEN ?2 AND ?3 GROUP BY ${column}`
+  const requestSums = (part: SumRow[0], column: 'endpoint' | 'day') => `
+    SELECT '${part}', ${column}, sum(requests), sum(errors) FROM usage
+    WHERE partner = ?1 AND day BETWEEN ?2 AND ?3 GROUP BY ${column}`
+  const selectSums = database.statement<[SumRow[0], string, number, number]>([
+    signupSums('signupsByPlan', 'plan', 'value'),
+    signupSums('signupsByCountry', 'country', 'value'),
+    signupSums('signupsByDay', DAILY_SIGNUP_DIMENSION, 'day'),
+    requestSums('requestsByEndpoint', 'endpoint'),
+    requestSums('requestsByDay', 'day'),
+  ].join(' UNION ALL '))
 
   return {
     recordUsage(counts, batch, keepFrom = '') {
       if (counts.length === 0) return
       return transactionWithRetry(database, () => {
         const now = Date.now()
-        if (insertBatch.run(batch, now).changes === 0) return
+        if (insertBatch.run(batch, now) === 0) return
         pruneBatches.run(now - BATCH_RETENTION_MS)
         for (const { partner, day, endpoint, requests, errors } of counts) {
           addCounts.run(partner, day, endpoint, requests, errors)
@@ -70,32 +73,22 @@ export function createUsageCounts(database: Database): Omit<Reports, 'listActivi
       })
     },
 
-    summarise(partner, from, to) {
-      return database.snapshot(() =>
-        toSummary({
-          plans: signups.value.all(partner, 'plan', from, to),
-          countries: signups.value.all(partner, 'country', from, to),
-          signupDays: signups.day.all(partner, DAILY_SIGNUP_DIMENSION, from, to),
-          endpoints: requests.endpoint.all(partner, from, to),
-          requestDays: requests.day.all(partner, from, to),
-        })
-      )
-    },
-  }
+    summarise: (partner, from, to) => toSummary(selectSums.all(partner, from, to)),
+  } satisfies Omit<Reports, 'listActivity'>
 }
 
-/** What is known of a row before it is its turn to be read. */
+/** A row of the report whose details are read only if it makes it onto the page. */
 interface Candidate extends Dated {
   read(): Activity
 }
 
 /**
- * Merges what comes first of each type, for which there is an index each: no page looks at rows of which it shows none,
- * however many there are, nor reads entries that do not make it onto the page.
+ * Merges the first rows of each type, which an index of its own provides: no page reads rows that it does not show,
+ * however many there are.
  */
-export function createActivityList(database: Database, signups: Signups): Pick<Reports, 'listActivity'> {
-  // Rows outside of what the trail's head knows were put there past the store. Without the plus, SQLite would read the
-  // trail in its own order and sort it.
+export function createActivityList(database: Database, signups: ReturnType<typeof createSignups>) {
+  // Entries beyond the recorded end of the log were not written by the store. Without the plus, SQLite would read the
+  // log in its own order and sort it.
   const selectEntries = database.statement<[sequence: number, at: number, id: string]>(`
     SELECT sequence, -recency, id FROM audit
     WHERE partner = ?1 AND type = ?2 AND (recency, id) > (?3, ?4)
@@ -116,9 +109,8 @@ export function createActivityList(database: Database, signups: Signups): Pick<R
     limit: number,
   ): Candidate[] {
     if (type === 'signup.created') {
-      return signups.readSignups(partner, 'live', positions.signups, limit).map(activityFromSignup).map(
-        toCandidate,
-      )
+      return signups.readSignups(partner, 'live', positions.signups, limit)
+        .map((signup) => toCandidate(activityFromSignup(signup)))
     }
     if (type === 'key.expired') {
       return selectExpired.all(partner, ...positions.expiries, limit)
@@ -144,7 +136,7 @@ export function createActivityList(database: Database, signups: Signups): Pick<R
           .map(({ read }) => read())
       )
     },
-  }
+  } satisfies Pick<Reports, 'listActivity'>
 }
 
 function toCandidate(row: Activity): Candidate {

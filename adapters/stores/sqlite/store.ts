@@ -1,7 +1,7 @@
 /** A store in one SQLite file, which any number of processes on one machine may have open. */
 import type { Store, StoreSettings } from '../../../core/ports/store.ts'
 import { sha256 } from '../../digest.ts'
-import { checkKeyPrefix } from '../settings.ts'
+import { checkKeyPrefix, keyPrefixInUseError } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
 import { createAuditLog } from './audit.ts'
 import { cleanUpAbandonedImport } from './bulk-import-tables.ts'
@@ -99,16 +99,11 @@ function readSettings(database: Database, file: string, keyPrefix: string | unde
   )
   const [before, cursorSecret] = read.get()!
   if (keyPrefix === undefined || keyPrefix === before) return { keyPrefix: before, cursorSecret }
-  const changed = database.transaction(() =>
-    database.statement('UPDATE store SET key_prefix = ?1 WHERE NOT EXISTS (SELECT 1 FROM partner_key)').run(
-      keyPrefix,
-    )
+  const update = database.statement(
+    'UPDATE store SET key_prefix = ?1 WHERE NOT EXISTS (SELECT 1 FROM partner_key)',
   )
-  if (changed.changes > 0) return { keyPrefix, cursorSecret }
-  throw new StoreError(
-    'refused',
-    `The key prefix of ${file} cannot become ${keyPrefix}: it holds keys that begin with ${before}.`,
-  )
+  if (database.transaction(() => update.run(keyPrefix)) > 0) return { keyPrefix, cursorSecret }
+  throw keyPrefixInUseError(file, before, keyPrefix)
 }
 
 /**
