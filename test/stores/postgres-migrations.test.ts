@@ -146,7 +146,7 @@ await t.test('a store that has lost its settings says so', async (t) => {
   const url = await server.createDatabase()
   await (await openPostgresStore(url, PATIENT)).close()
   await intruder(url)`delete from partner_api.store`
-  const loss = { code: 'unreachable', message: /its settings are gone\.$/ }
+  const loss = { code: 'unreachable', message: /its settings are missing\.$/ }
   await t.rejects(openPostgresStore(url), loss)
   await t.rejects(migrationStatus(url), loss)
 })
@@ -279,7 +279,7 @@ await t.test('a store that is copied into is nobody’s until the copy is finish
   const { facts } = await running.revision()
   const sql = intruder(url)
   await sql`update partner_api.store set copied_from = 'elsewhere'`
-  const unfinished = { code: 'refused', message: /a copy into it was begun and has not been finished/ }
+  const unfinished = { code: 'refused', message: /a copy into it has not been finished/ }
   await t.rejects(openPostgresStore(url), unfinished)
   await t.rejects(openPostgresStore(url, { migrate: false }), unfinished)
   await t.rejects(async () => await running.revision(), unfinished)

@@ -1,4 +1,3 @@
-import type { Synchronous } from '../../../core/lib/promise.ts'
 import {
   type AuditEntry,
   type AuditHead,
@@ -9,15 +8,7 @@ import type { AuditContext } from '../../../core/ports/changes.ts'
 import { type AuditRecord, chainRecords } from '../audit-log.ts'
 import { createOrderedIndex } from './ordered-index.ts'
 
-/** The audit trail of a memory store. */
-export interface MemoryAuditLog extends Synchronous<Omit<AuditLog, 'auditIntruders'>> {
-  readonly entries: readonly AuditEntry[]
-  append(notes: readonly AuditRecord[], stamp: AuditContext): void
-  /** When a key was revoked for the first time. */
-  revokedAt(keyId: string): number | undefined
-}
-
-export function createAuditLog(): MemoryAuditLog {
+export function createAuditLog() {
   const index = createOrderedIndex<Pick<AuditEntry, 'sequence'>, AuditEntry>((a, b) =>
     a.sequence - b.sequence
   )
@@ -25,22 +16,27 @@ export function createAuditLog(): MemoryAuditLog {
   const revocations = new Map<string, number>()
 
   function auditHead(): AuditHead {
-    const { sequence, hash: seal } = entries.at(-1) ?? EMPTY_AUDIT_HEAD
-    return { sequence, hash: seal }
+    const { sequence, hash } = entries.at(-1) ?? EMPTY_AUDIT_HEAD
+    return { sequence, hash }
   }
 
-  return {
-    entries,
+  const auditLog = {
     auditHead,
-    append(notes, stamp) {
-      for (const entry of chainRecords(auditHead(), notes, stamp)) {
+    listAudit: (after, limit, partner) => index.page(partner, { sequence: after }, limit),
+    auditTail: (count, partner) => index.list(partner).at(-count - 1)?.sequence ?? -Infinity,
+  } satisfies AuditLog
+
+  return {
+    auditLog,
+    entries,
+    append(auditRecords: readonly AuditRecord[], context: AuditContext): void {
+      for (const entry of chainRecords(auditHead(), auditRecords, context)) {
         const { type, partner, keyId, at } = entry
         index.add(entry, partner)
         if (type === 'key.revoked' && !revocations.has(keyId!)) revocations.set(keyId!, at)
       }
     },
-    listAudit: (after, limit, partner) => index.page(partner, { sequence: after }, limit),
-    auditTail: (count, partner) => index.list(partner).at(-count - 1)?.sequence ?? -Infinity,
-    revokedAt: (keyId) => revocations.get(keyId),
+    /** When a key was first revoked. */
+    revokedAt: (keyId: string) => revocations.get(keyId),
   }
 }

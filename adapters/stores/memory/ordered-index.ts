@@ -1,40 +1,42 @@
-/** The index of a list that is read in pages: all items in order, and those of each partner. Items are only added. */
-export interface OrderedIndex<P, T extends P> {
-  add(item: T, partner?: string): void
-  /** All items, or those of one partner. */
-  list(partner?: string): readonly T[]
-  /** At most `limit` items after a position. */
-  page(partner: string | undefined, after: P | undefined, limit: number): readonly T[]
-}
-
-/** @param compare Orders items, and positions between them. */
-export function createOrderedIndex<P, T extends P = P>(compare: (a: P, b: P) => number): OrderedIndex<P, T> {
+/**
+ * The index of a list that is read in pages: all items in order, and those of each partner. Items are only added.
+ *
+ * @param compare Orders items, and positions between them.
+ */
+export function createOrderedIndex<P, T extends P = P>(compare: (a: P, b: P) => number) {
   const byPartner = new Map<string | undefined, T[]>([[undefined, []]])
-  const list = (partner?: string) => byPartner.get(partner) ?? []
-
-  function indexAfter(items: readonly T[], position: P): number {
-    let low = 0
-    for (let high = items.length; low < high;) {
-      const middle = (low + high) >>> 1
-      if (compare(items[middle]!, position) <= 0) low = middle + 1
-      else high = middle
-    }
-    return low
-  }
+  const list = (partner?: string): readonly T[] => byPartner.get(partner) ?? []
+  const startAfter = (items: readonly T[], position: P) =>
+    indexAfter(items, (item) => compare(item, position) <= 0)
 
   return {
+    /** All items, or those of one partner. */
     list,
-    add(item, partner) {
+
+    add(item: T, partner?: string): void {
       for (const key of new Set([undefined, partner])) {
-        const items = list(key)
-        items.splice(indexAfter(items, item), 0, item)
+        const items = byPartner.get(key) ?? []
+        items.splice(startAfter(items, item), 0, item)
         byPartner.set(key, items)
       }
     },
-    page(partner, after, limit) {
+
+    /** At most `limit` items after a position. */
+    page(partner: string | undefined, after: P | undefined, limit: number): readonly T[] {
       const items = list(partner)
-      const start = after === undefined ? 0 : indexAfter(items, after)
+      const start = after === undefined ? 0 : startAfter(items, after)
       return items.slice(start, start + limit)
     },
   }
+}
+
+/** The index of the first item for which `isBefore` is false; it is true for all items before that one. */
+export function indexAfter<T>(items: readonly T[], isBefore: (item: T) => boolean): number {
+  let low = 0
+  for (let high = items.length; low < high;) {
+    const middle = (low + high) >>> 1
+    if (isBefore(items[middle]!)) low = middle + 1
+    else high = middle
+  }
+  return low
 }

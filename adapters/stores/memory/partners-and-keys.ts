@@ -1,4 +1,3 @@
-import type { Synchronous } from '../../../core/lib/promise.ts'
 import { compareCodePoints } from '../../../core/lib/text.ts'
 import type { Key, Partner } from '../../../core/model.ts'
 import type { Change } from '../../../core/ports/changes.ts'
@@ -7,38 +6,38 @@ import type { AuditRecord } from '../audit-log.ts'
 import { applyChanges, createBufferedChangeSet, oldestFirst } from '../change-set.ts'
 import { createOrderedIndex } from './ordered-index.ts'
 
-type Lookups = Synchronous<
-  Pick<Store, 'findKey' | 'recordKeyUses' | 'findPartner' | 'listPartners' | 'listKeys'>
->
+type Lookups = Pick<Store, 'findKey' | 'recordKeyUses' | 'findPartner' | 'listPartners' | 'listKeys'>
 
-/** The partners and keys of a memory store. */
-export interface PartnersAndKeys extends Lookups {
-  readonly partners: ReadonlyMap<string, Partner>
-  readonly keys: ReadonlyMap<string, Key>
-  /** Applies all changes or, when one throws, none. @returns What the audit trail is to say of them. */
-  apply(changes: readonly Change[]): readonly AuditRecord[]
-}
-
-export function createPartnersAndKeys(): PartnersAndKeys {
+export function createPartnersAndKeys() {
   const partners = new Map<string, Partner>()
   const keys = new Map<string, Key>()
   const slugs = createOrderedIndex<string>(compareCodePoints)
   const keyOrder = createOrderedIndex<Pick<Key, 'createdAt' | 'id'>>(oldestFirst)
 
-  return {
-    partners,
-    keys,
-
+  const lookups = {
     findKey(id) {
       const key = keys.get(id)
       return key && { key, partner: partners.get(key.partner)! }
     },
-
     findPartner: (slug) => partners.get(slug),
     listPartners: (after, limit) => slugs.page(undefined, after, limit).map((slug) => partners.get(slug)!),
     listKeys: (partner, after, limit) => keyOrder.page(partner, after, limit).map(({ id }) => keys.get(id)!),
+    recordKeyUses(uses) {
+      for (const [id, at] of uses) {
+        const key = keys.get(id)
+        if (key && (key.lastUsedAt === undefined || key.lastUsedAt < at)) {
+          keys.set(id, { ...key, lastUsedAt: at })
+        }
+      }
+    },
+  } satisfies Lookups
 
-    apply(changes) {
+  return {
+    lookups,
+    keys: keys as ReadonlyMap<string, Key>,
+
+    /** Applies all changes or, when one throws, none. @returns The audit records of the changes. */
+    apply(changes: readonly Change[]): readonly AuditRecord[] {
       const changeSet = createBufferedChangeSet(partners, keys)
       const auditRecords = applyChanges(changeSet, changes)
       for (const partner of changeSet.changedPartners()) {
@@ -50,15 +49,6 @@ export function createPartnersAndKeys(): PartnersAndKeys {
         keys.set(key.id, key)
       }
       return auditRecords
-    },
-
-    recordKeyUses(uses) {
-      for (const [id, at] of uses) {
-        const key = keys.get(id)
-        if (key && (key.lastUsedAt === undefined || key.lastUsedAt < at)) {
-          keys.set(id, { ...key, lastUsedAt: at })
-        }
-      }
     },
   }
 }

@@ -1,45 +1,44 @@
 import { createLruCache } from '../../../core/lib/lru.ts'
-import type { Synchronous } from '../../../core/lib/promise.ts'
 import { utcDay } from '../../../core/lib/time.ts'
+import type { Key } from '../../../core/model.ts'
 import type { Activity, Reports, UsageCount } from '../../../core/ports/reports.ts'
+import type { Signup } from '../../../core/ports/signups.ts'
 import {
   activityFromEntry,
   activityFromExpiry,
   activityFromSignup,
   AUDITED_ACTIVITY_TYPES,
   newestFirst,
+  type SumRow,
+  toSummary,
 } from '../reports.ts'
-import type { MemoryAuditLog } from './audit.ts'
-import type { PartnersAndKeys } from './partners-and-keys.ts'
-import type { Signups } from './signups.ts'
+import type { createAuditLog } from './audit.ts'
 
-/** Batches of counts that are remembered: far more than a process has on their way. */
+/** Batches of counts that are remembered: far more than a process has in flight. */
 const maxBatches = 1000
 
-/** What the reports of a memory store are made from, counted and sorted anew for each. */
-export interface ReportSources {
-  readonly facts: Pick<PartnersAndKeys, 'keys'>
-  readonly signups: Pick<Signups, 'all'>
-  readonly trail: Pick<MemoryAuditLog, 'entries' | 'revokedAt'>
-}
-
-export function createReports({ facts, signups, trail }: ReportSources): Synchronous<Reports> {
+/** Reports, computed anew for each request. */
+export function createReports(
+  keys: ReadonlyMap<string, Key>,
+  signups: ReadonlyMap<string, Signup>,
+  { entries, revokedAt }: Pick<ReturnType<typeof createAuditLog>, 'entries' | 'revokedAt'>,
+) {
   const usage = new Map<string, UsageCount>()
   const batches = createLruCache<true>(maxBatches)
-  /** Nothing before this day is counted any more. */
+  /** Earlier days are not counted any more. */
   let countedFrom = ''
 
-  function liveSignups(partner: string) {
-    return [...signups.all.values()].filter((signup) =>
+  function liveSignups(partner: string): Signup[] {
+    return [...signups.values()].filter((signup) =>
       signup.partner === partner && signup.environment === 'live'
     )
   }
 
   function expiries(partner: string): Activity[] {
-    return [...facts.keys.values()].flatMap((key) => {
+    return [...keys.values()].flatMap((key) => {
       const at = Math.min(key.expiresAt ?? Infinity, key.retiresAt ?? Infinity)
-      // A key whose revocation was not noted was revoked before there was a trail.
-      const end = key.state === 'revoked' ? trail.revokedAt(key.id) ?? -Infinity : Infinity
+      // A revocation without an audit entry is older than the audit log.
+      const end = key.state === 'revoked' ? revokedAt(key.id) ?? -Infinity : Infinity
       return key.partner === partner && at < end ? [activityFromExpiry(key, at)] : []
     })
   }
@@ -60,24 +59,29 @@ export function createReports({ facts, signups, trail }: ReportSources): Synchro
     },
 
     summarise(partner, from, to) {
-      const within = (day: string) => from <= day && day <= to && day >= countedFrom
-      const signupsInRange = liveSignups(partner)
-        .map((signup) => ({ ...signup, day: utcDay(signup.createdAt), signups: 1 }))
-        .filter(({ day }) => within(day))
-      const usageInRange = [...usage.values()].filter((count) =>
-        count.partner === partner && within(count.day)
-      )
-      return {
-        signupsByPlan: sumBy(signupsInRange, 'plan', 'signups'),
-        signupsByCountry: sumBy(signupsInRange, 'country', 'signups'),
-        signupsByDay: sumBy(signupsInRange, 'day', 'signups'),
-        requestsByEndpoint: sumBy(usageInRange, 'endpoint', 'requests', 'errors'),
-        requestsByDay: sumBy(usageInRange, 'day', 'requests', 'errors'),
+      const sums = new Map<string, SumRow>()
+      const add = (part: SumRow[0], value: string, count: number, errors = 0) => {
+        const [, , counted = 0, failed = 0] = sums.get(`${part} ${value}`) ?? []
+        sums.set(`${part} ${value}`, [part, value, counted + count, failed + errors])
       }
+      const isIncluded = (day: string) => from <= day && day <= to && day >= countedFrom
+      for (const { createdAt, plan = '', country = '' } of liveSignups(partner)) {
+        const day = utcDay(createdAt)
+        if (!isIncluded(day)) continue
+        add('signupsByPlan', plan, 1)
+        add('signupsByCountry', country, 1)
+        add('signupsByDay', day, 1)
+      }
+      for (const { partner: owner, day, endpoint, requests, errors } of usage.values()) {
+        if (owner !== partner || !isIncluded(day)) continue
+        add('requestsByEndpoint', endpoint, requests, errors)
+        add('requestsByDay', day, requests, errors)
+      }
+      return toSummary([...sums.values()])
     },
 
     listActivity(partner, { types, after, limit }, now) {
-      const audited = trail.entries.filter((entry) =>
+      const audited = entries.filter((entry) =>
         entry.partner === partner && (AUDITED_ACTIVITY_TYPES as readonly string[]).includes(entry.type)
       )
       const rows: Activity[] = [
@@ -91,18 +95,5 @@ export function createReports({ facts, signups, trail }: ReportSources): Synchro
         .sort(newestFirst)
         .slice(0, limit)
     },
-  }
-}
-
-/** Rows of the same `by` as one, with their counts added up. */
-function sumBy<Row, By extends keyof Row, Count extends keyof Row>(
-  rows: readonly Row[],
-  by: By,
-  ...counts: Count[]
-): (Pick<Row, By> & Record<Count, number>)[] {
-  const groups = Map.groupBy(rows, (row) => row[by])
-  return Array.from(groups, ([value, members]) => {
-    const added = counts.map((count) => [count, members.reduce((sum, row) => sum + Number(row[count]), 0)])
-    return { [by]: value, ...Object.fromEntries(added) }
-  })
+  } satisfies Reports
 }
