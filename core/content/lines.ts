@@ -3,12 +3,7 @@ import { containsKey, formatValue } from '../http/redact.ts'
 import { hasDuplicateMembers } from '../lib/json.ts'
 import { readPages } from '../lib/read-pages.ts'
 import type { Partner } from '../model.ts'
-import {
-  type ContentKind,
-  type ContentRecords,
-  type ImportOptions,
-  type ImportReport,
-} from '../ports/content.ts'
+import type { ContentKind, ContentRecords, ImportOptions, ImportReport } from '../ports/content.ts'
 import type { Store } from '../ports/store.ts'
 import { isRecord, type References } from './fields.ts'
 import { LINE_FORMATS, type LineFormat } from './kinds.ts'

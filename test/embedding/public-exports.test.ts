@@ -247,10 +247,10 @@ test('checkDirectory finds what a row does not show', async (t) => {
     [{
       listProfiles: (partner, query, now) =>
         directory.listProfiles(partner, { ...query, after: undefined }, now),
-    }, /what follows anders by name must be lodz-reisen, opal, ostra-resor, not anders, lodz-reisen, opal$/],
+    }, /the page after anders by name must be lodz-reisen, opal, ostra-resor, not anders, lodz-reisen, opal$/],
     [
       { listProfiles: (partner, query, now) => directory.listProfiles(partner, { ...query, limit: 9 }, now) },
-      /what follows anders by name must be lodz-reisen, opal, ostra-resor, not lodz-reisen, opal, ostra-resor, zeta$/,
+      /the page after anders by name must be lodz-reisen, opal, ostra-resor, not lodz-reisen, opal, ostra-resor, zeta$/,
     ],
     [{ findProfile: () => undefined }, /findProfile of anders must be anders, not nothing/],
     [{ listIndustries: () => [] }, /listIndustries lacks travel, the industry of anders/],
