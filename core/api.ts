@@ -1,5 +1,5 @@
 import { createAuditWatcher } from './audit/watch.ts'
-import { createExpirySchedule, createResponseCache } from './cache/response-cache.ts'
+import { createResponseCache } from './cache/response-cache.ts'
 import { createRevisionCache, type RevisionCache, type StaleWindow } from './cache/revision-cache.ts'
 import { validatedDirectory } from './content/custom-directory.ts'
 import { createCursors } from './http/cursor.ts'
@@ -134,7 +134,6 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       elapsed,
       localFallback: staleIfErrorSeconds > 0,
     })
-  const responseCache = createResponseCache(settings.replyCacheBytes)
   const hasRevision = directory === store || directory.directoryRevision !== undefined
   const uses = createLastUsedRecorder(facts)
   const usage = createUsageCounter({
@@ -152,8 +151,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     authenticator: createAuthenticator(principals, store.sha256, store.settings.keyPrefix),
     failures: createFailedAuthentications(limiter, policiesFor(limits).authfail),
     limiter,
-    responseCache,
-    expirySchedule: hasRevision ? createExpirySchedule(profiles, catalog) : undefined,
+    responseCache: createResponseCache(hasRevision ? settings.replyCacheBytes : 0, profiles, catalog),
     writer,
     uses,
     usage,

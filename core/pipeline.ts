@@ -13,13 +13,7 @@ import {
 import { isFresh } from './cache/response-cache.ts'
 import { readBody } from './http/body.ts'
 import { accepts, API_VERSION } from './http/headers.ts'
-import {
-  type CachedBody,
-  encode,
-  type HandlerResult,
-  type HttpRequest,
-  type HttpResponse,
-} from './http/message.ts'
+import { type HandlerResult, type HttpRequest, type HttpResponse } from './http/message.ts'
 import { Problem } from './http/problem.ts'
 import { isPercentEncoded, readPartner } from './http/query.ts'
 import { redactPath } from './http/redact.ts'
@@ -168,7 +162,18 @@ function handleGet(service: Service, context: AuthenticatedContext): MaybePromis
   const grant = requireGrant(service, context, readPartner(query))
   return andThen(validateAndHandle(service, context, grant), (result) => {
     const body = writer.toCachedBody(result, query)
-    cacheResponse(service, context, grant, body)
+    const { request, path, slug, route, revision: { content, facts } } = context
+    if (route.cacheBy !== 'none') {
+      service.responseCache.store(request.target, grant.now, {
+        ...body,
+        route,
+        path,
+        slug,
+        partner: grant.partner.slug,
+        content,
+        facts: route.cacheBy === 'content+partner' ? facts : undefined,
+      })
+    }
     return writer.respond(body, context, context.rateLimitHeaders)
   })
 }
@@ -220,37 +225,6 @@ function validateAndHandle(
     readInput(context, grant, handlers, client),
     (input) => context.route.handle(input, grant, handlers),
   )
-}
-
-/** Caches the response to a target that is requested repeatedly, without delaying or failing the request. */
-function cacheResponse(
-  service: Service,
-  context: AuthenticatedContext,
-  grant: Grant,
-  made: CachedBody,
-): void {
-  const { expirySchedule, responseCache } = service
-  const { request: { target }, path, slug, route, revision: { content, facts } } = context
-  if (expirySchedule === undefined || route.cacheBy === 'none' || !responseCache.admit(target)) return
-  const partner = grant.partner.slug
-  const cacheUntil = (expiresAt: number): void =>
-    responseCache.set(target, {
-      ...made,
-      body: typeof made.body === 'string' ? encode(made.body) : made.body,
-      route,
-      path,
-      slug,
-      partner,
-      content,
-      facts: route.cacheBy === 'content+partner' ? facts : undefined,
-      expiresAt,
-    })
-  try {
-    const pending = andThen(expirySchedule.nextChangeAt(partner, content, grant.now), cacheUntil)
-    if (pending instanceof Promise) pending.catch(() => undefined)
-  } catch {
-    // The response itself is complete; only caching it failed.
-  }
 }
 
 /** Responds with a problem, once a failed authentication is counted: concurrent failures over the limit get 429. */

@@ -1,4 +1,4 @@
-import type { CachedResponse, ExpirySchedule, ResponseCache } from './cache/response-cache.ts'
+import type { CachedResponse, ResponseCache } from './cache/response-cache.ts'
 import type { RevisionCache } from './cache/revision-cache.ts'
 import type { JsonObject } from './http/body.ts'
 import { type ClientAddress, clientAddressOf, type ServiceNames } from './http/headers.ts'
@@ -31,9 +31,7 @@ export interface Service {
   readonly authenticator: Authenticator
   readonly failures: FailedAuthentications
   readonly limiter: Limiter
-  readonly responseCache: ResponseCache
-  /** Absent for a directory without a revision, whose responses are not cached. */
-  readonly expirySchedule: ExpirySchedule | undefined
+  readonly responseCache: ResponseCache<KeyedRoute>
   readonly writer: ResponseWriter
   readonly uses: LastUsedRecorder
   readonly usage: UsageCounter
@@ -59,7 +57,7 @@ export interface RequestContext {
   client: ClientAddress | undefined
   credential: string
   /** The cached response to the same target, fresh or not. */
-  cached: CachedResponse | undefined
+  cached: CachedResponse<KeyedRoute> | undefined
   revision: Revision
   principal: Principal | undefined
   isCredentialRejected: boolean

@@ -1,67 +1,70 @@
+import { type CachedBody, encode } from '../http/message.ts'
 import { createLruCache } from '../lib/lru.ts'
-import { all, type MaybePromise } from '../lib/promise.ts'
+import { all, andThen, type MaybePromise } from '../lib/promise.ts'
 import type { Banner } from '../model.ts'
 import type { Catalog, Directory } from '../ports/directory.ts'
 import type { Revision } from '../ports/facts.ts'
-import type { KeyedRoute } from '../routes/route.ts'
 
-/** The answer to a GET as it was represented once, with all that it holds good for. */
-export interface CachedResponse {
-  /** Where the target led, so that it need not be read again. */
-  readonly route: KeyedRoute
+/** A response to a GET, with everything that its reuse depends on. */
+export interface CachedResponse<Route> extends CachedBody {
+  /** What the target was routed to, so that it is not parsed again. */
+  readonly route: Route
   readonly path: string
   readonly slug: string
-  /** The partner that it was made for: what the target names, and the only one that it is given to. */
+  /** The partner that the target names, and the only one that gets this response. */
   readonly partner: string
-  readonly body: Uint8Array
-  readonly etag: string
-  /** Header fields that every use of the reply has, names and values in turn, those of the body first. */
-  readonly headers: readonly string[]
-  /** The revision of content it was made from, and that of facts when it shows some. */
+  /** The revision of content that it was made from. */
   readonly content: string
+  /** The revision of facts, when the response depends on it. */
   readonly facts: string | undefined
-  /** The instant from which time alone may have changed the answer, milliseconds since the epoch. */
+  /** The instant from which time alone may change the response, milliseconds since the epoch. */
   readonly expiresAt: number
 }
 
-/** Replies by request target, within a bounded number of bytes. */
-export interface ResponseCache {
-  /** The reply that was kept for this target, whether it still holds good or not. */
-  lookup(target: string): CachedResponse | undefined
-  /** Whether a target is asked for again: what nobody asks for twice is not worth keeping. */
-  admit(target: string): boolean
-  set(target: string, response: CachedResponse): void
-}
+export type ResponseCache<Route> = ReturnType<typeof createResponseCache<Route>>
 
-/** What an entry costs besides its body and target, roughly, in bytes. */
+/** The rough size of an entry besides its body and target, in bytes. */
 const overheadBytes = 512
 
-/** @param maxBytes Bytes of bodies and targets together, 0 or more; 0 keeps nothing. */
-export function createResponseCache(maxBytes: number): ResponseCache {
-  const entries = createLruCache<CachedResponse>(maxBytes)
-  const doorkeeper = createDoorkeeper()
+/** @param maxBytes Bytes of bodies and targets together; 0 caches nothing. */
+export function createResponseCache<Route>(maxBytes: number, directory: Directory, catalog: Catalog) {
+  const entries = createLruCache<CachedResponse<Route>>(maxBytes)
+  const isRepeated = createDoorkeeper()
+  const nextChangeAt = createExpirySchedule(directory, catalog)
+
   return {
+    /** The response to this target, fresh or not. */
     lookup: entries.get,
-    admit: (target) => doorkeeper(target) || entries.get(target) !== undefined,
-    set(target, reply) {
-      entries.set(target, reply, reply.body.length + target.length + overheadBytes)
+
+    /** Caches a response if its target was requested before. The request does not wait for that or fail by it. */
+    store(target: string, now: number, response: Omit<CachedResponse<Route>, 'expiresAt'>): void {
+      if (maxBytes === 0 || !isRepeated(target) && entries.get(target) === undefined) return
+      const setUntil = (expiresAt: number): void => {
+        const body = typeof response.body === 'string' ? encode(response.body) : response.body
+        entries.set(target, { ...response, body, expiresAt }, body.length + target.length + overheadBytes)
+      }
+      try {
+        const pending = andThen(nextChangeAt(response.partner, response.content, now), setUntil)
+        if (pending instanceof Promise) pending.catch(() => undefined)
+      } catch {
+        // The response itself is complete; only caching it failed.
+      }
     },
   }
 }
 
-/** Whether a reply is still what a handler would reply. */
-export function isFresh(cached: CachedResponse, revision: Revision, now: number): boolean {
+/** Whether a handler would still return the same. */
+export function isFresh(cached: CachedResponse<unknown>, revision: Revision, now: number): boolean {
   return cached.content === revision.content && now < cached.expiresAt &&
     (cached.facts === undefined || cached.facts === revision.facts)
 }
 
-/** How many targets are remembered: a power of two. */
+/** A power of two. */
 const doorkeeperSlots = 16_384
 
 /**
- * Tells of a text whether it was asked about lately, and remembers that it was. Only hashes are kept, each in a
- * place of its own: what is asked for once leaves nothing to collect, and two texts that share a hash merely have
- * one of them kept early.
+ * @returns Whether a text was passed recently. It keeps a hash per slot and no text, so that a target that is requested
+ * once leaves nothing to collect; two texts with the same hash only get one of them cached early.
  */
 function createDoorkeeper(): (text: string) => boolean {
   const hashes = new Uint32Array(doorkeeperSlots)
@@ -72,44 +75,36 @@ function createDoorkeeper(): (text: string) => boolean {
       hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193)
     }
     const slot = (hash ^ (hash >>> 16)) & (doorkeeperSlots - 1)
-    const seen = hashes[slot] === hash >>> 0
+    const isKnown = hashes[slot] === hash >>> 0
     hashes[slot] = hash
-    return seen
+    return isKnown
   }
 }
 
-/** Knows when time alone changes what a partner sees. */
-export interface ExpirySchedule {
-  /**
-   * The first instant after `now` at which a profile falls due or a banner comes into or out of its dates;
-   * Infinity when none does.
-   * @param content The revision of content.
-   */
-  nextChangeAt(partner: string, content: string, now: number): MaybePromise<number>
-}
+const maxSchedules = 10_000
 
-/** @param maxPartners For how many partners an instant is remembered. */
-export function createExpirySchedule(
+/**
+ * @returns The first instant after `now` at which a profile falls due or a banner starts or ends for a partner under a
+ * revision of content; Infinity when none does.
+ */
+function createExpirySchedule(
   directory: Directory,
   catalog: Catalog,
-  maxPartners = 10_000,
-): ExpirySchedule {
-  const entries = createLruCache<{ readonly content: string; readonly at: number }>(maxPartners)
-  return {
-    nextChangeAt(partner, content, now) {
-      const entry = entries.get(partner)
-      if (entry !== undefined && entry.content === content && now < entry.at) return entry.at
-      return all<[number | undefined, Banner | undefined], number>(
-        [directory.nextProfileChangeAt(partner, now), catalog.findBanner(partner)],
-        ([due, banner]) => {
-          const instants = [due, banner?.startsAt, banner?.endsAt]
-          const at = Math.min(
-            ...instants.filter((instant) => instant !== undefined && instant > now) as number[],
-          )
-          entries.set(partner, { content, at })
-          return at
-        },
-      )
-    },
+): (partner: string, content: string, now: number) => MaybePromise<number> {
+  const entries = createLruCache<{ readonly content: string; readonly at: number }>(maxSchedules)
+  return (partner, content, now) => {
+    const entry = entries.get(partner)
+    if (entry !== undefined && entry.content === content && now < entry.at) return entry.at
+    return all<[number | undefined, Banner | undefined], number>(
+      [directory.nextProfileChangeAt(partner, now), catalog.findBanner(partner)],
+      ([due, banner]) => {
+        const instants = [due, banner?.startsAt, banner?.endsAt]
+        const at = Math.min(
+          ...instants.filter((instant) => instant !== undefined && instant > now) as number[],
+        )
+        entries.set(partner, { content, at })
+        return at
+      },
+    )
   }
 }

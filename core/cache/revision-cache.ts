@@ -1,58 +1,28 @@
 import type { MaybePromise } from '../lib/promise.ts'
 import type { Revision } from '../ports/facts.ts'
 
-/** Keeps knowing the revision, so that nothing older than the bound is ever used. */
-export interface RevisionCache {
-  /**
-   * A revision that was current no longer than the bound ago. The object stays the same for as long as
-   * nothing was changed.
-   * @param now Milliseconds on a clock that is never set back.
-   * @param date Milliseconds on the calendar, for whoever has looked already.
-   * @throws what the source threw, when the revision can't be confirmed within the bound.
-   */
-  get(now: number, date?: number): MaybePromise<Revision>
-  /**
-   * Asks the source now, whatever is known.
-   * @returns The revision that is used from then on, or a later one.
-   * @throws what the source threw.
-   */
-  revalidate(now: number): MaybePromise<Revision>
-  /** Uses nothing any more that was asked for before. */
-  invalidate(now: number): void
-  /** Since when and until when it goes on without a source that did not answer when it was asked last. */
-  staleWindow(now: number): StaleWindow | undefined
-}
-
-/** A time in which what is known is used although nobody confirms it. */
-export interface StaleWindow {
-  /** When the source confirmed last. */
-  readonly since: number
-  /** From when on nothing is used any more. */
-  readonly until: number
-}
-
-/** How old what is known may be. */
+/** How old the revision may be. */
 export interface StalenessBounds {
-  /** Milliseconds, 0–10,000; 0 asks for every request. */
+  /** Milliseconds, 0–10,000; 0 reads it for every request. */
   readonly maxStalenessMs: number
-  /** Milliseconds beyond that for which it is used while the source does not answer (RFC 5861 §4). Default 0: none. */
+  /** Milliseconds beyond that for which it is used while the source is down (RFC 5861 §4). Default 0. */
   readonly staleIfErrorMs?: number
 }
 
-/** Who is told what becomes of the source. */
-export interface RevisionListeners {
-  /** The revision turned out to be another than the one before. */
-  onChange?(): void
-  /** The source did not answer, for the first time since it did. */
-  onUnavailable?(error: unknown): void
-  /** The source answers again. */
-  onRecovered?(): void
+/** The longest setting of stale-if-error: an hour. */
+export const MAX_STALE_IF_ERROR_SECONDS = 3_600
+
+/** A time in which an unconfirmed revision is used because the source is down, on the clock of `now`. */
+export interface StaleWindow {
+  /** When the source last confirmed it. */
+  readonly since: number
+  readonly until: number
 }
 
-/** A source that does not answer, while nobody waits for it, is asked again after this many milliseconds. */
+/** While the source is down and the revision is used, it is read again after this time. */
 const outageRetryMs = 1_000
 
-/** When something was, on the clock of `now` and on the calendar: while a machine sleeps, only the latter goes on. */
+/** An instant on the clock of `now` and on the calendar: only the latter advances while a machine sleeps. */
 interface Timestamp {
   readonly at: number
   readonly date: number
@@ -60,19 +30,25 @@ interface Timestamp {
 
 const never: Timestamp = { at: -Infinity, date: -Infinity }
 
+export type RevisionCache = ReturnType<typeof createRevisionCache>
+
 /**
- * From half the bound on, a request that comes asks the source again; it waits for the answer only when the
- * bound has passed. A confirmation counts from the moment it was asked for.
+ * Caches the revision, which counts as confirmed from the moment at which its read started. From half the bound on, a
+ * request reads it again; it waits for that read only once the bound has passed.
  *
- * @param readRevision Reads the revision.
- * @param calendarNow Milliseconds on the calendar, which may be set: forward, it has the source asked once too often.
+ * @param calendarNow Milliseconds on the calendar. When it is set forward, the source is read once too often.
  */
 export function createRevisionCache(
   readRevision: () => MaybePromise<Revision>,
   { maxStalenessMs, staleIfErrorMs = 0 }: StalenessBounds,
-  listeners: RevisionListeners = {},
+  { onChange, onUnavailable, onRecovered }: {
+    onChange?(): void
+    /** The first failed read since a successful one. */
+    onUnavailable?(error: unknown): void
+    onRecovered?(): void
+  } = {},
   calendarNow: () => number = Date.now,
-): RevisionCache {
+) {
   let current: Revision | undefined
   let confirmedAt = never
   let pending: Promise<Revision> | undefined
@@ -87,12 +63,12 @@ export function createRevisionCache(
     if (current === undefined || current.facts !== revision.facts || current.content !== revision.content) {
       if (startedAt.at >= confirmedAt.at) {
         current = revision
-        listeners.onChange?.()
+        onChange?.()
       }
     }
     if (startedAt.at > confirmedAt.at) {
       confirmedAt = startedAt
-      if (isDown) listeners.onRecovered?.()
+      if (isDown) onRecovered?.()
       isDown = false
     }
     return current ?? revision
@@ -100,43 +76,39 @@ export function createRevisionCache(
 
   function recordFailure(error: unknown, startedAt: Timestamp): never {
     if (startedAt.at >= confirmedAt.at) {
-      if (!isDown) listeners.onUnavailable?.(error)
+      if (!isDown) onUnavailable?.(error)
       isDown = true
     }
     throw error
   }
 
-  function fetchRevision(now: number): MaybePromise<Revision> {
-    let result: MaybePromise<Revision>
+  /** @returns The revision that is used from then on; rejects with what the source threw. */
+  function revalidate(now: number): MaybePromise<Revision> {
     const startedAt = lastReadAt = { at: now, date: calendarNow() }
+    let read: MaybePromise<Revision>
     try {
-      result = readRevision()
+      read = readRevision()
     } catch (error) {
-      return recordFailure(error, startedAt)
+      read = Promise.reject(error)
     }
-    if (!(result instanceof Promise)) return recordRevision(result, startedAt)
-    const read: Promise<Revision> = result
+    if (!(read instanceof Promise)) return recordRevision(read, startedAt)
+    const recorded: Promise<Revision> = read
       .then(
         (revision) => recordRevision(revision, startedAt),
         (error: unknown) => recordFailure(error, startedAt),
       )
       .finally(() => {
-        if (pending === read) pending = undefined
+        if (pending === recorded) pending = undefined
       })
-    pending = read
-    return read
+    return pending = recorded
   }
 
-  /** Asks while others are answered from what is known. */
-  function fetchInBackground(now: number): void {
-    try {
-      const read = fetchRevision(now)
-      if (read instanceof Promise) read.catch(() => undefined)
-    } catch {
-      // What is known may still be used, and the next request asks again.
-    }
+  function revalidateInBackground(now: number): void {
+    const read = revalidate(now)
+    if (read instanceof Promise) read.catch(() => undefined)
   }
 
+  /** The time in which the revision is used while the source is down; `undefined` when that does not apply. */
   function staleWindow(now: number): StaleWindow | undefined {
     if (staleIfErrorMs === 0 || !isDown) return undefined
     const usableMs = maxStalenessMs + staleIfErrorMs
@@ -145,44 +117,38 @@ export function createRevisionCache(
       : undefined
   }
 
-  /** The answer, or what is known instead of a failure while that may be used. */
-  function orStale(readFresh: () => MaybePromise<Revision>, now: number): MaybePromise<Revision> {
-    const fallBack = (error: unknown): Revision => {
+  /**
+   * The revision, confirmed within the bound. The object stays the same until something changes.
+   *
+   * @param now Milliseconds on a monotonic clock.
+   * @param date Milliseconds on the calendar, for callers that have them.
+   */
+  function get(now: number, date?: number): MaybePromise<Revision> {
+    const ageMs = age(confirmedAt, now, date)
+    if (current !== undefined && ageMs < maxStalenessMs) {
+      if (ageMs >= maxStalenessMs / 2 && pending === undefined) revalidateInBackground(now)
+      return current
+    }
+    if (current !== undefined && staleWindow(now) !== undefined) {
+      if (pending === undefined && age(lastReadAt, now) >= outageRetryMs) revalidateInBackground(now)
+      return current
+    }
+    const read = pending !== undefined && age(lastReadAt, now) < maxStalenessMs ? pending : revalidate(now)
+    if (staleIfErrorMs === 0 || !(read instanceof Promise)) return read
+    return read.catch((error: unknown) => {
       if (current !== undefined && staleWindow(now) !== undefined) return current
       throw error
-    }
-    try {
-      const read = readFresh()
-      return read instanceof Promise ? read.catch(fallBack) : read
-    } catch (error) {
-      return fallBack(error)
-    }
+    })
   }
 
   return {
-    get(now, date) {
-      const ageMs = age(confirmedAt, now, date)
-      if (current !== undefined && ageMs < maxStalenessMs) {
-        if (ageMs >= maxStalenessMs / 2 && pending === undefined) fetchInBackground(now)
-        return current
-      }
-      const answer = (): MaybePromise<Revision> =>
-        pending !== undefined && age(lastReadAt, now) < maxStalenessMs ? pending : fetchRevision(now)
-      if (staleIfErrorMs === 0) return answer()
-      if (current !== undefined && staleWindow(now) !== undefined) {
-        if (pending === undefined && age(lastReadAt, now) >= outageRetryMs) fetchInBackground(now)
-        return current
-      }
-      return orStale(answer, now)
-    },
-    revalidate: fetchRevision,
-    invalidate(now) {
+    get,
+    revalidate,
+    staleWindow,
+    /** Uses nothing any more that was read before `now`. */
+    invalidate(now: number): void {
       current = pending = undefined
       confirmedAt = { at: now, date: calendarNow() }
     },
-    staleWindow,
   }
 }
-
-/** The longest that known keys may go on working while the store does not answer: an hour. */
-export const MAX_STALE_IF_ERROR_SECONDS = 3_600

@@ -3,64 +3,42 @@ import { MS_PER_DAY, utcDay } from '../lib/time.ts'
 import { createWriteBehind } from '../lib/write-behind.ts'
 import type { Reports, UsageCount } from '../ports/reports.ts'
 
-/** Counts requests in memory, and writes the counts down behind them. */
-export interface UsageCounter {
-  /**
-   * Counts an answered request.
-   * @param endpoint The route's name.
-   * @param now The instant of the request, milliseconds since the epoch: it belongs to the day that this is on.
-   */
-  count(partner: string, endpoint: string, status: number, now: number): void
-  /** Writes what was counted. */
-  flush(): Promise<void>
-}
+export type UsageCounter = ReturnType<typeof createUsageCounter>
 
-/** How long counts wait for more: within the 5 s in which reports show them, a slow store included. */
+/** How long a write waits for more counts: reports show them within 5 s, also when the store is slow. */
 const writeDelayMs = 2_000
-/** The most counts that one write has, so that no transaction keeps others waiting for long. */
+/** Limits a write, so that its transaction does not block others for long. */
 const maxCountsPerWrite = 500
 
-interface EndpointCounter {
-  requests: number
-  errors: number
-}
-
-/** Counts that have been sent, and are what they are until they have arrived. */
+/** Counts that were sent, kept unchanged until the store has them. */
 interface Batch {
   readonly id: string
   readonly counts: readonly UsageCount[]
 }
 
-/** By partner, then by endpoint. */
-type DayCounters = Map<string, Map<string, EndpointCounter>>
-
 /**
- * Counts of one partner, day and endpoint are one number, however many requests there are. What could not be written
- * is sent again as it was, under the same name, before anything else is.
+ * Counts requests in memory and writes the counts in the background. A failed write is repeated under the same batch id
+ * before anything else is written.
  *
- * @param onFailure Called at the first of the writes in a row that fail.
- * @param maxCounters How many numbers are held at once. While the store fails for so long that there would be more,
- * requests that need another one are not counted.
+ * @param onFailure Called for the first of several failed writes in a row.
+ * @param maxCounters The most counters in memory. While the store is down and they are used up, requests that need
+ * another one are not counted.
  */
 export function createUsageCounter(
   source: Pick<Reports, 'recordUsage'>,
   onFailure: (error: unknown) => void = () => undefined,
   maxCounters = 50_000,
-): UsageCounter {
-  const days = new Map<string, DayCounters>()
+) {
+  const counters = createCounters(maxCounters)
   let unsent: Batch[] = []
-  let counterCount = 0
   let isFailing = false
-  // The day that was counted on last.
-  let currentDay: DayCounters | undefined
-  let dayStart = 0
 
   const writeBehind = createWriteBehind(writeDelayMs, async () => {
     const hadUnsent = unsent.length > 0
-    if (!hadUnsent) unsent = drain()
+    if (!hadUnsent) unsent = toBatches(counters.drain())
     if (!await send()) return false
     if (!hadUnsent) return true
-    unsent = drain()
+    unsent = toBatches(counters.drain())
     return send()
   })
 
@@ -79,54 +57,53 @@ export function createUsageCounter(
     return true
   }
 
-  function drain(): Batch[] {
-    const counts: UsageCount[] = []
-    for (const [day, partners] of days) {
-      for (const [partner, endpoints] of partners) {
-        for (const [endpoint, counter] of endpoints) counts.push({ partner, day, endpoint, ...counter })
-      }
-    }
-    days.clear()
-    counterCount = 0
-    currentDay = undefined
-    const batches: Batch[] = []
-    for (let start = 0; start < counts.length; start += maxCountsPerWrite) {
-      batches.push({ id: drawId('use_'), counts: counts.slice(start, start + maxCountsPerWrite) })
-    }
-    return batches
-  }
-
-  function countersOn(day: string): DayCounters {
-    const known = days.get(day)
-    if (known !== undefined) return known
-    const added: DayCounters = new Map()
-    days.set(day, added)
-    return added
-  }
-
-  function counterFor(day: DayCounters, partner: string, endpoint: string): EndpointCounter | undefined {
-    const counter = day.get(partner)?.get(endpoint)
-    if (counter !== undefined || counterCount >= maxCounters) return counter
-    let endpoints = day.get(partner)
-    if (endpoints === undefined) day.set(partner, endpoints = new Map())
-    const added = { requests: 0, errors: 0 }
-    endpoints.set(endpoint, added)
-    counterCount++
-    return added
-  }
-
   return {
-    count(partner, endpoint, status, now) {
-      if (currentDay === undefined || now < dayStart || now >= dayStart + MS_PER_DAY) {
-        currentDay = countersOn(utcDay(now))
-        dayStart = Math.floor(now / MS_PER_DAY) * MS_PER_DAY
-        writeBehind.wake()
-      }
-      const counter = counterFor(currentDay, partner, endpoint)
-      if (counter === undefined) return
-      counter.requests++
-      if (status >= 400) counter.errors++
+    /** @param now The instant of the request, milliseconds since the epoch, which decides the day it counts for. */
+    count(partner: string, endpoint: string, status: number, now: number): void {
+      counters.count(partner, endpoint, status >= 400, now)
+      writeBehind.wake()
     },
     flush: writeBehind.flush,
+  }
+}
+
+function toBatches(counts: readonly UsageCount[]): Batch[] {
+  const batches: Batch[] = []
+  for (let start = 0; start < counts.length; start += maxCountsPerWrite) {
+    batches.push({ id: drawId('use_'), counts: counts.slice(start, start + maxCountsPerWrite) })
+  }
+  return batches
+}
+
+type Writable<T> = { -readonly [Member in keyof T]: T[Member] }
+
+/** One counter for each partner, day and endpoint. */
+function createCounters(maxCounters: number) {
+  /** By day, partner and endpoint: no part contains a space. */
+  const counters = new Map<string, Writable<UsageCount>>()
+  let day = ''
+  let dayStart = NaN
+
+  return {
+    count(partner: string, endpoint: string, isError: boolean, now: number): void {
+      if (!(now >= dayStart && now < dayStart + MS_PER_DAY)) {
+        day = utcDay(now)
+        dayStart = Math.floor(now / MS_PER_DAY) * MS_PER_DAY
+      }
+      const key = `${day} ${partner} ${endpoint}`
+      let counter = counters.get(key)
+      if (counter === undefined) {
+        if (counters.size >= maxCounters) return
+        counters.set(key, counter = { partner, day, endpoint, requests: 0, errors: 0 })
+      }
+      counter.requests++
+      if (isError) counter.errors++
+    },
+
+    drain(): UsageCount[] {
+      const counts = [...counters.values()]
+      counters.clear()
+      return counts
+    },
   }
 }

@@ -244,10 +244,13 @@ test('checkDirectory finds what a row does not show', async (t) => {
   const directory = directoryOf(rows)
   await checkDirectory(directory)
   const faults: readonly (readonly [Partial<Directory>, RegExp])[] = [
-    [{
-      listProfiles: (partner, query, now) =>
-        directory.listProfiles(partner, { ...query, after: undefined }, now),
-    }, /the page after anders by name must be lodz-reisen, opal, ostra-resor, not anders, lodz-reisen, opal$/],
+    [
+      {
+        listProfiles: (partner, query, now) =>
+          directory.listProfiles(partner, { ...query, after: undefined }, now),
+      },
+      /the page after anders by name must be lodz-reisen, opal, ostra-resor, not anders, lodz-reisen, opal$/,
+    ],
     [
       { listProfiles: (partner, query, now) => directory.listProfiles(partner, { ...query, limit: 9 }, now) },
       /the page after anders by name must be lodz-reisen, opal, ostra-resor, not lodz-reisen, opal, ostra-resor, zeta$/,

@@ -17,11 +17,10 @@ const LAYERS: readonly RegExp[] = [
   /^core\/http\/(?!response|fetch)/,
   /^core\/ports\//,
   /^core\/wire\.ts$/,
-  // A cached response holds its route.
-  /^core\/(?!cache\/response)(?:keys|policy|limits|cache|content|audit|admin|reports|signups|replicas)\//,
+  /^core\/(?:keys|policy|limits|cache|content|audit|admin|reports|signups|replicas)\//,
   /^core\/schemas\//,
   /^core\/routes\//,
-  /^core\/(?:openapi|http|cache)\//,
+  /^core\/(?:openapi|http)\//,
   /^core\//,
   /^adapters\//,
   /^cli\//,

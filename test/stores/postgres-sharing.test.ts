@@ -219,6 +219,9 @@ await t.test('a store whose rows are gone is not healthy', async (t) => {
   const store = await openPostgresStore(url, PATIENT)
   await store.check()
   await intrude(url, (sql) => sql`delete from partner_api.store`)
-  await t.rejects(async () => await store.check(), { code: 'unreachable', message: /its settings are missing/ })
+  await t.rejects(async () => await store.check(), {
+    code: 'unreachable',
+    message: /its settings are missing/,
+  })
   await store.close()
 })
