@@ -6,6 +6,7 @@ import type { MaybePromise } from '../../core/lib/promise.ts'
 import { foldWords } from '../../core/lib/text.ts'
 import type { Plan, ProfileCard } from '../../core/model.ts'
 import type { BannerRecord, ProfileRecord } from '../../core/ports/content.ts'
+import type { ProfileQuery } from '../../core/ports/directory.ts'
 
 /** The members of a list item that no query needs as columns. */
 type CardFields = Pick<ProfileCard, 'name' | 'headline' | 'logoUrl'>
@@ -117,4 +118,13 @@ export function searchText(profile: ProfileRecord): string {
 /** Whether each of the folded `words` starts a word of a search text. */
 export function matchesWords(text: string, words: readonly string[]): boolean {
   return words.every((word) => text.includes(` ${word}`))
+}
+
+/** The position that a page starts after. By recency, profiles that are not due come before it. */
+export function startPosition(
+  { sort, after }: ProfileQuery,
+  now: number,
+): [key: string | number, slug: string] {
+  if (sort === 'name') return after === undefined ? ['', ''] : [after.key, after.slug]
+  return after === undefined || Number(after.key) > now ? [-now, ''] : [-after.key, after.slug]
 }

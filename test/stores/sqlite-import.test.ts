@@ -227,7 +227,7 @@ await t.test('a search that takes long gives way to others, and is given up in t
   const [other, ...outcomes] = await Promise.allSettled([ofOther, ...waiting])
   t.match(other, { reason: { message: /takes too long/ } }, 'another partner has its turns')
   const tooMany = outcomes.map((outcome) =>
-    t.match(outcome, { status: 'rejected', reason: { code: 'unreachable', message: /given up/ } }) &&
+    t.match(outcome, { status: 'rejected', reason: { code: 'unreachable', message: /was abandoned/ } }) &&
     /would wait/.test((outcome as PromiseRejectedResult).reason.message)
   )
   t.equal(tooMany.filter(Boolean).length, 36, 'no more than four searches of a partner wait')

@@ -1,4 +1,5 @@
 import type { ProfileQuery, ProfileSort } from '../../../core/ports/directory.ts'
+import { startPosition } from '../content-text.ts'
 import { CARD_COLUMNS, type CardRow } from '../tables.ts'
 import type { Database, Value } from './database.ts'
 import { listText } from './sql.ts'
@@ -15,12 +16,6 @@ export function toPageRange(partner: string, query: ProfileQuery, now: number): 
 function possibleValues(values: readonly string[]): string[] | undefined {
   const possible = [...new Set(values)].filter((value) => !value.includes('\0'))
   return values.length > 0 && possible.length === 0 ? undefined : possible
-}
-
-/** The place after which a page starts: by recency never before what is due. */
-function startPosition({ sort, after }: ProfileQuery, now: number): [key: string | number, slug: string] {
-  if (sort === 'name') return after === undefined ? ['', ''] : [after.key, after.slug]
-  return after === undefined || Number(after.key) > now ? [-now, ''] : [-after.key, after.slug]
 }
 
 /** How many rows are asked for where `limit` are wanted: few sizes, as the server keeps a plan for each. */

@@ -1,27 +1,22 @@
-import type { Synchronous } from '../../../core/lib/promise.ts'
 import type { AuditHead, AuditLog } from '../../../core/ports/audit.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
 import { type AuditRecord, chainRecords } from '../audit-log.ts'
 import type { StoredRow } from '../row-format.ts'
 import { AUDIT_ENTRIES, AUDIT_READ_COLUMNS, readTailSequence } from '../tables.ts'
-import type { Database } from './database.ts'
+import { type Database, placeholders } from './database.ts'
 
-/** `AuditTrail` of the ports, and the only way to write to it. */
-export interface SqliteAuditLog extends Synchronous<AuditLog> {
-  /** To be called in the transaction of what is noted. */
-  append(notes: readonly AuditRecord[], stamp: AuditContext): void
+export interface SqliteAuditLog extends AuditLog {
+  /** To be called in the transaction of the change. */
+  append(auditRecords: readonly AuditRecord[], context: AuditContext): void
 }
 
 export function createAuditLog(database: Database): SqliteAuditLog {
-  const selectHead = database.statement<[sequence: number, seal: string]>(
+  const selectHead = database.statement<[sequence: number, hash: string]>(
     'SELECT CAST(audit_sequence AS REAL), audit_seal FROM store',
   )
   const updateHead = database.statement('UPDATE store SET audit_sequence = ?1, audit_seal = ?2')
-  const insertEntry = database.statement(
-    `INSERT INTO audit (${AUDIT_ENTRIES.columns}) VALUES (${
-      AUDIT_ENTRIES.columns.map((_, index) => `?${index + 1}`)
-    })`,
-  )
+  const { columns } = AUDIT_ENTRIES
+  const insertEntry = database.statement(`INSERT INTO audit (${columns}) VALUES (${placeholders(columns)})`)
   const selectEntries = database.statement<StoredRow>(
     `SELECT ${AUDIT_READ_COLUMNS} FROM audit WHERE sequence > ?1 ORDER BY sequence LIMIT ?2 + 0`,
   )
@@ -32,23 +27,17 @@ export function createAuditLog(database: Database): SqliteAuditLog {
   )
   const selectPartnerTail = database.statement<[sequence: number]>(`
     SELECT CAST(sequence AS REAL) FROM audit WHERE partner = ?2 ORDER BY sequence DESC LIMIT 1 OFFSET ?1 + 0`)
-  // The store has neither of its own.
+  // The store itself has no triggers or views.
   const selectIntruders = database.statement<[name: string]>(
     "SELECT name FROM sqlite_schema WHERE type IN ('trigger', 'view') ORDER BY name",
   )
 
   function auditHead(): AuditHead {
-    const [sequence, seal] = selectHead.get()!
-    return { sequence, hash: seal }
+    const [sequence, hash] = selectHead.get()!
+    return { sequence, hash }
   }
 
   return {
-    append(notes, stamp) {
-      const entries = chainRecords(auditHead(), notes, stamp)
-      for (const entry of entries) insertEntry.run(...AUDIT_ENTRIES.values(entry))
-      const last = entries.at(-1)
-      if (last !== undefined) updateHead.run(last.sequence, last.hash)
-    },
     listAudit(after, limit, partner) {
       const rows = partner === undefined
         ? selectEntries.all(after, limit)
@@ -59,5 +48,12 @@ export function createAuditLog(database: Database): SqliteAuditLog {
       readTailSequence(partner === undefined ? selectTail.get(count) : selectPartnerTail.get(count, partner)),
     auditHead,
     auditIntruders: () => selectIntruders.all().map(([name]) => name),
+
+    append(auditRecords, context) {
+      const entries = chainRecords(auditHead(), auditRecords, context)
+      for (const entry of entries) insertEntry.run(...AUDIT_ENTRIES.values(entry))
+      const last = entries.at(-1)
+      if (last !== undefined) updateHead.run(last.sequence, last.hash)
+    },
   }
 }

@@ -1,46 +1,45 @@
-/** The tables that a large import builds beside those of the store, and whose they are. */
+/** The tables that a bulk import builds beside those of the store, and the claim of the import that builds them. */
 import { StoreError } from '../store-error.ts'
 import type { Database } from './database.ts'
 
-/** What an import of profiles builds beside what is there. `long_word` only grows, and serves both. */
+/** The tables that are rebuilt. `long_word` only grows, and belongs to old and new tables. */
 const tables = ['profile', 'rank_name', 'rank_newest', 'search_name', 'search_newest', 'tally']
 
-/** An import whose last step is older than this has been killed. */
+/** An import without a step for this long counts as dead. */
 const claimTimeoutMs = 10_000
 
-/** @throws {StoreError} `refused` while another process builds tables beside those of the store. */
+/** Drops the tables of a dead import. @throws {StoreError} `refused` while another import builds tables. */
 export function assertNoImport(database: Database): void {
   const [id, at] = readImportClaim(database)
   if (id === null) return
   if (Math.abs(Date.now() - at!) < claimTimeoutMs) {
     throw new StoreError(
       'refused',
-      'Another import into the store is under way, or was stopped a moment ago: nothing was changed. Try again in ' +
+      'Another import into the store is under way, or was killed a moment ago: nothing was changed. Try again in ' +
         `${claimTimeoutMs / 1000} seconds.`,
     )
   }
-  dropBuildTables(database)
+  for (const table of listBuildTables(database)) database.exec(`DROP TABLE ${table}`)
   releaseImportClaim(database)
 }
 
-/** Drops what an import that was killed has left. */
+/** Drops the tables of a dead import, if there are any. */
 export function cleanUpAbandonedImport(database: Database): void {
   const [id, at] = readImportClaim(database)
   if (id === null || Math.abs(Date.now() - at!) < claimTimeoutMs) return
   database.transaction(() => assertNoImport(database))
 }
 
-/** Who builds tables, and when that was last heard of. */
+/** The id of the import that builds tables, and the time of its last step. */
 export function readImportClaim(database: Database): [id: string | null, at: number | null] {
   return database.statement<[string | null, number | null]>('SELECT import_id, import_at FROM store').get()!
 }
 
-/** Ends a claim. */
 export function releaseImportClaim(database: Database): void {
   database.exec('UPDATE store SET import_id = NULL, import_at = NULL')
 }
 
-/** The tables beside those of the store. */
+/** The existing tables beside those of the store. */
 export function listBuildTables(database: Database): string[] {
   const names = tables.flatMap((table) => [`next_${table}`, `old_${table}`])
   return database.statement<[string]>(
@@ -48,11 +47,7 @@ export function listBuildTables(database: Database): string[] {
   ).all(JSON.stringify(names)).map(([name]) => name)
 }
 
-function dropBuildTables(database: Database): void {
-  for (const table of listBuildTables(database)) database.exec(`DROP TABLE ${table}`)
-}
-
-/** Claims the building of tables, and makes them, empty. Their indexes are constraints, and are renamed with them. */
+/** Claims the import and creates its empty tables. Their indexes belong to constraints, and are renamed with them. */
 export function claimImport(database: Database, id: string): void {
   assertNoImport(database)
   const definition = database.statement<[string]>('SELECT sql FROM sqlite_schema WHERE name = ?1')
@@ -63,7 +58,6 @@ export function claimImport(database: Database, id: string): void {
   database.statement('UPDATE store SET import_id = ?1, import_at = ?2').run(id, Date.now())
 }
 
-/** Puts what was built in the place of what was there. */
 export function swapTables(database: Database): void {
   for (const table of tables) {
     database.exec(`
@@ -72,7 +66,7 @@ export function swapTables(database: Database): void {
   }
 }
 
-/** When FTS5 merges segments by itself. It would do so for seconds. */
+/** Configures when FTS5 merges segments by itself, which can take seconds. */
 export function setSegmentMerging(
   database: Database,
   index: string,

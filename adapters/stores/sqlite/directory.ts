@@ -5,10 +5,11 @@ import type { StoredRow } from '../row-format.ts'
 import { CARD_COLUMNS, type CardRow, INDUSTRIES, readCardRow } from '../tables.ts'
 import type { Database } from './database.ts'
 import { MAX_LABEL } from './ranks.ts'
-import { anyOf, audienceTerms, createProfileSearch, createTimeSlicer } from './search.ts'
+import { anyOf, audienceTerms, createProfileSearch } from './search.ts'
+import { createTimeSlicer } from './time-slicer.ts'
 
 export function createDirectory(database: Database) {
-  // A row is looked for whether the slug exists or not, and no detail is read of a hidden one: it costs what an absent one does.
+  // A hidden profile costs as much as an absent one: a row is looked up in both cases, and no detail is read.
   const selectProfile = database.statement<[...CardRow, detail: string]>(`
     SELECT ${CARD_COLUMNS}, p.detail
     FROM (SELECT ifnull((SELECT id FROM profile WHERE slug = ?1), 0) AS id) found
@@ -24,7 +25,7 @@ export function createDirectory(database: Database) {
   )
   const runTimeSliced = createTimeSlicer(database)
   const search = createProfileSearch(database, runTimeSliced)
-  /** By recency, what is not due stands before this label. */
+  /** By recency, profiles that are not due come before this label. */
   const firstDueAt = (now: number) => selectFirstDue.get(-now)?.[0] ?? MAX_LABEL
   const countListed = createProfileCount(database, firstDueAt)
 
@@ -50,10 +51,10 @@ export function createDirectory(database: Database) {
   } satisfies Directory
 }
 
-/** Profiles that are not due yet, read in one step. */
+/** Profiles that are not due, per step. */
 const undueBatchSize = 500
 
-/** Counts everything that is listed, less what is not due yet. */
+/** Counts all listed profiles, less those that are not due. */
 function createProfileCount(database: Database, firstDueAt: (now: number) => number) {
   const selectListed = database.statement<[country: string, industry: string, listings: number]>(
     "SELECT country, industry, listings FROM tally WHERE audience IN ('', ?1)",
@@ -85,7 +86,7 @@ function createProfileCount(database: Database, firstDueAt: (now: number) => num
         for (const [, country, industry, isVisible] of rows) add(country, industry, -isVisible)
         if (rows.length < undueBatchSize) break
         yield
-        // What was counted so far may be counted otherwise by now.
+        // After a change of content, the count starts again.
         if (selectRevision.get()![0] !== before) break
       }
       if (selectRevision.get()![0] === before) {
@@ -95,7 +96,7 @@ function createProfileCount(database: Database, firstDueAt: (now: number) => num
   }
 }
 
-export function createOffers(database: Database) {
+export function createCatalog(database: Database) {
   const selectBanner = database.statement<[record: string, updatedAt: number]>(
     'SELECT record, updated_at FROM banner WHERE partner = ?1',
   )

@@ -11,11 +11,7 @@ import type { SqliteAuditLog } from './audit.ts'
 import { type Database, upsertSql } from './database.ts'
 import type { Revisions } from './revisions.ts'
 
-export function createAdministration(
-  database: Database,
-  revisions: Revisions,
-  auditLog: SqliteAuditLog,
-): Administration {
+export function createAdministration(database: Database, revisions: Revisions, auditLog: SqliteAuditLog) {
   const selectPartners = database.statement<StoredRow>(
     `SELECT ${PARTNERS.columns} FROM partner WHERE slug > ?1 ORDER BY slug LIMIT ?2 + 0`,
   )
@@ -71,23 +67,23 @@ export function createAdministration(
       return rows.map(KEYS.read)
     },
 
-    apply(changes, ifFacts, stamp) {
+    apply(changes, ifFacts, context) {
       return database.transaction(() => {
         if (revisions.current().facts !== ifFacts) return false
         const auditRecords = applyChanges(changeSet, changes)
         for (const { type, keyId } of auditRecords) {
-          if (type === 'key.revoked') setRevokedAt.run(keyId!, stamp.at)
+          if (type === 'key.revoked') setRevokedAt.run(keyId!, context.at)
         }
         checkWritten(auditRecords, readSnapshot)
-        auditLog.append(auditRecords, stamp)
+        auditLog.append(auditRecords, context)
         revisions.bump('facts')
         return true
       })
     },
-  }
+  } satisfies Administration
 }
 
-export function createKeyLookup(database: Database): Pick<FactSource, 'findKey' | 'recordKeyUses'> {
+export function createKeyLookup(database: Database) {
   const selectKeyFacts = database.statement<StoredRow>(`
     SELECT ${KEY_FACTS_COLUMNS} FROM partner_key k JOIN partner p ON p.slug = k.partner WHERE k.id = ?1`)
   const updateLastUsed = database.statement(`
@@ -101,10 +97,10 @@ export function createKeyLookup(database: Database): Pick<FactSource, 'findKey' 
 
     recordKeyUses(uses) {
       if (uses.size === 0) return
-      // A service does not stand still for this while an import goes on elsewhere: the next use is noted again.
+      // The service does not block for this while another process imports: the next use is recorded again.
       database.transaction(() => {
         for (const [id, at] of uses) updateLastUsed.run(id, at)
       }, { wait: false })
     },
-  }
+  } satisfies Pick<FactSource, 'findKey' | 'recordKeyUses'>
 }

@@ -1,7 +1,7 @@
 import { compareCodePoints } from '../../../core/lib/text.ts'
 import type { Database } from './database.ts'
 
-/** A profile in an order: its sort key and slug, and what it is found by. */
+/** A profile in an order: its sort key and slug, its row id and its search terms. */
 export interface RankEntry {
   readonly key: string | number
   readonly slug: string
@@ -9,28 +9,22 @@ export interface RankEntry {
   readonly search: string
 }
 
-/** An order of the directory as it is written. Both take the entries of one transaction at once. */
-export interface RankIndex {
-  add(entries: readonly RankEntry[]): void
-  remove(entries: readonly Pick<RankEntry, 'key' | 'slug'>[]): void
-}
-
-/** Labels are from 1 to this, exclusive. */
+/** Labels are from 1 to below this. */
 export const MAX_LABEL: number = 2 ** 32
 
-/** The term of the window that a label is in; a longer one for a higher level, up to 4. */
+/** The term of the window that a label is in. Each of four levels divides a window of the level before into sixteen. */
 export function windowTerm(label: number, level: number): string {
   return `#${Math.floor(label / 65_536).toString(16).padStart(4, '0')}`.slice(0, level + 1)
 }
 
-/** The first label after the window that a label is in; Infinity where there is none. */
+/** The first label after the window that a label is in, or Infinity. */
 export function windowEnd(label: number, level: number): number {
   const width = MAX_LABEL / 16 ** level
   const end = (Math.floor(label / width) + 1) * width
   return end >= MAX_LABEL ? Infinity : end
 }
 
-export function compareEntries(
+function compareEntries(
   a: Pick<RankEntry, 'key' | 'slug'>,
   b: Pick<RankEntry, 'key' | 'slug'>,
 ): number {
@@ -38,20 +32,20 @@ export function compareEntries(
   return byKey || compareCodePoints(a.slug, b.slug)
 }
 
-/** Rows that are labelled anew at first when a gap has closed. */
+/** Neighbours on each side that are relabelled at first when a gap has closed. */
 const minMoved = 32
-/** Labels that each row then has on average, at least. */
+/** The average distance of labels after that, at least. */
 const minGap = 16
 
-/** The rows of an order around a gap, and their labels. */
+/** A row near a gap. */
 type RankRow = [label: number, key: string | number, slug: string, profile: number, search: string]
 
 /**
- * Writes an order: `rank_ORDER` and the index that goes by its labels. New entries share the gap that they belong into;
- * one that has closed is opened by spreading its neighbours. FTS5 writes a segment whenever a rowid is not above the one
- * before: rows are written in the order of their labels.
+ * Writes an order of the directory: `rank_ORDER`, and the full-text index over its labels. New entries share the gap
+ * between their neighbours; when it is too small, the neighbours are spread. FTS5 starts a segment whenever a rowid is
+ * lower than the one before: rows are written in the order of their labels.
  */
-export function createRankIndex(database: Database, order: 'name' | 'newest'): RankIndex {
+export function createRankIndex(database: Database, order: 'name' | 'newest') {
   const [ranks, index] = [`rank_${order}`, `search_${order}`]
   const selectLabel = database.statement<[number]>(`SELECT label FROM ${ranks} WHERE key = ?1 AND slug = ?2`)
   const selectBefore = database.statement<[label: number]>(
@@ -68,13 +62,16 @@ export function createRankIndex(database: Database, order: 'name' | 'newest'): R
   const selectRight = database.statement<RankRow>(`${rows} WHERE r.label >= ?1 ORDER BY r.label LIMIT ?2 + 0`)
   const deleteRank = database.statement(`DELETE FROM ${ranks} WHERE label = ?1`)
   const deleteTerms = database.statement(`DELETE FROM ${index} WHERE rowid = ?1`)
-  const writer = createRankWriter(database, order)
+  const insertRank = database.statement(`INSERT INTO ${ranks} VALUES (?1, ?2, ?3, ?4)`)
+  const insertTerms = database.statement(`INSERT INTO ${index} (rowid, words) VALUES (?1, ?2)`)
 
-  /** Writes entries, in order, between two labels. */
+  /** Writes sorted entries at even distances between two labels. */
   function spread(entries: readonly RankEntry[], low: number, high: number): void {
     const gap = (high - low) / (entries.length + 1)
-    for (const [position, entry] of entries.entries()) {
-      writer.write(low + Math.floor(gap * (position + 1)), entry)
+    for (const [position, { key, slug, profile, search }] of entries.entries()) {
+      const label = low + Math.floor(gap * (position + 1))
+      insertRank.run(label, key, slug, profile)
+      insertTerms.run(label, search + windowTerm(label, 4))
     }
   }
 
@@ -85,7 +82,7 @@ export function createRankIndex(database: Database, order: 'name' | 'newest'): R
     }
   }
 
-  /** Takes the rows around a gap away, as many as leave room, and writes them with the entries. */
+  /** Writes entries and the rows around their gap with new labels: as many rows as it takes to have room. */
   function relabel(entries: readonly RankEntry[], low: number, high: number): void {
     for (let count = minMoved;; count *= 4) {
       const [lower, upper] = [selectLeft.all(low, count + 1), selectRight.all(high, count + 1)]
@@ -103,7 +100,8 @@ export function createRankIndex(database: Database, order: 'name' | 'newest'): R
   }
 
   return {
-    add(unsorted) {
+    /** Takes all new entries of a transaction. */
+    add(unsorted: readonly RankEntry[]): void {
       const entries = unsorted.toSorted(compareEntries)
       for (let start = 0, end = 0; start < entries.length; start = end) {
         const { key, slug } = entries[start]!
@@ -119,24 +117,10 @@ export function createRankIndex(database: Database, order: 'name' | 'newest'): R
       }
     },
 
-    remove(entries) {
+    /** Takes all removed entries of a transaction. */
+    remove(entries: readonly Pick<RankEntry, 'key' | 'slug'>[]): void {
       const labels = entries.flatMap(({ key, slug }) => selectLabel.get(key, slug) ?? [])
       removeLabels(labels.sort((a, b) => a - b))
-    },
-  }
-}
-
-/** Writes rows of an order under labels that are known. */
-export function createRankWriter(
-  database: Database,
-  order: 'name' | 'newest',
-): { write(label: number, entry: RankEntry): void } {
-  const insert = database.statement(`INSERT INTO rank_${order} VALUES (?1, ?2, ?3, ?4)`)
-  const index = database.statement(`INSERT INTO search_${order} (rowid, words) VALUES (?1, ?2)`)
-  return {
-    write(label, { key, slug, profile, search }) {
-      insert.run(label, key, slug, profile)
-      index.run(label, search + windowTerm(label, 4))
     },
   }
 }

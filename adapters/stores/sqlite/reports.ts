@@ -86,7 +86,10 @@ interface Candidate extends Dated {
  * Merges the first rows of each type, which an index of its own provides: no page reads rows that it does not show,
  * however many there are.
  */
-export function createActivityList(database: Database, signups: ReturnType<typeof createSignups>) {
+export function createActivityList(
+  database: Database,
+  readSignups: ReturnType<typeof createSignups>['readSignups'],
+) {
   // Entries beyond the recorded end of the log were not written by the store. Without the plus, SQLite would read the
   // log in its own order and sort it.
   const selectEntries = database.statement<[sequence: number, at: number, id: string]>(`
@@ -109,7 +112,7 @@ export function createActivityList(database: Database, signups: ReturnType<typeo
     limit: number,
   ): Candidate[] {
     if (type === 'signup.created') {
-      return signups.readSignups(partner, 'live', positions.signups, limit)
+      return readSignups(partner, 'live', positions.signups, limit)
         .map((signup) => toCandidate(activityFromSignup(signup)))
     }
     if (type === 'key.expired') {

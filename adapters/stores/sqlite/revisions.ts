@@ -2,21 +2,17 @@ import type { Revision } from '../../../core/ports/facts.ts'
 import { replacedByCopyError, unfinishedCopyError } from '../store-error.ts'
 import type { Database } from './database.ts'
 
-/** The revision of a store, and the only way to move it. */
-export interface Revisions {
-  /** @throws {StoreError} `refused` while the store is copied into, and after that: what it was is gone. */
-  current(): Revision
-  /** To be called in the transaction of the change. @throws as `current` does. */
-  bump(counter: keyof Revision): void
-}
+export type Revisions = ReturnType<typeof createRevisions>
 
 type StoreRow = [id: string, facts: number, content: number, copiedFrom: string | null]
 
 /**
- * Watches a file for changes. `PRAGMA data_version` is a look at shared memory that moves when another connection
- * has committed anything; only then, and after a change of one's own, is the row read.
+ * The revision of a store. `PRAGMA data_version` reads shared memory, and changes when another connection commits: the
+ * row is read only then, and after a change by this connection.
+ *
+ * @throws {StoreError} `refused` while the store is copied into.
  */
-export function createRevisions(database: Database, file: string): Revisions {
+export function createRevisions(database: Database, file: string) {
   const dataVersion = database.statement<[number]>('PRAGMA data_version')
   const selectRow = database.statement<StoreRow>(
     'SELECT id, facts_changes, content_changes, copied_from FROM store',
@@ -41,9 +37,10 @@ export function createRevisions(database: Database, file: string): Revisions {
     return { facts: `${id}.${facts}`, content: `${id}.${content}` }
   }
 
+  /** @throws {StoreError} `refused` during a copy into the store and after it: the store is another one then. */
   function current(): Revision {
     database.checkFileIdentity()
-    // Before the row: what is committed between the two is then read now and looked for once more later.
+    // Before the row: a commit between the two reads is then read now, and once more at the next call.
     const [version] = dataVersion.get()!
     if (known === undefined || version !== seenVersion) {
       known = undefined
@@ -56,10 +53,11 @@ export function createRevisions(database: Database, file: string): Revisions {
   return {
     current,
 
-    bump(counter) {
+    /** To be called in the transaction of the change. @throws as `current` does. */
+    bump(counter: keyof Revision): void {
       current()
       bumps[counter].run()
-      // Not what it will be: the transaction may yet be rolled back.
+      // The new revision is unknown until the transaction commits.
       known = undefined
     },
   }

@@ -1,72 +1,104 @@
 import type { MaybePromise } from '../../../core/lib/promise.ts'
 import { SLUG_PATTERN } from '../../../core/lib/text.ts'
 import type { ProfileQuery, ProfileSort } from '../../../core/ports/directory.ts'
-import { matchesWords } from '../content-text.ts'
-import { StoreError } from '../store-error.ts'
+import { matchesWords, startPosition } from '../content-text.ts'
 import { CARD_COLUMNS, type CardRow } from '../tables.ts'
-import type { Database, Statement } from './database.ts'
+import type { Database } from './database.ts'
 import { windowEnd, windowTerm } from './ranks.ts'
+import { SLICE_MS, type TimeSlicer } from './time-slicer.ts'
 
-/** Reads the first profiles of a query. A promise only where that takes more than one turn. */
-export type ProfileSearch = (partner: string, query: ProfileQuery, now: number) => MaybePromise<CardRow[]>
+/** The order that `rank_ORDER` and `search_ORDER` are built for. */
+const orders: Readonly<Record<ProfileSort, 'name' | 'newest'>> = { name: 'name', '-published_at': 'newest' }
 
-/** The tables of each order: `rank_ORDER` and `search_ORDER`. */
-export const ORDERS: Readonly<Record<ProfileSort, 'name' | 'newest'>> = {
-  name: 'name',
-  '-published_at': 'newest',
-}
-
-/** A search gives way to other requests after this, and for as long as it took. */
-const sliceMs = 4
-/** The time of all turns of a search together. Its client is told to come again later. */
+/** The slices of one search together. Beyond this, the client is asked to retry later. */
 const maxSearchMs = 400
-/** Searches of one partner, and of all together, that wait while one of them is in its turns. */
-const maxWaiting = { partner: 4, all: 32 }
 
-/** Longest prefix that is indexed, in code points; longer words are looked up in `long_word`. */
+/** Longest indexed prefix, in code points. Longer words are looked up in `long_word`. */
 const maxPrefixLength = 5
-/** Words that one prefix may stand for. With more of them, matches of its first letters are checked one by one. */
+/** Words that a prefix may expand to. With more of them, the matches of its first letters are checked one by one. */
 const maxExpansions = 64
-/** Pairs of country and industry that are cheaper to unite than two filters are to intersect. */
+/** Pairs of country and industry that cost less as one union than as an intersection of two filters. */
 const maxPairs = 40
 
-/** Profiles of a window at first: they cost less than a millisecond, whatever a query is. */
+/** Profiles of the first window: any query reads them in less than a millisecond. */
 const firstWindow = 16_384
 
 /** The parts of a query that the full-text index answers. */
 interface MatchExpression {
-  /** All of these have to match. Each alone is found from any label in one step. */
+  /** All of these have to match. The index finds the first match of each alone, from any label on, in one step. */
   readonly parts: readonly string[]
-  /** Words that matches still have to be checked for. */
+  /** Words that each match has to be checked for. */
   readonly unverified: readonly string[]
 }
 
-type FoundRow = [label: number, search: string, ...CardRow]
-
 /**
- * Searches and lists along an order of labels. The index gives matches in that order from any position, so that the
- * work is that of the page. What no index can bound (words that are frequent and never meet, profiles that are not due
- * yet) is read window by window, and in turns when it takes long; one such search runs at a time.
+ * Searches and lists in the order of labels. The index returns matches in that order from any position, so that the
+ * work is that of the page. What no index bounds (frequent words that never occur together, profiles that are not due)
+ * is read window by window, in time slices.
  */
-export function createProfileSearch(database: Database, runTimeSliced: TimeSlicer): ProfileSearch {
+export function createProfileSearch(database: Database, runTimeSliced: TimeSlicer) {
   const statements = { name: orderStatements(database, 'name'), newest: orderStatements(database, 'newest') }
-  const selectExpansions = database.statement<[word: string]>(`
-    SELECT word FROM long_word WHERE word >= ?1 AND word < ?1 || char(1114111) LIMIT ${maxExpansions + 1}`)
   const selectRevision = database.statement<[number]>('SELECT content_changes FROM store')
   const selectMaxId = database.statement<[number | null]>('SELECT max(id) FROM profile')
+  const toMatchExpression = createMatchExpressions(database)
+
+  function* search(partner: string, query: ProfileQuery, now: number): Generator<void, CardRow[]> {
+    const order = statements[orders[query.sort]]
+    for (;;) {
+      const revision = selectRevision.get()![0]
+      const expression = toMatchExpression(partner, query)
+      const start = order.first.get(...startPosition(query, now))?.[0]
+      if (expression === undefined || start === undefined) return []
+      const page: CardRow[] = []
+      let label = start
+      let level = Math.max(0, Math.ceil(Math.log2((selectMaxId.get()![0] ?? 0) / firstWindow) / 4))
+      // A change of content may move labels: the search then starts again.
+      while (page.length < query.limit && label !== Infinity && selectRevision.get()![0] === revision) {
+        const startedAt = performance.now()
+        // Labels before the next match of every part are skipped.
+        for (const part of expression.parts) {
+          label = Math.max(label, order.next.get(part, label)?.[0] ?? Infinity)
+        }
+        if (label === Infinity) break
+        const wanted = query.limit - page.length
+        const window = level === 0 ? [] : [`${quote(windowTerm(label, level))} *`]
+        const rows = order.read.all([...expression.parts, ...window].join(' AND '), label, now, wanted)
+        for (const [, text, ...row] of rows) if (matchesWords(text, expression.unverified)) page.push(row)
+        label = rows.length === wanted ? rows.at(-1)![0] + 1 : windowEnd(label, level)
+        level = nextLevel(level, performance.now() - startedAt)
+        yield
+      }
+      if (page.length === query.limit || label === Infinity) return page
+    }
+  }
+
+  return (partner: string, query: ProfileQuery, now: number): MaybePromise<CardRow[]> =>
+    runTimeSliced(partner, search(partner, query, now), maxSearchMs)
+}
+
+/** The window gets sixteen times smaller when one takes longer than a slice, and larger when it takes far less. */
+function nextLevel(level: number, elapsedMs: number): number {
+  if (elapsedMs > SLICE_MS && level < 4) return level + 1
+  return elapsedMs < SLICE_MS / 8 && level > 1 ? level - 1 : level
+}
+
+function createMatchExpressions(database: Database) {
+  const selectExpansions = database.statement<[word: string]>(`
+    SELECT word FROM long_word WHERE word >= ?1 AND word < ?1 || char(1114111) LIMIT ${maxExpansions + 1}`)
 
   /** @returns `undefined` when nothing can match. */
-  function toMatchExpression(partner: string, query: ProfileQuery): MatchExpression | undefined {
+  return (partner: string, query: ProfileQuery): MatchExpression | undefined => {
     const unverified: string[] = []
     const parts = [anyOf(audienceTerms(partner))]
     for (const word of query.words) {
       const letters = [...word]
-      const expanded = letters.length <= maxPrefixLength
-        ? []
-        : selectExpansions.all(word).map(([found]) => found)
-      if (letters.length <= maxPrefixLength) parts.unshift(`${quote(word)} *`)
-      else if (expanded.length === 0) return undefined
-      else if (expanded.length <= maxExpansions) parts.unshift(anyOf(expanded))
+      if (letters.length <= maxPrefixLength) {
+        parts.unshift(`${quote(word)} *`)
+        continue
+      }
+      const expansions = selectExpansions.all(word).map(([expansion]) => expansion)
+      if (expansions.length === 0) return undefined
+      if (expansions.length <= maxExpansions) parts.unshift(anyOf(expansions))
       else {
         parts.unshift(`${quote(letters.slice(0, maxPrefixLength).join(''))} *`)
         unverified.push(word)
@@ -75,115 +107,24 @@ export function createProfileSearch(database: Database, runTimeSliced: TimeSlice
     const filters = filterParts(query)
     return filters && { parts: [...parts, ...filters], unverified }
   }
-
-  function* search(partner: string, query: ProfileQuery, now: number): Generator<void, CardRow[]> {
-    const { read, first, next } = statements[ORDERS[query.sort]]
-    for (;;) {
-      const before = selectRevision.get()![0]
-      const expression = toMatchExpression(partner, query)
-      const start = first.get(...startPosition(query, now))?.[0]
-      if (expression === undefined || start === undefined) return []
-      const page: CardRow[] = []
-      let label = start
-      let level = Math.max(0, Math.ceil(Math.log2((selectMaxId.get()![0] ?? 0) / firstWindow) / 4))
-      // Labels are moved now and then: after another change they mean nothing.
-      while (page.length < query.limit && label !== Infinity && selectRevision.get()![0] === before) {
-        const startedAt = performance.now()
-        // Where the rarest part has nothing there is nothing to look for.
-        for (const part of expression.parts) label = Math.max(label, next.get(part, label)?.[0] ?? Infinity)
-        if (label === Infinity) break
-        const wanted = query.limit - page.length
-        const window = level === 0 ? [] : [`${quote(windowTerm(label, level))} *`]
-        const match = [...expression.parts, ...window].join(' AND ')
-        const rows = read.all(match, label, now, wanted)
-        for (const [, text, ...row] of rows) if (matchesWords(text, expression.unverified)) page.push(row)
-        label = rows.length === wanted ? rows.at(-1)![0] + 1 : windowEnd(label, level)
-        const elapsed = performance.now() - startedAt
-        if (elapsed > sliceMs && level < 4) level++
-        else if (elapsed < sliceMs / 8 && level > 1) level--
-        yield
-      }
-      if (page.length === query.limit || label === Infinity) return page
-    }
-  }
-
-  return (partner, query, now) => runTimeSliced(partner, search(partner, query, now), maxSearchMs)
 }
 
-/** Reads in steps: at once as far as a turn goes. The rest is read in turns of `longestMs` together, one read after the other. */
-export type TimeSlicer = <T>(partner: string, steps: Iterator<void, T>, longestMs: number) => MaybePromise<T>
-
-export function createTimeSlicer(database: Database): TimeSlicer {
-  let last: Promise<unknown> = Promise.resolve()
-  const waiting: string[] = []
-
-  function runSlice<T>(steps: Iterator<void, T>): IteratorResult<void, T> {
-    return database.snapshot(() => {
-      const startedAt = performance.now()
-      let step = steps.next()
-      while (!step.done && performance.now() - startedAt < sliceMs) step = steps.next()
-      return step
-    })
-  }
-
-  async function finish<T>(steps: Iterator<void, T>, maxMs: number): Promise<T> {
-    for (let spentMs = sliceMs, elapsedMs = sliceMs;; spentMs += elapsedMs) {
-      if (spentMs > maxMs) throw searchAbandonedError('takes too long')
-      await new Promise((resolve) => setTimeout(resolve, elapsedMs))
-      const startedAt = performance.now()
-      const step = runSlice(steps)
-      if (step.done) return step.value
-      elapsedMs = performance.now() - startedAt
-    }
-  }
-
-  return (partner, steps, longestMs) => {
-    const step = runSlice(steps)
-    if (step.done) return step.value
-    const ofPartner = waiting.filter((other) => other === partner).length
-    if (ofPartner >= maxWaiting.partner || waiting.length >= maxWaiting.all) {
-      throw searchAbandonedError('would wait too long')
-    }
-    waiting.push(partner)
-    const result = last.then(() => finish(steps, longestMs))
-      .finally(() => waiting.splice(waiting.indexOf(partner), 1))
-    last = result.catch(() => undefined)
-    return result
-  }
-}
-
-function searchAbandonedError(what: string): StoreError {
-  return new StoreError('unreachable', `A search of the store ${what}: it was given up.`)
-}
-
-interface OrderStatements {
-  readonly read: Statement<FoundRow>
-  readonly first: Statement<[label: number]>
-  readonly next: Statement<[label: number]>
-}
-
-function orderStatements(database: Database, order: 'name' | 'newest'): OrderStatements {
+function orderStatements(database: Database, order: 'name' | 'newest') {
   return {
-    // A bare parameter as LIMIT has SQLite prepare the statement anew whenever it is bound, and FTS5 takes no bound of
-    // rowids that is not typed as an integer.
-    read: database.statement(`
+    // A bare parameter as LIMIT makes SQLite prepare the statement again whenever it is bound. FTS5 uses a bound of
+    // rowids only when its type is integer.
+    read: database.statement<[label: number, search: string, ...CardRow]>(`
       SELECT r.label, p.search, ${CARD_COLUMNS}
       FROM search_${order} s CROSS JOIN rank_${order} r ON r.label = s.rowid
       CROSS JOIN profile p ON p.id = r.profile CROSS JOIN industry i ON i.slug = p.industry
       WHERE s.search_${order} MATCH ?1 AND s.rowid >= CAST(?2 AS INTEGER) AND p.published_at <= ?3
       ORDER BY s.rowid LIMIT ?4 + 0`),
-    first: database.statement(`
+    first: database.statement<[label: number]>(`
       SELECT label FROM rank_${order} WHERE (key, slug) > (?1, ?2) ORDER BY key, slug LIMIT 1`),
-    next: database.statement(`
+    next: database.statement<[label: number]>(`
       SELECT rowid FROM search_${order}
       WHERE search_${order} MATCH ?1 AND rowid >= CAST(?2 AS INTEGER) ORDER BY rowid LIMIT 1`),
   }
-}
-
-/** The place after which a page starts: by recency never before what is due. */
-function startPosition({ sort, after }: ProfileQuery, now: number): [key: string | number, slug: string] {
-  if (sort === 'name') return after === undefined ? ['', ''] : [after.key, after.slug]
-  return after === undefined || Number(after.key) > now ? [-now, ''] : [-after.key, after.slug]
 }
 
 /** The terms of the profiles that a partner sees. */
@@ -201,12 +142,12 @@ function filterParts(query: ProfileQuery): string[] | undefined {
   return [anyOf(countries.flatMap((country) => industries.map((industry) => country + industry)))]
 }
 
-/** FTS5: a row that has one of some terms. */
+/** FTS5 syntax for rows with any of the terms. */
 export function anyOf(terms: readonly string[]): string {
   return `(${terms.map(quote).join(' OR ')})`
 }
 
-/** A string in FTS5's quotes is one term and nothing else, whatever it is made of. */
+/** In FTS5's quotes, any text is one term. */
 function quote(term: string): string {
   return `"${term.replaceAll('"', '""')}"`
 }

@@ -1,7 +1,8 @@
+import { compareCodePoints } from '../../../core/lib/text.ts'
 import { utcDay } from '../../../core/lib/time.ts'
 import type { Environment } from '../../../core/model.ts'
 import type { IdempotencyClaim, Signup, SignupOutcome, SignupStore } from '../../../core/ports/signups.ts'
-import { FIRST_POSITION, type KeysetPosition, newestFirst } from '../reports.ts'
+import { FIRST_POSITION, type KeysetPosition } from '../reports.ts'
 import {
   type ClaimRow,
   CLAIMS_PRUNED_PER_SIGNUP,
@@ -13,26 +14,20 @@ import {
   signupRow,
   unknownKeyError,
 } from '../signups.ts'
-import { type Database, transactionWithRetry } from './database.ts'
+import { COPIED_TABLES } from '../tables.ts'
+import { type Database, placeholders, transactionWithRetry, upsertSql } from './database.ts'
 
-/** `SignupStore` of the ports, and what activity needs of it. */
-export interface Signups extends SignupStore {
-  /** Signups of one partner and kind of keys after a place. */
-  readSignups(partner: string, environment: Environment, after: KeysetPosition, limit: number): Signup[]
-}
-
-export function createSignups(database: Database): Signups {
+export function createSignups(database: Database) {
   const insertRow = database.statement(
-    `INSERT INTO signup (${SIGNUP_COLUMNS}) VALUES (${SIGNUP_COLUMNS.map((_, index) => `?${index + 1}`)})`,
+    `INSERT INTO signup (${SIGNUP_COLUMNS}) VALUES (${placeholders(SIGNUP_COLUMNS)})`,
   )
   const selectId = database.statement<[1]>('SELECT 1 FROM signup WHERE id = ?1')
   const selectKey = database.statement<[1]>('SELECT 1 FROM partner_key WHERE id = ?1 AND partner = ?2')
   const selectClaim = database.statement<ClaimRow>(`
     SELECT fingerprint, signup_id, created_at FROM idempotency
     WHERE partner = ?1 AND environment = ?2 AND key = ?3 AND expires_at > ?4`)
-  const upsertClaim = database.statement(`
-    INSERT OR REPLACE INTO idempotency (partner, environment, key, fingerprint, signup_id, created_at, expires_at)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)`)
+  const { name, columns, keyLength } = COPIED_TABLES.idempotency_keys
+  const upsertClaim = database.statement(upsertSql(name, columns, keyLength))
   const selectExpiredClaims = database.statement<[partner: string, environment: string, key: string]>(`
     SELECT partner, environment, key FROM idempotency WHERE expires_at <= ?1 ORDER BY expires_at
     LIMIT ${CLAIMS_PRUNED_PER_SIGNUP}`)
@@ -70,6 +65,7 @@ export function createSignups(database: Database): Signups {
     return { outcome: 'created' }
   }
 
+  /** The signups of a partner's live or test keys after a position. */
   function readSignups(
     partner: string,
     environment: Environment,
@@ -85,18 +81,13 @@ export function createSignups(database: Database): Signups {
     listSignups(partner, after, limit) {
       const position: KeysetPosition = after === undefined ? FIRST_POSITION : [-after.createdAt, after.id]
       if (partner === undefined) return selectNewest.all(...position, limit).map(readSignup)
-      return database.snapshot(
-        () => [
-          ...readSignups(partner, 'live', position, limit),
-          ...readSignups(partner, 'test', position, limit),
-        ],
-      )
-        .map((signup) => ({ at: signup.createdAt, id: signup.id, signup }))
-        .sort(newestFirst)
-        .slice(0, limit)
-        .map(({ signup }) => signup)
+      const merged = database.snapshot(() => [
+        ...readSignups(partner, 'live', position, limit),
+        ...readSignups(partner, 'test', position, limit),
+      ])
+      return merged.sort((a, b) => b.createdAt - a.createdAt || compareCodePoints(a.id, b.id)).slice(0, limit)
     },
 
     readSignups,
-  }
+  } satisfies SignupStore & { readSignups: unknown }
 }

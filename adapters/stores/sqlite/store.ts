@@ -1,4 +1,4 @@
-/** A store in one SQLite file, which any number of processes on one machine may have open. */
+/** A store in one SQLite file, which any number of processes on one machine can open. */
 import type { Store, StoreSettings } from '../../../core/ports/store.ts'
 import { sha256 } from '../../digest.ts'
 import { checkKeyPrefix, keyPrefixInUseError } from '../settings.ts'
@@ -7,7 +7,7 @@ import { createAuditLog } from './audit.ts'
 import { cleanUpAbandonedImport } from './bulk-import-tables.ts'
 import { createContentAdministration } from './content.ts'
 import { type Database, errorMessage, openDatabase } from './database.ts'
-import { createDirectory, createOffers } from './directory.ts'
+import { createCatalog, createDirectory } from './directory.ts'
 import { checkKnown, checkMigrated, configure, migrate } from './migrate.ts'
 import { createAdministration, createKeyLookup } from './partners-and-keys.ts'
 import { createActivityList, createUsageCounts } from './reports.ts'
@@ -16,31 +16,31 @@ import { createSignups } from './signups.ts'
 
 /** How a file is opened. */
 export interface SqliteStoreOptions {
-  /** Make the file when it is missing. Default true. */
+  /** Create the file if it is missing. Default true. */
   readonly create?: boolean
-  /** Bring the schema up to date. Default true; otherwise a schema that is not is an error. */
+  /** Bring the schema up to date. Default true; otherwise an outdated schema is an error. */
   readonly migrate?: boolean
   /**
-   * First part of every key: 2–10 lower-case letters or digits, a letter first; `spk` unless settled. Can be
-   * changed until the store holds a key.
+   * First part of every key: 2–10 lower-case letters or digits, a letter first. `spk` for a new store. Can be changed
+   * until the store holds a key.
    */
   readonly keyPrefix?: string
 }
 
 /**
- * Opens a store. Its methods are synchronous, for SQLite answers in microseconds. A change waits up to five seconds for
- * another process that is writing; what a service writes for its partners waits aside and lets others be answered.
+ * Opens a store. Most of its methods are synchronous, as SQLite answers in microseconds. An administrative change waits
+ * up to five seconds for another process that is writing; writes on behalf of partners wait without blocking.
  *
  * @param file Path of the file, or `:memory:`.
  * @throws {StoreError} `unreachable` when the file cannot be opened or read, `newer_schema` when a newer program has
- * migrated it, `refused` when it belongs to another program, when a copy into it has not been finished, when it is to be
- * migrated and may not be, or when the key prefix cannot be what is asked for.
+ * migrated it, `refused` when it belongs to another program, when a copy into it has not been finished, when it has to
+ * be migrated and `migrate` is false, or when the key prefix cannot be changed.
  */
 export async function openSqliteStore(file: string, options: SqliteStoreOptions = {}): Promise<Store> {
   if (options.keyPrefix !== undefined) checkKeyPrefix(options.keyPrefix)
   const database = openDatabase(file, { create: options.create ?? true })
   try {
-    // Before anything is written: the file may be another program's.
+    // Before the first write: the file may belong to another program.
     if (options.migrate ?? true) checkKnown(database, file)
     else checkMigrated(database, file)
     await configure(database)
@@ -57,14 +57,10 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
   }
 }
 
-function assemble(
-  database: Database,
-  file: string,
-  revisions: Revisions,
-  settings: StoreSettings,
-): Store {
+function assemble(database: Database, file: string, revisions: Revisions, settings: StoreSettings): Store {
   const auditLog = createAuditLog(database)
-  const signups = createSignups(database)
+  const { append: _, ...auditPorts } = auditLog
+  const { readSignups, ...signupStore } = createSignups(database)
   return {
     settings,
     sha256,
@@ -74,25 +70,17 @@ function assemble(
     directoryRevision: () => revisions.current().content,
     ...createKeyLookup(database),
     ...createDirectory(database),
-    ...createOffers(database),
+    ...createCatalog(database),
     ...createAdministration(database, revisions, auditLog),
     ...createContentAdministration(database, revisions, auditLog),
-    createSignup: signups.createSignup,
-    listSignups: signups.listSignups,
+    ...signupStore,
     ...createUsageCounts(database),
-    ...createActivityList(database, signups),
-    listAudit: auditLog.listAudit,
-    auditTail: auditLog.auditTail,
-    auditHead: auditLog.auditHead,
-    auditIntruders: auditLog.auditIntruders,
+    ...createActivityList(database, readSignups),
+    ...auditPorts,
   }
 }
 
-/**
- * What was settled when the file was made, once `keyPrefix`, if any, has been settled anew.
- *
- * @throws {StoreError} `refused` when `keyPrefix` differs and there are keys that begin with the one before.
- */
+/** Reads the settings, after changing the key prefix if another one is requested. */
 function readSettings(database: Database, file: string, keyPrefix: string | undefined): StoreSettings {
   const read = database.statement<[keyPrefix: string, cursorSecret: string]>(
     'SELECT key_prefix, cursor_secret FROM store',
@@ -107,8 +95,8 @@ function readSettings(database: Database, file: string, keyPrefix: string | unde
 }
 
 /**
- * A look at whether the file can be read now, some 150 microseconds long. It takes a connection of its own: the one
- * that is open answers from pages that it has read before, whatever became of the file.
+ * Checks that the file can be read, in some 150 microseconds. It takes a connection of its own: the open one answers
+ * from cached pages, whatever has happened to the file.
  */
 function createCheck(database: Database, file: string, revisions: Revisions): () => void {
   return () => {
