@@ -1,13 +1,11 @@
 import type { JsonSchema } from './model.ts'
 
-/** HTML that is written with everything in it escaped. */
-
-/** Text that is HTML already. */
+/** HTML, as opposed to text, which is escaped. */
 export interface Markup {
   readonly html: string
 }
 
-/** What may stand in a template: text is escaped, markup is not, nothing is nothing. */
+/** A value in a template: text is escaped, markup is not, `undefined` is empty. */
 export type Inset = Markup | string | number | undefined | readonly Inset[]
 
 const entities: Readonly<Record<string, string>> = {
@@ -23,7 +21,7 @@ export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => entities[character] ?? '')
 }
 
-/** A template whose insets are escaped. How the code is indented does not show: what is inset keeps its lines. */
+/** A template that escapes its insets. Indentation is removed from the template, not from the insets. */
 export function markup(strings: TemplateStringsArray, ...insets: readonly Inset[]): Markup {
   const parts = strings.map((part) => part.replace(/\n\s*/g, '\n'))
   const text = parts.reduce((text, part, index) => text + write(insets[index - 1]) + part)
@@ -36,12 +34,12 @@ function write(inset: Inset): string {
   return escapeHtml(String(inset))
 }
 
-/** A sentence in which backticks mark code. */
+/** Converts backticks to `<code>`. */
 export function prose(text: string): readonly Inset[] {
   return text.split('`').map((part, index) => index % 2 === 1 ? markup`<code>${part}</code>` : part)
 }
 
-/** A value as JSON of several lines, each kind of token told from the others. */
+/** JSON on several lines with highlighted tokens. */
 export function prettyJson(value: unknown): readonly Inset[] {
   const text = JSON.stringify(value, null, 2)
   const token = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(true|false|null)\b|(-?\d+(?:\.\d+)?)/g
@@ -59,12 +57,10 @@ export function prettyJson(value: unknown): readonly Inset[] {
   return [...pieces, text.slice(end)]
 }
 
-/** What every section of the reference page is built of. */
-
-/** Stands for the address of the service; the page's script puts in the real one. */
+/** A placeholder that the page's script replaces by the actual origin. */
 const ORIGIN: Markup = markup`<span class="origin">https://api.example.com</span>`
 
-/** A block of code. @param id Unique in the page. @param what Says what it is, for those who do not see it. */
+/** @param id Unique in the page. @param what Describes the code to screen readers. */
 export function codeBlock(id: string, caption: string, what: string, code: Inset, copies = true): Markup {
   const button =
     markup`<button class="copy" type="button" data-of="${id}" hidden aria-label="Copy ${what}">Copy</button>`
@@ -77,17 +73,14 @@ export function codeBlock(id: string, caption: string, what: string, code: Inset
   `
 }
 
-/** A request that can be pasted into a shell where the key is in the environment. */
-export interface CurlRequest {
+/** A shell command that reads the key from the environment. */
+export function curl({ keyHeader, method, target, headers = [], body }: {
   readonly keyHeader?: string | undefined
   readonly method: string
   readonly target: string
   readonly headers?: readonly string[]
   readonly body?: unknown
-}
-
-/** The command of a request. */
-export function curl({ keyHeader, method, target, headers = [], body }: CurlRequest): readonly Inset[] {
+}): readonly Inset[] {
   const fields = [
     ...(keyHeader === undefined ? [] : [`"${keyHeader}: $PARTNER_API_KEY"`]),
     ...(body === undefined ? [] : [`"Content-Type: application/json"`]),
@@ -105,14 +98,13 @@ export function curl({ keyHeader, method, target, headers = [], body }: CurlRequ
   ]
 }
 
-/** A short body stays on its line. A quote ends the shell's string, stands escaped, and begins it anew. */
+/** A short body stays on one line. Quotes are escaped for the shell. */
 function bodyText(body: unknown): string {
   const compact = JSON.stringify(body)
   const text = compact.length > 60 ? JSON.stringify(body, null, 2).replaceAll('\n', '\n  ') : compact
   return text.replaceAll("'", `'\\''`)
 }
 
-/** A table of two columns: what something is called, and what there is to say about it. */
 export function table(
   caption: string,
   heads: readonly [string, string],
@@ -140,7 +132,6 @@ export function table(
   `
 }
 
-/** The type of a value in words. */
 export function typeOf(schema: JsonSchema): string {
   if (schema.$ref !== undefined) return schema.$ref.split('/').at(-1) ?? ''
   const options = schema.anyOf ?? schema.oneOf
@@ -153,15 +144,14 @@ export function typeOf(schema: JsonSchema): string {
   return `${plain.join(' or ')}${schema.format?.startsWith('int') === false ? `, ${schema.format}` : ''}`
 }
 
-/** What a value must keep to, in words. */
 export function boundsOf(schema: JsonSchema): readonly string[] {
   const { minimum, maximum, minLength = 0, maxLength, maxItems } = schema as Readonly<Record<string, number>>
   const bounds: string[] = []
   if (minimum !== undefined && maximum !== undefined && maximum < Number.MAX_SAFE_INTEGER) {
     bounds.push(`${minimum}–${maximum}`)
   }
-  const tellsLength = schema.format === undefined && schema['pattern'] === undefined
-  if (maxLength !== undefined && maxLength < 8192 && tellsLength) {
+  const isFreeText = schema.format === undefined && schema['pattern'] === undefined
+  if (maxLength !== undefined && maxLength < 8192 && isFreeText) {
     bounds.push(minLength > 0 ? `${minLength}–${maxLength} characters` : `up to ${maxLength} characters`)
   }
   if (maxItems !== undefined && maxItems < 1000) bounds.push(`at most ${maxItems}`)

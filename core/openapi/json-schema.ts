@@ -1,25 +1,14 @@
-/** valibot's schemas as JSON Schema, and examples of what they describe. */
+/** valibot schemas as JSON Schema, and examples of their values. */
 import { type ConversionConfig, toJsonSchema } from '@valibot/to-json-schema'
 import type { GenericSchema } from 'valibot'
 import type { JsonSchema } from './model.ts'
 
-/** Collects the schemas that have a name: they stand once, under `components`. */
-export interface SchemaCollection {
-  /** The schema of what a client sends: nothing but what is declared is let in. */
-  request(schema: GenericSchema): JsonSchema
-  /** The schema of what the service answers. Members may be added to it without a new version. */
-  response(schema: GenericSchema): JsonSchema
-  /** Names a schema that is no valibot one. */
-  name(title: string, schema: JsonSchema): JsonSchema
-  /** A value that the schema describes, made of the examples of its parts. */
-  example(schema: JsonSchema): unknown
-  readonly named: Readonly<Record<string, JsonSchema>>
-}
+export type SchemaCollection = ReturnType<typeof createSchemaCollection>
 
 const prefix = '#/components/schemas/'
 
-/** @returns A collection that holds nothing yet. */
-export function createSchemaCollection(): SchemaCollection {
+/** Converts schemas, and collects those with a title for `components`. */
+export function createSchemaCollection() {
   const named: Record<string, JsonSchema> = {}
 
   function convert(schema: GenericSchema, overrideSchema: SchemaOverride): JsonSchema {
@@ -32,12 +21,12 @@ export function createSchemaCollection(): SchemaCollection {
     return lift(converted as unknown as JsonSchema)
   }
 
-  /** Puts every part that has a title under its name. */
+  /** Replaces every part that has a title by a reference. */
   function lift(schema: JsonSchema): JsonSchema {
     const { properties, items, anyOf, oneOf, examples, ...others } = schema
     const lifted: JsonSchema = {
       ...others,
-      // None for what only the service can make, a cursor.
+      // Only the service can make a cursor.
       ...(examples && examples.length > 0 && { examples }),
       ...(properties && {
         properties: Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, lift(one)])),
@@ -52,12 +41,13 @@ export function createSchemaCollection(): SchemaCollection {
   function name(title: string, schema: JsonSchema): JsonSchema {
     const known = named[title]
     if (known !== undefined && JSON.stringify(known) !== JSON.stringify(schema)) {
-      throw new Error(`Two different schemas are called ${title}.`)
+      throw new Error(`Two different schemas have the title ${title}.`)
     }
     named[title] = schema
     return { $ref: prefix + title }
   }
 
+  /** An example made of the examples of its parts. */
   function example(schema: JsonSchema): unknown {
     if (schema.$ref !== undefined) return example(named[schema.$ref.slice(prefix.length)] ?? {})
     if (schema.examples !== undefined) return schema.examples[0]
@@ -70,12 +60,15 @@ export function createSchemaCollection(): SchemaCollection {
     if (schema.properties !== undefined) {
       return Object.fromEntries(Object.entries(schema.properties).map(([name, one]) => [name, example(one)]))
     }
-    throw new Error(`There is no example for ${JSON.stringify(schema)}.`)
+    throw new Error(`No example for ${JSON.stringify(schema)}.`)
   }
 
   return {
-    request: (schema) => convert(schema, (context) => overrideNullable(context)),
-    response: (schema) => convert(schema, (context) => overrideNullable(context) ?? openStrict(context)),
+    /** The schema of a request, which rejects undeclared members. */
+    request: (schema: GenericSchema) => convert(schema, overrideNullable),
+    /** The schema of a response, which may gain members without a new version. */
+    response: (schema: GenericSchema) =>
+      convert(schema, (context) => overrideNullable(context) ?? openStrict(context)),
     name,
     example,
     named,
@@ -85,9 +78,9 @@ export function createSchemaCollection(): SchemaCollection {
 type SchemaOverride = NonNullable<ConversionConfig['overrideSchema']>
 type ActionOverride = NonNullable<ConversionConfig['overrideAction']>
 
-/** `null` beside one other type is said in one schema, unless that one goes under a name of its own. */
+/** Writes `null` beside one other type as one schema, unless that type is a named schema. */
 const overrideNullable: SchemaOverride = ({ valibotSchema, jsonSchema }) => {
-  // What a schema of our own making lets in, its metadata says.
+  // The metadata of a custom schema describes it.
   if (valibotSchema.type === 'custom') return {}
   if (valibotSchema.type !== 'nullable' && valibotSchema.type !== 'nullish') return undefined
   const [inner] = jsonSchema.anyOf ?? []
@@ -106,7 +99,7 @@ const openStrict: SchemaOverride = ({ valibotSchema, jsonSchema }) => {
   return open
 }
 
-/** What the converter does not know. Lengths of JSON Schema count code points (RFC 8259 §7, Validation §6.3). */
+/** Actions unknown to the converter. JSON Schema counts lengths in code points (RFC 8259 §7, Validation §6.3). */
 const overrideAction: ActionOverride = ({ valibotAction, jsonSchema }) => {
   const { type, requirement } = valibotAction as { readonly type: string; readonly requirement?: unknown }
   switch (type) {
@@ -114,7 +107,7 @@ const overrideAction: ActionOverride = ({ valibotAction, jsonSchema }) => {
       return { ...jsonSchema, minLength: Number(requirement) }
     case 'max_code_points':
       return { ...jsonSchema, maxLength: Number(requirement) }
-    // Rules beyond the language of JSON Schema; metadata says what can be said of them.
+    // JSON Schema cannot express these; their metadata describes them as far as possible.
     case 'check':
     case 'raw_check':
     case 'to_upper_case':

@@ -1,32 +1,29 @@
-/** As much of OpenAPI 3.1 as the document uses, in plain values. */
+/** The subset of OpenAPI 3.1 that the document uses. */
 import type { ServiceNames } from '../http/headers.ts'
 import type { ProblemCode } from '../http/problem.ts'
 import type { Limit, LimitName } from '../model.ts'
 
-/** What the OpenAPI document says of a deployment. All have defaults. */
+/** Deployment details for the OpenAPI document and the reference page. All have defaults. */
 export interface DeploymentInfo {
-  /** The title of the document and of the reference page, default `Partner API`. */
+  /** Title of the document and of the reference page, default `Partner API`. */
   readonly title?: string
-  /** Whom users of the API write to. */
+  /** Contact for users of the API. */
   readonly contact?: { readonly name?: string; readonly url?: string; readonly email?: string }
-  /** Addresses of the deployment; default `/`, wherever the document came from. */
+  /** URLs of the deployment, default `/`, relative to the document. */
   readonly servers?: readonly { readonly url: string; readonly description?: string }[]
 }
 
-/** What differs from one service to another. */
 export interface DocumentSettings extends DeploymentInfo {
   readonly names: ServiceNames
-  /** Base of the `type` of problems, without a slash at its end. */
+  /** Base of the `type` of problems, without a trailing slash. */
   readonly problemBase: string
-  /** The quotas of the service. */
   readonly limits: Readonly<Record<LimitName, Limit>>
-  /** Milliseconds within which a change binds. */
   readonly maxStalenessMs: number
-  /** Whether requests of a browser's script are answered. */
   readonly allowBrowsers: boolean
 }
 
-/** A JSON Schema, or what stands in for one that several places share. */
+type Named<T> = Readonly<Record<string, T>>
+
 export interface JsonSchema {
   readonly $ref?: string
   readonly title?: string
@@ -37,7 +34,7 @@ export interface JsonSchema {
   readonly enum?: readonly unknown[]
   readonly default?: unknown
   readonly examples?: readonly unknown[]
-  readonly properties?: Readonly<Record<string, JsonSchema>>
+  readonly properties?: Named<JsonSchema>
   readonly required?: readonly string[]
   readonly items?: JsonSchema
   readonly anyOf?: readonly JsonSchema[]
@@ -45,24 +42,11 @@ export interface JsonSchema {
   readonly [keyword: string]: unknown
 }
 
-/** Something that stands in `components`. */
+/** Points into `components`. */
 export interface Reference {
   readonly $ref: string
 }
 
-/** A parameter of an operation. */
-export interface ParameterObject {
-  readonly name: string
-  readonly in: 'query' | 'path' | 'header'
-  readonly description: string
-  readonly required: boolean
-  readonly style?: string
-  readonly explode?: boolean
-  readonly schema: JsonSchema
-  readonly example?: unknown
-}
-
-/** A header field of a response. */
 export interface HeaderObject {
   readonly description: string
   readonly required?: boolean
@@ -70,45 +54,48 @@ export interface HeaderObject {
   readonly example?: unknown
 }
 
-/** An example of a body. */
+export interface ParameterObject extends HeaderObject {
+  readonly name: string
+  readonly in: 'query' | 'path' | 'header'
+  readonly required: boolean
+  readonly style?: string
+  readonly explode?: boolean
+}
+
 export interface ExampleObject {
   readonly summary: string
   readonly value: unknown
 }
 
-/** A body of one media type. */
-export interface MediaTypeObject {
+interface MediaTypeObject {
   readonly schema: JsonSchema
   readonly example?: unknown
-  readonly examples?: Readonly<Record<string, ExampleObject | Reference>>
+  readonly examples?: Named<ExampleObject | Reference>
 }
 
-/** The answers of one status. */
 export interface ResponseObject {
   readonly description: string
-  readonly headers: Readonly<Record<string, Reference>>
-  readonly content?: Readonly<Record<string, MediaTypeObject>>
+  readonly headers: Named<Reference>
+  readonly content?: Named<MediaTypeObject>
 }
 
-/** What can be asked of a path with one method. */
 export interface OperationObject {
   readonly operationId: string
   readonly summary: string
   readonly description: string
   readonly tags: readonly string[]
-  readonly security: readonly Readonly<Record<string, readonly string[]>>[]
+  readonly security: readonly Named<readonly string[]>[]
   readonly parameters: readonly (ParameterObject | Reference)[]
   readonly requestBody?: {
     readonly description: string
     readonly required: true
-    readonly content: Readonly<Record<string, MediaTypeObject>>
+    readonly content: Named<MediaTypeObject>
   }
-  readonly responses: Readonly<Record<string, ResponseObject | Reference>>
-  /** Every problem that the operation can answer with. */
+  readonly responses: Named<ResponseObject | Reference>
+  /** Every problem of the operation. */
   readonly 'x-problems': readonly ProblemCode[]
 }
 
-/** An OpenAPI document. */
 export interface OpenApiDocument {
   readonly openapi: '3.1.1'
   readonly info: {
@@ -121,13 +108,13 @@ export interface OpenApiDocument {
   }
   readonly servers: DeploymentInfo['servers'] & object
   readonly tags: readonly { readonly name: string; readonly description: string }[]
-  readonly paths: Readonly<Record<string, Readonly<Partial<Record<'get' | 'post', OperationObject>>>>>
+  readonly paths: Named<Readonly<Partial<Record<'get' | 'post', OperationObject>>>>
   readonly components: {
-    readonly schemas: Readonly<Record<string, JsonSchema>>
-    readonly responses: Readonly<Record<string, ResponseObject>>
-    readonly parameters: Readonly<Record<string, ParameterObject>>
-    readonly headers: Readonly<Record<string, HeaderObject>>
-    readonly examples: Readonly<Record<string, ExampleObject>>
-    readonly securitySchemes: Readonly<Record<string, Readonly<Record<string, string>>>>
+    readonly schemas: Named<JsonSchema>
+    readonly responses: Named<ResponseObject>
+    readonly parameters: Named<ParameterObject>
+    readonly headers: Named<HeaderObject>
+    readonly examples: Named<ExampleObject>
+    readonly securitySchemes: Named<Named<string>>
   }
 }

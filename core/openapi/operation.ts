@@ -1,8 +1,8 @@
-/** A route as an operation of OpenAPI. */
+/** A route as an OpenAPI operation. */
 import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
 import { maxRepetitions, type ParameterDef } from '../http/query.ts'
 import { moduleForScope } from '../policy/modules.ts'
-import type { KeyedRoute, Route } from '../routes/route.ts'
+import type { Route } from '../routes/route.ts'
 import { RESPONSE_SCHEMAS } from '../schemas/responses.ts'
 import { exampleProblem, headerRefs, problemsOf } from './components.ts'
 import type { SchemaCollection } from './json-schema.ts'
@@ -14,95 +14,82 @@ import type {
   ResponseObject,
 } from './model.ts'
 
-/** What each status means, in words. */
 const STATUS_DESCRIPTIONS: Readonly<Record<number, string>> = {
-  200: 'The answer.',
-  201: 'Done, and kept: it survives whatever happens next.',
-  304: 'The answer that you have still holds good.',
-  400: 'The request is not understood.',
-  401: 'The key is missing, or does not work.',
-  403: 'The key works, and may not do this.',
-  404: 'There is no such thing.',
-  406: 'There is no answer in a media type that you accept.',
+  200: 'Success.',
+  201: 'Created, and stored durably.',
+  304: 'The response that the client has is still current.',
+  400: 'The request is malformed.',
+  401: 'The key is missing or not valid.',
+  403: 'The key does not permit this request.',
+  404: 'Not found.',
+  406: 'The endpoint does not produce an accepted media type.',
   408: 'The request did not arrive in time.',
-  409: 'The first attempt is still running.',
+  409: 'The first attempt is still in progress.',
   413: 'The body is too large.',
   414: 'The target is too long.',
   415: 'The body is not JSON.',
-  422: 'The body is understood, and not acceptable.',
-  429: 'Too many requests: wait for as long as `Retry-After` says.',
-  431: 'The header fields are too large.',
+  422: 'The body is not valid.',
+  429: 'Too many requests. Wait for the seconds in `Retry-After`.',
+  431: 'The headers are too large.',
   500: 'The service failed.',
-  503: 'The store does not answer: try again later.',
+  503: 'The store is unavailable. Retry later.',
 }
 
-/** The operation of a route. @param path The complete path. */
+/** @param path The complete path. @param shared Responses that several operations have, by name. */
 export function describeOperation(
   route: Route,
   path: string,
   schemas: SchemaCollection,
+  shared: Record<string, ResponseObject>,
   settings: DocumentSettings,
 ): OperationObject {
   const problems = problemsOf(route, settings)
+  // OpenAPI 3.1 allows roles for every scheme (§4.8.30).
+  const roles = route.access === 'key' && route.scope !== undefined ? [route.scope] : []
   return {
-    operationId: operationIdOf(route),
+    operationId: route.name.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase()),
     summary: route.summary,
-    description: describe(route),
+    description: `${route.description} ${accessOf(route)}`,
     tags: [tagOf(route)],
-    security: securityOf(route),
+    security: route.access === 'open' ? [] : [{ partnerKey: roles }, { bearerKey: roles }],
     parameters: parametersOf(route, schemas),
-    ...(route.access === 'key' && route.body !== undefined && {
-      requestBody: requestBodyOf(route.body, schemas),
-    }),
+    ...requestBodyOf(route, schemas),
     responses: {
       ...successOf(route, schemas, settings),
-      ...failuresOf(route, problems, path, settings),
+      ...failuresOf(route, problems, path, shared, settings),
     },
     'x-problems': problems,
   }
 }
 
-function operationIdOf({ name }: Route): string {
-  return name.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
-}
-
-/** The group that an operation stands in: the module that makes it available. */
+/** The group of an operation: the module that enables it. */
 export function tagOf(route: Route): string {
   if (route.access === 'open') return 'service'
   return route.scope === undefined ? 'keys' : moduleForScope(route.scope)
 }
 
-function describe(route: Route): string {
-  const sentences = [route.description ?? `${route.summary}.`]
-  if (route.access === 'open') sentences.push('Needs no key.')
-  else if (route.scope === undefined) sentences.push('Any key in force may ask.')
-  else {sentences.push(
-      `Needs the scope \`${route.scope}\` and the active module \`${moduleForScope(route.scope)}\`.`,
-    )}
-  return sentences.join(' ')
+function accessOf(route: Route): string {
+  if (route.access === 'open') return 'Needs no key.'
+  if (route.scope === undefined) return 'Works with any valid key.'
+  return `Needs the scope \`${route.scope}\` and the active module \`${moduleForScope(route.scope)}\`.`
 }
 
-/** Roles are allowed for every scheme since OpenAPI 3.1 (§4.8.30). */
-function securityOf(route: Route): OperationObject['security'] {
-  if (route.access === 'open') return []
-  const roles = route.scope === undefined ? [] : [route.scope]
-  return [{ partnerKey: roles }, { bearerKey: roles }]
+/** Whether responses to GET have an entity tag. */
+function isCached(route: Route): boolean {
+  return route.method === 'GET' && (route.access === 'key' || 'contentType' in route)
 }
-
-const parameterRef = (name: string): Reference => ({ $ref: `#/components/parameters/${name}` })
 
 function parametersOf(route: Route, schemas: SchemaCollection): (ParameterObject | Reference)[] {
-  const keyed = route.access === 'key'
-  const cached = route.method === 'GET' && (keyed || 'contentType' in route)
+  const shared = (name: string, applies = true): Reference[] =>
+    applies ? [{ $ref: `#/components/parameters/${name}` }] : []
+  const keyed = route.access === 'key' ? route : undefined
   return [
-    ...(route.path.includes(':slug') ? [parameterRef('slug')] : []),
-    ...(keyed && route.method === 'GET' ? [parameterRef('partner')] : []),
-    ...(keyed
-      ? Object.entries(route.parameters).map(([name, one]) => queryParameter(name, one, schemas))
-      : []),
-    ...(keyed && route.takesIdempotencyKey ? [parameterRef('idempotencyKey')] : []),
-    ...(cached ? [parameterRef('ifNoneMatch')] : []),
-    parameterRef('version'),
+    ...shared('slug', route.path.includes(':slug')),
+    ...shared('partner', keyed?.method === 'GET'),
+    ...Object.entries(keyed?.parameters ?? {}).map(([name, one]) => queryParameter(name, one, schemas)),
+    ...shared('idempotencyKey', keyed?.takesIdempotencyKey),
+    ...shared('ifNoneMatch', isCached(route)),
+    ...shared('version'),
   ]
 }
 
@@ -112,7 +99,7 @@ function queryParameter(
   schemas: SchemaCollection,
 ): ParameterObject {
   const one = schemas.request(schema)
-  // A cursor that is made up works nowhere.
+  // A made-up cursor would not work.
   const example = name === 'cursor' ? undefined : schemas.example(one)
   return {
     name,
@@ -127,19 +114,18 @@ function queryParameter(
   }
 }
 
-function requestBodyOf(
-  body: NonNullable<KeyedRoute['body']>,
-  schemas: SchemaCollection,
-): NonNullable<OperationObject['requestBody']> {
-  const schema = schemas.request(body)
+function requestBodyOf(route: Route, schemas: SchemaCollection): Pick<OperationObject, 'requestBody'> {
+  if (route.access !== 'key' || route.body === undefined) return {}
+  const schema = schemas.request(route.body)
   return {
-    description: 'One JSON object, at most 32 KiB; members that are not declared are refused.',
-    required: true,
-    content: { 'application/json': { schema, example: schemas.example(schema) } },
+    requestBody: {
+      description: 'A JSON object of at most 32 KiB. Undeclared members are rejected.',
+      required: true,
+      content: { 'application/json': { schema, example: schemas.example(schema) } },
+    },
   }
 }
 
-/** The fields that every answer has, the service's own name in one of them. */
 function commonHeaders({ names }: DocumentSettings): readonly string[] {
   return ['X-Request-Id', names.versionHeader, 'Cache-Control', 'X-Content-Type-Options']
 }
@@ -150,72 +136,80 @@ function successOf(
   route: Route,
   schemas: SchemaCollection,
   settings: DocumentSettings,
-): Readonly<Record<string, ResponseObject>> {
-  const keyed = route.access === 'key'
-  const status = keyed ? route.status ?? 200 : 200
-  const isCached = route.method === 'GET' && (keyed || 'contentType' in route)
-  const fields = [
+): OperationObject['responses'] {
+  const keyed = route.access === 'key' ? route : undefined
+  const document = 'contentType' in route ? route : undefined
+  const headers = [
     ...commonHeaders(settings),
-    ...(isCached ? ['ETag', 'Vary'] : []),
+    ...(isCached(route) ? ['ETag', 'Vary'] : []),
     ...(keyed ? rateLimitHeaders : []),
+    ...('cursor' in (keyed?.parameters ?? {}) ? ['Link'] : []),
+    ...document?.headers ?? [],
   ]
-  const more = [
-    ...(keyed && 'cursor' in route.parameters ? ['Link'] : []),
-    ...('headers' in route ? route.headers ?? [] : []),
+  const contentHeaders = [
+    ...(keyed?.takesIdempotencyKey ? ['Idempotent-Replayed'] : []),
+    ...(document ? ['Content-Encoding'] : []),
   ]
-  const ofBody = [
-    ...(keyed && route.takesIdempotencyKey ? ['Idempotent-Replayed'] : []),
-    ...('contentType' in route ? ['Content-Encoding'] : []),
-  ]
+  const status = keyed?.status ?? 200
   const schema = schemas.response(RESPONSE_SCHEMAS[route.name])
-  const mediaType = 'mediaType' in route ? route.mediaType : 'application/json'
   return {
     [status]: {
       description: STATUS_DESCRIPTIONS[status] ?? '',
-      headers: headerRefs(...fields, ...more, ...ofBody),
-      content: { [mediaType]: { schema, example: schemas.example(schema) } },
+      headers: headerRefs(...headers, ...contentHeaders),
+      content: { [document?.mediaType ?? 'application/json']: { schema, example: schemas.example(schema) } },
     },
-    ...(isCached &&
-      { 304: { description: STATUS_DESCRIPTIONS[304] ?? '', headers: headerRefs(...fields, ...more) } }),
+    ...(isCached(route) &&
+      { 304: { description: STATUS_DESCRIPTIONS[304] ?? '', headers: headerRefs(...headers) } }),
   }
+}
+
+/** Whether a problem names the scope or module of its operation. */
+export function hasOwnExample(code: ProblemCode): boolean {
+  return code === 'scope_missing' || code === 'module_inactive'
 }
 
 function failuresOf(
   route: Route,
   problems: readonly ProblemCode[],
   path: string,
+  shared: Record<string, ResponseObject>,
   settings: DocumentSettings,
-): Readonly<Record<string, ResponseObject>> {
+): OperationObject['responses'] {
+  const scope = route.access === 'key' && route.scope || 'read:profiles'
+  const exampleOf = (code: ProblemCode) =>
+    hasOwnExample(code)
+      ? exampleProblem(code, path, scope, settings)
+      : { $ref: `#/components/examples/${code}` }
   const byStatus = Map.groupBy(problems, (code) => PROBLEMS[code].status)
   return Object.fromEntries(
-    [...byStatus].map(([status, codes]) => [status, {
-      description: STATUS_DESCRIPTIONS[status] ?? '',
-      headers: headerRefs(...commonHeaders(settings), ...failureFields(route, status, codes)),
-      content: {
-        'application/problem+json': {
-          schema: { $ref: '#/components/schemas/Problem' },
-          examples: Object.fromEntries(
-            codes.map((code) => [
-              code,
-              code === 'scope_missing' || code === 'module_inactive'
-                ? exampleProblem(code, path, route as KeyedRoute, settings)
-                : { $ref: `#/components/examples/${code}` },
-            ]),
-          ),
+    [...byStatus].map(([status, codes]) => {
+      const response: ResponseObject = {
+        description: STATUS_DESCRIPTIONS[status] ?? '',
+        headers: headerRefs(...commonHeaders(settings), ...failureHeaders(route, status, codes)),
+        content: {
+          'application/problem+json': {
+            schema: { $ref: '#/components/schemas/Problem' },
+            examples: Object.fromEntries(codes.map((code) => [code, exampleOf(code)])),
+          },
         },
-      },
-    }]),
+      }
+      const names = [`Problem${status}`, ...(route.access === 'open' ? [`PublicProblem${status}`] : [])]
+      const name = names.find((name) =>
+        JSON.stringify(shared[name] ??= response) === JSON.stringify(response)
+      )
+      return [status, name === undefined ? response : { $ref: `#/components/responses/${name}` }]
+    }),
   )
 }
 
-function failureFields(route: Route, status: number, codes: readonly ProblemCode[]): readonly string[] {
-  const challenged = status === 401 || codes.includes('scope_missing')
-  // Before step 8 there is no key whose limits could be told; from there on every answer tells them.
-  const limited = route.access === 'key' &&
+function failureHeaders(route: Route, status: number, codes: readonly ProblemCode[]): readonly string[] {
+  const isChallenged = status === 401 || codes.includes('scope_missing')
+  // Limits are known from step 8 on.
+  const isLimited = route.access === 'key' &&
     [400, 403, 404, 409, 413, 415, 422, 429, 500, 503].includes(status)
   return [
-    ...(challenged ? ['WWW-Authenticate'] : []),
+    ...(isChallenged ? ['WWW-Authenticate'] : []),
     ...(status === 429 || status === 503 ? ['Retry-After'] : []),
-    ...(limited ? rateLimitHeaders : []),
+    ...(isLimited ? rateLimitHeaders : []),
   ]
 }

@@ -1,4 +1,4 @@
-/** How the reference page looks: two colour schemes, a column for phones and two for what is wider. */
+/** Light and dark, one column on phones and two on wider screens. */
 export const REFERENCE_STYLE = `
 :root{color-scheme:light dark;--paper:#fdfdfc;--panel:#f4f6f4;--raised:#fff;--ink:#19211e;--soft:#54605b;--line:#dfe5e1;
 --accent:#0a6653;--tint:#e4f2ed;--post:#8a4a06;--post-tint:#faeedd;--string:#0a6653;--figure:#96400f;--name:#294a86;
@@ -119,8 +119,8 @@ footer{padding-inline:2rem}}
 `
 
 /**
- * What the reference page does where scripts run; it is whole without. Commands name the host that the page came
- * from, code can be copied, and the table of contents tells where one is.
+ * Optional enhancements: commands show the actual origin, code can be copied, and the table of contents highlights the
+ * current section.
  */
 export const REFERENCE_SCRIPT = `
 'use strict';
@@ -152,7 +152,7 @@ for (const button of document.querySelectorAll('.copy')) {
       word = 'Not copied';
     }
     button.textContent = word;
-    say(word === 'Copied' ? 'Copied to the clipboard.' : 'The browser did not let this be copied.');
+    say(word === 'Copied' ? 'Copied to the clipboard.' : 'The browser did not allow copying.');
     clearTimeout(timer);
     timer = setTimeout(() => { button.textContent = 'Copy'; }, 2000);
   });

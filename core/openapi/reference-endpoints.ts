@@ -1,4 +1,4 @@
-/** The endpoints on the reference page, as the document has them. */
+/** The endpoints on the reference page. */
 import { PROBLEMS } from '../http/problem.ts'
 import {
   boundsOf,
@@ -22,12 +22,11 @@ import type {
   ResponseObject,
 } from './model.ts'
 
-/** A place for the end of a line, with the dot before it. */
+/** Lets long member names wrap after a dot. */
 const BREAK: Markup = markup`.<wbr>`
 const REQUIRED: Markup = markup`<span class="need">required</span>`
 
-/** An operation with what leads to it. */
-export interface EndpointEntry {
+interface EndpointEntry {
   readonly path: string
   readonly method: string
   readonly operation: OperationObject
@@ -40,24 +39,17 @@ export function entriesOf({ paths }: OpenApiDocument): readonly EndpointEntry[] 
   )
 }
 
-/** The section of all endpoints, in groups. */
-export function endpointsSection(described: OpenApiDocument, settings: DocumentSettings): Markup {
-  const places = entriesOf(described)
-  const groups = described.tags.map(({ name, description }) =>
-    markup`
+/** All endpoints, grouped by tag. */
+export function endpointGroups(described: OpenApiDocument, settings: DocumentSettings): readonly Markup[] {
+  const entries = entriesOf(described)
+  return described.tags.map(({ name, description }) => {
+    const tagged = entries.filter(({ operation }) => operation.tags[0] === name)
+    return markup`
       <div class="group">
       <p class="eyebrow"><strong>${name}</strong> · ${description}</p>
-      ${
-      places.filter(({ operation }) => operation.tags[0] === name).map((place) =>
-        endpoint(place, described, settings)
-      )
-    }</div>
+      ${tagged.map((entry) => endpoint(entry, described, settings))}</div>
     `
-  )
-  return markup`
-    <section id="endpoints" aria-labelledby="endpoints-title"><h2 id="endpoints-title">Endpoints</h2>
-    ${groups}</section>
-  `
+  })
 }
 
 function endpoint(place: EndpointEntry, described: OpenApiDocument, settings: DocumentSettings): Markup {
@@ -105,7 +97,7 @@ function parameters(operation: OperationObject, described: OpenApiDocument): Mar
 ${table(`Parameters of ${operation.summary}`, ['Name', 'Meaning'], rows)}`
 }
 
-/** What a value may be, in one line. @param repeats A list is a parameter that stands several times. */
+/** The type and range of a value in one line. @param repeats Whether a list is a repeatable parameter. */
 function limitsOf(schema: JsonSchema, repeats = false): Markup {
   const one = schema.items ?? schema
   const parts: Inset[] = [
@@ -162,23 +154,26 @@ function request(
   })
 }
 
-/** Parameters that an example is better with. */
+/** Optional parameters that make an example more useful. */
 const exampleParameters = new Set(['q', 'limit', 'in_use'])
 
-function response(operation: OperationObject, described: OpenApiDocument): Markup {
-  const [status, response] = Object.entries(operation.responses)[0] ?? ['', undefined]
-  const { content = {} } = (response ?? {}) as Partial<ResponseObject>
-  const [type, media] = Object.entries(content)[0] ?? ['', undefined]
+function response(
+  { operationId, summary, responses }: OperationObject,
+  { components }: OpenApiDocument,
+): Markup {
+  const [[status, success] = ['', {}]] = Object.entries(responses)
+  const { content = {} } = success as Partial<ResponseObject>
+  const [[type, media] = ['', undefined]] = Object.entries(content)
   const example = media?.example
   const shown = typeof example === 'string' ? example : prettyJson(example)
-  const rows = media === undefined ? [] : membersOf(media.schema, described.components.schemas)
-  const what = `an answer to ${operation.summary}`
+  const rows = media === undefined ? [] : membersOf(media.schema, components.schemas)
+  const what = `a response to ${summary}`
   const members = rows.length === 0 ? undefined : markup`
-    <details><summary>Members of the answer<span class="unseen"> to ${operation.summary}</span></summary>
+    <details><summary>Members of the response<span class="unseen"> to ${summary}</span></summary>
     ${table(`Members of ${what}`, ['Member', 'Meaning'], rows)}</details>
   `
-  return markup`<h4>Answer</h4>
-${codeBlock(`${operation.operationId}-answer`, `${status} · ${type}`, what, shown)}
+  return markup`<h4>Response</h4>
+${codeBlock(`${operationId}-answer`, `${status} · ${type}`, what, shown)}
 ${members}`
 }
 

@@ -1,22 +1,29 @@
-/** The reference page: the document for people, in one file that asks for nothing else. */
+/** The reference page: the OpenAPI document for people, in one self-contained file. */
 import { API_VERSION } from '../http/headers.ts'
 import type { StaticDocument } from '../http/message.ts'
 import type { Sha256 } from '../lib/digest.ts'
 import { type Markup, markup } from './html.ts'
 import type { DocumentSettings, OpenApiDocument } from './model.ts'
 import { REFERENCE_SCRIPT, REFERENCE_STYLE } from './reference-assets.ts'
-import { type EndpointEntry, endpointsSection, entriesOf } from './reference-endpoints.ts'
-import { authentication, limits, problems, quickStart, rules, scopes } from './reference-guides.ts'
+import { endpointGroups, entriesOf } from './reference-endpoints.ts'
+import { guides, type Section } from './reference-guides.ts'
 
-/** Makes the page. */
 export function createReferencePage(
   described: OpenApiDocument,
   settings: DocumentSettings,
   sha256: Sha256,
 ): StaticDocument {
-  const places = entriesOf(described)
-  const repeats = places.some(({ operation }) => operation['x-problems'].includes('idempotency_conflict'))
-  const contents = tableOfContents(places, repeats)
+  const { before, after } = guides(described, settings)
+  const endpoints = { id: 'endpoints', title: 'Endpoints', content: endpointGroups(described, settings) }
+  const operations = entriesOf(described).map(({ operation: { operationId, summary } }) =>
+    contentsItem(operationId, summary)
+  )
+  const contents = markup`
+    <ul>
+    ${contentsItem('introduction', 'Introduction')}${before.map(({ id, title }) => contentsItem(id, title))}${
+    contentsItem(endpoints.id, endpoints.title, markup`<ul>${operations}</ul>`)
+  }${after.map(({ id, title }) => contentsItem(id, title))}</ul>
+  `
   const page = markup`
     <!doctype html>
     <html lang="en">
@@ -40,15 +47,10 @@ export function createReferencePage(
         <div class="frame">
           <nav class="side" aria-label="Contents" tabindex="-1">${contents}</nav>
           <main id="main" tabindex="-1">
-    ${introduction(described, settings)}${quickStart(settings)}${authentication(settings)}${
-    endpointsSection(
-      described,
-      settings,
-    )
-  }${scopes()}${problems(described)}${limits(settings)}${rules(settings, repeats)}</main>
+    ${introduction(described, settings)}${[...before, endpoints, ...after].map(section)}</main>
         </div>
         <footer>
-          <p>Made from the service’s own route table. The same for machines: <a href="/${settings.names.name}/openapi.json">OpenAPI 3.1</a>.</p>
+          <p>Generated from the service’s route table. For machines: <a href="/${settings.names.name}/openapi.json">OpenAPI 3.1</a>.</p>
         </footer>
         <div id="status" class="unseen" role="status"></div>
         <script>${{ html: REFERENCE_SCRIPT }}</script>
@@ -70,7 +72,20 @@ export function createReferencePage(
   }
 }
 
-/** What a policy calls an inline style or script (CSP 3 §2.3.1). */
+function section({ id, title, content }: Section): Markup {
+  return markup`
+    <section id="${id}" aria-labelledby="${id}-title"><h2 id="${id}-title">${title}</h2>
+    ${content}</section>
+  `
+}
+
+function contentsItem(id: string, title: string, inner?: Markup): Markup {
+  return markup`
+    <li><a href="#${id}">${title}</a>${inner}</li>
+  `
+}
+
+/** Allows an inline style or script by its hash (CSP 3 §2.3.1). */
 function source(text: string, sha256: Sha256): string {
   const bytes = (sha256(text).match(/../g) ?? []).map((digits) => parseInt(digits, 16))
   return `'sha256-${btoa(String.fromCharCode(...bytes))}'`
@@ -81,40 +96,13 @@ function introduction({ info }: OpenApiDocument, { names }: DocumentSettings): M
     <section id="introduction" aria-labelledby="introduction-title">
       <h1 id="introduction-title">${info.title}</h1>
       <p
-        class="lead">${info.summary} Public profiles, a filtered directory, banners, countries, industries, plans, a widget, signups and reports: one key, one partner, JSON over HTTP.</p>
+        class="lead">${info.summary} Profiles, a searchable directory, banners, countries, industries, plans, a widget, signups and reports: one key per partner, JSON over HTTP.</p>
       <ul class="cards">
         <li><strong>Base</strong><code class="origin">https://api.example.com</code></li>
         <li><strong>Key</strong><code>${names.keyHeader}</code></li>
         <li><strong>For machines</strong><a href="/${names.name}/openapi.json">openapi.json</a></li>
       </ul>
     </section>
-  `
-}
-
-function tableOfContents(places: readonly EndpointEntry[], repeats: boolean): Markup {
-  const item = (id: string, title: string, inner?: Markup): Markup =>
-    markup`
-      <li><a href="#${id}">${title}</a>${inner}</li>
-    `
-  const endpoints = markup`
-    <ul>
-    ${places.map(({ operation }) => item(operation.operationId, operation.summary))}</ul>
-  `
-  return markup`
-    <ul>
-    ${item('introduction', 'Introduction')}${item('quick-start', 'Quick start')}${
-    item(
-      'authentication',
-      'Authentication',
-    )
-  }${item('endpoints', 'Endpoints', endpoints)}${item('scopes', 'Scopes and modules')}${
-    item(
-      'problems',
-      'Problems',
-    )
-  }${item('limits', 'Limits and headers')}${item('paging', 'Paging')}${
-    repeats ? item('idempotency', 'Repeating a request') : undefined
-  }${item('versioning', 'Versioning')}</ul>
   `
 }
 

@@ -14,9 +14,9 @@ interface RouteDescription {
   /** Below the service's name; `:slug` stands for one segment. */
   readonly path: `/${string}`
   readonly summary: string
-  /** What there is to say about it besides its summary: a sentence or two. */
-  readonly description?: string
-  /** The problems that only this handler has; all others follow from the rest of the route. */
+  /** A sentence or two. */
+  readonly description: string
+  /** The problems specific to this handler; all others follow from the rest of the route. */
   readonly problems?: readonly ProblemCode[]
 }
 
