@@ -30,28 +30,28 @@ import type { Endpoint } from './routes/context.ts'
 import { compileRoutes, ROUTES } from './routes/router.ts'
 import { type PartnerApiOptions, resolveSettings } from './settings.ts'
 
-/** What the service works on. */
+/** Where the service gets its data. */
 export interface PartnerApiPorts {
-  /** Partners, keys and, unless there is a directory of your own, profiles. */
+  /** Partners, keys and, without a `directory`, profiles. */
   readonly store: Store
-  /** Where profiles and industries come from instead of the store. */
+  /** A source of profiles and industries to use instead of the store. */
   readonly directory?: Directory
 }
 
-/** The service, ready to be mounted. */
+/** The service, ready to mount. */
 export interface PartnerApi {
-  /** Answers a request. Never throws and never rejects. */
-  handle(exchange: HttpRequest): MaybePromise<HttpResponse>
+  /** Handles a request. Never throws and never rejects. */
+  handle(request: HttpRequest): MaybePromise<HttpResponse>
   /**
    * The same as a fetch handler, for Bun, Deno, Workers and frameworks. Needs no `this`.
    *
-   * A `Request` does not tell whose it is. As `Deno.serve` does, pass that as the second argument, or set
-   * `trustedProxies`: without an address, allow-lists include nobody, and failures are not counted.
+   * A `Request` does not contain the client's address. Pass it as the second argument, as `Deno.serve` does, or set
+   * `trustedProxies`: without an address, allow-lists reject every request, and failed authentications are not limited.
    */
   fetch(request: WebRequest, info?: PeerInfo): Promise<WebResponse>
   /**
-   * The answer to a request that never became an exchange: bad framing, too large, too slow.
-   * @param address The peer's, for the log.
+   * Makes the response to a request that could not be parsed: bad framing, too large, too slow.
+   * @param address The address of the peer, for the log.
    */
   refuse(code: ProblemCode, address?: string): HttpResponse
   /** Logs that the server refuses connections beyond `limit`. */
@@ -59,24 +59,24 @@ export interface PartnerApi {
   /** Every endpoint with its complete path. */
   readonly routes: readonly Endpoint[]
   /**
-   * Writes down what requests noted, and waits for what they asked of a store behind their answers. That happens by
-   * itself within seconds; for runtimes that end a request's work with its answer. Never rejects.
+   * Writes pending usage to the store, and waits for pending store calls. Only needed in runtimes that stop work when a
+   * response is sent; otherwise this happens within seconds. Never rejects.
    */
   flush(): Promise<void>
   /**
-   * Writes down what is held in memory, and takes leave of the other replicas: whatever is asked on a store that has
-   * some is a 503 from then on. The store stays open.
+   * Writes pending usage to the store and deregisters this replica; on a store with replicas, all further requests get
+   * 503. The store stays open.
    */
   close(): Promise<void>
 }
 
-/** Milliseconds that clocks may differ whatever the max staleness: a slow round trip looks the same. */
+/** A slow round trip looks like skew of this size. */
 const minReportedSkewMs = 100
 
 /**
- * Makes the service.
+ * Creates the service.
  *
- * @throws {RangeError} for a setting out of its range.
+ * @throws {RangeError} for an invalid option.
  * @example
  * ```ts
  * const api = createPartnerApi({ store: await openSqliteStore('partner-api.db') })
@@ -94,7 +94,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   const catalog = withStoreTimeout.catalog(store)
   const reports = withStoreTimeout.reports(store)
   const boundedDirectory = withStoreTimeout.directory(directory)
-  // The log has the error of the request.
+  // With a log, the event of the request contains the error.
   const profiles = directory === store
     ? boundedDirectory
     : validatedDirectory(boundedDirectory, options.log === undefined ? console.error : undefined)
@@ -127,7 +127,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     onUnavailable: logger.storeUnavailable,
     onRecovered: logger.storeRecovered,
   }, clock.now)
-  const limiter = store.quotas === undefined || !settings.sharesLimits
+  const limiter = store.quotas === undefined || !settings.sharedLimits
     ? createLocalLimiter()
     : createSharedLimiter(withLookUpTimeout.quotas(store.quotas), {
       replicas: replica.replicaCount,
@@ -198,14 +198,14 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     },
     async close() {
       const left = replica.deregister()
-      // Nobody waits for this replica any more to hear of a change.
+      // Changes no longer wait for this replica, so its cache may be stale from now on.
       revisionCache.invalidate(elapsed())
       await Promise.all([uses.flush(), usage.flush(), left])
     },
   }
 }
 
-/** The revision of the store, and with it that of a directory of one's own. */
+/** The revisions of the store and of a custom directory as one. */
 function combinedRevision(store: FactSource, directory: Required<Directory>): () => MaybePromise<Revision> {
   return () =>
     all<[Revision, string], Revision>(

@@ -10,111 +10,100 @@ import type { DeploymentInfo } from './openapi/model.ts'
 
 /** Settings of the service. All have defaults. */
 export interface PartnerApiOptions {
-  /** Lower-case letters, digits and `-`, a letter first; default `service`. Stands in paths and headers. */
+  /** Name in paths and headers: lower-case letters, digits and `-`, a letter first; default `service`. */
   readonly serviceName?: string
-  /** Milliseconds, 0–10,000, default 1,000: how old a fact or a piece of content may be that is still used. */
+  /** Milliseconds, 0–10,000, default 1,000: how long changes in the store may take to become effective. */
   readonly maxStalenessMs?: number
-  /** Quotas that differ from the defaults; a quota of 0 turns a policy off. */
+  /** Overrides of the default limits; a quota of 0 turns a policy off. */
   readonly limits?: Readonly<Partial<Record<LimitName, Limit>>>
-  /** Milliseconds, 1–60,000, default 5,000: how long a store or directory may take to answer, or it is a 503. */
+  /** Milliseconds, 1–60,000, default 5,000: how long the store or directory may take before the response is 503. */
   readonly storeTimeoutMs?: number
-  /** Milliseconds, 1–60,000, default 1,000: how long it may take to look up a key, or to confirm what is known. */
+  /** Milliseconds, 1–60,000, default 1,000: the same for looking up keys and checking for changes. */
   readonly lookUpTimeoutMs?: number
   /**
-   * Seconds, 0–3,600, default 0: for how long beyond `maxStalenessMs` known keys go on working when the store does not
-   * answer. What is revoked meanwhile may go on for that long, too; `verify-key` and `health` say when it is so.
+   * Seconds, 0–3,600, default 0: how long beyond `maxStalenessMs` cached keys keep working while the store is
+   * unavailable. Keys that are revoked meanwhile work as long; `verify-key` and `health` report the outage.
    */
   readonly staleIfErrorSeconds?: number
-  /** Share quotas with the other replicas of a store that can, default true; otherwise this process counts alone. */
+  /** Whether replicas share quotas if the store supports it, default true; otherwise each counts alone. */
   readonly sharedLimits?: boolean
-  /** What receipts call this replica: 1–200 characters, drawn unless given. */
+  /** Name of this replica in receipts: 1–200 characters, default random. */
   readonly replicaName?: string
-  /** How many proxies stand in front and add to `X-Forwarded-For`, default 0. */
+  /** Number of trusted proxies that append to `X-Forwarded-For`, 0–100, default 0. */
   readonly trustedProxies?: number
-  /** Answer requests that a browser's script sent, and log them, instead of refusing them; default false. */
+  /** Whether to allow and log requests from browser scripts instead of rejecting them, default false. */
   readonly allowBrowsers?: boolean
   /** Base of the `type` of problems, default `https://partner-api.example/problems`. */
   readonly problemBase?: string
-  /** What the OpenAPI document and the reference page say of this deployment: title, contact, servers. */
+  /** Deployment details for the OpenAPI document and the reference page: title, contact, servers. */
   readonly deployment?: DeploymentInfo
-  /** Bytes of replies that are kept ready, default 32 MiB. */
+  /** Size of the response cache in bytes, default 32 MiB; 0 turns it off. */
   readonly replyCacheBytes?: number
-  /** Days, 1–36,525, default 400: for how long requests and signups stay counted in reports. Signups stay. */
+  /** Days, 1–36,525, default 400: how long usage and signup counts remain in reports. Signups themselves are kept. */
   readonly keepUsageDays?: number
-  /** Gets an event for each answer that `logLevel` names. */
+  /** Receives the events selected by `logLevel`. */
   readonly log?: (event: LogEvent) => void
-  /**
-   * `errors` (default): refused credentials, answers of 500 and above, and what operators decide. `all`: every
-   * answer too.
-   */
+  /** `errors` (default): rejected credentials, statuses from 500, administrative changes. `all`: every response too. */
   readonly logLevel?: 'errors' | 'all'
 }
 
-/** Days for which counts are kept. A report reaches back 366 days. */
+/** A report covers up to 366 days. */
 export const DEFAULT_KEEP_USAGE_DAYS = 400
-
-/** A hundred years. */
 export const MAX_KEEP_USAGE_DAYS = 36_525
 
-/** The options of the service with every default filled in. */
-export interface Settings extends DeploymentInfo {
+/** Default and range of each option that is an integer. */
+const INTEGERS = {
+  maxStalenessMs: [1_000, 0, 10_000],
+  storeTimeoutMs: [5_000, 1, 60_000],
+  lookUpTimeoutMs: [1_000, 1, 60_000],
+  staleIfErrorSeconds: [0, 0, MAX_STALE_IF_ERROR_SECONDS],
+  trustedProxies: [0, 0, 100],
+  replyCacheBytes: [32 * 1024 * 1024, 0, 2 ** 40],
+  keepUsageDays: [DEFAULT_KEEP_USAGE_DAYS, 1, MAX_KEEP_USAGE_DAYS],
+} as const satisfies { readonly [Name in keyof PartnerApiOptions]?: readonly [number, number, number] }
+
+/** The options with all defaults filled in. */
+export interface Settings extends DeploymentInfo, Readonly<Record<keyof typeof INTEGERS, number>> {
   readonly names: ServiceNames
-  readonly maxStalenessMs: number
-  readonly storeTimeoutMs: number
-  readonly lookUpTimeoutMs: number
-  readonly staleIfErrorSeconds: number
-  readonly sharesLimits: boolean
+  readonly sharedLimits: boolean
   readonly replicaName: string
   readonly limits: Readonly<Record<LimitName, Limit>>
-  readonly trustedProxies: number
   readonly allowBrowsers: boolean
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   readonly problemBase: string
-  readonly replyCacheBytes: number
-  readonly keepUsageDays: number
   readonly logsAll: boolean
 }
 
-/** @throws {RangeError} for an option out of its range; the message names it. */
+/** @throws {RangeError} for an invalid option; the message names it. */
 export function resolveSettings(options: PartnerApiOptions): Settings {
-  const { problemBase = DEFAULT_PROBLEM_BASE, logLevel = 'errors' } = options
-  if (!URL.canParse(problemBase)) {
-    throw new RangeError(`problemBase must be a URL, and ${problemBase} is none.`)
-  }
+  const {
+    serviceName = 'service',
+    sharedLimits = true,
+    replicaName = drawId('rep_'),
+    allowBrowsers = false,
+    problemBase = DEFAULT_PROBLEM_BASE,
+    logLevel = 'errors',
+  } = options
+  if (!URL.canParse(problemBase)) throw new RangeError(`problemBase must be a URL, not ${problemBase}.`)
   if (logLevel !== 'errors' && logLevel !== 'all') {
     throw new RangeError(`logLevel must be errors or all, not ${JSON.stringify(logLevel)}.`)
   }
+  if (replicaName.length < 1 || replicaName.length > 200) {
+    throw new RangeError(`replicaName must have 1 to 200 characters, not ${replicaName.length}.`)
+  }
+  const integers = Object.entries(INTEGERS).map(([name, [fallback, min, max]]) =>
+    [name, assertInteger(name, options[name as keyof typeof INTEGERS] ?? fallback, min, max)] as const
+  )
   return {
-    names: createServiceNames(options.serviceName ?? 'service'),
-    maxStalenessMs: assertInteger('maxStalenessMs', options.maxStalenessMs ?? 1_000, 0, 10_000),
-    storeTimeoutMs: assertInteger('storeTimeoutMs', options.storeTimeoutMs ?? 5_000, 1, 60_000),
-    lookUpTimeoutMs: assertInteger('lookUpTimeoutMs', options.lookUpTimeoutMs ?? 1_000, 1, 60_000),
-    staleIfErrorSeconds: assertInteger(
-      'staleIfErrorSeconds',
-      options.staleIfErrorSeconds ?? 0,
-      0,
-      MAX_STALE_IF_ERROR_SECONDS,
-    ),
-    sharesLimits: options.sharedLimits ?? true,
-    replicaName: validateReplicaName(options.replicaName ?? drawId('rep_')),
-    limits: resolveLimits(options.limits ?? {}),
-    trustedProxies: assertInteger('trustedProxies', options.trustedProxies ?? 0, 0, 100),
-    allowBrowsers: options.allowBrowsers ?? false,
-    problemBase: problemBase.replace(/\/+$/, ''),
-    replyCacheBytes: assertInteger(
-      'replyCacheBytes',
-      options.replyCacheBytes ?? 32 * 1024 * 1024,
-      0,
-      2 ** 40,
-    ),
-    keepUsageDays: assertInteger(
-      'keepUsageDays',
-      options.keepUsageDays ?? DEFAULT_KEEP_USAGE_DAYS,
-      1,
-      MAX_KEEP_USAGE_DAYS,
-    ),
-    logsAll: logLevel === 'all',
+    ...Object.fromEntries(integers) as Record<keyof typeof INTEGERS, number>,
     ...validateDeployment(options.deployment ?? {}),
+    names: createServiceNames(serviceName),
+    limits: resolveLimits(options.limits ?? {}),
+    problemBase: problemBase.replace(/\/+$/, ''),
+    logsAll: logLevel === 'all',
+    sharedLimits,
+    replicaName,
+    allowBrowsers,
   }
 }
 
@@ -130,24 +119,14 @@ function validateDeployment(info: DeploymentInfo): DeploymentInfo {
 }
 
 function resolveLimits(given: Partial<Record<LimitName, Limit>>): Record<LimitName, Limit> {
-  const limits: Record<LimitName, Limit> = { ...DEFAULT_LIMITS }
   for (const [name, limit] of Object.entries(given)) {
-    if (!isLimitName(name)) {
-      throw new RangeError(`limits: there is no policy ${name}; they are ${LIMIT_NAMES.join(', ')}.`)
+    if (!(LIMIT_NAMES as readonly string[]).includes(name)) {
+      throw new RangeError(`limits: unknown policy ${name}; the policies are ${LIMIT_NAMES.join(', ')}.`)
     }
     if (limit === undefined) continue
     assertInteger(`limits.${name}.quota`, limit.quota, 0, MAX_QUOTA)
     assertInteger(`limits.${name}.windowSeconds`, limit.windowSeconds, 1, MAX_WINDOW_SECONDS)
-    limits[name] = limit
   }
-  return limits
-}
-
-function validateReplicaName(name: string): string {
-  if (name.length > 0 && name.length <= 200) return name
-  throw new RangeError(`replicaName must have 1 to 200 characters, and it has ${name.length}.`)
-}
-
-function isLimitName(name: string): name is LimitName {
-  return (LIMIT_NAMES as readonly string[]).includes(name)
+  const set = Object.entries(given).filter(([, limit]) => limit !== undefined)
+  return { ...DEFAULT_LIMITS, ...Object.fromEntries(set) }
 }
