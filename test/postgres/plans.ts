@@ -1,4 +1,5 @@
-import type { Database, Query } from '../../adapters/stores/postgres/database.ts'
+import type { Query } from '../../adapters/stores/postgres/connection.ts'
+import type { Database } from '../../adapters/stores/postgres/database.ts'
 
 /** A step of how the server has answered a statement, as `EXPLAIN` tells it. */
 export interface Plan {

@@ -1,6 +1,7 @@
 /** How look-ups of keys share queries, seen from the side of the server. */
 import t from 'tap'
-import type { Database, Row, Value } from '../../adapters/stores/postgres/database.ts'
+import type { Row, Value } from '../../adapters/stores/postgres/connection.ts'
+import type { Database } from '../../adapters/stores/postgres/database.ts'
 import { createKeyLookup } from '../../adapters/stores/postgres/partners-and-keys.ts'
 import { KEYS, PARTNERS } from '../../adapters/stores/tables.ts'
 import type { KeyFacts } from '../../core/model.ts'

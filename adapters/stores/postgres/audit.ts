@@ -4,26 +4,25 @@ import type { AuditContext } from '../../../core/ports/changes.ts'
 import { type AuditRecord, chainRecords } from '../audit-log.ts'
 import type { StoredRow } from '../row-format.ts'
 import { AUDIT_ENTRIES, AUDIT_READ_COLUMNS, readTailSequence } from '../tables.ts'
-import type { Database, Query } from './database.ts'
+import type { Query } from './connection.ts'
+import type { Database } from './database.ts'
 import { SqlError } from './errors.ts'
 import { columnParameters, unnestColumns } from './sql.ts'
 
-/** `AuditTrail` of the ports, and the only way to write to it. */
 export interface PostgresAuditLog extends Asynchronous<AuditLog> {
   /**
-   * Notes what a transaction did, as its last step but for moving the revision: it locks the end of the trail, where
-   * every other change would wait for it.
+   * Appends records within a transaction, as late as possible: it locks the end of the log, and every other change waits.
    *
-   * @returns The id of the last entry, `undefined` when there was nothing to note.
+   * @returns The id of the last entry; undefined without records.
    */
-  append(query: Query, notes: readonly AuditRecord[], stamp: AuditContext): Promise<string | undefined>
-  /** Whether there is an entry with this id. */
+  append(query: Query, records: readonly AuditRecord[], context: AuditContext): Promise<string | undefined>
+  /** Whether an entry with this id exists. */
   has(query: Query, id: string): Promise<boolean>
 }
 
 type HeadRow = [sequence: number, seal: string]
 
-/** Entries that go to the server in one statement: the removal of a partner has one for each key. */
+/** The removal of a partner has an entry for each key. */
 const entriesPerStatement = 1000
 
 const insertEntries = `
@@ -33,8 +32,8 @@ const insertEntries = `
 } AS entry (${AUDIT_ENTRIES.columns})`
 
 /**
- * An entry whose place in reports is not that of its instant is not as it was written, and no seal says so: it is read
- * with an instant that there never was.
+ * `recency`, by which reports are sorted, is not hashed. An entry in which it was tampered with is read with an impossible
+ * instant, so that the verification of the chain finds it.
  */
 const readColumns = AUDIT_ENTRIES.columns.map((column, index) =>
   column === 'at'
@@ -47,7 +46,7 @@ const readColumns = AUDIT_ENTRIES.columns.map((column, index) =>
 const selectEntries = `
   SELECT ${readColumns} FROM partner_api.audit WHERE sequence >= $1 ORDER BY audit.sequence LIMIT $2`
 
-// The expression is that of the partner index: the planner must not scan the primary key for the entries of a partner.
+// The expression of the partner index: the planner must not scan the primary key for the entries of a partner.
 const selectPartnerEntries = `
   SELECT ${readColumns} FROM partner_api.audit
   WHERE partner = $3 AND sequence + 0 >= $1 ORDER BY sequence + 0 LIMIT $2`
@@ -59,7 +58,7 @@ const selectPartnerTail = `
   SELECT CAST(sequence AS DOUBLE PRECISION) FROM partner_api.audit
   WHERE partner = $2 ORDER BY sequence + 0 DESC LIMIT 1 OFFSET $1`
 
-/** What acts when a table is written, or stands in for one, by catalog. Not every server of this kind has each of them. */
+/** Triggers, rules, views and policies: whatever changes what statements on the tables do. */
 const intruderQueries = [
   'SELECT tgname FROM pg_catalog.pg_trigger WHERE NOT tgisinternal AND tgrelid',
   "SELECT rulename FROM pg_catalog.pg_rewrite WHERE rulename <> '_RETURN' AND ev_class",
@@ -73,13 +72,13 @@ const intruderQueries = [
 
 export function createAuditLog(database: Database): PostgresAuditLog {
   return {
-    async append(query, notes, stamp) {
-      if (notes.length === 0) return undefined
+    async append(query, records, context) {
+      if (records.length === 0) return undefined
       const [row] = await query<HeadRow>(
         'SELECT audit_sequence, audit_seal FROM partner_api.store FOR UPDATE',
       )
       const [sequence, seal] = row!
-      const entries = chainRecords({ sequence, hash: seal }, notes, stamp)
+      const entries = chainRecords({ sequence, hash: seal }, records, context)
       for (let start = 0; start < entries.length; start += entriesPerStatement) {
         const rows = entries.slice(start, start + entriesPerStatement).map(AUDIT_ENTRIES.values)
         await query(insertEntries, columnParameters(rows))
@@ -126,7 +125,7 @@ export function createAuditLog(database: Database): PostgresAuditLog {
   }
 }
 
-/** The smallest number that a row after this one can have. Somebody may have put rows before the first one. */
+/** The least sequence after this one. Rows before the first one are someone's tampering, and listed, too. */
 function minSequenceAfter(sequence: number): string {
   return sequence === -Infinity ? String(-(2n ** 63n)) : String(sequence + 1)
 }
@@ -140,5 +139,5 @@ async function queryNames(database: Database, sql: string): Promise<string[]> {
   }
 }
 
-/** undefined_table, undefined_column, feature_not_supported. */
+/** undefined_table, undefined_column, feature_not_supported: not every compatible server has each catalog. */
 const missingCatalog: ReadonlySet<string> = new Set(['42P01', '42703', '0A000'])

@@ -1,61 +1,60 @@
+import { delay, timeout } from '../../../core/lib/promise.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
 import type { Revision } from '../../../core/ports/facts.ts'
 import type { AuditRecord } from '../audit-log.ts'
 import { StoreError } from '../store-error.ts'
 import type { PostgresAuditLog } from './audit.ts'
-import type { Database, Query } from './database.ts'
-import { CommitUnknownError, SqlError } from './errors.ts'
+import type { Query } from './connection.ts'
+import type { Database } from './database.ts'
+import { isCommitUnknown, SqlError } from './errors.ts'
 import type { Revisions } from './revisions.ts'
 
-/** Where changes are kept and noted. */
 export interface AuditedDeps {
   readonly database: Database
   readonly revisions: Revisions
-  readonly trail: PostgresAuditLog
+  readonly auditLog: PostgresAuditLog
 }
 
-/** What came of a change, and what the trail is to say of it. Without notes, nothing of it is kept. */
+/** Without audit records, the change is rolled back. */
 export interface AuditedResult<T> {
   readonly result: T
   readonly auditRecords: readonly AuditRecord[]
 }
 
 /**
- * How long a change of facts waits for somebody else's lock, in seconds. Those that the store takes are held for moments,
- * but for a migration's: whoever revokes a key is to know that it is not done. Imports take their time, and are waited for.
+ * Seconds that a change of facts waits for a lock: other changes hold it for moments, but a migration may take longer, and
+ * whoever revokes a key has to learn that it is not done. Imports wait without a limit.
  */
 const lockTimeoutSeconds = 5
 const setLockTimeout = `SELECT set_config('lock_timeout', '${lockTimeoutSeconds}s', true)`
 
-/** How long a change whose commit nobody confirmed is looked for. */
+/** Milliseconds to find out whether a change was committed, and between two attempts. */
 const confirmTimeoutMs = 10_000
-
-/** Between two looks, while the server is away. */
 const retryPauseMs = 200
 
 /**
- * Runs a change of what a kind of revision stands for, notes it, moves the revision, and tells all replicas. Changes of
- * one kind wait for each other.
+ * Makes a change, writes its audit records, moves the revision of its kind and notifies all replicas. Changes of one kind
+ * wait for each other.
  *
- * @param work May be run again from its start. It is given the revision under which it decides.
- * @throws {StoreError} `unreachable`, saying so when the change may have been made all the same; also when facts are kept
- * locked by somebody else.
+ * @param work May run more than once. It is given the revision that the change is made under.
+ * @throws {StoreError} `unreachable` when the lock is not free in time, and when the change may have been made, which the
+ * message says.
  */
 export async function runAudited<T>(
   deps: AuditedDeps,
   kind: keyof Revision,
-  stamp: AuditContext,
+  context: AuditContext,
   work: (query: Query, revision: string) => Promise<AuditedResult<T>>,
 ): Promise<T> {
-  const { database, revisions, trail: auditLog } = deps
+  const { database, revisions, auditLog } = deps
   let attempted: { readonly id: string; readonly result: T } | undefined
   try {
     const result = await database.transaction(async (query, rollback) => {
       attempted = undefined
       if (kind === 'facts') await query(setLockTimeout)
       const revision = await revisions.lock(query, kind)
-      const { result, auditRecords: notes } = await work(query, revision)
-      const id = await auditLog.append(query, notes, stamp)
+      const { result, auditRecords } = await work(query, revision)
+      const id = await auditLog.append(query, auditRecords, context)
       if (id === undefined) {
         rollback()
         return result
@@ -83,41 +82,31 @@ export async function runAudited<T>(
 }
 
 /**
- * Looks for the entry of a change. The lock of its kind is the change's own until the server has ended its transaction:
- * whoever has it knows that nothing is under way any more.
+ * Looks for the audit entry of a change. The change holds the lock of its kind until the server has ended its transaction,
+ * so that its outcome is settled once the lock is free.
  */
 async function wasCommitted(
-  deps: AuditedDeps,
+  { database, revisions, auditLog }: AuditedDeps,
   kind: keyof Revision,
   id: string,
-  lost: unknown,
+  cause: unknown,
 ): Promise<boolean> {
-  const { database, revisions, trail: auditLog } = deps
-  const timeout = Promise.withResolvers<undefined>()
-  let isOverdue = false
-  const timer = setTimeout(() => {
-    isOverdue = true
-    timeout.resolve(undefined)
-  }, confirmTimeoutMs)
-  try {
-    while (!isOverdue) {
-      const lookup = database.transaction(async (query, rollback) => {
-        rollback()
-        await revisions.lock(query, kind)
-        return await auditLog.has(query, id)
-      })
-      const isCommitted = await Promise.race([lookup.catch(() => undefined), timeout.promise])
-      if (isCommitted !== undefined) return isCommitted
-      await new Promise((resolve) => setTimeout(resolve, retryPauseMs))
-    }
-  } finally {
-    clearTimeout(timer)
+  const end = performance.now() + confirmTimeoutMs
+  for (let leftMs = confirmTimeoutMs; leftMs > 0; leftMs = end - performance.now()) {
+    const lookup = database.transaction(async (query, rollback) => {
+      rollback()
+      await revisions.lock(query, kind)
+      return await auditLog.has(query, id)
+    }).catch(() => undefined)
+    const isCommitted = await timeout<boolean | undefined>(lookup, leftMs, () => undefined)
+    if (isCommitted !== undefined) return isCommitted
+    await delay(retryPauseMs)
   }
   throw new StoreError(
     'unreachable',
     `The store ${database.place} was lost while it was changed: the change may have been made all the same. ` +
       'Look before trying again.',
-    { cause: lost },
+    { cause },
   )
 }
 
@@ -127,9 +116,4 @@ function lockedError({ place }: Database, cause: SqlError): StoreError {
     `The store ${place} cannot be changed: another program has kept it locked for ${lockTimeoutSeconds} s. Nothing was changed.`,
     { cause },
   )
-}
-
-/** Whether nobody knows what became of a transaction. */
-export function isCommitUnknown(error: unknown): boolean {
-  return error instanceof StoreError && error.cause instanceof CommitUnknownError
 }

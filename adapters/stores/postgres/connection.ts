@@ -4,9 +4,17 @@ import { readFile } from 'node:fs/promises'
 import { connect as connectSocket, isIP, type Socket } from 'node:net'
 import { connect as connectTls, type ConnectionOptions as TlsOptions } from 'node:tls'
 import postgres from 'postgres'
-import type { Row, Value } from './database.ts'
 import { ConnectionLostError, fromDriver } from './errors.ts'
 import type { Host, PostgresUrl } from './url.ts'
+
+/** Integers are numbers; one beyond ±2^53 is a `StoreError`. Instants, JSON, decimals and lists are text. */
+export type Value = string | number | boolean | null
+
+/** The columns in the order of the statement. */
+export type Row = readonly Value[]
+
+/** Runs a statement with the parameters `$1`, `$2`, …; lists go as the text of `listText`, cast to their type. */
+export type Query = <R extends Row>(sql: string, parameters?: readonly Value[]) => Promise<R[]>
 
 export type Connection = ReturnType<typeof createConnection>
 

@@ -3,7 +3,7 @@ import type { ContentKind, ContentRecords, ProfileRecord } from '../../../core/p
 import { searchWords } from '../content-text.ts'
 import type { StoredRow } from '../row-format.ts'
 import { CONTENT_TABLES, PROFILES } from '../tables.ts'
-import type { Query } from './database.ts'
+import type { Query } from './connection.ts'
 import { type CounterKey, createListingCounter, wordVector } from './listings.ts'
 import { columnParameters, listText, upsertSql } from './sql.ts'
 

@@ -15,7 +15,7 @@ export function createContentAdministration(
   revisions: Revisions,
   auditLog: PostgresAuditLog,
 ): ContentAdministration {
-  const deps = { database, revisions, trail: auditLog }
+  const deps = { database, revisions, auditLog }
 
   return {
     async importContent(kind, source, { now, actor, dryRun = false, progress }) {
@@ -78,10 +78,9 @@ async function importBatch<K extends ContentKind>(
 const statisticsThreshold = 1000
 
 /**
- * Has the server look at what an import wrote, before it does so by itself after a minute: until then it takes tables
- * for what they were when it last made its plans, and a page of a million profiles for a matter of sorting them. The
- * vacuum lets it read pages off the indexes alone, and sorts the words in. Where none of this may be asked for, or is
- * unknown, the import was one all the same.
+ * Does at once what autovacuum does after a minute: until then the planner knows nothing of the imported profiles, and may
+ * sort a million of them for one page. VACUUM enables index-only scans and merges the pending words into their index.
+ * Errors are ignored: the user may lack the permission, a compatible server the command.
  */
 async function refreshStatistics(
   database: Database,
@@ -100,14 +99,13 @@ async function refreshStatistics(
   }
 }
 
-/** Rows that are read at once. */
 const pageRows = 1000
 
 /**
- * All records of a kind, by slug, as they are when the first one is read. No more of them are held than two pages,
- * and the transaction that reads them lasts until the last one is taken or no more are wanted.
+ * All records of a kind, by slug, in one snapshot: its transaction lasts until the last one is read or the generator is
+ * closed. At most two pages are in memory.
  */
-export async function* exportRecords<K extends ContentKind>(
+async function* exportRecords<K extends ContentKind>(
   database: Database,
   kind: K,
 ): AsyncGenerator<ContentRecords[K], void, undefined> {
@@ -132,7 +130,7 @@ export async function* exportRecords<K extends ContentKind>(
       await pages.write(rows)
     }
   }, { readOnly: true }).then(() => pages.close(), (error) => pages.abort(error))
-  // Whatever went wrong is told to who takes the pages.
+  // The reader of the pages gets the error.
   reading.catch(() => undefined)
 
   for await (const rows of readable) {

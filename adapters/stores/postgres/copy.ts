@@ -1,4 +1,4 @@
-/** A store in a Postgres database as it is copied. */
+/** A Postgres store as the source or target of a copy. */
 import {
   checkStillCopyable,
   type CopySource,
@@ -13,23 +13,23 @@ import type { StoredRow } from '../row-format.ts'
 import { randomHex } from '../settings.ts'
 import { danglingReferenceError, StoreError } from '../store-error.ts'
 import { COPIED_TABLES, type CopiedTable, PROFILES, TABLE_NAMES, type TableName } from '../tables.ts'
-import { connect, type Database, type Query } from './database.ts'
-import { SqlError } from './errors.ts'
+import type { Query } from './connection.ts'
 import { openContentTable } from './content-tables.ts'
+import { connect, type Database } from './database.ts'
+import { SqlError } from './errors.ts'
 import { checkMigrated, migrate, migrationStatus } from './migrate.ts'
 import { columnParameters, columnType, listText, unnestColumns } from './sql.ts'
 
-/** Opens a database to copy from. Nothing is written to it. */
 export function openPostgresSource(url: string): CopySource {
   return createCopyTarget(url)
 }
 
-/** Opens a database to copy into, and changes nothing before the copy begins. */
+/** Changes nothing before `begin`. */
 export function openPostgresTarget(url: string): CopyTarget {
   return createCopyTarget(url)
 }
 
-/** Counting the signups of years, or having a table measured, may take minutes. */
+/** To count the signups of years or to analyze a table may take minutes. */
 const timeoutMs = 600_000
 
 function createCopyTarget(url: string): CopyTarget {
@@ -43,7 +43,7 @@ function createCopyTarget(url: string): CopyTarget {
         const { current, latest } = await migrationStatus(url)
         if (current === 0) return undefined
         await checkMigrated(database)
-        // It may be served by older programs, but those do not know all that there is to copy.
+        // Older programs may serve it, but do not know everything that has to be copied.
         if (current > latest) throw newerSchemaError(database)
         return await readState(database.read)
       }),
@@ -81,7 +81,7 @@ function createCopyTarget(url: string): CopyTarget {
 }
 
 async function markCopying(query: Query, { place }: Database, from: string): Promise<void> {
-  // Whoever is changing something is waited for, and whoever is about to finds the mark.
+  // Waits for changes in flight; later ones find the mark.
   await query('SELECT kind FROM partner_api.revision ORDER BY kind FOR UPDATE')
   if (!checkStillCopyable(await readState(query), from, place)) return
   await query('UPDATE partner_api.store SET id = $1, copied_from = $2, copied_as = NULL', [
@@ -107,7 +107,7 @@ async function readState(query: Query): Promise<StoreState> {
   }
 }
 
-/** Every change moves one of these: a revision, the end of the trail, the prefix, or what is only ever added to. */
+/** Every change moves one of these: a revision, the end of the audit log, the prefix or a sum that only grows. */
 async function readChangeToken(query: Query): Promise<string> {
   const rows = await query(`
     SELECT kind, changes, mark, key_prefix, audit_sequence, audit_seal,
@@ -201,14 +201,14 @@ function openTable(database: Database, form: CopiedTable, overrides: TableOverri
   }
 }
 
-/** Passes on what the server says to a statement as what it means for a copy. */
-export async function withStoreErrors<T>({ place }: Database, work: () => Promise<T>): Promise<T> {
+const foreignKeyViolation = '23503'
+
+async function withStoreErrors<T>({ place }: Database, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
     if (!(error instanceof SqlError)) throw error
-    // foreign_key_violation
-    if (error.code === '23503') throw danglingReferenceError(place, error)
+    if (error.code === foreignKeyViolation) throw danglingReferenceError(place, error)
     throw new StoreError('unreachable', `The store ${place} cannot be copied: ${error.message}.`, {
       cause: error,
     })

@@ -2,7 +2,7 @@
 import { userInfo } from 'node:os'
 import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Connection, ConnectionOptions } from './connection.ts'
+import type { Connection, ConnectionOptions, Query } from './connection.ts'
 import {
   CommitUnknownError,
   ConnectionLostError,
@@ -16,15 +16,6 @@ import { createHosts } from './hosts.ts'
 import { before, createPool, createSlot, pause, type Slot } from './pool.ts'
 import { runTransaction, sendTo } from './transaction.ts'
 import { parseUrl } from './url.ts'
-
-/** Integers are numbers; one beyond ±2^53 is a `StoreError`. Instants, JSON, decimals and lists are text. */
-export type Value = string | number | boolean | null
-
-/** The columns in the order of the statement. */
-export type Row = readonly Value[]
-
-/** Runs a statement with the parameters `$1`, `$2`, …; lists go as the text of `listText`, cast to their type. */
-export type Query = <R extends Row>(sql: string, parameters?: readonly Value[]) => Promise<R[]>
 
 /**
  * A database. Trouble with the server or the connection is a `StoreError` `unreachable`, whose message never holds a

@@ -36,7 +36,7 @@ export function createDirectory(database: Database): Directory {
     },
 
     async countProfiles(partner, by, now) {
-      // Everything that is listed, less what is not due yet.
+      // All listings, less those that are not due yet.
       const rows = await database.read<[name: string, profiles: number]>(
         `SELECT ${by}, sum(profiles)::bigint FROM (
           SELECT ${by}, listings AS profiles FROM partner_api.tally WHERE audience IN ('', $1)

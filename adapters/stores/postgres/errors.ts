@@ -65,6 +65,10 @@ export const isPermanent = (error: unknown): boolean =>
 /** Whether a pooler does not pass on a setting. Its SQLSTATE stands for anything. */
 export const isStartupError = ({ message }: Error): boolean => message.includes('startup parameter')
 
+/** Whether a `StoreError` leaves open if a change was committed. */
+export const isCommitUnknown = (error: unknown): boolean =>
+  error instanceof StoreError && error.cause instanceof CommitUnknownError
+
 /** Translates an error of the driver, other fields of which quote rows, statements and parameters. */
 export function fromDriver(error: unknown): Error {
   if (error instanceof RangeError) return new RangeError(error.message)

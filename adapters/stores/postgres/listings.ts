@@ -1,68 +1,45 @@
+import type { Query } from './connection.ts'
 import { listText } from './sql.ts'
-import type { Query } from './database.ts'
-
-/** Folded words as the server's full-text types hold them: letters and digits only, so that nothing needs escaping. */
 
 /**
- * Bytes of UTF-8 that a lexeme may have. Longer words lose their ends, where they are kept and where they are asked for.
- * Nobody can tell through the API: no character folds to more than 18 bytes of one word, and a search has 100.
+ * Bytes of UTF-8 that Postgres allows in a lexeme. Longer words are truncated, in listings and in searches. The API cannot
+ * tell: a search has 100 characters, and none folds to more than 18 bytes of one word.
  */
-const maxLexemeBytes = 2046
+const MAX_LEXEME_BYTES = 2046
 
-/** The text of a `tsvector` without positions. That of a profile is far below the megabyte that it may have. */
+/** The text of a `tsvector` without positions. Folded words are letters and digits: nothing needs escaping. */
 export function wordVector(words: Iterable<string>): string {
   return Array.from(words, quoteLexeme).join(' ')
 }
 
-/** The text of a `tsquery` that holds where each word starts a lexeme. */
+/** The text of a `tsquery` for all `words` as prefixes. */
 export function prefixQuery(words: readonly string[]): string {
   return words.map((word) => `${quoteLexeme(word)}:*`).join(' & ')
 }
 
 function quoteLexeme(word: string): string {
-  return `'${truncateText(word)}'`
-}
-
-/** The first characters of a text, as many as have `maxBytes` bytes together, or all of them. */
-function truncateText(text: string): string {
   // No unit of UTF-16 is more than three bytes.
-  if (text.length * 3 <= maxLexemeBytes) return text
-  let bytes = 0
-  let end = 0
-  for (const character of text) {
-    bytes += utf8Length(character.codePointAt(0)!)
-    if (bytes > maxLexemeBytes) break
-    end += character.length
-  }
-  return text.slice(0, end)
+  if (word.length * 3 <= MAX_LEXEME_BYTES) return `'${word}'`
+  const bytes = new TextEncoder().encode(word).subarray(0, MAX_LEXEME_BYTES)
+  // A stream may be continued: the first half of a character is left out.
+  return `'${new TextDecoder().decode(bytes, { stream: true })}'`
 }
 
-function utf8Length(codePoint: number): number {
-  return codePoint < 0x80 ? 1 : codePoint < 0x800 ? 2 : codePoint < 0x10000 ? 3 : 4
-}
-
-/** What a listing counts under: its audience, country and industry. */
+/** What listings are counted by. */
 export type CounterKey = readonly [audience: string, country: string, industry: string]
 
-/** Gathers how a transaction changes the number of listings. */
-export interface ListingCounter {
-  add(key: CounterKey, listings: 1 | -1): void
-  /** Writes what was gathered. */
-  flush(query: Query): Promise<void>
-}
-
-/** A row is changed once, however many listings it counts: no transaction waits for its own old versions of it. */
-export function createListingCounter(): ListingCounter {
+/** Sums up how a transaction changes the number of listings, so that each row is updated once. */
+export function createListingCounter() {
   const changes = new Map<string, { readonly key: CounterKey; listings: number }>()
   return {
-    add(key, listings) {
+    add(key: CounterKey, listings: 1 | -1): void {
       const text = key.join('\n')
       const change = changes.get(text)
       if (change === undefined) changes.set(text, { key, listings })
       else change.listings += listings
     },
 
-    async flush(query) {
+    async flush(query: Query): Promise<void> {
       const changed = [...changes.values()].filter(({ listings }) => listings !== 0)
       changes.clear()
       if (changed.length === 0) return

@@ -7,8 +7,8 @@ import {
 } from '../schema.ts'
 import { newSettings, randomHex } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
-import { connect } from './database.ts'
-import type { Database, Query } from './database.ts'
+import type { Query } from './connection.ts'
+import { connect, type Database } from './database.ts'
 import { SqlError } from './errors.ts'
 import * as store from './migrations/001-store.ts'
 import * as finishedCopies from './migrations/002-finished-copies.ts'
@@ -17,17 +17,17 @@ import * as endsAndPruning from './migrations/004-ends-and-pruning.ts'
 
 /** A schema as it was found. */
 interface Schema {
-  /** 0 when there are no tables. */
+  /** 0 without tables. */
   readonly version: number
-  /** The oldest version whose programs may go on with it. */
+  /** The oldest version of programs that may use it. */
   readonly servedFrom: number
 }
 
 /**
- * Says where the schema of a database stands, and changes nothing.
+ * Reads the version of the schema.
  *
- * @throws {StoreError} `unreachable` when the database does not answer, `refused` when the schema `partner_api` in it
- * belongs to another program.
+ * @throws {StoreError} `unreachable` when the database does not respond, `refused` when its schema `partner_api` belongs to
+ * another program.
  */
 export async function migrationStatus(url: string): Promise<MigrationStatus> {
   const database = connect(url)
@@ -40,12 +40,11 @@ export async function migrationStatus(url: string): Promise<MigrationStatus> {
 }
 
 /**
- * Brings the schema up to date. Of several programs that start at once on one database, one does it and the others find
- * it done.
+ * Updates the schema, or creates it. Of several programs that start at once, one does.
  *
- * @param keyPrefix First part of the keys of a store that is made now.
- * @throws {StoreError} `newer_schema` when a newer program has migrated the database to a schema that this one may not
- * go on with, `refused` when the schema belongs to another program, or the database cannot hold every text.
+ * @param keyPrefix For a new store.
+ * @throws {StoreError} `newer_schema` when a newer program has migrated the schema beyond this one, `refused` when the
+ * schema belongs to another program or the database is not in UTF-8.
  */
 export async function migrate(
   database: Database,
@@ -54,28 +53,25 @@ export async function migrate(
 ): Promise<void> {
   const { read, place } = database
   let schema = await readSchema(read, place)
-  // Most starts find nothing to do.
   while (pendingAfter(schema, migrations, place).length > 0) {
     try {
       return await database.transaction((query) => applyPending(query, place, keyPrefix, migrations))
     } catch (error) {
       const { version } = schema
       schema = await readSchema(read, place)
-      // Whatever two programs that do the same say to each other, it is said to the second when the first is done.
+      // Whatever the error, another program that was migrating at the same time has caused it if it has made progress.
       if (schema.version === version) throw error
     }
   }
 }
 
 /**
- * Checks that there is a store and nothing to migrate.
- *
- * @throws {StoreError} `missing` when there is no store, `refused` when it is to be migrated or the schema belongs
- * to another program, `newer_schema` as `migrate` does.
+ * @throws {StoreError} `missing` without a store, `refused` when it has to be migrated or the schema belongs to another
+ * program, `newer_schema` as `migrate` does.
  */
 export async function checkMigrated(database: Database): Promise<void> {
   const { place } = database
-  const schema = await readSchema(database.read, database.place)
+  const schema = await readSchema(database.read, place)
   if (schema.version === 0) {
     throw new StoreError('missing', `There is no store at ${place}. To make one: partner-api migrate`)
   }
@@ -89,7 +85,7 @@ async function applyPending(
   keyPrefix: string | undefined,
   migrations: readonly Migration[],
 ): Promise<void> {
-  // Read again in the transaction: another program may have been here in between.
+  // Again, within the transaction: another program may have migrated meanwhile.
   const schema = await readSchema(query, place)
   const pending = pendingAfter(schema, migrations, place)
   const last = pending.at(-1)
@@ -104,7 +100,7 @@ async function applyPending(
       name,
       Date.now(),
     ])
-    // Nobody changes anything while the schema does, and who waits finds out whether it may go on.
+    // Changes wait, and then check whether they may still be made.
     if (index === 0 && schema.version > 0) {
       await query('SELECT kind FROM partner_api.revision ORDER BY kind FOR UPDATE')
     }
@@ -152,7 +148,7 @@ function foreignSchemaError(place: string): StoreError {
   return new StoreError('refused', `The schema partner_api in ${place} belongs to another program.`)
 }
 
-/** Any other would refuse, for ever, what it has no letters for: a signup, or what is searched for. */
+/** Another encoding cannot store every signup, nor be searched for every word. */
 async function checkEncoding(query: Query, place: string): Promise<void> {
   const [row] = await query<[encoding: string]>("SELECT pg_catalog.current_setting('server_encoding')")
   const [encoding] = row!
@@ -164,7 +160,7 @@ async function checkEncoding(query: Query, place: string): Promise<void> {
 }
 
 async function createSchema(query: Query): Promise<void> {
-  // Who may make no schema may be given one: IF NOT EXISTS would be refused all the same.
+  // A user without the permission to create a schema may be given one; IF NOT EXISTS needs the permission, too.
   const schemas = await query("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = 'partner_api'")
   if (schemas.length === 0) await query('CREATE SCHEMA partner_api')
   await query(
@@ -186,7 +182,7 @@ async function insertSettings(
   await query("INSERT INTO partner_api.revision (kind, changes) VALUES ('facts', 0), ('content', 0)")
 }
 
-/** A statement ends where a line ends with a semicolon: many servers prepare only one at a time. */
+/** Statements end with a semicolon at the end of a line. Compatible servers may take only one at a time. */
 function statementsOf(sql: string): string[] {
   return sql.split(/;[ \t]*$/m).filter((statement) => statement.trim() !== '')
 }
@@ -196,8 +192,7 @@ export interface Migration extends SharedMigration {
   readonly servedFrom: number
 }
 
-/** In order; a migration's version is its place, from 1. */
+/** The version of each is its position, from 1. */
 export const MIGRATIONS: readonly Migration[] = [store, finishedCopies, lists, endsAndPruning]
 
-/** The version of the schema that this program makes. */
 export const LATEST: number = MIGRATIONS.length

@@ -1,10 +1,11 @@
 import type { ProfileQuery, ProfileSort } from '../../../core/ports/directory.ts'
 import { startPosition } from '../content-text.ts'
 import { CARD_COLUMNS, type CardRow } from '../tables.ts'
-import type { Database, Value } from './database.ts'
+import type { Value } from './connection.ts'
+import type { Database } from './database.ts'
 import { listText } from './sql.ts'
 
-/** What a query asks for, but for its words; `undefined` when no profile can be there. */
+/** @returns Undefined when no profile can match. */
 export function toPageRange(partner: string, query: ProfileQuery, now: number): PageRange | undefined {
   const countries = possibleValues(query.countries)
   const industries = possibleValues(query.industries)
@@ -12,13 +13,13 @@ export function toPageRange(partner: string, query: ProfileQuery, now: number): 
   return { partner, countries, industries, sort: query.sort, after: startPosition(query, now), now }
 }
 
-/** The values of a filter that there can be: who asks for one with a NUL has the server refuse all of the statement. */
+/** Leaves out values with a NUL, for which Postgres rejects the statement. */
 function possibleValues(values: readonly string[]): string[] | undefined {
   const possible = [...new Set(values)].filter((value) => !value.includes('\0'))
   return values.length > 0 && possible.length === 0 ? undefined : possible
 }
 
-/** How many rows are asked for where `limit` are wanted: few sizes, as the server keeps a plan for each. */
+/** Few sizes, as the server caches a plan for each. */
 export function roundUpPageSize(limit: number): number {
   return pageSizes.find((size) => size >= limit) ?? 2 ** Math.ceil(Math.log2(limit))
 }
@@ -36,7 +37,6 @@ export async function readPage(database: Database, range: PageRange, limit: numb
   return rows.slice(0, limit)
 }
 
-/** Which profiles, in which order, from where. */
 export interface PageRange {
   readonly partner: string
   /** Empty for any. */
@@ -44,19 +44,13 @@ export interface PageRange {
   /** Empty for any. */
   readonly industries: readonly string[]
   readonly sort: ProfileSort
-  /** Only places after this one: its sort key as listings hold it, and its slug. */
+  /** The position before the page: sort key, as in listings, and slug. */
   readonly after: readonly [key: string | number, slug: string]
-  /** Only profiles that are due at this instant. */
+  /** Only profiles that are due at this time. */
   readonly now: number
 }
 
-/** A part of a statement: common table expressions, and the values of its first parameters. */
-export interface PositionQuery {
-  readonly tables: string
-  readonly parameters: readonly Value[]
-}
-
-/** The column of listings that each order sorts by, its type, and a key that no listing is after. */
+/** The column of listings for each order, its type, and a key beyond all others. */
 export const SORT_COLUMNS: Readonly<Record<ProfileSort, { column: string; type: string; end: string }>> = {
   name: { column: 'name_key', type: 'text', end: `'\u{10ffff}'` },
   '-published_at': { column: 'recency', type: 'bigint', end: '9223372036854775807' },
@@ -68,19 +62,21 @@ export function audiencesOf(partner: string): string[] {
 }
 
 /**
- * Selects the first places of a range as `place (audience, key, slug)`, in no order, off the indexes alone. Each
- * audience, country and industry that it combines is a stream: a stretch of one index, in order. A few places of each
- * are read at once, twice as many in all as are wanted: nothing beyond the `limit`-th of those belongs to the page, so
- * that what else does is soon read, from the few streams that it can be in. Where streams are two or one, the first
- * places of each are all of it.
+ * Selects the first positions of a range as `place (audience, key, slug)`, unordered, by index-only scans. Each combination
+ * of audience, country and industry is a segment of an index, in order. The heads of all segments are read first, twice as
+ * many positions in all as are needed: the `limit`-th of them bounds the page, and few segments have more positions before
+ * that bound. One or two segments are read at once.
  *
- * Each value is a select of its own, which the server knows nothing of when it plans: a plan for any values is then as
- * good as one for these, and it stops making new ones. It keeps one for every text, so limits are to be few.
+ * Each value is a subselect, which the planner cannot see into: a generic plan is then as good as a custom one, and the
+ * server stops making new ones. It caches one for each text: keep the number of limits small.
  */
-export function selectPositions(range: PageRange, limit: number): PositionQuery {
+export function selectPositions(
+  range: PageRange,
+  limit: number,
+): { tables: string; parameters: readonly Value[] } {
   const { partner, countries, industries, sort, after, now } = range
   const { column, type, end } = SORT_COLUMNS[sort]
-  // By recency, what is not due stands before the start of the range.
+  // By recency, profiles that are not due sort before the start of the range.
   const due = sort === 'name' ? 'AND l.recency >= (SELECT $3::bigint)' : ''
   const start = sort === 'name' ? [...after, -now] : after
   const filters = [
@@ -106,7 +102,7 @@ export function selectPositions(range: PageRange, limit: number): PositionQuery 
       ORDER BY l.${column}, l.slug LIMIT ${limit}`
   }
 
-  // There are two audiences at most. The server takes any list for ten.
+  // Tells the planner that there are two audiences at most: it expects ten entries of any list.
   const lists = multiValued.map(({ name, parameter }) =>
     `(SELECT * FROM unnest((SELECT ${parameter}::text[])) ${
       name === 'audience' ? 'LIMIT 2' : ''
@@ -138,8 +134,8 @@ export function selectPositions(range: PageRange, limit: number): PositionQuery 
 }
 
 /**
- * Joins a table `page (slug)` with the profiles and their industries. OFFSET 0 has each profile looked up: to read a
- * hundred, a server would rather read all of some ten thousand.
+ * Joins a table `page (slug)` with the profiles and their industries. OFFSET 0 has the planner look each profile up: it
+ * would rather scan ten thousand of them than look a hundred up.
  */
 export const CARD_TABLES = `
   page CROSS JOIN LATERAL (

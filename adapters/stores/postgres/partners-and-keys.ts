@@ -10,25 +10,25 @@ import type { StoredRow } from '../row-format.ts'
 import { FIRST_KEY_POSITION, KEY_FACTS_COLUMNS, KEYS, PARTNERS, readKeyFacts } from '../tables.ts'
 import type { PostgresAuditLog } from './audit.ts'
 import { runAudited } from './audited-change.ts'
-import type { Database, Query } from './database.ts'
-import { listText } from './sql.ts'
+import type { Query } from './connection.ts'
+import type { Database } from './database.ts'
 import type { Revisions } from './revisions.ts'
-import { columnParameters, upsertSql } from './sql.ts'
+import { columnParameters, listText, upsertSql } from './sql.ts'
 
 const selectPartners = `SELECT ${PARTNERS.columns} FROM partner_api.partner`
 const selectKeys = `SELECT ${KEYS.columns} FROM partner_api.partner_key`
 
-// The expression is that of the index of all keys, which the planner must not scan for the keys of one partner.
+// The expression of its own index: the planner must not scan that for the keys of one partner.
 const selectAllKeys = `${selectKeys}
   WHERE (created_at + 0, id) > ($1::bigint, $2::text) ORDER BY created_at + 0, id LIMIT $3`
 const selectPartnerKeys = `${selectKeys}
   WHERE partner = $4 AND (created_at, id) > ($1::bigint, $2::text) ORDER BY created_at, id LIMIT $3`
 
-/** Rows that go to the server in one statement: the removal of a partner changes all of its keys. */
+/** The removal of a partner changes all of its keys. */
 const rowsPerStatement = 1000
 
 const upsertPartners = upsertSql('partner', PARTNERS.columns)
-// No change is about when a key was used, and what other processes have noted of that since the row was read stays.
+// Other processes may have recorded uses since the row was read.
 const upsertKeys = upsertSql('partner_key', KEYS.columns, 'last_used_at')
 
 export function createAdministration(
@@ -58,7 +58,7 @@ export function createAdministration(
     },
 
     apply(changes, ifFacts, stamp) {
-      return runAudited({ database, revisions, trail: auditLog }, 'facts', stamp, async (query, facts) => {
+      return runAudited({ database, revisions, auditLog }, 'facts', stamp, async (query, facts) => {
         if (facts !== ifFacts) return { result: false, auditRecords: [] }
         const changeSet = await loadChangeSet(query, changes)
         const auditRecords = applyChanges(changeSet, changes)
@@ -79,7 +79,7 @@ export function createAdministration(
   }
 }
 
-/** A draft over all that the changes refer to. */
+/** Loads everything that the changes refer to. */
 async function loadChangeSet(query: Query, changes: readonly Change[]): Promise<BufferedChangeSet> {
   const slugs = new Set<string>()
   const ids = new Set<string>()
@@ -107,7 +107,7 @@ async function loadChangeSet(query: Query, changes: readonly Change[]): Promise<
   )
 }
 
-/** Snapshots of what was written, keys by id and partners by a space and their slug. */
+/** Reads back what was written: keys by id, partners by a space and their slug. */
 async function readSnapshots(query: Query, changeSet: BufferedChangeSet): Promise<Map<string, string>> {
   const slugs = Array.from(changeSet.changedPartners(), ({ slug }) => slug)
   const ids = Array.from(changeSet.changedKeys(), ({ id }) => id)
@@ -129,20 +129,16 @@ async function writeRows(query: Query, sql: string, rows: readonly StoredRow[]):
   }
 }
 
-/** A look-up that has not been sent yet. */
 interface PendingLookup {
   readonly id: string
   readonly resolve: (facts: KeyFacts | undefined) => void
   readonly reject: (error: unknown) => void
 }
 
-/** Ids in one query: more would have the first of them wait for the last. */
+/** In a larger batch, the first id would wait for the last. */
 const maxBatch = 500
 
-/**
- * Queries under way at once: the server has one while we read the answer of another. With more of them fewer ids come
- * together, and each costs less by far in company.
- */
+/** The server answers one query while this process reads another. More of them would mean smaller batches. */
 const maxInFlight = 2
 
 const selectFacts = `SELECT ${KEY_FACTS_COLUMNS}
@@ -150,10 +146,7 @@ const selectFacts = `SELECT ${KEY_FACTS_COLUMNS}
 const selectOneFacts = `${selectFacts} = $1`
 const selectManyFacts = `${selectFacts} = ANY ($1::text[])`
 
-/**
- * Gathers the ids that are asked for while queries are under way, and asks for them with the next. Who is alone does
- * not wait for company: the first is sent at once.
- */
+/** Sends a first look-up at once, and batches those that arrive while queries are in flight. */
 export function createKeyLookup(database: Database): Asynchronous<Pick<FactSource, 'findKey'>> {
   let queue: PendingLookup[] = []
   let inFlight = 0
@@ -172,13 +165,13 @@ export function createKeyLookup(database: Database): Asynchronous<Pick<FactSourc
   async function fetchMany(batch: readonly PendingLookup[]): Promise<void> {
     inFlight++
     try {
-      // Who asks under two revisions asks twice.
+      // Under two revisions, one id is asked for twice.
       const ids = new Set(batch.map(({ id }) => id))
       const rows = await database.lookUp<StoredRow>(selectManyFacts, [listText([...ids])])
       const facts = new Map(rows.map(readKeyFacts).map((found) => [found.key.id, found]))
-      for (const { id, resolve: found } of batch) found(facts.get(id))
+      for (const { id, resolve } of batch) resolve(facts.get(id))
     } catch (error) {
-      for (const { reject: failed } of batch) failed(error)
+      for (const { reject } of batch) reject(error)
     }
     inFlight--
     fetchQueued()
@@ -193,10 +186,10 @@ export function createKeyLookup(database: Database): Asynchronous<Pick<FactSourc
 
   return {
     findKey(id) {
-      // No text of Postgres's holds it, and the query would fail for all that are in it.
+      // Postgres rejects the NUL, and with it the whole batch.
       if (id.includes('\0')) return Promise.resolve(undefined)
       if (inFlight < maxInFlight) return fetchOne(id)
-      return new Promise((found, failed) => queue.push({ id, resolve: found, reject: failed }))
+      return new Promise((resolve, reject) => queue.push({ id, resolve, reject }))
     },
   }
 }
@@ -206,8 +199,7 @@ export function createKeyUseRecorder(database: Database): Pick<FactSource, 'reco
     async recordKeyUses(uses) {
       if (uses.size === 0) return
       const ids = [...uses.keys()].sort()
-      // Locked in one order by all replicas: those who note the same keys at once wait for each other, and never in a
-      // circle.
+      // All replicas lock in the same order, which prevents deadlocks.
       await database.write(
         `UPDATE partner_api.partner_key k SET last_used_at = used.at FROM (
           SELECT k.id, u.at FROM partner_api.partner_key k

@@ -2,12 +2,12 @@ import type { LeaseRequest, QuotaLease, QuotaStore } from '../../../core/ports/q
 import type { Database } from './database.ts'
 import { createPruner, SERVER_NOW } from './sql.ts'
 
-/** Windows that are over and that each one that is opened clears away: more than itself. */
+/** Expired windows deleted for each one that is opened: more than one, so that they get fewer. */
 const windowsPruned = 2
 
 type WindowRow = [now: number, openedAt: number, taken: number, granted: number]
 
-/** Each lease is one upsert of one row, so that whoever comes second sees what the first has taken. */
+/** Each lease is an upsert of one row, so that concurrent ones see each other's. */
 export function createQuotaStore(database: Database): QuotaStore {
   const pruneWindows = createPruner(database, {
     table: 'quota_window',
@@ -40,12 +40,12 @@ function toLease(
   return {
     granted,
     remaining: Math.max(0, quota - taken),
-    // Who waited for the row may have looked at the clock before the window was opened.
+    // `now` may be before the window was opened, if the statement had to wait for the row.
     resetMs: Math.min(windowMs, openedAt + windowMs - now),
   }
 }
 
-/** Its length is the asker's, also for a window that is open. One that opens much later was opened by another clock. */
+/** By the length of the request, also for an open window. One from the future was opened by another clock. */
 function isOpen(openedAt: string, now: string): string {
   return `${now} - ${openedAt} BETWEEN 1 - $3::bigint AND $3::bigint - 1`
 }

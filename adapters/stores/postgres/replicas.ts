@@ -1,4 +1,5 @@
 import { drawId } from '../../../core/lib/ids.ts'
+import { completesWithin } from '../../../core/lib/promise.ts'
 import type { Revision } from '../../../core/ports/facts.ts'
 import type {
   Replica,
@@ -11,34 +12,31 @@ import type { Database } from './database.ts'
 import type { Revisions } from './revisions.ts'
 import { createPruner, SERVER_NOW } from './sql.ts'
 
-/** What the store is told of a replica. */
-export interface Registration {
-  /** Lists the replica, for good when it resolves. */
+interface Registration {
+  /** Durable when it resolves. */
   register(): Promise<void>
-  /** Says what the replica has applied, and lists it again when it is not listed any more. @returns Live replicas. */
+  /** Records what the replica has applied, and registers it again if needed. @returns Live replicas. */
   confirm(revision: Revision): Promise<number>
-  /** Strikes it off the list. */
   deregister(): Promise<void>
 }
 
 /**
- * Milliseconds, beyond its lease, for which a replica is listed after it was heard of last: what it learns until then is
- * used up before it is off the list.
+ * Milliseconds, beyond its lease, for which a replica stays registered after it was last heard of: by then it cannot use
+ * what it knew any more.
  */
-export const REPLICA_RETENTION_MS = 60_000
+const REPLICA_RETENTION_MS = 60_000
 
-/** How long leaving may take when the store does not answer: it is found out by itself then. */
-const leaveTimeoutMs = 2_000
+/** Without an answer in time, the registration expires by itself. */
+const deregisterTimeoutMs = 2_000
 
 /**
- * Confirms one revision after another from the moment at which a replica is listed until it leaves: as often as the
- * replica wants, and whenever there may be news. What fails is tried again at the next time; until then the replica
- * uses less and less of what it knows, and the store knows why.
+ * Confirms revisions while a replica is registered: as often as the replica wants, and whenever there may be a new one.
+ * What fails is repeated the next time.
  *
- * @param subscribe Has what it is given called whenever there may be news, until what it returns is called.
+ * @param subscribe Calls back whenever there may be a new revision. Returns how to unsubscribe.
  */
-export function createMembership(
-  { revalidate: confirm, revalidateEveryMs: confirmEveryMs }: Replica,
+function createMembership(
+  { revalidate, revalidateEveryMs }: Replica,
   registration: Registration,
   subscribe: (pollNow: () => void) => () => void,
 ): ReplicaRegistration {
@@ -49,7 +47,7 @@ export function createMembership(
   let lastConfirmation: Promise<number> | undefined
   let timer: NodeJS.Timeout | undefined
   let live = 1
-  /** When what the store heard of the replica last was sent, and the day: a machine that sleeps has no other clock. */
+  /** When the last confirmation was sent: the monotonic clock may stand still while the machine sleeps. */
   let lastContact = { at: 0, date: 0 }
   let unsubscribe = (): void => undefined
 
@@ -83,17 +81,16 @@ export function createMembership(
   async function pollLoop(): Promise<void> {
     isPolling = true
     while (isPollDue && state === 'registered') {
-      // What is heard of from now on may be too late for this confirmation.
+      // A notification from now on may be about a later revision.
       isPollDue = false
       await poll().catch(() => undefined)
     }
     isPolling = false
-    if (state === 'registered') timer = setTimeout(pollNow, confirmEveryMs).unref()
+    if (state === 'registered') timer = setTimeout(pollNow, revalidateEveryMs).unref()
   }
 
   async function poll(): Promise<void> {
-    const revision = await confirm()
-    // Who has left is not to be listed again.
+    const revision = await revalidate()
     if (state !== 'registered') return
     const now = instant()
     lastConfirmation = registration.confirm(revision)
@@ -110,7 +107,7 @@ export function createMembership(
   return {
     registered() {
       assertOpen()
-      // Who was cut off or stood still for longer may have been given up meanwhile. Half of it, for clocks differ.
+      // After longer silence, it may have been removed. Half of the time, as clocks differ.
       if (state === 'registered' && ageOf(lastContact) < REPLICA_RETENTION_MS / 2) return undefined
       return registering ??= register()
     },
@@ -124,10 +121,7 @@ export function createMembership(
       clearTimeout(timer)
       unsubscribe()
       if (wasUnregistered) return
-      let deadline: NodeJS.Timeout | undefined
-      const timeout = new Promise<void>((resolve) => deadline = setTimeout(resolve, leaveTimeoutMs))
-      await Promise.race([deregister().catch(() => undefined), timeout])
-      clearTimeout(deadline)
+      await completesWithin(deregisterTimeoutMs, deregister().catch(() => undefined))
     },
   }
 }
@@ -140,11 +134,11 @@ function ageOf({ at, date }: { at: number; date: number }): number {
   return Math.max(performance.now() - at, Date.now() - date)
 }
 
-/** Milliseconds after the end of its lease from which on a replica that is not heard of counts as gone. */
+/** Milliseconds after the end of its lease at which a silent replica no longer counts as live. */
 const liveGraceMs = 5_000
 
-/** Milliseconds after the end of its lease after which a replica is cleared away, and how many are at once. */
-const pruning = { afterMs: 3_600_000, atOnce: 100 }
+/** When replicas are pruned, after the end of their lease, and how many at once. */
+const pruning = { afterMs: 3_600_000, batchSize: 100 }
 
 export function createReplicaRegistry(
   database: Database,
@@ -154,12 +148,12 @@ export function createReplicaRegistry(
     table: 'replica',
     key: ['id'],
     expiry: 'seen_at + lease_ms',
-    batchSize: pruning.atOnce,
+    batchSize: pruning.batchSize,
   })
   const listeners = new Set<() => void>()
   let isListening = false
 
-  /** One ear for all: nothing that has begun to listen to a database can be told to stop. */
+  /** One LISTEN for all: a database cannot unlisten. */
   function subscribe(pollNow: () => void): () => void {
     listeners.add(pollNow)
     if (!isListening) database.listen(() => listeners.forEach((member) => member()))
@@ -171,8 +165,7 @@ export function createReplicaRegistry(
     const id = drawId('rep_')
     return {
       async register() {
-        // Not behind the answers, as what replicas confirm: a server that forgot the replica would have it waited for
-        // by nobody.
+        // Committed synchronously: if a crash undid it, receipts would not wait for the replica.
         const [row] = await database.write<[now: number]>(registerSql, [id, name, Math.ceil(leaseMs)])
         pruneReplicas(row![0] - pruning.afterMs)
       },
@@ -201,7 +194,7 @@ export function createReplicaRegistry(
         revisions.current(),
         database.lookUp<ProgressRow>(progressSql),
       ])
-      // The number of changes alone does not do: a server that took over without the last ones counts them again.
+      // Revisions have no order: the one asked for counts, and the current one.
       const hasApplied = (facts: string, asked: string, now: string) => facts === asked || facts === now
       return rows.map(([id, name, leaseMs, facts, content, skewMs]): ReplicaProgress => ({
         id,

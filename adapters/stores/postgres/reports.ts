@@ -23,8 +23,7 @@ import {
 } from '../reports.ts'
 import { readSignup } from '../signups.ts'
 import type { Database } from './database.ts'
-import { listText } from './sql.ts'
-import { createPruner } from './sql.ts'
+import { columnParameters, createPruner, listText } from './sql.ts'
 
 export function createUsageCounts(database: Database): Omit<Reports, 'listActivity'> {
   const pruneBatches = createPruner(database, {
@@ -49,16 +48,11 @@ export function createUsageCounts(database: Database): Omit<Reports, 'listActivi
     async recordUsage(counts, batch, keepFrom) {
       if (counts.length === 0) return
       const now = Date.now()
-      const summed = sumByRow(counts)
-      await database.write(addUsageSql, [
-        batch,
-        now,
-        listText(summed.map(({ partner }) => partner)),
-        listText(summed.map(({ day }) => day)),
-        listText(summed.map(({ endpoint }) => endpoint)),
-        listText(summed.map(({ requests }) => requests)),
-        listText(summed.map(({ errors }) => errors)),
-      ])
+      const rows = sumByRow(counts).map((count) => {
+        const { partner, day, endpoint, requests, errors } = count
+        return [partner, day, endpoint, requests, errors]
+      })
+      await database.write(addUsageSql, [batch, now, ...columnParameters(rows)])
       pruneBatches(now - BATCH_RETENTION_MS)
       if (keepFrom === undefined) return
       pruneRequests(keepFrom)
@@ -72,8 +66,8 @@ export function createUsageCounts(database: Database): Omit<Reports, 'listActivi
 }
 
 /**
- * The batch comes first: who sends it a second time at once waits for the first to be done, and has nothing to add.
- * Then every row in one order, so that no two replicas wait for each other.
+ * The batch first: a concurrent repetition waits for it, and adds nothing. Then the rows in one order, which prevents
+ * deadlocks between replicas.
  */
 const addUsageSql = `
   WITH added AS (
@@ -107,7 +101,7 @@ function requestSumSql(part: SumRow[0], column: 'endpoint' | 'day'): string {
     WHERE partner = $1 AND day BETWEEN $2 AND $3 GROUP BY ${column}`
 }
 
-/** One count for each row that it goes to: a statement changes a row once. */
+/** A statement can change each row only once. */
 function sumByRow(counts: readonly UsageCount[]): readonly UsageCount[] {
   const sums = new Map<string, UsageCount>()
   for (const count of counts) {
@@ -119,8 +113,8 @@ function sumByRow(counts: readonly UsageCount[]): readonly UsageCount[] {
 }
 
 /**
- * What a row is made from. `id`, `subject` and `record` are an entry's id, subject and what it says of its key; or a
- * signup's id and record; or a key's id, environment and hint.
+ * `id`, `subject` and `record` are those of an audit entry, with its key after the change; id, environment and record of a
+ * signup; or id, environment and hint of a key.
  */
 type ActivityRow = [
   type: string,
@@ -131,7 +125,7 @@ type ActivityRow = [
   record: string | null,
 ]
 
-/** Merges what comes first of each type, for which there is an index each, in one statement, which sees one state. */
+/** Merges the first rows of each type, which has an index of its own, in one statement and so in one snapshot. */
 export function createActivityList(database: Database): Pick<Reports, 'listActivity'> {
   return {
     async listActivity(partner, { types, after, limit }, now) {
@@ -153,8 +147,8 @@ export function createActivityList(database: Database): Pick<Reports, 'listActiv
 }
 
 /**
- * Entries outside of what the end of the trail is known to be were put there past the store. Without the addition, the
- * trail would be read in its own order and sorted.
+ * Entries beyond the recorded end of the audit log were not written by the store. `sequence + 0` keeps the planner from
+ * reading the log in its own order.
  */
 const activitySql = `
   (

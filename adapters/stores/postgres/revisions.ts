@@ -3,43 +3,17 @@ import type { Revision } from '../../../core/ports/facts.ts'
 import { newerSchemaError } from '../schema.ts'
 import { randomHex } from '../settings.ts'
 import { replacedByCopyError, unfinishedCopyError } from '../store-error.ts'
-import type { Database, Query } from './database.ts'
+import type { Query } from './connection.ts'
+import type { Database } from './database.ts'
 import { LATEST, missingSettingsError } from './migrate.ts'
 import { SERVER_NOW } from './sql.ts'
 
-/** The revision of a store, and the only way to move it. */
-export interface Revisions {
-  /** The server's clock when the revision was asked for last. */
-  clock(): ClockReading | undefined
-
-  /**
-   * The revision now.
-   *
-   * @param query Default: a look-up, which has little time.
-   * @throws {StoreError} `unreachable` when the server takes no writes any more, `newer_schema` when the store is no longer for programs of this version, `refused` while it is
-   * being copied into and after that: what it was is gone.
-   */
-  current(query?: Query): Promise<Revision>
-
-  /**
-   * Keeps others from changing what a kind of revision stands for until the transaction is over. To be the first thing
-   * that a change does: what it reads then is what it changes.
-   *
-   * @returns The revision of this kind, which stays until then.
-   * @throws {StoreError} as `current` does.
-   */
-  lock(query: Query, kind: keyof Revision): Promise<string>
-
-  /** Moves the revision. To be called in the transaction of the change, which has locked it. */
-  bump(query: Query, kind: keyof Revision): Promise<void>
-
-  /** Tells all replicas that something was changed. To be called after the commit. Never rejects. */
-  notify(): Promise<void>
-}
+export type Revisions = ReturnType<typeof createRevisions>
 
 type StoreRow = [id: string, servedFrom: number, copiedFrom: string | null]
 
-export function createRevisions(database: Database): Revisions {
+/** The revision of a store, and the only way to move it. */
+export function createRevisions(database: Database) {
   let openedId: string | undefined
   let reading: ClockReading | undefined
 
@@ -51,61 +25,66 @@ export function createRevisions(database: Database): Revisions {
   }
 
   return {
-    clock: () => reading,
+    /** The server's clock when the revision was read last. */
+    clock: (): ClockReading | undefined => reading,
 
-    async current(query = database.lookUp) {
+    /**
+     * @throws {StoreError} `unreachable` when the server has stopped taking writes, `newer_schema` when the store has
+     * outgrown this program, `refused` during a copy into the store and after it, as it is another store then.
+     */
+    async current(query: Query = database.lookUp): Promise<Revision> {
       const askedAt = performance.now()
       const [row] = await query<
-        [isReadOnly: boolean, ...StoreRow, string, number, string, number, now: number]
+        [now: number, isReadOnly: boolean, string, number, string, number, ...StoreRow]
       >(`
-        SELECT pg_catalog.current_setting('transaction_read_only') = 'on', s.id, s.served_from, s.copied_from, f.mark, f.changes, c.mark, c.changes, ${SERVER_NOW}
+        SELECT ${SERVER_NOW}, pg_catalog.current_setting('transaction_read_only') = 'on',
+          f.mark, f.changes, c.mark, c.changes, s.id, s.served_from, s.copied_from
         FROM partner_api.store s, partner_api.revision f, partner_api.revision c
         WHERE f.kind = 'facts' AND c.kind = 'content'`)
       if (row === undefined) throw missingSettingsError(database.place)
-      const [
-        isReadOnly,
-        id,
-        servedFrom,
-        copiedFrom,
-        factsMark,
-        factsChanges,
-        contentMark,
-        contentChanges,
-        at,
-      ] = row
+      const [at, isReadOnly, factsMark, factsChanges, contentMark, contentChanges, ...storeRow] = row
       reading = { at, askedAt, answeredAt: performance.now() }
       if (isReadOnly) database.reportReadOnly()
-      checkStoreRow([id, servedFrom, copiedFrom])
+      checkStoreRow(storeRow)
+      const [id] = storeRow
       return {
         facts: revisionText(id, factsMark, factsChanges),
         content: revisionText(id, contentMark, contentChanges),
       }
     },
 
-    async lock(query, kind) {
+    /**
+     * Locks the revision of a kind, and with it what it stands for, until the end of the transaction. Call it first: what
+     * was read before may have changed.
+     *
+     * @throws {StoreError} as `current` does.
+     */
+    async lock(query: Query, kind: keyof Revision): Promise<string> {
       const [locked] = await query<[mark: string, changes: number]>(
         'SELECT mark, changes FROM partner_api.revision WHERE kind = $1 FOR UPDATE',
         [kind],
       )
-      // Afterwards: what the lock was waited for may have been a migration.
+      // After the lock, which a migration may have held.
       const [row] = await query<StoreRow>('SELECT id, served_from, copied_from FROM partner_api.store')
       if (locked === undefined || row === undefined) throw missingSettingsError(database.place)
       checkStoreRow(row)
       return revisionText(row[0], ...locked)
     },
 
-    async bump(query, kind) {
+    /** Moves a revision that the transaction has locked. */
+    async bump(query: Query, kind: keyof Revision): Promise<void> {
       await query(
         'UPDATE partner_api.revision SET changes = changes + 1, mark = $2 WHERE kind = $1',
         [kind, randomHex(4)],
       )
     },
 
+    /** Notifies all replicas after a commit. Never rejects. */
     notify: database.notify,
   }
 }
 
-/** The mark tells changes of one number apart: a server that takes over without the last ones counts them again. */
+/** The mark is random: a server that takes over without the last changes counts them again. */
 function revisionText(storeId: string, mark: string, changes: number): string {
   return `${storeId}-${mark}.${changes}`
 }

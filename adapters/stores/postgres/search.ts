@@ -1,6 +1,5 @@
 import { CARD_COLUMNS, type CardRow } from '../tables.ts'
 import type { Database } from './database.ts'
-import { listText } from './sql.ts'
 import { prefixQuery } from './listings.ts'
 import {
   audiencesOf,
@@ -10,21 +9,21 @@ import {
   selectPositions,
   SORT_COLUMNS,
 } from './pages.ts'
+import { listText } from './sql.ts'
 
-/** Places that every search looks at first. */
+/** Positions that every search reads first. */
 const sampleSize = 256
 
-/** Long walks are a multiple of this: the server keeps a plan for each length. */
+/** Lengths of scans are multiples of it: the server caches a plan for each. */
 const scanStep = 512
 
-/** The index gathers all of a word before it gives any: this many of another cost as much as to read one row in vain. */
+/** Entries of the full-text index that cost as much as one row that does not match. */
 const indexRowsPerFetch = 16
 
 /**
- * The cards of the first `limit` profiles of a range that match all `words`, in order. A common word soon fills a page
- * on a walk along the order; the full-text index finds a rare one, whose matches are then sorted. The first places tell
- * which it is. The server gives up a search that takes
- * too long: its client is told to come again later.
+ * The cards of the first `limit` profiles of a range that match all `words`, in order. A scan in order finds common words
+ * soon, the full-text index rare ones, whose matches are then sorted; a sample tells which. The server cancels a search
+ * that takes too long.
  */
 export function searchPage(
   database: Database,
@@ -49,8 +48,8 @@ async function search(
   const { rows, places, matches, matchesOf } = await sample(database, range, words, length, size)
   if (places < length || rows.length >= limit) return rows.slice(0, limit)
   const expectedScan = limit * length / matches
-  // With a million profiles, a place on a walk costs 2 µs, a row out of the index 1 µs, and of those there are 4,000
-  // for each match here.
+  // With a million profiles, a position of a scan costs 2 µs and a row of the index 1 µs; a match in the sample stands for
+  // 4,000 of them.
   if (expectedScan <= 4 * length * matches) {
     const found = await scanInOrder(
       database,
@@ -66,30 +65,21 @@ async function search(
   return (await lookupIndex(database, range, words, indexedTerms, size)).slice(0, limit)
 }
 
-/** Three ways to find the profiles of a range that match words. Each is one statement. */
-
-/** What the first places of a range say of a search. */
-export interface Sample {
-  /** The first matches among them, as many as a page has. */
-  readonly rows: CardRow[]
-  /** How many there are. */
-  readonly places: number
-  /** How many of them match all words. */
-  readonly matches: number
-  /** How many match each of the words; none where the page is full or there are no further places. */
-  readonly matchesOf: readonly number[]
-}
-
 type SampleRow = [places: number, matches: number, matchesOf: string | null, ...CardRow]
 
-/** Looks at the first `length` places, each of them. @param size How many rows to give at most. */
-export async function sample(
+/**
+ * Reads all of the first `length` positions.
+ *
+ * @returns The first `size` matches, how many positions there are, how many of them match all words, and how many each
+ * word; the last is empty if the page is full or there are no more positions.
+ */
+async function sample(
   database: Pick<Database, 'read'>,
   range: PageRange,
   words: readonly string[],
   length: number,
   size: number,
-): Promise<Sample> {
+) {
   const { tables, parameters } = selectPositions(range, length)
   const all = `(SELECT $${parameters.length + 1}::tsquery)`
   const rows = await database.read<SampleRow>(
@@ -120,8 +110,8 @@ export async function sample(
   }
 }
 
-/** Walks along the first `length` places, and stops at the `size`-th match. */
-export function scanInOrder(
+/** Scans the first `length` positions up to the `size`-th match. */
+function scanInOrder(
   database: Pick<Database, 'read'>,
   range: PageRange,
   words: readonly string[],
@@ -143,8 +133,8 @@ export function scanInOrder(
   )
 }
 
-/** Sorts all that the index has of some of the words, wherever it is. @param indexedTerms Those words, one or more. */
-export function lookupIndex(
+/** Sorts all matches of the index. @param indexedTerms The words, one or more, to look up in it. */
+function lookupIndex(
   database: Pick<Database, 'read'>,
   range: PageRange,
   words: readonly string[],
@@ -153,7 +143,7 @@ export function lookupIndex(
 ): Promise<CardRow[]> {
   const { column, type } = SORT_COLUMNS[range.sort]
   const { partner, countries, industries, after, now } = range
-  // OFFSET 0: whatever the filters are, the way to the rows is the words.
+  // OFFSET 0 has the planner use the index of words, whatever the filters are.
   return database.read<CardRow>(
     `WITH page AS (
       SELECT key, slug FROM (

@@ -1,4 +1,4 @@
-import type { Asynchronous } from '../../../core/lib/promise.ts'
+import { type Asynchronous, delay } from '../../../core/lib/promise.ts'
 import { utcDay } from '../../../core/lib/time.ts'
 import type { IdempotencyClaim, Signup, SignupOutcome, SignupStore } from '../../../core/ports/signups.ts'
 import {
@@ -13,16 +13,13 @@ import {
   unknownKeyError,
 } from '../signups.ts'
 import { StoreError } from '../store-error.ts'
-import { isCommitUnknown } from './audited-change.ts'
 import type { Database } from './database.ts'
-import { SqlError } from './errors.ts'
+import { isCommitUnknown, SqlError } from './errors.ts'
 import { createPruner, SERVER_NOW } from './sql.ts'
 import { SET_DURABLE_COMMIT } from './transaction.ts'
 
-/** How long a signup is asked after that was lost on its way. */
+/** Milliseconds to resend a signup whose outcome is unknown, and between two attempts. */
 const resendTimeoutMs = 10_000
-
-/** Between two questions, while the server is away. */
 const resendPauseMs = 200
 
 export function createSignups(database: Database): Asynchronous<SignupStore> {
@@ -33,7 +30,7 @@ export function createSignups(database: Database): Asynchronous<SignupStore> {
     batchSize: CLAIMS_PRUNED_PER_SIGNUP,
   })
 
-  /** @param isResent Whether an attempt was lost before: it may have kept the signup, and still be about to. */
+  /** @param isResent Whether the outcome of an earlier attempt is unknown. */
   async function insertOnce(
     signup: Signup,
     claim: IdempotencyClaim | undefined,
@@ -43,13 +40,13 @@ export function createSignups(database: Database): Asynchronous<SignupStore> {
     while (performance.now() < end) {
       const attempt = await attemptInsert(insertSignup(database, signup, claim))
       if (attempt === undefined) break
-      const { isCreated: kept, hasKey, idExists: isKnown, claim: found } = attempt
-      // Nobody else has the id of what was sent before: it was drawn for this signup.
-      const wasCommitted = isResent && (found === undefined ? isKnown : found[1] === signup.id)
-      if (kept || wasCommitted) return { outcome: 'created' }
-      if (found !== undefined) return repeatedOutcome(found, claim!)
+      const { isCreated, hasKey, idExists, heldClaim } = attempt
+      // The id was drawn for this signup: if it exists, the earlier attempt was committed.
+      const wasCommitted = isResent && (heldClaim === undefined ? idExists : heldClaim[1] === signup.id)
+      if (isCreated || wasCommitted) return { outcome: 'created' }
+      if (heldClaim !== undefined) return repeatedOutcome(heldClaim, claim!)
       if (!hasKey) throw unknownKeyError(signup)
-      if (isKnown) throw duplicateIdError(signup)
+      if (idExists) throw duplicateIdError(signup)
     }
     if (claim !== undefined && !isResent) return { outcome: 'conflict' }
     throw new StoreError(
@@ -58,7 +55,7 @@ export function createSignups(database: Database): Asynchronous<SignupStore> {
     )
   }
 
-  /** What was lost is sent again as it was: its id is the same, and it waits for what may still be under way. */
+  /** Resends a signup with the same id, which waits for an earlier attempt that is still in flight. */
   async function insertUntilKnown(
     signup: Signup,
     claim: IdempotencyClaim | undefined,
@@ -78,7 +75,7 @@ export function createSignups(database: Database): Asynchronous<SignupStore> {
           )
         }
       }
-      await new Promise((resolve) => setTimeout(resolve, resendPauseMs))
+      await delay(resendPauseMs)
     }
   }
 
@@ -103,7 +100,7 @@ const selectNewest = `
   SELECT ${SIGNUP_COLUMNS} FROM partner_api.signup
   WHERE created_at <= $1 AND (created_at < $1 OR id > $2) ORDER BY created_at DESC, id LIMIT $3`
 
-/** Live and test ones are apart in the index: what comes first of each is merged. */
+/** Merges the first of each environment, which are apart in the index. */
 const selectNewestOfPartner = `
   SELECT ${SIGNUP_COLUMNS} FROM (VALUES ('live'), ('test')) AS kinds (kind) CROSS JOIN LATERAL (
     SELECT ${SIGNUP_COLUMNS}, recency FROM partner_api.signup
@@ -111,16 +108,16 @@ const selectNewestOfPartner = `
     ORDER BY recency, id LIMIT $3
   ) AS first ORDER BY recency, id LIMIT $3`
 
-/** @returns `undefined` when it has waited for others for too long. */
+/** @returns Undefined after the lock time-out. */
 async function attemptInsert(inserting: Promise<Attempt>): Promise<Attempt | undefined> {
   try {
     return await inserting
   } catch (error) {
     if (!(error instanceof SqlError)) throw error
     if (error.code === lockNotAvailable) return undefined
-    // Somebody has kept one with this id since the attempt began.
+    // Inserted by another attempt since this one began.
     if (error.code === uniqueViolation) {
-      return { isCreated: false, hasKey: true, idExists: true, claim: undefined }
+      return { isCreated: false, hasKey: true, idExists: true, heldClaim: undefined }
     }
     throw error
   }
@@ -133,33 +130,32 @@ function isUnreachable(error: unknown): boolean {
   return error instanceof StoreError && error.code === 'unreachable'
 }
 
-/** What one attempt to keep a signup came to. */
-export interface Attempt {
+interface Attempt {
   readonly isCreated: boolean
-  /** Whether the partner has the key, and whether there was a signup with this id before. */
+  /** Whether the key is the partner's. */
   readonly hasKey: boolean
   readonly idExists: boolean
-  /** What holds the idempotency key since before. */
-  readonly claim: ClaimRow | undefined
+  /** The earlier claim of the idempotency key. */
+  readonly heldClaim: ClaimRow | undefined
 }
 
-/** Milliseconds for which an attempt waits for another one with its key before lock_not_available (55P03) ends it. */
-export const CLAIM_LOCK_TIMEOUT_MS = 2_000
+/** Milliseconds to wait for another attempt with the same idempotency key. */
+const CLAIM_LOCK_TIMEOUT_MS = 2_000
 
-/** Rows that each count of signups is spread over: as many signups of a busy partner are counted at once. */
+/** Rows for each counter, so that concurrent signups of a partner do not wait for each other. */
 const counterSlots = 4
 
-/** A program whose clock is ahead ends nobody's claim: what has expired has expired by the server's clock as well. */
+/** Claims have to be expired by the server's clock, too: this one may be fast. */
 const ATTEMPTED_AT = `least($5::bigint, ${SERVER_NOW})`
 
-type AttemptRow = [kept: boolean, hasKey: boolean, isKnown: boolean, ...(ClaimRow | [null, null, null])]
+type AttemptRow = [isCreated: boolean, hasKey: boolean, idExists: boolean, ...(ClaimRow | [null, null, null])]
 
 /**
- * Keeps a signup, unless its claim is held: all of it or nothing, in one statement, so that no lock waits for us. Who
- * claims a key at the same time as another waits for that one to end, and then neither keeps nor finds anything, since
- * it sees what there was when it began: it is to try again.
+ * Inserts a signup unless its idempotency key is taken, in one statement, so that no lock is held across a round trip. Of
+ * two concurrent attempts with one key, the second waits for the first, then inserts nothing and finds nothing, since its
+ * snapshot is older: try it again.
  */
-export async function insertSignup(
+async function insertSignup(
   database: Database,
   signup: Signup,
   claim: IdempotencyClaim | undefined,
@@ -175,8 +171,8 @@ export async function insertSignup(
       claim.fingerprint,
       claim.expiresAt,
     ])
-  const [kept, hasKey, isKnown, ...found] = row!
-  return { isCreated: kept, hasKey, idExists: isKnown, claim: found[0] === null ? undefined : found }
+  const [isCreated, hasKey, idExists, ...held] = row!
+  return { isCreated, hasKey, idExists, heldClaim: held[0] === null ? undefined : held }
 }
 
 const insertClaimedSql = insertSql(
@@ -199,7 +195,7 @@ const insertUnclaimedSql = insertSql(
   'SELECT 1 FROM admitted',
 )
 
-/** Both settings last for this statement, wherever a pooler runs it; they apply because later parts read from there. */
+/** The settings last for this statement, on any connection of a pooler, and apply as later parts depend on them. */
 function insertSql(found: string, claim: string): string {
   return `
     WITH ${found},

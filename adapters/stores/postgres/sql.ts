@@ -1,22 +1,34 @@
-/** Rows on their way to the server: each parameter is the list of a column. */
+/** Pieces of statements. Rows are sent as one list per column. */
 import { INTEGER_COLUMNS, type Value } from '../row-format.ts'
 import type { Database } from './database.ts'
 
-/** The rows of `parametersOf`, in SQL. */
-export function unnestColumns(columns: readonly string[]): string {
-  return `unnest(${columns.map((column, index) => `$${index + 1}::${columnType(column)}[]`)})`
+/** The server's clock, which all replicas share: milliseconds since the epoch. */
+export const SERVER_NOW = 'floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint'
+
+/** A list as the text of a Postgres array, for `$1::text[]` and the like. */
+export function listText(values: readonly (string | number | null)[]): string {
+  return `{${values.map((value) => value === null ? 'NULL' : quoted(String(value))).join(',')}}`
 }
 
-/** @param rows One or more. */
+function quoted(text: string): string {
+  return `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
+}
+
+/** @param rows One or more. @returns A list for each column. */
 export function columnParameters(rows: readonly (readonly Value[])[]): string[] {
   return rows[0]!.map((_, column) => listText(rows.map((row) => row[column]!)))
+}
+
+/** The rows of `columnParameters`, as a table. */
+export function unnestColumns(columns: readonly string[]): string {
+  return `unnest(${columns.map((column, index) => `$${index + 1}::${columnType(column)}[]`)})`
 }
 
 export function columnType(column: string): 'bigint' | 'text' {
   return INTEGER_COLUMNS.has(column) ? 'bigint' : 'text'
 }
 
-/** Writes rows, whatever was there under their first columns; some columns stay as they are there. */
+/** Inserts or replaces rows by their first column, and leaves the `preserved` columns of existing rows as they are. */
 export function upsertSql(
   table: string,
   columns: readonly string[],
@@ -29,51 +41,30 @@ export function upsertSql(
     ON CONFLICT (${primary}) DO UPDATE SET ${changed.map((column) => `${column} = excluded.${column}`)}`
 }
 
-/** The server's clock, milliseconds since the epoch: the one clock that all replicas have. */
-export const SERVER_NOW = 'floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint'
-
-/** Rows that are of use for a while. */
-export interface PruneTarget {
+interface PruneTarget {
   readonly table: string
   readonly key: readonly string[]
-  /** Until when, in SQL: a column or made of some. */
+  /** An SQL expression. */
   readonly expiry: string
-  /** The condition for a row to go, in SQL, given `$1`. Default: `until` is an instant that is not after `$1`. */
+  /** An SQL condition on `$1`. Default: `expiry` is at or before `$1`, and past by the server's clock. */
   readonly condition?: string
-  /** How many rows are cleared away at once. */
   readonly batchSize: number
 }
 
 /**
- * Clears away, behind what is being done, a few of the rows that are over, the oldest first; never what is still of use by
- * the server's clock. It waits for nobody, and nobody for it: a row that somebody holds stays until the next time.
+ * Deletes a batch of expired rows in the background, the oldest first. Locked rows are skipped: they are deleted another
+ * time.
  */
-export type Prune<Bound> = (bound: Bound) => void
-
 export function createPruner<Bound extends number | string = number>(
   database: Database,
-  {
-    table,
-    key,
-    expiry: until,
-    condition: isOver = `${until} <= (SELECT least($1::bigint, ${SERVER_NOW}))`,
-    batchSize: atOnce,
-  }: PruneTarget,
-): Prune<Bound> {
+  { table, key, expiry, condition, batchSize }: PruneTarget,
+): (bound: Bound) => void {
   const sql = `
-    WITH passed AS (
-      SELECT ${key} FROM partner_api.${table} WHERE ${isOver} ORDER BY ${until} LIMIT ${atOnce}
-      FOR UPDATE SKIP LOCKED
+    WITH expired AS (
+      SELECT ${key} FROM partner_api.${table}
+      WHERE ${condition ?? `${expiry} <= (SELECT least($1::bigint, ${SERVER_NOW}))`}
+      ORDER BY ${expiry} LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
     )
-    DELETE FROM partner_api.${table} WHERE (${key}) IN (SELECT ${key} FROM passed)`
+    DELETE FROM partner_api.${table} WHERE (${key}) IN (SELECT ${key} FROM expired)`
   return (bound) => void database.asyncCommit(sql, [bound]).catch(() => undefined)
-}
-
-/** A list as the text of a Postgres array, for `$1::text[]` and the like. */
-export function listText(values: readonly (string | number | null)[]): string {
-  return `{${values.map((value) => value === null ? 'NULL' : quoted(String(value))).join(',')}}`
-}
-
-function quoted(text: string): string {
-  return `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
 }

@@ -1,14 +1,13 @@
-/** A store in a Postgres database, which any number of processes on any number of machines may have open. */
+/** A store in a Postgres database, which any number of processes can share. */
 import type { Store, StoreSettings } from '../../../core/ports/store.ts'
 import { sha256 } from '../../digest.ts'
 import { checkKeyPrefix, keyPrefixInUseError } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
 import { createAuditLog } from './audit.ts'
-import { connect } from './database.ts'
-import type { Database } from './database.ts'
-import { SqlError } from './errors.ts'
 import { createContentAdministration } from './content.ts'
+import { connect, type Database } from './database.ts'
 import { createDirectory, createOffers } from './directory.ts'
+import { SqlError } from './errors.ts'
 import { checkMigrated, migrate } from './migrate.ts'
 import { createAdministration, createKeyLookup, createKeyUseRecorder } from './partners-and-keys.ts'
 import { createQuotaStore } from './quotas.ts'
@@ -17,31 +16,31 @@ import { createActivityList, createUsageCounts } from './reports.ts'
 import { createRevisions, type Revisions } from './revisions.ts'
 import { createSignups } from './signups.ts'
 
-/** How a database is opened. */
+/** Options of `openPostgresStore`. */
 export interface PostgresStoreOptions {
-  /** Make the store when there is none, and bring its schema up to date. Default true; otherwise either is an error. */
+  /** Create the store if needed, and update its schema. Default true; with false, either is an error. */
   readonly migrate?: boolean
   /**
-   * First part of every key: 2–10 lower-case letters or digits, a letter first; `spk` unless settled. Can be
-   * changed until the store holds a key.
+   * First part of every key: 2–10 lower-case letters or digits, a letter first; `spk` for a new store. It can be changed
+   * as long as the store has no keys.
    */
   readonly keyPrefix?: string
   /**
-   * Milliseconds, 20 or more, default 1,000: within these a look-up is answered or given up. With half of them, a
-   * server that says nothing is asked once more on another connection. A statement of a search has a quarter of them.
+   * Milliseconds, 20 or more, default 1,000, for a look-up. After half of it without a response, it is repeated on another
+   * connection. Each statement of a search has a quarter of it.
    */
   readonly lookUpTimeoutMs?: number
 }
 
 /**
- * Opens a store. All that it has is in the schema `partner_api` of the database, which it makes.
+ * Opens a store. It is in the schema `partner_api` of the database.
  *
- * @param url `postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?NAME=VALUE&…`, in the words of libpq. To these comes
- * `pooler=transaction` where a pooler may give each transaction to another connection of the server's.
- * @throws {StoreError} `unreachable` when the database does not answer, `missing` when there is no store and none may be
- * made, `newer_schema` when a newer program has migrated it to a schema that this one may not go on with, `refused` when
- * the address cannot be used, the schema belongs to another program, it is to be migrated and may not be, a copy into it
- * has not been finished, or the key prefix cannot be what is asked for.
+ * @param url `postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?NAME=VALUE&…`, as for libpq, with
+ * `pooler=transaction` for a pooler in transaction mode.
+ * @throws {StoreError} `unreachable` when the database does not respond, `missing` when there is no store and `migrate` is
+ * false, `newer_schema` when a newer program has migrated it beyond this one, `refused` when the URL is malformed, the
+ * schema belongs to another program, it has to be migrated and `migrate` is false, a copy into it is unfinished, or it has
+ * keys with another prefix.
  */
 export async function openPostgresStore(url: string, options: PostgresStoreOptions = {}): Promise<Store> {
   const { migrate: mayMigrate = true, keyPrefix, lookUpTimeoutMs } = options
@@ -51,7 +50,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     if (mayMigrate) await migrate(database, keyPrefix)
     else await checkMigrated(database)
     const revisions = createRevisions(database)
-    // Before the settings, which are not those of the finished store yet while it is copied into.
+    // Rejects a store with an unfinished copy, whose settings are not final.
     await revisions.current(database.read)
     return assemble(database, revisions, await readSettings(database, revisions, keyPrefix))
   } catch (error) {
@@ -93,11 +92,7 @@ function assemble(database: Database, revisions: Revisions, settings: StoreSetti
   }
 }
 
-/**
- * What was settled when the store was made, once `keyPrefix`, if any, has been settled anew.
- *
- * @throws {StoreError} `refused` when `keyPrefix` differs and there are keys that begin with the one before.
- */
+/** Reads the settings, and changes the key prefix if needed. @throws {StoreError} `refused` when there are keys. */
 async function readSettings(
   database: Database,
   revisions: Revisions,
@@ -109,7 +104,7 @@ async function readSettings(
   const [before, cursorSecret] = row!
   if (keyPrefix === undefined || keyPrefix === before) return { keyPrefix: before, cursorSecret }
   const changed = await database.transaction(async (query) => {
-    // No key is issued meanwhile.
+    // No key can be issued meanwhile.
     await revisions.lock(query, 'facts')
     return await query(
       'UPDATE partner_api.store SET key_prefix = $1 WHERE NOT EXISTS (SELECT 1 FROM partner_api.partner_key) RETURNING id',

@@ -1,6 +1,6 @@
 /** A transaction on one connection. */
 import type { Connection } from './connection.ts'
-import type { Query, Value } from './database.ts'
+import type { Query, Value } from './connection.ts'
 import {
   CommitUnknownError,
   ConnectionLostError,
