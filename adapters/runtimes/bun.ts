@@ -1,5 +1,5 @@
 /**
- * Serves on Bun, straight from `Bun.serve`.
+ * Serves on Bun, directly from `Bun.serve`.
  *
  * @module
  */
@@ -22,19 +22,19 @@ export type { RunningServer, ServableApi }
 /** Settings of the server. All have defaults. */
 export interface ServeOptions extends ListenOptions {
   /**
-   * Milliseconds for which a connection is kept on which nothing moves, 0–255,000, default 75,000: longer than the 60 s
-   * of the usual balancers. It is also the time in which a client has to take more of its answer, because Bun has one
-   * timer for both. Bun counts in steps of up to 4 s; 0 keeps connections for good.
+   * Milliseconds after which a connection without traffic is closed, 0–255,000, default 75,000: longer than the 60 s of
+   * common load balancers; 0 for no limit. It is also the time in which a client must read more of its response, because
+   * Bun has one timer for both. Bun counts in steps of up to 4 s.
    */
   readonly keepAliveTimeoutMs?: number
 }
 
 /**
- * What Bun's server does in its own way, whatever is asked of it. It answers by itself what its parser refuses, with a
- * status and without a problem: heads over 16 KiB (`bun --max-http-header-size` allows more) or of more than about 200
- * fields with 431, bad framing with 400, other versions with 505. A head has 10 to 12 s. The URL of a request is
- * resolved, so that dot segments are gone, and backslashes are slashes, before they can be refused. A connection is
- * closed, and the answer with it, when it brings a request before the one under way is answered.
+ * The part of Bun's server that is used here. Some of its behavior can't be configured. It answers what its parser
+ * rejects without a problem body: 431 for heads over 16 KiB (`bun --max-http-header-size` allows more) or with more than
+ * about 200 fields, 400 for bad framing, 505 for other versions. A head must arrive within 10 to 12 s. Bun normalizes
+ * the URL, so dot segments and backslashes are gone before the service could refuse them. It closes a connection on
+ * which a client sends another request before the response to the first.
  */
 interface BunServer {
   readonly port: number
@@ -57,10 +57,10 @@ interface BunRuntime {
 }
 
 /**
- * Serves `api` over HTTP/1.1. Signals are left to the caller.
+ * Serves `api` over HTTP/1.1. The caller handles signals.
  *
- * @returns The server, which accepts.
- * @throws {Error} when the address can't be listened on; `cause` says why.
+ * @returns The server, once it accepts connections.
+ * @throws {Error} when the address can't be listened on; `cause` has the reason.
  * @throws {RangeError} for a setting out of its range.
  * @example
  * ```ts
@@ -68,11 +68,8 @@ interface BunRuntime {
  * process.once('SIGTERM', () => server.drain())
  * ```
  */
-export function serve(api: ServableApi, options: ServeOptions = {}): Promise<RunningServer> {
-  return new Promise((resolve) => resolve(startServer(api, options)))
-}
-
-function startServer(api: ServableApi, options: ServeOptions): RunningServer {
+// deno-lint-ignore require-await -- Bun starts at once; the other runtimes' servers do not, and errors must reject.
+export async function serve(api: ServableApi, options: ServeOptions = {}): Promise<RunningServer> {
   const settings = resolveListenOptions(options)
   const { host, requestTimeoutMs, drainTimeoutMs } = settings
   const { keepAliveTimeoutMs = 75_000 } = options
@@ -82,17 +79,17 @@ function startServer(api: ServableApi, options: ServeOptions): RunningServer {
   const pending = createPendingRequests()
   const server = listen(settings, {
     idleTimeout: Math.ceil(keepAliveTimeoutMs / 1000),
-    // The service counts by itself: Bun's own answer has no body.
+    // The service limits bodies itself: Bun's own response has no body.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     development: false,
-    // Its default in production is to share the port with whoever has it.
+    // In production Bun would share the port with other processes.
     reusePort: false,
     fetch(request, server) {
-      const exchange = new BunHttpRequest(request, server, requestTimeoutMs)
-      const answer = api.handle(exchange)
-      if (!(answer instanceof Promise)) return respond(answer)
-      pending.add(exchange, answer)
-      return answer.then(respond)
+      const httpRequest = new BunHttpRequest(request, server, requestTimeoutMs)
+      const response = api.handle(httpRequest)
+      if (!(response instanceof Promise)) return respond(response)
+      pending.add(httpRequest, response)
+      return response.then(respond)
     },
   })
   return createRunningServer(host, server.port, async () => {
@@ -107,26 +104,27 @@ function listen(settings: Required<ListenOptions>, serving: BunServeOptions): Bu
   try {
     return Bun.serve({ port, hostname, ...serving })
   } catch (cause) {
-    throw listenError(settings, normalizeListenError(cause as Error & { code?: string }))
+    const error = cause as Error & { code?: string }
+    // Bun reports an unknown host name as EINVAL.
+    if (error.code === 'EINVAL') error.code = 'ENOTFOUND'
+    throw listenError(settings, error)
   }
 }
 
-/** Stops accepting, and ends with the last answer: by itself Bun waits for connections that never asked for anything. */
+/** Stops accepting and waits for the last response; Bun alone would also wait for connections without any request. */
 async function stopServer(server: BunServer): Promise<void> {
-  const closeIdle = (): void => {
+  const interval = setInterval(() => {
     if (server.pendingRequests === 0) server.stop(true)
-  }
-  const interval = setInterval(closeIdle, 50)
+  }, 50)
   await server.stop()
   clearInterval(interval)
 }
 
-/** A class for its prototype, as what it extends. */
 class BunHttpRequest extends FetchRequest {
   readonly #server: BunServer
   readonly #timeoutMs: number
 
-  /** @param timeoutMs Milliseconds in which a body must have arrived once it is asked for; 0 for no limit. */
+  /** @param timeoutMs Milliseconds in which the body must arrive once the service reads it; 0 for no limit. */
   constructor(request: Request, server: BunServer, timeoutMs: number) {
     super(request)
     this.#server = server
@@ -143,9 +141,4 @@ class BunHttpRequest extends FetchRequest {
   override get address(): string | undefined {
     return this.#server.requestIP(this.request)?.address
   }
-}
-
-/** What is wrong with an address that can't be listened on: a name that nobody knows is EINVAL to Bun. */
-function normalizeListenError(cause: Error & { code?: string }): Error & { code?: string } {
-  return cause.code === 'EINVAL' ? Object.assign(cause, { code: 'ENOTFOUND' }) : cause
 }

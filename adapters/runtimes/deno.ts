@@ -1,8 +1,8 @@
 /**
  * Serves on Deno 2.9 or later.
  *
- * `Deno.serve(api.fetch)` serves as well, but has no time limits, cannot close the connection of a client that does not
- * read its answer, and accepts more than HTTP allows. So this is Deno's `node:http`, whose parser is Node's.
+ * Uses Deno's `node:http`, whose parser is Node's. `Deno.serve(api.fetch)` works too, but it has no time limits, keeps
+ * the connection of a client that does not read its response, and accepts invalid HTTP.
  *
  * @module
  */
@@ -17,10 +17,10 @@ import type { ListenOptions } from './server.ts'
 export type { ListenOptions, RunningServer, ServableApi, ServeOptions }
 
 /**
- * Serves `api` over HTTP/1.1. Signals are left to the caller.
+ * Serves `api` over HTTP/1.1. The caller handles signals.
  *
- * @returns The server, once it accepts.
- * @throws {Error} when the address can't be listened on; `cause` says why.
+ * @returns The server, once it accepts connections.
+ * @throws {Error} when the address can't be listened on; `cause` has the reason.
  * @throws {RangeError} for a setting out of its range.
  * @example
  * ```ts

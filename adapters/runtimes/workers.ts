@@ -1,50 +1,50 @@
 /**
- * Serves in a Worker, on Cloudflare or on workerd.
+ * Serves in a Worker, on Cloudflare or workerd.
  *
  * @module
  */
 import type { PartnerApi } from '../../core/api.ts'
 import { createResponseConverter, FetchRequest } from '../../core/http/fetch.ts'
 import type { HttpResponse } from '../../core/http/message.ts'
-import { completesWithin } from '../../core/lib/promise.ts'
+import { completesWithin, delay } from '../../core/lib/promise.ts'
 import type { WebRequest, WebResponse } from '../../core/lib/web.ts'
 
-/** What a Worker is told of a request beside it. A Durable Object's state has the same method. */
+/** The context of a request in a Worker. The state of a Durable Object has the same method. */
 export interface WorkerContext {
-  /** Keeps what the request began going until the work is done. */
+  /** Keeps the isolate running until the work is done. */
   waitUntil(work: Promise<unknown>): void
 }
 
 /** Settings of a Worker. */
 export interface WorkerOptions {
   /**
-   * Take `CF-Connecting-IP` for the client's address, default false. Cloudflare writes it; where something else stands
-   * in front, anybody may. Without an address, allow-lists include nobody, and failures are not counted, unless
-   * `trustedProxies` of the service says otherwise.
+   * Use `CF-Connecting-IP` as the client's address, default false. Cloudflare sets it; without Cloudflare in front,
+   * clients can forge it. Without a client address (see also `trustedProxies` of the service), IP allow-lists reject
+   * every request and failed authentications are not rate-limited.
    */
   readonly trustConnectingIp?: boolean
 }
 
-/** What a Worker exports. */
+/** The default export of a Worker. */
 export interface WorkerHandler<Env> {
-  /** Answers a request. Rejects only when the service can't be made. */
+  /** Answers a request. Rejects only when the service can't be created. */
   fetch(request: WebRequest, env: Env, context: WorkerContext): Promise<WebResponse>
 }
 
-/** How long what requests noted waits for more before it is written, in milliseconds. */
+/** How long usage is collected before it is written, in milliseconds. */
 const flushDelayMs = 1_000
-/** How long a request waits for the service that another one makes before it makes one itself, in milliseconds. */
+/** How long a request waits for another one to create the service before it creates it itself, in milliseconds. */
 const initTimeoutMs = 5_000
 
 /**
- * Makes the service at the first request, because a Worker may ask for nothing before, and lends each request the time
- * that its work takes beyond the answer.
+ * Creates the service at the first request, since a Worker may not do I/O before, and keeps each request's context alive
+ * while the service writes usage after the response.
  *
- * A Worker runs in any number of isolates, and each counts limits by itself. An isolate's requests can't use each
- * other's connections: a store that keeps one open, as the Postgres store does, and limits that hold for all need a
- * Durable Object whose `fetch` passes requests on to this one, with its state as the context.
+ * A Worker runs in any number of isolates, and each counts limits on its own. Requests of one isolate can't share
+ * connections. A store that keeps a connection open, such as the Postgres store, and limits across isolates require a
+ * Durable Object whose `fetch` calls this handler, with its state as the context.
  *
- * @param createApi Called again for the next request when it fails, and for one that has waited for 5 s.
+ * @param createApi Called again by the next request after a failure, and by a request that has waited for 5 s.
  * @example
  * ```ts
  * export default createWorker((env: Env) => createPartnerApi({ store: myStore(env) }), { trustConnectingIp: true })
@@ -62,7 +62,7 @@ export function createWorker<Env>(
 
   function startCreating(env: Env): Promise<PartnerApi> {
     const started = createOnce(env).finally(() => {
-      // Another may have begun meanwhile.
+      // Another request may have started meanwhile.
       if (creating === started) creating = undefined
     })
     return creating = started
@@ -73,7 +73,7 @@ export function createWorker<Env>(
     return api ??= created
   }
 
-  /** Not for good: when the runtime has given up the request that makes the service, that never ends. */
+  /** Stops waiting after a while: if the runtime cancels the request that creates the service, its promise never settles. */
   async function waitForApi(env: Env): Promise<PartnerApi> {
     while (api === undefined) {
       const pending = creating
@@ -88,21 +88,19 @@ export function createWorker<Env>(
     return respond(await handle(new WorkerHttpRequest(request, trustConnectingIp)))
   }
 
-  /** One write for all who come while it waits. */
+  /** All requests that arrive before the write share it. */
   function scheduleFlush(): Promise<void> | undefined {
     const now = Date.now()
-    // By the clock, and not by its end, which never comes when the runtime gives the isolate up.
+    // By the clock: when the runtime evicts the isolate, the promise never settles.
     if (now >= flushScheduledAt && now - flushScheduledAt < flushDelayMs) return flushed
     flushScheduledAt = now
-    return flushed = new Promise<void>((resolve) => setTimeout(resolve, flushDelayMs)).then(() =>
-      api?.flush()
-    )
+    return flushed = delay(flushDelayMs).then(() => api?.flush())
   }
 
   return {
     fetch(request, env, context) {
       const responding = handleRequest(request, env)
-      // What a request began ends with it, and so would the requests that wait for the same.
+      // Work that outlives its request would be cancelled, also for the requests that share it.
       context.waitUntil(responding.then(scheduleFlush, () => undefined))
       return responding
     },
