@@ -1,19 +1,20 @@
-import type { StoreErrorCode } from '../adapters/stores/store-error.ts'
+import type { StoreError, StoreErrorCode } from '../adapters/stores/store-error.ts'
+import type { AdminError } from '../core/admin/validate.ts'
 
 /** 0 done or valid; 1 refused or invalid; 2 usage; 3 the deployment or store can't be reached. */
 export type ExitCode = 0 | 1 | 2 | 3
 
-/** Why a command could not be done, in words for the person who gave it. */
+/** Why a command failed. The message is for people. */
 export class CliError extends Error {
   override readonly name = 'CliError'
   readonly exitCode: ExitCode
-  /** Grep-able, for scripts: `error.code` under `--json`. */
+  /** For scripts: `error.code` under `--json`. */
   readonly code: string
   /** Further members of `error` under `--json`. */
   readonly members: Readonly<Record<string, unknown>>
-  /** Lines that belong to the sentence, for people; `members` has them for scripts. */
+  /** Lines printed below the message, for people; `members` has them for scripts. */
   readonly lines: readonly string[]
-  /** What was done all the same: `data` beside `error` under `--json`. */
+  /** What the command did before it failed: `data` beside `error` under `--json`. */
   readonly data: unknown
 
   constructor(
@@ -31,7 +32,6 @@ export class CliError extends Error {
   }
 }
 
-/** A command that was written wrongly. */
 export function usageError(detail: string): CliError {
   return new CliError(2, 'usage', detail)
 }
@@ -43,28 +43,20 @@ const storeErrorCodes: Readonly<Record<StoreErrorCode, readonly [ExitCode, strin
   refused: [1, 'refused'],
 }
 
-/** What a thrown value means for the person who gave the command. */
-export async function toCliError(error: unknown): Promise<CliError> {
+/** @param error Any thrown value. */
+export function toCliError(error: unknown): CliError {
   if (error instanceof CliError) return error
-  // Imported here because only a command that failed needs to tell them apart.
-  const [{ AdminError }, { StoreError }] = await Promise.all([
-    import('../core/admin/validate.ts'),
-    import('../adapters/stores/store-error.ts'),
-  ])
-  if (error instanceof AdminError) return new CliError(1, error.code, error.message)
-  if (error instanceof StoreError) {
-    const [exitCode, code] = storeErrorCodes[error.code]
-    return new CliError(exitCode, code, error.message)
+  const { name, message } = error instanceof Error ? error : { name: '', message: String(error) }
+  // By name: importing the classes would load code that most commands do not need.
+  if (name === 'AdminError') return new CliError(1, (error as AdminError).code, message)
+  if (name === 'StoreError') {
+    const [exitCode, code] = storeErrorCodes[(error as StoreError).code]
+    return new CliError(exitCode, code, message)
   }
-  // What a database says to a statement that is right is about whose it is, and what its operator allows.
-  if (error instanceof Error && error.name === 'SqlError') {
-    return new CliError(3, 'store_unavailable', `The store cannot be used: ${error.message}.`)
+  // The statements are correct, so a database that rejects one lacks permissions or resources.
+  if (name === 'SqlError') {
+    return new CliError(3, 'store_unavailable', `The store cannot be used: ${message}.`)
   }
-  const message = error instanceof Error ? error.message : String(error)
   const [sentence = ''] = message.split('\n')
-  return new CliError(
-    1,
-    'internal',
-    `This should not have happened: ${sentence} (PARTNER_API_DEBUG=1 shows where.)`,
-  )
+  return new CliError(1, 'internal', `Unexpected error: ${sentence} (PARTNER_API_DEBUG=1 prints the stack.)`)
 }

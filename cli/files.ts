@@ -3,14 +3,14 @@ import { open, rm } from 'node:fs/promises'
 import process from 'node:process'
 import { CliError } from './errors.ts'
 
-/** No record is nearly as long, and what is no text has no line ends. */
+/** Far more than any record; a binary file may have no line ends at all. */
 const maxLineMebibytes = 1
 
 /**
- * The lines of a file, or of standard input for `-`, without their ends. Only a line feed ends a line:
- * `node:readline` would also break at U+2028, which may stand in a JSON string.
+ * Reads the lines of a file, or of standard input for `-`. Only a line feed ends a line; `node:readline` also splits at
+ * U+2028, which JSON strings may contain.
  *
- * @throws {CliError} when the file can't be read, is not UTF-8 or has a line of more than 1 MiB.
+ * @throws {CliError} when the file can't be read, is not UTF-8 or has a line over 1 MiB.
  */
 export async function* readLines(file: string): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -62,11 +62,7 @@ export async function* readLines(file: string): AsyncGenerator<string> {
   if (rest.length > 0) yield endLine(new Uint8Array())
 }
 
-/**
- * The lines of a file of content.
- *
- * @throws {CliError} `wrong_format` when the first line shows that the file is no JSON Lines, or what `readLines` throws.
- */
+/** Like `readLines`. @throws {CliError} `wrong_format` when the first line is not one of JSON Lines. */
 export async function* readContentLines(file: string): AsyncGenerator<string> {
   let isFirst = true
   for await (const line of readLines(file)) {
@@ -77,7 +73,7 @@ export async function* readContentLines(file: string): AsyncGenerator<string> {
       throw new CliError(
         1,
         'wrong_format',
-        `${name} is ${format[1]}, but import takes JSON Lines, one object a line.${format[2]}`,
+        `${name} is ${format[1]}, but import reads JSON Lines: one object per line.${format[2]}`,
       )
     }
     if (start !== '') isFirst = false
@@ -85,7 +81,7 @@ export async function* readContentLines(file: string): AsyncGenerator<string> {
   }
 }
 
-/** What else people have content in, by its first line. */
+/** Other formats of content, by their first line. */
 const otherFormats: readonly (readonly [pattern: RegExp, name: string, advice: string])[] = [
   [/^\[/, 'a JSON array', " To convert it: jq -c '.[]' FILE"],
   [/^\{$/, 'JSON with line breaks in its objects', ' To convert it: jq -c . FILE'],
@@ -96,41 +92,40 @@ function openInput(file: string): AsyncIterable<Buffer> {
   return file === '-' ? process.stdin : createReadStream(file, { highWaterMark: 1 << 18 })
 }
 
-/** Why the system would not read a file, in words. */
 export function describeFileError(error: unknown): string {
   const code = (error as NodeJS.ErrnoException).code
   if (code === 'ENOENT') return 'there is no such file'
-  if (code === 'EACCES' || code === 'EPERM') return 'it may not be read'
+  if (code === 'EACCES' || code === 'EPERM') return 'permission denied'
   if (code === 'EISDIR') return 'it is a folder'
   return code ?? String(error)
 }
 
-/** Writes a new key to its file, if it is to have one. @throws {CliError} `key_not_written` */
+/** Writes a new key to the file of `--out`, if any. @throws {CliError} `key_not_written` */
 export type SaveKey = (key: string, id: string) => Promise<void>
 
 /**
- * Runs a command that makes a key. The file for the key is made first, so that no key is lost for want of one; only its
- * owner may read it, and it goes again when the command fails.
+ * Runs a command that issues a key. Creates the file for the key first, so that a failure does not lose a key. Only its
+ * owner may read it. It is removed when the command fails.
  *
- * @throws {CliError} `file_not_created` when the file exists, or cannot be made.
+ * @throws {CliError} `file_not_created`
  */
 export async function withKeyFile(
   path: string | undefined,
   command: (save: SaveKey) => Promise<void>,
 ): Promise<void> {
   if (path === undefined) return await command(async () => {})
-  // `wx` follows no link and replaces nothing.
+  // `wx` does not follow links or replace files.
   const file = await open(path, 'wx', 0o600).catch((error) => {
     const reason = error.code === 'EEXIST'
-      ? 'it exists already, and is never overwritten'
+      ? 'the file exists, and --out never overwrites'
       : describeFileError(error)
-    throw new CliError(1, 'file_not_created', `Nothing was changed: ${path} can't be created: ${reason}.`)
+    throw new CliError(1, 'file_not_created', `Nothing was changed. ${path} can't be created: ${reason}.`)
   })
   let isSaved = false
   try {
     await command(async (key, id) => {
       await file.writeFile(`${key}\n`).then(() => file.sync()).catch((error) => {
-        const sentence = `Key ${id} was issued, but it can't be written to ${path} and is lost`
+        const sentence = `Key ${id} was issued but is lost, because ${path} can't be written`
         const advice = `To revoke it: partner-api keys revoke ${id}`
         throw new CliError(1, 'key_not_written', `${sentence}: ${describeFileError(error)}. ${advice}`)
       })

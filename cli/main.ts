@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// What stands here runs before anything is known about the runtime, so it imports nothing and uses no syntax
-// that an old Node could not parse: a person whose Node is too old gets a sentence and not a stack trace.
+// This file has no static imports and only syntax that an old Node can parse, so that a Node that is too old prints a
+// sentence instead of a stack trace.
 const PACKAGE_VERSION = '0.1.0'
 const host = globalThis.process
 const parts = host.versions.node.split('.')
@@ -14,7 +14,7 @@ if (isTooOld) {
   )
   host.exitCode = 2
 } else if (argv.length === 1 && (argv[0] === '--version' || argv[0] === '-V')) {
-  // Answered here because scripts and shells ask for it often; Commander alone would take as long as Node.
+  // Scripts call this often, and loading Commander takes as long as starting Node.
   host.stdout.write(PACKAGE_VERSION + '\n')
 } else {
   start()
@@ -23,7 +23,7 @@ if (isTooOld) {
 async function start() {
   if (isNode) {
     const module = await import('node:module')
-    // Keeps compiled code, types already stripped, in the user's cache: halves the start of every command.
+    // Caches compiled code with types stripped: halves the start of every command.
     module.enableCompileCache()
   }
   const program = await import('./program.ts')

@@ -1,15 +1,15 @@
-/** Parsers of what options say. */
+/** Options of several commands, and parsers of their values. */
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { AdminError, type LimitChange, parseDuration } from '../core/admin/validate.ts'
 import { createServiceNames } from '../core/http/headers.ts'
 import { parseInstant } from '../core/lib/time.ts'
 import { LIMIT_NAMES, MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../core/limits/policies.ts'
 import type { Limit, LimitName, LimitOverrides } from '../core/model.ts'
-import type { DeploymentInfo } from '../core/openapi/model.ts'
+import type { PartnerApiOptions } from '../core/settings.ts'
 import { usageError } from './errors.ts'
 import { joinList } from './output/text.ts'
 
-/** A parser that says the rule of whatever `read` refuses or gives `undefined` for. */
+/** A parser that reports `rule` when `parse` throws or returns `undefined`. */
 export function optionParser<T>(rule: string, parse: (text: string) => T | undefined): (text: string) => T {
   return (text) => {
     try {
@@ -22,32 +22,30 @@ export function optionParser<T>(rule: string, parse: (text: string) => T | undef
   }
 }
 
-/** A parser of whole numbers from `min` to `max`. */
 export function integerBetween(min: number, max: number): (text: string) => number {
-  return optionParser(`It has to be a whole number from ${min} to ${max}.`, (text) => {
+  return optionParser(`It must be a whole number from ${min} to ${max}.`, (text) => {
     const value = /^\d{1,10}$/.test(text) ? Number(text) : NaN
     return value >= min && value <= max ? value : undefined
   })
 }
 
-/** A service's own name, as it stands in paths and headers. */
 export const serviceNameOption: (text: string) => string = optionParser(
-  'It is of lower-case letters, digits and -, a letter first.',
+  'It must consist of lower-case letters, digits and -, and start with a letter.',
   (text) => createServiceNames(text).name,
 )
 
-/** A duration in milliseconds, 0 or more. */
+/** Parses a duration to milliseconds. */
 export const durationOption: (text: string) => number = optionParser(
-  'It is 0, or a whole number and s, m, h or d, such as 24h, up to 36525d.',
+  'It must be 0, or a whole number followed by s, m, h or d, such as 24h, up to 36525d.',
   parseDuration,
 )
 
-/** When something ends, as an option says it: the instant in milliseconds since the epoch, for the present given. */
+/** Computes the instant of an end from the current time, both in milliseconds since the epoch. */
 export type ResolveEnd = (now: number) => number
 
-/** When something ends: a duration from now on, a date whose day (UTC) is the last one, or an instant. */
+/** Parses the end of something: a duration from now, a date (the end of that day, UTC), or an instant. */
 export const endOption: (text: string) => ResolveEnd = optionParser(
-  'It is a duration such as 90d (from 1s to 36525d), a date such as 2027-06-30, or an instant such as ' +
+  'It must be a duration such as 90d (from 1s to 36525d), a date such as 2027-06-30, or an instant such as ' +
     '2027-06-30T12:00:00Z.',
   (text) => {
     const instant = parseInstant(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T23:59:59.999Z` : text)
@@ -57,10 +55,7 @@ export const endOption: (text: string) => ResolveEnd = optionParser(
   },
 )
 
-/**
- * A parser of `POLICY=QUOTA/SECONDS`, or `POLICY=0` for one that is off. A repeated option adds to those
- * before it; the last word on a policy counts.
- */
+/** A parser of `POLICY=QUOTA/SECONDS`, or `POLICY=0` for none. The last of repeated options for a policy counts. */
 export function limitParser<N extends LimitName>(
   names: readonly N[],
 ): (text: string, previous?: Partial<Record<N, Limit>>) => Partial<Record<N, Limit>> {
@@ -71,7 +66,7 @@ export function limitParser<N extends LimitName>(
     const windowSeconds = Number(match?.[3] ?? 60)
     if (/=0+\//.test(text)) {
       throw new InvalidArgumentError(
-        `A limit of 0 requests is none. ${
+        `A quota must be at least 1. ${
           name ?? names[0]
         }=0 turns the limit off; to refuse every request, disable the key.`,
       )
@@ -88,38 +83,36 @@ export function limitParser<N extends LimitName>(
   }
 }
 
-/** The options of a command that changes what limits a partner or a key carries. */
+/** The options of a command that changes the limits of a partner or a key. */
 export interface LimitOptions {
   readonly limit?: LimitOverrides
   readonly clearLimit?: readonly string[]
 }
 
-/** Adds the options of {@linkcode LimitOptions}. */
 export function addLimitOptions(command: Command): Command {
-  return addLimitOption(command, 'A limit of its own; =0 for none (repeatable)')
+  return addLimitOption(command, 'Set a limit; =0 for none (repeatable)')
     .addOption(
-      new Option('--clear-limit <policy...>', 'Policies whose limit is no longer its own').choices(
+      new Option('--clear-limit <policy...>', 'Remove limits, so that the default applies').choices(
         OVERRIDABLE_LIMITS,
       ),
     )
 }
 
-/** Adds the option that gives a partner or a key limits. */
-export function addLimitOption(command: Command, help = 'A limit of its own (repeatable)'): Command {
+export function addLimitOption(command: Command, help = 'Override a limit (repeatable)'): Command {
   return command.option('--limit <policy=quota/seconds>', help, limitParser(OVERRIDABLE_LIMITS))
 }
 
-/** What the options ask for, `undefined` when it is nothing. @throws {Failure} exit code 2 when they contradict. */
+/** @returns `undefined` for no change. @throws {CliError} exit code 2 when the options contradict each other. */
 export function limitChange({ limit = {}, clearLimit = [] }: LimitOptions): LimitChange | undefined {
   const both = clearLimit.filter((policy) => policy in limit)
   if (both.length > 0) {
-    throw usageError(`--limit and --clear-limit both name ${joinList(both)}: which one is meant?`)
+    throw usageError(`--limit and --clear-limit contradict each other about ${joinList(both)}.`)
   }
   const isEmpty = clearLimit.length === 0 && Object.keys(limit).length === 0
   return isEmpty ? undefined : { set: limit, clear: clearLimit }
 }
 
-/** The settings of a service that its OpenAPI document tells of. */
+/** The options of `serve` and `openapi`: the settings that the OpenAPI document describes. */
 export interface ServiceOptions {
   readonly serviceName: string
   readonly limit?: Partial<Record<LimitName, Limit>>
@@ -131,10 +124,9 @@ export interface ServiceOptions {
   readonly publicUrl?: readonly string[]
 }
 
-/** Adds the options of {@linkcode ServiceOptions}. */
 export function addServiceOptions(command: Command): Command {
   return command
-    .option('--service-name <name>', 'Its own name, in paths and headers', serviceNameOption, 'service')
+    .option('--service-name <name>', 'Name in paths and headers', serviceNameOption, 'service')
     .option(
       '--limit <policy=quota/seconds>',
       `${LIMIT_NAMES.join(', ')}; =0 turns one off (repeatable)`,
@@ -142,37 +134,45 @@ export function addServiceOptions(command: Command): Command {
     )
     .option(
       '--max-staleness <ms>',
-      'How late a change made elsewhere may bind here, 0 to 10000',
+      'Delay until changes made elsewhere take effect, 0 to 10000',
       integerBetween(0, 10_000),
       1_000,
     )
-    .option('--allow-browsers', 'Answer requests that come from browsers, and log them')
-    .option('--problem-base <url>', 'What the type of every problem starts with', httpUrlOption)
+    .option('--allow-browsers', 'Answer requests from browsers, and log them')
+    .option('--problem-base <url>', 'Base URL of problem types', httpUrlOption)
     .option('--title <text>', 'Title of the OpenAPI document and the reference page', labelOption)
-    .option('--contact <email-or-url>', 'Whom users of the API write to, in the same', labelOption)
+    .option('--contact <email-or-url>', 'Contact in the OpenAPI document and the reference page', labelOption)
     .option(
       '--public-url <url>',
-      'Address of this deployment, in the same (repeatable)',
+      'Address of this deployment, also shown there (repeatable)',
       (url, before: readonly string[] = []) => [...before, httpUrlOption(url)],
     )
 }
 
-/** The part of the options that only the documents show. */
-export function deploymentInfo({ title, contact, publicUrl }: ServiceOptions): DeploymentInfo {
+export function serviceSettings(options: ServiceOptions) {
+  const { serviceName, limit = {}, maxStaleness, allowBrowsers = false, problemBase } = options
+  const { title, contact, publicUrl } = options
   return {
-    ...(title && { title }),
-    ...(contact !== undefined && { contact: { [contact.includes('://') ? 'url' : 'email']: contact } }),
-    ...(publicUrl !== undefined && { servers: publicUrl.map((url) => ({ url })) }),
-  }
+    serviceName,
+    limits: limit,
+    maxStalenessMs: maxStaleness,
+    allowBrowsers,
+    ...(problemBase !== undefined && { problemBase }),
+    deployment: {
+      ...(title && { title }),
+      ...(contact !== undefined && { contact: { [contact.includes('://') ? 'url' : 'email']: contact } }),
+      ...(publicUrl !== undefined && { servers: publicUrl.map((url) => ({ url })) }),
+    },
+  } satisfies PartnerApiOptions
 }
 
 const labelOption = optionParser(
-  'It must not be empty, nor hold control characters or line breaks.',
+  'It must not be empty or contain control characters or line breaks.',
   (text) => text.trim() === '' || /[\p{Cc}\p{Zl}\p{Zp}]/u.test(text) ? undefined : text,
 )
 
 const httpUrlOption = optionParser(
-  'It has to be an http:// or https:// address without query and fragment.',
+  'It must be an http:// or https:// address without query and fragment.',
   (text) => {
     const { protocol, search, hash, username } = URL.parse(text) ?? {}
     const isBase = (protocol === 'https:' || protocol === 'http:') && !search && !hash && !username

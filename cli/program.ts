@@ -7,26 +7,26 @@ import { optionParser } from './options.ts'
 import { exitOnClosedPipe, printError, printNote } from './output/print.ts'
 import { formatStack, joinList, redact } from './output/text.ts'
 
-/** What each command does, under its heading in the help; its file in commands/ is loaded when it is asked for. */
+/** The commands by their heading in the help. The file of a command in commands/ is loaded when it runs. */
 const commandGroups: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'To run the service:': {
     serve: 'Serve the API over HTTP until SIGTERM or SIGINT',
     demo: 'Fill an empty store with sample content and a key, and serve it',
-    migrate: "Make the store, or bring its schema up to this version's",
+    migrate: 'Create the store, or migrate its schema to this version',
   },
   'To operate it:': {
     partners: 'Create, list, update, suspend, resume and remove partners',
-    modules: 'Switch integration modules of a partner on and off',
+    modules: 'Activate and deactivate integration modules of a partner',
     keys: 'Issue, list, rotate, limit, disable, enable and revoke keys',
     scopes: 'Grant scopes to a key and remove them',
     content: 'Import, export and remove profiles, banners, industries and plans',
-    signups: 'List and export what partners sent from their forms',
-    explain: 'Say whether a key may make a request, rule by rule',
-    audit: 'List what operators changed, and verify that the list is whole',
-    store: 'Copy all of a store to another place',
+    signups: 'List and export signups',
+    explain: 'Explain whether a key may make a request, rule by rule',
+    audit: 'List administrative changes, and verify the audit log',
+    store: 'Copy a store to another location',
   },
   'To integrate with one:': {
-    verify: 'Ask any deployment what a key may do for a partner, and try it',
+    verify: 'Check a key against any deployment, and test the endpoints it may use',
     openapi: 'Print the OpenAPI document of the service',
   },
 }
@@ -35,13 +35,11 @@ const commandGroups: Readonly<Record<string, Readonly<Record<string, string>>>> 
  * Runs one command line.
  *
  * @param argv The arguments after the program's name.
- * @returns The exit code.
  */
 export async function run(argv: readonly string[], version: string): Promise<ExitCode> {
   exitOnClosedPipe()
   const optionArguments = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv
   const json = optionArguments.includes('--json')
-  // What is thrown where nobody waits for it would be shown with its stack otherwise.
   process.once('uncaughtException', (error) => reportError(error, json).then((code) => process.exit(code)))
   hideCredentials(argv)
   const program = createProgram(version)
@@ -54,7 +52,7 @@ export async function run(argv: readonly string[], version: string): Promise<Exi
   }
 }
 
-/** `help` may stand where a command does, also after the program's options: what follows it is asked for `--help`. */
+/** Turns `help COMMAND`, also after global options, into `COMMAND --help`. */
 function translateHelpCommand(argv: readonly string[], version: string): readonly string[] {
   if (!argv.includes('help')) return argv
   const { operands: [command, ...operands], unknown } = createProgram(version).parseOptions([...argv])
@@ -63,7 +61,7 @@ function translateHelpCommand(argv: readonly string[], version: string): readonl
 
 async function reportError(error: unknown, json: boolean): Promise<ExitCode> {
   if (error instanceof CommanderError && error.exitCode === 0) return 0
-  const cliError = error instanceof CommanderError ? toUsageError(error) : await toCliError(error)
+  const cliError = error instanceof CommanderError ? toUsageError(error) : toCliError(error)
   if (process.env.PARTNER_API_DEBUG === '1' && !(error instanceof CommanderError)) {
     printNote(formatStack(error))
   }
@@ -87,7 +85,7 @@ function createProgram(version: string): Command {
         .env('PARTNER_API_STORE')
         .default('sqlite:partner-api.db'),
     )
-    .option('--actor <name>', 'Who the audit log names for changes (default: the current user)', actorOption)
+    .option('--actor <name>', 'Your name in the audit log (default: the current user)', actorOption)
     .option('--json', 'Print one JSON document on standard output')
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({ outputError: () => {} })
@@ -110,39 +108,38 @@ Examples:
   $ partner-api serve --port 8787
   $ partner-api verify --url https://api.example --partner acme --smoke
 
-partner-api COMMAND --help has the options and examples of each command.
-Exit codes: 0 done or valid, 1 refused or invalid, 2 usage, 3 store or deployment out of reach.`,
+partner-api COMMAND --help prints the options and examples of a command.
+Exit codes: 0 done or valid, 1 refused or invalid, 2 usage, 3 store or deployment unreachable.`,
   )
 }
 
-/** `ps` shows everybody what a program was started with, until it calls itself something else. Bun has no such way. */
+/** Changes what `ps` shows. Bun ignores it. */
 function hideCredentials(argv: readonly string[]): void {
-  const shown = argv.map(redact)
-  if (shown.some((argument, index) => argument !== argv[index])) {
-    process.title = ['partner-api', ...shown].join(' ')
+  const redacted = argv.map(redact)
+  if (redacted.some((argument, index) => argument !== argv[index])) {
+    process.title = ['partner-api', ...redacted].join(' ')
   }
 }
 
-/** Arguments stand in the shell's history and in the list of processes, which others on the machine can read. */
 function rejectKeys(argv: readonly string[]): void {
   if (!argv.some(containsKey)) return
   throw usageError(
-    'An argument holds a whole key. Others on this machine can read arguments, so keys are never taken from ' +
-      'them: commands name a key by its id (keys list), and verify reads one from PARTNER_API_KEY, --key-file FILE, ' +
-      'standard input or a prompt. Consider that key known and replace it.',
+    'An argument contains a key. Arguments are visible to other users of this machine, so no command accepts a key as ' +
+      'one: commands identify a key by its id (keys list), and verify reads a key from PARTNER_API_KEY, --key-file FILE, ' +
+      'standard input or a prompt. Replace this key, since it may have been read.',
   )
 }
 
-/** Commander's own complaints all are about the command line. */
+/** All errors of Commander are usage errors. */
 function toUsageError(error: CommanderError): CliError {
-  // `help` is what it says when a subcommand is missing, and its message then has no words of its own.
+  // Commander's message for a missing subcommand is empty.
   if (error.code === 'commander.help') return usageError('A command is missing: --help lists them.')
-  // What stands behind `=` may be a secret, given to an option that does not exist.
+  // The value of an unknown option may be a secret.
   const message = error.message.replace(/^error: (unknown option '[^=']+=).*'/s, "$1…'")
   return usageError(message.replace(/^error: /, ''))
 }
 
-/** Commander asks for options that are missing before it looks for those that do not exist, and one may be the other. */
+/** Commander reports a missing option before an unknown one, which may be a misspelling of it. */
 function withUnknownOption(error: unknown, program: Command, argv: readonly string[]): unknown {
   if (!(error instanceof CommanderError) || error.code !== 'commander.missingMandatoryOptionValue') {
     return error
@@ -152,34 +149,36 @@ function withUnknownOption(error: unknown, program: Command, argv: readonly stri
   return usageError(`${error.message.replace(/^error: /, '')}, and there is no option '${name}'`)
 }
 
-/** Words that people try, and the commands that they may mean. */
-const addVerbs = ['create', 'issue', 'activate', 'grant', 'import']
-const removeVerbs = ['remove', 'revoke', 'deactivate']
-const synonyms = new Map([
-  ...['add', 'create', 'new'].map((word): [string, string[]] => [word, addVerbs]),
-  ['delete', removeVerbs],
-  ['rm', removeVerbs],
-  ['ls', ['list']],
-  ['get', ['show']],
-  ['edit', ['update']],
-  ['usage', ['show', '--help']],
-])
-
-function withSuggestion(error: unknown, program: Command, argv: readonly string[]): unknown {
-  if (!(error instanceof CommanderError) || error.code !== 'commander.unknownCommand') return error
-  const [first, second = ''] = program.parseOptions([...argv]).operands
-  const group = program.commands.find((each) => each.name() === first)
-  const commands = (group ?? program).commands.map((each) => each.name())
-  const suggestions = (synonyms.get((group === undefined ? first : second) ?? '') ?? [])
-    .filter((name) => name === '--help' || commands.includes(name))
-  if (suggestions.length === 0) return error
-  return usageError(
-    `${toUsageError(error).message.split('\n', 1)[0]}\n(Did you mean ${joinList(suggestions, 'or')}?)`,
-  )
-}
-
 function findUnknownOption(command: Command, argv: readonly string[]): string | undefined {
   const { operands: [name, ...operands], unknown } = command.parseOptions([...argv])
   const next = command.commands.find((each) => each.name() === name)
   return next === undefined ? unknown[0]?.split('=')[0] : findUnknownOption(next, [...operands, ...unknown])
+}
+
+const addVerbs = ['create', 'issue', 'activate', 'grant', 'import']
+const removeVerbs = ['remove', 'revoke', 'deactivate']
+/** Commands of other programs, and the commands here that may be meant. */
+const synonyms: Readonly<Record<string, readonly string[]>> = {
+  add: addVerbs,
+  create: addVerbs,
+  new: addVerbs,
+  delete: removeVerbs,
+  rm: removeVerbs,
+  ls: ['list'],
+  get: ['show'],
+  edit: ['update'],
+  usage: ['show', '--help'],
+}
+
+function withSuggestion(error: unknown, program: Command, argv: readonly string[]): unknown {
+  if (!(error instanceof CommanderError) || error.code !== 'commander.unknownCommand') return error
+  const [first = '', second = ''] = program.parseOptions([...argv]).operands
+  const group = program.commands.find((each) => each.name() === first)
+  const commands = (group ?? program).commands.map((each) => each.name())
+  const word = group === undefined ? first : second
+  const suggestions = (Object.hasOwn(synonyms, word) ? synonyms[word]! : [])
+    .filter((name) => name === '--help' || commands.includes(name))
+  if (suggestions.length === 0) return error
+  const [sentence] = toUsageError(error).message.split('\n', 1)
+  return usageError(`${sentence}\n(Did you mean ${joinList(suggestions, 'or')}?)`)
 }

@@ -3,40 +3,42 @@ import { createInterface } from 'node:readline/promises'
 import { CliError, usageError } from './errors.ts'
 
 /**
- * Has a person type a word before something that cannot be taken back. Without a terminal nobody is there to ask.
+ * Asks for confirmation of something that cannot be undone.
  *
- * @param question What is about to be done, a sentence.
- * @throws {CliError} exit code 2 without a terminal, 1 when something else is typed.
+ * @param consequence A sentence.
+ * @throws {CliError} exit code 2 without a terminal, 1 when the input is not `word`.
  */
-export async function confirm(question: string, word: string): Promise<void> {
+export async function confirm(consequence: string, word: string): Promise<void> {
   if (!process.stdin.isTTY || !process.stderr.isTTY) {
-    throw usageError(`${question} That is final: with --yes it is done without being asked for.`)
+    throw usageError(`${consequence} This cannot be undone. Pass --yes to skip this prompt.`)
   }
-  // On standard error, as everything for people is: standard output may be a file.
+  // Prompts go to standard error, since standard output may be a file.
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
   const closed = new Promise<string>((resolve) => terminal.once('close', () => resolve('')))
   try {
-    const typed = await Promise.race([terminal.question(`${question}\nType ${word} to confirm: `), closed])
-    if (typed.trim() !== word) throw new CliError(1, 'not_confirmed', 'Nothing was changed.')
+    const input = terminal.question(`${consequence}\nType ${word} to confirm: `)
+    if ((await Promise.race([input, closed])).trim() !== word) {
+      throw new CliError(1, 'not_confirmed', 'Nothing was changed.')
+    }
   } finally {
     terminal.close()
   }
 }
 
 /**
- * Asks on the terminal and shows nothing of what is typed. Backspace and Ctrl-U correct, Ctrl-D on an empty
- * line gives up, Ctrl-C ends the program as it would anywhere; the terminal is as before in every case.
+ * Reads a secret from the terminal without echoing it. Backspace and Ctrl-U edit, Ctrl-D on an empty line ends the input,
+ * Ctrl-C interrupts the program. The terminal is restored in every case.
  *
- * @returns What was typed, possibly nothing.
+ * @returns The input, possibly empty.
  */
-export function promptHidden(question: string): Promise<string> {
+export function promptHidden(prompt: string): Promise<string> {
   const { stdin, stderr } = process
   stdin.setEncoding('utf8')
-  // Before the question shows: whoever is quick to answer must not see it echoed.
+  // Before the prompt: input that arrives early must not be echoed either.
   stdin.setRawMode(true)
-  stderr.write(question)
+  stderr.write(prompt)
   return new Promise((resolve) => {
-    let typed = ''
+    let input = ''
 
     function restoreTerminal(): void {
       stdin.off('data', onInput)
@@ -49,16 +51,16 @@ export function promptHidden(question: string): Promise<string> {
       for (const character of chunk.toString()) {
         if (character === '\r' || character === '\n' || character === '\u0004') {
           restoreTerminal()
-          return resolve(typed)
+          return resolve(input)
         }
         if (character === '\u0003') {
           restoreTerminal()
           process.kill(process.pid, 'SIGINT')
           return
         }
-        if (character === '\u007f' || character === '\b') typed = typed.slice(0, -1)
-        else if (character === '\u0015') typed = ''
-        else typed += character
+        if (character === '\u007f' || character === '\b') input = input.slice(0, -1)
+        else if (character === '\u0015') input = ''
+        else input += character
       }
     }
 

@@ -5,26 +5,30 @@ import type { MigrationStatus } from '../adapters/stores/schema.ts'
 import { createClock } from '../core/lib/time.ts'
 import type { Store } from '../core/ports/store.ts'
 import { CliError, toCliError, usageError } from './errors.ts'
-import { currentUser, type Invocation, parseStoreUrl, type StoreAddress } from './invocation.ts'
 import { printNote } from './output/print.ts'
+import { currentUser, type DurableAddress, parseStoreUrl, type StoreAddress } from './store-url.ts'
 
-/** How a command wants its store. */
+/** How a command opens its store. */
 export interface StoreOptions {
-  /** Make the store, and bring its schema up to this version's, when it is not so yet. */
+  /** Create the store if there is none, and migrate its schema. */
   readonly create?: boolean
-  /** Show an empty store where there is none, and make none. What is written to it is lost. */
+  /** Use an empty, temporary store if there is none. */
   readonly emptyWhenMissing?: boolean
+  /** First part of every key of a new store. */
+  readonly keyPrefix?: string | undefined
 }
 
-/** Runs a command on the store and closes it, whatever happens. */
+/** Runs a command with the store, and closes the store afterwards. */
 export async function withStore<T>(
-  invocation: Invocation,
-  storeOptions: StoreOptions,
+  { storeUrl }: { readonly storeUrl: string },
+  options: StoreOptions,
   command: (store: Store) => Promise<T>,
 ): Promise<T> {
-  const address = parseStoreUrl(invocation.storeUrl)
-  if (address.kind === 'memory') printNote('warning: a memory: store is empty and ends with this command.')
-  const store = await openStore(address, storeOptions)
+  const address = parseStoreUrl(storeUrl)
+  if (address.kind === 'memory') {
+    printNote('warning: A memory: store starts empty and ends with this command.')
+  }
+  const store = await openStore(address, options)
   try {
     return await command(store)
   } finally {
@@ -32,73 +36,53 @@ export async function withStore<T>(
   }
 }
 
-async function openStore(
-  address: StoreAddress,
-  { create = false, emptyWhenMissing = false }: StoreOptions,
-): Promise<Store> {
+/** @throws {CliError} `store_missing` when there is no store and `options` allow none. */
+async function openStore(address: StoreAddress, options: StoreOptions): Promise<Store> {
   try {
-    if (address.kind !== 'memory') return await openDurableStore(address, { create })
+    if (address.kind !== 'memory') return await openDurableStore(address, options)
   } catch (error) {
-    const cliError = await toCliError(error)
-    if (cliError.code !== 'store_missing' || !emptyWhenMissing) throw error
+    if (!options.emptyWhenMissing || toCliError(error).code !== 'store_missing') throw error
   }
   const { createMemoryStore } = await import('../adapters/stores/memory/store.ts')
   return createMemoryStore()
 }
 
-/** Milliseconds since the epoch, on the store's clock where machines share one. */
-export function timeOf(store: Store): number {
-  return createClock(() => store.clock?.()).now()
-}
-
-/** How a store outside of this process is opened. */
-export interface OpenOptions {
-  /** Make it when there is none, and bring its schema up to date. */
-  readonly create: boolean
-  /** First part of every key, when it is to be settled. */
-  readonly keyPrefix?: string
-}
-
-/**
- * Opens a store. Only the code of its kind is loaded.
- *
- * @throws {CliError} `store_missing` when there is no file and `create` is not set.
- * @throws {StoreError} as the stores do.
- */
-export async function openDurableStore(
-  address: Exclude<StoreAddress, { readonly kind: 'memory' }>,
-  { create, ...settings }: OpenOptions,
+/** Loads the code of one kind of store only. */
+async function openDurableStore(
+  address: DurableAddress,
+  { create = false, keyPrefix }: StoreOptions,
 ): Promise<Store> {
+  const settings = { migrate: create, ...(keyPrefix !== undefined && { keyPrefix }) }
   if (address.kind === 'postgres') {
     await postgresPlace(address.url)
     const { openPostgresStore } = await import('../adapters/stores/postgres/store.ts')
-    return await openPostgresStore(address.url, { migrate: create, ...settings })
+    return await openPostgresStore(address.url, settings)
   }
   if (!create) requireFile(address.file)
   silenceSqliteWarning()
   const { openSqliteStore } = await import('../adapters/stores/sqlite/store.ts')
-  return await openSqliteFile(
-    address.file,
-    () => openSqliteStore(address.file, { create, migrate: create, ...settings }),
-  )
+  return await openSqliteFile(address.file, () => openSqliteStore(address.file, { create, ...settings }))
 }
 
-/** Whether there is nothing yet where the store should be. */
+/** Milliseconds since the epoch, by the store's clock if it has one. */
+export function timeOf(store: Store): number {
+  return createClock(() => store.clock?.()).now()
+}
+
+/** Whether opening the store would create it. */
 export async function isMissingStore(address: StoreAddress): Promise<boolean> {
   if (address.kind === 'memory') return false
   try {
     await schemaStatus(address)
     return false
   } catch (error) {
-    if ((await toCliError(error)).code === 'store_missing') return true
+    if (toCliError(error).code === 'store_missing') return true
     throw error
   }
 }
 
-/** Where the schema of a store stands. @throws {CliError} `store_missing` when there is none. */
-export async function schemaStatus(
-  address: Exclude<StoreAddress, { readonly kind: 'memory' }>,
-): Promise<MigrationStatus> {
+/** @throws {CliError} `store_missing` */
+export async function schemaStatus(address: DurableAddress): Promise<MigrationStatus> {
   if (address.kind === 'postgres') {
     const place = await postgresPlace(address.url)
     const { migrationStatus } = await import('../adapters/stores/postgres/migrate.ts')
@@ -112,23 +96,19 @@ export async function schemaStatus(
   return await openSqliteFile(address.file, () => migrationStatus(address.file))
 }
 
-/** Where a store is, in words that hold no password. */
+/** The location of a store, without any password. */
 export async function describeStore(address: StoreAddress): Promise<string> {
   if (address.kind === 'postgres') return await postgresPlace(address.url)
   return address.kind === 'sqlite' ? resolve(address.file) : 'memory:'
 }
 
-/**
- * Where a Postgres store is, in words that hold no password.
- *
- * @throws {CliError} exit code 2 for an address that means nothing.
- */
+/** @throws {CliError} exit code 2 for an invalid URL. */
 async function postgresPlace(url: string): Promise<string> {
   const { parseUrl } = await import('../adapters/stores/postgres/url.ts')
   try {
     return parseUrl(url, { environment: process.env, user: currentUser() }).place
   } catch (error) {
-    throw usageError((await toCliError(error)).message)
+    throw usageError(toCliError(error).message)
   }
 }
 
@@ -137,10 +117,14 @@ function requireFile(file: string): void {
 }
 
 function storeMissingError(place: string): CliError {
-  return new CliError(3, 'store_missing', `There is no store at ${place}. To make one: partner-api migrate`)
+  return new CliError(
+    3,
+    'store_missing',
+    `There is no store at ${place}. To create one: partner-api migrate`,
+  )
 }
 
-/** Node 22 and 24 call node:sqlite experimental on standard error, once in every command. */
+/** Suppresses the warning of Node 22 and 24 that node:sqlite is experimental. */
 export function silenceSqliteWarning(): void {
   const emitWarning = process.emitWarning as (...args: unknown[]) => void
   process.emitWarning = (...args: unknown[]) => {
@@ -149,30 +133,16 @@ export function silenceSqliteWarning(): void {
   }
 }
 
-/**
- * Opens the file of a store. SQLite says no more than that it could not, where somebody can see why.
- *
- * @throws {CliError} with what stands in the way, or what `open` throws.
- */
+/** Opens a SQLite file. SQLite does not report why it fails; this finds the reason in the file system. */
 export async function openSqliteFile<T>(file: string, open: () => T | Promise<T>): Promise<T> {
   try {
     return await open()
   } catch (error) {
-    const { exitCode, code } = await toCliError(error)
+    const { exitCode, code } = toCliError(error)
     const obstacle = code === 'store_unavailable' ? diagnoseFile(file) : undefined
     if (obstacle === undefined) throw error
     throw new CliError(exitCode, code, `The store ${file} cannot be used: ${obstacle}.`)
   }
-}
-
-/** Those of a store's files that accounts other than their owner can read or write. */
-export function exposedFiles(file: string): string[] {
-  // Windows has no such modes.
-  if (process.platform === 'win32') return []
-  return [file, `${file}-wal`, `${file}-shm`].filter((path) => {
-    const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? 0
-    return (mode & 0o077) !== 0
-  })
 }
 
 function diagnoseFile(file: string): string | undefined {
@@ -182,14 +152,14 @@ function diagnoseFile(file: string): string | undefined {
   if (accessError(`${file}/.`, constants.F_OK) === undefined) return 'it is a folder'
   if (isForbidden(file, constants.R_OK)) return 'this account may not read it'
   if (isForbidden(file, constants.W_OK)) return 'this account may read but not write it'
-  return inFolder && `this account may not write in ${folder}, where SQLite keeps more files`
+  return inFolder && `this account may not write in ${folder}, where SQLite creates further files`
 }
 
 function isForbidden(file: string, mode: number): boolean {
   return !['ENOENT', undefined].includes(accessError(file, mode))
 }
 
-/** What the system calls it that a path may not be used so. */
+/** @returns The error code, `undefined` when the access is allowed. */
 function accessError(path: string, mode: number): string | undefined {
   try {
     accessSync(path, mode)
@@ -197,4 +167,14 @@ function accessError(path: string, mode: number): string | undefined {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code
   }
+}
+
+/** The files of a SQLite store that other accounts can read or write. */
+export function exposedFiles(file: string): string[] {
+  // Windows has no file modes.
+  if (process.platform === 'win32') return []
+  return [file, `${file}-wal`, `${file}-shm`].filter((path) => {
+    const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? 0
+    return (mode & 0o077) !== 0
+  })
 }

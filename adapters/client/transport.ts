@@ -148,7 +148,7 @@ const networkErrors: readonly (readonly [pattern: RegExp, meaning: string])[] = 
   [/ALTNAME_INVALID|NotValidForName/, 'its TLS certificate is for another host'],
   [/CERT_HAS_EXPIRED|certificate: Expired/, 'its TLS certificate has expired'],
   [/SELF_SIGNED|UNABLE_TO_|UnknownIssuer/, 'its TLS certificate is not signed by a trusted authority'],
-  [/WRONG_VERSION|PACKET_LENGTH|received corrupt/, 'it does not speak TLS (is it http:// instead?)'],
+  [/WRONG_VERSION|PACKET_LENGTH|received corrupt/, 'it does not speak TLS, so its address may be http://'],
   [/CERT|SSL|TLS|EPROTO/i, 'the TLS handshake failed'],
 ]
 

@@ -4,9 +4,8 @@ import { type AuditDifference, verifyAuditLog } from '../../core/audit/verify.ts
 import { readPages } from '../../core/lib/read-pages.ts'
 import type { AuditEntry, AuditHead } from '../../core/ports/audit.ts'
 import type { Store } from '../../core/ports/store.ts'
-import { action } from '../command.ts'
+import { action, type Invocation } from '../command.ts'
 import { CliError } from '../errors.ts'
-import type { Invocation } from '../invocation.ts'
 import { integerBetween } from '../options.ts'
 import { auditEntryJson, auditStateJson } from '../output/json.ts'
 import { printList, printNote, printResult } from '../output/print.ts'
@@ -22,18 +21,18 @@ interface ListOptions {
 /** `audit list`, `verify` and `seal`. */
 export function define(audit: Command): void {
   audit.command('list')
-    .description('List what operators changed: who, when, what, before and after')
-    .option('--partner <slug>', 'Only what is about this partner, its modules and keys')
+    .description('List administrative changes: who, when, what, before and after')
+    .option('--partner <slug>', 'Only entries about this partner, its modules and keys')
     .option(
       '--after <sequence>',
-      'The first entries after this one (default: the last there are)',
+      'Start after this entry (default: show the last entries)',
       integerBetween(0, 9_999_999_999),
     )
-    .option('--limit <n>', 'How many entries, 1 to 100000', integerBetween(1, 100_000), 100)
+    .option('--limit <n>', 'Number of entries, 1 to 100000', integerBetween(1, 100_000), 100)
     .addHelpText(
       'after',
       `
-Oldest first. --json has the whole state before and after; here stands what differs.
+Oldest first. The table shows what differs; --json has the complete state before and after.
 
 Examples:
   $ partner-api audit list --partner acme
@@ -43,20 +42,20 @@ Examples:
 
   audit.command('verify')
     .description(
-      'Check the audit log, and every partner and key against it: exits 1 and names what does not fit',
+      'Verify the audit log, and every partner and key against it; exits 1 and reports what is wrong',
     )
     .addOption(
-      new Option('--seal <sequence:hash>', 'What audit seal printed before: the log must still contain it')
+      new Option('--seal <sequence:hash>', 'Earlier output of audit seal, which the log must still contain')
         .argParser(parseSeal),
     )
     .addHelpText(
       'after',
       `
-Finds entries that were changed, moved, added or removed; partners and keys whose rows are not what the entries say;
-and triggers, rules and views that were added to the store.
+Detects entries that were changed, moved, added or removed; partners and keys whose rows differ from the entries; and
+triggers, rules and views that were added to the store.
 
-The store alone cannot show that the end of the log and its head were removed together, or that the whole log was
-written anew. To find that as well, keep the output of audit seal outside of the store.
+The store alone cannot reveal that the end of the log was removed together with its head, or that the whole log was
+rewritten. To detect that too, keep the output of audit seal outside of the store.
 
 Examples:
   $ partner-api audit verify
@@ -65,7 +64,7 @@ Examples:
     .action(action(verify))
 
   audit.command('seal')
-    .description('Print the number and hash of the last entry, to be kept outside of the store')
+    .description('Print the number and hash of the last entry, to keep outside of the store')
     .addHelpText(
       'after',
       `
@@ -84,41 +83,34 @@ function list(invocation: Invocation, { partner, after, limit }: ListOptions): P
       (last, rows) => store.listAudit(last?.sequence ?? start, rows, partner),
       limit + 1,
     )
-    const { last, hasMore } = await printList(
-      invocation,
-      entries,
-      {
-        toJson: auditEntryJson,
-        text: (entries) =>
-          addRows(entries.map((entry) => [
-            String(entry.sequence),
-            entryTime(entry),
-            entry.actor,
-            entry.type,
-            entry.partner ?? '',
-            entry.keyId ?? '',
-            entry.subject ?? '',
-            describeChange(entry),
-          ])),
-      },
-      limit,
-    )
+    const toText = (entries: readonly AuditEntry[]) =>
+      addRows(entries.map((entry) => [
+        String(entry.sequence),
+        entryTime(entry),
+        entry.actor,
+        entry.type,
+        entry.partner ?? '',
+        entry.keyId ?? '',
+        entry.subject ?? '',
+        describeChange(entry),
+      ]))
+    const { last, hasMore } = await printList(invocation, entries, auditEntryJson, toText, limit)
     if (last === undefined) printNote('There are no such entries.')
     else if (after === undefined && start !== -Infinity) {
-      printNote('There are earlier ones: --limit shows more, --after 0 the first.')
-    } else if (hasMore) printNote(`There are more: --after ${last.sequence}`)
+      printNote('There are older entries: --limit shows more, --after 0 the first.')
+    } else if (hasMore) printNote(`There are more entries: --after ${last.sequence}`)
   })
 }
 
-/** Somebody may have written there what is no instant. */
+/** The time of an entry, which may have been tampered with. */
 function entryTime({ at }: AuditEntry): string {
-  return Number.isNaN(new Date(at).getTime()) ? 'unreadable' : formatTime(at)
+  return Number.isNaN(new Date(at).getTime()) ? 'invalid' : formatTime(at)
 }
 
-/** What differs between before and after; of what there was not before, its name. */
+/** The difference between before and after; for something new or removed, its name. */
 function describeChange({ before, after }: Pick<AuditEntry, 'before' | 'after'>): string {
   const [old, current] = [auditStateJson(before), auditStateJson(after)]
-  if (typeof old === 'string' || typeof current === 'string') return 'unreadable'
+  if (typeof old === 'string' || typeof current === 'string') return 'invalid'
   if (old !== null && current !== null) {
     return [...new Set([...Object.keys(old), ...Object.keys(current)])]
       .map((name) => [name, formatValue(old[name]), formatValue(current[name])] as const)
@@ -144,7 +136,7 @@ function verify(invocation: Invocation, { seal }: { readonly seal?: AuditHead })
   return withStore(invocation, {}, async (store) => {
     const { brokenAt: broken, sealMatches: isSealKept, differences, head } = await verifyAuditLog(store, seal)
       .catch((error) => {
-        // A table that is gone is tampering: the store itself can be reached. 42P01 is Postgres's undefined_table.
+        // A missing table is tampering, not an outage. 42P01 is Postgres's undefined_table.
         if (error.code !== '42P01' && !/^no such table/.test(error.message)) throw error
         throw new CliError(1, 'audit_broken', `The store cannot be verified: ${error.message}.`)
       })
@@ -157,12 +149,12 @@ function verify(invocation: Invocation, { seal }: { readonly seal?: AuditHead })
     await printResult(
       invocation,
       { valid: true, entries: sequence, seal: hash || null },
-      `The audit log is intact, and every partner and key is as it says.\n\n${
+      `The audit log is intact, and every partner and key matches it.\n\n${
         formatDetails([['entries', String(sequence)], ['last seal', hash || 'none']])
       }`,
     )
     if (seal?.sequence === 0) {
-      printNote('The seal 0: is that of an empty log: no entry was checked against it.')
+      printNote('The seal 0: is that of an empty log, so it proves nothing about any entry.')
     }
   })
 }
@@ -174,13 +166,12 @@ function seal(invocation: Invocation): Promise<void> {
   })
 }
 
-/** Reads `SEQUENCE:HASH`, as `audit seal` prints it. */
 function parseSeal(text: string): AuditHead {
   const [, sequence, hash] = /^(0|[1-9]\d{0,14}):([0-9a-f]{64}|)$/.exec(text) ?? []
   if (sequence !== undefined && (sequence === '0') === (hash === '')) {
     return { sequence: Number(sequence), hash: hash! }
   }
-  throw new InvalidArgumentError('It has to be SEQUENCE:HASH, as audit seal prints it.')
+  throw new InvalidArgumentError('It must be SEQUENCE:HASH, the output of audit seal.')
 }
 
 function sealMismatchError(seal: AuditHead, head: AuditHead): CliError {
@@ -188,8 +179,8 @@ function sealMismatchError(seal: AuditHead, head: AuditHead): CliError {
     1,
     'audit_broken',
     seal.sequence > head.sequence
-      ? `The audit log has lost its end: it stops at entry ${head.sequence}, and entry ${seal.sequence} was sealed.`
-      : `Entry ${seal.sequence} of the audit log is not the one that was sealed: the log was written anew.`,
+      ? `The end of the audit log is missing: it stops at entry ${head.sequence}, but entry ${seal.sequence} was sealed.`
+      : `Entry ${seal.sequence} of the audit log is not the one that was sealed: the log was rewritten.`,
     { members: { sequence: Math.min(seal.sequence, head.sequence + 1) } },
   )
 }
@@ -198,7 +189,7 @@ function storedRowsError(differences: readonly AuditDifference[], intruders: rea
   return new CliError(
     1,
     'audit_mismatch',
-    'The entries of the audit log are intact, but what is stored is not what they say:',
+    'The audit log is intact, but the stored data differs from it:',
     {
       lines: [
         ...differences.map(describeDifference),
@@ -220,14 +211,14 @@ function storedRowsError(differences: readonly AuditDifference[], intruders: rea
 
 function describeDifference({ kind, id, expected, stored, brokenAt }: AuditDifference): string {
   if (stored === undefined) return `${kind} ${id} has entries, but is not stored`
-  if (expected === undefined) return `${kind} ${id} is stored, but no entry says so`
+  if (expected === undefined) return `${kind} ${id} is stored, but has no entry`
   const changed = describeChange({ before: expected, after: stored })
   const digest = isDigestReplaced(expected, stored) ? ['digest replaced'] : []
   if (expected !== stored) return `${kind} ${id}: ${[changed, ...digest].filter(Boolean).join(', ')}`
   return `${kind} ${id} was changed without an entry before entry ${brokenAt}`
 }
 
-/** Digests are not shown. */
+/** A separate check, since the output never contains digests. */
 function isDigestReplaced(expected: string | undefined, stored: string | undefined): boolean {
   if (expected === undefined || stored === undefined) return false
   return JSON.parse(expected).digestHash !== JSON.parse(stored).digestHash
@@ -236,18 +227,18 @@ function isDigestReplaced(expected: string | undefined, stored: string | undefin
 async function brokenLogError(store: Store, sequence: number): Promise<CliError> {
   const head = await store.auditHead()
   const [found] = await store.listAudit(sequence === 1 ? -Infinity : sequence - 1, 1)
-  const entryText = found && `it says: ${entryTime(found)}, ${found.actor}, ${found.type}`
+  const entryText = found && `it reads: ${entryTime(found)}, ${found.actor}, ${found.type}`
   const description = found?.sequence === sequence
-    ? `is not as it was written (${entryText})`
+    ? `was changed after it was written (${entryText})`
     : found !== undefined && (found.sequence < sequence || head.sequence < sequence)
-    ? `has a row in its place that no change has written: ${found.id}, ${
-      Number.isFinite(found.sequence) ? `number ${found.sequence}` : 'its number out of all bounds'
+    ? `was replaced by a row that no change has written: ${found.id}, ${
+      Number.isFinite(found.sequence) ? `number ${found.sequence}` : 'with an invalid number'
     } (${entryText})`
     : 'is missing'
   return new CliError(
     1,
     'audit_broken',
-    `Entry ${sequence} of the audit log ${description}. All before it is intact; what comes after it proves nothing.`,
+    `Entry ${sequence} of the audit log ${description}. All entries before it are intact; entries after it prove nothing.`,
     { members: { sequence } },
   )
 }
@@ -256,8 +247,8 @@ function intruderError(intruders: readonly string[]): CliError {
   return new CliError(
     1,
     'audit_broken',
-    `The entries of the audit log are intact, but the store holds what this program did not make and what acts when ` +
-      `entries are written: ${joinList(intruders)}. Some may never have arrived.`,
+    'The audit log is intact, but the store has triggers, rules or views that this program did not create: ' +
+      `${joinList(intruders)}. They may have suppressed or changed entries.`,
     { members: { intruders } },
   )
 }

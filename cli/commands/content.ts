@@ -12,15 +12,23 @@ import {
   type ImportReport,
 } from '../../core/ports/content.ts'
 import type { Store } from '../../core/ports/store.ts'
-import { action, addWaitOption, changeStore, type WaitOptions } from '../command.ts'
+import {
+  action,
+  addWaitOption,
+  changeStore,
+  type CommandResult,
+  type Invocation,
+  setChangeAction,
+  type WaitOptions,
+} from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
 import { readContentLines } from '../files.ts'
-import { type Invocation, parseStoreUrl } from '../invocation.ts'
 import { printNote, printResult, withProgress, writeOutput } from '../output/print.ts'
 import { formatTable, joinList, pluralize, printableJson } from '../output/text.ts'
 import { isMissingStore, timeOf, withStore } from '../store.ts'
+import { parseStoreUrl } from '../store-url.ts'
 
-/** Changes that a dry run shows to people. */
+/** Changes that a dry run prints for people. */
 const maxShown = 100
 
 /** `content import`, `export` and `remove`. */
@@ -29,16 +37,16 @@ export function define(content: Command): void {
 
   addWaitOption(
     content.command('import')
-      .description('Create or replace content from JSON Lines, all or nothing')
+      .description('Create or replace content from JSON Lines, all lines or none')
       .addArgument(kind())
-      .argument('<file>', 'A file of one JSON object a line, or - for standard input')
-      .option('--dry-run', 'Write nothing, say what would change'),
+      .argument('<file>', 'A file with one JSON object per line, or - for standard input')
+      .option('--dry-run', 'Only show what would change'),
   )
     .addHelpText(
       'after',
       `
-A line whose slug exists replaces that row; the same lines again change nothing. Industries come before the
-profiles that name them, partners before their banners.
+A line replaces the row with the same slug; importing the same lines again changes nothing. Import industries before
+the profiles that refer to them, and create partners before their banners.
 
 Examples:
   $ partner-api content import industries industries.jsonl
@@ -48,19 +56,17 @@ Examples:
     .action(action(importFile))
 
   content.command('export')
-    .description('Print content as the JSON Lines that import takes')
+    .description('Print content as JSON Lines, in the format of import')
     .addArgument(kind())
     .addHelpText('after', '\nExample:\n  $ partner-api content export profiles > profiles.jsonl')
     .action(action(exportKind))
 
-  addWaitOption(
-    content.command('remove')
-      .description('Remove content, all that is named or nothing')
-      .addArgument(kind())
-      .argument('<slug...>', "Slugs; a banner's is its partner's"),
-  )
+  const removeCommand = content.command('remove')
+    .description('Remove content, all given rows or none')
+    .addArgument(kind())
+    .argument('<slug...>', "Slugs; the slug of a banner is its partner's")
     .addHelpText('after', '\nExample:\n  $ partner-api content remove profiles old-mill northern-light')
-    .action(action(remove))
+  setChangeAction(removeCommand, remove)
 }
 
 async function importFile(
@@ -71,16 +77,15 @@ async function importFile(
 ): Promise<void> {
   const { dryRun = false, wait } = options
   if (dryRun && wait) {
-    throw usageError('--dry-run changes nothing, and there is nothing for --wait to wait for.')
+    throw usageError('--dry-run changes nothing, so it cannot be combined with --wait.')
   }
   const isMissing = await isMissingStore(parseStoreUrl(invocation.storeUrl))
   let lines: AsyncIterable<string> | readonly string[] = readContentLines(file)
   if (dryRun || isMissing) {
-    // Read before the store is opened: a file that can't be read leaves no new store behind.
+    // Before the store is created: an unreadable file, or an invalid line, must not leave a new store behind.
     const read: string[] = []
     for await (const line of lines) read.push(line)
     if (dryRun) return await dryRunImport(invocation, kind, read)
-    // Judged before the store is made: lines that are refused leave no new store behind either.
     await withStore(
       invocation,
       { emptyWhenMissing: true },
@@ -148,7 +153,7 @@ async function importLines(
   return outcome
 }
 
-/** What each of some lines, all known to be right, would do to what is in the store. */
+/** What each of the lines, all of them valid, would change in the store. */
 async function compareLines<K extends ContentKind>(
   store: Store,
   kind: K,
@@ -195,41 +200,33 @@ function exportKind(invocation: Invocation, kind: ContentKind): Promise<void> {
   })
 }
 
-function remove(
-  invocation: Invocation,
+async function remove(
+  store: Store,
+  { actor }: Invocation,
   kind: ContentKind,
   names: readonly string[],
-  options: WaitOptions,
-): Promise<void> {
+  _options: WaitOptions,
+): Promise<CommandResult> {
   const slugs = [...new Set(names)]
-  return changeStore(invocation, {}, options, async (store) => {
-    const { missing, used } = await store.removeContent(kind, slugs, {
-      actor: invocation.actor,
-      at: timeOf(store),
-    })
-    if (missing.length > 0) {
-      throw new CliError(
-        1,
-        'content_not_found',
-        `Nothing was removed: there are no ${kind} ${joinList(missing)}.`,
-      )
-    }
-    if (used.length > 0) {
-      throw new CliError(
-        1,
-        'content_in_use',
-        `Nothing was removed: other content refers to ${joinList(used)}. Remove or change that first.`,
-      )
-    }
-    return { data: { kind, removed: slugs }, text: `${kind}: ${slugs.length} removed\n` }
-  })
+  const { missing, used } = await store.removeContent(kind, slugs, { actor, at: timeOf(store) })
+  if (missing.length > 0) {
+    const detail = `Nothing was removed: there are no ${kind} ${joinList(missing)}.`
+    throw new CliError(1, 'content_not_found', detail)
+  }
+  if (used.length > 0) {
+    const detail = `Nothing was removed: other content refers to ${
+      joinList(used)
+    }. Remove or change that first.`
+    throw new CliError(1, 'content_in_use', detail)
+  }
+  return { data: { kind, removed: slugs }, text: `${kind}: ${slugs.length} removed\n` }
 }
 
-/** Groups of equal errors, and lines of a group, that people are shown. */
+/** Groups of equal errors, and lines of a group, that are printed for people. */
 const maxGroups = 50
 const maxLines = 3
 
-/** Lines that cannot be imported: for people, those with the same error together. */
+/** For people, lines with the same error are grouped. */
 function invalidLinesError(kind: ContentKind, { errors, errorCount }: LineErrors): CliError {
   const groups = new Map<string, number[]>()
   for (const { line, field, reason } of errors) {

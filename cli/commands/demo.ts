@@ -7,15 +7,15 @@ import { importContent } from '../../core/content/lines.ts'
 import { MODULE_NAMES } from '../../core/policy/modules.ts'
 import type { ContentKind } from '../../core/ports/content.ts'
 import type { Store } from '../../core/ports/store.ts'
-import { action } from '../command.ts'
+import { action, type Invocation } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
 import { readLines } from '../files.ts'
-import { type Invocation, parseStoreUrl } from '../invocation.ts'
 import { integerBetween } from '../options.ts'
 import { keyJson } from '../output/json.ts'
 import { printNote, printResult } from '../output/print.ts'
 import { joinList, listeningLine } from '../output/text.ts'
 import { withStore } from '../store.ts'
+import { parseStoreUrl } from '../store-url.ts'
 
 interface DemoOptions {
   readonly port: number
@@ -23,7 +23,7 @@ interface DemoOptions {
   readonly serve: boolean
 }
 
-/** Each kind after what it refers to; banners and profiles also refer to the partner. */
+/** Profiles refer to industries. */
 const importOrder: readonly ContentKind[] = ['industries', 'plans', 'banners', 'profiles']
 
 /** `demo`. */
@@ -31,13 +31,12 @@ export function define(demo: Command): void {
   demo
     .option('--port <port>', 'Port to listen on; 0 takes a free one', integerBetween(0, 65_535), 8787)
     .option('--host <host>', 'Address to listen on', '127.0.0.1')
-    // Commander looks for defaults of its own before this file is loaded.
-    .option('--no-serve', 'Stop when the store is filled', true)
+    // The explicit default: Commander applies its own before this file is loaded.
+    .option('--no-serve', 'Fill the store, but do not serve it', true)
     .addHelpText(
       'after',
       `
-The partner is called demo, has every module, and gets a key that is printed once. A store that holds partners
-is left alone.
+Creates the partner demo with all modules and prints its key once. Refuses a store that already has partners.
 
 Examples:
   $ partner-api demo
@@ -50,7 +49,7 @@ Examples:
 function runDemo(invocation: Invocation, { port, host, serve }: DemoOptions): Promise<void> {
   if (!serve && parseStoreUrl(invocation.storeUrl).kind === 'memory') {
     throw usageError(
-      'A memory: store ends with the command: leave out --no-serve, or use sqlite:FILE or postgres://….',
+      'A memory: store ends with this command: leave out --no-serve, or use sqlite:FILE or postgres://….',
     )
   }
   return withStore(invocation, { create: true }, async (store) => {
@@ -58,7 +57,7 @@ function runDemo(invocation: Invocation, { port, host, serve }: DemoOptions): Pr
     if (!serve) return await printSummary(invocation, await fillStore(invocation, store), undefined)
     const { serveUntilStopped } = await import('../server.ts')
     await serveUntilStopped(store, { port, host, log: 'errors', api: {} }, async (url) => {
-      // Filled only now: a port that is taken leaves the store as it was, and the demo can be run again.
+      // Not before: if the port is in use, the store stays empty, and the command can be repeated.
       await printSummary(invocation, await fillStore(invocation, store), url)
     })
   })
@@ -67,14 +66,14 @@ function runDemo(invocation: Invocation, { port, host, serve }: DemoOptions): Pr
 async function requireEmptyStore(store: Store): Promise<void> {
   const [partner] = await store.listPartners(undefined, 1)
   if (partner === undefined) return
-  // npm start is how a checkout runs the demo, and there is no partner-api on the PATH then.
+  // `npm start` runs the demo in a checkout, where partner-api is not on the PATH.
   const program = process.env.npm_lifecycle_event === 'start' ? 'npm run -s partner-api --' : 'partner-api'
   throw new CliError(
     1,
     'store_not_empty',
-    'This store holds partners already, and the demo fills an empty one only.\n' +
-      `To serve it as it is: ${program} serve\n` +
-      `To start anew with another file: ${program} --store sqlite:FILE demo\n` +
+    'The store already has partners, and the demo needs an empty one.\n' +
+      `To serve the store: ${program} serve\n` +
+      `To use another file: ${program} --store sqlite:FILE demo\n` +
       `To get another key: ${program} keys issue ${partner.slug} --name NAME`,
   )
 }
@@ -90,7 +89,7 @@ async function fillStore({ actor }: Invocation, store: Store) {
   for (const kind of importOrder) {
     const file = fileURLToPath(new URL(`../../fixtures/content/${kind}.jsonl`, import.meta.url))
     const outcome = await importContent(store, kind, readLines(file), { now, actor })
-    if ('errors' in outcome) throw new Error(`${file} has wrong lines`)
+    if ('errors' in outcome) throw new Error(`${file} has invalid lines`)
     counts[kind] = outcome.created
   }
   const { key, text } = await createKeyAdministration(store, { actor }).issue({
@@ -106,22 +105,23 @@ async function printSummary(
   { key, text, counts }: Awaited<ReturnType<typeof fillStore>>,
   url: string | undefined,
 ): Promise<void> {
-  // An address that stands for all of them can be listened on, but not everywhere called.
+  // Not every system can connect to a wildcard address.
   const base = (url ?? 'http://127.0.0.1:8787').replace('//0.0.0.0:', '//127.0.0.1:').replace(
     '//[::]:',
     '//[::1]:',
   )
   const page = `${base}/service/public/profiles?partner=${key.partner}&limit=3`
-  // In double quotes, which every shell understands.
+  // Double quotes work in every shell.
   const curl = `curl -H "X-Service-Partner-Key: ${text}" "${page}"`
   if (!invocation.json) {
     const filled = Object.entries(counts).map(([kind, count]) => `${kind} (${count})`)
     printNote(`Filled the store with ${joinList(filled)}.`)
     printNote(
-      `Partner ${key.partner} has every module, and this key, which is not shown again:\n\n  ${text}\n`,
+      `Partner ${key.partner} has all modules, and this key, which is shown only once:\n\n  ${text}\n`,
     )
-    printNote(`${url === undefined ? 'After partner-api serve, a' : 'A'} page of profiles:\n\n  ${curl}\n`)
-    printNote(`To read what else it answers, open ${base}/service/docs\n`)
+    const when = url === undefined ? 'After partner-api serve, ' : ''
+    printNote(`${when}${when ? 'to' : 'To'} get a page of profiles:\n\n  ${curl}\n`)
+    printNote(`For the API reference, open ${base}/service/docs\n`)
   }
   const { id, ...rest } = keyJson(key, Date.now())
   const data = { id, key: text, ...rest, url: url ?? null, content: counts, curl }

@@ -1,4 +1,3 @@
-import process from 'node:process'
 import type { Command } from 'commander'
 import { findKey } from '../../core/admin/apply.ts'
 import { PROBLEMS } from '../../core/http/problem.ts'
@@ -9,9 +8,8 @@ import { DEFAULT_LIMITS, policiesFor } from '../../core/limits/policies.ts'
 import { type Decision, explain, problemForDenial } from '../../core/policy/decide.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { allowedMethods, type Route } from '../../core/routes/route.ts'
-import { action } from '../command.ts'
-import { CliError, usageError } from '../errors.ts'
-import type { Invocation } from '../invocation.ts'
+import { action, type Invocation } from '../command.ts'
+import { CliError, type ExitCode, usageError } from '../errors.ts'
 import { optionParser, serviceNameOption } from '../options.ts'
 import { printNote, printResult } from '../output/print.ts'
 import { formatTable, joinList, printable } from '../output/text.ts'
@@ -28,20 +26,20 @@ interface ExplainOptions {
 export function define(command: Command): void {
   command
     .argument('<method>', 'Method of the request')
-    .argument('<path>', 'Its path, without a query')
-    .requiredOption('--key-id <id>', 'Id of the key that it carries, as keys list shows it')
-    .requiredOption('--partner <slug>', 'The partner that it names')
+    .argument('<path>', 'Path of the request, without a query')
+    .requiredOption('--key-id <id>', 'Id of the key in the request, see keys list')
+    .requiredOption('--partner <slug>', 'The partner in the request')
     .option(
       '--address <address>',
-      'The IP address that it comes from (default: one that is not known)',
+      'Client IP address of the request (default: unknown)',
       addressOption,
     )
-    .option('--service-name <name>', "The service's name for itself", serviceNameOption, 'service')
+    .option('--service-name <name>', 'Name of the service in paths', serviceNameOption, 'service')
     .addHelpText(
       'after',
       `
-Asks the policy as the service does, on what the store holds now, and shows what each rule said. It exits 1 when the
-request would be refused. Rate limits, parameters and bodies are not looked at.
+Evaluates the service's policy with the current data of the store, and prints the result of each rule. Exits 1 if the
+service would refuse the request. Does not check rate limits, parameters and bodies.
 
 Examples:
   $ partner-api explain --key-id Zt81mQv04KsD --partner acme GET /service/public/plans
@@ -55,30 +53,25 @@ async function explainRequest(
   method: string,
   path: string,
   options: ExplainOptions,
-): Promise<void> {
+): Promise<ExitCode> {
   const route = await findRoute(method.toUpperCase(), path, options.serviceName)
   if (route.access === 'open') {
     await printResult(invocation, { decision: decisionJson({ allowed: true }), rules: [] }, 'allowed\n')
-    return printNote(`${path} is answered without a key: no rule of the policy applies.`)
+    printNote(`${path} requires no key, so no rule of the policy applies.`)
+    return 0
   }
-  const explanation = await withStore(
-    invocation,
-    {},
-    (store) => explainForKey(store, route.scope, options),
-  )
+  const explanation = await withStore(invocation, {}, (store) => explainForKey(store, route.scope, options))
   const decision = decisionJson(explanation.decision)
   await printResult(
     invocation,
     { decision, rules: explanation.rules },
     formatExplanation(decision, explanation),
   )
-  if (explanation.decision.allowed) return
+  if (explanation.decision.allowed) return 0
   if (decision.code === 'address_not_allowed' && options.address === undefined) {
-    printNote(
-      'The key has an allow-list, and without --address the request comes from nowhere that is on it.',
-    )
+    printNote('The key has an allow-list: pass the address of the client with --address.')
   }
-  process.exitCode = 1
+  return 1
 }
 
 async function explainForKey(
@@ -98,31 +91,26 @@ async function explainForKey(
 
 async function findRoute(method: string, path: string, name: string): Promise<Route> {
   if (/[?#]/.test(path)) {
-    throw usageError('PATH has no query: the partner that a request names is --partner.')
+    throw usageError('PATH must not have a query: pass the partner as --partner.')
   }
   if (!isPercentEncoded(path)) {
     throw new CliError(
       1,
       'malformed_request',
-      'PATH has a % that no two hexadecimal digits follow: the service answers 400.',
+      'PATH has a % without two hexadecimal digits: the service answers 400.',
     )
   }
-  // Imported here because every schema of the wire comes with it.
-  const [{ compileRoutes }, { ROUTES }] = await Promise.all([
-    import('../../core/routes/router.ts'),
-    import('../../core/routes/router.ts'),
-  ])
+  // Loaded here, with the schemas of all endpoints.
+  const { compileRoutes, ROUTES } = await import('../../core/routes/router.ts')
   const paths = compileRoutes(ROUTES, name)
   const match = paths.match(path)
   if (match === undefined) {
-    const hint = path.startsWith(`/${name}/`) ? '' : ` Paths of this service begin with /${name}/.`
+    const hint = path.startsWith(`/${name}/`) ? '' : ` Paths of this service start with /${name}/.`
     throw new CliError(
       1,
       'route_not_found',
       `The service has no endpoint ${printable(path.slice(0, 200))}.${hint}`,
-      {
-        lines: paths.endpoints.map((endpoint) => `${endpoint.method} ${endpoint.path}`),
-      },
+      { lines: paths.endpoints.map((endpoint) => `${endpoint.method} ${endpoint.path}`) },
     )
   }
   const route = match.routes.find((route) => route.method === (method === 'HEAD' ? 'GET' : method))
@@ -131,12 +119,12 @@ async function findRoute(method: string, path: string, name: string): Promise<Ro
     1,
     'method_not_allowed',
     method === 'OPTIONS'
-      ? 'OPTIONS is answered whoever asks: the policy is not.'
-      : `${path} is for ${joinList(allowedMethods(match.routes))} only.`,
+      ? 'The service answers every OPTIONS request: the policy does not apply.'
+      : `${path} only allows ${joinList(allowedMethods(match.routes))}.`,
   )
 }
 
-/** A decision in the words of the answer that a client would get. */
+/** A decision with the problem that a client would receive. */
 function decisionJson(decision: Decision | { readonly allowed: true }) {
   const problem = decision.allowed ? undefined : problemForDenial(decision)
   return {
@@ -149,7 +137,7 @@ function decisionJson(decision: Decision | { readonly allowed: true }) {
   }
 }
 
-const outcomeLabels = { passed: 'yes', refused: 'NO', not_reached: 'not asked' } as const
+const outcomeLabels = { passed: 'yes', refused: 'NO', not_reached: 'not reached' } as const
 
 function formatExplanation(
   { allowed, code, status, detail }: ReturnType<typeof decisionJson>,
@@ -161,4 +149,4 @@ function formatExplanation(
   }`
 }
 
-const addressOption = optionParser('It has to be an IPv4 or IPv6 address.', parseIpAddress)
+const addressOption = optionParser('It must be an IPv4 or IPv6 address.', parseIpAddress)

@@ -4,10 +4,18 @@ import { keyState } from '../../core/keys/lifecycle.ts'
 import type { MaybePromise } from '../../core/lib/promise.ts'
 import type { Key, LimitOverrides } from '../../core/model.ts'
 import { SCOPES } from '../../core/policy/modules.ts'
-import { action, addWaitOption, changeStore, type CommandResult, type WaitOptions } from '../command.ts'
+import type { Store } from '../../core/ports/store.ts'
+import {
+  action,
+  addWaitOption,
+  changeStore,
+  type CommandResult,
+  type Invocation,
+  setChangeAction,
+  type WaitOptions,
+} from '../command.ts'
 import { usageError } from '../errors.ts'
 import { type SaveKey, withKeyFile } from '../files.ts'
-import type { Invocation } from '../invocation.ts'
 import {
   addLimitOption,
   addLimitOptions,
@@ -23,7 +31,7 @@ import { printList, printNote, printResult } from '../output/print.ts'
 import { createTableFormatter, formatDetails, formatLimits, formatTime } from '../output/text.ts'
 import { timeOf, withStore } from '../store.ts'
 
-/** How a new key is handed over. */
+/** How to output a new key. */
 interface KeyOutputOptions extends WaitOptions {
   readonly quiet?: boolean
   readonly out?: string
@@ -52,20 +60,20 @@ export function define(keys: Command): void {
     keys.command('issue')
       .description('Make a key for a partner and print it once')
       .argument('<partner>', "The partner's slug")
-      .requiredOption('--name <name>', 'What the key is for')
+      .requiredOption('--name <name>', 'Purpose of the key')
       .addOption(
-        new Option('--scope <scope...>', 'Scopes that it holds (default: all that active modules need)')
+        new Option('--scope <scope...>', 'Scopes of the key (default: all that active modules need)')
           .choices(SCOPES),
       )
-      .option('--test', 'A test key: what it does is stored as a test and never counted')
+      .option('--test', 'Make a test key: its signups are stored as tests and never counted')
       .option('--expires <when>', `${endForms} (default: never)`, endOption)
-      .option('--allow <cidr...>', 'Address ranges from which it may be used (default: anywhere)'),
+      .option('--allow <cidr...>', 'Address ranges that may use the key (default: all)'),
   ))
     .addHelpText(
       'after',
       `
-The key is a secret and is not stored: only its digest is. If it is lost, issue another one. --out never overwrites
-a file; with it, --json has the name of the file as out, and no key.
+The key is a secret. The store keeps only its digest, so a lost key cannot be recovered; issue another one. --out never
+overwrites a file; with it, the output of --json has the file name as out instead of the key.
 
 Examples:
   $ partner-api keys issue acme --name "WordPress plugin"
@@ -76,12 +84,12 @@ Examples:
     .action(action(issue))
 
   keys.command('list')
-    .description('List keys, oldest first, of one partner or of all')
+    .description('List the keys of one partner or of all, oldest first')
     .argument('[partner]', "The partner's slug")
     .addHelpText(
       'after',
       `
-ENDS is when a key expires or, if that is earlier, when the overlap after its rotation is over.
+ENDS is when the key expires, or when its overlap after a rotation ends, whichever is earlier.
 
 Examples:
   $ partner-api keys list
@@ -91,29 +99,25 @@ Examples:
 
   keys.command('show')
     .description('Show one key')
-    .argument('<key>', keyArgumentHelp)
+    .argument('<key>', keyHelp)
     .addHelpText('after', '\nExample:\n  $ partner-api keys show Zt81mQv04KsD')
     .action(action(show))
 
   addKeyOutputOptions(
     keys.command('rotate')
-      .description('Replace a key by a successor that may do the same, and print that once')
-      .argument('<key>', keyArgumentHelp)
+      .description('Replace a key by a successor with the same permissions, and print that once')
+      .argument('<key>', keyHelp)
       .addOption(
-        new Option('--overlap <duration>', 'How long the old key goes on to work; 0 for not at all')
+        new Option('--overlap <duration>', 'How long the old key keeps working; 0 ends it at once')
           .argParser(durationOption).default(DEFAULT_OVERLAP_MS, '24h'),
       )
-      .option(
-        '--expires <when>',
-        `${endForms}, of the successor (default: when the old key would have)`,
-        endOption,
-      ),
+      .option('--expires <when>', `${endForms}, of the successor (default: as the old key)`, endOption),
   )
     .addHelpText(
       'after',
       `
-The successor has the name, scopes, addresses, limits and expiry of the old key. A key that is thought to be in
-wrong hands is rotated with --overlap 0, which ends it at once.
+The successor has the name, scopes, address ranges, limits and expiry of the old key. If a key may have leaked, rotate
+it with --overlap 0, which ends it at once.
 
 Examples:
   $ partner-api keys rotate Zt81mQv04KsD
@@ -124,19 +128,18 @@ Examples:
 
   addWaitOption(
     keys.command('update')
-      .description('Change the name, the addresses and the expiry of a key')
-      .argument('<key>', keyArgumentHelp)
-      .option('--name <name>', 'What the key is for')
-      .option('--allow <cidr...>', 'Address ranges from which it may be used, in place of those it has')
-      .option('--clear-allow', 'It may be used from anywhere')
+      .description('Change the name, the address ranges and the expiry of a key')
+      .argument('<key>', keyHelp)
+      .option('--name <name>', 'Purpose of the key')
+      .option('--allow <cidr...>', 'Address ranges that may use the key, replacing the current ones')
+      .option('--clear-allow', 'Allow all addresses')
       .option('--expires <when>', endForms, endOption)
-      .option('--never', 'It does not expire'),
+      .option('--never', 'Remove the expiry'),
   )
     .addHelpText(
       'after',
       `
-What is not named stays. A key that has expired or was revoked is no longer changed, and --never does not undo a
-rotation.
+Other members do not change. Expired and revoked keys cannot be updated, and --never does not undo a rotation.
 
 Examples:
   $ partner-api keys update Zt81mQv04KsD --name "Shop plugin" --allow 192.0.2.0/24 2001:db8::/32
@@ -148,13 +151,13 @@ Examples:
     addLimitOptions(
       keys.command('limit')
         .description('Set and clear limits of a key')
-        .argument('<key>', keyArgumentHelp),
+        .argument('<key>', keyHelp),
     ),
   )
     .addHelpText(
       'after',
       `
-Limits that are not named stay. Where a key has none of its own, its partner's count, and then the service's.
+Other limits do not change. Without a limit of the key, its partner's applies, and then the service's.
 
 Examples:
   $ partner-api keys limit Zt81mQv04KsD --limit key=1200/60 --limit signup=5/60
@@ -166,47 +169,42 @@ Examples:
     keys,
     'disable',
     'Refuse a key until it is enabled again',
-    ({ id }) => `To take it back: partner-api keys enable ${id}`,
+    (id) => `To undo this: partner-api keys enable ${id}`,
   )
-  addStateCommand(keys, 'enable', 'Let a disabled key in again')
+  addStateCommand(keys, 'enable', 'Accept a disabled key again')
   addStateCommand(
     keys,
     'revoke',
-    'Refuse a key for good',
-    (_key, waits) => `Revoked for good${waits ? '.' : stalenessNote}`,
+    'Refuse a key permanently',
+    (_id, waits) => `Revoked permanently${waits ? '.' : stalenessNote}`,
   )
 }
 
-const keyArgumentHelp = "The key's id, as keys list shows it"
-const endForms = 'When it ends: a duration (90d), a date (its end, UTC) or an RFC 3339 instant'
+const keyHelp = "The key's id, see keys list"
+const endForms = 'End: a duration (90d), a date (its end, UTC) or an RFC 3339 instant'
 
-/** For who does not wait until servers have followed. */
+/** For changes without --wait. */
 const stalenessNote = ': running servers refuse it within their max staleness (1 s by default).'
 
 function addStateCommand(
   keys: Command,
   name: 'disable' | 'enable' | 'revoke',
   description: string,
-  note?: (key: Key, waits: boolean) => string,
+  note?: (id: string, waits: boolean) => string,
 ): void {
-  addWaitOption(keys.command(name).description(description).argument('<key>', keyArgumentHelp))
+  const command = keys.command(name)
+    .description(description)
+    .argument('<key>', keyHelp)
     .addHelpText('after', `\nExample:\n  $ partner-api keys ${name} Zt81mQv04KsD`)
-    .action(
-      action((invocation, id: string, options: WaitOptions) =>
-        changeStore(invocation, {}, options, async (store) => {
-          const key = await createKeyAdministration(store, invocation)[name](id)
-          return {
-            ...keyResult(key, timeOf(store)),
-            notes: () => note ? [note(key, options.wait ?? false)] : [],
-          }
-        })
-      ),
-    )
+  setChangeAction(command, async (store, invocation, id: string, { wait = false }: WaitOptions) => {
+    const key = await createKeyAdministration(store, invocation)[name](id)
+    return { ...keyResult(store, key), notes: () => note ? [note(id, wait)] : [] }
+  })
 }
 
 function show(invocation: Invocation, id: string): Promise<void> {
   return withStore(invocation, {}, async (store) => {
-    const { data, text } = keyResult(await createKeyAdministration(store, invocation).show(id), timeOf(store))
+    const { data, text } = keyResult(store, await createKeyAdministration(store, invocation).show(id))
     await printResult(invocation, data, text)
   })
 }
@@ -214,8 +212,8 @@ function show(invocation: Invocation, id: string): Promise<void> {
 function issue(invocation: Invocation, partner: string, options: IssueOptions): Promise<void> {
   return withKeyFile(options.out, (save) =>
     changeStore(invocation, {}, options, async (store) => {
-      const now = timeOf(store)
-      const issued = await createKeyAdministration(store, { ...invocation, clock: () => now }).issue({
+      const { now, keys } = administerKeys(store, invocation)
+      const issued = await keys.issue({
         partner,
         name: options.name,
         environment: options.test ? 'test' : 'live',
@@ -224,10 +222,11 @@ function issue(invocation: Invocation, partner: string, options: IssueOptions): 
         allow: options.allow ?? [],
         limits: options.limit ?? {},
       })
-      return newKeyResult(issued, now, options, save, () =>
-        issued.key.scopes.length > 0 ? [] : [
-          `It holds no scope, because ${partner} has no active module: partner-api modules activate ${partner} …`,
-        ])
+      const advice = `To activate one: partner-api modules activate ${partner} …`
+      return newKeyResult(store, issued, options, save, () =>
+        issued.key.scopes.length > 0
+          ? []
+          : [`The key has no scopes, because ${partner} has no active module. ${advice}`])
     }))
 }
 
@@ -238,24 +237,21 @@ function rotate(
 ): Promise<void> {
   return withKeyFile(options.out, (save) =>
     changeStore(invocation, {}, options, async (store) => {
-      const now = timeOf(store)
-      const keys = createKeyAdministration(store, { ...invocation, clock: () => now })
-      const issued = await keys.rotate(id, {
-        overlapMs: options.overlap,
-        expiresAt: options.expires?.(now),
-      })
-      return newKeyResult(issued, now, options, save, async () => {
-        const { retiresAt } = await keys.show(id)
+      const { now, keys } = administerKeys(store, invocation)
+      const expiresAt = options.expires?.(now)
+      const issued = await keys.rotate(id, { overlapMs: options.overlap, expiresAt })
+      return newKeyResult(store, issued, options, save, async () => {
+        const old = await keys.show(id)
         return [
-          retiresAt === now
-            ? `Key ${id} has ended${options.wait ? '.' : stalenessNote}`
-            : `Key ${id} works until ${formatTime(retiresAt)}.`,
+          options.overlap === 0
+            ? `Key ${id} no longer works${options.wait ? '.' : stalenessNote}`
+            : `Key ${id} works until ${formatTime(old.retiresAt)}.`,
         ]
       })
     }))
 }
 
-/** What `update` and `limit` do. */
+/** `update` and `limit`. */
 async function update(
   invocation: Invocation,
   id: string,
@@ -265,54 +261,64 @@ async function update(
   if (allow && clearAllow) throw usageError('--allow and --clear-allow contradict each other.')
   if (expires && never) throw usageError('--expires and --never contradict each other.')
   if (name === undefined && !allow && !clearAllow && !expires && !never && !limits) {
-    throw usageError('Nothing to change: pass an option that says what, see --help.')
+    throw usageError('Nothing to change: pass an option, see --help.')
   }
   await changeStore(invocation, {}, options, async (store) => {
-    const now = timeOf(store)
-    const keys = createKeyAdministration(store, { ...invocation, clock: () => now })
+    const { now, keys } = administerKeys(store, invocation)
     const expiresAt = never ? null : expires?.(now)
-    return keyResult(await keys.update(id, { name, allow: clearAllow ? [] : allow, expiresAt, limits }), now)
+    const key = await keys.update(id, { name, allow: clearAllow ? [] : allow, expiresAt, limits })
+    return keyResult(store, key)
   })
 }
 
-function keyResult(key: Key, now: number): CommandResult {
+/** All instants of one command are the same, so that durations count from it exactly. */
+function administerKeys(store: Store, { actor }: Invocation) {
+  const now = timeOf(store)
+  return { now, keys: createKeyAdministration(store, { actor, clock: () => now }) }
+}
+
+function keyResult(store: Store, key: Key): CommandResult {
+  const now = timeOf(store)
   return { data: keyJson(key, now), text: formatDetails(keyDetails(key, now)) }
 }
 
 const newFileOption = optionParser(
-  'It has to be the path of a new file; without --out, the key goes to standard output.',
+  'It must be the path of a new file; without --out, the key is printed on standard output.',
   (text) => text === '' || text === '-' ? undefined : text,
 )
 
 function addKeyOutputOptions(command: Command): Command {
   return addWaitOption(
     command
-      .option('--out <file>', 'Write the key to a new file of mode 0600, and do not print it', newFileOption)
-      .option('-q, --quiet', 'Print the key alone'),
+      .option(
+        '--out <file>',
+        'Write the key to a new file of mode 0600 instead of printing it',
+        newFileOption,
+      )
+      .option('-q, --quiet', 'Print only the key'),
   )
 }
 
-/** A new key, with its secret unless that goes to a file. With --quiet, the secret is all that is printed. */
+/** The result with the secret, or with the name of its file. */
 async function newKeyResult(
+  store: Store,
   { key, text }: IssuedKey,
-  now: number,
   { quiet = false, out }: KeyOutputOptions,
   save: SaveKey,
   notes: () => MaybePromise<readonly string[]>,
 ): Promise<CommandResult> {
   await save(text, key.id)
+  const now = timeOf(store)
   const { id, ...rest } = keyJson(key, now)
   const [name, value] = out === undefined ? ['key', text] as const : ['out', out] as const
+  const details = formatDetails([[name, value], ...keyDetails(key, now)])
+  const quietText = out === undefined ? `${text}\n` : ''
   const warning = out === undefined
     ? 'This key is shown only once. Store it now.'
-    : `The key is in ${out} and nowhere else.`
+    : `The only copy of the key is in ${out}.`
   return {
     data: { id, [name]: value, ...rest },
-    text: !quiet
-      ? formatDetails([[name, value], ...keyDetails(key, now)])
-      : out === undefined
-      ? `${text}\n`
-      : '',
+    text: quiet ? quietText : details,
     notes: async () => quiet ? [] : [warning, ...await notes()],
   }
 }
@@ -320,11 +326,14 @@ async function newKeyResult(
 function list(invocation: Invocation, partner: string | undefined): Promise<void> {
   return withStore(invocation, {}, async (store) => {
     const now = timeOf(store)
-    const headings = ['id', 'partner', 'name', 'kind', 'hint', 'state', 'scopes', 'ends', 'last used']
-    const addRows = createTableFormatter(headings)
-    const { last } = await printList(invocation, createKeyAdministration(store, invocation).list(partner), {
-      toJson: (key) => keyJson(key, now),
-      text: (keys) =>
+    const addRows = createTableFormatter(
+      ['id', 'partner', 'name', 'kind', 'hint', 'state', 'scopes', 'ends', 'last used'],
+    )
+    const { last } = await printList(
+      invocation,
+      createKeyAdministration(store, invocation).list(partner),
+      (key) => keyJson(key, now),
+      (keys) =>
         addRows(keys.map((key) => [
           key.id,
           key.partner,
@@ -336,20 +345,19 @@ function list(invocation: Invocation, partner: string | undefined): Promise<void
           formatTime(endTime(key)),
           formatTime(key.lastUsedAt),
         ])),
-    })
+    )
     if (last === undefined) {
       printNote('There are no keys yet. To issue one: partner-api keys issue PARTNER --name NAME')
     }
   })
 }
 
-/** When a key stops working: at its expiry or at the end of its overlap, whichever is first; `undefined` for never. */
+/** When a key stops working, by its expiry or by a rotation; `undefined` for never. */
 function endTime({ expiresAt, retiresAt }: Key): number | undefined {
   const end = Math.min(expiresAt ?? Infinity, retiresAt ?? Infinity)
   return end === Infinity ? undefined : end
 }
 
-/** A key in names and values, for people. */
 function keyDetails(key: Key, now: number): (readonly [name: string, value: string])[] {
   const rotation = key.successorId === undefined
     ? []

@@ -1,28 +1,28 @@
 import type { Command } from 'commander'
 import { KEY_PREFIX_PATTERN } from '../../core/keys/format.ts'
-import { action } from '../command.ts'
+import { action, type Invocation } from '../command.ts'
 import { usageError } from '../errors.ts'
-import { type Invocation, parseStoreUrl } from '../invocation.ts'
 import { printNote, printResult } from '../output/print.ts'
 import { formatDetails } from '../output/text.ts'
-import { openDurableStore, schemaStatus } from '../store.ts'
+import { schemaStatus, withStore } from '../store.ts'
+import { parseDurableUrl } from '../store-url.ts'
 
 /** `migrate` and `migrate --status`. */
 export function define(migrate: Command): void {
   migrate
-    .option('--status', 'Change nothing, say what would be done')
+    .option('--status', 'Only show the schema version and pending migrations')
     .option(
       '--key-prefix <prefix>',
-      'What every key of this store starts with; before the first key (default: spk)',
+      'Prefix of all keys of this store; only before the first key (default: spk)',
     )
     .addHelpText(
       'after',
       `
-serve, demo, partners create and content import do this by themselves.
+serve, demo, partners create and content import do this on their own.
 
-A SQLite store that is being served is backed up with SQLite's own means (sqlite3 FILE ".backup COPY", or VACUUM INTO)
-and not with cp. Stop the server before another file takes its place. A PostgreSQL store is the schema partner_api of its
-database, which pg_dump knows how to back up.
+Back up a SQLite store that is in use with SQLite's own tools (sqlite3 FILE ".backup COPY", or VACUUM INTO), not with
+cp. Stop the server before you replace its file. A PostgreSQL store is the schema partner_api of its database, which
+pg_dump can back up.
 
 Examples:
   $ partner-api migrate --status
@@ -42,27 +42,19 @@ async function migrateStore(
   if (status && keyPrefix !== undefined) {
     throw usageError('--status changes nothing: leave out --key-prefix.')
   }
-  const address = parseStoreUrl(invocation.storeUrl)
-  if (address.kind === 'memory') {
-    throw usageError(
-      'A memory: store has no schema and ends with the command. Use sqlite:FILE or postgres://….',
-    )
-  }
-  if (!status) {
-    const store = await openDurableStore(address, {
-      create: true,
-      ...(keyPrefix !== undefined && { keyPrefix }),
-    })
-    await store.close()
-  }
+  const address = parseDurableUrl(
+    invocation.storeUrl,
+    'A memory: store has no schema and ends with the command. Use sqlite:FILE or postgres://….',
+  )
+  if (!status) await withStore(invocation, { create: true, keyPrefix }, async () => {})
   const { current, latest, pending } = await schemaStatus(address)
   await printResult(
     invocation,
     { current, latest, pending },
-    formatDetails([['schema', `version ${current} of ${latest}`], [
-      'pending',
-      pending.join(' ') || 'nothing',
-    ]]),
+    formatDetails([
+      ['schema', `version ${current} of ${latest}`],
+      ['pending', pending.join(' ') || 'nothing'],
+    ]),
   )
-  if (status && current < latest) printNote('To bring it up to date: partner-api migrate')
+  if (status && current < latest) printNote('To migrate it: partner-api migrate')
 }

@@ -2,8 +2,7 @@ import { Argument, type Command } from 'commander'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import type { Partner } from '../../core/model.ts'
 import { MODULE_NAMES, MODULES } from '../../core/policy/modules.ts'
-import { action, addWaitOption, changeStore, type WaitOptions } from '../command.ts'
-import type { Invocation } from '../invocation.ts'
+import { action, type Invocation, setChangeAction, type WaitOptions } from '../command.ts'
 import { partnerJson } from '../output/json.ts'
 import { printResult } from '../output/print.ts'
 import { formatTable } from '../output/text.ts'
@@ -12,8 +11,8 @@ import { withStore } from '../store.ts'
 /** `modules list`, `activate` and `deactivate`. */
 export function define(modules: Command): void {
   modules.command('list')
-    .description('List the modules and the scope that each needs, and which are active for a partner')
-    .argument('[partner]', "A partner's slug")
+    .description('List modules with their scopes, and whether they are active for a partner')
+    .argument('[partner]', "The partner's slug")
     .addHelpText(
       'after',
       `
@@ -26,14 +25,14 @@ Examples:
   addChangeCommand(
     modules,
     'activate',
-    'Switch modules on: keys of the partner may use the scopes that these need',
-    'Keys that were issued before hold only the scopes they were given: partner-api scopes grant KEY SCOPE…',
+    "Activate modules, which puts their scopes in force for the partner's keys",
+    'Existing keys do not get new scopes by this. To grant one: partner-api scopes grant KEY SCOPE…',
   )
   addChangeCommand(
     modules,
     'deactivate',
-    'Switch modules off: their scopes go out of force for all keys of the partner at once',
-    'Keys keep the scopes they hold; activating the module again puts them back in force.',
+    "Deactivate modules, which takes their scopes out of force for all of the partner's keys",
+    'The keys still hold these scopes. Activating the module again puts them back in force.',
   )
 }
 
@@ -43,21 +42,18 @@ function addChangeCommand(
   description: string,
   note: string,
 ): void {
-  addWaitOption(
-    modules.command(name)
-      .description(description)
-      .argument('<partner>', "The partner's slug")
-      .addArgument(new Argument('<module...>', 'Names of modules').choices(MODULE_NAMES)),
-  )
+  const command = modules.command(name)
+    .description(description)
+    .argument('<partner>', "The partner's slug")
+    .addArgument(new Argument('<module...>', 'Names of modules').choices(MODULE_NAMES))
     .addHelpText('after', `\nExample:\n  $ partner-api modules ${name} acme profiles countries`)
-    .action(
-      action((invocation, slug: string, names: readonly string[], options: WaitOptions) =>
-        changeStore(invocation, {}, options, async (store) => {
-          const partner = await createPartnerAdministration(store, invocation)[name](slug, names)
-          return { data: partnerJson(partner), text: formatModules(partner), notes: () => [note] }
-        })
-      ),
-    )
+  setChangeAction(
+    command,
+    async (store, invocation, slug: string, names: readonly string[], _options: WaitOptions) => {
+      const partner = await createPartnerAdministration(store, invocation)[name](slug, names)
+      return { data: partnerJson(partner), text: formatModules(partner), notes: () => [note] }
+    },
+  )
 }
 
 async function list(invocation: Invocation, slug: string | undefined): Promise<void> {

@@ -4,9 +4,17 @@ import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { keyState } from '../../core/keys/lifecycle.ts'
 import type { LimitOverrides, Partner } from '../../core/model.ts'
 import { MODULE_NAMES } from '../../core/policy/modules.ts'
-import { action, addWaitOption, changeStore, type CommandResult, type WaitOptions } from '../command.ts'
+import type { Store } from '../../core/ports/store.ts'
+import {
+  action,
+  addWaitOption,
+  changeStore,
+  type CommandResult,
+  type Invocation,
+  setChangeAction,
+  type WaitOptions,
+} from '../command.ts'
 import { usageError } from '../errors.ts'
-import type { Invocation } from '../invocation.ts'
 import { addLimitOption, addLimitOptions, limitChange, type LimitOptions } from '../options.ts'
 import { partnerJson } from '../output/json.ts'
 import { printList, printNote, printResult } from '../output/print.ts'
@@ -21,23 +29,15 @@ import {
 import { confirm } from '../prompt.ts'
 import { timeOf, withStore } from '../store.ts'
 
-interface CreateOptions extends WaitOptions {
-  readonly name: string
-  readonly module?: readonly string[]
-  readonly limit?: LimitOverrides
-}
-
 /** `partners create`, `list`, `show`, `update`, `suspend`, `resume` and `remove`. */
 export function define(partners: Command): void {
-  addWaitOption(addLimitOption(
+  const createCommand = addLimitOption(
     partners.command('create')
       .description('Create a partner')
       .argument('<slug>', '1–80 of a-z, 0-9 and -, a letter or digit first; never changes')
-      .requiredOption('--name <name>', 'What people call the partner')
-      .addOption(
-        new Option('--module <module...>', 'Modules that are active from the start').choices(MODULE_NAMES),
-      ),
-  ))
+      .requiredOption('--name <name>', 'Display name of the partner')
+      .addOption(new Option('--module <module...>', 'Modules to activate').choices(MODULE_NAMES)),
+  )
     .addHelpText(
       'after',
       `
@@ -45,7 +45,7 @@ Examples:
   $ partner-api partners create acme --name "Acme Travel"
   $ partner-api partners create acme --name "Acme Travel" --module profiles countries --limit key=1200/60`,
     )
-    .action(action(create))
+  setChangeAction(createCommand, create, { create: true })
 
   partners.command('list')
     .description('List all partners')
@@ -60,22 +60,22 @@ Examples:
 
   partners.command('show')
     .description('Show one partner')
-    .argument('<slug>', "The partner's slug")
+    .argument('<slug>', slugHelp)
     .addHelpText('after', '\nExample:\n  $ partner-api partners show acme')
     .action(action(show))
 
   addWaitOption(
     addLimitOptions(
       partners.command('update')
-        .description('Rename a partner, and set or clear limits of its own')
-        .argument('<slug>', "The partner's slug")
-        .option('--name <name>', 'What people call the partner from now on'),
+        .description('Rename a partner, and set or clear its limits')
+        .argument('<slug>', slugHelp)
+        .option('--name <name>', 'New display name of the partner'),
     ),
   )
     .addHelpText(
       'after',
       `
-Limits that are not named stay. A key's own limits count before its partner's.
+Other limits do not change. The limits of a key take precedence over those of its partner.
 
 Examples:
   $ partner-api partners update acme --name "Acme Journeys"
@@ -87,69 +87,64 @@ Examples:
   addStateCommand(
     partners,
     'suspend',
-    'Refuse everything that the partner asks, until it is resumed',
+    'Refuse all requests of a partner until it is resumed',
     (slug) => `Suspended: running servers refuse ${slug} within their max staleness (1 s by default).`,
   )
-  addStateCommand(
-    partners,
-    'resume',
-    'Let a suspended partner in again',
-  )
+  addStateCommand(partners, 'resume', 'Accept requests of a suspended partner again')
 
-  addWaitOption(
-    partners.command('remove')
-      .description('End a partner for good: its keys are revoked, its records stay, its slug stays taken')
-      .argument('<slug>', "The partner's slug")
-      .option('-y, --yes', 'Do not ask, as a script has to'),
-  )
+  const removeCommand = partners.command('remove')
+    .description('Remove a partner: revokes its keys, and keeps its records and its slug')
+    .argument('<slug>', slugHelp)
+    .option('-y, --yes', 'Do not ask for confirmation')
     .addHelpText(
       'after',
       `
-To refuse a partner for a while only: partner-api partners suspend SLUG
+This cannot be undone. To refuse a partner temporarily: partner-api partners suspend SLUG
 
 Examples:
   $ partner-api partners remove acme
   $ partner-api partners remove acme --yes --json`,
     )
-    .action(action(remove))
+  setChangeAction(removeCommand, remove)
 }
 
-/** @param note How servers follow, for who does not wait until they have. */
+const slugHelp = "The partner's slug"
+
+/** @param note Printed without `--wait`. */
 function addStateCommand(
   partners: Command,
   name: 'suspend' | 'resume',
   description: string,
   note?: (slug: string) => string,
 ): void {
-  addWaitOption(
-    partners.command(name)
-      .description(description)
-      .argument('<slug>', "The partner's slug"),
-  )
+  const command = partners.command(name)
+    .description(description)
+    .argument('<slug>', slugHelp)
     .addHelpText('after', `\nExample:\n  $ partner-api partners ${name} acme`)
-    .action(
-      action((invocation, slug: string, options: WaitOptions) =>
-        changeStore(invocation, {}, options, async (store) => {
-          const partner = await createPartnerAdministration(store, invocation)[name](slug)
-          return { ...partnerResult(partner), notes: () => note && !options.wait ? [note(partner.slug)] : [] }
-        })
-      ),
-    )
+  setChangeAction(command, async (store, invocation, slug: string, { wait }: WaitOptions) => {
+    const partner = await createPartnerAdministration(store, invocation)[name](slug)
+    return { ...partnerResult(partner), notes: () => note && !wait ? [note(slug)] : [] }
+  })
 }
 
-function create(invocation: Invocation, slug: string, options: CreateOptions): Promise<void> {
-  return changeStore(invocation, { create: true }, options, async (store) => {
-    const partner = await createPartnerAdministration(store, invocation).create({
-      slug,
-      name: options.name,
-      modules: options.module ?? [],
-      limits: options.limit ?? {},
-    })
-    const next = partner.modules.length > 0
-      ? `Next: partner-api keys issue ${slug} --name "What the key is for"`
-      : `Next: partner-api modules activate ${slug} profiles …`
-    return { ...partnerResult(partner), notes: () => [next] }
-  })
+interface CreateOptions extends WaitOptions {
+  readonly name: string
+  readonly module?: readonly string[]
+  readonly limit?: LimitOverrides
+}
+
+async function create(
+  store: Store,
+  invocation: Invocation,
+  slug: string,
+  { name, module: modules = [], limit: limits = {} }: CreateOptions,
+): Promise<CommandResult> {
+  const partners = createPartnerAdministration(store, invocation)
+  const partner = await partners.create({ slug, name, modules, limits })
+  const next = partner.modules.length > 0
+    ? `Next: partner-api keys issue ${slug} --name "Purpose of the key"`
+    : `Next: partner-api modules activate ${slug} profiles …`
+  return { ...partnerResult(partner), notes: () => [next] }
 }
 
 function show(invocation: Invocation, slug: string): Promise<void> {
@@ -166,7 +161,7 @@ async function update(
 ): Promise<void> {
   const limits = limitChange(options)
   if (name === undefined && limits === undefined) {
-    throw usageError('What is to be changed? --name, --limit and --clear-limit say it.')
+    throw usageError('Nothing to change: pass --name, --limit or --clear-limit.')
   }
   await changeStore(
     invocation,
@@ -177,45 +172,37 @@ async function update(
   )
 }
 
-function remove(
+async function remove(
+  store: Store,
   invocation: Invocation,
   slug: string,
-  options: WaitOptions & { readonly yes?: true },
-): Promise<void> {
-  return changeStore(invocation, {}, options, async (store) => {
-    const partners = createPartnerAdministration(store, invocation)
-    const { name } = await partners.show(slug)
-    const now = timeOf(store)
-    let working = 0
-    for await (const key of createKeyAdministration(store, invocation).list(slug)) {
-      if (!['revoked', 'expired'].includes(keyState(key, now))) working++
-    }
-    if (!options.yes) {
-      await confirm(
-        `Partner ${slug} (${printable(name)}) will be removed, and ${pluralizeKeys(working)} revoked.`,
-        slug,
-      )
-    }
-    const removed = await partners.remove(slug)
-    const note = `Removed, and ${pluralizeKeys(working)} revoked. Its records stay, and its slug stays taken.`
-    return { ...partnerResult(removed), notes: () => [note] }
-  })
-}
-
-function pluralizeKeys(count: number): string {
-  return count === 0 ? 'no key' : pluralize(count, 'key')
+  { yes }: WaitOptions & { readonly yes?: true },
+): Promise<CommandResult> {
+  const partners = createPartnerAdministration(store, invocation)
+  const { name } = await partners.show(slug)
+  const now = timeOf(store)
+  let count = 0
+  for await (const key of createKeyAdministration(store, invocation).list(slug)) {
+    if (!['revoked', 'expired'].includes(keyState(key, now))) count++
+  }
+  const keys = count === 0 ? 'no key' : pluralize(count, 'key')
+  if (!yes) await confirm(`This removes partner ${slug} (${printable(name)}) and revokes ${keys}.`, slug)
+  const removed = await partners.remove(slug)
+  const note = `Removed the partner and revoked ${keys}. Its records are kept, and its slug stays taken.`
+  return { ...partnerResult(removed), notes: () => [note] }
 }
 
 function list(invocation: Invocation): Promise<void> {
   return withStore(invocation, {}, async (store) => {
     const addRows = createTableFormatter(['slug', 'name', 'state', 'modules'])
-    const { last } = await printList(invocation, createPartnerAdministration(store, invocation).list(), {
-      toJson: partnerJson,
-      text: (partners) =>
-        addRows(
-          partners.map(({ slug, name, state, modules }) => [slug, name, state, modules.join(' ') || '–']),
-        ),
-    })
+    const partners = createPartnerAdministration(store, invocation).list()
+    const { last } = await printList(
+      invocation,
+      partners,
+      partnerJson,
+      (rows) =>
+        addRows(rows.map(({ slug, name, state, modules }) => [slug, name, state, modules.join(' ') || '–'])),
+    )
     if (last === undefined) {
       printNote('There are no partners yet. To create one: partner-api partners create SLUG --name NAME')
     }

@@ -4,8 +4,7 @@ import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import type { Key } from '../../core/model.ts'
 import { moduleForScope, MODULES, SCOPES } from '../../core/policy/modules.ts'
 import type { Store } from '../../core/ports/store.ts'
-import { action, addWaitOption, changeStore, type WaitOptions } from '../command.ts'
-import type { Invocation } from '../invocation.ts'
+import { action, type Invocation, setChangeAction, type WaitOptions } from '../command.ts'
 import { keyJson } from '../output/json.ts'
 import { printNote, printResult } from '../output/print.ts'
 import { formatTable } from '../output/text.ts'
@@ -19,60 +18,47 @@ export function define(scopes: Command): void {
     .action(action(list))
 
   scopes.command('show')
-    .description('List the scopes that a key holds, and whether they are in force')
-    .argument('<key>', "The key's id, as keys list shows it")
+    .description('List the scopes of a key, and whether they are in force')
+    .argument('<key>', "The key's id, see keys list")
     .addHelpText('after', '\nExample:\n  $ partner-api scopes show Zt81mQv04KsD')
     .action(action(show))
 
-  addChangeCommand(
-    scopes,
-    'grant',
-    'Give a key further scopes that active modules of its partner need',
-  )
-  addChangeCommand(
-    scopes,
-    'remove',
-    'Take scopes away from a key',
-  )
+  addChangeCommand(scopes, 'grant', 'Grant a key scopes that active modules of its partner need')
+  addChangeCommand(scopes, 'remove', 'Remove scopes from a key')
 }
 
-function addChangeCommand(
-  scopes: Command,
-  name: 'grant' | 'remove',
-  description: string,
-): void {
-  addWaitOption(
-    scopes.command(name)
-      .description(description)
-      .argument('<key>', "The key's id, as keys list shows it")
-      .addArgument(new Argument('<scope...>', 'Names of scopes').choices(SCOPES)),
-  )
+function addChangeCommand(scopes: Command, name: 'grant' | 'remove', description: string): void {
+  const command = scopes.command(name)
+    .description(description)
+    .argument('<key>', "The key's id, see keys list")
+    .addArgument(new Argument('<scope...>', 'Names of scopes').choices(SCOPES))
     .addHelpText('after', `\nExample:\n  $ partner-api scopes ${name} Zt81mQv04KsD read:banner read:plans`)
-    .action(
-      action((invocation, id: string, names: readonly string[], options: WaitOptions) =>
-        changeStore(invocation, {}, options, async (store) => {
-          const key = await createKeyAdministration(store, invocation)[name](id, names)
-          const rows = await scopeRows(invocation, store, key)
-          return {
-            data: keyJson(key, timeOf(store)),
-            text: formatScopes(rows),
-            notes: () => rows.length === 0 ? ['The key holds no scope any more.'] : [],
-          }
-        })
-      ),
-    )
+  setChangeAction(
+    command,
+    async (store, invocation, id: string, names: readonly string[], _options: WaitOptions) => {
+      const key = await createKeyAdministration(store, invocation)[name](id, names)
+      const rows = await scopeRows(store, invocation, key)
+      return {
+        data: keyJson(key, timeOf(store)),
+        text: formatScopes(rows),
+        notes: () => rows.length === 0 ? ['The key has no scopes left.'] : [],
+      }
+    },
+  )
 }
 
 function show(invocation: Invocation, id: string): Promise<void> {
   return withStore(invocation, {}, async (store) => {
     const key = await createKeyAdministration(store, invocation).show(id)
-    const rows = await scopeRows(invocation, store, key)
+    const rows = await scopeRows(store, invocation, key)
     await printResult(invocation, rows, formatScopes(rows))
-    if (rows.length === 0) printNote(`It holds none. To grant one: partner-api scopes grant ${id} SCOPE…`)
+    if (rows.length === 0) {
+      printNote(`The key has no scopes. To grant one: partner-api scopes grant ${id} SCOPE…`)
+    }
   })
 }
 
-async function scopeRows(invocation: Invocation, store: Store, key: Key) {
+async function scopeRows(store: Store, invocation: Invocation, key: Key) {
   const { modules } = await createPartnerAdministration(store, invocation).show(key.partner)
   return key.scopes.map((scope) => {
     const module = moduleForScope(scope)

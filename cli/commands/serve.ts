@@ -4,19 +4,19 @@ import { validateName } from '../../core/admin/validate.ts'
 import { MAX_STALE_IF_ERROR_SECONDS } from '../../core/cache/revision-cache.ts'
 import { MS_PER_DAY } from '../../core/lib/time.ts'
 import { DEFAULT_KEEP_USAGE_DAYS, MAX_KEEP_USAGE_DAYS } from '../../core/settings.ts'
-import { action } from '../command.ts'
-import { type Invocation, parseStoreUrl } from '../invocation.ts'
+import { action, type Invocation } from '../command.ts'
 import {
   addServiceOptions,
-  deploymentInfo,
   durationOption,
   integerBetween,
   optionParser,
   type ServiceOptions,
+  serviceSettings,
 } from '../options.ts'
 import { printResult } from '../output/print.ts'
 import { joinList, listeningLine } from '../output/text.ts'
 import { describeStore, exposedFiles, isMissingStore, withStore } from '../store.ts'
+import { parseStoreUrl } from '../store-url.ts'
 
 interface ServeOptions extends ServiceOptions {
   readonly port: number
@@ -44,19 +44,24 @@ export function define(serve: Command): void {
   )
     .option(
       '--stale-if-error <seconds>',
-      'How long known keys go on when the store does not answer, 0 to 3600',
+      'How long known keys work while the store is unavailable, 0 to 3600',
       integerBetween(0, MAX_STALE_IF_ERROR_SECONDS),
       0,
     )
-    .option('--limits-per-process', 'Count limits here alone, and do not share them with other servers')
+    .option('--limits-per-process', 'Do not share limits with other servers')
     .option(
       '--replica-name <name>',
-      'What --wait calls this server (default: HOSTNAME:PID)',
+      'Name of this server in the output of --wait (default: HOSTNAME:PID)',
       replicaNameOption,
     )
-    .option('--trust-proxies <n>', 'Proxies in front that add to X-Forwarded-For', integerBetween(0, 100), 0)
+    .option(
+      '--trust-proxies <n>',
+      'Number of proxies in front that add to X-Forwarded-For',
+      integerBetween(0, 100),
+      0,
+    )
     .addOption(
-      new Option('--keep-usage <days>', 'How long reports count what happened')
+      new Option('--keep-usage <days>', 'How long reports include requests and signups')
         .argParser(daysOption).default(DEFAULT_KEEP_USAGE_DAYS, `${DEFAULT_KEEP_USAGE_DAYS}d`),
     )
     .addOption(
@@ -66,13 +71,13 @@ export function define(serve: Command): void {
     .addHelpText(
       'after',
       `
-The store is made or migrated first. Standard output gets one line, once connections are accepted. SIGTERM and
-SIGINT let requests under way end, for 10 s at most. Unless --log is off, the log begins with the store that was opened,
-and whether it is new, and ends with the line "stopped".
+Creates or migrates the store first. Prints one line on standard output when it accepts connections. SIGTERM and
+SIGINT let pending requests finish, for up to 10 s. Unless --log is off, the log starts with the location of the store
+and whether it is new, and ends with the event "stopped".
 
-Any number of servers may run on one PostgreSQL store, all with the same settings. They share limits, and --wait of the
-commands that change something says when each of them has applied it. What --stale-if-error allows, a key that was
-revoked is allowed as well while its server cannot reach the store; verify-key and health tell when it is so.
+Any number of servers can share one PostgreSQL store, all with the same options. They share limits, and commands with
+--wait report when each server has applied a change. During --stale-if-error, a server that cannot reach the store
+also accepts keys that have been revoked; verify-key and health report that state.
 
 Examples:
   $ partner-api serve
@@ -88,6 +93,9 @@ async function serveStore(invocation: Invocation, options: ServeOptions): Promis
   const created = address.kind === 'memory' || await isMissingStore(address)
   await withStore(invocation, { create: true }, async (store) => {
     const exposed = address.kind === 'sqlite' ? exposedFiles(address.file) : []
+    const warning = `Other accounts can read ${joinList(exposed)}. To prevent it: chmod 600 ${
+      exposed.join(' ')
+    }`
     const { serveUntilStopped } = await import('../server.ts')
     await serveUntilStopped(store, {
       port: options.port,
@@ -96,36 +104,26 @@ async function serveStore(invocation: Invocation, options: ServeOptions): Promis
       opened: {
         store: await describeStore(address),
         created,
-        ...(exposed.length > 0 && {
-          level: 'warn',
-          warning: `Other accounts can read ${joinList(exposed)}. To prevent it: chmod 600 ${
-            exposed.join(' ')
-          }`,
-        }),
+        ...(exposed.length > 0 && { level: 'warn', warning }),
       },
       api: {
-        serviceName: options.serviceName,
-        limits: options.limit ?? {},
-        maxStalenessMs: options.maxStaleness,
+        ...serviceSettings(options),
         staleIfErrorSeconds: options.staleIfError,
         sharedLimits: !options.limitsPerProcess,
         ...(options.replicaName !== undefined && { replicaName: options.replicaName }),
         trustedProxies: options.trustProxies,
-        allowBrowsers: options.allowBrowsers ?? false,
         keepUsageDays: options.keepUsage,
-        ...(options.problemBase !== undefined && { problemBase: options.problemBase }),
-        deployment: deploymentInfo(options),
       },
     }, (url) => printResult(invocation, { url }, listeningLine(url)))
   })
 }
 
-const daysOption = optionParser(`It has to be whole days, 1d to ${MAX_KEEP_USAGE_DAYS}d.`, (text) => {
+const daysOption = optionParser(`It must be whole days, 1d to ${MAX_KEEP_USAGE_DAYS}d.`, (text) => {
   const days = durationOption(text) / MS_PER_DAY
   return Number.isInteger(days) && days >= 1 && days <= MAX_KEEP_USAGE_DAYS ? days : undefined
 })
 
 const replicaNameOption = optionParser(
-  'It has 1 to 200 characters, none of them a control character or line break.',
+  'It must have 1 to 200 characters and no control characters or line breaks.',
   (text) => validateName(text) === undefined && text.length <= 200 ? text : undefined,
 )

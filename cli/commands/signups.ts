@@ -3,8 +3,7 @@ import { findPartner } from '../../core/admin/apply.ts'
 import { readPages } from '../../core/lib/read-pages.ts'
 import type { Signup } from '../../core/ports/signups.ts'
 import type { Store } from '../../core/ports/store.ts'
-import { action } from '../command.ts'
-import type { Invocation } from '../invocation.ts'
+import { action, type Invocation } from '../command.ts'
 import { integerBetween } from '../options.ts'
 import { signupJson } from '../output/json.ts'
 import { printList, printNote } from '../output/print.ts'
@@ -15,8 +14,8 @@ import { withStore } from '../store.ts'
 export function define(signups: Command): void {
   signups.command('list')
     .description('List signups, newest first')
-    .option('--partner <slug>', 'Only those of this partner')
-    .option('--limit <n>', 'How many, 1 to 100000', integerBetween(1, 100_000), 50)
+    .option('--partner <slug>', 'Only signups of this partner')
+    .option('--limit <n>', 'Number of signups, 1 to 100000', integerBetween(1, 100_000), 50)
     .addHelpText(
       'after',
       `
@@ -27,12 +26,12 @@ Examples:
     .action(action(list))
 
   signups.command('export')
-    .description('Print signups with all that was sent, newest first, as JSON Lines')
-    .option('--partner <slug>', 'Only those of this partner')
+    .description('Print signups with all their fields as JSON Lines, newest first')
+    .option('--partner <slug>', 'Only signups of this partner')
     .addHelpText(
       'after',
       `
-They hold what people wrote about themselves. Those that a test key made have "environment": "test".
+The output contains personal data. Signups that were made with a test key have "environment": "test".
 
 Examples:
   $ partner-api signups export > signups.jsonl
@@ -46,9 +45,10 @@ function list(
   { partner, limit }: { readonly partner?: string; readonly limit: number },
 ): Promise<void> {
   return withStore(invocation, {}, async (store) => {
-    const headings = ['id', 'received', 'partner', 'kind', 'name', 'email', 'company', 'country', 'plan']
-    const addRows = createTableFormatter(headings)
-    const text = (signups: readonly Signup[]) =>
+    const addRows = createTableFormatter(
+      ['id', 'received', 'partner', 'kind', 'name', 'email', 'company', 'country', 'plan'],
+    )
+    const toText = (signups: readonly Signup[]) =>
       addRows(signups.map((signup) => [
         signup.id,
         formatTime(signup.createdAt),
@@ -61,22 +61,22 @@ function list(
         signup.plan ?? '',
       ]))
     const signups = readSignups(store, partner, limit + 1)
-    const { last, hasMore } = await printList(invocation, signups, { toJson: signupJson, text }, limit)
+    const { last, hasMore } = await printList(invocation, signups, signupJson, toText, limit)
     if (last === undefined) printNote('There are no signups yet.')
-    if (hasMore) printNote('There are earlier ones: --limit shows more, signups export all of them.')
+    if (hasMore) printNote('There are older signups: --limit shows more, signups export all of them.')
   })
 }
 
 function exportAll(invocation: Invocation, { partner }: { readonly partner?: string }): Promise<void> {
   return withStore(invocation, {}, async (store) => {
-    const text = (signups: readonly Signup[]) =>
+    const toText = (signups: readonly Signup[]) =>
       signups.map((signup) => `${printableJson(JSON.stringify(signupJson(signup)))}\n`).join('')
-    const { last } = await printList(invocation, readSignups(store, partner), { toJson: signupJson, text })
+    const { last } = await printList(invocation, readSignups(store, partner), signupJson, toText)
     if (last === undefined && !invocation.json) printNote('There are no signups yet.')
   })
 }
 
-/** @param maxCount How many are printed at most. @throws {Refusal} `partner_not_found` */
+/** @throws {AdminError} `partner_not_found` */
 async function* readSignups(
   store: Store,
   partner: string | undefined,

@@ -7,12 +7,12 @@ import {
   type CopyTarget,
   readSourceState,
 } from '../../adapters/stores/copy/source-and-target.ts'
-import { action, warnAboutPasswords } from '../command.ts'
-import { CliError, usageError } from '../errors.ts'
-import { type Invocation, parseStoreUrl, type StoreAddress } from '../invocation.ts'
+import { action, type Invocation, warnAboutPasswords } from '../command.ts'
+import { CliError } from '../errors.ts'
 import { printNote, printResult, withProgress } from '../output/print.ts'
 import { formatTable, joinList, pluralize } from '../output/text.ts'
 import { openSqliteFile, silenceSqliteWarning } from '../store.ts'
+import { type DurableAddress, parseDurableUrl } from '../store-url.ts'
 
 interface CopyStoreOptions {
   readonly from: string
@@ -23,82 +23,76 @@ interface CopyStoreOptions {
 /** `store copy`. */
 export function define(store: Command): void {
   store.command('copy')
-    .description('Copy all of a store to another place, and check that both are the same')
-    .requiredOption('--from <url>', 'The store to copy; it is only read')
-    .requiredOption('--to <url>', 'Where to: no store is there yet, or one that was never used')
-    .option('--dry-run', 'Write nothing, say what would be copied')
+    .description('Copy a store to another location, and check that both are equal')
+    .requiredOption('--from <url>', 'The store to copy, which is only read')
+    .requiredOption('--to <url>', 'The new store, which must not exist or have been used')
+    .option('--dry-run', 'Only show what would be copied')
     .addHelpText(
       'after',
       `
-Everything goes along: partners, keys, content, signups, counts, the audit log, and the settings by which keys and
-cursors stay valid. Until all is there and the same, nobody may use the new store. The same command, given again, goes on
-where a copy was broken off, and brings what was changed since, for as long as the new store was not used: to stand still
-for seconds only, copy while the service runs, stop it, copy again, and serve the new store.
+Copies partners, keys, content, signups, counts, the audit log, and the settings that keys and cursors depend on. The
+new store cannot be used until the copy is complete. Repeat the command to resume an interrupted copy, or to transfer
+later changes, as long as the new store has not been used. For minimal downtime, copy while the service is running,
+stop it, copy again, and serve the new store.
 
 Examples:
   $ partner-api store copy --from sqlite:partner-api.db --to postgres://partner_api@db.internal/partner_api --dry-run
   $ partner-api store copy --from postgres://partner_api@db.internal/partner_api --to sqlite:partner-api.db`,
     )
-    .action(action((invocation, options: CopyStoreOptions) => {
-      if (!invocation.json) warnAboutPasswords([options.from, options.to])
-      return options.dryRun ? plan(invocation, options) : copy(invocation, options)
+    .action(action(async (invocation, { from, to, dryRun }: CopyStoreOptions) => {
+      if (!invocation.json) warnAboutPasswords([from, to])
+      await withOpen(await openSource(from), async (source) => {
+        if (dryRun) await withOpen(await inspectTarget(to), (target) => plan(invocation, source, target))
+        else await withOpen(await openTarget(to), (target) => copy(invocation, source, target))
+      })
     }))
 }
 
-async function copy(invocation: Invocation, { from, to }: CopyStoreOptions): Promise<void> {
-  const source = await openSource(from)
+async function withOpen<S extends CopySource | undefined>(
+  store: S,
+  work: (store: S) => Promise<void>,
+): Promise<void> {
   try {
-    const target = await openTarget(to)
-    try {
-      const report = await withCopyProgress((options) => copyStore(source, target, options))
-      if (!report.isFinished) throw copyIncompleteError(source, target, report)
-      const tables = report.tables.map(tableJson)
-      await printResult(invocation, { tables, copied: true, dry_run: false }, formatTables(report.tables))
-      printNote(
-        `Copied, and the same on both sides. Keys and cursors are valid in ${target.location} from now on; ` +
-          `${source.location} is as it was.`,
-      )
-    } finally {
-      await target.close()
-    }
+    await work(store)
   } finally {
-    await source.close()
+    await store?.close()
   }
 }
 
-async function plan(invocation: Invocation, { from, to }: CopyStoreOptions): Promise<void> {
-  const source = await openSource(from)
-  try {
-    const target = await inspectTarget(to)
-    try {
-      const plans = await withCopyProgress((options) => planCopy(source, target, options))
-      const tables = plans.map(({ table, rows, toWrite, toRemove }) => ({
-        table,
-        rows,
-        to_write: toWrite,
-        to_remove: toRemove,
-      }))
-      await printResult(
-        invocation,
-        { tables, copied: false, dry_run: true },
-        formatTable(
-          ['table', 'rows', 'to write', 'to remove'],
-          plans.map(({ table, rows, toWrite, toRemove }) => [
-            table,
-            ...[rows, toWrite, toRemove].map((count) => count.toLocaleString('en')),
-          ]),
-        ),
-      )
-      printNote('Nothing was written.')
-    } finally {
-      await target?.close()
-    }
-  } finally {
-    await source.close()
-  }
+async function copy(invocation: Invocation, source: CopySource, target: CopyTarget): Promise<void> {
+  const report = await withCopyProgress((options) => copyStore(source, target, options))
+  if (!report.isFinished) throw copyIncompleteError(source, target, report)
+  const tables = report.tables.map(tableJson)
+  await printResult(invocation, { tables, copied: true, dry_run: false }, formatTables(report.tables))
+  printNote(
+    `The copy is complete and equal to its source. Keys and cursors are now valid in ${target.location}; ` +
+      `${source.location} is unchanged.`,
+  )
 }
 
-/** Runs a part of a copy and says how far it is. */
+async function plan(
+  invocation: Invocation,
+  source: CopySource,
+  target: CopySource | undefined,
+): Promise<void> {
+  const plans = await withCopyProgress((options) => planCopy(source, target, options))
+  const tables = plans.map(({ table, rows, toWrite, toRemove }) => ({
+    table,
+    rows,
+    to_write: toWrite,
+    to_remove: toRemove,
+  }))
+  const text = formatTable(
+    ['table', 'rows', 'to write', 'to remove'],
+    tables.map(({ table, ...counts }) => [
+      table,
+      ...Object.values(counts).map((count) => count.toLocaleString('en')),
+    ]),
+  )
+  await printResult(invocation, { tables, copied: false, dry_run: true }, text)
+  printNote('Nothing was written.')
+}
+
 function withCopyProgress<T>(work: (options: CopyOptions) => Promise<T>): Promise<T> {
   return withProgress((report) =>
     work({
@@ -111,16 +105,15 @@ function withCopyProgress<T>(work: (options: CopyOptions) => Promise<T>): Promis
 function copyIncompleteError(source: CopySource, target: CopyTarget, report: CopyReport): CliError {
   const different = report.tables.filter(({ same }) => !same)
   const differences = different.map(({ table, differsAt }) => `${table} (first at ${differsAt})`)
-  const difference = differences.length === 0 ? '' : ` There is a difference in ${joinList(differences)}.`
+  const difference = differences.length === 0 ? '' : ` Tables that differ: ${joinList(differences)}.`
   const reason = report.sourceChanged
-    ? `The source ${source.location} was changed while it was copied. Stop what serves or changes it and give the same ` +
-      'command again, which brings what is missing.'
-    : `The copy in ${target.location} is not the same as its source ${source.location}, though that was not changed. Give the ` +
-      'same command again, which brings what is missing.'
+    ? `The source ${source.location} changed during the copy. Stop its servers, and repeat the command to copy the rest.`
+    : `The copy in ${target.location} differs from its source ${source.location}, although that did not change. Repeat ` +
+      'the command to copy the rest.'
   return new CliError(
     1,
     report.sourceChanged ? 'source_changed' : 'copy_differs',
-    `${reason}${difference} Until then, nobody may use ${target.location}.`,
+    `${reason}${difference} Until then, ${target.location} cannot be used.`,
     {
       members: { tables: report.tables.map(tableJson), copied: false },
       lines: formatTables(report.tables).trimEnd().split('\n'),
@@ -138,23 +131,21 @@ function formatTables(tables: readonly TableReport[]): string {
     tables.map(({ table, rows, checksum, same }) => [
       table,
       rows.toLocaleString('en'),
-      // Enough for an eye to compare; --json has all of it.
+      // Enough to compare by eye; --json has all of it.
       checksum.slice(0, 16),
       same ? 'yes' : 'no',
     ]),
   )
 }
 
-type DurableAddress = Exclude<StoreAddress, { readonly kind: 'memory' }>
-
 /**
  * Opens a store to copy from.
  *
- * @throws {CliError} `store_missing` when there is no file.
- * @throws {StoreError} when it cannot be copied: before anything is made for the copy.
+ * @throws {CliError} `store_missing`
+ * @throws {StoreError} when it cannot be copied, before anything is written.
  */
 export async function openSource(url: string): Promise<CopySource> {
-  const address = requireDurable(url)
+  const address = parseAddress(url)
   if (isMissingFile(address)) {
     throw new CliError(3, 'store_missing', `There is no store at ${address.file}: nothing was copied.`)
   }
@@ -168,46 +159,36 @@ export async function openSource(url: string): Promise<CopySource> {
   }
 }
 
-/** Opens a store to copy into. It is made, or changed, when the copy begins and not before. */
+/** Opens a store to copy into. It is created, or changed, when the copy begins. */
 export async function openTarget(url: string): Promise<CopyTarget> {
-  const address = requireDurable(url)
+  const address = parseAddress(url)
   if (address.kind === 'postgres') {
-    const { openPostgresTarget } = await loadPostgres()
+    const { openPostgresTarget } = await import('../../adapters/stores/postgres/copy.ts')
     return openPostgresTarget(address.url)
   }
-  const { openSqliteTarget } = await loadSqlite()
+  silenceSqliteWarning()
+  const { openSqliteTarget } = await import('../../adapters/stores/sqlite/copy.ts')
   return await openSqliteFile(address.file, () => openSqliteTarget(address.file))
 }
 
-/** Opens a store that might be copied into, to read only. @returns `undefined` where there is no file. */
-export async function inspectTarget(url: string): Promise<CopySource | undefined> {
-  const address = requireDurable(url)
+/** Opens the target of a copy for reading. @returns `undefined` when there is no file. */
+async function inspectTarget(url: string): Promise<CopySource | undefined> {
+  const address = parseAddress(url)
   return isMissingFile(address) ? undefined : await openReadOnly(address)
 }
 
-/** Only the code of the store's kind is loaded. */
 async function openReadOnly(address: DurableAddress): Promise<CopySource> {
   if (address.kind === 'postgres') {
-    const { openPostgresSource } = await loadPostgres()
+    const { openPostgresSource } = await import('../../adapters/stores/postgres/copy.ts')
     return openPostgresSource(address.url)
   }
-  const { openSqliteSource } = await loadSqlite()
+  silenceSqliteWarning()
+  const { openSqliteSource } = await import('../../adapters/stores/sqlite/copy.ts')
   return await openSqliteFile(address.file, () => openSqliteSource(address.file))
 }
 
-function loadPostgres(): Promise<typeof import('../../adapters/stores/postgres/copy.ts')> {
-  return import('../../adapters/stores/postgres/copy.ts')
-}
-
-function loadSqlite(): Promise<typeof import('../../adapters/stores/sqlite/copy.ts')> {
-  silenceSqliteWarning()
-  return import('../../adapters/stores/sqlite/copy.ts')
-}
-
-function requireDurable(url: string): DurableAddress {
-  const address = parseStoreUrl(url)
-  if (address.kind !== 'memory') return address
-  throw usageError('A memory: store ends with its process: it can neither be copied nor copied into.')
+function parseAddress(url: string): DurableAddress {
+  return parseDurableUrl(url, 'A memory: store ends with its process, so it cannot be copied or copied into.')
 }
 
 function isMissingFile(

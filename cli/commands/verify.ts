@@ -1,10 +1,9 @@
-import process from 'node:process'
 import { type Command, Option } from 'commander'
 import { createServiceNames, type ServiceNames } from '../../core/http/headers.ts'
 import { MODULE_NAMES } from '../../core/policy/modules.ts'
-import { action } from '../command.ts'
-import { CliError, usageError } from '../errors.ts'
-import type { Invocation } from '../invocation.ts'
+import type { Verification } from '../../core/wire.ts'
+import { action, type Invocation } from '../command.ts'
+import { CliError, type ExitCode, usageError } from '../errors.ts'
 import { serviceNameOption } from '../options.ts'
 import { printNote, printResult, withProgress } from '../output/print.ts'
 import {
@@ -18,7 +17,7 @@ import {
 } from '../output/text.ts'
 import { isLoopback, parseDeploymentUrl, parseKeyId, readCredential } from '../verification/credential.ts'
 import type { Deployment } from '../verification/deployment.ts'
-import type { SmokeResult, Verification } from '../verification/response.ts'
+import type { SmokeResult } from '../verification/smoke.ts'
 
 interface VerifyOptions {
   readonly url: string
@@ -35,26 +34,24 @@ interface VerifyOptions {
 /** `verify`. */
 export function define(verify: Command): void {
   verify
-    .requiredOption('--url <base>', 'Where the deployment is: what stands before /service/…')
-    .requiredOption('--partner <slug>', 'The partner whose key it is')
+    .requiredOption('--url <base>', 'Address of the deployment, without /service')
+    .requiredOption('--partner <slug>', 'Slug of the partner that owns the key')
     .addOption(
-      new Option('--module <module...>', 'Modules that have to be ready, or it exits 1').choices(
-        MODULE_NAMES,
-      ),
+      new Option('--module <module...>', 'Exit with 1 unless these modules are ready').choices(MODULE_NAMES),
     )
-    .option('--key-file <file>', 'A file that holds the key alone')
-    .option('--ca-file <file>', 'Certificates to trust besides, in PEM')
-    .option('--service-name <name>', "The deployment's name for itself", serviceNameOption, 'service')
-    .option('--force', 'Send the key even if its checksum shows that it is none')
-    .option('--smoke', 'Call every endpoint that the key may use, and hold each answer against the contract')
+    .option('--key-file <file>', 'A file that contains the key')
+    .option('--ca-file <file>', 'Additional trusted certificates, in PEM format')
+    .option('--service-name <name>', 'Service name of the deployment', serviceNameOption, 'service')
+    .option('--force', 'Send the key even if its checksum is wrong')
+    .option('--smoke', 'Call every endpoint that the key may use, and check the responses')
     .option('--with-signup', 'With --smoke and a test key: make one signup, and repeat it')
     .addHelpText(
       'after',
       `
-The key comes from --key-file, PARTNER_API_KEY, standard input or a prompt that shows nothing of it, in that
-order, and never from an argument. No redirect is followed. Other machines are asked by the proxy that HTTPS_PROXY or
-HTTP_PROXY names, unless NO_PROXY names them. --smoke asks each endpoint two or three times and exits 1 when an answer
-is not as the contract has it.
+Reads the key from --key-file, PARTNER_API_KEY, standard input or a hidden prompt, in that order, and never from an
+argument. Does not follow redirects. Uses the proxy in HTTPS_PROXY or HTTP_PROXY, with the exceptions in NO_PROXY,
+except for this machine. --smoke sends two or three requests to each endpoint and exits 1 if a response violates the
+contract.
 
 Examples:
   $ partner-api verify --url https://api.example --partner acme
@@ -65,11 +62,11 @@ Examples:
     .action(action(verifyKey))
 }
 
-async function verifyKey(invocation: Invocation, options: VerifyOptions): Promise<void> {
+async function verifyKey(invocation: Invocation, options: VerifyOptions): Promise<ExitCode> {
   const base = parseDeploymentUrl(options.url)
-  if (options.withSignup && !options.smoke) throw usageError('--with-signup belongs to --smoke.')
+  if (options.withSignup && !options.smoke) throw usageError('--with-signup requires --smoke.')
   if (base.protocol === 'http:' && !isLoopback(base)) {
-    printNote('warning: http:// sends the key unencrypted to whoever is on the way.')
+    printNote('warning: http:// sends the key unencrypted.')
   }
   const key = await readCredential(options.keyFile)
   const keyId = parseKeyId(key)
@@ -77,33 +74,32 @@ async function verifyKey(invocation: Invocation, options: VerifyOptions): Promis
     throw new CliError(
       1,
       'key_invalid',
-      'The key was not sent, because its checksum is wrong: it was mistyped or cut off, or never was a key. ' +
-        '--force sends it nevertheless.',
+      'The key was not sent: its checksum is wrong, so it is mistyped or incomplete, or not a key at all. ' +
+        'Pass --force to send it anyway.',
     )
   }
-  const [{ createDeployment: connectTo }, { readVerification }] = await Promise.all([
+  const [{ connectToDeployment }, { readVerification }] = await Promise.all([
     import('../verification/deployment.ts'),
     import('../verification/response.ts'),
   ])
   const names = createServiceNames(options.serviceName)
-  const deployment = await connectTo(base, names, key, options.caFile)
+  const { partner, module: modules = [] } = options
+  const deployment = await connectToDeployment(base, names, key, options.caFile)
   try {
-    const verification = readVerification(
-      await deployment.send({
-        target: `/${names.name}/developer/verify-key`,
-        body: { partner: options.partner },
-      }),
-      { key, keyId, partner: options.partner },
-    )
-    const smokeResults = options.smoke && await runSmoke(deployment, verification, names, options)
+    const response = await deployment.send({
+      target: `/${names.name}/developer/verify-key`,
+      body: { partner },
+    })
+    const verification = readVerification(response, { key, keyId, partner })
+    const results = options.smoke && await runSmoke(deployment, verification, names, options)
     await printResult(
       invocation,
-      redactAll(smokeResults ? { ...verification, smoke: smokeResults } : verification),
+      redactAll(results ? { ...verification, smoke: results } : verification),
       formatVerification(excerptAll(verification)) +
-        (smokeResults ? `\n${formatSmokeResults(excerptAll(smokeResults))}` : ''),
+        (results ? `\n${formatSmokeResults(excerptAll(results))}` : ''),
     )
-    if (smokeResults) reportSmokeResults(smokeResults)
-    reportModules(options.module ?? [], verification)
+    const smokeCode = results ? reportSmokeResults(results) : 0
+    return reportModules(modules, verification) || smokeCode
   } finally {
     await deployment.close()
   }
@@ -115,37 +111,49 @@ async function runSmoke(
   names: ServiceNames,
   { withSignup = false }: VerifyOptions,
 ): Promise<readonly SmokeResult[]> {
-  // Imported here because every schema of the wire comes with it.
-  const { runSmokeTests: smoke } = await import('../verification/smoke.ts')
+  // Loaded here, with the schemas of all endpoints.
+  const { runSmokeTests } = await import('../verification/smoke.ts')
   return await withProgress((report) =>
-    smoke(deployment, verification, names, withSignup, (done, total) => {
+    runSmokeTests(deployment, verification, names, withSignup, (done, total) => {
       report(`${done} of ${pluralize(total, 'endpoint')}`)
     })
   )
 }
 
-function reportSmokeResults(results: readonly SmokeResult[]): void {
-  const count = (verdict: SmokeResult['verdict']) =>
-    results.filter((trial) => trial.verdict === verdict).length
-  const verdicts = ['ok', 'failed', 'unreachable', 'not_allowed', 'skipped'] as const
-  const counts = verdicts.filter((verdict) => count(verdict) > 0)
-    .map((verdict) => `${count(verdict)} ${verdictLabels[verdict]}`)
-  printNote(`${pluralize(results.length, 'endpoint')}: ${joinList(counts) || 'nothing to call'}.`)
-  if (count('failed') > 0) process.exitCode = 1
-  else if (count('unreachable') > 0) process.exitCode = 3
+const verdictLabels: Readonly<Record<SmokeResult['verdict'], string>> = {
+  ok: 'ok',
+  failed: 'FAILED',
+  unreachable: 'UNREACHABLE',
+  not_allowed: 'not allowed',
+  skipped: 'skipped',
 }
 
-function reportModules(wanted: readonly string[], verification: Verification): void {
-  const notReady = wanted.filter(
-    (wanted) => !verification.modules.some(({ module, ready }) => module === wanted && ready),
-  )
-  for (const module of notReady) printNote(whyNotReady(module, verification))
-  if (notReady.length > 0) process.exitCode = 1
+function reportSmokeResults(results: readonly SmokeResult[]): ExitCode {
+  const counts = Object.entries(verdictLabels).flatMap(([verdict, label]) => {
+    const count = results.filter((result) => result.verdict === verdict).length
+    return count === 0 ? [] : [`${count} ${label}`]
+  })
+  printNote(`${pluralize(results.length, 'endpoint')}: ${joinList(counts) || 'nothing to call'}.`)
+  if (results.some(({ verdict }) => verdict === 'failed')) return 1
+  return results.some(({ verdict }) => verdict === 'unreachable') ? 3 : 0
+}
+
+function reportModules(wanted: readonly string[], { modules }: Verification): ExitCode {
+  const notReady = wanted.filter((name) => !modules.some(({ module, ready }) => module === name && ready))
+  for (const name of notReady) {
+    const found = modules.find(({ module }) => module === name)
+    if (found === undefined) printNote(`not ready: this deployment has no module ${name}.`)
+    else if (!found.active) printNote(`not ready: the module ${name} is not active for this partner.`)
+    else {printNote(
+        `not ready: the module ${name} needs the scope ${printable(found.missing_scope ?? 'it requires')}.`,
+      )}
+  }
+  return notReady.length > 0 ? 1 : 0
 }
 
 function formatVerification(verification: Verification): string {
   const { partner, key, modules, limits, version } = verification
-  const members: [string, string][] = [
+  const details: [string, string][] = [
     ['partner', `${partner.slug}, ${partner.name}`],
     ['key', `${key.id}, ${key.name}, ${key.environment}, ${key.hint}`],
     ['expires', key.expires_at ?? 'never'],
@@ -159,10 +167,8 @@ function formatVerification(verification: Verification): string {
     ['version', version],
   ]
   if (key.rotation) {
-    members.splice(3, 0, [
-      'replaced by',
-      `${key.rotation.successor_id}; stops to work at ${key.rotation.retires_at}`,
-    ])
+    const { successor_id, retires_at } = key.rotation
+    details.splice(3, 0, ['replaced by', `${successor_id}; stops working at ${retires_at}`])
   }
   const rows = modules.map(({ module, active, ready, missing_scope }) => [
     module,
@@ -170,27 +176,17 @@ function formatVerification(verification: Verification): string {
     ready ? 'yes' : 'no',
     missing_scope ?? '',
   ])
-  return `The key is valid.\n\n${formatDetails(members)}\n${
+  return `The key is valid.\n\n${formatDetails(details)}\n${
     formatTable(['module', 'active', 'ready', 'missing scope'], rows)
   }`
 }
 
 function formatStaleness({ max_staleness_ms, stale_if_error }: Verification): string {
-  const usually = `bind within ${max_staleness_ms.toLocaleString('en')} ms`
+  const usually = `take effect within ${max_staleness_ms.toLocaleString('en')} ms`
   if (stale_if_error === undefined) return usually
   const { seconds, since } = stale_if_error
-  const later = `${usually}, and up to ${
-    seconds.toLocaleString('en')
-  } s later while the store does not answer`
-  return since === null ? later : `${later}, as it has not since ${since}`
-}
-
-const verdictLabels: Readonly<Record<SmokeResult['verdict'], string>> = {
-  ok: 'ok',
-  failed: 'FAILED',
-  unreachable: 'UNREACHABLE',
-  not_allowed: 'not allowed',
-  skipped: 'skipped',
+  const later = `${usually}, or up to ${seconds.toLocaleString('en')} s later while the store is unavailable`
+  return since === null ? later : `${later}, as it has been since ${since}`
 }
 
 function formatSmokeResults(results: readonly SmokeResult[]): string {
@@ -203,13 +199,4 @@ function formatSmokeResults(results: readonly SmokeResult[]): string {
       [verdictLabels[verdict], reasons.join('; ')].filter(Boolean).join(': '),
     ]),
   )
-}
-
-function whyNotReady(wanted: string, { modules }: Verification): string {
-  const found = modules.find(({ module }) => module === wanted)
-  if (found === undefined) return `not ready: this deployment has no module ${wanted}.`
-  if (!found.active) return `not ready: the module ${wanted} is not active for this partner.`
-  return `not ready: the module ${wanted} needs the scope ${
-    printable(found.missing_scope ?? 'that the key lacks')
-  }.`
 }

@@ -1,16 +1,16 @@
-/** What stores hold in the wire's names, for `--json`. */
+/** Records of the store for `--json`, with the wire's names. */
+import { isObject, parseJson } from '../../core/lib/json.ts'
 import { keyState } from '../../core/keys/lifecycle.ts'
 import { rfc3339 } from '../../core/lib/time.ts'
 import type { Key, LimitOverrides, Partner } from '../../core/model.ts'
 import type { AuditEntry } from '../../core/ports/audit.ts'
 import type { Signup } from '../../core/ports/signups.ts'
 
-/** Partner, as `--json` shows it. */
 export function partnerJson(partner: Partner): Record<string, unknown> {
   return pickMembers(partner, ['slug', 'name', 'state', 'modules', 'limits', 'createdAt'])
 }
 
-/** Key, as `--json` shows it: what is at rest, but for the digest. */
+/** All of a key but its digest. */
 export function keyJson(key: Key, now: number): Record<string, unknown> {
   return {
     ...pickMembers(key, ['id', 'partner', 'name', 'environment', 'hint']),
@@ -21,7 +21,6 @@ export function keyJson(key: Key, now: number): Record<string, unknown> {
   }
 }
 
-/** Signup, as `--json` and `signups export` show it: all that was sent. */
 export function signupJson(signup: Signup): Record<string, unknown> {
   return {
     ...pickMembers(signup, [
@@ -38,7 +37,6 @@ export function signupJson(signup: Signup): Record<string, unknown> {
   }
 }
 
-/** Entry of the audit trail, as `--json` shows it. */
 export function auditEntryJson(entry: AuditEntry): Record<string, unknown> {
   return {
     ...pickMembers(entry, ['sequence', 'id']),
@@ -50,7 +48,7 @@ export function auditEntryJson(entry: AuditEntry): Record<string, unknown> {
   }
 }
 
-/** These members of a record, in this order; those that are not set are null. */
+/** Picks members in this order; absent ones are null. */
 function pickMembers<T extends object>(
   record: T,
   names: readonly (keyof T & string)[],
@@ -58,16 +56,15 @@ function pickMembers<T extends object>(
   return Object.fromEntries(names.map((name) => jsonMember(name, record[name] ?? null)))
 }
 
-/** A state that the audit trail kept. What is no JSON object any more is shown as it stands there. */
+/** A state in the audit log; the text itself if it is not valid JSON, since anyone may have edited the table. */
 export function auditStateJson(text: string | undefined): Record<string, unknown> | string | null {
   if (text === undefined) return null
-  const state = parseObject(text)
-  if (state === undefined) return text
+  const state = parseJson(text)
+  if (!isObject(state)) return text
   const members = Object.entries(state).filter(([name]) => name !== 'digestHash')
   return Object.fromEntries(members.map(([name, value]) => jsonMember(name, value)))
 }
 
-/** A member of what a store holds, by its name and value on the wire. */
 function jsonMember(name: string, value: unknown): [name: string, value: unknown] {
   const wireName = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
   if (name === 'hint') return [wireName, `…${value}`]
@@ -75,7 +72,7 @@ function jsonMember(name: string, value: unknown): [name: string, value: unknown
   return [wireName, name.endsWith('At') ? instantJson(value) : value]
 }
 
-/** An instant that the audit trail kept: somebody may have written there what is none, and it is shown as it stands. */
+/** An instant in the audit log; the value itself if it is invalid. */
 function instantJson(value: unknown): unknown {
   return Number.isInteger(value) && !Number.isNaN(new Date(value as number).getTime())
     ? rfc3339(value as number)
@@ -83,17 +80,7 @@ function instantJson(value: unknown): unknown {
 }
 
 function isLimits(value: unknown): value is LimitOverrides {
-  return typeof value === 'object' && value !== null &&
-    Object.values(value).every((limit) => typeof limit === 'object' && limit !== null)
-}
-
-function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? value : undefined
-  } catch {
-    return undefined
-  }
+  return isObject(value) && Object.values(value).every(isObject)
 }
 
 function limitsJson(limits: LimitOverrides): object[] {

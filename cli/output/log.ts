@@ -1,46 +1,38 @@
 import { writeSync } from 'node:fs'
 import type { LogEvent } from '../../core/log.ts'
 
-/** What `serve` has to say besides the service. */
+/** An event of `serve` itself. */
 export interface ServeEvent {
   /** RFC 3339, UTC. */
   readonly time: string
   readonly level: 'info' | 'warn'
   readonly event: 'store_opened' | 'stopped'
-  /** The file, or the place of the database: without a password. */
+  /** Location of the store, without any password. */
   readonly store?: string
-  /** Whether the store is new. */
+  /** Whether `serve` created the store. */
   readonly created?: boolean
-  /** What weakens its security, and the command that mends it. */
+  /** A security problem and the command that solves it. */
   readonly warning?: string
 }
 
-/** A log on standard error: JSON lines, those of one turn of the event loop in one write. */
-export interface Log {
-  write(event: LogEvent | ServeEvent): void
-  /** Writes what is held back, before the process ends. */
-  flush(): void
-}
-
-/** Writes bytes from `start` on. @returns How many it wrote. @throws when it can write none now. */
+/** Writes bytes from `start` on. @returns Number of bytes written. @throws when it would block. */
 type Write = (bytes: Uint8Array, start: number) => number
 
-/** More than this in one turn of the event loop is written at once. */
+/** Events of one turn of the event loop are written together, up to this length. */
 const maxBufferedLength = 65_536
-/** How soon it is tried again after lines were lost. */
 const retryMs = 1_000
 const lineFeed = 10
 
 /**
- * A log that never waits and never grows: lines that can't be written (a pipe that nobody reads, a full disk) are
- * lost, and once writing works again a line says how many: `{"event":"log_dropped","count":…}`.
+ * Writes events as JSON lines on standard error. It never blocks and uses bounded memory: lines that can't be written (a
+ * full pipe or disk) are dropped, and a later line reports their number: `{"event":"log_dropped","count":…}`.
  */
 export function createLog(
-  // Not through process.stderr: a stream whose reader is slow would keep the log in memory without a bound.
+  // The stream process.stderr would buffer without a bound for a slow reader.
   writeBytes: Write = (bytes, start) => writeSync(2, bytes, start),
-): Log {
+) {
   let buffer = ''
-  /** The end of a line that was written in part. */
+  /** The rest of a line that was written in part. */
   let partialLine: Uint8Array = new Uint8Array()
   let dropped = 0
   let retryTimer: NodeJS.Timeout | undefined
@@ -64,11 +56,12 @@ export function createLog(
   }
 
   return {
-    write(event) {
+    write(event: LogEvent | ServeEvent): void {
       if (buffer === '') setImmediate(flush)
       buffer += `${JSON.stringify(event)}\n`
       if (buffer.length > maxBufferedLength) flush()
     },
+    /** Writes buffered events, before the process ends. */
     flush,
   }
 }
@@ -78,18 +71,18 @@ function droppedLine(count: number): string {
   return `${JSON.stringify(event)}\n`
 }
 
-/** @returns How many bytes were written before no more could be. */
+/** @returns Number of bytes written. */
 function writeAll(bytes: Uint8Array, writeBytes: Write): number {
   let written = 0
   try {
     while (written < bytes.length) written += writeBytes(bytes, written)
   } catch {
-    // A log that nobody reads (EPIPE) or that is full (EAGAIN, ENOSPC) is no reason to stop serving.
+    // A closed (EPIPE) or full (EAGAIN, ENOSPC) log must not stop the service.
   }
   return written
 }
 
-/** Where the line that a write stopped in ends: there, when it stopped between two lines. */
+/** The end of the line in which a write stopped. */
 function endOfLine(bytes: Uint8Array, written: number): number {
   return written === 0 || bytes[written - 1] === lineFeed ? written : bytes.indexOf(lineFeed, written) + 1
 }

@@ -1,36 +1,34 @@
-/** What commands say, on standard output and standard error. */
+/** Prints on standard output and standard error. */
 import process from 'node:process'
 import type { CliError } from '../errors.ts'
-import type { Invocation } from '../invocation.ts'
 import { printable, printableJson, redact, redactAll } from './text.ts'
 
-/** Prints what a command found or did: `data` as the one JSON document, or `text` for people. */
-export function printResult(invocation: Invocation, data: unknown, text: string): Promise<void> {
-  return invocation.json ? printDocument({ data }) : writeOutput(text)
+interface Format {
+  readonly json: boolean
 }
 
-/** Prints the one JSON document of a command that has more to say than its `data`. */
+/** Prints `data` as the one JSON document, or `text` for people. */
+export function printResult({ json }: Format, data: unknown, text: string): Promise<void> {
+  return json ? printDocument({ data }) : writeOutput(text)
+}
+
+/** Prints the one JSON document of a command. */
 export function printDocument(members: { readonly data: unknown } & Record<string, unknown>): Promise<void> {
   return writeOutput(formatDocument(members))
 }
 
-/** How the rows of a list are printed. */
-export interface ListFormat<T> {
-  /** A row under `--json`. */
-  toJson(row: T): unknown
-  /** Rows for people: those that follow the ones it was called with before. */
-  text(rows: readonly T[]): string
-}
-
 /**
- * Prints the first `limit` rows of a list of any length, and holds no more than one chunk of it.
+ * Prints the first `limit` rows of a list of any length, with bounded memory.
  *
- * @returns The last row that was printed, and whether there are rows beyond the limit.
+ * @param toJson A row for `--json`.
+ * @param toText Rows for people; called once per chunk.
+ * @returns The last printed row, and whether the list continues beyond `limit`.
  */
 export async function printList<T>(
-  { json }: Invocation,
+  { json }: Format,
   rows: AsyncIterable<T>,
-  { toJson: wire, text }: ListFormat<T>,
+  toJson: (row: T) => unknown,
+  toText: (rows: readonly T[]) => string,
   limit: number = Infinity,
 ): Promise<{ readonly last: T | undefined; readonly hasMore: boolean }> {
   let count = 0
@@ -39,7 +37,7 @@ export async function printList<T>(
   let chunk: T[] = []
 
   async function writeChunk(): Promise<void> {
-    if (chunk.length > 0) await writeOutput(json ? listPart(chunk.map(wire)) : text(chunk))
+    if (chunk.length > 0) await writeOutput(json ? listPart(chunk.map(toJson)) : toText(chunk))
     chunk = []
   }
 
@@ -56,65 +54,9 @@ export async function printList<T>(
   return { last, hasMore }
 }
 
-/** Prints a sentence for people. It says nothing that a script would need. */
-export function printNote(sentence: string): void {
-  process.stderr.write(`${withStoreOption(sentence)}\n`)
-}
-
-let storeOption = ''
-
-/** Has every command that a message names repeat this `--store`: without it, the command would use another store. */
-export function setStoreOption(url: string): void {
-  storeOption = ` --store ${/^[\w@%+=:,./-]+$/.test(url) ? url : `'${url.replaceAll("'", "'\\''")}'`}`
-}
-
-function withStoreOption(sentence: string): string {
-  return sentence.replace(/: partner-api (?=[a-z])/g, () => `: partner-api${storeOption} `)
-}
-
-/** Prints why a command was not done. */
-export function printError(cliError: CliError, json: boolean): Promise<void> {
-  const detail = withStoreOption(redact(cliError.message))
-  if (json) {
-    const error = { code: redact(cliError.code), detail, ...redactAll(cliError.members) }
-    if (isListOpen) return writeOutput(listEnd(`,"error":${printableJson(JSON.stringify(error))}`))
-    return writeOutput(
-      formatDocument(cliError.data === undefined ? { error } : { data: cliError.data, error }),
-    )
-  }
-  return writeErrorLines([`error: ${detail}`, ...cliError.lines.map((line) => `  ${redact(line)}`)])
-}
-
-/** Writes to standard output and waits until a slow reader has caught up. */
-export function writeOutput(text: string): Promise<void> {
-  return new Promise((resolve) => {
-    // Waiting for the callback gives the event loop a turn, in which it reports EPIPE.
-    process.stdout.write(text, () => resolve())
-  })
-}
-
-/** Waits like `write`: a list of errors can be long. */
-function writeErrorLines(lines: readonly string[]): Promise<void> {
-  const text = lines.map((line) => `${line.split('\n').map(printable).join('\n')}\n`).join('')
-  return new Promise((resolve) => {
-    if (process.stderr.write(text)) resolve()
-    else process.stderr.once('drain', resolve)
-  })
-}
-
-/** A reader that has gone (`| head`) is no error: there is nobody left to tell. */
-export function exitOnClosedPipe(): void {
-  for (const stream of [process.stdout, process.stderr]) {
-    stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EPIPE') process.exit(process.exitCode ?? 0)
-      throw error
-    })
-  }
-}
-
 const chunkRows = 1000
 
-/** Whether part of a list has been written: an error message must then complete the document. */
+/** Whether part of a list has been written, so that an error has to complete the document. */
 let isListOpen = false
 
 /** The next items of the list that is the `data` of the document. */
@@ -125,7 +67,7 @@ function listPart(items: readonly unknown[]): string {
   return start + text.slice(text.indexOf('[') + 1, text.lastIndexOf(']'))
 }
 
-/** @param members The text of further members of the document. */
+/** @param members JSON text of further members of the document. */
 function listEnd(members: string): string {
   isListOpen = false
   return `]${members}}\n`
@@ -135,12 +77,61 @@ function formatDocument(value: unknown): string {
   return `${printableJson(JSON.stringify(value, null, process.stdout.isTTY ? 2 : 0))}\n`
 }
 
+/** Prints a sentence for people, with nothing that a script would need. */
+export function printNote(sentence: string): void {
+  process.stderr.write(`${withStoreOption(sentence)}\n`)
+}
+
+let storeOption = ''
+
+/** Adds this `--store` to every command that a message suggests, so that it uses the same store. */
+export function setStoreOption(url: string): void {
+  storeOption = ` --store ${/^[\w@%+=:,./-]+$/.test(url) ? url : `'${url.replaceAll("'", "'\\''")}'`}`
+}
+
+function withStoreOption(sentence: string): string {
+  return sentence.replace(/: partner-api (?=[a-z])/g, () => `: partner-api${storeOption} `)
+}
+
+/** Prints why a command failed. */
+export function printError(cliError: CliError, json: boolean): Promise<void> {
+  const detail = withStoreOption(redact(cliError.message))
+  if (json) {
+    const error = { code: redact(cliError.code), detail, ...redactAll(cliError.members) }
+    if (isListOpen) return writeOutput(listEnd(`,"error":${printableJson(JSON.stringify(error))}`))
+    return writeOutput(
+      formatDocument(cliError.data === undefined ? { error } : { data: cliError.data, error }),
+    )
+  }
+  const lines = [`error: ${detail}`, ...cliError.lines.map((line) => `  ${redact(line)}`)]
+  const text = lines.map((line) => `${line.split('\n').map(printable).join('\n')}\n`).join('')
+  return new Promise((resolve) => {
+    if (process.stderr.write(text)) resolve()
+    else process.stderr.once('drain', resolve)
+  })
+}
+
+/** Writes to standard output, at the pace of its reader. */
+export function writeOutput(text: string): Promise<void> {
+  return new Promise((resolve) => {
+    // Waiting for the callback gives the event loop a turn, in which it reports EPIPE.
+    process.stdout.write(text, () => resolve())
+  })
+}
+
+/** Exits silently when the reader has gone (`| head`). */
+export function exitOnClosedPipe(): void {
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EPIPE') process.exit(process.exitCode ?? 0)
+      throw error
+    })
+  }
+}
+
 const progressIntervalMs = 100
 
-/**
- * Runs a long command that reports how far it is: on a line of the terminal, ten times a second at most. Nothing is shown
- * unless standard error is a terminal: in a file or a log, progress is noise.
- */
+/** Shows the progress of a long command on one line of the terminal, and nothing when standard error is no terminal. */
 export async function withProgress<T>(work: (report: (text: string) => void) => Promise<T>): Promise<T> {
   if (!process.stderr.isTTY) return await work(() => {})
   let reportedAt = -Infinity

@@ -5,12 +5,11 @@ import { CliError, usageError } from '../errors.ts'
 import { describeFileError } from '../files.ts'
 import { promptHidden } from '../prompt.ts'
 
-/** More than any key: whoever names a file of another kind hears so before it is read to its end. */
+/** Longer than any key. */
 const maxKeyFileBytes = 4_096
 
 /**
- * Finds the key: in `keyFile`, `PARTNER_API_KEY`, standard input when that is no terminal, or a prompt that
- * shows nothing of it.
+ * Reads the key from `keyFile`, `PARTNER_API_KEY`, standard input unless it is a terminal, or a prompt, in this order.
  *
  * @throws {CliError} exit code 2 when there is none.
  */
@@ -20,16 +19,14 @@ export async function readCredential(keyFile: string | undefined): Promise<strin
   }
   if (process.env.PARTNER_API_KEY) return requireKey(process.env.PARTNER_API_KEY, 'PARTNER_API_KEY')
   if (!process.stdin.isTTY) {
-    // A line is enough: a program that writes the key may keep its end open.
-    return requireKey(
-      await readLimited(process.stdin, 'standard input', (text) => text.trimStart().includes('\n')),
-      'Standard input',
-    )
+    // Stops at the end of a line: the program that writes the key may keep the pipe open.
+    const hasLine = (text: string) => text.trimStart().includes('\n')
+    return requireKey(await readLimited(process.stdin, 'standard input', hasLine), 'Standard input')
   }
-  return requireKey(await promptHidden('Key (not shown): '), 'What was typed')
+  return requireKey(await promptHidden('Key (not shown): '), 'The input')
 }
 
-/** The public id of a key of any store, `undefined` for what its form or checksum shows to be none. */
+/** The public id of a key with any prefix, `undefined` for a malformed key. */
 export function parseKeyId(key: string): string | undefined {
   const [prefix = ''] = key.split('_', 1)
   return KEY_PREFIX_PATTERN.test(prefix) && isWellFormedKey(key, prefix)
@@ -46,7 +43,7 @@ async function readLimited(
   try {
     for await (const chunk of stream) {
       text += chunk.toString()
-      if (text.length > maxKeyFileBytes) throw usageError(`What ${name} holds is too long for a key.`)
+      if (text.length > maxKeyFileBytes) throw usageError(`The content of ${name} is too long for a key.`)
       if (isEnough?.(text)) break
     }
   } catch (error) {
@@ -60,31 +57,27 @@ function requireKey(text: string, source: string): string {
   const key = text.trim()
   if (key === '') {
     throw usageError(
-      `${source} holds no key. It is looked for in --key-file FILE, PARTNER_API_KEY, standard input and a prompt.`,
+      `${source} is empty. Pass the key in --key-file FILE, PARTNER_API_KEY, standard input or the prompt.`,
     )
   }
-  // What is no visible ASCII can stand in no header, and in no key.
-  if (!/^[!-~]+$/.test(key)) throw usageError(`${source} holds something else than one key.`)
+  // Only visible ASCII is allowed in a key, and in a header.
+  if (!/^[!-~]+$/.test(key)) throw usageError(`${source} must contain exactly one key.`)
   return key
 }
 
-/**
- * Where a deployment is.
- *
- * @throws {Failure} exit code 2 unless it is an address and no more than that.
- */
+/** @throws {CliError} exit code 2 unless the text is an address without credentials, query and fragment. */
 export function parseDeploymentUrl(text: string): URL {
   const base = URL.parse(text)
   if (base?.protocol !== 'https:' && base?.protocol !== 'http:') {
-    throw usageError('--url has to be an http:// or https:// address, such as https://api.example.')
+    throw usageError('--url must be an http:// or https:// address, such as https://api.example.')
   }
   if (base.username || base.password || text.includes('?') || text.includes('#')) {
-    throw usageError('--url is only where the deployment is: it has no credentials, query or fragment.')
+    throw usageError('--url must not have credentials, a query or a fragment.')
   }
   return base
 }
 
-/** Whether it is this machine: what is sent there does not leave it. */
+/** Whether requests to this address stay on this machine. */
 export function isLoopback({ hostname }: URL): boolean {
   return hostname === 'localhost' || hostname.endsWith('.localhost') || hostname === '[::1]' ||
     /^127\.[\d.]+$/.test(hostname)

@@ -1,44 +1,51 @@
 import type { RequestSpec } from '../../adapters/client/transport.ts'
 import type { ServiceNames } from '../../core/http/headers.ts'
 import type { Page } from '../../core/http/message.ts'
+import { parseJson } from '../../core/lib/json.ts'
 import { SLUG_PATTERN } from '../../core/lib/text.ts'
 import { MS_PER_DAY, utcDay } from '../../core/lib/time.ts'
 import type { KeyedRoute } from '../../core/routes/route.ts'
 import { compileRoutes, ROUTES } from '../../core/routes/router.ts'
 import { RESPONSE_SCHEMAS } from '../../core/schemas/responses.ts'
+import type { Verification } from '../../core/wire.ts'
 import { CliError } from '../errors.ts'
 import type { Deployment, DeploymentResponse } from './deployment.ts'
-import {
-  checkCommonFields,
-  checkResponse,
-  type Expectation,
-  parseJson,
-  problemCode,
-  shortExcerpt,
-  type SmokeResult,
-  type Verification,
-} from './response.ts'
+import { checkCommonHeaders, checkResponse, type Expectation, problemCode, shortExcerpt } from './response.ts'
 
-/** What the trial of one endpoint needs. */
+/** The result of one endpoint. */
+export interface SmokeResult {
+  readonly method: string
+  readonly path: string
+  readonly scope: string
+  readonly status: number | null
+  /** Milliseconds of the first response. */
+  readonly ms: number | null
+  /** `not_allowed`: the key may not use the endpoint, so it was not called. */
+  readonly verdict: 'ok' | 'failed' | 'unreachable' | 'not_allowed' | 'skipped'
+  /** Errors, the reason for skipping the endpoint, or remarks. */
+  readonly reasons: readonly string[]
+}
+
+/** What the test of one endpoint needs. */
 interface SmokeContext {
   readonly deployment: Deployment
   readonly verification: Verification
   readonly route: KeyedRoute
   readonly expected: Expectation
-  /** Complete, `{slug}` for a parameter. */
+  /** The complete path, with `{slug}` for a parameter. */
   readonly path: string
-  /** The profiles that lists have shown, one of each list. */
+  /** One profile of each list that was tested before. */
   readonly slugs: string[]
 }
 
 type SmokeOutcome = Pick<SmokeResult, 'status' | 'ms' | 'verdict' | 'reasons'>
 
-/** Endpoints that may have nothing to show, and the problem that says so. */
+/** Endpoints that may have no content, and the problem that they answer with then. */
 const emptyCodes: Readonly<Record<string, string>> = { banner: 'banner_not_found' }
 
 /**
- * Calls every endpoint that verify-key says the key may use, one after the other, and holds each answer against the
- * route table of this program. What the deployment names is called only when the table has it.
+ * Calls every endpoint that the key may use and checks the responses against the contract. Endpoints that are not in
+ * this program's route table are skipped.
  *
  * @param withSignup Make one signup, with a test key.
  * @param progress Called before each endpoint.
@@ -57,24 +64,23 @@ export async function runSmokeTests(
     progress(results.length, verification.endpoints.length)
     const index = endpoints.findIndex((known) => known.method === method && known.path === path)
     const route = ROUTES[index]
-    const outcome = !allowed
-      ? skippedOutcome('not_allowed', scope === null ? [] : [`it needs ${scope}, held and in force`])
-      : route?.access !== 'key'
-      ? skippedOutcome('skipped', ['this program does not know it: is the deployment newer?'])
-      : await callRoute({
-        deployment,
-        verification,
-        route,
-        path,
-        slugs,
-        expected: {
-          status: route.status ?? 200,
-          bodySchema: RESPONSE_SCHEMAS[route.name],
-          names,
-          version: verification.version,
-          policies: route.limits.filter((name) => verification.limits.some(({ policy }) => policy === name)),
-        },
-      }, withSignup)
+    let outcome: SmokeOutcome
+    if (!allowed) outcome = skippedOutcome('not_allowed', [`it needs ${scope}, held and in force`])
+    else if (route?.access !== 'key') {
+      outcome = skippedOutcome('skipped', ['this program does not know it: is the deployment newer?'])
+    } else {
+      const policies = route.limits.filter((name) =>
+        verification.limits.some(({ policy }) => policy === name)
+      )
+      const expected: Expectation = {
+        status: route.status ?? 200,
+        bodySchema: RESPONSE_SCHEMAS[route.name],
+        names,
+        version: verification.version,
+        policies,
+      }
+      outcome = await callRoute({ deployment, verification, route, expected, path, slugs }, withSignup)
+    }
     results.push({ method, path, scope, ...outcome })
   }
   return results
@@ -93,7 +99,7 @@ async function callRead(context: SmokeContext): Promise<SmokeOutcome> {
   const { deployment, route, expected, slugs } = context
   const [slug] = slugs
   if (context.path.includes('{slug}') && slug === undefined) {
-    return skippedOutcome('skipped', ['no list has shown a profile to ask for'])
+    return skippedOutcome('skipped', ['no list has returned a profile to request'])
   }
   const path = context.path.replace('{slug}', encodeURIComponent(slug ?? ''))
   const target = `${path}?${new URLSearchParams(queryFor(context))}`
@@ -103,7 +109,7 @@ async function callRead(context: SmokeContext): Promise<SmokeOutcome> {
     return calledOutcome(first, [], [`it has none now (${emptyCode})`])
   }
   const errors = checkResponse(first, expected)
-  // An answer that is wrong already says nothing about the next one.
+  // The first error may cause others.
   if (errors.length === 0) errors.push(...await checkRevalidation(context, target, first))
   if (errors.length === 0 && 'cursor' in route.parameters) {
     errors.push(...await checkNextPage(context, path, first))
@@ -113,20 +119,20 @@ async function callRead(context: SmokeContext): Promise<SmokeOutcome> {
     const invalidSlug = listed.find((slug) => !SLUG_PATTERN.test(slug))
     slugs.push(...listed.filter((slug) => SLUG_PATTERN.test(slug)).slice(0, 1))
     if (invalidSlug !== undefined) {
-      errors.push(`it shows a profile whose slug is ${shortExcerpt(invalidSlug)}`)
+      errors.push(`it returns a profile whose slug is ${shortExcerpt(invalidSlug)}`)
     }
   }
   return calledOutcome(first, errors)
 }
 
-/** Slugs of the profiles that a list shows; none for an answer that is no list. */
+/** The slugs of a list of profiles. */
 function listedSlugs({ text }: DeploymentResponse): string[] {
-  // Judged before: rows have a slug, which is text.
+  // Valid against the schema: every row has a slug.
   const { data } = parseJson(text) as { data: unknown }
   return Array.isArray(data) ? data.map(({ slug }) => slug) : []
 }
 
-/** Few rows, so that most lists have a second page, and no day that goes on changing. */
+/** Short pages, so that most lists have a second one, and only complete days, whose counts are final. */
 function queryFor({ route: { parameters }, verification }: SmokeContext): Record<string, string> {
   const now = Date.parse(verification.checked_at)
   const day = (ago: number) => utcDay(now - ago * MS_PER_DAY)
@@ -137,7 +143,7 @@ function queryFor({ route: { parameters }, verification }: SmokeContext): Record
   }
 }
 
-/** Asks for what is known already: 304, unless it changes at every turn. */
+/** Repeats a request with `If-None-Match`. Content may change in between, but not every time. */
 async function checkRevalidation(
   { deployment, expected }: SmokeContext,
   target: string,
@@ -148,17 +154,16 @@ async function checkRevalidation(
     const response = await deployment.send({ target, headers: { 'if-none-match': knownEtag } })
     const etag = response.header('etag')
     if (response.status === 304) {
-      const errors = checkCommonFields(response, expected).map((sentence) => `on its 304, ${sentence}`)
-      if (etag !== knownEtag) errors.push('its 304 has not the ETag that it confirms')
+      const errors = checkCommonHeaders(response, expected).map((sentence) => `on its 304, ${sentence}`)
+      if (etag !== knownEtag) errors.push('its 304 has another ETag than the one it confirms')
       return response.text === '' ? errors : [...errors, 'its 304 has a body']
     }
     if (response.status !== 200 || etag === undefined || etag === knownEtag) {
       return [`it answered If-None-Match with ${response.status} and not 304`]
     }
-    // It was changed meanwhile.
     knownEtag = etag
   }
-  return ['its ETag changes with every answer']
+  return ['its ETag changes with every response']
 }
 
 interface PageBody {
@@ -166,26 +171,26 @@ interface PageBody {
   readonly page: Page
 }
 
-/** Follows `Link` to the next page, which has to be another part of the same list. */
+/** Follows `Link` to the next page, which must not repeat rows of the first one. */
 async function checkNextPage(
   { deployment, expected }: SmokeContext,
   path: string,
   first: DeploymentResponse,
 ): Promise<string[]> {
-  // Judged before: it has this form.
+  // Valid against the schema.
   const { data, page } = parseJson(first.text) as PageBody
   const link = first.header('link')
   if (!page.has_more) {
-    return page.next_cursor === null && link === undefined ? [] : ['its last page leads to another one']
+    return page.next_cursor === null && link === undefined ? [] : ['its last page links to another one']
   }
   const [, reference] = /^<([^>]*)>; rel="next"$/.exec(link ?? '') ?? []
-  if (reference === undefined) return ['it has more pages and no Link to the next']
+  if (reference === undefined) return ['it has more pages but no Link to the next one']
   const next = URL.parse(reference, new URL(path, 'http://here.invalid'))
-  // The key goes nowhere else.
+  // The request carries the key.
   if (next?.host !== 'here.invalid' || next.pathname !== path) {
     return [`its Link leads elsewhere: ${shortExcerpt(reference)}`]
   }
-  if (next.searchParams.get('cursor') !== page.next_cursor) return ['its Link has not the next_cursor']
+  if (next.searchParams.get('cursor') !== page.next_cursor) return ['its Link does not have the next_cursor']
   const second = await deployment.send({ target: `${path}${next.search}` })
   const errors = checkResponse(second, expected)
   if (errors.length > 0) return errors.map((sentence) => `on its second page, ${sentence}`)
@@ -198,22 +203,22 @@ async function callSignup(
   { deployment, verification, route, path, expected }: SmokeContext,
   withSignup: boolean,
 ): Promise<SmokeOutcome> {
-  if (route.name !== 'sign-up') return skippedOutcome('skipped', ['only signups are tried among what writes'])
+  if (route.name !== 'sign-up') {
+    return skippedOutcome('skipped', ['of the endpoints that write, only signups are tested'])
+  }
   const isTest = verification.key.environment === 'test'
   if (!withSignup) {
     return skippedOutcome('skipped', [
-      isTest
-        ? 'a signup is made with --with-signup only'
-        : 'a signup is made with --with-signup and a test key only',
+      isTest ? 'to make a signup, pass --with-signup' : 'to make a signup, pass --with-signup and a test key',
     ])
   }
   if (!isTest) {
-    return skippedOutcome('failed', ['not called: --with-signup takes a test key, and this one is live'])
+    return skippedOutcome('failed', ['not called: --with-signup needs a test key, and this one is live'])
   }
   const request: RequestSpec = {
     target: path,
     headers: { 'idempotency-key': `smoke-${crypto.randomUUID()}` },
-    // A domain that nobody has (RFC 2606 §3).
+    // RFC 2606 §3: a reserved domain.
     body: {
       partner: verification.partner.slug,
       email: 'smoke-test@example.com',
@@ -225,12 +230,12 @@ async function callSignup(
   const errors = checkResponse(first, expected)
   if (errors.length > 0) return calledOutcome(first, errors)
   const replay = await deployment.send(request)
-  errors.push(...checkResponse(replay, expected).map((sentence) => `asked again, ${sentence}`))
+  errors.push(...checkResponse(replay, expected).map((sentence) => `on repetition, ${sentence}`))
   if (errors.length === 0 && replay.text !== first.text) {
-    errors.push('asked again, it answered something else')
+    errors.push('on repetition, its response differs')
   }
   if (errors.length === 0 && replay.header('idempotent-replayed') !== 'true') {
-    errors.push('asked again, it did not say Idempotent-Replayed: true')
+    errors.push('on repetition, it lacks Idempotent-Replayed: true')
   }
   const { data } = parseJson(first.text) as { data: { id: string } }
   return calledOutcome(first, errors, [`it made ${shortExcerpt(data.id)}`])

@@ -62,7 +62,7 @@ test('partners remove', async (t) => {
   await issue({ partner: 'gone', expiresAt: Date.now() + 1 })
   const unasked = await run('partners', 'remove', 'gone')
   t.match(unasked, { code: 2, stdout: '', stderr: '--yes' })
-  t.match(unasked.stderr, '1 key revoked')
+  t.match(unasked.stderr, 'revokes 1 key')
   t.equal((await partners.show('gone')).state, 'active')
   t.match(await json('partners', 'remove', 'gone', '--yes'), {
     code: 0,
@@ -70,7 +70,7 @@ test('partners remove', async (t) => {
   })
   t.equal((await keys.show(id)).state, 'revoked')
   const again = await run('partners', 'remove', 'gone', '--yes')
-  t.match(again, { code: 0, stderr: 'no key revoked' })
+  t.match(again, { code: 0, stderr: 'revoked no key' })
   t.same(
     codes(
       await Promise.all([
@@ -99,7 +99,7 @@ test('partners remove asks on a terminal', {
   }
   for (const typed of ['yes\r', '\r', '\u0004']) {
     const shown = await answer(typed)
-    t.match(shown, 'Partner brief (brief) will be removed, and no key revoked.')
+    t.match(shown, 'This removes partner brief (brief) and revokes no key.')
     t.match(shown, 'Nothing was changed')
     t.match(shown, 'exit 1')
   }
@@ -229,7 +229,7 @@ test('a key goes to a new file that only its owner may read', async (t) => {
   t.notOk('key' in issued.data)
   const rotated = await run('keys', 'rotate', issued.data.id, '--out', path('b.key'))
   const next = readFileSync(path('b.key'), 'utf8').trim()
-  t.match(rotated, { code: 0, stdout: `out:`, stderr: `is in ${path('b.key')} and nowhere else` })
+  t.match(rotated, { code: 0, stdout: `out:`, stderr: `The only copy of the key is in ${path('b.key')}` })
   for (const { stdout, stderr } of [issued, rotated]) t.notMatch(stdout + stderr, /_[0-9A-Za-z]{38}/)
   const quiet = await run('keys', 'issue', 'acme', '--name', 'c', '--out', path('c.key'), '--quiet')
   t.match(quiet, { code: 0, stdout: '', stderr: '' })

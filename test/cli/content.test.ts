@@ -147,7 +147,7 @@ test('files of other formats are named', async (t) => {
     '[\n{"slug":"a","name":"A"}\n]\n': /is a JSON array, .*jq -c '\.\[\]' FILE/,
     '\ufeff\n [{"slug":"a","name":"A"}]': /is a JSON array/,
     '{\n  "slug": "a"\n}\n': /is JSON with line breaks in its objects, .*jq -c \. FILE/,
-    'slug,name\na,A\n': /is CSV, but import takes JSON Lines/,
+    'slug,name\na,A\n': /is CSV, but import reads JSON Lines/,
     '"slug";"parent slug"\r\na;b\r\n': /is CSV/,
   }
   for (const [input, detail] of Object.entries(cases)) {

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { createPartnerClient } from '../../adapters/client/mod.ts'
 import { createRequestBuilder } from '../../adapters/client/transport.ts'
-import { holdsPassword, parseStoreUrl } from '../../cli/invocation.ts'
+import { holdsPassword, parseStoreUrl } from '../../cli/store-url.ts'
 import { endOption, limitParser } from '../../cli/options.ts'
 import {
   excerptAll,

@@ -275,7 +275,10 @@ test('what stands in the way of a SQLite file is said', async (t) => {
   const lost = join(folder.path, 'nowhere')
   const answers: [Ended, string][] = [
     [written, `${file} cannot be used: this account may read but not write it`],
-    [beside, `cannot be used: this account may not write in ${folder.path}, where SQLite keeps more files`],
+    [
+      beside,
+      `cannot be used: this account may not write in ${folder.path}, where SQLite creates further files`,
+    ],
     [hidden, `${file} cannot be used: this account may not read it`],
     [await run(folder.path, 'partners', 'list'), `${folder.path} cannot be used: it is a folder`],
     [await run(join(lost, 'partners.db'), 'migrate'), `cannot be used: there is no folder ${lost}`],

@@ -71,7 +71,7 @@ async function emptyDatabase(t: Test, server: PostgresServer): Promise<void> {
     t.equal(ended.code, 3)
     t.same(documentOf(ended).error, {
       code: 'store_missing',
-      detail: `There is no store at ${placeOf(url)}. To make one: partner-api migrate`,
+      detail: `There is no store at ${placeOf(url)}. To create one: partner-api migrate`,
     })
   }
   const dry = await run('content', 'import', 'industries', industries, '--dry-run', '--json')
@@ -103,7 +103,7 @@ async function operate(t: Test, server: PostgresServer): Promise<void> {
   const demo = documentOf(await run('demo', '--no-serve', '--json')).data
   t.match(demo.content, { industries: 17, plans: 4, banners: 1, profiles: 64 })
   const again = await run('demo', '--no-serve')
-  t.match(again, { code: 1, stderr: 'This store holds partners already' })
+  t.match(again, { code: 1, stderr: 'The store already has partners' })
   const request = ['--partner', 'demo', 'GET', '/service/public/profiles']
   t.match(await run('explain', '--key-id', demo.id, ...request), { code: 0, stdout: /^allowed/ })
   await run('keys', 'revoke', demo.id, '--actor', 'Ada')
@@ -165,7 +165,7 @@ async function serve(t: Test, server: PostgresServer): Promise<void> {
 
 async function password(t: Test, server: PostgresServer): Promise<void> {
   const url = await server.createDatabase()
-  const note = /^warning: others on this machine can read .* PGPASSWORD, .* PARTNER_API_STORE\.\n/
+  const note = /^warning: A password is visible to other users .* PGPASSWORD, .* PARTNER_API_STORE\.\n/
   const commands = [['migrate'], ['partners', 'create', 'acme', '--name', 'A'], [
     'audit',
     'list',

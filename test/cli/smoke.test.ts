@@ -149,7 +149,7 @@ const broken: readonly (readonly [
     ...answer,
     body: answer.body.replace(/"name":"[^"]*"/, '"name":5'),
   })],
-  ['a body', '/industries', /body is no JSON/, (_, answer) => ({ ...answer, body: answer.body.slice(1) })],
+  ['a body', '/industries', /body is not JSON/, (_, answer) => ({ ...answer, body: answer.body.slice(1) })],
   ['a request id', '/banner', /no X-Request-Id/, (_, answer) => withoutField(answer, 'x-request-id')],
   ['a tag', '/profiles/recent', /no ETag/, (_, answer) => withoutField(answer, 'etag')],
   [
@@ -299,16 +299,16 @@ test('what else can be wrong, and what is not', async (t) => {
   const { code, row } = await smoke(testKey, '--with-signup')
   t.equal(code, 1)
   t.match(row('/plans'), { verdict: 'ok', reasons: [] }, 'additions are no fault')
-  t.match(row('/countries').reasons, [/ETag changes with every answer/])
-  t.match(row('/industries').reasons, [/limit is spent: try again in 7 seconds/])
+  t.match(row('/countries').reasons, [/ETag changes with every response/])
+  t.match(row('/industries').reasons, [/limit is exceeded: try again in 7 seconds/])
   t.match(row('/banner'), { verdict: 'ok', status: 404, reasons: [/none now/] })
   t.match(row('/partner-widget').reasons, [/302 .*a redirect to \/login, which is not followed/])
   t.match(row('/activity'), { verdict: 'ok' }, 'a long answer is no fault')
   t.match(row('/recent'), { verdict: 'failed', reasons: [/slug is/] })
   t.match(row('/summary').reasons, [/Service-Version is 2020-01-01/])
   t.match(row('/public/profiles').reasons, [/second page repeats/])
-  t.match(row('/{slug}'), { verdict: 'skipped', reasons: [/no list has shown/] })
-  t.match(row('/signups').reasons, [/did not say Idempotent-Replayed/, /it made sgn_/])
+  t.match(row('/{slug}'), { verdict: 'skipped', reasons: [/no list has returned/] })
+  t.match(row('/signups').reasons, [/lacks Idempotent-Replayed/, /it made sgn_/])
 })
 
 test('a deployment that is newer, or goes away', async (t) => {
@@ -324,7 +324,7 @@ test('a deployment that is newer, or goes away', async (t) => {
   t.equal(code, 3)
   t.match(row('/everything'), { verdict: 'skipped', reasons: [/does not know it/] })
   t.notOk(calls.some(({ target }) => target.includes('everything')))
-  t.match(row('/plans'), { verdict: 'unreachable', status: null, reasons: [/closed the connection/] })
+  t.match(row('/plans'), { verdict: 'unreachable', status: null, reasons: [/connection was closed/] })
   t.match(row('/countries'), { verdict: 'ok' })
 })
 

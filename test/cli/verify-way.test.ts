@@ -74,8 +74,11 @@ t.test('by https', { skip: noOpenssl }, async (t) => {
 
   await t.test('whom nobody vouches for is not told the key, unless the file does', async (t) => {
     const url = `https://localhost:${here}`
-    t.match(await verify(url, {}), { code: 3, stderr: /signed by nobody that is trusted here/ })
-    t.match(await verify(url, {}, '--ca-file', file('api.example.pem')), { code: 3, stderr: /trusted here/ })
+    t.match(await verify(url, {}), { code: 3, stderr: /not signed by a trusted authority/ })
+    t.match(await verify(url, {}, '--ca-file', file('api.example.pem')), {
+      code: 3,
+      stderr: /trusted authority/,
+    })
     t.match(await verify(url, {}, '--ca-file', file('localhost.pem')), {
       code: 0,
       stdout: /The key is valid/,
@@ -97,7 +100,7 @@ t.test('by https', { skip: noOpenssl }, async (t) => {
     t.match(proxy.asked[0], 'CONNECT api.example:443')
     t.match(proxy.asked[1], `Basic ${Buffer.from('someone:pass-word').toString('base64')}`)
     t.notMatch(proxy.asked.join(), key)
-    t.match(await verify('https://api.example', env), { code: 3, stderr: /trusted here/ })
+    t.match(await verify('https://api.example', env), { code: 3, stderr: /trusted authority/ })
   })
 })
 
@@ -119,7 +122,10 @@ t.test('no proxy is asked for what is on this machine, or what NO_PROXY names', 
   })
   t.match(await ending(onBun), { code: 0 }, 'on Bun')
   const unreached = await verify('https://api.invalid', { ...env, NO_PROXY: 'api.invalid' })
-  t.match(unreached, { code: 3, stderr: /HTTPS_PROXY names, unless NO_PROXY names it\./ })
+  t.match(unreached, {
+    code: 3,
+    stderr: /The proxy in HTTPS_PROXY applies, except to the hosts in NO_PROXY\./,
+  })
   t.same(proxy.asked, [])
 })
 
@@ -134,7 +140,7 @@ t.test('one variable counts, and it may leave out http://', async (t) => {
   for (const env of cases) {
     const { code, stderr } = await verify('https://api.example', env)
     const [variable] = Object.entries(env).find(([, value]) => value === proxy.address)!
-    t.match(stderr, `the proxy answered with 403. It is asked for by the proxy that ${variable} names.`)
+    t.match(stderr, `the proxy answered with 403. The proxy in ${variable} applies.`)
     t.equal(code, 3)
   }
   t.equal(proxy.asked.filter((line) => line === 'CONNECT api.example:443').length, cases.length)
@@ -150,11 +156,11 @@ t.test('what is wrong with a proxy is said without its password', async (t) => {
     [
       `http://someone:pass-word@127.0.0.1:${port}`,
       3,
-      /nothing listens there\. It is asked for by the proxy that/,
+      /the connection was refused.*\. The proxy in HTTPS?_PROXY applies/i,
     ],
     [`http://someone:pass-word@${refusing.address}`, 3, /the proxy answered with 407/],
-    ['http://someone:pass-word@', 2, /PROXY is no address of a proxy/],
-    ['ftp://someone:pass-word@proxy.example', 2, /PROXY is no address of a proxy/],
+    ['http://someone:pass-word@', 2, /PROXY is not the address of a proxy/],
+    ['ftp://someone:pass-word@proxy.example', 2, /PROXY is not the address of a proxy/],
   ]
   for (const [proxy, code, said] of cases) {
     for (const url of ['https://api.example', 'http://api.example']) {

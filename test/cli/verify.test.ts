@@ -98,14 +98,14 @@ test('a valid key', async (t) => {
 test('how late a change may bind', async (t) => {
   const since = '2026-11-20T09:00:00.000Z'
   const words = [
-    [{}, /bind within 1,000 ms\n/],
+    [{}, /take effect within 1,000 ms\n/],
     [
       { seconds: 60, since: null },
-      /bind within 1,000 ms, and up to 60 s later while the store does not answer\n/,
+      /take effect within 1,000 ms, or up to 60 s later while the store is unavailable\n/,
     ],
     [
       { seconds: 60, since },
-      /up to 60 s later while the store does not answer, as it has not since 2026-11-20T09/,
+      /up to 60 s later while the store is unavailable, as it has been since 2026-11-20T09/,
     ],
   ] as const
   for (const [said, text] of words) {
@@ -198,7 +198,7 @@ test('where the key comes from', async (t) => {
 test('refusals', async (t) => {
   for (
     const [status, code, hint] of [
-      [401, 'key_invalid', 'copied whole'],
+      [401, 'key_invalid', 'the key is complete'],
       [401, 'key_revoked', 'another key'],
       [403, 'partner_mismatch', '--partner'],
       [403, 'partner_suspended', 'resume'],
@@ -341,9 +341,12 @@ test('a deployment that cannot tell, or is none', async (t) => {
   problem(404, 'route_not_found', 'No such route.')
   await outOfReach('not_this_service', '--service-name')
   reply(200, '<html>hello</html>')
-  await outOfReach('not_this_service', 'it is an HTML page. Check --url')
+  await outOfReach('not_this_service', 'the response is an HTML page. Check --url')
   reply(200, `<!doctype html><TITLE lang="en">\n \u001b[31mWelcome ${key}\n to nginx!</title>`)
-  await outOfReach('not_this_service', 'it is the HTML page "\\u{1b}[31mWelcome [key] to nginx!". Check')
+  await outOfReach(
+    'not_this_service',
+    'the response is the HTML page "\\u{1b}[31mWelcome [key] to nginx!". Check',
+  )
   reply(200, { data: { ...data, modules: 'all' } })
   await outOfReach('not_this_service', 'form')
   for (const status of [502, 503, 504]) {
@@ -375,7 +378,7 @@ test('a deployment that cannot tell, or is none', async (t) => {
   reply(200, 'x'.repeat(17_000_000))
   await outOfReach('not_this_service', 'longer')
   answer = (response) => response.destroy()
-  await outOfReach('unreachable', 'closed the connection')
+  await outOfReach('unreachable', 'connection was closed')
   seen.length = 0
   reply(307, '', { location: `${url}/elsewhere` })
   await outOfReach('redirected', '/elsewhere')
@@ -386,7 +389,7 @@ test('a deployment that cannot tell, or is none', async (t) => {
     runProgram(['verify', '--url', 'http://nowhere.invalid', '--partner', 'acme'], { env }),
   ])
   t.same([refused.code, tls.code, lookup.code], [3, 3, 3])
-  t.match(refused.stderr, 'nothing listens there')
+  t.match(refused.stderr, 'the connection was refused')
   t.match(tls.stderr, 'does not speak TLS')
   t.match(lookup.stderr, /warning: http:.*unencrypted/)
   for (const { stderr } of [refused, tls, lookup]) t.notMatch(stderr, /^ +at /m)

@@ -133,16 +133,20 @@ async function words(t: Test, server: PostgresServer): Promise<void> {
   t.match(alone, {
     code: 0,
     stdout: /state: +suspended/,
-    stderr: /^No server on this store uses anything older\.\nBinds everywhere after \d+ ms\.\n$/,
+    stderr: /^No running server has cached older data\.\nIn effect everywhere after \d+ ms\.\n$/,
   })
   await run('partners', 'resume', 'acme')
   const { child } = await serve('web \u202e1')
-  const applied = /^web \\u\{202e\}1 applied it after \d+ ms\nBinds everywhere after \d+ ms\.\n$/
+  const applied = /^web \\u\{202e\}1 applied it after \d+ ms\nIn effect everywhere after \d+ ms\.\n$/
   const quiet = await run('keys', 'issue', 'acme', '--name', 'k', '--quiet', '--wait')
   t.match(quiet, { code: 0, stdout: /^spk_live_\w{51}\n$/, stderr: applied })
   const [id = ''] = /(?<=^spk_live_)\w{12}/.exec(quiet.stdout) ?? []
   const revoked = await run('keys', 'revoke', id, '--wait')
-  t.match(revoked, { code: 0, stdout: /state: +revoked/, stderr: /^Revoked for good\.\nweb .* applied it/ })
+  t.match(revoked, {
+    code: 0,
+    stdout: /state: +revoked/,
+    stderr: /^Revoked permanently\.\nweb .* applied it/,
+  })
   t.notMatch(revoked.stderr, 'max staleness')
   child.kill('SIGKILL')
 }
@@ -154,7 +158,7 @@ async function silentServer(t: Test, server: PostgresServer): Promise<void> {
   const { code, stderr } = await run('keys', 'revoke', id, '--wait')
   t.equal(code, 0)
   const [, leaseMs, allMs] = stderr.match(
-    /^Revoked for good\.\nweb-1 applied it after \d+ ms\nweb-2 has not answered; its lease ended after (\d+) ms\nBinds everywhere after (\d+) ms\.\n$/,
+    /^Revoked permanently\.\nweb-1 applied it after \d+ ms\nweb-2 did not respond; its lease ended after (\d+) ms\nIn effect everywhere after (\d+) ms\.\n$/,
   ) ?? [stderr]
   t.equal(leaseMs, allMs)
   t.ok(Number(leaseMs) >= 1_500 && Number(leaseMs) < 60_000, `${leaseMs} ms`)

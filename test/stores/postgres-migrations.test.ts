@@ -53,7 +53,7 @@ await t.test('a store is made where there is none, unless it has to be there', a
   t.strictSame(pending, MIGRATIONS.map(({ name }) => name))
   await t.rejects(openPostgresStore(url, { migrate: false }), {
     code: 'missing',
-    message: /^There is no store at 127\.0\.0\.1:\d+\/test_\w+\. To make one: partner-api migrate$/,
+    message: /^There is no store at 127\.0\.0\.1:\d+\/test_\w+\. To create one: partner-api migrate$/,
   })
   t.same(await sql`select 1 from pg_namespace where nspname = 'partner_api'`, [], 'nothing was made')
 

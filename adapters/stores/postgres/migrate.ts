@@ -73,7 +73,7 @@ export async function checkMigrated(database: Database): Promise<void> {
   const { place } = database
   const schema = await readSchema(database.read, place)
   if (schema.version === 0) {
-    throw new StoreError('missing', `There is no store at ${place}. To make one: partner-api migrate`)
+    throw new StoreError('missing', `There is no store at ${place}. To create one: partner-api migrate`)
   }
   if (pendingAfter(schema, MIGRATIONS, place).length === 0) return
   throw migrationRequiredError(place, toMigrationStatus(schema.version, MIGRATIONS))
