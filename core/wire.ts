@@ -1,144 +1,144 @@
-/** The bodies of requests and responses on the wire. Routes return them, schemas are held to them, the client exports them. */
+/** Response bodies. Routes return these types, schemas satisfy them, and the client re-exports them. */
 import type { ProblemCode } from './http/problem.ts'
 import type { LimitName } from './model.ts'
 import type { Module, Scope } from './policy/modules.ts'
 import type { ActivityType } from './ports/reports.ts'
 
-/** What is addressed by a slug and shown by a name. */
+/** Something with a slug and a name. */
 export interface Named {
   /** 1–80 of `a-z 0-9 -`, a letter or digit first. */
   readonly slug: string
-  /** Name to show. */
+  /** Display name. */
   readonly name: string
 }
 
-/** A profile as lists show it. */
+/** A profile in a list. */
 export interface ProfileCard extends Named {
-  /** One line about it. */
+  /** One line of text. */
   readonly headline: string
-  /** The country that it is in. */
+  /** Its country. */
   readonly country: {
     /** ISO 3166-1 alpha-2, or `XK`. */
     readonly code: string
     /** English name. */
     readonly name: string
   }
-  /** The industry that it belongs to. */
+  /** Its industry. */
   readonly industry: Named
-  /** Where its logo is. */
+  /** URL of the logo. */
   readonly logo_url: string | null
-  /** When it became public. */
+  /** When the profile was published. */
   readonly published_at: string
-  /** When any of it changed last. */
+  /** When it last changed. */
   readonly updated_at: string
 }
 
-/** All that is public of a profile. */
+/** A complete profile. */
 export interface Profile extends ProfileCard {
-  /** What it says of itself. */
+  /** Long description. */
   readonly description: string | null
-  /** Its website. */
+  /** URL of the website. */
   readonly website_url: string | null
-  /** The place that it is in. */
+  /** City. */
   readonly city: string | null
-  /** The year that it began in. */
+  /** Year of foundation. */
   readonly founded_year: number | null
-  /** How many people work there. */
+  /** Number of employees. */
   readonly employees: {
-    /** At least so many. */
+    /** Lower bound. */
     readonly min: number | null
-    /** At most so many. */
+    /** Upper bound. */
     readonly max: number | null
   } | null
-  /** Words for it. */
+  /** Tags. */
   readonly tags: readonly string[]
-  /** How to reach it. */
+  /** Contact details. */
   readonly contact: {
-    /** Address for mail. */
+    /** E-mail address. */
     readonly email: string | null
-    /** Number to call. */
+    /** Phone number. */
     readonly phone: string | null
   } | null
-  /** More of it elsewhere. */
+  /** Further links. */
   readonly links: readonly ({
-    /** What the link is for. */
+    /** Purpose of the link. */
     readonly rel: string
-    /** Where it leads. */
+    /** URL of the link. */
     readonly url: string
   })[]
 }
 
 /** The banner of a partner. */
 export interface Banner {
-  /** What it says. */
+  /** Headline. */
   readonly title: string
-  /** What it says below that. */
+  /** Text below the headline. */
   readonly body: string | null
-  /** Its picture. */
+  /** URL of the image. */
   readonly image_url: string | null
-  /** The picture in words: goes into `alt`. */
+  /** Text for the `alt` attribute of the image. */
   readonly image_alt: string | null
-  /** Where it leads. */
+  /** URL of the link. */
   readonly link_url: string | null
-  /** What the link says. */
+  /** Text of the link. */
   readonly link_label: string | null
-  /** First instant at which it shows. */
+  /** When the banner appears; `null` if it already does. */
   readonly starts_at: string | null
-  /** Instant from which it shows no more. */
+  /** When the banner disappears; `null` if it does not. */
   readonly ends_at: string | null
-  /** When any of it changed last. */
+  /** When it last changed. */
   readonly updated_at: string
 }
 
-/** A country with the profiles that the partner can see in it. */
+/** A country with its number of profiles. */
 export interface Country {
   /** ISO 3166-1 alpha-2, or `XK`. */
   readonly code: string
-  /** Name in the language asked for. */
+  /** Name in the requested language. */
   readonly name: string
-  /** How many profiles the partner can see there. */
+  /** Number of profiles that the partner can see. */
   readonly profile_count: number
 }
 
-/** An industry with the profiles that the partner can see in it. */
+/** An industry with its number of profiles. */
 export interface Industry extends Named {
-  /** The industry that this one is a part of. */
+  /** Slug of the parent industry. */
   readonly parent_slug: string | null
-  /** How many profiles are in it, those in its parts not counted. */
+  /** Number of profiles that the partner can see, without those of sub-industries. */
   readonly profile_count: number
 }
 
 /** A pricing plan. */
 export interface Plan extends Named {
-  /** What it is for. */
+  /** Description. */
   readonly description: string
-  /** Its price. */
+  /** Price. */
   readonly price: Money
-  /** How often the price is due. */
+  /** Billing interval. */
   readonly interval: 'month' | 'year' | 'once'
-  /** What it has, in order. */
+  /** Features in display order. */
   readonly features: readonly string[]
-  /** Whether it is the one to point at. */
+  /** Whether to highlight the plan. */
   readonly highlighted: boolean
-  /** Its place; plans without one come last. */
+  /** Sort position; plans without one come last. */
   readonly position: number | null
 }
 
-/** An amount of money, in integers only. */
+/** An amount of money. */
 export interface Money {
   /** Amount in the minor unit of the currency. */
   readonly amount_minor: number
-  /** ISO 4217. */
+  /** ISO 4217 code. */
   readonly currency: string
-  /** Digits of the minor unit: 2 for EUR, 0 for JPY, 3 for KWD. */
+  /** Decimal digits of the minor unit: 2 for EUR, 0 for JPY, 3 for KWD. */
   readonly exponent: number
 }
 
-/** Enough to draw a widget. */
+/** The data of a widget. */
 export interface Widget {
-  /** The partner that the key belongs to. */
+  /** The partner that owns the key. */
   readonly partner: Named
-  /** The banner that shows now. */
+  /** The current banner. */
   readonly banner: Banner | null
   /** The newest profiles. */
   readonly profiles: readonly ProfileCard[]
@@ -150,42 +150,42 @@ export interface Widget {
   readonly plans: readonly Plan[]
 }
 
-/** That a signup was received. */
+/** Confirmation of a signup. */
 export interface SignupReceipt {
-  /** Names the signup. */
+  /** Id of the signup. */
   readonly id: string
-  /** The service has it. */
+  /** The signup is stored. */
   readonly status: 'received'
-  /** When it was received. */
+  /** When the signup was received. */
   readonly created_at: string
 }
 
-/** Requests of live keys, counted. */
+/** Numbers of requests with live keys. */
 export interface RequestCounts {
-  /** How many there were. */
+  /** Number of requests. */
   readonly requests: number
-  /** Those of them that were answered with 400 or above. */
+  /** Number of responses with status 400 or above. */
   readonly errors: number
 }
 
-/** What a period held, counted. */
+/** Signups and requests of a period. */
 export interface ReportSummary {
   /** First and last day, `YYYY-MM-DD` in UTC. */
   readonly period: { readonly from: string; readonly to: string }
-  /** Signups of live keys; the largest counts first. */
+  /** Signups with live keys, largest counts first. */
   readonly signups: {
-    /** All of them. */
+    /** Total. */
     readonly total: number
     /** By slug of the plan, `null` for those without one. */
     readonly by_plan: readonly { readonly plan: string | null; readonly signups: number }[]
     /** By ISO 3166-1 alpha-2 code or `XK`, `null` for those without one. */
     readonly by_country: readonly { readonly country: string | null; readonly signups: number }[]
   }
-  /** Requests of live keys; the largest counts first. */
+  /** Requests with live keys, largest counts first. */
   readonly requests: {
-    /** All of them. */
+    /** Total. */
     readonly total: number
-    /** Those of them that were answered with 400 or above. */
+    /** Number of responses with status 400 or above. */
     readonly errors: number
     /** By endpoint, its path with `{slug}` for a parameter. */
     readonly by_endpoint: readonly (
@@ -197,7 +197,7 @@ export interface ReportSummary {
   readonly daily: readonly ({ readonly date: string; readonly signups: number } & RequestCounts)[]
 }
 
-/** A signup as activity shows it: masked, initials only. */
+/** A signup with masked personal data. */
 export interface SignupSubject {
   /** Id of the signup. */
   readonly signup_id: string
@@ -211,39 +211,39 @@ export interface SignupSubject {
   readonly plan: string | null
 }
 
-/** A key as activity shows it. */
+/** A key. */
 export interface KeySubject {
-  /** Its public id. */
+  /** Public id of the key. */
   readonly key_id: string
-  /** Its last four characters. */
+  /** Last four characters of the key. */
   readonly hint: string
 }
 
-/** What an activity of a type is about. */
+/** The subject of each type of activity. */
 export type ActivitySubject<Type extends ActivityType> = Type extends 'signup.created' ? SignupSubject
   : Type extends `module.${string}` ? { readonly module: Module }
   : Type extends `scope.${string}` ? KeySubject & { readonly scope: Scope }
   : KeySubject
 
-/** Something that happened, by `type`. Nothing personal stands in it. */
+/** An activity, discriminated by `type`. Contains no personal data. */
 export type Activity = {
   readonly [Type in ActivityType]: {
-    /** Names the row. */
+    /** Id of the activity. */
     readonly id: string
     /** When it happened. */
     readonly occurred_at: string
-    /** What happened. */
+    /** Type of the activity. */
     readonly type: Type
-    /** What it happened to. */
+    /** Subject of the activity. */
     readonly subject: ActivitySubject<Type>
   }
 }[ActivityType]
 
-/** What a key is and what it may do. */
+/** A key and its permissions. */
 export interface Verification {
-  /** A key that is not valid gets a problem instead. */
+  /** An invalid key gets a problem instead. */
   readonly valid: true
-  /** The partner that the key belongs to. */
+  /** The partner that owns the key. */
   readonly partner: Named
   /** The key, without its secret. */
   readonly key: Key
@@ -251,18 +251,18 @@ export interface Verification {
   readonly scopes: readonly ({
     /** A scope that the key holds. */
     readonly scope: Scope
-    /** Whether an active module of the partner needs it. */
+    /** Whether an active module of the partner needs the scope. */
     readonly in_force: boolean
   })[]
   /** All modules. */
   readonly modules: readonly ({
-    /** An integration module. */
+    /** Name of the module. */
     readonly module: Module
-    /** Whether the partner has activated it. */
+    /** Whether the module is active for the partner. */
     readonly active: boolean
-    /** Whether this key can serve it. */
+    /** Whether the module works with this key. */
     readonly ready: boolean
-    /** The scope that the key would need. */
+    /** The scope that the key lacks. */
     readonly missing_scope: Scope | null
   })[]
   /** Every endpoint that needs a scope. */
@@ -271,35 +271,35 @@ export interface Verification {
     readonly method: 'GET' | 'POST'
     /** Path with `{slug}` for a parameter. */
     readonly path: string
-    /** The scope that it needs. */
+    /** The scope that the endpoint needs. */
     readonly scope: Scope
-    /** Whether this key may use it now. */
+    /** Whether this key may use the endpoint now. */
     readonly allowed: boolean
   })[]
-  /** The policies that are on. */
+  /** The active rate limit policies. */
   readonly limits: readonly ({
     /** Name of the policy. */
     readonly policy: LimitName
-    /** Requests in a window. */
+    /** Requests per window. */
     readonly quota: number
-    /** Length of the window. */
+    /** Length of the window in seconds. */
     readonly window_seconds: number
-    /** Requests that are left. */
+    /** Remaining requests. */
     readonly remaining: number
-    /** When the quota is whole again. */
+    /** Seconds until the quota resets. */
     readonly resets_in_seconds: number
   })[]
-  /** Version of the wire. */
+  /** API version. */
   readonly version: string
-  /** The instant that all of this is true of. */
+  /** When this was checked. */
   readonly checked_at: string
-  /** Within how many milliseconds a change binds. */
+  /** Milliseconds within which changes take effect. */
   readonly max_staleness_ms: number
-  /** Only where the operator has chosen that known keys go on working for a while when the store is out of reach: a change may then bind later. */
+  /** Present if the operator lets cached keys work while the store is unavailable: changes may take effect later. */
   readonly stale_if_error?: {
-    /** For how long beyond that. */
+    /** Additional seconds. */
     readonly seconds: number
-    /** Since when the store has not answered. */
+    /** When the store became unavailable; `null` if it is available. */
     readonly since: string | null
   } | undefined
 }
@@ -308,53 +308,53 @@ export interface Verification {
 export interface Key {
   /** Public id of the key: the 12 characters after its prefix. */
   readonly id: string
-  /** What its owner calls it. */
+  /** Name of the key. */
   readonly name: string
-  /** What a test key does is stored as a test. */
+  /** Signups with a test key are stored as tests. */
   readonly environment: 'live' | 'test'
-  /** Its last four characters. */
+  /** Last four characters of the key. */
   readonly hint: string
-  /** When it was issued. */
+  /** When the key was issued. */
   readonly created_at: string
-  /** From when on it is no longer valid. */
+  /** When the key expires. */
   readonly expires_at: string | null
-  /** Set while the key is being replaced. */
+  /** Present while the key is being replaced. */
   readonly rotation: {
-    /** Id of the key that replaces it. */
+    /** Id of the successor key. */
     readonly successor_id: string
-    /** Until when this one still works. */
+    /** Until when this key still works. */
     readonly retires_at: string
   } | null
 }
 
-/** What went wrong (RFC 9457). Decide by `code`; show `detail` to developers. */
+/** A problem (RFC 9457). Handle it by `code`; show `detail` to developers. */
 export interface Problem {
-  /** Names the code. */
+  /** Identifies the code. */
   readonly type: string
-  /** The same for every problem of one code. */
+  /** The same for every problem with this code. */
   readonly title: string
-  /** The status of the answer. */
+  /** Status of the response. */
   readonly status: number
-  /** What went wrong. Codes are never renamed. */
+  /** Identifies the problem. Codes are never renamed. */
   readonly code: ProblemCode
-  /** What went wrong this time. */
+  /** Explains this occurrence. */
   readonly detail: string
-  /** Where: the path. */
+  /** The path of the request. */
   readonly instance: string
   /** The same as `X-Request-Id`. */
   readonly request_id: string
-  /** The scope that is missing. */
+  /** The scope that the key lacks. */
   readonly required_scope?: Scope | undefined
   /** The module to activate. */
   readonly required_module?: Module | undefined
-  /** Everything that is wrong with parameters or body, at once. */
+  /** All errors in the parameters or the body. */
   readonly errors?:
     | readonly ({
-      /** Name of the parameter or field. */
+      /** Name of the parameter or header. */
       readonly parameter?: string | undefined
-      /** Place in the body (RFC 6901). */
+      /** Location in the body (RFC 6901). */
       readonly pointer?: string | undefined
-      /** What is wrong with it. */
+      /** What is wrong. */
       readonly detail: string
     })[]
     | undefined

@@ -30,13 +30,13 @@ export interface HandlerResult {
   readonly headers?: readonly string[]
 }
 
-/** The place of a page in its list. */
+/** The position of a page in its list. */
 export interface Page {
-  /** How many rows a page has at most. */
+  /** Maximum number of rows. */
   readonly limit: number
-  /** Whether there is a page after this one. */
+  /** Whether there is another page. */
   readonly has_more: boolean
-  /** What to send as `cursor` for the next page. */
+  /** The `cursor` of the next page. */
   readonly next_cursor: string | null
 }
 

@@ -4,7 +4,6 @@ import {
   metadata,
   nullable,
   object,
-  picklist,
   pipe,
   RFC_EMAIL_REGEX,
   strictObject,
@@ -15,8 +14,12 @@ import {
   booleanSchema,
   countrySchema,
   countSchema,
+  describedObject,
   instantSchema,
   integerSchema,
+  list,
+  namedObject,
+  oneOf,
   patternSchema,
   slugSchema,
   textSchema,
@@ -24,184 +27,142 @@ import {
   WIDGET_PROFILES,
 } from './fields.ts'
 
-/** The members of a card, for the schemas of answers that hold one. */
-export const cardMembers: {
-  readonly [Member in keyof ProfileCard]: GenericSchema<unknown, ProfileCard[Member]>
-} = {
-  slug: slugSchema('What the profile is addressed by.', 'nordlichter-frachtkontor'),
-  name: textSchema('Name to show.', 'Nordlichter Frachtkontor', 200),
-  headline: textSchema('One line about it.', 'Short-sea freight between Hamburg and the Baltic ports', 300),
+const cardMembers = {
+  slug: slugSchema('Slug of the profile.', 'nordlichter-frachtkontor'),
+  name: textSchema('Display name.', 'Nordlichter Frachtkontor', 200),
+  headline: textSchema('One line of text.', 'Short-sea freight between Hamburg and the Baltic ports', 300),
   country: pipe(
-    object({
-      code: countrySchema(),
-      name: textSchema('English name.', 'Germany', 200),
-    }),
-    metadata({ description: 'The country that it is in.' }),
+    object({ code: countrySchema(), name: textSchema('English name.', 'Germany', 200) }),
+    metadata({ description: 'Its country.' }),
   ),
   industry: pipe(
     object({
-      slug: slugSchema('What the industry is addressed by.', 'logistics'),
-      name: textSchema('Name to show.', 'Logistics', 200),
+      slug: slugSchema('Slug of the industry.', 'logistics'),
+      name: textSchema('Display name.', 'Logistics', 200),
     }),
-    metadata({ description: 'The industry that it belongs to.' }),
+    metadata({ description: 'Its industry.' }),
   ),
   logo_url: nullable(
-    urlSchema('Where its logo is.', 'https://assets.example/logos/nordlichter-frachtkontor.svg'),
+    urlSchema('URL of the logo.', 'https://assets.example/logos/nordlichter-frachtkontor.svg'),
   ),
-  published_at: instantSchema('When it became public.', '2026-03-01T09:00:00.000Z'),
-  updated_at: instantSchema('When any of it changed last.', '2026-03-01T09:00:00.000Z'),
+  published_at: instantSchema('When the profile was published.', '2026-03-01T09:00:00.000Z'),
+  updated_at: instantSchema('When it last changed.', '2026-03-01T09:00:00.000Z'),
 }
 
-/** A card. */
-export const cardSchema: GenericSchema<unknown, ProfileCard> = pipe(
-  strictObject(cardMembers),
-  metadata({ title: 'ProfileCard', description: 'A profile as lists show it.' }),
+export const cardSchema: GenericSchema<unknown, ProfileCard> = namedObject(
+  'ProfileCard',
+  'A profile in a list.',
+  cardMembers,
 )
 
-/** All that is public of a profile. */
-export const profileSchema: GenericSchema<unknown, Profile> = pipe(
-  strictObject({
-    ...cardMembers,
-    description: nullable(
-      textSchema(
-        'What it says of itself.',
-        'Books part-loads on small coasters that call at harbours the big lines skip.',
-        5000,
+const description = 'Books part-loads on small coasters that call at harbours the big lines skip.'
+export const profileSchema: GenericSchema<unknown, Profile> = namedObject('Profile', 'A complete profile.', {
+  ...cardMembers,
+  description: nullable(textSchema('Long description.', description, 5000)),
+  website_url: nullable(urlSchema('URL of the website.', 'https://nordlichter-frachtkontor.example')),
+  city: nullable(textSchema('City.', 'Hamburg', 200)),
+  founded_year: nullable(countSchema('Year of foundation.', 1974, 9999)),
+  employees: nullable(describedObject('Number of employees.', {
+    min: nullable(countSchema('Lower bound.', 51)),
+    max: nullable(countSchema('Upper bound.', 200)),
+  })),
+  tags: list('Tags.', 20, textSchema('A tag.', 'short-sea', 50)),
+  contact: nullable(describedObject('Contact details.', {
+    // What HTML forms and the import accept: `format: email` promises less (RFC 5321 §4.1.2).
+    email: nullable(
+      patternSchema(
+        'E-mail address.',
+        'kontor@nordlichter-frachtkontor.example',
+        RFC_EMAIL_REGEX.source,
+        254,
       ),
     ),
-    website_url: nullable(urlSchema('Its website.', 'https://nordlichter-frachtkontor.example')),
-    city: nullable(textSchema('The place that it is in.', 'Hamburg', 200)),
-    founded_year: nullable(countSchema('The year that it began in.', 1974, 9999)),
-    employees: nullable(pipe(
-      strictObject({
-        min: nullable(countSchema('At least so many.', 51)),
-        max: nullable(countSchema('At most so many.', 200)),
-      }),
-      metadata({ description: 'How many people work there.' }),
-    )),
-    tags: pipe(
-      array(textSchema('One word for it.', 'short-sea', 50)),
-      metadata({ description: 'Words for it.', maxItems: 20 }),
-    ),
-    contact: nullable(pipe(
-      strictObject({
-        // What HTML forms take (and the import): `format: email` promises less (RFC 5321 §4.1.2).
-        email: nullable(
-          patternSchema(
-            'Address for mail.',
-            'kontor@nordlichter-frachtkontor.example',
-            RFC_EMAIL_REGEX.source,
-            254,
-          ),
-        ),
-        phone: nullable(textSchema('Number to call.', '+49 40 66969 207', 50)),
-      }),
-      metadata({ description: 'How to reach it.' }),
-    )),
-    links: pipe(
-      array(strictObject({
-        rel: textSchema('What the link is for.', 'press', 50),
-        url: urlSchema('Where it leads.', 'https://nordlichter-frachtkontor.example/press'),
-      })),
-      metadata({ description: 'More of it elsewhere.', maxItems: 20 }),
-    ),
-  }),
-  metadata({ title: 'Profile', description: 'All that is public of a profile.' }),
-)
-
-/** Schema of a banner on the wire. */
-export const bannerSchema: GenericSchema<unknown, Banner> = pipe(
-  strictObject({
-    title: textSchema('What it says.', 'Meet the makers behind the directory', 200),
-    body: nullable(textSchema('What it says below that.', 'Open workshops in twelve countries.', 5000)),
-    image_url: nullable(urlSchema('Its picture.', 'https://assets.example/banners/open-workshops.jpg')),
-    image_alt: nullable(
-      textSchema('The picture in words: goes into `alt`.', 'A weaver at a wooden loom beside a window', 500),
-    ),
-    link_url: nullable(urlSchema('Where it leads.', 'https://demo.example/open-workshops')),
-    link_label: nullable(textSchema('What the link says.', 'Find a workshop', 200)),
-    starts_at: nullable(instantSchema('First instant at which it shows.', '2026-01-01T00:00:00.000Z')),
-    ends_at: nullable(instantSchema('Instant from which it shows no more.', '2027-01-01T00:00:00.000Z')),
-    updated_at: instantSchema('When any of it changed last.', '2026-01-01T00:00:00.000Z'),
-  }),
-  metadata({ title: 'Banner', description: 'The banner of a partner.' }),
-)
-
-/** Schema of the countries on the wire. */
-export const countriesSchema: GenericSchema<unknown, Country[]> = pipe(
-  array(
-    pipe(
-      strictObject({
-        code: countrySchema(),
-        name: textSchema('Name in the language asked for.', 'Germany', 200),
-        profile_count: countSchema('How many profiles the partner can see there.', 12),
-      }),
-      metadata({
-        title: 'Country',
-        description: 'A country with the profiles that the partner can see in it.',
-      }),
-    ),
+    phone: nullable(textSchema('Phone number.', '+49 40 66969 207', 50)),
+  })),
+  links: list(
+    'Further links.',
+    20,
+    strictObject({
+      rel: textSchema('Purpose of the link.', 'press', 50),
+      url: urlSchema('URL of the link.', 'https://nordlichter-frachtkontor.example/press'),
+    }),
   ),
+})
+
+export const bannerSchema: GenericSchema<unknown, Banner> = namedObject(
+  'Banner',
+  'The banner of a partner.',
+  {
+    title: textSchema('Headline.', 'Meet the makers behind the directory', 200),
+    body: nullable(textSchema('Text below the headline.', 'Open workshops in twelve countries.', 5000)),
+    image_url: nullable(urlSchema('URL of the image.', 'https://assets.example/banners/open-workshops.jpg')),
+    image_alt: nullable(
+      textSchema(
+        'Text for the `alt` attribute of the image.',
+        'A weaver at a wooden loom beside a window',
+        500,
+      ),
+    ),
+    link_url: nullable(urlSchema('URL of the link.', 'https://demo.example/open-workshops')),
+    link_label: nullable(textSchema('Text of the link.', 'Find a workshop', 200)),
+    starts_at: nullable(
+      instantSchema('When the banner appears; `null` if it already does.', '2026-01-01T00:00:00.000Z'),
+    ),
+    ends_at: nullable(
+      instantSchema('When the banner disappears; `null` if it does not.', '2027-01-01T00:00:00.000Z'),
+    ),
+    updated_at: instantSchema('When it last changed.', '2026-01-01T00:00:00.000Z'),
+  },
+)
+
+const countedCountry = namedObject('Country', 'A country with its number of profiles.', {
+  code: countrySchema(),
+  name: textSchema('Name in the requested language.', 'Germany', 200),
+  profile_count: countSchema('Number of profiles that the partner can see.', 12),
+})
+export const countriesSchema: GenericSchema<unknown, Country[]> = pipe(
+  array(countedCountry),
   metadata({ maxItems: COUNTRY_CODES.length }),
 )
 
-/** Schema of the industries on the wire. */
 export const industriesSchema: GenericSchema<unknown, Industry[]> = array(
-  pipe(
-    strictObject({
-      slug: slugSchema('What the industry is addressed by.', 'logistics'),
-      name: textSchema('Name to show.', 'Logistics', 200),
-      parent_slug: nullable(slugSchema('The industry that this one is a part of.', 'leisure')),
-      profile_count: countSchema('How many profiles are in it, those in its parts not counted.', 7),
-    }),
-    metadata({
-      title: 'Industry',
-      description: 'An industry with the profiles that the partner can see in it.',
-    }),
-  ),
+  namedObject('Industry', 'An industry with its number of profiles.', {
+    slug: slugSchema('Slug of the industry.', 'logistics'),
+    name: textSchema('Display name.', 'Logistics', 200),
+    parent_slug: nullable(slugSchema('Slug of the parent industry.', 'leisure')),
+    profile_count: countSchema(
+      'Number of profiles that the partner can see, without those of sub-industries.',
+      7,
+    ),
+  }),
 )
 
-/** Schema of the plans on the wire. */
+const moneySchema = namedObject('Money', 'An amount of money.', {
+  amount_minor: countSchema('Amount in the minor unit of the currency.', 1900),
+  currency: patternSchema('ISO 4217 code.', 'EUR', '^[A-Z]{3}$', 3),
+  exponent: countSchema('Decimal digits of the minor unit: 2 for EUR, 0 for JPY, 3 for KWD.', 2, 4),
+})
+
 export const plansSchema: GenericSchema<unknown, Plan[]> = array(
-  pipe(
-    strictObject({
-      slug: slugSchema('What the plan is addressed by.', 'starter'),
-      name: textSchema('Name to show.', 'Starter', 200),
-      description: textSchema('What it is for.', 'For one site that shows a handful of profiles.', 5000),
-      price: pipe(
-        strictObject({
-          amount_minor: countSchema('Amount in the minor unit of the currency.', 1900),
-          currency: patternSchema('ISO 4217.', 'EUR', '^[A-Z]{3}$', 3),
-          exponent: countSchema('Digits of the minor unit: 2 for EUR, 0 for JPY, 3 for KWD.', 2, 4),
-        }),
-        metadata({ title: 'Money', description: 'An amount of money, in integers only.' }),
-      ),
-      interval: pipe(
-        picklist(['month', 'year', 'once']),
-        metadata({ description: 'How often the price is due.', examples: ['month'] }),
-      ),
-      features: pipe(
-        array(textSchema('One thing that it has.', 'Recent profiles', 200)),
-        metadata({ description: 'What it has, in order.', maxItems: 50 }),
-      ),
-      highlighted: booleanSchema('Whether it is the one to point at.', false),
-      position: nullable(integerSchema('Its place; plans without one come last.', 1)),
-    }),
-    metadata({ title: 'Plan', description: 'A pricing plan.' }),
-  ),
+  namedObject('Plan', 'A pricing plan.', {
+    slug: slugSchema('Slug of the plan.', 'starter'),
+    name: textSchema('Display name.', 'Starter', 200),
+    description: textSchema('Description.', 'For one site that shows a handful of profiles.', 5000),
+    price: moneySchema,
+    interval: oneOf('Billing interval.', ['month', 'year', 'once']),
+    features: list('Features in display order.', 50, textSchema('A feature.', 'Recent profiles', 200)),
+    highlighted: booleanSchema('Whether to highlight the plan.', false),
+    position: nullable(integerSchema('Sort position; plans without one come last.', 1)),
+  }),
 )
 
-/** All that a widget draws. */
 export const widgetSchema: GenericSchema<unknown, Widget> = strictObject({
   partner: strictObject({
-    slug: slugSchema('What the partner is addressed by.', 'demo'),
-    name: textSchema('Name to show.', 'Demo partner', 200),
+    slug: slugSchema('Slug of the partner.', 'demo'),
+    name: textSchema('Display name.', 'Demo partner', 200),
   }),
   banner: nullable(bannerSchema),
-  profiles: pipe(
-    array(cardSchema),
-    metadata({ description: 'The newest profiles.', maxItems: WIDGET_PROFILES }),
-  ),
+  profiles: list('The newest profiles.', WIDGET_PROFILES, cardSchema),
   countries: countriesSchema,
   industries: industriesSchema,
   plans: plansSchema,

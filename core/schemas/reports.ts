@@ -1,5 +1,4 @@
 import {
-  array,
   type GenericSchema,
   metadata,
   nullable,
@@ -13,78 +12,82 @@ import { COUNTRY_CODES } from '../content/iso-codes.ts'
 import { MODULE_NAMES, SCOPES } from '../policy/modules.ts'
 import type { ActivityType } from '../ports/reports.ts'
 import type { Activity, ReportSummary } from '../wire.ts'
-import { countrySchema, countSchema, instantSchema, patternSchema, slugSchema, textSchema } from './fields.ts'
+import {
+  countrySchema,
+  countSchema,
+  describedObject,
+  instantSchema,
+  list,
+  namedObject,
+  oneOf,
+  patternSchema,
+  slugSchema,
+  textSchema,
+} from './fields.ts'
 
 const dateSchema = (description: string) =>
   pipe(string(), metadata({ description, format: 'date', maxLength: 10, examples: ['2026-11-01'] }))
 const requestCounts = {
-  requests: countSchema('Requests of live keys.', 1840),
-  errors: countSchema('Those of them that were answered with 400 or above.', 12),
+  requests: countSchema('Requests with live keys.', 1840),
+  errors: countSchema('Number of responses with status 400 or above.', 12),
 }
-const signupCount = countSchema('Signups of live keys.', 9)
+const signups = countSchema('Signups with live keys.', 9)
 
-/** What a period held, counted. */
-export const reportSummarySchema: GenericSchema<unknown, ReportSummary> = pipe(
-  strictObject({
-    period: pipe(
-      strictObject({ from: dateSchema('First day.'), to: dateSchema('Last day.') }),
-      metadata({ description: 'What was counted, in UTC.' }),
-    ),
+export const reportSummarySchema: GenericSchema<unknown, ReportSummary> = namedObject(
+  'ReportSummary',
+  'Signups and requests of a period.',
+  {
+    period: describedObject('The period, in UTC.', {
+      from: dateSchema('First day.'),
+      to: dateSchema('Last day.'),
+    }),
     signups: strictObject({
-      total: signupCount,
-      by_plan: pipe(
-        array(
-          strictObject({ plan: nullable(slugSchema('Slug of the plan.', 'starter')), signups: signupCount }),
-        ),
-        metadata({ description: 'The most first.', maxItems: 100_000 }),
+      total: signups,
+      by_plan: list(
+        'Largest count first.',
+        100_000,
+        strictObject({ plan: nullable(slugSchema('Slug of the plan.', 'starter')), signups }),
       ),
-      by_country: pipe(
-        array(
-          strictObject({
-            country: nullable(countrySchema()),
-            signups: signupCount,
-          }),
-        ),
-        metadata({ description: 'The most first.', maxItems: COUNTRY_CODES.length + 1 }),
+      by_country: list(
+        'Largest count first.',
+        COUNTRY_CODES.length + 1,
+        strictObject({ country: nullable(countrySchema()), signups }),
       ),
     }),
     requests: strictObject({
       total: requestCounts.requests,
       errors: requestCounts.errors,
-      by_endpoint: pipe(
-        array(
-          strictObject({
-            method: pipe(picklist(['GET', 'POST']), metadata({ description: 'HTTP method.' })),
-            path: textSchema('Path with `{slug}` for a parameter.', '/service/public/profiles', 200),
-            ...requestCounts,
-          }),
-        ),
-        metadata({ description: 'The most first.', maxItems: 100 }),
+      by_endpoint: list(
+        'Largest count first.',
+        100,
+        strictObject({
+          method: oneOf('HTTP method.', ['GET', 'POST']),
+          path: textSchema('Path with `{slug}` for a parameter.', '/service/public/profiles', 200),
+          ...requestCounts,
+        }),
       ),
     }),
-    daily: pipe(
-      array(strictObject({ date: dateSchema('The day, in UTC.'), signups: signupCount, ...requestCounts })),
-      metadata({ description: 'A row for every day of the period.', maxItems: 366 }),
+    daily: list(
+      'A row for every day of the period.',
+      366,
+      strictObject({ date: dateSchema('The day, in UTC.'), signups, ...requestCounts }),
     ),
-  }),
-  metadata({ title: 'ReportSummary', description: 'What a period held, counted.' }),
+  },
 )
 
 const row = {
-  id: patternSchema('Names the row.', 'act_01J8ZQ4M7X', '^act_', 200),
+  id: patternSchema('Id of the activity.', 'act_01J8ZQ4M7X', '^act_', 200),
   occurred_at: instantSchema('When it happened.', '2026-11-20T09:00:00.000Z'),
 }
 const keySubject = {
   key_id: patternSchema('Public id of the key.', 'Zt81mK0qWv3B', '^[0-9A-Za-z]{12}$', 12),
-  hint: patternSchema('Its last four characters.', '…9xQ2', '^…[0-9A-Za-z]{4}$', 5),
+  hint: patternSchema('Last four characters of the key.', '…9xQ2', '^…[0-9A-Za-z]{4}$', 5),
 }
 
-/** What happened, with the sentence that the reference says of it. */
 function typeSchema<const T extends readonly ActivityType[]>(types: T) {
-  return pipe(picklist(types), metadata({ description: 'What happened.', examples: [types[0]] }))
+  return pipe(picklist(types), metadata({ description: 'Type of the activity.', examples: [types[0]] }))
 }
 
-/** Something that happened. */
 export const activitySchema: GenericSchema<unknown, Activity> = pipe(
   variant('type', [
     strictObject({
@@ -113,21 +116,13 @@ export const activitySchema: GenericSchema<unknown, Activity> = pipe(
     strictObject({
       ...row,
       type: typeSchema(['scope.granted', 'scope.removed']),
-      subject: strictObject({
-        ...keySubject,
-        scope: pipe(picklist(SCOPES), metadata({ description: 'The scope.', examples: ['read:profiles'] })),
-      }),
+      subject: strictObject({ ...keySubject, scope: oneOf('The scope.', SCOPES, 'read:profiles') }),
     }),
     strictObject({
       ...row,
       type: typeSchema(['module.activated', 'module.deactivated']),
-      subject: strictObject({
-        module: pipe(
-          picklist(MODULE_NAMES),
-          metadata({ description: 'The module.', examples: ['profiles'] }),
-        ),
-      }),
+      subject: strictObject({ module: oneOf('The module.', MODULE_NAMES, 'profiles') }),
     }),
   ]),
-  metadata({ title: 'Activity', description: 'Something that happened. Nothing personal stands in it.' }),
+  metadata({ title: 'Activity', description: 'An activity. Contains no personal data.' }),
 )

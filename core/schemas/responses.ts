@@ -25,73 +25,74 @@ import {
   profileSchema,
   widgetSchema,
 } from './content.ts'
-import { booleanSchema, countSchema, instantSchema, integerSchema, patternSchema } from './fields.ts'
+import {
+  booleanSchema,
+  countSchema,
+  instantSchema,
+  integerSchema,
+  namedObject,
+  patternSchema,
+} from './fields.ts'
 import { activitySchema, reportSummarySchema } from './reports.ts'
 import { verificationSchema } from './verification.ts'
 
-/** The place of a page in its list. */
-export const pageSchema: GenericSchema<unknown, Page> = pipe(
-  strictObject({
-    limit: countSchema('How many rows a page has at most.', 20, 100),
-    has_more: booleanSchema('Whether there is a page after this one.', true),
-    next_cursor: nullable(
-      pipe(
-        string(),
-        metadata({
-          description: 'What to send as `cursor` for the next page.',
-          ...CURSOR_FORMAT,
-          examples: ['WyJub3JkbGljaHQiLCJhIl0.5b1c0f9d2e7a4386b0d1f2a3c4e5d6f7'],
-        }),
-      ),
+const pageSchema: GenericSchema<unknown, Page> = namedObject('Page', 'The position of a page in its list.', {
+  limit: countSchema('Maximum number of rows.', 20, 100),
+  has_more: booleanSchema('Whether there is another page.', true),
+  next_cursor: nullable(
+    pipe(
+      string(),
+      metadata({
+        description: 'The `cursor` of the next page.',
+        ...CURSOR_FORMAT,
+        examples: ['WyJub3JkbGljaHQiLCJhIl0.5b1c0f9d2e7a4386b0d1f2a3c4e5d6f7'],
+      }),
     ),
-  }),
-  metadata({ title: 'Page', description: 'The place of a page in its list.' }),
-)
+  ),
+})
 
-/** That a signup was received. */
-export const signupReceiptSchema: GenericSchema<unknown, SignupReceipt> = pipe(
-  strictObject({
-    id: patternSchema('Names the signup.', 'sgn_5K0M2N8P4QRS6TVW7XYZ', '^sgn_', 80),
-    status: pipe(literal('received'), metadata({ description: 'The service has it.' })),
-    created_at: instantSchema('When it was received.', '2026-11-20T09:00:00.000Z'),
-  }),
-  metadata({ title: 'SignupReceipt', description: 'That a signup was received.' }),
+const signupReceiptSchema: GenericSchema<unknown, SignupReceipt> = namedObject(
+  'SignupReceipt',
+  'Confirmation of a signup.',
+  {
+    id: patternSchema('Id of the signup.', 'sgn_5K0M2N8P4QRS6TVW7XYZ', '^sgn_', 80),
+    status: pipe(literal('received'), metadata({ description: 'The signup is stored.' })),
+    created_at: instantSchema('When the signup was received.', '2026-11-20T09:00:00.000Z'),
+  },
 )
 
 const clockSkew = optional(
   integerSchema(
-    "Milliseconds by which this server's clock is ahead of the store's. Absent while within the max staleness.",
+    "Milliseconds by which this server's clock is ahead of the store's. Absent if at most `max_staleness_ms`.",
     3_600_000,
   ),
 )
 
-/** That the service can work. */
-export const healthSchema: GenericSchema = object({
+const healthSchema: GenericSchema = object({
   data: pipe(
     union([
       strictObject({
-        status: pipe(literal('ok'), metadata({ description: 'Service and store answer.' })),
+        status: pipe(literal('ok'), metadata({ description: 'Service and store are available.' })),
         clock_skew_ms: clockSkew,
       }),
       strictObject({
         status: pipe(
           literal('stale'),
-          metadata({ description: 'The store does not answer, and known keys go on working for a while.' }),
+          metadata({ description: 'The store is unavailable; cached keys work until `until`.' }),
         ),
-        since: instantSchema('When the store answered last.', '2026-11-20T09:00:00.000Z'),
-        until: instantSchema('Until when known keys work.', '2026-11-20T09:00:31.000Z'),
+        since: instantSchema('When the store last responded.', '2026-11-20T09:00:00.000Z'),
+        until: instantSchema('Until when cached keys work.', '2026-11-20T09:00:31.000Z'),
         clock_skew_ms: clockSkew,
       }),
     ]),
     metadata({
       title: 'Health',
-      description: 'That the service can work. `stale` is told only where the operator has chosen it.',
+      description: 'The state of the service. `stale` only occurs if the operator enabled it.',
     }),
   ),
 })
 
-/** The OpenAPI document. */
-export const openapiSchema: GenericSchema = pipe(
+const openapiSchema: GenericSchema = pipe(
   looseObject({
     openapi: pipe(string(), metadata({ pattern: '^3\\.1\\.', maxLength: 10 })),
     info: looseObject({}),
@@ -103,8 +104,7 @@ export const openapiSchema: GenericSchema = pipe(
   }),
 )
 
-/** The reference page. */
-export const docsSchema: GenericSchema = pipe(
+const docsSchema: GenericSchema = pipe(
   string(),
   metadata({
     description: 'An HTML document.',
@@ -113,8 +113,7 @@ export const docsSchema: GenericSchema = pipe(
   }),
 )
 
-/** The API catalog. */
-export const catalogSchema: GenericSchema = pipe(
+const catalogSchema: GenericSchema = pipe(
   object({
     linkset: pipe(
       array(
@@ -139,8 +138,8 @@ const rowsOf = (row: GenericSchema, max: number): GenericSchema =>
   pipe(array(row), metadata({ maxItems: max }))
 
 /**
- * The body of every endpoint's success. No answer is made with it: it is what the documents say, and what answers are
- * held against by others than the service. It stands apart from the routes to be loaded with the first document only.
+ * The body of every endpoint's success: for the documents, and for clients that check a deployment. Apart from the
+ * routes, so that it is only loaded when needed.
  */
 export const RESPONSE_SCHEMAS: Readonly<Record<EndpointName, GenericSchema>> = {
   'verify-key': dataOf(verificationSchema),
