@@ -2,30 +2,7 @@ import type { MaybePromise } from '../lib/promise.ts'
 import type { Limiter, RateLimitState } from './limiter.ts'
 import type { Policy } from './policies.ts'
 
-/** Counts refused credentials against the addresses that they come from. `now` is the limiter's clock. */
-export interface FailedAuthentications {
-  /** Whether any was counted within a window: most services see none for long, and then no address matters. */
-  hasRecent(now: number): boolean
-  /** Whole seconds for which an address is only heard with a key that is known; `undefined` when it may try. */
-  blockedSeconds(subject: string | undefined, now: number): number | undefined
-  /**
-   * Counts a failure. An address that nobody knows is not counted. Never rejects.
-   * @returns Whole seconds to wait when the quota was spent before; `undefined` when the failure was within it.
-   */
-  count(subject: string | undefined, now: number): MaybePromise<number | undefined>
-  /**
-   * Begins a look-up for an address that is not blocked. While it is undecided it counts as a failure, so that an
-   * address never has more of them under way than it may still fail.
-   * @returns `undefined` when it has begun; else a promise that resolves when it has, once others were decided, and
-   * that rejects when the store does not answer them.
-   */
-  beginLookup(subject: string | undefined, now: number): Promise<void> | undefined
-  /**
-   * Ends a look-up that has begun, after its failure was counted if it was one.
-   * @param error Why it could not be decided.
-   */
-  endLookup(subject: string | undefined, now: number, error?: unknown): void
-}
+export type FailedAuthentications = ReturnType<typeof createFailedAuthentications>
 
 /** The look-ups of an address. */
 interface AddressLookups {
@@ -33,24 +10,33 @@ interface AddressLookups {
   readonly waiting: Set<PromiseWithResolvers<void>>
 }
 
-/** @param policy Absent: failures are not counted. */
-export function createFailedAuthentications(
-  limiter: Limiter,
-  policy: Policy | undefined,
-): FailedAuthentications {
+/**
+ * Counts refused credentials against the addresses that they come from. An unknown address (`subject` is `undefined`)
+ * is neither counted nor blocked. `now` is the limiter's clock.
+ *
+ * @param policy Without one, failures are not counted.
+ */
+export function createFailedAuthentications(limiter: Limiter, policy: Policy | undefined) {
   let lastFailureAt = -Infinity
   const lookupsByAddress = new Map<string, AddressLookups>()
 
   return {
-    hasRecent: (now) => policy !== undefined && now - lastFailureAt < policy.windowSeconds * 1000,
+    /** Whether any failure was counted within a window. If not, the caller need not determine the address. */
+    hasRecent: (now: number): boolean =>
+      policy !== undefined && now - lastFailureAt < policy.windowSeconds * 1000,
 
-    blockedSeconds(subject, now) {
+    /** Whole seconds for which only known keys of the address are accepted; `undefined` when it is not blocked. */
+    blockedSeconds(subject: string | undefined, now: number): number | undefined {
       if (policy === undefined || subject === undefined) return undefined
       const { remaining, resetSeconds } = limiter.peekLocal(policy, subject, now)
       return remaining === 0 ? resetSeconds : undefined
     },
 
-    count(subject, now) {
+    /**
+     * Counts a failure. Never rejects.
+     * @returns Whole seconds to wait when the quota was spent before; `undefined` when the failure was within it.
+     */
+    count(subject: string | undefined, now: number): MaybePromise<number | undefined> {
       if (policy === undefined || subject === undefined) return undefined
       lastFailureAt = now
       const counted = limiter.consume(policy, subject, now)
@@ -60,7 +46,13 @@ export function createFailedAuthentications(
         : retryAfterSeconds(counted)
     },
 
-    beginLookup(subject, now) {
+    /**
+     * Starts a look-up for an address that is not blocked. Until it ends it counts as a failure, so that an address
+     * never has more pending look-ups than failures left.
+     * @returns `undefined` when it may start at once; else a promise that resolves when it may, after other look-ups
+     * ended, and rejects when the store fails them.
+     */
+    beginLookup(subject: string | undefined, now: number): Promise<void> | undefined {
       if (policy === undefined || subject === undefined) return undefined
       let lookups = lookupsByAddress.get(subject)
       if (lookups === undefined) lookupsByAddress.set(subject, lookups = { active: 0, waiting: new Set() })
@@ -73,13 +65,17 @@ export function createFailedAuthentications(
       return turn.promise
     },
 
-    endLookup(subject, now, error) {
+    /**
+     * Ends a look-up, after its failure was counted if it was one.
+     * @param error Why the store could not decide it.
+     */
+    endLookup(subject: string | undefined, now: number, error?: unknown): void {
       const lookups = subject === undefined ? undefined : lookupsByAddress.get(subject)
       if (policy === undefined || subject === undefined || lookups === undefined) return
       lookups.active--
       const { remaining } = limiter.peekLocal(policy, subject, now)
       for (const turn of lookups.waiting) {
-        // Once the address is blocked, all may go on: to be refused.
+        // Once the address is blocked, all of them may continue, only to be refused.
         if (error === undefined && remaining > 0 && lookups.active >= remaining) break
         lookups.waiting.delete(turn)
         if (error !== undefined) turn.reject(error)

@@ -1,40 +1,35 @@
 import { createLruCache, type LruCache } from '../lib/lru.ts'
-import type { MaybePromise } from '../lib/promise.ts'
+import { all, type MaybePromise } from '../lib/promise.ts'
 import type { LimitName } from '../model.ts'
-import type { Policies, Policy } from './policies.ts'
+import { LIMIT_NAMES, type Policies, type Policy } from './policies.ts'
 
-/** What is left of a quota. */
+/** The state of a quota after a request, or before one. */
 export interface RateLimitState {
-  /** Whether the request that was counted is within the quota. */
+  /** Whether the request is within the quota. */
   readonly allowed: boolean
   /** Requests left in the window, 0 or more. */
   readonly remaining: number
-  /** Whole seconds until the quota is whole again, 1 or more. */
+  /** Whole seconds until the window ends, 1 or more. */
   readonly resetSeconds: number
 }
 
-/** Counts requests against policies. `now` is milliseconds on a clock that is never set back. */
+/** Counts requests of a subject (a key's id or an address) against policies. `now` is a monotonic clock. */
 export interface Limiter {
-  /**
-   * Counts a request of `subject` (a key's id, an address).
-   * @throws when others count too and can't be asked.
-   */
+  /** @throws when the quota is shared and the quota store does not respond. */
   consume(policy: Policy, subject: string, now: number): MaybePromise<RateLimitState>
-  /** What a request would meet, without counting one. */
+  /** The state that a request would get, without counting one. */
   peek(policy: Policy, subject: string, now: number): MaybePromise<RateLimitState>
-  /** The same as far as it is known here, without asking anybody. */
+  /** The same as far as this process knows it. */
   peekLocal(policy: Policy, subject: string, now: number): RateLimitState
 }
 
-/** What a quota is with `remaining` requests left, in a window that ends in `resetMs`. */
 export function rateLimitState(
-  policy: Policy,
+  { windowSeconds }: Policy,
   allowed: boolean,
   remaining: number,
   resetMs: number,
 ): RateLimitState {
-  const { windowSeconds } = policy
-  // Counted from the opening: rounded up from the end, fractions would make 61 seconds of 60.
+  // Counted from the start of the window: rounding up the time until its end would make 61 seconds of 60.
   const openForMs = Math.max(0, windowSeconds * 1000 - resetMs)
   return {
     allowed,
@@ -43,25 +38,19 @@ export function rateLimitState(
   }
 }
 
-/** A limiter that has nobody to ask. */
-export interface LocalLimiter extends Limiter {
-  consume(policy: Policy, subject: string, now: number): RateLimitState
-  peek(policy: Policy, subject: string, now: number): RateLimitState
+const maxWindows = 200_000
+
+/** The windows of each policy by subject, without those that were least recently used. */
+export function createWindows<W>(): Readonly<Record<LimitName, LruCache<W>>> {
+  return Object.fromEntries(LIMIT_NAMES.map((name) => [name, createLruCache<W>(maxWindows)])) as Record<
+    LimitName,
+    LruCache<W>
+  >
 }
 
-/**
- * Counts in memory. Windows of fixed length, each opened by the first request that finds none open: exactly the quota
- * passes in one.
- *
- * @param maxWindows How many windows of a policy are remembered; those not asked for longest are forgotten first.
- */
-export function createLocalLimiter(maxWindows = 200_000): LocalLimiter {
-  const windows: Readonly<Record<LimitName, LruCache<RateWindow>>> = {
-    key: createLruCache(maxWindows),
-    signup: createLruCache(maxWindows),
-    verify: createLruCache(maxWindows),
-    authfail: createLruCache(maxWindows),
-  }
+/** Counts in memory, in windows of fixed length that start with their first request: each passes exactly the quota. */
+export function createLocalLimiter() {
+  const windows = createWindows<RateWindow>()
 
   function peek(policy: Policy, subject: string, now: number): RateLimitState {
     const window = windows[policy.name].get(subject)
@@ -72,10 +61,9 @@ export function createLocalLimiter(maxWindows = 200_000): LocalLimiter {
   }
 
   return {
-    consume(policy, subject, now) {
-      const known = windows[policy.name]
-      let window = known.get(subject)
-      if (window === undefined) known.set(subject, window = { count: 0, openedAt: now })
+    consume(policy: Policy, subject: string, now: number): RateLimitState {
+      let window = windows[policy.name].get(subject)
+      if (window === undefined) windows[policy.name].set(subject, window = { count: 0, openedAt: now })
       else if (now >= windowEnd(window, policy)) {
         window.count = 0
         window.openedAt = now
@@ -86,7 +74,7 @@ export function createLocalLimiter(maxWindows = 200_000): LocalLimiter {
     },
     peek,
     peekLocal: peek,
-  }
+  } satisfies Limiter
 }
 
 interface RateWindow {
@@ -94,7 +82,7 @@ interface RateWindow {
   openedAt: number
 }
 
-/** A policy that was changed binds a window that is open. */
+/** The end follows a policy that changes while the window is open. */
 function windowEnd(window: RateWindow, policy: Policy): number {
   return window.openedAt + policy.windowSeconds * 1000
 }
@@ -103,22 +91,20 @@ function stateOf(policy: Policy, window: RateWindow, now: number, allowed: boole
   return rateLimitState(policy, allowed, policy.quota - window.count, windowEnd(window, policy) - now)
 }
 
-/** What the policies of a route say to a request. */
 export interface RateLimitResult {
   /**
    * `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-11 §3 and §4) with every policy that
-   * was met, names and values in turn; empty when none is on.
+   * applied, names and values in turn; empty when none is on.
    */
   readonly fields: readonly string[]
-  /** Whole seconds to wait when a quota is spent; `undefined` when all hold. */
+  /** Whole seconds to wait; `undefined` when the request is within all quotas. */
   readonly retryAfterSeconds: number | undefined
 }
 
 /**
  * Counts a request against every policy that applies to it.
  *
- * @param now Milliseconds on a clock that is never set back.
- * @throws when a quota is shared and nobody can be asked about it.
+ * @throws when a quota is shared and the quota store does not respond.
  */
 export function consumeQuotas(
   limiter: Limiter,
@@ -127,42 +113,32 @@ export function consumeQuotas(
   subject: string,
   now: number,
 ): MaybePromise<RateLimitResult> {
-  let policyField = ''
-  let consumed: ConsumedPolicy[] | undefined
-  let isPending = false
+  const applied: Policy[] = []
+  const states: MaybePromise<RateLimitState>[] = []
   for (const name of names) {
     const policy = policies[name]
     if (policy === undefined) continue
-    policyField += policyField === '' ? policy.field : `, ${policy.field}`
-    const entry = { name, state: limiter.consume(policy, subject, now) }
-    isPending ||= entry.state instanceof Promise
-    if (consumed === undefined) consumed = [entry]
-    else consumed.push(entry)
+    applied.push(policy)
+    states.push(limiter.consume(policy, subject, now))
   }
-  if (consumed === undefined) return noPolicies
-  if (!isPending) return toRateLimitResult(policyField, consumed as ResolvedPolicy[])
-  return Promise.all(
-    consumed.map(async ({ name, state }) => ({ name, state: await state })),
-  )
-    .then((settled) => toRateLimitResult(policyField, settled))
-}
-
-interface ConsumedPolicy {
-  readonly name: LimitName
-  readonly state: MaybePromise<RateLimitState>
-}
-
-interface ResolvedPolicy extends ConsumedPolicy {
-  readonly state: RateLimitState
+  return all(states, (resolved: readonly RateLimitState[]) => toRateLimitResult(applied, resolved))
 }
 
 const noPolicies: RateLimitResult = { fields: [], retryAfterSeconds: undefined }
 
-function toRateLimitResult(policyField: string, consumed: readonly ResolvedPolicy[]): RateLimitResult {
+function toRateLimitResult(
+  policies: readonly Policy[],
+  states: readonly RateLimitState[],
+): RateLimitResult {
+  if (policies.length === 0) return noPolicies
+  let policyField = ''
   let limitField = ''
   let retryAfterSeconds: number | undefined
-  for (const { name, state: { allowed, remaining, resetSeconds } } of consumed) {
-    limitField += `${limitField === '' ? '' : ', '}"${name}";r=${remaining};t=${resetSeconds}`
+  for (const [index, { allowed, remaining, resetSeconds }] of states.entries()) {
+    const { name, field } = policies[index]!
+    const separator = index === 0 ? '' : ', '
+    policyField += separator + field
+    limitField += `${separator}"${name}";r=${remaining};t=${resetSeconds}`
     if (!allowed) retryAfterSeconds = Math.max(retryAfterSeconds ?? 0, resetSeconds)
   }
   return { fields: ['RateLimit-Policy', policyField, 'RateLimit', limitField], retryAfterSeconds }

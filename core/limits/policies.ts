@@ -1,15 +1,15 @@
 import type { KeyFacts, Limit, LimitName, OverridableLimit } from '../model.ts'
 
-/** The policies that a partner or a key may carry numbers of its own for. */
+/** The policies for which a partner or a key may have its own limit. */
 export const OVERRIDABLE_LIMITS: readonly OverridableLimit[] = ['key', 'signup', 'verify']
 
-/** The most requests that a policy may allow in a window. */
+/** The most requests in a window. */
 export const MAX_QUOTA = 1_000_000_000
 
-/** The longest window of a policy, in seconds: a day. */
+/** The longest window, in seconds: a day. */
 export const MAX_WINDOW_SECONDS = 86_400
 
-/** The numbers of each policy unless the service, the partner or the key says otherwise. */
+/** The limit of each policy unless the service, the partner or the key has its own. */
 export const DEFAULT_LIMITS: Readonly<Record<LimitName, Limit>> = {
   key: { quota: 600, windowSeconds: 60 },
   signup: { quota: 20, windowSeconds: 60 },
@@ -17,20 +17,20 @@ export const DEFAULT_LIMITS: Readonly<Record<LimitName, Limit>> = {
   authfail: { quota: 20, windowSeconds: 60 },
 }
 
-/** The policies in the order in which answers name them. */
+/** The policies in the order in which responses list them. */
 export const LIMIT_NAMES = Object.keys(DEFAULT_LIMITS) as readonly LimitName[]
 
-/** A policy with the numbers in force, and with what `RateLimit-Policy` says of it. */
+/** A policy with the limit in force. */
 export interface Policy extends Limit {
   readonly name: LimitName
-  /** A member of the list in `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-11 §3). */
+  /** Its item in `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-11 §3). */
   readonly field: string
 }
 
 /** The policies that are on. */
 export type Policies = Readonly<Partial<Record<LimitName, Policy>>>
 
-/** The policies for a key: its own numbers first, its partner's next, the service's last. */
+/** The policies for a key: its own limits first, then its partner's, then the service's. */
 export function policiesFor(
   service: Readonly<Record<LimitName, Limit>>,
   facts?: Pick<KeyFacts, 'key' | 'partner'>,

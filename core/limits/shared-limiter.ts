@@ -1,85 +1,76 @@
-import { createLruCache, type LruCache } from '../lib/lru.ts'
-import type { LimitName } from '../model.ts'
 import type { QuotaLease, QuotaStore } from '../ports/quotas.ts'
-import { type Limiter, type RateLimitState, rateLimitState } from './limiter.ts'
+import { createWindows, type Limiter, type RateLimitState, rateLimitState } from './limiter.ts'
 import type { Policy } from './policies.ts'
 
-/** What the replicas hold of a quota without having used it comes to this part of it at most. */
-const HELD_SHARE = 0.02
-
-/** Where a replica stands among the others. */
-export interface SharedLimiterOptions {
-  /** How many replicas there are, 1 or more. */
-  replicas(): number
-  /** Milliseconds on the clock of `spend`. */
-  elapsed(): number
-  /** Whether a replica that can't ask the ledger goes on with its part of each quota instead of failing. */
-  readonly localFallback: boolean
-  /** How many windows of a policy are remembered, default 200,000; those not asked for longest are forgotten first. */
-  readonly maxWindows?: number
-}
+/** The largest part of a quota that all replicas together hold without having used it. */
+const heldShare = 0.02
 
 /**
- * Counts with other replicas: each takes portions of a quota out of the ledger and spends them without asking anybody.
- * A portion is so small that what all replicas hold unused is 2 % of the quota at most; never more than the quota
- * passes in a window. A quota that is spent costs no question until its window is over.
+ * Counts together with other replicas: each leases portions of a quota from the quota store and spends them by itself.
+ * Never more than the quota passes in a window, and at most 2 % of it stays unused in leases. A spent quota is not
+ * asked for again until its window ends.
+ *
+ * @param options.replicas The number of live replicas, 1 or more.
+ * @param options.elapsed Milliseconds on the clock of `now`.
+ * @param options.localFallback Whether to use this replica's share of each quota, instead of failing, while the quota
+ * store does not respond.
  */
-export function createSharedLimiter(quotas: QuotaStore, options: SharedLimiterOptions): Limiter {
-  const { replicas, elapsed, localFallback, maxWindows = 200_000 } = options
-  const windows: Readonly<Record<LimitName, LruCache<LeasedWindow>>> = {
-    key: createLruCache(maxWindows),
-    signup: createLruCache(maxWindows),
-    verify: createLruCache(maxWindows),
-    authfail: createLruCache(maxWindows),
-  }
+export function createSharedLimiter(
+  quotas: QuotaStore,
+  options: { replicas(): number; elapsed(): number; readonly localFallback: boolean },
+): Limiter {
+  const { replicas, elapsed, localFallback } = options
+  const windows = createWindows<LeasedWindow>()
 
-  /** The window as far as it is known. */
+  /** The window as far as this process knows it. */
   function windowOf({ name, quota, windowSeconds }: Policy, subject: string, now: number): LeasedWindow {
     let window = windows[name].get(subject)
     if (window === undefined || quota !== window.quota || windowSeconds !== window.windowSeconds) {
-      // Another one for a policy that was changed: what is under way for the old one tells nothing of the new one.
-      windows[name].set(
-        subject,
-        window = { ...unleased, quota, windowSeconds, waiting: [], isLeasing: false },
-      )
+      // A changed policy gets a new window: a pending lease under the old numbers does not apply to it.
+      window = { ...unleased, quota, windowSeconds, waiting: [], isLeasing: false }
+      windows[name].set(subject, window)
     } else if (now >= window.endsAt) {
       Object.assign(window, unleased)
     }
     return window
   }
 
-  async function leaseFor(policy: Policy, subject: string, wanted: number): Promise<QuotaLease> {
-    const { name, quota, windowSeconds } = policy
+  async function lease({ name, quota, windowSeconds }: Policy, subject: string, wanted: number) {
+    return await quotas.leaseQuota({ policy: name, subject, quota, windowSeconds, wanted })
+  }
+
+  async function leaseOrFallBack(policy: Policy, subject: string, wanted: number): Promise<QuotaLease> {
     try {
-      return await quotas.leaseQuota({ policy: name, subject, quota, windowSeconds, wanted })
+      return await lease(policy, subject, wanted)
     } catch (error) {
       if (!localFallback) throw error
-      const share = Math.max(1, Math.floor(quota / replicas()))
-      return { granted: share, remaining: 0, resetMs: windowSeconds * 1000 }
+      const share = Math.max(1, Math.floor(policy.quota / replicas()))
+      return { granted: share, remaining: 0, resetMs: policy.windowSeconds * 1000 }
     }
   }
 
-  /** One question at a time; who comes meanwhile is asked for together with the next. */
+  /** One lease at a time: requests that arrive meanwhile wait for the next one together. */
   async function serveWaiting(window: LeasedWindow, policy: Policy, subject: string): Promise<void> {
     window.isLeasing = true
     for (let served = window.waiting; served.length > 0; served = window.waiting) {
       window.waiting = []
       const askedAt = elapsed()
       if (askedAt >= window.endsAt) Object.assign(window, unleased)
+      // What an earlier lease left over is used first: otherwise more than the share would be held.
       const missing = served.length - window.held
       try {
-        // What was taken for those before them may do for these: more would be held than the share.
-        if (missing > 0 && window.left !== 0) {
-          const portion = Math.floor(policy.quota * HELD_SHARE / replicas())
-          const { granted, remaining, resetMs } = await leaseFor(policy, subject, Math.max(portion, missing))
+        if (missing > 0 && window.remaining !== 0) {
+          const portion = Math.floor(policy.quota * heldShare / replicas())
+          const wanted = Math.max(portion, missing)
+          const { granted, remaining, resetMs } = await leaseOrFallBack(policy, subject, wanted)
           window.held += granted
-          window.left = remaining
+          window.remaining = remaining
           window.endsAt = askedAt + resetMs
         }
-        for (const waiting of served) {
-          // Somebody may have come meanwhile and found what was held.
-          if (window.held > 0 || window.left === 0) waiting.resolve(take(window, policy, askedAt))
-          else window.waiting.push(waiting)
+        for (const waiter of served) {
+          // Requests that arrived meanwhile may have taken what was held.
+          if (window.held > 0 || window.remaining === 0) waiter.resolve(take(window, policy, askedAt))
+          else window.waiting.push(waiter)
         }
       } catch (error) {
         for (const { reject } of served) reject(error)
@@ -90,17 +81,17 @@ export function createSharedLimiter(quotas: QuotaStore, options: SharedLimiterOp
 
   function peekLocal(policy: Policy, subject: string, now: number): RateLimitState {
     const window = windows[policy.name].get(subject)
-    if (window === undefined || window.left === undefined || now >= window.endsAt) {
+    if (window === undefined || window.remaining === undefined || now >= window.endsAt) {
       return { allowed: true, remaining: policy.quota, resetSeconds: policy.windowSeconds }
     }
-    const remaining = window.held + window.left
+    const remaining = window.held + window.remaining
     return rateLimitState(policy, remaining > 0, remaining, window.endsAt - now)
   }
 
   return {
     consume(policy, subject, now) {
       const window = windowOf(policy, subject, now)
-      if (window.held > 0 || window.left === 0) return take(window, policy, now)
+      if (window.held > 0 || window.remaining === 0) return take(window, policy, now)
       return new Promise((resolve, reject) => {
         window.waiting.push({ resolve, reject })
         if (!window.isLeasing) void serveWaiting(window, policy, subject)
@@ -108,17 +99,10 @@ export function createSharedLimiter(quotas: QuotaStore, options: SharedLimiterOp
     },
 
     async peek(policy, subject, now) {
-      const { name, quota, windowSeconds } = policy
       try {
-        const { remaining, resetMs } = await quotas.leaseQuota({
-          policy: name,
-          subject,
-          quota,
-          windowSeconds,
-          wanted: 0,
-        })
-        const left = remaining + windowOf(policy, subject, now).held
-        return rateLimitState(policy, left > 0, left, resetMs)
+        const { remaining: unleased, resetMs } = await lease(policy, subject, 0)
+        const remaining = unleased + windowOf(policy, subject, now).held
+        return rateLimitState(policy, remaining > 0, remaining, resetMs)
       } catch {
         return peekLocal(policy, subject, now)
       }
@@ -128,28 +112,24 @@ export function createSharedLimiter(quotas: QuotaStore, options: SharedLimiterOp
   }
 }
 
-interface LeasedWindow {
-  quota: number
-  windowSeconds: number
-  /** Requests that were taken out of the ledger and not yet used. */
+interface LeasedWindow extends Pick<Policy, 'quota' | 'windowSeconds'> {
+  /** Requests that were leased and not yet used. */
   held: number
-  /** What the ledger had left when it was asked last; `undefined` when it was not asked in this window. */
-  left: number | undefined
-  /** Never later than the ledger has it. */
+  /** What the last lease left in the quota store; `undefined` before the first lease in this window. */
+  remaining: number | undefined
+  /** Never later than in the quota store. */
   endsAt: number
-  waiting: Waiter[]
+  waiting: {
+    resolve(state: RateLimitState): void
+    reject(error: unknown): void
+  }[]
   isLeasing: boolean
 }
 
-interface Waiter {
-  resolve(allowance: RateLimitState): void
-  reject(error: unknown): void
-}
-
-const unleased = { held: 0, left: undefined, endsAt: Infinity }
+const unleased = { held: 0, remaining: undefined, endsAt: Infinity }
 
 function take(window: LeasedWindow, policy: Policy, now: number): RateLimitState {
   const allowed = window.held > 0
   if (allowed) window.held--
-  return rateLimitState(policy, allowed, window.held + (window.left ?? 0), window.endsAt - now)
+  return rateLimitState(policy, allowed, window.held + (window.remaining ?? 0), window.endsAt - now)
 }
