@@ -3,9 +3,8 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import { AdminError, type LimitChange, parseDuration } from '../core/admin/validate.ts'
 import { createServiceNames } from '../core/http/headers.ts'
 import { parseInstant } from '../core/lib/time.ts'
-import { LIMIT_NAMES, MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../core/limits/policies.ts'
+import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../core/limits/policies.ts'
 import type { Limit, LimitName, LimitOverrides } from '../core/model.ts'
-import type { PartnerApiOptions } from '../core/settings.ts'
 import { usageError } from './errors.ts'
 import { joinList } from './output/text.ts'
 
@@ -111,71 +110,3 @@ export function limitChange({ limit = {}, clearLimit = [] }: LimitOptions): Limi
   const isEmpty = clearLimit.length === 0 && Object.keys(limit).length === 0
   return isEmpty ? undefined : { set: limit, clear: clearLimit }
 }
-
-/** The options of `serve` and `openapi`: the settings that the OpenAPI document describes. */
-export interface ServiceOptions {
-  readonly serviceName: string
-  readonly limit?: Partial<Record<LimitName, Limit>>
-  readonly maxStaleness: number
-  readonly allowBrowsers?: boolean
-  readonly problemBase?: string
-  readonly title?: string
-  readonly contact?: string
-  readonly publicUrl?: readonly string[]
-}
-
-export function addServiceOptions(command: Command): Command {
-  return command
-    .option('--service-name <name>', 'Name in paths and headers', serviceNameOption, 'service')
-    .option(
-      '--limit <policy=quota/seconds>',
-      `${LIMIT_NAMES.join(', ')}; =0 turns one off (repeatable)`,
-      limitParser(LIMIT_NAMES),
-    )
-    .option(
-      '--max-staleness <ms>',
-      'Delay until changes made elsewhere take effect, 0 to 10000',
-      integerBetween(0, 10_000),
-      1_000,
-    )
-    .option('--allow-browsers', 'Answer requests from browsers, and log them')
-    .option('--problem-base <url>', 'Base URL of problem types', httpUrlOption)
-    .option('--title <text>', 'Title of the OpenAPI document and the reference page', labelOption)
-    .option('--contact <email-or-url>', 'Contact in the OpenAPI document and the reference page', labelOption)
-    .option(
-      '--public-url <url>',
-      'Address of this deployment, also shown there (repeatable)',
-      (url, before: readonly string[] = []) => [...before, httpUrlOption(url)],
-    )
-}
-
-export function serviceSettings(options: ServiceOptions) {
-  const { serviceName, limit = {}, maxStaleness, allowBrowsers = false, problemBase } = options
-  const { title, contact, publicUrl } = options
-  return {
-    serviceName,
-    limits: limit,
-    maxStalenessMs: maxStaleness,
-    allowBrowsers,
-    ...(problemBase !== undefined && { problemBase }),
-    deployment: {
-      ...(title && { title }),
-      ...(contact !== undefined && { contact: { [contact.includes('://') ? 'url' : 'email']: contact } }),
-      ...(publicUrl !== undefined && { servers: publicUrl.map((url) => ({ url })) }),
-    },
-  } satisfies PartnerApiOptions
-}
-
-const labelOption = optionParser(
-  'It must not be empty or contain control characters or line breaks.',
-  (text) => text.trim() === '' || /[\p{Cc}\p{Zl}\p{Zp}]/u.test(text) ? undefined : text,
-)
-
-const httpUrlOption = optionParser(
-  'It must be an http:// or https:// address without query and fragment.',
-  (text) => {
-    const { protocol, search, hash, username } = URL.parse(text) ?? {}
-    const isBase = (protocol === 'https:' || protocol === 'http:') && !search && !hash && !username
-    return isBase ? text.replace(/(?<!\/)\/+$/, '') : undefined
-  },
-)

@@ -47,19 +47,16 @@ export interface PartnerApiOptions {
   readonly logLevel?: 'errors' | 'all'
 }
 
-/** A report covers up to 366 days. */
-export const DEFAULT_KEEP_USAGE_DAYS = 400
-export const MAX_KEEP_USAGE_DAYS = 36_525
-
-/** Default and range of each option that is an integer. */
-const INTEGERS = {
+/** Default, minimum and maximum of each option that is an integer. */
+export const INTEGERS = {
   maxStalenessMs: [1_000, 0, 10_000],
   storeTimeoutMs: [5_000, 1, 60_000],
   lookUpTimeoutMs: [1_000, 1, 60_000],
   staleIfErrorSeconds: [0, 0, MAX_STALE_IF_ERROR_SECONDS],
   trustedProxies: [0, 0, 100],
   replyCacheBytes: [32 * 1024 * 1024, 0, 2 ** 40],
-  keepUsageDays: [DEFAULT_KEEP_USAGE_DAYS, 1, MAX_KEEP_USAGE_DAYS],
+  // A report covers up to 366 days.
+  keepUsageDays: [400, 1, 36_525],
 } as const satisfies { readonly [Name in keyof PartnerApiOptions]?: readonly [number, number, number] }
 
 /** The options with all defaults filled in. */

@@ -6,28 +6,6 @@
  *
  * @module
  */
-import {
-  type RunningServer,
-  type ServableApi,
-  serve as serveWithNodeHttp,
-  type ServeOptions,
-} from './node.ts'
-import type { ListenOptions } from './server.ts'
-
-export type { ListenOptions, RunningServer, ServableApi, ServeOptions }
-
-/**
- * Serves `api` over HTTP/1.1. The caller handles signals.
- *
- * @returns The server, once it accepts connections.
- * @throws {Error} when the address can't be listened on; `cause` has the reason.
- * @throws {RangeError} for a setting out of its range.
- * @example
- * ```ts
- * const server = await serve(api, { port: 0 })
- * Deno.addSignalListener('SIGTERM', () => server.drain())
- * ```
- */
-export function serve(api: ServableApi, options: ServeOptions = {}): Promise<RunningServer> {
-  return serveWithNodeHttp(api, options)
-}
+export type { ServeOptions } from './node.ts'
+export { serve } from './node.ts'
+export type { ListenOptions, RunningServer, ServableApi } from './server.ts'

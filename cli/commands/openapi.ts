@@ -1,8 +1,9 @@
 import type { Command } from 'commander'
+import { resolveSettings } from '../../core/settings.ts'
 import { action, type Invocation } from '../command.ts'
-import { addServiceOptions, type ServiceOptions, serviceSettings } from '../options.ts'
 import { printResult } from '../output/print.ts'
 import { printableJson } from '../output/text.ts'
+import { addServiceOptions, type ServiceOptions, serviceSettings } from '../service-options.ts'
 
 /** `openapi`. */
 export function define(openapi: Command): void {
@@ -21,10 +22,9 @@ Examples:
 
 async function printOpenApi(invocation: Invocation, options: ServiceOptions): Promise<void> {
   // Loaded here, with the schemas of all endpoints.
-  const [{ createDocument }, { ROUTES }, { resolveSettings }] = await Promise.all([
+  const [{ createDocument }, { ROUTES }] = await Promise.all([
     import('../../core/openapi/document.ts'),
     import('../../core/routes/router.ts'),
-    import('../../core/settings.ts'),
   ])
   const document = createDocument(ROUTES, resolveSettings(serviceSettings(options)))
   await printResult(invocation, document, `${printableJson(JSON.stringify(document, null, 2))}\n`)

@@ -1,38 +1,23 @@
 import process from 'node:process'
 import { type Command, Option } from 'commander'
-import { validateName } from '../../core/admin/validate.ts'
-import { MAX_STALE_IF_ERROR_SECONDS } from '../../core/cache/revision-cache.ts'
-import { MS_PER_DAY } from '../../core/lib/time.ts'
-import { DEFAULT_KEEP_USAGE_DAYS, MAX_KEEP_USAGE_DAYS } from '../../core/settings.ts'
 import { action, type Invocation } from '../command.ts'
-import {
-  addServiceOptions,
-  durationOption,
-  integerBetween,
-  optionParser,
-  type ServiceOptions,
-  serviceSettings,
-} from '../options.ts'
+import { integerBetween } from '../options.ts'
 import { printResult } from '../output/print.ts'
 import { joinList, listeningLine } from '../output/text.ts'
+import { addServerOptions, type ServerOptions, serverSettings } from '../service-options.ts'
 import { describeStore, exposedFiles, isMissingStore, withStore } from '../store.ts'
 import { parseStoreUrl } from '../store-url.ts'
 
-interface ServeOptions extends ServiceOptions {
+interface ServeOptions extends ServerOptions {
   readonly port: number
   readonly host: string
-  readonly staleIfError: number
-  readonly limitsPerProcess?: true
-  readonly replicaName?: string
-  readonly trustProxies: number
-  readonly keepUsage: number
   readonly log: 'off' | 'errors' | 'all'
 }
 
 /** `serve`. */
 export function define(serve: Command): void {
   for (const name of ['PORT', 'HOST']) if (process.env[name] === '') delete process.env[name]
-  addServiceOptions(
+  addServerOptions(
     serve
       .addOption(
         new Option('--port <port>', 'Port to listen on; 0 takes a free one')
@@ -42,28 +27,6 @@ export function define(serve: Command): void {
         new Option('--host <host>', 'Address to listen on').default('127.0.0.1').env('HOST'),
       ),
   )
-    .option(
-      '--stale-if-error <seconds>',
-      'How long known keys work while the store is unavailable, 0 to 3600',
-      integerBetween(0, MAX_STALE_IF_ERROR_SECONDS),
-      0,
-    )
-    .option('--limits-per-process', 'Do not share limits with other servers')
-    .option(
-      '--replica-name <name>',
-      'Name of this server in the output of --wait (default: HOSTNAME:PID)',
-      replicaNameOption,
-    )
-    .option(
-      '--trust-proxies <n>',
-      'Number of proxies in front that add to X-Forwarded-For',
-      integerBetween(0, 100),
-      0,
-    )
-    .addOption(
-      new Option('--keep-usage <days>', 'How long reports include requests and signups')
-        .argParser(daysOption).default(DEFAULT_KEEP_USAGE_DAYS, `${DEFAULT_KEEP_USAGE_DAYS}d`),
-    )
     .addOption(
       new Option('--log <level>', 'JSON lines on standard error')
         .choices(['off', 'errors', 'all']).default('errors'),
@@ -106,24 +69,7 @@ async function serveStore(invocation: Invocation, options: ServeOptions): Promis
         created,
         ...(exposed.length > 0 && { level: 'warn', warning }),
       },
-      api: {
-        ...serviceSettings(options),
-        staleIfErrorSeconds: options.staleIfError,
-        sharedLimits: !options.limitsPerProcess,
-        ...(options.replicaName !== undefined && { replicaName: options.replicaName }),
-        trustedProxies: options.trustProxies,
-        keepUsageDays: options.keepUsage,
-      },
+      api: serverSettings(options),
     }, (url) => printResult(invocation, { url }, listeningLine(url)))
   })
 }
-
-const daysOption = optionParser(`It must be whole days, 1d to ${MAX_KEEP_USAGE_DAYS}d.`, (text) => {
-  const days = durationOption(text) / MS_PER_DAY
-  return Number.isInteger(days) && days >= 1 && days <= MAX_KEEP_USAGE_DAYS ? days : undefined
-})
-
-const replicaNameOption = optionParser(
-  'It must have 1 to 200 characters and no control characters or line breaks.',
-  (text) => validateName(text) === undefined && text.length <= 200 ? text : undefined,
-)
