@@ -6,14 +6,10 @@ import type { AuditEntry, AuditHead } from '../../core/ports/audit.ts'
 import type { AuditContext, Change } from '../../core/ports/changes.ts'
 import type { ContentKind, ImportReport } from '../../core/ports/content.ts'
 import { sha256 } from '../digest.ts'
-import type { Value } from './row-format.ts'
 import { StoreError } from './store-error.ts'
 
 /** An audit entry without its place in the log. */
 export type AuditRecord = Pick<AuditEntry, 'type' | 'partner' | 'keyId' | 'subject' | 'before' | 'after'>
-
-/** Slugs in the record of an import, at most. */
-const maxSlugs = 100
 
 export function partnerAuditRecord(change: Change, before: Partner | undefined, after: Partner): AuditRecord {
   return {
@@ -37,6 +33,16 @@ export function keyAuditRecord(change: Change, before: Key | undefined, after: K
   }
 }
 
+/** @param slugs Of created or replaced records: not all of a large import. */
+export function importAuditRecord(
+  kind: ContentKind,
+  { created, replaced }: ImportReport,
+  slugs: Iterable<string>,
+): AuditRecord {
+  const after = JSON.stringify({ kind, created, replaced, slugs: [...slugs] })
+  return contentAuditRecord('content.imported', kind, undefined, after)
+}
+
 export function removalAuditRecord(kind: ContentKind, slugs: Iterable<string>): AuditRecord {
   return contentAuditRecord('content.removed', kind, JSON.stringify({ kind, slugs: [...slugs] }), undefined)
 }
@@ -48,34 +54,6 @@ function contentAuditRecord(
   after: string | undefined,
 ): AuditRecord {
   return { type, partner: undefined, keyId: undefined, subject, before, after }
-}
-
-/** Counts what an import changes, and lists the first changed slugs for the audit log. */
-export function createImportLog(kind: ContentKind, progress?: (done: number) => void) {
-  const report = { created: 0, replaced: 0, unchanged: 0 }
-  const slugs = new Set<string>()
-  let done = 0
-
-  return {
-    report: report as ImportReport,
-
-    /** @returns Whether the row of a record differs from the stored one, which it replaces. */
-    add(row: readonly Value[], stored: readonly Value[] | undefined): boolean {
-      const isEqual = stored !== undefined && row.every((value, column) => value === stored[column])
-      report[stored === undefined ? 'created' : isEqual ? 'unchanged' : 'replaced']++
-      if (!isEqual && slugs.size < maxSlugs) slugs.add(String(row[0]))
-      if (++done % 500 === 0) progress?.(done)
-      return !isEqual
-    },
-
-    /** The record of the import; none when it changed nothing. */
-    auditRecords(): readonly AuditRecord[] {
-      const { created, replaced } = report
-      if (created + replaced === 0) return []
-      const after = JSON.stringify({ kind, created, replaced, slugs: [...slugs] })
-      return [contentAuditRecord('content.imported', kind, undefined, after)]
-    },
-  }
 }
 
 /** The entries of records, each with a hash over its predecessor. */

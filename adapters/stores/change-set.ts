@@ -6,7 +6,7 @@ import type { Change } from '../../core/ports/changes.ts'
 import { type AuditRecord, keyAuditRecord, partnerAuditRecord } from './audit-log.ts'
 import { StoreError } from './store-error.ts'
 
-/** Partners and keys as the changes so far have left them, visible to nobody else yet. */
+/** Partners and keys as the changes so far have left them, not visible to others yet. */
 export interface ChangeSet {
   findPartner(slug: string): Partner | undefined
   findKey(id: string): Key | undefined

@@ -1,3 +1,4 @@
+/** Signups as all SQL stores keep them, and the outcomes that all stores share. */
 import type { Environment } from '../../core/model.ts'
 import type { IdempotencyClaim, Signup, SignupInput, SignupOutcome } from '../../core/ports/signups.ts'
 import { StoreError } from './store-error.ts'
@@ -30,7 +31,7 @@ export function readSignup([id, partner, keyId, environment, createdAt, record]:
   }
 }
 
-/** What the form sent and nothing else, absent values present as `undefined`. */
+/** Exactly the members of the form, absent ones as `undefined`. */
 function pickInput(input: SignupInput): SignupInput {
   return {
     email: input.email,
@@ -46,15 +47,13 @@ function pickInput(input: SignupInput): SignupInput {
   }
 }
 
-/** What becomes of attempts to keep a signup: the part of it that all stores share. */
-
-/** What is kept under an idempotency key. */
+/** The signup that an idempotency key was used for. */
 export type ClaimRow = readonly [fingerprint: string, signupId: string, createdAt: number]
 
-/** Expired claims that each signup clears away: more than the one that it may add. */
+/** Expired claims that each signup removes: more than the one that it may add. */
 export const CLAIMS_PRUNED_PER_SIGNUP = 2
 
-/** What an attempt meets whose key is in use. */
+/** The outcome of a signup whose idempotency key was used before. */
 export function repeatedOutcome(
   [fingerprint, id, createdAt]: ClaimRow,
   claim: IdempotencyClaim,
@@ -62,16 +61,14 @@ export function repeatedOutcome(
   return fingerprint === claim.fingerprint ? { outcome: 'replayed', id, createdAt } : { outcome: 'mismatch' }
 }
 
-/** Why a signup is refused that no key of its partner can have sent. */
 export function unknownKeyError({ id, partner, keyId }: Signup): StoreError {
-  return signupRefused(id, `${partner} has no key ${keyId}`)
+  return refusedError(id, `${partner} has no key ${keyId}`)
 }
 
-/** Why a signup is refused whose id another one has. */
 export function duplicateIdError({ id }: Signup): StoreError {
-  return signupRefused(id, 'there is a signup with this id already')
+  return refusedError(id, 'there is a signup with this id already')
 }
 
-function signupRefused(id: string, reason: string): StoreError {
-  return new StoreError('refused', `The signup ${id} cannot be kept: ${reason}.`)
+function refusedError(id: string, reason: string): StoreError {
+  return new StoreError('refused', `The signup ${id} cannot be stored: ${reason}.`)
 }

@@ -1,8 +1,10 @@
 /** Both ends of `store copy`: everything that a store keeps, table by table, as the rows of its SQL tables. */
 import type { MaybePromise } from '../../../core/lib/promise.ts'
+import type { ProfileRecord } from '../../../core/ports/content.ts'
+import type { Draft } from '../content-import.ts'
 import type { Value } from '../row-format.ts'
 import { StoreError, unfinishedCopyError } from '../store-error.ts'
-import { COPIED_TABLES, type TableName } from '../tables.ts'
+import { COPIED_TABLES, PROFILES, type TableName } from '../tables.ts'
 
 /** The values of a table's columns, or of those that are its key. */
 export type Row = readonly Value[]
@@ -144,6 +146,16 @@ export function checkStillCopyable(
 async function readCursorSecret({ tables }: CopySource): Promise<Value | undefined> {
   const [row] = await tables.settings.read(undefined, 1)
   return row?.[COPIED_TABLES.settings.columns.indexOf('cursor_secret')]
+}
+
+/** Parses a row of the table of profiles, whose listings and words are written with it. */
+export function toProfileDraft(row: Row): Draft<ProfileRecord> {
+  return {
+    slug: String(row[0]),
+    record: PROFILES.read(row),
+    row: row.slice(0, -1),
+    updatedAt: Number(row.at(-1)),
+  }
 }
 
 /**

@@ -2,8 +2,9 @@ import { compareCodePoints, fold } from '../../../core/lib/text.ts'
 import type { ProfileCard } from '../../../core/model.ts'
 import { isPublic, type ProfileRecord } from '../../../core/ports/content.ts'
 import type { Catalog, Directory, ProfilePosition, ProfileSort } from '../../../core/ports/directory.ts'
+import type { Draft } from '../content-import.ts'
 import { matchesWords, searchText } from '../content-text.ts'
-import type { Content, StoredRecord } from './content.ts'
+import type { Content } from './content.ts'
 import { indexAfter } from './ordered-index.ts'
 
 /** A published profile, with everything that a list needs of it. */
@@ -107,7 +108,7 @@ export function createDirectory(content: Content) {
   return { directory, invalidate: () => orders.clear() }
 }
 
-function toListed(content: Content, stored: StoredRecord<ProfileRecord>): ListedProfile[] {
+function toListed(content: Content, stored: Draft<ProfileRecord>): ListedProfile[] {
   const { record } = stored
   if (record.publishedAt === undefined) return []
   const card = toCard(content, stored, record.publishedAt)
@@ -116,7 +117,7 @@ function toListed(content: Content, stored: StoredRecord<ProfileRecord>): Listed
 
 function toCard(
   { industries }: Content,
-  { record, updatedAt }: StoredRecord<ProfileRecord>,
+  { record, updatedAt }: Draft<ProfileRecord>,
   publishedAt: number,
 ): ProfileCard {
   const { slug, name, headline, country, logoUrl } = record

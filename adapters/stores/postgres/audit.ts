@@ -1,4 +1,3 @@
-import type { Asynchronous } from '../../../core/lib/promise.ts'
 import type { AuditLog } from '../../../core/ports/audit.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
 import { type AuditRecord, chainRecords } from '../audit-log.ts'
@@ -9,7 +8,7 @@ import type { Database } from './database.ts'
 import { SqlError } from './errors.ts'
 import { columnParameters, unnestColumns } from './sql.ts'
 
-export interface PostgresAuditLog extends Asynchronous<AuditLog> {
+export interface PostgresAuditLog extends Required<AuditLog> {
   /**
    * Appends records within a transaction, as late as possible: it locks the end of the log, and every other change waits.
    *

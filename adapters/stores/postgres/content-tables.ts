@@ -1,18 +1,12 @@
 import { fold } from '../../../core/lib/text.ts'
 import type { ContentKind, ContentRecords, ProfileRecord } from '../../../core/ports/content.ts'
+import type { Draft } from '../content-import.ts'
 import { searchWords } from '../content-text.ts'
 import type { StoredRow } from '../row-format.ts'
 import { CONTENT_TABLES, PROFILES } from '../tables.ts'
 import type { Query } from './connection.ts'
 import { type CounterKey, createListingCounter, wordVector } from './listings.ts'
 import { columnParameters, listText, upsertSql } from './sql.ts'
-
-/** A record to write, with its row. */
-export interface Draft<R> {
-  readonly record: R
-  readonly row: StoredRow
-  readonly updatedAt: number
-}
 
 /** The table of one kind of content in one transaction. */
 export interface ContentTable<R> {
@@ -127,10 +121,10 @@ export function openProfileTable(query: Query): ContentTable<ProfileRecord> {
     async write(drafts, before) {
       await base.write(drafts, before)
       // A change of members that no list shows leaves the listings alone.
-      const changed = drafts.map(({ record }) => {
-        const row = before.get(record.slug)
+      const changed = drafts.map(({ slug, record }) => {
+        const row = before.get(slug)
         const [old, listings] = [row === undefined ? [] : toListings(PROFILES.read(row)), toListings(record)]
-        return { slug: record.slug, old, listings }
+        return { slug, old, listings }
       }).filter(({ old, listings }) => JSON.stringify(old) !== JSON.stringify(listings))
       const listed = changed.filter(({ old }) => old.length > 0).map(({ slug }) => slug)
       if (listed.length > 0) await deleteListings(listed)

@@ -1,12 +1,13 @@
 import type { ContentAdministration, ContentKind, ContentRecords } from '../../../core/ports/content.ts'
-import { createImportLog, removalAuditRecord } from '../audit-log.ts'
+import { removalAuditRecord } from '../audit-log.ts'
+import { createImportLog, toDrafts } from '../content-import.ts'
 import { collect } from '../content-text.ts'
 import type { StoredRow } from '../row-format.ts'
 import { StoreError } from '../store-error.ts'
 import { CONTENT_TABLES } from '../tables.ts'
 import type { PostgresAuditLog } from './audit.ts'
 import { runAudited } from './audited-change.ts'
-import { type ContentTable, type Draft, openContentTable } from './content-tables.ts'
+import { openContentTable } from './content-tables.ts'
 import type { Database } from './database.ts'
 import type { Revisions } from './revisions.ts'
 
@@ -24,8 +25,9 @@ export function createContentAdministration(
         const table = openContentTable(kind, query)
         const importLog = createImportLog(kind, progress)
         for (let start = 0; start < records.length; start += table.batchSize) {
-          const batch = records.slice(start, start + table.batchSize)
-          await importBatch(kind, table, batch, importLog, now)
+          const drafts = toDrafts(kind, records.slice(start, start + table.batchSize), now)
+          const stored = await table.find(drafts.map(({ slug }) => slug))
+          await table.write(importLog.addAll(drafts, (slug) => stored.get(slug)), stored)
         }
         await table.flush()
         // A dry run writes everything and rolls it back: its report is exact.
@@ -53,25 +55,6 @@ export function createContentAdministration(
       })
     },
   }
-}
-
-async function importBatch<K extends ContentKind>(
-  kind: K,
-  table: ContentTable<ContentRecords[K]>,
-  records: readonly ContentRecords[K][],
-  importLog: ReturnType<typeof createImportLog>,
-  now: number,
-): Promise<void> {
-  const rows = records.map(CONTENT_TABLES[kind].values)
-  const stored = await table.find(rows.map(([slug]) => String(slug)))
-  const drafts = new Map<string, Draft<ContentRecords[K]>>()
-  for (const [index, record] of records.entries()) {
-    const row = rows[index]!
-    const slug = String(row[0])
-    const isChanged = importLog.add(row, drafts.get(slug)?.row ?? stored.get(slug))
-    if (isChanged) drafts.set(slug, { record, row, updatedAt: now })
-  }
-  await table.write([...drafts.values()], stored)
 }
 
 /** Records whose import changes how the server had better look for them. */

@@ -7,12 +7,13 @@ import {
   parseCopyMark,
   type Row,
   type StoreState,
+  toProfileDraft,
   type WritableTable,
 } from '../copy/source-and-target.ts'
 import type { StoredRow } from '../row-format.ts'
 import { randomHex } from '../settings.ts'
 import { danglingReferenceError, StoreError } from '../store-error.ts'
-import { COPIED_TABLES, type CopiedTable, PROFILES, TABLE_NAMES, type TableName } from '../tables.ts'
+import { COPIED_TABLES, type CopiedTable, TABLE_NAMES, type TableName } from '../tables.ts'
 import type { Query } from './connection.ts'
 import { openContentTable } from './content-tables.ts'
 import { connect, type Database } from './database.ts'
@@ -157,12 +158,8 @@ const tableOverrides: { readonly [Name in TableName]?: TableOverrides } = {
 /** The listings and words of a profile are written with it. */
 async function changeProfiles(query: Query, rows: readonly Row[], removed: readonly string[]): Promise<void> {
   const table = openContentTable('profiles', query)
-  const drafts = rows.map((row) => ({
-    record: PROFILES.read(row),
-    row: row.slice(0, -1),
-    updatedAt: Number(row.at(-1)),
-  }))
-  await table.write(drafts, await table.find(drafts.map(({ record }) => record.slug)))
+  const drafts = rows.map(toProfileDraft)
+  await table.write(drafts, await table.find(drafts.map(({ slug }) => slug)))
   await table.remove(removed)
   await table.flush()
 }

@@ -1,5 +1,4 @@
 import { keySnapshot, partnerSnapshot } from '../../../core/audit/chain.ts'
-import type { Asynchronous } from '../../../core/lib/promise.ts'
 import type { KeyFacts } from '../../../core/model.ts'
 import type { Administration, Change } from '../../../core/ports/changes.ts'
 import type { FactSource } from '../../../core/ports/facts.ts'
@@ -35,7 +34,7 @@ export function createAdministration(
   database: Database,
   revisions: Revisions,
   auditLog: PostgresAuditLog,
-): Asynchronous<Administration> {
+) {
   return {
     async listPartners(after = '', limit) {
       const rows = await database.read<StoredRow>(
@@ -76,7 +75,7 @@ export function createAdministration(
         return { result: true, auditRecords }
       })
     },
-  }
+  } satisfies Administration
 }
 
 /** Loads everything that the changes refer to. */
@@ -147,7 +146,7 @@ const selectOneFacts = `${selectFacts} = $1`
 const selectManyFacts = `${selectFacts} = ANY ($1::text[])`
 
 /** Sends a first look-up at once, and batches those that arrive while queries are in flight. */
-export function createKeyLookup(database: Database): Asynchronous<Pick<FactSource, 'findKey'>> {
+export function createKeyLookup(database: Database) {
   let queue: PendingLookup[] = []
   let inFlight = 0
 
@@ -191,7 +190,7 @@ export function createKeyLookup(database: Database): Asynchronous<Pick<FactSourc
       if (inFlight < maxInFlight) return fetchOne(id)
       return new Promise((resolve, reject) => queue.push({ id, resolve, reject }))
     },
-  }
+  } satisfies Pick<FactSource, 'findKey'>
 }
 
 export function createKeyUseRecorder(database: Database): Pick<FactSource, 'recordKeyUses'> {

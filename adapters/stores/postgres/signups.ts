@@ -1,4 +1,4 @@
-import { type Asynchronous, delay } from '../../../core/lib/promise.ts'
+import { delay } from '../../../core/lib/promise.ts'
 import { utcDay } from '../../../core/lib/time.ts'
 import type { IdempotencyClaim, Signup, SignupOutcome, SignupStore } from '../../../core/ports/signups.ts'
 import {
@@ -22,7 +22,7 @@ import { SET_DURABLE_COMMIT } from './transaction.ts'
 const resendTimeoutMs = 10_000
 const resendPauseMs = 200
 
-export function createSignups(database: Database): Asynchronous<SignupStore> {
+export function createSignups(database: Database) {
   const pruneClaims = createPruner(database, {
     table: 'idempotency',
     key: ['partner', 'environment', 'key'],
@@ -93,7 +93,7 @@ export function createSignups(database: Database): Asynchronous<SignupStore> {
         : await database.read<SignupRow>(selectNewestOfPartner, [-createdAt, id, limit, partner])
       return rows.map(readSignup)
     },
-  }
+  } satisfies SignupStore
 }
 
 const selectNewest = `

@@ -1,17 +1,11 @@
 import { fold } from '../../../core/lib/text.ts'
 import type { ContentKind, ContentRecords, ProfileRecord } from '../../../core/ports/content.ts'
+import type { Draft } from '../content-import.ts'
 import { readCard, searchText } from '../content-text.ts'
 import type { StoredRow } from '../row-format.ts'
 import { CONTENT_TABLES, type ProfileRow, PROFILES } from '../tables.ts'
 import { type Database, upsertSql } from './database.ts'
 import { createRankIndex, type RankEntry } from './ranks.ts'
-
-/** A record to write, with its row. */
-interface Draft<R, Row = StoredRow> {
-  readonly record: R
-  readonly row: Row
-  readonly updatedAt: number
-}
 
 /** The table of one kind of content. Writes belong in a transaction. */
 interface ContentTable<R> {

@@ -7,11 +7,10 @@ import type {
   ImportReport,
   ProfileRecord,
 } from '../../../core/ports/content.ts'
-import { createImportLog, removalAuditRecord } from '../audit-log.ts'
+import { removalAuditRecord } from '../audit-log.ts'
+import { createImportLog, toDrafts } from '../content-import.ts'
 import { collect } from '../content-text.ts'
-import type { StoredRow } from '../row-format.ts'
 import { StoreError } from '../store-error.ts'
-import { CONTENT_TABLES } from '../tables.ts'
 import type { SqliteAuditLog } from './audit.ts'
 import { assertNoImport } from './bulk-import-tables.ts'
 import { createBulkImport } from './bulk-import.ts'
@@ -35,19 +34,12 @@ export function createContentAdministration(
     records: readonly ContentRecords[K][],
     { now, actor, dryRun = false, progress }: ImportOptions,
   ): ImportReport {
-    const [table, { values }] = [tables[kind], CONTENT_TABLES[kind]]
     const write = () => {
       if (!dryRun) assertNoImport(database)
       const importLog = createImportLog(kind, progress)
-      const drafts = new Map<string, { record: ContentRecords[K]; row: StoredRow; updatedAt: number }>()
-      for (const record of records) {
-        const row = values(record)
-        const slug = String(row[0])
-        const stored = drafts.get(slug)?.row ?? table.find(slug)
-        if (importLog.add(row, stored)) drafts.set(slug, { record, row, updatedAt: now })
-      }
-      if (!dryRun && drafts.size > 0) {
-        table.write([...drafts.values()])
+      const changed = importLog.addAll(toDrafts(kind, records, now), tables[kind].find)
+      if (!dryRun && changed.length > 0) {
+        tables[kind].write(changed)
         auditLog.append(importLog.auditRecords(), { actor, at: now })
         revisions.bump('content')
       }

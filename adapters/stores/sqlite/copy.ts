@@ -7,12 +7,13 @@ import {
   parseCopyMark,
   type Row,
   type StoreState,
+  toProfileDraft,
   type WritableTable,
 } from '../copy/source-and-target.ts'
 import { safeColumns } from '../row-format.ts'
 import { randomHex } from '../settings.ts'
 import { danglingReferenceError } from '../store-error.ts'
-import { COPIED_TABLES, type CopiedTable, PROFILES, TABLE_NAMES, type TableName } from '../tables.ts'
+import { COPIED_TABLES, type CopiedTable, TABLE_NAMES, type TableName } from '../tables.ts'
 import { createProfileTable } from './content-tables.ts'
 import { type Database, errorMessage, openDatabase, placeholders, upsertSql } from './database.ts'
 import { checkMigrated, configure, migrate, schemaVersion } from './migrate.ts'
@@ -118,14 +119,7 @@ function openTables(database: Database, file: string): CopyTarget['tables'] {
     },
     // The listings and words of a profile are written with it.
     profiles: {
-      put: (rows) =>
-        profiles.write(
-          rows.map((row) => ({
-            row: row.slice(0, -1),
-            record: PROFILES.read(row),
-            updatedAt: Number(row.at(-1)),
-          })),
-        ),
+      put: (rows) => profiles.write(rows.map(toProfileDraft)),
       beforeRemoval: (keys) => profiles.remove(keys.map(([slug]) => String(slug))),
     },
   }
