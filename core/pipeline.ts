@@ -13,7 +13,7 @@ import {
 import { isFresh } from './cache/response-cache.ts'
 import { readBody } from './http/body.ts'
 import { accepts, API_VERSION } from './http/headers.ts'
-import { type HandlerResult, type HttpRequest, type HttpResponse } from './http/message.ts'
+import type { HandlerResult, HttpRequest, HttpResponse } from './http/message.ts'
 import { Problem } from './http/problem.ts'
 import { isPercentEncoded, readPartner } from './http/query.ts'
 import { redactPath } from './http/redact.ts'

@@ -14,7 +14,7 @@ import { integerBetween } from '../options.ts'
 import { keyJson } from '../output/json.ts'
 import { printNote, printResult } from '../output/print.ts'
 import { joinList, listeningLine } from '../output/text.ts'
-import { withStore } from '../store.ts'
+import { timeOf, withStore } from '../store.ts'
 import { parseStoreUrl } from '../store-url.ts'
 
 interface DemoOptions {
@@ -79,7 +79,7 @@ async function requireEmptyStore(store: Store): Promise<void> {
 }
 
 async function fillStore({ actor }: Invocation, store: Store) {
-  const now = Date.now()
+  const now = timeOf(store)
   const partner = await createPartnerAdministration(store, { actor }).create({
     slug: 'demo',
     name: 'Demo partner',
@@ -97,7 +97,7 @@ async function fillStore({ actor }: Invocation, store: Store) {
     name: 'Demo key',
     environment: 'live',
   })
-  return { key, text, counts }
+  return { key: keyJson(key, now), text, counts }
 }
 
 async function printSummary(
@@ -119,11 +119,11 @@ async function printSummary(
     printNote(
       `Partner ${key.partner} has all modules, and this key, which is shown only once:\n\n  ${text}\n`,
     )
-    const when = url === undefined ? 'After partner-api serve, ' : ''
-    printNote(`${when}${when ? 'to' : 'To'} get a page of profiles:\n\n  ${curl}\n`)
+    const start = url === undefined ? 'After partner-api serve, to' : 'To'
+    printNote(`${start} get a page of profiles:\n\n  ${curl}\n`)
     printNote(`For the API reference, open ${base}/service/docs\n`)
   }
-  const { id, ...rest } = keyJson(key, Date.now())
+  const { id, ...rest } = key
   const data = { id, key: text, ...rest, url: url ?? null, content: counts, curl }
   await printResult(invocation, data, url === undefined ? '' : listeningLine(url))
 }
