@@ -44,6 +44,7 @@ const sources = [
   'cli',
   'fixtures/content',
   'examples',
+  'docs',
   'test/lab.ts',
   'test/package-lock.json',
 ]
