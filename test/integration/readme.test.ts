@@ -1,6 +1,7 @@
-/** The README does what it says: its commands are run, and its tables are those of the code. */
+/** Runs the commands of the README, compares its tables with the code, and checks the paths that the docs name. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
@@ -33,7 +34,7 @@ const story = blocks('sh', readme.replace(many, ''))
 const exampleStore = 'postgres://partner_api@db.example/partner_api'
 const noServer = { skip: hasServer() ?? false }
 
-/** A database, and the environment in which the URL of the README would be without its password, too. */
+/** Creates a database. @returns Its URL without the password, as in the README, and the environment that has it. */
 async function exampleDatabase(t: Test): Promise<{ url: string; env: Readonly<Record<string, string>> }> {
   const server = await startServer()
   t.teardown(() => server.close())
@@ -42,7 +43,7 @@ async function exampleDatabase(t: Test): Promise<{ url: string; env: Readonly<Re
   return { url: url.href, env: { PGPASSWORD: server.password } }
 }
 
-/** A folder in which scripts find `partner-api` as an installed package would have it. */
+/** Creates a folder with a `partner-api` command. */
 async function makeFolder(t: Test): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'partner-api-readme-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
@@ -52,10 +53,10 @@ async function makeFolder(t: Test): Promise<string> {
   return folder
 }
 
-/** Serves in the background on a free port, and waits for the line that says that it accepts. */
+/** Serves in the background on a free port, and waits until the server accepts connections. */
 function served(options: string): string {
   return [
-    // The line may be there from another server, until the shell in the background empties the file.
+    // Another server may have written this file before.
     ': > served',
     `partner-api serve --port 0 ${options} > served & server=$!`,
     `trap 'kill $server; wait $server' EXIT`,
@@ -81,22 +82,22 @@ async function runShell(
   return { status, output }
 }
 
-t.test('the commands of the story work in order', async (t) => {
+t.test('the commands work in order', async (t) => {
   const folder = await makeFolder(t)
-  // The only changes: a free port instead of 8787, and a wait until the server accepts.
+  // The only changes: a free port instead of 8787, and the wait for the server.
   const script = story.join('\n')
     .replace('partner-api serve --port 8787 &', served(''))
     .replaceAll('http://127.0.0.1:8787', '$base')
   t.match(script, /\$base/)
   const { status, output } = await runShell(script, folder)
   t.equal(status, 0, output)
-  t.match(output, /"slug":"universite-du-voyage"/, 'curl answers with the profile that it looks for')
-  t.notMatch(output, /nordlicht-reisen/, 'and with no other')
+  t.match(output, /"slug":"universite-du-voyage"/, 'curl finds the profile')
+  t.notMatch(output, /nordlicht-reisen/, 'and no other')
   t.match(output, /countries +no/, 'the deactivated module is listed as such')
 
-  await t.test('and go on when the store has moved to PostgreSQL', noServer, async (t) => {
+  await t.test('and continue after the move to PostgreSQL', noServer, async (t) => {
     const { url, env } = await exampleDatabase(t)
-    // Besides, the key is used before it is revoked, and once more afterwards.
+    // Also use the key before and after it is revoked.
     const use = 'partner-api verify --url "$base" --partner acme --key-file next.key'
     const script = [...blocks('sh', many), `${use} || test $? = 1`].join('\n')
       .replace(exampleStore, url)
@@ -109,7 +110,7 @@ t.test('the commands of the story work in order', async (t) => {
   })
 })
 
-t.test('what the README tells to run exists', async (t) => {
+t.test('the npm scripts of the README exist', async (t) => {
   const { scripts } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
   const named = [...readme.matchAll(/npm (?:run (?:-s )?)?(start|test|check|bench|partner-api)\b/g)].map((
     [, name],
@@ -119,23 +120,23 @@ t.test('what the README tells to run exists', async (t) => {
   for (const name of named) t.type(scripts[name ?? ''], 'string', `npm script ${name}`)
 })
 
-t.test('what is pasted is asked of no server that does not listen yet', (t) => {
+t.test('commands that start a server stand alone, so that nothing pasted after them runs too early', (t) => {
   const serving = blocks('sh').filter((block) => /^partner-api serve /m.test(block))
   t.equal(serving.length, 2)
   for (const block of serving) t.match(block, /^partner-api serve .*\n$/, 'it stands alone')
   t.end()
 })
 
-t.test('an example has as few lines as it says', async (t) => {
+t.test('the example of a directory is as short as the README says', async (t) => {
   const directory = await readFile(join(root, 'examples/companies.js'), 'utf8')
   t.match(readme, 'in fewer than 100 lines')
   t.ok(directory.split('\n').length < 100)
 })
 
-t.test('the URL of a store means without parameters what it says', (t) => {
+t.test('the README states the defaults of a store URL', (t) => {
   const { tls, connections } = parseUrl('postgres://user@host/name', { environment: {} })
   t.same([tls.mode, connections], ['prefer', 4])
-  t.match(readme, /encrypted by default if the server can.* of which 4 for reads and transactions/s)
+  t.match(readme, /TLS is used when the server offers it.* of which 4 are for reads and transactions/s)
   for (
     const parameter of readme.matchAll(
       /`\??((?:sslmode|connect_timeout|target_session_attrs|pooler)=\w[\w-]*)`/g,
@@ -150,7 +151,7 @@ const [withSqlite = '', withPostgres = ''] = blocks('ts')
 
 t.test('the embedding example serves', (t) => serves(t, withSqlite))
 
-t.test('the one on PostgreSQL, too', noServer, async (t) => {
+t.test('the embedding example on PostgreSQL serves', noServer, async (t) => {
   const { url, env } = await exampleDatabase(t)
   await serves(t, withPostgres.replace(exampleStore, url), env)
 })
@@ -175,13 +176,13 @@ async function serves(t: Test, example: string, env: Readonly<Record<string, str
   })
   const [line] = await Promise.race([
     once(child.stdout, 'data'),
-    once(child, 'close').then(() => Promise.reject(new Error('it ended before it listened'))),
+    once(child, 'close').then(() => Promise.reject(new Error('the example exited before it listened'))),
   ])
   const answer = await fetch(`${String(line).trim()}/service/health`)
   t.same(await answer.json(), { data: { status: 'ok' } })
   const closed = once(child, 'close')
   child.kill('SIGTERM')
-  t.same(await closed, [0, null], 'SIGTERM drains, and nothing keeps the process')
+  t.same(await closed, [0, null], 'SIGTERM drains the server, and the process exits')
 }
 
 const endpoints = compileRoutes(ROUTES, 'service').endpoints
@@ -206,9 +207,28 @@ const tables: Record<string, string[]> = {
 }
 
 for (const [name, rows] of Object.entries(tables)) {
-  t.test(`the table of ${name} is the code's`, (t) => {
+  t.test(`the table of ${name} matches the code`, (t) => {
     const [, inside = ''] = new RegExp(`<!-- ${name} -->\\n(.*?)<!-- /${name} -->`, 's').exec(readme) ?? []
     t.same(inside.trimEnd().split('\n').slice(2), rows)
     t.end()
   })
 }
+
+t.test('the docs name only files that exist', (t) => {
+  const pages = ['README.md', ...globSync('{docs/*,test/README}.md', { cwd: root })]
+  t.ok(pages.length >= 5)
+  for (const page of pages) {
+    const text = readFileSync(join(root, page), 'utf8')
+    const paths = text.matchAll(
+      /(?<![\w/.-])(?:core|adapters|cli|test|docs|examples|fixtures)\/[\w./*{},-]*[\w/}]/g,
+    )
+    for (const [path] of paths) {
+      t.not(globSync(path.replace('NAME', '*'), { cwd: root }).length, 0, `${page}: ${path}`)
+    }
+    const folder = join(root, page, '..')
+    for (const [, link = ''] of text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)) {
+      t.ok(existsSync(join(folder, link)), `${page}: ${link}`)
+    }
+  }
+  t.end()
+})
