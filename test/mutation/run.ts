@@ -1,0 +1,73 @@
+/**
+ * Mutation testing, on demand: `npm run mutation -- [ROOM…]`. StrykerJS changes the source of a room in hundreds of small
+ * ways ("mutants") and runs the room's tests on each one. A mutant that no test notices is a missing test, or code that
+ * makes no difference. The first run installs StrykerJS into test/mutation.
+ */
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import process from 'node:process'
+import { fileURLToPath } from 'node:url'
+
+interface Room {
+  readonly mutate: string
+  /** Quickest first: the first test that fails ends a mutant. */
+  readonly tests: readonly string[]
+}
+
+const contract = 'test/runtimes/node-memory.test.ts'
+const order = 'test/mutation/order.ts'
+const core = (...names: string[]) => names.map((name) => `test/core/${name}.test.ts`)
+
+const ROOMS: Readonly<Record<string, Room>> = {
+  policy: { mutate: 'core/policy/*.ts', tests: ['test/mutation/policy.ts', order] },
+  keys: { mutate: 'core/keys/*.ts', tests: [...core('key-lookups'), order, contract] },
+  limits: {
+    mutate: 'core/limits/*.ts',
+    tests: [...core('shared-limiter', 'rate-limit-fields', 'properties'), contract],
+  },
+  cache: {
+    mutate: 'core/cache/*.ts',
+    tests: [...core('revision-cache', 'responses', 'resilience'), contract],
+  },
+  http: { mutate: 'core/http/*.ts', tests: [...core('redaction', 'properties', 'fetch'), contract] },
+  pipeline: {
+    mutate: 'core/{pipeline,authentication,public-handler}.ts',
+    tests: [...core('responses', 'resilience'), order, contract],
+  },
+  admin: { mutate: 'core/admin/*.ts', tests: core('admin', 'admin-changes') },
+}
+
+const home = fileURLToPath(new URL('.', import.meta.url))
+const stryker = join(home, 'node_modules/@stryker-mutator/core/bin/stryker.js')
+const names = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(ROOMS)
+const unknown = names.find((name) => !Object.hasOwn(ROOMS, name))
+if (unknown !== undefined) {
+  console.error(
+    `There is no room ${JSON.stringify(unknown)}. The rooms are ${Object.keys(ROOMS).join(', ')}.`,
+  )
+  process.exit(2)
+}
+
+if (!existsSync(stryker)) run('npm', ['ci', '--no-audit', '--no-fund'], home)
+for (const { mutate, tests } of names.map((name) => ROOMS[name]!)) {
+  run(process.execPath, [stryker, 'run', join(home, 'stryker.config.mjs')], join(home, '../..'), {
+    MUTATE: mutate,
+    TEST_FILES: tests.join(','),
+    TAP: '1',
+    // Seconds. tap's default of 30 is too short on a busy machine.
+    TAP_TIMEOUT: '300',
+    NODE_COMPILE_CACHE: join(home, 'node_modules/.cache/node'),
+  })
+}
+
+function run(program: string, args: readonly string[], cwd: string, env: NodeJS.ProcessEnv = {}): void {
+  const shell = program === 'npm' && process.platform === 'win32'
+  const { status } = spawnSync(program, args, {
+    cwd,
+    env: { ...process.env, ...env },
+    stdio: 'inherit',
+    shell,
+  })
+  if (status !== 0) process.exit(status ?? 2)
+}
