@@ -5,9 +5,9 @@ import type { Banner } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { Banner as WireBanner } from '../wire.ts'
 import type { HandlerContext } from './context.ts'
-import { defineRoute, type Route } from './route.ts'
+import { defineGet } from './route.ts'
 
-/** The partner's banner as the wire has it, or `null` when none is in its dates. */
+/** The partner's banner, `null` if there is none or it is outside its dates. */
 export function currentBanner(grant: Grant, ports: HandlerContext): MaybePromise<WireBanner | null> {
   return andThen(ports.catalog.findBanner(grant.partner.slug), (banner) => {
     if (banner === undefined || (banner.startsAt ?? -Infinity) > grant.now) return null
@@ -29,17 +29,14 @@ function toWireBanner(banner: Banner): WireBanner {
   }
 }
 
-export const banner: Route = defineRoute({
+export const banner = defineGet({
   name: 'banner',
-  access: 'key',
-  method: 'GET',
   path: '/public/banner',
   scope: 'read:banner',
   summary: 'Partner banner',
-  description: 'The banner of the partner that shows now.',
+  description: 'The current banner of the partner.',
   problems: ['banner_not_found'],
   parameters: {},
-  limits: ['key'],
   cacheBy: 'content',
   handle: (_input, grant, ports) =>
     andThen(currentBanner(grant, ports), (data) => {

@@ -11,53 +11,51 @@ import type { Catalog, Directory } from '../ports/directory.ts'
 import type { Reports } from '../ports/reports.ts'
 import type { SignupStore } from '../ports/signups.ts'
 
-/** What the service tells about how old the facts are that it uses. */
+/** How old cached facts may be, and currently are. */
 export interface Staleness extends Required<StalenessBounds> {
-  /** The outage that it goes on in, if there is one: in milliseconds since the epoch. */
+  /** The current outage of the store, in milliseconds since the epoch, while cached keys keep working. */
   staleWindow(): StaleWindow | undefined
 }
 
-/** The documents of a service. */
+/** The public documents of the service. */
 export interface Documents {
-  /** The OpenAPI document. */
   openapi(): Promise<StaticDocument>
-  /** The reference page. */
   reference(): Promise<StaticDocument>
-  /** The links to the others (RFC 9727). */
+  /** Links to the other documents (RFC 9727). */
   catalog(): StaticDocument
 }
 
-/** What can be said about an endpoint without its handler. */
+/** An endpoint without its handler. */
 export interface Endpoint {
-  /** What counters and the document call it: never changes. */
+  /** Name in usage counts and the OpenAPI document; never changes. */
   readonly name: string
-  /** `HEAD` comes with `GET`. */
+  /** `GET` includes `HEAD`. */
   readonly method: 'GET' | 'POST'
   /** The complete path, `{slug}` for a parameter. */
   readonly path: string
   /** Whether it takes a key. */
   readonly access: 'key' | 'open'
-  /** What a key has to hold; `undefined`: any key in force may use it, or none is needed. */
+  /** The scope that a key needs; `undefined` if any valid key, or none, is enough. */
   readonly scope: Scope | undefined
-  /** What it is, in a few words. */
+  /** What the endpoint returns or does, in a few words. */
   readonly summary: string
 }
 
-/** What a handler gets of the request: everything judged. */
+/** The validated input of a handler. */
 export interface HandlerInput<P extends ParameterDefs, B> {
   readonly query: ParameterValues<P>
   readonly body: B
-  /** The body as it was sent; without members for a route that takes none. */
+  /** The body as sent; empty for a route without one. */
   readonly rawBody: JsonObject
-  /** The key of `Idempotency-Key`, where the route takes one and there is one. */
+  /** The value of `Idempotency-Key`, if the route supports it. */
   readonly idempotencyKey: string | undefined
   /** The decoded value of a path's `:slug`; empty for a path without one. */
   readonly slug: string
-  /** Whom the limits of addresses count, see `Client`. */
+  /** The address that limits count by, see `ClientAddress.subject`. */
   client(): string | undefined
 }
 
-/** What handlers may ask. */
+/** What all handlers share. */
 export interface HandlerContext {
   readonly directory: Directory
   readonly catalog: Catalog
@@ -66,15 +64,14 @@ export interface HandlerContext {
   readonly sha256: Sha256
   readonly cursors: Cursors
   readonly limiter: Limiter
-  /** Milliseconds on a clock that is never set back: the limiter's. */
+  /** Milliseconds on the limiter's monotonic clock. */
   elapsed(): number
-  /** What the service says about itself. */
   readonly documents: Documents
-  /** Every endpoint of the service, paths complete. */
+  /** Every endpoint, with complete paths. */
   readonly endpoints: readonly Endpoint[]
   readonly staleness: Staleness
-  /** Milliseconds by which this machine's clock is ahead of the store's, where that is out of bounds. */
+  /** Milliseconds by which this machine's clock is ahead of the store's; `undefined` within bounds. */
   clockSkewMs(): number | undefined
-  /** @throws when the store does not answer. */
+  /** @throws if the store is unavailable. */
   checkStore(): MaybePromise<unknown>
 }

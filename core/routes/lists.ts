@@ -13,19 +13,17 @@ import type { Industry } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { Country as WireCountry, Industry as WireIndustry, Plan as WirePlan } from '../wire.ts'
 import type { HandlerContext } from './context.ts'
-import { defineRoute, type Route } from './route.ts'
+import { defineGet } from './route.ts'
 
-/** How an entry of a list that people read is found: by folded name, then by what it is addressed by. */
-interface Named {
-  readonly folded: string
-  readonly id: string
+/** Sorts by folded name, then by id. */
+function sortByName<T extends { readonly name: string }>(rows: readonly T[], idOf: (row: T) => string): T[] {
+  return rows
+    .map((row) => ({ row, folded: fold(row.name), id: idOf(row) }))
+    .sort((a, b) => compareCodePoints(a.folded, b.folded) || compareCodePoints(a.id, b.id))
+    .map(({ row }) => row)
 }
 
-function byName(a: Named, b: Named): number {
-  return compareCodePoints(a.folded, b.folded) || compareCodePoints(a.id, b.id)
-}
-
-/** The countries with their counts, by name; with `inUse`, only those that count something. */
+/** The countries by name; with `inUse`, only those with a profile. */
 export function countCountries(
   grant: Grant,
   ports: HandlerContext,
@@ -34,17 +32,16 @@ export function countCountries(
 ): MaybePromise<WireCountry[]> {
   return andThen(
     ports.directory.countProfiles(grant.partner.slug, 'country', grant.now),
-    (counts) =>
-      COUNTRY_CODES
-        .filter((code) => !inUse || (counts.get(code) ?? 0) > 0)
-        .map((code) => ({ code, name: countryName(code, locale) }))
-        .map((country) => ({ country, folded: fold(country.name), id: country.code }))
-        .sort(byName)
-        .map(({ country }) => ({ ...country, profile_count: counts.get(country.code) ?? 0 })),
+    (counts) => {
+      const rows = COUNTRY_CODES
+        .map((code) => ({ code, name: countryName(code, locale), profile_count: counts.get(code) ?? 0 }))
+        .filter(({ profile_count }) => !inUse || profile_count > 0)
+      return sortByName(rows, ({ code }) => code)
+    },
   )
 }
 
-/** The industries with their counts, by name; with `inUse`, only those that count something. */
+/** The industries by name; with `inUse`, only those with a profile. */
 export function countIndustries(
   grant: Grant,
   ports: HandlerContext,
@@ -53,21 +50,21 @@ export function countIndustries(
   const counted = ports.directory.countProfiles(grant.partner.slug, 'industry', grant.now)
   return all<[readonly Industry[], ReadonlyMap<string, number>], WireIndustry[]>(
     [ports.directory.listIndustries(), counted],
-    ([industries, counts]) =>
-      industries
-        .filter(({ slug }) => !inUse || (counts.get(slug) ?? 0) > 0)
-        .map((industry) => ({ industry, folded: fold(industry.name), id: industry.slug }))
-        .sort(byName)
-        .map(({ industry: { slug, name, parentSlug } }) => ({
+    ([industries, counts]) => {
+      const rows = industries
+        .map(({ slug, name, parentSlug }) => ({
           slug,
           name,
           parent_slug: parentSlug ?? null,
           profile_count: counts.get(slug) ?? 0,
-        })),
+        }))
+        .filter(({ profile_count }) => !inUse || profile_count > 0)
+      return sortByName(rows, ({ slug }) => slug)
+    },
   )
 }
 
-/** The pricing plans by position, those without one last. */
+/** The plans by position; those without one come last. */
 export function pricingPlans(ports: HandlerContext): MaybePromise<WirePlan[]> {
   return andThen(ports.catalog.listPlans(), (plans) =>
     [...plans]
@@ -96,17 +93,15 @@ const inUse = single(
   'boolean',
   pipe(boolean('must be true or false'), metadata({ examples: [true] })),
   false,
-  'Only those with a profile',
+  'Return only entries with a profile',
 )
 
-export const countries: Route = defineRoute({
+export const countries = defineGet({
   name: 'countries',
-  access: 'key',
-  method: 'GET',
   path: '/public/countries',
   scope: 'read:countries',
   summary: 'Countries',
-  description: 'All officially assigned codes of ISO 3166-1 and `XK`, by name: for filters and forms.',
+  description: 'All officially assigned ISO 3166-1 codes and `XK`, by name, for filters and forms.',
   parameters: {
     in_use: inUse,
     locale: single(
@@ -120,37 +115,30 @@ export const countries: Route = defineRoute({
       'Language of the names',
     ),
   },
-  limits: ['key'],
   cacheBy: 'content',
   handle: ({ query }, grant, ports) =>
     andThen(countCountries(grant, ports, query.in_use, query.locale), (data) => ({ data })),
 })
 
-export const industries: Route = defineRoute({
+export const industries = defineGet({
   name: 'industries',
-  access: 'key',
-  method: 'GET',
   path: '/public/industries',
   scope: 'read:industries',
   summary: 'Industries',
-  description: 'The industries that profiles belong to, by name: for filters.',
+  description: 'The industries of profiles, by name, for filters.',
   parameters: { in_use: inUse },
-  limits: ['key'],
   cacheBy: 'content',
   handle: ({ query }, grant, ports) =>
     andThen(countIndustries(grant, ports, query.in_use), (data) => ({ data })),
 })
 
-export const plans: Route = defineRoute({
+export const plans = defineGet({
   name: 'plans',
-  access: 'key',
-  method: 'GET',
   path: '/public/plans',
   scope: 'read:plans',
   summary: 'Pricing plans',
-  description: 'The plans for a pricing table, in their order.',
+  description: 'The plans in the order of a pricing table.',
   parameters: {},
-  limits: ['key'],
   cacheBy: 'content',
   handle: (_input, _grant, ports) => andThen(pricingPlans(ports), (data) => ({ data })),
 })

@@ -7,8 +7,8 @@ export const health: Route = {
   access: 'open',
   method: 'GET',
   path: '/health',
-  summary: 'Whether the service and its store answer',
-  description: 'For load balancers and monitors.',
+  summary: 'Health check',
+  description: 'For load balancers and monitoring.',
   problems: ['store_unavailable'],
   handle: ({ checkStore, staleness, clockSkewMs }) => {
     const healthy = (): HandlerResult => ({ data: { status: 'ok', ...skew() } })
@@ -38,7 +38,7 @@ export const openapi: DocumentRoute = {
   method: 'GET',
   path: '/openapi.json',
   summary: 'OpenAPI document',
-  description: 'The document that describes this service: OpenAPI 3.1, made from its route table.',
+  description: 'OpenAPI 3.1, generated from the route table of the service.',
   mediaType: 'application/json',
   contentType: 'application/json; charset=utf-8',
   createDocument: ({ documents }) => documents.openapi(),
@@ -50,14 +50,14 @@ export const docs: DocumentRoute = {
   method: 'GET',
   path: '/docs',
   summary: 'Reference page',
-  description: 'The same for people: one page that asks for nothing else.',
+  description: 'The API reference as one self-contained page.',
   mediaType: 'text/html',
   contentType: 'text/html; charset=utf-8',
   headers: ['Content-Security-Policy', 'Referrer-Policy'],
   createDocument: ({ documents }) => documents.reference(),
 }
 
-/** RFC 9727 §4.2: what tells a catalog from other sets of links. */
+/** Marks a linkset as an API catalog (RFC 9727 §4.2). */
 const catalogProfile = 'https://www.rfc-editor.org/info/rfc9727'
 
 export const apiCatalog: DocumentRoute = {
@@ -67,7 +67,7 @@ export const apiCatalog: DocumentRoute = {
   path: '/.well-known/api-catalog',
   atRoot: true,
   summary: 'API catalog',
-  description: 'Where the documents of this service are (RFC 9727), as a set of links (RFC 9264).',
+  description: 'Links to the documents of this service (RFC 9727, RFC 9264).',
   mediaType: 'application/linkset+json',
   contentType: `application/linkset+json; profile="${catalogProfile}"`,
   headers: ['Link'],

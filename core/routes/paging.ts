@@ -1,14 +1,12 @@
-/** What every list that pages says of it, and how it turns its pages. */
+/** The parameters and pages of paged lists. */
 import { integer, maxValue, metadata, minValue, number, pipe, string } from 'valibot'
-import { CURSOR_FORMAT } from '../http/cursor.ts'
-import type { Cursors } from '../http/cursor.ts'
+import { CURSOR_FORMAT, type Cursors } from '../http/cursor.ts'
 import { API_VERSION } from '../http/headers.ts'
 import type { HandlerResult } from '../http/message.ts'
 import { Problem } from '../http/problem.ts'
 import { type ParameterDef, single } from '../http/query.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
 
-/** The parameter that says how many rows there may be, 1 to `max`. */
 export function limitParameter(max: number, fallback: number, description: string): ParameterDef<number> {
   const message = `must be an integer from 1 to ${max}`
   const schema = pipe(
@@ -21,7 +19,6 @@ export function limitParameter(max: number, fallback: number, description: strin
   return single('integer', schema, fallback, description)
 }
 
-/** The parameter that asks for the next page. */
 export const cursorParameter: ParameterDef<string | undefined> = single(
   'text',
   pipe(string(), metadata({ ...CURSOR_FORMAT, examples: [] })),
@@ -29,40 +26,33 @@ export const cursorParameter: ParameterDef<string | undefined> = single(
   '`next_cursor` of the page before',
 )
 
-/** The place of a row in the order of its list: what the rows are ordered by, and what tells equal ones apart. */
+/** The position of a row in its list: its sort key and, for equal keys, its id. */
 export type PagePosition = readonly [key: string | number, id: string]
 
-/** A list that pages. */
 export interface PagedList<Row> {
-  /** Slug of the partner that it is for. */
   readonly partner: string
-  /** What its order and its rows follow from, as a JSON value: a cursor belongs to a list with the same. */
+  /** A JSON value that determines rows and order: cursors only work for lists with the same one. */
   readonly identity: unknown
-  /** Reads at most `limit` rows, those after a place. */
   read(after: PagePosition | undefined, limit: number): MaybePromise<readonly Row[]>
   positionOf(row: Row): PagePosition
   present(row: Row): unknown
 }
 
-/**
- * One page of a list, asked for with its two parameters.
- *
- * @throws {Problem} `invalid_cursor` for a cursor of another list, or of nobody's making.
- */
+/** @throws {Problem} `invalid_cursor` for a cursor that was altered or belongs to another list. */
 export function readPage<Row>(
   cursors: Cursors,
   { limit, cursor }: { readonly limit: number; readonly cursor: string | undefined },
-  { partner, identity: of, read, positionOf: placeOf, present }: PagedList<Row>,
+  { partner, identity, read, positionOf, present }: PagedList<Row>,
 ): MaybePromise<HandlerResult> {
-  const bound = JSON.stringify([API_VERSION, partner, of])
+  const bound = JSON.stringify([API_VERSION, partner, identity])
   const position = cursor === undefined ? undefined : cursors.open(bound, cursor)
   if (cursor !== undefined && position === undefined) throw new Problem('invalid_cursor')
   const [key = '', id = ''] = position ?? []
-  // One more than a page holds tells whether there is another.
+  // One extra row shows whether there is another page.
   return andThen(read(position && [key, String(id)], limit + 1), (rows) => {
     const shown = rows.slice(0, limit)
     const last = rows.length > limit ? shown.at(-1) : undefined
-    const next = last === undefined ? null : cursors.seal(bound, placeOf(last))
+    const next = last === undefined ? null : cursors.seal(bound, positionOf(last))
     return { data: shown.map(present), page: { limit, has_more: next !== null, next_cursor: next } }
   })
 }

@@ -8,12 +8,12 @@ import { rfc3339 } from '../lib/time.ts'
 import type { Profile, ProfileCard } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { ProfileQuery } from '../ports/directory.ts'
-import type { ProfileCard as WireCard } from '../wire.ts'
+import type { Profile as WireProfile, ProfileCard as WireCard } from '../wire.ts'
 import type { HandlerContext } from './context.ts'
 import { cursorParameter, limitParameter, readPage } from './paging.ts'
-import { defineRoute, type Route } from './route.ts'
+import { defineGet } from './route.ts'
 
-/** The newest profiles of a partner's public set. */
+/** The newest profiles that the partner can see. */
 export function recentCards(grant: Grant, ports: HandlerContext, limit: number): MaybePromise<WireCard[]> {
   const query: ProfileQuery = {
     words: [],
@@ -27,16 +27,13 @@ export function recentCards(grant: Grant, ports: HandlerContext, limit: number):
   return andThen(found, (profiles) => profiles.map(toWireCard))
 }
 
-export const recentProfiles: Route = defineRoute({
+export const recentProfiles = defineGet({
   name: 'recent-profiles',
-  access: 'key',
-  method: 'GET',
   path: '/public/profiles/recent',
   scope: 'read:profiles',
   summary: 'Recent public profiles',
   description: 'The newest profiles first.',
   parameters: { limit: limitParameter(50, 10, 'How many profiles') },
-  limits: ['key'],
   cacheBy: 'content',
   handle: (input, grant, ports) =>
     andThen(recentCards(grant, ports, input.query.limit), (data) => ({ data })),
@@ -60,21 +57,19 @@ const searchText = pipe(
   metadata({ minLength: 2, maxLength: 100, pattern: '[^\\x00-/:-@\\[-`{-\\x7f]', examples: ['freight'] }),
 )
 
-export const directory: Route = defineRoute({
+export const directory = defineGet({
   name: 'profiles',
-  access: 'key',
-  method: 'GET',
   path: '/public/profiles',
   scope: 'read:profiles',
   summary: 'Filtered partner directory',
   description:
-    'The profiles that match, page by page. Follow `page.next_cursor`, or the `Link` header, until there is none.',
+    'The matching profiles in pages. Follow `page.next_cursor`, or the `Link` header, to the last page.',
   parameters: {
     q: single(
       'text',
       searchText,
       undefined,
-      'Words that must start a word of name, headline, description or tags',
+      'Words that must match the start of a word in name, headline, description or tags',
     ),
     country: repeatable(countryCode, 'ISO 3166-1 alpha-2, in either case: any of these'),
     industry: repeatable(
@@ -94,7 +89,6 @@ export const directory: Route = defineRoute({
     limit: limitParameter(100, 20, 'How many profiles a page has'),
     cursor: cursorParameter,
   },
-  limits: ['key'],
   cacheBy: 'content',
   handle: ({ query }, grant, ports) => {
     const filter = {
@@ -116,17 +110,14 @@ export const directory: Route = defineRoute({
   },
 })
 
-export const profileDetail: Route = defineRoute({
+export const profileDetail = defineGet({
   name: 'profile',
-  access: 'key',
-  method: 'GET',
   path: '/public/profiles/:slug',
   scope: 'read:profiles',
   summary: 'Protected profile detail',
-  description: 'All that is public of one profile.',
+  description: 'A complete profile.',
   problems: ['profile_not_found'],
   parameters: {},
-  limits: ['key'],
   cacheBy: 'content',
   handle: ({ slug }, grant, ports) =>
     andThen(ports.directory.findProfile(grant.partner.slug, slug, grant.now), (profile) => {
@@ -135,7 +126,7 @@ export const profileDetail: Route = defineRoute({
     }),
 })
 
-function toWireProfile(profile: Profile) {
+function toWireProfile(profile: Profile): WireProfile {
   const { employees, contact } = profile
   return {
     ...toWireCard(profile),
@@ -150,7 +141,6 @@ function toWireProfile(profile: Profile) {
   }
 }
 
-/** Writes a card as the wire has it. */
 export function toWireCard(card: ProfileCard): WireCard {
   return {
     slug: card.slug,

@@ -6,28 +6,26 @@ import { compareCodePoints } from '../lib/text.ts'
 import { ACTIVITY_TYPES, type SummaryCounts } from '../ports/reports.ts'
 import { maskActivity } from '../reports/masking.ts'
 import { daysIn, isCalendarDay, type Period, resolvePeriod } from '../reports/period.ts'
+import type { ReportSummary } from '../wire.ts'
 import type { Endpoint } from './context.ts'
 import { cursorParameter, limitParameter, readPage } from './paging.ts'
-import { defineRoute, type Route } from './route.ts'
+import { defineGet } from './route.ts'
 
 const day = pipe(
   string(),
   check(isCalendarDay, 'must be a date, YYYY-MM-DD'),
   metadata({ format: 'date', maxLength: 10, examples: ['2026-11-01'] }),
 )
-export const reportSummary: Route = defineRoute({
+export const reportSummary = defineGet({
   name: 'report-summary',
-  access: 'key',
-  method: 'GET',
   path: '/partner/reports/summary',
   scope: 'read:partner-reports',
   summary: 'Partner report summary',
-  description: 'Signups and requests of a period, counted. Only what live keys did counts.',
+  description: 'Numbers of signups and requests with live keys in a period.',
   parameters: {
     from: single('text', day, undefined, 'First day, in UTC'),
-    to: single('text', day, undefined, 'Last day, in UTC; at most 366 days are told'),
+    to: single('text', day, undefined, 'Last day, in UTC; a period has at most 366 days'),
   },
-  limits: ['key'],
   cacheBy: 'none',
   handle({ query }, grant, { reports, endpoints }) {
     const period = resolvePeriod(query.from, query.to, grant.now)
@@ -39,7 +37,7 @@ export const reportSummary: Route = defineRoute({
   },
 })
 
-/** Rows of a `by_…` list: those that count something, the most first; of equal ones by name, those without last. */
+/** Rows with a count, largest first; equal ones by name, those without one last. */
 function ranked<T>(rows: readonly T[], count: (row: T) => number, name: (row: T) => string | null): T[] {
   return rows.filter((row) => count(row) > 0).sort((a, b) => {
     const [one, other] = [name(a), name(b)]
@@ -50,7 +48,7 @@ function ranked<T>(rows: readonly T[], count: (row: T) => number, name: (row: T)
   })
 }
 
-function toWireSummary(period: Period, counts: SummaryCounts, endpoints: readonly Endpoint[]) {
+function toWireSummary(period: Period, counts: SummaryCounts, endpoints: readonly Endpoint[]): ReportSummary {
   const signupsOn = new Map(counts.signupsByDay.map(({ day, signups }) => [day, signups]))
   const requestsOn = new Map(counts.requestsByDay.map((row) => [row.day, row]))
   const daily = daysIn(period).map((date) => ({
@@ -80,7 +78,7 @@ function toWireSummary(period: Period, counts: SummaryCounts, endpoints: readonl
       errors: daily.reduce((sum, { errors }) => sum + errors, 0),
       by_endpoint: ranked(
         counts.requestsByEndpoint.flatMap(({ endpoint: name, requests, errors }) => {
-          // A replica of another release may have counted what this one does not have.
+          // Another release may have counted an endpoint that this one does not have.
           const endpoint = endpointNamed.get(name)
           return endpoint === undefined
             ? []
@@ -94,23 +92,20 @@ function toWireSummary(period: Period, counts: SummaryCounts, endpoints: readonl
   }
 }
 
-export const reportActivity: Route = defineRoute({
+export const reportActivity = defineGet({
   name: 'report-activity',
-  access: 'key',
-  method: 'GET',
   path: '/partner/reports/activity',
   scope: 'read:partner-reports',
   summary: 'Redacted partner report activity',
-  description: 'What happened, newest first: masked, so that nothing personal leaves the service.',
+  description: 'The latest activities, with masked personal data.',
   parameters: {
     type: repeatable(
       picklist(ACTIVITY_TYPES, `must be one of ${ACTIVITY_TYPES.join(', ')}`),
-      'What happened: any of these',
+      'Types of activity, any of these',
     ),
     limit: limitParameter(100, 20, 'How many rows a page has'),
     cursor: cursorParameter,
   },
-  limits: ['key'],
   cacheBy: 'none',
   handle({ query }, grant, ports) {
     const partner = grant.partner.slug

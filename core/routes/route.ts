@@ -20,67 +20,70 @@ interface RouteDescription {
   readonly problems?: readonly ProblemCode[]
 }
 
-/** An endpoint that is used with a key. */
+/** An endpoint that takes a key. */
 export interface KeyedRoute<P extends ParameterDefs = ParameterDefs, B = unknown> extends RouteDescription {
   readonly access: 'key'
   readonly method: 'GET' | 'POST'
-  /** Absent: any key in force may use it. */
+  /** Absent: any valid key may use it. */
   readonly scope?: Scope
-  /** A GET names the partner in its query, a POST in its body. */
   readonly parameters: P
   readonly body?: GenericSchema<unknown, B>
-  /** Looks for what a body refers to. What is not there is told with all that its schema refuses. */
+  /** Checks what a body refers to; the errors are reported with those of its schema. */
   readonly checkReferences?: (
     rawBody: JsonObject,
     grant: Grant,
     ports: HandlerContext,
   ) => MaybePromise<readonly InputError[]>
-  /** Whether `Idempotency-Key` makes a request safe to repeat. */
+  /** Whether `Idempotency-Key` makes a request safe to retry. */
   readonly takesIdempotencyKey?: true
-  /** The status of success, 200 unless it says otherwise. */
+  /** Status of a success, default 200. */
   readonly status?: 201
-  /** The policies that a request meets. */
+  /** The rate limit policies that apply. */
   readonly limits: readonly LimitName[]
-  /**
-   * What a reply depends on besides partner, query and time, for as long as which it is kept: `content`;
-   * `everything` for what shows facts of the partner too; `nothing` that could be kept.
-   */
+  /** The revision that a response depends on besides partner, query and time; `none` for responses not cached. */
   readonly cacheBy: 'content' | 'content+partner' | 'none'
   handle(input: HandlerInput<P, B>, grant: Grant, ports: HandlerContext): MaybePromise<HandlerResult>
 }
 
-/** An endpoint without a key and without any tenant's data. */
+/** An endpoint without a key and without any partner's data. */
 export interface OpenRoute extends RouteDescription {
   readonly access: 'open'
   readonly method: 'GET'
   handle(ports: HandlerContext): MaybePromise<HandlerResult>
 }
 
-/** An endpoint without a key whose answer is itself a document, the same for everybody until the service ends. */
+/** A public document, the same for the lifetime of the service. */
 export interface DocumentRoute extends RouteDescription {
   readonly access: 'open'
   readonly method: 'GET'
-  /** The path is complete: the service's name does not stand before it. */
+  /** The path is not prefixed by the name of the service. */
   readonly atRoot?: true
-  /** In lower case, without parameters. */
+  /** Lower case, without parameters. */
   readonly mediaType: string
-  /** The same with its parameters. */
+  /** The media type with its parameters. */
   readonly contentType: string
-  /** Names of the header fields that its publication has. */
+  /** Names of the headers of the document. */
   readonly headers?: readonly string[]
-  /** Makes the document; called once. */
   createDocument(ports: HandlerContext): MaybePromise<StaticDocument>
 }
 
-/** An endpoint. */
 export type Route = KeyedRoute | OpenRoute | DocumentRoute
 
-/** The methods that the routes of one path take, `HEAD` after `GET`. */
+/** The methods of the routes of one path, including HEAD. */
 export function allowedMethods(routes: readonly Route[]): string[] {
   return routes.flatMap(({ method }) => method === 'GET' ? ['GET', 'HEAD'] : [method])
 }
 
-/** Lends a keyed endpoint's handler the types of its parameters and body. */
-export function defineRoute<P extends ParameterDefs, B = undefined>(route: KeyedRoute<P, B>): Route {
-  return route as unknown as Route
+/** Declares a GET that takes a key; its handler gets the types of its parameters. */
+export function defineGet<P extends ParameterDefs>(
+  route: Omit<KeyedRoute<P, undefined>, 'access' | 'method' | 'limits'>,
+): Route {
+  return { access: 'key', method: 'GET', limits: ['key'], ...route } as unknown as Route
+}
+
+/** Declares a POST, which takes a key; its handler gets the type of its body. */
+export function definePost<B>(
+  route: Omit<KeyedRoute<Record<string, never>, B>, 'access' | 'method' | 'parameters' | 'cacheBy'>,
+): Route {
+  return { access: 'key', method: 'POST', parameters: {}, cacheBy: 'none', ...route } as unknown as Route
 }

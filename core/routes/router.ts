@@ -10,7 +10,7 @@ import { signups } from './signups.ts'
 import { verifyKey } from './verify-key.ts'
 import { widget } from './widget.ts'
 
-/** Every endpoint of the service. Of two paths that cover one request, the first counts. */
+/** Every endpoint of the service. If two paths match a request, the first one wins. */
 export const ROUTES: readonly Route[] = [
   verifyKey,
   widget,
@@ -27,29 +27,13 @@ export const ROUTES: readonly Route[] = [
   health,
   openapi,
   docs,
-
   apiCatalog,
 ]
 
-/** A route that a path leads to. */
-export interface RouteMatch {
-  readonly routes: readonly Route[]
-  /** The path's `:slug`, still percent-encoded; empty for a path without one. */
-  readonly slug: string
-}
+export type RouteTable = ReturnType<typeof compileRoutes>
 
-/** Finds routes by path. */
-export interface RouteTable {
-  /** The routes of the first path that covers `path` exactly, whatever their methods, or `undefined`. */
-  match(path: string): RouteMatch | undefined
-  readonly endpoints: readonly Endpoint[]
-}
-
-/**
- * Compiles the route table. itty-router makes the expressions; its list of routes is walked over the path alone,
- * because its own `fetch` builds a URL, decodes nothing and knows no 405.
- */
-export function compileRoutes(routes: readonly Route[], serviceName: string): RouteTable {
+/** Compiles the route table. Only itty-router's expressions are used: its `fetch` builds a URL and has no 405. */
+export function compileRoutes(routes: readonly Route[], serviceName: string) {
   const byPath = Map.groupBy(routes, (route) => completePath(route, serviceName))
   const router = Router()
   for (const path of byPath.keys()) router.all?.(path)
@@ -59,8 +43,9 @@ export function compileRoutes(routes: readonly Route[], serviceName: string): Ro
     return { expression, routes }
   })
   return {
-    match(path) {
-      // The router's expressions admit trailing slashes, and dot segments as slugs; the contract does not.
+    /** @returns The routes of the first matching path, whatever their methods, and its `:slug`, percent-encoded. */
+    match(path: string): { readonly routes: readonly Route[]; readonly slug: string } | undefined {
+      // The router's expressions accept trailing slashes, and dot segments as slugs; the contract does not.
       if (emptyOrDotSegment.test(path)) return undefined
       for (const { expression, routes } of compiled) {
         const match = expression.exec(path)
@@ -68,7 +53,7 @@ export function compileRoutes(routes: readonly Route[], serviceName: string): Ro
       }
       return undefined
     },
-    endpoints: routes.map((route) => ({
+    endpoints: routes.map((route): Endpoint => ({
       name: route.name,
       method: route.method,
       path: endpointPath(route, serviceName),

@@ -7,76 +7,68 @@ import { LIMIT_NAMES, type Policy } from '../limits/policies.ts'
 import type { Grant } from '../policy/decide.ts'
 import { MODULE_NAMES, MODULES, SCOPES } from '../policy/modules.ts'
 import { partnerSchema } from '../schemas/fields.ts'
-import type { HandlerContext, Staleness } from './context.ts'
-import { defineRoute, type Route } from './route.ts'
+import type { Verification } from '../wire.ts'
+import type { HandlerContext } from './context.ts'
+import { definePost } from './route.ts'
 
-export const verifyKey: Route = defineRoute({
+export const verifyKey = definePost({
   name: 'verify-key',
-  access: 'key',
-  method: 'POST',
   path: '/developer/verify-key',
   summary: 'Verify a key',
   description:
-    'What a key may do, before you save it. Failures are the problems that any endpoint would give: what this says ' +
-    'is what will happen.',
-  parameters: {},
+    'Shows what a key permits. Failures are the same problems that any other endpoint would return.',
   body: strictObject({ partner: partnerSchema }),
   limits: ['verify'],
-  cacheBy: 'none',
-  handle: ({ client }, grant, ports) => {
-    const { partner, key } = grant
-    return andThen(quotasLeft(grant, ports, client()), (limits) => ({
-      data: {
-        valid: true,
-        partner: { slug: partner.slug, name: partner.name },
-        key: {
-          id: key.id,
-          name: key.name,
-          environment: key.environment,
-          hint: `…${key.hint}`,
-          created_at: rfc3339(key.createdAt),
-          expires_at: optionalRfc3339(key.expiresAt),
-          rotation: key.successorId === undefined || key.retiresAt === undefined
-            ? null
-            : { successor_id: key.successorId, retires_at: rfc3339(key.retiresAt) },
-        },
-        ...permissions(grant, ports),
-        limits,
-        version: API_VERSION,
-        checked_at: rfc3339(grant.now),
-        max_staleness_ms: ports.staleness.maxStalenessMs,
-        ...staleIfError(ports.staleness),
-      },
-    }))
-  },
+  handle: ({ client }, grant, ports) =>
+    andThen(quotasLeft(grant, ports, client()), (limits) => ({ data: describeKey(grant, ports, limits) })),
 })
 
-function permissions(
-  { principal: { heldScopes: held, activeScopes: needed }, partner }: Grant,
-  { endpoints }: HandlerContext,
-) {
+function describeKey(
+  { partner, key, principal: { heldScopes, activeScopes }, now }: Grant,
+  { endpoints, staleness }: HandlerContext,
+  limits: Verification['limits'],
+): Verification {
   return {
-    scopes: SCOPES.filter((scope) => held.has(scope)).map((scope) => ({
-      scope,
-      in_force: needed.has(scope),
-    })),
+    valid: true,
+    partner: { slug: partner.slug, name: partner.name },
+    key: {
+      id: key.id,
+      name: key.name,
+      environment: key.environment,
+      hint: `…${key.hint}`,
+      created_at: rfc3339(key.createdAt),
+      expires_at: optionalRfc3339(key.expiresAt),
+      rotation: key.successorId === undefined || key.retiresAt === undefined
+        ? null
+        : { successor_id: key.successorId, retires_at: rfc3339(key.retiresAt) },
+    },
+    scopes: SCOPES.filter((scope) => heldScopes.has(scope))
+      .map((scope) => ({ scope, in_force: activeScopes.has(scope) })),
     modules: MODULE_NAMES.map((module) => {
       const { scope } = MODULES[module]
       const active = partner.modules.includes(module)
-      return {
-        module,
-        active,
-        ready: active && held.has(scope),
-        missing_scope: held.has(scope) ? null : scope,
-      }
+      const held = heldScopes.has(scope)
+      return { module, active, ready: active && held, missing_scope: held ? null : scope }
     }),
     endpoints: endpoints.flatMap(({ method, path, scope }) =>
-      scope === undefined ? [] : [{ method, path, scope, allowed: held.has(scope) && needed.has(scope) }]
+      scope === undefined
+        ? []
+        : [{ method, path, scope, allowed: heldScopes.has(scope) && activeScopes.has(scope) }]
     ),
+    limits,
+    version: API_VERSION,
+    checked_at: rfc3339(now),
+    max_staleness_ms: staleness.maxStalenessMs,
+    ...(staleness.staleIfErrorMs > 0 && {
+      stale_if_error: {
+        seconds: staleness.staleIfErrorMs / 1000,
+        since: optionalRfc3339(staleness.staleWindow()?.since),
+      },
+    }),
   }
 }
 
-/** What is left of each policy that is on; asking spends nothing but the policy of asking. */
+/** The rest of each active quota. */
 function quotasLeft(
   { principal, key }: Grant,
   { limiter, elapsed }: HandlerContext,
@@ -102,9 +94,4 @@ function quotasLeft(
         }
       }),
   )
-}
-
-function staleIfError({ staleIfErrorMs, staleWindow: outage }: Staleness) {
-  if (staleIfErrorMs === 0) return undefined
-  return { stale_if_error: { seconds: staleIfErrorMs / 1000, since: optionalRfc3339(outage()?.since) } }
 }

@@ -1,22 +1,19 @@
 import { all } from '../lib/promise.ts'
 import { WIDGET_PROFILES } from '../schemas/fields.ts'
+import type { Widget } from '../wire.ts'
 import { currentBanner } from './banner.ts'
 import { countCountries, countIndustries, pricingPlans } from './lists.ts'
 import { recentCards } from './profiles.ts'
-import { defineRoute, type Route } from './route.ts'
+import { defineGet } from './route.ts'
 
-export const widget: Route = defineRoute({
+export const widget = defineGet({
   name: 'widget',
-  access: 'key',
-  method: 'GET',
   path: '/partner-widget',
   scope: 'read:partner-widget',
   summary: 'Combined widget payload',
   description:
-    'All that a widget draws, in one call: each part as its own endpoint has it, countries and industries only ' +
-    'those in use.',
+    'Everything that a widget shows, in one call. Each part equals its own endpoint; countries and industries are those in use.',
   parameters: {},
-  limits: ['key'],
   cacheBy: 'content+partner',
   handle: (_input, grant, ports) =>
     all(
@@ -27,15 +24,9 @@ export const widget: Route = defineRoute({
         countIndustries(grant, ports, true),
         pricingPlans(ports),
       ],
-      ([banner, profiles, countries, industries, plans]) => ({
-        data: {
-          partner: { slug: grant.partner.slug, name: grant.partner.name },
-          banner,
-          profiles,
-          countries,
-          industries,
-          plans,
-        },
-      }),
+      ([banner, profiles, countries, industries, plans]) => {
+        const partner = { slug: grant.partner.slug, name: grant.partner.name }
+        return { data: { partner, banner, profiles, countries, industries, plans } satisfies Widget }
+      },
     ),
 })
