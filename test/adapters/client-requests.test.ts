@@ -104,7 +104,7 @@ await t.test('an answer that breaks off is none', async (t) => {
   })
 })
 
-await t.test('the key goes nowhere else, and nobody else is believed', async (t) => {
+await t.test('the key is not sent to other servers, and responses of other services are errors', async (t) => {
   const moved = scripted([
     () => new Response(null, { status: 302, headers: { location: 'https://other.example/' } }),
   ])

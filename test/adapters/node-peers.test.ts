@@ -212,7 +212,7 @@ t.test('the body of an answer is written as it is', async (t) => {
   }
 })
 
-t.test('a client of HTTP/1.0 keeps its connection when it asks to, and is never told to continue', async (t) => {
+t.test('a client of HTTP/1.0 keeps its connection on request, and never gets 100 Continue', async (t) => {
   const { server, open } = await echoing()
   const connection = await open()
   const old = (request: string): string => request.replace('HTTP/1.1', 'HTTP/1.0')
@@ -232,7 +232,7 @@ t.test('a client of HTTP/1.0 keeps its connection when it asks to, and is never 
   await server.drain()
 })
 
-t.test('a client that leaves before its answer harms nobody', async (t) => {
+t.test('a client that disconnects before its response affects no other', async (t) => {
   for (const way of ['destroy', 'reset'] as const) {
     const asked = later<void>()
     const answer = later<HttpResponse>()

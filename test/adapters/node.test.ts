@@ -199,7 +199,7 @@ t.test('an answer before the body', async (t) => {
   await server.drain()
 })
 
-t.test('a client is told to continue only when its body is wanted', async (t) => {
+t.test('a client gets 100 Continue only when the service reads its body', async (t) => {
   const { server, open } = await served()
   const expectation = 'Expect: 100-continue'
   const wanted = await open()

@@ -145,7 +145,7 @@ await t.test('one write for all who come while it waits', async (t) => {
   t.equal(flushes, 1)
 })
 
-await t.test('only who is told to trusts CF-Connecting-IP', async (t) => {
+await t.test('CF-Connecting-IP is trusted only with the setting', async (t) => {
   const seen: (string | undefined)[] = []
   const api = createPartnerApi({ store: createMemoryStore() })
   const seeing: PartnerApi = {

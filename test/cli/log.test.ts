@@ -48,7 +48,7 @@ test('every line is written whole, or counted', (t) => {
   t.end()
 })
 
-test('a reader that falls behind is told what it missed', async (t) => {
+test('a slow reader learns how many lines were dropped', async (t) => {
   const served = await startServing(['serve', '--port', '0', '--log', 'all'], 'memory:')
   t.teardown(() => served.child.kill())
   const { stderr } = served.child

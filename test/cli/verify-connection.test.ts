@@ -1,4 +1,4 @@
-/** How `verify` reaches a deployment: with certificates of somebody's own, and by a proxy. */
+/** How `verify` connects to a deployment: with private certificates, and through a proxy. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -38,7 +38,7 @@ function verify(url: string, env: Readonly<Record<string, string>>, ...args: str
   })
 }
 
-/** A proxy to which every host is this machine. It writes down what it is asked for. */
+/** A proxy that resolves every host to this machine and records its requests. */
 interface Proxy {
   readonly address: string
   readonly asked: string[]
@@ -72,7 +72,7 @@ t.test('by https', { skip: noOpenssl }, async (t) => {
   writeFileSync(file('nothing.pem'), 'no certificate')
   writeFileSync(file('half.pem'), readFileSync(file('localhost.pem')).subarray(0, 200))
 
-  await t.test('whom nobody vouches for is not told the key, unless the file does', async (t) => {
+  await t.test('an untrusted server does not receive the key, unless --ca-file has its certificate', async (t) => {
     const url = `https://localhost:${here}`
     t.match(await verify(url, {}), { code: 3, stderr: /not signed by a trusted authority/ })
     t.match(await verify(url, {}, '--ca-file', file('api.example.pem')), {
@@ -104,7 +104,7 @@ t.test('by https', { skip: noOpenssl }, async (t) => {
   })
 })
 
-t.test('a proxy in front of an http:// address is told all of it, and the program warns', async (t) => {
+t.test('a proxy sees requests to http://, and the program warns', async (t) => {
   const proxy = await startProxy(() => 0)
   const ended = await verify('http://api.example/', { http_proxy: `http://${proxy.address}` })
   t.match(ended, { code: 0, stdout: /The key is valid/, stderr: /^warning: http:/ })
