@@ -9,7 +9,7 @@ import { COPIED_TABLES, PROFILES, type TableName } from '../tables.ts'
 /** The values of a table's columns, or of those that are its key. */
 export type Row = readonly Value[]
 
-export interface ReadableTable {
+interface ReadableTable {
   /** At most `limit` rows in the order of their keys, starting after the key `after`. */
   read(after: Row | undefined, limit: number): MaybePromise<readonly Row[]>
 }
@@ -69,7 +69,7 @@ export interface CopyTarget extends CopySource {
 }
 
 /** What a target holds before the copy. */
-export type TargetState =
+type TargetState =
   /** No store. */
   | 'missing'
   /** A store that was never written to. */

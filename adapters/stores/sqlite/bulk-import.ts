@@ -5,10 +5,18 @@ import { randomHex } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
 import { type ProfileRow, PROFILES } from '../tables.ts'
 import type { SqliteAuditLog } from './audit.ts'
-import { claimImport, swapTables } from './bulk-import-tables.ts'
 import { searchTerms } from './content-tables.ts'
 import { type Database, upsertSql } from './database.ts'
-import { addWords, buildCounters, buildRanks, clearBuild, copyProfiles, createRebuild } from './rebuild.ts'
+import {
+  addWords,
+  buildCounters,
+  buildRanks,
+  claimImport,
+  clearBuild,
+  copyProfiles,
+  createRebuild,
+  swapTables,
+} from './rebuild.ts'
 import type { Revisions } from './revisions.ts'
 
 /**

@@ -16,7 +16,7 @@ interface ContentTable<R> {
   remove(slugs: readonly string[]): void
 }
 
-export type ContentTables = { readonly [K in ContentKind]: ContentTable<ContentRecords[K]> }
+type ContentTables = { readonly [K in ContentKind]: ContentTable<ContentRecords[K]> }
 
 export function createContentTables(database: Database): ContentTables {
   return {
