@@ -7,6 +7,7 @@ import {
   CommitUnknownError,
   ConnectionLostError,
   isPermanent,
+  isReadOnly,
   isRetryable,
   isStatementError,
   mayBeCommitted,
@@ -14,7 +15,7 @@ import {
 } from './errors.ts'
 import { createHosts } from './hosts.ts'
 import { before, createPool, createSlot, pause, type Slot } from './pool.ts'
-import { runTransaction, sendTo } from './transaction.ts'
+import { runTransaction } from './transaction.ts'
 import { parseUrl } from './url.ts'
 
 /**
@@ -62,6 +63,17 @@ export interface ConnectOptions {
   readonly lookUpTimeoutMs?: number
   /** Milliseconds, 20 or more, default 10,000, for any other single statement, and to wait for a free connection. */
   readonly timeoutMs?: number
+}
+
+interface RunOptions {
+  /** Default: a slot of the pool, which nobody else uses meanwhile. */
+  readonly shared?: Slot
+  /** By `performance.now()`. */
+  readonly deadline?: number
+  /** Whether `work` is a statement that commits. */
+  readonly commits?: boolean
+  /** Whether `work` is a transaction that may not write. */
+  readonly readOnly?: boolean
 }
 
 const MAX_REPEATS = 10
@@ -115,59 +127,50 @@ export function connect(address: string, options: ConnectOptions = {}): Database
     listener?.destroy('it was replaced')
   }
 
-  /**
-   * Runs `work` on a connection, again where that may help.
-   *
-   * @param shared Default: a slot of the pool, which nobody else uses meanwhile.
-   * @param commits Whether `work` is a statement that commits.
-   */
-  async function run<T>(
-    work: (connection: Connection) => Promise<T>,
-    { shared, deadline = Infinity, commits = false }: { shared?: Slot; deadline?: number; commits?: boolean },
-  ): Promise<T> {
+  /** Runs `work` on a connection, again where that may help. */
+  async function run<T>(work: (connection: Connection) => Promise<T>, options: RunOptions): Promise<T> {
+    const { shared, deadline = Infinity, commits, readOnly } = options
     const startedAt = performance.now()
     const late = () =>
       hosts.failure() ?? new ConnectionLostError(`no answer within ${Math.round(deadline - startedAt)} ms`)
     for (let repeats = 0, losses = 0;;) {
-      if (isClosed) throw new ConnectionLostError('it was closed')
-      const slot = shared ?? await pool.take(Math.min(deadline, performance.now() + timeoutMs))
+      let slot: Slot | undefined
       let connection: Connection | undefined
       try {
+        if (isClosed) throw new ConnectionLostError('it was closed')
+        slot = shared ?? await pool.take(Math.min(deadline, performance.now() + timeoutMs))
         connection = slot.current() ?? await before(deadline, slot.open(), late)
         return await before(deadline, work(connection), late)
-      } catch (error) {
+      } catch (cause) {
+        // The server has stopped taking writes: another one is the primary now.
+        const error = !readOnly && isReadOnly(cause)
+          ? new ConnectionLostError(cause.message, cause.code)
+          : cause
         const isLost = error instanceof ConnectionLostError
-        if (!shared && isLost) connection?.destroy(error.message)
+        if (isLost && (!shared || error !== cause)) connection?.destroy(error.message)
         if (commits && connection && mayBeCommitted(error)) {
-          throw new CommitUnknownError((error as Error).message)
+          throw toStoreError(place, new CommitUnknownError((error as Error).message))
         }
         const isWorthwhile = connection === undefined
-          ? !isPermanent(error) && performance.now() < (shared ? deadline : startedAt + patienceMs)
+          ? slot && !isPermanent(error) && performance.now() < (shared ? deadline : startedAt + patienceMs)
           : isRetryable(error)
           ? ++repeats < MAX_REPEATS
           : isLost && ++losses < MAX_LOSSES
         // A timer may be a millisecond early.
-        if (!isWorthwhile || performance.now() > deadline - 2) throw error
+        if (!isWorthwhile || performance.now() > deadline - 2) throw toStoreError(place, error)
       } finally {
-        if (!shared) pool.release(slot)
+        if (slot && !shared) pool.release(slot)
       }
       if (repeats > 0) await pause(repeats)
     }
   }
 
-  async function explained<T>(promise: Promise<T>): Promise<T> {
-    try {
-      return await promise
-    } catch (error) {
-      throw toStoreError(place, error)
-    }
-  }
-
-  function queryOf(withinMs: number, options: { shared?: Slot; commits?: boolean }): Query {
-    return (sql, parameters) => {
-      const deadline = performance.now() + withinMs
-      return explained(run((connection) => sendTo(connection)(sql, parameters), { ...options, deadline }))
-    }
+  function queryOf(withinMs: number, options: RunOptions): Query {
+    return (sql, parameters) =>
+      run(
+        (connection) => connection.query(sql, parameters) as Promise<never>,
+        { ...options, deadline: performance.now() + withinMs },
+      )
   }
 
   async function hear(): Promise<void> {
@@ -213,7 +216,7 @@ export function connect(address: string, options: ConnectOptions = {}): Database
     transaction(work, { readOnly, isSearch } = { readOnly: false }) {
       const statementTimeoutMs = isSearch ? Math.ceil(lookUpTimeoutMs / 4) : undefined
       const options = { place, readOnly, statementTimeoutMs }
-      return explained(run((connection) => runTransaction(connection, options, work), {}))
+      return run((connection) => runTransaction(connection, options, work), { readOnly })
     },
 
     reportReadOnly() {

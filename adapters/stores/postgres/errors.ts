@@ -47,7 +47,8 @@ const READ_ONLY = '25006'
 export const isRetryable = (error: unknown): boolean =>
   error instanceof SqlError && RETRYABLE.test(error.code)
 
-export const isReadOnly = (error: unknown): boolean => error instanceof SqlError && error.code === READ_ONLY
+export const isReadOnly = (error: unknown): error is SqlError =>
+  error instanceof SqlError && error.code === READ_ONLY
 
 /** Whether the server rejected the statement itself, and is in no trouble. */
 export const isStatementError = (error: unknown): boolean =>

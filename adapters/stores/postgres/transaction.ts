@@ -1,6 +1,5 @@
 /** A transaction on one connection. */
-import type { Connection } from './connection.ts'
-import type { Query, Value } from './connection.ts'
+import type { Connection, Query } from './connection.ts'
 import {
   CommitUnknownError,
   ConnectionLostError,
@@ -30,7 +29,7 @@ export const SET_DURABLE_COMMIT =
 const BEGIN = `BEGIN; SET LOCAL idle_in_transaction_session_timeout = '30s'; SELECT ${SET_DURABLE_COMMIT}`
 const BEGIN_SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
 
-/** Runs `work` once. What it throws is retryable, or a `ConnectionLostError`, if another run may succeed. */
+/** Runs `work` once. It throws the first error of a statement if another run may succeed. */
 export async function runTransaction<T>(
   connection: Connection,
   { place, readOnly, statementTimeoutMs }: TransactionOptions,
@@ -42,18 +41,18 @@ export async function runTransaction<T>(
   let isRolledBack = false
   let result: T
 
-  const send = readOnly ? connection.query as Query : sendTo(connection)
   const query: Query = async (sql, parameters) => {
     if (isOver) throw new Error('The transaction is over.')
     try {
-      return await send(sql, parameters)
+      return await connection.query(sql, parameters) as never[]
     } catch (error) {
       failure ??= error
       throw toStoreError(place, error)
     }
   }
 
-  const isTransient = () => failure instanceof ConnectionLostError || isRetryable(failure)
+  const isTransient = () =>
+    failure instanceof ConnectionLostError || isRetryable(failure) || !readOnly && isReadOnly(failure)
   const rollBack = () => connection.query('ROLLBACK').catch(({ message }) => connection.destroy(message))
 
   // For this transaction only, whatever a pooler does with the connection afterwards.
@@ -87,18 +86,4 @@ async function commit(connection: Connection): Promise<void> {
     throw mayBeCommitted(error) ? new CommitUnknownError(error.message) : error
   })
   if (command !== 'COMMIT') throw new SqlError('25P02', 'the transaction was rolled back before its end')
-}
-
-/** Sends statements; a server that has stopped taking writes is left. */
-export function sendTo(connection: Connection): Query {
-  return async (sql: string, parameters?: readonly Value[]) => {
-    try {
-      return await connection.query(sql, parameters) as never[]
-    } catch (error) {
-      if (!isReadOnly(error)) throw error
-      const { message, code } = error as SqlError
-      connection.destroy(message)
-      throw new ConnectionLostError(message, code)
-    }
-  }
 }
