@@ -48,9 +48,8 @@ export function createContentAdministration(
     removeContent(kind, slugs, context) {
       const removed = new Set(slugs)
       const missing = [...removed].filter((slug) => !content[kind].has(slug))
-      const used = kind === 'industries'
-        ? [...removed.intersection(referencedIndustries(content, removed))]
-        : []
+      const referenced = kind === 'industries' ? referencedIndustries(content, removed) : new Set<string>()
+      const used = [...removed].filter((slug) => referenced.has(slug))
       if (removed.size > 0 && missing.length === 0 && used.length === 0) {
         for (const slug of removed) content[kind].delete(slug)
         onChange([removalAuditRecord(kind, removed)], context)
