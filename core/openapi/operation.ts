@@ -80,16 +80,16 @@ function isCached(route: Route): boolean {
 }
 
 function parametersOf(route: Route, schemas: SchemaCollection): (ParameterObject | Reference)[] {
-  const shared = (name: string, applies = true): Reference[] =>
+  const shared = (name: string, applies: boolean): Reference[] =>
     applies ? [{ $ref: `#/components/parameters/${name}` }] : []
   const keyed = route.access === 'key' ? route : undefined
   return [
     ...shared('slug', route.path.includes(':slug')),
     ...shared('partner', keyed?.method === 'GET'),
     ...Object.entries(keyed?.parameters ?? {}).map(([name, one]) => queryParameter(name, one, schemas)),
-    ...shared('idempotencyKey', keyed?.takesIdempotencyKey),
+    ...shared('idempotencyKey', keyed?.takesIdempotencyKey === true),
     ...shared('ifNoneMatch', isCached(route)),
-    ...shared('version'),
+    ...shared('version', true),
   ]
 }
 

@@ -68,6 +68,14 @@ t.test('every route is an operation', (t) => {
 })
 
 t.test('parameters are those of the table, with their ranges', (t) => {
+  const withIdempotencyKey = Object.entries(made.paths).flatMap(([path, methods]) =>
+    Object.values(methods)
+      .filter(({ parameters }) =>
+        parameters.some((one) => resolve<ParameterObject>(one).name === 'Idempotency-Key')
+      )
+      .map(() => path)
+  )
+  t.strictSame(withIdempotencyKey, ['/service/partner/signups'])
   for (const route of ROUTES) {
     if (route.access !== 'key') continue
     const operation = made.paths[`/service${route.path.replace(':slug', '{slug}')}`]
