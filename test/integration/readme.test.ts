@@ -136,7 +136,7 @@ t.test('the example of a directory is as short as the README says', async (t) =>
 t.test('the README states the defaults of a store URL', (t) => {
   const { tls, connections } = parseUrl('postgres://user@host/name', { environment: {} })
   t.same([tls.mode, connections], ['prefer', 4])
-  t.match(readme, /TLS is used when the server offers it.* of which 4 are for reads and transactions/s)
+  t.match(readme, /TLS is used when the server offers\s+it.* of which 4 are for reads and transactions/s)
   for (
     const parameter of readme.matchAll(
       /`\??((?:sslmode|connect_timeout|target_session_attrs|pooler)=\w[\w-]*)`/g,
@@ -144,6 +144,11 @@ t.test('the README states the defaults of a store URL', (t) => {
   ) {
     t.ok(parseUrl(`postgres://user@host/name?${parameter[1]}`, { environment: {} }))
   }
+  const listed = /Its parameters are (.*?) any other is an error/s.exec(readme)![1]!
+  // An empty value counts as absent.
+  const names = Array.from(listed.matchAll(/`([a-z_]+)`/g), ([, name]) => `${name}=`)
+  t.equal(names.length, 14)
+  t.ok(parseUrl(`postgres://user@host/name?${names.join('&')}`, { environment: {} }))
   t.end()
 })
 
