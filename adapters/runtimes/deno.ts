@@ -6,6 +6,7 @@
  *
  * @module
  */
-export type { ServeOptions } from './node.ts'
-export { serve } from './node.ts'
-export type { ListenOptions, RunningServer, ServableApi } from './server.ts'
+import { serve, type ServeOptions } from './node.ts'
+import type { ListenOptions, RunningServer, ServableApi } from './server.ts'
+
+export { type ListenOptions, type RunningServer, type ServableApi, serve, type ServeOptions }
