@@ -105,12 +105,12 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   )
   const writer = createResponseWriter(names, settings.problemBase, store.sha256)
   const logger = createRequestLogger(options.log, settings.logsAll, elapsed, trustedProxies)
-  const auditWatch = options.log === undefined ? undefined : createAuditWatcher(store, logger.auditLogged)
+  const pollAuditLog = options.log === undefined ? undefined : createAuditWatcher(store, logger.auditLogged)
   const bounds = { maxStalenessMs, staleIfErrorMs: staleIfErrorSeconds * 1000 }
   let isSkewed = false
+  const { replicas: registry } = store
   const replica = registerReplica(
-    store.replicas,
-    withLookUpTimeout,
+    registry && ((replica) => withLookUpTimeout.registration(registry.register(replica))),
     settings.replicaName,
     bounds,
     () => andThen(revisionCache.revalidate(elapsed()), storeRevision),
@@ -123,7 +123,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   )
   const revision = directory === store ? facts.revision : combinedRevision(facts, profiles)
   const revisionCache: RevisionCache = createRevisionCache(afterRegistration(replica, revision), bounds, {
-    onChange: () => auditWatch?.wake(),
+    onChange: () => pollAuditLog?.(),
     onUnavailable: logger.storeUnavailable,
     onRecovered: logger.storeRecovered,
   }, clock.now)

@@ -1,25 +1,19 @@
 import { createWriteBehind } from '../lib/write-behind.ts'
 import type { AuditEntry, AuditLog } from '../ports/audit.ts'
 
-/** Tells what operators decide while the service runs. */
-export interface AuditWatcher {
-  /** Something was changed: look behind the requests. */
-  wake(): void
-}
-
-/** Long enough for the request that noticed to be answered. */
+/** Long enough for the request that noticed the change to be answered first. */
 const pollDelayMs = 50
 const pageSize = 100
 
 /**
- * Watches from the end of the trail that it finds at its first look.
+ * Reports new entries of the audit log while the service runs, from the log's end at the first poll.
  *
- * @param onEntry Gets each entry that came since, in order.
+ * @returns Polls in the background.
  */
-export function createAuditWatcher(log: AuditLog, onEntry: (entry: AuditEntry) => void): AuditWatcher {
+export function createAuditWatcher(log: AuditLog, onEntry: (entry: AuditEntry) => void): () => void {
   let lastSequence: number | undefined
 
-  async function poll(): Promise<boolean> {
+  return createWriteBehind(pollDelayMs, async () => {
     try {
       lastSequence ??= (await log.auditHead()).sequence
       for (;;) {
@@ -29,11 +23,8 @@ export function createAuditWatcher(log: AuditLog, onEntry: (entry: AuditEntry) =
         if (entries.length < pageSize) return true
       }
     } catch {
-      // Nothing is lost: the next look begins where this one ended.
+      // The next poll continues where this one ended.
       return true
     }
-  }
-
-  const writeBehind = createWriteBehind(pollDelayMs, poll)
-  return { wake: writeBehind.wake }
+  }).wake
 }

@@ -1,4 +1,4 @@
-/** The credential that a request presents. */
+/** The credential of a request. */
 export type Credential =
   | { readonly kind: 'missing' }
   | { readonly kind: 'ambiguous' }
@@ -10,9 +10,9 @@ const ambiguous: Credential = { kind: 'ambiguous' }
 /**
  * Reads the credential from its two headers.
  *
- * @param keyHeader The value of `X-Service-Partner-Key`; a comma means that the field was repeated, because
- * no key holds one (RFC 9110 §5.3).
- * @param authorization The value of `Authorization`; a scheme other than `Bearer` is somebody else's business.
+ * @param keyHeader The value of `X-Service-Partner-Key`. No key contains a comma: one means that the field is repeated
+ * (RFC 9110 §5.3).
+ * @param authorization The value of `Authorization`. A scheme other than `Bearer` is ignored.
  */
 export function readCredential(keyHeader: string | undefined, authorization: string | undefined): Credential {
   if (authorization === undefined) {
@@ -28,7 +28,7 @@ export function readCredential(keyHeader: string | undefined, authorization: str
   return { kind: 'presented', text: keyHeader }
 }
 
-/** The scheme is compared without case, and nothing after it is no credential (RFC 6750 §2.1, RFC 9110 §11.1). */
+/** The scheme is case-insensitive; without a token it is no credential (RFC 6750 §2.1, RFC 9110 §11.1). */
 function bearerToken(authorization: string): string | undefined {
   if (!authorization.startsWith('Bearer ') && !bearer.test(authorization)) return undefined
   const token = authorization.slice(7).trim()
@@ -37,13 +37,13 @@ function bearerToken(authorization: string): string | undefined {
 
 const bearer = /^bearer(?: |$)/i
 
-/** Characters: another scheme's credentials are not parsed beyond this length. */
+/** The longest value of another scheme that is parsed, in characters. */
 const maxParsedLength = 8192
 
 /**
- * `Authorization` has one value, but a scheme may separate its parameters by commas (RFC 9110 §11.4): what
- * follows a comma is a parameter, `name=`, or it is another value of a repeated field. A value that is too long to
- * parse, or has an unclosed quote, counts as repeated when there is a comma in it.
+ * `Authorization` has one value, but a scheme may separate its parameters by commas (RFC 9110 §11.4): after a comma
+ * comes a parameter, `name=`, or the next value of a repeated field. A value with a comma that is too long to parse, or
+ * has an unclosed quote, counts as repeated.
  */
 function isRepeated(authorization: string): boolean {
   if (!authorization.includes(',')) return false
@@ -53,5 +53,5 @@ function isRepeated(authorization: string): boolean {
   return pieces.slice(1).some((piece) => !/^\s*[!#$%&'*+.^_`|~0-9A-Za-z-]+\s*=/.test(piece))
 }
 
-/** A quoted string (RFC 9110 §5.6.4), or what an unclosed one would hold. It matches from every quote: no backtracking. */
+/** A quoted string (RFC 9110 §5.6.4), closed or not. It matches at every quote, so that it never backtracks. */
 const quoted = /"(?:[^"\\]|\\[^])*\\?("?)/g

@@ -16,33 +16,22 @@ export const KEY_PREFIX_PATTERN: RegExp = /^[a-z][a-z0-9]{1,9}$/
 /** The form of a key's public id. */
 export const KEY_ID_PATTERN: RegExp = /^[0-9A-Za-z]{12}$/
 
-/** A key that nobody holds yet. */
-export interface MintedKey {
-  readonly id: string
-  readonly environment: Environment
-  /** The whole key. It is shown once and kept nowhere. */
-  readonly text: string
-  /** Last four characters of the key. */
-  readonly hint: string
-}
-
 /**
  * Makes a key from the runtime's CSPRNG: 190 bits of secret.
  *
- * @param prefix The store's key prefix, `spk` by default.
+ * @returns The whole key as `text`, and its last four characters as `hint`.
  */
-export function mintKey(prefix: string, environment: Environment): MintedKey {
+export function mintKey(
+  prefix: string,
+  environment: Environment,
+): { readonly id: string; readonly text: string; readonly hint: string } {
   const id = randomBase62(idLength)
   const unsigned = `${prefix}_${environment}_${id}_${randomBase62(secretLength)}`
   const text = unsigned + checksum(unsigned)
-  return { id, environment, text, hint: text.slice(-4) }
+  return { id, text, hint: text.slice(-4) }
 }
 
-/**
- * Where the id of a key would stand. Says nothing about the rest of the text.
- *
- * @returns undefined for a text that has not the length of a key with this prefix.
- */
+/** The part of a text that would be the id of a key; `undefined` unless the text has the length of a key. */
 export function extractKeyId(text: string, prefix: string): string | undefined {
   const start = prefix.length + 6
   return text.length === start + idLength + 1 + secretLength + checksumLength
@@ -50,13 +39,12 @@ export function extractKeyId(text: string, prefix: string): string | undefined {
     : undefined
 }
 
-/** Whether a text has the form of a key with this prefix and the checksum of all before it at its end. */
+/** Whether a text has the form of a key with this prefix, and a valid checksum. */
 export function isWellFormedKey(text: string, prefix: string): boolean {
   return text.startsWith(`${prefix}_`) && anchoredShape.test(text.slice(prefix.length)) &&
     hasValidChecksum(text)
 }
 
-/** Whether the last six characters of a key are the checksum of all before them. */
 export function hasValidChecksum(text: string): boolean {
   return checksum(text.slice(0, -checksumLength)) === text.slice(-checksumLength)
 }
@@ -73,7 +61,7 @@ function checksum(text: string): string {
   return digits
 }
 
-/** Bytes from 248 up are thrown away: 248 is the largest multiple of 62 that a byte holds, so no bias. */
+/** Discards bytes from 248 up, the largest multiple of 62 in a byte, to avoid bias. */
 function randomBase62(length: number): string {
   let text = ''
   while (text.length < length) {
@@ -92,11 +80,7 @@ const crcTable = Int32Array.from({ length: 256 }, (_, byte) => {
   return remainder
 })
 
-/**
- * CRC-32 (IEEE 802.3, the one of zip and PNG) of ASCII text.
- *
- * @returns An unsigned 32-bit integer.
- */
+/** CRC-32 (IEEE 802.3, as in zip and PNG) of ASCII text, unsigned. */
 export function crc32(text: string): number {
   let remainder = -1
   for (let index = 0; index < text.length; index++) {

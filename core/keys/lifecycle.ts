@@ -3,12 +3,12 @@ import { createWriteBehind } from '../lib/write-behind.ts'
 import type { Key } from '../model.ts'
 import type { FactSource } from '../ports/facts.ts'
 
-/** The state of a key as people see it. */
+/** The state of a key as the contract names it. */
 export type KeyState = 'active' | 'disabled' | 'retiring' | 'expired' | 'revoked'
 
 /**
- * The state of a key at an instant. What is final comes first: revoked, then expired (by its expiry or by
- * the end of its overlap after rotation, at once when there is none), then disabled, retiring and active.
+ * The state of a key at an instant. Final states take precedence: revoked, then expired (by its expiry or by the end of
+ * its overlap after rotation), then disabled, retiring and active.
  *
  * @param now Milliseconds since the epoch.
  */
@@ -20,38 +20,34 @@ export function keyState(key: Pick<Key, 'state' | 'expiresAt' | 'retiresAt'>, no
   return key.retiresAt === undefined ? 'active' : 'retiring'
 }
 
-/** Remembers when keys were used last, and writes it down behind the requests. */
-export interface LastUsedRecorder {
-  /** @param now Milliseconds since the epoch. */
-  record(id: string, now: number): void
-  /** Writes what was noted. */
-  flush(): Promise<void>
-}
+export type LastUsedRecorder = ReturnType<typeof createLastUsedRecorder>
 
 const minIntervalMs = 60_000
-/** Long enough for the answer that noted the use to be on its way. */
+/** Long enough for the response of the recorded request to be sent first. */
 const writeDelayMs = 1_000
 
-/** One write a minute and key at most: a use within the minute of a noted one is not noted. */
-export function createLastUsedRecorder(source: FactSource): LastUsedRecorder {
+/** Writes when keys were last used in the background, once a minute and key at most. */
+export function createLastUsedRecorder(source: Pick<FactSource, 'recordKeyUses'>) {
   let pending = new Map<string, number>()
-  const lastWrittenAt = createLruCache<number>(100_000)
+  const lastRecordedAt = createLruCache<number>(100_000)
 
   const writeBehind = createWriteBehind(writeDelayMs, async () => {
     const uses = pending
     pending = new Map()
-    // What could not be written is not worth failing for: the next use after the minute writes again.
-    if (uses.size > 0) {
-      await Promise.resolve(uses).then((all) => source.recordKeyUses(all)).catch(() => undefined)
+    try {
+      if (uses.size > 0) await source.recordKeyUses(uses)
+    } catch {
+      // Not retried: the next use after the minute is written anyway.
     }
     return true
   })
 
   return {
-    record(id, now) {
-      const last = lastWrittenAt.get(id)
+    /** @param now Milliseconds since the epoch. */
+    record(id: string, now: number): void {
+      const last = lastRecordedAt.get(id)
       if (last !== undefined && now - last < minIntervalMs && now >= last) return
-      lastWrittenAt.set(id, now)
+      lastRecordedAt.set(id, now)
       pending.set(id, now)
       writeBehind.wake()
     },

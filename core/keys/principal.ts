@@ -6,72 +6,50 @@ import type { KeyFacts } from '../model.ts'
 import { MODULES, type Scope } from '../policy/modules.ts'
 import type { FactSource, Revision } from '../ports/facts.ts'
 
-/** Who a request comes from, with what every request of the same key would have to work out anew. */
+/** A key's facts, with what is computed once for all of its requests. */
 export interface Principal extends KeyFacts {
-  /** The scopes that the key holds. */
   readonly heldScopes: ReadonlySet<Scope>
   /** The scopes that an active module of the partner needs. */
   readonly activeScopes: ReadonlySet<Scope>
-  /** From where the key may be used; empty means from anywhere. */
+  /** The ranges from which the key may be used; empty means from anywhere. */
   readonly allowedRanges: readonly IpRange[]
   readonly policies: Policies
 }
 
-/** Prepares facts for judging requests. */
-export function preparePrincipal(facts: KeyFacts, policies: Policies): Principal {
+export function preparePrincipal({ key, partner }: KeyFacts, policies: Policies): Principal {
   return {
-    key: facts.key,
-    partner: facts.partner,
-    heldScopes: new Set(facts.key.scopes),
-    activeScopes: new Set(facts.partner.modules.map((module) => MODULES[module].scope)),
-    allowedRanges: facts.key.allow.map(parseCidr),
+    key,
+    partner,
+    heldScopes: new Set(key.scopes),
+    activeScopes: new Set(partner.modules.map((module) => MODULES[module].scope)),
+    allowedRanges: key.allow.map(parseCidr),
     policies,
   }
 }
 
-/** A principal as it was under a revision. */
-export interface CachedPrincipal {
+interface CachedPrincipal {
   readonly principal: Principal
-  /** The revision of facts that it was looked up under. */
+  /** The revision of facts under which it was looked up. */
   readonly facts: string
   /** Whether a wrong secret was presented for it since. */
   wasRefused: boolean
 }
 
-/** The facts of the keys that were asked for lately. */
-export interface PrincipalCache {
-  /**
-   * What was last known of a key id, without asking anybody. Under another revision it may be used to recognise
-   * a key, never to grant anything.
-   */
-  peek(id: string): CachedPrincipal | undefined
-  /**
-   * Asks for the principal of a key id under a revision, or `undefined` when no key has this id. Requests for the
-   * same id that come while it is looked up share one look-up.
-   * @throws what the source threw.
-   */
-  find(id: string, revision: Revision): MaybePromise<Principal | undefined>
-  /** Notes that a key with this id, which was just looked up, is wrong. */
-  recordRefusal(id: string): void
-  /** Whether that was noted under this revision. */
-  wasRefused(id: string, revision: Revision): boolean
-}
+export type PrincipalCache = ReturnType<typeof createPrincipalCache>
 
-/**
- * @param prepare Makes a principal of what the source found.
- * @param maxKeys How many keys are kept; as many unknown ids are kept apart, so that a flood of them can't
- * drive out what is known.
- */
+/** Unknown ids have a cache of their own, so that a flood of them cannot evict known keys. */
+const maxKeys = 100_000
+
+/** Caches principals by key id. @param prepare Makes a principal of the facts that the source found. */
 export function createPrincipalCache(
-  source: FactSource,
+  source: Pick<FactSource, 'findKey'>,
   prepare: (facts: KeyFacts) => Principal,
-  maxKeys = 100_000,
-): PrincipalCache {
+) {
   const principals = createLruCache<CachedPrincipal>(maxKeys)
   const unknownIds = createLruCache<string>(maxKeys)
   const inFlight = new Map<
     string,
-    { readonly facts: string; readonly answer: Promise<Principal | undefined> }
+    { readonly facts: string; readonly result: Promise<Principal | undefined> }
   >()
 
   function remember(id: string, facts: string, found: KeyFacts | undefined): Principal | undefined {
@@ -86,28 +64,39 @@ export function createPrincipalCache(
   }
 
   return {
+    /** The cached principal. Under another revision it may identify a key, but grants nothing. */
     peek: principals.get,
-    find(id, { facts }) {
-      const underway = inFlight.get(id)
-      if (underway !== undefined && underway.facts === facts) return underway.answer
-      // Kept under the revision that was confirmed before the look-up: a change in between is seen as one.
-      const answer = andThen(source.findKey(id), (found) => remember(id, facts, found))
-      if (!(answer instanceof Promise)) return answer
-      inFlight.set(id, { facts, answer })
+
+    /**
+     * Looks a key id up in the source; concurrent look-ups of one id are shared.
+     *
+     * @returns `undefined` for an unknown id.
+     * @throws what the source threw.
+     */
+    find(id: string, { facts }: Revision): MaybePromise<Principal | undefined> {
+      const pending = inFlight.get(id)
+      if (pending !== undefined && pending.facts === facts) return pending.result
+      // Stored under the revision from before the look-up, so that a change during it is noticed.
+      const result = andThen(source.findKey(id), (found) => remember(id, facts, found))
+      if (!(result instanceof Promise)) return result
+      inFlight.set(id, { facts, result })
       const done = (): void => {
-        if (inFlight.get(id)?.answer === answer) inFlight.delete(id)
+        if (inFlight.get(id)?.result === result) inFlight.delete(id)
       }
-      answer.then(done, done)
-      return answer
+      result.then(done, done)
+      return result
     },
-    recordRefusal(id) {
-      const entry = principals.get(id)
-      if (entry !== undefined) entry.wasRefused = true
+
+    /** Records that a key with this id, which was just looked up, has a wrong secret. */
+    recordRefusal(id: string): void {
+      const cached = principals.get(id)
+      if (cached !== undefined) cached.wasRefused = true
     },
-    wasRefused(id, { facts }) {
-      const entry = principals.get(id)
-      return unknownIds.get(id) === facts ||
-        (entry !== undefined && entry.facts === facts && entry.wasRefused)
+
+    /** Whether the id is unknown, or a wrong secret was recorded for it, under this revision. */
+    wasRefused(id: string, { facts }: Revision): boolean {
+      const cached = principals.get(id)
+      return unknownIds.get(id) === facts || (cached?.facts === facts && cached.wasRefused)
     },
   }
 }

@@ -7,43 +7,27 @@ import type { ReplicaRegistration } from './replicas.ts'
 import type { Reports } from './reports.ts'
 import type { SignupStore } from './signups.ts'
 
-type PortCall<A extends unknown[], R> = (...question: A) => MaybePromise<R>
-
-/** Makes ports of the service that throw only `Problem` `store_unavailable`, and in time. */
-export interface PortTimeouts {
-  facts(source: FactSource): FactSource
-  directory(directory: Directory): Required<Directory>
-  catalog(offers: Catalog): Catalog
-  signups(store: SignupStore): SignupStore
-  reports(reports: Reports): Reports
-  quotas(ledger: QuotaStore): QuotaStore
-  membership(membership: ReplicaRegistration): ReplicaRegistration
-  /** Resolves when whatever is being asked is answered, or is not waited for any longer. Never rejects. */
-  idle(): Promise<unknown>
-}
-
 /**
- * Whatever a source of the service throws means that it does not answer, and so does silence; the log gets the
- * cause.
+ * Wraps ports so that they respond in time or throw the `Problem` `store_unavailable`, with the error as its cause.
  *
- * @param deadlineMs Milliseconds, 1 or more, after which an answer that is awaited is not awaited any longer.
+ * @param deadlineMs Milliseconds, 1 or more, after which a pending call fails.
  */
-export function withTimeouts(deadlineMs: number): PortTimeouts {
+export function withTimeouts(deadlineMs: number) {
   const pending = new Set<Promise<unknown>>()
 
-  function bounded<A extends unknown[], R>(ask: PortCall<A, R>): PortCall<A, R> {
-    return (...question) => {
+  function bounded<A extends unknown[], R>(call: (...args: A) => MaybePromise<R>) {
+    return (...args: A): MaybePromise<R> => {
       try {
-        const answer = ask(...question)
-        return answer instanceof Promise ? inTime(answer).catch(throwUnavailable) : answer
+        const result = call(...args)
+        return result instanceof Promise ? inTime(result).catch(throwUnavailable) : result
       } catch (cause) {
         return throwUnavailable(cause)
       }
     }
   }
 
-  function inTime<T>(answer: Promise<T>): Promise<T> {
-    const first = timeout(answer, deadlineMs, () => {
+  function inTime<T>(result: Promise<T>): Promise<T> {
+    const first = timeout(result, deadlineMs, () => {
       throw new Error(`no answer within ${deadlineMs} ms`)
     }).finally(() => pending.delete(first))
     pending.add(first)
@@ -51,13 +35,13 @@ export function withTimeouts(deadlineMs: number): PortTimeouts {
   }
 
   return {
-    facts: (source) => ({
+    facts: (source: FactSource): FactSource => ({
       check: bounded(() => source.check()),
       revision: bounded(() => source.revision()),
       findKey: bounded((id) => source.findKey(id)),
       recordKeyUses: bounded((uses) => source.recordKeyUses(uses)),
     }),
-    directory: (directory) => ({
+    directory: (directory: Directory): Required<Directory> => ({
       listProfiles: bounded((partner, query, now) => directory.listProfiles(partner, query, now)),
       findProfile: bounded((partner, slug, now) => directory.findProfile(partner, slug, now)),
       countProfiles: bounded((partner, by, now) => directory.countProfiles(partner, by, now)),
@@ -65,22 +49,27 @@ export function withTimeouts(deadlineMs: number): PortTimeouts {
       nextProfileChangeAt: bounded((partner, now) => directory.nextProfileChangeAt(partner, now)),
       directoryRevision: bounded(() => directory.directoryRevision?.() ?? ''),
     }),
-    catalog: (offers) => ({
-      findBanner: bounded((partner) => offers.findBanner(partner)),
-      listPlans: bounded(() => offers.listPlans()),
+    catalog: (catalog: Catalog): Catalog => ({
+      findBanner: bounded((partner) => catalog.findBanner(partner)),
+      listPlans: bounded(() => catalog.listPlans()),
     }),
-    signups: (store) => ({
+    signups: (store: SignupStore): Pick<SignupStore, 'createSignup'> => ({
       createSignup: bounded((signup, claim) => store.createSignup(signup, claim)),
-      listSignups: bounded((partner, after, limit) => store.listSignups(partner, after, limit)),
     }),
-    reports: (reports) => ({
+    reports: (reports: Reports): Reports => ({
       recordUsage: bounded((counts, batch, from) => reports.recordUsage(counts, batch, from)),
       summarise: bounded((partner, from, to) => reports.summarise(partner, from, to)),
       listActivity: bounded((partner, query, now) => reports.listActivity(partner, query, now)),
     }),
-    quotas: (ledger) => ({ leaseQuota: bounded((ask) => ledger.leaseQuota(ask)) }),
-    membership: (membership) => ({ ...membership, registered: bounded(() => membership.registered()) }),
-    idle: () => Promise.allSettled(pending),
+    quotas: (quotas: QuotaStore): QuotaStore => ({
+      leaseQuota: bounded((request) => quotas.leaseQuota(request)),
+    }),
+    registration: (replica: ReplicaRegistration): ReplicaRegistration => ({
+      ...replica,
+      registered: bounded(() => replica.registered()),
+    }),
+    /** Resolves when every pending call has responded or failed. Never rejects. */
+    idle: (): Promise<unknown> => Promise.allSettled(pending),
   }
 }
 

@@ -3,36 +3,36 @@ import type { FactSource } from '../ports/facts.ts'
 import type { ReplicaProgress } from '../ports/replicas.ts'
 import type { Store } from '../ports/store.ts'
 
-/** What became of a change at one replica. */
+/** How one replica applied a change. */
 export interface ReplicaReceipt {
-  /** What the replica calls itself. */
+  /** The replica's name. */
   readonly name: string
   /**
-   * Whether it said that it has applied the change, or asks for every request what applies. If not, it took leave or was
-   * not heard of for its whole lease, and uses nothing older any more.
+   * Whether it confirmed the change, or reads the revision for every request. Otherwise it deregistered or its lease
+   * ended, and it uses nothing older any more.
    */
   readonly applied: boolean
-  /** Milliseconds from the change to that. */
+  /** Milliseconds from the change until then. */
   readonly ms: number
   /** Milliseconds by which its clock is ahead of the store's; 0 while that is within its bounds. */
   readonly skewMs: number
 }
 
-/** That a change binds everywhere. */
+/** Confirmation that a change is in force everywhere. */
 export interface Receipt {
-  /** Milliseconds from the change until it bound everywhere. */
+  /** Milliseconds from the change until it was in force everywhere. */
   readonly ms: number
-  /** Every replica that was running when the change was made, the slowest last. */
+  /** Every replica that was running at the time of the change, the slowest last. */
   readonly replicas: readonly ReplicaReceipt[]
 }
 
 const pollIntervalMs = { first: 2, longest: 25 }
 
 /**
- * Waits until what was changed so far binds every replica: until each has said so, or its lease is over.
+ * Waits until the changes so far are in force on every replica: until each has confirmed them, or its lease has ended.
  *
- * @returns `undefined` when the store does not know who shares it: then the change binds within the max staleness.
- * @throws what the store throws, when it is still silent at the end of the longest lease.
+ * @returns `undefined` for a store without a registry of replicas: changes are in force within the max staleness.
+ * @throws what the store throws, when it is still down at the end of the longest lease.
  */
 export async function awaitReceipt(
   store: Pick<FactSource, 'revision'> & Pick<Store, 'replicas'>,
@@ -47,6 +47,18 @@ export async function awaitReceipt(
   let pending = await replicas.progress(revision)
   const longestLeaseMs = Math.max(0, ...pending.map(({ leaseMs }) => leaseMs))
 
+  /** A replica that is no longer listed has deregistered, or its lease ended; a new one never knew an older revision. */
+  async function refresh(before: readonly ReplicaProgress[]): Promise<readonly ReplicaProgress[]> {
+    try {
+      const now = new Map((await replicas!.progress(revision)).map((replica) => [replica.id, replica]))
+      for (const { id } of before) if (!now.has(id)) unregistered.add(id)
+      return before.map((replica) => now.get(replica.id) ?? replica)
+    } catch (error) {
+      if (elapsed() >= longestLeaseMs) throw error
+      return before
+    }
+  }
+
   for (let pause = pollIntervalMs.first;; pause = Math.min(pause * 2, pollIntervalMs.longest)) {
     const ms = elapsed()
     const isDone = ({ id, applied, leaseMs }: ReplicaProgress): boolean =>
@@ -58,17 +70,5 @@ export async function awaitReceipt(
     if (pending.length === 0) return { ms, replicas: [...receipts.values()] }
     await delay(pause)
     pending = await refresh(pending)
-  }
-
-  /** One that is listed no more has taken leave, or its lease ended long ago; one that came since knows nothing older. */
-  async function refresh(before: readonly ReplicaProgress[]): Promise<readonly ReplicaProgress[]> {
-    try {
-      const now = new Map((await replicas!.progress(revision)).map((replica) => [replica.id, replica]))
-      for (const { id } of before) if (!now.has(id)) unregistered.add(id)
-      return before.map((replica) => now.get(replica.id) ?? replica)
-    } catch (error) {
-      if (elapsed() >= longestLeaseMs) throw error
-      return before
-    }
   }
 }

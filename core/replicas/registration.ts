@@ -1,38 +1,35 @@
 import type { StalenessBounds } from '../cache/revision-cache.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
 import type { Revision } from '../ports/facts.ts'
-import type { ReplicaRegistration, ReplicaRegistry } from '../ports/replicas.ts'
-import type { PortTimeouts } from '../ports/with-timeouts.ts'
+import type { Replica, ReplicaRegistration } from '../ports/replicas.ts'
 
-/** A process that shares its store with nobody, or whose store does not know. */
+/** The registration in a store without other replicas. */
 const standalone: ReplicaRegistration = {
   registered: () => undefined,
   replicaCount: () => 1,
   deregister: () => Promise.resolve(),
 }
 
-/** Confirmed this often, what is known is not so old yet that a request asks by itself. */
+/** Often enough that requests need not revalidate: they do so from half the bound on. */
 const revalidationsPerBound = 2.5
-/** Milliseconds between confirmations, whatever the bound: replicas are to be heard of, and not all the time. */
+/** Milliseconds between revalidations, for any bound; `unbound` is for a max staleness of 0. */
 const revalidateInterval = { least: 50, most: 1_000, unbound: 500 }
 
 /**
- * This process among the replicas of its store.
+ * Registers this process among the replicas of its store.
  *
- * @param revalidate Asks for the revision of the store, see `Replica`.
- * @param skewMs See `Replica`.
+ * @param register `undefined` for a store without a registry.
  */
 export function registerReplica(
-  registry: ReplicaRegistry | undefined,
-  guard: PortTimeouts,
+  register: ((replica: Replica) => ReplicaRegistration) | undefined,
   name: string,
   { maxStalenessMs, staleIfErrorMs = 0 }: StalenessBounds,
   revalidate: () => MaybePromise<Revision>,
   skewMs: () => number,
 ): ReplicaRegistration {
-  if (registry === undefined) return standalone
+  if (register === undefined) return standalone
   const { least, most, unbound } = revalidateInterval
-  return guard.membership(registry.register({
+  return register({
     name,
     leaseMs: maxStalenessMs + staleIfErrorMs,
     revalidateEveryMs: maxStalenessMs === 0
@@ -40,10 +37,10 @@ export function registerReplica(
       : Math.min(Math.max(maxStalenessMs / revalidationsPerBound, least), most),
     revalidate: async () => await revalidate(),
     skewMs,
-  }))
+  })
 }
 
-/** Reads the revision as a replica that the store knows of. */
+/** Reads the revision once the store knows the replica. */
 export function afterRegistration(
   replica: ReplicaRegistration,
   revision: () => MaybePromise<Revision>,
