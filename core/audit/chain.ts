@@ -1,14 +1,12 @@
 import type { Key, Partner } from '../model.ts'
 import { type AuditEntry, type AuditHead, type AuditLog, EMPTY_AUDIT_HEAD } from '../ports/audit.ts'
 
-/** Entries that are read at a time. */
 const pageSize = 500
 
 /**
- * The seal of an entry: SHA-256 over the seal of the entry before and every field of this one.
+ * The hash of an entry: SHA-256 over the hash of the entry before and every field of this one.
  *
  * @param previousHash Empty for the first entry.
- * @param sha256 SHA-256 of the UTF-8 bytes of a text, 64 lower-case hexadecimal digits.
  */
 export function hashEntry(
   previousHash: string,
@@ -16,18 +14,17 @@ export function hashEntry(
   sha256: (text: string) => string,
 ): string {
   const { sequence, id, at, actor, type, partner, keyId, subject, before, after } = entry
-  // A JSON array of numbers, strings and nulls: two lists that differ have texts that differ. Absent is not empty.
+  // A JSON array of numbers, strings and nulls is unambiguous. `undefined` becomes null, which is not ''.
   const optional = [partner, keyId, subject, before, after].map((value) => value ?? null)
   return sha256(JSON.stringify([previousHash, sequence, id, at, actor, type, ...optional]))
 }
 
 /**
- * Looks for the first entry that is not as it was written: changed, missing, moved, repeated, added behind the store's
- * back, or cut off at the end. Whoever can write the whole store can also write the whole trail anew: against that
- * helps only a copy of a seal kept elsewhere.
+ * Finds the first entry that was changed, removed, moved, repeated, added outside of the service, or cut off at the
+ * end. An attacker who can write the whole store can rewrite the whole log: only a seal stored elsewhere reveals that.
  *
- * @param verified Called with each entry that is as it was written, in order.
- * @returns The sequence at which the trail is broken, `undefined` when it is whole.
+ * @param verified Called with each intact entry, in order.
+ * @returns The sequence at which the log is broken; `undefined` for an intact log.
  */
 export async function verifyChain(
   log: Pick<AuditLog, 'auditHead' | 'listAudit'>,
@@ -35,10 +32,10 @@ export async function verifyChain(
   verified: (entry: AuditEntry) => void = () => undefined,
 ): Promise<number | undefined> {
   let last: AuditHead = EMPTY_AUDIT_HEAD
-  // Nothing may stand in front of the first entry, however far.
+  // Also finds rows inserted before the first entry.
   let after = -Infinity
   for (;;) {
-    // Before the entries: those that are written meanwhile come after it, and never too few.
+    // Read before each page, so that entries written meanwhile never look cut off: `readPages` cannot do that.
     const head = await log.auditHead()
     const entries = await log.listAudit(after, pageSize)
     for (const entry of entries) {
@@ -56,14 +53,12 @@ export async function verifyChain(
   }
 }
 
-/** What audit entries say of partners and keys: the texts that a replay compares with what is stored. */
-
-/** Member by member, in a fixed order: a new member of partners does not end up here by itself. */
+/** The state of a partner in audit entries. Lists its members, so that a new member does not change old hashes. */
 export function partnerSnapshot({ slug, name, state, modules, limits, createdAt }: Partner): string {
   return JSON.stringify({ slug, name, state, modules, limits, createdAt })
 }
 
-/** Without the digest, for entries are shown to people: its hash tells whether it is still the same. */
+/** The state of a key in audit entries. Has a hash of the digest, because entries are shown to operators. */
 export function keySnapshot(key: Key, sha256: (text: string) => string): string {
   return JSON.stringify({
     id: key.id,

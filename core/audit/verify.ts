@@ -4,28 +4,28 @@ import { type AuditEntry, type AuditHead, EMPTY_AUDIT_HEAD } from '../ports/audi
 import type { Store } from '../ports/store.ts'
 import { keySnapshot, partnerSnapshot, verifyChain } from './chain.ts'
 
-/** A partner or key whose row, or whose entries, were changed behind the store's back. */
+/** A partner or key whose row, or whose entries, were changed outside of the service. */
 export interface AuditDifference {
   readonly kind: 'partner' | 'key'
   /** The slug or the public id. */
   readonly id: string
-  /** The state that the last entry left, see `AuditEntry`; `undefined` when no entry is about it. */
+  /** The state after its last entry, see `AuditEntry`; `undefined` without an entry. */
   readonly expected: string | undefined
-  /** The state that is stored; `undefined` when there is no row. */
+  /** The stored state; `undefined` without a row. */
   readonly stored: string | undefined
-  /** The first entry that does not begin with the state that the entry before it left, if there is one. */
+  /** Its first entry that does not continue from the state after the entry before. */
   readonly brokenAt: number | undefined
 }
 
-/** What an audit found. Later members say something only where the earlier ones found nothing. */
-export interface AuditReport {
-  /** The first entry that is not as it was written. */
+/** Later members are empty when earlier ones report an error. */
+interface AuditReport {
+  /** The first broken entry of the chain. */
   readonly brokenAt: number | undefined
-  /** Whether the entry of the external seal is there with its hash; true without such a seal. */
+  /** Whether the entry of the external seal exists with its hash; true without a seal. */
   readonly sealMatches: boolean
   /** At most 100. */
   readonly differences: readonly AuditDifference[]
-  /** The last entry that was verified. */
+  /** The last verified entry. */
   readonly head: AuditHead
 }
 
@@ -36,55 +36,23 @@ type AuditedStore = Pick<
 
 const maxDifferences = 100
 
-/** How often stored rows are read again because they were changed while they were compared. */
+/** How often rows are read again because they changed during the comparison. */
 const maxAttempts = 5
 
 /**
- * Verifies the chain, replays it, and compares every partner and key with what its entries say. Memory grows with their
- * number, by some 200 bytes each.
+ * Verifies the chain, replays it, and compares every partner and key with the result. Memory grows by about 200 bytes
+ * for each of them.
  *
- * @param seal A head that was kept outside of the store.
+ * @param seal A head that was stored elsewhere.
  */
 export async function verifyAuditLog(
   store: AuditedStore,
   seal: AuditHead = EMPTY_AUDIT_HEAD,
 ): Promise<AuditReport> {
-  const { sha256 } = store
-  /** A hash of the state in which the last entry left each partner and key. */
-  const states = new Map<string, string>()
-  const discontinuities = new Map<string, number>()
-  let head = EMPTY_AUDIT_HEAD
-  let sealMatches = seal.sequence === EMPTY_AUDIT_HEAD.sequence && seal.hash === EMPTY_AUDIT_HEAD.hash
-
-  const brokenAt = await verifyChain(store, sha256, (entry) => {
-    head = entry
-    if (entry.sequence === seal.sequence) sealMatches = entry.hash === seal.hash
-    const subject = subjectOf(entry)
-    if (subject === undefined) return
-    const before = entry.before === undefined ? undefined : sha256(entry.before)
-    if (
-      before !== states.get(subject) && !discontinuities.has(subject) && discontinuities.size < maxDifferences
-    ) {
-      discontinuities.set(subject, entry.sequence)
-    }
-    if (entry.after !== undefined) states.set(subject, sha256(entry.after))
-  })
-  head = { sequence: head.sequence, hash: head.hash }
+  const { brokenAt, sealMatches, head, states, discontinuities } = await replay(store, seal)
   if (brokenAt !== undefined || !sealMatches) return { brokenAt, sealMatches, differences: [], head }
-
   const suspects = new Set(discontinuities.keys())
-  const compare = (subject: string, stored: string): void => {
-    if (states.get(subject) === sha256(stored)) states.delete(subject)
-    else if (suspects.size < maxDifferences) suspects.add(subject)
-  }
-  for await (const partner of readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit))) {
-    compare(formatSubject('partner', partner.slug), partnerSnapshot(partner))
-  }
-  for await (const key of readPages<Key>((after, limit) => store.listKeys(undefined, after, limit))) {
-    compare(formatSubject('key', key.id), keySnapshot(key, sha256))
-  }
-  // What is left has no row, or another one than its entries say.
-  for (const subject of states.keys()) {
+  for await (const subject of mismatches(store, states)) {
     if (suspects.size >= maxDifferences) break
     suspects.add(subject)
   }
@@ -92,7 +60,49 @@ export async function verifyAuditLog(
   return { brokenAt, sealMatches, differences, head }
 }
 
-/** Reads all about some subjects again: they may have been changed in order while the rows were read. */
+async function replay(store: AuditedStore, seal: AuditHead) {
+  const { sha256 } = store
+  /** A hash of the state after the last entry, by subject. */
+  const states = new Map<string, string>()
+  /** The first entry that does not continue from the state before it, by subject. */
+  const discontinuities = new Map<string, number>()
+  let head = EMPTY_AUDIT_HEAD
+  let sealMatches = seal.sequence === EMPTY_AUDIT_HEAD.sequence && seal.hash === EMPTY_AUDIT_HEAD.hash
+
+  const brokenAt = await verifyChain(store, sha256, (entry) => {
+    const { sequence, hash } = entry
+    head = { sequence, hash }
+    if (sequence === seal.sequence) sealMatches = hash === seal.hash
+    const subject = subjectOf(entry)
+    if (subject === undefined) return
+    const before = entry.before === undefined ? undefined : sha256(entry.before)
+    if (
+      before !== states.get(subject) && !discontinuities.has(subject) && discontinuities.size < maxDifferences
+    ) {
+      discontinuities.set(subject, sequence)
+    }
+    if (entry.after !== undefined) states.set(subject, sha256(entry.after))
+  })
+  return { brokenAt, sealMatches, head, states, discontinuities }
+}
+
+/** The subjects whose row differs from the replayed state, then those without a row. Empties `states`. */
+async function* mismatches(store: AuditedStore, states: Map<string, string>): AsyncGenerator<string> {
+  const { sha256 } = store
+  const matches = (subject: string, stored: string): boolean =>
+    states.get(subject) === sha256(stored) && states.delete(subject)
+  for await (const partner of readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit))) {
+    const subject = formatSubject('partner', partner.slug)
+    if (!matches(subject, partnerSnapshot(partner))) yield subject
+  }
+  for await (const key of readPages<Key>((after, limit) => store.listKeys(undefined, after, limit))) {
+    const subject = formatSubject('key', key.id)
+    if (!matches(subject, keySnapshot(key, sha256))) yield subject
+  }
+  yield* states.keys()
+}
+
+/** Reads the suspects again: they may have changed legitimately while the rows were read. */
 async function recheck(
   store: AuditedStore,
   suspects: ReadonlySet<string>,
@@ -129,7 +139,7 @@ async function readSnapshot(store: AuditedStore, subject: string): Promise<strin
   return partner && partnerSnapshot(partner)
 }
 
-/** What an entry is about; `undefined` for content. */
+/** The partner or key of an entry; `undefined` for content. */
 function subjectOf({ partner, keyId }: AuditEntry): string | undefined {
   if (keyId !== undefined) return formatSubject('key', keyId)
   return partner === undefined ? undefined : formatSubject('partner', partner)
