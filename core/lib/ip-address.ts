@@ -9,10 +9,10 @@ export interface IpRange {
 }
 
 /**
- * Reads an address in the text forms of RFC 4291 §2.2 and dotted decimal without leading zeros. An
- * IPv4-mapped IPv6 address (`::ffff:192.0.2.1`) is the IPv4 address. Zone ids are refused.
+ * Parses the text forms of RFC 4291 §2.2, and dotted decimal without leading zeros. An IPv4-mapped IPv6 address
+ * (`::ffff:192.0.2.1`) is returned as the IPv4 address. Zone ids are refused.
  *
- * @returns undefined when the text is no address.
+ * @returns `undefined` for an invalid address.
  */
 export function parseIpAddress(text: string): IpAddress | undefined {
   const address = parseWords(text)
@@ -20,10 +20,10 @@ export function parseIpAddress(text: string): IpAddress | undefined {
 }
 
 /**
- * Reads a range: CIDR notation, or a single address. Ranges within `::ffff:0:0/96` are ranges of IPv4.
+ * Parses CIDR notation or a single address. Ranges within `::ffff:0:0/96` are ranges of IPv4.
  *
- * @throws {RangeError} when the text is neither, or has bits set beyond its prefix. The message is a
- * predicate without the text ("has bits set …: the network is 10.0.0.0/8").
+ * @throws {RangeError} for other text, or bits set beyond the prefix. The message is the end of a sentence about the range
+ * ("has bits set …: the network is 10.0.0.0/8").
  */
 export function parseCidr(text: string): IpRange {
   const slash = text.indexOf('/')
@@ -44,11 +44,10 @@ export function parseCidr(text: string): IpRange {
   return range
 }
 
-/** Whether an address is in a range. IPv4 and IPv6 never match each other: `::/0` holds no IPv4 address. */
+/** Whether an address is in a range. `::/0` contains no IPv4 address. */
 export function rangeContains({ network, bits }: IpRange, address: IpAddress): boolean {
   if (network.length !== address.length) return false
   for (let index = 0; index * 32 < bits; index++) {
-    // Both are there: index is below the common length.
     if ((((network[index] as number) ^ (address[index] as number)) & mask(bits - index * 32)) !== 0) {
       return false
     }
@@ -56,7 +55,7 @@ export function rangeContains({ network, bits }: IpRange, address: IpAddress): b
   return true
 }
 
-/** A word whose first `bits` bits are set. A shift counts modulo 32, so its ends stand apart. */
+/** A word whose first `bits` bits are set. Shifts are modulo 32, so both ends are special cases. */
 function mask(bits: number): number {
   return bits <= 0 ? 0 : bits >= 32 ? -1 : -1 << (32 - bits)
 }
@@ -98,7 +97,7 @@ function parseIPv6(text: string): IpAddress | undefined {
   return [0, 2, 4, 6].map((index) => (groups[index] ?? 0) * 0x10000 + (groups[index + 1] ?? 0))
 }
 
-/** @param last Whether these groups end the address, where dotted decimal may stand for two. */
+/** @param last Whether these groups end the address, where dotted decimal may replace two of them. */
 function parseGroups(text: string, last: boolean): number[] | undefined {
   if (text === '') return []
   const parts = text.split(':')
@@ -121,6 +120,6 @@ function formatCidr({ network, bits }: IpRange): string {
     return `${[word >>> 24, word >>> 16 & 255, word >>> 8 & 255, word & 255].join('.')}/${bits}`
   }
   const groups = network.flatMap((word) => [(word >>> 16).toString(16), (word & 0xffff).toString(16)])
-  // A URL's host serialises as RFC 5952 asks (WHATWG URL §3.5).
+  // The host of a URL is serialised as in RFC 5952 (WHATWG URL §3.5).
   return `${new URL(`http://[${groups.join(':')}]`).hostname.slice(1, -1)}/${bits}`
 }

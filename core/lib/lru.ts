@@ -1,19 +1,13 @@
-/** A map that forgets what was not asked for lately once it is full. */
-export interface LruCache<V> {
-  get(key: string): V | undefined
-  /** @param weight What the entry counts against the bound: 1, or its bytes. */
-  set(key: string, value: V, weight?: number): void
-  delete(key: string): void
-}
+export type LruCache<V> = ReturnType<typeof createLruCache<V>>
 
 /**
- * Two generations instead of a list in order of use: an entry that is read or written is in the young one;
- * when that has half the bound, it becomes the old one and what was in the old one is forgotten. A read
- * of a young entry is one look-up and moves nothing.
+ * A map that evicts entries that were not used recently. It has two generations: a used entry is in the young one, and
+ * when that reaches half of the bound, it replaces the old one. A read of a young entry is one look-up and moves nothing,
+ * unlike in a map in order of use.
  *
- * @param maxWeight The weight of all entries together, 2 or more.
+ * @param maxWeight The weight of all entries together.
  */
-export function createLruCache<V>(maxWeight: number): LruCache<V> {
+export function createLruCache<V>(maxWeight: number) {
   let young = new Map<string, { value: V; weight: number }>()
   let old = new Map<string, { value: V; weight: number }>()
   let youngWeight = 0
@@ -37,7 +31,7 @@ export function createLruCache<V>(maxWeight: number): LruCache<V> {
   }
 
   return {
-    get(key) {
+    get(key: string): V | undefined {
       const entry = young.get(key)
       if (entry !== undefined) return entry.value
       const survivor = old.get(key)
@@ -45,7 +39,8 @@ export function createLruCache<V>(maxWeight: number): LruCache<V> {
       insert(key, survivor)
       return survivor.value
     },
-    set(key, value, weight = 1) {
+    /** @param weight What the entry counts against the bound: 1, or its bytes. */
+    set(key: string, value: V, weight = 1): void {
       if (weight <= maxWeight / 2) insert(key, { value, weight })
       else remove(key)
     },

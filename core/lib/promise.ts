@@ -1,17 +1,14 @@
 import type { WebAbortSignal } from './web.ts'
 
-/**
- * A value that may have to be awaited. A source that has its answer at hand returns it as it is, and the
- * request is then answered without a turn of the event loop.
- */
+/** A value or a promise of it. A request whose values need no waiting gets its response without a promise. */
 export type MaybePromise<T> = T | Promise<T>
 
-/** Goes on with a value: at once when it is there, later when it has to be awaited. */
+/** Calls `next` with a value, synchronously unless it is a promise. */
 export function andThen<T, R>(value: MaybePromise<T>, next: (value: T) => MaybePromise<R>): MaybePromise<R> {
   return value instanceof Promise ? value.then(next) : next(value)
 }
 
-/** Goes on with several values: at once when all are there. */
+/** Calls `next` with several values, synchronously unless one is a promise. */
 export function all<T extends readonly unknown[], R>(
   values: { readonly [Index in keyof T]: MaybePromise<T[Index]> },
   next: (values: T) => MaybePromise<R>,

@@ -3,10 +3,10 @@ import type { MaybePromise } from './promise.ts'
 const maxPageRows = 1000
 
 /**
- * Reads a list to its end, a page at a time. Rows that are added behind the last one read are read as well.
+ * Reads a list to its end, page by page. Rows that are added after the current position are read as well.
  *
- * @param readPage Reads at most `limit` rows after a row of the page before, or from the start.
- * @param wanted How many rows the caller takes at most, 1 or more: no page is larger than that.
+ * @param readPage Reads at most `limit` rows after a row, or from the start.
+ * @param wanted The most rows that the caller takes, 1 or more.
  */
 export async function* readPages<T>(
   readPage: (after: T | undefined, limit: number) => MaybePromise<readonly T[]>,

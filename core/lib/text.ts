@@ -14,9 +14,8 @@ const letterFolds: Readonly<Record<string, string>> = {
 }
 
 /**
- * The words of a text as search and sorting see them: compatibility-decomposed (NFKD), without combining
- * marks, in lower case, letters that Unicode does not take apart spelled out, split at runs of anything but
- * letters and digits.
+ * The words of a text for search and sorting: compatibility-decomposed (NFKD), without combining marks, in lower case,
+ * with letters that Unicode does not decompose spelled out, split at everything but letters and digits.
  *
  * @returns The words in order; none for a text without a letter or digit.
  */
@@ -31,7 +30,7 @@ export function foldWords(text: string): string[] {
 }
 
 /**
- * The folded form of a name, its words separated by one space: the key that names are sorted by.
+ * The folded words of a name, separated by one space: the sort key of names.
  *
  * @example
  * ```ts
@@ -43,8 +42,8 @@ export function fold(text: string): string {
 }
 
 /**
- * Compares by Unicode code points, as the bytes of UTF-8 compare; the `<` of strings compares UTF-16 units,
- * which puts supplementary characters before U+E000–U+FFFF.
+ * Compares by Unicode code points, like the bytes of UTF-8. The `<` of strings compares UTF-16 units, which orders
+ * supplementary characters before U+E000–U+FFFF.
  *
  * @returns A number below, equal to or above 0, for `Array.prototype.sort`.
  */

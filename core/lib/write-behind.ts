@@ -1,36 +1,27 @@
-/** Writes down, behind the requests, what they noted in memory. */
-export interface WriteBehind {
-  /** Has a write begin within the delay. */
-  wake(): void
-  /** Writes now. Resolves when that is done, well or not. */
-  flush(): Promise<void>
-}
-
-/** How often a write that left something is tried again by itself. */
+/** How often an incomplete write is retried without a further `wake`. */
 const maxRetries = 5
 
 /**
- * One write at a time, and none without something to write.
+ * Writes in the background, one write at a time.
  *
- * @param delayMs How long a write waits for more to come.
- * @param write Never rejects; tells whether nothing is left. What is left is tried again after the delay, a few
- * times; then it waits to be woken, so that a store that is gone for good keeps no process alive. After a flush
- * nothing is tried again: nobody may be there any more to write for.
+ * @param delayMs The delay between `wake` and the write.
+ * @param write Never rejects; returns whether nothing is left to write. An incomplete write is retried after the delay,
+ * but only a few times, so that a store that is gone does not keep the process alive, and not after a flush.
  */
-export function createWriteBehind(delayMs: number, write: () => Promise<boolean>): WriteBehind {
+export function createWriteBehind(delayMs: number, write: () => Promise<boolean>) {
   let timer: ReturnType<typeof setTimeout> | undefined
   let writing: Promise<boolean> = Promise.resolve(true)
   let flushes = 0
   let retries = 0
 
-  function begin(): Promise<boolean> {
+  function start(): Promise<boolean> {
     timer = undefined
     return writing = writing.then(write)
   }
 
   async function attempt(): Promise<void> {
     const before = flushes
-    const done = await begin()
+    const done = await start()
     if (done) retries = 0
     else if (flushes === before && retries++ < maxRetries) schedule()
   }
@@ -40,14 +31,16 @@ export function createWriteBehind(delayMs: number, write: () => Promise<boolean>
   }
 
   return {
-    wake() {
+    /** Schedules a write. */
+    wake(): void {
       retries = 0
       schedule()
     },
-    async flush() {
+    /** Writes now. Resolves when the write has ended, successfully or not. */
+    async flush(): Promise<void> {
       flushes++
       clearTimeout(timer)
-      await begin()
+      await start()
     },
   }
 }

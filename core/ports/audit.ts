@@ -1,60 +1,58 @@
 import type { MaybePromise } from '../lib/promise.ts'
 import type { AuditContext, Change } from './changes.ts'
 
-/** The trail of everything that operators did. */
+/** The log of all administrative changes. */
 export interface AuditLog {
   /**
-   * Entries in the order of their sequence, from the one after `after` (0 for the first). Rows that somebody put there
-   * past the store are among them; a number that no store counts to is infinite.
+   * Entries in the order of their sequence, from the one after `after` (0 for the first), rows that were added outside of
+   * the service included. A sequence beyond the safe integers is infinite.
    *
    * @param partner Only entries about this partner, its modules and keys.
    */
   listAudit(after: number, limit: number, partner?: string): MaybePromise<readonly AuditEntry[]>
 
-  /**
-   * The position at which the last `count` entries begin, as `after` of `listAudit`; `-Infinity` when there are no others.
-   */
+  /** The `after` of `listAudit` for the last `count` entries; `-Infinity` when there are no others. */
   auditTail(count: number, partner?: string): MaybePromise<number>
 
-  /** What the store noted of the last entry when it wrote it. */
+  /** The head as stored when the last entry was written. */
   auditHead(): MaybePromise<AuditHead>
 
   /**
-   * Names of triggers, rules and views that somebody added to the store, on whichever table: they may keep entries from
-   * arriving, which no seal misses, and change what is written or read.
+   * Names of triggers, rules and views that were added to the store, on any table. They can suppress entries without
+   * breaking the chain, and change what is written or read.
    */
   auditIntruders?(): MaybePromise<readonly string[]>
 }
 
-/** What an entry of the audit trail is about. Changes of content are noted by kind, not record by record. */
+/** The type of an audit entry. Changes of content have one entry, not one for each record. */
 export type AuditEventType = Change['type'] | 'content.imported' | 'content.removed'
 
-/** One entry of the audit trail. Each seals all before it. */
+/** One entry of the audit log. Its hash covers all entries before it. */
 export interface AuditEntry extends AuditContext {
   /** 1 for the first entry, and one more for each. */
   readonly sequence: number
-  /** `act_` and 20 characters: what the activity report calls it. */
+  /** `act_` and 20 characters, as in the activity report. */
   readonly id: string
-  /** What was decided. */
+  /** What was changed. */
   readonly type: AuditEventType
-  /** The partner that it is about, or that owns the key that it is about. */
+  /** The partner, or the owner of the key, that was changed. */
   readonly partner: string | undefined
-  /** Public id of the key that it is about. */
+  /** Public id of the key that was changed. */
   readonly keyId: string | undefined
   /** The scope or module that was granted, removed, activated or deactivated; the kind of content. */
   readonly subject: string | undefined
   /**
-   * The state before and after as JSON text: of a key without its digest, but with `digestHash`, the SHA-256 of that;
-   * `undefined` where there was or is none.
+   * The state before and after as JSON text. That of a key has `digestHash`, the SHA-256 of its digest, and not the digest.
+   * `undefined` where the partner or key does not exist.
    */
   readonly before: string | undefined
   /** See `before`. */
   readonly after: string | undefined
-  /** SHA-256 over the seal of the entry before and all of this one, 64 hexadecimal digits. */
+  /** SHA-256 over the hash of the entry before and all of this one, 64 hexadecimal digits. */
   readonly hash: string
 }
 
-/** Where the trail ends, kept apart from it: an end that was cut off is missed. */
+/** The end of the log, stored separately so that a truncated log is noticed. */
 export interface AuditHead {
   /** Of the last entry; 0 when there is none. */
   readonly sequence: number
@@ -62,5 +60,5 @@ export interface AuditHead {
   readonly hash: string
 }
 
-/** The head of a trail without entries. */
+/** The head of an empty log. */
 export const EMPTY_AUDIT_HEAD: AuditHead = { sequence: 0, hash: '' }

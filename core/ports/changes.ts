@@ -2,15 +2,15 @@ import type { MaybePromise } from '../lib/promise.ts'
 import type { Key, LimitOverrides, Partner } from '../model.ts'
 import type { Module, Scope } from '../policy/modules.ts'
 
-/** Who decided a change, and when. */
+/** Who made a change, and when. */
 export interface AuditContext {
-  /** An operator's name: the user of the operating system unless one was given. 1–200 characters. */
+  /** The operator's name, 1–200 characters; on the command line, the operating system's user by default. */
   readonly actor: string
   /** Milliseconds since the epoch. */
   readonly at: number
 }
 
-/** Partners and keys as an operator sees and changes them. */
+/** Administration of partners and keys. */
 export interface Administration {
   /** Partners, removed ones included, by slug: at most `limit` of those after the slug `after`. */
   listPartners(after: string | undefined, limit: number): MaybePromise<readonly Partner[]>
@@ -26,22 +26,16 @@ export interface Administration {
   ): MaybePromise<readonly Key[]>
 
   /**
-   * Applies all changes or none, in order, in one transaction that also moves `Revision.facts` and notes each of them
-   * in the audit trail; the removal of a partner is followed by an entry for each key that it revokes.
+   * Applies all changes or none, in order, in one transaction that also moves `Revision.facts` and adds an audit entry
+   * for each; the removal of a partner adds one for each key that it revokes.
    *
-   * @param ifFacts The revision under which the changes were decided.
-   * @param context Who decided them, and when.
-   * @returns false, with nothing applied, when the facts have been changed since.
+   * @param ifFacts The revision that the changes are based on.
+   * @returns false, with nothing applied, when the facts have changed since.
    */
   apply(changes: readonly Change[], ifFacts: string, context: AuditContext): MaybePromise<boolean>
 }
 
-/** Everything that an operator can decide about partners and keys, as facts that a store applies. */
-
-/**
- * One administrative change. It says what came to be, not what was asked for: the rules have been applied
- * by the time a store sees it.
- */
+/** One administrative change, checked against all rules: a store only applies it. */
 export type Change =
   | { readonly type: 'partner.created'; readonly partner: Partner }
   | {
@@ -61,7 +55,7 @@ export type Change =
     readonly id: string
     readonly successorId: string
     readonly retiresAt: number
-    /** There is no overlap: it ends with this change, and not by any clock. */
+    /** Without an overlap the key ends with this change, independently of any clock. */
     readonly ended?: boolean
   }
   | ({ readonly type: 'key.updated' } & Pick<Key, 'id' | 'name' | 'allow' | 'limits' | 'expiresAt'>)

@@ -2,13 +2,13 @@ import type { MaybePromise } from '../lib/promise.ts'
 import type { Banner, Industry, Plan, Profile } from '../model.ts'
 import type { AuditContext } from './changes.ts'
 
-/** Content as an operator changes it. Records are valid in themselves and refer only to what exists. */
+/** Administration of content. Records are valid and refer only to existing records. */
 export interface ContentAdministration {
   /**
-   * Creates or replaces by slug (a banner by its partner) in one transaction that also moves `Revision.content` and
-   * notes the import in the audit trail, unless nothing changes. Equal records are left as they are.
+   * Creates or replaces by slug (a banner by its partner) in one transaction that also moves `Revision.content` and adds
+   * an audit entry, unless nothing changes. Equal records are left alone.
    *
-   * @param records Nothing is written unless all of them arrive: what their iterator throws is thrown.
+   * @param records When the iterator throws, nothing is written and its error is thrown.
    */
   importContent<K extends ContentKind>(
     kind: K,
@@ -17,17 +17,17 @@ export interface ContentAdministration {
   ): MaybePromise<ImportReport>
 
   /**
-   * All records of a kind at one moment, by slug (banners by partner). A store that is elsewhere hands them over as
-   * they arrive, and may throw then.
+   * All records of a kind from one snapshot, by slug (banners by partner). A remote store streams them and may throw during
+   * the iteration.
    */
   exportContent<K extends ContentKind>(
     kind: K,
   ): MaybePromise<Iterable<ContentRecords[K]> | AsyncIterable<ContentRecords[K]>>
 
   /**
-   * Removes by slug, all or nothing, and notes it in the audit trail.
-   * @returns The slugs that kept it from being done: `missing` do not exist, `used` are referred to by
-   * content that stays (an industry by its profiles or children). Nothing was removed unless both are empty.
+   * Removes by slug, all or nothing, and adds an audit entry.
+   * @returns The slugs that prevented it: `missing` do not exist, `used` are referred to by other content (an industry by
+   * profiles or children). Nothing was removed unless both are empty.
    */
   removeContent(
     kind: ContentKind,
@@ -36,52 +36,50 @@ export interface ContentAdministration {
   ): MaybePromise<{ readonly missing: readonly string[]; readonly used: readonly string[] }>
 }
 
-/** How an import is to be done. */
+/** Options of an import. */
 export interface ImportOptions {
-  /** The instant that becomes `updatedAt` of what was created or replaced. */
+  /** The `updatedAt` of created and replaced records. */
   readonly now: number
-  /** Who imports, for the audit trail: 1–200 characters. */
+  /** Who imports, for the audit log: 1–200 characters. */
   readonly actor: string
-  /** Write nothing, report what would be. */
+  /** Only report what an import would do. */
   readonly dryRun?: boolean
-  /** Called now and then with the number of records written so far. */
+  /** Called repeatedly with the number of records written so far. */
   readonly progress?: (done: number) => void
 }
 
-/** What an import did or, on a dry run, would have done. */
+/** The result of an import or a dry run. */
 export interface ImportReport {
-  /** Records whose slug was new. */
+  /** Records with a new slug. */
   readonly created: number
-  /** Records that took the place of another one. */
+  /** Records that replaced another one. */
   readonly replaced: number
-  /** Records that were there already, equal in all. */
+  /** Records that were equal to the stored ones. */
   readonly unchanged: number
 }
 
-/** Content as an operator imports and exports it: everything, public or not yet. */
-
-/** A profile with what decides who sees it. */
+/** A profile as imported and exported, published or not. */
 export interface ProfileRecord extends Omit<Profile, 'industry' | 'publishedAt' | 'updatedAt'> {
   /** Slug of an industry that exists. */
   readonly industry: string
-  /** `undefined`: a draft, public to nobody. In the future: public once due. */
+  /** `undefined` for a draft. An instant in the future: not public until then. */
   readonly publishedAt: number | undefined
-  /** `undefined`: every partner. A list: only those; an empty one: nobody. */
+  /** The partners that see it; `undefined` for every partner, empty for none. */
   readonly visibleTo: readonly string[] | undefined
 }
 
-/** A banner without the instant that the store keeps for it. */
+/** A banner as imported and exported. */
 export type BannerRecord = Omit<Banner, 'updatedAt'>
 
 /** The record of each kind of content. */
 export interface ContentRecords {
-  /** What the directory shows, and to whom. */
+  /** By slug. */
   profiles: ProfileRecord
-  /** What profiles belong to. */
+  /** By slug. */
   industries: Industry
-  /** What a pricing table shows. */
+  /** By slug. */
   plans: Plan
-  /** What one partner shows for a time. */
+  /** By partner. */
   banners: BannerRecord
 }
 

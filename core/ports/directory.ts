@@ -3,7 +3,7 @@ import type { Banner, Industry, Plan, Profile, ProfileCard } from '../model.ts'
 
 /** Banners and plans. */
 export interface Catalog {
-  /** The partner's banner, in its dates or not, or `undefined`. */
+  /** The partner's banner, whatever its dates, or `undefined`. */
   findBanner(partner: string): MaybePromise<Banner | undefined>
 
   /** All plans, in any order. */
@@ -11,9 +11,8 @@ export interface Catalog {
 }
 
 /**
- * Public profiles. Every read is for one partner, and answers only from the public set of that partner:
- * profiles published at or before `now` that are visible to every partner or shared with this one.
- * A self-hoster whose profiles live elsewhere implements this port over their own tables.
+ * Public profiles. Every read is for one partner and returns only profiles in its public set: published at or before
+ * `now`, and visible to every partner or to this one. Self-hosters with their own profiles implement this port.
  */
 export interface Directory {
   /** The profiles that match, in order, at most `query.limit`. Names are compared by code points. */
@@ -39,13 +38,13 @@ export interface Directory {
   nextProfileChangeAt(partner: string, now: number): MaybePromise<number | undefined>
 
   /**
-   * Changes whenever what this directory answers changes for another reason than time. Replies are kept as
-   * long as it stays the same; a directory without it has every request asked anew.
+   * Changes whenever the results of this directory change for another reason than time. Responses are cached while it stays
+   * the same; without it, none are cached.
    */
   directoryRevision?(): MaybePromise<string>
 }
 
-/** A question to the directory. The filters must all hold; empty ones hold always. */
+/** A query. All filters apply; an empty one matches everything. */
 export interface ProfileQuery {
   /** Folded words; each must start a word of the folded name, headline, description or tags. */
   readonly words: readonly string[]
@@ -53,19 +52,19 @@ export interface ProfileQuery {
   readonly countries: readonly string[]
   /** Industry slugs: any of these, children not included. */
   readonly industries: readonly string[]
-  /** In which order. */
+  /** The order. */
   readonly sort: ProfileSort
-  /** Only what comes after this position. */
+  /** Only profiles after this position. */
   readonly after: ProfilePosition | undefined
   /** 1 or more. */
   readonly limit: number
 }
 
-/** A position between two profiles in an order of the directory: after the one that these belong to. */
+/** The position of a profile in an order of the directory. */
 export interface ProfilePosition {
   /** The folded name (see `fold`) for `name`, the instant of publication for `-published_at`. */
   readonly key: string | number
-  /** The slug of the profile: tells those apart whose `key` is the same. */
+  /** The slug of the profile, which orders profiles with the same `key`. */
   readonly slug: string
 }
 

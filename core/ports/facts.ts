@@ -1,36 +1,33 @@
 import type { MaybePromise } from '../lib/promise.ts'
 import type { KeyFacts } from '../model.ts'
 
-/** Where key facts come from. */
+/** The source of key facts. */
 export interface FactSource {
   /**
-   * Makes sure that what is kept can be read now, and not only that nothing is known to have changed.
-   * @throws when it can't.
+   * Reads from the store itself, not from a cache.
+   * @throws when that fails.
    */
   check(): MaybePromise<void>
 
   /**
    * The revision at the time of the call, changes committed by other processes included.
-   * @throws when the store does not answer.
+   * @throws when the store does not respond.
    */
   revision(): MaybePromise<Revision>
 
   /**
-   * The key with this public id and its partner, whatever their state, or `undefined`.
-   * @throws when the store does not answer.
+   * The key with this public id and its partner, in any state, or `undefined`.
+   * @throws when the store does not respond.
    */
   findKey(id: string): MaybePromise<KeyFacts | undefined>
 
-  /** Notes when keys were used last, by public id. Never bumps the revision; unknown ids are passed over. */
+  /** Records when keys were last used, by public id. Does not change the revision; ignores unknown ids. */
   recordKeyUses(uses: ReadonlyMap<string, number>): MaybePromise<void>
 }
 
-/**
- * What has been changed so far. Two revisions that are equal mean that nothing was changed in between;
- * nothing else can be read from them.
- */
+/** The state of the store's data. Equal revisions mean that nothing changed in between; they mean nothing else. */
 export interface Revision {
-  /** Changes with every administrative change: partners, modules, keys, scopes. Neither text holds a space. */
+  /** Changes with every administrative change: partners, modules, keys, scopes. Neither text contains a space. */
   readonly facts: string
   /** Changes with every change of content. */
   readonly content: string

@@ -1,56 +1,55 @@
-/** What replicas of the service that share a store know of each other. */
 import type { MaybePromise } from '../lib/promise.ts'
 import type { Revision } from './facts.ts'
 
-/** A running process of the service, as it presents itself to its store. */
+/** A running process of the service, as registered in its store. */
 export interface Replica {
-  /** What receipts call it: 1–200 characters. */
+  /** Its name in receipts: 1–200 characters. */
   readonly name: string
-  /** Milliseconds for which it may go on using what it confirmed last. */
+  /** Milliseconds for which it may use the last confirmed revision. */
   readonly leaseMs: number
-  /** Milliseconds, 1 or more, after which it is to confirm again when it has heard of no change. */
+  /** Milliseconds, 1 or more, between revalidations without a change. */
   readonly revalidateEveryMs: number
-  /** Milliseconds by which its clock is ahead of the store's; 0 while that is within its bounds. */
+  /** Milliseconds by which its clock is ahead of the store's; 0 within the bounds. */
   skewMs?(): number
   /**
-   * Asks for the revision, and drops what it knows under another one.
-   * @returns The revision under which every request that begins from now on is judged.
+   * Reads the revision, and drops data of an older one.
+   * @returns The revision for every request that starts from now on.
    */
   revalidate(): Promise<Revision>
 }
 
-/** A replica's place among the replicas of its store. */
+/** The registration of a replica in its store. */
 export interface ReplicaRegistration {
   /**
-   * Returns once the store knows of the replica, at once when it does already. Nothing that the store tells may be
-   * used before: a receipt would not wait for a replica that nobody knows of.
-   * @throws when the store does not answer.
+   * Returns once the replica is registered. Data of the store must not be used before: a receipt does not wait for an
+   * unregistered replica.
+   * @throws when the store does not respond.
    */
   registered(): MaybePromise<void>
-  /** How many replicas are live, this one included, as far as it has heard: 1 or more. */
+  /** The last known number of live replicas, this one included: 1 or more. */
   replicaCount(): number
-  /** Has the store forget the replica, and confirms no more. Never rejects. */
+  /** Removes the replica from the store and stops its revalidation. Never rejects. */
   deregister(): Promise<void>
 }
 
-/** How far a replica is. */
+/** The progress of a replica towards a revision. */
 export interface ReplicaProgress {
-  /** Tells it from all others. */
+  /** Unique. */
   readonly id: string
-  /** What it calls itself. */
+  /** See `Replica`. */
   readonly name: string
-  /** Whether it has confirmed the revision that was asked about, or a later one. */
+  /** Whether it has confirmed that revision or a later one. */
   readonly applied: boolean
-  /** Milliseconds for which it may use what it confirmed before. */
+  /** See `Replica`. */
   readonly leaseMs: number
-  /** What it said last of its clock, see `Replica`. */
+  /** See `Replica`. */
   readonly skewMs: number
 }
 
-/** Where replicas are registered. */
+/** The registry of replicas. */
 export interface ReplicaRegistry {
-  /** Takes a replica in when it first asks whether it has joined. */
+  /** Starts the registration of a replica with its first call of `registered`. */
   register(replica: Replica): ReplicaRegistration
-  /** Every replica that may be running. `revision` is one that the store was at. */
+  /** Every replica that may be running. `revision` is a current or former revision of the store. */
   progress(revision: Revision): MaybePromise<readonly ReplicaProgress[]>
 }

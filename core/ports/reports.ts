@@ -3,14 +3,14 @@ import type { Environment } from '../model.ts'
 import type { Module, Scope } from '../policy/modules.ts'
 import type { Signup } from './signups.ts'
 
-/** What reports are made of. */
+/** The data of reports. */
 export interface Reports {
   /**
-   * Adds all of the counts to what is counted already, or none. Never bumps a revision.
+   * Adds all of the counts, or none. Does not change a revision.
    *
-   * @param batch Tells these counts from all others. What threw may have been done all the same when a store is
-   * elsewhere: asked again for the same batch, it is done once.
-   * @param keepFrom Counts of requests and signups of days before this one are removed, a few at a time.
+   * @param batch A unique id. A failed call may have succeeded in a remote store: repeating it with the same id adds the
+   * counts once.
+   * @param keepFrom The first day to keep: earlier counts of requests and signups are removed, a few at a time.
    */
   recordUsage(counts: readonly UsageCount[], batch: string, keepFrom?: string): MaybePromise<void>
 
@@ -18,14 +18,13 @@ export interface Reports {
   summarise(partner: string, from: string, to: string): MaybePromise<SummaryCounts>
 
   /**
-   * What happened to a partner up to `now`: its live signups, and from the audit trail what was decided about its
-   * keys, scopes and modules; `key.expired` at the instant at which a key that was not revoked by then expired or
-   * its overlap ended.
+   * The activity of a partner up to `now`: its live signups, changes of its keys, scopes and modules from the audit log,
+   * and `key.expired` when a key that was not revoked expired or its overlap ended.
    */
   listActivity(partner: string, query: ActivityQuery, now: number): MaybePromise<readonly Activity[]>
 }
 
-/** What can happen to a partner that its report shows. */
+/** The types of activity in a partner's report. */
 export const ACTIVITY_TYPES = [
   'signup.created',
   'key.issued',
@@ -43,10 +42,10 @@ export const ACTIVITY_TYPES = [
 /** A type of activity. */
 export type ActivityType = (typeof ACTIVITY_TYPES)[number]
 
-/** Something that happened, not yet redacted. */
+/** An activity before redaction. */
 export type Activity =
   & {
-    /** `act_…`, unique and the same at every reading. */
+    /** `act_…`, unique and stable. */
     readonly id: string
     readonly at: number
   }
@@ -74,25 +73,25 @@ export type Activity =
     | { readonly type: 'module.activated' | 'module.deactivated'; readonly module: Module }
   )
 
-/** A question to the activity of a partner. Newest first, then by id. */
+/** A query for activity, newest first, then by id. */
 export interface ActivityQuery {
-  /** Any of these; empty for all. */
+  /** Any of these types; empty for all. */
   readonly types: readonly ActivityType[]
-  /** Only what comes after this row. */
+  /** Only rows after this one. */
   readonly after: { readonly at: number; readonly id: string } | undefined
   /** 1 or more. */
   readonly limit: number
 }
 
-/** What a period held, counted: only what live keys did. Those that count nothing may be left out. */
+/** Counts of a period, for live keys only. Zero counts may be missing. */
 export interface SummaryCounts {
-  /** By slug of the plan; `undefined`: without one. */
+  /** By slug of the plan; `undefined` for signups without one. */
   readonly signupsByPlan: readonly { readonly plan: string | undefined; readonly signups: number }[]
-  /** By ISO 3166-1 alpha-2, upper case; `undefined`: without one. */
+  /** By ISO 3166-1 alpha-2, upper case; `undefined` for signups without one. */
   readonly signupsByCountry: readonly { readonly country: string | undefined; readonly signups: number }[]
   /** By day, `YYYY-MM-DD` in UTC. */
   readonly signupsByDay: readonly { readonly day: string; readonly signups: number }[]
-  /** By name of the route; `errors` are the requests that were answered with 400 or above. */
+  /** By name of the route; `errors` are responses with a status of 400 or above. */
   readonly requestsByEndpoint: readonly {
     readonly endpoint: string
     readonly requests: number
@@ -112,10 +111,10 @@ export interface UsageCount {
   readonly partner: string
   /** `YYYY-MM-DD`, UTC. */
   readonly day: string
-  /** The route's name, which no release changes. */
+  /** The route's name, which is stable. */
   readonly endpoint: string
   /** 1 or more. */
   readonly requests: number
-  /** Those of the requests that were answered with a status of 400 or above. */
+  /** Those with a response status of 400 or above. */
   readonly errors: number
 }

@@ -1,14 +1,13 @@
 import type { MaybePromise } from '../lib/promise.ts'
 import type { Environment } from '../model.ts'
 
-/** Where signups are kept. */
+/** The store of signups. */
 export interface SignupStore {
   /**
-   * Keeps a signup, once however often it is asked for under one idempotency key. Returns when it is durable.
-   * A claim is kept only with a signup that was created, and holds until `claim.expiresAt` is `signup.createdAt` of an
-   * attempt, or before it.
+   * Stores a signup, once for each idempotency key. Returns when it is durable. A claim is stored only with a created
+   * signup. It has expired for attempts whose `signup.createdAt` is `claim.expiresAt` or later.
    *
-   * @throws when the store does not answer, the partner or key does not exist, or there is a signup with this id.
+   * @throws when the store does not respond, the partner or key does not exist, or a signup with this id exists.
    */
   createSignup(signup: Signup, claim: IdempotencyClaim | undefined): MaybePromise<SignupOutcome>
 
@@ -20,7 +19,7 @@ export interface SignupStore {
   ): MaybePromise<readonly Signup[]>
 }
 
-/** What a signup form sent, judged. */
+/** The validated input of a signup form. */
 export interface SignupInput {
   /** At most 254 characters, of the form that browsers accept. */
   readonly email: string
@@ -30,48 +29,48 @@ export interface SignupInput {
   readonly company: string | undefined
   /** Alpha-2, upper case. */
   readonly country: string | undefined
-  /** Slug of a plan that existed. */
+  /** Slug of an existing plan. */
   readonly plan: string | undefined
-  /** Slug of a profile that was public to the partner. */
+  /** Slug of a profile in the partner's public set. */
   readonly profile: string | undefined
   /** A BCP 47 tag. */
   readonly locale: string | undefined
   /** At most 2,000 code points. */
   readonly message: string | undefined
-  /** When they agreed to be contacted, milliseconds since the epoch. */
+  /** When the person agreed to be contacted, milliseconds since the epoch. */
   readonly consentAt: number | undefined
   /** Up to 20 members: names of 1–40, values of up to 500 code points. */
   readonly metadata: Readonly<Record<string, string>>
 }
 
-/** A signup as it is kept. */
+/** A stored signup. */
 export interface Signup extends SignupInput {
   /** `sgn_` and 20 characters. */
   readonly id: string
-  /** Slug of the partner that sent it. */
+  /** Slug of the partner. */
   readonly partner: string
-  /** Public id of the key that it was sent with. */
+  /** Public id of the key. */
   readonly keyId: string
-  /** Those of `test` keys are kept apart and never counted. */
+  /** Signups with `test` keys are never counted. */
   readonly environment: Environment
   /** Milliseconds since the epoch. */
   readonly createdAt: number
 }
 
-/** What makes a signup safe to repeat. */
+/** Makes a signup safe to repeat. */
 export interface IdempotencyClaim {
-  /** 1–255 printable ASCII characters; partners, and live and test keys, have key spaces of their own. */
+  /** 1–255 printable ASCII characters, unique within a partner and environment. */
   readonly key: string
-  /** Tells whether two bodies are the same JSON value: 64 hexadecimal digits. */
+  /** Equal for bodies that are equal JSON values: 64 hexadecimal digits. */
   readonly fingerprint: string
-  /** Milliseconds since the epoch: from then on the key may be used anew. */
+  /** The key may be used again from then on, milliseconds since the epoch. */
   readonly expiresAt: number
 }
 
-/** How an attempt to keep a signup ended. */
+/** The outcome of an attempt to store a signup. */
 export type SignupOutcome =
   | { readonly outcome: 'created' }
-  /** The key was used with this body before: this is what was answered. */
+  /** The key was used with this body before: the first response is repeated. */
   | { readonly outcome: 'replayed'; readonly id: string; readonly createdAt: number }
   /** The key was used with another body. */
   | { readonly outcome: 'mismatch' }

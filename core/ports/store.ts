@@ -1,4 +1,4 @@
-/** What the service asks of the world, in the service's own words. A store implements all of it. */
+/** The port of the service to its data. */
 import type { MaybePromise } from '../lib/promise.ts'
 import type { ClockReading } from '../lib/time.ts'
 import type { AuditLog } from './audit.ts'
@@ -11,15 +11,15 @@ import type { ReplicaRegistry } from './replicas.ts'
 import type { Reports } from './reports.ts'
 import type { SignupStore } from './signups.ts'
 
-/** What was settled when the store was made. */
+/** Settings that are fixed when the store is created. */
 export interface StoreSettings {
   /** First part of every key of this store: 2–10 lower-case letters or digits, a letter first. */
   readonly keyPrefix: string
-  /** 64 hexadecimal digits: authenticates paging cursors, the same in every replica. */
+  /** Authenticates paging cursors in every replica: 64 hexadecimal digits. */
   readonly cursorSecret: string
 }
 
-/** Everything that the service keeps. */
+/** The store of the service. */
 export interface Store
   extends
     FactSource,
@@ -30,18 +30,16 @@ export interface Store
     SignupStore,
     Reports,
     AuditLog {
-  /** What was settled when it was made. */
+  /** See `StoreSettings`. */
   readonly settings: StoreSettings
-  /**
-   * The last reading of the store's own clock, where machines share the store. Asking for the revision renews it.
-   */
+  /** The last reading of the store's own clock, where machines share the store. Reading the revision renews it. */
   clock?(): ClockReading | undefined
-  /** Where replicas that share the store are registered; a store that knows of none has no such place. */
+  /** The registry of replicas that share the store; absent in a store for one process. */
   readonly replicas?: ReplicaRegistry
-  /** Where they share quotas; without it, every process counts for itself. */
+  /** The shared quotas; without them, every process counts by itself. */
   readonly quotas?: QuotaStore
   /** SHA-256 of the UTF-8 bytes of `text`, 64 lower-case hexadecimal digits. */
   sha256(text: string): string
-  /** Gives back what the store holds. Nothing may be asked of it afterwards. */
+  /** Releases all resources. The store must not be used afterwards. */
   close(): MaybePromise<void>
 }

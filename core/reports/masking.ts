@@ -1,13 +1,9 @@
-/**
- * What may leave the store of what happened: a list of what is allowed, and the only place that makes it. What is
- * not named here does not leave, also when a record learns to hold more.
- */
+/** Redacts activity by an allow-list: a new member of a record stays private until it is named here. */
 import { rfc3339 } from '../lib/time.ts'
 import type { Activity, ActivityType } from '../ports/reports.ts'
 import type { Signup } from '../ports/signups.ts'
 import type { ActivitySubject, KeySubject, SignupSubject } from '../wire.ts'
 
-/** Makes a row that holds nothing personal. */
 export function maskActivity(activity: Activity): {
   readonly id: string
   readonly type: ActivityType
@@ -51,7 +47,7 @@ function keySubject({ keyId, hint }: { readonly keyId: string; readonly hint: st
   return { key_id: keyId, hint: `…${hint}` }
 }
 
-/** `jane@example.com` as `j***@e***.com`. A domain of one label has no last one to show: `j***@l***`. */
+/** `jane@example.com` becomes `j***@e***.com`; a domain of one label has no last label: `j***@l***`. */
 function maskEmail(email: string): string {
   const at = email.lastIndexOf('@')
   const domain = at < 0 ? '' : email.slice(at + 1)
@@ -59,12 +55,12 @@ function maskEmail(email: string): string {
   return `${firstCodePoint(at < 0 ? email : email.slice(0, at))}***@${firstCodePoint(domain)}***${lastLabel}`
 }
 
-/** The first code point, unless it would change how others are shown. */
+/** The first code point, unless it would change how the text around it is displayed. */
 function firstCodePoint(text: string): string {
   return /^[^\p{C}\p{M}]/u.exec(text)?.[0] ?? ''
 }
 
-/** `Jane van der Doe` as `J. v. d.`: the first letter or digit of each of up to three words that have one. */
+/** `Jane van der Doe` becomes `J. v. d.`: the first letter or digit of up to three words that have one. */
 function initials(name: string): string {
   return name.split(/\s+/u)
     .flatMap((word) => /[\p{L}\p{N}]/u.exec(word)?.[0] ?? [])

@@ -1,22 +1,23 @@
 import { containsKey } from '../http/redact.ts'
 
-/** The header field that makes a request safe to repeat. */
+/** The request header that makes a signup safe to repeat. */
 export const IDEMPOTENCY_HEADER = 'Idempotency-Key'
 
 const maxLength = 255
 
-/** What a field's value says: a key, or what is wrong with it. */
-export type IdempotencyKey = { readonly key: string } | { readonly detail: string }
-
 /**
- * Reads `Idempotency-Key`: 1–255 printable ASCII characters, bare or as a string (RFC 9651 §3.3.3). The same key
- * in both forms is the same key.
+ * Parses `Idempotency-Key`: 1–255 printable ASCII characters, bare or as a string (RFC 9651 §3.3.3). Both forms of a key
+ * are equal.
  *
  * @param isRepeated Whether the request had several such fields, which are joined by a comma and a space (RFC 9110
- * §5.3). Where that is not known, a key that contains both has to be in quotes.
+ * §5.3). If that is unknown, a key that contains both must be quoted.
+ * @returns The key, or an error message as `detail`.
  */
-export function readIdempotencyKey(value: string, isRepeated?: boolean): IdempotencyKey {
-  // A key is kept, and nothing in the shape of a credential ever is.
+export function readIdempotencyKey(
+  value: string,
+  isRepeated?: boolean,
+): { readonly key: string } | { readonly detail: string } {
+  // Idempotency keys are stored, and credentials never are.
   if (containsKey(value)) return { detail: 'must not hold a key of this service' }
   if (!/^[\x20-\x7e]*$/.test(value)) return { detail: 'must be printable ASCII' }
   const key = value.startsWith('"') ? unquote(value) : value
@@ -40,10 +41,8 @@ function isUnbalanced(value: string): boolean {
 }
 
 /**
- * A JSON value as text that is the same for equal values: members in the order of their names' UTF-16 units, and
- * every number and string as ECMAScript writes it (RFC 8785 §3.2).
- *
- * @param value What `JSON.parse` made.
+ * Formats a JSON value so that equal values have equal texts: members in the order of their names' UTF-16 units, numbers
+ * and strings as in ECMAScript (RFC 8785 §3.2).
  */
 export function canonicalJson(value: unknown): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
