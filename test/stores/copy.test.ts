@@ -37,7 +37,7 @@ await t.test('a dry run says what would be copied, and makes nothing', async (t)
 await t.test('a copy is reported table by table', async (t) => {
   const target = await places.vacant('sqlite')
   const made = await copy(first, target)
-  t.match(made, { code: 0, stderr: /^Copied, and the same on both sides\./ })
+  t.match(made, { code: 0, stderr: /^The copy is complete and equal to its source\./ })
   const rows = made.stdout.trimEnd().split('\n').map((line) => line.trim().split(/ {2,}/))
   t.strictSame(rows[0], ['TABLE', 'ROWS', 'CHECKSUM', 'SAME'])
   const again = documentOf(await copy(first, target, '--json'))
