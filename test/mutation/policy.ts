@@ -1,8 +1,22 @@
-/** Proves a part of what test/core/policy.test.ts does, in seconds: every state of a key, address and requested partner. */
+/** Proves in seconds what test/core/policy.test.ts proves in a minute: every state of a key, address and partner. */
 import t from 'tap'
 import { createTally } from '../core/policy/tally.ts'
 
-// Loaded inside of the test: StrykerJS counts a failed test, but not a file that cannot be loaded.
+// Loaded inside of the tests: StrykerJS counts a failed test, but not a file that cannot be loaded.
+t.test('a denial names the scope or the module that is missing', async (t) => {
+  const { problemForDenial } = await import('../../core/policy/decide.ts')
+  const denied = { allowed: false } as const
+  t.match(problemForDenial({ ...denied, reason: 'key_revoked' }), { code: 'key_revoked', members: {} })
+  t.match(problemForDenial({ ...denied, reason: 'scope_missing', requiredScope: 'read:banner' }), {
+    code: 'scope_missing',
+    members: { detail: /read:banner/, required_scope: 'read:banner' },
+  })
+  t.match(problemForDenial({ ...denied, reason: 'module_inactive', requiredModule: 'banner' }), {
+    code: 'module_inactive',
+    members: { detail: /banner/, required_module: 'banner' },
+  })
+})
+
 t.test('decide and explain', async (t) => {
   const { proveKeys } = await import('../core/policy/policy.ts')
   const tally = createTally(true)
