@@ -1,4 +1,4 @@
-/** Every example is started and called, with the package as npm delivers it. */
+/** Starts and calls every example with the packed package. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
@@ -45,7 +45,7 @@ await t.test('next-route.js', async (t) => {
     await run(process.execPath, ['--input-type=module', '--eval', "await import('../next-route.js')"], aside)
     t.same(readdirSync(aside), [])
   })
-  // What Next.js does, as far as a handler can tell: it calls the export that the method names.
+  // Like Next.js, calls the export named after the method.
   write(
     folder,
     'next.js',
@@ -78,7 +78,7 @@ await t.test('nginx.conf', { skip: hasNginx() ?? false }, async (t) => {
   const service = await serve(t, folder, ['--trust-proxies', '1'])
   const nginx = await startNginx(Number(new URL(service).port))
   t.teardown(() => nginx.end())
-  await t.test('the address of who asked nginx counts, and not what they say of it', async (t) => {
+  await t.test('the address of the client of nginx counts, not the one that it claims', async (t) => {
     const { partner, name } = { partner: 'demo', name: 'From one address' }
     const words = ['keys', 'issue', partner, '--name', name, '--allow', '127.0.0.1/32', '--quiet']
     const narrow = (await program(folder, words)).trim()
@@ -87,9 +87,9 @@ await t.test('nginx.conf', { skip: hasNginx() ?? false }, async (t) => {
       const { status } = await fetch(`${base}/service/public/plans?partner=demo`, { headers })
       return status
     }
-    t.equal(await ask(nginx.url, '198.51.100.7'), 200, 'what a client writes stands left of what nginx adds')
-    t.equal(await ask(service, '198.51.100.7'), 403, 'and is believed where no nginx was')
-  }) // Last: it leaves no credential of this address but a known one.
+    t.equal(await ask(nginx.url, '198.51.100.7'), 200, 'nginx appends to what a client sends')
+    t.equal(await ask(service, '198.51.100.7'), 403, 'without nginx, the header is trusted')
+  }) // Last: afterwards, only known keys work from this address.
   await holdsMounted(t, { url: nginx.url, key })
 })
 
@@ -130,7 +130,7 @@ await t.test('own-tables.js', async (t) => {
     published_at,
   })
   const list = '/service/public/profiles'
-  // What the tables do not have, the store has not imported either: both hold the same companies then.
+  // Remove from the store what the tables do not have, so that both hold the same companies.
   const hidden = (await program(folder, ['content', 'export', 'profiles'])).trim().split('\n')
     .map((line) => JSON.parse(line)).filter(({ visible_to }) => visible_to !== null).map(({ slug }) => slug)
   await program(folder, ['content', 'remove', 'profiles', ...hidden])
@@ -187,18 +187,18 @@ t.test('the README shows the examples as they are', (t) => {
   t.end()
 })
 
-t.test('they are formatted as everything is', async (t) => {
-  // They are kept from Deno, which finds no package where they are, and so from its settings.
+t.test('the examples are formatted like everything else', async (t) => {
+  // deno.json excludes them, because Deno cannot resolve their packages.
   const style = ['--line-width=110', '--single-quote', '--no-semicolons', '--indent-width=2']
   await t.resolves(run(binary('deno'), ['fmt', '--check', '--no-config', ...style, EXAMPLES], ROOT))
 })
 
-/** Runs the installed program to its end. @returns What it printed. */
+/** Runs the installed command line. @returns What it printed. */
 async function program(folder: string, words: readonly string[]): Promise<string> {
   return (await run(process.execPath, [MAIN, ...words], folder)).stdout
 }
 
-/** Serves the store of a folder with the installed program. @returns Where. */
+/** Serves the store of a folder. @returns The URL. */
 async function serve(t: Test, folder: string, words: readonly string[]): Promise<string> {
   const child = spawn(process.execPath, [MAIN, 'serve', '--port', '0', ...words], {
     cwd: folder,

@@ -1,4 +1,4 @@
-/** A project of somebody's who has installed the package, and in which the examples are programs. */
+/** A project with the package installed, in which tests run the examples. */
 import { spawn } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,19 +9,17 @@ import { freePort } from '../postgres/free-port.ts'
 import { cleanEnv } from '../support/cli-program.ts'
 import type { Mounted } from './mounted.ts'
 
-/** Where the examples are. */
 export const EXAMPLES: string = join(ROOT, 'examples')
 
-/** A project, and what can be done in it. */
 export interface Project {
   /** Fills a store with the sample content. @returns The key of the partner `demo`. */
   fill(storeUrl: string, room: string): Promise<string>
-  /** A folder of its own for one example, with a filled store in it. */
+  /** Creates a folder for one example, with a filled store. */
   open(name: string): Promise<{ readonly folder: string; readonly key: string }>
   remove(): void
 }
 
-/** The program of the package, from a folder of an example. */
+/** The command line of the package, relative to the folder of an example. */
 export const MAIN: string = '../node_modules/partner-api/dist/cli/main.js'
 const peers = ['express', 'fastify', 'hono', '@hono']
 
@@ -57,7 +55,7 @@ export async function createProject(): Promise<Project> {
   }
 }
 
-/** Runs an example until the test is over. Resolves when it has said that it listens. */
+/** Runs an example until the test ends. Resolves once the example prints that it listens. */
 export async function start(
   t: Test,
   folder: string,
@@ -83,7 +81,7 @@ export async function start(
   return { url: `http://127.0.0.1:${port}` }
 }
 
-/** Writes a file of a test's own beside an example. */
+/** Writes a file beside an example. */
 export function write(folder: string, name: string, text: string): void {
   writeFileSync(join(folder, name), text)
 }

@@ -32,7 +32,7 @@ function temporaryFolder(t: Test): string {
   return folder
 }
 
-/** Runs a program, which finds others in the folder first. npm is told nothing by the npm that may run the tests. */
+/** Runs a program that finds others in the folder first, without the settings of the npm that runs the tests. */
 function run(program: string, args: readonly string[], folder: string) {
   const env: NodeJS.ProcessEnv = { ...process.env }
   for (const name of Object.keys(env)) if (/^npm_config_/i.test(name)) delete env[name]
@@ -97,7 +97,7 @@ test('the test tools are installed when they are missing or their lock file has 
   const home = join(folder, 'test')
   const npmLog = join(folder, 'npm.log')
   cpSync(join(root, 'test/lab.ts'), join(home, 'lab.ts'))
-  // Stands in for npm: it takes long, and needs a registry.
+  // A substitute for npm, which is slow and needs a registry.
   writeFileSync(
     join(folder, 'npm'),
     `#!/bin/sh\necho "$PWD $*" >> ${npmLog}\nrm -rf node_modules\nmkdir node_modules\n! test -e broken\n`,
@@ -113,13 +113,13 @@ test('the test tools are installed when they are missing or their lock file has 
   t.strictSame(lab('one'), { status: 0, stdout: '', lines: 1 })
   t.match(installations(), [`${home} ci `])
   t.strictSame(lab('one'), { status: 0, stdout: '', lines: 0 })
-  t.equal(installations().length, 1, 'which are there')
+  t.equal(installations().length, 1, 'nothing to install')
   t.strictSame(lab('two'), { status: 0, stdout: '', lines: 1 })
   t.equal(installations().length, 2)
 
   mkdirSync(join(home, 'broken'))
   t.strictSame(lab('three'), { status: 2, stdout: '', lines: 2 })
-  t.equal(lab('three').status, 2, 'what has failed is tried again')
+  t.equal(lab('three').status, 2, 'a failed installation is retried')
   rmSync(join(home, 'broken'), { recursive: true })
 
   t.equal(lab('four').status, 0)

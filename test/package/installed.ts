@@ -1,4 +1,4 @@
-/** The package as a stranger gets it: packed from a clean copy, and installed where the checkout is out of sight. */
+/** Packs the package from a clean copy, and installs it where nothing else of the checkout can be found. */
 import { spawn } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,10 +7,8 @@ import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { cleanEnv, type Ended, ending } from '../support/cli-program.ts'
 
-/** The checkout. */
 export const ROOT: string = fileURLToPath(new URL('../..', import.meta.url))
 
-/** What package.json says, as far as it is asked here. */
 export interface Manifest {
   readonly version: string
   readonly sideEffects: boolean
@@ -20,9 +18,8 @@ export interface Manifest {
 
 export const MANIFEST: Manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
 
-/** The package in a project of somebody's. */
 export interface Installed {
-  /** The project: its `node_modules` hold the package, and of other packages what the manifest declares. */
+  /** The project. Its `node_modules` hold the package and the dependencies that the manifest declares. */
   readonly folder: string
   readonly tarball: string
   /** Path and bytes of everything in the tarball. */
@@ -32,7 +29,7 @@ export interface Installed {
   remove(): void
 }
 
-/** What the package is made from. */
+/** What the package is built from. */
 const sources = [
   'package.json',
   'README.md',
@@ -50,8 +47,7 @@ const sources = [
 ]
 
 /**
- * Packs and installs. No registry is asked: what the manifest declares is installed from the packages that the checkout
- * has, as copies, so that nothing else of the checkout can be found from there.
+ * Packs and installs without a registry: the declared dependencies are installed as copies of those in the checkout.
  */
 export async function installPackage(): Promise<Installed> {
   const home = mkdtempSync(join(tmpdir(), 'partner-api-package-'))
@@ -69,7 +65,7 @@ async function packAndInstall(home: string): Promise<Omit<Installed, 'remove'>> 
   for (const path of sources) cpSync(join(ROOT, path), join(copy, path), { recursive: true })
   for (const path of ['node_modules', 'test/node_modules']) symlinkSync(join(ROOT, path), join(copy, path))
   const packed = await run('npm', ['pack', '--json', '--loglevel=error', '--pack-destination', home], copy)
-  // What building says comes first.
+  // The output of the build comes first.
   const [{ filename, files, size }] = JSON.parse(packed.stdout.slice(packed.stdout.indexOf('[\n')))
   const tarball = join(home, filename)
   const folder = join(home, 'project')
@@ -88,17 +84,17 @@ async function packAndInstall(home: string): Promise<Omit<Installed, 'remove'>> 
   return { folder, tarball, files, size }
 }
 
-/** Runs a program to its end. @throws when it fails, with what it wrote. */
+/** Runs a program to its end. @throws with its output if it fails. */
 export async function run(program: string, args: readonly string[], cwd: string): Promise<Ended> {
   const ended = await attempt(program, args, cwd)
   if (ended.code === 0) return ended
   throw new Error(`${program} ${args.join(' ')}: ${ended.code}\n${ended.stdout}${ended.stderr}`)
 }
 
-/** Runs a program to its end, whatever that is. */
+/** Runs a program to its end, whatever its exit code. */
 export function attempt(program: string, args: readonly string[], cwd: string): Promise<Ended> {
   const env = cleanEnv()
-  // npm tells the programs that it runs how it was called, and another npm would heed it.
+  // npm passes its own settings to the programs it runs, and another npm would apply them.
   for (const name of Object.keys(env)) if (/^(?:npm_|NODE_COMPILE_CACHE$|TAP)/.test(name)) delete env[name]
   env['PATH'] = [dirname(process.execPath), env['PATH']].join(delimiter)
   const child = spawn(program, args, { cwd, env })
@@ -106,7 +102,7 @@ export function attempt(program: string, args: readonly string[], cwd: string): 
   return ending(child)
 }
 
-/** A program that the checkout's packages bring. */
+/** The path of a program in the test tools. */
 export function binary(name: string): string {
   return join(ROOT, 'test/node_modules/.bin', name)
 }
