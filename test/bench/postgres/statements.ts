@@ -24,7 +24,7 @@ const kinds: readonly (readonly [string, RegExp])[] = [
   ['leases of quotas', /quota_window/],
   ['heartbeats', /partner_api\.replica\b/],
   ['polls of the revision', /partner_api\.revision\b/],
-  ['flushes of usage', /partner_api\.usage/],
+  ['flushes of usage', /partner_api\.(?:usage|signup_tally)/],
   ['notes of when keys were used', /last_used_at/],
   // Whether a server that was just connected to takes writes, for one.
   ['connections and transactions', /^(?:begin|commit|rollback|set|show|listen)\b|pg_is_in_recovery/i],
