@@ -111,7 +111,7 @@ export interface PartnerClient {
 export function createPartnerClient(options: PartnerClientOptions): PartnerClient {
   const { get, post, list } = createCalls(options)
   return {
-    verifyKey: (options) => post('/developer/verify-key', {}, undefined, options),
+    verifyKey: (options) => post('/developer/verify-key', {}, options),
     widget: (options) => get('/partner-widget', {}, options),
     recentProfiles: (query, options) => get('/public/profiles/recent', query, options),
     profiles: (query, options) => list('/public/profiles', query, options),
@@ -123,7 +123,7 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
     reportSummary: (query, options) => get('/partner/reports/summary', query, options),
     reportActivity: (query, options) => list('/partner/reports/activity', query, options),
     signUp: (form, { idempotencyKey = crypto.randomUUID(), ...options } = {}) =>
-      post('/partner/signups', form, { 'idempotency-key': idempotencyKey }, options),
+      post('/partner/signups', form, options, { 'idempotency-key': idempotencyKey }),
   }
 }
 
@@ -157,7 +157,7 @@ function createCalls(options: PartnerClientOptions) {
       if (has_more === false) return
       // A cache that ignores queries would return the same page forever.
       if (!cursor || cursor === currentQuery.cursor) {
-        throw new ServiceUnreachableError('The list does not advance from one page to the next.')
+        throw new ServiceUnreachableError('The list does not advance.')
       }
       currentQuery = { ...query, cursor }
     }
@@ -171,8 +171,8 @@ function createCalls(options: PartnerClientOptions) {
     async post<T>(
       path: string,
       form: object,
-      headers: Readonly<Record<string, string>> | undefined,
-      options: CallOptions | undefined,
+      options?: CallOptions,
+      headers?: Readonly<Record<string, string>>,
     ): Promise<T> {
       return (await send<{ data: T }>(path, { headers, body: { ...form, partner } }, options)).data
     },
@@ -216,12 +216,7 @@ function parseOptions(options: PartnerClientOptions) {
     serviceName,
     timeoutMs: assertInteger('timeoutMs', timeoutMs, 1, MAX_TIMER_MS),
     retries: assertInteger('retries', retries, 0, 100),
-    maxRetryAfterSeconds: assertInteger(
-      'maxRetryAfterSeconds',
-      maxRetryAfterSeconds,
-      0,
-      Math.floor(MAX_TIMER_MS / 1000),
-    ),
+    maxRetryAfterSeconds: assertInteger('maxRetryAfterSeconds', maxRetryAfterSeconds, 0, 2_147_483),
     fetch: options.fetch ?? ((request) => fetch(request)),
   } satisfies TransportOptions & Record<string, unknown>
 }

@@ -122,9 +122,8 @@ async function sendOnce(
   const { response, text } = await fetch(webRequest)
     .then(async (response) => ({ response, text: await response.text() }))
     .catch((cause) => {
-      const isTimeout = errorChain(cause).some(({ name }) => name === 'TimeoutError')
       const meaning = describeNetworkError(cause)
-      const reason = isTimeout ? ` within ${timeoutMs} ms` : meaning === undefined ? '' : `: ${meaning}`
+      const reason = timeout.aborted ? ` within ${timeoutMs} ms` : meaning ? `: ${meaning}` : ''
       throw new ServiceUnreachableError(`${origin} did not respond${reason}.`, { cause })
     })
   const { status, ok, headers } = response
@@ -142,32 +141,23 @@ async function sendOnce(
 const networkErrors: readonly (readonly [pattern: RegExp, meaning: string])[] = [
   [/ENOTFOUND|EAI_AGAIN|dns error/i, 'its host name could not be resolved (DNS)'],
   [/ECONNREFUSED|connection refused/i, 'the connection was refused'],
-  [/EHOSTUNREACH|ENETUNREACH|unreachable/i, 'its network is unreachable'],
   [/ETIMEDOUT|CONNECT_TIMEOUT|timed out/i, 'the connection timed out'],
   [/ECONNRESET|EPIPE|ERR_SOCKET|terminated|reset by peer/i, 'the connection was closed'],
-  [/ALTNAME_INVALID|NotValidForName/, 'its TLS certificate is for another host'],
-  [/CERT_HAS_EXPIRED|certificate: Expired/, 'its TLS certificate has expired'],
-  [/SELF_SIGNED|UNABLE_TO_|UnknownIssuer/, 'its TLS certificate is not signed by a trusted authority'],
-  [/WRONG_VERSION|PACKET_LENGTH|received corrupt/, 'it does not speak TLS, so its address may be http://'],
-  [/CERT|SSL|TLS|EPROTO/i, 'the TLS handshake failed'],
+  [/CERT|SSL|TLS|EPROTO|UNABLE_TO|received corrupt message/i, 'the TLS handshake failed'],
 ]
 
 /** @returns What a network error means; `undefined` when neither the error nor its causes tell. */
 export function describeNetworkError(error: unknown): string | undefined {
-  const text = errorChain(error).map(({ code, message }) => `${code} ${message}`).join(' ')
-    // Deno quotes the URL, which may contain any of the patterns.
-    .replace(/https?:\S+/g, '')
+  let text = ''
+  for (let link = error, depth = 0; isObject(link) && depth < 5; link = link['cause'], depth++) {
+    text += ` ${link['code']} ${link['message']}`
+  }
+  // Deno quotes the URL, which may contain any of the patterns.
+  text = text.replace(/https?:\S+/g, '')
   const [pattern, meaning] = networkErrors.find(([pattern]) => pattern.test(text)) ?? []
   if (pattern === undefined) return undefined
   const [code] = /\b[A-Z]+_[A-Z_]+\b/.exec(text) ?? []
   return code === undefined ? meaning : `${meaning} (${code})`
-}
-
-/** An error and its causes. */
-function errorChain(error: unknown): Record<string, unknown>[] {
-  const chain: Record<string, unknown>[] = []
-  for (let link = error; isObject(link) && chain.length < 5; link = link['cause']) chain.push(link)
-  return chain
 }
 
 /** Other servers send problems, too; the service's repeats the status and has a request id. */

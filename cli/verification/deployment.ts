@@ -107,13 +107,25 @@ export function notThisServiceError(url: string, reason: string): CliError {
   )
 }
 
+/** Errors that the client's table does not tell apart: its size counts. */
+const detailedErrors: readonly (readonly [code: RegExp, meaning: string])[] = [
+  [/^E(?:HOST|NET)UNREACH$/, 'its network is unreachable'],
+  [/ALTNAME_INVALID$/, 'its TLS certificate is for another host'],
+  [/^CERT_HAS_EXPIRED$/, 'its TLS certificate has expired'],
+  [/SELF_SIGNED|^UNABLE_TO_/, 'its TLS certificate is not signed by a trusted authority'],
+  [/^ERR_SSL_(?:WRONG_VERSION|PACKET_LENGTH)/, 'it does not speak TLS, so its address may be http://'],
+]
+
 function describeFailure(error: unknown): string {
-  const { name, code, message } = error as NodeJS.ErrnoException
+  const { name, code, message, cause } = error as NodeJS.ErrnoException
+  const codes = [code, (cause as NodeJS.ErrnoException | undefined)?.code].join(' ')
   if (name === 'TimeoutError') return 'no response within 10 s'
   const [, proxyStatus] = /^Proxy (?:response|Authentication Required) \((\d+)\)/.exec(message) ?? []
   if (proxyStatus !== undefined) return `the proxy answered with ${proxyStatus}`
   if (code?.startsWith('HPE_')) return 'the response is not valid HTTP'
-  return describeNetworkError(error) ??
+  const [, meaning] =
+    detailedErrors.find(([pattern]) => codes.split(' ').some((code) => pattern.test(code))) ?? []
+  return meaning ?? describeNetworkError(error) ??
     `${code ?? name ?? 'error'}${message ? ` (${message.split('\n')[0]})` : ''}`
 }
 

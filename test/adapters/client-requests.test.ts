@@ -170,7 +170,7 @@ await t.test('a request that fails on the network says why', async (t) => {
   )
   t.match(
     await messageOf(`https://127.0.0.1:${port}`),
-    /does not speak TLS|the TLS handshake failed|connection was closed/,
+    / the TLS handshake failed/,
   )
   t.match(await messageOf('http://tls.invalid'), / its host name could not be resolved \(DNS\)\.$/)
   server.close()
@@ -182,10 +182,7 @@ await t.test('a request that fails on the network says why', async (t) => {
     const [words, failure] of [
       ['tcp connect error: Connection refused (os error 111)', ': the connection was refused'],
       ['dns error: failed to lookup address information', ': its host name could not be resolved (DNS)'],
-      [
-        'invalid peer certificate: UnknownIssuer',
-        ': its TLS certificate is not signed by a trusted authority',
-      ],
+      ['invalid peer certificate: UnknownIssuer', ': the TLS handshake failed'],
       ['something else', ''],
     ]
   ) {
