@@ -14,7 +14,7 @@ export default {
   disableTypeChecks: false,
   tempDirName: '.stryker-tmp',
   concurrency: 2,
-  timeoutMS: 5_000,
+  timeoutMS: 20_000,
   reporters: ['clear-text', 'progress-append-only'],
   clearTextReporter: { logTests: false, reportTests: false },
   allowConsoleColors: false,
