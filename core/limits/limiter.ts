@@ -1,5 +1,5 @@
 import { createLruCache, type LruCache } from '../lib/lru.ts'
-import { all, type MaybePromise } from '../lib/promise.ts'
+import type { MaybePromise } from '../lib/promise.ts'
 import type { LimitName } from '../model.ts'
 import { LIMIT_NAMES, type Policies, type Policy } from './policies.ts'
 
@@ -115,13 +115,19 @@ export function consumeQuotas(
 ): MaybePromise<RateLimitResult> {
   const applied: Policy[] = []
   const states: MaybePromise<RateLimitState>[] = []
+  let isPending = false
   for (const name of names) {
     const policy = policies[name]
     if (policy === undefined) continue
     applied.push(policy)
-    states.push(limiter.consume(policy, subject, now))
+    const state = limiter.consume(policy, subject, now)
+    isPending ||= state instanceof Promise
+    states.push(state)
   }
-  return all(states, (resolved: readonly RateLimitState[]) => toRateLimitResult(applied, resolved))
+  // Not `all`: its closure would cost every request an allocation.
+  return isPending
+    ? Promise.all(states).then((resolved) => toRateLimitResult(applied, resolved))
+    : toRateLimitResult(applied, states as RateLimitState[])
 }
 
 const noPolicies: RateLimitResult = { fields: [], retryAfterSeconds: undefined }
@@ -134,7 +140,8 @@ function toRateLimitResult(
   let policyField = ''
   let limitField = ''
   let retryAfterSeconds: number | undefined
-  for (const [index, { allowed, remaining, resetSeconds }] of states.entries()) {
+  for (let index = 0; index < states.length; index++) {
+    const { allowed, remaining, resetSeconds } = states[index]!
     const { name, field } = policies[index]!
     const separator = index === 0 ? '' : ', '
     policyField += separator + field
