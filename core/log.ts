@@ -81,31 +81,23 @@ interface CompletedRequest extends LoggedRequest {
   readonly error: unknown
 }
 
-/** Writes the log. A failing log never fails a request. */
-export interface RequestLogger {
-  requestCompleted(request: CompletedRequest, status: number): void
-  /** Logs a request that was rejected before it could be parsed. */
-  requestRejected(code: ProblemCode, requestId: string, address: string | undefined): void
-  browserAllowed(request: LoggedRequest): void
-  auditLogged(entry: AuditEntry): void
-  writeFailed(error: unknown): void
-  storeUnavailable(error: unknown): void
-  storeRecovered(): void
-  clockSkewed(skewMs: number): void
-  connectionsRefused(limit: number): void
-}
+export type RequestLogger = ReturnType<typeof createRequestLogger>
 
 type LogFields = {
   readonly [Name in keyof Omit<LogEvent, 'time' | 'level' | 'event'>]: LogEvent[Name] | undefined
 }
 
-/** @param all Log every response, not only 401, 403, refused credentials and statuses from 500. */
+/**
+ * A failing log never fails a request.
+ *
+ * @param all Log every response, not only 401, 403, rejected credentials and statuses from 500.
+ */
 export function createRequestLogger(
   sink: ((event: LogEvent) => void) | undefined,
   all: boolean,
   elapsed: () => number,
   trustedProxies: number,
-): RequestLogger {
+) {
   function write(level: LogEvent['level'], event: LogEvent['event'], fields: LogFields): void {
     try {
       const present = Object.entries(fields).filter(([, value]) => value !== undefined)
@@ -126,7 +118,7 @@ export function createRequestLogger(
   }
 
   return {
-    requestCompleted(completed, status) {
+    requestCompleted(completed: CompletedRequest, status: number): void {
       const { isCredentialRejected } = completed
       if (!all && status !== 401 && status !== 403 && status < 500 && !isCredentialRejected) return
       const { error, principal, startedAt } = completed
@@ -141,7 +133,8 @@ export function createRequestLogger(
         error: errorText(isProblem ? error.cause : error),
       })
     },
-    requestRejected(code, requestId, address) {
+    /** Logs a request that was rejected before it could be parsed. */
+    requestRejected(code: ProblemCode, requestId: string, address: string | undefined): void {
       const { status } = PROBLEMS[code]
       if (!all && status < 500) return
       write(levelOf(status, false), 'request', {
@@ -152,14 +145,16 @@ export function createRequestLogger(
         address: parseClientAddress(address).text,
       })
     },
-    browserAllowed: (request) => write('warn', 'browser_allowed', requestFields(request)),
-    auditLogged: ({ type, actor, at, partner, keyId }) =>
+    browserAllowed: (request: LoggedRequest): void =>
+      write('warn', 'browser_allowed', requestFields(request)),
+    auditLogged: ({ type, actor, at, partner, keyId }: AuditEntry): void =>
       write('info', 'administration', { type, actor, decided_at: rfc3339(at), partner, key_id: keyId }),
-    writeFailed: (error) => write('error', 'write_failed', { error: errorText(error) }),
-    storeUnavailable: (error) => write('error', 'store_unavailable', { error: errorText(error) }),
-    storeRecovered: () => write('info', 'store_recovered', {}),
-    clockSkewed: (skewMs) => write('warn', 'clock_skew', { skew_ms: skewMs }),
-    connectionsRefused: (limit) =>
+    writeFailed: (error: unknown): void => write('error', 'write_failed', { error: errorText(error) }),
+    storeUnavailable: (error: unknown): void =>
+      write('error', 'store_unavailable', { error: errorText(error) }),
+    storeRecovered: (): void => write('info', 'store_recovered', {}),
+    clockSkewed: (skewMs: number): void => write('warn', 'clock_skew', { skew_ms: skewMs }),
+    connectionsRefused: (limit: number): void =>
       write('warn', 'connections_refused', { error: `${limit} connections are open` }),
   }
 }

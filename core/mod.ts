@@ -1,5 +1,5 @@
 /**
- * A partner API that you host yourself: keyed, scoped, server-side access to public content.
+ * A self-hosted partner API: keyed, scoped, server-side access to public content.
  *
  * @module
  */
@@ -7,7 +7,7 @@ export { createPartnerApi } from './api.ts'
 export type { PartnerApi, PartnerApiPorts } from './api.ts'
 export type { PeerInfo } from './http/fetch.ts'
 export type { BodyContent, HttpRequest, HttpResponse } from './http/message.ts'
-export { Problem } from './http/problem.ts'
+export { Problem, PROBLEMS } from './http/problem.ts'
 export type { InputError, ProblemCode, ProblemMembers } from './http/problem.ts'
 export type { MaybePromise } from './lib/promise.ts'
 export type { WebRequest, WebResponse } from './lib/web.ts'
@@ -17,7 +17,7 @@ export type { DeploymentInfo } from './openapi/model.ts'
 export type { Endpoint } from './routes/context.ts'
 export type { PartnerApiOptions } from './settings.ts'
 
-// What administers a store, for embedders that have no command line.
+// Administration, for embedders without the command line.
 export type { Operator } from './admin/apply.ts'
 export { createKeyAdministration } from './admin/keys.ts'
 export type { IssuedKey, KeyAdministration, KeyUpdate, NewKey, RotationOptions } from './admin/keys.ts'
@@ -32,7 +32,7 @@ export type { Module, Scope } from './policy/modules.ts'
 export { awaitReceipt } from './replicas/receipt.ts'
 export type { Receipt, ReplicaReceipt } from './replicas/receipt.ts'
 
-// What a directory or a store of one's own implements.
+// Interfaces of custom directories and stores.
 export { checkDirectory, directoryOf } from './content/custom-directory.ts'
 export type { DirectoryRow } from './content/custom-directory.ts'
 export { compareCodePoints, fold, foldWords } from './lib/text.ts'

@@ -13,7 +13,7 @@ import {
 import { isFresh } from './cache/response-cache.ts'
 import { readBody } from './http/body.ts'
 import { accepts, API_VERSION } from './http/headers.ts'
-import type { HandlerResult, HttpRequest, HttpResponse } from './http/message.ts'
+import type { CachedBody, HandlerResult, HttpRequest, HttpResponse } from './http/message.ts'
 import { Problem } from './http/problem.ts'
 import { isPercentEncoded, readPartner } from './http/query.ts'
 import { redactPath } from './http/redact.ts'
@@ -162,19 +162,26 @@ function handleGet(service: Service, context: AuthenticatedContext): MaybePromis
   const grant = requireGrant(service, context, readPartner(query))
   return andThen(validateAndHandle(service, context, grant), (result) => {
     const body = writer.toCachedBody(result, query)
-    const { request, path, slug, route, revision: { content, facts } } = context
-    if (route.cacheBy !== 'none') {
-      service.responseCache.store(request.target, grant.now, {
-        ...body,
-        route,
-        path,
-        slug,
-        partner: grant.partner.slug,
-        content,
-        facts: route.cacheBy === 'content+partner' ? facts : undefined,
-      })
-    }
+    cacheResponse(service, context, grant, body)
     return writer.respond(body, context, context.rateLimitHeaders)
+  })
+}
+
+function cacheResponse(
+  { responseCache }: Service,
+  { request, path, slug, route, revision: { content, facts } }: AuthenticatedContext,
+  { partner, now }: Grant,
+  body: CachedBody,
+): void {
+  if (route.cacheBy === 'none') return
+  responseCache.store(request.target, now, {
+    ...body,
+    route,
+    path,
+    slug,
+    partner: partner.slug,
+    content,
+    facts: route.cacheBy === 'content+partner' ? facts : undefined,
   })
 }
 

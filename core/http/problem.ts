@@ -1,44 +1,8 @@
-/** A problem code. Codes are part of the contract: they are never renamed, and keep their status. */
-export type ProblemCode =
-  | 'malformed_request'
-  | 'ambiguous_credentials'
-  | 'invalid_parameter'
-  | 'invalid_cursor'
-  | 'partner_missing'
-  | 'unknown_version'
-  | 'key_missing'
-  | 'key_invalid'
-  | 'key_revoked'
-  | 'key_expired'
-  | 'key_disabled'
-  | 'partner_mismatch'
-  | 'partner_suspended'
-  | 'scope_missing'
-  | 'module_inactive'
-  | 'address_not_allowed'
-  | 'browser_refused'
-  | 'route_not_found'
-  | 'profile_not_found'
-  | 'banner_not_found'
-  | 'method_not_allowed'
-  | 'not_acceptable'
-  | 'request_timeout'
-  | 'idempotency_conflict'
-  | 'body_too_large'
-  | 'uri_too_long'
-  | 'unsupported_media_type'
-  | 'invalid_body'
-  | 'idempotency_mismatch'
-  | 'rate_limited'
-  | 'headers_too_large'
-  | 'internal'
-  | 'store_unavailable'
-
 /** Default base of the `type` of problems. */
 export const DEFAULT_PROBLEM_BASE = 'https://partner-api.example/problems'
 
 /** Status and default detail of every problem. */
-export const PROBLEMS: Readonly<Record<ProblemCode, { readonly status: number; readonly detail: string }>> = {
+export const PROBLEMS = {
   malformed_request: { status: 400, detail: 'The request is not well-formed HTTP or not well-formed JSON.' },
   ambiguous_credentials: { status: 400, detail: 'The request carries more than one credential.' },
   invalid_parameter: { status: 400, detail: 'One or more parameters are not acceptable.' },
@@ -84,7 +48,10 @@ export const PROBLEMS: Readonly<Record<ProblemCode, { readonly status: number; r
   headers_too_large: { status: 431, detail: 'The header fields together are larger than 32 KiB.' },
   internal: { status: 500, detail: 'The service failed to answer.' },
   store_unavailable: { status: 503, detail: 'The service cannot reach its store.' },
-}
+} as const satisfies Readonly<Record<string, { readonly status: number; readonly detail: string }>>
+
+/** A problem code. Codes are part of the contract: they are never renamed, and keep their status. */
+export type ProblemCode = keyof typeof PROBLEMS
 
 const titleOverrides: { readonly [code in ProblemCode]?: string } = {
   uri_too_long: 'URI too long',
