@@ -299,7 +299,7 @@ t.test('options out of their range', (t) => {
     [{ logLevel: 'al' as 'all' }, /logLevel/],
     [
       { limits: { kye: { quota: 1, windowSeconds: 1 } } as PartnerApiOptions['limits'] & object },
-      /no policy kye/,
+      /unknown policy kye/,
     ],
     [{ limits: { key: { quota: -1, windowSeconds: 1 } } }, /limits\.key\.quota/],
     [{ limits: { key: { quota: 1, windowSeconds: 0 } } }, /limits\.key\.windowSeconds/],
