@@ -153,8 +153,8 @@ async function keysEnd(t: Test, server: PostgresServer): Promise<void> {
   t.ok(Math.abs(skews.get('ahead')! - 25 * HOUR) < 60_000, `ahead by ${skews.get('ahead')}`)
   const env = { PARTNER_API_STORE: url }
   const words = await runProgram(['partners', 'update', 'acme', '--name', 'A', '--wait'], { env })
-  t.match(words.stderr, /warning: The clock of behind is \d+ ms behind that of the store/)
-  t.match(words.stderr, /warning: The clock of ahead is \d+ ms ahead of that of the store/)
+  t.match(words.stderr, /warning: The clock of behind is \d+ ms behind the store's clock/)
+  t.match(words.stderr, /warning: The clock of ahead is \d+ ms ahead of the store's clock/)
 
   await run('keys', 'rotate', overlapping.id, '--overlap', '1h')
   t.same(await codes(overlapping.key), both('ok'), 'an overlap goes on for the one that is ahead')
