@@ -209,8 +209,7 @@ await t.test('a source that does not rest, by the program', async (t) => {
   const { error } = documentOf({ code, ...said })
   t.match(error, {
     code: 'source_changed',
-    detail:
-      /was changed while it was copied\. Stop what serves or changes it and give the same command again/,
+    detail: /changed during the copy\. Stop its servers, and repeat the command to copy the rest\./,
   })
   t.equal((error.tables as unknown[]).length, tables.length)
   t.match(await copy(changing, target), { code: 0 })
@@ -226,7 +225,7 @@ await t.test('a target that does not keep what it is given is told by table and 
   }
   const spoilt = await copy(source, target)
   t.match(spoilt, { code: 1, stdout: '' })
-  t.match(spoilt.stderr, /is not the same as its source .* in partners \(first at kiosk\)\./)
+  t.match(spoilt.stderr, /differs from its source .* Tables that differ: partners \(first at kiosk\)\./)
   t.match(spoilt.stderr, /^ {2}partners .* no$/m)
   t.match(documentOf(await copy(source, target, '--json')).error, {
     code: 'copy_differs',
