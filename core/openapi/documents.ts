@@ -28,7 +28,7 @@ export function createDocuments(
   }
 }
 
-/** References are relative to the catalog's own address: nobody but a client knows under which name it was asked. */
+/** References are relative to the catalog's own address: only the client knows the host name that it used. */
 function catalogOf(name: string): StaticDocument {
   const catalog = '/.well-known/api-catalog'
   const linkset = [

@@ -22,7 +22,7 @@ t.test('a client that is slow to take its answer', async (t) => {
     const drained = server.drain()
     if (writeTimeoutMs === 50) {
       await drained
-      t.pass('is cut off when it takes nothing')
+      t.ok(socket.bytesRead < body.length, 'is cut off when it takes nothing')
     } else {
       let bytes = 0
       socket.on('data', (chunk) => bytes += chunk.length).resume()

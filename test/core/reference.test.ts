@@ -180,8 +180,9 @@ t.test('in a browser', { skip }, async (t) => {
     )
     t.equal(still, 0)
     await page.evaluate(`location.hash = '#problems'`)
-    await page.locator('.side [aria-current]:text-is("Problems")').waitFor()
-    t.pass('the contents tell where one is')
+    const current = page.locator('.side [aria-current]')
+    await current.and(page.locator(':text-is("Problems")')).waitFor()
+    t.equal(await current.count(), 1, 'the contents show the current section')
     await close()
   })
 

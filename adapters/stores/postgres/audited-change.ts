@@ -22,8 +22,8 @@ export interface AuditedResult<T> {
 }
 
 /**
- * Seconds that a change of facts waits for a lock: other changes hold it for moments, but a migration may take longer, and
- * whoever revokes a key has to learn that it is not done. Imports wait without a limit.
+ * Seconds that a change of facts waits for a lock. Other changes hold it briefly, but a migration may take longer, and the
+ * operator who revokes a key must learn that it failed. Imports wait without a limit.
  */
 const lockTimeoutSeconds = 5
 const setLockTimeout = `SELECT set_config('lock_timeout', '${lockTimeoutSeconds}s', true)`

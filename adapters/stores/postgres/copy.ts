@@ -62,8 +62,7 @@ function createCopyTarget(url: string): CopyTarget {
     },
 
     async refreshStatistics() {
-      // Until the server has looked at what was written, it takes tables for as large as they were. Whoever may not ask
-      // for that copies all the same.
+      // Without new statistics, the server plans with the old table sizes. A role that may not update them can still copy.
       for (const table of ['listing', 'tally', ...Object.values(COPIED_TABLES).map(({ name }) => name)]) {
         await database.write(`VACUUM (ANALYZE) partner_api.${table}`).catch(() => undefined)
       }

@@ -66,7 +66,7 @@ export interface ConnectOptions {
 }
 
 interface RunOptions {
-  /** Default: a slot of the pool, which nobody else uses meanwhile. */
+  /** Default: a slot of the pool, used exclusively. */
   readonly shared?: Slot
   /** By `performance.now()`. */
   readonly deadline?: number

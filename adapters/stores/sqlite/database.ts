@@ -136,7 +136,7 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
       try {
         const result = work()
         withStoreErrors('changed', () => driver.exec('COMMIT'))
-        // A commit to a file that nobody can open any more is not acknowledged.
+        // A commit to a deleted or replaced file is not acknowledged.
         identity.check()
         return result
       } catch (error) {
