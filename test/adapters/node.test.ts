@@ -1,257 +1,149 @@
+/** What passes between Node's requests and responses and the service's, unchanged in either direction. */
+import { once } from 'node:events'
+import { connect, createServer, type OutgoingHttpHeaders } from 'node:http2'
+import type { AddressInfo } from 'node:net'
 import t from 'tap'
-import { serve, type ServeOptions } from '../../adapters/runtimes/node.ts'
+import { createListener, serve, type ServeOptions } from '../../adapters/runtimes/node.ts'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
-import { createKeyAdministration } from '../../core/admin/keys.ts'
-import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import type { HttpRequest, HttpResponse } from '../../core/http/message.ts'
-import { framingContract } from '../contract/http/framing.ts'
-import { authorization, get, json, key, later, post, refuse, served, stub } from './node-stub.ts'
+import { echo, get, json, post, serveStub } from './node-server.ts'
 
-t.test('framing', async (t) => {
-  const { server } = await served()
-  await framingContract(t, { host: server.host, port: server.port, key, partner: 'demo' })
-  await server.drain()
-})
-
-t.test('framing, of the service itself', async (t) => {
-  const store = createMemoryStore()
-  await createPartnerAdministration(store, { actor: 'operator' }).create({
-    slug: 'demo',
-    name: 'Demo',
-    modules: [],
-  })
-  const issued = await createKeyAdministration(store, { actor: 'operator' }).issue({
-    partner: 'demo',
-    name: 'Test',
-    environment: 'live',
-  })
-  const api = createPartnerApi({ store }, { limits: { verify: { quota: 0, windowSeconds: 60 } } })
-  const server = await serve(api, { port: 0 })
-  const { host, port } = server
-  await framingContract(t, { host, port, key: issued.text, partner: 'demo' })
-  await server.drain()
-})
-
-t.test('a request reaches core as it was sent', async (t) => {
-  const seen = later<HttpRequest>()
-  const { server, open } = await served({
-    handle(exchange) {
-      seen.resolve(exchange)
-      return json(200, {})
+t.test('a request reaches the service as it was sent', async (t) => {
+  const { server, open } = await serveStub(t, {
+    async handle(request) {
+      latest = request
+      return json(200, { length: (await request.body(1)).length })
     },
   })
+  let latest!: HttpRequest
   const connection = await open()
-  connection.write(get('/a%2Fb?c=d&c', 'X-A: b', 'Authorization: c', 'x-a: d', 'authorization: e'))
-  await connection.answer()
-  const exchange = await seen.promise
-  t.equal(exchange.method, 'GET')
-  t.equal(exchange.target, '/a%2Fb?c=d&c')
-  t.equal(exchange.header('x-a'), 'b, d')
-  t.equal(exchange.header('authorization'), 'c, e')
-  t.equal(exchange.header('x-b'), undefined)
-  t.equal((await exchange.body(1)).length, 0, 'a request without a body has an empty one')
-  connection.destroy()
-  await server.drain()
-  t.equal(exchange.address, '127.0.0.1', 'still known when the client has gone')
-})
-
-t.test('answers without a body', async (t) => {
-  const { server, open } = await served({
-    handle: ({ target, method }) =>
-      method === 'HEAD'
-        ? json(200, {}, false)
-        : { status: Number(target.slice(1)), headers: ['ETag', '"a"'], body: undefined },
-  })
-  const connection = await open()
-  for (const status of [204, 304]) {
-    connection.write(get(`/${status}`))
-    const answer = await connection.answer()
-    t.equal(answer.status, status)
-    t.equal(answer.headers.get('etag'), '"a"')
-    t.notOk(answer.headers.has('content-length') || answer.headers.has('transfer-encoding'))
+  async function send(bytes: string | Uint8Array): Promise<HttpRequest> {
+    connection.write(bytes)
+    t.equal((await connection.answer()).body, '{"length":0}')
+    return latest
   }
-  connection.write(get().replace('GET', 'HEAD'))
-  const answer = await connection.answer(true)
-  t.match(answer.headers.get('content-length'), /^[1-9]/)
-  connection.write(get('/204'))
-  t.equal((await connection.answer()).status, 204, 'nothing came between')
-  connection.destroy()
-  await server.drain()
-})
 
-t.test('answers keep the order of their requests', async (t) => {
-  const answers = new Map<string, (answer: HttpResponse) => void>()
-  const all = later<void>()
-  const { server, open } = await served({
-    handle: ({ target }) =>
-      target === '/at-once' ? json(200, { target }) : new Promise((resolve) => {
-        answers.set(target, resolve)
-        if (answers.size === 2) all.resolve()
-      }),
-  })
-  const connection = await open()
-  connection.write(`${get('/1')}${get('/2')}${get('/at-once')}no request\r\n\r\n`)
-  await all.promise
-  for (const target of ['/2', '/1']) answers.get(target)?.(json(200, { target }))
-  for (const target of ['/1', '/2', '/at-once']) {
-    t.equal(JSON.parse((await connection.answer()).body).target, target)
+  const targets = {
+    '/a/../b/./c': '/a/../b/./c',
+    '//a//b': '//a//b',
+    '/%2e%2E/%2F?%zz': '/%2e%2E/%2F?%zz',
+    "/a;b=c?d=e?f&'()*[]|": "/a;b=c?d=e?f&'()*[]|",
+    'http://other.test:81/a?b': '/a?b',
+    'HTTPS://other.test/a#b': '/a#b',
+    'http://other.test?b': '/?b',
+    'http://user:word@other.test/': '/',
   }
-  t.equal((await connection.answer()).status, 400, 'the error waits for its turn')
-  t.equal(await connection.ended(), '')
+  for (const [sent, target] of Object.entries(targets)) t.equal((await send(get(sent))).target, target, sent)
+
+  const repeated = await send(get(
+    '/',
+    ...['X-Many: a', 'x-many:b', 'X-MANY:   c  ', 'X-Many:', 'Accept: text/html', 'Accept: */*;q=0.1'],
+    ...['If-None-Match: "a"', 'If-None-Match: "b"', 'Authorization: c', 'authorization: d'],
+  ))
+  const expected = {
+    'x-many': 'a, b, c, ',
+    accept: 'text/html, */*;q=0.1',
+    'if-none-match': '"a", "b"',
+    authorization: 'c, d',
+    'x-nothing': undefined,
+  }
+  for (const [name, value] of Object.entries(expected)) t.equal(repeated.header(name), value, name)
+  const latin1 = await send(Buffer.from(get('/', 'X-Bytes: caf\xe9'), 'latin1'))
+  t.equal(latin1.header('x-bytes'), 'caf\xe9')
+  const many = Array.from({ length: 900 }, (_, index) => `X-Field-${index}: ${index}`)
+  const request = await send(get('/', ...many))
+  t.same(many.map((_, index) => `X-Field-${index}: ${request.header(`x-field-${index}`)}`), many)
+  const chunked = post('Transfer-Encoding: chunked', 'Trailer: X-Late')
+  const trailed = await send(`${chunked}0\r\nX-Late: a\r\n\r\n`)
+  t.strictSame([trailed.method, trailed.header('x-late')], ['POST', undefined], 'trailers are not headers')
+
   connection.destroy()
   await server.drain()
+  t.equal(latest.address, '127.0.0.1', 'still known after the client has disconnected')
 })
 
-t.test('an error waits for all answers before it', async (t) => {
-  const { server, open } = await served({ handle: ({ target }) => json(200, { target }) })
-  for (const end of ['no request\r\n\r\n', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n', get('/4', 'Host: b')]) {
-    const connection = await open()
-    connection.write(get('/1') + get('/2') + get('/3') + end)
-    for (const target of ['/1', '/2', '/3']) {
-      t.equal(JSON.parse((await connection.answer()).body).target, target, end)
+t.test('bodies', async (t) => {
+  const { open } = await serveStub(t, { handle: echo })
+  const connection = await open()
+  const heard = async () => {
+    const { status, body } = await connection.answer()
+    t.equal(status, 200)
+    return JSON.parse(body).hex
+  }
+  const text = Buffer.from('{"name":"Łódź 😀"}')
+  for (const chunked of [false, true]) {
+    connection.write(post(chunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${text.length}`))
+    for (const byte of text) {
+      const one = Uint8Array.of(byte)
+      connection.write(chunked ? Buffer.concat([Buffer.from('1\r\n'), one, Buffer.from('\r\n')]) : one)
+      await connection.flushed()
     }
-    t.equal((await connection.answer()).status, 400)
-    t.equal(await connection.ended(), '')
-    connection.destroy()
+    if (chunked) connection.write('0\r\n\r\n')
+    t.equal(await heard(), text.toString('hex'), 'byte by byte')
   }
-  await server.drain()
+  const bytes = Uint8Array.from({ length: 70_000 }, (_, index) => index * 7 % 256)
+  connection.write(post(`Content-Length: ${bytes.length}`))
+  connection.write(bytes)
+  t.equal(await heard(), Buffer.from(bytes).toString('hex'))
+  const empty = [
+    post(),
+    post('Content-Length: 0'),
+    `${post('Transfer-Encoding: chunked')}0\r\n\r\n`,
+    get('/', 'Content-Length: 0'),
+    get().replace('GET', 'DELETE'),
+  ]
+  for (const request of empty) {
+    connection.write(request)
+    t.equal(await heard(), '')
+  }
 })
 
-t.test('nothing is processed behind the last answer', async (t) => {
-  let handled = 0
-  const { server, open } = await served({
-    handle() {
-      handled++
-      return json(200, {})
-    },
-  })
-  const connection = await open()
-  connection.write(`GET / HTTP/1.1\r\n\r\n${get()}${get()}no request`)
-  const answer = await connection.answer()
-  t.equal(answer.status, 400)
-  t.equal(answer.headers.get('connection'), 'close')
-  t.equal(await connection.ended(), '')
-  connection.write(get())
-  await connection.flushed()
-  t.equal(handled, 0)
-  connection.destroy()
-  await server.drain()
-})
-
-t.test('an error in a request waits for the answers before it', async (t) => {
-  for (
-    const [name, bytes, status] of [
-      ['CONNECT', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n', 400],
-      ['chunks', `${post('Transfer-Encoding: chunked')}zz\r\n`, 401],
-    ] as const
-  ) {
-    const asked = later<void>()
-    const answer = later<HttpResponse>()
-    const { server, open } = await served({
-      handle({ target }) {
-        if (target !== '/') return refuse('key_missing')
-        asked.resolve()
-        return answer.promise
-      },
-    })
+t.test('a response is written as it is', async (t) => {
+  let response: HttpResponse
+  const { open } = await serveStub(t, { handle: () => response })
+  /** What is written after the status line. */
+  async function written(next: HttpResponse): Promise<string> {
+    response = next
     const connection = await open()
-    connection.write(get('/') + bytes)
-    await asked.promise
-    await connection.flushed()
-    answer.resolve(json(200, {}))
-    t.equal((await connection.answer()).status, 200, name)
-    t.equal((await connection.answer()).status, status)
-    t.equal(await connection.ended(), '')
-    connection.destroy()
-    await server.drain()
+    connection.write(get('/', 'Connection: close'))
+    const text = await connection.ended()
+    return text.slice(text.indexOf('\r\n') + 2)
   }
-})
 
-t.test('an answer before the body', async (t) => {
-  const { server, open } = await served({ handle: () => refuse('key_missing') })
-  const keeping = await open()
-  keeping.write(post('Content-Length: 20000') + 'a'.repeat(100))
-  t.equal((await keeping.answer()).status, 401)
-  keeping.write('a'.repeat(19_900) + get())
-  t.equal((await keeping.answer()).status, 401, 'the rest of a small body is passed over')
-  keeping.destroy()
+  const repeated = ['Set-Cookie', 'a=b', 'LINK', '</a>; rel="next"', 'Set-Cookie', 'c=d', 'link', '</b>']
+  const many = Array.from({ length: 200 }, (_, index) => [`X-Field-${index}`, String(index)]).flat()
+  const headers = [...repeated, ...many, 'Content-Length', '0']
+  const lines = headers.flatMap((name, index) => index % 2 === 0 ? `${name}: ${headers[index + 1]}\r\n` : [])
+  const text = await written({ status: 200, headers, body: undefined })
+  t.equal(text.slice(0, lines.join('').length), lines.join(''))
 
-  const large = await open()
-  large.write(post('Content-Length: 20000000') + 'a'.repeat(100))
-  const answer = await large.answer()
-  t.equal(answer.status, 401)
-  t.equal(answer.headers.get('connection'), 'close')
-  t.equal(await large.ended(), '')
-  large.write('a'.repeat(10_000_000))
-  await large.flushed()
-  t.equal(await large.ended(), '', 'is not reset while the client sends on')
-  large.destroy()
-
-  const closing = await open()
-  closing.write(post('Content-Length: 20000', 'Connection: close') + 'a'.repeat(100))
-  t.equal((await closing.answer()).status, 401)
-  t.equal(await closing.ended(), '')
-  closing.write('a'.repeat(19_900))
-  await closing.flushed()
-  t.equal(await closing.ended(), '', 'nor where the client wants the connection closed')
-  closing.destroy()
-  await server.drain()
-})
-
-t.test('a client gets 100 Continue only when the service reads its body', async (t) => {
-  const { server, open } = await served()
-  const expectation = 'Expect: 100-continue'
-  const wanted = await open()
-  wanted.write(post(authorization, 'Content-Length: 2', expectation))
-  t.equal((await wanted.answer()).status, 100)
-  wanted.write('{}')
-  t.equal((await wanted.answer()).status, 200)
-  wanted.destroy()
+  const part = Buffer.from('-- inside --').subarray(3, 9)
   for (
-    const [fields, status] of [
-      [['Content-Length: 2'], 400],
-      [[authorization, 'Content-Length: 50000'], 413],
-    ] as const
+    const body of [
+      'plain',
+      'déjà vu',
+      'Łódź 😀',
+      Uint8Array.of(0, 13, 10, 255),
+      part,
+      new Uint8Array(),
+      '',
+      Buffer.alloc(1_000_000, 'ab'),
+    ]
   ) {
-    const unwanted = await open()
-    unwanted.write(post(...fields, expectation))
-    const answer = await unwanted.answer()
-    t.equal(answer.status, status)
-    t.equal(answer.headers.get('connection'), 'close')
-    t.equal(await unwanted.ended(), '')
-    unwanted.destroy()
+    const bytes = Buffer.from(body as string)
+    const sent = await written({ status: 200, headers: ['Content-Length', String(bytes.length)], body })
+    t.ok(sent.endsWith(`\r\n\r\n${bytes.toString('latin1')}`), bytes.subarray(0, 20).toString('hex'))
   }
-  await server.drain()
-})
 
-t.test('a header that must not be sent', async (t) => {
-  const { server, open } = await served({
-    handle: () => ({ status: 200, headers: ['Link', '</a\r\nb>'], body: undefined }),
-  })
   const connection = await open()
-  for (let i = 0; i < 2; i++) {
-    connection.write(get())
-    const answer = await connection.answer()
-    t.equal(answer.status, 500)
-    t.equal(JSON.parse(answer.body).code, 'internal')
+  for (const [status, method] of [[204, 'GET'], [304, 'GET'], [200, 'HEAD']] as const) {
+    response = status === 200 ? json(200, {}, false) : { status, headers: ['ETag', '"a"'], body: undefined }
+    connection.write(get().replace('GET', method))
+    const answer = await connection.answer(true)
+    t.strictSame([answer.status, answer.headers.has('content-length')], [status, method === 'HEAD'])
+    t.notOk(answer.headers.has('transfer-encoding'))
   }
-  connection.destroy()
-  await server.drain()
-})
-
-t.test('many clients at once', async (t) => {
-  const { server } = await served({
-    handle: ({ target }) =>
-      target.length % 2 === 0 ? json(200, { target }) : Promise.resolve(json(200, { target })),
-  })
-  const targets = Array.from({ length: 1000 }, (_, i) => `/${i}`)
-  const answers = await Promise.all(targets.map(async (target) => {
-    const answer = await fetch(server.url + target)
-    return (await answer.json() as { target: string }).target
-  }))
-  t.same(answers, targets)
-  await server.drain()
 })
 
 t.test('settings out of their range are named, and nothing listens', async (t) => {
@@ -267,23 +159,48 @@ t.test('settings out of their range are named, and nothing listens', async (t) =
     ['drainTimeoutMs', NaN],
     ['maxConnections', 0],
   ]
+  const api = createPartnerApi({ store: createMemoryStore() })
   for (const [name, value] of wrong) {
-    const message = new RegExp(
-      `^${name} must be an integer (?:from 0 to \\d+|of 1 or more), and ${value} is not\\.$`,
-    )
-    await t.rejects(serve(stub, { [name]: value }), { name: 'RangeError', message })
+    const range = '(?:from 0 to \\d+|of 1 or more)'
+    const message = new RegExp(`^${name} must be an integer ${range}, and ${value} is not\\.$`)
+    await t.rejects(serve(api, { [name]: value }), { name: 'RangeError', message })
   }
 })
 
-t.test('addresses', async (t) => {
-  const { server } = await served()
-  await t.rejects(serve(stub, { port: server.port }), {
-    message: `Cannot listen on 127.0.0.1:${server.port}: the address is in use`,
-    cause: { code: 'EADDRINUSE' },
+t.test('createListener on HTTP/2', async (t) => {
+  const listener = createListener({
+    async handle(request) {
+      const { method, target, address } = request
+      const credentials = [request.header('authorization'), request.header('x-service-partner-key')]
+      const body = method === 'POST' ? Buffer.from(await request.body(100)).toString() : undefined
+      return json(200, { method, target, address, credentials, body }, method !== 'HEAD')
+    },
   })
-  await server.drain()
-  const six = await serve(stub, { host: '::1', port: 0 })
-  t.equal(six.url, `http://[::1]:${six.port}`)
-  t.equal((await fetch(`${six.url}/service/health`)).status, 200)
-  await six.drain()
+  const server = createServer(listener).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const session = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  t.teardown(() => {
+    session.destroy()
+    server.close()
+  })
+
+  async function ask(headers: OutgoingHttpHeaders, body?: string) {
+    const stream = session.request({ ':path': '/service/health?x=%2e', ...headers }, { endStream: false })
+    let text = ''
+    stream.on('data', (chunk) => text += chunk).end(body)
+    const [{ ':status': status, 'content-length': length }] = await once(stream, 'response')
+    if (!stream.readableEnded) await once(stream, 'end')
+    return { status, length: Number(length), json: text === '' ? undefined : JSON.parse(text) }
+  }
+
+  const target = '/service/health?x=%2e'
+  t.match(await ask({ 'x-service-partner-key': ['a', 'b'] }), {
+    status: 200,
+    json: { method: 'GET', target, address: '127.0.0.1', credentials: [null, 'a, b'] },
+  })
+  const head = await ask({ ':method': 'HEAD', authorization: 'a' })
+  t.equal(head.json, undefined)
+  t.ok(head.length > 0)
+  t.equal((await ask({ ':method': 'POST' }, '{"no":"length"}')).json.body, '{"no":"length"}')
+  t.equal((await ask({ ':method': 'POST' })).json.body, '')
 })

@@ -1,18 +1,27 @@
 /**
- * A program that puts just enough of a service on the adapter of the runtime that runs it. What is to be done comes in on
- * standard input, a word a line, and what happens goes out on standard output, a line of JSON each.
+ * A program that puts a small substitute for the service on the adapter of the runtime that runs it. Orders come in on
+ * standard input, and what happens goes out on standard output, a line of JSON each. One server is tested at a time.
  */
 import process from 'node:process'
 import { createInterface } from 'node:readline'
-import type { ListenOptions, ServableApi } from '../../adapters/runtimes/server.ts'
+import type { ServeOptions } from '../../adapters/runtimes/node.ts'
+import type { ListenOptions, RunningServer, ServableApi } from '../../adapters/runtimes/server.ts'
 import type { HttpRequest, HttpResponse } from '../../core/http/message.ts'
 import { Problem, type ProblemCode, PROBLEMS } from '../../core/http/problem.ts'
 
-const { serve } = process.versions['bun'] === undefined
-  ? await import('../../adapters/runtimes/deno.ts')
-  : await import('../../adapters/runtimes/bun.ts')
+/** Starts the server to test, tries whether another one can be started, or acts on the server. */
+export type Order =
+  | { readonly serve: ServeOptions }
+  | { readonly attempt: ListenOptions }
+  | 'release'
+  | 'drain'
 
-function tell(event: object): void {
+const runtime = 'bun' in process.versions ? 'bun' : 'deno' in process.versions ? 'deno' : 'node'
+const { serve }: { serve(api: ServableApi, options: ServeOptions): Promise<RunningServer> } = await import(
+  `../../adapters/runtimes/${runtime}.ts`
+)
+
+function report(event: object): void {
   process.stdout.write(`${JSON.stringify(event)}\n`)
 }
 
@@ -23,62 +32,58 @@ function json(status: number, value: unknown, more: readonly string[] = []): Htt
 }
 
 const refuse = (code: ProblemCode): HttpResponse => json(PROBLEMS[code].status, { code })
-const { promise: released, resolve: release } = Promise.withResolvers<void>()
+let released = Promise.withResolvers<void>()
 
-async function handle(exchange: HttpRequest): Promise<HttpResponse> {
-  tell({ asked: exchange.target, address: exchange.address })
-  if (exchange.target === '/wait') await released
-  if (exchange.target === '/large') return json(200, 'a'.repeat(64 * 1024 * 1024))
-  if (exchange.target === '/header') return json(200, {}, ['Link', '</a\r\nb>'])
-  if (exchange.target !== '/body') return json(200, {})
+async function handle(request: HttpRequest): Promise<HttpResponse> {
+  const { target, address } = request
+  report({ asked: target, address })
+  if (target === '/wait') await released.promise
+  if (target === '/large') return json(200, 'a'.repeat(24 * 1024 * 1024))
+  if (target === '/header') return json(200, {}, ['Link', '</a\r\nb>'])
+  if (target !== '/body') return json(200, {})
   try {
-    const { length } = await exchange.body(10)
-    tell({ body: length })
+    const { length } = await request.body(10)
+    report({ body: length })
     return json(200, { length })
   } catch (error) {
     const code = error instanceof Problem ? error.code : 'internal'
-    tell({ body: code })
+    report({ body: code })
     return refuse(code)
   }
 }
 
 const api: ServableApi = {
-  handle: (exchange) => exchange.target === '/now' ? json(200, {}) : handle(exchange),
+  handle: (request) => request.target === '/now' ? json(200, {}) : handle(request),
   refuse,
-  connectionsRefused: (limit) => tell({ refusing: limit }),
+  connectionsRefused: (limit) => report({ refusing: limit }),
   close() {
-    tell({ closed: true })
+    report({ closed: true })
     return Promise.resolve()
   },
 }
 
-const server = await serve(api, JSON.parse(process.argv[2] ?? '{}'))
-tell({ url: server.url, port: server.port, host: server.host })
-
-/** What becomes of another server. */
 async function attempt(options: ListenOptions): Promise<void> {
   try {
     const { url, drain } = await serve(api, options)
     const { status } = await fetch(`${url}/now`)
-    tell({ url, status })
+    report({ url, status })
     await drain()
   } catch (error) {
     const { name, message, cause } = error as Error & { readonly cause?: { readonly code?: string } }
-    tell({ name, message, code: cause?.code })
+    report({ name, message, code: cause?.code })
   }
 }
 
-const words: Readonly<Record<string, () => unknown>> = {
-  release,
-  drain: () => server.drain().then(() => tell({ drained: server.drain() === server.drain() })),
-  again: () => attempt({ port: server.port }),
-  'unknown host': () => attempt({ port: 0, host: 'no-such-host.invalid' }),
-  'IPv6': () => attempt({ port: 0, host: '::1' }),
-  'port 65536': () => attempt({ port: 65_536 }),
-  'requestTimeoutMs -1': () => attempt({ port: 0, requestTimeoutMs: -1 }),
-}
-
-createInterface({ input: process.stdin }).on('line', (word) => words[word]?.()).on(
-  'close',
-  () => process.exit(),
-)
+let server: RunningServer
+createInterface({ input: process.stdin }).on('line', async (line) => {
+  const order: Order = JSON.parse(line)
+  if (order === 'release') released.resolve()
+  else if (order === 'drain') {
+    await server.drain().then(() => report({ drained: server.drain() === server.drain() }))
+  } else if ('attempt' in order) await attempt(order.attempt)
+  else {
+    released = Promise.withResolvers()
+    server = await serve(api, order.serve)
+    report({ url: server.url, port: server.port })
+  }
+}).on('close', () => process.exit())
