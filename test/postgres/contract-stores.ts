@@ -1,30 +1,28 @@
-/** Stores for the suite of stores. */
+/** Stores for the contracts: a server takes fifty times as long to create one as to empty one. */
 import { randomBytes } from 'node:crypto'
 import postgres from 'postgres'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { PATIENT, type PostgresServer } from './server.ts'
 
-export interface ContractStores {
-  /** A store in a new database, which goes with it. */
+export interface ContractStore {
+  /** Empties the store, which stays open. */
+  readonly emptied: () => Promise<Store>
+  /** Opens it once more. */
   readonly open: () => Promise<Store>
-  /**
-   * One store that stays open, as if it had just been made: all that was put into it since is deleted. A server takes
-   * fifty times as long to make one, and to get to know it.
-   */
-  readonly openMany: () => Promise<Store>
   close(): Promise<void>
 }
 
-/** @param way The address under which the stores reach a database of the server. */
-export async function contractStores(
+/** @param way The URL under which stores reach a database of the server. */
+export async function contractStore(
   server: PostgresServer,
   way: (url: string) => string = (url) => url,
-): Promise<ContractStores> {
+): Promise<ContractStore> {
   const url = await server.createDatabase()
-  const many = await openPostgresStore(way(url), PATIENT)
+  const open = () => openPostgresStore(way(url), PATIENT)
+  const store = await open()
   const sql = postgres(url, { max: 1, onnotice: () => {} })
-  // What was made last refers to what was made before.
+  // Newer tables refer to older ones.
   const tables = await sql<{ name: string }[]>`
     select relname as name from pg_class c join pg_namespace n on n.oid = relnamespace
     where nspname = 'partner_api' and relkind = 'r' and relname not in ('migration', 'store', 'revision')
@@ -32,26 +30,16 @@ export async function contractStores(
   const empty = tables.map(({ name }) => `delete from partner_api.${name};`).join('\n')
 
   return {
-    async open() {
-      const url = await server.createDatabase()
-      const store = await openPostgresStore(way(url), PATIENT)
-      return {
-        ...store,
-        async close() {
-          await store.close()
-          await server.dropDatabase(url)
-        },
-      }
-    },
-    async openMany() {
+    open,
+    async emptied() {
       await sql.unsafe(`
         ${empty}
         update partner_api.revision set changes = 0, mark = '${randomBytes(8).toString('hex')}';
         update partner_api.store set audit_sequence = 0, audit_seal = ''`)
-      return { ...many, close: () => Promise.resolve() }
+      return { ...store, close: () => Promise.resolve() }
     },
     async close() {
-      await many.close()
+      await store.close()
       await sql.end({ timeout: 0 })
     },
   }

@@ -11,9 +11,8 @@ import type { Revision } from '../../core/ports/facts.ts'
 import type { Replica, ReplicaProgress } from '../../core/ports/replicas.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { apply, createPartners } from '../contract/store/samples.ts'
-import { type SharedStore, sharedStoreContract } from '../contract/store/suites.ts'
+import type { SharedStore } from '../contract/store/suites.ts'
 import { hasServer } from '../postgres/binaries.ts'
-import { hasPooler, startPooler } from '../postgres/pooler.ts'
 import { PATIENT, startServer } from '../postgres/server.ts'
 import { until, within } from '../postgres/until.ts'
 
@@ -25,21 +24,6 @@ if (reason !== undefined) {
 
 const server = await startServer()
 t.teardown(() => server.close())
-
-await t.test('Postgres is a store that replicas share', (t) =>
-  sharedStoreContract(t, async () => {
-    const url = await server.createDatabase()
-    return () => openPostgresStore(url, PATIENT)
-  }))
-
-await t.test('and so it is behind a pooler', { skip: hasPooler() ?? false }, async (t) => {
-  const pooler = await startPooler(server)
-  t.teardown(() => pooler.close())
-  await sharedStoreContract(t, async () => {
-    const url = `${pooler.url(await server.createDatabase())}?pooler=transaction`
-    return () => openPostgresStore(url, PATIENT)
-  })
-})
 
 interface Place {
   readonly url: string

@@ -49,8 +49,6 @@ const anyQuery: fc.Arbitrary<ProfileQuery> = fc.record({
   limit: fc.integer({ min: 1, max: 6 }),
 })
 
-const tiny = { numRuns: 60 }
-
 /** The public set of each partner: who sees what, in which order, how much of it, and from when. */
 export async function directoryContract(check: Check, open: () => Promise<Store>): Promise<void> {
   await check(
@@ -214,9 +212,8 @@ export async function directoryContract(check: Check, open: () => Promise<Store>
           }
         },
       ),
-      tiny,
     )
-    t.ok(true, 'in 60 catalogues')
+    t.ok(true, 'in every catalogue')
   })
 
   await check('counts and the next change are those of the public set', async (t) => {
@@ -238,9 +235,8 @@ export async function directoryContract(check: Check, open: () => Promise<Store>
           await store.close()
         }
       }),
-      tiny,
     )
-    t.ok(true, 'in 60 catalogues')
+    t.ok(true, 'in every catalogue')
   })
 }
 

@@ -15,18 +15,24 @@ export function expectedSlugs(
   return publicSet(records, partner, now)
     .filter(({ country }) => query.countries.length === 0 || query.countries.includes(country))
     .filter(({ industry }) => query.industries.length === 0 || query.industries.includes(industry))
-    .filter((record) => {
-      const found = [record.name, record.headline, record.description ?? '', ...record.tags].flatMap(
-        foldWords,
-      )
-      return query.words.every((word) => found.some((candidate) => candidate.startsWith(word)))
-    })
+    .filter((record) =>
+      query.words.every((word) => wordsOf(record).some((candidate) => candidate.startsWith(word)))
+    )
     .sort((a, b) => {
       const newest = b.publishedAt! - a.publishedAt!
       return (query.sort === 'name' ? byCodePoints(fold(a.name), fold(b.name)) : newest) ||
         byCodePoints(a.slug, b.slug)
     })
     .map(({ slug }) => slug)
+}
+
+const foldedWords = new WeakMap<ProfileRecord, readonly string[]>()
+
+function wordsOf(record: ProfileRecord): readonly string[] {
+  const { name, headline, description = '', tags } = record
+  const words = foldedWords.get(record) ?? [name, headline, description, ...tags].flatMap(foldWords)
+  foldedWords.set(record, words)
+  return words
 }
 
 /** What one partner sees. */

@@ -3,7 +3,7 @@ import { expectedSlugs, readAll } from './oracle.ts'
 import { actor, createPartners, profile, publish, query, T0 } from './samples.ts'
 import type { Check } from './suites.ts'
 
-const SIZE = 6000
+const SIZE = 3000
 const countries = Array.from({ length: 20 }, (_, index) => `C${String.fromCharCode(65 + index)}`)
 const industries = Array.from({ length: 20 }, (_, index) => `i${index}`)
 
@@ -16,8 +16,8 @@ const catalogue = Array.from({ length: SIZE }, (_, index) => {
     'everywhere',
     ...(index % 3 === 0 ? ['third'] : []),
     ...(index % 40 === 0 ? ['fortieth'] : []),
-    ...(index >= 3000 ? ['second-half'] : []),
-    ...(index % 1999 === 1 ? ['rare'] : []),
+    ...(index >= SIZE / 2 ? ['second-half'] : []),
+    ...(index % 1499 === 1 ? ['rare'] : []),
     ...(index === 10 || index > SIZE - 5 ? ['ends'] : []),
     ...(index < 40 ? [`x${'y'.repeat(index)}`] : []),
   ]
@@ -89,17 +89,17 @@ export async function searchContract(check: Check): Promise<void> {
     async (t, store) => {
       await createPartners(store, 'acme')
       await publish(store, catalogue)
-      for (const sort of ['name', '-published_at'] as const) {
-        for (const search of searches) {
-          for (const [partner, now, limit] of [['acme', T0, 997], ['nobody', T0 - 1000, SIZE]] as const) {
-            const asked = query({ ...search, sort, limit })
-            const found = (await readAll(store, partner, asked, now)).map(({ slug }) => slug)
-            const wanted = expectedSlugs(catalogue, partner, asked, now)
-            const { words, countries, industries } = asked
-            const label =
-              `${words} in ${countries.length} countries, ${industries.length} industries for ${partner}`
-            t.ok(found.join() === wanted.join(), `${sort}: ${label}: ${found.length} of ${wanted.length}`)
-          }
+      const readers = [['acme', T0, 997], ['nobody', T0 - 500, SIZE]] as const
+      for (const [index, search] of searches.entries()) {
+        for (const [order, sort] of (['name', '-published_at'] as const).entries()) {
+          const [partner, now, limit] = readers[(index + order) % 2]!
+          const asked = query({ ...search, sort, limit })
+          const found = (await readAll(store, partner, asked, now)).map(({ slug }) => slug)
+          const wanted = expectedSlugs(catalogue, partner, asked, now)
+          const { words, countries, industries } = asked
+          const label =
+            `${words} in ${countries.length} countries, ${industries.length} industries for ${partner}`
+          t.ok(found.join() === wanted.join(), `${sort}: ${label}: ${found.length} of ${wanted.length}`)
         }
       }
     },
@@ -142,7 +142,7 @@ export async function searchContract(check: Check): Promise<void> {
   await check('filters with many values keep the order among ties', async (t, store) => {
     await publish(store, ties)
     for (const sort of ['name', '-published_at'] as const) {
-      for (const limit of [1, 20, 21, 160, 161, 400]) {
+      for (const limit of [7, 20, 21, 160, 161, 400]) {
         for (
           const filter of [{ countries, industries }, { countries }, { industries: [...industries, 'i0'] }]
         ) {

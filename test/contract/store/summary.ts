@@ -176,7 +176,7 @@ export async function summaryContract(check: Check, open: () => Promise<Store>):
         }
       },
     )
-    await fc.assert(property, { numRuns: 60 })
-    t.ok(true, 'in 60 runs')
+    await fc.assert(property)
+    t.ok(true, 'in every run')
   })
 }
