@@ -78,6 +78,7 @@ export interface AuthenticatedContext extends RequestContext {
 
 const unknownRevision: Revision = { facts: '', content: '' }
 const emptyQuery: Query = readQuery('')
+const noHeaders: readonly string[] = []
 
 export function createRequestContext(service: Service, request: HttpRequest): RequestContext {
   const startedAt = service.elapsed()
@@ -99,7 +100,7 @@ export function createRequestContext(service: Service, request: HttpRequest): Re
     isCredentialRejected: false,
     isLookUpPending: false,
     failureCount: undefined,
-    rateLimitHeaders: [],
+    rateLimitHeaders: noHeaders,
     error: undefined,
   }
 }

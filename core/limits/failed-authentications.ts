@@ -1,5 +1,5 @@
 import type { MaybePromise } from '../lib/promise.ts'
-import type { Limiter, RateLimitState } from './limiter.ts'
+import { type Limiter, retryAfterSeconds } from './limiter.ts'
 import type { Policy } from './policies.ts'
 
 export type FailedAuthentications = ReturnType<typeof createFailedAuthentications>
@@ -87,8 +87,4 @@ export function createFailedAuthentications(limiter: Limiter, policy: Policy | u
       if (lookups.active === 0) lookupsByAddress.delete(subject)
     },
   }
-}
-
-function retryAfterSeconds({ allowed, resetSeconds }: RateLimitState): number | undefined {
-  return allowed ? undefined : resetSeconds
 }
