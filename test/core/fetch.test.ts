@@ -3,14 +3,40 @@ import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import type { LogEvent } from '../../core/log.ts'
 import { deployTo } from '../contract/http/deploy.ts'
+import { expectProblem } from '../contract/http/expect.ts'
 import { inProcess } from '../contract/http/mounts.ts'
+import { get, type Service } from '../contract/http/service.ts'
 import { memory } from '../contract/http/stores.ts'
 import { httpContract } from '../contract/http/suites.ts'
 import { fillWorld } from '../support/world.ts'
 
-await t.test('the fetch handler keeps to the contract', (t) => httpContract(t, deployTo(memory, inProcess)))
+// The matrix holds the fetch handler to the whole contract, on workerd; Bun and Deno share most of its code.
+await t.test('the fetch handler keeps to the contract', async (t) => {
+  const suites = [
+    'conventions',
+    'paths',
+    'negotiation',
+    'credentials',
+    'bodies',
+    'caching',
+    'failures',
+  ] as const
+  await httpContract(t, deployTo(memory, inProcess), suites)
+})
 
-await t.test('a body that somebody has read before the service is a mistake of the server, and its log says so', async (t) => {
+await t.test('a cursor of another deployment is invalid', async (t) => {
+  const deploy = deployTo(memory, inProcess)
+  const ask = (service: Service, more: string) => get(service, `/public/profiles?partner=demo&limit=3${more}`)
+  await deploy({}, async (service) => {
+    const { page } = (await ask(service, '')).json
+    await deploy({}, async (other) => {
+      const heard = await ask(other, `&cursor=${encodeURIComponent(page.next_cursor)}`)
+      expectProblem(t, heard, 'invalid_cursor', 'the secret is another')
+    })
+  })
+})
+
+await t.test('a body that was read before the service gets it is an internal error, and logged', async (t) => {
   const store = createMemoryStore()
   const { keys } = await fillWorld(store)
   const events: LogEvent[] = []

@@ -4,7 +4,7 @@ import { PROBLEMS } from '../../core/http/problem.ts'
 import { deployAt } from '../contract/http/deploy.ts'
 import { QUIRKS } from '../contract/http/quirks.ts'
 import type { Deploy, Tester } from '../contract/http/service.ts'
-import { httpContract } from '../contract/http/suites.ts'
+import { httpContract, inOnePoint } from '../contract/http/suites.ts'
 import {
   ALL_COUNTRIES,
   CANONICAL_SETTINGS,
@@ -14,81 +14,64 @@ import {
   UNASKED,
 } from './canonical.ts'
 import { startChild } from './child.ts'
-import { type Count, counting } from './counting.ts'
+import { drain } from './drain.ts'
+import { interleaved } from './interleaved.ts'
 import { absence, type Runtime, RUNTIMES, WORKERD } from './runtimes.ts'
 import { siteIn, siteOn } from './sites.ts'
 import { makeTemplate } from './template.ts'
 import { startWorkerd } from './workerd.ts'
 
-/** Whose answers are compared with all others'. */
+/** All other runtimes' answers are compared with those of this one. */
 const reference = 'Node 26'
 
-/** What the line of a runtime in the table is made of. */
-interface Line extends Runtime {
-  readonly count: Count
-  answers: CanonicalAnswers
-  passed: boolean
-  differences: number
+const template = await makeTemplate()
+t.teardown(() => template.remove())
+
+const answersOf = new Map<Runtime, CanonicalAnswers>()
+const table: string[][] = []
+
+/** Runs the contract on a runtime. */
+async function run(t: Tester & { passing(): boolean }, runtime: Runtime, deploy: Deploy): Promise<void> {
+  await deploy(CANONICAL_SETTINGS, async (service) => {
+    answersOf.set(runtime, await canonicalAnswers(service))
+  })
+  const checks = await httpContract(t, deploy)
+  table.push([runtime.name, `${checks} checks`, t.passing() ? 'passed' : 'FAILED'])
 }
 
-// Two, and sites take turns: what one deployment has signed is worth nothing to the next.
-const templates = [await makeTemplate(), await makeTemplate()] as const
-t.teardown(() => templates.forEach((template) => template.remove()))
-
-const lines = [...RUNTIMES, WORKERD].map(({ name, quirks }): Line => {
-  return { name, quirks, count: { points: 0 }, answers: new Map(), passed: false, differences: 0 }
-})
-const lineOf = (name: string): Line => lines.find((line) => line.name === name)!
-
-/** Holds a runtime to the contract. */
-async function hold(t: Tester & { passing(): boolean }, line: Line, deploy: Deploy): Promise<void> {
-  // The first site is of the first template, on every runtime.
-  await deploy(CANONICAL_SETTINGS, async (service) => void (line.answers = await canonicalAnswers(service)))
-  await httpContract(counting(t, line.count), deploy)
-  line.passed = t.passing()
-}
-
-t.jobs = lines.length
+t.jobs = RUNTIMES.length + 1
 await Promise.all([
   ...RUNTIMES.map((runtime) =>
     t.test(runtime.name, { buffered: true, skip: absence(runtime) ?? false }, async (t) => {
       const child = startChild(runtime.command)
       t.teardown(() => child.end())
-      await hold(t, lineOf(runtime.name), deployAt(siteOn(child, templates, runtime.quirks)))
+      await inOnePoint(t, 'requests at the same time', (t) => interleaved(t, child, template))
+      await inOnePoint(t, 'draining', (t) => drain(t, child, template))
+      await run(t, runtime, deployAt(siteOn(child, template, runtime.quirks)))
     })
   ),
   t.test(WORKERD.name, { buffered: true }, async (t) => {
     const workerd = await startWorkerd()
     t.teardown(() => workerd.end())
-    await hold(t, lineOf(WORKERD.name), deployAt(siteIn(workerd, templates, WORKERD.quirks)))
+    await run(t, WORKERD, deployAt(siteIn(workerd, template, WORKERD.quirks)))
   }),
 ])
 
 await t.test('answers are the same bytes on every runtime', (t) => {
-  const wanted = lineOf(reference).answers
-  t.strictSame(
-    codesIn(wanted),
-    Object.keys(PROBLEMS).filter((code) => !UNASKED.includes(code)),
-    'all problems that requests bring about are among them',
-  )
-  for (const line of lines.filter(({ answers }) => answers.size > 0)) {
-    t.equal(line.answers.size, wanted.size, `${line.name}: as many answers`)
-    for (const [question, answer] of wanted) {
-      if (line.quirks.includes('names-some-countries') && question.endsWith(ALL_COUNTRIES)) continue
-      if (!t.equal(line.answers.get(question), answer, `${line.name}: ${question}`)) line.differences++
-    }
+  const wanted = [...answersOf].find(([{ name }]) => name === reference)![1]
+  const possible = Object.keys(PROBLEMS).filter((code) => !UNASKED.includes(code))
+  t.strictSame(codesIn(wanted), possible, 'all problems that requests bring about are among them')
+  for (const [{ name, quirks }, answers] of answersOf) {
+    const compared = (from: CanonicalAnswers) =>
+      [...from].filter(([question]) =>
+        !(quirks.includes('names-some-countries') && question.endsWith(ALL_COUNTRIES))
+      )
+    t.strictSame(compared(answers), compared(wanted), `${name}: ${answers.size} answers`)
   }
   t.end()
 })
 
-const table = lines.filter(({ answers }) => answers.size > 0).map((line) => [
-  line.name,
-  `${line.count.points} cases`,
-  line.passed ? 'passed' : 'FAILED',
-  `${line.answers.size} answers`,
-  line.differences > 0 ? `${line.differences} DIFFER` : 'the same bytes',
-])
 console.log(table.map((cells) => cells.map((cell) => cell.padEnd(14)).join('').trimEnd()).join('\n'))
-for (const { name, quirks } of lines) {
+for (const { name, quirks } of answersOf.keys()) {
   for (const quirk of quirks) console.log(`${name}, ${quirk}: ${QUIRKS[quirk]}`)
 }

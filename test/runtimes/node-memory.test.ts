@@ -4,5 +4,6 @@ import { onNode } from '../contract/http/mounts.ts'
 import { memory } from '../contract/http/stores.ts'
 import { httpContract } from '../contract/http/suites.ts'
 
-await t.test('Node with a memory store keeps to the contract', (t) =>
-  httpContract(t, deployTo(memory, onNode)))
+await t.test('Node with a memory store keeps to the contract', async (t) => {
+  await httpContract(t, deployTo(memory, onNode))
+})

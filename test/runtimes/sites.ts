@@ -11,12 +11,10 @@ import type { Workerd } from './workerd.ts'
 /** A store that the operator has open here, and the service there. */
 export function siteOn(
   child: ServingChild,
-  templates: readonly Copied[],
+  template: Copied,
   quirks: readonly Quirk[],
 ): () => Promise<Site> {
-  const next = inTurn(templates)
   return async () => {
-    const template = next()
     const address = await template.copy()
     const store = await openStore(address)
     return {
@@ -46,12 +44,10 @@ let names = 0
 /** A store in the memory of a Worker, which the operator reaches from here. */
 export function siteIn(
   workerd: Workerd,
-  templates: readonly Template[],
+  template: Template,
   quirks: readonly Quirk[],
 ): () => Promise<Site> {
-  const next = inTurn(templates)
   return async () => {
-    const template = next()
     const name = `site-${names++}.test`
     const store = await workerd.open(name, template)
     return {
@@ -68,9 +64,4 @@ export function siteIn(
       close: () => workerd.close(name),
     }
   }
-}
-
-function inTurn<T>(items: readonly T[]): () => T {
-  let turn = 0
-  return () => items[turn++ % items.length]!
 }

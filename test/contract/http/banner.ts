@@ -1,14 +1,10 @@
 /** Section 4: a banner shows in its dates, which need no request and no write to come. */
 import { expectProblem } from './expect.ts'
-import { before, type Deploy, get, type Heard, type Service, type Tester, until } from './service.ts'
+import { before, get, type Heard, type Service, type Suite, type Tester, until } from './service.ts'
 
-export async function banner(t: Tester, deploy: Deploy): Promise<void> {
-  await deploy({}, async (service) => {
-    await t.test('all fields', (t) => fields(t, service))
-    await t.test('dates', (t) => dates(t, service))
-    await t.test('dates that come while the service runs', (t) => turning(t, service))
-  })
-}
+export const banner: readonly Suite[] = [{
+  tests: { 'all fields': fields, 'dates': dates, 'dates that come while the service runs': turning },
+}]
 
 /** A partner of its own, and its banner. */
 async function withBanner(
@@ -56,7 +52,9 @@ async function dates(t: Tester, service: Service): Promise<void> {
   for (const [slug, line, shows] of cases) {
     const heard = await (await withBanner(service, slug, line))()
     if (shows) t.equal(heard.json?.data?.title, 'x', slug)
-    else expectProblem(t, heard, 'banner_not_found', slug, { instance: `${service.root}/public/banner` })
+    else {expectProblem(t, heard, 'banner_not_found', slug, {
+        instance: `${service.root}/public/banner`,
+      })}
   }
 }
 

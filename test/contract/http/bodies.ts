@@ -1,17 +1,12 @@
 /** Steps 9 and 12 of a POST: media type, size, JSON, members. */
 import { expectInvalid, expectProblem } from './expect.ts'
-import { type Ask, type Deploy, post, type Service, type Tester } from './service.ts'
+import { post, type Service, type Suite, type Tester, withKey } from './service.ts'
 
 const good = '{"partner":"demo"}'
 
-export async function bodies(t: Tester, deploy: Deploy): Promise<void> {
-  await deploy({}, async (service) => {
-    await t.test('media types', (t) => mediaTypes(t, service))
-    await t.test('sizes', (t) => sizes(t, service))
-    await t.test('what is not JSON', (t) => json(t, service))
-    await t.test('members', (t) => members(t, service))
-  })
-}
+export const bodies: readonly Suite[] = [{
+  tests: { 'media types': mediaTypes, 'sizes': sizes, 'malformed JSON': json, 'members': members },
+}]
 
 async function mediaTypes(t: Tester, service: Service): Promise<void> {
   const accepted = [
@@ -45,9 +40,9 @@ async function mediaTypes(t: Tester, service: Service): Promise<void> {
     expectProblem(t, heard, 'unsupported_media_type', type)
   }
   const { send, root, world } = service
-  const headers = { 'x-service-partner-key': world.keys['demo full'].text }
-  const untyped: Ask = { method: 'POST', target: `${root}/developer/verify-key`, headers, body: good }
-  expectProblem(t, await send(untyped), 'unsupported_media_type', 'no media type')
+  const headers = withKey(world.keys['demo full'])
+  const untyped = await send({ method: 'POST', target: `${root}/developer/verify-key`, headers, body: good })
+  expectProblem(t, untyped, 'unsupported_media_type', 'no media type')
   for (const coding of ['gzip', 'br', 'identity', 'x-unknown', 'gzip, gzip']) {
     const heard = await post(service, good, { headers: { 'content-encoding': coding } })
     expectProblem(t, heard, 'unsupported_media_type', `Content-Encoding: ${coding}`)
@@ -106,11 +101,8 @@ async function json(t: Tester, service: Service): Promise<void> {
   for (const body of ['[]', '[{"partner":"demo"}]', '"demo"', '1', 'true', 'null', '[{"a":1},{"a":1}]']) {
     expectProblem(t, await post(service, body), 'invalid_body', `no object: ${body}`, { errors: [''] })
   }
-  t.equal(
-    (await post(service, ` \r\n\t{ "p\\u0061rtner" : "d\\u0065mo" } \n`)).status,
-    200,
-    'escapes and white space',
-  )
+  const spaced = ` \r\n\t{ "p\\u0061rtner" : "d\\u0065mo" } \n`
+  t.equal((await post(service, spaced)).status, 200, 'escapes and white space')
 }
 
 async function members(t: Tester, service: Service): Promise<void> {
@@ -122,11 +114,7 @@ async function members(t: Tester, service: Service): Promise<void> {
     [{ 'partner': 'demo', 'naïve "x" \\ ': 1 }, ['/naïve "x" \\ ']],
     [{ partner: 'demo', Partner: 'demo', PARTNER: 'demo' }, ['/PARTNER', '/Partner']],
     ['{"partner":"demo","__proto__":{"x":1}}', ['/__proto__']],
-    ['{"partner":"demo","constructor":1,"toString":1,"hasOwnProperty":1}', [
-      '/constructor',
-      '/hasOwnProperty',
-      '/toString',
-    ]],
+    ['{"partner":"demo","constructor":1,"toString":1}', ['/constructor', '/toString']],
     [{ partner: 'demo', key: 'x', scopes: [] }, ['/key', '/scopes']],
   ]
   for (const [body, errors] of wrong) {

@@ -1,27 +1,32 @@
 /** Section 1, caching: a tag says that the bytes are the same, and is looked at last. */
 import { expectProblem, keyedPaths } from './expect.ts'
-import { before, type Deploy, get, type Heard, post, type Service, type Tester, until } from './service.ts'
+import { before, get, type Heard, post, type Service, type Suite, type Tester, until } from './service.ts'
 
 const vary = 'Authorization, X-Service-Partner-Key, Service-Version'
 
-export async function caching(t: Tester, deploy: Deploy): Promise<void> {
-  await deploy({}, async (service) => {
-    await t.test('fields of a GET', (t) => fields(t, service))
-    await t.test('If-None-Match', (t) => preconditions(t, service))
-    await t.test('authorization comes first', (t) => authorized(t, service))
-    await t.test('nobody is given what was made for somebody else', (t) => apart(t, service))
-    await t.test('what is not kept', (t) => uncached(t, service))
-    await t.test('a tag changes with the content and with nothing else', (t) => changes(t, service))
-  })
-  await t.test('a profile falls due without a write', async (t) => {
-    await deploy({ maxStalenessMs: 1000 }, (service) => fallsDue(t, service))
-  })
-  await t.test('content that another connection changed', async (t) => {
-    for (const maxStalenessMs of [0, 300]) {
-      await deploy({ maxStalenessMs }, (service) => changedElsewhere(t, service, maxStalenessMs))
-    }
-  })
-}
+const maxStalenessMs = 200
+
+export const caching: readonly Suite[] = [{
+  tests: {
+    'fields of a GET': fields,
+    'If-None-Match': preconditions,
+    'authorization comes first': authorized,
+    'a cached response is only for those who may have it': apart,
+    'responses that are not cached': uncached,
+  },
+}, {
+  changesContent: true,
+  tests: {
+    'a tag changes with the content and with nothing else': changes,
+    'content that another connection changed': (t, service) => changedElsewhere(t, service, 0),
+  },
+}, {
+  settings: { maxStalenessMs },
+  tests: {
+    'a profile falls due without a write': fallsDue,
+    'content that another connection changed': (t, service) => changedElsewhere(t, service, maxStalenessMs),
+  },
+}]
 
 function tagOf({ headers }: Heard): string {
   return headers.get('etag') ?? ''
@@ -29,9 +34,8 @@ function tagOf({ headers }: Heard): string {
 
 async function fields(t: Tester, service: Service): Promise<void> {
   const tags = new Set<string>()
-  for (const path of keyedPaths(service)) {
-    const ask = (method: string) =>
-      get(service, `${path.slice(service.root.length)}?partner=demo`, { method })
+  for (const path of keyedPaths()) {
+    const ask = (method: string) => get(service, `${path}?partner=demo`, { method })
     const first = await ask('GET')
     t.ok(/^"[\x21\x23-\x7e]+"$/.test(tagOf(first)), `a strong tag: ${path}`)
     t.equal(first.headers.get('cache-control'), 'private, no-cache', path)
@@ -42,7 +46,7 @@ async function fields(t: Tester, service: Service): Promise<void> {
     }
     tags.add(tagOf(first))
   }
-  t.equal(tags.size, keyedPaths(service).length, 'other bytes, another tag')
+  t.equal(tags.size, keyedPaths().length, 'other bytes, another tag')
   const [one, two] = [
     await get(service, '/public/profiles?partner=demo&limit=5'),
     await get(service, '/public/profiles?partner=demo&limit=6'),
@@ -53,13 +57,12 @@ async function fields(t: Tester, service: Service): Promise<void> {
 }
 
 async function preconditions(t: Tester, service: Service): Promise<void> {
-  for (
-    const path of [
-      '/public/profiles?partner=demo&limit=3',
-      '/public/banner?partner=demo',
-      '/partner-widget?partner=demo',
-    ]
-  ) {
+  const paths = [
+    '/public/profiles?partner=demo&limit=3',
+    '/public/banner?partner=demo',
+    '/partner-widget?partner=demo',
+  ]
+  for (const path of paths) {
     const whole = await get(service, path)
     const tag = tagOf(whole)
     const ask = (value: string, method = 'GET') =>
@@ -75,34 +78,26 @@ async function preconditions(t: Tester, service: Service): Promise<void> {
     ]
     for (const value of matching) {
       for (const method of ['GET', 'HEAD']) {
-        const heard = await ask(value, method)
-        t.equal(heard.status, 304, `${method} ${path} If-None-Match: ${value}`)
-        t.equal(heard.body.length, 0, 'without a body')
-        t.strictSame(
-          [tagOf(heard), heard.headers.get('cache-control'), heard.headers.get('vary')],
-          [tag, 'private, no-cache', vary],
-          'with the fields that a 200 would have had (RFC 9110 §15.4.5)',
-        )
-        t.ok(
-          heard.headers.has('ratelimit') && heard.headers.has('ratelimit-policy'),
-          'and the RateLimit fields',
-        )
-        t.ok(!heard.headers.has('content-type'), 'but none about a body')
+        const { status, body, headers } = await ask(value, method)
+        t.strictSame([status, body.length], [304, 0], `${method} ${path} If-None-Match: ${value}`)
+        // Those that a 200 would have had (RFC 9110 §15.4.5).
+        const found = ['etag', 'cache-control', 'vary', 'content-type'].map((name) => headers.get(name))
+        t.strictSame(found, [tag, 'private, no-cache', vary, undefined], 'fields')
+        t.ok(headers.has('ratelimit') && headers.has('ratelimit-policy'), 'the RateLimit fields')
       }
     }
-    for (
-      const value of [
-        '"other"',
-        tag.slice(1, -1),
-        tag.slice(0, -2) + '"',
-        `"x${tag.slice(1)}`,
-        'W/"*"',
-        '"*"',
-        'x',
-      ]
-    ) {
-      const heard = await ask(value)
-      t.strictSame([heard.status, heard.text], [200, whole.text], `${path} If-None-Match: ${value}`)
+    const others = [
+      '"other"',
+      tag.slice(1, -1),
+      tag.slice(0, -2) + '"',
+      `"x${tag.slice(1)}`,
+      'W/"*"',
+      '"*"',
+      'x',
+    ]
+    for (const value of others) {
+      const { status, text } = await ask(value)
+      t.strictSame([status, text], [200, whole.text], `${path} If-None-Match: ${value}`)
     }
   }
   const since = await get(service, '/public/plans?partner=demo', {
@@ -146,12 +141,7 @@ async function apart(t: Tester, service: Service): Promise<void> {
   for (const path of paths) {
     for (let round = 0; round < 2; round++) {
       t.equal((await get(service, path, { key: world.keys['acme full'] })).status, 200, `${path} is acme’s`)
-      expectProblem(
-        t,
-        await get(service, path),
-        'partner_mismatch',
-        `and not demo’s, though it was just made`,
-      )
+      expectProblem(t, await get(service, path), 'partner_mismatch', 'and not demo’s')
     }
   }
   const plans = '/public/plans?partner=demo'
@@ -179,11 +169,7 @@ async function changes(t: Tester, service: Service): Promise<void> {
   const [before, plans] = [await get(service, path), await get(service, '/public/plans?partner=demo')]
   await world.publish('profiles', [{ ...line, headline: 'Another one' }])
   const after = await get(service, path, { headers: { 'if-none-match': tagOf(before) } })
-  t.strictSame(
-    [after.status, after.json?.data?.headline],
-    [200, 'Another one'],
-    'the new bytes, though the old tag',
-  )
+  t.strictSame([after.status, after.json?.data?.headline], [200, 'Another one'], 'the old tag does not match')
   t.ok(tagOf(after) !== tagOf(before), 'under a new tag')
   const untouched = await get(service, '/public/plans?partner=demo', {
     headers: { 'if-none-match': tagOf(plans) },
@@ -192,7 +178,9 @@ async function changes(t: Tester, service: Service): Promise<void> {
   await world.partners.activate('kiosk', ['profiles'])
   const still = await get(service, path, { headers: { 'if-none-match': tagOf(after) } })
   t.equal(still.status, 304, 'facts of others change nothing')
-  const name = async () => (await get(service, '/partner-widget?partner=demo')).json?.data?.partner?.name
+  const name = async () =>
+    (await get(service, '/partner-widget?partner=demo')).json?.data?.partner
+      ?.name
   for (let time = 0; time < 3; time++) t.equal(await name(), 'Demo partner')
   await world.partners.update('demo', { name: 'Another name' })
   t.equal(await name(), 'Another name', 'but facts that are shown do')
@@ -203,7 +191,8 @@ async function fallsDue(t: Tester, service: Service): Promise<void> {
   const lists = () => get(service, '/public/profiles/recent?partner=demo&limit=1')
   const ask = (slug: string) => get(service, `/public/profiles/${slug}?partner=demo`)
   const count = async (): Promise<number> =>
-    (await get(service, '/public/industries?partner=demo&in_use=true')).json.data
+    (await get(service, '/public/industries?partner=demo&in_use=true')).json
+      .data
       .find(({ slug }: { slug: string }) => slug === 'health').profile_count
   const line = { ...world.lines.profiles[0], name: 'Due', industry: 'health', visible_to: null }
   const { at: due, observed: { slug, unknown, listed, counted } } = await before(async (at, attempt) => {
@@ -218,7 +207,7 @@ async function fallsDue(t: Tester, service: Service): Promise<void> {
   })
   expectProblem(t, unknown, 'profile_not_found', 'before it is due')
   t.ok(!listed.text.includes(`"${slug}"`), 'nor is it in lists')
-  // These replies are kept by now, and may be used only until the profile is due.
+  // These responses are cached by now, and may be used only until the profile is due.
   const { heard, lastBefore } = await until(() => ask(slug), ({ status }) => status === 200, Date.now)
   t.ok(Date.now() >= due, 'it does not show early')
   t.ok(lastBefore < due, 'nor late')

@@ -1,31 +1,22 @@
 /** Section 2: the credential, what becomes of each form of it, and the challenge. */
-import { comparable, expectInvalid, expectProblem, STATUS } from './expect.ts'
-import {
-  type Ask,
-  type Deploy,
-  get,
-  type Heard,
-  post,
-  type Service,
-  type Tester,
-  withKey,
-} from './service.ts'
+import { comparable, expectInvalid, expectProblem, keyedPaths, SCOPED_ENDPOINTS, SCOPES } from './expect.ts'
+import { type Ask, get, type Heard, post, type Service, type Suite, type Tester, withKey } from './service.ts'
 import { forge, tamper } from './forgery.ts'
 
 const plain = 'Bearer realm="service"'
 const invalid = 'Bearer realm="service", error="invalid_token"'
 
-export async function credentials(t: Tester, deploy: Deploy): Promise<void> {
-  await deploy({}, async (service) => {
-    await t.test('no credential', (t) => missing(t, service))
-    await t.test('a credential that is nobody’s', (t) => unknown(t, service))
-    await t.test('a key that is no longer, or not now, in force', (t) => states(t, service))
-    await t.test('two credentials', (t) => two(t, service))
-    await t.test('a key in the query', (t) => inQuery(t, service))
-    await t.test('partner', (t) => partner(t, service))
-    await t.test('scopes and modules', (t) => scopes(t, service))
-  })
-}
+export const credentials: readonly Suite[] = [{
+  tests: {
+    'no credential': missing,
+    'a credential that is no key': unknown,
+    'a key that is not in force': states,
+    'two credentials': two,
+    'a key in the query': inQuery,
+    'partner': partner,
+    'scopes and modules': scopes,
+  },
+}]
 
 /** GET of the plans with these fields and no others. */
 function ask(
@@ -113,11 +104,8 @@ async function states(t: Tester, service: Service): Promise<void> {
     const guessed = await ask(service, { 'x-service-partner-key': forge('spk_live', key.id) })
     expectProblem(t, guessed, 'key_invalid', `only the holder of the secret learns that it is ${state}`)
   }
-  t.equal(
-    (await ask(service, withKey(service.world.keys['demo test']))).status,
-    200,
-    'a test key reads as a live one',
-  )
+  const test = await ask(service, withKey(service.world.keys['demo test']))
+  t.equal(test.status, 200, 'a test key reads as a live one')
 }
 
 async function two(t: Tester, service: Service): Promise<void> {
@@ -168,12 +156,7 @@ async function inQuery(t: Tester, service: Service): Promise<void> {
     const alone = await ask(service, {}, query)
     expectProblem(t, alone, 'key_missing', `${name} alone`)
     t.equal(challengeOf(alone), plain)
-    expectInvalid(
-      t,
-      await ask(service, { 'x-service-partner-key': text }, query),
-      [name],
-      `${name} beside a field`,
-    )
+    expectInvalid(t, await ask(service, { 'x-service-partner-key': text }, query), [name], name)
   }
 }
 
@@ -182,40 +165,19 @@ async function partner(t: Tester, service: Service): Promise<void> {
   for (const query of ['', 'partner=', 'partner', 'limit=1', '&&']) {
     expectProblem(t, await ask(service, headers, query), 'partner_missing', `?${query}`)
   }
-  for (
-    const body of [
-      '{}',
-      '{"partner":""}',
-      '{"partner":null}',
-      '{"partner":7}',
-      '{"partner":["demo"]}',
-      '{"x":1}',
-    ]
-  ) {
+  for (const partner of ['', null, 7, ['demo'], undefined]) {
+    const body = JSON.stringify({ partner })
     expectProblem(t, await post(service, body), 'partner_missing', body)
   }
+  const slugs = 'acme hush nobody Demo demo+ %20demo DEMO * demo%00 %F0%9F%98%80'.split(' ')
   const answers = new Set<string>()
-  for (
-    const slug of [
-      'acme',
-      'hush',
-      'nobody',
-      'Demo',
-      'demo+',
-      '%20demo',
-      'DEMO',
-      '*',
-      'demo%00',
-      '%F0%9F%98%80',
-      'a'.repeat(500),
-    ]
-  ) {
+  for (const slug of [...slugs, 'a'.repeat(500)]) {
     const heard = await ask(service, headers, `partner=${slug}`)
     expectProblem(t, heard, 'partner_mismatch', slug.slice(0, 20))
     t.equal(challengeOf(heard), undefined, 'no challenge: the key is good')
     answers.add(JSON.stringify(comparable(heard)))
   }
-  t.equal(answers.size, 1, 'somebody else and nobody are answered with the same bytes')
+  t.equal(answers.size, 1, 'another partner and an unknown one get the same bytes')
   const [taken, free] = [
     await post(service, '{"partner":"acme"}'),
     await post(service, '{"partner":"nobody"}'),
@@ -224,55 +186,44 @@ async function partner(t: Tester, service: Service): Promise<void> {
   t.strictSame(comparable(free), comparable(taken), 'and with the same bytes')
   expectInvalid(t, await ask(service, headers, 'partner=demo&partner=demo'), ['partner'], 'twice the same')
   expectInvalid(t, await ask(service, headers, 'partner=demo&partner=acme'), ['partner'], 'two')
-  const hushed = await ask(service, withKey(service.world.keys['hush full']), 'partner=hush')
-  expectProblem(t, hushed, 'partner_suspended', 'a suspended partner')
-  t.equal(challengeOf(hushed), undefined)
-  const verified = await post(service, '{"partner":"hush"}', { key: service.world.keys['hush full'] })
-  expectProblem(t, verified, 'partner_suspended', 'verify-key says so, too')
+  const key = service.world.keys['hush full']
+  const suspended = await ask(service, withKey(key), 'partner=hush')
+  expectProblem(t, suspended, 'partner_suspended', 'a suspended partner')
+  t.equal(challengeOf(suspended), undefined)
+  expectProblem(t, await post(service, '{"partner":"hush"}', { key }), 'partner_suspended', 'verify-key')
 }
 
-/** The scope and the module of each path. */
-const needs = [
-  ['/partner-widget', 'read:partner-widget', 'widget'],
-  ['/public/profiles/recent', 'read:profiles', 'profiles'],
-  ['/public/profiles', 'read:profiles', 'profiles'],
-  ['/public/profiles/universite-de-valmorne', 'read:profiles', 'profiles'],
-  ['/public/banner', 'read:banner', 'banner'],
-  ['/public/countries', 'read:countries', 'countries'],
-  ['/public/industries', 'read:industries', 'industries'],
-  ['/public/plans', 'read:plans', 'pricing'],
-] as const
-
 async function scopes(t: Tester, service: Service): Promise<void> {
-  const { world } = service
-  await world.partners.create({ slug: 'idle', name: 'Idle', modules: needs.map(([, , module]) => module) })
+  const { world, root } = service
+  const modules = Object.keys(SCOPES) as (keyof typeof SCOPES)[]
+  await world.partners.create({ slug: 'idle', name: 'Idle', modules })
   const idle = await world.issue({ partner: 'idle' })
-  await world.partners.deactivate('idle', needs.map(([, , module]) => module))
-  for (const [path, scope, module] of needs) {
-    const instance = service.root + path
-    const scopeless = await get(service, `${path}?partner=demo`, { key: world.keys['demo powerless'] })
-    const member = { required_scope: scope }
-    expectProblem(t, scopeless, 'scope_missing', `${path} without ${scope}`, { instance, members: member })
-    t.equal(challengeOf(scopeless), `${plain}, error="insufficient_scope", scope="${scope}"`)
+  await world.partners.deactivate('idle', modules)
+  for (const { method, path, module } of SCOPED_ENDPOINTS) {
+    const instance = root + path.replace('{slug}', 'universite-de-valmorne')
+    const required = SCOPES[module]
+    const ask = (partner: string, key: { readonly text: string }): Promise<Heard> =>
+      method === 'POST'
+        ? post(service, JSON.stringify({ partner }), { target: instance, key })
+        : get(service, `${instance.slice(root.length)}?partner=${partner}`, { key })
 
-    const inactive = await get(service, `${path}?partner=idle`, { key: idle })
-    const required = { required_module: module }
-    expectProblem(t, inactive, 'module_inactive', `${path} without ${module}`, {
-      instance,
-      members: required,
-    })
+    const scopeless = await ask('demo', world.keys['demo powerless'])
+    const member = { instance, members: { required_scope: required } }
+    expectProblem(t, scopeless, 'scope_missing', `${path} without ${required}`, member)
+    t.equal(challengeOf(scopeless), `${plain}, error="insufficient_scope", scope="${required}"`)
+
+    const inactive = await ask('idle', idle)
+    const needed = { instance, members: { required_module: module } }
+    expectProblem(t, inactive, 'module_inactive', `${path} without ${module}`, needed)
     t.equal(challengeOf(inactive), undefined, 'no other key would do')
-
-    const enough = await world.issue({ scopes: [scope] })
-    t.equal(
-      (await get(service, `${path}?partner=demo`, { key: enough })).status,
-      200,
-      `${scope} alone suffices`,
-    )
-    for (const [other, otherScope] of needs) {
-      if (otherScope === scope) continue
-      const refused = await get(service, `${other}?partner=demo`, { key: enough })
-      t.strictSame([refused.status, refused.json?.required_scope], [STATUS.scope_missing, otherScope])
+  }
+  for (const scope of Object.values(SCOPES)) {
+    const key = await world.issue({ scopes: [scope] })
+    for (const [index, path] of keyedPaths().entries()) {
+      const { status, json } = await get(service, `${path}?partner=demo`, { key })
+      const needed = SCOPES[SCOPED_ENDPOINTS[index]!.module]
+      const expected = scope === needed ? [200, undefined] : [403, needed]
+      t.strictSame([status, json?.required_scope], expected, `${path} with ${scope} alone`)
     }
   }
 }

@@ -1,7 +1,7 @@
 /** Answers as the contract has them, compared whole. */
-import type { Heard, Service, Tester } from './service.ts'
+import type { Heard, Tester } from './service.ts'
 
-/** The status of each code that requests can bring about. */
+/** The status of each code that requests can bring about: section 2, written a second time. */
 export const STATUS = {
   malformed_request: 400,
   ambiguous_credentials: 400,
@@ -94,7 +94,8 @@ export function errorPlaces({ json }: Heard): string[] {
   const errors: Readonly<Record<string, unknown>>[] = json?.errors ?? []
   return errors.map((error) => {
     const place = error['parameter'] ?? error['pointer']
-    const proper = Object.keys(error).length === 2 && typeof error['detail'] === 'string' &&
+    const proper = Object.keys(error).length === 2 &&
+      typeof error['detail'] === 'string' &&
       error['detail'] !== ''
     return proper && typeof place === 'string' ? place : JSON.stringify(error)
   }).toSorted()
@@ -113,23 +114,43 @@ export function dataOf(t: Tester, heard: Heard, what: string): any {
 }
 
 /** All of an answer that may not differ where the contract says that two answers are identical. */
-export function comparable({ status, headers, text }: Heard): unknown {
+export function comparable({ status, headers, text }: Heard): Record<string, unknown> {
   const requestId = headers.get('x-request-id') ?? 'none'
   const varying = ['x-request-id', 'date', 'ratelimit', 'content-length', 'connection', 'keep-alive']
   const fields = [...headers].filter(([name]) => !varying.includes(name)).toSorted()
   return { status, fields, text: text.replaceAll(requestId, 'REQUEST-ID') }
 }
 
-/** The paths of the public content and the widget, with what their GETs need. */
-export function keyedPaths({ root }: Pick<Service, 'root'>): readonly string[] {
-  return [
-    '/partner-widget',
-    '/public/profiles/recent',
-    '/public/profiles',
-    '/public/profiles/universite-de-valmorne',
-    '/public/banner',
-    '/public/countries',
-    '/public/industries',
-    '/public/plans',
-  ].map((path) => root + path)
+/** Section 3: what each module needs. */
+export const SCOPES = {
+  widget: 'read:partner-widget',
+  profiles: 'read:profiles',
+  banner: 'read:banner',
+  countries: 'read:countries',
+  industries: 'read:industries',
+  pricing: 'read:plans',
+  signup: 'create:partner-signups',
+  reporting: 'read:partner-reports',
+} as const
+
+/** Section 4: the endpoints with a scope, below the path of the service. */
+export const SCOPED_ENDPOINTS = ([
+  ['/partner-widget', 'widget'],
+  ['/public/profiles/recent', 'profiles'],
+  ['/public/profiles', 'profiles'],
+  ['/public/profiles/{slug}', 'profiles'],
+  ['/public/banner', 'banner'],
+  ['/public/countries', 'countries'],
+  ['/public/industries', 'industries'],
+  ['/public/plans', 'pricing'],
+  ['/partner/reports/summary', 'reporting'],
+  ['/partner/reports/activity', 'reporting'],
+  ['/partner/signups', 'signup'],
+] as const).map(([path, module]) => ({ path, module, method: module === 'signup' ? 'POST' : 'GET' }))
+
+/** The paths of the public content and the widget, below a service's root. */
+export function keyedPaths(root = ''): readonly string[] {
+  return SCOPED_ENDPOINTS.slice(0, 8).map(({ path }) =>
+    root + path.replace('{slug}', 'universite-de-valmorne')
+  )
 }

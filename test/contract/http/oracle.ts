@@ -9,26 +9,26 @@ export function publicSet({ profiles }: Lines, partner: string, now: number = Da
   )
 }
 
-const spelled: Readonly<Record<string, string>> = {
-  ł: 'l',
-  ø: 'o',
-  đ: 'd',
-  ð: 'd',
-  þ: 'th',
-  ß: 'ss',
-  æ: 'ae',
-  œ: 'oe',
-  ı: 'i',
-  ħ: 'h',
-  ŧ: 't',
-  ŋ: 'n',
-}
+const spelled = new Map(
+  'ł:l ø:o đ:d ð:d þ:th ß:ss æ:ae œ:oe ı:i ħ:h ŧ:t ŋ:n'.split(' ').map((pair) => {
+    const [letter = '', latin = ''] = pair.split(':')
+    return [letter, latin] as const
+  }),
+)
+
+const folded = new Map<string, string[]>()
 
 /** Folded words (section 4). */
 export function words(text: string): string[] {
+  const found = folded.get(text) ?? fold(text)
+  folded.set(text, found)
+  return found
+}
+
+function fold(text: string): string[] {
   const plain = [...text.normalize('NFKD')].filter((character) => !/\p{M}/u.test(character)).join('')
     .toLowerCase()
-  const spelledOut = [...plain].map((character) => spelled[character] ?? character).join('')
+  const spelledOut = [...plain].map((character) => spelled.get(character) ?? character).join('')
   return spelledOut.match(/[\p{L}\p{N}]+/gu) ?? []
 }
 
@@ -39,8 +39,8 @@ export function byCodePoints(a: string, b: string): number {
 
 /** In the directory's default order. */
 export function byName(profiles: readonly ProfileLine[]): ProfileLine[] {
-  const folded = (line: ProfileLine): string => words(line.name).join(' ')
-  return profiles.toSorted((a, b) => byCodePoints(folded(a), folded(b)) || byCodePoints(a.slug, b.slug))
+  const nameOf = (line: ProfileLine): string => words(line.name).join(' ')
+  return profiles.toSorted((a, b) => byCodePoints(nameOf(a), nameOf(b)) || byCodePoints(a.slug, b.slug))
 }
 
 /** Newest first, then by slug. */
@@ -93,7 +93,8 @@ export function industries({ lines }: World, partner: string): Record<string, un
   const counted = publicSet(lines, partner)
   return lines.industries
     .toSorted((a, b) =>
-      byCodePoints(words(a.name).join(' '), words(b.name).join(' ')) || byCodePoints(a.slug, b.slug)
+      byCodePoints(words(a.name).join(' '), words(b.name).join(' ')) ||
+      byCodePoints(a.slug, b.slug)
     )
     .map(({ slug, name, parent_slug: parent }) => ({
       slug,

@@ -2,7 +2,7 @@
 import { FENCE, type TestKey } from '../../support/world.ts'
 import { type Code, expectProblem } from './expect.ts'
 import { forge } from './forgery.ts'
-import { type Ask, type Deploy, type Heard, type Service, type Tester, withKey } from './service.ts'
+import { type Ask, type Heard, type Service, type Suite, type Tester, withKey } from './service.ts'
 
 /** A request that would be answered with 200, before anything is done to it. */
 interface Draft {
@@ -38,29 +38,29 @@ const inside = field('x-forwarded-for', FENCE.inside)
 const floodedAddress = field('x-forwarded-for', '192.0.2.66')
 const named = (name: keyof Service['world']['keys']): Fault => key(({ world }) => world.keys[name])
 
-export async function order(t: Tester, deploy: Deploy): Promise<void> {
-  const authfail = { quota: 2, windowSeconds: 600 }
-  const far = { quota: 1_000_000, windowSeconds: 60 }
-  await deploy({ trustedProxies: 1, limits: { key: far, verify: far, authfail } }, async (service) => {
-    const spent = await spentKey(service)
-    await flood(service)
-    for (const [code, what, ...faults] of gets(spent)) {
-      const heard = await send(service, { path: '/public/profiles/universite-de-valmorne' }, faults)
-      expectProblem(t, heard, code, `GET: ${what}`)
-    }
-    for (const [code, what, ...faults] of posts(spent)) {
-      const start: Partial<Draft> = {
-        method: 'POST',
-        path: '/developer/verify-key',
-        query: '',
-        body: '{"partner":"demo"}',
-      }
-      const heard = await send(service, start, [field('content-type', 'application/json'), ...faults])
-      expectProblem(t, heard, code, `POST: ${what}`)
-    }
-    const good = await send(service, { path: '/public/profiles/universite-de-valmorne' }, [])
-    t.equal(good.status, 200, 'without a fault there is an answer')
-  })
+const far = { quota: 1_000_000, windowSeconds: 60 }
+
+export const order: readonly Suite[] = [{
+  settings: {
+    trustedProxies: 1,
+    limits: { key: far, verify: far, authfail: { quota: 2, windowSeconds: 600 } },
+  },
+  tests: { 'the first failing check decides': firstFailure },
+}]
+
+async function firstFailure(t: Tester, service: Service): Promise<void> {
+  const spent = await spentKey(service)
+  await flood(service)
+  const profile = { path: '/public/profiles/universite-de-valmorne' }
+  for (const [code, what, ...faults] of gets(spent)) {
+    expectProblem(t, await send(service, profile, faults), code, `GET: ${what}`)
+  }
+  const verify = { method: 'POST', path: '/developer/verify-key', query: '', body: '{"partner":"demo"}' }
+  for (const [code, what, ...faults] of posts(spent)) {
+    const heard = await send(service, verify, [field('content-type', 'application/json'), ...faults])
+    expectProblem(t, heard, code, `POST: ${what}`)
+  }
+  t.equal((await send(service, profile, [])).status, 200, 'without a fault there is an answer')
 }
 
 /** Each with two faults of neighbouring steps (or more), and the code of the earlier one. */

@@ -1,25 +1,16 @@
 /** Section 4: pages put together are the list, and a cursor belongs to one query of one partner. */
-import type { ProfileLine } from '../../support/world.ts'
 import { expectProblem } from './expect.ts'
 import { byName, newestFirst, publicSet } from './oracle.ts'
-import { type Deploy, get, type Heard, type Service, type Tester, withKey } from './service.ts'
+import { get, type Heard, type Service, type Suite, type Tester, withKey } from './service.ts'
 
-export async function paging(t: Tester, deploy: Deploy): Promise<void> {
-  let foreign = ''
-  await deploy({}, async (service) => {
-    foreign = await cursorOf(service, 'limit=3')
-    await t.test('walking', (t) => walks(t, service))
-    await t.test('the next page as a link', (t) => links(t, service))
-    await t.test('rows that come and go', (t) => changes(t, service))
-    await t.test('a cursor that was altered', (t) => altered(t, service))
-    await t.test('a cursor of another query', (t) => others(t, service))
-  })
-  await t.test('a cursor of another deployment', async (t) => {
-    await deploy({}, async (service) => {
-      expectProblem(t, await page(service, `limit=3&cursor=${foreign}`), 'invalid_cursor', 'is none here')
-    })
-  })
-}
+export const paging: readonly Suite[] = [{
+  tests: {
+    'walking': walks,
+    'the next page as a link': links,
+    'a cursor that was altered': altered,
+    'a cursor of another query': others,
+  },
+}, { changesContent: true, tests: { 'rows that come and go': changes } }]
 
 function page(service: Service, query: string, partner: 'demo' | 'acme' = 'demo'): Promise<Heard> {
   const key = service.world.keys[`${partner} full`]
@@ -45,11 +36,8 @@ async function walk(
     const { json, status } = await page(service, `${query}&limit=${limit}${cursor}`)
     if (status !== 200) throw new Error(`page ${pages.length + 1}: ${status}`)
     const { limit: said, has_more: more, next_cursor: next } = json.page
-    t.strictSame(
-      [said, more, typeof next],
-      [limit, next !== null, more ? 'string' : 'object'],
-      'page is consistent',
-    )
+    const expected = [limit, next !== null, more ? 'string' : 'object']
+    t.strictSame([said, more, typeof next], expected, 'page is consistent')
     pages.push(json.data.map(({ slug }: { slug: string }) => slug))
     if (next === null) return pages
     await between?.(pages.length)
@@ -58,17 +46,11 @@ async function walk(
   throw new Error('the walk does not end')
 }
 
-const orders: readonly [string, (lines: readonly ProfileLine[]) => ProfileLine[]][] = [
-  ['', byName],
-  ['sort=name', byName],
-  ['sort=-published_at', newestFirst],
-]
-
 async function walks(t: Tester, service: Service): Promise<void> {
   const visible = publicSet(service.world.lines, 'demo')
-  for (const [query, inOrder] of orders) {
-    const expected = inOrder(visible).map(({ slug }) => slug)
-    for (const limit of [1, 7, expected.length - 1, expected.length, 100]) {
+  const [all, newest] = [byName(visible), newestFirst(visible)].map((lines) => lines.map(({ slug }) => slug))
+  for (const [query, expected = []] of [['', all], ['sort=-published_at', newest]] as const) {
+    for (const limit of [query === '' ? 1 : 3, 7, expected.length - 1, expected.length]) {
       const pages = await walk(t, service, query, limit)
       t.strictSame(pages.flat(), expected, `${query}, ${limit} at a time, gives each once and in order`)
       t.equal(pages.length, Math.ceil(expected.length / limit), 'in as many pages as it takes')
@@ -79,21 +61,12 @@ async function walks(t: Tester, service: Service): Promise<void> {
   t.strictSame(pages.flat(), newestFirst(filtered).map(({ slug }) => slug), 'with a filter')
   const found = await walk(t, service, 'q=ca', 2)
   t.ok(found.flat().length > 6, 'a search has pages, too')
-  const none = (await page(service, 'industry=no-such')).json
-  t.strictSame(
-    none,
-    { data: [], page: { limit: 20, has_more: false, next_cursor: null } },
-    'nothing is a page',
-  )
+  const empty = { limit: 20, has_more: false, next_cursor: null }
+  t.strictSame((await page(service, 'industry=no-such')).json, { data: [], page: empty }, 'an empty page')
 
   const start = await cursorOf(service, 'limit=3')
-  const all = byName(visible).map(({ slug }) => slug)
-  const wider = (await page(service, `limit=10&cursor=${start}`)).json.data
-  t.strictSame(
-    wider.map(({ slug }: { slug: string }) => slug),
-    all.slice(3, 13),
-    'the size of pages may change',
-  )
+  const wider: readonly { slug: string }[] = (await page(service, `limit=10&cursor=${start}`)).json.data
+  t.strictSame(wider.map(({ slug }) => slug), all?.slice(3, 13), 'the size of pages may change')
 }
 
 async function links(t: Tester, service: Service): Promise<void> {
@@ -105,7 +78,6 @@ async function links(t: Tester, service: Service): Promise<void> {
       'sort=-published_at&limit=9',
       'q=c%C3%B3ld+chain&limit=1',
       'country=FR&country=us&limit=2',
-      'limit=30',
     ]
   ) {
     const slugs: string[] = []
@@ -157,24 +129,18 @@ async function changes(t: Tester, service: Service): Promise<void> {
   t.ok(made.includes(last ?? ''), 'the cursor stands on a row that was made')
   await world.remove('profiles', made)
   const survivors = rest.flat().filter((slug) => !made.includes(slug))
-  const after = (await page(service, `limit=100&cursor=${cursor}`)).json.data.map((
-    { slug }: { slug: string },
-  ) => slug)
-  t.strictSame(after, survivors, 'a cursor holds though its row went')
+  const { data }: { data: { slug: string }[] } = (await page(service, `limit=100&cursor=${cursor}`)).json
+  t.strictSame(data.map(({ slug }) => slug), survivors, 'a cursor is valid after its row was removed')
 }
 
 async function altered(t: Tester, service: Service): Promise<void> {
   const cursor = decodeURIComponent(await cursorOf(service, 'limit=3'))
   t.equal((await page(service, `cursor=${encodeURIComponent(cursor)}`)).status, 200, 'as it was given')
-  for (let index = 0; index < cursor.length; index++) {
+  // core/properties tries every place.
+  for (let index = 0; index < cursor.length; index += 9) {
     const other = cursor[index] === 'A' ? 'B' : 'A'
     const changed = cursor.slice(0, index) + other + cursor.slice(index + 1)
-    expectProblem(
-      t,
-      await page(service, `cursor=${encodeURIComponent(changed)}`),
-      'invalid_cursor',
-      `at ${index}`,
-    )
+    expectProblem(t, await page(service, `cursor=${changed}`), 'invalid_cursor', `at ${index}`)
   }
   const half = Math.floor(cursor.length / 2)
   const forms = [
@@ -187,14 +153,9 @@ async function altered(t: Tester, service: Service): Promise<void> {
     cursor + cursor,
     cursor.slice(half) + cursor.slice(0, half),
     swapCase(cursor),
-    'A',
-    'null',
-    '0',
-    '.',
-    `${'A'.repeat(200)}`,
+    'A'.repeat(200),
     `.${'0'.repeat(32)}`,
-    '😀',
-    '\0',
+    ...['A', 'null', '0', '.', '😀', '\0'],
   ]
   for (const form of forms) {
     const heard = await page(service, `cursor=${encodeURIComponent(form)}`)
@@ -229,8 +190,8 @@ async function others(t: Tester, service: Service): Promise<void> {
 }
 
 function swapCase(text: string): string {
-  return [...text].map((letter) =>
-    letter === letter.toUpperCase() ? letter.toLowerCase() : letter.toUpperCase()
+  return text.replace(
+    /./g,
+    (letter) => letter === letter.toUpperCase() ? letter.toLowerCase() : letter.toUpperCase(),
   )
-    .join('')
 }

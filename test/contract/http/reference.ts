@@ -1,7 +1,7 @@
 /** Section 4: countries, industries and plans. */
 import { dataOf, expectInvalid } from './expect.ts'
 import { byCodePoints, countriesInUse, industries, plans, words } from './oracle.ts'
-import { type Deploy, get, type Service, type Tester } from './service.ts'
+import { get, type Service, type Suite, type Tester } from './service.ts'
 
 interface Country {
   readonly code: string
@@ -9,15 +9,15 @@ interface Country {
   readonly profile_count: number
 }
 
-export async function reference(t: Tester, deploy: Deploy): Promise<void> {
-  await deploy({}, async (service) => {
-    await t.test('countries', (t) => countries(t, service))
-    await t.test('names of countries in other languages', (t) => locales(t, service))
-    await t.test('industries', (t) => industryList(t, service))
-    await t.test('plans', (t) => planList(t, service))
-    await t.test('in_use is true or false', (t) => inUse(t, service))
-  })
-}
+export const reference: readonly Suite[] = [{
+  tests: {
+    'countries': countries,
+    'names of countries in other languages': locales,
+    'industries': industryList,
+    'plans': planList,
+    'in_use is true or false': inUse,
+  },
+}]
 
 async function listed(t: Tester, service: Service, query: string, partner = 'demo'): Promise<Country[]> {
   const key = service.world.keys[`${partner as 'demo' | 'acme'} full`]
@@ -38,48 +38,10 @@ async function countries(t: Tester, service: Service): Promise<void> {
   const all = await listed(t, service, '')
   const codes = all.map(({ code }) => code)
   t.strictSame(codes.filter((code) => !/^[A-Z]{2}$/.test(code)), [], 'alpha-2')
-  const assigned = [
-    'AD',
-    'AX',
-    'BQ',
-    'CW',
-    'GG',
-    'GS',
-    'HM',
-    'IM',
-    'JE',
-    'ME',
-    'RS',
-    'SS',
-    'SX',
-    'TL',
-    'XK',
-    'ZW',
-  ]
+  const assigned = 'AD AX BQ CW GG GS HM IM JE ME RS SS SX TL XK ZW'.split(' ')
   t.strictSame(assigned.filter((code) => !codes.includes(code)), [], 'that are assigned')
-  const others = [
-    'AC',
-    'AN',
-    'CP',
-    'DG',
-    'EA',
-    'EU',
-    'EZ',
-    'FX',
-    'IC',
-    'SU',
-    'TA',
-    'UK',
-    'UN',
-    'XA',
-    'YU',
-    'ZZ',
-  ]
-  t.strictSame(
-    others.filter((code) => codes.includes(code)),
-    [],
-    'reserved, withdrawn and private codes are none',
-  )
+  const others = 'AC AN CP DG EA EU EZ FX IC SU TA UK UN XA YU ZZ'.split(' ')
+  t.strictSame(others.filter((code) => codes.includes(code)), [], 'not reserved, withdrawn or private ones')
   isSorted(t, all, 'en')
   const acme = await listed(t, service, '&in_use=true', 'acme')
   t.equal(acme.find(({ code }) => code === 'TV')?.profile_count, 1, 'a private row counts for its partner')
@@ -111,21 +73,7 @@ async function locales(t: Tester, service: Service): Promise<void> {
   for (const locale of ['en', 'tlh', 'xx', 'zxx']) {
     t.strictSame(await listed(t, service, `&locale=${locale}`), english, `${locale} is English here`)
   }
-  const malformed = [
-    '',
-    '-',
-    'd',
-    'deutsch_land',
-    'de_DE',
-    'de-',
-    '-de',
-    'de--DE',
-    'toolongtag',
-    '*',
-    'de,en',
-    '1',
-    'de%00',
-  ]
+  const malformed = ' - d deutsch_land de_DE de- -de de--DE toolongtag * de,en 1 de%00'.split(' ')
   for (const locale of malformed) {
     const heard = await get(service, `/public/countries?partner=demo&locale=${locale}`)
     expectInvalid(t, heard, ['locale'], `locale=${locale}`)
@@ -143,11 +91,8 @@ async function industryList(t: Tester, service: Service): Promise<void> {
     const path = `/public/industries?partner=${partner}`
     t.strictSame((await get(service, path, { key })).json, { data: expected }, `industries of ${partner}`)
     t.strictSame((await get(service, `${path}&in_use=true`, { key })).json, { data: used }, 'in use')
-    t.strictSame(
-      (await get(service, `${path}&in_use=false`, { key })).json,
-      { data: expected },
-      'in use or not',
-    )
+    const { json } = await get(service, `${path}&in_use=false`, { key })
+    t.strictSame(json, { data: expected }, 'in use or not')
   }
   const locale = await get(service, '/public/industries?partner=demo&locale=de')
   expectInvalid(t, locale, ['locale'], 'industries have one name')
@@ -157,27 +102,16 @@ async function planList(t: Tester, service: Service): Promise<void> {
   const heard = await get(service, '/public/plans?partner=demo')
   t.strictSame(heard.json, { data: plans(service.world) }, 'all plans')
   const data: readonly { slug: string; price: object }[] = heard.json.data
-  const order = [
-    'starter',
-    'also-second',
-    'directory',
-    'directory-japan',
-    'launch-package',
-    'unplaced-a',
-    'unplaced-b',
-  ]
+  const order = 'starter also-second directory directory-japan launch-package unplaced-a unplaced-b'
+    .split(' ')
   t.strictSame(data.map(({ slug }) => slug), order, 'by position, then slug; those without one last')
   const prices = Object.fromEntries(data.map(({ slug, price }) => [slug, price]))
   t.strictSame(prices['directory-japan'], { amount_minor: 12_000, currency: 'JPY', exponent: 0 })
   t.strictSame(prices['unplaced-b'], { amount_minor: 1500, currency: 'KWD', exponent: 3 })
   t.strictSame(prices['also-second'], { amount_minor: 4900, currency: 'USD', exponent: 2 })
   for (const name of ['in_use', 'limit', 'currency']) {
-    expectInvalid(
-      t,
-      await get(service, `/public/plans?partner=demo&${name}=true`),
-      [name],
-      `plans have no ${name}`,
-    )
+    const heard = await get(service, `/public/plans?partner=demo&${name}=true`)
+    expectInvalid(t, heard, [name], `plans have no ${name}`)
   }
 }
 

@@ -2,7 +2,7 @@
 import { MODULE_NAMES } from '../../../core/policy/modules.ts'
 import type { TestKey } from '../../support/world.ts'
 import { dataOf, expectInvalid, expectProblem } from './expect.ts'
-import { type Deploy, get, type Heard, idleKey, post, type Service, type Tester, until } from './service.ts'
+import { get, type Heard, post, type Service, type Suite, type Tester, until } from './service.ts'
 
 const dayMs = 86_400_000
 const person = {
@@ -39,14 +39,19 @@ async function count(service: Service, slug: string): Promise<Counted> {
   }
 }
 
-export async function reports(t: Tester, deploy: Deploy): Promise<void> {
-  await deploy({}, async (service) => {
-    await t.test('the summary', async (t) => summary(t, await count(service, 'counted'), service))
-    await t.test('periods', async (t) => periods(t, await count(service, 'dated')))
-    await t.test('the activity', async (t) => activity(t, await count(service, 'active'), service))
-    await t.test('who may', (t) => access(t, service))
-  })
-}
+export const reports: readonly Suite[] = [{
+  tests: {
+    'the summary': async (t, service) => await summary(t, await count(service, 'counted'), service),
+    'periods': async (t, service) => await periods(t, await count(service, 'dated')),
+    'the activity': async (t, service) => await activity(t, await count(service, 'active'), service),
+    async 'a test key may read'(t, service) {
+      for (const report of ['summary', 'activity']) {
+        const key = service.world.keys['demo test']
+        t.equal((await get(service, `/partner/reports/${report}?partner=demo`, { key })).status, 200, report)
+      }
+    },
+  },
+}]
 
 async function summary(t: Tester, counted: Counted, { root }: Service): Promise<void> {
   const told = () => counted.ask('/partner/reports/summary')
@@ -76,18 +81,9 @@ async function summary(t: Tester, counted: Counted, { root }: Service): Promise<
     by_plan: [{ plan: 'starter', signups: 2 }, { plan: null, signups: 1 }],
     by_country: [{ country: null, signups: 2 }, { country: 'DE', signups: 1 }],
   }, 'does not count')
-  t.strictSame(rowOf(heard, '/public/plans'), {
-    method: 'GET',
-    path: `${root}/public/plans`,
-    requests: 1,
-    errors: 0,
-  })
-  t.strictSame(rowOf(heard, '/partner/signups'), {
-    method: 'POST',
-    path: `${root}/partner/signups`,
-    requests: 4,
-    errors: 1,
-  })
+  const [read, sent] = ['/public/plans', '/partner/signups'].map((path) => rowOf(heard, path))
+  t.strictSame(read, { method: 'GET', path: `${root}/public/plans`, requests: 1, errors: 0 })
+  t.strictSame(sent, { method: 'POST', path: `${root}/partner/signups`, requests: 4, errors: 1 })
   for (const what of ['requests', 'errors'] as const) {
     const of = (rows: readonly Record<typeof what, number>[]) => rows.reduce((sum, row) => sum + row[what], 0)
     const total = what === 'requests' ? data.requests.total : data.requests.errors
@@ -126,12 +122,8 @@ async function periods(t: Tester, { ask }: Counted): Promise<void> {
 
 async function activity(t: Tester, active: Counted, { world }: Service): Promise<void> {
   const { ask, signUp, slug } = active
-  const sent = await signUp({
-    plan: 'starter',
-    country: 'de',
-    message: 'Canary message',
-    metadata: { canary: 'x' },
-  })
+  const more = { message: 'Canary message', metadata: { canary: 'x' } }
+  const sent = await signUp({ plan: 'starter', country: 'de', ...more })
   await signUp({}, active.test)
   const issued = await world.issue({ partner: slug, scopes: ['read:profiles'] })
   await world.keyRing.disable(issued.id)
@@ -143,11 +135,12 @@ async function activity(t: Tester, active: Counted, { world }: Service): Promise
   await world.partners.activate(slug, ['pricing'])
 
   const heard = await ask('/partner/reports/activity?limit=100')
-  const rows: readonly { id: string; type: string; occurred_at: string; subject: object }[] = dataOf(
-    t,
-    heard,
-    'all',
-  )
+  const rows: readonly {
+    id: string
+    type: string
+    occurred_at: string
+    subject: object
+  }[] = dataOf(t, heard, 'all')
   t.strictSame(heard.json.page, { limit: 100, has_more: false, next_cursor: null })
   const times = rows.map((row) => row.occurred_at)
   t.strictSame(times, times.toSorted().reverse(), 'newest first')
@@ -164,11 +157,8 @@ async function activity(t: Tester, active: Counted, { world }: Service): Promise
   t.strictSame(subjects('scope.granted'), [{ ...key, scope: 'read:banner' }])
   t.strictSame(subjects('scope.removed'), [{ ...key, scope: 'read:profiles' }])
   t.strictSame(subjects('module.deactivated'), [{ module: 'pricing' }])
-  t.strictSame(
-    subjects('key.issued').filter((subject) => Object.values(subject)[0] === issued.id),
-    [key],
-    'issued',
-  )
+  const own = subjects('key.issued').filter((subject) => Object.values(subject)[0] === issued.id)
+  t.strictSame(own, [key], 'issued')
   t.strictSame(subjects('module.activated'), [{ module: 'pricing' }])
   const everything = [...heard.headers].join('\n') + heard.text
   t.ok(!/canary|nominata|nestling|tester|operator/i.test(everything), 'nobody is told of by name')
@@ -188,17 +178,4 @@ async function activity(t: Tester, active: Counted, { world }: Service): Promise
   const turned = (await ask('/partner/reports/activity?limit=1')).json.page.next_cursor
   const foreign = await ask(`/partner/reports/activity?type=key.issued&cursor=${turned}`)
   expectProblem(t, foreign, 'invalid_cursor', "another list's cursor")
-}
-
-async function access(t: Tester, service: Service): Promise<void> {
-  const { keys } = service.world
-  const idle = await idleKey(service, 'without-reports', 'reporting')
-  for (const path of ['/partner/reports/summary', '/partner/reports/activity']) {
-    const ask = (partner: string, key?: TestKey) =>
-      get(service, `${path}?partner=${partner}`, key === undefined ? {} : { key })
-    expectProblem(t, await ask('demo', keys['demo profiles']), 'scope_missing', path)
-    expectProblem(t, await ask('acme'), 'partner_mismatch', path)
-    expectProblem(t, await ask('without-reports', idle), 'module_inactive', path)
-    t.equal((await ask('demo', keys['demo test'])).status, 200, 'a test key may read')
-  }
 }

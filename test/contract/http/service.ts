@@ -1,8 +1,7 @@
 /** What every suite of the wire is given: services of its own, running somewhere, and their operator's hands. */
 import type { Limit, LimitName } from '../../../core/model.ts'
-import { type Module, MODULE_NAMES } from '../../../core/policy/modules.ts'
 import type { Endpoint } from '../../../core/routes/context.ts'
-import type { TestKey, World } from '../../support/world.ts'
+import type { World } from '../../support/world.ts'
 import type { Tester } from '../store/suites.ts'
 import type { Quirk } from './quirks.ts'
 
@@ -52,7 +51,11 @@ export type Wire = (ask: Ask) => Promise<Heard>
 export interface Service {
   /** Below this are the paths of the service: `/service`. */
   readonly root: string
-  readonly names: { readonly realm: string; readonly key: string; readonly version: string }
+  readonly names: {
+    readonly realm: string
+    readonly key: string
+    readonly version: string
+  }
   readonly world: World
   /** Every endpoint that it should have. */
   readonly routes: readonly Endpoint[]
@@ -67,6 +70,17 @@ export interface Service {
  * `maxStalenessMs` is 0 unless they say otherwise.
  */
 export type Deploy = (settings: Settings, body: (service: Service) => Promise<void>) => Promise<void>
+
+/** Tests of one subject that share a service with other suites of the same settings. */
+export interface Suite {
+  readonly settings?: Settings
+  /** The service is shared only with suites that change content as well: others compare it with what was imported. */
+  readonly changesContent?: true
+  /** By title. */
+  readonly tests: Readonly<
+    Record<string, (t: Tester, service: Service) => Promise<void>>
+  >
+}
 
 /** The version of this contract. */
 export const VERSION = '2026-11-20'
@@ -110,14 +124,6 @@ export function post(
   })
 }
 
-/** The key of a partner of its own, whose scopes need a module that is not active any more. */
-export async function idleKey({ world }: Service, partner: string, module: Module): Promise<TestKey> {
-  await world.partners.create({ slug: partner, name: partner, modules: MODULE_NAMES })
-  const key = await world.issue({ partner })
-  await world.partners.deactivate(partner, [module])
-  return key
-}
-
 /** An answer that was waited for. */
 export interface Awaited {
   readonly heard: Heard
@@ -143,10 +149,8 @@ export async function until(
     const heard = await ask()
     if (will(heard)) return { heard, lastBefore }
     lastBefore = sentAt
-    if (performance.now() > deadline) {
-      throw new Error(`After a minute still: ${heard.status} ${heard.text}`)
-    }
-    await new Promise((resolve) => setTimeout(resolve, 5))
+    if (performance.now() > deadline) throw new Error(`After a minute still: ${heard.status} ${heard.text}`)
+    await new Promise((resolve) => setTimeout(resolve, 20))
   }
 }
 

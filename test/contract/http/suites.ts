@@ -1,4 +1,5 @@
-/** The wire: every suite, by name. */
+/** The wire: every suite, by name, and how they are run. */
+import { isDeepStrictEqual } from 'node:util'
 import { administration } from './administration.ts'
 import { banner } from './banner.ts'
 import { bodies } from './bodies.ts'
@@ -15,13 +16,12 @@ import { paths } from './paths.ts'
 import { reference } from './reference.ts'
 import { reports } from './reports.ts'
 import { secrets } from './secrets.ts'
-import type { Deploy, Tester } from './service.ts'
+import type { Deploy, Suite, Tester } from './service.ts'
 import { signups } from './signups.ts'
 import { verifyKey } from './verify-key.ts'
 import { visibility } from './visibility.ts'
 
-/** What a service is, seen from outside. */
-export const SUITES: Readonly<Record<string, (t: Tester, deploy: Deploy) => Promise<void>>> = {
+const SUITES = {
   conventions,
   paths,
   negotiation,
@@ -41,9 +41,55 @@ export const SUITES: Readonly<Record<string, (t: Tester, deploy: Deploy) => Prom
   administration,
   signups,
   reports,
+} satisfies Readonly<Record<string, readonly Suite[]>>
+
+export type SuiteName = keyof typeof SUITES
+
+/** Runs suites on services that `deploy` starts, one for all suites that can share it. @returns The number of checks. */
+export async function httpContract(
+  t: Tester,
+  deploy: Deploy,
+  names: readonly SuiteName[] = Object.keys(SUITES) as SuiteName[],
+): Promise<number> {
+  const suites = names.flatMap((name) => SUITES[name].map((suite: Suite) => ({ name, ...suite })))
+  const groups = Map.groupBy(
+    suites,
+    ({ settings, changesContent }) => JSON.stringify([settings, changesContent]),
+  )
+  let checks = 0
+  for (const group of groups.values()) {
+    await deploy(group[0]!.settings ?? {}, async (service) => {
+      for (const { name, tests } of group) {
+        for (const [title, body] of Object.entries(tests)) {
+          checks += await inOnePoint(t, `${name}: ${title}`, (t) => body(t, service))
+        }
+      }
+    })
+  }
+  return checks
 }
 
-/** Runs every suite on services that `deploy` starts. */
-export async function httpContract(t: Tester, deploy: Deploy): Promise<void> {
-  for (const [name, suite] of Object.entries(SUITES)) await t.test(name, (t) => suite(t, deploy))
+/** Runs a test that reports failures and the number of its checks: a point of TAP costs more than most checks. */
+export async function inOnePoint(
+  t: Tester,
+  title: string,
+  body: (t: Tester) => Promise<void>,
+): Promise<number> {
+  let checks = 0
+  await t.test(title, async (t) => {
+    const check = (passes: boolean, report: () => unknown): unknown => {
+      checks++
+      return passes || report()
+    }
+    await body({
+      test: t.test.bind(t),
+      ok: (value, message) => check(Boolean(value), () => t.ok(value, message)),
+      equal: (found, wanted, ...message) =>
+        check(Object.is(found, wanted), () => t.equal(found, wanted, ...message)),
+      strictSame: (found, wanted, ...message) =>
+        check(isDeepStrictEqual(found, wanted), () => t.strictSame(found, wanted, ...message)),
+    })
+    t.ok(checks > 0, `${checks} checks`)
+  })
+  return checks
 }

@@ -1,31 +1,28 @@
 /** Section 4: nothing outside of `P` ever shows. And what does show, field by field. */
 import { comparable, expectInvalid, expectProblem } from './expect.ts'
-import { countriesInUse, detail, industries, newestFirst, plans, publicSet } from './oracle.ts'
-import { type Deploy, get, type Heard, type Service, type Tester } from './service.ts'
+import type { ProfileLine } from '../../support/world.ts'
+import { card, countriesInUse, detail, industries, newestFirst, plans, publicSet } from './oracle.ts'
+import { get, type Heard, type Service, type Suite, type Tester } from './service.ts'
 
-export async function visibility(t: Tester, deploy: Deploy): Promise<void> {
-  await deploy({}, async (service) => {
-    await t.test('every profile of P in full', (t) => details(t, service))
-    await t.test('what is not in P does not exist', (t) => hidden(t, service))
-    await t.test('a profile that is withdrawn', (t) => withdrawn(t, service))
-    await t.test('the widget is made of the endpoints’ answers', (t) => parts(t, service))
-    await t.test('the widget of a partner with no other module', (t) => alone(t, service))
-  })
-}
+export const visibility: readonly Suite[] = [{
+  tests: {
+    'every profile of P in full': details,
+    'a profile that is not in P does not exist': hidden,
+    'the widget has the parts of the other endpoints': parts,
+    'the widget of a partner with no other module': alone,
+  },
+}, { changesContent: true, tests: { 'a profile that is withdrawn': withdrawn } }]
 
 async function details(t: Tester, service: Service): Promise<void> {
   const { world } = service
-  for (const partner of ['demo', 'acme'] as const) {
-    for (const line of publicSet(world.lines, partner)) {
-      const path = `/public/profiles/${line.slug}?partner=${partner}`
-      const heard = await get(service, path, { key: world.keys[`${partner} full`] })
-      t.strictSame(
-        [heard.status, heard.json],
-        [200, { data: detail(line, world) }],
-        `${line.slug} for ${partner}`,
-      )
-    }
+  const expectDetail = async (line: ProfileLine, partner: 'demo' | 'acme'): Promise<void> => {
+    const path = `/public/profiles/${line.slug}?partner=${partner}`
+    const { json } = await get(service, path, { key: world.keys[`${partner} full`] })
+    t.strictSame(json, { data: detail(line, world) }, `${line.slug} for ${partner}`)
   }
+  for (const line of publicSet(world.lines, 'demo')) await expectDetail(line, 'demo')
+  const shared = publicSet(world.lines, 'acme').filter((line) => Array.isArray(line.visible_to))
+  for (const line of shared) await expectDetail(line, 'acme')
   const bare = (await get(service, '/public/profiles/bare?partner=demo')).json.data
   t.strictSame(bare, {
     slug: 'bare',
@@ -69,14 +66,9 @@ async function hidden(t: Tester, service: Service): Promise<void> {
     t.ok(outside.length >= 7, 'drafts, future ones, those of others and of nobody')
     for (const slug of outside) {
       const heard = await ask(slug)
-      const bytes = anonymous(heard, slug)
-      t.strictSame(
-        bytes,
-        anonymous(nobody, 'no-such-profile'),
-        `${slug} is answered like a slug that does not exist`,
-      )
-      const length = (text: string): number => Buffer.byteLength(text)
-      const added = length(slug) - length('no-such-profile')
+      const expected = anonymous(nobody, 'no-such-profile')
+      t.strictSame(anonymous(heard, slug), expected, `${slug} is answered like a slug that does not exist`)
+      const added = slug.length - 'no-such-profile'.length
       t.equal(heard.body.length, nobody.body.length + added, 'to the byte')
       t.equal((await ask(slug, 'HEAD')).status, 404, 'HEAD tells no more')
     }
@@ -104,11 +96,8 @@ async function withdrawn(t: Tester, service: Service): Promise<void> {
     (await get(service, '/public/countries?partner=demo&in_use=true')).json.data
       .find(({ code }: { code: string }) => code === 'US').profile_count
   const before = Number(await count())
-  for (
-    const change of [{ published_at: null }, { visible_to: ['acme'] }, {
-      published_at: '2098-01-01T00:00:00.000Z',
-    }]
-  ) {
+  const later = '2098-01-01T00:00:00.000Z'
+  for (const change of [{ published_at: null }, { visible_to: ['acme'] }, { published_at: later }]) {
     await world.publish('profiles', [{ ...line, ...change }])
     t.strictSame([(await ask()).status, await count()], [404, before - 1], JSON.stringify(change))
     await world.publish('profiles', [{ ...line, visible_to: ['acme', 'demo'] }])
@@ -117,11 +106,7 @@ async function withdrawn(t: Tester, service: Service): Promise<void> {
   await world.remove('profiles', ['larkspur-and-vane'])
   t.strictSame([(await ask()).status, await count()], [404, before - 1], 'removed')
   const now = await world.publish('profiles', [line ?? {}])
-  t.equal(
-    (await ask()).json.data.updated_at,
-    new Date(now).toISOString(),
-    'imported again: updated_at is then',
-  )
+  t.equal((await ask()).json.data.updated_at, new Date(now).toISOString(), 'imported again')
 }
 
 async function parts(t: Tester, service: Service): Promise<void> {
@@ -143,16 +128,13 @@ async function parts(t: Tester, service: Service): Promise<void> {
 
 async function alone(t: Tester, service: Service): Promise<void> {
   const { world } = service
-  const { data } =
-    (await get(service, '/partner-widget?partner=kiosk', { key: world.keys['kiosk full'] })).json
+  const { data } = (await get(service, '/partner-widget?partner=kiosk', {
+    key: world.keys['kiosk full'],
+  })).json
   const newest = newestFirst(publicSet(world.lines, 'kiosk')).slice(0, 6)
   t.strictSame(data.partner, { slug: 'kiosk', name: 'Kiosk' })
   t.equal(data.banner, null, 'without a banner')
-  t.strictSame(
-    data.profiles.map(({ slug }: { slug: string }) => slug),
-    newest.map(({ slug }) => slug),
-    'six newest',
-  )
+  t.strictSame(data.profiles, newest.map((line) => card(line, world)), 'six newest')
   t.strictSame(data.countries, countriesInUse(world, 'kiosk'), 'countries')
   const used = industries(world, 'kiosk').filter(({ profile_count: count }) => count !== 0)
   t.strictSame(data.industries, used, 'industries')
