@@ -5,12 +5,11 @@ import t from 'tap'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import { activityContract } from '../contract/store/activity.ts'
 import { auditContract } from '../contract/store/audit.ts'
-import { wholeStoreContract } from '../contract/store/complete-store.ts'
 import { contentContract } from '../contract/store/content.ts'
 import { directoryContract } from '../contract/store/directory.ts'
 import { factsContract } from '../contract/store/facts.ts'
 import { signupsContract } from '../contract/store/signups.ts'
-import { type Check, sharedStoreContract } from '../contract/store/suites.ts'
+import { type Check, sharedStoreContract, storeContract } from '../contract/store/suites.ts'
 import { summaryContract } from '../contract/store/summary.ts'
 import { hasServer } from '../postgres/binaries.ts'
 import { contractStore } from '../postgres/contract-stores.ts'
@@ -31,7 +30,7 @@ t.teardown(() => server.close())
 await t.test('PostgreSQL', async (t) => {
   const { emptied, open, close } = await contractStore(server)
   t.teardown(close)
-  await wholeStoreContract(t, emptied)
+  await storeContract(t, emptied)
   await sharedStoreContract(t, () => emptied().then(() => open))
 })
 

@@ -11,7 +11,7 @@ import { copyStore } from '../../adapters/stores/copy/copy.ts'
 import { openSqliteSource, openSqliteTarget } from '../../adapters/stores/sqlite/copy.ts'
 import { migrationStatus } from '../../adapters/stores/sqlite/migrate.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
-import { wholeStoreContract } from '../contract/store/complete-store.ts'
+import { storeContract } from '../contract/store/suites.ts'
 import {
   actor,
   apply,
@@ -35,17 +35,8 @@ t.teardown(() => rmSync(folder, { recursive: true, force: true }))
 let files = 0
 const newFile = () => join(folder, `${++files}.db`)
 
-await t.test(
-  'a store in a file is a store',
-  (t) => wholeStoreContract(t, () => openSqliteStore(newFile()), () => openSqliteStore(':memory:')),
-)
-
-await t.test('a store in memory is one, too, and no other has what it has', async (t) => {
-  const [a, b] = [await openSqliteStore(':memory:'), await openSqliteStore(':memory:')]
-  await createPartners(a, 'acme')
-  t.equal((await a.listPartners(undefined, 1000)).length, 1)
-  t.equal((await b.listPartners(undefined, 1000)).length, 0)
-})
+// In memory, as a disk makes it many times slower. Files are opened below, and by the contract over HTTP.
+await t.test('the contract of stores', (t) => storeContract(t, () => openSqliteStore(':memory:')))
 
 await t.test('all of it is there when the file is opened again', async (t) => {
   const file = newFile()

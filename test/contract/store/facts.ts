@@ -1,7 +1,9 @@
+import { verifyAuditLog } from '../../../core/audit/verify.ts'
 import { readPages } from '../../../core/lib/read-pages.ts'
 import type { Key, Partner } from '../../../core/model.ts'
 import { MODULE_NAMES, SCOPES } from '../../../core/policy/modules.ts'
 import type { Change } from '../../../core/ports/changes.ts'
+import { applyBy, lastEntry, operator, snapshotOf } from './audit.ts'
 import { apply, createPartners, fails, gatherFew, key, partner, stamp, T0 } from './samples.ts'
 import type { Check } from './suites.ts'
 
@@ -22,10 +24,10 @@ const fullKey = key({
   lastUsedAt: T0 + 3,
 })
 
-export const successor: Key = key({ id: 'Zt82Zt82Zt82', createdAt: T0 + 1 })
+const successor: Key = key({ id: 'Zt82Zt82Zt82', createdAt: T0 + 1 })
 
-/** Each change of a partner that exists, where it starts from, and what it changes. */
-export const partnerChanges: readonly [Change, before: Partial<Partner>, after: Partial<Partner>][] = [
+/** Each change of an existing partner, what differs before it, and what it changes. */
+const partnerChanges: readonly [Change, before: Partial<Partner>, after: Partial<Partner>][] = [
   [
     { type: 'partner.updated', slug: 'acme', name: 'New', limits: { key: { quota: 1, windowSeconds: 2 } } },
     {},
@@ -47,8 +49,8 @@ export const partnerChanges: readonly [Change, before: Partial<Partner>, after: 
   }],
 ]
 
-/** Each change of a key that exists, where it starts from, and what it changes. */
-export const keyChanges: readonly [Change, before: Partial<Key>, after: Partial<Key>][] = [
+/** Each change of an existing key, what differs before it, and what it changes. */
+const keyChanges: readonly [Change, before: Partial<Key>, after: Partial<Key>][] = [
   [
     { type: 'key.rotated', id: 'Zt81Zt81Zt81', successorId: successor.id, retiresAt: T0 + 9 },
     {},
@@ -86,16 +88,16 @@ export const keyChanges: readonly [Change, before: Partial<Key>, after: Partial<
   ],
 ]
 
-/** Partners, keys, and what changes them. */
+/** Settings, partners, keys and their changes. */
 export async function factsContract(check: Check): Promise<void> {
-  await check('settings are those of the store', async (t, store) => {
+  await check('a new store has the default key prefix and a secret of its own', async (t, store) => {
     t.equal(store.settings.keyPrefix, 'spk')
     t.ok(/^[0-9a-f]{64}$/.test(store.settings.cursorSecret), 'the secret is 64 hexadecimal digits')
     t.equal(await store.findKey(store.settings.keyPrefix), undefined)
     t.equal(store.sha256('é'), '4a99557e4033c3539de2eb65472017cad5f9557f7a0625a09f1c3f6e2ba69c4c')
   })
 
-  await check('an empty store knows nothing and says so', async (t, store) => {
+  await check('an empty store finds nothing', async (t, store) => {
     t.equal(await store.findKey('Zt81Zt81Zt81'), undefined)
     t.equal(await store.findPartner('acme'), undefined)
     t.strictSame(await store.listPartners(undefined, 1000), [])
@@ -103,7 +105,7 @@ export async function factsContract(check: Check): Promise<void> {
     t.strictSame(await store.listKeys('acme', undefined, 1000), [])
   })
 
-  await check('partners and keys come back as they went in', async (t, store) => {
+  await check('partners and keys are read as they were written', async (t, store) => {
     await apply(store, { type: 'partner.created', partner: fullPartner }, {
       type: 'key.issued',
       key: fullKey,
@@ -120,7 +122,7 @@ export async function factsContract(check: Check): Promise<void> {
     })
   })
 
-  await check('partners come by slug, keys oldest first and then by id', async (t, store) => {
+  await check('partners are listed by slug, keys oldest first and then by id', async (t, store) => {
     await createPartners(store, 'b', 'a', 'a-b')
     const issued: [id: string, partner: string, createdAt: number][] = [
       ['b', 'a', T0],
@@ -141,7 +143,7 @@ export async function factsContract(check: Check): Promise<void> {
     t.strictSame(await store.listKeys('a-b', undefined, 1000), [])
   })
 
-  await check('lists of partners and keys are read in pages of any size', async (t, store) => {
+  await check('lists of partners and keys have pages of any size', async (t, store) => {
     const slugs = ['acme', 'acme-2', 'globex', 'idle']
     await createPartners(store, ...slugs.toReversed())
     // Many of the same instant, not issued in the order of their ids, and some that are older than those before them.
@@ -173,37 +175,68 @@ export async function factsContract(check: Check): Promise<void> {
     t.strictSame(await store.listPartners('idle', 9), [], 'after the last one')
     t.strictSame(await store.listKeys('acme', { createdAt: T0, id: 'key-zz' }, 1), [
       sorted.find(({ partner, createdAt }) => partner === 'acme' && createdAt > T0)!,
-    ], 'a position need not be that of a key')
+    ], 'a position without a key')
     t.strictSame(await store.listKeys(undefined, { createdAt: T0 + 2, id: 'key-zz' }, 9), [])
   })
 
-  for (const [change, before, after] of partnerChanges) {
-    await check(`${change.type} changes a partner, from ${JSON.stringify(before)}`, async (t, store) => {
-      await apply(store, { type: 'partner.created', partner: { ...fullPartner, ...before } })
-      await apply(store, { type: 'partner.created', partner: partner({ slug: 'other' }) })
-      t.equal(await apply(store, change), true)
-      t.strictSame(await store.findPartner('acme'), { ...fullPartner, ...before, ...after })
-      t.strictSame(await store.findPartner('other'), partner({ slug: 'other' }))
-    })
-  }
+  await check('each change of a partner is applied to it alone, and recorded', async (t, store) => {
+    await createPartners(store, 'other')
+    for (const [index, [change, before, after]] of partnerChanges.entries()) {
+      const slug = `p${index}`
+      const original = { ...fullPartner, ...before, slug }
+      const changed = { ...original, ...after }
+      const message = `${change.type} from ${JSON.stringify(before)}`
+      await apply(store, { type: 'partner.created', partner: original })
+      t.equal(await applyBy(store, { ...change, slug } as Change), true, message)
+      t.strictSame(await store.findPartner(slug), changed, message)
+      t.strictSame(await lastEntry(store), {
+        sequence: 3 + 2 * index,
+        type: change.type,
+        partner: slug,
+        keyId: undefined,
+        subject: 'module' in change ? change.module : undefined,
+        before: snapshotOf(original),
+        after: snapshotOf(changed),
+        ...operator,
+      }, `${message} is recorded`)
+    }
+    t.strictSame(await store.findPartner('other'), partner({ slug: 'other' }))
+    t.strictSame((await verifyAuditLog(store)).differences, [])
+  })
 
-  for (const [change, before, after] of keyChanges) {
-    await check(`${change.type} changes a key, from ${JSON.stringify(before)}`, async (t, store) => {
-      await createPartners(store, 'acme')
-      await apply(store, { type: 'key.issued', key: key(before) }, { type: 'key.issued', key: successor })
-      t.equal(await apply(store, change), true)
-      t.strictSame((await store.findKey('Zt81Zt81Zt81'))?.key, key({ ...before, ...after }))
-      t.strictSame((await store.findKey(successor.id))?.key, successor)
-    })
-  }
+  await check('each change of a key is applied to it alone, and recorded', async (t, store) => {
+    await createPartners(store, 'acme')
+    await apply(store, { type: 'key.issued', key: successor })
+    for (const [index, [change, before, after]] of keyChanges.entries()) {
+      const id = `k${index}`
+      const original = key({ ...before, id })
+      const changed = { ...original, ...after }
+      const message = `${change.type} from ${JSON.stringify(before)}`
+      await apply(store, { type: 'key.issued', key: original })
+      t.equal(await applyBy(store, { ...change, id } as Change), true, message)
+      t.strictSame((await store.findKey(id))?.key, changed, message)
+      t.strictSame(await lastEntry(store), {
+        sequence: 4 + 2 * index,
+        type: change.type,
+        partner: 'acme',
+        keyId: id,
+        subject: 'scope' in change ? change.scope : undefined,
+        before: snapshotOf(original),
+        after: snapshotOf(changed),
+        ...operator,
+      }, `${message} is recorded`)
+    }
+    t.strictSame((await store.findKey(successor.id))?.key, successor)
+    t.strictSame((await verifyAuditLog(store)).differences, [])
+  })
 
-  await check('removing a partner revokes its keys, keeps its records and its slug', async (t, store) => {
+  await check('removing a partner revokes its keys and keeps its rows and its slug', async (t, store) => {
     await createPartners(store, 'acme', 'globex')
     await apply(store, { type: 'key.issued', key: key() }, {
       type: 'key.issued',
       key: key({ id: 'theirs', partner: 'globex' }),
     })
-    // Issued in the same breath: it is the partner's, too.
+    // Issued by the same call.
     await apply(store, { type: 'key.issued', key: successor }, { type: 'partner.removed', slug: 'acme' })
     t.strictSame((await store.listKeys('acme', undefined, 1000)).map(({ state }) => state), [
       'revoked',
@@ -214,7 +247,7 @@ export async function factsContract(check: Check): Promise<void> {
     t.ok(await fails(() => createPartners(store, 'acme')), 'the slug stays taken')
   })
 
-  await check('changes apply in order, a later one to what an earlier one made', async (t, store) => {
+  await check('changes apply in order, each to the result of the ones before', async (t, store) => {
     await apply(
       store,
       { type: 'partner.created', partner: partner() },
@@ -238,7 +271,7 @@ export async function factsContract(check: Check): Promise<void> {
     { type: 'partner.created', partner: partner() },
   ]
   await check(
-    'a change that refers to nothing, or makes what is there, fails and applies none',
+    'a change of what is missing, or a creation of what exists, fails, and no other change of the call is applied',
     async (t, store) => {
       await createPartners(store, 'acme')
       await apply(store, { type: 'key.issued', key: key() })
@@ -253,7 +286,7 @@ export async function factsContract(check: Check): Promise<void> {
     },
   )
 
-  await check('changes decided under other facts are not applied', async (t, store) => {
+  await check('changes that were checked against an earlier revision are not applied', async (t, store) => {
     const { facts } = await store.revision()
     await createPartners(store, 'acme')
     t.equal(await store.apply([{ type: 'partner.suspended', slug: 'acme' }], facts, stamp), false)
@@ -263,7 +296,7 @@ export async function factsContract(check: Check): Promise<void> {
   })
 
   await check(
-    'every administrative change moves the revision of facts to a new one, and only that',
+    'every administrative change moves the revision of facts to a new one, and not that of content',
     async (t, store) => {
       const { content } = await store.revision()
       const seen = new Set([(await store.revision()).facts])
@@ -275,11 +308,11 @@ export async function factsContract(check: Check): Promise<void> {
       seen.add((await store.revision()).facts)
       t.equal(seen.size, 12)
       t.equal((await store.revision()).content, content)
-      t.strictSame(await store.revision(), await store.revision(), 'looking at it does not move it')
+      t.strictSame(await store.revision(), await store.revision(), 'reading does not move it')
     },
   )
 
-  await check('uses of keys move forward only, and no revision', async (t, store) => {
+  await check('the last use of a key only moves forward, and changes no revision', async (t, store) => {
     await createPartners(store, 'acme')
     await apply(store, { type: 'key.issued', key: key() }, { type: 'key.issued', key: successor })
     const before = await store.revision()

@@ -1,11 +1,11 @@
-/** The directory as the ports define it, said a second time in the plainest way. */
+/** The directory as the ports define it, implemented a second time in the plainest way. */
 import { fold, foldWords } from '../../../core/lib/text.ts'
 import type { ProfileCard } from '../../../core/model.ts'
 import type { ProfileRecord } from '../../../core/ports/content.ts'
 import type { ProfilePosition, ProfileQuery } from '../../../core/ports/directory.ts'
 import type { Store } from '../../../core/ports/store.ts'
 
-/** Slugs of all that matches, in order, whatever position and limit the query has. */
+/** The slugs of all matches in order, whatever the position and limit of the query. */
 export function expectedSlugs(
   records: readonly ProfileRecord[],
   partner: string,
@@ -15,27 +15,20 @@ export function expectedSlugs(
   return publicSet(records, partner, now)
     .filter(({ country }) => query.countries.length === 0 || query.countries.includes(country))
     .filter(({ industry }) => query.industries.length === 0 || query.industries.includes(industry))
-    .filter((record) =>
-      query.words.every((word) => wordsOf(record).some((candidate) => candidate.startsWith(word)))
-    )
+    .filter((record) => {
+      const { words } = foldedText(record)
+      return query.words.every((word) => words.some((candidate) => candidate.startsWith(word)))
+    })
     .sort((a, b) => {
-      const newest = b.publishedAt! - a.publishedAt!
-      return (query.sort === 'name' ? byCodePoints(fold(a.name), fold(b.name)) : newest) ||
-        byCodePoints(a.slug, b.slug)
+      const byKey = query.sort === 'name'
+        ? compareNumbers(foldedText(a).name, foldedText(b).name)
+        : b.publishedAt! - a.publishedAt!
+      return byKey || compareNumbers(codePoints(a.slug), codePoints(b.slug))
     })
     .map(({ slug }) => slug)
 }
 
-const foldedWords = new WeakMap<ProfileRecord, readonly string[]>()
-
-function wordsOf(record: ProfileRecord): readonly string[] {
-  const { name, headline, description = '', tags } = record
-  const words = foldedWords.get(record) ?? [name, headline, description, ...tags].flatMap(foldWords)
-  foldedWords.set(record, words)
-  return words
-}
-
-/** What one partner sees. */
+/** The profiles that one partner sees. */
 export function publicSet(records: readonly ProfileRecord[], partner: string, now: number): ProfileRecord[] {
   return records.filter(({ publishedAt, visibleTo }) =>
     publishedAt !== undefined && publishedAt <= now && (visibleTo?.includes(partner) ?? true)
@@ -64,11 +57,30 @@ export function positionOf(card: ProfileCard, sort: ProfileQuery['sort']): Profi
   return { key: sort === 'name' ? fold(card.name) : card.publishedAt, slug: card.slug }
 }
 
-function byCodePoints(a: string, b: string): number {
-  const [left, right] = [Array.from(a), Array.from(b)]
-  for (let index = 0; index < Math.min(left.length, right.length); index++) {
-    const difference = left[index]!.codePointAt(0)! - right[index]!.codePointAt(0)!
-    if (difference !== 0) return difference
+interface FoldedText {
+  readonly name: readonly number[]
+  readonly words: readonly string[]
+}
+
+/** Folded once for each record, of which many queries ask. */
+const foldedTexts = new WeakMap<ProfileRecord, FoldedText>()
+
+function foldedText(record: ProfileRecord): FoldedText {
+  let text = foldedTexts.get(record)
+  if (text === undefined) {
+    const { name, headline, description = '', tags } = record
+    text = { name: codePoints(fold(name)), words: [name, headline, description, ...tags].flatMap(foldWords) }
+    foldedTexts.set(record, text)
   }
-  return left.length - right.length
+  return text
+}
+
+function codePoints(text: string): number[] {
+  return Array.from(text, (character) => character.codePointAt(0)!)
+}
+
+function compareNumbers(a: readonly number[], b: readonly number[]): number {
+  const differing = a.findIndex((number, index) => number !== b[index])
+  if (differing === -1) return a.length - b.length
+  return differing < b.length ? a[differing]! - b[differing]! : 1
 }

@@ -1,6 +1,5 @@
-/**
- * What a store is. Every store passes this suite unchanged, and nothing that it does not say may be relied on.
- */
+/** The definition of a store: every store passes this suite unchanged, and nothing else may be relied on. */
+import fc from 'fast-check'
 import type { Store } from '../../../core/ports/store.ts'
 import { activityContract } from './activity.ts'
 import { auditContract } from './audit.ts'
@@ -13,27 +12,40 @@ import { searchContract } from './search.ts'
 import { signupsContract } from './signups.ts'
 import { summaryContract } from './summary.ts'
 
-/** The little of a test object that the suite needs: tap's has it, and other runners' can be given it. */
+/** What the suite needs of a test object. */
 export interface Tester {
   test(name: string, body: (t: Tester) => Promise<void>): PromiseLike<unknown>
   ok(value: unknown, message: string): unknown
-  equal(found: unknown, wanted: unknown, ...message: [] | [string]): unknown
-  /** Deep equality; a member that is `undefined` is there all the same. */
-  strictSame(found: unknown, wanted: unknown, ...message: [] | [string]): unknown
+  equal(found: unknown, expected: unknown, ...message: [] | [string]): unknown
+  /** Deep equality, in which an absent member differs from one that is `undefined`. */
+  strictSame(found: unknown, expected: unknown, ...message: [] | [string]): unknown
 }
 
 /** Runs one check on a store of its own. */
 export type Check = (name: string, body: (t: Tester, store: Store) => Promise<void>) => Promise<void>
 
-/**
- * @param open Makes an empty store, whose key prefix is the default one.
- * @param openMany Makes one of the hundreds that properties are tried on; where a disk makes stores slow, one without.
- */
-export async function storeContract(
+/** Tries a property on 60 stores, or as many as fast-check is configured to. */
+export async function checkProperty<T>(
   t: Tester,
   open: () => Promise<Store>,
-  openMany: () => Promise<Store> = open,
+  arbitrary: fc.Arbitrary<T>,
+  body: (store: Store, drawn: T) => Promise<void>,
 ): Promise<void> {
+  const property = fc.asyncProperty(arbitrary, async (drawn) => {
+    const store = await open()
+    try {
+      await body(store, drawn)
+    } finally {
+      await store.close()
+    }
+  })
+  const { numRuns = 60 } = fc.readConfigureGlobal()
+  await fc.assert(property, { numRuns })
+  t.ok(true, `in ${numRuns} stores`)
+}
+
+/** @param open Opens an empty store with the default key prefix. */
+export async function storeContract(t: Tester, open: () => Promise<Store>): Promise<void> {
   const check: Check = async (name, body) => {
     await t.test(name, async (t) => {
       const store = await open()
@@ -48,25 +60,25 @@ export async function storeContract(
   await contentContract(check)
   await auditContract(check)
   await signupsContract(check)
-  await summaryContract(check, openMany)
-  await activityContract(check, openMany)
-  await directoryContract(check, openMany)
+  await summaryContract(check, open)
+  await activityContract(check, open)
+  await directoryContract(check, open)
   await searchContract(check)
 }
 
-/** A store that replicas share. What it has for them is its own to have: of no other store it is asked. */
+/** A store that replicas share. */
 export type SharedStore = Store & Required<Pick<Store, 'quotas' | 'replicas'>>
 
-/** Runs one check on a store of its own, which it opens as often as it likes: as replicas that share it do. */
+/** Runs one check on a store of its own, which it opens as often as it needs, as replicas do. */
 export type SharedCheck = (
   name: string,
   body: (t: Tester, open: () => Promise<SharedStore>) => Promise<void>,
 ) => Promise<void>
 
 /**
- * What a store is beyond that where replicas share it. Apart from `storeContract`, which says the same of all stores.
+ * What a store that replicas share must do beyond `storeContract`.
  *
- * @param create Makes an empty store that can be opened any number of times.
+ * @param create Creates an empty store that can be opened any number of times.
  */
 export async function sharedStoreContract(
   t: Tester,
