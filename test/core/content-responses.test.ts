@@ -14,6 +14,7 @@ import { MODULE_NAMES } from '../../core/policy/modules.ts'
 import type { ContentKind } from '../../core/ports/content.ts'
 import { ROUTES } from '../../core/routes/router.ts'
 import { RESPONSE_SCHEMAS } from '../../core/schemas/responses.ts'
+import { anyText } from '../support/any-text.ts'
 
 const store = createMemoryStore()
 const actor = 'test'
@@ -56,7 +57,7 @@ function judge(path: string): (body: unknown) => unknown[] {
 const text = (max: number) =>
   fc.oneof(
     fc.string({ unit: 'grapheme', minLength: 1, maxLength: max }),
-    fc.string({ unit: 'binary', minLength: 1, maxLength: max }),
+    anyText({ minLength: 1, maxLength: max }),
     fc.constantFrom('\u{1f600}'.repeat(max), ' ', '\u0001', '__proto__'),
   )
 const slug = fc.stringMatching(/^[a-z0-9][a-z0-9-]{0,79}$/)

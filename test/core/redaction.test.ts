@@ -4,6 +4,7 @@ import t from 'tap'
 import type { Activity } from '../../core/ports/reports.ts'
 import type { Signup } from '../../core/ports/signups.ts'
 import { maskActivity } from '../../core/reports/masking.ts'
+import { anyText } from '../support/any-text.ts'
 
 const base: Signup = {
   id: 'sgn_00000000000000000000',
@@ -163,7 +164,7 @@ t.test('no personal text of three characters or more comes through', (t) => {
         JSON.stringify({ ...row, subject: {} }) === JSON.stringify({ ...only, subject: {} }) &&
         personal.filter(told3).every((text) => !mask.includes(text) && !initials.includes(text))
     }),
-    { numRuns: 3_000 },
+    { numRuns: 500 },
   )
   t.end()
 })
@@ -186,20 +187,20 @@ t.test('what is told depends on nothing but what may be told', (t) => {
       const b = told({ ...other, name: paired.join('  '), email: `j${domain}@e${local}.com` })
       return JSON.stringify(a.row) === JSON.stringify(b.row)
     }),
-    { numRuns: 2_000 },
+    { numRuns: 500 },
   )
   t.end()
 })
 
 t.test('it is well-formed, and short', (t) => {
   fc.assert(
-    fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (name, email) => {
+    fc.property(anyText(), anyText(), (name, email) => {
       const { subject } = told({ name, email })
       const lastLabel = /\.([0-9a-z-]+)$/i.exec(email.slice(email.lastIndexOf('@') + 1))?.[0] ?? ''
       return subject.name.isWellFormed() && subject.email.isWellFormed() &&
         Array.from(subject.name).length <= 8 && Array.from(subject.email).length <= 9 + lastLabel.length
     }),
-    { numRuns: 2_000 },
+    { numRuns: 500 },
   )
   t.end()
 })

@@ -2,11 +2,10 @@ import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { test } from 'tap'
 import { compareCodePoints, fold, foldWords } from '../../core/lib/text.ts'
-
-const anyText = fc.string({ unit: 'binary' })
+import { anyText } from '../support/any-text.ts'
 
 test('folding what is folded changes nothing', (t) => {
-  fc.assert(fc.property(anyText, (text) => fold(fold(text)) === fold(text)), { numRuns: 5_000 })
+  fc.assert(fc.property(anyText(), (text) => fold(fold(text)) === fold(text)), { numRuns: 1_000 })
   for (const text of ['İstanbul', 'ẞ', 'ﬁ Å ͅ', '①Ⅳ', 'ŉ', 'ᾳ', 'ǅ', 'Ὰ͂']) {
     t.equal(fold(fold(text)), fold(text), text)
   }
@@ -15,10 +14,12 @@ test('folding what is folded changes nothing', (t) => {
 
 test('every single character folds to what stays as it is', (t) => {
   const unstable: string[] = []
-  for (let point = 0; point < 0x110000; point++) {
-    if (point >= 0xd800 && point <= 0xdfff) continue
-    const folded = fold(String.fromCodePoint(point))
-    if (fold(folded) !== folded) unstable.push(`U+${point.toString(16)}`)
+  const perText = 4_096
+  for (let start = 0; start < 0x110000; start += perText) {
+    const points = Array.from({ length: perText }, (_, index) => start + index)
+      .filter((point) => point < 0xd800 || point > 0xdfff)
+    const folded = fold(points.map((point) => String.fromCodePoint(point)).join(' '))
+    if (fold(folded) !== folded) unstable.push(`from U+${start.toString(16)}`)
   }
   t.same(unstable, [])
   t.end()
@@ -45,7 +46,7 @@ test('text compares by code points as its UTF-8 bytes do', (t) => {
   // Surrogate pairs against U+E000–U+FFFF are where UTF-16 units order otherwise.
   const point = fc.oneof(
     fc.constantFrom('a', '\uD7FF', '\uE000', '\uFFFF', '\u{10000}', '\u{10FFFF}'),
-    anyText,
+    anyText(),
   )
   const text = fc.array(point, { maxLength: 6 }).map((parts) => parts.join(''))
   fc.assert(
@@ -53,7 +54,7 @@ test('text compares by code points as its UTF-8 bytes do', (t) => {
       const expected = Buffer.compare(Buffer.from(shared + a), Buffer.from(shared + b))
       return Math.sign(compareCodePoints(shared + a, shared + b)) === expected
     }),
-    { numRuns: 5_000 },
+    { numRuns: 1_000 },
   )
   t.end()
 })

@@ -2,7 +2,32 @@
 import type { PartnerApi } from '../../../core/api.ts'
 import type { HttpRequest, HttpResponse } from '../../../core/http/message.ts'
 import type { Endpoint, Verdict } from './oracle.ts'
-import type { Tally } from './tally.ts'
+
+/** Counts what was compared with the oracle. */
+export interface Tally {
+  decisions: number
+  mismatches: number
+  /** The first few mismatches. */
+  readonly examples: string[]
+  /** @param difference What differed, asked for only if something did. */
+  compare(agrees: boolean, difference: () => string): void
+}
+
+/** @param stopAtFirst Whether the first mismatch ends the proof, by throwing. */
+export function createTally(stopAtFirst = false): Tally {
+  return {
+    decisions: 0,
+    mismatches: 0,
+    examples: [],
+    compare(agrees, difference) {
+      this.decisions++
+      if (agrees) return
+      this.mismatches++
+      if (this.examples.length < 10) this.examples.push(difference())
+      if (stopAtFirst) throw new Error(this.examples[0])
+    },
+  }
+}
 
 /** A request in the proof's words. */
 export interface Request {

@@ -1,16 +1,15 @@
 /**
- * The order of checks against the oracle: one request that is right in everything, and then every way to have up to
- * three things wrong at once. Were any two checks in another order, a request that fails just these two would say so.
+ * The order of checks against the oracle: one request that is right in everything, and then every way to have one or two
+ * things wrong. If any two checks were in another order, the request that fails just these two would show it.
  *
  * Each failed credential comes from an address of its own, so that `authfail` (here: one failure a day) never meets
  * a request by accident.
  */
 import type { PartnerApi } from '../../../core/api.ts'
-import { createQuestioner, type Request, send } from './asking.ts'
+import { createQuestioner, type Request, send, type Tally } from './asking.ts'
 import { forgeKey } from './credentials.ts'
 import { type Endpoint, ENDPOINTS, judge, type Situation } from './oracle.ts'
 import { createPartnerApi } from '../../../core/api.ts'
-import type { Tally } from './tally.ts'
 import { bodyOf, createWorld, type HeldKey, modulesIn, scopesIn, targetOf, type World } from './world.ts'
 
 type Fault = { readonly [Name in keyof Situation]-?: readonly [Name, NonNullable<Situation[Name]>] }[
@@ -79,7 +78,7 @@ export function proveOrder(tally: Tally): void {
     if (!api.routes.some(({ method, path }) => method === endpoint.method && path === endpoint.path)) continue
     // A reply is kept once it is asked for again, and must not make up for any fault.
     for (let time = 0; time < 2; time++) send(api, desk.prepare(endpoint, {}).request)
-    for (const situation of upTo(3, faultsOf(endpoint))) {
+    for (const situation of upTo(2, faultsOf(endpoint))) {
       const { request, knownGood } = desk.prepare(endpoint, situation)
       questioner.ask(request, judge({ ...situation, knownGood }, endpoint), endpoint)
     }

@@ -1,42 +1,36 @@
 /**
- * `admit`, `authorize` and `explain` against the oracle.
+ * `admit`, `authorize` and `explain` against the oracle. A decision gets the scope that a route needs and nothing else
+ * of the route, so the endpoints ask nine questions: no scope, or one of eight. Two products are enumerated:
  *
- * A decision gets the scope that a route needs and nothing else of the route, so the twelve endpoints ask nine
- * different questions: no scope, or one of eight. Two products are enumerated:
- *
- * - All 256 scope sets × all 256 module sets × all nine questions, for every kind of key, address and claim under
- *   which the contract lets sets matter. Where it refuses before it looks at them, every pair of sets is still
- *   tried with every kind of key, partner and address, but the questions and claims take turns.
- * - All 48 combinations of stored state, expiry and end of overlap × everything else, with the pairs of sets in which
- *   the needed scope or module is the only one, the only one left out, or like all the others.
+ * - All 256 scope sets × all 256 module sets × all nine questions, for a key that may be used.
+ * - All 48 combinations of stored state, expiry and end of overlap × partner states × addresses × claims, with the pairs of
+ *   sets in which the needed scope or module is the only one, or the only one left out.
  */
-import type { Principal } from '../../../core/keys/principal.ts'
 import type { Key, Partner } from '../../../core/model.ts'
-import type { AccessFacts, Decision } from '../../../core/policy/decide.ts'
+import { type AccessFacts, admit, authorize, type Decision, explain } from '../../../core/policy/decide.ts'
+import { preparePrincipal, type Principal } from '../../../core/keys/principal.ts'
 import { key, partner } from '../../contract/store/samples.ts'
+import type { Tally } from './asking.ts'
 import { type Code, NEEDS, POLICY_ORDER, refusalOf, type Situation } from './oracle.ts'
-import { preparePrincipal } from '../../../core/keys/principal.ts'
-import { admit, authorize, explain } from '../../../core/policy/decide.ts'
-import type { Tally } from './tally.ts'
 
 const now = Date.UTC(2027, 0, 15)
 const instants = [undefined, now + 1, now, now - 1]
 
 interface KeyKind {
-  readonly key: Key
-  readonly situation: Pick<Situation, 'revoked' | 'expired' | 'disabled'>
+  readonly facts: Partial<Key>
+  readonly situation: Situation
 }
 
 /** "Valid until" an instant: at that instant not any more. */
 const keyKinds: readonly KeyKind[] = (['active', 'disabled', 'revoked'] as const).flatMap((state) =>
   instants.flatMap((expiresAt) =>
     instants.map((retiresAt): KeyKind => ({
-      key: key({
+      facts: {
         state,
         expiresAt,
         retiresAt,
         successorId: retiresAt === undefined ? retiresAt : 'Successor000',
-      }),
+      },
       situation: {
         revoked: state === 'revoked',
         expired: (expiresAt ?? Infinity) <= now || (retiresAt ?? Infinity) <= now,
@@ -46,31 +40,37 @@ const keyKinds: readonly KeyKind[] = (['active', 'disabled', 'revoked'] as const
   )
 )
 
-/** One of each state, and of each two that can be true at once. */
-const mainKinds = keyKinds.filter(({ key: { state, expiresAt, retiresAt } }) =>
-  expiresAt !== now && retiresAt !== now && (expiresAt === undefined || retiresAt === undefined) &&
-  !(state === 'revoked' && (expiresAt ?? retiresAt ?? now) > now)
-)
+interface Claim {
+  readonly requestedPartner: string | undefined
+  readonly situation: Situation
+}
 
-const claims: readonly (readonly [string | undefined, Situation['claim']])[] = [
-  ['acme', undefined],
-  [undefined, 'missing'],
-  ['', 'missing'],
-  ['globex', 'foreign'],
-  ['nobody', 'foreign'],
-  ['ACME', 'foreign'],
-  ['acm', 'foreign'],
-  ['acme ', 'foreign'],
+const claims: readonly Claim[] = [
+  { requestedPartner: 'acme', situation: {} },
+  ...[undefined, ''].map((requestedPartner): Claim => ({
+    requestedPartner,
+    situation: { claim: 'missing' },
+  })),
+  ...['globex', 'nobody', 'ACME', 'acm', 'acme '].map((requestedPartner): Claim => ({
+    requestedPartner,
+    situation: { claim: 'foreign' },
+  })),
 ]
 
-/** With the allow-list below; without one, no address is refused. */
+interface Sender {
+  readonly allow: readonly string[]
+  readonly address: AccessFacts['address']
+  readonly situation: Situation
+}
+
 const allow = ['192.0.2.0/24', '2001:db8::/32']
-const addresses: readonly (readonly [AccessFacts['address'], inside: boolean])[] = [
-  [[0xc0000207], true],
-  [[0x20010db8, 0, 0, 1], true],
-  [[0xc6336407], false],
-  [[0x20010db9, 0, 0, 1], false],
-  [undefined, false],
+const inside = [[0xc0000207], [0x20010db8, 0, 0, 1]]
+const outside = [[0xc6336407], [0x20010db9, 0, 0, 1], undefined]
+/** Without an allow-list, no address is refused. */
+const senders: readonly Sender[] = [
+  ...[inside[0], undefined].map((address): Sender => ({ allow: [], address, situation: {} })),
+  ...inside.map((address): Sender => ({ allow, address, situation: {} })),
+  ...outside.map((address): Sender => ({ allow, address, situation: { address: 'refused' } })),
 ]
 
 /** The scope that is asked for, as a place in `NEEDS`; -1 asks for none. */
@@ -78,131 +78,90 @@ const questions = [-1, 0, 1, 2, 3, 4, 5, 6, 7]
 
 /** Compares the policy with the oracle: both products. */
 export function provePolicy(tally: Tally): void {
-  everyPair(createQuestion(tally))
-  proveKeys(tally)
-}
-
-/** The second product alone. */
-export function proveKeys(tally: Tally): void {
-  everyKey(createQuestion(tally))
-}
-
-function everyPair(ask: Question): void {
   for (let scopes = 0; scopes < 256; scopes++) {
     for (let modules = 0; modules < 256; modules++) {
-      let turn = 257 * scopes + modules
-      for (const kind of mainKinds) {
-        const barred = kind.situation.revoked || kind.situation.expired || kind.situation.disabled
-        for (const suspended of [false, true]) {
-          for (const restricted of [false, true]) {
-            const asked = ask(kind, { scopes, modules, suspended, restricted })
-            for (let address = 0; address < addresses.length; address += restricted ? 1 : 4) {
-              turn++
-              if (barred || (restricted && !addresses[address]?.[1])) {
-                asked(address, turn % claims.length, questions[turn % 9] ?? -1, false)
-                continue
-              }
-              asked(address, 1 + turn % (claims.length - 1), questions[turn % 9] ?? -1, false)
-              if (suspended || address > 0) asked(address, 0, questions[turn % 9] ?? -1, false)
-              // The trace is looked at once for each pair and question; it has nothing of its own to decide.
-              else for (const question of questions) asked(address, 0, question, kind === mainKinds[0])
-            }
-          }
-        }
+      const principal = principalOf(keyKinds[0]!, senders[0]!, { scopes, modules, state: 'active' })
+      for (const question of questions) {
+        const situation = lackOf(question, scopes, modules)
+        decide(tally, principal, question, senders[0]!, claims[0]!, refusalOf(situation))
       }
     }
   }
-}
-
-function everyKey(ask: Question): void {
   for (const question of questions) {
     const bit = question < 0 ? 0 : 1 << question
-    const sets = question < 0 ? [0, 255] : [0, bit, 255 & ~bit, 255]
-    for (const kind of keyKinds) {
-      for (const scopes of sets) {
-        for (const modules of sets) {
-          for (const suspended of [false, true]) {
-            for (const restricted of [false, true]) {
-              const asked = ask(kind, { scopes, modules, suspended, restricted })
-              for (let address = 0; address < addresses.length; address += restricted ? 1 : 4) {
-                for (let claim = 0; claim < claims.length; claim++) asked(address, claim, question, true)
-              }
-            }
-          }
+    const sets = [bit, 255 & ~bit]
+    for (const scopes of sets) {
+      for (const modules of sets) everything(tally, question, scopes, modules)
+    }
+  }
+}
+
+function everything(tally: Tally, question: number, scopes: number, modules: number): void {
+  for (const kind of keyKinds) {
+    for (const state of ['active', 'suspended'] as const) {
+      for (const sender of senders) {
+        const principal = principalOf(kind, sender, { scopes, modules, state })
+        for (const claim of claims) {
+          const code = refusalOf({
+            ...lackOf(question, scopes, modules),
+            ...kind.situation,
+            ...sender.situation,
+            ...claim.situation,
+            suspended: state === 'suspended',
+          })
+          const facts = decide(tally, principal, question, sender, claim, code)
+          const { decision, rules } = explain(facts)
+          tally.compare(
+            agrees(decision, code, question, principal) && isTrace(rules, code),
+            () => describe(facts, { decision, rules }, code),
+          )
         }
       }
     }
   }
 }
 
-interface Sets {
-  readonly scopes: number
-  readonly modules: number
-  readonly suspended: boolean
-  readonly restricted: boolean
+function decide(
+  tally: Tally,
+  principal: Principal,
+  question: number,
+  { address }: Sender,
+  { requestedPartner }: Claim,
+  code: Code | undefined,
+): AccessFacts {
+  const scope = NEEDS[question]?.scope as AccessFacts['scope']
+  const facts: AccessFacts = { principal, address, requestedPartner, scope, now }
+  const denial = admit(facts)
+  const decision = denial ?? authorize(facts)
+  tally.compare(agrees(decision, code, question, principal), () => describe(facts, decision, code))
+  return facts
 }
 
-type Question = (
-  kind: KeyKind,
-  sets: Sets,
-) => (address: number, claim: number, question: number, traced: boolean) => void
-
-function createQuestion(tally: Tally): Question {
-  const listed = (mask: number, name: 'module' | 'scope') =>
-    NEEDS.filter((_, index) => mask & (1 << index)).map((need) => need[name])
-  const scopeSets = Array.from({ length: 256 }, (_, mask) => listed(mask, 'scope') as Key['scopes'])
-  const moduleSets = Array.from({ length: 256 }, (_, mask) => listed(mask, 'module') as Partner['modules'])
-  const expected = new Map<KeyKind, (Code | null)[]>()
-
-  function expect(kind: KeyKind, bits: number, situation: () => Situation): Code | undefined {
-    let codes = expected.get(kind)
-    if (codes === undefined) expected.set(kind, codes = [])
-    const code = codes[bits] ??= refusalOf(situation()) ?? null
-    return code ?? undefined
+function lackOf(question: number, scopes: number, modules: number): Situation {
+  const lacks = (mask: number) => question >= 0 && (mask >> question & 1) === 0
+  return {
+    ...(lacks(scopes) && { scope: 'not-held' }),
+    ...(lacks(modules) && { module: 'inactive' }),
   }
+}
 
-  return (kind, { scopes, modules, suspended, restricted }) => {
-    const facts = {
-      key: { ...kind.key, scopes: scopeSets[scopes]!, allow: restricted ? allow : [] },
-      partner: partner({ modules: moduleSets[modules]!, state: suspended ? 'suspended' : 'active' }),
-    }
-    const principal = preparePrincipal(facts, {})
-    return (at, claimed, question, traced) => {
-      const [address, inside] = addresses[at]!
-      const [claim, claimIs] = claims[claimed]!
-      const held = question < 0 || (scopes >> question & 1) === 1
-      const active = question < 0 || (modules >> question & 1) === 1
-      const refused = restricted && !inside
-      const bits = +held + 2 * +active + 4 * +refused + 8 * +suspended + 16 * claimed
-      const code = expect(kind, bits, () => ({
-        ...kind.situation,
-        ...(refused ? { address: 'refused' } : {}),
-        ...(claimIs ? { claim: claimIs } : {}),
-        suspended,
-        ...(held ? {} : { scope: 'not-held' }),
-        ...(active ? {} : { module: 'inactive' }),
-      }))
-      const asked: AccessFacts = {
-        principal,
-        address,
-        requestedPartner: claim,
-        scope: NEEDS[question]?.scope as AccessFacts['scope'],
-        now,
-      }
-      const decision = admit(asked) ?? authorize(asked)
-      tally.compare(
-        agrees(decision, code, question, principal),
-        () => `${describe(asked)}: ${describeDecision(decision)}, and the contract says ${code ?? 'allowed'}`,
-      )
-      if (traced) {
-        const { decision: explained, rules } = explain(asked)
-        tally.compare(
-          agrees(explained, code, question, principal) && isTrace(rules, code),
-          () => `${describe(asked)}: ${describeDecision(explained)} explained as ${JSON.stringify(rules)}`,
-        )
-      }
-    }
-  }
+const listed = (name: 'module' | 'scope') =>
+  Array.from(
+    { length: 256 },
+    (_, mask) => NEEDS.filter((_, at) => mask & (1 << at)).map((need) => need[name]),
+  )
+const scopeSets = listed('scope') as unknown as readonly Key['scopes'][]
+const moduleSets = listed('module') as unknown as readonly Partner['modules'][]
+
+function principalOf(
+  { facts }: KeyKind,
+  { allow }: Sender,
+  { scopes, modules, state }: { scopes: number; modules: number; state: Partner['state'] },
+): Principal {
+  return preparePrincipal({
+    key: key({ ...facts, scopes: scopeSets[scopes]!, allow }),
+    partner: partner({ modules: moduleSets[modules]!, state }),
+  }, {})
 }
 
 function agrees(
@@ -231,19 +190,9 @@ function isTrace(rules: readonly { readonly outcome: string }[], code: Code | un
 }
 
 function describe(
-  { principal: { key, partner }, address, requestedPartner: claim, scope }: AccessFacts,
+  { principal: { key, partner }, ...facts }: AccessFacts,
+  found: object,
+  code?: Code,
 ): string {
-  const { state, expiresAt, retiresAt, scopes, allow } = key
-  return JSON.stringify({
-    key: { state, expiresAt, retiresAt, scopes, allow },
-    partner: { state: partner.state, modules: partner.modules },
-    address: address ?? 'unknown',
-    claim: claim ?? 'none',
-    scope: scope ?? 'none',
-  })
-}
-
-function describeDecision(decision: Decision): string {
-  if (decision.allowed) return 'allowed'
-  return [decision.reason, decision.requiredScope, decision.requiredModule].filter(Boolean).join(' ')
+  return JSON.stringify({ key, partner, ...facts, found, contract: code ?? 'allowed' })
 }

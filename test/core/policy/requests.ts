@@ -1,18 +1,16 @@
 /**
- * Whole requests against the oracle: every endpoint × every form of credential × every state of a key × addresses ×
- * partner relations × whether the scope is held and its module active.
+ * Whole requests against the oracle: every endpoint × every state of a key × addresses × partner relations × whether the
+ * scope is held and its module active; and every endpoint × every state of a key × every form of credential.
  *
- * Of the 256 × 256 sets, four stand for all: the needed scope alone or all but it, and the needed module alone or
- * all but it. `provePolicy` shows that no other bit matters to a decision; here the pipeline hands the facts to
- * it, and the sharpest sets show that it hands over the right ones. The facts change between rounds through
- * `store.apply`, so a fact that outlives its revision is a mismatch too.
+ * Of the 256 × 256 sets, four stand for all: the needed scope alone or all but it, and the needed module alone or all but
+ * it. `provePolicy` shows that no other bit matters. The facts change between rounds through `store.apply`, so that a fact
+ * that is used after its revision is a mismatch too.
  */
 import type { Change } from '../../../core/ports/changes.ts'
-import { createQuestioner, type Request, send } from './asking.ts'
+import { createQuestioner, type Request, send, type Tally } from './asking.ts'
 import { type CredentialForm, credentialForms } from './credentials.ts'
 import { type Endpoint, ENDPOINTS, judge, type Situation } from './oracle.ts'
 import { createPartnerApi } from '../../../core/api.ts'
-import type { Tally } from './tally.ts'
 import {
   bitOf,
   bodyOf,
@@ -25,7 +23,6 @@ import {
 } from './world.ts'
 
 const dayMs = 86_400_000
-const never = { key: 0, signup: 0, verify: 0, authfail: 0 }
 
 interface KeyClass {
   readonly situation: Situation
@@ -69,9 +66,8 @@ export function proveRequests(tally: Tally): void {
   world.createPartner('globex', { modules: modulesIn(255) })
   const neighbour = world.createKey({ partner: 'globex', scopes: scopesIn(255) })
   const keys = createKeys(world, neighbour)
-  const limits = Object.fromEntries(
-    Object.keys(never).map((name) => [name, { quota: 0, windowSeconds: 60 }]),
-  )
+  const off = { quota: 0, windowSeconds: 60 }
+  const limits = { key: off, signup: off, verify: off, authfail: off }
   const api = createPartnerApi({ store: world.store }, { maxStalenessMs: 0, limits })
   const secrets = [neighbour, ...keys.map(({ key }) => key)].map(({ text }) => text.slice(22))
   const questioner = createQuestioner(api, tally, secrets)
@@ -92,12 +88,14 @@ export function proveRequests(tally: Tally): void {
     const elsewhere = { name: '', is: undefined, keyHeader: neighbour.text }
     for (let time = 0; time < 2; time++) send(api, requestFor(endpoint, 'globex', elsewhere, '::1'))
     const bit = bitOf(endpoint)
-    for (const scopes of bit === 0 ? [0, 255] : [bit, 255 & ~bit]) {
-      for (const modules of bit === 0 ? [0, 255] : [bit, 255 & ~bit]) {
+    for (const scopes of [bit, 255 & ~bit]) {
+      setScopes(world, keys, scopes)
+      for (const modules of [bit, 255 & ~bit]) {
+        setModules(world, modules)
         for (const suspended of [false, true]) {
-          setFacts(world, keys, scopes, modules, suspended)
+          world.apply({ type: suspended ? 'partner.suspended' : 'partner.resumed', slug: 'acme' })
           const facts: Situation = {
-            suspended,
+            ...(suspended && { suspended }),
             ...(bit && !(scopes & bit) ? { scope: 'not-held' } : {}),
             ...(bit && !(modules & bit) ? { module: 'inactive' } : {}),
           }
@@ -109,12 +107,14 @@ export function proveRequests(tally: Tally): void {
   void api.close()
 
   function askAll(endpoint: Endpoint, { situation, forms, allow }: KeyClass, facts: Situation): void {
-    for (const form of forms) {
-      // A form that is right meets every claim and address. The others are refused before those are looked at,
-      // which a claim and an address that would be refused are enough to show.
-      const every = form.is === undefined
-      for (const [claim, claimed] of every ? claims : claims.slice(0, 2)) {
-        for (const [address, inside] of every ? addresses : addresses.slice(1, 2)) {
+    for (const [index, form] of forms.entries()) {
+      const isFirst = index === 0
+      if (!isFirst && Object.keys(facts).length > 0) continue
+      // One form meets all facts, claims and addresses. The others are read before any of those matter: those that are
+      // right meet what is right, and those that are wrong a claim and an address that would be refused.
+      const only = form.is === undefined ? 0 : 1
+      for (const [claim, claimed] of isFirst ? claims : claims.slice(only, only + 1)) {
+        for (const [address, inside] of isFirst ? addresses : addresses.slice(only, only + 1)) {
           const verdict = judge({
             ...facts,
             ...situation,
@@ -139,27 +139,26 @@ function createKeys(world: World, neighbour: HeldKey): KeyClass[] {
   )
 }
 
-/** Brings the facts from what they are to what a round is about, one change at a time as an operator would. */
-function setFacts(
-  { apply }: World,
-  keys: readonly KeyClass[],
-  scopes: number,
-  modules: number,
-  suspended: boolean,
-): void {
-  const changes: Change[] = [{ type: suspended ? 'partner.suspended' : 'partner.resumed', slug: 'acme' }]
-  const wantedModules = modulesIn(modules)
-  const wantedScopes = scopesIn(scopes)
-  for (const module of modulesIn(255)) {
-    const type = wantedModules.includes(module) ? 'module.activated' : 'module.deactivated'
-    changes.push({ type, slug: 'acme', module })
-  }
-  for (const { key: { id } } of keys) {
-    for (const scope of scopesIn(255)) {
-      changes.push({ type: wantedScopes.includes(scope) ? 'scope.granted' : 'scope.removed', id, scope })
-    }
-  }
-  apply(...changes)
+function setScopes({ apply }: World, keys: readonly KeyClass[], mask: number): void {
+  const wanted = scopesIn(mask)
+  apply(...keys.flatMap(({ key: { id } }) =>
+    scopesIn(255).map((scope): Change => ({
+      type: wanted.includes(scope) ? 'scope.granted' : 'scope.removed',
+      id,
+      scope,
+    }))
+  ))
+}
+
+function setModules({ apply }: World, mask: number): void {
+  const wanted = modulesIn(mask)
+  apply(
+    ...modulesIn(255).map((module): Change => ({
+      type: wanted.includes(module) ? 'module.activated' : 'module.deactivated',
+      slug: 'acme',
+      module,
+    })),
+  )
 }
 
 function requestFor(
