@@ -1,4 +1,4 @@
-/** Starts and calls every example with the packed package. */
+/** Starts and calls every example. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs'

@@ -1,10 +1,20 @@
-/** A project with the package installed, in which tests run the examples. */
+/** A project that uses the package, in which tests run the examples. */
 import { spawn } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import type { Test } from 'tap'
-import { installPackage, ROOT, run } from '../package/installed.ts'
+import { MANIFEST, ROOT, run } from '../package/installed.ts'
 import { freePort } from '../postgres/free-port.ts'
 import { cleanEnv } from '../support/cli-program.ts'
 import type { Mounted } from './mounted.ts'
@@ -19,18 +29,27 @@ export interface Project {
   remove(): void
 }
 
-/** The command line of the package, relative to the folder of an example. */
-export const MAIN: string = '../node_modules/partner-api/dist/cli/main.js'
+/** The command line. */
+export const MAIN: string = join(ROOT, 'cli/main.ts')
 const peers = ['express', 'fastify', 'hono', '@hono']
 
+/** The package is the sources under its name: `test/package` tests that what npm installs is the same. */
 export async function createProject(): Promise<Project> {
-  const { folder: home, remove } = await installPackage()
+  const home = mkdtempSync(join(tmpdir(), 'partner-api-project-'))
+  const link = (target: string, path: string) => {
+    mkdirSync(join(home, 'node_modules', path, '..'), { recursive: true })
+    symlinkSync(target, join(home, 'node_modules', path))
+  }
+  mkdirSync(join(home, 'node_modules/partner-api'), { recursive: true })
+  writeFileSync(join(home, 'package.json'), '{ "name": "project", "private": true, "type": "module" }\n')
+  const { exports } = JSON.parse(readFileSync(join(ROOT, 'deno.json'), 'utf8'))
+  const manifest = { name: 'partner-api', type: 'module', exports }
+  writeFileSync(join(home, 'node_modules/partner-api/package.json'), JSON.stringify(manifest))
+  for (const folder of ['core', 'adapters']) link(join(ROOT, folder), `partner-api/${folder}`)
+  for (const name of Object.keys(MANIFEST.dependencies)) link(join(ROOT, 'node_modules', name), name)
   for (const peer of peers) {
     const own = join(ROOT, 'test/embedding/node_modules', peer)
-    symlinkSync(
-      existsSync(own) ? own : join(ROOT, 'test/node_modules', peer),
-      join(home, 'node_modules', peer),
-    )
+    link(existsSync(own) ? own : join(ROOT, 'test/node_modules', peer), peer)
   }
 
   async function fill(storeUrl: string, room: string): Promise<string> {
@@ -51,7 +70,7 @@ export async function createProject(): Promise<Project> {
       cpSync(join(home, template), folder, { recursive: true })
       return Promise.resolve({ folder, key })
     },
-    remove,
+    remove: () => rmSync(home, { recursive: true }),
   }
 }
 

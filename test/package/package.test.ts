@@ -89,19 +89,12 @@ for (const runtime of RUNTIMES) {
     const here = (...words: string[]) => run(program, [...flags, ...words], folder)
     const entry = ['bun', 'deno'].find((name) => name === runtime.name.toLowerCase()) ?? 'node'
     const store = `sqlite:demo-${runtime.name.replace(' ', '-')}.db`
-    const [imports, served, version, demo, help] = await Promise.all([
-      here('import-all.js'),
-      here('serve-and-ask.js', entry),
-      here(main, '--version'),
-      here(main, '--store', store, '--json', 'demo', '--no-serve'),
-      here(main, 'verify', '--help'),
-    ])
-    t.same(JSON.parse(imports.stdout), names, 'every entry exports what it does here')
-    t.same(JSON.parse(served.stdout), { valid: true, countries: 250, openapi: '3.1.1' })
-    t.equal(version.stdout, `${MANIFEST.version}\n`)
+    const { exported, ...served } = JSON.parse((await here('serve-and-ask.js', entry)).stdout)
+    t.same(exported, names, 'every entry exports what it does here')
+    t.same(served, { valid: true, countries: 250, openapi: '3.1.1' })
+    const demo = await here(main, '--store', store, '--json', 'demo', '--no-serve')
     t.equal(JSON.parse(demo.stdout).data.partner, 'demo')
-    t.match(help.stdout, /^Usage: partner-api verify/)
-    t.equal(version.stderr + help.stderr, '')
+    t.notMatch(demo.stderr, /warning/i)
   })
 }
 
@@ -155,48 +148,55 @@ t.test('importing it sets nothing going', async (t) => {
   t.same(JSON.parse(stdout), Object.fromEntries(entries.map((entry) => [entry, []])))
 })
 
-/** Strict, and the types of dependencies looked at. */
-const strict = {
-  noEmit: true,
-  strict: true,
-  exactOptionalPropertyTypes: true,
-  noUncheckedIndexedAccess: true,
-  skipLibCheck: false,
-  types: [],
-  target: 'es2022',
-  lib: ['es2022', 'esnext.disposable', 'dom', 'dom.iterable', 'dom.asynciterable'],
-}
 const typescript5 = createRequire(
   createRequire(join(ROOT, 'test/openapi/package.json')).resolve('openapi-typescript'),
 ).resolve('typescript/bin/tsc')
-const compilers = [
-  ['TypeScript 7', binary('tsc'), 'nodenext', 'nodenext'],
-  ['TypeScript 7', binary('tsc'), 'esnext', 'bundler'],
-  ['TypeScript 5', typescript5, 'nodenext', 'nodenext'],
-] as const
 
-for (const [name, compiler, module, moduleResolution] of compilers) {
-  t.test(`its types are enough for ${name}, ${moduleResolution}`, async (t) => {
-    const compilerOptions = { ...strict, module, moduleResolution }
-    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['program.ts'] }))
-    const { stdout } = await run(process.execPath, [compiler, '--listFiles'], folder)
-    const foreign = stdout.split('\n').filter((path) =>
-      path.includes('/node_modules/') && !/\/partner-api\/|\/valibot\/|\/lib\.[\w.]+\.d\.ts$/.test(path)
+/** @returns What the compiler printed: the files that it read, and errors. */
+async function compile(compiler: string, file: string, options: object): Promise<string[]> {
+  const compilerOptions = {
+    noEmit: true,
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    noUncheckedIndexedAccess: true,
+    types: [],
+    target: 'es2022',
+    module: 'nodenext',
+    ...options,
+  }
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: [file] }))
+  return (await attempt(process.execPath, [compiler, '--listFiles'], folder)).stdout.trim().split('\n')
+}
+
+const isError = (line: string): boolean => line.includes('error TS')
+
+for (
+  const [name, compiler, module, moduleResolution] of [
+    ['TypeScript 7', binary('tsc'), 'nodenext', 'nodenext'],
+    ['TypeScript 7', binary('tsc'), 'esnext', 'bundler'],
+    ['TypeScript 5', typescript5, 'nodenext', 'nodenext'],
+  ] as const
+) {
+  t.test(`its types suffice for a program with ${name}, ${moduleResolution}`, async (t) => {
+    const lib = ['es2022', 'esnext.disposable', 'dom', 'dom.iterable', 'dom.asynciterable']
+    const lines = await compile(compiler, 'program.ts', { lib, module, moduleResolution, skipLibCheck: true })
+    const foreign = lines.filter((line) =>
+      line.includes('/node_modules/') && !/\/partner-api\/|\/valibot\/|\/lib\.[\w.]+\.d\.ts$/.test(line)
     )
-    t.same(foreign, [], "of other packages, only valibot's are looked at, and Node's are not needed")
-    t.match(stdout, '/partner-api/dist/adapters/client/mod.d.ts')
+    t.same(foreign, [], "of other packages, only valibot's are needed")
+    t.same(lines.filter(isError), [])
+    t.ok(lines.some((line) => line.endsWith('/partner-api/dist/adapters/client/mod.d.ts')))
   })
 }
 
-t.test('its types need neither the DOM library nor @types/node', async (t) => {
-  const compilerOptions = { ...strict, lib: ['es2022'], module: 'nodenext' }
-  const imports = entries.map((entry) => `import '${entry.replace('.', 'partner-api')}'`).join('\n')
-  writeFileSync(join(folder, 'imports.ts'), imports)
-  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['imports.ts'] }))
-  const { stdout } = await attempt(process.execPath, [binary('tsc'), '--listFiles'], folder)
-  const lines = stdout.split('\n')
+t.test('its types have no errors, without the DOM library and @types/node', async (t) => {
+  writeFileSync(
+    join(folder, 'imports.ts'),
+    entries.map((entry) => `import '${entry.replace('.', 'partner-api')}'`).join('\n'),
+  )
+  const lines = await compile(binary('tsc'), 'imports.ts', { lib: ['es2022'], skipLibCheck: false })
   t.ok(lines.some((line) => line.endsWith('/partner-api/dist/adapters/client/client.d.ts')))
-  t.same(lines.filter((line) => line.includes(': error TS') && !line.startsWith('node_modules/valibot/')), [])
+  t.same(lines.filter((line) => isError(line) && !line.startsWith('node_modules/valibot/')), [])
 })
 
 t.test('those who judge packages find nothing', async (t) => {
@@ -226,15 +226,10 @@ t.test('npm publishes the manifest as it stands', async (t) => {
   )
 })
 
-t.test('documentation of every entry passes its lint', async (t) => {
-  const { code, stderr } = await attempt(
-    binary('deno'),
-    ['doc', '-q', '--lint', ...Object.values(sources)],
-    ROOT,
-  )
-  t.equal(code, 0, stderr)
+t.test('npm run check lints the documentation of every entry', (t) => {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
-  for (const source of Object.values(sources)) t.match(scripts.check, source.slice(2), 'npm run check')
+  for (const source of Object.values(sources)) t.match(scripts.check, source.slice(2))
+  t.end()
 })
 
 /**

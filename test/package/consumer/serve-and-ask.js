@@ -1,4 +1,8 @@
-/** A service on SQLite behind the runtime's own server, asked by the client: `serve-and-ask.js ENTRY`. */
+/**
+ * `serve-and-ask.js ENTRY` prints what every entry exports, and what a client receives from a service on SQLite behind
+ * the runtime's own server.
+ */
+import { readFileSync } from 'node:fs'
 import process from 'node:process'
 import {
   createKeyAdministration,
@@ -8,6 +12,12 @@ import {
 } from 'partner-api'
 import { createPartnerClient } from 'partner-api/client'
 import { openSqliteStore } from 'partner-api/sqlite'
+
+const { exports } = JSON.parse(readFileSync('node_modules/partner-api/package.json', 'utf8'))
+const exported = {}
+for (const name of Object.keys(exports)) {
+  exported[name] = Object.keys(await import(`partner-api${name.slice(1)}`)).sort()
+}
 
 const entry = process.argv[2]
 const { serve } = await import(`partner-api/${entry}`)
@@ -29,4 +39,4 @@ const document = await fetch(`${server.url}/service/openapi.json`)
 const { openapi } = await document.json()
 await server.drain()
 await store.close()
-console.log(JSON.stringify({ valid, countries: countries.length, openapi }))
+console.log(JSON.stringify({ exported, valid, countries: countries.length, openapi }))
