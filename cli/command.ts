@@ -1,57 +1,27 @@
 /** What the commands have in common: global options, actions, and changes that servers apply. */
-import process from 'node:process'
-import type { Command } from 'commander'
+import { Command } from 'commander'
 import type { MaybePromise } from '../core/lib/promise.ts'
 import type { Store } from '../core/ports/store.ts'
 import { awaitReceipt, type Receipt, type ReplicaReceipt } from '../core/replicas/receipt.ts'
 import { CliError, type ExitCode, toCliError, usageError } from './errors.ts'
-import { printDocument, printNote, printResult, setStoreOption, withProgress } from './output/print.ts'
+import type { Io, Output } from './output/print.ts'
 import { printable } from './output/text.ts'
-import { type StoreOptions, withStore } from './store.ts'
+import { type StoreAccess, type StoreOptions, withStore } from './store.ts'
 import { currentUser, holdsPassword, parseStoreUrl } from './store-url.ts'
 
-/** The global options of a command. */
-export interface Invocation {
-  /** Whether to print one JSON document instead of text for people. */
-  readonly json: boolean
-  /** As given; it may contain a password and is never printed. */
-  readonly storeUrl: string
+/** One run of the program. */
+export interface Run {
+  readonly io: Io
+  readonly output: Output
+  exitCode: ExitCode
+}
+
+/** What an action gets. */
+export interface Invocation extends StoreAccess {
   /** The name in the audit log. */
   readonly actor: string
-}
-
-/** Makes an action for Commander that passes on the invocation and sets the returned exit code. */
-export function action<Given extends readonly unknown[]>(
-  run: (invocation: Invocation, ...given: Given) => MaybePromise<ExitCode | void>,
-): (...args: [...Given, Command]) => Promise<void> {
-  return async (...args) => {
-    const given = args.slice(0, -1) as unknown as Given
-    const exitCode = await run(readInvocation(args.at(-1) as Command), ...given)
-    if (exitCode) process.exitCode = exitCode
-  }
-}
-
-function readInvocation(command: Command): Invocation {
-  const options = command.optsWithGlobals()
-  const json = options.json === true
-  const isArgument = command.getOptionValueSourceWithGlobals('store') === 'cli'
-  if (isArgument && !json) warnAboutPasswords([options.store])
-  if (isArgument) setStoreOption(holdsPassword(options.store) ? 'URL' : options.store)
-  return { json, storeUrl: options.store, actor: options.actor ?? currentUser() }
-}
-
-/** Prints one warning if any of the URLs, all of them arguments, contains a password. */
-export function warnAboutPasswords(storeUrls: readonly string[]): void {
-  if (!storeUrls.some(holdsPassword)) return
-  printNote(
-    'warning: A password is visible to other users of this machine in the list of processes. Pass it in PGPASSWORD, or ' +
-      'the whole --store URL in PARTNER_API_STORE.',
-  )
-}
-
-/** The options of a command that changes what servers serve. */
-export interface WaitOptions {
-  readonly wait?: boolean
+  /** Whether to wait until every server has applied the change. */
+  readonly wait: boolean
 }
 
 /** What a command did. */
@@ -64,26 +34,87 @@ export interface CommandResult {
   readonly notes?: () => MaybePromise<readonly string[]>
 }
 
-/** Adds `--wait`, and an action that changes the store and prints the result. */
-export function setChangeAction<Given extends readonly [...unknown[], WaitOptions]>(
-  command: Command,
-  change: (store: Store, invocation: Invocation, ...given: Given) => Promise<CommandResult>,
-  storeOptions: StoreOptions = {},
-): void {
-  addWaitOption(command).action(
-    action((invocation, ...given: Given) =>
-      changeStore(
-        invocation,
-        storeOptions,
-        given.at(-1) as WaitOptions,
-        (store) => change(store, invocation, ...given),
-      )
-    ),
-  )
+/** A command of Commander that belongs to a run. */
+export class CliCommand extends Command {
+  readonly run: Run
+
+  constructor(name: string | undefined, run: Run) {
+    super(name)
+    this.run = run
+  }
+
+  override createCommand(name?: string): CliCommand {
+    return new CliCommand(name, this.run)
+  }
+
+  /** Adds a text to the help, after the options. */
+  details(text: string): this {
+    return this.addHelpText('after', `\n${text.trim()}`)
+  }
+
+  /** Ends the help with examples. */
+  examples(...lines: readonly string[]): this {
+    const heading = lines.length === 1 ? 'Example' : 'Examples'
+    return this.details(`${heading}:${lines.map((line) => `\n  $ ${line}`).join('')}`)
+  }
+
+  /** Sets the action. Its exit code, if any, is that of the program. */
+  act<Given extends readonly unknown[]>(
+    action: (invocation: Invocation, ...given: Given) => MaybePromise<ExitCode | void>,
+  ): this {
+    return this.action(async (...args) => {
+      const exitCode = await action(this.#invocation(), ...args.slice(0, -1) as unknown as Given)
+      if (exitCode) this.run.exitCode = exitCode
+    })
+  }
+
+  /** Sets an action that reads an existing store. A result is printed. */
+  read<Given extends readonly unknown[]>(
+    action: (store: Store, invocation: Invocation, ...given: Given) => Promise<CommandResult | void>,
+  ): this {
+    return this.act((invocation, ...given: Given) =>
+      withStore(invocation, {}, async (store) => {
+        const result = await action(store, invocation, ...given)
+        if (result) await printResult(invocation.output, result)
+      })
+    )
+  }
+
+  /** Adds `--wait`, and sets an action that changes the store. Its result is printed. */
+  change<Given extends readonly unknown[]>(
+    action: (store: Store, invocation: Invocation, ...given: Given) => Promise<CommandResult>,
+    storeOptions: StoreOptions = {},
+  ): this {
+    return this.waits().act((invocation, ...given: Given) =>
+      changeStore(invocation, storeOptions, (store) => action(store, invocation, ...given))
+    )
+  }
+
+  /** Adds `--wait`. */
+  waits(): this {
+    return this.option('--wait', 'Wait until every server has applied the change (postgres:// only)')
+  }
+
+  #invocation(): Invocation {
+    const { io, output } = this.run
+    const { store: storeUrl, json = false, actor = currentUser(io.env), wait = false } = this
+      .optsWithGlobals()
+    output.json = json
+    if (this.getOptionValueSourceWithGlobals('store') === 'cli') {
+      warnAboutPasswords(output, [storeUrl])
+      output.suggestStore(holdsPassword(storeUrl) ? 'URL' : storeUrl)
+    }
+    return { storeUrl, actor, wait, io, output }
+  }
 }
 
-export function addWaitOption(command: Command): Command {
-  return command.option('--wait', 'Wait until every server has applied the change (postgres:// only)')
+/** Prints one warning for people if any of the URLs, all of them arguments, contains a password. */
+export function warnAboutPasswords(output: Output, storeUrls: readonly string[]): void {
+  if (output.json || !storeUrls.some(holdsPassword)) return
+  output.note(
+    'warning: A password is visible to other users of this machine in the list of processes. Pass it in PGPASSWORD, or ' +
+      'the whole --store URL in PARTNER_API_STORE.',
+  )
 }
 
 /**
@@ -94,9 +125,9 @@ export function addWaitOption(command: Command): Command {
 export async function changeStore(
   invocation: Invocation,
   storeOptions: StoreOptions,
-  { wait = false }: WaitOptions,
   change: (store: Store) => Promise<CommandResult>,
 ): Promise<void> {
+  const { wait, output } = invocation
   if (wait && parseStoreUrl(invocation.storeUrl).kind !== 'postgres') {
     throw usageError(
       'Only a PostgreSQL store has a list of its servers, which --wait needs (postgres://…). Servers on any other ' +
@@ -104,19 +135,28 @@ export async function changeStore(
     )
   }
   await withStore(invocation, storeOptions, async (store) => {
-    const { data, text, notes } = await change(store)
+    const result = await change(store)
     // Under --json there is one document, which has to include the receipt.
-    if (!wait || !invocation.json) await printResult(invocation, data, text)
-    for (const note of await notes?.() ?? []) printNote(note)
+    if (wait && output.json) await printNotes(output, result)
+    else await printResult(output, result)
     if (!wait) return
-    const receipt = await awaitServers(store, data)
-    if (invocation.json) await printDocument({ data, receipt: receiptJson(receipt) })
-    else for (const line of receiptLines(receipt)) printNote(line)
+    const receipt = await awaitServers(store, output, result.data)
+    if (output.json) await output.document({ data: result.data, receipt: receiptJson(receipt) })
+    else for (const line of receiptLines(receipt)) output.note(line)
   })
 }
 
-function awaitServers(store: Store, data: unknown): Promise<Receipt> {
-  return withProgress(async (report) => {
+async function printResult(output: Output, result: CommandResult): Promise<void> {
+  await output.result(result.data, result.text)
+  await printNotes(output, result)
+}
+
+async function printNotes(output: Output, { notes }: CommandResult): Promise<void> {
+  for (const note of await notes?.() ?? []) output.note(note)
+}
+
+function awaitServers(store: Store, output: Output, data: unknown): Promise<Receipt> {
+  return output.progress(async (report) => {
     report('Waiting until every server has applied the change …')
     try {
       // Postgres stores have a list of servers, so there is a receipt.

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { open, rm } from 'node:fs/promises'
-import process from 'node:process'
 import { CliError } from './errors.ts'
+import type { Io } from './output/print.ts'
 
 /** Far more than any record; a binary file may have no line ends at all. */
 const maxLineMebibytes = 1
@@ -12,7 +12,7 @@ const maxLineMebibytes = 1
  *
  * @throws {CliError} when the file can't be read, is not UTF-8 or has a line over 1 MiB.
  */
-export async function* readLines(file: string): AsyncGenerator<string> {
+export async function* readLines(file: string, stdin: Io['stdin']): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   const name = file === '-' ? 'standard input' : file
   let count = 0
@@ -47,7 +47,7 @@ export async function* readLines(file: string): AsyncGenerator<string> {
   }
 
   try {
-    for await (const chunk of openInput(file)) {
+    for await (const chunk of openInput(file, stdin)) {
       let start = 0
       for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, start)) {
         yield endLine(chunk.subarray(start, end))
@@ -63,9 +63,9 @@ export async function* readLines(file: string): AsyncGenerator<string> {
 }
 
 /** Like `readLines`. @throws {CliError} `wrong_format` when the first line is not one of JSON Lines. */
-export async function* readContentLines(file: string): AsyncGenerator<string> {
+export async function* readContentLines(file: string, stdin: Io['stdin']): AsyncGenerator<string> {
   let isFirst = true
-  for await (const line of readLines(file)) {
+  for await (const line of readLines(file, stdin)) {
     const start = isFirst ? line.slice(0, 1_000).trim() : ''
     const format = otherFormats.find(([pattern]) => pattern.test(start))
     if (format !== undefined) {
@@ -88,8 +88,8 @@ const otherFormats: readonly (readonly [pattern: RegExp, name: string, advice: s
   [/^"?[\w ]+"?(?:[,;\t]"?[\w ]+"?)+$/, 'CSV', ''],
 ]
 
-function openInput(file: string): AsyncIterable<Buffer> {
-  return file === '-' ? process.stdin : createReadStream(file, { highWaterMark: 1 << 18 })
+function openInput(file: string, stdin: Io['stdin']): AsyncIterable<Buffer> {
+  return file === '-' ? stdin : createReadStream(file, { highWaterMark: 1 << 18 })
 }
 
 export function describeFileError(error: unknown): string {
@@ -109,10 +109,10 @@ export type SaveKey = (key: string, id: string) => Promise<void>
  *
  * @throws {CliError} `file_not_created`
  */
-export async function withKeyFile(
+export async function withKeyFile<T>(
   path: string | undefined,
-  command: (save: SaveKey) => Promise<void>,
-): Promise<void> {
+  command: (save: SaveKey) => Promise<T>,
+): Promise<T> {
   if (path === undefined) return await command(async () => {})
   // `wx` does not follow links or replace files.
   const file = await open(path, 'wx', 0o600).catch((error) => {
@@ -123,7 +123,7 @@ export async function withKeyFile(
   })
   let isSaved = false
   try {
-    await command(async (key, id) => {
+    return await command(async (key, id) => {
       await file.writeFile(`${key}\n`).then(() => file.sync()).catch((error) => {
         const sentence = `Key ${id} was issued but is lost, because ${path} can't be written`
         const advice = `To revoke it: partner-api keys revoke ${id}`

@@ -27,5 +27,5 @@ async function start() {
     module.enableCompileCache()
   }
   const program = await import('./program.ts')
-  host.exitCode = await program.run(argv, PACKAGE_VERSION)
+  await program.runProcess(argv, PACKAGE_VERSION)
 }

@@ -1,5 +1,5 @@
 /** Options of several commands, and parsers of their values. */
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
 import { AdminError, type LimitChange, parseDuration } from '../core/admin/validate.ts'
 import { createServiceNames } from '../core/http/headers.ts'
 import { parseInstant } from '../core/lib/time.ts'
@@ -7,6 +7,9 @@ import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../core/limit
 import type { Limit, LimitName, LimitOverrides } from '../core/model.ts'
 import { usageError } from './errors.ts'
 import { joinList } from './output/text.ts'
+
+export const slugHelp = "The partner's slug"
+export const keyHelp = "The key's id, see keys list"
 
 /** A parser that reports `rule` when `parse` throws or returns `undefined`. */
 export function optionParser<T>(rule: string, parse: (text: string) => T | undefined): (text: string) => T {
@@ -88,17 +91,13 @@ export interface LimitOptions {
   readonly clearLimit?: readonly string[]
 }
 
-export function addLimitOptions(command: Command): Command {
-  return addLimitOption(command, 'Set a limit; =0 for none (repeatable)')
-    .addOption(
-      new Option('--clear-limit <policy...>', 'Remove limits, so that the default applies').choices(
-        OVERRIDABLE_LIMITS,
-      ),
-    )
+export function limitOption(help = 'Override a limit (repeatable)'): Option {
+  return new Option('--limit <policy=quota/seconds>', help).argParser(limitParser(OVERRIDABLE_LIMITS))
 }
 
-export function addLimitOption(command: Command, help = 'Override a limit (repeatable)'): Command {
-  return command.option('--limit <policy=quota/seconds>', help, limitParser(OVERRIDABLE_LIMITS))
+export function clearLimitOption(): Option {
+  return new Option('--clear-limit <policy...>', 'Remove limits, so that the default applies')
+    .choices(OVERRIDABLE_LIMITS)
 }
 
 /** @returns `undefined` for no change. @throws {CliError} exit code 2 when the options contradict each other. */

@@ -1,10 +1,11 @@
 import process from 'node:process'
-import { Command, CommanderError, Option } from 'commander'
+import { type Command, CommanderError, Option } from 'commander'
 import { validateName } from '../core/admin/validate.ts'
 import { containsKey } from '../core/http/redact.ts'
+import { CliCommand, type Run } from './command.ts'
 import { type CliError, type ExitCode, toCliError, usageError } from './errors.ts'
 import { optionParser } from './options.ts'
-import { exitOnClosedPipe, printError, printNote } from './output/print.ts'
+import { type Io, Output } from './output/print.ts'
 import { formatStack, joinList, redact } from './output/text.ts'
 
 /** The commands by their heading in the help. The file of a command in commands/ is loaded when it runs. */
@@ -31,41 +32,76 @@ const commandGroups: Readonly<Record<string, Readonly<Record<string, string>>>> 
   },
 }
 
+/** Runs the command line of this process, and sets its exit code. */
+export async function runProcess(argv: readonly string[], version: string): Promise<void> {
+  const output = createOutput(argv, process)
+  exitOnClosedPipe()
+  silenceSqliteWarning()
+  hideCredentials(argv)
+  process.once('uncaughtException', async (error) => {
+    process.exit(await reportError(error, output, process.env))
+  })
+  process.exitCode = await run(argv, version, process, output)
+}
+
 /**
  * Runs one command line.
  *
  * @param argv The arguments after the program's name.
  */
-export async function run(argv: readonly string[], version: string): Promise<ExitCode> {
-  exitOnClosedPipe()
-  const optionArguments = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv
-  const json = optionArguments.includes('--json')
-  process.once('uncaughtException', (error) => reportError(error, json).then((code) => process.exit(code)))
-  hideCredentials(argv)
-  const program = createProgram(version)
+export async function run(
+  argv: readonly string[],
+  version: string,
+  io: Io,
+  output: Output = createOutput(argv, io),
+): Promise<ExitCode> {
+  const program = createProgram(version, { io, output, exitCode: 0 })
   try {
     rejectKeys(argv)
-    await program.parseAsync(translateHelpCommand(argv, version), { from: 'user' })
-    return (process.exitCode ?? 0) as ExitCode
+    await program.parseAsync(translateHelpCommand(argv, program), { from: 'user' })
+    return program.run.exitCode
   } catch (error) {
-    return await reportError(withSuggestion(withUnknownOption(error, program, argv), program, argv), json)
+    const better = withSuggestion(withUnknownOption(error, program, argv), program, argv)
+    return await reportError(better, output, io.env)
+  }
+}
+
+function createOutput(argv: readonly string[], io: Io): Output {
+  const optionArguments = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv
+  return new Output(io, optionArguments.includes('--json'))
+}
+
+/** Exits silently when the reader has gone (`| head`). */
+function exitOnClosedPipe(): void {
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EPIPE') process.exit()
+      throw error
+    })
+  }
+}
+
+/** Suppresses the warning of Node 22 and 24 that node:sqlite is experimental. */
+function silenceSqliteWarning(): void {
+  const emitWarning = process.emitWarning as (...args: unknown[]) => void
+  process.emitWarning = (...args: unknown[]) => {
+    if (args[1] === 'ExperimentalWarning' && String(args[0]).startsWith('SQLite ')) return
+    emitWarning.apply(process, args)
   }
 }
 
 /** Turns `help COMMAND`, also after global options, into `COMMAND --help`. */
-function translateHelpCommand(argv: readonly string[], version: string): readonly string[] {
+function translateHelpCommand(argv: readonly string[], program: Command): readonly string[] {
   if (!argv.includes('help')) return argv
-  const { operands: [command, ...operands], unknown } = createProgram(version).parseOptions([...argv])
+  const { operands: [command, ...operands], unknown } = program.parseOptions([...argv])
   return command === 'help' ? [...operands, ...unknown, '--help'] : argv
 }
 
-async function reportError(error: unknown, json: boolean): Promise<ExitCode> {
+async function reportError(error: unknown, output: Output, env: Io['env']): Promise<ExitCode> {
   if (error instanceof CommanderError && error.exitCode === 0) return 0
   const cliError = error instanceof CommanderError ? toUsageError(error) : toCliError(error)
-  if (process.env.PARTNER_API_DEBUG === '1' && !(error instanceof CommanderError)) {
-    printNote(formatStack(error))
-  }
-  await printError(cliError, json)
+  if (env.PARTNER_API_DEBUG === '1' && !(error instanceof CommanderError)) output.note(formatStack(error))
+  await output.error(cliError)
   return cliError.exitCode
 }
 
@@ -74,29 +110,36 @@ const actorOption = optionParser(
   (text) => validateName(text) === undefined ? text : undefined,
 )
 
-function createProgram(version: string): Command {
-  const program = new Command('partner-api')
+function createProgram(version: string, run: Run): CliCommand {
+  const { env, stdout, stderr } = run.io
+  const program = new CliCommand('partner-api', run)
     .description('A partner integration API: partners, modules, keys, scopes and read-only content.')
     .version(version, '-V, --version', 'Print the version')
     .helpOption('-h, --help', 'Print help for a command')
     .helpCommand(false)
     .addOption(
       new Option('--store <url>', 'The store: sqlite:FILE, postgres://USER@HOST/NAME or memory:')
-        .env('PARTNER_API_STORE')
-        .default('sqlite:partner-api.db'),
+        .default(
+          env.PARTNER_API_STORE ?? 'sqlite:partner-api.db',
+          '"sqlite:partner-api.db", env: PARTNER_API_STORE',
+        ),
     )
     .option('--actor <name>', 'Your name in the audit log (default: the current user)', actorOption)
     .option('--json', 'Print one JSON document on standard output')
     .configureHelp({ showGlobalOptions: true })
-    .configureOutput({ outputError: () => {} })
+    .configureOutput({
+      writeOut: (text) => stdout.write(text),
+      writeErr: (text) => stderr.write(text),
+      outputError: () => {},
+    })
     .exitOverride()
   for (const [heading, commands] of Object.entries(commandGroups)) {
     program.commandsGroup(heading)
     for (const [name, summary] of Object.entries(commands)) program.command(name).description(summary)
   }
   program.hook('preSubcommand', async (_program, command) => {
-    const { define }: { define(command: Command): void } = await import(`./commands/${command.name()}.ts`)
-    define(command.helpCommand('help [command]', 'Print help for a command'))
+    const { define }: { define(command: CliCommand): void } = await import(`./commands/${command.name()}.ts`)
+    define((command as CliCommand).helpCommand('help [command]', 'Print help for a command'))
   })
   return program.addHelpText(
     'after',

@@ -1,6 +1,7 @@
 import process from 'node:process'
 import { createInterface } from 'node:readline/promises'
 import { CliError, usageError } from './errors.ts'
+import type { Io } from './output/print.ts'
 
 /**
  * Asks for confirmation of something that cannot be undone.
@@ -8,12 +9,16 @@ import { CliError, usageError } from './errors.ts'
  * @param consequence A sentence.
  * @throws {CliError} exit code 2 without a terminal, 1 when the input is not `word`.
  */
-export async function confirm(consequence: string, word: string): Promise<void> {
-  if (!process.stdin.isTTY || !process.stderr.isTTY) {
+export async function confirm(
+  { stdin, stderr }: Pick<Io, 'stdin' | 'stderr'>,
+  consequence: string,
+  word: string,
+): Promise<void> {
+  if (!stdin.isTTY || !stderr.isTTY) {
     throw usageError(`${consequence} This cannot be undone. Pass --yes to skip this prompt.`)
   }
   // Prompts go to standard error, since standard output may be a file.
-  const terminal = createInterface({ input: process.stdin, output: process.stderr })
+  const terminal = createInterface({ input: stdin, output: stderr })
   const closed = new Promise<string>((resolve) => terminal.once('close', () => resolve('')))
   try {
     const input = terminal.question(`${consequence}\nType ${word} to confirm: `)
@@ -31,18 +36,20 @@ export async function confirm(consequence: string, word: string): Promise<void> 
  *
  * @returns The input, possibly empty.
  */
-export function promptHidden(prompt: string): Promise<string> {
-  const { stdin, stderr } = process
+export function promptHidden(
+  { stdin, stderr }: Pick<Io, 'stdin' | 'stderr'>,
+  prompt: string,
+): Promise<string> {
   stdin.setEncoding('utf8')
   // Before the prompt: input that arrives early must not be echoed either.
-  stdin.setRawMode(true)
+  stdin.setRawMode?.(true)
   stderr.write(prompt)
   return new Promise((resolve) => {
     let input = ''
 
     function restoreTerminal(): void {
       stdin.off('data', onInput)
-      stdin.setRawMode(false)
+      stdin.setRawMode?.(false)
       stdin.pause()
       stderr.write('\n')
     }

@@ -1,10 +1,11 @@
 /** Options that are settings of the service: those of `openapi`, which `serve` has too, and further ones of `serve`. */
-import { type Command, Option } from 'commander'
+import { Option } from 'commander'
 import { validateName } from '../core/admin/validate.ts'
 import { MS_PER_DAY } from '../core/lib/time.ts'
 import { LIMIT_NAMES } from '../core/limits/policies.ts'
 import type { Limit, LimitName } from '../core/model.ts'
 import { INTEGERS, type PartnerApiOptions } from '../core/settings.ts'
+import type { CliCommand } from './command.ts'
 import { durationOption, integerBetween, limitParser, optionParser, serviceNameOption } from './options.ts'
 
 /** The settings that the OpenAPI document describes. */
@@ -19,7 +20,7 @@ export interface ServiceOptions {
   readonly publicUrl?: readonly string[]
 }
 
-export function addServiceOptions(command: Command): Command {
+export function addServiceOptions(command: CliCommand): CliCommand {
   return command
     .option('--service-name <name>', 'Name in paths and headers', serviceNameOption, 'service')
     .option(
@@ -71,7 +72,7 @@ export interface ServerOptions extends ServiceOptions {
   readonly keepUsage: number
 }
 
-export function addServerOptions(command: Command): Command {
+export function addServerOptions(command: CliCommand): CliCommand {
   const [keepUsageDays] = INTEGERS.keepUsageDays
   return addServiceOptions(command)
     .addOption(

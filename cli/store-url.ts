@@ -1,7 +1,7 @@
 import { userInfo } from 'node:os'
-import process from 'node:process'
 import { validateName } from '../core/admin/validate.ts'
 import { usageError } from './errors.ts'
+import type { Io } from './output/print.ts'
 
 /** Where a store is. */
 export type StoreAddress =
@@ -43,13 +43,13 @@ export function holdsPassword(url: string): boolean {
 }
 
 /** The user of the operating system, or `$USER` for a user id without a name, as in containers. */
-export function currentUser(): string {
+export function currentUser(env: Io['env']): string {
   let user: string | undefined
   try {
     user = userInfo().username
   } catch {
     // The system has no entry for the user id.
   }
-  return [user, process.env.USER].find((name) => name !== undefined && validateName(name) === undefined) ??
+  return [user, env.USER].find((name) => name !== undefined && validateName(name) === undefined) ??
     'unknown'
 }

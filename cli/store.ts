@@ -5,7 +5,7 @@ import type { MigrationStatus } from '../adapters/stores/schema.ts'
 import { createClock } from '../core/lib/time.ts'
 import type { Store } from '../core/ports/store.ts'
 import { CliError, toCliError, usageError } from './errors.ts'
-import { printNote } from './output/print.ts'
+import type { Io, Output } from './output/print.ts'
 import { currentUser, type DurableAddress, parseStoreUrl, type StoreAddress } from './store-url.ts'
 
 /** How a command opens its store. */
@@ -18,17 +18,25 @@ export interface StoreOptions {
   readonly keyPrefix?: string | undefined
 }
 
+/** What opening a store needs. */
+export interface StoreAccess {
+  /** As given; it may contain a password and is never printed. */
+  readonly storeUrl: string
+  readonly io: Io
+  readonly output: Output
+}
+
 /** Runs a command with the store, and closes the store afterwards. */
 export async function withStore<T>(
-  { storeUrl }: { readonly storeUrl: string },
+  { storeUrl, io, output }: StoreAccess,
   options: StoreOptions,
   command: (store: Store) => Promise<T>,
 ): Promise<T> {
   const address = parseStoreUrl(storeUrl)
   if (address.kind === 'memory') {
-    printNote('warning: A memory: store starts empty and ends with this command.')
+    output.note('warning: A memory: store starts empty and ends with this command.')
   }
-  const store = await openStore(address, options)
+  const store = await openStore(address, io.env, options)
   try {
     return await command(store)
   } finally {
@@ -37,9 +45,9 @@ export async function withStore<T>(
 }
 
 /** @throws {CliError} `store_missing` when there is no store and `options` allow none. */
-async function openStore(address: StoreAddress, options: StoreOptions): Promise<Store> {
+async function openStore(address: StoreAddress, env: Io['env'], options: StoreOptions): Promise<Store> {
   try {
-    if (address.kind !== 'memory') return await openDurableStore(address, options)
+    if (address.kind !== 'memory') return await openDurableStore(address, env, options)
   } catch (error) {
     if (!options.emptyWhenMissing || toCliError(error).code !== 'store_missing') throw error
   }
@@ -50,16 +58,16 @@ async function openStore(address: StoreAddress, options: StoreOptions): Promise<
 /** Loads the code of one kind of store only. */
 async function openDurableStore(
   address: DurableAddress,
+  env: Io['env'],
   { create = false, keyPrefix }: StoreOptions,
 ): Promise<Store> {
   const settings = { migrate: create, ...(keyPrefix !== undefined && { keyPrefix }) }
   if (address.kind === 'postgres') {
-    await postgresPlace(address.url)
+    await postgresPlace(address.url, env)
     const { openPostgresStore } = await import('../adapters/stores/postgres/store.ts')
     return await openPostgresStore(address.url, settings)
   }
   if (!create) requireFile(address.file)
-  silenceSqliteWarning()
   const { openSqliteStore } = await import('../adapters/stores/sqlite/store.ts')
   return await openSqliteFile(address.file, () => openSqliteStore(address.file, { create, ...settings }))
 }
@@ -70,10 +78,11 @@ export function timeOf(store: Store): number {
 }
 
 /** Whether opening the store would create it. */
-export async function isMissingStore(address: StoreAddress): Promise<boolean> {
+export async function isMissingStore({ storeUrl, io: { env } }: StoreAccess): Promise<boolean> {
+  const address = parseStoreUrl(storeUrl)
   if (address.kind === 'memory') return false
   try {
-    await schemaStatus(address)
+    await schemaStatus(address, env)
     return false
   } catch (error) {
     if (toCliError(error).code === 'store_missing') return true
@@ -82,31 +91,31 @@ export async function isMissingStore(address: StoreAddress): Promise<boolean> {
 }
 
 /** @throws {CliError} `store_missing` */
-export async function schemaStatus(address: DurableAddress): Promise<MigrationStatus> {
+export async function schemaStatus(address: DurableAddress, env: Io['env']): Promise<MigrationStatus> {
   if (address.kind === 'postgres') {
-    const place = await postgresPlace(address.url)
+    const place = await postgresPlace(address.url, env)
     const { migrationStatus } = await import('../adapters/stores/postgres/migrate.ts')
     const schema = await migrationStatus(address.url)
     if (schema.current === 0) throw storeMissingError(place)
     return schema
   }
   requireFile(address.file)
-  silenceSqliteWarning()
   const { migrationStatus } = await import('../adapters/stores/sqlite/migrate.ts')
   return await openSqliteFile(address.file, () => migrationStatus(address.file))
 }
 
 /** The location of a store, without any password. */
-export async function describeStore(address: StoreAddress): Promise<string> {
-  if (address.kind === 'postgres') return await postgresPlace(address.url)
+export async function describeStore({ storeUrl, io: { env } }: StoreAccess): Promise<string> {
+  const address = parseStoreUrl(storeUrl)
+  if (address.kind === 'postgres') return await postgresPlace(address.url, env)
   return address.kind === 'sqlite' ? resolve(address.file) : 'memory:'
 }
 
 /** @throws {CliError} exit code 2 for an invalid URL. */
-async function postgresPlace(url: string): Promise<string> {
+async function postgresPlace(url: string, env: Io['env']): Promise<string> {
   const { parseUrl } = await import('../adapters/stores/postgres/url.ts')
   try {
-    return parseUrl(url, { environment: process.env, user: currentUser() }).place
+    return parseUrl(url, { environment: env, user: currentUser(env) }).place
   } catch (error) {
     throw usageError(toCliError(error).message)
   }
@@ -122,15 +131,6 @@ function storeMissingError(place: string): CliError {
     'store_missing',
     `There is no store at ${place}. To create one: partner-api migrate`,
   )
-}
-
-/** Suppresses the warning of Node 22 and 24 that node:sqlite is experimental. */
-export function silenceSqliteWarning(): void {
-  const emitWarning = process.emitWarning as (...args: unknown[]) => void
-  process.emitWarning = (...args: unknown[]) => {
-    if (args[1] === 'ExperimentalWarning' && String(args[0]).startsWith('SQLite ')) return
-    emitWarning.apply(process, args)
-  }
 }
 
 /** Opens a SQLite file. SQLite does not report why it fails; this finds the reason in the file system. */

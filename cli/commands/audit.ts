@@ -1,16 +1,13 @@
-import { type Command, InvalidArgumentError, Option } from 'commander'
 import { findPartner } from '../../core/admin/apply.ts'
 import { type AuditDifference, verifyAuditLog } from '../../core/audit/verify.ts'
 import { readPages } from '../../core/lib/read-pages.ts'
 import type { AuditEntry, AuditHead } from '../../core/ports/audit.ts'
 import type { Store } from '../../core/ports/store.ts'
-import { action, type Invocation } from '../command.ts'
+import type { CliCommand, CommandResult, Invocation } from '../command.ts'
 import { CliError } from '../errors.ts'
-import { integerBetween } from '../options.ts'
+import { integerBetween, optionParser } from '../options.ts'
 import { auditEntryJson, auditStateJson } from '../output/json.ts'
-import { printList, printNote, printResult } from '../output/print.ts'
 import { createTableFormatter, formatDetails, formatTime, joinList } from '../output/text.ts'
-import { withStore } from '../store.ts'
 
 interface ListOptions {
   readonly partner?: string
@@ -19,7 +16,7 @@ interface ListOptions {
 }
 
 /** `audit list`, `verify` and `seal`. */
-export function define(audit: Command): void {
+export function define(audit: CliCommand): void {
   audit.command('list')
     .description('List administrative changes: who, when, what, before and after')
     .option('--partner <slug>', 'Only entries about this partner, its modules and keys')
@@ -29,77 +26,68 @@ export function define(audit: Command): void {
       integerBetween(0, 9_999_999_999),
     )
     .option('--limit <n>', 'Number of entries, 1 to 100000', integerBetween(1, 100_000), 100)
-    .addHelpText(
-      'after',
-      `
-Oldest first. The table shows what differs; --json has the complete state before and after.
-
-Examples:
-  $ partner-api audit list --partner acme
-  $ partner-api audit list --after 0 --limit 1000 --json | jq '.data[] | select(.actor == "root")'`,
+    .read(list)
+    .details('Oldest first. The table shows what differs; --json has the complete state before and after.')
+    .examples(
+      'partner-api audit list --partner acme',
+      `partner-api audit list --after 0 --limit 1000 --json | jq '.data[] | select(.actor == "root")'`,
     )
-    .action(action(list))
 
   audit.command('verify')
     .description(
       'Verify the audit log, and every partner and key against it; exits 1 and reports what is wrong',
     )
-    .addOption(
-      new Option('--seal <sequence:hash>', 'Earlier output of audit seal, which the log must still contain')
-        .argParser(parseSeal),
+    .option(
+      '--seal <sequence:hash>',
+      'Earlier output of audit seal, which the log must still contain',
+      optionParser('It must be SEQUENCE:HASH, the output of audit seal.', parseSeal),
     )
-    .addHelpText(
-      'after',
-      `
+    .read(verify)
+    .details(`
 Detects entries that were changed, moved, added or removed; partners and keys whose rows differ from the entries; and
 triggers, rules and views that were added to the store.
 
 The store alone cannot reveal that the end of the log was removed together with its head, or that the whole log was
-rewritten. To detect that too, keep the output of audit seal outside of the store.
-
-Examples:
-  $ partner-api audit verify
-  $ partner-api audit verify --seal "$(cat last-seal)"`,
-    )
-    .action(action(verify))
+rewritten. To detect that too, keep the output of audit seal outside of the store.`)
+    .examples('partner-api audit verify', 'partner-api audit verify --seal "$(cat last-seal)"')
 
   audit.command('seal')
     .description('Print the number and hash of the last entry, to keep outside of the store')
-    .addHelpText(
-      'after',
-      `
-Example:
-  $ partner-api audit seal > last-seal`,
-    )
-    .action(action(seal))
+    .read(async (store) => {
+      const { sequence, hash } = await store.auditHead()
+      return { data: { sequence, hash }, text: `${sequence}:${hash}\n` }
+    })
+    .examples('partner-api audit seal > last-seal')
 }
 
-function list(invocation: Invocation, { partner, after, limit }: ListOptions): Promise<void> {
-  return withStore(invocation, {}, async (store) => {
-    if (partner !== undefined) await findPartner(store, partner)
-    const start = after ?? await store.auditTail(limit, partner)
-    const addRows = createTableFormatter(['no.', 'when', 'who', 'what', 'partner', 'key', 'about', 'change'])
-    const entries = readPages<AuditEntry>(
-      (last, rows) => store.listAudit(last?.sequence ?? start, rows, partner),
-      limit + 1,
-    )
-    const toText = (entries: readonly AuditEntry[]) =>
-      addRows(entries.map((entry) => [
-        String(entry.sequence),
-        entryTime(entry),
-        entry.actor,
-        entry.type,
-        entry.partner ?? '',
-        entry.keyId ?? '',
-        entry.subject ?? '',
-        describeChange(entry),
-      ]))
-    const { last, hasMore } = await printList(invocation, entries, auditEntryJson, toText, limit)
-    if (last === undefined) printNote('There are no such entries.')
-    else if (after === undefined && start !== -Infinity) {
-      printNote('There are older entries: --limit shows more, --after 0 the first.')
-    } else if (hasMore) printNote(`There are more entries: --after ${last.sequence}`)
-  })
+async function list(
+  store: Store,
+  { output }: Invocation,
+  { partner, after, limit }: ListOptions,
+): Promise<void> {
+  if (partner !== undefined) await findPartner(store, partner)
+  const start = after ?? await store.auditTail(limit, partner)
+  const addRows = createTableFormatter(['no.', 'when', 'who', 'what', 'partner', 'key', 'about', 'change'])
+  const entries = readPages<AuditEntry>(
+    (last, rows) => store.listAudit(last?.sequence ?? start, rows, partner),
+    limit + 1,
+  )
+  const toText = (entries: readonly AuditEntry[]) =>
+    addRows(entries.map((entry) => [
+      String(entry.sequence),
+      entryTime(entry),
+      entry.actor,
+      entry.type,
+      entry.partner ?? '',
+      entry.keyId ?? '',
+      entry.subject ?? '',
+      describeChange(entry),
+    ]))
+  const { last, hasMore } = await output.list(entries, auditEntryJson, toText, limit)
+  if (last === undefined) output.note('There are no such entries.')
+  else if (after === undefined && start !== -Infinity) {
+    output.note('There are older entries: --limit shows more, --after 0 the first.')
+  } else if (hasMore) output.note(`There are more entries: --after ${last.sequence}`)
 }
 
 /** The time of an entry, which may have been tampered with. */
@@ -132,56 +120,54 @@ function formatValue(value: unknown): string {
   return policy === undefined ? JSON.stringify(value) : `${policy}=${quota}/${seconds}`
 }
 
-function verify(invocation: Invocation, { seal }: { readonly seal?: AuditHead }): Promise<void> {
-  return withStore(invocation, {}, async (store) => {
-    const { brokenAt: broken, sealMatches: isSealKept, differences, head } = await verifyAuditLog(store, seal)
-      .catch((error) => {
-        // A missing table is tampering, not an outage. 42P01 is Postgres's undefined_table.
-        if (error.code !== '42P01' && !/^no such table/.test(error.message)) throw error
-        throw new CliError(1, 'audit_broken', `The store cannot be verified: ${error.message}.`)
-      })
-    if (broken !== undefined) throw await brokenLogError(store, broken)
-    if (!isSealKept) throw sealMismatchError(seal!, head)
-    const intruders = await store.auditIntruders?.() ?? []
-    if (differences.length > 0) throw storedRowsError(differences, intruders)
-    if (intruders.length > 0) throw intruderError(intruders)
-    const { sequence, hash } = head
-    await printResult(
-      invocation,
-      { valid: true, entries: sequence, seal: hash || null },
-      `The audit log is intact, and every partner and key matches it.\n\n${
-        formatDetails([['entries', String(sequence)], ['last seal', hash || 'none']])
-      }`,
+async function verify(
+  store: Store,
+  _invocation: Invocation,
+  { seal }: { readonly seal?: AuditHead },
+): Promise<CommandResult> {
+  const { brokenAt, sealMatches, differences, head } = await verifyAuditLog(store, seal)
+    .catch((error) => {
+      // A missing table is tampering, not an outage. 42P01 is Postgres's undefined_table.
+      if (error.code !== '42P01' && !/^no such table/.test(error.message)) throw error
+      throw brokenError(`The store cannot be verified: ${error.message}.`)
+    })
+  if (brokenAt !== undefined) throw await brokenEntryError(store, brokenAt)
+  if (!sealMatches) throw sealMismatchError(seal!, head)
+  const intruders = await store.auditIntruders?.() ?? []
+  if (differences.length > 0) throw storedRowsError(differences, intruders)
+  if (intruders.length > 0) {
+    throw brokenError(
+      'The audit log is intact, but the store has triggers, rules or views that this program did not create: ' +
+        `${joinList(intruders)}. They may have suppressed or changed entries.`,
+      { intruders },
     )
-    if (seal?.sequence === 0) {
-      printNote('The seal 0: is that of an empty log, so it proves nothing about any entry.')
-    }
-  })
-}
-
-function seal(invocation: Invocation): Promise<void> {
-  return withStore(invocation, {}, async (store) => {
-    const { sequence, hash } = await store.auditHead()
-    await printResult(invocation, { sequence, hash }, `${sequence}:${hash}\n`)
-  })
-}
-
-function parseSeal(text: string): AuditHead {
-  const [, sequence, hash] = /^(0|[1-9]\d{0,14}):([0-9a-f]{64}|)$/.exec(text) ?? []
-  if (sequence !== undefined && (sequence === '0') === (hash === '')) {
-    return { sequence: Number(sequence), hash: hash! }
   }
-  throw new InvalidArgumentError('It must be SEQUENCE:HASH, the output of audit seal.')
+  const { sequence, hash } = head
+  const details = formatDetails([['entries', String(sequence)], ['last seal', hash || 'none']])
+  const note = 'The seal 0: is that of an empty log, so it proves nothing about any entry.'
+  return {
+    data: { valid: true, entries: sequence, seal: hash || null },
+    text: `The audit log is intact, and every partner and key matches it.\n\n${details}`,
+    notes: () => seal?.sequence === 0 ? [note] : [],
+  }
+}
+
+function parseSeal(text: string): AuditHead | undefined {
+  const [, sequence, hash] = /^(0|[1-9]\d{0,14}):([0-9a-f]{64}|)$/.exec(text) ?? []
+  if (sequence === undefined || (sequence === '0') !== (hash === '')) return undefined
+  return { sequence: Number(sequence), hash: hash! }
+}
+
+function brokenError(detail: string, members: Readonly<Record<string, unknown>> = {}): CliError {
+  return new CliError(1, 'audit_broken', detail, { members })
 }
 
 function sealMismatchError(seal: AuditHead, head: AuditHead): CliError {
-  return new CliError(
-    1,
-    'audit_broken',
+  return brokenError(
     seal.sequence > head.sequence
       ? `The end of the audit log is missing: it stops at entry ${head.sequence}, but entry ${seal.sequence} was sealed.`
       : `Entry ${seal.sequence} of the audit log is not the one that was sealed: the log was rewritten.`,
-    { members: { sequence: Math.min(seal.sequence, head.sequence + 1) } },
+    { sequence: Math.min(seal.sequence, head.sequence + 1) },
   )
 }
 
@@ -224,7 +210,7 @@ function isDigestReplaced(expected: string | undefined, stored: string | undefin
   return JSON.parse(expected).digestHash !== JSON.parse(stored).digestHash
 }
 
-async function brokenLogError(store: Store, sequence: number): Promise<CliError> {
+async function brokenEntryError(store: Store, sequence: number): Promise<CliError> {
   const head = await store.auditHead()
   const [found] = await store.listAudit(sequence === 1 ? -Infinity : sequence - 1, 1)
   const entryText = found && `it reads: ${entryTime(found)}, ${found.actor}, ${found.type}`
@@ -235,20 +221,8 @@ async function brokenLogError(store: Store, sequence: number): Promise<CliError>
       Number.isFinite(found.sequence) ? `number ${found.sequence}` : 'with an invalid number'
     } (${entryText})`
     : 'is missing'
-  return new CliError(
-    1,
-    'audit_broken',
+  return brokenError(
     `Entry ${sequence} of the audit log ${description}. All entries before it are intact; entries after it prove nothing.`,
-    { members: { sequence } },
-  )
-}
-
-function intruderError(intruders: readonly string[]): CliError {
-  return new CliError(
-    1,
-    'audit_broken',
-    'The audit log is intact, but the store has triggers, rules or views that this program did not create: ' +
-      `${joinList(intruders)}. They may have suppressed or changed entries.`,
-    { members: { intruders } },
+    { sequence },
   )
 }

@@ -1,4 +1,4 @@
-import { Argument, type Command } from 'commander'
+import { Argument, Option } from 'commander'
 import {
   createLineReader,
   formatContentLine,
@@ -12,120 +12,97 @@ import {
   type ImportReport,
 } from '../../core/ports/content.ts'
 import type { Store } from '../../core/ports/store.ts'
-import {
-  action,
-  addWaitOption,
-  changeStore,
-  type CommandResult,
-  type Invocation,
-  setChangeAction,
-  type WaitOptions,
-} from '../command.ts'
-import { CliError, usageError } from '../errors.ts'
+import { changeStore, type CliCommand, type CommandResult, type Invocation } from '../command.ts'
+import { CliError } from '../errors.ts'
 import { readContentLines } from '../files.ts'
-import { printNote, printResult, withProgress, writeOutput } from '../output/print.ts'
+import type { Output } from '../output/print.ts'
 import { formatTable, joinList, pluralize, printableJson } from '../output/text.ts'
 import { isMissingStore, timeOf, withStore } from '../store.ts'
-import { parseStoreUrl } from '../store-url.ts'
 
 /** Changes that a dry run prints for people. */
 const maxShown = 100
 
 /** `content import`, `export` and `remove`. */
-export function define(content: Command): void {
+export function define(content: CliCommand): void {
   const kind = () => new Argument('<kind>', 'Kind of content').choices(CONTENT_KINDS)
 
-  addWaitOption(
-    content.command('import')
-      .description('Create or replace content from JSON Lines, all lines or none')
-      .addArgument(kind())
-      .argument('<file>', 'A file with one JSON object per line, or - for standard input')
-      .option('--dry-run', 'Only show what would change'),
-  )
-    .addHelpText(
-      'after',
-      `
+  content.command('import')
+    .description('Create or replace content from JSON Lines, all lines or none')
+    .addArgument(kind())
+    .argument('<file>', 'A file with one JSON object per line, or - for standard input')
+    .addOption(new Option('--dry-run', 'Only show what would change').conflicts('wait'))
+    .waits()
+    .act(importFile)
+    .details(`
 A line replaces the row with the same slug; importing the same lines again changes nothing. Import industries before
-the profiles that refer to them, and create partners before their banners.
-
-Examples:
-  $ partner-api content import industries industries.jsonl
-  $ partner-api content import profiles profiles.jsonl --dry-run
-  $ export-profiles | partner-api content import profiles -`,
+the profiles that refer to them, and create partners before their banners.`)
+    .examples(
+      'partner-api content import industries industries.jsonl',
+      'partner-api content import profiles profiles.jsonl --dry-run',
+      'export-profiles | partner-api content import profiles -',
     )
-    .action(action(importFile))
 
   content.command('export')
     .description('Print content as JSON Lines, in the format of import')
     .addArgument(kind())
-    .addHelpText('after', '\nExample:\n  $ partner-api content export profiles > profiles.jsonl')
-    .action(action(exportKind))
+    .read(exportKind)
+    .examples('partner-api content export profiles > profiles.jsonl')
 
-  const removeCommand = content.command('remove')
+  content.command('remove')
     .description('Remove content, all given rows or none')
     .addArgument(kind())
     .argument('<slug...>', "Slugs; the slug of a banner is its partner's")
-    .addHelpText('after', '\nExample:\n  $ partner-api content remove profiles old-mill northern-light')
-  setChangeAction(removeCommand, remove)
+    .change(remove)
+    .examples('partner-api content remove profiles old-mill northern-light')
 }
 
 async function importFile(
   invocation: Invocation,
   kind: ContentKind,
   file: string,
-  options: WaitOptions & { readonly dryRun?: true },
+  { dryRun = false }: { readonly dryRun?: boolean },
 ): Promise<void> {
-  const { dryRun = false, wait } = options
-  if (dryRun && wait) {
-    throw usageError('--dry-run changes nothing, so it cannot be combined with --wait.')
-  }
-  const isMissing = await isMissingStore(parseStoreUrl(invocation.storeUrl))
-  let lines: AsyncIterable<string> | readonly string[] = readContentLines(file)
+  const isMissing = await isMissingStore(invocation)
+  let lines: AsyncIterable<string> | readonly string[] = readContentLines(file, invocation.io.stdin)
   if (dryRun || isMissing) {
     // Before the store is created: an unreadable file, or an invalid line, must not leave a new store behind.
     const read: string[] = []
     for await (const line of lines) read.push(line)
-    if (dryRun) return await dryRunImport(invocation, kind, read)
-    await withStore(
-      invocation,
-      { emptyWhenMissing: true },
-      (store) => importLines(invocation, store, kind, read, true),
-    )
+    await withStore(invocation, { emptyWhenMissing: true }, async (store) => {
+      const report = await importLines(invocation, store, kind, read, true)
+      if (dryRun) await printDryRun(invocation.output, kind, report, await compareLines(store, kind, read))
+    })
+    if (dryRun) return
     lines = read
   }
-  await changeStore(invocation, { create: true }, options, async (store) => {
+  await changeStore(invocation, { create: true }, async (store) => {
     const report = await importLines(invocation, store, kind, lines, false)
-    return { data: reportJson(kind, report, false), text: `${formatReport(kind, report)}\n` }
+    return { data: { kind, dry_run: false, ...report }, text: `${formatReport(kind, report)}\n` }
   })
 }
 
-async function dryRunImport(
-  invocation: Invocation,
+/** What a line would do. */
+interface LineChange {
+  readonly line: number
+  readonly slug: string
+  readonly change: 'created' | 'replaced'
+}
+
+async function printDryRun(
+  output: Output,
   kind: ContentKind,
-  lines: readonly string[],
+  report: ImportReport,
+  lines: readonly LineChange[],
 ): Promise<void> {
-  await withStore(invocation, { emptyWhenMissing: true }, async (store) => {
-    const report = await importLines(invocation, store, kind, lines, true)
-    const rows = (await compareLines(store, kind, lines)).filter(({ change }) => change !== 'unchanged')
-    const shown = rows.slice(0, maxShown)
-    await printResult(
-      invocation,
-      { ...reportJson(kind, report, true), lines: rows },
-      shown.length === 0 ? '' : formatTable(
-        ['line', kind === 'banners' ? 'partner' : 'slug', 'would be'],
-        shown.map(({ line, slug, change }) => [String(line), slug, change]),
-      ),
-    )
-    if (rows.length > maxShown) {
-      printNote(`… and ${pluralize(rows.length - maxShown, 'more', 'more')}. --json lists all of them.`)
-    }
-    printNote(`Nothing was written. ${formatReport(kind, report)}.`)
-  })
-}
-
-function reportJson(kind: ContentKind, report: ImportReport, dryRun: boolean): Record<string, unknown> {
-  const { created, replaced, unchanged } = report
-  return { kind, dry_run: dryRun, created, replaced, unchanged }
+  const table = formatTable(
+    ['line', kind === 'banners' ? 'partner' : 'slug', 'would be'],
+    lines.slice(0, maxShown).map(({ line, slug, change }) => [String(line), slug, change]),
+  )
+  await output.result({ kind, dry_run: true, ...report, lines }, lines.length === 0 ? '' : table)
+  if (lines.length > maxShown) {
+    output.note(`… and ${pluralize(lines.length - maxShown, 'more', 'more')}. --json lists all of them.`)
+  }
+  output.note(`Nothing was written. ${formatReport(kind, report)}.`)
 }
 
 function formatReport(kind: ContentKind, { created, replaced, unchanged }: ImportReport): string {
@@ -135,13 +112,13 @@ function formatReport(kind: ContentKind, { created, replaced, unchanged }: Impor
 
 /** @throws {CliError} `invalid_content` when a line is wrong. */
 async function importLines(
-  { actor }: Invocation,
+  { actor, output }: Invocation,
   store: Store,
   kind: ContentKind,
   lines: readonly string[] | AsyncIterable<string>,
   dryRun: boolean,
 ): Promise<ImportReport> {
-  const outcome = await withProgress((report) =>
+  const outcome = await output.progress((report) =>
     importContent(store, kind, lines, {
       now: timeOf(store),
       actor,
@@ -153,29 +130,24 @@ async function importLines(
   return outcome
 }
 
-/** What each of the lines, all of them valid, would change in the store. */
+/** What the lines, all of them valid, would change in the store. */
 async function compareLines<K extends ContentKind>(
   store: Store,
   kind: K,
   lines: readonly string[],
-) {
+): Promise<LineChange[]> {
   const stored = new Map<string, string>()
   for await (const record of await store.exportContent(kind)) {
     stored.set(recordSlug(record), formatContentLine(kind, record))
   }
+  const reader = createLineReader(kind)
   return lines.flatMap((text, index) => {
-    const reader = createLineReader(kind)
-    reader.read(index === 0 ? text.replace(/^\uFEFF/, '') : text)
-    const read = reader.finish()
-    return ('records' in read ? read.records : []).map((record) => {
+    reader.read(text)
+    return reader.take().flatMap((record) => {
       const slug = recordSlug(record)
       const before = stored.get(slug)
-      const change = before === undefined
-        ? 'created'
-        : before === formatContentLine(kind, record)
-        ? 'unchanged'
-        : 'replaced'
-      return { line: index + 1, slug, change }
+      if (before === formatContentLine(kind, record)) return []
+      return { line: index + 1, slug, change: before === undefined ? 'created' : 'replaced' }
     })
   })
 }
@@ -184,20 +156,18 @@ function recordSlug(record: ContentRecords[ContentKind]): string {
   return 'partner' in record ? record.partner : record.slug
 }
 
-function exportKind(invocation: Invocation, kind: ContentKind): Promise<void> {
-  return withStore(invocation, {}, async (store) => {
-    const [before, between, after] = invocation.json ? ['{"data":[', ',', ']}\n'] : ['', '\n', '\n']
-    let text = before
-    let count = 0
-    for await (const record of await store.exportContent(kind)) {
-      text += (count++ === 0 ? '' : between) + printableJson(formatContentLine(kind, record))
-      if (text.length < 65_536) continue
-      await writeOutput(text)
-      text = ''
-    }
-    if (count > 0 || invocation.json) await writeOutput(text + after)
-    else printNote(`There are no ${kind} yet.`)
-  })
+async function exportKind(store: Store, { output }: Invocation, kind: ContentKind): Promise<void> {
+  const [before, between, after] = output.json ? ['{"data":[', ',', ']}\n'] : ['', '\n', '\n']
+  let text = before
+  let count = 0
+  for await (const record of await store.exportContent(kind)) {
+    text += (count++ === 0 ? '' : between) + printableJson(formatContentLine(kind, record))
+    if (text.length < 65_536) continue
+    await output.write(text)
+    text = ''
+  }
+  if (count > 0 || output.json) await output.write(text + after)
+  else output.note(`There are no ${kind} yet.`)
 }
 
 async function remove(
@@ -205,7 +175,6 @@ async function remove(
   { actor }: Invocation,
   kind: ContentKind,
   names: readonly string[],
-  _options: WaitOptions,
 ): Promise<CommandResult> {
   const slugs = [...new Set(names)]
   const { missing, used } = await store.removeContent(kind, slugs, { actor, at: timeOf(store) })

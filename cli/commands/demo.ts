@@ -1,18 +1,15 @@
-import process from 'node:process'
 import { fileURLToPath } from 'node:url'
-import type { Command } from 'commander'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { importContent } from '../../core/content/lines.ts'
 import { MODULE_NAMES } from '../../core/policy/modules.ts'
 import type { ContentKind } from '../../core/ports/content.ts'
 import type { Store } from '../../core/ports/store.ts'
-import { action, type Invocation } from '../command.ts'
+import type { CliCommand, Invocation } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
 import { readLines } from '../files.ts'
 import { integerBetween } from '../options.ts'
 import { keyJson } from '../output/json.ts'
-import { printNote, printResult } from '../output/print.ts'
 import { joinList, listeningLine } from '../output/text.ts'
 import { timeOf, withStore } from '../store.ts'
 import { parseStoreUrl } from '../store-url.ts'
@@ -27,23 +24,21 @@ interface DemoOptions {
 const importOrder: readonly ContentKind[] = ['industries', 'plans', 'banners', 'profiles']
 
 /** `demo`. */
-export function define(demo: Command): void {
+export function define(demo: CliCommand): void {
   demo
     .option('--port <port>', 'Port to listen on; 0 takes a free one', integerBetween(0, 65_535), 8787)
     .option('--host <host>', 'Address to listen on', '127.0.0.1')
     // The explicit default: Commander applies its own before this file is loaded.
     .option('--no-serve', 'Fill the store, but do not serve it', true)
-    .addHelpText(
-      'after',
-      `
-Creates the partner demo with all modules and prints its key once. Refuses a store that already has partners.
-
-Examples:
-  $ partner-api demo
-  $ partner-api --store memory: demo --port 0
-  $ partner-api --store sqlite:demo.db demo --no-serve`,
+    .act(runDemo)
+    .details(
+      'Creates the partner demo with all modules and prints its key once. Refuses a store that already has partners.',
     )
-    .action(action(runDemo))
+    .examples(
+      'partner-api demo',
+      'partner-api --store memory: demo --port 0',
+      'partner-api --store sqlite:demo.db demo --no-serve',
+    )
 }
 
 function runDemo(invocation: Invocation, { port, host, serve }: DemoOptions): Promise<void> {
@@ -53,21 +48,23 @@ function runDemo(invocation: Invocation, { port, host, serve }: DemoOptions): Pr
     )
   }
   return withStore(invocation, { create: true }, async (store) => {
-    await requireEmptyStore(store)
-    if (!serve) return await printSummary(invocation, await fillStore(invocation, store), undefined)
+    await requireEmptyStore(invocation, store)
+    if (!serve) return await fillStore(invocation, store)
     const { serveUntilStopped } = await import('../server.ts')
-    await serveUntilStopped(store, { port, host, log: 'errors', api: {} }, async (url) => {
-      // Not before: if the port is in use, the store stays empty, and the command can be repeated.
-      await printSummary(invocation, await fillStore(invocation, store), url)
-    })
+    // Not before: if the port is in use, the store stays empty, and the command can be repeated.
+    await serveUntilStopped(
+      store,
+      { port, host, log: 'errors', api: {} },
+      (url) => fillStore(invocation, store, url),
+    )
   })
 }
 
-async function requireEmptyStore(store: Store): Promise<void> {
+async function requireEmptyStore({ io }: Invocation, store: Store): Promise<void> {
   const [partner] = await store.listPartners(undefined, 1)
   if (partner === undefined) return
   // `npm start` runs the demo in a checkout, where partner-api is not on the PATH.
-  const program = process.env.npm_lifecycle_event === 'start' ? 'npm run -s partner-api --' : 'partner-api'
+  const program = io.env.npm_lifecycle_event === 'start' ? 'npm run -s partner-api --' : 'partner-api'
   throw new CliError(
     1,
     'store_not_empty',
@@ -78,52 +75,41 @@ async function requireEmptyStore(store: Store): Promise<void> {
   )
 }
 
-async function fillStore({ actor }: Invocation, store: Store) {
+/** Fills the store, and prints what to do with it. */
+async function fillStore({ actor, io, output }: Invocation, store: Store, url?: string): Promise<void> {
   const now = timeOf(store)
-  const partner = await createPartnerAdministration(store, { actor }).create({
+  const { slug } = await createPartnerAdministration(store, { actor }).create({
     slug: 'demo',
     name: 'Demo partner',
     modules: MODULE_NAMES,
   })
-  const counts: Record<string, number> = {}
+  const content: Record<string, number> = {}
   for (const kind of importOrder) {
     const file = fileURLToPath(new URL(`../../fixtures/content/${kind}.jsonl`, import.meta.url))
-    const outcome = await importContent(store, kind, readLines(file), { now, actor })
+    const outcome = await importContent(store, kind, readLines(file, io.stdin), { now, actor })
     if ('errors' in outcome) throw new Error(`${file} has invalid lines`)
-    counts[kind] = outcome.created
+    content[kind] = outcome.created
   }
   const { key, text } = await createKeyAdministration(store, { actor }).issue({
-    partner: partner.slug,
+    partner: slug,
     name: 'Demo key',
     environment: 'live',
   })
-  return { key: keyJson(key, now), text, counts }
-}
-
-async function printSummary(
-  invocation: Invocation,
-  { key, text, counts }: Awaited<ReturnType<typeof fillStore>>,
-  url: string | undefined,
-): Promise<void> {
   // Not every system can connect to a wildcard address.
-  const base = (url ?? 'http://127.0.0.1:8787').replace('//0.0.0.0:', '//127.0.0.1:').replace(
-    '//[::]:',
-    '//[::1]:',
-  )
-  const page = `${base}/service/public/profiles?partner=${key.partner}&limit=3`
+  const base = (url ?? 'http://127.0.0.1:8787')
+    .replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
   // Double quotes work in every shell.
-  const curl = `curl -H "X-Service-Partner-Key: ${text}" "${page}"`
-  if (!invocation.json) {
-    const filled = Object.entries(counts).map(([kind, count]) => `${kind} (${count})`)
-    printNote(`Filled the store with ${joinList(filled)}.`)
-    printNote(
-      `Partner ${key.partner} has all modules, and this key, which is shown only once:\n\n  ${text}\n`,
-    )
+  const curl =
+    `curl -H "X-Service-Partner-Key: ${text}" "${base}/service/public/profiles?partner=${slug}&limit=3"`
+  if (!output.json) {
+    const filled = Object.entries(content).map(([kind, count]) => `${kind} (${count})`)
+    output.note(`Filled the store with ${joinList(filled)}.`)
+    output.note(`Partner ${slug} has all modules, and this key, which is shown only once:\n\n  ${text}\n`)
     const start = url === undefined ? 'After partner-api serve, to' : 'To'
-    printNote(`${start} get a page of profiles:\n\n  ${curl}\n`)
-    printNote(`For the API reference, open ${base}/service/docs\n`)
+    output.note(`${start} get a page of profiles:\n\n  ${curl}\n`)
+    output.note(`For the API reference, open ${base}/service/docs\n`)
   }
-  const { id, ...rest } = key
-  const data = { id, key: text, ...rest, url: url ?? null, content: counts, curl }
-  await printResult(invocation, data, url === undefined ? '' : listeningLine(url))
+  const { id, ...rest } = keyJson(key, now)
+  const data = { id, key: text, ...rest, url: url ?? null, content, curl }
+  await output.result(data, url === undefined ? '' : listeningLine(url))
 }

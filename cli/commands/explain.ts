@@ -1,4 +1,3 @@
-import type { Command } from 'commander'
 import { findKey } from '../../core/admin/apply.ts'
 import { PROBLEMS } from '../../core/http/problem.ts'
 import { isPercentEncoded } from '../../core/http/query.ts'
@@ -8,10 +7,9 @@ import { DEFAULT_LIMITS, policiesFor } from '../../core/limits/policies.ts'
 import { type Decision, explain, problemForDenial } from '../../core/policy/decide.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { allowedMethods, type Route } from '../../core/routes/route.ts'
-import { action, type Invocation } from '../command.ts'
+import type { CliCommand, Invocation } from '../command.ts'
 import { CliError, type ExitCode, usageError } from '../errors.ts'
 import { optionParser, serviceNameOption } from '../options.ts'
-import { printNote, printResult } from '../output/print.ts'
 import { formatTable, joinList, printable } from '../output/text.ts'
 import { timeOf, withStore } from '../store.ts'
 
@@ -22,30 +20,25 @@ interface ExplainOptions {
   readonly serviceName: string
 }
 
+const addressOption = optionParser('It must be an IPv4 or IPv6 address.', parseIpAddress)
+
 /** `explain`. */
-export function define(command: Command): void {
-  command
+export function define(explain: CliCommand): void {
+  explain
     .argument('<method>', 'Method of the request')
     .argument('<path>', 'Path of the request, without a query')
     .requiredOption('--key-id <id>', 'Id of the key in the request, see keys list')
     .requiredOption('--partner <slug>', 'The partner in the request')
-    .option(
-      '--address <address>',
-      'Client IP address of the request (default: unknown)',
-      addressOption,
-    )
+    .option('--address <address>', 'Client IP address of the request (default: unknown)', addressOption)
     .option('--service-name <name>', 'Name of the service in paths', serviceNameOption, 'service')
-    .addHelpText(
-      'after',
-      `
+    .act(explainRequest)
+    .details(`
 Evaluates the service's policy with the current data of the store, and prints the result of each rule. Exits 1 if the
-service would refuse the request. Does not check rate limits, parameters and bodies.
-
-Examples:
-  $ partner-api explain --key-id Zt81mQv04KsD --partner acme GET /service/public/plans
-  $ partner-api explain --key-id Zt81mQv04KsD --partner acme --address 192.0.2.7 --json GET /service/public/banner`,
+service would refuse the request. Does not check rate limits, parameters and bodies.`)
+    .examples(
+      'partner-api explain --key-id Zt81mQv04KsD --partner acme GET /service/public/plans',
+      'partner-api explain --key-id Zt81mQv04KsD --partner acme --address 192.0.2.7 --json GET /service/public/banner',
     )
-    .action(action(explainRequest))
 }
 
 async function explainRequest(
@@ -54,22 +47,19 @@ async function explainRequest(
   path: string,
   options: ExplainOptions,
 ): Promise<ExitCode> {
+  const { output } = invocation
   const route = await findRoute(method.toUpperCase(), path, options.serviceName)
   if (route.access === 'open') {
-    await printResult(invocation, { decision: decisionJson({ allowed: true }), rules: [] }, 'allowed\n')
-    printNote(`${path} requires no key, so no rule of the policy applies.`)
+    await output.result({ decision: decisionJson({ allowed: true }), rules: [] }, 'allowed\n')
+    output.note(`${path} requires no key, so no rule of the policy applies.`)
     return 0
   }
   const explanation = await withStore(invocation, {}, (store) => explainForKey(store, route.scope, options))
   const decision = decisionJson(explanation.decision)
-  await printResult(
-    invocation,
-    { decision, rules: explanation.rules },
-    formatExplanation(decision, explanation),
-  )
+  await output.result({ decision, rules: explanation.rules }, formatExplanation(decision, explanation))
   if (explanation.decision.allowed) return 0
   if (decision.code === 'address_not_allowed' && options.address === undefined) {
-    printNote('The key has an allow-list: pass the address of the client with --address.')
+    output.note('The key has an allow-list: pass the address of the client with --address.')
   }
   return 1
 }
@@ -148,5 +138,3 @@ function formatExplanation(
     formatTable(['rule', 'holds'], rules.map(({ rule, outcome }) => [rule, outcomeLabels[outcome]]))
   }`
 }
-
-const addressOption = optionParser('It must be an IPv4 or IPv6 address.', parseIpAddress)

@@ -1,39 +1,32 @@
-import { type Command, Option } from 'commander'
+import { Option } from 'commander'
 import { createKeyAdministration, DEFAULT_OVERLAP_MS, type IssuedKey } from '../../core/admin/keys.ts'
 import { keyState } from '../../core/keys/lifecycle.ts'
 import type { MaybePromise } from '../../core/lib/promise.ts'
 import type { Key, LimitOverrides } from '../../core/model.ts'
 import { SCOPES } from '../../core/policy/modules.ts'
 import type { Store } from '../../core/ports/store.ts'
-import {
-  action,
-  addWaitOption,
-  changeStore,
-  type CommandResult,
-  type Invocation,
-  setChangeAction,
-  type WaitOptions,
-} from '../command.ts'
+import type { CliCommand, CommandResult, Invocation } from '../command.ts'
 import { usageError } from '../errors.ts'
 import { type SaveKey, withKeyFile } from '../files.ts'
 import {
-  addLimitOption,
-  addLimitOptions,
+  clearLimitOption,
   durationOption,
   endOption,
+  keyHelp,
   limitChange,
+  limitOption,
   type LimitOptions,
   optionParser,
   type ResolveEnd,
+  slugHelp,
 } from '../options.ts'
 import { keyJson } from '../output/json.ts'
-import { printList, printNote, printResult } from '../output/print.ts'
 import { createTableFormatter, formatDetails, formatLimits, formatTime } from '../output/text.ts'
-import { timeOf, withStore } from '../store.ts'
+import { timeOf } from '../store.ts'
 
 /** How to output a new key. */
-interface KeyOutputOptions extends WaitOptions {
-  readonly quiet?: boolean
+interface KeyOutputOptions {
+  readonly quiet?: true
   readonly out?: string
 }
 
@@ -46,7 +39,12 @@ interface IssueOptions extends KeyOutputOptions {
   readonly limit?: LimitOverrides
 }
 
-interface UpdateOptions extends LimitOptions, WaitOptions {
+interface RotateOptions extends KeyOutputOptions {
+  readonly overlap: number
+  readonly expires?: ResolveEnd
+}
+
+interface UpdateOptions extends LimitOptions {
   readonly name?: string
   readonly allow?: readonly string[]
   readonly clearAllow?: true
@@ -54,221 +52,211 @@ interface UpdateOptions extends LimitOptions, WaitOptions {
   readonly never?: true
 }
 
-/** `keys issue`, `list`, `show`, `rotate`, `update`, `limit`, `disable`, `enable` and `revoke`. */
-export function define(keys: Command): void {
-  addKeyOutputOptions(addLimitOption(
-    keys.command('issue')
-      .description('Make a key for a partner and print it once')
-      .argument('<partner>', "The partner's slug")
-      .requiredOption('--name <name>', 'Purpose of the key')
-      .addOption(
-        new Option('--scope <scope...>', 'Scopes of the key (default: all that active modules need)')
-          .choices(SCOPES),
-      )
-      .option('--test', 'Make a test key: its signups are stored as tests and never counted')
-      .option('--expires <when>', `${endForms} (default: never)`, endOption)
-      .option('--allow <cidr...>', 'Address ranges that may use the key (default: all)'),
-  ))
-    .addHelpText(
-      'after',
-      `
-The key is a secret. The store keeps only its digest, so a lost key cannot be recovered; issue another one. --out never
-overwrites a file; with it, the output of --json has the file name as out instead of the key.
-
-Examples:
-  $ partner-api keys issue acme --name "WordPress plugin"
-  $ partner-api keys issue acme --name "WordPress plugin" --out acme.key
-  $ partner-api keys issue acme --name CI --test --expires 90d --scope read:profiles --allow 192.0.2.0/24
-  $ partner-api keys issue acme --name dashboard --quiet | secret-manager store acme-key`,
-    )
-    .action(action(issue))
-
-  keys.command('list')
-    .description('List the keys of one partner or of all, oldest first')
-    .argument('[partner]', "The partner's slug")
-    .addHelpText(
-      'after',
-      `
-ENDS is when the key expires, or when its overlap after a rotation ends, whichever is earlier.
-
-Examples:
-  $ partner-api keys list
-  $ partner-api keys list acme`,
-    )
-    .action(action(list))
-
-  keys.command('show')
-    .description('Show one key')
-    .argument('<key>', keyHelp)
-    .addHelpText('after', '\nExample:\n  $ partner-api keys show Zt81mQv04KsD')
-    .action(action(show))
-
-  addKeyOutputOptions(
-    keys.command('rotate')
-      .description('Replace a key by a successor with the same permissions, and print that once')
-      .argument('<key>', keyHelp)
-      .addOption(
-        new Option('--overlap <duration>', 'How long the old key keeps working; 0 ends it at once')
-          .argParser(durationOption).default(DEFAULT_OVERLAP_MS, '24h'),
-      )
-      .option('--expires <when>', `${endForms}, of the successor (default: as the old key)`, endOption),
-  )
-    .addHelpText(
-      'after',
-      `
-The successor has the name, scopes, address ranges, limits and expiry of the old key. If a key may have leaked, rotate
-it with --overlap 0, which ends it at once.
-
-Examples:
-  $ partner-api keys rotate Zt81mQv04KsD
-  $ partner-api keys rotate Zt81mQv04KsD --overlap 7d --expires 90d
-  $ partner-api keys rotate Zt81mQv04KsD --overlap 0 --quiet | secret-manager store acme-key`,
-    )
-    .action(action(rotate))
-
-  addWaitOption(
-    keys.command('update')
-      .description('Change the name, the address ranges and the expiry of a key')
-      .argument('<key>', keyHelp)
-      .option('--name <name>', 'Purpose of the key')
-      .option('--allow <cidr...>', 'Address ranges that may use the key, replacing the current ones')
-      .option('--clear-allow', 'Allow all addresses')
-      .option('--expires <when>', endForms, endOption)
-      .option('--never', 'Remove the expiry'),
-  )
-    .addHelpText(
-      'after',
-      `
-Other members do not change. Expired and revoked keys cannot be updated, and --never does not undo a rotation.
-
-Examples:
-  $ partner-api keys update Zt81mQv04KsD --name "Shop plugin" --allow 192.0.2.0/24 2001:db8::/32
-  $ partner-api keys update Zt81mQv04KsD --expires 2027-06-30`,
-    )
-    .action(action(update))
-
-  addWaitOption(
-    addLimitOptions(
-      keys.command('limit')
-        .description('Set and clear limits of a key')
-        .argument('<key>', keyHelp),
-    ),
-  )
-    .addHelpText(
-      'after',
-      `
-Other limits do not change. Without a limit of the key, its partner's applies, and then the service's.
-
-Examples:
-  $ partner-api keys limit Zt81mQv04KsD --limit key=1200/60 --limit signup=5/60
-  $ partner-api keys limit Zt81mQv04KsD --clear-limit key`,
-    )
-    .action(action(update))
-
-  addStateCommand(
-    keys,
-    'disable',
-    'Refuse a key until it is enabled again',
-    (id) => `To undo this: partner-api keys enable ${id}`,
-  )
-  addStateCommand(keys, 'enable', 'Accept a disabled key again')
-  addStateCommand(
-    keys,
-    'revoke',
-    'Refuse a key permanently',
-    (_id, waits) => `Revoked permanently${waits ? '.' : stalenessNote}`,
-  )
-}
-
-const keyHelp = "The key's id, see keys list"
 const endForms = 'End: a duration (90d), a date (its end, UTC) or an RFC 3339 instant'
 
 /** For changes without --wait. */
 const stalenessNote = ': running servers refuse it within their max staleness (1 s by default).'
 
+/** `keys issue`, `list`, `show`, `rotate`, `update`, `limit`, `disable`, `enable` and `revoke`. */
+export function define(keys: CliCommand): void {
+  keys.command('issue')
+    .description('Make a key for a partner and print it once')
+    .argument('<partner>', slugHelp)
+    .requiredOption('--name <name>', 'Purpose of the key')
+    .addOption(
+      new Option('--scope <scope...>', 'Scopes of the key (default: all that active modules need)')
+        .choices(SCOPES),
+    )
+    .option('--test', 'Make a test key: its signups are stored as tests and never counted')
+    .option('--expires <when>', `${endForms} (default: never)`, endOption)
+    .option('--allow <cidr...>', 'Address ranges that may use the key (default: all)')
+    .addOption(limitOption())
+    .addOption(outOption())
+    .option('-q, --quiet', 'Print only the key')
+    .change(issue)
+    .details(`
+The key is a secret. The store keeps only its digest, so a lost key cannot be recovered; issue another one. --out never
+overwrites a file; with it, the output of --json has the file name as out instead of the key.`)
+    .examples(
+      'partner-api keys issue acme --name "WordPress plugin"',
+      'partner-api keys issue acme --name "WordPress plugin" --out acme.key',
+      'partner-api keys issue acme --name CI --test --expires 90d --scope read:profiles --allow 192.0.2.0/24',
+      'partner-api keys issue acme --name dashboard --quiet | secret-manager store acme-key',
+    )
+
+  keys.command('list')
+    .description('List the keys of one partner or of all, oldest first')
+    .argument('[partner]', slugHelp)
+    .read(list)
+    .details('ENDS is when the key expires, or when its overlap after a rotation ends, whichever is earlier.')
+    .examples('partner-api keys list', 'partner-api keys list acme')
+
+  keys.command('show')
+    .description('Show one key')
+    .argument('<key>', keyHelp)
+    .read(async (store, invocation, id: string) =>
+      keyResult(store, await createKeyAdministration(store, invocation).show(id))
+    )
+    .examples('partner-api keys show Zt81mQv04KsD')
+
+  keys.command('rotate')
+    .description('Replace a key by a successor with the same permissions, and print that once')
+    .argument('<key>', keyHelp)
+    .addOption(
+      new Option('--overlap <duration>', 'How long the old key keeps working; 0 ends it at once')
+        .argParser(durationOption).default(DEFAULT_OVERLAP_MS, '24h'),
+    )
+    .option('--expires <when>', `${endForms}, of the successor (default: as the old key)`, endOption)
+    .addOption(outOption())
+    .option('-q, --quiet', 'Print only the key')
+    .change(rotate)
+    .details(`
+The successor has the name, scopes, address ranges, limits and expiry of the old key. If a key may have leaked, rotate
+it with --overlap 0, which ends it at once.`)
+    .examples(
+      'partner-api keys rotate Zt81mQv04KsD',
+      'partner-api keys rotate Zt81mQv04KsD --overlap 7d --expires 90d',
+      'partner-api keys rotate Zt81mQv04KsD --overlap 0 --quiet | secret-manager store acme-key',
+    )
+
+  keys.command('update')
+    .description('Change the name, the address ranges and the expiry of a key')
+    .argument('<key>', keyHelp)
+    .option('--name <name>', 'Purpose of the key')
+    .option('--allow <cidr...>', 'Address ranges that may use the key, replacing the current ones')
+    .addOption(new Option('--clear-allow', 'Allow all addresses').conflicts('allow'))
+    .option('--expires <when>', endForms, endOption)
+    .addOption(new Option('--never', 'Remove the expiry').conflicts('expires'))
+    .hook('preAction', requireChange)
+    .change(update)
+    .details(
+      'Other members do not change. Expired and revoked keys cannot be updated, and --never does not undo a rotation.',
+    )
+    .examples(
+      'partner-api keys update Zt81mQv04KsD --name "Shop plugin" --allow 192.0.2.0/24 2001:db8::/32',
+      'partner-api keys update Zt81mQv04KsD --expires 2027-06-30',
+    )
+
+  keys.command('limit')
+    .description('Set and clear limits of a key')
+    .argument('<key>', keyHelp)
+    .addOption(limitOption('Set a limit; =0 for none (repeatable)'))
+    .addOption(clearLimitOption())
+    .hook('preAction', requireChange)
+    .change(update)
+    .details(
+      "Other limits do not change. Without a limit of the key, its partner's applies, and then the service's.",
+    )
+    .examples(
+      'partner-api keys limit Zt81mQv04KsD --limit key=1200/60 --limit signup=5/60',
+      'partner-api keys limit Zt81mQv04KsD --clear-limit key',
+    )
+
+  addStateCommand(
+    keys,
+    'disable',
+    'Refuse a key until it is enabled again',
+    (id) => [`To undo this: partner-api keys enable ${id}`],
+  )
+  addStateCommand(keys, 'enable', 'Accept a disabled key again', () => [])
+  addStateCommand(
+    keys,
+    'revoke',
+    'Refuse a key permanently',
+    (_id, wait) => [`Revoked permanently${wait ? '.' : stalenessNote}`],
+  )
+}
+
+function outOption(): Option {
+  return new Option('--out <file>', 'Write the key to a new file of mode 0600 instead of printing it')
+    .argParser(
+      optionParser(
+        'It must be the path of a new file; without --out, the key is printed on standard output.',
+        (text) => text === '' || text === '-' ? undefined : text,
+      ),
+    )
+}
+
 function addStateCommand(
-  keys: Command,
+  keys: CliCommand,
   name: 'disable' | 'enable' | 'revoke',
   description: string,
-  note?: (id: string, waits: boolean) => string,
+  notes: (id: string, wait: boolean) => readonly string[],
 ): void {
-  const command = keys.command(name)
+  keys.command(name)
     .description(description)
     .argument('<key>', keyHelp)
-    .addHelpText('after', `\nExample:\n  $ partner-api keys ${name} Zt81mQv04KsD`)
-  setChangeAction(command, async (store, invocation, id: string, { wait = false }: WaitOptions) => {
-    const key = await createKeyAdministration(store, invocation)[name](id)
-    return { ...keyResult(store, key), notes: () => note ? [note(id, wait)] : [] }
-  })
+    .change(async (store, invocation, id: string) => {
+      const key = await createKeyAdministration(store, invocation)[name](id)
+      return { ...keyResult(store, key), notes: () => notes(id, invocation.wait) }
+    })
+    .examples(`partner-api keys ${name} Zt81mQv04KsD`)
 }
 
-function show(invocation: Invocation, id: string): Promise<void> {
-  return withStore(invocation, {}, async (store) => {
-    const { data, text } = keyResult(store, await createKeyAdministration(store, invocation).show(id))
-    await printResult(invocation, data, text)
-  })
-}
-
-function issue(invocation: Invocation, partner: string, options: IssueOptions): Promise<void> {
-  return withKeyFile(options.out, (save) =>
-    changeStore(invocation, {}, options, async (store) => {
-      const { now, keys } = administerKeys(store, invocation)
-      const issued = await keys.issue({
-        partner,
-        name: options.name,
-        environment: options.test ? 'test' : 'live',
-        ...(options.scope && { scopes: options.scope }),
-        expiresAt: options.expires?.(now),
-        allow: options.allow ?? [],
-        limits: options.limit ?? {},
-      })
-      const advice = `To activate one: partner-api modules activate ${partner} …`
-      return newKeyResult(store, issued, options, save, () =>
+function issue(
+  store: Store,
+  invocation: Invocation,
+  partner: string,
+  { name, scope, test, expires, allow = [], limit: limits = {}, ...output }: IssueOptions,
+): Promise<CommandResult> {
+  return withKeyFile(output.out, async (save) => {
+    const { now, keys } = administerKeys(store, invocation)
+    const environment = test ? 'test' : 'live'
+    const scopes = scope && { scopes: scope }
+    const issued = await keys.issue({
+      ...{ partner, name, environment, ...scopes, expiresAt: expires?.(now), allow, limits },
+    })
+    const advice = `To activate one: partner-api modules activate ${partner} …`
+    return newKeyResult(
+      store,
+      issued,
+      output,
+      save,
+      () =>
         issued.key.scopes.length > 0
           ? []
-          : [`The key has no scopes, because ${partner} has no active module. ${advice}`])
-    }))
+          : [`The key has no scopes, because ${partner} has no active module. ${advice}`],
+    )
+  })
 }
 
 function rotate(
+  store: Store,
   invocation: Invocation,
   id: string,
-  options: KeyOutputOptions & { readonly overlap: number; readonly expires?: ResolveEnd },
-): Promise<void> {
-  return withKeyFile(options.out, (save) =>
-    changeStore(invocation, {}, options, async (store) => {
-      const { now, keys } = administerKeys(store, invocation)
-      const expiresAt = options.expires?.(now)
-      const issued = await keys.rotate(id, { overlapMs: options.overlap, expiresAt })
-      return newKeyResult(store, issued, options, save, async () => {
-        const old = await keys.show(id)
-        return [
-          options.overlap === 0
-            ? `Key ${id} no longer works${options.wait ? '.' : stalenessNote}`
-            : `Key ${id} works until ${formatTime(old.retiresAt)}.`,
-        ]
-      })
-    }))
+  { overlap, expires, ...output }: RotateOptions,
+): Promise<CommandResult> {
+  return withKeyFile(output.out, async (save) => {
+    const { now, keys } = administerKeys(store, invocation)
+    const issued = await keys.rotate(id, { overlapMs: overlap, expiresAt: expires?.(now) })
+    return newKeyResult(store, issued, output, save, async () => [
+      overlap === 0
+        ? `Key ${id} no longer works${invocation.wait ? '.' : stalenessNote}`
+        : `Key ${id} works until ${formatTime((await keys.show(id)).retiresAt)}.`,
+    ])
+  })
+}
+
+/** Before the store is opened. */
+function requireChange(command: { opts(): UpdateOptions }): void {
+  const { name, allow, clearAllow, expires, never, ...options } = command.opts()
+  const limits = limitChange(options)
+  if (name === undefined && !allow && !clearAllow && !expires && !never && !limits) {
+    throw usageError('Nothing to change: pass an option, see --help.')
+  }
 }
 
 /** `update` and `limit`. */
 async function update(
+  store: Store,
   invocation: Invocation,
   id: string,
   { name, allow, clearAllow, expires, never, ...options }: UpdateOptions,
-): Promise<void> {
+): Promise<CommandResult> {
+  const { now, keys } = administerKeys(store, invocation)
+  const expiresAt = never ? null : expires?.(now)
   const limits = limitChange(options)
-  if (allow && clearAllow) throw usageError('--allow and --clear-allow contradict each other.')
-  if (expires && never) throw usageError('--expires and --never contradict each other.')
-  if (name === undefined && !allow && !clearAllow && !expires && !never && !limits) {
-    throw usageError('Nothing to change: pass an option, see --help.')
-  }
-  await changeStore(invocation, {}, options, async (store) => {
-    const { now, keys } = administerKeys(store, invocation)
-    const expiresAt = never ? null : expires?.(now)
-    const key = await keys.update(id, { name, allow: clearAllow ? [] : allow, expiresAt, limits })
-    return keyResult(store, key)
-  })
+  return keyResult(store, await keys.update(id, { name, allow: clearAllow ? [] : allow, expiresAt, limits }))
 }
 
 /** All instants of one command are the same, so that durations count from it exactly. */
@@ -282,74 +270,53 @@ function keyResult(store: Store, key: Key): CommandResult {
   return { data: keyJson(key, now), text: formatDetails(keyDetails(key, now)) }
 }
 
-const newFileOption = optionParser(
-  'It must be the path of a new file; without --out, the key is printed on standard output.',
-  (text) => text === '' || text === '-' ? undefined : text,
-)
-
-function addKeyOutputOptions(command: Command): Command {
-  return addWaitOption(
-    command
-      .option(
-        '--out <file>',
-        'Write the key to a new file of mode 0600 instead of printing it',
-        newFileOption,
-      )
-      .option('-q, --quiet', 'Print only the key'),
-  )
-}
-
 /** The result with the secret, or with the name of its file. */
 async function newKeyResult(
   store: Store,
   { key, text }: IssuedKey,
-  { quiet = false, out }: KeyOutputOptions,
+  { quiet, out }: KeyOutputOptions,
   save: SaveKey,
   notes: () => MaybePromise<readonly string[]>,
 ): Promise<CommandResult> {
   await save(text, key.id)
   const now = timeOf(store)
   const { id, ...rest } = keyJson(key, now)
-  const [name, value] = out === undefined ? ['key', text] as const : ['out', out] as const
-  const details = formatDetails([[name, value], ...keyDetails(key, now)])
-  const quietText = out === undefined ? `${text}\n` : ''
-  const warning = out === undefined
-    ? 'This key is shown only once. Store it now.'
-    : `The only copy of the key is in ${out}.`
+  const [name, value, warning] = out === undefined
+    ? ['key', text, 'This key is shown only once. Store it now.']
+    : ['out', out, `The only copy of the key is in ${out}.`]
+  const data = { id, [name]: value, ...rest }
+  if (quiet) return { data, text: out === undefined ? `${text}\n` : '' }
   return {
-    data: { id, [name]: value, ...rest },
-    text: quiet ? quietText : details,
-    notes: async () => quiet ? [] : [warning, ...await notes()],
+    data,
+    text: formatDetails([[name, value], ...keyDetails(key, now)]),
+    notes: async () => [warning, ...await notes()],
   }
 }
 
-function list(invocation: Invocation, partner: string | undefined): Promise<void> {
-  return withStore(invocation, {}, async (store) => {
-    const now = timeOf(store)
-    const addRows = createTableFormatter(
-      ['id', 'partner', 'name', 'kind', 'hint', 'state', 'scopes', 'ends', 'last used'],
-    )
-    const { last } = await printList(
-      invocation,
-      createKeyAdministration(store, invocation).list(partner),
-      (key) => keyJson(key, now),
-      (keys) =>
-        addRows(keys.map((key) => [
-          key.id,
-          key.partner,
-          key.name,
-          key.environment,
-          `…${key.hint}`,
-          keyState(key, now),
-          String(key.scopes.length),
-          formatTime(endTime(key)),
-          formatTime(key.lastUsedAt),
-        ])),
-    )
-    if (last === undefined) {
-      printNote('There are no keys yet. To issue one: partner-api keys issue PARTNER --name NAME')
-    }
-  })
+async function list(store: Store, invocation: Invocation, partner: string | undefined): Promise<void> {
+  const now = timeOf(store)
+  const addRows = createTableFormatter(
+    ['id', 'partner', 'name', 'kind', 'hint', 'state', 'scopes', 'ends', 'last used'],
+  )
+  const { last } = await invocation.output.list(
+    createKeyAdministration(store, invocation).list(partner),
+    (key) => keyJson(key, now),
+    (keys) =>
+      addRows(keys.map((key) => [
+        key.id,
+        key.partner,
+        key.name,
+        key.environment,
+        `…${key.hint}`,
+        keyState(key, now),
+        String(key.scopes.length),
+        formatTime(endTime(key)),
+        formatTime(key.lastUsedAt),
+      ])),
+  )
+  if (last === undefined) {
+    invocation.output.note('There are no keys yet. To issue one: partner-api keys issue PARTNER --name NAME')
+  }
 }
 
 /** When a key stops working, by its expiry or by a rotation; `undefined` for never. */

@@ -1,26 +1,20 @@
-import { Argument, type Command } from 'commander'
+import { Argument } from 'commander'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import type { Partner } from '../../core/model.ts'
 import { MODULE_NAMES, MODULES } from '../../core/policy/modules.ts'
-import { action, type Invocation, setChangeAction, type WaitOptions } from '../command.ts'
+import type { CliCommand, CommandResult, Invocation } from '../command.ts'
+import { slugHelp } from '../options.ts'
 import { partnerJson } from '../output/json.ts'
-import { printResult } from '../output/print.ts'
 import { formatTable } from '../output/text.ts'
 import { withStore } from '../store.ts'
 
 /** `modules list`, `activate` and `deactivate`. */
-export function define(modules: Command): void {
+export function define(modules: CliCommand): void {
   modules.command('list')
     .description('List modules with their scopes, and whether they are active for a partner')
-    .argument('[partner]', "The partner's slug")
-    .addHelpText(
-      'after',
-      `
-Examples:
-  $ partner-api modules list
-  $ partner-api modules list acme`,
-    )
-    .action(action(list))
+    .argument('[partner]', slugHelp)
+    .act(list)
+    .examples('partner-api modules list', 'partner-api modules list acme')
 
   addChangeCommand(
     modules,
@@ -37,46 +31,39 @@ Examples:
 }
 
 function addChangeCommand(
-  modules: Command,
+  modules: CliCommand,
   name: 'activate' | 'deactivate',
   description: string,
   note: string,
 ): void {
-  const command = modules.command(name)
+  modules.command(name)
     .description(description)
-    .argument('<partner>', "The partner's slug")
+    .argument('<partner>', slugHelp)
     .addArgument(new Argument('<module...>', 'Names of modules').choices(MODULE_NAMES))
-    .addHelpText('after', `\nExample:\n  $ partner-api modules ${name} acme profiles countries`)
-  setChangeAction(
-    command,
-    async (store, invocation, slug: string, names: readonly string[], _options: WaitOptions) => {
+    .change(async (store, invocation, slug: string, names: readonly string[]) => {
       const partner = await createPartnerAdministration(store, invocation)[name](slug, names)
-      return { data: partnerJson(partner), text: formatModules(partner), notes: () => [note] }
-    },
-  )
+      return { data: partnerJson(partner), text: modulesResult(partner).text, notes: () => [note] }
+    })
+    .examples(`partner-api modules ${name} acme profiles countries`)
 }
 
 async function list(invocation: Invocation, slug: string | undefined): Promise<void> {
-  if (slug === undefined) return printResult(invocation, modulesJson(undefined), formatModules())
-  await withStore(invocation, {}, async (store) => {
-    const partner = await createPartnerAdministration(store, invocation).show(slug)
-    await printResult(invocation, modulesJson(partner), formatModules(partner))
-  })
+  const { data, text } = slug === undefined
+    ? modulesResult()
+    : await withStore(invocation, {}, async (store) =>
+      modulesResult(await createPartnerAdministration(store, invocation).show(slug)))
+  await invocation.output.result(data, text)
 }
 
-function modulesJson(partner: Partner | undefined): unknown[] {
-  return MODULE_NAMES.map((module) => ({
+function modulesResult(partner?: Partner): CommandResult {
+  const data = MODULE_NAMES.map((module) => ({
     module,
     ...(partner && { active: partner.modules.includes(module) }),
     scope: MODULES[module].scope,
     feature: MODULES[module].feature,
   }))
-}
-
-function formatModules(partner?: Partner): string {
-  const rows = MODULE_NAMES.map((module) => {
-    const active = partner && [partner.modules.includes(module) ? 'yes' : 'no']
-    return [module, ...active ?? [], MODULES[module].scope, MODULES[module].feature]
-  })
-  return formatTable(['module', ...(partner ? ['active'] : []), 'needs', 'feature'], rows)
+  const rows = data.map(({ module, active, scope, feature }) => [
+    ...[module, ...(partner ? [active ? 'yes' : 'no'] : []), scope, feature],
+  ])
+  return { data, text: formatTable(['module', ...(partner ? ['active'] : []), 'needs', 'feature'], rows) }
 }

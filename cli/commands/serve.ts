@@ -1,8 +1,7 @@
 import process from 'node:process'
-import { type Command, Option } from 'commander'
-import { action, type Invocation } from '../command.ts'
+import { Option } from 'commander'
+import type { CliCommand, Invocation } from '../command.ts'
 import { integerBetween } from '../options.ts'
-import { printResult } from '../output/print.ts'
 import { joinList, listeningLine } from '../output/text.ts'
 import { addServerOptions, type ServerOptions, serverSettings } from '../service-options.ts'
 import { describeStore, exposedFiles, isMissingStore, withStore } from '../store.ts'
@@ -15,7 +14,7 @@ interface ServeOptions extends ServerOptions {
 }
 
 /** `serve`. */
-export function define(serve: Command): void {
+export function define(serve: CliCommand): void {
   for (const name of ['PORT', 'HOST']) if (process.env[name] === '') delete process.env[name]
   addServerOptions(
     serve
@@ -23,53 +22,49 @@ export function define(serve: Command): void {
         new Option('--port <port>', 'Port to listen on; 0 takes a free one')
           .argParser(integerBetween(0, 65_535)).default(8787).env('PORT'),
       )
-      .addOption(
-        new Option('--host <host>', 'Address to listen on').default('127.0.0.1').env('HOST'),
-      ),
+      .addOption(new Option('--host <host>', 'Address to listen on').default('127.0.0.1').env('HOST')),
   )
     .addOption(
       new Option('--log <level>', 'JSON lines on standard error')
         .choices(['off', 'errors', 'all']).default('errors'),
     )
-    .addHelpText(
-      'after',
-      `
+    .act(serveStore)
+    .details(`
 Creates or migrates the store first. Prints one line on standard output when it accepts connections. SIGTERM and
 SIGINT let pending requests finish, for up to 10 s. Unless --log is off, the log starts with the location of the store
 and whether it is new, and ends with the event "stopped".
 
 Any number of servers can share one PostgreSQL store, all with the same options. They share limits, and commands with
 --wait report when each server has applied a change. During --stale-if-error, a server that cannot reach the store
-also accepts keys that have been revoked; verify-key and health report that state.
-
-Examples:
-  $ partner-api serve
-  $ partner-api --store sqlite:/var/lib/partner-api.db serve --host 0.0.0.0 --port 80 --trust-proxies 1
-  $ PARTNER_API_STORE=postgres://partner_api@db.example/partner_api partner-api serve --replica-name web-1
-  $ partner-api serve --limit key=1200/60 --limit authfail=0 --log all`,
+also accepts keys that have been revoked; verify-key and health report that state.`)
+    .examples(
+      'partner-api serve',
+      'partner-api --store sqlite:/var/lib/partner-api.db serve --host 0.0.0.0 --port 80 --trust-proxies 1',
+      'PARTNER_API_STORE=postgres://partner_api@db.example/partner_api partner-api serve --replica-name web-1',
+      'partner-api serve --limit key=1200/60 --limit authfail=0 --log all',
     )
-    .action(action(serveStore))
 }
 
-async function serveStore(invocation: Invocation, options: ServeOptions): Promise<void> {
+async function serveStore(
+  invocation: Invocation,
+  { port, host, log, ...options }: ServeOptions,
+): Promise<void> {
   const address = parseStoreUrl(invocation.storeUrl)
-  const created = address.kind === 'memory' || await isMissingStore(address)
+  const created = address.kind === 'memory' || await isMissingStore(invocation)
   await withStore(invocation, { create: true }, async (store) => {
     const exposed = address.kind === 'sqlite' ? exposedFiles(address.file) : []
-    const warning = `Other accounts can read ${joinList(exposed)}. To prevent it: chmod 600 ${
-      exposed.join(' ')
-    }`
+    const advice = `To prevent it: chmod 600 ${exposed.join(' ')}`
+    const warning = `Other accounts can read ${joinList(exposed)}. ${advice}`
+    const opened = {
+      store: await describeStore(invocation),
+      created,
+      ...(exposed.length > 0 && { level: 'warn', warning } as const),
+    }
     const { serveUntilStopped } = await import('../server.ts')
-    await serveUntilStopped(store, {
-      port: options.port,
-      host: options.host,
-      log: options.log,
-      opened: {
-        store: await describeStore(address),
-        created,
-        ...(exposed.length > 0 && { level: 'warn', warning }),
-      },
-      api: serverSettings(options),
-    }, (url) => printResult(invocation, { url }, listeningLine(url)))
+    await serveUntilStopped(
+      store,
+      { port, host, log, opened, api: serverSettings(options) },
+      (url) => invocation.output.result({ url }, listeningLine(url)),
+    )
   })
 }

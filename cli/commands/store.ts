@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs'
-import type { Command } from 'commander'
 import type { TableReport } from '../../adapters/stores/copy/compare.ts'
 import { type CopyOptions, type CopyReport, copyStore, planCopy } from '../../adapters/stores/copy/copy.ts'
 import {
@@ -7,11 +6,11 @@ import {
   type CopyTarget,
   readSourceState,
 } from '../../adapters/stores/copy/source-and-target.ts'
-import { action, type Invocation, warnAboutPasswords } from '../command.ts'
+import { type CliCommand, warnAboutPasswords } from '../command.ts'
 import { CliError } from '../errors.ts'
-import { printNote, printResult, withProgress } from '../output/print.ts'
+import type { Output } from '../output/print.ts'
 import { formatTable, joinList, pluralize } from '../output/text.ts'
-import { openSqliteFile, silenceSqliteWarning } from '../store.ts'
+import { openSqliteFile } from '../store.ts'
 import { type DurableAddress, parseDurableUrl } from '../store-url.ts'
 
 interface CopyStoreOptions {
@@ -21,31 +20,28 @@ interface CopyStoreOptions {
 }
 
 /** `store copy`. */
-export function define(store: Command): void {
+export function define(store: CliCommand): void {
   store.command('copy')
     .description('Copy a store to another location, and check that both are equal')
     .requiredOption('--from <url>', 'The store to copy, which is only read')
     .requiredOption('--to <url>', 'The new store, which must not exist or have been used')
     .option('--dry-run', 'Only show what would be copied')
-    .addHelpText(
-      'after',
-      `
+    .act(async ({ output }, { from, to, dryRun }: CopyStoreOptions) => {
+      warnAboutPasswords(output, [from, to])
+      await withOpen(await openSource(from), async (source) => {
+        if (dryRun) await withOpen(await inspectTarget(to), (target) => plan(output, source, target))
+        else await withOpen(await openTarget(to), (target) => copy(output, source, target))
+      })
+    })
+    .details(`
 Copies partners, keys, content, signups, counts, the audit log, and the settings that keys and cursors depend on. The
 new store cannot be used until the copy is complete. Repeat the command to resume an interrupted copy, or to transfer
 later changes, as long as the new store has not been used. For minimal downtime, copy while the service is running,
-stop it, copy again, and serve the new store.
-
-Examples:
-  $ partner-api store copy --from sqlite:partner-api.db --to postgres://partner_api@db.internal/partner_api --dry-run
-  $ partner-api store copy --from postgres://partner_api@db.internal/partner_api --to sqlite:partner-api.db`,
+stop it, copy again, and serve the new store.`)
+    .examples(
+      'partner-api store copy --from sqlite:partner-api.db --to postgres://partner_api@db.internal/partner_api --dry-run',
+      'partner-api store copy --from postgres://partner_api@db.internal/partner_api --to sqlite:partner-api.db',
     )
-    .action(action(async (invocation, { from, to, dryRun }: CopyStoreOptions) => {
-      if (!invocation.json) warnAboutPasswords([from, to])
-      await withOpen(await openSource(from), async (source) => {
-        if (dryRun) await withOpen(await inspectTarget(to), (target) => plan(invocation, source, target))
-        else await withOpen(await openTarget(to), (target) => copy(invocation, source, target))
-      })
-    }))
 }
 
 async function withOpen<S extends CopySource | undefined>(
@@ -59,23 +55,23 @@ async function withOpen<S extends CopySource | undefined>(
   }
 }
 
-async function copy(invocation: Invocation, source: CopySource, target: CopyTarget): Promise<void> {
-  const report = await withCopyProgress((options) => copyStore(source, target, options))
+async function copy(output: Output, source: CopySource, target: CopyTarget): Promise<void> {
+  const report = await withCopyProgress(output, (options) => copyStore(source, target, options))
   if (!report.isFinished) throw copyIncompleteError(source, target, report)
   const tables = report.tables.map(tableJson)
-  await printResult(invocation, { tables, copied: true, dry_run: false }, formatTables(report.tables))
-  printNote(
+  await output.result({ tables, copied: true, dry_run: false }, formatTables(report.tables))
+  output.note(
     `The copy is complete and equal to its source. Keys and cursors are now valid in ${target.location}; ` +
       `${source.location} is unchanged.`,
   )
 }
 
 async function plan(
-  invocation: Invocation,
+  output: Output,
   source: CopySource,
   target: CopySource | undefined,
 ): Promise<void> {
-  const plans = await withCopyProgress((options) => planCopy(source, target, options))
+  const plans = await withCopyProgress(output, (options) => planCopy(source, target, options))
   const tables = plans.map(({ table, rows, toWrite, toRemove }) => ({
     table,
     rows,
@@ -89,12 +85,12 @@ async function plan(
       ...Object.values(counts).map((count) => count.toLocaleString('en')),
     ]),
   )
-  await printResult(invocation, { tables, copied: false, dry_run: true }, text)
-  printNote('Nothing was written.')
+  await output.result({ tables, copied: false, dry_run: true }, text)
+  output.note('Nothing was written.')
 }
 
-function withCopyProgress<T>(work: (options: CopyOptions) => Promise<T>): Promise<T> {
-  return withProgress((report) =>
+function withCopyProgress<T>(output: Output, work: (options: CopyOptions) => Promise<T>): Promise<T> {
+  return output.progress((report) =>
     work({
       now: Date.now(),
       progress: (doing, table, rows) => report(`${doing} ${table}: ${pluralize(rows, 'row')}`),
@@ -166,7 +162,6 @@ export async function openTarget(url: string): Promise<CopyTarget> {
     const { openPostgresTarget } = await import('../../adapters/stores/postgres/copy.ts')
     return openPostgresTarget(address.url)
   }
-  silenceSqliteWarning()
   const { openSqliteTarget } = await import('../../adapters/stores/sqlite/copy.ts')
   return await openSqliteFile(address.file, () => openSqliteTarget(address.file))
 }
@@ -182,7 +177,6 @@ async function openReadOnly(address: DurableAddress): Promise<CopySource> {
     const { openPostgresSource } = await import('../../adapters/stores/postgres/copy.ts')
     return openPostgresSource(address.url)
   }
-  silenceSqliteWarning()
   const { openSqliteSource } = await import('../../adapters/stores/sqlite/copy.ts')
   return await openSqliteFile(address.file, () => openSqliteSource(address.file))
 }

@@ -1,11 +1,11 @@
-import { type Command, Option } from 'commander'
+import { Option } from 'commander'
 import { createServiceNames, type ServiceNames } from '../../core/http/headers.ts'
 import { MODULE_NAMES } from '../../core/policy/modules.ts'
 import type { Verification } from '../../core/wire.ts'
-import { action, type Invocation } from '../command.ts'
+import type { CliCommand, Invocation } from '../command.ts'
 import { CliError, type ExitCode, usageError } from '../errors.ts'
 import { serviceNameOption } from '../options.ts'
-import { printNote, printResult, withProgress } from '../output/print.ts'
+import type { Output } from '../output/print.ts'
 import {
   excerptAll,
   formatDetails,
@@ -32,7 +32,7 @@ interface VerifyOptions {
 }
 
 /** `verify`. */
-export function define(verify: Command): void {
+export function define(verify: CliCommand): void {
   verify
     .requiredOption('--url <base>', 'Address of the deployment, without /service')
     .requiredOption('--partner <slug>', 'Slug of the partner that owns the key')
@@ -45,30 +45,27 @@ export function define(verify: Command): void {
     .option('--force', 'Send the key even if its checksum is wrong')
     .option('--smoke', 'Call every endpoint that the key may use, and check the responses')
     .option('--with-signup', 'With --smoke and a test key: make one signup, and repeat it')
-    .addHelpText(
-      'after',
-      `
+    .act(verifyKey)
+    .details(`
 Reads the key from --key-file, PARTNER_API_KEY, standard input or a hidden prompt, in that order, and never from an
 argument. Does not follow redirects. Uses the proxy in HTTPS_PROXY or HTTP_PROXY, with the exceptions in NO_PROXY,
 except for this machine. --smoke sends two or three requests to each endpoint and exits 1 if a response violates the
-contract.
-
-Examples:
-  $ partner-api verify --url https://api.example --partner acme
-  $ partner-api verify --url https://api.example --partner acme --smoke --with-signup --key-file test.key
-  $ partner-api verify --url https://api.example --partner acme --module profiles countries < key.txt
-  $ PARTNER_API_KEY=… partner-api verify --url http://127.0.0.1:8787 --partner demo --json | jq .data.modules`,
+contract.`)
+    .examples(
+      'partner-api verify --url https://api.example --partner acme',
+      'partner-api verify --url https://api.example --partner acme --smoke --with-signup --key-file test.key',
+      'partner-api verify --url https://api.example --partner acme --module profiles countries < key.txt',
+      'PARTNER_API_KEY=… partner-api verify --url http://127.0.0.1:8787 --partner demo --json | jq .data.modules',
     )
-    .action(action(verifyKey))
 }
 
-async function verifyKey(invocation: Invocation, options: VerifyOptions): Promise<ExitCode> {
+async function verifyKey({ io, output }: Invocation, options: VerifyOptions): Promise<ExitCode> {
   const base = parseDeploymentUrl(options.url)
   if (options.withSignup && !options.smoke) throw usageError('--with-signup requires --smoke.')
   if (base.protocol === 'http:' && !isLoopback(base)) {
-    printNote('warning: http:// sends the key unencrypted.')
+    output.note('warning: http:// sends the key unencrypted.')
   }
-  const key = await readCredential(options.keyFile)
+  const key = await readCredential(options.keyFile, io)
   const keyId = parseKeyId(key)
   if (keyId === undefined && !options.force) {
     throw new CliError(
@@ -84,28 +81,28 @@ async function verifyKey(invocation: Invocation, options: VerifyOptions): Promis
   ])
   const names = createServiceNames(options.serviceName)
   const { partner, module: modules = [] } = options
-  const deployment = await connectToDeployment(base, names, key, options.caFile)
+  const deployment = await connectToDeployment(base, names, key, io.env, options.caFile)
   try {
     const response = await deployment.send({
       target: `/${names.name}/developer/verify-key`,
       body: { partner },
     })
     const verification = readVerification(response, { key, keyId, partner })
-    const results = options.smoke && await runSmoke(deployment, verification, names, options)
-    await printResult(
-      invocation,
+    const results = options.smoke && await runSmoke(output, deployment, verification, names, options)
+    await output.result(
       redactAll(results ? { ...verification, smoke: results } : verification),
       formatVerification(excerptAll(verification)) +
         (results ? `\n${formatSmokeResults(excerptAll(results))}` : ''),
     )
-    const smokeCode = results ? reportSmokeResults(results) : 0
-    return reportModules(modules, verification) || smokeCode
+    const smokeCode = results ? reportSmokeResults(output, results) : 0
+    return reportModules(output, modules, verification) || smokeCode
   } finally {
     await deployment.close()
   }
 }
 
 async function runSmoke(
+  output: Output,
   deployment: Deployment,
   verification: Verification,
   names: ServiceNames,
@@ -113,7 +110,7 @@ async function runSmoke(
 ): Promise<readonly SmokeResult[]> {
   // Loaded here, with the schemas of all endpoints.
   const { runSmokeTests } = await import('../verification/smoke.ts')
-  return await withProgress((report) =>
+  return await output.progress((report) =>
     runSmokeTests(deployment, verification, names, withSignup, (done, total) => {
       report(`${done} of ${pluralize(total, 'endpoint')}`)
     })
@@ -128,23 +125,23 @@ const verdictLabels: Readonly<Record<SmokeResult['verdict'], string>> = {
   skipped: 'skipped',
 }
 
-function reportSmokeResults(results: readonly SmokeResult[]): ExitCode {
+function reportSmokeResults(output: Output, results: readonly SmokeResult[]): ExitCode {
   const counts = Object.entries(verdictLabels).flatMap(([verdict, label]) => {
     const count = results.filter((result) => result.verdict === verdict).length
     return count === 0 ? [] : [`${count} ${label}`]
   })
-  printNote(`${pluralize(results.length, 'endpoint')}: ${joinList(counts) || 'nothing to call'}.`)
+  output.note(`${pluralize(results.length, 'endpoint')}: ${joinList(counts) || 'nothing to call'}.`)
   if (results.some(({ verdict }) => verdict === 'failed')) return 1
   return results.some(({ verdict }) => verdict === 'unreachable') ? 3 : 0
 }
 
-function reportModules(wanted: readonly string[], { modules }: Verification): ExitCode {
+function reportModules(output: Output, wanted: readonly string[], { modules }: Verification): ExitCode {
   const notReady = wanted.filter((name) => !modules.some(({ module, ready }) => module === name && ready))
   for (const name of notReady) {
     const found = modules.find(({ module }) => module === name)
-    if (found === undefined) printNote(`not ready: this deployment has no module ${name}.`)
-    else if (!found.active) printNote(`not ready: the module ${name} is not active for this partner.`)
-    else {printNote(
+    if (found === undefined) output.note(`not ready: this deployment has no module ${name}.`)
+    else if (!found.active) output.note(`not ready: the module ${name} is not active for this partner.`)
+    else {output.note(
         `not ready: the module ${name} needs the scope ${printable(found.missing_scope ?? 'it requires')}.`,
       )}
   }

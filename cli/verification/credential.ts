@@ -1,8 +1,8 @@
 import { createReadStream } from 'node:fs'
-import process from 'node:process'
 import { extractKeyId, isWellFormedKey, KEY_PREFIX_PATTERN } from '../../core/keys/format.ts'
 import { CliError, usageError } from '../errors.ts'
 import { describeFileError } from '../files.ts'
+import type { Io } from '../output/print.ts'
 import { promptHidden } from '../prompt.ts'
 
 /** Longer than any key. */
@@ -13,17 +13,18 @@ const maxKeyFileBytes = 4_096
  *
  * @throws {CliError} exit code 2 when there is none.
  */
-export async function readCredential(keyFile: string | undefined): Promise<string> {
+export async function readCredential(keyFile: string | undefined, io: Io): Promise<string> {
   if (keyFile !== undefined) {
     return requireKey(await readLimited(createReadStream(keyFile), keyFile), `The file ${keyFile}`)
   }
-  if (process.env.PARTNER_API_KEY) return requireKey(process.env.PARTNER_API_KEY, 'PARTNER_API_KEY')
-  if (!process.stdin.isTTY) {
+  const { env: { PARTNER_API_KEY }, stdin } = io
+  if (PARTNER_API_KEY) return requireKey(PARTNER_API_KEY, 'PARTNER_API_KEY')
+  if (!stdin.isTTY) {
     // Stops at the end of a line: the program that writes the key may keep the pipe open.
     const hasLine = (text: string) => text.trimStart().includes('\n')
-    return requireKey(await readLimited(process.stdin, 'standard input', hasLine), 'Standard input')
+    return requireKey(await readLimited(stdin, 'standard input', hasLine), 'Standard input')
   }
-  return requireKey(await promptHidden('Key (not shown): '), 'The input')
+  return requireKey(await promptHidden(io, 'Key (not shown): '), 'The input')
 }
 
 /** The public id of a key with any prefix, `undefined` for a malformed key. */

@@ -11,6 +11,7 @@ import {
 import type { ServiceNames } from '../../core/http/headers.ts'
 import { CliError, usageError } from '../errors.ts'
 import { describeFileError } from '../files.ts'
+import type { Io } from '../output/print.ts'
 import { isLoopback } from './credential.ts'
 
 /** A deployment that verify sends requests to. */
@@ -36,9 +37,15 @@ const maxBodyMebibytes = 16
  * @param caFile Additional trusted certificates.
  * @throws {CliError} exit code 2 for an invalid certificate file or proxy.
  */
-export async function connectToDeployment(base: URL, { name }: ServiceNames, key: string, caFile?: string) {
+export async function connectToDeployment(
+  base: URL,
+  { name }: ServiceNames,
+  key: string,
+  env: Io['env'],
+  caFile?: string,
+) {
   const buildRequest = createRequestBuilder(base, name, key)
-  const { dispatcher, proxyHint } = await createDispatcher(base, caFile)
+  const { dispatcher, proxyHint } = await createDispatcher(base, env, caFile)
 
   return {
     /**
@@ -140,6 +147,7 @@ const isBun = process.versions['bun'] !== undefined
  */
 async function createDispatcher(
   base: URL,
+  env: Io['env'],
   caFile: string | undefined,
 ): Promise<{ readonly dispatcher: Dispatcher; readonly proxyHint: string }> {
   const ca = caFile === undefined ? undefined : await readCaCertificates(caFile)
@@ -147,18 +155,18 @@ async function createDispatcher(
   // Bun reads these variables with every request.
   if (isLoopback(base) && isBun) process.env['no_proxy'] = process.env['NO_PROXY'] = '*'
   const variables = base.protocol === 'https:' ? ['HTTPS_PROXY', 'HTTP_PROXY'] : ['HTTP_PROXY']
-  const proxyVariable = isLoopback(base) ? undefined : findEnvironmentVariable(variables)
+  const proxyVariable = isLoopback(base) ? undefined : findVariable(env, variables)
   // A dispatcher of its own: undici's global one would keep the process alive.
   if (proxyVariable === undefined) return { dispatcher: new Agent({ connect }), proxyHint: '' }
-  const proxyValue = process.env[proxyVariable]!
+  const proxyValue = env[proxyVariable]!
   // Like curl, accept a host and port without a scheme.
   const proxy = proxyValue.includes('://') ? proxyValue : `http://${proxyValue}`
-  const noProxyVariable = findEnvironmentVariable(['NO_PROXY'])
+  const noProxyVariable = findVariable(env, ['NO_PROXY'])
   try {
     const dispatcher = new EnvHttpProxyAgent({
       httpProxy: proxy,
       httpsProxy: proxy,
-      noProxy: noProxyVariable === undefined ? '' : process.env[noProxyVariable]!,
+      noProxy: noProxyVariable === undefined ? '' : env[noProxyVariable]!,
       connect,
       requestTls: connect,
       proxyTls: connect,
@@ -172,8 +180,8 @@ async function createDispatcher(
 }
 
 /** @returns The first name that is set, in lower or upper case. */
-function findEnvironmentVariable(names: readonly string[]): string | undefined {
-  return names.flatMap((name) => [name.toLowerCase(), name]).find((name) => process.env[name])
+function findVariable(env: Io['env'], names: readonly string[]): string | undefined {
+  return names.flatMap((name) => [name.toLowerCase(), name]).find((name) => env[name])
 }
 
 async function readCaCertificates(file: string): Promise<string[]> {

@@ -8,7 +8,15 @@ import { createKeyAdministration, type NewKey } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { hasValidChecksum } from '../../core/keys/format.ts'
 import { gather } from '../adapters/scripted-server.ts'
-import { cleanEnv, documentOf, ending, MAIN, runProgram, temporaryFolder } from '../support/cli-program.ts'
+import {
+  cleanEnv,
+  documentOf,
+  ending,
+  MAIN,
+  runProcess,
+  runProgram,
+  temporaryFolder,
+} from '../support/cli-program.ts'
 
 const folder = temporaryFolder()
 const file = join(folder.path, 'store.db')
@@ -262,7 +270,7 @@ test('a key whose file cannot be written is named', {
   // A file on a disk that fills up between its creation and its writing.
   const full = "import fs from 'node:fs/promises';import { syncBuiltinESMExports } from 'node:module';" +
     "const { open } = fs; fs.open = () => open('/dev/full', 'w'); syncBuiltinESMExports()"
-  const ended = await runProgram([
+  const ended = await runProcess([
     'keys',
     'issue',
     'acme',

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { test } from 'tap'
 import { hasValidChecksum } from '../../core/keys/format.ts'
-import { documentOf, type Ended, runProgram, temporaryFolder } from '../support/cli-program.ts'
+import { documentOf, type Ended, runProcess, runProgram, temporaryFolder } from '../support/cli-program.ts'
 
 const folder = temporaryFolder()
 const file = join(folder.path, 'store.db')
@@ -260,7 +260,7 @@ test('what stands in the way of a SQLite file is said', async (t) => {
     ? ['--import', 'data:text/javascript,process.setgid(65534);process.setuid(65534)']
     : []
   const run = (store: string, ...args: string[]) =>
-    runProgram(['--store', `sqlite:${store}`, ...args], { nodeArguments: asNobody })
+    runProcess(['--store', `sqlite:${store}`, ...args], { nodeArguments: asNobody })
   const file = join(folder.path, 'partners.db')
   t.match(await runProgram(['--store', `sqlite:${file}`, 'migrate']), { code: 0 })
   // With these there, SQLite reads without writing.

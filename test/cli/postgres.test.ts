@@ -11,6 +11,7 @@ import { type PostgresServer, startServer } from '../postgres/server.ts'
 import {
   documentOf,
   type Ended,
+  runProcess,
   runProgram,
   startProgram,
   startServing,
@@ -179,7 +180,8 @@ async function password(t: Test, server: PostgresServer): Promise<void> {
     const quiet = await Promise.all([
       runProgram([...command, '--json', '--store', url]),
       runOn(url)(...command),
-      runProgram(['--store', withoutPassword(url), ...command], { env: { PGPASSWORD: server.password } }),
+      // The driver reads the variables of libpq from the environment of the process.
+      runProcess(['--store', withoutPassword(url), ...command], { env: { PGPASSWORD: server.password } }),
     ])
     for (const { stderr } of quiet) t.notMatch(stderr, /PGPASSWORD/)
     t.equal(new Set([told, ...quiet].map(({ code }) => code)).size, command[0] === 'partners' ? 2 : 1)

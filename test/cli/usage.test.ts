@@ -10,6 +10,7 @@ import {
   documentOf,
   ending,
   MAIN,
+  runProcess,
   runProgram,
   startProgram,
   temporaryFolder,
@@ -48,7 +49,7 @@ test('an old Node gets a sentence', async (t) => {
     const [release, isOld] of [['20.19.4', true], ['22.18.0', true], ['22.19.0', false], ['24.0.0', false]]
   ) {
     const pretend = `Object.defineProperty(process, 'versions', { value: { node: '${release}' } })`
-    const ended = await runProgram(['--version'], {
+    const ended = await runProcess(['--version'], {
       nodeArguments: ['--import', `data:text/javascript,${pretend}`],
     })
     if (isOld) {
@@ -68,7 +69,7 @@ test('a command loads only what it uses', async (t) => {
     'process.on("exit", () => writeSync(2, "loaded" + JSON.stringify(urls)))'
   const loaded = async (...args: string[]): Promise<string[]> => {
     const nodeArguments = ['--import', `data:text/javascript,${encodeURIComponent(hook)}`]
-    const { stderr } = await runProgram(args, {
+    const { stderr } = await runProcess(args, {
       nodeArguments,
       env: { PARTNER_API_KEY: mintKey('spk', 'live').text },
     })

@@ -10,7 +10,7 @@ import { createRevisions } from '../../adapters/stores/sqlite/revisions.ts'
 import { createSignups } from '../../adapters/stores/sqlite/signups.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { formatTable } from '../../cli/output/text.ts'
-import { documentOf, runProgram, temporaryFolder } from '../support/cli-program.ts'
+import { documentOf, runProcess, runProgram, temporaryFolder } from '../support/cli-program.ts'
 
 const keys = 200_000
 const bigPartnerKeys = 2_500
@@ -85,7 +85,7 @@ t.test('no page of a list sorts rows or reads those of others', (t) => {
 })
 
 t.test('keys list prints a list of any length in little memory', async (t) => {
-  const { code, stdout, stderr } = await runProgram(['keys', 'list'], littleMemory)
+  const { code, stdout, stderr } = await runProcess(['keys', 'list'], littleMemory)
   t.same([code, stderr], [0, ''])
   const lines = stdout.trimEnd().split('\n')
   t.equal(lines.length, keys + 1)

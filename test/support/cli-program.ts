@@ -1,12 +1,14 @@
-/** The command-line program as its users meet it: a process with arguments, an environment and streams. */
+/** The command-line program: in this process, or as its users meet it, in one of its own. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { createInterface } from 'node:readline'
+import { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
+import { run } from '../../cli/program.ts'
 
 /** What is left of a process that has ended. */
 export interface Ended {
@@ -28,6 +30,8 @@ export interface Start {
 
 /** Path of the program. */
 export const MAIN: string = fileURLToPath(new URL('../../cli/main.ts', import.meta.url))
+
+const { version: VERSION } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 
 /** Has the program's machine be ahead by so many milliseconds, or behind. */
 export function clockAhead(ms: number): Pick<Start, 'nodeArguments'> {
@@ -62,8 +66,31 @@ export function startProgram(args: readonly string[], start: Start = {}): ChildP
   return child
 }
 
-/** Runs the program to its end. */
-export function runProgram(args: readonly string[], start: Start = {}): Promise<Ended> {
+/** Runs the program to its end in this process, which is twenty times as fast as in one of its own. */
+export async function runProgram(
+  args: readonly string[],
+  { env, input = '' }: Start & { readonly cwd?: never; readonly nodeArguments?: never } = {},
+): Promise<Ended> {
+  const output = { stdout: '', stderr: '' }
+  const collect = (name: keyof typeof output) =>
+    new Writable({
+      decodeStrings: false,
+      write(chunk: string, _encoding, done) {
+        output[name] += chunk
+        done()
+      },
+    })
+  const code = await run(args, VERSION, {
+    env: cleanEnv(env),
+    stdin: Readable.from([Buffer.from(input)]),
+    stdout: collect('stdout'),
+    stderr: collect('stderr'),
+  })
+  return { code, signal: null, ...output }
+}
+
+/** Runs the program to its end in a process of its own. */
+export function runProcess(args: readonly string[], start: Start = {}): Promise<Ended> {
   return ending(startProgram(args, start))
 }
 
