@@ -1,92 +1,125 @@
-/** How the client asks: what it asks again, and what it takes for no answer. */
+/** The client with answers of every kind: what it is created with, and when it retries. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import t from 'tap'
-import { ServiceUnreachableError } from '../../adapters/client/mod.ts'
-import { gather, good, key, makeClient, problem, scripted } from './scripted-server.ts'
+import { inspect } from 'node:util'
+import t, { type Test } from 'tap'
+import {
+  createPartnerClient,
+  type PartnerClient,
+  type PartnerClientOptions,
+  ServiceUnreachableError,
+} from '../../adapters/client/mod.ts'
+import { mintKey } from '../../core/keys/format.ts'
+import { gather } from '../support/gather.ts'
 
-await t.test('a list whose pages are not turned ends', async (t) => {
-  for (const next_cursor of ['same', null]) {
-    const page = (): Response =>
-      new Response(JSON.stringify({ data: [{}], page: { limit: 1, has_more: true, next_cursor } }))
-    const { asked, client } = scripted([page, page, page])
-    await t.rejects(gather(client.profiles()), { name: 'ServiceUnreachableError' })
-    t.equal(asked.length, next_cursor === null ? 1 : 2)
-  }
-  await t.rejects(
-    gather(scripted([good]).client.profiles()),
-    { name: 'ServiceUnreachableError' },
-    'nor does one without pages',
-  )
-})
+const key = mintKey('spk', 'live').text
 
-await t.test('what may pass is tried again, as late as it is asked to be', async (t) => {
-  const { asked, client } = scripted([
-    () => problem('rate_limited', 429, { 'retry-after': '1' }),
-    () => problem('store_unavailable', 503, { 'retry-after': '0' }),
-    good,
-  ])
-  const began = performance.now()
-  t.strictSame(await client.plans(), [])
-  t.ok(performance.now() - began >= 990)
-  t.equal(asked.length, 3)
+function makeClient(options: Partial<PartnerClientOptions> = {}): PartnerClient {
+  return createPartnerClient({ url: 'https://api.example', key, partner: 'demo', ...options })
+}
 
-  const patient = scripted([() => problem('rate_limited', 429, { 'retry-after': '61' }), good])
-  await t.rejects(
-    patient.client.plans(),
-    { code: 'rate_limited', retryAfterSeconds: 61 },
-    'not for that long',
-  )
-  t.equal(patient.asked.length, 1)
+type Answer = () => Response
 
-  const never = scripted([() => problem('store_unavailable', 503), good], { retries: 0 })
-  await t.rejects(never.client.plans(), { code: 'store_unavailable' })
+/** A client that gets these answers, then none, and the requests that it has sent. */
+function scripted(answers: Answer[], options: Partial<PartnerClientOptions> = {}) {
+  const asked: Request[] = []
+  const client = makeClient({
+    ...options,
+    fetch(request) {
+      asked.push(request)
+      const answer = answers.shift()
+      return answer === undefined ? Promise.reject(new TypeError('fetch failed')) : Promise.resolve(answer())
+    },
+  })
+  return { asked, client }
+}
 
-  const later = new Date(Date.now() + 90_000).toUTCString()
-  for (const said of ['61', later]) {
-    const gateway = scripted([
-      () => new Response('<h1>Later</h1>', { status: 503, headers: { 'retry-after': said } }),
-      good,
-    ])
-    await t.rejects(
-      gateway.client.plans(),
-      { name: 'ServiceUnreachableError', status: 503 },
-      `a gateway says ${said}`,
-    )
-    t.equal(gateway.asked.length, 1)
-  }
-  const past = scripted([
-    () => problem('store_unavailable', 503, { 'retry-after': new Date(0).toUTCString() }),
-    good,
-  ])
-  t.strictSame(await past.client.plans(), [])
+const good: Answer = () => Response.json({ data: [] })
 
-  const silent = scripted([], { retries: 1 })
-  await t.rejects(silent.client.plans(), { name: 'ServiceUnreachableError', status: undefined })
-  t.equal(silent.asked.length, 2)
-})
+const problem = (code: string, status: number, retryAfter?: string): Answer => () =>
+  Response.json({ code, status, detail: 'So it is.', request_id: 'req_1' }, {
+    status,
+    headers: retryAfter === undefined ? {} : { 'retry-after': retryAfter },
+  })
 
-await t.test('pauses double, up to half a minute', async (t) => {
+/** Delays take no time until the test ends. @returns Their milliseconds. */
+function recordDelays(t: Test): number[] {
   const { setTimeout } = globalThis
   t.teardown(() => Object.assign(globalThis, { setTimeout }))
-  const pauses: number[] = []
+  const delays: number[] = []
   Object.assign(globalThis, {
     setTimeout(act: () => void, ms: number) {
-      pauses.push(ms)
+      delays.push(ms)
       return setTimeout(act, 0)
     },
   })
-  await t.rejects(scripted([], { retries: 40 }).client.plans(), { name: 'ServiceUnreachableError' })
-  t.equal(pauses.length, 40)
-  for (const [attempt, ms] of pauses.entries()) {
-    const whole = Math.min(250 * 2 ** attempt, 20_000)
-    t.ok(whole / 2 <= ms && ms < whole * 1.5 && ms <= 30_000, `${ms} ms after attempt ${attempt + 1}`)
+  return delays
+}
+
+t.test('it is created on servers only', (t) => {
+  const navigator = Object.getOwnPropertyDescriptor(globalThis, 'navigator')!
+  t.teardown(() => Object.defineProperty(globalThis, 'navigator', navigator))
+  const value = { userAgent: 'Mozilla/5.0 (X11; Linux x86_64)' }
+  Object.defineProperty(globalThis, 'navigator', { configurable: true, value })
+  t.throws(() => makeClient(), /secret/)
+  Object.defineProperty(globalThis, 'navigator', { configurable: true, value: undefined })
+  t.doesNotThrow(() => makeClient(), 'some runtimes have no navigator')
+  t.end()
+})
+
+t.test('invalid options are named, and a key is never shown', (t) => {
+  const unset = undefined as unknown as string
+  const invalid: Readonly<Record<string, readonly [error: string, ...values: readonly unknown[]]>> = {
+    // A misplaced key may be in any of them.
+    url: ['TypeError', 'nowhere', 'localhost:8787', 'file:///etc', '', key],
+    key: ['TypeError', unset, '', ' ', `${key}\n${key}`, `${key}…`],
+    partner: ['TypeError', unset, '', key],
+    timeoutMs: ['RangeError', 0, -1, NaN, 2 ** 31],
+    retries: ['RangeError', -1, NaN, 1.5, Infinity],
+    maxRetryAfterSeconds: ['RangeError', -1, NaN, 2_147_484],
+  }
+  for (const [name, [error, ...values]] of Object.entries(invalid)) {
+    for (const value of values) {
+      const thrown = t.throws(() => makeClient({ [name]: value }), {
+        name: error,
+        message: new RegExp(`^${name} must be `),
+      })
+      t.notOk(inspect(thrown).includes(key.slice(-20)), name)
+    }
+  }
+  t.end()
+})
+
+t.test('a key may come from a file, and a URL may have a path', async (t) => {
+  const expected = 'https://api.example/below/it/acme/public/plans?partner=demo'
+  const file = Buffer.from(`${key}\n`) as unknown as string
+  for (const read of [`${key}\n`, `\ufeff${key}\r\n`, ` ${key}\f`, file]) {
+    for (const url of ['https://api.example/below/it/', 'https://api.example/below/it?x=1#y']) {
+      const { asked, client } = scripted([good], { key: read, url, serviceName: 'acme' })
+      t.strictSame(await client.plans(), [])
+      const sent = asked.map((request) => [request.url, request.headers.get('x-acme-partner-key')])
+      t.strictSame(sent, [[expected, key]])
+    }
   }
 })
 
-await t.test('an answer that breaks off is none', async (t) => {
-  const broken = (): Response =>
+t.test('a list that does not advance ends', async (t) => {
+  for (const [next_cursor, requests] of [['same', 2], [null, 1]] as const) {
+    const page = () => Response.json({ data: [{}], page: { limit: 1, has_more: true, next_cursor } })
+    const { asked, client } = scripted([page, page, page])
+    await t.rejects(gather(client.profiles()), { name: 'ServiceUnreachableError' })
+    t.equal(asked.length, requests)
+  }
+  const { client } = scripted([good])
+  await t.rejects(gather(client.profiles()), { name: 'ServiceUnreachableError' }, 'without pages')
+})
+
+t.test('temporary errors are retried after Retry-After', async (t) => {
+  const delays = recordDelays(t)
+  const html = (status: number, headers: Record<string, string> = {}): Answer => () =>
+    new Response('<h1>Hello</h1>', { status, headers })
+  const broken: Answer = () =>
     new Response(
       new ReadableStream({
         start(body) {
@@ -95,91 +128,123 @@ await t.test('an answer that breaks off is none', async (t) => {
         },
       }),
     )
-  const { asked, client } = scripted([broken, good])
-  t.strictSame(await client.plans(), [])
-  t.equal(asked.length, 2)
-  await t.rejects(scripted([broken], { retries: 0 }).client.plans(), {
-    name: 'ServiceUnreachableError',
-    status: undefined,
-  })
-})
+  const unreachable = (status?: number) => ({ name: 'ServiceUnreachableError', status })
+  const past = new Date(0).toUTCString()
+  const later = new Date(Date.now() + 90_000).toUTCString()
+  const foreign = (body: object): Answer => () => Response.json(body, { status: 404 })
 
-await t.test('the key is not sent to other servers, and responses of other services are errors', async (t) => {
-  const moved = scripted([
-    () => new Response(null, { status: 302, headers: { location: 'https://other.example/' } }),
-  ])
-  await t.rejects(moved.client.plans(), { name: 'ServiceUnreachableError', status: 302 })
-  t.strictSame([moved.asked.length, moved.asked[0]?.redirect], [1, 'manual'])
-  t.notOk(moved.asked[0]?.url.includes(key))
-  for (
-    const foreign of [{ code: 'NOT_FOUND', detail: 'No such page.' }, { code: 'x', detail: 'y', status: 503 }]
-  ) {
-    const other = scripted([() => new Response(JSON.stringify(foreign), { status: 404 }), good])
-    await t.rejects(
-      other.client.plans(),
-      { name: 'ServiceUnreachableError', status: 404 },
-      'problems of others',
-    )
-    t.equal(other.asked.length, 1)
+  const cases: readonly (readonly [
+    name: string,
+    answers: Answer[],
+    error: Readonly<Record<string, unknown>> | undefined,
+    delays: readonly number[] | 1,
+    options?: Partial<PartnerClientOptions>,
+  ])[] = [
+    [
+      'seconds',
+      [
+        problem('rate_limited', 429, '1'),
+        problem('store_unavailable', 503, '0'),
+        good,
+      ],
+      undefined,
+      [1000, 0],
+    ],
+    ['a date', [problem('store_unavailable', 503, past), good], undefined, [0]],
+    ['too long', [problem('rate_limited', 429, '61'), good], {
+      code: 'rate_limited',
+      retryAfterSeconds: 61,
+    }, []],
+    ['no retries', [problem('store_unavailable', 503), good], { code: 'store_unavailable' }, [], {
+      retries: 0,
+    }],
+    ['a gateway, too long', [html(503, { 'retry-after': '61' }), good], unreachable(503), []],
+    ['a gateway, a date', [html(503, { 'retry-after': later }), good], unreachable(503), []],
+    ['no answer', [], unreachable(), 1, { retries: 1 }],
+    ['an incomplete answer', [broken, good], undefined, 1],
+    ['an incomplete answer, no retries', [broken], unreachable(), [], { retries: 0 }],
+    ['a redirect', [() => Response.redirect('https://other.example/')], unreachable(302), []],
+    [
+      'another service',
+      [foreign({ code: 'NOT_FOUND', detail: 'No such page.' }), good],
+      unreachable(404),
+      [],
+    ],
+    ['its problem', [foreign({ code: 'x', detail: 'y', status: 503 }), good], unreachable(404), []],
+    ['a page', [html(200)], unreachable(200), []],
+  ]
+  for (const [name, answers, error, expected, options] of cases) {
+    delays.length = 0
+    const { asked, client } = scripted(answers, options)
+    if (error === undefined) t.strictSame(await client.plans(), [], name)
+    else t.match(await client.plans().catch((error: unknown) => error), error, name)
+    if (expected === 1) t.equal(delays.length, 1, name)
+    else t.strictSame(delays, expected, name)
+    t.equal(asked.length, delays.length + 1, name)
+    t.ok(asked.every(({ redirect, url }) => redirect === 'manual' && !url.includes(key)))
   }
-  const page = scripted([() => new Response('<h1>Welcome</h1>')])
-  await t.rejects(page.client.plans(), { name: 'ServiceUnreachableError', status: 200 })
-  t.ok(
-    await page.client.plans().catch((error) =>
-      error instanceof ServiceUnreachableError && error.cause instanceof TypeError
-    ),
-  )
+
+  delays.length = 0
+  const error = await scripted([], { retries: 40 }).client.plans().catch((error: unknown) => error)
+  t.ok(error instanceof ServiceUnreachableError && error.cause instanceof TypeError)
+  t.equal(delays.length, 40)
+  for (const [attempt, ms] of delays.entries()) {
+    const mean = Math.min(250 * 2 ** attempt, 20_000)
+    t.ok(mean / 2 <= ms && ms < mean * 1.5 && ms <= 30_000, `${ms} ms after attempt ${attempt + 1}`)
+  }
 })
 
-await t.test('a call can be given up, also while it waits', async (t) => {
-  const { asked, client } = scripted([() => problem('rate_limited', 429, { 'retry-after': '30' }), good])
-  const giveUp = new AbortController()
-  const call = client.plans({ signal: giveUp.signal })
-  setTimeout(() => giveUp.abort(new Error('enough')), 20)
+t.test('a call can be aborted, also while it waits', async (t) => {
+  const aborting = new AbortController()
+  const { asked, client } = scripted([problem('rate_limited', 429, '30'), good])
+  const call = client.plans({ signal: aborting.signal })
+  setTimeout(() => aborting.abort(new Error('enough')), 20)
   await t.rejects(call, { message: 'enough' })
-  t.equal(asked.length, 1)
   await t.rejects(client.plans({ signal: AbortSignal.abort(new Error('before')) }), { message: 'before' })
   t.equal(asked.length, 1)
 })
 
-await t.test('an attempt that takes too long is given up, and made again', async (t) => {
+t.test('an attempt that takes too long is repeated', async (t) => {
   const asked: string[] = []
-  const silent = createServer((request) => void asked.push(request.url!)).listen(0, '127.0.0.1')
-  await once(silent, 'listening')
-  t.teardown(() => silent.close().closeAllConnections())
-  const { port } = silent.address() as AddressInfo
-  const slow = makeClient({ url: `http://127.0.0.1:${port}`, timeoutMs: 50, retries: 1 })
+  // The timer of an AbortSignal does not keep the process running.
+  const keptAlive = setInterval(() => {}, 1_000)
+  t.teardown(() => clearInterval(keptAlive))
+  const slow = makeClient({
+    timeoutMs: 50,
+    retries: 1,
+    fetch({ url, signal }) {
+      asked.push(url)
+      return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+    },
+  })
   await t.rejects(slow.profile('x'), {
     name: 'ServiceUnreachableError',
     message: /did not respond within 50 ms\.$/,
     status: undefined,
     cause: { name: 'TimeoutError' },
   })
-  t.strictSame(asked, Array(2).fill('/service/public/profiles/x?partner=demo'))
+  t.equal(asked.length, 2)
 })
 
-await t.test('a request that fails on the network says why', async (t) => {
+t.test('network errors are explained', async (t) => {
   const server = createServer((request) => request.socket.resetAndDestroy()).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
+  const address = `127.0.0.1:${(server.address() as AddressInfo).port}`
   const messageOf = (url: string): Promise<string> =>
     makeClient({ url, retries: 0 }).plans().then(() => '', ({ message }) => message)
   t.equal(
-    await messageOf(`http://127.0.0.1:${port}`),
-    `http://127.0.0.1:${port} did not respond: the connection was closed.`,
+    await messageOf(`http://${address}`),
+    `http://${address} did not respond: the connection was closed.`,
   )
-  t.match(
-    await messageOf(`https://127.0.0.1:${port}`),
-    / the TLS handshake failed/,
-  )
+  t.match(await messageOf(`https://${address}`), / the TLS handshake failed/)
   t.match(await messageOf('http://tls.invalid'), / its host name could not be resolved \(DNS\)\.$/)
   server.close()
   await once(server, 'close')
-  t.match(await messageOf(`http://127.0.0.1:${port}`), / the connection was refused\.$/)
+  t.match(await messageOf(`http://${address}`), / the connection was refused\.$/)
 
-  // As Deno has it: words only, and the URL, with its query, among them.
+  // Deno's errors have no codes, but quote the URL with its query.
   for (
-    const [words, failure] of [
+    const [words, meaning] of [
       ['tcp connect error: Connection refused (os error 111)', ': the connection was refused'],
       ['dns error: failed to lookup address information', ': its host name could not be resolved (DNS)'],
       ['invalid peer certificate: UnknownIssuer', ': the TLS handshake failed'],
@@ -187,10 +252,8 @@ await t.test('a request that fails on the network says why', async (t) => {
     ]
   ) {
     const cause = new Error(`error sending request for url (https://tls.example/?q=ENOTFOUND): ${words}`)
-    const client = makeClient({
-      retries: 0,
-      fetch: () => Promise.reject(new TypeError('fetch failed', { cause })),
-    })
-    await t.rejects(client.plans(), { message: `https://api.example did not respond${failure}.` })
+    const fetch = () => Promise.reject(new TypeError('fetch failed', { cause }))
+    const message = `https://api.example did not respond${meaning}.`
+    await t.rejects(makeClient({ retries: 0, fetch }).plans(), { message })
   }
 })

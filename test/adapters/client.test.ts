@@ -7,7 +7,7 @@ import { createPartnerApi } from '../../core/api.ts'
 import { createDocument } from '../../core/openapi/document.ts'
 import { ROUTES } from '../../core/routes/router.ts'
 import { fillWorld } from '../support/world.ts'
-import { gather } from './scripted-server.ts'
+import { gather } from '../support/gather.ts'
 
 const store = createMemoryStore()
 const world = await fillWorld(store)

@@ -32,7 +32,7 @@ await t.test('what requests noted is written behind their answers', async (t) =>
     const { requestsByDay } = await store.summarise('demo', today, today)
     return requestsByDay.reduce((sum, { requests }) => sum + requests, 0)
   }
-  for (let wanted = 1; wanted <= 3; wanted++) {
+  for (let wanted = 1; wanted <= 2; wanted++) {
     t.equal((await send(plans)).status, 200)
     await until(async () => await counted() >= wanted, 'the request to show')
     t.equal(await counted(), wanted)

@@ -10,7 +10,7 @@ import { DEFAULT_LIMITS, policiesFor } from '../../core/limits/policies.ts'
 import type { Limit, LimitOverrides } from '../../core/model.ts'
 import { MODULE_NAMES, SCOPES } from '../../core/policy/modules.ts'
 import type { Store } from '../../core/ports/store.ts'
-import { gather } from '../adapters/scripted-server.ts'
+import { gather } from '../support/gather.ts'
 
 const now = Date.UTC(2026, 0, 1)
 const hour = 3_600_000

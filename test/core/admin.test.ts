@@ -7,7 +7,7 @@ import { extractKeyId, isWellFormedKey } from '../../core/keys/format.ts'
 import { keyState } from '../../core/keys/lifecycle.ts'
 import { MODULES, SCOPES } from '../../core/policy/modules.ts'
 import type { Store } from '../../core/ports/store.ts'
-import { gather } from '../adapters/scripted-server.ts'
+import { gather } from '../support/gather.ts'
 
 const now = Date.UTC(2026, 0, 1)
 const keyShaped = `spk_live_Zt81Zt81Zt81_${'0123456789'.repeat(4).slice(0, 38)}`
