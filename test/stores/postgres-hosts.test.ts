@@ -1,96 +1,172 @@
-/** Which server is asked, and how the way to it is protected. */
+/** Which server is used, how the connection to it is encrypted, and LISTEN. */
 import { writeFile } from 'node:fs/promises'
-import { type AddressInfo, createServer } from 'node:net'
+import { type AddressInfo, connect as connectSocket, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import process from 'node:process'
 import t from 'tap'
-import type { Test } from 'tap'
-import { connect, type ConnectOptions } from '../../adapters/stores/postgres/database.ts'
-import type { Database } from '../../adapters/stores/postgres/database.ts'
+import { connect, type Database } from '../../adapters/stores/postgres/database.ts'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
-import type { MaybePromise } from '../../core/lib/promise.ts'
 import { askOnAndOn } from '../postgres/asking.ts'
-import { hasServer } from '../postgres/binaries.ts'
+import { openDatabase as open, outcomeOf, serverFor } from '../postgres/fixtures.ts'
 import { startGate } from '../postgres/network.ts'
+import { hasPooler, startPooler } from '../postgres/pooler.ts'
 import { createPrivateFolder } from '../postgres/private-folder.ts'
-import { startServer } from '../postgres/server.ts'
+import { atPort } from '../postgres/server.ts'
 import { startStandby } from '../postgres/standby.ts'
 import { giveAway } from '../postgres/unprivileged.ts'
-import { until } from '../postgres/until.ts'
+import { until, within } from '../postgres/until.ts'
 import { makeCertificate, noOpenssl } from '../support/certificate.ts'
 
-const reason = hasServer()
-if (reason !== undefined) {
-  t.plan(0, reason)
-  process.exit()
-}
+const server = await serverFor(t)
+const url = await server.createDatabase()
+const other = connect(url)
+t.teardown(() => other.close())
 
-/** Connects for as long as the test runs. */
-function open(t: Test, address: string, options?: ConnectOptions): Database {
-  const database = connect(address, options)
-  t.teardown(() => database.close())
-  return database
-}
-
-/** The address of a database on several servers, in this order. */
+/** The URL of a database on several servers, in this order. */
 function onAll(url: string, ...servers: readonly { readonly port: number }[]): string {
   return url.replace(/@[^/]+/, `@${servers.map(({ port }) => `127.0.0.1:${port}`).join(',')}`)
 }
 
-const outcomeOf = (promise: MaybePromise<unknown>) =>
-  Promise.resolve(promise).then((value) => value, (error: unknown) => error)
+/** Changes a setting of the server while it runs. */
+async function set(name: string, value: string): Promise<void> {
+  await server.admin.unsafe(`alter system set ${name} = '${value}'`)
+  await server.admin`select pg_reload_conf()`
+}
 
-const isStandby = async (query: Database['read']) => (await query('SELECT pg_is_in_recovery()'))[0]![0]
+/** Listens. @returns How often something was heard up to now. */
+function listen(database: Database): () => number {
+  let times = 0
+  database.listen(() => times++)
+  return () => times
+}
 
-await t.test('of a primary and its standby, the one that takes writes is asked', async (t) => {
-  const primary = await startServer()
-  t.teardown(() => primary.close())
-  const url = await primary.createDatabase()
-  const standby = await startStandby(primary)
-  t.teardown(() => standby.close())
-  await standby.caughtUp()
+const listening = `SELECT pid FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND application_name = $1`
 
-  const both = open(t, onAll(url, standby, primary))
-  for (const query of [both.lookUp, both.asyncCommit, both.read]) t.equal(await isStandby(query), false)
-  const alone = open(t, onAll(url, standby))
-  await t.rejects(alone.lookUp('SELECT 1'), {
-    code: 'unreachable',
-    message: /reached: the server is a standby\./,
-  })
-  await t.rejects(alone.read('SELECT 1'), { code: 'unreachable', message: /the server is a standby/ })
-  const any = open(t, `${onAll(url, standby)}?target_session_attrs=any`)
-  t.equal(await isStandby(any.lookUp), true)
-
-  await t.test('and when it dies, the one that takes its place', async (t) => {
-    const database = open(t, onAll(url, primary, standby))
-    let heard = 0
-    database.listen(() => heard++)
-    await until(() => heard === 1, 'listening to begin')
-    await database.write('CREATE TABLE kept (id integer PRIMARY KEY)')
-    await standby.caughtUp()
-    const asking = askOnAndOn(() => database.lookUp('SELECT count(*) FROM kept'))
-    await until(() => asking.answered() > 10, 'look-ups to be answered')
-    await primary.kill()
-    await until(() => asking.failed() > 0, 'a look-up to fail')
-    await standby.promote()
-    await until(() => asking.answeredInARow() >= 100, 'look-ups to go on')
-    const all = await asking.stop()
-    // A second, and far less than what has no such bound.
-    t.same(all.filter(({ tookMs }) => tookMs > 8_000), [])
-    await database.write('INSERT INTO kept VALUES (1)')
-    t.equal(await database.transaction(isStandby), false)
-    await until(() => heard === 2, 'listening to begin anew')
-  })
+await t.test('a listener is called when LISTEN begins and on each notification', async (t) => {
+  const database = open(t, url)
+  const first = listen(database)
+  const second = listen(database)
+  await until(() => first() === 1 && second() === 1, 'listening to begin')
+  await other.notify()
+  await until(() => first() === 2 && second() === 2, 'it to be heard')
+  await database.notify()
+  await until(() => first() === 3, 'their own to be heard')
 })
 
-await t.test('a server that takes no writes any more is left, although it answers', async (t) => {
-  const server = await startServer()
-  t.teardown(() => server.close())
-  const url = await server.createDatabase()
+await t.test('a lost connection is replaced, and the listener is called for what it may have missed', async (t) => {
+  const database = open(t, `${url}?application_name=lost`)
+  const heard = listen(database)
+  await until(() => heard() === 1, 'listening to begin')
+  await other.read(`SELECT pg_terminate_backend(pid) FROM (${listening}) AS listening`, ['lost'])
+  await until(() => heard() === 2, 'LISTEN to begin again')
+  await other.notify()
+  await until(() => heard() === 3, 'it to be heard')
+})
+
+await t.test('a dead connection is replaced when a look-up finds it dead', async (t) => {
+  const database = open(t, `${url}?application_name=silent`)
+  const heard = listen(database)
+  await until(() => heard() === 1, 'listening to begin')
+  const pids = [
+    ...await other.read(listening, ['silent']),
+    ...await database.lookUp('SELECT pg_backend_pid()'),
+  ].map(([pid]) => Number(pid))
+  t.teardown(() => pids.forEach((pid) => process.kill(pid, 'SIGCONT')))
+  pids.forEach((pid) => process.kill(pid, 'SIGSTOP'))
+  t.equal(String(await database.lookUp('SELECT 1')), '1')
+  await until(() => heard() === 2, 'LISTEN to begin again')
+  await other.notify()
+  await until(() => heard() === 3, 'it to be heard')
+})
+
+await t.test('a pooler is not used for LISTEN, but for NOTIFY', {
+  skip: hasPooler() ?? false,
+}, async (t) => {
+  const pooler = await startPooler(server)
+  t.teardown(() => pooler.close())
+  const direct = listen(open(t, url))
+  const pooled = open(t, `${pooler.url(url)}?pooler=transaction&application_name=pooled`)
+  const nothing = listen(pooled)
+  await until(() => direct() === 1, 'listening to begin')
+  await pooled.notify()
+  await until(() => direct() === 2, 'it to be heard')
+  t.equal(nothing(), 0)
+  t.same([...await other.read(listening, ['pooled'])], [])
+})
+
+await t.test('a server without LISTEN and NOTIFY is used without them', async (t) => {
+  const stranger = await startStranger(server.port)
+  t.teardown(stranger.close)
+  const database = open(t, atPort(url, stranger.port))
+  const heard = listen(database)
+  await until(() => stranger.refused() === 1, 'listening to be refused')
+  await database.notify()
+  await database.notify()
+  t.equal(stranger.refused(), 2, 'each is tried once')
+  t.equal(String(await database.lookUp('SELECT 1')), '1')
+  t.equal(String(await database.asyncCommit('SELECT 2')), '2')
+  t.equal(heard(), 0)
+})
+
+await t.test('a notification that cannot be sent is no error', async (t) => {
+  const gate = await startGate(server.port)
+  await gate.close()
+  await open(t, gate.url(url)).notify()
+})
+
+await t.test('closing ends what a silent server does not answer', async (t) => {
+  const gate = await startGate(server.port)
+  t.teardown(() => gate.close())
+  const database = connect(gate.url(url))
+  const heard = listen(database)
+  await until(() => heard() === 1, 'listening to begin')
+  await Promise.all([
+    database.lookUp('SELECT 1'),
+    database.asyncCommit('SELECT 1'),
+    database.read('SELECT 1'),
+  ])
+  gate.cut()
+  const asked = [
+    database.read('SELECT 1'),
+    database.write('SELECT 1'),
+    database.transaction((query) => query('SELECT 1')),
+    database.lookUp('SELECT 1'),
+    database.asyncCommit('SELECT 1'),
+  ].map((promise) => promise.then(() => undefined, (error) => error))
+  await within(database.close(), 'it to close')
+  for (const error of await Promise.all(asked)) t.match(error, { code: 'unreachable' })
+  const late = [
+    database.lookUp('SELECT 1'),
+    database.asyncCommit('SELECT 1'),
+    database.read('SELECT 1'),
+    database.write('SELECT 1'),
+    database.transaction((query) => query('SELECT 1')),
+  ]
+  for (const promise of late) await t.rejects(promise, { code: 'unreachable', message: /it was closed/ })
+  await database.notify()
+  await database.close()
+  await gate.restore()
+})
+
+await t.test('closing waits for what is in flight', async (t) => {
+  const database = connect(url)
+  const asked = [
+    database.lookUp('SELECT pg_sleep(0.2)'),
+    database.read('SELECT pg_sleep(0.2)'),
+    database.transaction((query) => query('SELECT pg_sleep(0.2)')),
+  ]
+  await until(async () => {
+    const asleep = `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'`
+    return String(await other.read(asleep)) === '3'
+  }, 'all to be under way')
+  await database.close()
+  t.equal((await Promise.all(asked)).length, 3)
+})
+
+await t.test('a server that has become read-only is not used, although it answers', async (t) => {
   const store = await openPostgresStore(url)
-  t.teardown(async () => await store.close())
   const any = await openPostgresStore(`${url}?target_session_attrs=any`)
-  t.teardown(async () => await any.close())
+  t.teardown(() => Promise.all([store.close(), any.close()]))
   const database = open(t, url)
   const pids = () =>
     Promise.all(
@@ -102,34 +178,26 @@ await t.test('a server that takes no writes any more is left, although it answer
   const before = await pids()
   const revision = await store.revision()
 
-  const takeWrites = async (does: boolean) => {
-    await server.admin.unsafe(`alter system set default_transaction_read_only = ${does ? 'off' : 'on'}`)
-    await server.admin`select pg_reload_conf()`
-  }
-  await takeWrites(false)
-  // As somebody does who is about to promote another one.
-  const said = async () => await outcomeOf(store.revision())
-  await until(async () => (await said()) instanceof Error, 'the server to be doubted')
+  await set('default_transaction_read_only', 'on')
+  const said = () => outcomeOf(Promise.resolve(store.revision()))
+  await until(async () => (await said()) instanceof Error, 'the server to be found read-only')
   t.match(await said(), { code: 'unreachable', message: /takes no writes/ })
-  t.strictSame(await any.revision(), revision, 'where any server will do, it does')
+  t.strictSame(await any.revision(), revision, 'with target_session_attrs=any it is used')
   const busy = database.transaction(async (query) => {
     t.throws(() => database.reportReadOnly(), { code: 'unreachable' })
     return String(await query('SELECT pg_backend_pid()'))
   }, { readOnly: true })
-  t.equal(await busy, before[1], 'what is under way may end')
+  t.equal(await busy, before[1], 'what is in flight may end')
 
-  await takeWrites(true)
-  await until(async () => !((await said()) instanceof Error), 'it to be found again')
+  await set('default_transaction_read_only', 'off')
+  await until(async () => !((await said()) instanceof Error), 'the server to be used again')
   t.strictSame(await store.revision(), revision)
   const after = await pids()
-  t.ok(after.every((pid) => !before.includes(pid)), 'no connection to it is used again')
-  await until(() => heard === 2, 'listening to begin anew')
+  t.ok(after.every((pid) => !before.includes(pid)), 'all connections are replaced')
+  await until(() => heard === 2, 'LISTEN to begin again')
 })
 
-await t.test('a server that is silent costs no look-up more than its time', async (t) => {
-  const server = await startServer()
-  t.teardown(() => server.close())
-  const url = await server.createDatabase()
+await t.test('a silent host delays no look-up beyond its time-out, and is then skipped', async (t) => {
   const silent = await startGate(server.port)
   t.teardown(() => silent.close())
   silent.cut()
@@ -139,17 +207,17 @@ await t.test('a server that is silent costs no look-up more than its time', asyn
   const found = performance.now()
   t.equal(String(await database.read('SELECT 1')), '1')
   t.equal(String(await database.asyncCommit('SELECT 1')), '1')
-  t.ok(performance.now() - found < found - start, 'and the others are spared')
+  t.ok(performance.now() - found < found - start, 'later statements skip it')
   await silent.restore()
 })
 
-await t.test('a server that breaks off at any step of a handshake ends no process', async (t) => {
+await t.test('a server may close the connection at any step of a handshake', async (t) => {
   const folder = await createPrivateFolder('certificates', false)
   t.teardown(() => folder.remove())
   const authority = join(folder.path, 'authority.pem')
-  // Large: to read it takes a while.
-  await writeFile(authority, Buffer.alloc(64 * 2 ** 20))
-  for (const afterMs of [0, 1, 5]) {
+  // Large, so that reading it takes a while.
+  await writeFile(authority, Buffer.alloc(16 * 2 ** 20))
+  for (const afterMs of [0, 5]) {
     const server = createServer((socket) => {
       socket.on('error', () => {})
       socket.once('data', () => socket.write('S', () => setTimeout(() => socket.resetAndDestroy(), afterMs)))
@@ -164,20 +232,18 @@ await t.test('a server that breaks off at any step of a handshake ends no proces
   }
 })
 
-await t.test('a server is reached by a file of its machine', async (t) => {
-  const server = await startServer()
-  t.teardown(() => server.close())
-  const { pathname } = new URL(await server.createDatabase())
+await t.test('a server is reached by a Unix socket', async (t) => {
+  const { pathname } = new URL(url)
   const folder = dirname(server.dataFolder)
   const database = open(t, `postgres://${pathname}?host=${folder}&port=${server.port}&user=${server.user}`)
   t.equal(database.place, `${join(folder, `.s.PGSQL.${server.port}`)}${pathname}`)
   t.equal(String(await database.lookUp('SELECT $1::integer', [1])), '1')
   t.equal(String(await database.transaction((query) => query('SELECT 2'))), '2')
   const nowhere = open(t, `postgres:///x?host=${folder}&port=1`)
-  await t.rejects(nowhere.read('SELECT 1'), { code: 'unreachable', message: /ENOENT/ })
+  await t.rejects(nowhere.lookUp('SELECT 1'), { code: 'unreachable', message: /ENOENT/ })
 })
 
-await t.test('the way is protected as far as the address says', { skip: noOpenssl }, async (t) => {
+await t.test('the URL determines encryption and verification', { skip: noOpenssl }, async (t) => {
   const folder = await createPrivateFolder('certificates', false)
   t.teardown(() => folder.remove())
   const [cert, key, other] = ['cert.pem', 'key.pem', 'other.pem'].map((name) => join(folder.path, name)) as [
@@ -188,37 +254,107 @@ await t.test('the way is protected as far as the address says', { skip: noOpenss
   makeCertificate('localhost', cert, key)
   makeCertificate('localhost', other, `${other}.key`)
   await giveAway(folder.path)
-  const server = await startServer({ settings: { ssl: 'on', ssl_cert_file: cert, ssl_key_file: key } })
-  t.teardown(() => server.close())
-  const plain = await startServer()
-  t.teardown(() => plain.close())
-  const named = (await server.createDatabase()).replace('127.0.0.1', 'localhost')
-  const numbered = await server.createDatabase()
-  const unprotected = await plain.createDatabase()
+  const named = url.replace('127.0.0.1', 'localhost')
 
-  const isEncrypted = async (address: string) =>
-    (await open(t, address).lookUp('SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()'))[0]![0]
-  const cases: readonly (readonly [address: string, encrypted: boolean | RegExp])[] = [
+  const isEncrypted = async (url: string) =>
+    (await open(t, url).lookUp<[boolean]>('SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()'))[0]![0]
+  type Cases = readonly (readonly [url: string, encrypted: boolean | RegExp])[]
+  // What is refused is tried for a second.
+  const check = (cases: Cases) =>
+    Promise.all(cases.map(async ([url, expected]) => {
+      if (typeof expected === 'boolean') t.equal(await isEncrypted(url), expected, url)
+      else await t.rejects(isEncrypted(url), { code: 'unreachable', message: expected }, url)
+    }))
+  await check([
+    [named, false],
+    [`${named}?sslmode=prefer`, false],
+    [`${named}?sslmode=require`, /the server takes no encrypted connections/],
+    [`${named}?sslmode=verify-full&sslrootcert=${cert}`, /the server takes no encrypted connections/],
+  ])
+  await set('ssl_cert_file', cert)
+  await set('ssl_key_file', key)
+  await set('ssl', 'on')
+  t.teardown(async () => {
+    await server.admin`alter system reset all`
+    await server.admin`select pg_reload_conf()`
+  })
+  await until(() => isEncrypted(named), 'the server to encrypt')
+  await check([
     [named, true],
     [`${named}?sslmode=disable`, false],
     [`${named}?sslmode=require`, true],
     [`${named}?sslmode=verify-full&sslrootcert=${cert}`, true],
-    [`${numbered}?sslmode=verify-ca&sslrootcert=${cert}`, true],
-    [`${numbered}?sslmode=verify-full&sslrootcert=${cert}`, /altname|IP|identity|name/i],
+    [`${url}?sslmode=verify-ca&sslrootcert=${cert}`, true],
+    [`${url}?sslmode=verify-full&sslrootcert=${cert}`, /altname|IP|identity|name/i],
     [`${named}?sslmode=verify-full&sslrootcert=${other}`, /self-signed|certificate/i],
     [`${named}?sslmode=verify-full`, /self-signed|certificate/i],
     [`${named}?sslmode=verify-full&sslrootcert=${cert}.gone`, /a file named in its URL cannot be read/],
-    [unprotected, false],
-    [`${unprotected}?sslmode=prefer`, false],
-    [`${unprotected}?sslmode=require`, /the server takes no encrypted connections/],
-    [`${unprotected}?sslmode=verify-full&sslrootcert=${cert}`, /the server takes no encrypted connections/],
-  ]
-  for (const [address, expected] of cases) {
-    if (typeof expected === 'boolean') t.equal(await isEncrypted(address), expected, address)
-    else await t.rejects(isEncrypted(address), { code: 'unreachable', message: expected }, address)
-  }
+  ])
   const many = open(t, `${named}?sslmode=verify-full&sslrootcert=${cert}`)
   const long = 'x'.repeat(100_000)
   const rows = await Promise.all(Array.from({ length: 20 }, () => many.lookUp('SELECT $1::text', [long])))
   t.ok(rows.every(([row]) => row![0] === long))
 })
+
+// Last: the server is killed.
+const isStandby = async (query: Database['read']) => (await query('SELECT pg_is_in_recovery()'))[0]![0]
+
+await t.test('of a primary and its standby, the primary is used', async (t) => {
+  const standby = await startStandby(server)
+  t.teardown(() => standby.close())
+  await standby.caughtUp()
+
+  const both = open(t, onAll(url, standby, server))
+  for (const query of [both.lookUp, both.asyncCommit, both.read]) t.equal(await isStandby(query), false)
+  const alone = open(t, onAll(url, standby))
+  await t.rejects(alone.lookUp('SELECT 1'), {
+    code: 'unreachable',
+    message: /reached: the server is a standby\./,
+  })
+  await t.rejects(alone.read('SELECT 1'), { code: 'unreachable', message: /the server is a standby/ })
+  const any = open(t, `${onAll(url, standby)}?target_session_attrs=any`)
+  t.equal(await isStandby(any.lookUp), true)
+
+  await t.test('when the primary is killed, the promoted standby is used', async (t) => {
+    const database = open(t, onAll(url, server, standby))
+    let heard = 0
+    database.listen(() => heard++)
+    await until(() => heard === 1, 'listening to begin')
+    await database.write('CREATE TABLE kept (id integer PRIMARY KEY)')
+    await standby.caughtUp()
+    const asking = askOnAndOn(() => database.lookUp('SELECT count(*) FROM kept'))
+    await until(() => asking.answered() > 10, 'look-ups to be answered')
+    await server.kill()
+    await until(() => asking.failed() > 0, 'a look-up to fail')
+    await standby.promote()
+    await until(() => asking.answeredInARow() >= 100, 'look-ups to go on')
+    const all = await asking.stop()
+    // A second, and far less than what has no such bound.
+    t.same(all.filter(({ tookMs }) => tookMs > 8_000), [])
+    await database.write('INSERT INTO kept VALUES (1)')
+    t.equal(await database.transaction(isStandby), false)
+    await until(() => heard === 2, 'LISTEN to begin again')
+  })
+})
+
+/** A way to the server on which LISTEN and NOTIFY are words that it does not know. */
+async function startStranger(port: number) {
+  let refused = 0
+  const stranger = createServer((near) => {
+    const far = connectSocket(port, '127.0.0.1')
+    near.on('data', (bytes) => {
+      const text = bytes.toString('latin1')
+      if (/LISTEN|NOTIFY/.test(text)) refused++
+      far.write(Buffer.from(text.replace(/LISTEN|NOTIFY/, 'GOSSIP'), 'latin1'))
+    })
+    far.pipe(near)
+    near.on('error', () => far.destroy()).on('close', () => far.destroy())
+    far.on('error', () => near.destroy())
+  })
+  await new Promise<void>((resolve) => stranger.listen(0, '127.0.0.1', resolve))
+  return {
+    port: (stranger.address() as AddressInfo).port,
+    refused: () => refused,
+    close: () => void stranger.close(),
+  }
+}

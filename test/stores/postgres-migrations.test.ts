@@ -1,13 +1,6 @@
-/** The schema of a Postgres store: who makes it, who may go on with it, and who is told what it has to do first. */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import process from 'node:process'
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
-import postgres from 'postgres'
+/** Creating the schema of a PostgreSQL store, migrating it, and refusing it. */
 import type { Sql } from 'postgres'
 import t from 'tap'
-import { connect } from '../../adapters/stores/postgres/database.ts'
 import {
   migrate,
   type Migration,
@@ -16,25 +9,11 @@ import {
 } from '../../adapters/stores/postgres/migrate.ts'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import { actor, apply, createPartners, industry, key, T0 } from '../contract/store/samples.ts'
-import { hasServer } from '../postgres/binaries.ts'
-import { PATIENT, startServer } from '../postgres/server.ts'
+import { openDatabase, openSql, serverFor, waitsForLock } from '../postgres/fixtures.ts'
+import { PATIENT } from '../postgres/server.ts'
 import { until } from '../postgres/until.ts'
 
-const reason = hasServer()
-if (reason !== undefined) {
-  t.plan(0, reason)
-  process.exit()
-}
-
-const server = await startServer()
-t.teardown(() => server.close())
-
-/** Somebody who writes past the store. */
-function intruder(url: string): Sql {
-  const sql = postgres(url, { max: 1, onnotice: () => {} })
-  t.teardown(() => sql.end({ timeout: 0 }))
-  return sql
-}
+const server = await serverFor(t)
 
 async function relationsOf(sql: Sql): Promise<string[]> {
   const rows = await sql`
@@ -45,9 +24,9 @@ async function relationsOf(sql: Sql): Promise<string[]> {
 
 const latest = MIGRATIONS.length
 
-await t.test('a store is made where there is none, unless it has to be there', async (t) => {
+await t.test('a store is created where there is none, unless migrate is false', async (t) => {
   const url = await server.createDatabase()
-  const sql = intruder(url)
+  const sql = openSql(t, url)
   const { current, pending } = await migrationStatus(url)
   t.equal(current, 0)
   t.strictSame(pending, MIGRATIONS.map(({ name }) => name))
@@ -70,14 +49,14 @@ await t.test('a store is made where there is none, unless it has to be there', a
   await opened.close()
 })
 
-await t.test('of many connections that begin at once, one makes the store', async (t) => {
-  for (let round = 0; round < 10; round++) {
+await t.test('of ten programs that start at once, one creates the store', async (t) => {
+  for (let round = 0; round < 3; round++) {
     const url = await server.createDatabase()
     const stores = await Promise.all(Array.from({ length: 10 }, () => openPostgresStore(url, PATIENT)))
     t.equal(new Set(stores.map(({ settings }) => settings.cursorSecret)).size, 1)
     t.equal(new Set(await Promise.all(stores.map(async (store) => (await store.revision()).facts))).size, 1)
     await Promise.all(stores.map((store) => store.close()))
-    const [row] = await intruder(url)`
+    const [row] = await openSql(t, url)`
       select (select count(*)::int from partner_api.migration) as migrations,
         (select count(*)::int from partner_api.store) as stores,
         (select count(*)::int from partner_api.revision) as revisions`
@@ -85,28 +64,9 @@ await t.test('of many connections that begin at once, one makes the store', asyn
   }
 })
 
-await t.test('so it is with processes', async (t) => {
-  const child = fileURLToPath(new URL('postgres-child.ts', import.meta.url))
-  for (let round = 0; round < 3; round++) {
-    const env = { ...process.env, STORE: await server.createDatabase() }
-    const children = Array.from({ length: 5 }, () => {
-      const started = spawn(process.execPath, [child], { env, stdio: ['pipe', 'pipe', 'inherit'] })
-      const lines = createInterface(started.stdout)[Symbol.asyncIterator]()
-      const said = async (): Promise<string> => String((await lines.next()).value ?? '')
-      return { said, go: () => started.stdin.end('\n'), ended: once(started, 'close') }
-    })
-    for (const { said } of children) t.equal(await said(), 'ready')
-    for (const { go } of children) go()
-    const secrets = await Promise.all(children.map(({ said }) => said()))
-    t.match(secrets[0], /^[0-9a-f]{64}$/)
-    t.strictSame(new Set(secrets), new Set([secrets[0]]))
-    for (const { ended } of children) t.strictSame(await ended, [0, null])
-  }
-})
-
-await t.test('a migration that fails leaves nothing behind, and can be done later', async (t) => {
+await t.test('a failed migration leaves nothing, and can be repeated', async (t) => {
   const url = await server.createDatabase()
-  const sql = intruder(url)
+  const sql = openSql(t, url)
   await sql`create schema partner_api`
   // A table has a type of its name.
   await sql`create type partner_api.audit as enum ()`
@@ -119,10 +79,10 @@ await t.test('a migration that fails leaves nothing behind, and can be done late
   await store.close()
 })
 
-await t.test('a schema of somebody else stays as it is', async (t) => {
+await t.test('a schema of another program is left alone', async (t) => {
   for (const table of ['migration (version integer)', 'store (id text)', 'orders (id text)']) {
     const url = await server.createDatabase()
-    const sql = intruder(url)
+    const sql = openSql(t, url)
     await sql.unsafe(`create schema partner_api; create table partner_api.${table}`)
     const refusal = { code: 'refused', message: /schema partner_api .* belongs to another program\.$/ }
     await t.rejects(openPostgresStore(url), refusal, table)
@@ -131,7 +91,7 @@ await t.test('a schema of somebody else stays as it is', async (t) => {
     t.equal((await relationsOf(sql)).length, 1)
   }
   const url = await server.createDatabase()
-  const sql = intruder(url)
+  const sql = openSql(t, url)
   await sql`create schema partner_api`
   await sql`create table partner_api.migration (version integer)`
   await sql`create table partner_api.store (id text)`
@@ -142,28 +102,30 @@ await t.test('a schema of somebody else stays as it is', async (t) => {
   )
 })
 
-await t.test('a store that has lost its settings says so', async (t) => {
+await t.test('a store without its settings is refused', async (t) => {
   const url = await server.createDatabase()
-  await (await openPostgresStore(url, PATIENT)).close()
-  await intruder(url)`delete from partner_api.store`
+  const running = await openPostgresStore(url, PATIENT)
+  await openSql(t, url)`delete from partner_api.store`
   const loss = { code: 'unreachable', message: /its settings are missing\.$/ }
   await t.rejects(openPostgresStore(url), loss)
   await t.rejects(migrationStatus(url), loss)
+  await t.rejects(async () => await running.check(), loss)
+  await running.close()
 })
 
-await t.test('a database without letters for every text is refused, and left as it is', async (t) => {
+await t.test('a database in another encoding is refused, and left alone', async (t) => {
   await server.admin`create database latin owner partner_api encoding 'LATIN1' template template0`
   await t.rejects(openPostgresStore(server.url('latin')), {
     code: 'refused',
     message: /in LATIN1, .* 'UTF8'\.$/,
   })
-  t.strictSame(await relationsOf(intruder(server.url('latin'))), [])
+  t.strictSame(await relationsOf(openSql(t, server.url('latin'))), [])
   t.equal((await migrationStatus(server.url('latin'))).current, 0)
 })
 
-await t.test('whoever may make no schema can be given one', async (t) => {
+await t.test('a role that may not create a schema can be given one', async (t) => {
   await server.admin`create database lent`
-  const admin = intruder(server.adminUrl('lent'))
+  const admin = openSql(t, server.adminUrl('lent'))
   const url = server.url('lent')
   await t.rejects(openPostgresStore(url), {
     code: 'unreachable',
@@ -177,11 +139,11 @@ await t.test('whoever may make no schema can be given one', async (t) => {
   await store.close()
 })
 
-await t.test('a newer schema is served for as long as it says that it may be', async (t) => {
+await t.test('a newer schema is used while it allows that', async (t) => {
   const url = await server.createDatabase()
   const running = await openPostgresStore(url, PATIENT)
   await createPartners(running, 'acme')
-  const sql = intruder(url)
+  const sql = openSql(t, url)
   await sql`insert into partner_api.migration values (99, '099-of-tomorrow', 0)`
   t.strictSame(await migrationStatus(url), { current: 99, latest, pending: [] })
   for (const migrate of [true, false]) {
@@ -221,35 +183,34 @@ const later = (servedFrom: number): Migration[] => [
   { name: 'after', sql: 'ALTER TABLE partner_api.partner ADD COLUMN size TEXT', servedFrom },
 ]
 
-await t.test('a later program migrates what programs of this version serve', async (t) => {
+await t.test('a newer program migrates a store that programs of this version use', async (t) => {
   const url = await server.createDatabase()
   const running = await openPostgresStore(url, PATIENT)
   await createPartners(running, 'acme')
   await apply(running, { type: 'key.issued', key: key() })
-  const newer = Array.from({ length: 5 }, () => connect(url))
+  const newer = Array.from({ length: 5 }, () => openDatabase(t, url))
   const programs = newer.map((database) => migrate(database, undefined, later(latest)))
   // Changes that are made meanwhile come before it or after it.
   for (let times = 0; times < 10; times++) {
     await apply(running, { type: times % 2 === 0 ? 'key.disabled' : 'key.enabled', id: key().id })
   }
   await Promise.all(programs)
-  const sql = intruder(url)
+  const sql = openSql(t, url)
   const names = (await sql`select name from partner_api.migration order by version`).map(({ name }) => name)
   t.strictSame(names, later(latest).map(({ name }) => name))
   t.equal((await running.findKey(key().id))?.key.state, 'active')
   t.equal(await apply(running, { type: 'key.disabled', id: key().id }), true)
   t.equal((await migrationStatus(url)).current, latest + 2)
-  await Promise.all(newer.map((database) => database.close()))
   await running.close()
 })
 
-await t.test('a change that waited for a migration finds out whether it may be made', async (t) => {
+await t.test('a change that waited for a migration checks whether it may be made', async (t) => {
   const url = await server.createDatabase()
   const running = await openPostgresStore(url, PATIENT)
   await createPartners(running, 'acme')
   const { facts } = await running.revision()
-  const sql = intruder(url)
-  const database = connect(url)
+  const sql = openSql(t, url)
+  const database = openDatabase(t, url)
   const held = Promise.withResolvers<void>()
   const migrated = Promise.withResolvers<void>()
   const migrating = database.transaction(async (query) => {
@@ -262,22 +223,21 @@ await t.test('a change that waited for a migration finds out whether it may be m
   const changed = running.apply([{ type: 'partner.suspended', slug: 'acme' }], facts, { actor, at: T0 })
   const refused = t.rejects(async () => await changed, { code: 'newer_schema' })
   await until(
-    async () => (await sql`select 1 from pg_locks where not granted`).length > 0,
+    () => waitsForLock(sql),
     'the change to wait for the lock',
   )
   migrated.resolve()
   await migrating
   await refused
   t.same(await sql`select state from partner_api.partner`, [{ state: 'active' }])
-  await database.close()
   await running.close()
 })
 
-await t.test('a store that is copied into is nobody’s until the copy is finished', async (t) => {
+await t.test('a store is unusable until a copy into it is finished', async (t) => {
   const url = await server.createDatabase()
   const running = await openPostgresStore(url, PATIENT)
   const { facts } = await running.revision()
-  const sql = intruder(url)
+  const sql = openSql(t, url)
   await sql`update partner_api.store set copied_from = 'elsewhere'`
   const unfinished = { code: 'refused', message: /a copy into it has not been finished/ }
   await t.rejects(openPostgresStore(url), unfinished)

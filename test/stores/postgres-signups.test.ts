@@ -1,66 +1,31 @@
-/** Signups and counts in one database that several replicas write to, that is lost, or that others keep from them. */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import process from 'node:process'
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
-import postgres from 'postgres'
+/** Signups, counts and durability in a database that replicas share, that is lost, or whose rows are locked. */
 import type { Sql } from 'postgres'
-import t from 'tap'
-import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
+import t, { type Test } from 'tap'
 import type { SignupOutcome } from '../../core/ports/signups.ts'
 import type { Store } from '../../core/ports/store.ts'
-import { apply, claim, createPartners, DAY, key, signup, T0 } from '../contract/store/samples.ts'
-import { hasServer } from '../postgres/binaries.ts'
+import { actor, apply, claim, createPartners, DAY, key, plan, signup, T0 } from '../contract/store/samples.ts'
+import {
+  createPlace as createEmptyPlace,
+  serverFor,
+  type StorePlace,
+  waitsForLock,
+} from '../postgres/fixtures.ts'
 import { startGate } from '../postgres/network.ts'
-import { hasPooler, type Pooler, startPooler } from '../postgres/pooler.ts'
-import { PATIENT, startServer } from '../postgres/server.ts'
+import { hasPooler, startPooler } from '../postgres/pooler.ts'
 import { until, within } from '../postgres/until.ts'
 
-const reason = hasServer()
-if (reason !== undefined) {
-  t.plan(0, reason)
-  process.exit()
-}
-
-// What it has acknowledged is to outlive it.
-const server = await startServer({ durable: true })
-t.teardown(() => server.close())
-const pooler: Pooler | undefined = hasPooler() === undefined ? await startPooler(server) : undefined
+// A commit that the store does not wait for is lost when the server is killed within ten seconds.
+const server = await serverFor(t, { settings: { synchronous_commit: 'off', wal_writer_delay: '10s' } })
+const pooler = hasPooler() === undefined ? await startPooler(server) : undefined
 t.teardown(() => pooler?.close())
+const pooled = (url: string) => pooler === undefined ? url : `${pooler.url(url)}?pooler=transaction`
 
-/** The ways in which a store reaches a database. */
-const ways: Readonly<Record<string, (url: string) => string>> = {
-  directly: (url) => url,
-  ...pooler && { 'through a pooler': (url) => `${pooler.url(url)}?pooler=transaction` },
-}
-
-interface Place {
-  readonly url: string
-  readonly store: Store
-  /** Asks the database itself, past the store. */
-  readonly sql: Sql
-  open(url?: string): Promise<Store>
-}
-
-/** A store with a partner and a key, which ends with the test. */
-async function createPlace(
-  t: { teardown(end: () => Promise<void>): void },
-  way = (url: string) => url,
-): Promise<Place> {
-  const database = await server.createDatabase()
-  const url = way(database)
-  const sql = postgres(database, { max: 3, onnotice: () => {}, idle_timeout: 1 })
-  t.teardown(() => sql.end({ timeout: 0 }))
-  async function open(at = url): Promise<Store> {
-    const store = await openPostgresStore(at, PATIENT)
-    t.teardown(async () => await store.close())
-    return store
-  }
-  const store = await open()
-  await createPartners(store, 'acme')
-  await apply(store, { type: 'key.issued', key: key() })
-  return { url, store, sql, open }
+/** A store with a partner and a key. */
+async function createPlace(t: Test): Promise<StorePlace> {
+  const place = await createEmptyPlace(t, server)
+  await createPartners(place.store, 'acme')
+  await apply(place.store, { type: 'key.issued', key: key() })
+  return place
 }
 
 async function count(sql: Sql, table: string): Promise<number> {
@@ -75,43 +40,24 @@ async function counted(sql: Sql, dimension: 'plan' | 'country'): Promise<number>
   return row!.signups
 }
 
-const child = fileURLToPath(new URL('postgres-signups-child.ts', import.meta.url))
-
-/** Starts a process on a database. `said` resolves with each line that it prints, in turn. */
-function start(url: string, ...parameters: string[]) {
-  const started = spawn(process.execPath, [child, ...parameters], {
-    env: { ...process.env, STORE: url },
-    stdio: ['pipe', 'pipe', 'inherit'],
-  })
-  const lines = createInterface(started.stdout)[Symbol.asyncIterator]()
-  return {
-    said: async (): Promise<string> => String((await lines.next()).value ?? ''),
-    go: () => started.stdin.end('\n'),
-    closed: once(started, 'close'),
-  }
-}
-
-await t.test('200 attempts of four processes at once with one key make one signup', async (t) => {
-  const { url, store, sql } = await createPlace(t)
-  const children = Array.from({ length: 4 }, (_, index) => start(url, `p${index}`, '50'))
-  for (const { said } of children) t.equal(await said(), 'ready')
-  for (const { go } of children) go()
-  const answers = await Promise.all(children.map(({ said }) => said()))
-  await Promise.all(children.map(({ closed }) => closed))
-  const outcomes = answers.flatMap((answer): SignupOutcome[] => JSON.parse(answer))
+await t.test('200 concurrent attempts of four stores with one key create one signup', async (t) => {
+  const { store, open, sql } = await createPlace(t)
+  const stores = [store, await open(), await open(), await open()]
+  const outcomes = await Promise.all(
+    Array.from({ length: 200 }, (_, index) => stores[index % 4]!.createSignup(signup(`${index}`), claim())),
+  )
   const [kept, ...others] = await store.listSignups(undefined, undefined, 10)
   t.same(others, [])
-  t.equal(outcomes.length, 200)
   t.equal(outcomes.filter(({ outcome }) => outcome === 'created').length, 1)
   const replay = { outcome: 'replayed', id: kept?.id, createdAt: T0 }
   t.strictSame(outcomes.filter(({ outcome }) => outcome !== 'created'), Array(199).fill(replay))
   t.same([await counted(sql, 'plan'), await counted(sql, 'country')], [1, 1])
 })
 
-await t.test('of two bodies sent at once with one key, one is kept and the other a mismatch', async (t) => {
+await t.test('of two concurrent bodies with one key, one is stored and the other is a mismatch', async (t) => {
   const { store, open } = await createPlace(t)
   const other = await open()
-  for (let round = 0; round < 20; round++) {
+  for (let round = 0; round < 10; round++) {
     const outcomes = await Promise.all([store, other].map(async (one, index) =>
       await one.createSignup(
         signup(`${round}-${index}`),
@@ -120,7 +66,7 @@ await t.test('of two bodies sent at once with one key, one is kept and the other
     ))
     t.same(outcomes.map(({ outcome }) => outcome).sort(), ['created', 'mismatch'])
   }
-  t.equal((await store.listSignups(undefined, undefined, 100)).length, 20)
+  t.equal((await store.listSignups(undefined, undefined, 100)).length, 10)
 })
 
 await t.test('a claim that has expired is taken over once', async (t) => {
@@ -138,47 +84,46 @@ await t.test('a claim that has expired is taken over once', async (t) => {
   t.equal(outcomes.filter(({ outcome }) => outcome === 'replayed').length, 39)
 })
 
-for (const [how, way] of Object.entries(ways)) {
-  await t.test(`an attempt that another one keeps waiting for long is a conflict, and keeps nobody else, ${how}`, async (t) => {
-    const { store, sql } = await createPlace(t, way)
-    const ended = Promise.withResolvers<void>()
-    const holding = Promise.withResolvers<void>()
-    const holder = sql.begin(async (held) => {
-      await held`
+await t.test('an attempt that waits too long for another is a conflict', async (t) => {
+  const { url, store: direct, sql, open } = await createPlace(t)
+  const store = await open(pooled(url))
+  const ended = Promise.withResolvers<void>()
+  const holding = Promise.withResolvers<void>()
+  const holder = sql.begin(async (held) => {
+    await held`
       INSERT INTO partner_api.idempotency VALUES
         ('acme', 'live', ${claim().key}, ${'f'.repeat(64)}, 'sgn_x', ${T0}, ${T0 + DAY})`
-      holding.resolve()
-      await ended.promise
-      throw new Error('given up')
-    }).catch(() => undefined)
-    await holding.promise
+    holding.resolve()
+    await ended.promise
+    throw new Error('given up')
+  }).catch(() => undefined)
+  await holding.promise
 
-    const since = performance.now()
-    let isWaiting = true
-    const waiting = Promise.all(
-      Array.from({ length: 3 }, async (_, index) => {
-        const outcome = await store.createSignup(signup(`${index}`), claim())
-        isWaiting = false
-        return outcome
-      }),
-    )
-    t.strictSame(await store.createSignup(signup('a'), claim({ key: 'another' })), { outcome: 'created' })
-    t.strictSame(await store.createSignup(signup('b'), undefined), { outcome: 'created' })
-    t.ok(isWaiting, 'others do not wait')
-    t.strictSame(await waiting, Array(3).fill({ outcome: 'conflict' }))
-    const waited = performance.now() - since
-    t.ok(waited > 1_900 && waited < 30_000, `after ${waited} ms`)
-    ended.resolve()
-    await holder
-    t.strictSame(
-      await store.createSignup(signup('0'), claim()),
-      { outcome: 'created' },
-      'it has left nothing',
-    )
-  })
-}
+  const since = performance.now()
+  let isWaiting = true
+  const waiting = Promise.all(
+    Array.from({ length: 4 }, async (_, index) => {
+      const outcome = await (index % 2 ? store : direct).createSignup(signup(`${index}`), claim())
+      isWaiting = false
+      return outcome
+    }),
+  )
+  t.strictSame(await store.createSignup(signup('a'), claim({ key: 'another' })), { outcome: 'created' })
+  t.strictSame(await store.createSignup(signup('b'), undefined), { outcome: 'created' })
+  t.ok(isWaiting, 'others do not wait')
+  t.strictSame(await waiting, Array(4).fill({ outcome: 'conflict' }))
+  const waited = performance.now() - since
+  t.ok(waited > 1_900 && waited < 30_000, `after ${waited} ms`)
+  ended.resolve()
+  await holder
+  t.strictSame(
+    await store.createSignup(signup('0'), claim()),
+    { outcome: 'created' },
+    'it has left nothing',
+  )
+})
 
-await t.test('who waits for an attempt that is then given up keeps the signup', async (t) => {
+await t.test('a signup that waits for an attempt that fails is stored', async (t) => {
   const { store, sql } = await createPlace(t)
   let kept: Promise<SignupOutcome> | undefined
   await sql.begin(async (held) => {
@@ -186,16 +131,13 @@ await t.test('who waits for an attempt that is then given up keeps the signup', 
       INSERT INTO partner_api.idempotency VALUES
         ('acme', 'live', ${claim().key}, ${'f'.repeat(64)}, 'sgn_x', ${T0}, ${T0 + DAY})`
     kept = Promise.resolve(store.createSignup(signup('1'), claim()))
-    await until(async () => {
-      const waiting = await sql`SELECT 1 FROM pg_locks WHERE NOT granted AND pid <> pg_backend_pid()`
-      return waiting.length > 0
-    }, 'the signup to wait')
+    await until(() => waitsForLock(sql), 'the signup to wait')
     throw new Error('given up')
   }).catch(() => undefined)
   t.strictSame(await kept, { outcome: 'created' })
 })
 
-await t.test('signups of one partner are counted at once, and add up', async (t) => {
+await t.test('concurrent signups of one partner are all counted', async (t) => {
   const { store, open, sql } = await createPlace(t)
   const stores = [store, await open(), await open(), await open()]
   await Promise.all(Array.from({ length: 200 }, (_, index) =>
@@ -218,7 +160,7 @@ await t.test('signups of one partner are counted at once, and add up', async (t)
   t.strictSame(signupsByDay, [{ day: '2026-01-01', signups: 200 }])
 })
 
-await t.test('replicas that add counts of the same rows at once never wait in a circle', async (t) => {
+await t.test('replicas that add to the same counts do not deadlock', async (t) => {
   const { store, open } = await createPlace(t)
   const stores = [store, await open(), await open(), await open()]
   const rows = Array.from({ length: 60 }, (_, index) => ({
@@ -240,7 +182,7 @@ await t.test('replicas that add counts of the same rows at once never wait in a 
   t.same(new Set(requestsByEndpoint.map(({ requests }) => requests)), new Set([60]))
 })
 
-await t.test('a signup whose answer was lost is kept once, and acknowledged', async (t) => {
+await t.test('a signup whose response was lost is stored once, and acknowledged', async (t) => {
   const { url, sql, open } = await createPlace(t)
   const gate = await startGate(server.port)
   t.teardown(() => gate.close())
@@ -256,10 +198,7 @@ await t.test('a signup whose answer was lost is kept once, and acknowledged', as
         SELECT 'acme', 'country', '2026-01-01', '', slot, 0 FROM generate_series(0, 63) AS slots (slot)
         ON CONFLICT (partner, dimension, day, value, slot) DO UPDATE SET signups = signup_tally.signups`
       outcome = Promise.resolve(store.createSignup(sent, claimed))
-      await until(async () => {
-        const waiting = await sql`SELECT 1 FROM pg_locks WHERE NOT granted AND pid <> pg_backend_pid()`
-        return waiting.length > 0
-      }, 'the signup to wait')
+      await until(() => waitsForLock(sql), 'the signup to wait')
       await gate.reset()
     })
     await until(
@@ -278,67 +217,64 @@ await t.test('a signup whose answer was lost is kept once, and acknowledged', as
   await t.rejects(Promise.resolve(store.createSignup(signup('unclaimed'), undefined)), { code: 'refused' })
 })
 
-for (const [how, way] of Object.entries(ways)) {
-  await t.test(`whenever the server is killed, what was acknowledged is kept, once, ${how}`, async (t) => {
-    const { store, open, sql } = await createPlace(t, way)
-    const stores = [store, await open()]
-    const kept: { id: string; name: string; isClaimed: boolean }[] = []
-    let attempts = 0
-    let failures = 0
-    let isOver = false
+await t.test('whenever the server is killed, acknowledged signups are kept, once', async (t) => {
+  const { url, store, open, sql } = await createPlace(t)
+  const stores = [store, await open(pooled(url))]
+  const kept: { id: string; name: string; isClaimed: boolean }[] = []
+  let attempts = 0
+  let failures = 0
+  let isOver = false
 
-    async function work(one: Store, worker: number): Promise<void> {
-      while (!isOver) {
-        const attempt = attempts++
-        const name = `k${worker}-${attempt}`
-        const sent = signup(`${attempt}`, { plan: 'pro' })
-        const isClaimed = attempt % 2 === 0
-        try {
-          const { outcome } = await one.createSignup(sent, isClaimed ? claim({ key: name }) : undefined)
-          if (outcome !== 'created') throw new Error(`${sent.id} was ${outcome}`)
-          kept.push({ id: sent.id, name, isClaimed })
-        } catch (error) {
-          if (!(error instanceof Error && 'code' in error && error.code === 'unreachable')) throw error
-          failures++
-          await new Promise((resolve) => setTimeout(resolve, 20))
-        }
+  async function work(one: Store, worker: number): Promise<void> {
+    while (!isOver) {
+      const attempt = attempts++
+      const name = `k${worker}-${attempt}`
+      const sent = signup(`${attempt}`, { plan: 'pro' })
+      const isClaimed = attempt % 2 === 0
+      try {
+        const { outcome } = await one.createSignup(sent, isClaimed ? claim({ key: name }) : undefined)
+        if (outcome !== 'created') throw new Error(`${sent.id} was ${outcome}`)
+        kept.push({ id: sent.id, name, isClaimed })
+      } catch (error) {
+        if (!(error instanceof Error && 'code' in error && error.code === 'unreachable')) throw error
+        failures++
+        await new Promise((resolve) => setTimeout(resolve, 20))
       }
     }
+  }
 
-    // The databases of the tests before are not to be recovered each time.
-    await server.admin`CHECKPOINT`
-    const workers = Array.from({ length: 12 }, (_, index) => work(stores[index % 2]!, index))
-    const working = Promise.all(workers)
-    for (let round = 0; round < 2; round++) {
-      const before = kept.length
-      await until(() => kept.length > before + 10 + 50 * round, 'some signups to be kept')
-      await server.kill()
-      await server.restart()
-    }
+  await server.admin`CHECKPOINT`
+  const workers = Array.from({ length: 12 }, (_, index) => work(stores[index % 2]!, index))
+  const working = Promise.all(workers)
+  for (let round = 0; round < 2; round++) {
     const before = kept.length
-    await until(() => kept.length > before + 20, 'signups to be kept again')
-    isOver = true
-    await within(working, 'the last signups')
+    await until(() => kept.length > before + 10 + 50 * round, 'some signups to be kept')
+    await server.kill()
+    await server.restart()
+  }
+  const before = kept.length
+  await until(() => kept.length > before + 20, 'signups to be kept again')
+  isOver = true
+  await within(working, 'the last signups')
 
-    const rows = await sql`SELECT id FROM partner_api.signup`
-    const there = new Set(rows.map(({ id }) => id))
-    t.equal(there.size, rows.length)
-    t.same(kept.filter(({ id }) => !there.has(id)), [], `${kept.length} acknowledged signups are there`)
-    t.ok(rows.length <= attempts && rows.length - kept.length <= failures, 'and no more than were given up')
-    t.equal(await counted(sql, 'plan'), rows.length, 'each was counted once')
-    const claimed = await count(sql, 'idempotency')
-    t.ok(claimed >= kept.filter(({ isClaimed }) => isClaimed).length)
-    for (const { id, name } of kept.filter(({ isClaimed }) => isClaimed)) {
-      const again = await store.createSignup(signup(`again-${name}`), claim({ key: name }))
-      if (again.outcome !== 'replayed' || again.id !== id) {
-        t.fail(`${id} was acknowledged, and now is ${again.outcome}`)
-      }
+  const rows = await sql`SELECT id FROM partner_api.signup`
+  const there = new Set(rows.map(({ id }) => id))
+  t.equal(there.size, rows.length)
+  t.same(kept.filter(({ id }) => !there.has(id)), [], `${kept.length} acknowledged signups are there`)
+  t.ok(rows.length <= attempts && rows.length - kept.length <= failures, 'and no more than were given up')
+  t.equal(await counted(sql, 'plan'), rows.length, 'each was counted once')
+  const claimed = await count(sql, 'idempotency')
+  t.ok(claimed >= kept.filter(({ isClaimed }) => isClaimed).length)
+  for (const { id, name } of kept.filter(({ isClaimed }) => isClaimed)) {
+    const again = await store.createSignup(signup(`again-${name}`), claim({ key: name }))
+    if (again.outcome !== 'replayed' || again.id !== id) {
+      t.fail(`${id} was acknowledged, and now is ${again.outcome}`)
     }
-    t.equal(await count(sql, 'signup'), rows.length)
-  })
-}
+  }
+  t.equal(await count(sql, 'signup'), rows.length)
+})
 
-await t.test('signups clear away claims that have expired, and pass over those that somebody holds', async (t) => {
+await t.test('signups delete expired claims, except for locked ones', async (t) => {
   const { store, sql } = await createPlace(t)
   for (let index = 0; index < 10; index++) {
     await store.createSignup(signup(`a${index}`), claim({ key: `a${index}`, expiresAt: T0 + 10 }))
@@ -355,4 +291,29 @@ await t.test('signups clear away claims that have expired, and pass over those t
   })
   await store.createSignup(signup('late', { createdAt: T0 + 10 }), claim({ key: 'new' }))
   await until(async () => (await left()).join() === 'new', 'the last ones to be gone')
+})
+
+await t.test('writes are committed synchronously, whatever the default is', async (t) => {
+  const { url, sql, open } = await createPlace(t)
+  await sql.unsafe(`
+    CREATE TABLE seen (setting TEXT);
+    CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS
+      'BEGIN INSERT INTO seen VALUES (current_setting(''synchronous_commit'')); RETURN NULL; END';
+    CREATE TRIGGER see AFTER INSERT ON partner_api.signup FOR EACH ROW EXECUTE FUNCTION see();
+    CREATE TRIGGER see AFTER INSERT ON partner_api.audit FOR EACH ROW EXECUTE FUNCTION see();`)
+  for (const [byDefault, expected] of [['off', 'on'], ['remote_apply', 'remote_apply']] as const) {
+    await server.admin.unsafe(
+      `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET synchronous_commit = ${byDefault}`,
+    )
+    for (const parameters of ['', '?pooler=transaction']) {
+      const store = await open(`${url}${parameters}`)
+      const id = `${byDefault}${parameters}`
+      await store.createSignup(signup(id), undefined)
+      await store.createSignup(signup(`${id} claimed`), claim({ key: id }))
+      await apply(store, { type: parameters === '' ? 'key.disabled' : 'key.enabled', id: key().id })
+      await store.importContent('plans', [{ ...plan, name: id }], { now: T0, actor })
+      const settings = await sql`DELETE FROM seen RETURNING setting`
+      t.same(settings.map(({ setting }) => setting), Array(4).fill(expected), id)
+    }
+  }
 })

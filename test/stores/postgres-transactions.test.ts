@@ -1,24 +1,21 @@
-/** Transactions that are run again, given up, or of which nobody knows what became of them. */
-import process from 'node:process'
+/** Transactions that are repeated, given up, or whose outcome is unknown, and the changes made in them. */
 import t from 'tap'
 import type { Test } from 'tap'
+import { createAuditLog } from '../../adapters/stores/postgres/audit.ts'
 import { connect } from '../../adapters/stores/postgres/database.ts'
 import type { Query } from '../../adapters/stores/postgres/connection.ts'
 import type { Database } from '../../adapters/stores/postgres/database.ts'
 import { CommitUnknownError, SqlError } from '../../adapters/stores/postgres/errors.ts'
+import { migrate } from '../../adapters/stores/postgres/migrate.ts'
+import { createAdministration } from '../../adapters/stores/postgres/partners-and-keys.ts'
+import { createRevisions } from '../../adapters/stores/postgres/revisions.ts'
 import { StoreError } from '../../adapters/stores/store-error.ts'
-import { hasServer } from '../postgres/binaries.ts'
+import { partner, stamp } from '../contract/store/samples.ts'
+import { openDatabase, openSql, outcomeOf, serverFor, waitsForLock } from '../postgres/fixtures.ts'
 import { startGate } from '../postgres/network.ts'
-import { startServer } from '../postgres/server.ts'
+import { until } from '../postgres/until.ts'
 
-const reason = hasServer()
-if (reason !== undefined) {
-  t.plan(0, reason)
-  process.exit()
-}
-
-const server = await startServer({ settings: { deadlock_timeout: '50ms' } })
-t.teardown(() => server.close())
+const server = await serverFor(t, { settings: { deadlock_timeout: '50ms' } })
 const url = await server.createDatabase()
 const gate = await startGate(server.port)
 t.teardown(() => gate.close())
@@ -28,14 +25,13 @@ await setup.read(
   'CREATE TABLE kept (id text PRIMARY KEY DEFERRABLE INITIALLY IMMEDIATE, times integer NOT NULL)',
 )
 
-/** Connects for as long as the test runs. */
-function open(t: Test, address = url): Database {
-  const database = connect(address)
-  t.teardown(() => database.close())
-  return database
-}
+const storeUrl = await server.createDatabase()
+const storeDatabase = connect(storeUrl)
+t.teardown(() => storeDatabase.close())
+await migrate(storeDatabase, undefined)
+const sql = openSql(t, storeUrl)
 
-const outcomeOf = (promise: Promise<unknown>) => promise.then(() => undefined, (error: unknown) => error)
+const open = (t: Test, address = url): Database => openDatabase(t, address)
 const keep = (query: Query, id: string) => query('INSERT INTO kept VALUES ($1, 1)', [id])
 const kept = async (id: string) => (await setup.read('SELECT times FROM kept WHERE id = $1', [id]))[0]?.[0]
 
@@ -48,7 +44,7 @@ function barrier(many: number): () => Promise<void> {
   }
 }
 
-await t.test('all is kept, or nothing', async (t) => {
+await t.test('a transaction is committed or rolled back as a whole', async (t) => {
   const { transaction } = open(t)
   t.equal(await transaction((query) => keep(query, 'a').then(() => 'done')), 'done')
   t.equal(await kept('a'), 1)
@@ -70,7 +66,7 @@ await t.test('all is kept, or nothing', async (t) => {
   t.equal(await kept('c'), undefined)
 })
 
-await t.test('nothing is kept of one in which a statement failed, whoever caught that', async (t) => {
+await t.test('a failed statement rolls the transaction back, even if it was caught', async (t) => {
   const { transaction } = open(t)
   const twice = async (query: Query) => {
     await keep(query, 'd')
@@ -86,7 +82,7 @@ await t.test('nothing is kept of one in which a statement failed, whoever caught
     rollback()
     return await twice(query)
   })
-  t.type(await seen, SqlError, 'who rolls back may go on')
+  t.type(await seen, SqlError, 'a rolled back transaction may go on')
   const late = transaction(async (query) => {
     await query('SET CONSTRAINTS kept_pkey DEFERRED')
     await keep(query, 'd')
@@ -96,7 +92,7 @@ await t.test('nothing is kept of one in which a statement failed, whoever caught
   t.equal(await kept('d'), undefined)
 })
 
-await t.test('statements that are asked at once are done in this order', async (t) => {
+await t.test('concurrent statements run in order', async (t) => {
   const { transaction } = open(t)
   const asked = (query: Query) =>
     Promise.all([
@@ -107,17 +103,17 @@ await t.test('statements that are asked at once are done in this order', async (
   t.equal(String((await transaction(asked))[2]), '2')
 })
 
-await t.test('when it is over, it is over', async (t) => {
+await t.test('a transaction cannot be used after its end', async (t) => {
   const { transaction } = open(t, `${url}?connections=1`)
   let leaked: Query | undefined
   await transaction((query) => Promise.resolve(leaked = query))
   await t.rejects(leaked!('SELECT 1'), { message: 'The transaction is over.' })
   const settings = (query: Query) => query('SHOW idle_in_transaction_session_timeout')
-  t.equal(String(await transaction(settings)), '30s', 'one that was forgotten holds its locks no longer')
+  t.equal(String(await transaction(settings)), '30s')
   t.equal(String(await transaction(settings, { readOnly: true })), '0')
 })
 
-await t.test('one that only looks sees one state, and changes nothing', async (t) => {
+await t.test('a read-only transaction sees one snapshot and cannot write', async (t) => {
   const { transaction } = open(t)
   const looked = transaction(async (query) => {
     const before = await query('SELECT count(*) FROM kept')
@@ -130,7 +126,7 @@ await t.test('one that only looks sees one state, and changes nothing', async (t
   t.match(await outcomeOf(wrote), { name: 'SqlError', code: '25006' })
 })
 
-await t.test('one that the server asks to be repeated is run again', async (t) => {
+await t.test('serialization failures and deadlocks are repeated', async (t) => {
   // For the connections that begin now: each transaction has run a statement before its work begins.
   await setup.write('ALTER ROLE CURRENT_USER SET default_transaction_isolation = serializable')
   const { transaction } = open(t)
@@ -149,7 +145,7 @@ await t.test('one that the server asks to be repeated is run again', async (t) =
     })
   await Promise.all([addSum('h'), addSum('i')])
   t.ok(runs > 2)
-  t.same([await kept('h'), await kept('i')].sort(), [3, 5], 'as if one had been after the other')
+  t.same([await kept('h'), await kept('i')].sort(), [3, 5], 'as if one had followed the other')
 
   await setup.write('ALTER ROLE CURRENT_USER RESET default_transaction_isolation')
   const { transaction: locking } = open(t)
@@ -166,7 +162,7 @@ await t.test('one that the server asks to be repeated is run again', async (t) =
   t.equal(runs, 3, 'out of a deadlock, too')
 })
 
-await t.test('one that can never be is given up', async (t) => {
+await t.test('after ten attempts, a transaction fails', async (t) => {
   const { transaction, read } = open(t)
   const fail = `DO $$ BEGIN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END $$`
   let runs = 0
@@ -174,12 +170,13 @@ await t.test('one that can never be is given up', async (t) => {
     runs++
     return query(fail)
   })
-  t.match(await outcomeOf(failing), { name: 'SqlError', code: '40001' })
+  for (const error of await Promise.all([outcomeOf(failing), outcomeOf(read(fail))])) {
+    t.match(error, { name: 'SqlError', code: '40001' })
+  }
   t.equal(runs, 10)
-  t.match(await outcomeOf(read(fail)), { name: 'SqlError', code: '40001' })
 })
 
-await t.test('one whose connection is lost before its end is run again', async (t) => {
+await t.test('a transaction whose connection is lost before the commit is repeated', async (t) => {
   const { transaction } = open(t)
   let runs = 0
   await transaction(async (query) => {
@@ -192,7 +189,7 @@ await t.test('one whose connection is lost before its end is run again', async (
   t.equal(await kept('j'), 1)
 })
 
-await t.test('a server that takes writes no longer is left for one that does', async (t) => {
+await t.test('a connection to a server that has become read-only is replaced', async (t) => {
   const { transaction, read, write } = open(t, `${url}?connections=1`)
   const demote = 'SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY'
   await read(demote)
@@ -202,7 +199,7 @@ await t.test('a server that takes writes no longer is left for one that does', a
   t.equal(await kept('k'), 2)
 })
 
-await t.test('nobody knows what became of one that was lost while it ended', async (t) => {
+await t.test('a connection that is lost during the commit leaves the outcome unknown', async (t) => {
   const { transaction, place } = open(t, gate.url(url))
   let runs = 0
   const cut = transaction(async (query) => {
@@ -221,7 +218,7 @@ await t.test('nobody knows what became of one that was lost while it ended', asy
   t.equal(String(await looked), '1')
 })
 
-await t.test('one that only looks loses nothing with its end', async (t) => {
+await t.test('a read-only transaction does not wait for its commit', async (t) => {
   const { transaction } = open(t, gate.url(url))
   const looked = transaction(async (query) => {
     const rows = await query('SELECT 1')
@@ -232,7 +229,7 @@ await t.test('one that only looks loses nothing with its end', async (t) => {
   await gate.restore()
 })
 
-await t.test('none is begun on a server that is away for longer than somebody waits', async (t) => {
+await t.test('a transaction fails if the server stays down', async (t) => {
   await gate.reset()
   const { transaction } = open(t, gate.url(url))
   const start = performance.now()
@@ -242,4 +239,107 @@ await t.test('none is begun on a server that is away for longer than somebody wa
   t.equal(runs, 0)
   t.ok(performance.now() - start < 60_000)
   await gate.restore()
+})
+
+type Fate = 'fine' | 'committed' | 'rolled back' | 'in flight' | 'down'
+
+const { now } = performance
+t.teardown(() => void (performance.now = now))
+
+/** Creates a partner in transactions with these fates, the last of which repeats. */
+async function change(slug: string, ...fates: Fate[]) {
+  const released = Promise.withResolvers<void>()
+  let notified = 0
+  const lost = () => new StoreError('unreachable', 'lost', { cause: new CommitUnknownError('lost') })
+
+  const faulty: Database = {
+    ...storeDatabase,
+    notify() {
+      notified++
+      return storeDatabase.notify()
+    },
+    async transaction(work, options) {
+      const fate = fates.length > 1 ? fates.shift()! : fates[0]!
+      if (fate === 'down') {
+        const { now } = performance
+        performance.now = () => now.call(performance) + 4_000
+        throw new StoreError('unreachable', 'down')
+      }
+      if (fate === 'in flight') {
+        const done = Promise.withResolvers<void>()
+        void storeDatabase.transaction(async (query, rollback) => {
+          await work(query, rollback)
+          done.resolve()
+          await released.promise
+        }, options)
+        await done.promise
+        throw lost()
+      }
+      const result = await storeDatabase.transaction(async (query, rollback) => {
+        // Waits for a lock, too, but not as long.
+        const impatient: Query = (sql, parameters) => query(sql.replace("'5s'", "'50ms'"), parameters)
+        const result = await work(impatient, rollback)
+        if (fate === 'rolled back') rollback()
+        return result
+      }, options)
+      if (fate !== 'fine') throw lost()
+      return result
+    },
+  }
+  const revisions = createRevisions(faulty)
+  const administration = createAdministration(faulty, revisions, createAuditLog(faulty))
+  const { facts } = await revisions.current()
+  const apply = () =>
+    administration.apply([{ type: 'partner.created', partner: partner({ slug }) }], facts, stamp)
+  return {
+    apply,
+    applied: apply().catch((error: Error) => error.message),
+    isCommitted: async () => await administration.findPartner(slug) !== undefined,
+    isMoved: async () => (await revisions.current()).facts !== facts,
+    release: released.resolve,
+    notified: () => notified,
+  }
+}
+
+await t.test('a change whose commit was not answered is looked up', async (t) => {
+  const nothing = /has nothing of the change: try again\.$/
+  const unknown = /the change may have been made all the same\. Look before trying again\.$/
+  const cases:
+    readonly (readonly [fates: Fate[], applied: unknown, isCommitted: boolean, notified: number])[] = [
+      [['committed', 'fine'], true, true, 1],
+      [['committed', 'down', 'down', 'fine'], true, true, 1],
+      [['rolled back', 'fine'], nothing, false, 0],
+      [['committed', 'down'], unknown, true, 0],
+      [['down'], 'down', false, 0],
+    ]
+  for (const [index, [fates, expected, isCommitted, notified]] of cases.entries()) {
+    const label = fates.join(', ')
+    const outcome = await change(`p${index}`, ...fates)
+    t.match(await outcome.applied, expected, label)
+    t.strictSame(
+      [await outcome.isCommitted(), await outcome.isMoved(), outcome.notified()],
+      [isCommitted, isCommitted, notified],
+      label,
+    )
+  }
+})
+
+await t.test('a change that is still in flight is waited for', async (t) => {
+  const { applied, isCommitted, release } = await change('late', 'in flight', 'fine')
+  await until(() => waitsForLock(sql), 'the look-up of the change to wait for it')
+  t.equal(await isCommitted(), false)
+  release()
+  t.equal(await applied, true)
+  t.equal(await isCommitted(), true)
+})
+
+await t.test('a change of facts does not wait for a lock for ever', async (t) => {
+  await sql.begin(async (transaction) => {
+    await transaction`select from partner_api.revision for update`
+    const { applied, isCommitted, isMoved, apply } = await change('locked', 'fine')
+    t.match(await applied, /locked for 5 s\. Nothing was changed\.$/)
+    t.strictSame([await isCommitted(), await isMoved()], [false, false])
+    await transaction`rollback`
+    t.equal(await apply(), true)
+  })
 })

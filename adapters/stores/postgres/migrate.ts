@@ -11,9 +11,6 @@ import type { Query } from './connection.ts'
 import { connect, type Database } from './database.ts'
 import { SqlError } from './errors.ts'
 import * as store from './migrations/001-store.ts'
-import * as finishedCopies from './migrations/002-finished-copies.ts'
-import * as lists from './migrations/003-lists.ts'
-import * as endsAndPruning from './migrations/004-ends-and-pruning.ts'
 
 /** A schema as it was found. */
 interface Schema {
@@ -193,6 +190,6 @@ export interface Migration extends SharedMigration {
 }
 
 /** The version of each is its position, from 1. */
-export const MIGRATIONS: readonly Migration[] = [store, finishedCopies, lists, endsAndPruning]
+export const MIGRATIONS: readonly Migration[] = [store]
 
 export const LATEST: number = MIGRATIONS.length

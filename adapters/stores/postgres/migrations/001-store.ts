@@ -4,10 +4,10 @@ export const name = '001-store'
 export const servedFrom = 1
 
 export const sql = `
--- The one row of settings, and of where the audit trail ends: kept apart from it, so that an end that was cut off is
--- missed. The id keeps the revisions of one store from equalling another's. served_from is the oldest version of the
--- schema whose programs may go on with this one. copied_from names the store that a copy into this one is under way
--- from; until it is done, nobody may use it.
+-- One row: the settings, and the end of the audit log, so that a truncated log is detected. id keeps the revisions of two
+-- stores apart. served_from is the oldest version of the schema whose programs may use this one. copied_from names the
+-- store of an unfinished copy into this one, which makes it unusable. copied_as identifies the source of a finished copy
+-- and this store at its end: while that is still true, more can be copied.
 CREATE TABLE partner_api.store (
   id TEXT PRIMARY KEY,
   key_prefix TEXT NOT NULL,
@@ -15,20 +15,19 @@ CREATE TABLE partner_api.store (
   audit_sequence BIGINT NOT NULL,
   audit_seal TEXT NOT NULL,
   served_from INTEGER NOT NULL,
-  copied_from TEXT
+  copied_from TEXT,
+  copied_as TEXT
 );
 
--- How often what a kind of revision stands for was changed. A row each: whoever changes something takes the lock of
--- its kind first, and an import of an hour keeps no key from being revoked. mark is drawn for each change: a server that
--- takes over without the last ones counts to the same number once more, and then stands for something else.
+-- A row for each kind, which a change locks first: a long import does not delay the revocation of a key. mark is random: a
+-- server that takes over without the last changes counts to the same number again.
 CREATE TABLE partner_api.revision (
   kind TEXT PRIMARY KEY CHECK (kind IN ('facts', 'content')),
   changes BIGINT NOT NULL,
   mark TEXT NOT NULL DEFAULT ''
 );
 
--- modules, and the scopes of a key, are bit sets; limits and allow are JSON, or NULL when there are none. Instants
--- are milliseconds.
+-- modules and scopes are bit sets; limits and allow are JSON or NULL. Instants are milliseconds.
 CREATE TABLE partner_api.partner (
   slug TEXT COLLATE "C" PRIMARY KEY,
   name TEXT NOT NULL,
@@ -38,8 +37,8 @@ CREATE TABLE partner_api.partner (
   created_at BIGINT NOT NULL
 );
 
--- revoked_at is NULL also where nobody knows when that was. end_recency is minus the instant at which the key expired
--- or its overlap ended, NULL when there is none or it was revoked by then.
+-- end_recency is minus the instant at which the key expired or its overlap ended, NULL without one or if it was revoked
+-- before. retired is 1 for a key that was replaced without an overlap: it has ended, whatever any clock says.
 CREATE TABLE partner_api.partner_key (
   id TEXT COLLATE "C" PRIMARY KEY,
   partner TEXT COLLATE "C" NOT NULL REFERENCES partner_api.partner (slug),
@@ -57,6 +56,7 @@ CREATE TABLE partner_api.partner_key (
   successor_id TEXT,
   last_used_at BIGINT,
   revoked_at BIGINT,
+  retired INTEGER NOT NULL DEFAULT 0 CHECK (retired IN (0, 1)),
   end_recency BIGINT GENERATED ALWAYS AS (
     CASE WHEN state <> 'revoked'
       OR revoked_at > least(coalesce(expires_at, retires_at), coalesce(retires_at, expires_at))
@@ -64,6 +64,8 @@ CREATE TABLE partner_api.partner_key (
   ) STORED
 );
 
+-- Indexing an expression keeps the planner from scanning this index for the keys of one partner.
+CREATE INDEX partner_key_oldest ON partner_api.partner_key ((created_at + 0), id);
 CREATE INDEX partner_key_by_partner ON partner_api.partner_key (partner, created_at, id);
 CREATE INDEX partner_key_ended ON partner_api.partner_key (partner, end_recency, id) WHERE end_recency IS NOT NULL;
 
@@ -98,9 +100,8 @@ CREATE TABLE partner_api.profile (
 
 CREATE INDEX profile_by_industry ON partner_api.profile (industry);
 
--- Who sees which profile: a row for every partner ('') or one for each that it is shared with; none for a draft.
--- recency is minus the instant of publication: newest first is then ascending, as slugs are. words are folded before
--- they get here, and no dictionary of the server's has a say.
+-- Who sees which profile: one row for all partners ('') or one for each that it is shared with; none for a draft. recency
+-- is minus the instant of publication: newest first is then ascending, as slugs are.
 CREATE TABLE partner_api.listing (
   slug TEXT COLLATE "C" NOT NULL,
   audience TEXT COLLATE "C" NOT NULL,
@@ -112,8 +113,8 @@ CREATE TABLE partner_api.listing (
   PRIMARY KEY (slug, audience)
 );
 
--- An index for each filter in each order, so that no page sorts or skips rows. By name, recency says what is due: no
--- page is read from the table, whose rows the words make long.
+-- An index for each filter in each order, so that no page sorts or skips rows. recency tells what is due without reading
+-- the table, whose rows are long.
 CREATE INDEX listing_name ON partner_api.listing (audience, name_key, slug, recency);
 CREATE INDEX listing_name_country ON partner_api.listing (audience, country, name_key, slug, recency);
 CREATE INDEX listing_name_industry ON partner_api.listing (audience, industry, name_key, slug, recency);
@@ -124,7 +125,7 @@ CREATE INDEX listing_newest_industry ON partner_api.listing (audience, industry,
 CREATE INDEX listing_newest_both ON partner_api.listing (audience, country, industry, recency, slug);
 CREATE INDEX listing_words ON partner_api.listing USING gin (words);
 
--- How many listings there are, due or not: counting a million rows for an answer would take tens of milliseconds.
+-- Numbers of listings, due or not: counting a million rows would take tens of milliseconds.
 CREATE TABLE partner_api.tally (
   audience TEXT COLLATE "C" NOT NULL,
   country TEXT COLLATE "C" NOT NULL,
@@ -133,8 +134,7 @@ CREATE TABLE partner_api.tally (
   PRIMARY KEY (audience, country, industry)
 );
 
--- record is JSON: no query looks into what a form sent. recency is minus the instant of creation. environment stands
--- in an index, because reports have nothing of what test keys did.
+-- record is JSON. recency is minus the instant of creation.
 CREATE TABLE partner_api.signup (
   id TEXT COLLATE "C" PRIMARY KEY,
   partner TEXT COLLATE "C" NOT NULL REFERENCES partner_api.partner (slug),
@@ -145,12 +145,11 @@ CREATE TABLE partner_api.signup (
   recency BIGINT NOT NULL
 );
 
--- All of them by created_at, those of a partner by recency: no plan takes the one index for the other, and looks for the
--- few of one partner among those of all.
+-- By created_at for all, by recency for one partner: the planner must not scan the first index for the second list.
 CREATE INDEX signup_newest ON partner_api.signup (created_at DESC, id);
 CREATE INDEX signup_newest_of_partner ON partner_api.signup (partner, environment, recency, id);
 
--- Which signup an idempotency key stands for until it expires, and what its body was.
+-- The signup of an idempotency key until it expires, and the fingerprint of its body.
 CREATE TABLE partner_api.idempotency (
   partner TEXT COLLATE "C" NOT NULL,
   environment TEXT NOT NULL,
@@ -164,8 +163,8 @@ CREATE TABLE partner_api.idempotency (
 
 CREATE INDEX idempotency_expiry ON partner_api.idempotency (expires_at);
 
--- Live signups of each day by plan and by country, '' where there is none: a summary adds up what is counted already.
--- Several slots hold one number together, so that the signups of a busy partner do not all wait for one row.
+-- Live signups of each day by plan and by country, '' for none. The slots of a number are added up: concurrent signups of
+-- a partner do not wait for one row.
 CREATE TABLE partner_api.signup_tally (
   partner TEXT COLLATE "C" NOT NULL,
   dimension TEXT NOT NULL CHECK (dimension IN ('plan', 'country')),
@@ -176,6 +175,8 @@ CREATE TABLE partner_api.signup_tally (
   PRIMARY KEY (partner, dimension, day, value, slot)
 );
 
+CREATE INDEX signup_tally_by_day ON partner_api.signup_tally (day);
+
 CREATE TABLE partner_api.usage (
   partner TEXT COLLATE "C" NOT NULL,
   day TEXT COLLATE "C" NOT NULL,
@@ -185,7 +186,9 @@ CREATE TABLE partner_api.usage (
   PRIMARY KEY (partner, day, endpoint)
 );
 
--- The batches of counts that were added already, for as long as somebody may send them again.
+CREATE INDEX usage_by_day ON partner_api.usage (day);
+
+-- Batches of counts that were added, while they may be sent again.
 CREATE TABLE partner_api.usage_batch (
   id TEXT PRIMARY KEY,
   added_at BIGINT NOT NULL
@@ -193,7 +196,7 @@ CREATE TABLE partner_api.usage_batch (
 
 CREATE INDEX usage_batch_age ON partner_api.usage_batch (added_at);
 
--- The audit trail: rows are added and never changed. seal is over the row and the seal before it.
+-- The audit log, append-only. seal is the hash of the row and of the seal before it.
 CREATE TABLE partner_api.audit (
   sequence BIGINT PRIMARY KEY,
   id TEXT COLLATE "C" NOT NULL UNIQUE,
@@ -210,20 +213,21 @@ CREATE TABLE partner_api.audit (
 );
 
 CREATE INDEX audit_newest ON partner_api.audit (partner, type, recency, id);
+CREATE INDEX audit_by_partner ON partner_api.audit (partner, (sequence + 0));
 
--- Running processes: what they go by until when, and the revisions that they have applied, '' until they have applied
--- one. seen_at is the server's clock.
+-- Running processes, and the revisions that they have applied, '' before the first. seen_at is the server's clock, and
+-- skew_ms is by how much theirs is ahead of it, 0 within its bounds.
 CREATE TABLE partner_api.replica (
   id TEXT PRIMARY KEY,
   name TEXT NOT NULL,
   lease_ms INTEGER NOT NULL,
   facts TEXT NOT NULL,
   content TEXT NOT NULL,
-  seen_at BIGINT NOT NULL
+  seen_at BIGINT NOT NULL,
+  skew_ms BIGINT NOT NULL DEFAULT 0
 );
 
--- What replicas have taken out of quotas; granted is what the last of them got, which is how it learns that. Times are
--- the server's.
+-- What replicas have leased of quotas; granted is the last lease. Times are the server's.
 CREATE TABLE partner_api.quota_window (
   policy TEXT COLLATE "C" NOT NULL,
   subject TEXT COLLATE "C" NOT NULL,

@@ -1,0 +1,69 @@
+/** What tests of PostgreSQL open; it is closed when they end. */
+import process from 'node:process'
+import postgres, { type Sql } from 'postgres'
+import type { Test } from 'tap'
+import { connect, type ConnectOptions, type Database } from '../../adapters/stores/postgres/database.ts'
+import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
+import type { SharedStore } from '../contract/store/suites.ts'
+import { hasServer } from './binaries.ts'
+import { PATIENT, type PostgresServer, type ServerOptions, startServer } from './server.ts'
+
+/** Starts a server for a file of tests. Without the programs, the file is skipped. */
+export async function serverFor(t: Test, options: ServerOptions = {}): Promise<PostgresServer> {
+  const reason = hasServer()
+  if (reason !== undefined) {
+    t.plan(0, reason)
+    process.exit()
+  }
+  const server = await startServer(options)
+  t.teardown(() => server.close())
+  return server
+}
+
+export function openDatabase(t: Test, url: string, options?: ConnectOptions): Database {
+  const database = connect(url, options)
+  t.teardown(() => database.close())
+  return database
+}
+
+/** @param max Connections. */
+export function openSql(t: Test, url: string, max = 3): Sql {
+  const sql = postgres(url, { max, onnotice: () => {}, idle_timeout: 1 })
+  t.teardown(() => sql.end({ timeout: 0 }))
+  return sql
+}
+
+export interface StorePlace {
+  readonly url: string
+  readonly store: SharedStore
+  /** Reads and writes the database without the store. */
+  readonly sql: Sql
+  /** Opens the store once more. */
+  open(url?: string): Promise<SharedStore>
+}
+
+/** A store in a database of its own. @param way The URL under which the store reaches it. */
+export async function createPlace(
+  t: Test,
+  server: PostgresServer,
+  way: (url: string) => string = (url) => url,
+): Promise<StorePlace> {
+  const database = await server.createDatabase()
+  const url = way(database)
+  async function open(at = url): Promise<SharedStore> {
+    const store = await openPostgresStore(at, PATIENT)
+    t.teardown(async () => await store.close())
+    return store as SharedStore
+  }
+  return { url, store: await open(), sql: openSql(t, database), open }
+}
+
+/** @returns What a promise was rejected with, or undefined. */
+export function outcomeOf(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(() => undefined, (error: unknown) => error)
+}
+
+/** SQL for whether a statement waits for a lock. */
+export async function waitsForLock(sql: Sql): Promise<boolean> {
+  return (await sql`select 1 from pg_locks where not granted and pid <> pg_backend_pid()`).length > 0
+}
