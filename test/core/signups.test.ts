@@ -1,100 +1,176 @@
-/** Sections 4 and 10, signups: what is kept of them, and what becomes of them when the store fails. */
+/** Sections 4 and 10, signups: what is stored, idempotency keys, and a store that fails. */
+import { isDeepStrictEqual } from 'node:util'
+import fc from 'fast-check'
 import t from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
-import type { Signup } from '../../core/ports/signups.ts'
-import type { Store } from '../../core/ports/store.ts'
-import type { Heard } from '../contract/http/service.ts'
-import { memory, sqliteFile } from '../contract/http/stores.ts'
-import { serveStore, withService } from '../support/partner-service.ts'
+import { canonicalJson, readIdempotencyKey } from '../../core/signups/idempotency.ts'
+import { deployTo } from '../contract/http/deploy.ts'
+import { forge } from '../contract/http/forgery.ts'
+import { onNode } from '../contract/http/mounts.ts'
+import { post } from '../contract/http/service.ts'
+import { memory } from '../contract/http/stores.ts'
+import { type More, places, serveStore, withService } from '../support/partner-service.ts'
 
 const path = '/partner/signups'
 const required = { partner: 'demo', email: 'ada@example.com', name: 'Ada Lovelace' }
+const idempotent = (key: string): More => ({ headers: { 'idempotency-key': key } })
 
-async function kept(store: Store, partner = 'demo'): Promise<readonly Signup[]> {
-  return await store.listSignups(partner, undefined, 10_000)
-}
+t.test('a signup is stored as it was sent', (t) =>
+  withService(memory, async ({ store, post, world }) => {
+    const message = 'Zeile 1\nZeile 2 😀'
+    const texts = {
+      company: 'Analytical Engines',
+      plan: 'starter',
+      profile: 'bare',
+      locale: 'en-GB',
+      message,
+    }
+    const metadata = { 'utm source': 'x', 'empty': '' }
+    const consent = { consent_at: '2026-02-28T23:59:59.5+01:00' }
+    const absent = { company: undefined, plan: undefined, profile: undefined, locale: undefined }
+    const nulls = Object.fromEntries(
+      [...Object.keys(texts), 'country', 'consent_at', 'metadata'].map((name) => [name, null]),
+    )
+    const full = await post(path, { ...required, ...texts, ...consent, country: 'gB', metadata })
+    const bare = await post(path, { ...required, ...nulls }, { key: 'demo test' })
+    t.strictSame([full.status, bare.status], [201, 201])
+    t.equal(full.headers.get('cache-control'), 'no-store')
+    const common = { partner: 'demo', email: 'ada@example.com', name: 'Ada Lovelace' }
+    const stored = await store.listSignups('demo', undefined, 10)
+    t.strictSame(stored.find(({ id }) => id === full.json.data.id), {
+      ...common,
+      ...texts,
+      id: full.json.data.id,
+      keyId: world.keys['demo full'].id,
+      environment: 'live',
+      createdAt: Date.parse(full.json.data.created_at),
+      country: 'GB',
+      consentAt: Date.UTC(2026, 1, 28, 22, 59, 59, 500),
+      metadata,
+    })
+    t.strictSame(stored.find(({ id }) => id === bare.json.data.id), {
+      ...common,
+      ...absent,
+      id: bare.json.data.id,
+      keyId: world.keys['demo test'].id,
+      environment: 'test',
+      createdAt: Date.parse(bare.json.data.created_at),
+      country: undefined,
+      message: undefined,
+      consentAt: undefined,
+      metadata: {},
+    })
+  }))
 
-async function keptOf(store: Store, heard: Heard): Promise<Signup | undefined> {
-  return (await kept(store)).find(({ id }) => id === heard.json.data.id)
-}
+t.test('an idempotency key is checked after the body, and holds for 24 hours', (t) =>
+  withService(memory, async ({ post }) => {
+    const real = Date.now
+    const start = real()
+    const at = async (ms: number, body: object = required) => {
+      Date.now = () => start + ms
+      const heard = await post(path, body, idempotent('day'))
+      return [heard.status, heard.headers.has('idempotent-replayed')]
+    }
+    try {
+      const [minute, day] = [60_000, 86_400_000]
+      t.strictSame(await at(0), [201, false])
+      t.strictSame(places(await post(path, { ...required, email: 'x' }, idempotent('day'))), ['/email'])
+      t.strictSame(await at(day - minute), [201, true])
+      t.strictSame(await at(day + minute), [201, false])
+      t.strictSame(await at(2 * day), [201, true], 'from when it was used again')
+    } finally {
+      Date.now = real
+    }
+  }))
 
-for (const [name, open] of Object.entries({ memory, sqlite: sqliteFile })) {
-  await t.test(`${name}: a signup is kept as it was sent`, (t) =>
-    withService(open, async ({ store, post, world }) => {
-      const before = Date.now()
-      const heard = await post(path, {
-        ...required,
-        company: 'Analytical Engines',
-        country: 'gB',
-        plan: 'starter',
-        profile: 'universite-de-valmorne',
-        locale: 'en-GB',
-        message: 'Zeile 1\nZeile 2 😀',
-        consent_at: '2026-02-28T23:59:59.5+01:00',
-        metadata: { 'utm source': 'x', 'empty': '' },
-      })
-      t.equal(heard.status, 201)
-      const { id, status, created_at: createdAt, ...rest } = heard.json.data
-      t.match(id, /^sgn_[0-9A-Za-z]{20}$/)
-      t.strictSame([status, rest, Object.keys(heard.json)], ['received', {}, ['data']])
-      t.ok(Date.parse(createdAt) >= before && Date.parse(createdAt) <= Date.now(), 'created_at is now')
-      t.equal(heard.headers.get('cache-control'), 'no-store')
-      t.equal(heard.headers.get('content-type'), 'application/json; charset=utf-8')
-      t.notOk(heard.headers.has('idempotent-replayed'))
-      t.match(heard.headers.get('ratelimit-policy'), /^"key";.*, "signup";/, 'both policies are met')
-      t.strictSame(await keptOf(store, heard), {
-        id,
-        partner: 'demo',
-        keyId: world.keys['demo full'].id,
-        environment: 'live',
-        createdAt: Date.parse(createdAt),
-        email: 'ada@example.com',
-        name: 'Ada Lovelace',
-        company: 'Analytical Engines',
-        country: 'GB',
-        plan: 'starter',
-        profile: 'universite-de-valmorne',
-        locale: 'en-GB',
-        message: 'Zeile 1\nZeile 2 😀',
-        consentAt: Date.UTC(2026, 1, 28, 22, 59, 59, 500),
-        metadata: { 'utm source': 'x', 'empty': '' },
-      })
-      const bare = await post(path, {
-        ...required,
-        company: null,
-        country: null,
-        plan: null,
-        profile: null,
-        locale: null,
-        message: null,
-        consent_at: null,
-        metadata: null,
-      })
-      t.equal(bare.status, 201, 'null is absent')
-      const { company, country, plan, profile, locale, message, consentAt, metadata } =
-        (await keptOf(store, bare))!
-      t.strictSame(
-        [company, country, plan, profile, locale, message, consentAt, metadata],
-        [undefined, undefined, undefined, undefined, undefined, undefined, undefined, {}],
-      )
-      const test = await post(path, required, { key: 'demo test' })
-      t.equal((await keptOf(store, test))?.environment, 'test', 'a test key makes tests')
-      t.not(bare.json.data.id, heard.json.data.id, 'without a key each is another')
-    }))
-}
+t.test('an idempotency key is bare or quoted', (t) => {
+  const uuid = '8e03978e-40d5-43dd-bc93-6894a57f9324'
+  const marks = `!#$%&'()*+,-./:;<=>?@[]^_\`{|}~`
+  const long = 'x'.repeat(255)
+  const accepted: readonly (readonly [value: string, key: string])[] = [
+    ...[uuid, marks, long, 'a\\b', 'a"b"c', 'Case'].map((key) => [key, key] as const),
+    ...[uuid, marks, long].map((key) => [`"${key}"`, key] as const),
+    ['"a\\\\b"', 'a\\b'],
+    ['"a\\"b\\"c"', 'a"b"c'],
+    ['"x, y"', 'x, y'],
+  ]
+  for (const [value, key] of accepted) t.strictSame(readIdempotencyKey(value), { key }, value)
+  const secret = forge('spk_live', 'Nobody000000')
+  const refused = [
+    '',
+    '""',
+    '"',
+    '"a',
+    'a"',
+    'a"b',
+    '"a"b',
+    '"a\\"',
+    '"a\\b"',
+    '"a" "b"',
+    `${long}x`,
+    `"${long}x"`,
+  ]
+  refused.push('é', '"é"', 'a\tb', 'a, b', 'a, a', '"a", "a"', secret, `"${secret}"`)
+  for (const value of refused) t.match(readIdempotencyKey(value), { detail: /^must / }, JSON.stringify(value))
+  t.strictSame(
+    readIdempotencyKey('a, b', false),
+    { key: 'a, b' },
+    'where the runtime knows that it is one field',
+  )
+  t.match(readIdempotencyKey('"a"', true), { detail: /repeated/ })
+  t.end()
+})
 
-await t.test('a store that fails is 503, and nothing is kept', async (t) => {
-  const store = createMemoryStore()
-  const failing: Store = {
-    ...store,
-    createSignup: () => {
-      throw new Error('the disk is full of ada@example.com')
-    },
+t.test('equal JSON values have one text, and other values have others', (t) => {
+  const reversed = (value: unknown): unknown => {
+    if (typeof value !== 'object' || value === null) return value
+    if (Array.isArray(value)) return value.map(reversed)
+    return Object.fromEntries(
+      Object.entries(value).reverse().map(([name, member]) => [name, reversed(member)]),
+    )
   }
-  const service = await serveStore(failing)
+  const value = fc.jsonValue({ maxDepth: 3 })
+  fc.assert(fc.property(value, (value) => {
+    const text = canonicalJson(value)
+    // What can be read back is of no other value.
+    return text === canonicalJson(reversed(value)) &&
+      isDeepStrictEqual(JSON.parse(text), JSON.parse(JSON.stringify(value)))
+  }))
+  t.not(canonicalJson({ company: null }), canonicalJson({}))
+  t.end()
+})
+
+t.test('what the store says of a running attempt is 409', async (t) => {
+  const store = createMemoryStore()
+  const service = await serveStore({ ...store, createSignup: () => ({ outcome: 'conflict' }) })
+  const heard = await service.post(path, required, idempotent('x'))
+  t.strictSame([heard.status, heard.json.code], [409, 'idempotency_conflict'])
+  await service.api.close()
+})
+
+t.test('a store that fails is 503, and its error is not shown', async (t) => {
+  const store = createMemoryStore()
+  const createSignup = () => {
+    throw new Error('the disk is full of ada@example.com')
+  }
+  const service = await serveStore({ ...store, createSignup })
   const heard = await service.post(path, required)
   t.strictSame([heard.status, heard.json.code], [503, 'store_unavailable'])
   t.match(heard.headers.get('retry-after'), /^\d+$/)
   t.notMatch(heard.text, /disk|ada@/)
   await service.api.close()
 })
+
+t.test('over a socket, a repeated field is refused, and a comma in one field is not', (t) =>
+  deployTo(memory, onNode)({}, async (service) => {
+    const send = (key: string | readonly string[]) =>
+      post(service, JSON.stringify(required), {
+        target: `/service${path}`,
+        headers: { 'idempotency-key': key },
+      })
+    t.equal((await send('one, field')).status, 201)
+    t.equal((await send('"one, field"')).headers.get('idempotent-replayed'), 'true')
+    for (const twice of [['a', 'a'], ['"a"', '"a"'], ['"a', 'b"'], ['', 'a'], ['a', '']]) {
+      t.strictSame(places(await send(twice)), ['Idempotency-Key'], JSON.stringify(twice))
+    }
+  }))
