@@ -211,7 +211,11 @@ t.test('a store that fails is 503', async (t) => {
     throw new Error('gone')
   }
   const store = createMemoryStore()
-  const service = await serveStore({ ...store, summarise: fail, listActivity: async () => fail() })
+  const service = await serveStore({
+    ...store,
+    summarise: fail,
+    listActivity: () => Promise.reject(new Error('gone')),
+  })
   for (const path of [summary, activity]) {
     const heard = await service.ask(path)
     t.strictSame([heard.status, heard.json.code], [503, 'store_unavailable'])
