@@ -99,7 +99,7 @@ function withCopyProgress<T>(output: Output, work: (options: CopyOptions) => Pro
 }
 
 function copyIncompleteError(source: CopySource, target: CopyTarget, report: CopyReport): CliError {
-  const different = report.tables.filter(({ same }) => !same)
+  const different = report.tables.filter(({ differsAt }) => differsAt !== undefined)
   const differences = different.map(({ table, differsAt }) => `${table} (first at ${differsAt})`)
   const difference = differences.length === 0 ? '' : ` Tables that differ: ${joinList(differences)}.`
   const reason = report.sourceChanged
@@ -117,19 +117,20 @@ function copyIncompleteError(source: CopySource, target: CopyTarget, report: Cop
   )
 }
 
-function tableJson({ table, rows, checksum, same, differsAt }: TableReport): Record<string, unknown> {
+function tableJson({ table, rows, checksum, differsAt }: TableReport): Record<string, unknown> {
+  const same = differsAt === undefined
   return { table, rows, checksum, same, ...(!same && { differs_at: differsAt }) }
 }
 
 function formatTables(tables: readonly TableReport[]): string {
   return formatTable(
     ['table', 'rows', 'checksum', 'same'],
-    tables.map(({ table, rows, checksum, same }) => [
+    tables.map(({ table, rows, checksum, differsAt }) => [
       table,
       rows.toLocaleString('en'),
       // Enough to compare by eye; --json has all of it.
       checksum.slice(0, 16),
-      same ? 'yes' : 'no',
+      differsAt === undefined ? 'yes' : 'no',
     ]),
   )
 }

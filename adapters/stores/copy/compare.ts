@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { MaybePromise } from '../../../core/lib/promise.ts'
 import { compareCodePoints } from '../../../core/lib/text.ts'
 import type { Value } from '../row-format.ts'
 import { StoreError } from '../store-error.ts'
@@ -12,48 +13,78 @@ export interface TableReport {
   readonly rows: number
   /** SHA-256 of the source's rows in the order of their keys: each as a JSON array and a line feed, in UTF-8. */
   readonly checksum: string
-  /** Whether the target has as many rows and the same checksum. */
-  readonly same: boolean
-  /** The first row that differs or that only one store has. */
+  /** Rows that the target lacks or that differ. */
+  readonly toWrite: number
+  /** Rows that only the target has. */
+  readonly toRemove: number
+  /** The first row to write or to remove; `undefined` when the tables are equal. */
   readonly differsAt: string | undefined
 }
 
-/** Reads all tables of both stores from end to end. */
-export async function verifyTables(
+/** How tables are compared. */
+export interface CompareOptions {
+  /** Milliseconds since the epoch: idempotency keys that have expired by then are skipped on both sides. */
+  readonly now: number
+  /** Called page by page with the number of rows of a table that have been compared. */
+  readonly progress: (table: TableName, rows: number) => void
+}
+
+/** The differences between two stores from one key to another. */
+export interface Differences {
+  /** Rows of the source whose key the target lacks. */
+  readonly missing: readonly Row[]
+  /** Rows of the source that differ from the target's row with the same key. */
+  readonly changed: readonly Row[]
+  /** Rows of the target whose key the source lacks. */
+  readonly surplus: readonly Row[]
+}
+
+/** Compares all tables. @param target `undefined` compares with an empty store. */
+export async function compareTables(
   source: CopySource,
-  target: CopySource,
-  now: number,
-  progress: (table: TableName, rows: number) => void,
+  target: CopySource | undefined,
+  options: CompareOptions,
 ): Promise<readonly TableReport[]> {
   const reports: TableReport[] = []
-  for (const table of TABLE_NAMES) {
-    reports.push(await verifyTable(table, source, target, now, (rows) => progress(table, rows)))
-  }
+  for (const table of TABLE_NAMES) reports.push(await compareTable(table, source, target, options))
   return reports
 }
 
-async function verifyTable(
+/**
+ * Compares a table from its first key to its last, one page of each store at a time.
+ *
+ * @param onDifferences Called with the differences of each page, while the next pages are read.
+ */
+export async function compareTable(
   table: TableName,
   source: CopySource,
-  target: CopySource,
-  now: number,
-  progress: (rows: number) => void,
+  target: CopySource | undefined,
+  { now, progress }: CompareOptions,
+  onDifferences: (differences: Differences) => MaybePromise<void> = () => undefined,
 ): Promise<TableReport> {
-  const [sourceChecksum, targetChecksum] = [createChecksum(), createChecksum()]
+  const hash = createHash('sha256')
+  let [rows, toWrite, toRemove] = [0, 0, 0]
   let differsAt: string | undefined
-  for await (const { texts, firstDifference } of compareTables(table, source, target, now)) {
-    sourceChecksum.add(texts[0])
-    targetChecksum.add(texts[1])
-    if (firstDifference !== undefined) differsAt ??= rowLabel(table, firstDifference)
-    progress(sourceChecksum.rows())
+  for await (const [sourceItems, targetItems] of readItems(table, source, target, now)) {
+    for (const { text } of sourceItems) hash.update(`${text}\n`, 'utf8')
+    const differences = compareItems(sourceItems, targetItems)
+    rows += sourceItems.length
+    toWrite += differences.missing.length + differences.changed.length
+    toRemove += differences.surplus.length
+    differsAt ??= firstLabel(table, differences)
+    await onDifferences(differences)
+    progress(table, rows)
   }
-  const [rows, checksum] = [sourceChecksum.rows(), sourceChecksum.digest()]
-  const same = checksum === targetChecksum.digest() && rows === targetChecksum.rows()
-  return { table, rows, checksum, same, differsAt }
+  return { table, rows, checksum: hash.digest('hex'), toWrite, toRemove, differsAt }
 }
 
-/** What a message calls a row. It contains neither a secret nor a value that a partner sent. */
-function rowLabel(table: TableName, row: Row): string {
+/** What a message calls the first row that differs. It contains neither a secret nor a value that a partner sent. */
+function firstLabel(
+  table: TableName,
+  { missing, changed, surplus }: Differences,
+): string | undefined {
+  const [row] = [...missing, ...changed, ...surplus].sort(compareKeys)
+  if (row === undefined) return undefined
   if (table === 'settings') return 'its only row'
   if (table === 'idempotency_keys') return `${row[0]} ${row[4]}`
   return keyOf(COPIED_TABLES[table], row).join(' ')
@@ -64,65 +95,38 @@ export function keyOf({ keyLength }: CopiedTable, row: Row): Row {
   return row.slice(0, keyLength)
 }
 
-function createChecksum() {
-  const hash = createHash('sha256')
-  let rows = 0
-  return {
-    add(texts: readonly string[]): void {
-      if (texts.length === 0) return
-      rows += texts.length
-      hash.update(`${texts.join('\n')}\n`, 'utf8')
-    },
-    rows: () => rows,
-    digest: () => hash.digest('hex'),
-  }
-}
-
 /** Large enough that a query costs little per row, and small enough to hold and to write in one transaction. */
 const pageRows = 500
 
-/** The rows of both stores between two keys. */
-export interface Chunk {
-  /** The rows of each store as text, in the order of their keys. */
-  readonly texts: readonly [source: readonly string[], target: readonly string[]]
-  /** Rows of the source whose key the target lacks. */
-  readonly missing: readonly Row[]
-  /** Rows of the source that differ from the target's row with the same key. */
-  readonly changed: readonly Row[]
-  /** Rows of the target whose key the source lacks. */
-  readonly surplus: readonly Row[]
-  /** The first row that is missing, changed or surplus. */
-  readonly firstDifference: Row | undefined
+interface Item {
+  readonly row: Row
+  readonly key: Row
+  readonly text: string
 }
 
-/**
- * Compares a table of two stores from its first key to its last, one page of each at a time. The next pages are read
- * while the caller works on a chunk.
- *
- * @param target `undefined` compares with an empty table.
- * @param now Idempotency keys that have expired by this instant are skipped on both sides.
- */
-export async function* compareTables(
+/** The items of both stores between the same keys, in the order of their keys. */
+async function* readItems(
   table: TableName,
   source: CopySource,
   target: CopySource | undefined,
   now: number,
-): AsyncGenerator<Chunk> {
-  const form = COPIED_TABLES[table]
-  const isLive = ([, , , , , , expiresAt]: Row) => table !== 'idempotency_keys' || Number(expiresAt) > now
+): AsyncGenerator<readonly [source: readonly Item[], target: readonly Item[]]> {
+  const form: CopiedTable = COPIED_TABLES[table]
+  const expiry = form.columns.indexOf('expires_at')
+  const isLive = (row: Row) => table !== 'idempotency_keys' || Number(row[expiry]) > now
   const read = (after: Row | undefined) =>
     Promise.all([readPage(table, source, after), target === undefined ? [] : readPage(table, target, after)])
 
   for (let pages: ReturnType<typeof read> | undefined = read(undefined); pages !== undefined;) {
-    const [sourceRows, targetRows] = await pages
-    const end = commonEnd(form, sourceRows, targetRows)
+    const found = await pages
+    const end = commonEnd(form, found)
     pages = end === undefined ? undefined : read(end)
     // A caller that stops early never awaits these pages: their failure must not be an unhandled rejection.
     pages?.catch(() => undefined)
-    yield compareItems(
-      itemsUpTo(form, sourceRows, end).filter(({ row }) => isLive(row)),
-      itemsUpTo(form, targetRows, end).filter(({ row }) => isLive(row)),
-    )
+    const itemsOf = (rows: readonly Row[]): Item[] =>
+      rows.filter(isLive).map((row) => ({ row, key: keyOf(form, row), text: JSON.stringify(row) }))
+        .filter(({ key }) => end === undefined || compareKeys(key, end) <= 0)
+    yield [itemsOf(found[0]), itemsOf(found[1])]
   }
 }
 
@@ -146,50 +150,26 @@ function isStorable(value: Value): boolean {
   return typeof value !== 'number' || Number.isSafeInteger(value)
 }
 
-/** The key up to which both pages are complete, `undefined` when both reach the end of their table. */
-function commonEnd(form: CopiedTable, ...pages: readonly (readonly Row[])[]): Row | undefined {
+/** The key up to which all pages are complete, `undefined` when they all reach the end of their table. */
+function commonEnd(form: CopiedTable, pages: readonly (readonly Row[])[]): Row | undefined {
   const ends = pages.filter((rows) => rows.length === pageRows).map((rows) => keyOf(form, rows.at(-1)!))
   return ends.sort(compareKeys)[0]
 }
 
-interface Item {
-  readonly row: Row
-  readonly key: Row
-  readonly text: string
-}
-
-function itemsUpTo(form: CopiedTable, rows: readonly Row[], end: Row | undefined): Item[] {
-  return rows.map((row) => ({ row, key: keyOf(form, row), text: JSON.stringify(row) }))
-    .filter(({ key }) => end === undefined || compareKeys(key, end) <= 0)
-}
-
-function compareItems(sourceItems: readonly Item[], targetItems: readonly Item[]): Chunk {
-  const missing: Row[] = []
-  const changed: Row[] = []
-  const surplus: Row[] = []
-  let firstDifference: Row | undefined
-  let [sourceIndex, targetIndex] = [0, 0]
-  while (sourceIndex < sourceItems.length || targetIndex < targetItems.length) {
-    const sourceItem = sourceItems[sourceIndex]
-    const targetItem = targetItems[targetIndex]
-    const order = sourceItem === undefined
-      ? 1
-      : targetItem === undefined
-      ? -1
-      : compareKeys(sourceItem.key, targetItem.key)
-    if (order <= 0) sourceIndex++
-    if (order >= 0) targetIndex++
-    if (order === 0 && sourceItem!.text === targetItem!.text) continue
-    firstDifference ??= (order <= 0 ? sourceItem! : targetItem!).row
-    if (order < 0) missing.push(sourceItem!.row)
-    else if (order > 0) surplus.push(targetItem!.row)
-    else changed.push(sourceItem!.row)
+function compareItems(sourceItems: readonly Item[], targetItems: readonly Item[]): Differences {
+  const targets = new Map(targetItems.map((item) => [JSON.stringify(item.key), item]))
+  const [missing, changed]: [Row[], Row[]] = [[], []]
+  for (const { row, key, text } of sourceItems) {
+    const keyText = JSON.stringify(key)
+    const found = targets.get(keyText)
+    targets.delete(keyText)
+    if (found === undefined) missing.push(row)
+    else if (found.text !== text) changed.push(row)
   }
-  const texts = [sourceItems.map(({ text }) => text), targetItems.map(({ text }) => text)] as const
-  return { texts, missing, changed, surplus, firstDifference }
+  return { missing, changed, surplus: Array.from(targets.values(), ({ row }) => row) }
 }
 
-/** Orders keys as both kinds of store do: text by code points. */
+/** Orders keys, and rows by their keys, as both kinds of store do: text by code points. */
 function compareKeys(a: Row, b: Row): number {
   for (const [part, left] of a.entries()) {
     const right = b[part]!

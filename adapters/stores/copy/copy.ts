@@ -1,6 +1,6 @@
 import { StoreError } from '../store-error.ts'
 import { COPIED_TABLES, TABLE_NAMES, type TableName } from '../tables.ts'
-import { type Chunk, compareTables, keyOf, type TableReport, verifyTables } from './compare.ts'
+import { type CompareOptions, compareTable, compareTables, keyOf, type TableReport } from './compare.ts'
 import {
   checkTarget,
   type CopySource,
@@ -27,17 +27,6 @@ export interface CopyReport {
   readonly sourceChanged: boolean
 }
 
-/** What a copy would do to a table. */
-export interface TablePlan {
-  readonly table: TableName
-  /** Rows of the source. */
-  readonly rows: number
-  /** Rows that the target lacks or that differ. */
-  readonly toWrite: number
-  /** Rows that only the target has. */
-  readonly toRemove: number
-}
-
 /**
  * Copies a store into an empty one. An interrupted copy can be resumed any number of times, and a finished one repeated
  * until the target is used: rows that the target already has are compared and not written again. After the last write,
@@ -51,7 +40,6 @@ export async function copyStore(
   target: CopyTarget,
   options: CopyOptions,
 ): Promise<CopyReport> {
-  const { now, progress } = options
   const { id } = await readSourceState(source)
   const targetState = await checkTarget(source, target)
   const initialToken = await source.changeToken()
@@ -62,7 +50,7 @@ export async function copyStore(
     if (targetState === 'modified') throw divergedError(source, target)
   }
   await target.begin(id)
-  await syncTables(source, target, now, (table, rows) => progress?.('copying', table, rows))
+  await syncTables(source, target, compareOptions('copying', options))
   await target.refreshStatistics?.()
   const report = await compare()
   if (report.isFinished) await target.finish(id)
@@ -73,23 +61,18 @@ async function compareStores(
   source: CopySource,
   target: CopySource,
   initialToken: string,
-  { now, progress }: CopyOptions,
+  options: CopyOptions,
 ): Promise<CopyReport> {
   const tokenBefore = await source.changeToken()
-  const tables = await verifyTables(
-    source,
-    target,
-    now,
-    (table, rows) => progress?.('comparing', table, rows),
-  )
+  const tables = await compareTables(source, target, compareOptions('comparing', options))
   const tokenAfter = await source.changeToken()
   // Rows read before a change and rows read after it may never have existed together.
-  const isFinished = tokenAfter === tokenBefore && tables.every(({ same }) => same)
+  const isFinished = tokenAfter === tokenBefore && tables.every(isEqual)
   return { tables, isFinished, sourceChanged: tokenAfter !== initialToken }
 }
 
 /**
- * Plans what `copyStore` would do, and writes nothing.
+ * Compares both stores and writes nothing: `copyStore` would write and remove the rows that differ.
  *
  * @param target `undefined` when there is no store yet.
  * @throws {StoreError} `refused` when the target holds anything but this copy.
@@ -98,16 +81,25 @@ export async function planCopy(
   source: CopySource,
   target: CopySource | undefined,
   options: CopyOptions,
-): Promise<readonly TablePlan[]> {
+): Promise<readonly TableReport[]> {
   await readSourceState(source)
   const targetState = target === undefined ? 'missing' : await checkTarget(source, target)
-  const plans: TablePlan[] = []
-  for (const name of TABLE_NAMES) {
-    plans.push(await planTable(name, source, targetState === 'missing' ? undefined : target, options))
-  }
-  const differs = plans.some(({ toWrite, toRemove }) => toWrite + toRemove > 0)
-  if (targetState === 'modified' && differs) throw divergedError(source, target!)
-  return plans
+  const existing = targetState === 'missing' ? undefined : target
+  const tables = await compareTables(source, existing, compareOptions('comparing', options))
+  if (targetState === 'modified' && !tables.every(isEqual)) throw divergedError(source, target!)
+  return tables
+}
+
+/** Whether a table of the target has the same rows as the source's. */
+function isEqual({ differsAt }: TableReport): boolean {
+  return differsAt === undefined
+}
+
+function compareOptions(
+  doing: 'copying' | 'comparing',
+  { now, progress }: CopyOptions,
+): CompareOptions {
+  return { now, progress: (table, rows) => progress?.(doing, table, rows) }
 }
 
 function divergedError(source: CopySource, target: CopySource): StoreError {
@@ -117,68 +109,45 @@ function divergedError(source: CopySource, target: CopySource): StoreError {
   )
 }
 
-async function planTable(
-  table: TableName,
-  source: CopySource,
-  target: CopySource | undefined,
-  { now, progress }: CopyOptions,
-): Promise<TablePlan> {
-  const plan = { table, rows: 0, toWrite: 0, toRemove: 0 }
-  for await (const { texts, missing, changed, surplus } of compareTables(table, source, target, now)) {
-    plan.rows += texts[0].length
-    plan.toWrite += missing.length + changed.length
-    plan.toRemove += surplus.length
-    progress?.('comparing', table, plan.rows)
-  }
-  return plan
-}
-
 /** Makes the tables of a target equal to those of a source, one after the other. */
-async function syncTables(
-  source: CopySource,
-  target: CopyTarget,
-  now: number,
-  progress: (table: TableName, rows: number) => void,
-): Promise<void> {
+async function syncTables(source: CopySource, target: CopyTarget, options: CompareOptions): Promise<void> {
+  const sync = (table: TableName) =>
+    compareTable(
+      table,
+      source,
+      target,
+      options,
+      ({ missing, changed, surplus }) => writeRows(target, table, [...missing, ...changed], surplus),
+    )
+
   for (const table of TABLE_NAMES) {
     // Industries refer to each other in any order, and profiles to industries: all industries exist first, then they
     // get their parents, and surplus ones go after the profiles.
-    const selectChanges = table === 'industries' ? withoutParents : allChanges
-    await syncTable(table, source, target, now, progress, selectChanges)
-    if (table === 'profiles') await syncTable('industries', source, target, now, progress, allChanges)
-  }
-}
-
-async function syncTable(
-  table: TableName,
-  source: CopySource,
-  target: CopyTarget,
-  now: number,
-  progress: (table: TableName, rows: number) => void,
-  selectChanges: (chunk: Chunk) => ChunkChanges,
-): Promise<void> {
-  let rows = 0
-  for await (const chunk of compareTables(table, source, target, now)) {
-    const { put, remove } = selectChanges(chunk)
-    if (put.length + remove.length > 0) {
-      await target.tables[table].write(put, remove.map((row) => keyOf(COPIED_TABLES[table], row)))
+    if (table === 'industries') {
+      await compareTable(
+        table,
+        source,
+        target,
+        options,
+        ({ missing }) => writeRows(target, table, missing.map(withoutParent), []),
+      )
+      continue
     }
-    rows += chunk.texts[0].length
-    progress(table, rows)
+    await sync(table)
+    if (table === 'profiles') await sync('industries')
   }
 }
 
-/** The rows of a chunk to write and to remove. */
-interface ChunkChanges {
-  readonly put: readonly Row[]
-  readonly remove: readonly Row[]
+async function writeRows(
+  target: CopyTarget,
+  table: TableName,
+  rows: readonly Row[],
+  surplus: readonly Row[],
+): Promise<void> {
+  if (rows.length + surplus.length === 0) return
+  await target.tables[table].write(rows, surplus.map((row) => keyOf(COPIED_TABLES[table], row)))
 }
 
-function allChanges({ missing, changed, surplus }: Chunk): ChunkChanges {
-  return { put: [...missing, ...changed], remove: surplus }
-}
-
-function withoutParents({ missing }: Chunk): ChunkChanges {
-  const parent = COPIED_TABLES.industries.columns.indexOf('parent_slug')
-  return { put: missing.map((row) => row.with(parent, null)), remove: [] }
+function withoutParent(row: Row): Row {
+  return row.with(COPIED_TABLES.industries.columns.indexOf('parent_slug'), null)
 }

@@ -1,4 +1,4 @@
-/** What a service says over a store, for tests of copies: two stores that are the same say the same. */
+/** The responses of a service over a store, for tests of copies: equal stores give equal responses. */
 import { createPartnerApi } from '../../../core/api.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { FAR_LIMITS, type Heard, withKey } from '../../contract/http/service.ts'
@@ -7,18 +7,18 @@ import type { KeyName, World } from '../../support/world.ts'
 import { REPEATED } from './full-store.ts'
 
 /** A service over a store. */
-export interface Listening {
-  /** Answers to everything that the contract has, by key and path. What differs from one asking to the next is left out. */
+export interface StoreService {
+  /** Responses of every endpoint by key and path, without members that differ from request to request. */
   everything(): Promise<Readonly<Record<string, string>>>
   /** A page of the directory. */
   page(cursor?: string): Promise<Heard>
-  /** Sends again what was sent before. */
+  /** Sends `REPEATED` again. */
   repeat(): Promise<Heard>
   close(): Promise<void>
 }
 
 const paths = [
-  // First, before anything else that is asked is counted.
+  // First, because the requests below are counted.
   '/partner/reports/summary?partner=demo',
   '/partner/reports/activity?partner=demo&limit=100',
   '/public/profiles/recent?partner=demo&limit=50',
@@ -41,8 +41,8 @@ const keyNames: readonly KeyName[] = [
   'demo fenced',
 ]
 
-/** Serves a store to keys of its world. */
-export function listenTo(store: Store, { keys }: Pick<World, 'keys'>): Listening {
+/** Serves a store to the keys of its world. */
+export function serve(store: Store, { keys }: Pick<World, 'keys'>): StoreService {
   const api = createPartnerApi({ store }, { limits: FAR_LIMITS, maxStalenessMs: 0 })
   const wire = fetchWire(api.fetch)
   const post = (path: string, body: unknown, key: KeyName, headers: Readonly<Record<string, string>> = {}) =>
@@ -56,15 +56,17 @@ export function listenTo(store: Store, { keys }: Pick<World, 'keys'>): Listening
 
   return {
     async everything() {
-      const said: Record<string, string> = {}
+      const responses: Record<string, string> = {}
       for (const path of paths) {
-        for (const key of keyNames) said[`${key}: ${path}`] = lasting(await get(path, key))
+        for (const key of keyNames) responses[`${key}: ${path}`] = withoutVariables(await get(path, key))
       }
       for (const key of Object.keys(keys) as KeyName[]) {
         const partner = key.split(' ')[0]!
-        said[`${key}: verify-key`] = lasting(await post('/developer/verify-key', { partner }, key))
+        responses[`${key}: verify-key`] = withoutVariables(
+          await post('/developer/verify-key', { partner }, key),
+        )
       }
-      return said
+      return responses
     },
     page: (cursor) =>
       get(
@@ -77,7 +79,7 @@ export function listenTo(store: Store, { keys }: Pick<World, 'keys'>): Listening
   }
 }
 
-function lasting({ status, text }: Heard): string {
+function withoutVariables({ status, text }: Heard): string {
   return `${status} ${text}`
     .replace(/req_\w+/g, 'req_')
     .replace(/"checked_at":"[^"]*"/, '"checked_at":""')

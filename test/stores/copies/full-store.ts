@@ -1,4 +1,5 @@
-/** A store with everything in it that a store can hold, for tests of copies. */
+/** A store with rows in every table, for tests of copies. */
+import { utcDay } from '../../../core/lib/time.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { INDUSTRIES, profiles } from '../../bench/data/profiles.ts'
 import { canary, serveStore } from '../../support/partner-service.ts'
@@ -6,7 +7,7 @@ import type { World } from '../../support/world.ts'
 
 const day = 86_400_000
 
-/** A signup that was sent with an idempotency key, to be sent again. */
+/** A signup with an idempotency key, which tests send again. */
 export const REPEATED = {
   idempotencyKey: 'once and \\again',
   body: {
@@ -18,7 +19,10 @@ export const REPEATED = {
   },
 } as const
 
-/** Fills an empty store through the hands of operators and partners. Some of its tables take several pages. */
+/** Rows of a table that does not fit into one page of a copy. */
+export const MANY_ROWS = 520
+
+/** Fills an empty store as operators and partners do. Profiles and counts of requests have `MANY_ROWS` and more. */
 export async function fillStore(store: Store): Promise<World> {
   const { api, ask, post, world } = await serveStore(store)
   const { keys, keyRing, partners } = world
@@ -32,7 +36,7 @@ export async function fillStore(store: Store): Promise<World> {
     parentSlug: slugs[index - 1],
   }))
   await store.importContent('industries', [...nested, ...INDUSTRIES], { now, actor })
-  await store.importContent('profiles', [...profiles(1_200)], { now, actor })
+  await store.importContent('profiles', [...profiles(MANY_ROWS)], { now, actor })
   await store.removeContent('profiles', ['bare-third'], { at: now, actor })
 
   await partners.update('kiosk', {
@@ -68,9 +72,14 @@ export async function fillStore(store: Store): Promise<World> {
     fingerprint: '0'.repeat(64),
     expiresAt: before + day,
   })
-  for (let index = 0; index < 600; index++) {
-    await store.createSignup(canary({ world }, { createdAt: now - index * 60_000 }), undefined)
-  }
+  const counts = Array.from({ length: MANY_ROWS }, (_, index) => ({
+    partner: 'demo',
+    day: utcDay(now - day * (1 + index % 20)),
+    endpoint: `endpoint-${index}`,
+    requests: 1 + index,
+    errors: index % 3,
+  }))
+  await store.recordUsage(counts, 'counts')
   await ask('/public/profiles?partner=demo&limit=1')
   await ask('/public/profiles/nothing-there?partner=demo')
   await api.close()
