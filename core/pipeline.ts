@@ -131,8 +131,9 @@ function negotiate(service: Service, context: RequestContext, route: Route): voi
   const { request } = context
   const version = request.header(service.names.versionHeaderLowerCase)
   if (version !== undefined && version !== API_VERSION) throw new Problem('unknown_version')
-  const produced = 'mediaType' in route ? route.mediaType : 'application/json'
-  if (!accepts(request.header('accept'), produced)) throw new Problem('not_acceptable')
+  if (!accepts(request.header('accept'), route.mediaType ?? 'application/json')) {
+    throw new Problem('not_acceptable')
+  }
   if (route.access === 'open') return
   if (request.header('origin') === undefined && request.header('sec-fetch-site') === undefined) return
   if (!service.allowBrowsers) throw new Problem('browser_refused')

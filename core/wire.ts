@@ -16,13 +16,8 @@ export interface Named {
 export interface ProfileCard extends Named {
   /** One line of text. */
   readonly headline: string
-  /** Its country. */
-  readonly country: {
-    /** ISO 3166-1 alpha-2, or `XK`. */
-    readonly code: string
-    /** English name. */
-    readonly name: string
-  }
+  /** ISO 3166-1 alpha-2 code, or `XK`, and English name. */
+  readonly country: { readonly code: string; readonly name: string }
   /** Its industry. */
   readonly industry: Named
   /** URL of the logo. */
@@ -44,28 +39,13 @@ export interface Profile extends ProfileCard {
   /** Year of foundation. */
   readonly founded_year: number | null
   /** Number of employees. */
-  readonly employees: {
-    /** Lower bound. */
-    readonly min: number | null
-    /** Upper bound. */
-    readonly max: number | null
-  } | null
+  readonly employees: { readonly min: number | null; readonly max: number | null } | null
   /** Tags. */
   readonly tags: readonly string[]
   /** Contact details. */
-  readonly contact: {
-    /** E-mail address. */
-    readonly email: string | null
-    /** Phone number. */
-    readonly phone: string | null
-  } | null
+  readonly contact: { readonly email: string | null; readonly phone: string | null } | null
   /** Further links. */
-  readonly links: readonly ({
-    /** Purpose of the link. */
-    readonly rel: string
-    /** URL of the link. */
-    readonly url: string
-  })[]
+  readonly links: readonly { readonly rel: string; readonly url: string }[]
 }
 
 /** The banner of a partner. */
@@ -174,7 +154,6 @@ export interface ReportSummary {
   readonly period: { readonly from: string; readonly to: string }
   /** Signups with live keys, largest counts first. */
   readonly signups: {
-    /** Total. */
     readonly total: number
     /** By slug of the plan, `null` for those without one. */
     readonly by_plan: readonly { readonly plan: string | null; readonly signups: number }[]
@@ -183,7 +162,6 @@ export interface ReportSummary {
   }
   /** Requests with live keys, largest counts first. */
   readonly requests: {
-    /** Total. */
     readonly total: number
     /** Number of responses with status 400 or above. */
     readonly errors: number
@@ -228,13 +206,9 @@ export type ActivitySubject<Type extends ActivityType> = Type extends 'signup.cr
 /** An activity, discriminated by `type`. Contains no personal data. */
 export type Activity = {
   readonly [Type in ActivityType]: {
-    /** Id of the activity. */
     readonly id: string
-    /** When it happened. */
     readonly occurred_at: string
-    /** Type of the activity. */
     readonly type: Type
-    /** Subject of the activity. */
     readonly subject: ActivitySubject<Type>
   }
 }[ActivityType]
@@ -248,45 +222,34 @@ export interface Verification {
   /** The key, without its secret. */
   readonly key: Key
   /** The scopes that the key holds. */
-  readonly scopes: readonly ({
-    /** A scope that the key holds. */
+  readonly scopes: readonly {
     readonly scope: Scope
     /** Whether an active module of the partner needs the scope. */
     readonly in_force: boolean
-  })[]
+  }[]
   /** All modules. */
   readonly modules: readonly ({
-    /** Name of the module. */
     readonly module: Module
-    /** Whether the module is active for the partner. */
     readonly active: boolean
     /** Whether the module works with this key. */
     readonly ready: boolean
-    /** The scope that the key lacks. */
     readonly missing_scope: Scope | null
   })[]
   /** Every endpoint that needs a scope. */
   readonly endpoints: readonly ({
-    /** HTTP method. */
     readonly method: 'GET' | 'POST'
     /** Path with `{slug}` for a parameter. */
     readonly path: string
-    /** The scope that the endpoint needs. */
     readonly scope: Scope
     /** Whether this key may use the endpoint now. */
     readonly allowed: boolean
   })[]
   /** The active rate limit policies. */
   readonly limits: readonly ({
-    /** Name of the policy. */
     readonly policy: LimitName
-    /** Requests per window. */
     readonly quota: number
-    /** Length of the window in seconds. */
     readonly window_seconds: number
-    /** Remaining requests. */
     readonly remaining: number
-    /** Seconds until the quota resets. */
     readonly resets_in_seconds: number
   })[]
   /** API version. */
@@ -297,7 +260,6 @@ export interface Verification {
   readonly max_staleness_ms: number
   /** Present if the operator lets cached keys work while the store is unavailable: changes may take effect later. */
   readonly stale_if_error?: {
-    /** Additional seconds. */
     readonly seconds: number
     /** When the store became unavailable; `null` if it is available. */
     readonly since: string | null
@@ -320,7 +282,6 @@ export interface Key {
   readonly expires_at: string | null
   /** Present while the key is being replaced. */
   readonly rotation: {
-    /** Id of the successor key. */
     readonly successor_id: string
     /** Until when this key still works. */
     readonly retires_at: string
@@ -354,7 +315,6 @@ export interface Problem {
       readonly parameter?: string | undefined
       /** Location in the body (RFC 6901). */
       readonly pointer?: string | undefined
-      /** What is wrong. */
       readonly detail: string
     })[]
     | undefined

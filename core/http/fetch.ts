@@ -20,7 +20,7 @@ export function createFetch(
   createFallback: () => HttpResponse,
 ): (request: WebRequest, info?: PeerInfo) => Promise<WebResponse> {
   const respond = createResponseConverter(createFallback)
-  return async (request, info) => respond(await handle(new FetchRequestWithPeer(request, info)))
+  return async (request, info) => respond(await handle(new FetchRequest(request, info)))
 }
 
 /** A `Request` as core reads it. A class, so that a request costs one object and no closures. */
@@ -29,18 +29,20 @@ export class FetchRequest implements HttpRequest {
   readonly target: string
   protected readonly request: WebRequest
   readonly #headers: Headers
+  readonly #info: PeerInfo | undefined
   #reader: ReadableStreamDefaultReader<Uint8Array> | undefined
   #failure: ProblemCode | undefined
 
-  constructor(request: WebRequest) {
+  constructor(request: WebRequest, info?: PeerInfo) {
     this.method = request.method
     this.target = targetOf(request)
     this.request = request
     this.#headers = request.headers
+    this.#info = info
   }
 
   get address(): string | undefined {
-    return undefined
+    return this.#info?.remoteAddr?.hostname
   }
 
   header(name: string): string | undefined {
@@ -83,20 +85,6 @@ export class FetchRequest implements HttpRequest {
       offset += chunk.length
     }
     return bytes
-  }
-}
-
-/** A request with the peer that its runtime reports. */
-class FetchRequestWithPeer extends FetchRequest {
-  readonly #info: PeerInfo | undefined
-
-  constructor(request: Request, info: PeerInfo | undefined) {
-    super(request)
-    this.#info = info
-  }
-
-  override get address(): string | undefined {
-    return this.#info?.remoteAddr?.hostname
   }
 }
 

@@ -101,57 +101,60 @@ export function headerRefs(...names: readonly string[]): Readonly<Record<string,
 
 /** The parameters that several operations share. */
 export function describeParameters({ names }: DocumentSettings): Readonly<Record<string, ParameterObject>> {
-  const slug = { type: 'string', pattern: SLUG_PATTERN.source, maxLength: 80 }
+  const slugOf = (
+    name: string,
+    place: 'query' | 'path',
+    description: string,
+    example: string,
+  ): ParameterObject => ({
+    name,
+    in: place,
+    description,
+    required: true,
+    schema: { type: 'string', pattern: SLUG_PATTERN.source, maxLength: 80 },
+    example,
+  })
+  const header = (
+    name: string,
+    description: string,
+    schema: JsonSchema,
+    example: string,
+  ): ParameterObject => ({
+    name,
+    in: 'header',
+    description,
+    required: false,
+    schema: { type: 'string', ...schema },
+    example,
+  })
   return {
-    partner: {
-      name: 'partner',
-      in: 'query',
-      description: 'Slug of the partner that owns the key.',
-      required: true,
-      schema: slug,
-      example: 'demo',
-    },
-    slug: {
-      name: 'slug',
-      in: 'path',
-      description: 'Slug of the profile.',
-      required: true,
-      schema: slug,
-      example: 'nordlichter-frachtkontor',
-    },
-    version: {
-      name: names.versionHeader,
-      in: 'header',
-      description: 'The API version that the client expects; by default the current one.',
-      required: false,
-      schema: { type: 'string', const: API_VERSION },
-      example: API_VERSION,
-    },
-    ifNoneMatch: {
-      name: 'If-None-Match',
-      in: 'header',
-      description: 'The `ETag` of a response that the client has.',
-      required: false,
-      schema: { type: 'string', maxLength: 4096, pattern: '^(\\*|(W/)?"[^"]*".*)$' },
-      example: exampleTag,
-    },
-    idempotencyKey: {
-      name: IDEMPOTENCY_HEADER,
-      in: 'header',
-      description:
-        'Makes the request safe to retry for 24 hours: a repeated request with the same body gets the ' +
+    partner: slugOf('partner', 'query', 'Slug of the partner that owns the key.', 'demo'),
+    slug: slugOf('slug', 'path', 'Slug of the profile.', 'nordlichter-frachtkontor'),
+    version: header(
+      names.versionHeader,
+      'The API version that the client expects; by default the current one.',
+      { const: API_VERSION },
+      API_VERSION,
+    ),
+    ifNoneMatch: header(
+      'If-None-Match',
+      'The `ETag` of a response that the client has.',
+      { maxLength: 4096, pattern: '^(\\*|(W/)?"[^"]*".*)$' },
+      exampleTag,
+    ),
+    idempotencyKey: header(
+      IDEMPOTENCY_HEADER,
+      'Makes the request safe to retry for 24 hours: a repeated request with the same body gets the ' +
         'same response and has no further effect. Up to 255 printable ASCII characters, bare or quoted.',
-      required: false,
-      schema: {
-        type: 'string',
+      {
         maxLength: 512,
         anyOf: [
           { type: 'string', maxLength: 255, pattern: '^[!#-~][ !#-~]*("[ !#-~]*"[ !#-~]*)*$' },
           { type: 'string', maxLength: 512, pattern: '^"([ !#-\\[\\]-~]|\\\\["\\\\]){1,255}"$' },
         ],
       },
-      example: '7d1f0c1e-6b8a-4a53-9c60-2f6a35d3c9a1',
-    },
+      '7d1f0c1e-6b8a-4a53-9c60-2f6a35d3c9a1',
+    ),
   }
 }
 

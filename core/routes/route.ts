@@ -13,6 +13,10 @@ interface RouteDescription {
   readonly name: EndpointName
   /** Below the service's name; `:slug` stands for one segment. */
   readonly path: `/${string}`
+  /** The path is not prefixed by the name of the service. */
+  readonly atRoot?: true
+  /** Of a success: lower case, without parameters. Default `application/json`. */
+  readonly mediaType?: string
   readonly summary: string
   /** A sentence or two. */
   readonly description: string
@@ -56,10 +60,6 @@ export interface OpenRoute extends RouteDescription {
 export interface DocumentRoute extends RouteDescription {
   readonly access: 'open'
   readonly method: 'GET'
-  /** The path is not prefixed by the name of the service. */
-  readonly atRoot?: true
-  /** Lower case, without parameters. */
-  readonly mediaType: string
   /** The media type with its parameters. */
   readonly contentType: string
   /** Names of the headers of the document. */

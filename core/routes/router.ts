@@ -65,7 +65,7 @@ export function compileRoutes(routes: readonly Route[], serviceName: string) {
 }
 
 function completePath(route: Route, serviceName: string): string {
-  return 'atRoot' in route ? route.path : `/${serviceName}${route.path}`
+  return route.atRoot ? route.path : `/${serviceName}${route.path}`
 }
 
 /** The complete path of a route, `{slug}` for a parameter. */

@@ -8,13 +8,10 @@ import { rfc3339 } from '../lib/time.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { Signup } from '../ports/signups.ts'
 import { PLAN_MESSAGE, PROFILE_MESSAGE, signupSchema } from '../schemas/signup.ts'
-import { canonicalJson } from '../signups/idempotency.ts'
+import { createClaim } from '../signups/idempotency.ts'
 import type { SignupReceipt } from '../wire.ts'
 import type { HandlerContext } from './context.ts'
 import { definePost } from './route.ts'
-
-/** How long an idempotency key identifies a retry. */
-const idempotencyMs = 86_400_000
 
 /** Reports a plan or profile that does not exist; the schema rejects anything but slugs. */
 function checkReferences(
@@ -64,11 +61,9 @@ export const signups = definePost({
       environment: key.environment,
       createdAt: now,
     }
-    const claim = idempotencyKey === undefined ? undefined : {
-      key: idempotencyKey,
-      fingerprint: ports.sha256(canonicalJson(rawBody)),
-      expiresAt: now + idempotencyMs,
-    }
+    const claim = idempotencyKey === undefined
+      ? undefined
+      : createClaim(idempotencyKey, rawBody, now, ports.sha256)
     return andThen(ports.signups.createSignup(signup, claim), (result) => {
       switch (result.outcome) {
         case 'created':

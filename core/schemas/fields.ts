@@ -2,124 +2,88 @@
  * Building blocks of response schemas. Keywords that only describe (`format`, `maxLength`, `pattern`) are metadata, so
  * that validating a response does not repeat what the import has validated.
  */
-import {
-  array,
-  boolean,
-  type GenericSchema,
-  integer,
-  metadata,
-  minValue,
-  number,
-  type ObjectEntries,
-  picklist,
-  pipe,
-  strictObject,
-  string,
-} from 'valibot'
+import * as v from 'valibot'
 import { COUNTRY_CODE_SCHEMA } from '../content/iso-codes.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
 
+export type Schema<T> = v.GenericSchema<unknown, T>
+
 /** An object that the document describes once, under its title. */
-export function namedObject<const E extends ObjectEntries>(title: string, description: string, members: E) {
-  return pipe(strictObject(members), metadata({ title, description }))
+export function named<const E extends v.ObjectEntries>(title: string, description: string, members: E) {
+  return v.pipe(v.strictObject(members), v.metadata({ title, description }))
 }
 
-export function describedObject<const E extends ObjectEntries>(description: string, members: E) {
-  return pipe(strictObject(members), metadata({ description }))
+export function object<const E extends v.ObjectEntries>(description: string, members: E) {
+  return v.pipe(v.strictObject(members), v.metadata({ description }))
 }
 
-export function list<T>(description: string, maxItems: number, item: GenericSchema<unknown, T>) {
-  return pipe(array(item), metadata({ description, maxItems }))
+export function list<T>(description: string, maxItems: number, item: Schema<T>) {
+  return v.pipe(v.array(item), v.metadata({ description, maxItems }))
 }
 
 export function oneOf<const T extends readonly string[]>(
   description: string,
   names: T,
   example: T[number] | undefined = names[0],
-): GenericSchema<unknown, T[number]> {
-  return pipe(picklist(names), metadata({ description, examples: [example] }))
+): Schema<T[number]> {
+  return v.pipe(v.picklist(names), v.metadata({ description, examples: [example] }))
 }
 
-export function slugSchema(description: string, example: string): GenericSchema<unknown, string> {
-  const { source } = SLUG_PATTERN
-  return pipe(string(), metadata({ description, pattern: source, maxLength: 80, examples: [example] }))
-}
-
-export function textSchema(
+/** @param keywords Others of JSON Schema; a pattern is anchored. */
+export function text(
   description: string,
   example: string,
   maxLength: number,
-): GenericSchema<unknown, string> {
-  return pipe(string(), metadata({ description, maxLength, examples: [example] }))
+  keywords: object = {},
+): Schema<string> {
+  return v.pipe(v.string(), v.metadata({ description, ...keywords, maxLength, examples: [example] }))
 }
 
-/** @param pattern Anchored. */
-export function patternSchema(
-  description: string,
-  example: string,
-  pattern: string,
-  maxLength: number,
-): GenericSchema<unknown, string> {
-  return pipe(string(), metadata({ description, pattern, maxLength, examples: [example] }))
+export function slug(description: string, example: string): Schema<string> {
+  return text(description, example, 80, { pattern: SLUG_PATTERN.source })
 }
 
-export function countrySchema(): GenericSchema<unknown, string> {
-  return pipe(string(), metadata(COUNTRY_CODE_SCHEMA))
+export function country(): Schema<string> {
+  return v.pipe(v.string(), v.metadata(COUNTRY_CODE_SCHEMA))
 }
 
-export function instantSchema(description: string, example: string): GenericSchema<unknown, string> {
-  return pipe(string(), metadata({ description, format: 'date-time', maxLength: 30, examples: [example] }))
+export function instant(description: string, example: string): Schema<string> {
+  return text(description, example, 30, { format: 'date-time' })
+}
+
+export function day(description: string): Schema<string> {
+  return text(description, '2026-11-01', 10, { format: 'date' })
 }
 
 /**
  * An absolute `http` or `https` URL as imported: `format: uri` would promise that international characters are escaped
  * (RFC 3986 §2).
  */
-export function urlSchema(description: string, example: string): GenericSchema<unknown, string> {
-  return patternSchema(description, example, '^[Hh][Tt][Tt][Pp][Ss]?://\\S+$', 2048)
+export function url(description: string, example: string): Schema<string> {
+  return text(description, example, 2048, { pattern: '^[Hh][Tt][Tt][Pp][Ss]?://\\S+$' })
 }
 
 /** An integer from 0. */
-export function countSchema(
+export function count(
   description: string,
   example: number,
-  maximum: number = Number.MAX_SAFE_INTEGER,
-): GenericSchema<unknown, number> {
-  return pipe(
-    number(),
-    integer(),
-    minValue(0),
-    metadata({ description, maximum, format: 'int64', examples: [example] }),
-  )
+  maximum = Number.MAX_SAFE_INTEGER,
+): Schema<number> {
+  const more = { maximum, format: 'int64', examples: [example] }
+  return v.pipe(v.number(), v.integer(), v.minValue(0), v.metadata({ description, ...more }))
 }
 
-export function integerSchema(description: string, example: number): GenericSchema<unknown, number> {
-  return pipe(
-    number(),
-    integer(),
-    metadata({
-      description,
-      minimum: Number.MIN_SAFE_INTEGER,
-      maximum: Number.MAX_SAFE_INTEGER,
-      format: 'int64',
-      examples: [example],
-    }),
-  )
+export function integer(description: string, example: number): Schema<number> {
+  const range = { minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }
+  const more = { ...range, format: 'int64', examples: [example] }
+  return v.pipe(v.number(), v.integer(), v.metadata({ description, ...more }))
 }
 
-export function booleanSchema(description: string, example: boolean): GenericSchema<unknown, boolean> {
-  return pipe(boolean(), metadata({ description, examples: [example] }))
+export function flag(description: string, example: boolean): Schema<boolean> {
+  return v.pipe(v.boolean(), v.metadata({ description, examples: [example] }))
 }
 
 /** The member of a body that names the partner, which the policy compares with the key's. */
-export const partnerSchema: GenericSchema<unknown, string> = pipe(
-  string(),
-  metadata({
-    description: 'Slug of the partner that owns the key.',
-    pattern: SLUG_PATTERN.source,
-    maxLength: 80,
-    examples: ['demo'],
-  }),
-)
+export const partnerSchema: Schema<string> = slug('Slug of the partner that owns the key.', 'demo')
 
 export const WIDGET_PROFILES = 6

@@ -1,128 +1,84 @@
-import {
-  type GenericSchema,
-  metadata,
-  nullable,
-  picklist,
-  pipe,
-  strictObject,
-  string,
-  variant,
-} from 'valibot'
+import * as v from 'valibot'
 import { COUNTRY_CODES } from '../content/iso-codes.ts'
 import { MODULE_NAMES, SCOPES } from '../policy/modules.ts'
 import type { ActivityType } from '../ports/reports.ts'
 import type { Activity, ReportSummary } from '../wire.ts'
-import {
-  countrySchema,
-  countSchema,
-  describedObject,
-  instantSchema,
-  list,
-  namedObject,
-  oneOf,
-  patternSchema,
-  slugSchema,
-  textSchema,
-} from './fields.ts'
+import * as field from './fields.ts'
+import { endpointPlace, keyHint, keyId } from './verification.ts'
 
-const dateSchema = (description: string) =>
-  pipe(string(), metadata({ description, format: 'date', maxLength: 10, examples: ['2026-11-01'] }))
 const requestCounts = {
-  requests: countSchema('Requests with live keys.', 1840),
-  errors: countSchema('Number of responses with status 400 or above.', 12),
+  requests: field.count('Requests with live keys.', 1840),
+  errors: field.count('Number of responses with status 400 or above.', 12),
 }
-const signups = countSchema('Signups with live keys.', 9)
+const signups = field.count('Signups with live keys.', 9)
+const plan = v.nullable(field.slug('Slug of the plan.', 'starter'))
+const country = v.nullable(field.country())
+const ranking = <T>(max: number, row: field.Schema<T>) => field.list('Largest count first.', max, row)
 
-export const reportSummarySchema: GenericSchema<unknown, ReportSummary> = namedObject(
+export const reportSummarySchema: field.Schema<ReportSummary> = field.named(
   'ReportSummary',
   'Signups and requests of a period.',
   {
-    period: describedObject('The period, in UTC.', {
-      from: dateSchema('First day.'),
-      to: dateSchema('Last day.'),
+    period: field.object('The period, in UTC.', {
+      from: field.day('First day.'),
+      to: field.day('Last day.'),
     }),
-    signups: strictObject({
+    signups: v.strictObject({
       total: signups,
-      by_plan: list(
-        'Largest count first.',
-        100_000,
-        strictObject({ plan: nullable(slugSchema('Slug of the plan.', 'starter')), signups }),
-      ),
-      by_country: list(
-        'Largest count first.',
-        COUNTRY_CODES.length + 1,
-        strictObject({ country: nullable(countrySchema()), signups }),
-      ),
+      by_plan: ranking(100_000, v.strictObject({ plan, signups })),
+      by_country: ranking(COUNTRY_CODES.length + 1, v.strictObject({ country, signups })),
     }),
-    requests: strictObject({
+    requests: v.strictObject({
       total: requestCounts.requests,
       errors: requestCounts.errors,
-      by_endpoint: list(
-        'Largest count first.',
-        100,
-        strictObject({
-          method: oneOf('HTTP method.', ['GET', 'POST']),
-          path: textSchema('Path with `{slug}` for a parameter.', '/service/public/profiles', 200),
-          ...requestCounts,
-        }),
-      ),
+      by_endpoint: ranking(100, v.strictObject({ ...endpointPlace, ...requestCounts })),
     }),
-    daily: list(
+    daily: field.list(
       'A row for every day of the period.',
       366,
-      strictObject({ date: dateSchema('The day, in UTC.'), signups, ...requestCounts }),
+      v.strictObject({ date: field.day('The day, in UTC.'), signups, ...requestCounts }),
     ),
   },
 )
 
-const row = {
-  id: patternSchema('Id of the activity.', 'act_01J8ZQ4M7X', '^act_', 200),
-  occurred_at: instantSchema('When it happened.', '2026-11-20T09:00:00.000Z'),
-}
-const keySubject = {
-  key_id: patternSchema('Public id of the key.', 'Zt81mK0qWv3B', '^[0-9A-Za-z]{12}$', 12),
-  hint: patternSchema('Last four characters of the key.', '…9xQ2', '^…[0-9A-Za-z]{4}$', 5),
+/** A row of these types, which have the same subject. */
+function activityRow<const T extends readonly ActivityType[], const S extends v.ObjectEntries>(
+  types: T,
+  subject: S,
+) {
+  return v.strictObject({
+    id: field.text('Id of the activity.', 'act_01J8ZQ4M7X', 200, { pattern: '^act_' }),
+    occurred_at: field.instant('When it happened.', '2026-11-20T09:00:00.000Z'),
+    type: v.pipe(
+      v.picklist(types),
+      v.metadata({ description: 'Type of the activity.', examples: [types[0]] }),
+    ),
+    subject: v.strictObject(subject),
+  })
 }
 
-function typeSchema<const T extends readonly ActivityType[]>(types: T) {
-  return pipe(picklist(types), metadata({ description: 'Type of the activity.', examples: [types[0]] }))
-}
+const key = { key_id: keyId('Public id of the key.', 'Zt81mK0qWv3B'), hint: keyHint }
 
-export const activitySchema: GenericSchema<unknown, Activity> = pipe(
-  variant('type', [
-    strictObject({
-      ...row,
-      type: typeSchema(['signup.created']),
-      subject: strictObject({
-        signup_id: patternSchema('Id of the signup.', 'sgn_5K0M2N8P4QRS6TVW7XYZ', '^sgn_', 80),
-        email: textSchema('Masked.', 'j***@e***.com', 254),
-        name: textSchema('Initials.', 'J. D.', 200),
-        country: nullable(countrySchema()),
-        plan: nullable(slugSchema('Slug of the plan.', 'starter')),
-      }),
+export const activitySchema: field.Schema<Activity> = v.pipe(
+  v.variant('type', [
+    activityRow(['signup.created'], {
+      signup_id: field.text('Id of the signup.', 'sgn_5K0M2N8P4QRS6TVW7XYZ', 80, { pattern: '^sgn_' }),
+      email: field.text('Masked.', 'j***@e***.com', 254),
+      name: field.text('Initials.', 'J. D.', 200),
+      country,
+      plan,
     }),
-    strictObject({
-      ...row,
-      type: typeSchema([
-        'key.issued',
-        'key.rotated',
-        'key.revoked',
-        'key.disabled',
-        'key.enabled',
-        'key.expired',
-      ]),
-      subject: strictObject(keySubject),
+    activityRow(
+      ['key.issued', 'key.rotated', 'key.revoked', 'key.disabled', 'key.enabled', 'key.expired'],
+      key,
+    ),
+    activityRow(['scope.granted', 'scope.removed'], {
+      ...key,
+      scope: field.oneOf('The scope.', SCOPES, 'read:profiles'),
     }),
-    strictObject({
-      ...row,
-      type: typeSchema(['scope.granted', 'scope.removed']),
-      subject: strictObject({ ...keySubject, scope: oneOf('The scope.', SCOPES, 'read:profiles') }),
-    }),
-    strictObject({
-      ...row,
-      type: typeSchema(['module.activated', 'module.deactivated']),
-      subject: strictObject({ module: oneOf('The module.', MODULE_NAMES, 'profiles') }),
+    activityRow(['module.activated', 'module.deactivated'], {
+      module: field.oneOf('The module.', MODULE_NAMES, 'profiles'),
     }),
   ]),
-  metadata({ title: 'Activity', description: 'An activity. Contains no personal data.' }),
+  v.metadata({ title: 'Activity', description: 'An activity. Contains no personal data.' }),
 )

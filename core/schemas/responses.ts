@@ -1,17 +1,4 @@
-import {
-  array,
-  type GenericSchema,
-  literal,
-  looseObject,
-  metadata,
-  nullable,
-  object,
-  optional,
-  pipe,
-  strictObject,
-  string,
-  union,
-} from 'valibot'
+import * as v from 'valibot'
 import { CURSOR_FORMAT } from '../http/cursor.ts'
 import type { Page } from '../http/message.ts'
 import type { EndpointName } from '../model.ts'
@@ -25,104 +12,93 @@ import {
   profileSchema,
   widgetSchema,
 } from './content.ts'
-import {
-  booleanSchema,
-  countSchema,
-  instantSchema,
-  integerSchema,
-  namedObject,
-  patternSchema,
-} from './fields.ts'
+import * as field from './fields.ts'
 import { activitySchema, reportSummarySchema } from './reports.ts'
 import { verificationSchema } from './verification.ts'
 
-const pageSchema: GenericSchema<unknown, Page> = namedObject('Page', 'The position of a page in its list.', {
-  limit: countSchema('Maximum number of rows.', 20, 100),
-  has_more: booleanSchema('Whether there is another page.', true),
-  next_cursor: nullable(
-    pipe(
-      string(),
-      metadata({
-        description: 'The `cursor` of the next page.',
-        ...CURSOR_FORMAT,
-        examples: ['WyJub3JkbGljaHQiLCJhIl0.5b1c0f9d2e7a4386b0d1f2a3c4e5d6f7'],
-      }),
-    ),
-  ),
+const { maxLength, pattern } = CURSOR_FORMAT
+const cursor = 'WyJub3JkbGljaHQiLCJhIl0.5b1c0f9d2e7a4386b0d1f2a3c4e5d6f7'
+
+const pageSchema: field.Schema<Page> = field.named('Page', 'The position of a page in its list.', {
+  limit: field.count('Maximum number of rows.', 20, 100),
+  has_more: field.flag('Whether there is another page.', true),
+  next_cursor: v.nullable(field.text('The `cursor` of the next page.', cursor, maxLength, { pattern })),
 })
 
-const signupReceiptSchema: GenericSchema<unknown, SignupReceipt> = namedObject(
+const signupReceiptSchema: field.Schema<SignupReceipt> = field.named(
   'SignupReceipt',
   'Confirmation of a signup.',
   {
-    id: patternSchema('Id of the signup.', 'sgn_5K0M2N8P4QRS6TVW7XYZ', '^sgn_', 80),
-    status: pipe(literal('received'), metadata({ description: 'The signup is stored.' })),
-    created_at: instantSchema('When the signup was received.', '2026-11-20T09:00:00.000Z'),
+    id: field.text('Id of the signup.', 'sgn_5K0M2N8P4QRS6TVW7XYZ', 80, { pattern: '^sgn_' }),
+    status: v.pipe(v.literal('received'), v.metadata({ description: 'The signup is stored.' })),
+    created_at: field.instant('When the signup was received.', '2026-11-20T09:00:00.000Z'),
   },
 )
 
-const clockSkew = optional(
-  integerSchema(
+const clockSkew = v.optional(
+  field.integer(
     "Milliseconds by which this server's clock is ahead of the store's. Absent if at most `max_staleness_ms`.",
     3_600_000,
   ),
 )
 
-const healthSchema: GenericSchema = object({
-  data: pipe(
-    union([
-      strictObject({
-        status: pipe(literal('ok'), metadata({ description: 'Service and store are available.' })),
+const healthSchema: v.GenericSchema = v.object({
+  data: v.pipe(
+    v.union([
+      v.strictObject({
+        status: v.pipe(v.literal('ok'), v.metadata({ description: 'Service and store are available.' })),
         clock_skew_ms: clockSkew,
       }),
-      strictObject({
-        status: pipe(
-          literal('stale'),
-          metadata({ description: 'The store is unavailable; cached keys work until `until`.' }),
+      v.strictObject({
+        status: v.pipe(
+          v.literal('stale'),
+          v.metadata({ description: 'The store is unavailable; cached keys work until `until`.' }),
         ),
-        since: instantSchema('When the store last responded.', '2026-11-20T09:00:00.000Z'),
-        until: instantSchema('Until when cached keys work.', '2026-11-20T09:00:31.000Z'),
+        since: field.instant('When the store last responded.', '2026-11-20T09:00:00.000Z'),
+        until: field.instant('Until when cached keys work.', '2026-11-20T09:00:31.000Z'),
         clock_skew_ms: clockSkew,
       }),
     ]),
-    metadata({
+    v.metadata({
       title: 'Health',
       description: 'The state of the service. `stale` only occurs if the operator enabled it.',
     }),
   ),
 })
 
-const openapiSchema: GenericSchema = pipe(
-  looseObject({
-    openapi: pipe(string(), metadata({ pattern: '^3\\.1\\.', maxLength: 10 })),
-    info: looseObject({}),
-    paths: looseObject({}),
+const openapiSchema: v.GenericSchema = v.pipe(
+  v.looseObject({
+    openapi: v.pipe(v.string(), v.metadata({ pattern: '^3\\.1\\.', maxLength: 10 })),
+    info: v.looseObject({}),
+    paths: v.looseObject({}),
   }),
-  metadata({
+  v.metadata({
     description: 'An OpenAPI 3.1 document.',
     examples: [{ openapi: '3.1.1', info: { title: 'Partner API', version: '2026-11-20' }, paths: {} }],
   }),
 )
 
-const docsSchema: GenericSchema = pipe(
-  string(),
-  metadata({
+const docsSchema: v.GenericSchema = v.pipe(
+  v.string(),
+  v.metadata({
     description: 'An HTML document.',
     maxLength: 4_194_304,
     examples: ['<!doctype html><html lang="en"><title>Partner API</title></html>'],
   }),
 )
 
-const catalogSchema: GenericSchema = pipe(
-  object({
-    linkset: pipe(
-      array(
-        looseObject({ anchor: pipe(string(), metadata({ format: 'uri-reference', maxLength: 2048 })) }),
+const catalogSchema: v.GenericSchema = v.pipe(
+  v.object({
+    linkset: v.pipe(
+      v.array(
+        v.looseObject({
+          anchor: v.pipe(v.string(), v.metadata({ format: 'uri-reference', maxLength: 2048 })),
+        }),
       ),
-      metadata({ maxItems: 100 }),
+      v.metadata({ maxItems: 100 }),
     ),
   }),
-  metadata({
+  v.metadata({
     description: 'A set of links.',
     examples: [{
       linkset: [{
@@ -133,26 +109,26 @@ const catalogSchema: GenericSchema = pipe(
   }),
 )
 
-const dataOf = (data: GenericSchema): GenericSchema => object({ data })
-const rowsOf = (row: GenericSchema, max: number): GenericSchema =>
-  pipe(array(row), metadata({ maxItems: max }))
+const dataOf = (data: v.GenericSchema): v.GenericSchema => v.object({ data })
+const rowsOf = (row: v.GenericSchema, max: number): v.GenericSchema =>
+  v.pipe(v.array(row), v.metadata({ maxItems: max }))
 
 /**
  * The body of every endpoint's success: for the documents, and for clients that check a deployment. Apart from the
  * routes, so that it is only loaded when needed.
  */
-export const RESPONSE_SCHEMAS: Readonly<Record<EndpointName, GenericSchema>> = {
+export const RESPONSE_SCHEMAS: Readonly<Record<EndpointName, v.GenericSchema>> = {
   'verify-key': dataOf(verificationSchema),
   widget: dataOf(widgetSchema),
   'recent-profiles': dataOf(rowsOf(cardSchema, 50)),
-  profiles: object({ data: rowsOf(cardSchema, 100), page: pageSchema }),
+  profiles: v.object({ data: rowsOf(cardSchema, 100), page: pageSchema }),
   profile: dataOf(profileSchema),
   banner: dataOf(bannerSchema),
   countries: dataOf(countriesSchema),
   industries: dataOf(industriesSchema),
   plans: dataOf(plansSchema),
   'report-summary': dataOf(reportSummarySchema),
-  'report-activity': object({ data: rowsOf(activitySchema, 100), page: pageSchema }),
+  'report-activity': v.object({ data: rowsOf(activitySchema, 100), page: pageSchema }),
   'sign-up': dataOf(signupReceiptSchema),
   health: healthSchema,
   openapi: openapiSchema,

@@ -1,21 +1,4 @@
-import {
-  check,
-  custom,
-  type GenericSchema,
-  maxCodePoints,
-  maxLength,
-  metadata as described,
-  minCodePoints,
-  nullish,
-  pipe,
-  rawTransform,
-  regex,
-  rfcEmail,
-  safeParse,
-  strictObject,
-  string,
-  transform,
-} from 'valibot'
+import * as v from 'valibot'
 import { isRecord } from '../content/fields.ts'
 import { COUNTRY_CODE_INPUT, isLocale, LOCALE_PATTERN, parseCountryCode } from '../content/iso-codes.ts'
 import { containsKey } from '../http/redact.ts'
@@ -31,24 +14,24 @@ function isStorable(value: string): boolean {
 
 function text(min: number, max: number, description = '', example = '') {
   const length = `must have ${min}–${max} characters`
-  return pipe(
-    string('must be text'),
-    minCodePoints(min, length),
-    maxCodePoints(max, length),
-    check(isStorable, 'must be well-formed Unicode without NUL, and must not hold a key'),
-    described({ description, examples: [example] }),
+  return v.pipe(
+    v.string('must be text'),
+    v.minCodePoints(min, length),
+    v.maxCodePoints(max, length),
+    v.check(isStorable, 'must be well-formed Unicode without NUL, and must not hold a key'),
+    v.metadata({ description, examples: [example] }),
   )
 }
 
 /** Text on one line that is either empty, if allowed, or visible. */
 function line(min: number, max: number, description: string, example: string) {
-  return pipe(
+  return v.pipe(
     text(min, max, description, example),
-    check(
+    v.check(
       (value) => !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(value),
       'must not hold control characters or line breaks',
     ),
-    check((value) => value === '' || /[^\p{C}\p{Z}]/u.test(value), 'must not be blank'),
+    v.check((value) => value === '' || /[^\p{C}\p{Z}]/u.test(value), 'must not be blank'),
   )
 }
 
@@ -57,12 +40,12 @@ function checkedText(
   message: string,
   description: Readonly<Record<string, unknown>>,
 ) {
-  return pipe(string('must be text'), check(isValid, message), described(description))
+  return v.pipe(v.string('must be text'), v.check(isValid, message), v.metadata(description))
 }
 
 function slugOf(what: string, message: string, example: string) {
   const description = { description: `Slug of the ${what}.`, maxLength: 80, examples: [example] }
-  return pipe(string('must be text'), regex(SLUG_PATTERN, message), described(description))
+  return v.pipe(v.string('must be text'), v.regex(SLUG_PATTERN, message), v.metadata(description))
 }
 
 const maxMetadata = 20
@@ -70,9 +53,9 @@ const metadataName = text(1, 40)
 const metadataValue = text(0, 500)
 
 /** valibot's record ignores members with names such as `constructor`. */
-const metadata = pipe(
-  custom<Readonly<Record<string, unknown>>>(isRecord, 'must be an object'),
-  described({
+const metadata = v.pipe(
+  v.custom<Readonly<Record<string, unknown>>>(isRecord, 'must be an object'),
+  v.metadata({
     description: 'Additional data of the form: names of 1–40, values of up to 500 characters.',
     type: 'object',
     maxProperties: maxMetadata,
@@ -80,12 +63,12 @@ const metadata = pipe(
     additionalProperties: { type: 'string', maxLength: 500 },
     examples: [{ campaign: 'spring' }],
   }),
-  rawTransform<Readonly<Record<string, unknown>>, Readonly<Record<string, string>>>(
+  v.rawTransform<Readonly<Record<string, unknown>>, Readonly<Record<string, string>>>(
     ({ dataset: { value }, addIssue }) => {
       const pairs = Object.entries(value)
       for (const [name, member] of pairs) {
-        const [wrong] = safeParse(metadataName, name).issues ?? []
-        const [issue] = safeParse(metadataValue, member).issues ?? []
+        const [wrong] = v.safeParse(metadataName, name).issues ?? []
+        const [issue] = v.safeParse(metadataValue, member).issues ?? []
         const message = wrong === undefined ? issue?.message : `has a name that ${wrong.message}`
         if (message === undefined) continue
         addIssue({
@@ -103,28 +86,28 @@ export const PLAN_MESSAGE = 'must be a plan that exists'
 /** The same for profiles hidden from the partner, so that it does not reveal them. */
 export const PROFILE_MESSAGE = 'must be a profile that exists'
 
-export const signupSchema: GenericSchema<unknown, SignupInput> = pipe(
-  strictObject({
+export const signupSchema: v.GenericSchema<unknown, SignupInput> = v.pipe(
+  v.strictObject({
     partner: partnerSchema,
-    email: pipe(
-      string('must be text'),
-      maxLength(254, 'must have at most 254 characters'),
-      rfcEmail('must be an e-mail address'),
-      check(isStorable, 'must not hold a key'),
-      described({ description: 'E-mail address.', examples: ['jane@example.com'] }),
+    email: v.pipe(
+      v.string('must be text'),
+      v.maxLength(254, 'must have at most 254 characters'),
+      v.rfcEmail('must be an e-mail address'),
+      v.check(isStorable, 'must not hold a key'),
+      v.metadata({ description: 'E-mail address.', examples: ['jane@example.com'] }),
     ),
     name: line(1, 200, 'Name of the person: one line, not blank.', 'Jane Doe'),
-    company: nullish(line(0, 200, 'Name of the company: one line, empty or not blank.', 'Example Ltd')),
-    country: nullish(
+    company: v.nullish(line(0, 200, 'Name of the company: one line, empty or not blank.', 'Example Ltd')),
+    country: v.nullish(
       checkedText(
         (code) => parseCountryCode(code) !== undefined,
         'must be an assigned ISO 3166-1 alpha-2 code',
         { description: 'ISO 3166-1 alpha-2 or `XK`, in either case.', ...COUNTRY_CODE_INPUT },
       ),
     ),
-    plan: nullish(slugOf('plan', PLAN_MESSAGE, 'starter')),
-    profile: nullish(slugOf('profile', PROFILE_MESSAGE, 'nordlichter-frachtkontor')),
-    locale: nullish(
+    plan: v.nullish(slugOf('plan', PLAN_MESSAGE, 'starter')),
+    profile: v.nullish(slugOf('profile', PROFILE_MESSAGE, 'nordlichter-frachtkontor')),
+    locale: v.nullish(
       checkedText(isLocale, 'must be a BCP 47 language tag', {
         description: 'Language of the form, BCP 47.',
         pattern: LOCALE_PATTERN,
@@ -132,8 +115,8 @@ export const signupSchema: GenericSchema<unknown, SignupInput> = pipe(
         examples: ['en-GB'],
       }),
     ),
-    message: nullish(text(0, 2000, 'Free text.', 'Please call me back.')),
-    consent_at: nullish(
+    message: v.nullish(text(0, 2000, 'Free text.', 'Please call me back.')),
+    consent_at: v.nullish(
       checkedText(
         (instant) => parseInstant(instant) !== undefined,
         'must be an RFC 3339 date and time with an offset',
@@ -145,9 +128,9 @@ export const signupSchema: GenericSchema<unknown, SignupInput> = pipe(
         },
       ),
     ),
-    metadata: nullish(metadata),
+    metadata: v.nullish(metadata),
   }),
-  transform(({ email, name, company, country, plan, profile, locale, message, consent_at, metadata }) => ({
+  v.transform(({ email, name, company, country, plan, profile, locale, message, consent_at, metadata }) => ({
     email,
     name,
     company: company ?? undefined,

@@ -65,7 +65,7 @@ t.test('every route is an operation', (t) => {
   t.equal(ids.length, ROUTES.length)
   t.equal(new Set(ids).size, ids.length, 'each with a name of its own')
   for (const route of ROUTES) {
-    const path = ('atRoot' in route ? '' : '/service') + route.path.replace(':slug', '{slug}')
+    const path = (route.atRoot ? '' : '/service') + route.path.replace(':slug', '{slug}')
     const operation = made.paths[path]?.[route.method.toLowerCase() as 'get' | 'post']
     t.ok(operation, path)
     const scopes = operation?.security.map((one) => Object.values(one).flat().join())
