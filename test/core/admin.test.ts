@@ -1,22 +1,26 @@
+import fc from 'fast-check'
 import { test } from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createKeyAdministration, type NewKey } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
-import { AdminError, type AdminErrorCode, parseDuration } from '../../core/admin/validate.ts'
-import { extractKeyId, isWellFormedKey } from '../../core/keys/format.ts'
+import { AdminError, type AdminErrorCode, parseDuration, validateName } from '../../core/admin/validate.ts'
+import { extractKeyId, hasValidChecksum, isWellFormedKey } from '../../core/keys/format.ts'
 import { keyState } from '../../core/keys/lifecycle.ts'
-import { MODULES, SCOPES } from '../../core/policy/modules.ts'
+import { DEFAULT_LIMITS, policiesFor } from '../../core/limits/policies.ts'
+import type { Limit, LimitOverrides } from '../../core/model.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { gather } from '../support/gather.ts'
 
 const now = Date.UTC(2026, 0, 1)
+const hour = 3_600_000
 const keyShaped = `spk_live_Zt81Zt81Zt81_${'0123456789'.repeat(4).slice(0, 38)}`
 
 /** A store with partner `acme`, whose profiles and pricing are active, and a clock that can be moved. */
 async function open(store: Store = createMemoryStore()) {
   const clock = { now }
-  const partners = createPartnerAdministration(store, { actor: 'operator', clock: () => clock.now })
-  const keys = createKeyAdministration(store, { actor: 'operator', clock: () => clock.now })
+  const operator = { actor: 'operator', clock: () => clock.now }
+  const partners = createPartnerAdministration(store, operator)
+  const keys = createKeyAdministration(store, operator)
   await partners.create({ slug: 'acme', name: 'Acme Travel', modules: ['pricing', 'profiles'] })
   const issue = (more: Partial<NewKey> = {}) =>
     keys.issue({ partner: 'acme', name: 'Plugin', environment: 'live', ...more })
@@ -25,10 +29,10 @@ async function open(store: Store = createMemoryStore()) {
 
 const refused = (code: AdminErrorCode, message: RegExp = /./) => ({ name: 'AdminError', code, message })
 
-/** Whether facts stay untouched by what `act` asks for. */
+/** Whether facts stay as they are, whether `act` is refused or not. */
 async function leavesFacts(store: Store, act: () => Promise<unknown>): Promise<boolean> {
   const before = (await store.revision()).facts
-  await act()
+  await act().catch(() => {})
   return (await store.revision()).facts === before
 }
 
@@ -45,41 +49,6 @@ test('a partner is created once, with its modules in order', async (t) => {
   })
   await t.rejects(partners.create({ slug: 'acme', name: 'Other', modules: [] }), refused('partner_exists'))
   t.same(await gather(partners.list()), [acme])
-})
-
-test('the slug of a removed partner stays taken, and the partner as it is', async (t) => {
-  const { store, partners, keys } = await open()
-  await store.apply([{ type: 'partner.removed', slug: 'acme' }], (await store.revision()).facts, {
-    actor: 'operator',
-    at: now,
-  })
-  await t.rejects(partners.create({ slug: 'acme', name: 'Other', modules: [] }), refused('partner_exists'))
-  for (const act of [partners.suspend, partners.resume]) {
-    await t.rejects(act('acme'), refused('partner_removed', /acme is removed/))
-  }
-  await t.rejects(partners.activate('acme', ['banner']), refused('partner_removed'))
-  await t.rejects(partners.deactivate('acme', ['profiles']), refused('partner_removed'))
-  await t.rejects(
-    keys.issue({ partner: 'acme', name: 'Plugin', environment: 'live' }),
-    refused('partner_removed'),
-  )
-  t.equal((await partners.show('acme')).state, 'removed')
-})
-
-test('suspension and modules come and go, and what is so already is not done again', async (t) => {
-  const { store, partners } = await open()
-  t.equal((await partners.suspend('acme')).state, 'suspended')
-  t.ok(await leavesFacts(store, () => partners.suspend('acme')))
-  t.equal((await partners.resume('acme')).state, 'active')
-  t.ok(await leavesFacts(store, () => partners.resume('acme')))
-  t.same((await partners.activate('acme', ['banner', 'profiles', 'banner'])).modules, [
-    'profiles',
-    'banner',
-    'pricing',
-  ])
-  t.ok(await leavesFacts(store, () => partners.activate('acme', ['profiles', 'banner'])))
-  t.same((await partners.deactivate('acme', ['pricing', 'widget'])).modules, ['profiles', 'banner'])
-  t.ok(await leavesFacts(store, () => partners.deactivate('acme', ['pricing'])))
 })
 
 test('partners that cannot be are refused before anything is kept', async (t) => {
@@ -114,6 +83,78 @@ test('partners that cannot be are refused before anything is kept', async (t) =>
   t.equal((await partners.create({ ...good, name: '\u{1F9F6}'.repeat(200) })).name.length, 400)
 })
 
+test('names that the audit log can show', (t) => {
+  const right = ['a', 'Grace Hopper', 'Ada 🤖', 'x'.repeat(200), '🤖'.repeat(200)]
+  const wrong = [
+    '',
+    ' ',
+    'a\nb',
+    'a\u0000',
+    'a\u0085',
+    '\u2028x',
+    'x'.repeat(201),
+    '🤖'.repeat(201),
+    '\ud800',
+    keyShaped,
+  ]
+  t.same(right.filter((name) => validateName(name) !== undefined), [])
+  t.same(wrong.filter((name) => validateName(name) === undefined), [])
+  const store = createMemoryStore()
+  for (const create of [createPartnerAdministration, createKeyAdministration]) {
+    t.throws(() => create(store, { actor: 'a\nb' }), RangeError)
+  }
+  t.end()
+})
+
+test('suspension and modules come and go, and what is so already is not done again', async (t) => {
+  const { store, partners } = await open()
+  t.equal((await partners.suspend('acme')).state, 'suspended')
+  t.ok(await leavesFacts(store, () => partners.suspend('acme')))
+  t.equal((await partners.resume('acme')).state, 'active')
+  t.ok(await leavesFacts(store, () => partners.resume('acme')))
+  t.same((await partners.activate('acme', ['banner', 'profiles', 'banner'])).modules, [
+    'profiles',
+    'banner',
+    'pricing',
+  ])
+  t.ok(await leavesFacts(store, () => partners.activate('acme', ['profiles', 'banner'])))
+  t.same((await partners.deactivate('acme', ['pricing', 'widget'])).modules, ['profiles', 'banner'])
+  t.ok(await leavesFacts(store, () => partners.deactivate('acme', ['pricing'])))
+})
+
+test('a partner is renamed, and what is so already is not done again', async (t) => {
+  const { store, partners } = await open()
+  t.equal((await partners.update('acme', { name: 'Acme' })).name, 'Acme')
+  t.same((await partners.update('acme', {})).limits, {})
+  t.ok(await leavesFacts(store, () => partners.update('acme', { name: 'Acme' })))
+  await t.rejects(partners.update('acme', { name: ' ' }), refused('invalid_name'))
+  await t.rejects(partners.update('nobody', { name: 'a' }), refused('partner_not_found'))
+})
+
+test('removing a partner ends its keys, and only its own', async (t) => {
+  const { store, partners, keys, issue } = await open()
+  await partners.create({ slug: 'other', name: 'Other', modules: [] })
+  const [one, two] = [await issue(), await issue()]
+  const stranger = await issue({ partner: 'other' })
+  await keys.revoke(two.key.id)
+  t.equal((await partners.remove('acme')).state, 'removed')
+  t.same((await gather(keys.list('acme'))).map(({ state }) => state), ['revoked', 'revoked'])
+  t.equal((await keys.show(stranger.key.id)).state, 'active')
+  t.ok(await leavesFacts(store, () => partners.remove('acme')))
+  const final = refused('partner_removed', /acme is removed/)
+  for (const act of [partners.suspend, partners.resume]) await t.rejects(act('acme'), final)
+  for (const act of [partners.activate, partners.deactivate]) {
+    await t.rejects(act('acme', ['profiles']), final)
+  }
+  await t.rejects(partners.update('acme', { name: 'a' }), final)
+  await t.rejects(issue(), final)
+  await t.rejects(partners.create({ slug: 'acme', name: 'a', modules: [] }), refused('partner_exists'))
+  await t.rejects(partners.remove('nobody'), refused('partner_not_found'))
+  await t.rejects(keys.rotate(one.key.id), refused('key_revoked'))
+  t.equal((await partners.show('acme')).name, 'Acme Travel', 'its records stay')
+  t.equal((await keys.show(one.key.id)).name, 'Plugin')
+})
+
 test('a key is issued with the scopes of the active modules, and only its digest is kept', async (t) => {
   const { store, keys, issue } = await open()
   const { key, text } = await issue()
@@ -141,30 +182,20 @@ test('a key is issued with the scopes of the active modules, and only its digest
   t.notMatch(JSON.stringify(await gather(keys.list())), new RegExp(text.slice(22)))
 })
 
-test('a key is issued as asked', async (t) => {
-  const { issue } = await open(createMemoryStore({ keyPrefix: 'acme' }))
-  const { key, text } = await issue({
-    environment: 'test',
-    scopes: ['read:plans', 'read:plans'],
-    expiresAt: now + 1,
-    allow: ['192.0.2.1', '2001:db8::/32'],
-    limits: { key: { quota: 0, windowSeconds: 1 } },
-  })
-  t.match(text, /^acme_test_/)
-  t.match(key, {
-    environment: 'test',
+test('a key is issued as asked, also for a suspended partner', async (t) => {
+  const { partners, issue } = await open(createMemoryStore({ keyPrefix: 'acme' }))
+  await partners.suspend('acme')
+  const wanted = {
+    environment: 'test' as const,
     scopes: ['read:plans'],
     expiresAt: now + 1,
     allow: ['192.0.2.1', '2001:db8::/32'],
     limits: { key: { quota: 0, windowSeconds: 1 } },
-  })
+  }
+  const { key, text } = await issue({ ...wanted, scopes: ['read:plans', 'read:plans'] })
+  t.match(text, /^acme_test_/)
+  t.match(key, { ...wanted, state: 'active' })
   t.same((await issue({ scopes: [] })).key.scopes, [])
-})
-
-test('a suspended partner may be given keys', async (t) => {
-  const { partners, issue } = await open()
-  await partners.suspend('acme')
-  t.equal((await issue()).key.state, 'active')
 })
 
 test('keys that cannot be are refused', async (t) => {
@@ -206,19 +237,6 @@ test('a scope whose module is inactive is refused with the command that activate
   await t.rejects(keys.grant(key.id, ['read:banner']), refused('module_inactive'), 'even when it is held')
 })
 
-test('for every scope the command names the module that needs it', async (t) => {
-  const { partners, keys } = await open()
-  await partners.create({ slug: 'bare', name: 'Bare', modules: [] })
-  for (const scope of SCOPES) {
-    const issuing = () => keys.issue({ partner: 'bare', name: 'a', scopes: [scope], environment: 'live' })
-    const message = await issuing().then(() => 'issued', (error: Error) => error.message)
-    const module = /partner-api modules activate bare ([a-z]+)$/.exec(message)?.[1] ?? ''
-    t.equal(MODULES[module as keyof typeof MODULES]?.scope, scope)
-    await partners.activate('bare', [module])
-    t.same((await issuing()).key.scopes, [scope])
-  }
-})
-
 test('scopes are taken away, held or not, whatever modules are active', async (t) => {
   const { store, partners, keys, issue } = await open()
   const { key } = await issue()
@@ -228,34 +246,238 @@ test('scopes are taken away, held or not, whatever modules are active', async (t
   await t.rejects(keys.remove(key.id, ['read']), refused('unknown_scope'))
 })
 
-test('disabling is reversible, revoking is not', async (t) => {
-  const { store, keys, issue } = await open()
+test('disabling is reversible, and a key that is revoked or expired can only be revoked', async (t) => {
+  const { store, clock, keys, issue } = await open()
   const { key: { id } } = await issue()
+  const { key: { id: expiring } } = await issue({ expiresAt: now + 10 })
   t.ok(await leavesFacts(store, () => keys.enable(id)))
   t.equal((await keys.disable(id)).state, 'disabled')
   t.ok(await leavesFacts(store, () => keys.disable(id)))
   t.equal((await keys.enable(id)).state, 'active')
+  clock.now += 9
+  t.equal((await keys.disable(expiring)).state, 'disabled')
+  clock.now += 1
   t.equal((await keys.revoke(id)).state, 'revoked')
-  t.ok(await leavesFacts(store, () => keys.revoke(id)))
-  const final = refused('key_revoked', new RegExp(`${id} is revoked`))
-  await t.rejects(keys.enable(id), final)
-  await t.rejects(keys.disable(id), final)
-  await t.rejects(keys.grant(id, ['read:profiles']), final)
-  await t.rejects(keys.remove(id, ['read:profiles']), final)
+  const ended = [
+    [id, refused('key_revoked', new RegExp(`${id} is revoked`))],
+    [expiring, refused('key_expired', new RegExp(`${expiring} has expired`))],
+  ] as const
+  for (const [id, final] of ended) {
+    for (const act of [keys.enable, keys.disable]) await t.rejects(act(id), final)
+    for (const act of [keys.grant, keys.remove]) await t.rejects(act(id, ['read:profiles']), final)
+    await t.rejects(keys.update(id, {}), final)
+  }
+  t.equal((await keys.revoke(expiring)).state, 'revoked')
+  t.ok(await leavesFacts(store, () => keys.revoke(expiring)))
 })
 
-test('an expired key can only be revoked', async (t) => {
-  const { clock, keys, issue } = await open()
-  const { key: { id } } = await issue({ expiresAt: now + 10 })
-  clock.now += 9
-  t.equal((await keys.disable(id)).state, 'disabled')
+test('a key is updated, and what is so already is not done again', async (t) => {
+  const { store, clock, keys, issue } = await open()
+  const { key } = await issue({ allow: ['192.0.2.1'], expiresAt: now + hour })
+  t.same(await keys.update(key.id, { name: 'New', allow: ['2001:db8::/32'], expiresAt: now + 2 * hour }), {
+    ...key,
+    name: 'New',
+    allow: ['2001:db8::/32'],
+    expiresAt: now + 2 * hour,
+  })
+  t.match((await store.listAudit(0, 10)).at(-1), { type: 'key.updated', keyId: key.id, after: /"New"/ })
+  for (const same of [{}, { name: 'New' }, { allow: ['2001:db8::/32'] }, { expiresAt: now + 2 * hour }]) {
+    t.ok(await leavesFacts(store, () => keys.update(key.id, same)))
+  }
+  const wrong: [Parameters<typeof keys.update>[1], AdminErrorCode][] = [
+    [{ name: ' ' }, 'invalid_name'],
+    [{ allow: ['192.0.2.0/33'] }, 'invalid_address_range'],
+    [{ expiresAt: now }, 'invalid_expiry'],
+  ]
+  for (const [update, code] of wrong) await t.rejects(keys.update(key.id, update), refused(code))
+  t.match(await keys.update(key.id, { allow: [], expiresAt: null }), {
+    name: 'New',
+    allow: [],
+    expiresAt: undefined,
+  })
+  await keys.update(key.id, { expiresAt: now + 1 })
   clock.now += 1
-  const final = refused('key_expired', new RegExp(`${id} has expired`))
-  await t.rejects(keys.enable(id), final)
-  await t.rejects(keys.disable(id), final)
-  await t.rejects(keys.grant(id, ['read:profiles']), final)
-  await t.rejects(keys.remove(id, ['read:profiles']), final)
-  t.equal((await keys.revoke(id)).state, 'revoked')
+  await t.rejects(
+    keys.update(key.id, { expiresAt: null }),
+    refused('key_expired'),
+    'what has expired stays so',
+  )
+})
+
+test('a rotated key has a successor that may do the same, and ends after the overlap', async (t) => {
+  const { store, clock, keys, issue } = await open(createMemoryStore({ keyPrefix: 'acme' }))
+  const old = await issue({
+    environment: 'test',
+    scopes: ['read:plans'],
+    expiresAt: now + 100 * hour,
+    allow: ['192.0.2.0/24'],
+    limits: { key: { quota: 5, windowSeconds: 10 } },
+  })
+  await store.recordKeyUses(new Map([[old.key.id, now]]))
+  clock.now += hour
+  const next = await keys.rotate(old.key.id)
+  t.match(next.text, /^acme_test_/)
+  t.equal(extractKeyId(next.text, 'acme'), next.key.id)
+  t.ok(hasValidChecksum(next.text))
+  t.same(next.key, {
+    ...old.key,
+    id: next.key.id,
+    digest: store.sha256(next.text),
+    hint: next.text.slice(-4),
+    createdAt: now + hour,
+  })
+  t.match(await keys.show(old.key.id), { successorId: next.key.id, retiresAt: now + 25 * hour })
+  t.same((await store.listAudit(0, 10)).map(({ type }) => type), [
+    'partner.created',
+    'key.issued',
+    'key.issued',
+    'key.rotated',
+  ])
+  const long = { overlapMs: 200 * hour, expiresAt: now + 500 * hour }
+  t.equal((await keys.rotate(next.key.id, long)).key.expiresAt, now + 500 * hour)
+  t.equal((await keys.show(next.key.id)).retiresAt, now + 100 * hour, 'no overlap outlasts the expiry')
+})
+
+test('keys that are not rotated', async (t) => {
+  const { store, clock, keys, issue } = await open()
+  const [revoked, expired, disabled, rotated, good] = await Promise.all(
+    [{}, { expiresAt: now + 1 }, {}, {}, {}].map(issue),
+  )
+  await keys.revoke(revoked!.key.id)
+  await keys.disable(disabled!.key.id)
+  const successor = await keys.rotate(rotated!.key.id)
+  clock.now += 1
+  const wrong: [string, Parameters<typeof keys.rotate>[1], AdminErrorCode, RegExp][] = [
+    [revoked!.key.id, {}, 'key_revoked', /is revoked/],
+    [expired!.key.id, {}, 'key_expired', /has expired/],
+    [disabled!.key.id, {}, 'key_disabled', new RegExp(`keys enable ${disabled!.key.id}`)],
+    [rotated!.key.id, {}, 'key_rotated', new RegExp(`keys rotate ${successor.key.id}`)],
+    ['Zt81Zt81Zt81', {}, 'key_not_found', /Zt81/],
+    [good!.key.id, { overlapMs: -1 }, 'invalid_duration', /overlap/],
+    [good!.key.id, { overlapMs: NaN }, 'invalid_duration', /overlap/],
+    [good!.key.id, { overlapMs: 0.5 }, 'invalid_duration', /overlap/],
+    [good!.key.id, { overlapMs: 36_525 * 24 * hour + 1 }, 'invalid_duration', /36525d/],
+    [good!.key.id, { expiresAt: clock.now }, 'invalid_expiry', /future/],
+  ]
+  for (const [id, how, code, message] of wrong) {
+    await t.rejects(keys.rotate(id, how), refused(code, message), code)
+    t.ok(await leavesFacts(store, () => keys.rotate(id, how)), code)
+  }
+  await keys.rotate(successor.key.id, { overlapMs: 0 })
+  await keys.rotate((await issue()).key.id, { overlapMs: 36_525 * 24 * hour })
+  clock.now += 25 * hour
+  await t.rejects(keys.rotate(rotated!.key.id), refused('key_expired'), 'past its overlap')
+})
+
+const limit: fc.Arbitrary<Limit> = fc.record({
+  quota: fc.integer({ min: 0, max: 1_000_000_000 }),
+  windowSeconds: fc.integer({ min: 1, max: 86_400 }),
+})
+const limits = fc.record({ key: limit, signup: limit, verify: limit }, { requiredKeys: [] }) as fc.Arbitrary<
+  LimitOverrides
+>
+const overridable = ['key', 'signup', 'verify'] as const
+
+test('at every instant of a chain of rotations each key is what its overlap and expiry say', async (t) => {
+  const step = fc.record({
+    wait: fc.nat(50),
+    overlapMs: fc.option(fc.nat(100), { nil: undefined }),
+    expiresIn: fc.option(fc.integer({ min: 1, max: 200 }), { nil: undefined }),
+  })
+  await t.resolves(fc.assert(
+    fc.asyncProperty(
+      fc.subarray(['read:profiles', 'read:plans']),
+      limits,
+      fc.option(fc.integer({ min: 1, max: 200 }), { nil: undefined }),
+      fc.array(step, { minLength: 1, maxLength: 6 }),
+      async (scopes, ownLimits, expiresIn, steps) => {
+        const { store, clock, keys, issue } = await open()
+        let last =
+          (await issue({ scopes, limits: ownLimits, ...(expiresIn && { expiresAt: now + expiresIn }) })).key
+        // When each key ends, worked out without the code under test.
+        const ends = new Map([[last.id, last.expiresAt ?? Infinity]])
+        for (const { wait, overlapMs, expiresIn } of steps) {
+          clock.now += wait
+          if (ends.get(last.id)! <= clock.now) {
+            if (!await leavesFacts(store, () => keys.rotate(last.id))) return false
+            break
+          }
+          const expiresAt = expiresIn && clock.now + expiresIn
+          const { key } = await keys.rotate(last.id, { overlapMs, expiresAt })
+          // Without an overlap it has ended by every clock.
+          const end = overlapMs === 0 ? -Infinity : clock.now + (overlapMs ?? 24 * hour)
+          ends.set(last.id, Math.min(ends.get(last.id)!, end))
+          ends.set(key.id, expiresAt ?? last.expiresAt ?? Infinity)
+          const same = ['partner', 'name', 'environment', 'scopes', 'allow', 'limits'] as const
+          if (same.some((member) => JSON.stringify(key[member]) !== JSON.stringify(last[member]))) {
+            return false
+          }
+          last = key
+        }
+        const kept = await gather(keys.list())
+        return kept.length === ends.size && kept.every((key) => {
+          const end = ends.get(key.id)!
+          const before = key.id === last.id ? 'active' : 'retiring'
+          const instants = [now, clock.now, end - 1, end, end + 1].filter(Number.isFinite)
+          return instants.every((at) => keyState(key, at) === (at < end ? before : 'expired'))
+        })
+      },
+    ),
+    { numRuns: 50 },
+  ))
+})
+
+test('limits of partners and keys are what was set last, and only for policies that are named', async (t) => {
+  const change = fc.record({ set: limits, clear: fc.subarray([...overridable]) })
+  await t.resolves(fc.assert(
+    fc.asyncProperty(limits, fc.array(change, { maxLength: 6 }), async (start, changes) => {
+      const { store, partners, keys, issue } = await open()
+      const { key: { id } } = await issue({ limits: start })
+      await partners.update('acme', { limits: { set: start } })
+      const expected = new Map<string, Limit>(Object.entries(start))
+      for (const { set, clear } of changes) {
+        const before = new Map(expected)
+        for (const policy of clear) expected.delete(policy)
+        for (const [policy, limit] of Object.entries(set)) expected.set(policy, limit)
+        const same = overridable.every((policy) =>
+          JSON.stringify(before.get(policy)) === JSON.stringify(expected.get(policy))
+        )
+        if (await leavesFacts(store, () => keys.update(id, { limits: { set, clear } })) !== same) return false
+        if (await leavesFacts(store, () => partners.update('acme', { limits: { set, clear } })) !== same) {
+          return false
+        }
+      }
+      const facts = (await store.findKey(id))!
+      const policies = policiesFor(DEFAULT_LIMITS, facts)
+      return overridable.every((policy) => {
+        const { quota, windowSeconds } = expected.get(policy) ?? DEFAULT_LIMITS[policy]
+        const inForce = policies[policy]
+        const isRight = quota === 0
+          ? inForce === undefined
+          : inForce?.quota === quota && inForce.windowSeconds === windowSeconds
+        return isRight && (policy in facts.key.limits) === expected.has(policy) &&
+          (policy in facts.partner.limits) === expected.has(policy)
+      })
+    }),
+    { numRuns: 50 },
+  ))
+})
+
+test('limits that cannot be', async (t) => {
+  const { store, partners, keys, issue } = await open()
+  const { key: { id } } = await issue()
+  const wrong = [
+    { set: { key: { quota: -1, windowSeconds: 1 } } },
+    { set: { verify: { quota: 1, windowSeconds: 86_401 } } },
+    { clear: ['authfail'] },
+    { clear: ['toString'] },
+    { clear: [keyShaped] },
+  ]
+  for (const limits of wrong) {
+    await t.rejects(keys.update(id, { limits }), refused('invalid_limit'))
+    await t.rejects(partners.update('acme', { limits }), refused('invalid_limit'))
+    t.ok(await leavesFacts(store, () => keys.update(id, { limits })))
+  }
 })
 
 test('nothing in the shape of a key is said back', async (t) => {
@@ -329,46 +551,20 @@ test('a decision that is overtaken again and again is given up', async (t) => {
   t.equal(attempts, 8)
 })
 
-test('the state of a key: what is final counts first', (t) => {
-  const at = (state: 'active' | 'disabled' | 'revoked', expiresAt?: number, retiresAt?: number) =>
-    keyState({ state, expiresAt, retiresAt }, now)
-  t.equal(at('active'), 'active')
-  t.equal(at('active', now + 1), 'active')
-  t.equal(at('active', now), 'expired')
-  t.equal(at('active', undefined, now + 1), 'retiring')
-  t.equal(at('active', undefined, now), 'expired')
-  t.equal(at('active', 0), 'expired')
-  t.equal(at('disabled'), 'disabled')
-  t.equal(at('disabled', undefined, now + 1), 'disabled')
-  t.equal(at('disabled', now), 'expired')
-  t.equal(at('revoked', now, now), 'revoked')
-  t.end()
+test('two rotations of one key at once make one successor', async (t) => {
+  const { store, keys, issue } = await open()
+  const { key } = await issue()
+  const other = createKeyAdministration(store, { actor: 'other', clock: () => now })
+  const results = await Promise.allSettled([keys.rotate(key.id), other.rotate(key.id)])
+  t.same(results.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
+  t.equal((await store.listKeys(undefined, undefined, 1000)).length, 2)
 })
 
-test('durations', (t) => {
-  const right: [string, number][] = [['0', 0], ['0s', 0], ['45s', 45_000], ['2m', 120_000], [
-    '24h',
-    86_400_000,
-  ]]
-  for (const [text, expected] of right) t.equal(parseDuration(text), expected, text)
-  t.equal(parseDuration('36525d'), 36_525 * 86_400_000)
-  for (
-    const text of ['', '1', 'd', '-1d', '1.5h', '1w', '1 d', '1D', '36526d', '99999999999999d', '1d\n', '１d']
-  ) {
-    t.throws(() => parseDuration(text), refused('invalid_duration'), text)
-  }
-  t.end()
-})
-
-test('a key is told even when the store goes away right after it was issued', async (t) => {
+test('the text of a key is returned even if the store goes away right after it was issued', async (t) => {
   const memory = createMemoryStore()
-  await createPartnerAdministration(memory, { actor: 'test' }).create({
-    slug: 'acme',
-    name: 'Acme',
-    modules: [],
-  })
+  await open(memory)
   let isGone = false
-  const store: Store = {
+  const keys = createKeyAdministration({
     ...memory,
     findKey(id) {
       if (isGone) throw new Error('out of reach')
@@ -379,11 +575,26 @@ test('a key is told even when the store goes away right after it was issued', as
       isGone = true
       return applied
     },
-  }
-  const keys = createKeyAdministration(store, { actor: 'test' })
+  }, { actor: 'test' })
   const first = await keys.issue({ partner: 'acme', name: 'k', environment: 'live' })
-  t.strictSame((await memory.findKey(first.key.id))?.key, first.key)
   isGone = false
   const second = await keys.rotate(first.key.id)
-  t.strictSame((await memory.findKey(second.key.id))?.key, second.key)
+  for (const { key, text } of [first, second]) {
+    t.equal((await memory.findKey(key.id))?.key.digest, memory.sha256(text))
+  }
+})
+
+test('durations', (t) => {
+  const right = {
+    '0': 0,
+    '0s': 0,
+    '45s': 45_000,
+    '2m': 120_000,
+    '24h': 24 * hour,
+    '36525d': 36_525 * 24 * hour,
+  }
+  for (const [text, expected] of Object.entries(right)) t.equal(parseDuration(text), expected, text)
+  const wrong = ['', '1', 'd', '-1d', '1.5h', '1w', '1 d', '1D', '36526d', '99999999999999d', '1d\n', '１d']
+  for (const text of wrong) t.throws(() => parseDuration(text), refused('invalid_duration'), text)
+  t.end()
 })

@@ -24,7 +24,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
   keys: { mutate: 'core/keys/*.ts', tests: [...core('key-lookups'), order, contract] },
   limits: {
     mutate: 'core/limits/*.ts',
-    tests: [...core('shared-limiter', 'rate-limit-fields', 'properties'), contract],
+    tests: [...core('limits'), contract],
   },
   cache: {
     mutate: 'core/cache/*.ts',
@@ -35,7 +35,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
     mutate: 'core/{pipeline,authentication,public-handler}.ts',
     tests: [...core('responses', 'resilience'), order, contract],
   },
-  admin: { mutate: 'core/admin/*.ts', tests: core('admin', 'admin-changes') },
+  admin: { mutate: 'core/admin/*.ts', tests: core('admin') },
 }
 
 const home = fileURLToPath(new URL('.', import.meta.url))
