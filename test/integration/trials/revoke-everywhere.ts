@@ -4,7 +4,7 @@
  * where replicas hear of changes, once through a pooler, where they find out by themselves.
  */
 import { openPostgresStore } from '../../../adapters/stores/postgres/store.ts'
-import { median, quantile } from '../../bench/figures.ts'
+import { median, quantile } from '../../bench/report.ts'
 import { startPooler } from '../../postgres/pooler.ts'
 import { startServer } from '../../postgres/server.ts'
 import { startReplicas } from './replicas.ts'

@@ -4,7 +4,7 @@
  */
 import postgres from 'postgres'
 import { LATEST } from '../../../adapters/stores/postgres/migrate.ts'
-import { median } from '../../bench/figures.ts'
+import { median } from '../../bench/report.ts'
 import { startServer } from '../../postgres/server.ts'
 import { startReplicas } from './replicas.ts'
 import { countAt, endWithin, judge, ms } from './verdict.ts'

@@ -1,7 +1,7 @@
 /** A store with rows in every table, for tests of copies. */
 import { utcDay } from '../../../core/lib/time.ts'
 import type { Store } from '../../../core/ports/store.ts'
-import { INDUSTRIES, profiles } from '../../bench/data/profiles.ts'
+import { INDUSTRIES, profiles } from '../../bench/profiles.ts'
 import { canary, serveStore } from '../../support/partner-service.ts'
 import type { World } from '../../support/world.ts'
 

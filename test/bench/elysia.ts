@@ -1,8 +1,7 @@
 import { Elysia } from 'elysia'
-import { PARTNER } from '../data/profiles.ts'
-import { DIRECTORY_PATH } from '../data/tenant.ts'
-import type { ReadyAnswer } from './ready-answer.ts'
-import { createPeerKeys, createPeerLimit, mayRead, nextPeerId, type PeerKey } from './same-work.ts'
+import { PARTNER } from './profiles.ts'
+import { DIRECTORY_PATH, type ReadyAnswer } from './tenant.ts'
+import { createPeerKeys, createPeerLimit, mayRead, nextPeerId, type PeerKey } from './peers.ts'
 
 /** The handler of requests that `Bun.serve` is given. Elysia compiles it. */
 export type ElysiaHandler = (request: Request) => Response | Promise<Response>

@@ -1,8 +1,7 @@
 /** Profiles that nobody wrote, varied in what makes a directory slow or fast. */
-import { fold } from '../../../core/lib/text.ts'
-import type { Industry } from '../../../core/model.ts'
-import type { ProfileRecord } from '../../../core/ports/content.ts'
-import { createRandom, pick } from './random.ts'
+import { fold } from '../../core/lib/text.ts'
+import type { Industry } from '../../core/model.ts'
+import type { ProfileRecord } from '../../core/ports/content.ts'
 
 /** Stands in the text of a third of all profiles. */
 export const COMMON_WORD = 'workshop'
@@ -99,4 +98,23 @@ function profile(number: number): ProfileRecord {
     contact: { email: `hello@${slug}.example`, phone: undefined },
     links: [{ rel: 'press', url: `${site}/press` }],
   }
+}
+
+/**
+ * Numbers from 0 up to 1 that are the same in every run (mulberry32), so that two runs ask the same questions of
+ * the same rows.
+ */
+export function createRandom(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+}
+
+/** One of the list, by a number from 0 up to 1. */
+export function pick<T>(list: readonly T[], random: () => number): T {
+  return list[Math.floor(random() * list.length)]!
 }

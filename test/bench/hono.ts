@@ -1,11 +1,17 @@
 import { type Context, Hono } from 'hono'
 import { bearerAuth } from 'hono/bearer-auth'
-import type { Store } from '../../../core/ports/store.ts'
-import { PARTNER } from '../data/profiles.ts'
-import { DIRECTORY_PATH } from '../data/tenant.ts'
-import { answerListing, judgeListing } from './listing.ts'
-import type { ReadyAnswer } from './ready-answer.ts'
-import { createPeerKeys, createPeerLimit, mayRead, nextPeerId, type PeerKey } from './same-work.ts'
+import type { Store } from '../../core/ports/store.ts'
+import { PARTNER } from './profiles.ts'
+import { DIRECTORY_PATH, type ReadyAnswer } from './tenant.ts'
+import {
+  answerListing,
+  createPeerKeys,
+  createPeerLimit,
+  judgeListing,
+  mayRead,
+  nextPeerId,
+  type PeerKey,
+} from './peers.ts'
 
 interface Variables {
   key: PeerKey

@@ -3,12 +3,10 @@
  * Rounds are short and alternate, so that whatever else the machine does hits both. Neither answer's body is read,
  * which spares Hono more than us: our bytes are ready.
  */
-import { createMemoryStore } from '../../../adapters/stores/memory/store.ts'
-import { CACHED_TARGET, createService, exchangeFor, fill, issueKey } from '../data/tenant.ts'
-import { figure, median, times } from '../figures.ts'
-import { honoSameWork } from '../peers/hono.ts'
-import { readyAnswer } from '../peers/ready-answer.ts'
-import type { Row } from '../report.ts'
+import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import { honoSameWork } from './hono.ts'
+import { figure, median, type Row, times } from './report.ts'
+import { CACHED_TARGET, createService, exchangeFor, fill, issueKey, readyAnswer } from './tenant.ts'
 
 const rounds = 150
 const warmUps = 40

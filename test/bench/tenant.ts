@@ -1,9 +1,10 @@
-import { createKeyAdministration } from '../../../core/admin/keys.ts'
-import { createPartnerAdministration } from '../../../core/admin/partners.ts'
-import { createPartnerApi, type PartnerApi } from '../../../core/api.ts'
-import type { HttpRequest } from '../../../core/http/message.ts'
-import { MODULE_NAMES } from '../../../core/policy/modules.ts'
-import type { Store } from '../../../core/ports/store.ts'
+import { createKeyAdministration } from '../../core/admin/keys.ts'
+import { createPartnerAdministration } from '../../core/admin/partners.ts'
+import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
+import type { HttpRequest } from '../../core/http/message.ts'
+import type { Key } from '../../core/model.ts'
+import { MODULE_NAMES } from '../../core/policy/modules.ts'
+import type { Store } from '../../core/ports/store.ts'
 import { INDUSTRIES, PARTNER, profiles } from './profiles.ts'
 
 /** Where the directory is, in the service and in every peer. */
@@ -30,6 +31,27 @@ export async function issueKey(store: Store): Promise<string> {
     environment: 'live',
   })
   return issued.text
+}
+
+/** A key that no client has. */
+export function keyFor(id: string, partner: string, digest: string): Key {
+  return {
+    id,
+    partner,
+    name: 'Bench',
+    environment: 'live',
+    digest,
+    hint: id.slice(-4),
+    state: 'active',
+    scopes: ['read:profiles'],
+    allow: [],
+    limits: {},
+    createdAt: 0,
+    expiresAt: undefined,
+    retiresAt: undefined,
+    successorId: undefined,
+    lastUsedAt: undefined,
+  }
 }
 
 /** Fills an empty store with the industries and the first `count` profiles. */
@@ -60,5 +82,31 @@ export function exchangeFor(target: string, key: string): HttpRequest {
     header: (name) => headers[name],
     body: () => new Uint8Array(),
     address: '127.0.0.1',
+  }
+}
+
+/** The page of 20 profiles as the service answers it, for peers to have ready. */
+export interface ReadyAnswer {
+  readonly text: string
+  readonly bytes: Uint8Array
+  /** The fields that every answer has alike; names and values. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** What is another one in each answer, and what a server writes by itself. */
+const changing = new Set(['X-Request-Id', 'RateLimit', 'Content-Length'])
+
+/** Asks the service for the page once. */
+export async function readyAnswer(service: PartnerApi, key: string): Promise<ReadyAnswer> {
+  const { status, headers, body } = await service.handle(exchangeFor(CACHED_TARGET, key))
+  if (status !== 200 || body === undefined) throw new Error(`The page was answered with ${status}.`)
+  const pairs = Array.from(
+    { length: headers.length / 2 },
+    (_, index) => [headers[2 * index]!, headers[2 * index + 1]!] as const,
+  )
+  return {
+    text: Buffer.from(body).toString(),
+    bytes: Buffer.from(body),
+    headers: Object.fromEntries(pairs.filter(([name]) => !changing.has(name))),
   }
 }

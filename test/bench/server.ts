@@ -1,0 +1,131 @@
+/**
+ * One server in a process of its own, so that its processor time can be measured. It reports where it listens and, when
+ * asked, the processor time that it has used.
+ */
+import type { RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import process from 'node:process'
+import type { ServeOptions } from '../../adapters/runtimes/node.ts'
+import type { RunningServer, ServableApi } from '../../adapters/runtimes/server.ts'
+import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import { honoListing, honoReady, honoSameWork } from './hono.ts'
+import { createService, fill, issueKey, readyAnswer } from './tenant.ts'
+
+export type ServerRuntime = 'node' | 'bun' | 'deno'
+
+/**
+ * What is served. A peer of the plain name only checks the key and sends the page. `raw` is the runtime's own server,
+ * `fetch` the service as a handler on it. Fastify runs on Node, Elysia on Bun.
+ */
+export type ServerKind =
+  | 'ours'
+  | 'fetch'
+  | 'raw'
+  | 'raw-same-fields'
+  | `${'hono' | 'fastify'}${'' | '-same-work' | '-listing'}`
+  | `elysia${'' | '-same-work'}`
+
+type Handler = (request: Request) => Response | Promise<Response>
+
+/** The servers of Bun and Deno. */
+interface FetchRuntime {
+  readonly Bun?: {
+    serve(
+      options: { port: number; hostname: string; development: boolean; fetch: Handler },
+    ): { readonly port: number }
+  }
+  readonly Deno?: {
+    serve(
+      options: { port: number; hostname: string; automaticCompression: boolean; onListen(): void },
+      handler: Handler,
+    ): { readonly addr: { readonly port: number } }
+  }
+}
+
+const { Bun, Deno } = globalThis as unknown as FetchRuntime
+const hostname = '127.0.0.1'
+const runtime: ServerRuntime = Bun ? 'bun' : Deno ? 'deno' : 'node'
+
+/** Serves a handler the way the documentation of the runtime, or of Hono for Node, has it. */
+async function listen(handler: Handler): Promise<number> {
+  if (Bun !== undefined) return Bun.serve({ port: 0, hostname, development: false, fetch: handler }).port
+  if (Deno !== undefined) {
+    const settings = { port: 0, hostname, automaticCompression: false, onListen: () => undefined }
+    return Deno.serve(settings, handler).addr.port
+  }
+  const { serve } = await import('@hono/node-server')
+  return new Promise((resolve) => serve({ fetch: handler, port: 0, hostname }, ({ port }) => resolve(port)))
+}
+
+async function listenNode(listener: RequestListener): Promise<number> {
+  const { createServer } = await import('node:http')
+  const server = createServer(listener)
+  return new Promise((resolve) => {
+    server.listen(0, hostname, () => resolve((server.address() as AddressInfo).port))
+  })
+}
+
+async function listenOurs(): Promise<number> {
+  const { serve }: { serve(api: ServableApi, options: ServeOptions): Promise<RunningServer> } = await import(
+    `../../adapters/runtimes/${runtime}.ts`
+  )
+  return (await serve(service, { port: 0, host: hostname })).port
+}
+
+/** The same bytes every time. A handler that takes its request is one that could read it. */
+function listenRaw(headers: Readonly<Record<string, string>>): Promise<number> {
+  if (runtime !== 'node') return listen((_request) => new Response(ready.text, { headers }))
+  const fields = { ...headers, 'Content-Length': String(ready.bytes.length) }
+  // As the documentation has it, or in the form that costs least.
+  const written = kind === 'raw' ? fields : Object.entries(fields).flat()
+  return listenNode((_request, response) => {
+    response.writeHead(200, written)
+    response.end(ready.bytes)
+  })
+}
+
+async function listenFastify(kind: 'fastifyReady' | 'fastifySameWork' | 'fastifyListing'): Promise<number> {
+  const { fastifyReady, fastifySameWork, fastifyListing } = await import('./fastify.ts')
+  const app = kind === 'fastifyListing'
+    ? await fastifyListing(key, store)
+    : await (kind === 'fastifyReady' ? fastifyReady : fastifySameWork)(key, ready)
+  return Number(new URL(await app.listen({ port: 0, host: hostname })).port)
+}
+
+/** Starts each kind on a free port. */
+const starters: Readonly<Record<ServerKind, () => Promise<number>>> = {
+  ours: listenOurs,
+  fetch: () => listen((request) => service.fetch(request)),
+  raw: () => listenRaw({ 'Content-Type': 'application/json; charset=utf-8' }),
+  // With the header fields that the contract requires: the rest is the work of the service.
+  'raw-same-fields': () =>
+    listenRaw({
+      ...ready.headers,
+      'X-Request-Id': 'req_00000000000000000000',
+      'RateLimit': '"key";r=999999999;t=60',
+    }),
+  hono: () => listen(honoReady(key, ready).fetch),
+  'hono-same-work': () => listen(honoSameWork(key, ready).fetch),
+  'hono-listing': () => listen(honoListing(key, store).fetch),
+  fastify: () => listenFastify('fastifyReady'),
+  'fastify-same-work': () => listenFastify('fastifySameWork'),
+  'fastify-listing': () => listenFastify('fastifyListing'),
+  elysia: async () => listen((await import('./elysia.ts')).elysiaReady(key, ready)),
+  'elysia-same-work': async () => listen((await import('./elysia.ts')).elysiaSameWork(key, ready)),
+}
+
+const [kind, profileCount] = process.argv.slice(2)
+const store = createMemoryStore()
+await fill(store, Number(profileCount))
+const key = await issueKey(store)
+const service = createService(store)
+const ready = await readyAnswer(service, key)
+const port = await starters[kind as ServerKind]()
+
+process.on('message', () => {
+  const { user, system } = process.cpuUsage()
+  process.send?.({ microseconds: user + system })
+})
+// The parent has ended.
+process.on('disconnect', () => process.exit())
+process.send?.({ port, key })
