@@ -28,7 +28,7 @@ export function openDatabase(t: Test, url: string, options?: ConnectOptions): Da
 
 /** @param max Connections. */
 export function openSql(t: Test, url: string, max = 3): Sql {
-  const sql = postgres(url, { max, onnotice: () => {}, idle_timeout: 1 })
+  const sql = postgres(url, { max, onnotice: () => {}, idle_timeout: 1, prepare: false })
   t.teardown(() => sql.end({ timeout: 0 }))
   return sql
 }

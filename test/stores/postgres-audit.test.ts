@@ -1,61 +1,46 @@
-/** The audit trail in a database: what becomes of it when somebody writes past the store. */
-import process from 'node:process'
+/** The audit log in a database that is changed without the store. */
 import t from 'tap'
 import type { Test } from 'tap'
-import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import { verifyChain } from '../../core/audit/chain.ts'
 import { apply, createKeys, createPartners, industry, key, stamp, T0 } from '../contract/store/samples.ts'
 import { tamperingContract } from '../contract/store/tampering.ts'
-import { hasServer } from '../postgres/binaries.ts'
-import { intrude } from '../postgres/intruder.ts'
-import { PATIENT, startServer } from '../postgres/server.ts'
+import { createPlace, serverFor } from '../postgres/fixtures.ts'
 
-const reason = hasServer()
-if (reason !== undefined) {
-  t.plan(0, reason)
-  process.exit()
-}
+const server = await serverFor(t)
 
-const server = await startServer()
-t.teardown(() => server.close())
-
-/** A store with nine entries, and somebody who writes in its database. */
+/** A store with nine entries. */
 async function open(t: Test) {
-  const url = await server.createDatabase()
-  const store = await openPostgresStore(url, PATIENT)
-  t.teardown(() => store.close())
+  const { store, sql } = await createPlace(t, server)
   await createKeys(store, 'acme', 'globex')
   await apply(store, { type: 'scope.granted', id: 'acme-live', scope: 'read:plans' })
   await store.importContent('industries', [industry('a')], { ...stamp, now: T0 })
   await store.removeContent('industries', ['a'], stamp)
   return {
     store,
+    sql,
     verify: () => verifyChain(store, store.sha256),
-    tamper: async (sql: string) => await intrude(url, (database) => database.unsafe(sql)),
-    /** What `verifyAudit` says once SQL has been run, which is undone then. */
-    async after(sql: string): Promise<number | undefined> {
-      return await intrude(url, async (database) => {
-        await database.unsafe(`
-          create table public.entries as select * from partner_api.audit;
-          create table public.head as select audit_sequence, audit_seal from partner_api.store;
-          ${sql}`)
-        const broken = await verifyChain(store, store.sha256)
-        await database.unsafe(`
-          delete from partner_api.audit;
-          insert into partner_api.audit select * from public.entries;
-          update partner_api.store s set audit_sequence = h.audit_sequence, audit_seal = h.audit_seal from public.head h;
-          drop table public.entries, public.head`)
-        return broken
-      })
+    /** What `verifyChain` finds after a change of the database, which is then undone. */
+    async after(change: string): Promise<number | undefined> {
+      await sql.unsafe(`
+        create table public.entries as select * from partner_api.audit;
+        create table public.head as select audit_sequence, audit_seal from partner_api.store;
+        ${change}`)
+      const broken = await verifyChain(store, store.sha256)
+      await sql.unsafe(`
+        delete from partner_api.audit;
+        insert into partner_api.audit select * from public.entries;
+        update partner_api.store s set audit_sequence = h.audit_sequence, audit_seal = h.audit_seal from public.head h;
+        drop table public.entries, public.head`)
+      return broken
     },
   }
 }
 
 await tamperingContract(t, async () => {
-  const url = await server.createDatabase()
+  const { store, sql } = await createPlace(t, server)
   return {
-    store: await openPostgresStore(url, PATIENT),
-    tamper: (sql) => intrude(url, (database) => database.unsafe(sql)),
+    store,
+    tamper: (statements) => sql.unsafe(statements),
     table: (name) => `partner_api.${name}`,
     undo: {
       create: `
@@ -68,11 +53,11 @@ await tamperingContract(t, async () => {
   }
 })
 
-await t.test('every change of every column of every entry is found where it was made', async (t) => {
+await t.test('a change of any column of an entry is found where it was made', async (t) => {
   const { after, verify } = await open(t)
   const values: Readonly<Record<string, string>> = { sequence: '99', at: 'at + 1' }
   const columns = 'sequence id at actor type partner key_id subject before after seal'.split(' ')
-  for (let sequence = 1; sequence <= 9; sequence++) {
+  for (const sequence of [1, 6]) {
     for (const column of columns) {
       const value = values[column] ?? `coalesce(${column}, '') || 'x'`
       const broken = await after(
@@ -81,10 +66,10 @@ await t.test('every change of every column of every entry is found where it was 
       t.equal(broken, sequence, `${column} of ${sequence}`)
     }
   }
-  t.equal(await verify(), undefined, 'it was whole before and is whole again')
+  t.equal(await verify(), undefined, 'undone')
 })
 
-await t.test('so is an entry that was moved in reports, whatever its instant says', async (t) => {
+await t.test('an entry whose place in reports was changed is found', async (t) => {
   const { after, verify } = await open(t)
   for (const recency of ['recency + 1', 'recency - 1', '0', '-9223372036854775808', '9223372036854775807']) {
     t.equal(await after(`update partner_api.audit set recency = ${recency} where sequence = 4`), 4, recency)
@@ -96,10 +81,10 @@ await t.test('so is an entry that was moved in reports, whatever its instant say
   t.equal(await verify(), undefined)
 })
 
-await t.test('rows that were deleted, added or cut off are found', async (t) => {
+await t.test('deleted, added and truncated rows are found', async (t) => {
   const { after, verify } = await open(t)
   const others = 'id, at, actor, type, partner, key_id, subject, before, after, seal, recency'
-  for (let sequence = 1; sequence <= 9; sequence++) {
+  for (const sequence of [1, 6, 9]) {
     t.equal(await after(`delete from partner_api.audit where sequence = ${sequence}`), sequence)
     t.equal(await after(`delete from partner_api.audit where sequence >= ${sequence}`), sequence)
   }
@@ -113,12 +98,12 @@ await t.test('rows that were deleted, added or cut off are found', async (t) => 
   t.equal(await verify(), undefined)
 })
 
-await t.test('rows with numbers that no store counts to are read, and read past', async (t) => {
-  const { store, tamper } = await open(t)
+await t.test('rows with impossible numbers are listed', async (t) => {
+  const { store, sql } = await open(t)
   const others = 'at, actor, type, partner, key_id, subject, before, after, seal, recency'
   const numbers = ['-9223372036854775808', '9223372036854775806', '9223372036854775807']
   for (const [index, number] of numbers.entries()) {
-    await tamper(`
+    await sql.unsafe(`
       insert into partner_api.audit (sequence, id, ${others})
       select ${number}, 'another${index}', ${others} from partner_api.audit where sequence = 5`)
   }
@@ -128,10 +113,10 @@ await t.test('rows with numbers that no store counts to are read, and read past'
   t.strictSame(await store.listAudit(Infinity, 100), [])
 })
 
-await t.test('whatever acts when the trail is written is named', async (t) => {
-  const { store, tamper } = await open(t)
-  t.strictSame(await store.auditIntruders?.(), [], 'foreign keys and the like are nobody’s doing')
-  await tamper(`
+await t.test('triggers, rules and policies are reported', async (t) => {
+  const { store, sql } = await open(t)
+  t.strictSame(await store.auditIntruders?.(), [], 'not those of foreign keys')
+  await sql.unsafe(`
     create function public.swallow() returns trigger language plpgsql as 'begin return null; end';
     create trigger b_swallow before insert on partner_api.audit
       for each row when (new.type = 'partner.removed') execute function public.swallow();
@@ -141,17 +126,16 @@ await t.test('whatever acts when the trail is written is named', async (t) => {
     create rule a_rule as on update to partner_api.store where new.audit_sequence = 77 do instead nothing;
     create policy c_policy on partner_api.audit using (type <> 'key.revoked')`)
   t.strictSame(await store.auditIntruders?.(), ['a_rule', 'b_swallow', 'c_policy'])
-  await tamper(`
+  await sql.unsafe(`
     drop trigger b_swallow on partner_api.audit;
     drop rule a_rule on partner_api.store;
     drop policy c_policy on partner_api.audit`)
   t.strictSame(await store.auditIntruders?.(), [])
 })
 
-await t.test('the removal of a partner with many keys is noted key by key', async (t) => {
-  const store = await openPostgresStore(await server.createDatabase(), PATIENT)
-  t.teardown(() => store.close())
-  const ids = Array.from({ length: 2500 }, (_, index) => `key-${String(index).padStart(5, '0')}`)
+await t.test('the removal of a partner with many keys has an entry for each', async (t) => {
+  const { store } = await createPlace(t, server)
+  const ids = Array.from({ length: 1500 }, (_, index) => `key-${String(index).padStart(5, '0')}`)
   await createPartners(store, 'acme')
   await apply(store, ...ids.map((id) => ({ type: 'key.issued' as const, key: key({ id }) })))
   await apply(store, { type: 'partner.removed', slug: 'acme' })
@@ -159,7 +143,7 @@ await t.test('the removal of a partner with many keys is noted key by key', asyn
   t.strictSame(revoked.map(({ keyId }) => keyId), ids)
   t.ok(
     (await store.listKeys(undefined, undefined, 10_000)).every(({ state }) => state === 'revoked'),
-    'and done',
+    'all are revoked',
   )
   t.equal(await verifyChain(store, store.sha256), undefined)
 })

@@ -1,9 +1,9 @@
-/** Asks a database for all that can be asked, and has nothing left to do then: `store-postgres-runtimes.test.ts`. */
+/** Sends every kind of statement, and again when its input says that the server is cut off: `postgres-connections.test.ts`. */
 import { once } from 'node:events'
 import process from 'node:process'
 import { connect } from '../../adapters/stores/postgres/database.ts'
 
-const [url = '', isCut] = process.argv.slice(2)
+const [url = ''] = process.argv.slice(2)
 const database = connect(url)
 database.listen(() => {})
 const sql = 'SELECT $1::text, $2::bigint, $3::boolean'
@@ -16,16 +16,14 @@ const found = [
   await database.transaction((query) => query(sql, row), { readOnly: true }),
 ]
 await database.notify()
-const wrong = await database.read('SELECT 1 / $1::integer', [0]).catch((error: unknown) => error)
 const code = (error: unknown) => error instanceof Error && 'code' in error ? error.code : String(error)
-console.log(
-  JSON.stringify([found.every((rows) => JSON.stringify(rows) === JSON.stringify([row])), code(wrong)]),
-)
+const failure = await database.read('SELECT 1 / $1::integer', [0]).catch(code)
+console.log(JSON.stringify([found.every((rows) => JSON.stringify(rows) === JSON.stringify([row])), failure]))
 
-if (isCut) {
-  await once(process.stdin, 'data')
-  const start = performance.now()
-  const error = await database.lookUp(sql, row).catch((error: unknown) => error)
-  console.log(JSON.stringify([code(error), performance.now() - start]))
-}
-// Nothing is closed.
+await once(process.stdin, 'data')
+const start = performance.now()
+console.log(JSON.stringify([await database.lookUp(sql, row).catch(code), performance.now() - start]))
+
+await once(process.stdin, 'end')
+console.log(JSON.stringify(await database.lookUp(sql, row)))
+// Ends, although nothing is closed.

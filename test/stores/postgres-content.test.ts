@@ -1,17 +1,14 @@
-/** Content in a database: what only a server makes hard. */
-import process from 'node:process'
+/** Content and lists: how many rows the server reads, snapshots, and limits of the server. */
 import t from 'tap'
-import type { Test } from 'tap'
 import { createAuditLog } from '../../adapters/stores/postgres/audit.ts'
-import { connect } from '../../adapters/stores/postgres/database.ts'
 import type { Database } from '../../adapters/stores/postgres/database.ts'
 import { createContentAdministration } from '../../adapters/stores/postgres/content.ts'
 import { createDirectory } from '../../adapters/stores/postgres/directory.ts'
 import { createRevisions } from '../../adapters/stores/postgres/revisions.ts'
-import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
+import { createAdministration } from '../../adapters/stores/postgres/partners-and-keys.ts'
+import { createSignups } from '../../adapters/stores/postgres/signups.ts'
 import { foldWords } from '../../core/lib/text.ts'
 import type { ProfileQuery } from '../../core/ports/directory.ts'
-import type { Store } from '../../core/ports/store.ts'
 import { expectedSlugs, readAll } from '../contract/store/oracle.ts'
 import {
   actor,
@@ -23,33 +20,20 @@ import {
   query,
   T0,
 } from '../contract/store/samples.ts'
-import { hasServer } from '../postgres/binaries.ts'
+import { createPlace, openDatabase, serverFor } from '../postgres/fixtures.ts'
 import { explaining, rowsRead } from '../postgres/plans.ts'
-import { PATIENT, startServer } from '../postgres/server.ts'
+import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import { until } from '../postgres/until.ts'
 
-const reason = hasServer()
-if (reason !== undefined) {
-  t.plan(0, reason)
-  process.exit()
-}
-
-const server = await startServer()
-t.teardown(() => server.close())
+const server = await serverFor(t)
 const stamp = { now: T0, actor }
 
-async function open(t: Test): Promise<{ url: string; store: Store }> {
-  const url = await server.createDatabase()
-  const store = await openPostgresStore(url, PATIENT)
-  t.teardown(() => store.close())
-  return { url, store }
-}
-
-await t.test('a search that takes long is given up by the server', async (t) => {
-  const { url, store } = await open(t)
-  await publish(store, [profile('a')])
-  const database = connect(url)
-  t.teardown(() => database.close())
+await t.test('the server cancels a search that takes too long', async (t) => {
+  const { url, store: patient } = await createPlace(t, server)
+  const store = await openPostgresStore(url)
+  t.teardown(async () => await store.close())
+  await publish(patient, [profile('a')])
+  const database = openDatabase(t, url)
   await database.transaction(async (ask) => {
     await ask('LOCK TABLE partner_api.listing IN ACCESS EXCLUSIVE MODE')
     const search = Promise.resolve(store.listProfiles('acme', query({ words: ['a'] }), T0))
@@ -58,8 +42,8 @@ await t.test('a search that takes long is given up by the server', async (t) => 
   t.equal((await store.listProfiles('acme', query(), T0)).length, 1)
 })
 
-await t.test('an export has the records of one moment, however long it takes', async (t) => {
-  const { store } = await open(t)
+await t.test('an export is a snapshot, however long it takes', async (t) => {
+  const { store } = await createPlace(t, server)
   const slugs = Array.from({ length: 2500 }, (_, index) => `p${String(index).padStart(4, '0')}`)
   await publish(store, slugs.map((slug) => profile(slug)))
   const found: string[] = []
@@ -74,8 +58,8 @@ await t.test('an export has the records of one moment, however long it takes', a
   t.equal((await exported(store, 'profiles')).length, 2501)
 })
 
-await t.test('an export that is broken off, or never read, leaves nothing behind', async (t) => {
-  const { url, store } = await open(t)
+await t.test('an export that is abandoned, or never read, ends its transaction', async (t) => {
+  const { url, store } = await createPlace(t, server)
   await publish(store, Array.from({ length: 5000 }, (_, index) => profile(`p${index}`)))
   await store.exportContent('profiles')
   for await (const { slug } of await store.exportContent('profiles')) {
@@ -91,12 +75,11 @@ await t.test('an export that is broken off, or never read, leaves nothing behind
   t.equal((await exported(store, 'profiles')).length, 5000)
 })
 
-await t.test('an import that is run again keeps nothing of the first time', async (t) => {
-  const { url, store } = await open(t)
+await t.test('a repeated import keeps nothing of its first attempt', async (t) => {
+  const { url, store } = await createPlace(t, server)
   await createPartners(store, 'acme')
   await publish(store, [profile('a'), profile('b', { visibleTo: ['acme'] })])
-  const database = connect(url)
-  t.teardown(() => database.close())
+  const database = openDatabase(t, url)
   const twice: Database = {
     ...database,
     async transaction(work, options) {
@@ -123,8 +106,8 @@ await t.test('an import that is run again keeps nothing of the first time', asyn
   t.strictSame([...await store.countProfiles('acme', 'country', T0)].sort(), [['DE', 1], ['FR', 1]])
 })
 
-await t.test('names and words longer than any index has room for are sorted and found all the same', async (t) => {
-  const { store } = await open(t)
+await t.test('names and words that are too long for an index are sorted and found', async (t) => {
+  const { store } = await createPlace(t, server)
   // One character each, which folds to up to six; in an order that cannot be compressed.
   const squares = (first: number) =>
     Array.from(
@@ -149,8 +132,8 @@ await t.test('names and words longer than any index has room for are sorted and 
   }
 })
 
-await t.test('what no server can be asked for is not there', async (t) => {
-  const { store } = await open(t)
+await t.test('values that the server rejects match nothing', async (t) => {
+  const { store } = await createPlace(t, server)
   await publish(store, [profile('a')])
   const ask = async (industries: string[]) =>
     (await store.listProfiles('acme', query({ industries }), T0)).map(({ slug }) => slug)
@@ -160,10 +143,10 @@ await t.test('what no server can be asked for is not there', async (t) => {
   t.strictSame(await ask(['{education}', '"', '\\', "'", 'NULL']), [])
 })
 
-await t.test('a page reads few rows, whatever is asked, and no search reads all of them', async (t) => {
-  const { url, store } = await open(t)
+await t.test('a page reads few rows, whatever its filters, and a search never all', async (t) => {
+  const { url, store } = await createPlace(t, server)
   await createPartners(store, 'acme')
-  const size = 20_000
+  const size = 10_000
   const countries = Array.from({ length: 20 }, (_, index) => `C${String.fromCharCode(65 + index)}`)
   const industries = Array.from({ length: 10 }, (_, index) => `i${index}`)
   await store.importContent('industries', industries.map((slug) => industry(slug)), stamp)
@@ -180,8 +163,7 @@ await t.test('a page reads few rows, whatever is asked, and no search reads all 
       })),
     stamp,
   )
-  const database = connect(url)
-  t.teardown(() => database.close())
+  const database = openDatabase(t, url)
   let read = 0
   const directory = createDirectory(explaining(database, (plan) => read += rowsRead(plan)))
   const rowsReadFor = async (asked: ProfileQuery) => {
@@ -208,6 +190,48 @@ await t.test('a page reads few rows, whatever is asked, and no search reads all 
     for (const words of [['common'], ['rare'], ['common', 'rare'], ['common', 'other']]) {
       const rows = await rowsReadFor(query({ sort, words, limit: 21 }))
       t.ok(rows <= 1200, `${words} by ${sort}: ${rows} rows`)
+    }
+  }
+})
+
+await t.test('a page of a list reads no rows of others', async (t) => {
+  const { url, sql } = await createPlace(t, server)
+  // Half of all rows are a partner's, and the newest: a plan that looks for them among all others reads thousands.
+  const partner = `case when n <= 3000 then 'other' when n > 5990 then 'rare' else 'late' end`
+  await sql.unsafe(`
+    insert into partner_api.partner
+      select slug, slug, 'active', 0, null, 1 from unnest('{late,other,rare}'::text[]) as slugs (slug);
+    insert into partner_api.partner_key (id, partner, name, environment, digest, hint, state, scopes, created_at)
+      select 'key-' || n, ${partner}, 'Key', 'live', repeat('0', 64), '9xQ2', 'active', 0, n / 10
+      from generate_series(1, 6000) as numbers (n);
+    insert into partner_api.signup (id, partner, key_id, environment, created_at, record, recency)
+      select 'sgn_' || n, ${partner}, 'key-1', 'live', -n, '{}', n from generate_series(1, 6000) as numbers (n);
+    insert into partner_api.audit (sequence, id, at, actor, type, partner, seal, recency)
+      select n, 'act_' || n, n, 'root', 'key.issued', ${partner}, '', -n from generate_series(1, 6000) as numbers (n);
+    update partner_api.store set audit_sequence = 6000;
+    analyze`)
+  const database = openDatabase(t, url)
+  let read = 0
+  const explained = explaining(database, (plan) => read += rowsRead(plan))
+  const auditLog = createAuditLog(explained)
+  const administration = createAdministration(explained, createRevisions(database), auditLog)
+  const signups = createSignups(explained)
+
+  await administration.listPartners(undefined, 2)
+  t.ok(read <= 3, `partners: ${read} rows read`)
+  for (const partner of [undefined, 'other', 'late', 'rare']) {
+    const lists: Record<string, () => unknown> = {
+      keys: () => administration.listKeys(partner, undefined, 50),
+      'keys after one': () => administration.listKeys(partner, { createdAt: 450, id: 'key-4500' }, 50),
+      audit: () => auditLog.listAudit(0, 50, partner),
+      'audit after an entry': () => auditLog.listAudit(4_500, 50, partner),
+      'tail of the audit log': () => auditLog.auditTail(49, partner),
+      signups: () => signups.listSignups(partner, undefined, 50),
+    }
+    for (const [name, list] of Object.entries(lists)) {
+      read = 0
+      await list()
+      t.ok(read <= 51, `${name} of ${partner}: ${read} rows read`)
     }
   }
 })
