@@ -12,11 +12,11 @@ import type {
   ResponseObject,
 } from '../../core/openapi/model.ts'
 import { ROUTES } from '../../core/routes/router.ts'
+import { inOnePoint } from '../contract/http/checks.ts'
 import { deployTo } from '../contract/http/deploy.ts'
 import { onNode } from '../contract/http/mounts.ts'
 import type { Heard, Service } from '../contract/http/service.ts'
 import { memory } from '../contract/http/stores.ts'
-import { inOnePoint } from '../contract/http/suites.ts'
 
 const made = createDocument(ROUTES)
 const operations = Object.entries(made.paths).flatMap(([path, methods]) =>

@@ -1,10 +1,11 @@
 /** Every runtime, one behaviour: the whole contract of the wire on each, and the same bytes from all. */
 import t from 'tap'
 import { PROBLEMS } from '../../core/http/problem.ts'
+import { inOnePoint } from '../contract/http/checks.ts'
 import { deployAt } from '../contract/http/deploy.ts'
 import { QUIRKS } from '../contract/http/quirks.ts'
 import type { Deploy, Tester } from '../contract/http/service.ts'
-import { httpContract, inOnePoint } from '../contract/http/suites.ts'
+import { httpContract } from '../contract/http/suites.ts'
 import {
   ALL_COUNTRIES,
   CANONICAL_SETTINGS,

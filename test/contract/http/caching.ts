@@ -1,6 +1,6 @@
 /** Section 1, caching: a tag says that the bytes are the same, and is looked at last. */
 import { expectProblem, keyedPaths } from './expect.ts'
-import { before, get, type Heard, post, type Service, type Suite, type Tester, until } from './service.ts'
+import { before, get, type Heard, type Service, type Suite, type Tester, until } from './service.ts'
 
 const vary = 'Authorization, X-Service-Partner-Key, Service-Version'
 
@@ -10,9 +10,7 @@ export const caching: readonly Suite[] = [{
   tests: {
     'fields of a GET': fields,
     'If-None-Match': preconditions,
-    'authorization comes first': authorized,
     'a cached response is only for those who may have it': apart,
-    'responses that are not cached': uncached,
   },
 }, {
   changesContent: true,
@@ -106,31 +104,6 @@ async function preconditions(t: Tester, service: Service): Promise<void> {
   t.equal(since.status, 200, 'there is no Last-Modified to compare with')
 }
 
-async function authorized(t: Tester, service: Service): Promise<void> {
-  const { world } = service
-  const path = '/public/plans?partner=demo'
-  const tag = tagOf(await get(service, path))
-  const codes = {
-    'demo revoked': 'key_revoked',
-    'demo expired': 'key_expired',
-    'demo disabled': 'key_disabled',
-    'demo powerless': 'scope_missing',
-    'demo profiles': 'scope_missing',
-    'acme full': 'partner_mismatch',
-  } as const
-  for (const value of [tag, '*']) {
-    const headers = { 'if-none-match': value }
-    for (const [name, code] of Object.entries(codes)) {
-      const heard = await get(service, path, { key: world.keys[name as keyof typeof codes], headers })
-      t.strictSame([heard.status >= 400, heard.json?.code], [true, code], `${name} with a matching tag`)
-    }
-    const keyless = await service.send({ target: service.root + path, headers })
-    expectProblem(t, keyless, 'key_missing', 'no key, with a matching tag')
-    const unknown = await get(service, `${path}&x=1`, { headers })
-    expectProblem(t, unknown, 'invalid_parameter', 'a wrong parameter, with a matching tag')
-  }
-}
-
 async function apart(t: Tester, service: Service): Promise<void> {
   const { world } = service
   const paths = [
@@ -150,18 +123,6 @@ async function apart(t: Tester, service: Service): Promise<void> {
   expectProblem(t, scopeless, 'scope_missing', 'a key without the scope is refused what another was given')
 }
 
-async function uncached(t: Tester, service: Service): Promise<void> {
-  const { root, send } = service
-  const answers = [
-    await post(service, '{"partner":"demo"}'),
-    await send({ target: `${root}/health` }),
-    await get(service, '/public/profiles/no-such?partner=demo'),
-    await get(service, '/public/profiles/no-such?partner=demo', { headers: { 'if-none-match': '*' } }),
-    await send({ target: `${root}/public/plans` }),
-  ]
-  for (const { headers, status } of answers) t.equal(headers.get('cache-control'), 'no-store', String(status))
-}
-
 async function changes(t: Tester, service: Service): Promise<void> {
   const { world } = service
   const path = '/public/profiles/bare?partner=demo'
@@ -178,9 +139,7 @@ async function changes(t: Tester, service: Service): Promise<void> {
   await world.partners.activate('kiosk', ['profiles'])
   const still = await get(service, path, { headers: { 'if-none-match': tagOf(after) } })
   t.equal(still.status, 304, 'facts of others change nothing')
-  const name = async () =>
-    (await get(service, '/partner-widget?partner=demo')).json?.data?.partner
-      ?.name
+  const name = async () => (await get(service, '/partner-widget?partner=demo')).json?.data?.partner?.name
   for (let time = 0; time < 3; time++) t.equal(await name(), 'Demo partner')
   await world.partners.update('demo', { name: 'Another name' })
   t.equal(await name(), 'Another name', 'but facts that are shown do')
@@ -191,8 +150,7 @@ async function fallsDue(t: Tester, service: Service): Promise<void> {
   const lists = () => get(service, '/public/profiles/recent?partner=demo&limit=1')
   const ask = (slug: string) => get(service, `/public/profiles/${slug}?partner=demo`)
   const count = async (): Promise<number> =>
-    (await get(service, '/public/industries?partner=demo&in_use=true')).json
-      .data
+    (await get(service, '/public/industries?partner=demo&in_use=true')).json.data
       .find(({ slug }: { slug: string }) => slug === 'health').profile_count
   const line = { ...world.lines.profiles[0], name: 'Due', industry: 'health', visible_to: null }
   const { at: due, observed: { slug, unknown, listed, counted } } = await before(async (at, attempt) => {

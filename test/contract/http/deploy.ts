@@ -11,7 +11,7 @@ import { breaches, schemaBreaches } from './universals.ts'
 /** A store as the operator has it open, and as the service has it open: two connections where there are any. */
 export interface OpenStores {
   readonly operator: Store
-  served(): Promise<Store>
+  readonly served: Store
   close(): Promise<void>
 }
 
@@ -41,7 +41,7 @@ export function deployTo(
     return {
       world: await fillWorld(stores.operator),
       async start(options) {
-        const api = createPartnerApi({ store: await stores.served() }, options)
+        const api = createPartnerApi({ store: stores.served }, options)
         const mounted = await mount(api)
         return {
           ...mounted,

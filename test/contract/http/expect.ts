@@ -1,42 +1,42 @@
 /** Answers as the contract has them, compared whole. */
 import type { Heard, Tester } from './service.ts'
 
-/** The status of each code that requests can bring about: section 2, written a second time. */
-export const STATUS = {
-  malformed_request: 400,
-  ambiguous_credentials: 400,
-  invalid_parameter: 400,
-  invalid_cursor: 400,
-  partner_missing: 400,
-  unknown_version: 400,
-  key_missing: 401,
-  key_invalid: 401,
-  key_revoked: 401,
-  key_expired: 401,
-  key_disabled: 401,
-  partner_mismatch: 403,
-  partner_suspended: 403,
-  scope_missing: 403,
-  module_inactive: 403,
-  address_not_allowed: 403,
-  browser_refused: 403,
-  route_not_found: 404,
-  profile_not_found: 404,
-  banner_not_found: 404,
-  method_not_allowed: 405,
-  not_acceptable: 406,
-  idempotency_conflict: 409,
-  body_too_large: 413,
-  uri_too_long: 414,
-  unsupported_media_type: 415,
-  invalid_body: 422,
-  idempotency_mismatch: 422,
-  rate_limited: 429,
-  headers_too_large: 431,
+/** The codes that requests can bring about, by status: section 2, written a second time. */
+const codes = {
+  400: [
+    'malformed_request',
+    'ambiguous_credentials',
+    'invalid_parameter',
+    'invalid_cursor',
+    'partner_missing',
+    'unknown_version',
+  ],
+  401: ['key_missing', 'key_invalid', 'key_revoked', 'key_expired', 'key_disabled'],
+  403: [
+    'partner_mismatch',
+    'partner_suspended',
+    'scope_missing',
+    'module_inactive',
+    'address_not_allowed',
+    'browser_refused',
+  ],
+  404: ['route_not_found', 'profile_not_found', 'banner_not_found'],
+  405: ['method_not_allowed'],
+  406: ['not_acceptable'],
+  409: ['idempotency_conflict'],
+  413: ['body_too_large'],
+  414: ['uri_too_long'],
+  415: ['unsupported_media_type'],
+  422: ['invalid_body', 'idempotency_mismatch'],
+  429: ['rate_limited'],
+  431: ['headers_too_large'],
 } as const
 
-/** A code of {@linkcode STATUS}. */
-export type Code = keyof typeof STATUS
+export type Code = (typeof codes)[keyof typeof codes][number]
+
+export const STATUS = Object.fromEntries(
+  Object.entries(codes).flatMap(([status, codes]) => codes.map((code) => [code, Number(status)])),
+) as Readonly<Record<Code, number>>
 
 /** What only some problems have. */
 export interface Extra {

@@ -28,8 +28,10 @@ export interface OwnParser {
   readonly differences: Readonly<Record<string, Outcome>>
 }
 
-/** What a case sends, and what comes of it. */
-type Case = readonly [name: string, bytes: string, ...Outcome]
+type Wanted = number | ProblemCode
+
+/** What a case sends and what it gets: unless it says otherwise, a problem closes the connection and nothing else does. */
+type Case = readonly [name: string, bytes: string, wanted: Wanted | readonly Wanted[], after?: Outcome[1]]
 
 export async function framingContract(
   t: Tester,
@@ -52,25 +54,25 @@ export async function framingContract(
   const targetOf = (bytes: number) => `/service/health?${'a'.repeat(bytes - '/service/health?'.length)}`
   // A line counts as name, colon, space, value and CRLF.
   const fill = (bytes: number) => `X-Fill: ${'a'.repeat(bytes - `${named}X-Fill: \r\n`.length)}`
-  const bad = ['malformed_request'] as const
+  const bad = 'malformed_request'
 
   const cases: Case[] = [
-    ['a request', good, [200], 'kept'],
-    ['empty lines before a request (RFC 9112 §2.2)', `\r\n\r\n${good}`, [200], 'kept'],
+    ['a request', good, 200],
+    ['empty lines before a request (RFC 9112 §2.2)', `\r\n\r\n${good}`, 200],
     ['requests in a row', good + sized + content + good, [200, 200, 200], 'kept'],
-    ['a request that closes', with_('Connection: close'), [200], 'closed'],
-    ['bytes behind a request that closes', with_('Connection: close') + good, [200], 'closed'],
-    ['HTTP/1.0', `${line('GET', '/service/health', 'HTTP/1.0')}\r\n`, [200], 'closed'],
+    ['a request that closes', with_('Connection: close'), 200, 'closed'],
+    ['bytes behind a request that closes', with_('Connection: close') + good, 200, 'closed'],
+    ['HTTP/1.0', `${line('GET', '/service/health', 'HTTP/1.0')}\r\n`, 200, 'closed'],
 
-    ['two equal Hosts', with_(named.trim()), bad, 'closed'],
-    ['two Hosts', with_('Host: other.test'), bad, 'closed'],
-    ['no Host', `${line()}\r\n`, bad, 'closed'],
-    ['a Host with a space', `${line()}Host: a b\r\n\r\n`, bad, 'closed'],
-    ['two Authorizations', with_('Authorization: Basic YTpi', 'Authorization: Basic YTpi'), [200], 'kept'],
+    ['two equal Hosts', with_(named.trim()), bad],
+    ['two Hosts', with_('Host: other.test'), bad],
+    ['no Host', `${line()}\r\n`, bad],
+    ['a Host with a space', `${line()}Host: a b\r\n\r\n`, bad],
+    ['two Authorizations', with_('Authorization: Basic YTpi', 'Authorization: Basic YTpi'), 200],
     [
       'two Authorizations where one is needed',
       posts(`Authorization: Bearer ${key}`, `Content-Length: ${content.length}`) + content,
-      ['ambiguous_credentials'],
+      'ambiguous_credentials',
       'kept',
     ],
     [
@@ -80,145 +82,117 @@ export async function framingContract(
         `x-service-partner-key: ${key}`,
         `Content-Length: ${content.length}`,
       ) + content,
-      ['ambiguous_credentials'],
+      'ambiguous_credentials',
       'kept',
     ],
 
-    ['no method that HTTP has', `FOO ${good.slice(4)}`, bad, 'closed'],
-    ['a method that is no token', `G@T ${good.slice(4)}`, bad, 'closed'],
-    ['a method in lower case', good.replace('GET', 'get'), bad, 'closed'],
-    ['HTTP/0.9', 'GET /service/health\r\n\r\n', bad, 'closed'],
-    ['HTTP/1.2', good.replace('/1.1', '/1.2'), bad, 'closed'],
-    ['HTTP/2.0 in letters', good.replace('/1.1', '/2.0'), bad, 'closed'],
-    ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', bad, 'closed'],
-    ['the hello of TLS', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', bad, 'closed'],
-    ['garbage behind a request', `${good}\x00\x01\x02`, [200, ...bad], 'closed'],
+    ['no method that HTTP has', `FOO ${good.slice(4)}`, bad],
+    ['a method that is no token', `G@T ${good.slice(4)}`, bad],
+    ['a method in lower case', good.replace('GET', 'get'), bad],
+    ['HTTP/0.9', 'GET /service/health\r\n\r\n', bad],
+    ['HTTP/1.2', good.replace('/1.1', '/1.2'), bad],
+    ['HTTP/2.0 in letters', good.replace('/1.1', '/2.0'), bad],
+    ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', bad],
+    ['the hello of TLS', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', bad],
+    ['garbage behind a request', `${good}\x00\x01\x02`, [200, bad], 'closed'],
 
-    ['bare LF', good.replaceAll('\r\n', '\n'), bad, 'closed'],
-    ['one bare LF', good.replace('test\r\n', 'test\n'), bad, 'closed'],
-    ['a bare CR', with_('X-A: a\rb'), bad, 'closed'],
-    ['a folded line', with_('X-A: a', ' b'), bad, 'closed'],
-    ['a folded first line', good.replace('Host', ' Host'), bad, 'closed'],
-    ['a NUL in a value', with_('X-A: a\0b'), bad, 'closed'],
-    ['a control character in a value', with_('X-A: a\x01b'), bad, 'closed'],
-    ['a space before the colon', with_('X-A : a'), bad, 'closed'],
-    ['a name that is no token', with_('X(A: a'), bad, 'closed'],
-    ['no name', with_(': a'), bad, 'closed'],
-    ['no colon', with_('X-A'), bad, 'closed'],
+    ['bare LF', good.replaceAll('\r\n', '\n'), bad],
+    ['one bare LF', good.replace('test\r\n', 'test\n'), bad],
+    ['a bare CR', with_('X-A: a\rb'), bad],
+    ['a folded line', with_('X-A: a', ' b'), bad],
+    ['a folded first line', good.replace('Host', ' Host'), bad],
+    ['a NUL in a value', with_('X-A: a\0b'), bad],
+    ['a control character in a value', with_('X-A: a\x01b'), bad],
+    ['a space before the colon', with_('X-A : a'), bad],
+    ['a name that is no token', with_('X(A: a'), bad],
+    ['no name', with_(': a'), bad],
+    ['no colon', with_('X-A'), bad],
 
-    ['absolute form', `${line('GET', 'http://other.test/service/health')}${named}\r\n`, [200], 'kept'],
-    ['absolute form without a path', `${line('GET', 'http://other.test')}${named}\r\n`, [
+    ['absolute form', `${line('GET', 'http://other.test/service/health')}${named}\r\n`, 200],
+    [
+      'absolute form without a path',
+      `${line('GET', 'http://other.test')}${named}\r\n`,
       'route_not_found',
-    ], 'kept'],
-    ['absolute form of another scheme', `${line('GET', 'ftp://other.test/')}${named}\r\n`, bad, 'closed'],
-    ['asterisk form', `${line('OPTIONS', '*')}${named}\r\n`, bad, 'closed'],
-    ['authority form', `${line('CONNECT', 'other.test:443')}${named}\r\n`, bad, 'closed'],
-    ['a target with a control character', `${line('GET', '/a\x01')}${named}\r\n`, bad, 'closed'],
-    ['a target with a high byte', `${line('GET', '/\xe9')}${named}\r\n`, bad, 'closed'],
+      'kept',
+    ],
+    ['absolute form of another scheme', `${line('GET', 'ftp://other.test/')}${named}\r\n`, bad],
+    ['asterisk form', `${line('OPTIONS', '*')}${named}\r\n`, bad],
+    ['authority form', `${line('CONNECT', 'other.test:443')}${named}\r\n`, bad],
+    ['a target with a control character', `${line('GET', '/a\x01')}${named}\r\n`, bad],
+    ['a target with a high byte', `${line('GET', '/\xe9')}${named}\r\n`, bad],
 
-    ['a target at the limit', `${line('GET', targetOf(8192))}${named}\r\n`, ['invalid_parameter'], 'kept'],
-    ['a target over the limit', `${line('GET', targetOf(8193))}${named}\r\n`, ['uri_too_long'], 'closed'],
-    ['a target of 100 KB', `${line('GET', targetOf(100_000))}${named}\r\n`, ['uri_too_long'], 'closed'],
-    ['a target of 1 MB', `${line('GET', targetOf(1_000_000))}${named}\r\n`, ['uri_too_long'], 'closed'],
-    ['headers of 17 KB', with_(fill(17_000)), [200], 'kept'],
-    ['headers at the limit', with_(fill(32_768)), [200], 'kept'],
-    ['headers over the limit', with_(fill(32_769)), ['headers_too_large'], 'closed'],
-    ['headers of 100 KB', with_(fill(100_000)), ['headers_too_large'], 'closed'],
-    ['headers of 200 KB', with_(fill(200_000)), ['headers_too_large'], 'closed'],
-    ['a thousand headers', with_(...Array(1000).fill('A: b')), [200], 'kept'],
-    ['ten thousand headers', with_(...Array(10_000).fill('A: b')), ['headers_too_large'], 'closed'],
+    ['a target at the limit', `${line('GET', targetOf(8192))}${named}\r\n`, 'invalid_parameter', 'kept'],
+    ['a target over the limit', `${line('GET', targetOf(8193))}${named}\r\n`, 'uri_too_long'],
+    ['a target of 100 KB', `${line('GET', targetOf(100_000))}${named}\r\n`, 'uri_too_long'],
+    ['a target of 1 MB', `${line('GET', targetOf(1_000_000))}${named}\r\n`, 'uri_too_long'],
+    ['headers of 17 KB', with_(fill(17_000)), 200],
+    ['headers at the limit', with_(fill(32_768)), 200],
+    ['headers over the limit', with_(fill(32_769)), 'headers_too_large'],
+    ['headers of 100 KB', with_(fill(100_000)), 'headers_too_large'],
+    ['headers of 200 KB', with_(fill(200_000)), 'headers_too_large'],
+    ['a thousand headers', with_(...Array(1000).fill('A: b')), 200],
+    ['ten thousand headers', with_(...Array(10_000).fill('A: b')), 'headers_too_large'],
     [
       'target and headers over the limit',
       `${line('GET', targetOf(9000))}${named}${fill(40_000)}\r\n\r\n`,
-      ['uri_too_long'],
-      'closed',
+      'uri_too_long',
     ],
 
-    ['a body', sized + content, [200], 'kept'],
-    ['a body in chunks', `${chunked}${chunk}0\r\n\r\n`, [200], 'kept'],
-    ['a chunk with an extension', `${chunked}${chunk.replace('\r', ';a="b"\r')}0\r\n\r\n`, [200], 'kept'],
+    ['a body', sized + content, 200],
+    ['a body in chunks', `${chunked}${chunk}0\r\n\r\n`, 200],
+    ['a chunk with an extension', `${chunked}${chunk.replace('\r', ';a="b"\r')}0\r\n\r\n`, 200],
     [
       'a chunk extension of 1 MB',
       `${chunked}${chunk.replace('\r', `;${'a'.repeat(1_000_000)}\r`)}0\r\n\r\n`,
-      ['body_too_large'],
-      'closed',
+      'body_too_large',
     ],
-    ['chunks with a trailer', `${chunked}${chunk}0\r\nX-A: b\r\n\r\n`, [200], 'kept'],
+    ['chunks with a trailer', `${chunked}${chunk}0\r\nX-A: b\r\n\r\n`, 200],
     [
       'twenty thousand trailers',
       `${chunked}${chunk}0\r\n${'a: b\r\n'.repeat(20_000)}\r\n`,
-      ['headers_too_large'],
-      'closed',
+      'headers_too_large',
     ],
-    [
-      'a trailer of 140 KB',
-      `${chunked}${chunk}0\r\na: ${'b'.repeat(140_000)}\r\n\r\n`,
-      ['headers_too_large'],
-      'closed',
-    ],
-    ['a body to a GET', with_('Content-Length: 3') + 'abc', [200], 'kept'],
-    ['chunks to a GET', with_('Transfer-Encoding: chunked') + '3\r\nabc\r\n0\r\n\r\n', [200], 'either'],
-    ['two lengths', posts('Content-Length: 3', 'Content-Length: 4') + content, bad, 'closed'],
-    ['two equal lengths', posts('Content-Length: 3', 'Content-Length: 3') + content, bad, 'closed'],
-    ['a list of equal lengths', posts('Content-Length: 3, 3') + content, bad, 'closed'],
-    ['a signed length', posts('Content-Length: +3') + content, bad, 'closed'],
-    ['an empty length', posts('Content-Length:') + content, bad, 'closed'],
-    ['a length beyond numbers', posts(`Content-Length: ${'9'.repeat(30)}`) + content, bad, 'closed'],
-    [
-      'a length and chunks',
-      `${posts('Content-Length: 3', 'Transfer-Encoding: chunked')}0\r\n\r\n`,
-      bad,
-      'closed',
-    ],
-    ['chunks in HTTP/1.0', chunked.replace('/1.1', '/1.0') + chunk, bad, 'closed'],
-    ['a coding before the chunks', posts('Transfer-Encoding: gzip, chunked') + chunk, bad, 'closed'],
-    ['a coding behind the chunks', posts('Transfer-Encoding: chunked, gzip') + chunk, bad, 'closed'],
-    ['no chunks', posts('Transfer-Encoding: identity') + content, bad, 'closed'],
-    ['almost chunks', posts('Transfer-Encoding: xchunked') + chunk, bad, 'closed'],
-    [
-      'chunks twice',
-      posts('Transfer-Encoding: chunked', 'Transfer-Encoding: chunked') + chunk,
-      bad,
-      'closed',
-    ],
-    ['a chunk size that is none', `${chunked}zz\r\n`, bad, 'closed'],
-    ['a chunk size with a sign', `${chunked}+3\r\nabc\r\n0\r\n\r\n`, bad, 'closed'],
-    ['a chunk size in C', `${chunked}0x3\r\nabc\r\n0\r\n\r\n`, bad, 'closed'],
-    ['a chunk size beyond numbers', `${chunked}${'f'.repeat(17)}\r\n`, bad, 'closed'],
-    ['a chunk that ends with a bare LF', `${chunked}3\nabc\r\n0\r\n\r\n`, bad, 'closed'],
-    ['a chunk longer than it says', `${chunked}3\r\nabcdef\r\n0\r\n\r\n`, bad, 'closed'],
-    ['a length at the limit', posts('Content-Length: 32768') + content.padEnd(32_768), [200], 'kept'],
-    ['a length over the limit', posts('Content-Length: 32769') + 'a', ['body_too_large'], 'either'],
-    ['a length of 4 GB', posts('Content-Length: 4294967296') + 'a', ['body_too_large'], 'closed'],
-    [
-      'chunks over the limit',
-      `${chunked}${`1000\r\n${' '.repeat(4096)}\r\n`.repeat(9)}`,
-      ['body_too_large'],
-      'closed',
-    ],
-    [
-      'a body of 10 MB',
-      posts('Content-Length: 10000000') + ' '.repeat(10_000_000),
-      ['body_too_large'],
-      'closed',
-    ],
+    ['a trailer of 140 KB', `${chunked}${chunk}0\r\na: ${'b'.repeat(140_000)}\r\n\r\n`, 'headers_too_large'],
+    ['a body to a GET', with_('Content-Length: 3') + 'abc', 200],
+    ['chunks to a GET', with_('Transfer-Encoding: chunked') + '3\r\nabc\r\n0\r\n\r\n', 200, 'either'],
+    ['two lengths', posts('Content-Length: 3', 'Content-Length: 4') + content, bad],
+    ['two equal lengths', posts('Content-Length: 3', 'Content-Length: 3') + content, bad],
+    ['a list of equal lengths', posts('Content-Length: 3, 3') + content, bad],
+    ['a signed length', posts('Content-Length: +3') + content, bad],
+    ['an empty length', posts('Content-Length:') + content, bad],
+    ['a length beyond numbers', posts(`Content-Length: ${'9'.repeat(30)}`) + content, bad],
+    ['a length and chunks', `${posts('Content-Length: 3', 'Transfer-Encoding: chunked')}0\r\n\r\n`, bad],
+    ['chunks in HTTP/1.0', chunked.replace('/1.1', '/1.0') + chunk, bad],
+    ['a coding before the chunks', posts('Transfer-Encoding: gzip, chunked') + chunk, bad],
+    ['a coding behind the chunks', posts('Transfer-Encoding: chunked, gzip') + chunk, bad],
+    ['no chunks', posts('Transfer-Encoding: identity') + content, bad],
+    ['almost chunks', posts('Transfer-Encoding: xchunked') + chunk, bad],
+    ['chunks twice', posts('Transfer-Encoding: chunked', 'Transfer-Encoding: chunked') + chunk, bad],
+    ['a chunk size that is none', `${chunked}zz\r\n`, bad],
+    ['a chunk size with a sign', `${chunked}+3\r\nabc\r\n0\r\n\r\n`, bad],
+    ['a chunk size in C', `${chunked}0x3\r\nabc\r\n0\r\n\r\n`, bad],
+    ['a chunk size beyond numbers', `${chunked}${'f'.repeat(17)}\r\n`, bad],
+    ['a chunk that ends with a bare LF', `${chunked}3\nabc\r\n0\r\n\r\n`, bad],
+    ['a chunk longer than it says', `${chunked}3\r\nabcdef\r\n0\r\n\r\n`, bad],
+    ['a length at the limit', posts('Content-Length: 32768') + content.padEnd(32_768), 200],
+    ['a length over the limit', posts('Content-Length: 32769') + 'a', 'body_too_large', 'either'],
+    ['a length of 4 GB', posts('Content-Length: 4294967296') + 'a', 'body_too_large'],
+    ['chunks over the limit', `${chunked}${`1000\r\n${' '.repeat(4096)}\r\n`.repeat(9)}`, 'body_too_large'],
+    ['a body of 10 MB', posts('Content-Length: 10000000') + ' '.repeat(10_000_000), 'body_too_large'],
 
-    ['an expectation that is met', `${sized.slice(0, -2)}Expect: 100-continue\r\n\r\n${content}`, [
-      100,
-      200,
-    ], 'kept'],
-    ['an expectation that is not understood', with_('Expect: the unexpected'), [200], 'kept'],
-    ['an upgrade', with_('Connection: Upgrade', 'Upgrade: websocket'), [200], 'closed'],
     [
-      'bytes behind an upgrade',
-      with_('Connection: keep-alive, upgrade', 'Upgrade: a') + good,
-      [200],
-      'closed',
+      'an expectation that is met',
+      `${sized.slice(0, -2)}Expect: 100-continue\r\n\r\n${content}`,
+      [100, 200],
+      'kept',
     ],
+    ['an expectation that is not understood', with_('Expect: the unexpected'), 200],
+    ['an upgrade', with_('Connection: Upgrade', 'Upgrade: websocket'), 200, 'closed'],
+    ['bytes behind an upgrade', with_('Connection: keep-alive, upgrade', 'Upgrade: a') + good, 200, 'closed'],
     [
       "the upgrade that Java's client offers with every first request",
       posts('Connection: Upgrade', 'Upgrade: h2c', `Content-Length: ${content.length}`) + content,
-      [200],
+      200,
       'closed',
     ],
   ]
@@ -252,11 +226,13 @@ export async function framingContract(
   }
 
   for (const halves of [false, true]) {
-    await Promise.all(cases.map(async ([name, bytes, ...contract]) => {
-      const outcome = ownParser?.differences[name] ?? contract
-      const found = await breaches(Buffer.from(bytes, 'latin1'), outcome, halves)
-      t.strictSame(found, [], halves ? `${name}, in halves` : name)
-    }))
+    await Promise.all(
+      cases.map(async ([name, bytes, wanted, after = typeof wanted === 'string' ? 'closed' : 'kept']) => {
+        const outcome = ownParser?.differences[name] ?? [[wanted].flat(), after] as const
+        const found = await breaches(Buffer.from(bytes, 'latin1'), outcome, halves)
+        t.strictSame(found, [], halves ? `${name}, in halves` : name)
+      }),
+    )
   }
 }
 

@@ -1,6 +1,7 @@
 /** What every suite of the wire is given: services of its own, running somewhere, and their operator's hands. */
 import type { Limit, LimitName } from '../../../core/model.ts'
 import type { Endpoint } from '../../../core/routes/context.ts'
+import type { PartnerApiOptions } from '../../../core/settings.ts'
 import type { World } from '../../support/world.ts'
 import type { Tester } from '../store/suites.ts'
 import type { Quirk } from './quirks.ts'
@@ -8,14 +9,10 @@ import type { Quirk } from './quirks.ts'
 export type { Tester }
 
 /** Settings of a service. They can be written down as JSON, for services that run in another process. */
-export interface Settings {
-  readonly serviceName?: string
-  readonly maxStalenessMs?: number
-  readonly limits?: Readonly<Partial<Record<LimitName, Limit>>>
-  readonly trustedProxies?: number
-  readonly allowBrowsers?: boolean
-  readonly problemBase?: string
-}
+export type Settings = Pick<
+  PartnerApiOptions,
+  'serviceName' | 'maxStalenessMs' | 'limits' | 'trustedProxies' | 'allowBrowsers' | 'problemBase'
+>
 
 /** A request, nothing of which is made nicer on its way. */
 export interface Ask {
@@ -85,12 +82,13 @@ export interface Suite {
 /** The version of this contract. */
 export const VERSION = '2026-11-20'
 
+const far: Limit = { quota: 1_000_000, windowSeconds: 60 }
 /** Limits that no test meets by chance. */
 export const FAR_LIMITS: Readonly<Record<LimitName, Limit>> = {
-  key: { quota: 1_000_000, windowSeconds: 60 },
-  signup: { quota: 1_000_000, windowSeconds: 60 },
-  verify: { quota: 1_000_000, windowSeconds: 60 },
-  authfail: { quota: 1_000_000, windowSeconds: 60 },
+  key: far,
+  signup: far,
+  verify: far,
+  authfail: far,
 }
 
 /** The field of a key. */

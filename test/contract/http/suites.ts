@@ -1,9 +1,9 @@
 /** The wire: every suite, by name, and how they are run. */
-import { isDeepStrictEqual } from 'node:util'
 import { administration } from './administration.ts'
 import { banner } from './banner.ts'
 import { bodies } from './bodies.ts'
 import { caching } from './caching.ts'
+import { inOnePoint } from './checks.ts'
 import { conventions } from './conventions.ts'
 import { credentials } from './credentials.ts'
 import { directory } from './directory.ts'
@@ -66,30 +66,5 @@ export async function httpContract(
       }
     })
   }
-  return checks
-}
-
-/** Runs a test that reports failures and the number of its checks: a point of TAP costs more than most checks. */
-export async function inOnePoint(
-  t: Tester,
-  title: string,
-  body: (t: Tester) => Promise<void>,
-): Promise<number> {
-  let checks = 0
-  await t.test(title, async (t) => {
-    const check = (passes: boolean, report: () => unknown): unknown => {
-      checks++
-      return passes || report()
-    }
-    await body({
-      test: t.test.bind(t),
-      ok: (value, message) => check(Boolean(value), () => t.ok(value, message)),
-      equal: (found, wanted, ...message) =>
-        check(Object.is(found, wanted), () => t.equal(found, wanted, ...message)),
-      strictSame: (found, wanted, ...message) =>
-        check(isDeepStrictEqual(found, wanted), () => t.strictSame(found, wanted, ...message)),
-    })
-    t.ok(checks > 0, `${checks} checks`)
-  })
   return checks
 }

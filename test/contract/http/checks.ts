@@ -1,0 +1,27 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Tester } from '../store/suites.ts'
+
+/** Runs a test that reports failures and the number of its checks: a point of TAP costs more than most checks. */
+export async function inOnePoint(
+  t: Tester,
+  title: string,
+  body: (t: Tester) => Promise<void>,
+): Promise<number> {
+  let checks = 0
+  await t.test(title, async (t) => {
+    const check = (passes: boolean, report: () => unknown): unknown => {
+      checks++
+      return passes || report()
+    }
+    await body({
+      test: t.test.bind(t),
+      ok: (value, message) => check(Boolean(value), () => t.ok(value, message)),
+      equal: (found, wanted, ...message) =>
+        check(Object.is(found, wanted), () => t.equal(found, wanted, ...message)),
+      strictSame: (found, wanted, ...message) =>
+        check(isDeepStrictEqual(found, wanted), () => t.strictSame(found, wanted, ...message)),
+    })
+    t.ok(checks > 0, `${checks} checks`)
+  })
+  return checks
+}
