@@ -3,6 +3,7 @@ import process from 'node:process'
 import fc from 'fast-check'
 import t from 'tap'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
+import { inOnePoint } from '../contract/http/suites.ts'
 import { activityContract } from '../contract/store/activity.ts'
 import { auditContract } from '../contract/store/audit.ts'
 import { contentContract } from '../contract/store/content.ts'
@@ -43,7 +44,7 @@ await t.test('PostgreSQL through a pooler', { skip: hasPooler() ?? false }, asyn
   // A pooler changes how statements are sent, not what they find.
   fc.configureGlobal({ numRuns: 5 })
   const check: Check = async (name, body) => {
-    await t.test(name, async (t) => body(t, await emptied()))
+    await inOnePoint(t, name, async (t) => body(t, await emptied()))
   }
   for (
     const contract of [
