@@ -467,12 +467,13 @@ test('industries find their parents in the lines, in any order, or in the store,
 
 test('a chain of industries is walked once', async (t) => {
   const { run } = await openStore()
-  const chain = Array.from({ length: 20_000 }, (_, index) => ({
+  const length = 3_000
+  const chain = Array.from({ length }, (_, index) => ({
     slug: `i${index}`,
     name: 'a',
-    parent_slug: index === 0 ? 'i19999' : `i${index - 1}`,
+    parent_slug: `i${(index + length - 1) % length}`,
   }))
-  t.match(await run('industries', chain), { errorCount: 20_000, errors: [{ reason: /→ … → / }] })
+  t.match(await run('industries', chain), { errorCount: length, errors: [{ reason: /→ … → / }] })
 })
 
 test('lines may come one by one', async (t) => {
@@ -486,44 +487,51 @@ test('lines may come one by one', async (t) => {
 })
 
 test('instants', (t) => {
-  const rightOnes: [string, string][] = [
-    ['2025-05-12T09:50:00Z', '2025-05-12T09:50:00.000Z'],
-    ['2025-05-12t09:50:00.1z', '2025-05-12T09:50:00.100Z'],
-    ['2025-05-12T09:50:00.1239999Z', '2025-05-12T09:50:00.123Z'],
-    ['2025-05-12T00:30:00+05:45', '2025-05-11T18:45:00.000Z'],
-    ['2025-05-12T23:30:00-01:00', '2025-05-13T00:30:00.000Z'],
-    ['2025-05-12T23:30:00-00:00', '2025-05-12T23:30:00.000Z'],
-    ['2024-02-29T00:00:00Z', '2024-02-29T00:00:00.000Z'],
-    ['0050-01-01T00:00:00Z', '0050-01-01T00:00:00.000Z'],
-    ['9999-12-31T23:59:59.999Z', '9999-12-31T23:59:59.999Z'],
+  const right = {
+    '2025-05-12T09:50:00Z': '2025-05-12T09:50:00.000Z',
+    '2025-05-12t09:50:00.1z': '2025-05-12T09:50:00.100Z',
+    '2025-05-12T09:50:00.1239999Z': '2025-05-12T09:50:00.123Z',
+    '2025-05-12T00:30:00+05:45': '2025-05-11T18:45:00.000Z',
+    '2025-05-12T23:30:00-01:00': '2025-05-13T00:30:00.000Z',
+    '2025-05-12T23:30:00-00:00': '2025-05-12T23:30:00.000Z',
+    '2024-02-29T00:00:00Z': '2024-02-29T00:00:00.000Z',
+    '0050-01-01T00:00:00Z': '0050-01-01T00:00:00.000Z',
+    '9999-12-31T23:59:59.999Z': '9999-12-31T23:59:59.999Z',
+  }
+  for (const [text, expected] of Object.entries(right)) {
+    t.equal(parseInstant(text), Date.parse(expected), text)
+  }
+  const days = [
+    '2025-02-29',
+    '2100-02-29',
+    '2025-04-31',
+    '2025-13-01',
+    '2025-00-01',
+    '2025-01-00',
+    '2025-1-1',
+    '２025-01-01',
   ]
-  for (const [text, expected] of rightOnes) t.equal(parseInstant(text), Date.parse(expected), text)
-  const wrongOnes = [
-    '2025-02-29T00:00:00Z',
-    '2100-02-29T00:00:00Z',
-    '2025-04-31T00:00:00Z',
-    '2025-13-01T00:00:00Z',
-    '2025-00-01T00:00:00Z',
-    '2025-01-00T00:00:00Z',
-    '2025-01-01T24:00:00Z',
-    '2025-01-01T00:60:00Z',
-    '2016-12-31T23:59:60Z',
-    '2025-01-01T00:00:00',
-    '2025-01-01T00:00:00+24:00',
-    '2025-01-01T00:00:00+00:60',
-    '2025-01-01T00:00:00+0100',
-    '2025-01-01T00:00:00.Z',
-    '2025-01-01T00:00Z',
-    '2025-01-01 00:00:00Z',
-    '2025-1-1T00:00:00Z',
-    '+002025-01-01T00:00:00Z',
-    '9999-12-31T23:59:59-00:01',
-    '0000-01-01T00:00:00+00:01',
-    '２025-01-01T00:00:00Z',
-    '2025-01-01T00:00:00Z\n',
-    '',
+  const times = [
+    '24:00:00Z',
+    '00:60:00Z',
+    '23:59:60Z',
+    '00:00:00',
+    '00:00:00+24:00',
+    '00:00:00+00:60',
+    '00:00:00+0100',
   ]
-  for (const text of wrongOnes) t.equal(parseInstant(text), undefined, text)
+  const wrong = [
+    ...days.map((day) => `${day}T00:00:00Z`),
+    ...[...times, '00:00:00.Z', '00:00Z', '00:00:00Z\n'].map((time) => `2025-01-01T${time}`),
+    ...[
+      '2025-01-01 00:00:00Z',
+      '+002025-01-01T00:00:00Z',
+      '9999-12-31T23:59:59-00:01',
+      '0000-01-01T00:00:00+00:01',
+      '',
+    ],
+  ]
+  t.same(wrong.filter((text) => parseInstant(text) !== undefined), [])
   t.end()
 })
 
@@ -550,18 +558,10 @@ test('country names follow the locale, in English where there is no data', (t) =
   t.equal(countryName('XK', 'en'), 'Kosovo')
   t.equal(countryName('DE', 'tlh'), 'Germany')
   t.equal(countryName('DE', 'en-x-any'), 'Germany')
-  for (let index = 0; index < 300; index++) countryName('FR', `fr-x-v${index}`)
+  for (let index = 0; index < 70; index++) countryName('FR', `fr-x-v${index}`)
   t.equal(countryName('DE', 'de'), 'Deutschland', 'after many others')
-  for (
-    const locale of [
-      'x-private',
-      'i-klingon',
-      'sgn-BE-FR',
-      'art-lojban',
-      'de-DE-1996-x-own',
-      'zh-cmn-Hant-TW',
-    ]
-  ) {
+  const unnamed = ['x-private', 'i-klingon', 'sgn-BE-FR', 'art-lojban', 'de-DE-1996-x-own', 'zh-cmn-Hant-TW']
+  for (const locale of unnamed) {
     t.ok(isLocale(locale), `${locale} is well-formed`)
     t.ok(countryName('DE', locale), 'and has names, if need be English ones')
   }
@@ -574,26 +574,11 @@ test('country names follow the locale, in English where there is no data', (t) =
 })
 
 test('currencies have the exponents of ISO 4217, not those of cash', (t) => {
-  const expected: Record<string, number> = {
-    EUR: 2,
-    JPY: 0,
-    KWD: 3,
-    HUF: 2,
-    ISK: 0,
-    UGX: 0,
-    CLF: 4,
-    UYW: 4,
-    UYI: 0,
-    IQD: 3,
-    TND: 3,
-    LYD: 3,
-    AFN: 2,
-    MGA: 2,
-    COP: 2,
-  }
-  for (const [code, exponent] of Object.entries(expected)) {
-    t.ok(isCurrencyCode(code), code)
-    t.equal(currencyExponent(code), exponent, code)
+  const codes = ['JPY ISK UGX UYI', '', 'EUR HUF AFN MGA COP', 'KWD IQD TND LYD', 'CLF UYW']
+  for (const [exponent, list] of codes.entries()) {
+    for (const code of list.split(' ').filter(Boolean)) {
+      t.strictSame([isCurrencyCode(code), currencyExponent(code)], [true, exponent], code)
+    }
   }
   for (const code of ['XXX', 'XAU', 'XTS', 'DEM', 'HRK', 'eur', 'EURO', '']) {
     t.notOk(isCurrencyCode(code), code)

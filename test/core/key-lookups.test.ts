@@ -1,40 +1,23 @@
 /** Keys that have to be looked up: how often the store is asked, and what a burst of them is answered. */
+import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
-import { createKeyAdministration } from '../../core/admin/keys.ts'
-import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
 import { createLocalLimiter } from '../../core/limits/limiter.ts'
-import { MODULE_NAMES } from '../../core/policy/modules.ts'
 import type { QuotaStore } from '../../core/ports/quotas.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
 import { forge } from '../contract/http/forgery.ts'
 import { FAR_LIMITS } from '../contract/http/service.ts'
+import { createTenant } from '../integration/trials/tenant.ts'
 
-const actor = 'test'
-
-/** Facts of a partner with as many keys, in a store that answers as one behind a network does. */
+/** A partner with as many keys, in a store that answers as one behind a network does. */
 async function createDeployment(count = 1) {
   const memory = createMemoryStore()
-  await createPartnerAdministration(memory, { actor }).create({
-    slug: 'acme',
-    name: 'Acme',
-    modules: MODULE_NAMES,
-  })
-  const administration = createKeyAdministration(memory, { actor })
+  const { issue } = await createTenant(memory)
   const keys: string[] = []
-  for (let index = 0; index < count; index++) {
-    keys.push(
-      (await administration.issue({
-        partner: 'acme',
-        name: 'k',
-        environment: 'live',
-      })).text,
-    )
-  }
+  while (keys.length < count) keys.push((await issue()).text)
   const seen = { revisions: 0, lookUps: 0, underWay: 0, mostUnderWay: 0, isSilent: false }
-  const later = () => new Promise((resolve) => setImmediate(resolve))
   const store: Store = {
     ...memory,
     revision() {
@@ -44,31 +27,23 @@ async function createDeployment(count = 1) {
     async findKey(id) {
       seen.lookUps++
       seen.mostUnderWay = Math.max(seen.mostUnderWay, ++seen.underWay)
-      await later()
+      await setImmediate()
       seen.underWay--
       if (seen.isSilent) throw new Error('out of reach')
       return memory.findKey(id)
     },
   }
-  return { memory, store, keys, seen, administration }
+  return { store, keys, seen, issue }
 }
 
 const limits = { ...FAR_LIMITS, authfail: { quota: 20, windowSeconds: 600 } }
 
 function serve(store: Store, options: PartnerApiOptions = {}): PartnerApi {
-  return createPartnerApi({ store }, {
-    limits,
-    maxStalenessMs: 10_000,
-    ...options,
-  })
+  return createPartnerApi({ store }, { limits, maxStalenessMs: 10_000, ...options })
 }
 
 /** @returns The status. */
-async function ask(
-  api: PartnerApi,
-  key: string,
-  address = '192.0.2.1',
-): Promise<number> {
+async function ask(api: PartnerApi, key: string, address = '192.0.2.1'): Promise<number> {
   const { status } = await api.handle({
     method: 'GET',
     target: '/service/public/plans?partner=acme',
@@ -92,10 +67,7 @@ async function askAtOnce(
 }
 
 const forged = (count: number) =>
-  Array.from(
-    { length: count },
-    (_, n) => forge('spk_live', `Nobody${String(n).padStart(6, '0')}`),
-  )
+  Array.from({ length: count }, (_, n) => forge('spk_live', `Nobody${String(n).padStart(6, '0')}`))
 
 await t.test('of forged keys at once no more are looked up than may fail', async (t) => {
   const { store, keys, seen } = await createDeployment(2)
@@ -104,11 +76,7 @@ await t.test('of forged keys at once no more are looked up than may fail', async
   seen.lookUps = 0
   t.strictSame(await askAtOnce(api, forged(2_000)), { 401: 20, 429: 1_980 })
   t.equal(seen.lookUps, 20)
-  t.strictSame(
-    await askAtOnce(api, forged(3), '192.0.2.2'),
-    { 401: 3 },
-    'another address is heard',
-  )
+  t.strictSame(await askAtOnce(api, forged(3), '192.0.2.2'), { 401: 3 }, 'another address is heard')
   t.equal(await ask(api, keys[0]!), 200, 'a key that is known passes')
   seen.revisions = 0
   t.equal(await ask(api, keys[1]!), 429, 'one that is not does not')
@@ -117,30 +85,19 @@ await t.test('of forged keys at once no more are looked up than may fail', async
 
 await t.test('one forged key at once is looked up once, and each attempt counts', async (t) => {
   const { store, seen } = await createDeployment()
-  t.strictSame(await askAtOnce(serve(store), Array(400).fill(forged(1)[0])), {
-    401: 20,
-    429: 380,
-  })
+  t.strictSame(await askAtOnce(serve(store), Array(400).fill(forged(1)[0])), { 401: 20, 429: 380 })
   t.equal(seen.lookUps, 1)
 })
 
 await t.test('a burst of good keys that were never used is answered', async (t) => {
   const { store, keys, seen } = await createDeployment(100)
   const api = serve(store)
-  t.strictSame(
-    await askAtOnce(api, Array(2_000).fill(keys[0])),
-    { 200: 2_000 },
-    'one key',
-  )
+  t.strictSame(await askAtOnce(api, Array(2_000).fill(keys[0])), { 200: 2_000 }, 'one key')
   t.equal(seen.lookUps, 1)
   t.strictSame(await askAtOnce(api, keys), { 200: 100 }, 'many keys')
   t.equal(seen.lookUps, 100)
   t.equal(seen.mostUnderWay, 20)
-  t.strictSame(
-    await askAtOnce(api, forged(30)),
-    { 401: 20, 429: 10 },
-    'and has spent nothing',
-  )
+  t.strictSame(await askAtOnce(api, forged(30)), { 401: 20, 429: 10 }, 'and has spent nothing')
 })
 
 await t.test('those that wait are told when the store does not answer', async (t) => {
@@ -150,11 +107,7 @@ await t.test('those that wait are told when the store does not answer', async (t
   t.strictSame(await askAtOnce(api, keys), { 503: 50 })
   t.equal(seen.lookUps, 20, 'without asking it, too')
   seen.isSilent = false
-  t.strictSame(
-    await askAtOnce(api, keys),
-    { 200: 50 },
-    'and it may be asked again',
-  )
+  t.strictSame(await askAtOnce(api, keys), { 200: 50 }, 'and it may be asked again')
 })
 
 await t.test('replicas that share a quota hear no more failures together', async (t) => {
@@ -162,12 +115,10 @@ await t.test('replicas that share a quota hear no more failures together', async
   const ledger = createLocalLimiter()
   const quotas: QuotaStore = {
     async leaseQuota({ policy: name, subject, quota, windowSeconds, wanted }) {
-      await new Promise((resolve) => setImmediate(resolve))
+      await setImmediate()
       const policy = { name, quota, windowSeconds, field: '' }
       let granted = 0
-      while (granted < wanted && ledger.consume(policy, subject, 0).allowed) {
-        granted++
-      }
+      while (granted < wanted && ledger.consume(policy, subject, 0).allowed) granted++
       return {
         granted,
         remaining: ledger.peek(policy, subject, 0).remaining,
@@ -176,24 +127,18 @@ await t.test('replicas that share a quota hear no more failures together', async
     },
   }
   const replicas = [serve({ ...store, quotas }), serve({ ...store, quotas })]
-  const [here, there] = await Promise.all(
-    replicas.map((api) => askAtOnce(api, forged(200))),
-  )
+  const [here, there] = await Promise.all(replicas.map((api) => askAtOnce(api, forged(200))))
   t.equal(here![401]! + there![401]!, 20)
   t.equal(here![429]! + there![429]!, 380)
   t.ok(seen.lookUps <= 40, 'each looks up what it may hear at most')
 })
 
 await t.test('a wrong key costs the same look-ups, whether its id exists, is in use, or neither', async (t) => {
-  const { store, keys, seen, administration } = await createDeployment(2)
+  const { store, keys, seen, issue } = await createDeployment(2)
   const api = serve(store, { maxStalenessMs: 0, limits: FAR_LIMITS })
   t.equal(await ask(api, keys[0]!), 200)
   const idOf = (key: string) => key.slice(9, 21)
-  const wrong = {
-    unknown: 'Nobody000000',
-    used: idOf(keys[0]!),
-    unused: idOf(keys[1]!),
-  }
+  const wrong = { unknown: 'Nobody000000', used: idOf(keys[0]!), unused: idOf(keys[1]!) }
   async function costs(): Promise<object> {
     const all: Record<string, number[]> = {}
     for (const [name, id] of Object.entries(wrong)) {
@@ -211,20 +156,8 @@ await t.test('a wrong key costs the same look-ups, whether its id exists, is in 
   }
   const once = [1, 0, 0]
   t.strictSame(await costs(), { unknown: once, used: once, unused: once })
-  t.strictSame(await costs(), {
-    unknown: [0, 0, 0],
-    used: [0, 0, 0],
-    unused: [0, 0, 0],
-  })
-  await administration.issue({
-    partner: 'acme',
-    name: 'k',
-    environment: 'live',
-  })
-  t.strictSame(
-    await costs(),
-    { unknown: once, used: once, unused: once },
-    'after a change of facts',
-  )
+  t.strictSame(await costs(), { unknown: [0, 0, 0], used: [0, 0, 0], unused: [0, 0, 0] })
+  await issue()
+  t.strictSame(await costs(), { unknown: once, used: once, unused: once }, 'after a change of facts')
   t.equal(await ask(api, keys[1]!), 200, 'a wrong key refuses no right one')
 })

@@ -1,28 +1,19 @@
 /** The service goes on when what it stands on does not: a log, a store or a directory that fails or is silent. */
 import t from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
-import { createKeyAdministration } from '../../core/admin/keys.ts'
-import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import type { HttpRequest } from '../../core/http/message.ts'
 import type { LogEvent } from '../../core/log.ts'
-import { MODULE_NAMES } from '../../core/policy/modules.ts'
 import type { Directory } from '../../core/ports/directory.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
+import { createTenant } from '../integration/trials/tenant.ts'
 
-const actor = 'test'
-
-async function createAcme(): Promise<{ store: Store; key: string; id: string }> {
-  const store = createMemoryStore()
-  await createPartnerAdministration(store, { actor }).create({
-    slug: 'acme',
-    name: 'Acme',
-    modules: MODULE_NAMES,
-  })
-  const issue = { partner: 'acme', name: 'k', environment: 'live' } as const
-  const { key, text } = await createKeyAdministration(store, { actor }).issue(issue)
-  return { store, key: text, id: key.id }
+async function createAcme() {
+  const store: Store = createMemoryStore()
+  const { keys, issue } = await createTenant(store)
+  const { key: { id }, text } = await issue()
+  return { store, key: text, id, keys }
 }
 
 function get(target: string, key: string | undefined, headers: Record<string, string> = {}): HttpRequest {
@@ -182,7 +173,7 @@ t.test('known keys outlive the store where that was chosen, and everybody is tol
 })
 
 t.test('what operators decide is logged where it binds', async (t) => {
-  const { store, key, id } = await createAcme()
+  const { store, key, id, keys } = await createAcme()
   const changes: LogEvent[] = []
   let arrived: () => void
   const api = createPartnerApi({ store }, {
@@ -194,19 +185,18 @@ t.test('what operators decide is logged where it binds', async (t) => {
     },
   })
   const next = (): Promise<void> => new Promise((resolve) => arrived = resolve)
-  const administration = createKeyAdministration(store, { actor: 'operator' })
   // The watch begins where the trail ends at its first look; a change made until it is seen ends the wait.
   await api.handle(get(page, key))
   let seen = false
   const first = next().then(() => seen = true)
   for (let round = 0; !seen && round < 200; round++) {
-    await (round % 2 === 0 ? administration.disable(id) : administration.enable(id))
+    await (round % 2 === 0 ? keys.disable(id) : keys.enable(id))
     await api.handle(get(page, key))
     await Promise.race([first, new Promise((resolve) => setTimeout(resolve, 20))])
   }
   t.match(changes[0], {
     event: 'administration',
-    actor: 'operator',
+    actor: 'trial',
     partner: 'acme',
     key_id: id,
     level: 'info',
@@ -262,13 +252,13 @@ t.test('counts that cannot be written are logged once, and written when that is 
 })
 
 t.test('a key that is not in force any more is no known good one', async (t) => {
-  const { store, key, id } = await createAcme()
+  const { store, key, id, keys } = await createAcme()
   const api = createPartnerApi({ store }, {
     maxStalenessMs: 0,
     limits: { authfail: { quota: 3, windowSeconds: 60 } },
   })
   await api.handle(get(page, key))
-  await createKeyAdministration(store, { actor }).revoke(id)
+  await keys.revoke(id)
   const statuses = []
   for (let time = 0; time < 6; time++) statuses.push((await api.handle(get(page, key))).status)
   t.same(statuses, [401, 401, 401, 429, 429, 429])
