@@ -22,6 +22,7 @@ import {
 import { parseInstant } from '../../core/lib/time.ts'
 import { CONTENT_KINDS, type ContentKind, type ContentRecords } from '../../core/ports/content.ts'
 import { exported } from '../contract/store/samples.ts'
+import { anyText, anyUrl } from '../support/any-text.ts'
 
 type Line = Record<string, unknown>
 
@@ -109,10 +110,7 @@ const plain = <T>(model: { [K in keyof T]: fc.Arbitrary<T[K]> }) =>
   fc.record<T>(model, { noNullPrototype: true })
 const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined })
 const slug = fc.stringMatching(/^[a-z0-9][a-z0-9-]{0,79}$/)
-const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }).filter((value) =>
-  !value.includes('\0')
-)
-const url = fc.webUrl({ withFragments: true, withQueryParameters: true })
+const text = anyText({ minLength: 1, maxLength: 20 }).filter((value) => !value.includes('\0'))
 const instant = fc.date({ min: new Date('0001-01-01'), max: new Date('9999-12-31'), noInvalidDate: true })
   .map((date) => date.getTime())
 const records: { [K in ContentKind]: fc.Arbitrary<ContentRecords[K]> } = {
@@ -123,9 +121,9 @@ const records: { [K in ContentKind]: fc.Arbitrary<ContentRecords[K]> } = {
     country: fc.constantFrom(...COUNTRY_CODES),
     industry: slug,
     publishedAt: maybe(instant),
-    logoUrl: maybe(url),
+    logoUrl: maybe(anyUrl),
     description: maybe(text),
-    websiteUrl: maybe(url),
+    websiteUrl: maybe(anyUrl),
     city: maybe(text),
     foundedYear: maybe(fc.integer({ min: 1, max: 9999 })),
     employees: maybe(
@@ -136,7 +134,7 @@ const records: { [K in ContentKind]: fc.Arbitrary<ContentRecords[K]> } = {
     ),
     tags: fc.array(text, { maxLength: 20 }),
     contact: maybe(plain({ email: maybe(fc.constant('a@b.example')), phone: maybe(text) })),
-    links: fc.array(plain({ rel: text, url }), { maxLength: 20 }),
+    links: fc.array(plain({ rel: text, url: anyUrl }), { maxLength: 20 }),
     visibleTo: maybe(fc.uniqueArray(slug)),
   }),
   industries: plain({ slug, name: text, parentSlug: fc.constant(undefined) }),
@@ -154,9 +152,9 @@ const records: { [K in ContentKind]: fc.Arbitrary<ContentRecords[K]> } = {
     partner: slug,
     title: text,
     body: maybe(text),
-    imageUrl: maybe(url),
+    imageUrl: maybe(anyUrl),
     imageAlt: maybe(text),
-    linkUrl: maybe(url),
+    linkUrl: maybe(anyUrl),
     linkLabel: maybe(text),
     startsAt: maybe(instant.map((at) => Math.min(at, 0))),
     endsAt: maybe(instant.map((at) => Math.max(at, 1))),

@@ -10,3 +10,22 @@ export function anyText(constraints: fc.StringConstraints = {}): fc.Arbitrary<st
   )
   return fc.string({ ...constraints, unit: point.map((value) => String.fromCodePoint(value)) })
 }
+
+const part = anyText({ maxLength: 10 }).map(encodeURIComponent)
+
+/** Absolute `http` and `https` URLs. fast-check's `webUrl` takes two seconds to set up. */
+export const anyUrl: fc.Arbitrary<string> = fc.record({
+  scheme: fc.constantFrom('http', 'https', 'HTTPS'),
+  host: fc.constantFrom(
+    'a.example',
+    'xn--stra-0ra.example:8080',
+    '192.0.2.1',
+    '[2001:db8::1]',
+    'user@b.example',
+  ),
+  path: fc.array(part, { maxLength: 3 }),
+  more: fc.constantFrom('', '/', '?', '?a=b&c', '#', '#d'),
+  end: part,
+}).map(({ scheme, host, path, more, end }) =>
+  `${scheme}://${host}${path.map((one) => `/${one}`).join('')}${more}${more.length > 1 ? end : ''}`
+)
