@@ -16,7 +16,6 @@ export const INTEGER_COLUMNS: ReadonlySet<string> = new Set([
   'expires_at',
   'retires_at',
   'last_used_at',
-  'retired',
   'revoked_at',
   'published_at',
   'updated_at',

@@ -49,7 +49,7 @@ export const PARTNERS = createRowFormat<Partner>({
   createdAt: 'created_at',
 }, { modules: moduleSet, limits: limitsCodec })
 
-const keyFormat = createRowFormat<Key>({
+export const KEYS: RowFormat<Key> = createRowFormat<Key>({
   id: 'id',
   partner: 'partner',
   name: 'name',
@@ -66,19 +66,6 @@ const keyFormat = createRowFormat<Key>({
   successorId: 'successor_id',
   lastUsedAt: 'last_used_at',
 }, { scopes: scopeSet, allow: rangesCodec, limits: limitsCodec })
-
-/** The state `retired` has a column of its own: SQLite cannot extend the CHECK of the column `state`. */
-export const KEYS: RowFormat<Key> = {
-  columns: [...keyFormat.columns, 'retired'],
-  values: (key) =>
-    key.state === 'retired'
-      ? [...keyFormat.values({ ...key, state: 'active' }), 1]
-      : [...keyFormat.values(key), 0],
-  read(row) {
-    const key = keyFormat.read(row)
-    return row[keyFormat.columns.length] === 1 ? { ...key, state: 'retired' } : key
-  },
-}
 
 /** The position before the first key of every list. */
 export const FIRST_KEY_POSITION: Pick<Key, 'createdAt' | 'id'> = {

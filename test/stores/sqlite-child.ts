@@ -1,37 +1,52 @@
-/** A second process on a store's file, for `store-sqlite.test.ts`: says `ready`, waits for a line, does its part. */
+/** Another process on a store's file, for `sqlite-processes.test.ts`: prints `ready`, waits for a line, does its part. */
 import { once } from 'node:events'
 import { writeSync } from 'node:fs'
 import process from 'node:process'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
-import { actor, profile, T0 } from '../contract/store/samples.ts'
+import { actor, claim, profile, signup, T0 } from '../contract/store/samples.ts'
 
-const [, , part, file] = process.argv
+const [, , part, file, ...more] = process.argv
 
-// Synchronous on purpose: the process may be killed at once.
-const say = (line: string) => writeSync(1, `${line}\n`)
-const wait = async () => {
+// Synchronous, so that a line is written before the process can be killed.
+const print = (line: string) => writeSync(1, `${line}\n`)
+
+async function ready(): Promise<void> {
+  print('ready')
   await once(process.stdin, 'data')
   process.stdin.destroy()
 }
 
 if (part === 'open') {
-  say('ready')
-  await wait()
-  const store = await openSqliteStore(file!)
-  say(store.settings.cursorSecret)
-} else {
-  const store = await openSqliteStore(file!)
-  say('ready')
-  await wait()
-  const kill = () => process.kill(process.pid, 'SIGKILL')
-  const steps = Number(process.argv[4])
-  // Each step of the build takes the lock once: it is killed when it has done so many.
-  const timeout = globalThis.setTimeout
-  let step = 0
-  globalThis.setTimeout = ((...words: Parameters<typeof timeout>) =>
-    ++step === steps ? kill() : timeout(...words)) as typeof timeout
+  await ready()
+  print((await openSqliteStore(file!)).settings.cursorSecret)
+  process.exit()
+}
+
+const store = await openSqliteStore(file!)
+await ready()
+
+if (part === 'import') {
+  // Each step of the import takes the write lock once, and then waits: killed after so many steps.
+  let steps = Number(more[0])
+  const { setTimeout } = globalThis
+  globalThis.setTimeout = ((...words: Parameters<typeof setTimeout>) =>
+    --steps === 0 ? process.kill(process.pid, 'SIGKILL') : setTimeout(...words)) as typeof setTimeout
   const records = Array.from({ length: 6000 }, (_, index) =>
     profile(`p${index}`))
   await store.importContent('profiles', records, { now: T0, actor })
-  say('done')
+  print('done')
+} else if (part === 'same-key') {
+  const [name, times] = more
+  const outcomes: unknown[] = []
+  for (let attempt = 0; attempt < Number(times); attempt++) {
+    outcomes.push(await store.createSignup(signup(`${name}-${attempt}`), claim()))
+  }
+  print(JSON.stringify(outcomes))
+} else {
+  // Until it is killed: each signup with a key of its own, acknowledged once it is stored.
+  for (let attempt = 0;; attempt++) {
+    const sent = signup(`${more[0]}-${attempt}`, { plan: 'pro' })
+    await store.createSignup(sent, claim({ key: `${more[0]}-${attempt}` }))
+    print(sent.id)
+  }
 }

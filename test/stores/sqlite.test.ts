@@ -1,24 +1,19 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { DatabaseSync } from 'node:sqlite'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { copyStore } from '../../adapters/stores/copy/copy.ts'
 import { openSqliteSource, openSqliteTarget } from '../../adapters/stores/sqlite/copy.ts'
-import { migrationStatus } from '../../adapters/stores/sqlite/migrate.ts'
+import { openDatabase } from '../../adapters/stores/sqlite/database.ts'
+import { migrate, MIGRATIONS, migrationStatus } from '../../adapters/stores/sqlite/migrate.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { storeContract } from '../contract/store/suites.ts'
 import {
-  actor,
   apply,
   claim,
   createPartners,
-  exported,
-  industry,
   key,
   partner,
   profile,
@@ -38,7 +33,7 @@ const newFile = () => join(folder, `${++files}.db`)
 // In memory, as a disk makes it many times slower. Files are opened below, and by the contract over HTTP.
 await t.test('the contract of stores', (t) => storeContract(t, () => openSqliteStore(':memory:')))
 
-await t.test('all of it is there when the file is opened again', async (t) => {
+await t.test('a store is the same when its file is opened again', async (t) => {
   const file = newFile()
   const first = await openSqliteStore(file)
   await createPartners(first, 'acme')
@@ -55,7 +50,7 @@ await t.test('all of it is there when the file is opened again', async (t) => {
   await second.close()
 })
 
-await t.test('of a profile that is hidden no more is read than of one that is absent', async (t) => {
+await t.test('a hidden profile costs no more reads than an absent one', async (t) => {
   const file = newFile()
   const store = await openSqliteStore(file)
   t.teardown(() => store.close())
@@ -65,11 +60,11 @@ await t.test('of a profile that is hidden no more is read than of one that is ab
   const other = new DatabaseSync(file)
   other.exec(`UPDATE profile SET detail = 'no JSON'`)
   other.close()
-  t.throws(() => store.findProfile('acme', 'shared', T0), 'what is read is noticed')
+  t.throws(() => store.findProfile('acme', 'shared', T0), 'the detail of a visible profile is read')
   t.equal(await store.findProfile('other', 'shared', T0), undefined)
 })
 
-await t.test('connections see at once what others have committed', async (t) => {
+await t.test('connections see the commits of others at once', async (t) => {
   const file = newFile()
   const [a, b] = [await openSqliteStore(file), await openSqliteStore(file)]
   t.strictSame(await a.revision(), await b.revision())
@@ -97,27 +92,6 @@ await t.test('connections see at once what others have committed', async (t) => 
   await b.close()
 })
 
-await t.test('while another process writes, pages are read as before and uses of keys are not waited for', async (t) => {
-  const file = newFile()
-  const store = await openSqliteStore(file)
-  await createPartners(store, 'acme')
-  await apply(store, { type: 'key.issued', key: key() })
-  await publish(store, [profile('a')])
-  const other = new DatabaseSync(file)
-  other.exec('BEGIN IMMEDIATE')
-  t.equal((await store.listProfiles('acme', query(), T0)).length, 1)
-  t.equal((await store.findKey(key().id))?.key.id, key().id)
-  t.throws(() => store.recordKeyUses(new Map([[key().id, T0]])), {
-    code: 'unreachable',
-    message: /another process is writing to it\.$/,
-  })
-  other.exec('ROLLBACK')
-  await store.recordKeyUses(new Map([[key().id, T0]]))
-  t.equal((await store.findKey(key().id))?.key.lastUsedAt, T0)
-  other.close()
-  await store.close()
-})
-
 await t.test('the revisions of two files are never equal', async (t) => {
   const [a, b] = [await openSqliteStore(newFile()), await openSqliteStore(newFile())]
   t.not((await a.revision()).facts, (await b.revision()).facts)
@@ -127,7 +101,7 @@ await t.test('the revisions of two files are never equal', async (t) => {
   await b.close()
 })
 
-await t.test('the key prefix can be settled until there is a key', async (t) => {
+await t.test('the key prefix can be changed until there is a key', async (t) => {
   const file = newFile()
   const open = async (keyPrefix?: string) => {
     const store = await openSqliteStore(file, keyPrefix === undefined ? {} : { keyPrefix })
@@ -151,7 +125,7 @@ await t.test('the key prefix can be settled until there is a key', async (t) => 
   t.strictSame(await open(), { ...first, keyPrefix: 'last' })
 })
 
-await t.test('a file that is not there is made, unless it has to be there', async (t) => {
+await t.test('a missing file is created, unless create is false', async (t) => {
   const file = newFile()
   await t.rejects(openSqliteStore(file, { create: false }), { code: 'unreachable', message: /no such file/ })
   t.throws(() => migrationStatus(file), { code: 'unreachable', message: /no such file/ })
@@ -164,7 +138,7 @@ await t.test('a file that is not there is made, unless it has to be there', asyn
   t.ok(existsSync(file))
 })
 
-await t.test('a file that is something else stays as it is', async (t) => {
+await t.test('a file of another program is refused and stays unchanged', async (t) => {
   const text = newFile()
   writeFileSync(text, 'no database, but long enough to be read as the header of one'.repeat(20))
   await t.rejects(openSqliteStore(text), {
@@ -189,7 +163,6 @@ await t.test('a schema is migrated only on demand, and its status changes nothin
   const { current, latest, pending } = migrationStatus(file)
   t.equal(current, 0)
   t.equal(latest, pending.length)
-  t.equal(pending[0], '001-facts-and-content')
   await t.rejects(openSqliteStore(file, { migrate: false }), {
     code: 'refused',
     message: /version 0.*migrate it first/,
@@ -199,18 +172,29 @@ await t.test('a schema is migrated only on demand, and its status changes nothin
   t.strictSame(migrationStatus(file), { current: latest, latest, pending: [] })
 })
 
-await t.test('a schema of a newer program is refused', async (t) => {
+await t.test('a file of an older schema is migrated, and of a newer one refused', async (t) => {
   const file = newFile()
-  await (await openSqliteStore(file)).close()
+  const store = await openSqliteStore(file)
+  await createPartners(store, 'acme')
+  await store.close()
+  const database = openDatabase(file, { create: false })
+  const next = { name: '002-next', sql: 'CREATE TABLE next (id INTEGER) STRICT' }
+  const failing = { name: '003-failing', sql: 'CREATE TABLE next (id INTEGER)' }
+  t.throws(() => migrate(database, file, undefined, [...MIGRATIONS, next, failing]), /already exists/)
+  t.equal(migrationStatus(file).current, MIGRATIONS.length, 'all migrations are one transaction')
+  for (let times = 0; times < 2; times++) migrate(database, file, undefined, [...MIGRATIONS, next])
+  database.close()
   const newer = new DatabaseSync(file)
-  newer.exec(`INSERT INTO migration VALUES (99, '099-of-tomorrow', 0)`)
+  const names = newer.prepare('SELECT name FROM migration ORDER BY version').all().map(({ name }) => name)
+  t.strictSame(names, [...MIGRATIONS, next].map(({ name }) => name))
+  t.equal(newer.prepare('SELECT count(*) AS rows FROM partner LEFT JOIN next').get()?.rows, 1)
   newer.close()
-  await t.rejects(openSqliteStore(file), { code: 'newer_schema', message: /version 99/ })
+  await t.rejects(openSqliteStore(file), { code: 'newer_schema', message: /version 2/ })
   await t.rejects(openSqliteStore(file, { migrate: false }), { code: 'newer_schema' })
-  t.equal(migrationStatus(file).current, 99)
+  t.equal(migrationStatus(file).current, 2)
 })
 
-await t.test('a file restored from a dump is a store, and gets the application id that dumps lack', async (t) => {
+await t.test('a file restored from a dump opens, and gets the application id that dumps lack', async (t) => {
   const file = newFile()
   const store = await openSqliteStore(file)
   await createPartners(store, 'acme')
@@ -238,7 +222,7 @@ await t.test('a file restored from a dump is a store, and gets the application i
   await t.rejects(openSqliteStore(foreign), { code: 'refused', message: /another program/ })
 })
 
-await t.test('a new file, and what SQLite keeps beside it, is for its owner alone', async (t) => {
+await t.test('a new file and the files beside it are accessible to their owner only', async (t) => {
   const umask = process.umask(0)
   t.teardown(() => void process.umask(umask))
   const file = newFile()
@@ -256,7 +240,7 @@ await t.test('every connection that commits waits for the disk', async (t) => {
     exec.call(this, sql)
   }
   t.teardown(() => void (DatabaseSync.prototype.exec = exec))
-  /** What was committed meanwhile was committed with FULL (2) or EXTRA (3). */
+  /** All commits of the work were made with FULL (2) or EXTRA (3). */
   async function isDurable(what: string, work: () => unknown): Promise<void> {
     levels.length = 0
     await work()
@@ -282,73 +266,4 @@ await t.test('every connection that commits waits for the disk', async (t) => {
     await source.close()
     await target.close()
   })
-})
-
-const child = fileURLToPath(new URL('sqlite-child.ts', import.meta.url))
-
-/** Starts a process on a file. `said` resolves with each line that it prints, in turn. */
-function start(...parameters: string[]) {
-  const started = spawn(process.execPath, [child, ...parameters], { stdio: ['pipe', 'pipe', 'inherit'] })
-  started.stdout.setEncoding('utf8')
-  const lines = started.stdout[Symbol.asyncIterator]()
-  return {
-    said: async (): Promise<string> => String((await lines.next()).value ?? '').trim(),
-    go: () => started.stdin.end('\n'),
-    kill: async () => {
-      started.kill('SIGKILL')
-      await once(started, 'close')
-    },
-    ended: once(started, 'close'),
-  }
-}
-
-await t.test('processes that start at once on an empty file make one store of it', async (t) => {
-  for (let round = 0; round < 5; round++) {
-    const file = newFile()
-    const children = [start('open', file), start('open', file), start('open', file)]
-    for (const { said } of children) t.equal(await said(), 'ready')
-    for (const { go } of children) go()
-    const secrets = await Promise.all(children.map(({ said }) => said()))
-    await Promise.all(children.map(({ ended }) => ended))
-    t.match(secrets[0], /^[0-9a-f]{64}$/)
-    t.strictSame(secrets, [secrets[0], secrets[0], secrets[0]])
-    const database = new DatabaseSync(file, { readOnly: true })
-    const applied = database.prepare('SELECT count(*) AS rows FROM migration').get()?.rows
-    t.equal(applied, migrationStatus(file).latest)
-    database.close()
-  }
-})
-
-await t.test('a process that is killed in the middle of an import leaves nothing of it', async (t) => {
-  for (const steps of [1, 4, 8, 1000]) {
-    const file = newFile()
-    const store = await openSqliteStore(file)
-    await store.importContent('industries', [industry('education')], { now: T0, actor })
-    await store.importContent('profiles', [profile('before')], { now: T0, actor })
-    const before = await store.revision()
-    const importing = start('import', file, String(steps))
-    t.equal(await importing.said(), 'ready')
-    importing.go()
-    const said = await importing.said()
-    await importing.ended
-    if (said === 'done') {
-      t.equal(steps, 1000)
-      t.equal((await exported(store, 'profiles')).length, 6001)
-      await store.close()
-      continue
-    }
-    t.strictSame(await store.revision(), before)
-    t.strictSame(await exported(store, 'profiles'), [profile('before')])
-    // It might be under way still, as far as others know.
-    t.throws(() => store.importContent('profiles', [profile('after')], { now: T0, actor }), {
-      code: 'refused',
-    })
-    const database = new DatabaseSync(file)
-    database.exec('UPDATE store SET import_at = import_at - 60000')
-    const [other] = [await openSqliteStore(file)]
-    t.equal(database.prepare("SELECT count(*) AS n FROM sqlite_schema WHERE name LIKE 'next%'").get()?.n, 0)
-    await store.importContent('profiles', [profile('after')], { now: T0, actor })
-    t.equal((await store.listProfiles('acme', query(), T0)).length, 2)
-    for (const open of [database, other, store]) await open.close()
-  }
 })

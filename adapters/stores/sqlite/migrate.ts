@@ -8,25 +8,9 @@ import {
 import { newSettings, randomHex } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
 import { type Database, errorMessage, openDatabase, retryWhileBusy } from './database.ts'
-import * as factsAndContent from './migrations/001-facts-and-content.ts'
-import * as signupsReportsAndAudit from './migrations/002-signups-reports-and-audit.ts'
-import * as usageBatches from './migrations/003-usage-batches.ts'
-import * as copies from './migrations/004-copies.ts'
-import * as finishedCopies from './migrations/005-finished-copies.ts'
-import * as lists from './migrations/006-lists.ts'
-import * as endsAndPruning from './migrations/007-ends-and-pruning.ts'
-import * as searchOrders from './migrations/008-search-orders.ts'
+import * as store from './migrations/001-store.ts'
 
-const migrations: readonly Migration[] = [
-  factsAndContent,
-  signupsReportsAndAudit,
-  usageBatches,
-  copies,
-  finishedCopies,
-  lists,
-  endsAndPruning,
-  searchOrders,
-]
+export const MIGRATIONS: readonly Migration[] = [store]
 
 /** "papi", the application id of a store's file. */
 const applicationId = 0x70617069
@@ -40,7 +24,7 @@ const applicationId = 0x70617069
 export function migrationStatus(file: string): MigrationStatus {
   const database = openDatabase(file, { create: false, readOnly: true })
   try {
-    return toMigrationStatus(schemaVersion(database, file), migrations)
+    return toMigrationStatus(schemaVersion(database, file), MIGRATIONS)
   } finally {
     database.close()
   }
@@ -53,17 +37,22 @@ export function migrationStatus(file: string): MigrationStatus {
  * @throws {StoreError} `newer_schema` when a newer program has migrated the file, `refused` when it belongs to another
  * program.
  */
-export function migrate(database: Database, file: string, keyPrefix: string | undefined): void {
+export function migrate(
+  database: Database,
+  file: string,
+  keyPrefix: string | undefined,
+  migrations: readonly Migration[] = MIGRATIONS,
+): void {
   // Most starts have nothing to migrate and need no write lock.
   const version = schemaVersion(database, file)
   if (version > 0 && readIdentity(database, file)[1] === 0) {
     database.exec(`PRAGMA application_id = ${applicationId}`)
   }
-  if (pendingAfter(version, file).length === 0) return
+  if (pendingAfter(version, migrations, file).length === 0) return
   database.transaction(() => {
     // Read again under the lock: another process may have migrated the file meanwhile.
     const current = schemaVersion(database, file)
-    for (const [index, { name, sql }] of pendingAfter(current, file).entries()) {
+    for (const [index, { name, sql }] of pendingAfter(current, migrations, file).entries()) {
       recordMigration(database, current + index + 1, name)
       database.exec(sql)
     }
@@ -77,7 +66,7 @@ export function migrate(database: Database, file: string, keyPrefix: string | un
  * @throws {StoreError} as `migrate` does.
  */
 export function checkKnown(database: Database, file: string): void {
-  pendingAfter(schemaVersion(database, file), file)
+  pendingAfter(schemaVersion(database, file), MIGRATIONS, file)
 }
 
 /**
@@ -87,11 +76,15 @@ export function checkKnown(database: Database, file: string): void {
  */
 export function checkMigrated(database: Database, file: string): void {
   const current = schemaVersion(database, file)
-  if (pendingAfter(current, file).length === 0) return
-  throw migrationRequiredError(file, toMigrationStatus(current, migrations))
+  if (pendingAfter(current, MIGRATIONS, file).length === 0) return
+  throw migrationRequiredError(file, toMigrationStatus(current, MIGRATIONS))
 }
 
-function pendingAfter(current: number, file: string): readonly Migration[] {
+function pendingAfter(
+  current: number,
+  migrations: readonly Migration[],
+  file: string,
+): readonly Migration[] {
   if (current <= migrations.length) return migrations.slice(current)
   throw newerSchemaError(file, current, migrations.length)
 }
@@ -109,9 +102,9 @@ export function schemaVersion(database: Database, file: string): number {
 /** A file restored from `sqlite3 .dump` has the tables of a store, but no application id. */
 function hasMigrations(database: Database): boolean {
   try {
-    const names = database.statement<[string]>('SELECT name FROM migration, store ORDER BY version').all()
-    return names.length > 0 &&
-      names.slice(0, migrations.length).every(([name], index) => name === migrations[index]!.name)
+    const first = database.statement<[string]>('SELECT name FROM migration, store ORDER BY version LIMIT 1')
+      .get()
+    return first?.[0] === store.name
   } catch {
     return false
   }

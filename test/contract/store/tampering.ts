@@ -52,8 +52,8 @@ export async function tamperingContract(t: Tester, open: () => Promise<Tampered>
       ],
       [
         'a key that was replaced works on',
-        set('retired = 0', 'globex-live'),
-        set('retired = 1', 'globex-live'),
+        set(`state = 'active'`, 'globex-live'),
+        set(`state = 'retired'`, 'globex-live'),
         {
           kind: 'key',
           id: 'globex-live',

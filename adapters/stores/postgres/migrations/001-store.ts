@@ -38,7 +38,7 @@ CREATE TABLE partner_api.partner (
 );
 
 -- end_recency is minus the instant at which the key expired or its overlap ended, NULL without one or if it was revoked
--- before. retired is 1 for a key that was replaced without an overlap: it has ended, whatever any clock says.
+-- before.
 CREATE TABLE partner_api.partner_key (
   id TEXT COLLATE "C" PRIMARY KEY,
   partner TEXT COLLATE "C" NOT NULL REFERENCES partner_api.partner (slug),
@@ -46,7 +46,7 @@ CREATE TABLE partner_api.partner_key (
   environment TEXT NOT NULL CHECK (environment IN ('live', 'test')),
   digest TEXT NOT NULL,
   hint TEXT NOT NULL,
-  state TEXT NOT NULL CHECK (state IN ('active', 'disabled', 'revoked')),
+  state TEXT NOT NULL CHECK (state IN ('active', 'disabled', 'retired', 'revoked')),
   scopes INTEGER NOT NULL,
   allow TEXT,
   limits TEXT,
@@ -56,7 +56,6 @@ CREATE TABLE partner_api.partner_key (
   successor_id TEXT,
   last_used_at BIGINT,
   revoked_at BIGINT,
-  retired INTEGER NOT NULL DEFAULT 0 CHECK (retired IN (0, 1)),
   end_recency BIGINT GENERATED ALWAYS AS (
     CASE WHEN state <> 'revoked'
       OR revoked_at > least(coalesce(expires_at, retires_at), coalesce(retires_at, expires_at))
