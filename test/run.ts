@@ -6,8 +6,9 @@
  * `node test/run.ts [PART OF A PATH…]`. The closing line counts assertions.
  */
 import { spawn, spawnSync } from 'node:child_process'
-import { globSync, readFileSync } from 'node:fs'
+import { cpSync, globSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { availableParallelism } from 'node:os'
 import { dirname, join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
@@ -16,19 +17,24 @@ import { readTap } from './read-tap.ts'
 type Ending = { output: string; errors: string; problem: string | undefined; seconds: number }
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const jobs = 2
+// Files that wait leave a processor idle: for servers, for time to pass, for other processes.
+const jobs = 2 * Math.min(availableParallelism(), 4)
 // Bounds what hangs. On a busy machine, the slowest file takes several times what it takes on a quiet one.
 const timeoutSeconds = 1200
 // tap reports a timeout itself, with the test's name; the kill is for a program that cannot even do that.
 const killSeconds = timeoutSeconds + 10
+
+// It lives and dies with the packages.
+const cache = join(root, 'test/node_modules/.cache')
+const secondsFile = join(cache, 'seconds.json')
 
 const { FORCE_COLOR: _color, NODE_OPTIONS: _options, ...inherited } = process.env
 const env = {
   ...inherited,
   TAP: '1',
   TAP_TIMEOUT: String(timeoutSeconds),
-  // Stripped types are kept too: a third of a small test's time. It lives and dies with the packages.
-  NODE_COMPILE_CACHE: join(root, 'test/node_modules/.cache/node'),
+  // Stripped types are kept too: a third of a small test's time.
+  NODE_COMPILE_CACHE: join(cache, 'node'),
 }
 
 const running = new Set<() => void>()
@@ -45,24 +51,49 @@ const totals = { passed: 0, failed: 0, skipped: 0 }
 const failedPaths: string[] = []
 const skips: string[] = []
 
-const waiting = [...files]
+const seconds = readSeconds()
+// The longest first, so that no long file runs alone in the end. New ones may be long.
+const waiting = files.toSorted((a, b) => (seconds[b] ?? timeoutSeconds) - (seconds[a] ?? timeoutSeconds))
 await Promise.all(Array.from({ length: jobs }, async () => {
-  for (let file = waiting.shift(); file; file = waiting.shift()) report(file, await run(file))
+  for (let file = waiting.shift(); file; file = waiting.shift()) {
+    const ending = await run(file)
+    seconds[file] = ending.seconds
+    report(file, ending)
+  }
 }))
+mkdirSync(cache, { recursive: true })
+writeFileSync(secondsFile, JSON.stringify(seconds))
 
 if (skips.length) console.log(`\nSkipped:\n${skips.map((line) => `  ${line}`).join('\n')}`)
 if (failedPaths.length) console.log(`\nFailed:\n${failedPaths.map((line) => `  ${line}`).join('\n')}`)
 console.log(`\n${totals.passed} passed, ${totals.failed} failed, ${totals.skipped} skipped`)
 process.exitCode = totals.failed > 0 || totals.passed === 0 ? 1 : 0
 
+/** How long each file took when it was run last. */
+function readSeconds(): Record<string, number> {
+  try {
+    return JSON.parse(readFileSync(secondsFile, 'utf8'))
+  } catch {
+    return {}
+  }
+}
+
 /**
  * tap's Test class is generated. As npm delivers it, it has the TypeScript plugin, which needs an older compiler and
- * writes NODE_OPTIONS into every test's environment; `test/.taprc` leaves it out.
+ * writes NODE_OPTIONS into every test's environment, and plugins that take a third of the start of each test file.
+ * `test/.taprc` leaves them out.
  */
 function buildTap(): void {
   const manifest = createRequire(import.meta.url).resolve('tap/package.json')
   const generated = createRequire(manifest).resolve('@tapjs/test/built')
-  if (!readFileSync(generated, 'utf8').includes('@tapjs/typescript')) return
+  const text = readFileSync(generated, 'utf8')
+  const excluded = readFileSync(join(root, 'test/.taprc'), 'utf8').matchAll(/!(@tapjs\/[\w-]+)/g)
+  if (!excluded.some(([, plugin]) => text.includes(`require("${plugin}")`))) return
+  // Package managers may share files between checkouts, and tap writes into them.
+  const folder = join(dirname(generated), '../..')
+  cpSync(folder, `${folder}.own`, { recursive: true, verbatimSymlinks: true })
+  rmSync(folder, { recursive: true })
+  renameSync(`${folder}.own`, folder)
   const bin: string = JSON.parse(readFileSync(manifest, 'utf8')).bin.tap
   const built = spawnSync(process.execPath, [join(dirname(manifest), bin), 'build'], {
     cwd: join(root, 'test'),
