@@ -1,4 +1,4 @@
-/** What commands read of what happened and of who may do what: the audit trail, signups and decisions. */
+/** The commands that read the audit log, signups and decisions. */
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'tap'
@@ -6,20 +6,15 @@ import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import type { Signup } from '../../core/ports/signups.ts'
-import { documentOf, runProgram, temporaryFolder } from '../support/cli-program.ts'
+import { programOn, temporaryFolder } from '../support/cli-program.ts'
 
 const folder = temporaryFolder()
 const file = join(folder.path, 'store.db')
-const env = { PARTNER_API_STORE: `sqlite:${file}` }
 const store = await openSqliteStore(file)
 const at = Date.UTC(2026, 0, 1)
 const operator = { actor: 'Ada \u202e', clock: () => at }
 
-const run = (...args: string[]) => runProgram(args, { env })
-const json = async (...args: string[]) => {
-  const ended = await run(...args, '--json')
-  return { ...ended, ...documentOf(ended) }
-}
+const { run, json, refuses } = programOn(`sqlite:${file}`)
 const sequences = (data: readonly { readonly sequence: number }[]) => data.map(({ sequence }) => sequence)
 
 await test('before anything has happened', async (t) => {
@@ -172,68 +167,72 @@ test('signups list and export', async (t) => {
 })
 
 test('explain', async (t) => {
-  const ask = (...args: string[]) => json('explain', '--key-id', key.id, '--partner', 'acme', ...args)
-  const inside = ['--address', '192.0.2.7']
-  const [allowed, head, slug, other, scope, verify, nowhere, outside, open, renamed] = await Promise.all([
-    ask(...inside, 'GET', '/service/public/profiles'),
-    ask(...inside, 'head', '/service/public/profiles'),
-    ask(...inside, 'GET', '/service/public/profiles/nordlicht'),
-    json('explain', '--key-id', key.id, '--partner', 'other', ...inside, 'GET', '/service/public/plans'),
-    ask(...inside, 'POST', '/service/partner/signups'),
-    ask(...inside, 'POST', '/service/developer/verify-key'),
-    ask('GET', '/service/public/profiles'),
-    ask('--address', '198.51.100.1', 'GET', '/service/public/profiles'),
-    ask('GET', '/service/health'),
-    ask(...inside, '--service-name', 'data', 'GET', '/data/public/profiles'),
-  ])
-  for (const { code, data } of [allowed, head, slug, verify, renamed]) {
-    t.equal(code, 0)
-    t.match(data.decision, { allowed: true, code: null })
+  const explain = (request: string, partner = 'acme', id = key.id) =>
+    json('explain', '--key-id', id, '--partner', partner, ...request.split(' '))
+  const inside = '--address 192.0.2.7'
+  for (
+    const request of [
+      'GET /service/public/profiles',
+      'head /service/public/profiles',
+      'GET /service/public/profiles/nordlicht',
+      'POST /service/developer/verify-key',
+      '--service-name data GET /data/public/profiles',
+    ]
+  ) {
+    const { code, data } = await explain(`${inside} ${request}`)
+    t.match([code, data.decision], [0, { allowed: true, code: null }], request)
     t.ok(data.rules.length >= 9)
     t.ok(data.rules.every(({ outcome }: { outcome: string }) => outcome === 'passed'))
   }
+  const other = await explain(`${inside} GET /service/public/plans`, 'other')
   t.match([other.code, other.data.decision], [1, { allowed: false, code: 'partner_mismatch', status: 403 }])
+  const scope = await explain(`${inside} POST /service/partner/signups`)
   t.match([scope.code, scope.data.decision.required_scope], [1, 'create:partner-signups'])
-  t.same(
-    scope.data.rules.slice(-2).map(({ outcome }: { outcome: string }) => outcome),
-    ['refused', 'not_reached'],
-  )
-  t.match([nowhere.code, nowhere.data.decision.code], [1, 'address_not_allowed'])
-  t.match(nowhere.stderr, '--address')
+  t.match(scope.data.rules.slice(-2), [{ outcome: 'refused' }, { outcome: 'not_reached' }])
+  const unknown = await explain('GET /service/public/profiles')
+  t.match([unknown.code, unknown.data.decision.code, unknown.stderr], [1, 'address_not_allowed', '--address'])
+  const outside = await explain('--address 198.51.100.1 GET /service/public/profiles')
   t.match([outside.code, outside.data.decision.code, outside.stderr], [1, 'address_not_allowed', ''])
+  const open = await explain('GET /service/health')
   t.match([open.code, open.data.decision.allowed, open.data.rules], [0, true, []])
 
   await partners.deactivate('acme', ['profiles'])
-  const inactive = await run(
-    ...['explain', '--key-id', key.id, '--partner', 'acme', ...inside, 'GET', '/service/public/profiles'],
-  )
+  const request = `--key-id ${key.id} --partner acme ${inside} GET /service/public/profiles`
+  const inactive = await run('explain', ...request.split(' '))
   t.match(inactive, { code: 1, stdout: /^refused: 403 module_inactive\. The module profiles is not active/ })
   t.match(inactive.stdout, /an active module of the partner needs the scope +NO\n/)
 
-  const wrong = await Promise.all([
-    ask('GET', '/service/public/nothing'),
-    ask('GET', '/public/profiles'),
-    ask('GET', '/service/public/profiles/%zz'),
-    ask('DELETE', '/service/public/profiles'),
-    ask('OPTIONS', '/service/public/profiles'),
-    json('explain', '--key-id', 'nothing', '--partner', 'acme', 'GET', '/service/public/plans'),
-    ask('GET', '/service/public/profiles?partner=acme'),
-    ask('--address', 'here', 'GET', '/service/public/profiles'),
-    ask('GET'),
-    json('explain', '--partner', 'acme', 'GET', '/service/public/profiles'),
-  ])
-  t.same(wrong.map(({ code, error }) => [code, error.code]), [
-    [1, 'route_not_found'],
-    [1, 'route_not_found'],
-    [1, 'malformed_request'],
-    [1, 'method_not_allowed'],
-    [1, 'method_not_allowed'],
-    [1, 'key_not_found'],
-    ...Array(4).fill([2, 'usage']),
-  ])
-  t.match(wrong[1]!.error.detail, '/service/')
-  t.match(wrong[3]!.error.detail, 'GET and HEAD')
+  const known = `explain --key-id ${key.id} --partner acme`
+  await refuses(t, {
+    [`${known} GET /service/public/nothing`]: '1 route_not_found',
+    [`${known} GET /service/public/profiles/%zz`]: '1 malformed_request',
+    [`${known} OPTIONS /service/public/profiles`]: '1 method_not_allowed',
+    'explain --key-id nothing --partner acme GET /service/public/plans': '1 key_not_found',
+    [`${known} GET /service/public/profiles?partner=acme`]: '2 usage',
+    [`${known} --address here GET /service/public/profiles`]: '2 usage',
+    [`${known} GET`]: '2 usage',
+    'explain --partner acme GET /service/public/profiles': '2 usage',
+  })
+  const elsewhere = await explain('GET /public/profiles')
+  t.match(elsewhere.error, { code: 'route_not_found', detail: '/service/' })
+  const written = await explain('DELETE /service/public/profiles')
+  t.match(written.error, { code: 'method_not_allowed', detail: 'GET and HEAD' })
 })
+
+/** The program on a copy of the store that was changed behind its back. */
+function onCopy(name: string, change = '') {
+  const copy = join(folder.path, `${name}.db`)
+  const source = new DatabaseSync(file)
+  source.exec(`VACUUM INTO '${copy}'`)
+  source.close()
+  const alter = (statements: string) => {
+    const database = new DatabaseSync(copy)
+    database.exec(statements)
+    database.close()
+  }
+  alter(change)
+  return { ...programOn(`sqlite:${copy}`), alter }
+}
 
 test('audit verify', async (t) => {
   const { sequence, hash: seal } = await store.auditHead()
@@ -244,113 +243,67 @@ test('audit verify', async (t) => {
     INSERT INTO audit (sequence, id, at, actor, type, partner, key_id, subject, before, after, seal)
     SELECT ${place}, 'act_added', at, 'Mallory', type, partner, key_id, subject, before, after, seal
     FROM audit WHERE sequence = 4`
-  const damage: readonly (readonly [string, number])[] = [
-    [`UPDATE audit SET actor = 'Mallory' WHERE sequence = 4`, 4],
-    [`UPDATE audit SET after = '{"limits":{"key":null}}' WHERE sequence = 3`, 3],
-    ['DELETE FROM audit WHERE sequence = 2', 2],
-    ['UPDATE audit SET at = 9007199254740991, before = 5 WHERE sequence = 5', 5],
-    [`DELETE FROM audit WHERE sequence = ${sequence}`, sequence],
-    ...['0', '-9007199254740991', '-9223372036854775807'].map((place) => [added(place), 1] as const),
-    ...['1152921504606846976', '9223372036854775807'].map((place) => [added(place), sequence + 1] as const),
-    [`UPDATE store SET audit_sequence = 1152921504606846976`, sequence + 1],
-    ['UPDATE audit SET at = 1152921504606846976 WHERE sequence = 5', 5],
+  const damages: readonly (readonly [change: string, broken: number, description: string])[] = [
+    [`UPDATE audit SET actor = 'Mallory' WHERE sequence = 4`, 4, 'was changed .* Mallory'],
+    [`UPDATE audit SET after = '{"limits":{"key":null}}' WHERE sequence = 3`, 3, 'was changed'],
+    ['DELETE FROM audit WHERE sequence = 2', 2, 'is missing'],
+    ['UPDATE audit SET at = 1152921504606846976, before = 5 WHERE sequence = 5', 5, 'was changed'],
+    [`DELETE FROM audit WHERE sequence = ${sequence}`, sequence, 'is missing'],
+    [added('-9007199254740991'), 1, 'was replaced .*: act_added, number -9007199254740991'],
+    [added('-9223372036854775807'), 1, 'was replaced .*: act_added, with an invalid number'],
+    [added('9223372036854775807'), sequence + 1, 'was replaced .*: act_added, with an invalid number'],
+    [`UPDATE store SET audit_sequence = 1152921504606846976`, sequence + 1, 'is missing'],
   ]
-  const results = await Promise.all(damage.map(async ([statement, broken], index) => {
-    const copy = join(folder.path, `damaged-${index}.db`)
-    const source = new DatabaseSync(file)
-    source.exec(`VACUUM INTO '${copy}'`)
-    source.close()
-    const database = new DatabaseSync(copy)
-    database.exec(statement)
-    database.close()
-    const start = { env: { PARTNER_API_STORE: `sqlite:${copy}` } }
-    const [human, document, list, table] = await Promise.all([
-      runProgram(['audit', 'verify'], start),
-      runProgram(['audit', 'verify', '--json'], start),
-      runProgram(['audit', 'list', '--json'], start),
-      runProgram(['audit', 'list'], start),
-    ])
-    return { broken, human, document, list, table }
-  }))
-  for (const { broken, human, document, list, table } of results) {
-    t.match(human, { code: 1, stdout: '', stderr: `Entry ${broken} of the audit log` })
-    t.equal(document.code, 1)
-    t.match(documentOf(document).error, { code: 'audit_broken', sequence: broken })
-    t.equal(list.code, 0, 'what is damaged can still be read')
-    t.equal(table.code, 0)
-  }
-  t.match(results[0]!.human.stderr, 'Mallory')
-  t.match(results[2]!.human.stderr, 'is missing')
-  t.match(
-    results[6]!.human.stderr,
-    'replaced by a row that no change has written: act_added, number -9007199254740991',
-  )
-  t.match(results[7]!.human.stderr, 'act_added, with an invalid number')
-  t.match(results[8]!.human.stderr, 'act_added, with an invalid number')
-})
-
-test('audit verify names what acts when the trail is written', async (t) => {
-  for (const table of ['audit', 'store']) {
-    const copy = join(folder.path, `watched-${table}.db`)
-    const database = new DatabaseSync(file)
-    database.exec(`VACUUM INTO '${copy}'`)
-    database.close()
-    const watched = new DatabaseSync(copy)
-    const event = table === 'audit' ? 'INSERT' : 'UPDATE'
-    watched.exec(`CREATE TRIGGER hush BEFORE ${event} ON ${table} BEGIN SELECT RAISE(IGNORE); END`)
-    watched.close()
-    const start = { env: { PARTNER_API_STORE: `sqlite:${copy}` } }
-    t.match(await runProgram(['audit', 'verify'], start), { code: 1, stdout: '', stderr: /: hush\./ })
-    const { error } = documentOf(await runProgram(['audit', 'verify', '--json'], start))
-    t.match(error, { code: 'audit_broken', intruders: ['hush'] })
+  for (const [index, [change, broken, description]] of damages.entries()) {
+    const damaged = onCopy(`damaged-${index}`, change)
+    const stderr = new RegExp(`Entry ${broken} of the audit log ${description}`)
+    t.match(await damaged.run('audit', 'verify'), { code: 1, stdout: '', stderr })
+    const { code, error } = await damaged.json('audit', 'verify')
+    t.match({ code, error }, { code: 1, error: { code: 'audit_broken', sequence: broken } })
+    t.equal((await damaged.json('audit', 'list')).code, 0, 'what is damaged can still be read')
+    t.equal((await damaged.run('audit', 'list')).code, 0)
   }
 })
 
-test('audit verify compares what is stored with the entries, and the end with a seal', async (t) => {
-  const copy = join(folder.path, 'altered.db')
-  const source = new DatabaseSync(file)
-  source.exec(`VACUUM INTO '${copy}'`)
-  source.close()
-  const at = (...args: string[]) =>
-    runProgram(['audit', ...args], { env: { PARTNER_API_STORE: `sqlite:${copy}` } })
+test('audit verify names triggers', async (t) => {
+  for (const event of ['INSERT ON audit', 'UPDATE ON store']) {
+    const trigger = `CREATE TRIGGER hush BEFORE ${event} BEGIN SELECT RAISE(IGNORE); END`
+    const watched = onCopy(`watched ${event}`, trigger)
+    t.match(await watched.run('audit', 'verify'), { code: 1, stdout: '', stderr: /: hush\./ })
+    t.match((await watched.json('audit', 'verify')).error, { code: 'audit_broken', intruders: ['hush'] })
+  }
+})
+
+test('audit verify compares the stored rows with the entries, and the end of the log with a seal', async (t) => {
+  const { run, json, alter } = onCopy('altered')
   const { sequence, hash: seal } = await store.auditHead()
-  const sealed = await at('seal')
-  t.equal(sealed.stdout, `${sequence}:${seal}\n`)
-  t.same(documentOf(await at('seal', '--json')).data, { sequence, hash: seal })
-  t.equal((await at('verify', '--seal', sealed.stdout.trim())).code, 0)
-  t.match(
-    await at('verify', '--seal', '0:'),
-    { code: 0, stderr: 'proves nothing about any entry' },
-    'of an empty log',
-  )
-  t.notMatch(await at('verify', '--seal', sealed.stdout.trim()), { stderr: 'proves nothing about any entry' })
+  const sealed = (await run('audit', 'seal')).stdout.trim()
+  t.equal(sealed, `${sequence}:${seal}`)
+  t.same((await json('audit', 'seal')).data, { sequence, hash: seal })
+  const kept = await run('audit', 'verify', '--seal', sealed)
+  t.match(kept, { code: 0, stderr: /^$/ })
+  t.match(await run('audit', 'verify', '--seal', '0:'), { code: 0, stderr: 'proves nothing about any entry' })
   for (const wrong of ['1', `x:${seal}`, `1:${seal.slice(1)}`, '0:' + seal, '7:']) {
-    t.match(await at('verify', '--seal', wrong), { code: 2, stderr: 'SEQUENCE:HASH' })
+    t.match(await run('audit', 'verify', '--seal', wrong), { code: 2, stderr: 'SEQUENCE:HASH' })
   }
-  const other = `${sequence - 1}:${seal}`
-  t.match(await at('verify', '--seal', other), {
-    code: 1,
-    stderr: new RegExp(`Entry ${sequence - 1} .* is not the one that was sealed`),
-  })
-  const lost = await at('verify', '--json', '--seal', `${sequence + 3}:${seal}`)
-  t.match(documentOf(lost).error, {
+  const other = await run('audit', 'verify', '--seal', `${sequence - 1}:${seal}`)
+  t.match(other, { code: 1, stderr: `Entry ${sequence - 1} of the audit log is not the one that was sealed` })
+  const lost = await json('audit', 'verify', '--seal', `${sequence + 3}:${seal}`)
+  t.match(lost.error, {
     code: 'audit_broken',
     detail: /end of the audit log is missing/,
     sequence: sequence + 1,
   })
 
-  const database = new DatabaseSync(copy)
-  database.exec(`
+  alter(`
     UPDATE partner_key SET scopes = 255, digest = '${'e'.repeat(64)}' WHERE id = '${key.id}';
     UPDATE partner SET name = 'Somebody else' WHERE slug = 'other'`)
-  database.close()
-  const human = await at('verify')
+  const human = await run('audit', 'verify')
   t.match(human, { code: 1, stdout: '' })
   t.match(human.stderr, `key ${key.id}: scopes: read:profiles → read:partner-widget`)
   t.match(human.stderr, /, digest replaced$/m)
   t.match(human.stderr, 'partner other: name: Other → Somebody else')
-  const { error } = documentOf(await at('verify', '--json'))
-  t.match(error, {
+  t.match((await json('audit', 'verify')).error, {
     code: 'audit_mismatch',
     differences: [
       { partner: 'other', expected: { name: 'Other' }, stored: { name: 'Somebody else' }, broken_at: null },
@@ -358,18 +311,13 @@ test('audit verify compares what is stored with the entries, and the end with a 
     ],
     intruders: [],
   })
-  const listing = await at('list', '--json')
+  const listing = await run('audit', 'list', '--json')
   for (const { stdout, stderr } of [human, listing]) t.notMatch(stdout + stderr, /digest_?hash/i)
 
-  const gone = new DatabaseSync(copy)
-  gone.exec('DROP TABLE audit')
-  gone.close()
-  const missing = await at('verify', '--json')
-  t.equal(missing.code, 1)
-  t.match(documentOf(missing).error, {
-    code: 'audit_broken',
-    detail: /^The store cannot be verified: no such table: audit/,
-  })
+  alter('DROP TABLE audit')
+  const missing = await json('audit', 'verify')
+  const detail = /^The store cannot be verified: no such table: audit/
+  t.match(missing, { code: 1, error: { code: 'audit_broken', detail } })
 })
 
 test('the end', async () => {

@@ -1,4 +1,3 @@
-import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,12 +5,12 @@ import process from 'node:process'
 import { test } from 'tap'
 import { mintKey } from '../../core/keys/format.ts'
 import {
-  cleanEnv,
   documentOf,
-  ending,
   MAIN,
+  noTerminal,
+  programOn,
+  runOnTerminal,
   runProcess,
-  runProgram,
   startProgram,
   temporaryFolder,
 } from '../support/cli-program.ts'
@@ -19,7 +18,7 @@ import {
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 const folder = temporaryFolder()
 const env = { PARTNER_API_STORE: `sqlite:${join(folder.path, 'store.db')}` }
-const run = (...args: string[]) => runProgram(args, { env })
+const { run } = programOn(env.PARTNER_API_STORE)
 
 const groups: Readonly<Record<string, readonly string[]>> = {
   serve: [],
@@ -33,32 +32,28 @@ const groups: Readonly<Record<string, readonly string[]>> = {
   content: ['import', 'export', 'remove'],
   signups: ['list', 'export'],
   explain: [],
-  audit: ['list', 'verify'],
+  audit: ['list', 'verify', 'seal'],
   verify: [],
   openapi: [],
 }
 
-test('the version is the one of the package', async (t) => {
-  for (const args of [['--version'], ['-V'], ['--json', '--version'], ['keys', '--version']]) {
-    t.match(await run(...args), { code: 0, stdout: `${version}\n`, stderr: '' })
-  }
+test('the version is that of the package', async (t) => {
+  t.match(await runProcess(['--version']), { code: 0, stdout: `${version}\n`, stderr: '' })
+  t.match(await runProcess(['--json', '--version']), { code: 0, stdout: `${version}\n`, stderr: '' })
+  t.match(await run('keys', '-V'), { code: 0, stdout: `${version}\n`, stderr: '' })
 })
 
-test('an old Node gets a sentence', async (t) => {
-  for (
-    const [release, isOld] of [['20.19.4', true], ['22.18.0', true], ['22.19.0', false], ['24.0.0', false]]
-  ) {
+test('a Node that is too old is named', async (t) => {
+  const onNode = (release: string) => {
     const pretend = `Object.defineProperty(process, 'versions', { value: { node: '${release}' } })`
-    const ended = await runProcess(['--version'], {
-      nodeArguments: ['--import', `data:text/javascript,${pretend}`],
-    })
-    if (isOld) {
-      t.match(ended, {
-        code: 2,
-        stdout: '',
-        stderr: `needs Node 22.19 or newer, and this is Node ${release}`,
-      })
-    } else t.match(ended, { code: 0, stdout: `${version}\n` })
+    return runProcess(['--version'], { nodeArguments: ['--import', `data:text/javascript,${pretend}`] })
+  }
+  for (const release of ['20.19.4', '22.18.0']) {
+    const stderr = `needs Node 22.19 or newer, and this is Node ${release}`
+    t.match(await onNode(release), { code: 2, stdout: '', stderr })
+  }
+  for (const release of ['22.19.0', '24.0.0']) {
+    t.match(await onNode(release), { code: 0, stdout: `${version}\n` })
   }
 })
 
@@ -68,14 +63,12 @@ test('a command loads only what it uses', async (t) => {
     'registerHooks({ load(url, context, next) { urls.push(url); return next(url, context) } });' +
     'process.on("exit", () => writeSync(2, "loaded" + JSON.stringify(urls)))'
   const loaded = async (...args: string[]): Promise<string[]> => {
-    const nodeArguments = ['--import', `data:text/javascript,${encodeURIComponent(hook)}`]
     const { stderr } = await runProcess(args, {
-      nodeArguments,
+      nodeArguments: ['--import', `data:text/javascript,${encodeURIComponent(hook)}`],
       env: { PARTNER_API_KEY: mintKey('spk', 'live').text },
     })
-    return JSON.parse(stderr.slice(stderr.indexOf('loaded') + 6)).filter((url: string) =>
-      url.startsWith('file:')
-    )
+    const urls: string[] = JSON.parse(stderr.slice(stderr.indexOf('loaded') + 6))
+    return urls.filter((url) => url.startsWith('file:'))
   }
   const [version, list, verify, migrate, openapi] = await Promise.all([
     loaded('--version'),
@@ -95,154 +88,89 @@ test('a command loads only what it uses', async (t) => {
 })
 
 test('help', async (t) => {
-  const [root, asCommand, bare] = await Promise.all([run('--help'), run('help'), run()])
+  const root = await run('--help')
   t.match(root, { code: 0, stderr: '' })
-  t.equal(asCommand.stdout, root.stdout)
-  t.same([bare.code, bare.stdout], [2, ''])
-  const commands = Object.entries(groups).flatMap(([group, names]) => names.map((name) => [group, name]))
-  const single = Object.keys(groups).filter((group) => groups[group]!.length === 0).map((group) => [group])
-  for (const batch of [Object.keys(groups).map((group) => [group]), commands, single]) {
-    const answers = await Promise.all(batch.map((command) => run(...command, '--help')))
-    for (const [index, ended] of answers.entries()) {
-      const command = batch[index]!
-      t.equal(ended.code, 0)
-      t.match(ended.stdout, `Usage: partner-api ${command.join(' ')}`)
-      if (batch === commands || batch === single) {
-        t.match(ended.stdout, new RegExp(`Examples?:\n(.*\n)*?.*partner-api.* ${command.join(' ')}`))
-      }
+  for (const line of root.stdout.split('\n')) t.ok(line.length <= 110)
+  for (const [group, names] of Object.entries(groups)) {
+    t.match(root.stdout, new RegExp(`^  ${group} +[A-Z]`, 'm'))
+    if (names.length > 0) {
+      t.match(await run(group, '--help'), { code: 0, stdout: `Usage: partner-api ${group}` })
+    }
+    for (const command of names.length > 0 ? names.map((name) => `${group} ${name}`) : [group]) {
+      const { code, stdout } = await run(...command.split(' '), '--help')
+      t.equal(code, 0)
+      t.match(stdout, `Usage: partner-api ${command}`)
+      t.match(stdout, new RegExp(`Examples?:\n(.*\n)*?.*partner-api.* ${command}`))
     }
   }
-  for (const group of Object.keys(groups)) t.match(root.stdout, new RegExp(`^  ${group} +[A-Z]`, 'm'))
-  for (const line of [...root.stdout.split('\n')]) t.ok(line.length <= 110)
-  t.match(await run('help', 'keys', 'issue'), { code: 0, stdout: 'Usage: partner-api keys issue' })
-  const behind = await Promise.all([
-    run('--store', 'help', 'help', 'keys'),
-    run('--json', '--actor', 'ops', 'help', 'keys', 'issue'),
-    run('--store', 'memory:', 'help'),
-  ])
-  t.same(behind.map(({ code, stderr }) => [code, stderr]), [[0, ''], [0, ''], [0, '']])
-  t.match(behind[0], { stdout: 'Usage: partner-api keys [options]' })
-  t.match(behind[1], { stdout: 'Usage: partner-api keys issue' })
-  t.match(behind[2], { stdout: root.stdout })
+  for (const args of ['help', '--store memory: help']) t.same(await run(...args.split(' ')), root)
+  const others = ['help keys', '--store help help keys']
+  for (const args of others) {
+    t.match(await run(...args.split(' ')), { code: 0, stdout: 'Usage: partner-api keys [' })
+  }
+  for (const args of ['help keys issue', '--json --actor ops help keys issue']) {
+    t.match(await run(...args.split(' ')), { code: 0, stdout: 'Usage: partner-api keys issue', stderr: '' })
+  }
+  t.match(await run(), { code: 2, stdout: '', stderr: 'Usage: partner-api ' })
   t.match(await run('keys'), { code: 2, stdout: '', stderr: 'Usage: partner-api keys' })
 })
 
 test('wrong usage', async (t) => {
-  const wrong = await Promise.all([
-    run('keyz'),
-    run('keys', 'isue'),
-    run('partners', 'list', '--jsno'),
-    run('--store'),
-    run('--store', 'postgres:user:hush@db/x', 'partners', 'list'),
-    run('--store', 'mysql://user:hush@db/x', 'partners', 'list'),
-    run('--store', 'postgres://user:hush/hush@db/x', 'partners', 'list'),
-    run('--store', 'postgres://user:hush@db/x?colour=hush', 'migrate', '--status'),
-    run('--sotre=postgres://user:hush@db/x', 'partners', 'list'),
-    run('--store', 'sqlite:', 'partners', 'list'),
-    run('partners', 'list', 'postgres://user:hush@db/x'),
-    run('partners', 'list', "--password=hu'hush"),
-    run('--store', 'memory:', 'partners', 'create', 'acme', '--nmae=hush'),
-  ])
-  for (const ended of wrong) {
-    t.same([ended.code, ended.stdout], [2, ''])
-    t.match(ended.stderr, /^(?:warning: .*\n)?error: /)
-    t.notMatch(ended.stderr, 'hush')
-    t.notMatch(ended.stderr, /^ +at /m)
+  const cases: Readonly<Record<string, string>> = {
+    'keyz': 'Did you mean keys?',
+    'keys isue': 'Did you mean issue?',
+    'partners list --jsno': 'Did you mean --json?',
+    '--store': 'argument missing',
+    '--sotre=postgres://user:hush@db/x partners list': "unknown option '--sotre=…'",
+    'partners list postgres://user:hush@db/x': 'too many arguments',
+    "partners list --password=hu'hush": "unknown option '--password=…'",
+    '--store memory: partners create acme --nmae=hush':
+      "option '--name <name>' not specified, and there is no option '--nmae'",
+    '--store postgres://user:hush@db/x?colour=hush migrate --status': 'colour',
+    'keys create acme --name n': '(Did you mean issue?)',
+    'keys add': '(Did you mean issue?)',
+    'keys delete Zt81mQv04KsD': '(Did you mean revoke?)',
+    'keys rm': '(Did you mean revoke?)',
+    'keys ls': '(Did you mean list?)',
+    'keys usage': '(Did you mean show or --help?)',
+    'partners add': '(Did you mean create?)',
+    'partners rm acme': '(Did you mean remove?)',
+    'partners edit': '(Did you mean update?)',
+    'modules add acme pricing': '(Did you mean activate?)',
+    'modules delete': '(Did you mean deactivate?)',
+    'scopes add': '(Did you mean grant?)',
+    'content rm': '(Did you mean remove?)',
+    'usage': '(Did you mean --help?)',
   }
-  t.match(wrong[0]!.stderr, 'Did you mean keys?')
-  t.match(wrong[1]!.stderr, 'Did you mean issue?')
-  t.match(wrong[2]!.stderr, 'Did you mean --json?')
-  t.match(wrong.at(-1)!.stderr, "option '--name <name>' not specified, and there is no option '--nmae'")
-  t.match(wrong[4]!.stderr, 'A store URL is sqlite:FILE, postgres://HOST/NAME or memory:.')
-  for (
-    const [words, meant] of [
-      ['keys create acme --name n', 'issue'],
-      ['keys add', 'issue'],
-      ['keys delete Zt81mQv04KsD', 'revoke'],
-      ['keys rm', 'revoke'],
-      ['--json keys ls', 'list'],
-      ['keys usage', 'show or --help'],
-      ['partners add', 'create'],
-      ['partners rm acme', 'remove'],
-      ['partners edit', 'update'],
-      ['modules add acme pricing', 'activate'],
-      ['modules delete', 'deactivate'],
-      ['scopes add', 'grant'],
-      ['content rm', 'remove'],
-      ['usage', '--help'],
-    ] as const
-  ) {
-    const { code, stdout, stderr } = await run(...words.split(' '))
-    t.equal(code, 2)
-    t.ok((stdout + stderr).includes(`(Did you mean ${meant}?)`), `${words}: ${stdout}${stderr}`)
+  for (const [args, message] of Object.entries(cases)) {
+    const { code, stdout, stderr } = await run(...args.split(' '))
+    t.same([code, stdout], [2, ''], args)
+    t.match(stderr, /^(?:warning: .*\n)?error: /)
+    t.ok(stderr.includes(message), stderr)
+    t.notMatch(stderr, /hush|^ +at /m)
   }
-  const json = await Promise.all([
-    run('keyz', '--json'),
-    run('--json'),
-    run('keys', '--json'),
-    run('serve', '--json', 'x'),
-  ])
-  for (const ended of json) {
-    t.equal(ended.code, 2)
-    t.equal(documentOf(ended).error.code, 'usage')
+  for (const args of ['keyz --json', '--json', 'keys --json', 'serve --json x', '--json keys ls']) {
+    const ended = await run(...args.split(' '))
+    t.match({ ...ended, ...documentOf(ended) }, { code: 2, error: { code: 'usage' } }, args)
   }
 })
 
 test('a key in the arguments is refused and not shown', async (t) => {
   const { text } = mintKey('acme', 'live')
-  const all = await Promise.all([
-    run('keys', 'show', text),
-    run('keys', 'revoke', text, '--json'),
-    run('verify', '--url', 'http://127.0.0.1:9', '--partner', 'acme', `--key=${text}`),
-    run(text),
-    run('partners', 'create', 'acme', '--name', `My ${text}`),
-  ])
-  for (const ended of all) {
-    t.equal(ended.code, 2)
-    t.notMatch(ended.stdout + ended.stderr, text.slice(-38))
-    t.match(ended.stdout + ended.stderr, 'contains a key')
+  for (
+    const args of [
+      ['keys', 'show', text],
+      ['keys', 'revoke', text, '--json'],
+      ['verify', '--url', 'http://127.0.0.1:9', '--partner', 'acme', `--key=${text}`],
+      [text],
+      ['partners', 'create', 'acme', '--name', `My ${text}`],
+    ]
+  ) {
+    const { code, stdout, stderr } = await run(...args)
+    t.equal(code, 2)
+    t.notMatch(stdout + stderr, text.slice(-38))
+    t.match(stdout + stderr, 'contains a key')
   }
-})
-
-test('a store that cannot be used', async (t) => {
-  const { code, error } = await run('--json', '--store', `sqlite:${folder.path}`, 'partners', 'list')
-    .then((ended) => ({ ...ended, ...documentOf(ended) }))
-  t.equal(code, 3)
-  t.equal(error.code, 'store_unavailable')
-  const notSqlite = await run('--store', `sqlite:${MAIN}`, 'partners', 'list')
-  t.equal(notSqlite.code, 3)
-  t.match(notSqlite.stderr, /^error: .*\n$/)
-  t.match(await run('--store', `sqlite:${join(folder.path, 'no', 'such', 'folder')}`, 'migrate'), { code: 3 })
-  const url = `sqlite://${join(folder.path, 'slashes.db')}`
-  t.match(await run('--store', url, 'migrate'), { code: 0 })
-  t.match(await run(`--store=sqlite:${join(folder.path, 'slashes.db')}`, 'partners', 'list'), { code: 0 })
-  t.match(await run('--store', 'memory:', 'partners', 'list'), { code: 0, stderr: 'ends with this command' })
-})
-
-test('commands that messages name repeat --store', async (t) => {
-  const file = `sqlite:${join(folder.path, "it's.db")}`
-  const quoted = `partner-api --store '${file.replace("'", "'\\''")}'`
-  const none = await run('partners', 'list', '--store', file)
-  t.ok(none.stderr.endsWith(`To create one: ${quoted} migrate\n`), none.stderr)
-  const created = await run('--store', file, 'partners', 'create', 'acme', '--name', 'Acme')
-  t.ok(created.stderr.endsWith(`Next: ${quoted} modules activate acme profiles …\n`), created.stderr)
-  const refused = await run(
-    'keys',
-    'issue',
-    'acme',
-    '--name',
-    'n',
-    '--scope',
-    'read:plans',
-    '--store',
-    file,
-    '--json',
-  )
-  t.ok(documentOf(refused).error.detail.endsWith(`${quoted} modules activate acme pricing`))
-  const secret = await run('--store', 'postgres://u:hush@127.0.0.1:1/x', 'partners', 'list')
-  t.notMatch(secret.stderr, 'hush')
-  await run('migrate')
-  t.match(await run('partners', 'list'), { stderr: /: partner-api partners create/ })
 })
 
 test('a reader that leaves is no error', async (t) => {
@@ -252,55 +180,27 @@ test('a reader that leaves is no error', async (t) => {
   t.equal(code, 0)
 })
 
-test('the hidden prompt', {
-  skip: spawnSync('script', ['--version']).status === 0
-    ? false
-    : 'there is no script(1) to make a terminal with',
-}, async (t) => {
-  const terminal = (args: readonly string[]) => {
-    const command = [process.execPath, MAIN, ...args].map((word) => `'${word}'`).join(' ')
-    return spawn('script', ['-qec', `${command}; echo "exit $?"; stty -a`, '/dev/null'], {
-      env: cleanEnv({ ...env, TERM: 'xterm', SHELL: '/bin/sh' }),
-      stdio: 'pipe',
-    })
-  }
-  const answer = async (typed: string) => {
-    const child = terminal(['verify', '--url', 'http://127.0.0.1:9', '--partner', 'acme'])
-    const ended = ending(child)
-    child.stdout.on('data', (text: string) => {
-      if (text.includes('not shown')) child.stdin.write(typed)
-    })
-    const { stdout } = await ended
-    return stdout
-  }
+test('the hidden prompt', { skip: noTerminal }, async (t) => {
+  const command = `'${process.execPath}' '${MAIN}' verify --url http://127.0.0.1:9 --partner acme`
+  const answer = (typed: string) =>
+    runOnTerminal(`${command}; echo "exit $?"; stty -a`, env, 'not shown', typed)
   const { text } = mintKey('spk', 'live')
-  const given = await answer(`wrong\u0015${text}x\u007f\r`)
-  t.match(given, 'the connection was refused')
-  t.match(given, 'exit 3')
-  t.notMatch(given, text.slice(-38))
-  t.notMatch(given, 'wrong')
+  const [given, empty, interrupted] = await Promise.all(
+    [`wrong\u0015${text}x\u007f\r`, '\r', `${text.slice(0, 20)}\u0003`].map(answer),
+  )
+  t.match(given, /the connection was refused.*exit 3/s)
+  t.notMatch(given, new RegExp(`${text.slice(-38)}|wrong`))
   t.match(given, / echo /, 'the terminal echoes again')
-
-  t.match(await answer('\r'), 'exit 2')
-  const interrupted = await answer(`${text.slice(0, 20)}\u0003`)
-  t.match(interrupted, 'exit 130')
-  t.match(interrupted, / echo /)
-  t.match(interrupted, / icanon /)
+  t.match(empty, 'exit 2')
+  t.match(interrupted, /exit 130.* icanon .* echo /s)
 })
 
-test('progress is shown on a terminal only', {
-  skip: spawnSync('script', ['--version']).status === 0
-    ? false
-    : 'there is no script(1) to make a terminal with',
-}, async (t) => {
+test('progress is shown on a terminal only', { skip: noTerminal }, async (t) => {
   const lines = Array.from({ length: 20_000 }, (_, n) => `{"slug":"i${n}","name":"Industry ${n}"}\n`).join('')
   const file = join(folder.path, 'industries.jsonl')
   writeFileSync(file, lines)
   const command = `'${process.execPath}' '${MAIN}' content import industries '${file}'`
-  const child = spawn('script', ['-qec', command, '/dev/null'], { env: cleanEnv(env), stdio: 'pipe' })
-  child.stdin.end()
-  const { stdout } = await ending(child)
-  const shown = stdout.split('\r\u001b[K')
+  const shown = (await runOnTerminal(command, env, 'never', '')).split('\r\u001b[K')
   t.match(shown[1], /^[\d,]+ lines$/)
   t.match(shown.at(-1), /^industries: 20,000 created/)
 })

@@ -1,5 +1,5 @@
 /** The command-line program: in this process, or as its users meet it, in one of its own. */
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,6 +8,7 @@ import process from 'node:process'
 import { createInterface } from 'node:readline'
 import { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
 import { run } from '../../cli/program.ts'
 
 /** What is left of a process that has ended. */
@@ -125,6 +126,52 @@ export function documentOf(ended: Ended): {
 } {
   return JSON.parse(ended.stdout)
 }
+
+/** The program on one store. */
+export function programOn(store: string) {
+  const run = (...args: string[]): Promise<Ended> => runProgram(args, { env: { PARTNER_API_STORE: store } })
+  const json = async (...args: string[]) => {
+    const ended = await run(...args, '--json')
+    return { ...ended, ...documentOf(ended) }
+  }
+  return {
+    run,
+    json,
+    /** Compares exit and error codes, such as `1 key_not_found`, of commands without spaces in their arguments. */
+    async refuses(t: Test, expected: Readonly<Record<string, string>>): Promise<void> {
+      const outcomes = await Promise.all(
+        Object.keys(expected).map(async (command) => {
+          const { code, error } = await json(...command.split(' '))
+          return [command, `${code} ${error?.code}`]
+        }),
+      )
+      t.same(Object.fromEntries(outcomes), expected)
+    },
+  }
+}
+
+/** Runs a program on a terminal, and types when it shows `prompt`. @returns What the terminal shows. */
+export async function runOnTerminal(
+  command: string,
+  env: Readonly<Record<string, string>>,
+  prompt: string,
+  typed: string,
+): Promise<string> {
+  const child = spawn('script', ['-qec', command, '/dev/null'], {
+    env: cleanEnv({ ...env, TERM: 'xterm', SHELL: '/bin/sh' }),
+    stdio: 'pipe',
+  })
+  const ended = ending(child)
+  child.stdout.on('data', (text: string) => {
+    if (text.includes(prompt)) child.stdin.write(typed)
+  })
+  return (await ended).stdout
+}
+
+/** Why there is no terminal on this machine, as `skip` has it. */
+export const noTerminal: string | false = spawnSync('script', ['--version']).status === 0
+  ? false
+  : 'there is no script(1) to make a terminal with'
 
 /** A program that serves. */
 export interface Served {

@@ -1,0 +1,388 @@
+/** The commands that administer partners, modules, keys and scopes, and who the audit log says used them. */
+import { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { userInfo } from 'node:os'
+import { join } from 'node:path'
+import process from 'node:process'
+import { test } from 'tap'
+import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
+import { createKeyAdministration, type NewKey } from '../../core/admin/keys.ts'
+import { createPartnerAdministration } from '../../core/admin/partners.ts'
+import { hasValidChecksum } from '../../core/keys/format.ts'
+import { gather } from '../adapters/scripted-server.ts'
+import {
+  MAIN,
+  noTerminal,
+  programOn,
+  runOnTerminal,
+  runProcess,
+  temporaryFolder,
+} from '../support/cli-program.ts'
+
+const folder = temporaryFolder()
+const file = join(folder.path, 'store.db')
+const env = { PARTNER_API_STORE: `sqlite:${file}` }
+const { run, json, refuses } = programOn(env.PARTNER_API_STORE)
+const store = await openSqliteStore(file, { keyPrefix: 'acme' })
+const partners = createPartnerAdministration(store, { actor: 'test' })
+const keys = createKeyAdministration(store, { actor: 'test' })
+const issue = async (more: Partial<NewKey> = {}) =>
+  (await keys.issue({ partner: 'acme', name: 'Plugin', environment: 'live', ...more })).key
+const names = (rows: readonly { readonly name: string }[]) => rows.map(({ name }) => name)
+
+test('partners create, list and show', async (t) => {
+  t.match(await run('partners', 'list'), { code: 0, stdout: '', stderr: 'partners create' })
+  const created = await json(
+    ...['partners', 'create', 'acme', '--name', 'Acme Travel', '--module', 'profiles', 'banner'],
+    ...['--module', 'profiles', '--limit', 'key=1200/30', '--limit', 'verify=0'],
+  )
+  t.equal(created.code, 0)
+  t.match(created.data, {
+    slug: 'acme',
+    name: 'Acme Travel',
+    state: 'active',
+    modules: ['profiles', 'banner'],
+    limits: [
+      { policy: 'key', quota: 1200, window_seconds: 30 },
+      { policy: 'verify', quota: 0, window_seconds: 60 },
+    ],
+    created_at: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/,
+  })
+  await refuses(t, {
+    'partners create acme --name Again': '1 partner_exists',
+    'partners create No_Slug --name N': '1 invalid_slug',
+    'partners show nobody': '1 partner_not_found',
+    'partners suspend nobody': '1 partner_not_found',
+    'partners create other': '2 usage',
+    'partners create other --name N --module nothing': '2 usage',
+    'partners create other --name N --limit authfail=1/1': '2 usage',
+    'partners create other --name N --limit key=1': '2 usage',
+    'partners create other --name N --limit key=1/0': '2 usage',
+    'partners create': '2 usage',
+    'partners list extra': '2 usage',
+  })
+  t.equal((await run('partners', 'create', 'wide', '--name', 'ひろい \u202eName')).code, 0)
+  const list = await run('partners', 'list')
+  t.match(list.stdout, /^SLUG +NAME +STATE +MODULES\nacme +Acme Travel +active +profiles banner\nwide /)
+  t.notMatch(list.stdout, '\u202e')
+  t.same(names((await json('partners', 'list')).data), ['Acme Travel', 'ひろい \u202eName'])
+  t.equal((await json('partners', 'suspend', 'acme')).data.state, 'suspended')
+  t.match((await run('partners', 'show', 'acme')).stdout, /state: +suspended/)
+  t.equal((await json('partners', 'resume', 'acme')).data.state, 'active')
+})
+
+test('partners update', async (t) => {
+  const updated = await json('partners', 'update', 'acme', '--name', 'Acme Journeys', '--limit', 'signup=9/9')
+  t.match(updated, { code: 0, data: { name: 'Acme Journeys', limits: { length: 3 } } })
+  const cleared = await run('partners', 'update', 'acme', '--clear-limit', 'key', 'signup')
+  t.match(cleared, { code: 0, stdout: /name: +Acme Journeys\n(.*\n)*limits: +verify=0\n/ })
+  t.equal((await json('partners', 'update', 'acme', '--name', ' ')).error.code, 'invalid_name')
+  await refuses(t, {
+    'partners update acme': '2 usage',
+    'partners update acme --limit key=1/1 --clear-limit key': '2 usage',
+    'partners update acme --clear-limit authfail': '2 usage',
+    'partners update acme --limit key=many': '2 usage',
+    'partners update nobody --name N': '1 partner_not_found',
+  })
+})
+
+test('partners remove', async (t) => {
+  await partners.create({ slug: 'gone', name: 'Gone', modules: [] })
+  const { id } = await issue({ partner: 'gone' })
+  await issue({ partner: 'gone', expiresAt: Date.now() + 1 })
+  const unconfirmed = await run('partners', 'remove', 'gone')
+  t.match(unconfirmed, { code: 2, stdout: '', stderr: /revokes 1 key.*--yes/ })
+  t.equal((await partners.show('gone')).state, 'active')
+  const removed = await json('partners', 'remove', 'gone', '--yes')
+  t.match(removed, { code: 0, data: { slug: 'gone', state: 'removed' } })
+  t.equal((await keys.show(id)).state, 'revoked')
+  t.match(await run('partners', 'remove', 'gone', '--yes'), { code: 0, stderr: 'revoked no key' })
+  await refuses(t, {
+    'partners remove nobody --yes': '1 partner_not_found',
+    'partners update gone --name N': '1 partner_removed',
+    'partners create gone --name N': '1 partner_exists',
+  })
+})
+
+test('partners remove asks on a terminal', { skip: noTerminal }, async (t) => {
+  await partners.create({ slug: 'brief', name: 'Brief', modules: [] })
+  const command = `'${process.execPath}' '${MAIN}' partners remove brief; echo "exit $?"`
+  const answer = (typed: string) => runOnTerminal(command, env, 'to confirm: ', typed)
+  for (const shown of await Promise.all(['yes\r', '\r', '\u0004'].map(answer))) {
+    t.match(shown, /This removes partner brief \(Brief\) and revokes no key\..*Nothing was changed.*exit 1/s)
+  }
+  t.match(await answer('\u0003'), /exit 1/)
+  t.equal((await partners.show('brief')).state, 'active')
+  t.match(await answer('brief\r'), 'exit 0')
+  t.equal((await partners.show('brief')).state, 'removed')
+})
+
+test('modules', async (t) => {
+  t.equal((await json('modules', 'list')).data.length, 8)
+  const activated = await json('modules', 'activate', 'acme', 'pricing', 'countries')
+  t.same(activated.data.modules, ['profiles', 'banner', 'countries', 'pricing'])
+  const deactivated = await json('modules', 'deactivate', 'acme', 'pricing')
+  t.same(deactivated.data.modules, ['profiles', 'banner', 'countries'])
+  const { data } = await json('modules', 'list', 'acme')
+  t.same(data[5], { module: 'pricing', active: false, scope: 'read:plans', feature: 'Pricing' })
+  t.match((await run('modules', 'list', 'acme')).stdout, /countries +yes +read:countries/)
+  await refuses(t, {
+    'modules activate acme nothing': '2 usage',
+    'modules activate acme': '2 usage',
+    'modules deactivate nobody banner': '1 partner_not_found',
+  })
+})
+
+test('keys issue, list, show, disable, enable and revoke', async (t) => {
+  t.match(await run('keys', 'list'), { code: 0, stdout: /^ID/ })
+  const quiet = await run('keys', 'issue', 'acme', '--name', 'first', '--quiet')
+  t.match(quiet, { code: 0, stderr: '', stdout: /^acme_live_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}\n$/ })
+  const first = quiet.stdout.trim()
+  t.ok(hasValidChecksum(first))
+  const id = first.split('_')[2]!
+
+  const issued = await json(
+    ...['keys', 'issue', 'acme', '--name', 'second', '--test', '--expires', '90d'],
+    ...['--scope', 'read:profiles', '--allow', '192.0.2.0/24', '2001:db8::/32', '--limit', 'key=5/10'],
+  )
+  t.match(issued, {
+    code: 0,
+    data: {
+      key: /^acme_test_/,
+      partner: 'acme',
+      name: 'second',
+      environment: 'test',
+      hint: `…${issued.data.key.slice(-4)}`,
+      state: 'active',
+      scopes: ['read:profiles'],
+      allow: ['192.0.2.0/24', '2001:db8::/32'],
+      limits: [{ policy: 'key', quota: 5, window_seconds: 10 }],
+      rotation: null,
+      last_used_at: null,
+    },
+  })
+  t.equal(Date.parse(issued.data.expires_at) - Date.parse(issued.data.created_at), 90 * 86_400_000)
+
+  const human = await run('keys', 'issue', 'acme', '--name', 'third')
+  t.equal(human.stdout.split(/acme_live_\w+/).length, 2, 'the key is printed once')
+  t.match(human.stdout, /scopes: +read:profiles read:banner read:countries\n/)
+  t.match(human.stderr, 'shown only once')
+  t.notMatch(human.stderr, /acme_live_/)
+
+  await refuses(t, {
+    'keys issue nobody --name n': '1 partner_not_found',
+    'keys issue acme --name n --scope read:plans': '1 module_inactive',
+    'keys issue acme --name n --allow 192.0.2.0/33': '1 invalid_address_range',
+    'keys show nothing': '1 key_not_found',
+    'keys list nobody': '1 partner_not_found',
+    'keys issue acme': '2 usage',
+    'keys issue acme --name n --scope read:everything': '2 usage',
+    'keys issue acme --name n --expires 3weeks': '2 usage',
+    'keys issue acme --name n --expires 0': '2 usage',
+    'keys issue acme --name n --expires 2026-02-30': '2 usage',
+    'keys revoke': '2 usage',
+  })
+
+  const listed = (await json('keys', 'list', 'acme')).data
+  t.same(names(listed), ['first', 'second', 'third'])
+  const { id: third } = listed[2]
+  await run('keys', 'rotate', third, '--overlap', '7d')
+  const { retires_at } = (await json('keys', 'show', third)).data.rotation
+  const minute = (instant: string) => `${instant.slice(0, 16).replace('T', ' ')} UTC`
+  const table = (await run('keys', 'list')).stdout
+  t.match(table, new RegExp(`^${id} +acme +first +live +…${first.slice(-4)} +active +3 +never +never`, 'm'))
+  t.match(table, new RegExp(`^${third} .*retiring +3 +${minute(retires_at)} +never`, 'm'))
+  t.match(table, new RegExp(`^${issued.data.id} .*active +1 +${minute(issued.data.expires_at)} +never`, 'm'))
+  t.equal((await json('keys', 'disable', id)).data.state, 'disabled')
+  t.equal((await json('keys', 'enable', id)).data.state, 'active')
+  t.equal((await json('keys', 'revoke', id)).data.state, 'revoked')
+  t.match((await run('keys', 'show', id)).stdout, /state: +revoked/)
+  await refuses(t, { [`keys enable ${id}`]: '1 key_revoked' })
+
+  const stored = [file, `${file}-wal`].map((name) => readFileSync(name, { encoding: 'latin1', flag: 'a+' }))
+    .join()
+  for (const key of [first, issued.data.key]) t.notOk(stored.includes(key.slice(-38)), 'no secret is stored')
+})
+
+test('keys rotate', async (t) => {
+  const old = await issue({ environment: 'test', expiresAt: Date.now() + 86_400_000 })
+  const rotated = await json('keys', 'rotate', old.id, '--overlap', '2h')
+  t.match(rotated, {
+    code: 0,
+    data: {
+      key: /^acme_test_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}$/,
+      id: rotated.data.key.split('_')[2],
+      rotation: null,
+      expires_at: new Date(old.expiresAt!).toISOString(),
+    },
+  })
+  const { data } = await json('keys', 'show', old.id)
+  t.match(data, { state: 'retiring', rotation: { successor_id: rotated.data.id } })
+  t.equal(Date.parse(data.rotation.retires_at) - Date.parse(rotated.data.created_at), 7_200_000)
+  const quiet = await run('keys', 'rotate', rotated.data.id, '--overlap', '0', '--expires', '90d', '--quiet')
+  t.match(quiet, { code: 0, stderr: '', stdout: /^acme_test_\w{51}\n$/ })
+  t.equal((await json('keys', 'show', rotated.data.id)).data.state, 'expired')
+  const last = quiet.stdout.split('_')[2]!
+  const human = await run('keys', 'rotate', last)
+  t.equal(human.stdout.split(/acme_test_\w+/).length, 2, 'the key is printed once')
+  t.match(human.stderr, `Key ${last} works until`)
+  t.notMatch(human.stderr, /acme_test_/)
+
+  const disabled = await issue()
+  await keys.disable(disabled.id)
+  await refuses(t, {
+    [`keys rotate ${last}`]: '1 key_rotated',
+    [`keys rotate ${rotated.data.id}`]: '1 key_expired',
+    [`keys rotate ${disabled.id}`]: '1 key_disabled',
+    'keys rotate nothing': '1 key_not_found',
+    [`keys rotate ${old.id} --overlap long`]: '2 usage',
+    [`keys rotate ${old.id} --expires 0`]: '2 usage',
+    'keys rotate': '2 usage',
+  })
+})
+
+test('keys update and limit', async (t) => {
+  const { id } = await issue({ allow: ['192.0.2.1'], expiresAt: Date.now() + 86_400_000 })
+  const update = async (...args: string[]) => (await json('keys', 'update', id, ...args)).data
+  const allow = ['192.0.2.0/24', '2001:db8::/32']
+  t.match(await update('--name', 'Shop', '--allow', ...allow, '--expires', '2099-12-31'), {
+    name: 'Shop',
+    allow,
+    expires_at: '2099-12-31T23:59:59.999Z',
+    scopes: ['read:profiles'],
+  })
+  t.match(await update('--clear-allow', '--expires', '2099-12-31T12:00:00+02:00'), {
+    name: 'Shop',
+    allow: [],
+    expires_at: '2099-12-31T10:00:00.000Z',
+  })
+  t.match(await update('--never'), { name: 'Shop', expires_at: null })
+  const before = Date.now()
+  const end = Date.parse((await update('--expires', '2h')).expires_at)
+  t.ok(end >= before + 7_200_000 && end <= Date.now() + 7_200_000)
+
+  const limited = await json('keys', 'limit', id, '--limit', 'key=5/10', '--limit', 'signup=0')
+  t.match(limited.data.limits, [{ policy: 'key', quota: 5, window_seconds: 10 }, {
+    policy: 'signup',
+    quota: 0,
+  }])
+  const changed = await run('keys', 'limit', id, '--clear-limit', 'signup', '--limit', 'verify=9/60')
+  t.match(changed, { code: 0, stdout: /limits: +key=5\/10 verify=9\/60\n/ })
+  await refuses(t, {
+    [`keys update ${id}`]: '2 usage',
+    [`keys update ${id} --never --expires 1h`]: '2 usage',
+    [`keys update ${id} --clear-allow --allow 192.0.2.1`]: '2 usage',
+    [`keys update ${id} --expires tomorrow`]: '2 usage',
+    [`keys update ${id} --expires 2020-01-01`]: '1 invalid_expiry',
+    'keys update nothing --name n': '1 key_not_found',
+    [`keys limit ${id}`]: '2 usage',
+    [`keys limit ${id} --limit authfail=1/1`]: '2 usage',
+    'keys limit nothing --clear-limit key': '1 key_not_found',
+  })
+})
+
+test('a limit of no requests is refused with advice', async (t) => {
+  for (
+    const command of [
+      ...['partners create none --name None', 'partners update acme', 'keys issue acme --name None'],
+      ...['keys limit nothing', 'serve --port 0'],
+    ]
+  ) {
+    const ended = await json(...command.split(' '), '--limit', 'key=0/60')
+    t.match(ended, { code: 2, error: { detail: /key=0 turns the limit off/ } }, command)
+  }
+})
+
+test('a key is written to a new file that only its owner may read', async (t) => {
+  const path = (name: string) => join(folder.path, name)
+  const issued = await json('keys', 'issue', 'acme', '--name', 'a', '--out', path('a.key'))
+  const text = readFileSync(path('a.key'), 'utf8')
+  t.match(text, /^acme_live_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}\n$/)
+  t.equal(statSync(path('a.key')).mode & 0o777, 0o600)
+  t.match(issued, {
+    code: 0,
+    data: { id: text.split('_')[2], out: path('a.key'), name: 'a', key: undefined },
+  })
+  const rotated = await run('keys', 'rotate', issued.data.id, '--out', path('b.key'))
+  t.match(rotated, { code: 0, stdout: `out:`, stderr: `The only copy of the key is in ${path('b.key')}` })
+  for (const { stdout, stderr } of [issued, rotated]) t.notMatch(stdout + stderr, /_[0-9A-Za-z]{38}/)
+  const quiet = await run('keys', 'issue', 'acme', '--name', 'c', '--out', path('c.key'), '--quiet')
+  t.match(quiet, { code: 0, stdout: '', stderr: '' })
+
+  // No file is overwritten, no link is followed, and no key is issued when its file cannot be created.
+  writeFileSync(path('other'), 'mine')
+  symlinkSync(path('nowhere'), path('link'))
+  const count = (await gather(keys.list())).length
+  const next = readFileSync(path('b.key'), 'utf8').split('_')[2]
+  for (const name of ['other', 'link', 'no/folder.key'].map(path)) {
+    await refuses(t, {
+      [`keys issue acme --name d --out ${name}`]: '1 file_not_created',
+      [`keys rotate ${next} --out ${name}`]: '1 file_not_created',
+    })
+  }
+  for (const out of ['', '-']) {
+    const refused = await json('keys', 'issue', 'acme', '--name', 'd', '--out', out)
+    t.match(refused, { code: 2, error: { detail: /path of a new file/ } })
+  }
+  t.equal(readFileSync(path('other'), 'utf8'), 'mine')
+  t.notOk(existsSync(path('nowhere')))
+  await refuses(t, { [`keys issue nobody --name d --out ${path('d.key')}`]: '1 partner_not_found' })
+  t.notOk(existsSync(path('d.key')), 'a command that is refused leaves no file')
+  t.equal((await gather(keys.list())).length, count)
+})
+
+test('a key whose file cannot be written is named', {
+  skip: existsSync('/dev/full') ? false : 'there is no device that is full',
+}, async (t) => {
+  // A file on a disk that fills up between its creation and its writing.
+  const full = "import fs from 'node:fs/promises';import { syncBuiltinESMExports } from 'node:module';" +
+    "const { open } = fs; fs.open = () => open('/dev/full', 'w'); syncBuiltinESMExports()"
+  const nodeArguments = ['--import', `data:text/javascript,${encodeURIComponent(full)}`]
+  const args = ['keys', 'issue', 'acme', '--name', 'e', '--out', join(folder.path, 'e.key')]
+  const ended = await runProcess(args, { env, nodeArguments })
+  const { id } = (await gather(keys.list('acme'))).find(({ name }) => name === 'e')!
+  t.match(ended, { code: 1, stdout: '', stderr: `Key ${id} was issued` })
+  t.match(ended.stderr, `partner-api keys revoke ${id}`)
+})
+
+test('scopes', async (t) => {
+  const { data } = await json('scopes', 'list')
+  t.same(data[5], { scope: 'read:plans', module: 'pricing', feature: 'Pricing' })
+  const { id } = await issue({ scopes: ['read:profiles'] })
+  const granted = await json('scopes', 'grant', id, 'read:banner', 'read:countries')
+  t.same(granted.data.scopes, ['read:profiles', 'read:banner', 'read:countries'])
+  const left = await json('scopes', 'remove', id, 'read:countries')
+  t.same(left.data.scopes, ['read:profiles', 'read:banner'])
+  await run('modules', 'deactivate', 'acme', 'banner')
+  t.same((await json('scopes', 'show', id)).data, [
+    { scope: 'read:profiles', in_force: true, module: 'profiles' },
+    { scope: 'read:banner', in_force: false, module: 'banner' },
+  ])
+  t.match((await run('scopes', 'show', id)).stdout, /read:banner +no: module inactive/)
+  await refuses(t, {
+    [`scopes grant ${id} read:plans`]: '1 module_inactive',
+    'scopes show nothing': '1 key_not_found',
+    [`scopes grant ${id} nothing`]: '2 usage',
+    [`scopes remove ${id}`]: '2 usage',
+  })
+})
+
+test('the audit log names the user of the system, or --actor', async (t) => {
+  const { sequence } = await store.auditHead()
+  for (const actor of [undefined, 'Ada “🤖”', 'x'.repeat(200)]) {
+    t.equal((await run('partners', 'resume', 'acme', ...(actor ? ['--actor', actor] : []))).code, 0)
+    t.equal((await run(...(actor ? ['--actor', actor] : []), 'partners', 'suspend', 'acme')).code, 0)
+  }
+  const head = await store.auditHead()
+  const actors = (await store.listAudit(sequence, 100)).map(({ actor }) => actor)
+  t.same(new Set(actors), new Set([userInfo().username, 'Ada “🤖”', 'x'.repeat(200)]))
+  for (const actor of ['', ' ', 'a\nb', 'a\u0007', 'x'.repeat(201)]) {
+    const refused = await json('partners', 'resume', 'acme', '--actor', actor)
+    t.match(refused, { code: 2, error: { code: 'usage', detail: /1 to 200 characters/ } })
+  }
+  t.same(await store.auditHead(), head, 'nothing was changed')
+})
+
+test('the end', async () => {
+  await store.close()
+  folder.remove()
+})

@@ -1,0 +1,125 @@
+/** Where a store is, how it is created, and what is wrong with a SQLite file. */
+import { chmodSync, existsSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import process from 'node:process'
+import { test } from 'tap'
+import {
+  type Ended,
+  MAIN,
+  programOn,
+  runProcess,
+  runProgram,
+  temporaryFolder,
+} from '../support/cli-program.ts'
+
+const folder = temporaryFolder()
+const path = (name: string) => join(folder.path, name)
+
+test('only commands that create a store create one', async (t) => {
+  const file = path('new.db')
+  const { run, json, refuses } = programOn(`sqlite:${file}`)
+  await refuses(t, {
+    'partners list': '3 store_missing',
+    'keys list': '3 store_missing',
+    'modules list acme': '3 store_missing',
+    'migrate --status': '3 store_missing',
+    'content export plans': '3 store_missing',
+    'migrate --key-prefix A_': '2 usage',
+    'migrate --status --key-prefix acme': '2 usage',
+    '--store memory: migrate': '2 usage',
+  })
+  t.notOk(existsSync(file))
+  t.match(
+    (await json('keys', 'list')).error.detail,
+    `There is no store at ${file}. To create one: partner-api migrate`,
+  )
+  const { data } = await json('migrate', '--key-prefix', 'acme')
+  t.match(data, { pending: [], current: data.latest })
+  t.match(await run('migrate', '--status'), { code: 0, stdout: /pending: +nothing/ })
+})
+
+test('store URLs', async (t) => {
+  t.match(await runProgram(['--store', `sqlite://${path('slashes.db')}`, 'migrate']), { code: 0 })
+  t.match(await runProgram([`--store=sqlite:${path('slashes.db')}`, 'partners', 'list']), { code: 0 })
+  t.match(await runProgram(['--store', 'memory:', 'partners', 'list']), {
+    code: 0,
+    stderr: 'ends with this command',
+  })
+  const wrong = [
+    'sqlite:',
+    'postgres:user:hush@db/x',
+    'mysql://user:hush@db/x',
+    'postgres://user:hush/hush@db/x',
+  ]
+  for (const url of wrong) {
+    const { code, stdout, stderr } = await runProgram(['--store', url, 'partners', 'list'])
+    t.same([code, stdout], [2, ''], url)
+    t.match(stderr, /^(?:warning: .*\n)?error: [^\n]*\n$/)
+    t.notMatch(stderr, 'hush')
+  }
+})
+
+test('commands in messages repeat --store', async (t) => {
+  const file = `sqlite:${path("it's.db")}`
+  const quoted = `partner-api --store '${file.replace("'", "'\\''")}'`
+  const none = await runProgram(['partners', 'list', '--store', file])
+  t.ok(none.stderr.endsWith(`To create one: ${quoted} migrate\n`), none.stderr)
+  const created = await runProgram(['--store', file, 'partners', 'create', 'acme', '--name', 'Acme'])
+  t.ok(created.stderr.endsWith(`Next: ${quoted} modules activate acme profiles …\n`), created.stderr)
+  const { json } = programOn('memory:')
+  const refused = await json('keys', 'issue', 'acme', '--name', 'n', '--scope', 'read:plans', '--store', file)
+  t.ok(refused.error.detail.endsWith(`${quoted} modules activate acme pricing`))
+  const secret = await runProgram(['--store', 'postgres://u:hush@127.0.0.1:1/x', 'partners', 'list'])
+  t.match(secret, { code: 3 })
+  t.notMatch(secret.stderr, 'hush')
+  const { run } = programOn(`sqlite:${path('slashes.db')}`)
+  t.match(await run('partners', 'list'), { stderr: /: partner-api partners create/ })
+})
+
+test('what prevents the use of a SQLite file is named', async (t) => {
+  // Root may do everything.
+  const nodeArguments = process.getuid?.() === 0
+    ? ['--import', 'data:text/javascript,process.setgid(65534);process.setuid(65534)']
+    : []
+  const run = (store: string, ...args: string[]) =>
+    runProcess(['--store', `sqlite:${store}`, ...args], { nodeArguments })
+  const file = path('partners.db')
+  t.match(await runProgram(['--store', `sqlite:${file}`, 'migrate']), { code: 0 })
+  // With these files, SQLite reads without writing.
+  for (const end of ['-shm', '-wal']) rmSync(file + end, { force: true })
+  chmodSync(folder.path, 0o555)
+  chmodSync(file, 0o444)
+  const [written, beside] = await Promise.all([
+    run(file, 'partners', 'list'),
+    run(path('other.db'), 'migrate'),
+  ])
+  chmodSync(file, 0o000)
+  const hidden = await run(file, 'serve', '--port', '0')
+  chmodSync(folder.path, 0o755)
+  const lost = path('nowhere')
+  const onStore = (store: string, ...args: string[]) => runProgram(['--store', `sqlite:${store}`, ...args])
+  const copy = ['store', 'copy', '--from', `sqlite:${folder.path}`, '--to', 'sqlite:unused']
+  const answers: [Ended, string][] = [
+    [written, `${file} cannot be used: this account may read but not write it`],
+    [
+      beside,
+      `cannot be used: this account may not write in ${folder.path}, where SQLite creates further files`,
+    ],
+    [hidden, `${file} cannot be used: this account may not read it`],
+    [await onStore(folder.path, 'partners', 'list'), `${folder.path} cannot be used: it is a folder`],
+    [await onStore(join(lost, 'partners.db'), 'migrate'), `cannot be used: there is no folder ${lost}`],
+    [await runProgram(copy), 'it is a folder'],
+    [await onStore(MAIN, 'partners', 'list'), 'file is not a database'],
+  ]
+  for (const [{ code, stdout, stderr }, sentence] of answers) {
+    t.same([code, stdout], [3, ''])
+    t.match(stderr, /^error: The store .*\n$/)
+    t.ok(stderr.endsWith(`${sentence}.\n`), stderr)
+  }
+  await programOn(`sqlite:${folder.path}`).refuses(t, { 'partners list': '3 store_unavailable' })
+})
+
+test('the end', (t) => {
+  folder.remove()
+  t.end()
+})
