@@ -1,9 +1,7 @@
 /** The same program on the other runtimes, and as npm runs it: it makes a store, serves it and drains. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
@@ -14,6 +12,7 @@ import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { hasServer } from '../postgres/binaries.ts'
 import { startServer } from '../postgres/server.ts'
+import { temporaryFolder } from '../support/cli-program.ts'
 import { connectRaw } from '../support/raw-connection.ts'
 
 const main = fileURLToPath(new URL('../../cli/main.ts', import.meta.url))
@@ -27,32 +26,41 @@ const runtimes = {
   'npm run': ['npm', 'run', '-s', 'partner-api', '--'],
 }
 
-for (const [name, command] of Object.entries(runtimes)) {
-  t.test(`${name} serves, and a signal ends it when it has drained`, async (t) => {
-    const folder = await mkdtemp(join(tmpdir(), 'partner-api-runtime-'))
-    t.teardown(() => rm(folder, { recursive: true, force: true }))
-    await serves(t, command, `sqlite:${join(folder, 'store.db')}`)
-  })
-}
+const folder = temporaryFolder()
+t.teardown(() => folder.remove())
 
-const { 'npm run': _npm, ...serving } = runtimes
-for (const [name, command] of Object.entries(serving)) {
-  t.test(`${name} ends on a signal, whatever is open, and loses no count`, async (t) => {
-    const folder = await mkdtemp(join(tmpdir(), 'partner-api-runtime-'))
-    t.teardown(() => rm(folder, { recursive: true, force: true }))
-    await endsWithAllOpen(t, command, join(folder, 'store.db'))
-  })
-}
-
-t.test('on PostgreSQL, too', { skip: hasServer() ?? false }, async (t) => {
-  const database = await startServer()
-  t.teardown(() => database.close())
-  for (const name of ['Bun', 'Deno'] as const) {
-    await t.test(name, async (t) => await serves(t, runtimes[name], await database.createDatabase()))
-  }
+// Most of the time is spent waiting, so all runtimes start at once.
+t.test('each serves, and a signal ends it when it has drained', async (t) => {
+  await Promise.all(
+    Object.entries(runtimes).map(([name, command]) =>
+      serves(t, name, command, `sqlite:${join(folder.path, `${name}.db`)}`)
+    ),
+  )
 })
 
-async function serves(t: Test, [program = '', ...flags]: readonly string[], store: string): Promise<void> {
+t.test('each ends on a signal, whatever is open, and loses no count', async (t) => {
+  const { 'npm run': _npm, ...serving } = runtimes
+  await Promise.all(
+    Object.entries(serving).map(([name, command]) =>
+      endsWithAllOpen(t, name, command, join(folder.path, `${name}-open.db`))
+    ),
+  )
+})
+
+t.test('Bun and Deno serve a Postgres store', { skip: hasServer() ?? false }, async (t) => {
+  const database = await startServer()
+  t.teardown(() => database.close())
+  await Promise.all((['Bun', 'Deno'] as const).map(async (name) => {
+    await serves(t, name, runtimes[name], await database.createDatabase())
+  }))
+})
+
+async function serves(
+  t: Test,
+  name: string,
+  [program = '', ...flags]: readonly string[],
+  store: string,
+): Promise<void> {
   const server = spawn(program, [...flags, 'serve', '--port', '0', '--log', 'off'], {
     cwd: root,
     env: { ...process.env, PARTNER_API_STORE: store },
@@ -64,14 +72,14 @@ async function serves(t: Test, [program = '', ...flags]: readonly string[], stor
   const [line] = await once(server.stdout, 'data')
   const base = String(line).trim().replace('listening on ', '')
   const health = await fetch(`${base}/service/health`)
-  t.strictSame([health.status, await health.json()], [200, { data: { status: 'ok' } }])
+  t.strictSame([health.status, await health.json()], [200, { data: { status: 'ok' } }], name)
   for (const method of ['GET', 'HEAD']) {
     const home = await fetch(`${base}/?from=bookmark`, { method, redirect: 'manual' })
     const { status, headers } = home
     t.strictSame(
       [status, headers.get('location'), headers.get('cache-control'), headers.get('service-version')],
       [302, '/service/docs', 'no-store', '2026-11-20'],
-      `${method} /`,
+      `${name}: ${method} /`,
     )
     t.match(headers.get('x-request-id'), /^req_/)
     t.equal(await home.text(), '')
@@ -83,11 +91,12 @@ async function serves(t: Test, [program = '', ...flags]: readonly string[], stor
   t.equal((await refused.json()).code, 'key_missing')
   const closed = once(server, 'close')
   server.kill('SIGTERM')
-  t.strictSame(await closed, [0, null], complaints)
+  t.strictSame(await closed, [0, null], `${name}: ${complaints}`)
 }
 
 async function endsWithAllOpen(
   t: Test,
+  name: string,
   [program = '', ...flags]: readonly string[],
   file: string,
 ): Promise<void> {
@@ -132,15 +141,15 @@ async function endsWithAllOpen(
   t.equal((await fetch(`http://127.0.0.1:${port}/service/health`)).status, 200)
   const closed = once(server, 'close')
   server.kill('SIGTERM')
-  t.equal((await stalled.answer()).status, 408)
-  t.strictSame(await closed, [0, null], log)
+  t.equal((await stalled.answer()).status, 408, name)
+  t.strictSame(await closed, [0, null], `${name}: ${log}`)
   t.notMatch(log, 'write_failed')
   const again = await openSqliteStore(file)
   const today = new Date().toISOString().slice(0, 10)
   t.match(
     JSON.stringify(await again.summarise('demo', today, today)),
     /"requests":1\b/,
-    'the request is counted',
+    `${name} counts the request`,
   )
   await again.close()
 }
