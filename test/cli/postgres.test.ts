@@ -1,18 +1,23 @@
-/** The program on a Postgres store: what operators meet, and what becomes of the password. */
+/** The program on a Postgres store: what operators meet, `--wait`, and that no password is shown. */
 import { once } from 'node:events'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import process from 'node:process'
+import postgres from 'postgres'
 import { type Test, test } from 'tap'
 import { hasServer } from '../postgres/binaries.ts'
 import { freePort } from '../postgres/free-port.ts'
 import { type PostgresServer, startServer } from '../postgres/server.ts'
+import { within } from '../postgres/until.ts'
 import {
   documentOf,
   type Ended,
+  ending,
+  programOn,
   runProcess,
   runProgram,
+  type Served,
   startProgram,
   startServing,
   stopServing,
@@ -20,17 +25,75 @@ import {
 } from '../support/cli-program.ts'
 
 const folder = temporaryFolder()
+const write = (name: string, line: object): string => {
+  writeFileSync(join(folder.path, name), JSON.stringify(line))
+  return join(folder.path, name)
+}
+const plans = write('plans.jsonl', {
+  slug: 'pro',
+  name: 'Pro',
+  description: 'For teams',
+  price: { amount_minor: 1, currency: 'EUR' },
+  interval: 'month',
+  features: [],
+})
+
+/** Every command that changes what servers serve, in an order in which all of them succeed. */
+const changes = (key: string): readonly string[] => [
+  'partners create other --name Other --module profiles',
+  'partners update other --name Others',
+  'partners suspend other',
+  'partners resume other',
+  'modules activate other pricing',
+  'modules deactivate other pricing',
+  `scopes remove ${key} read:plans`,
+  `scopes grant ${key} read:plans`,
+  `keys limit ${key} --limit key=9/60`,
+  `keys update ${key} --name Other`,
+  `keys disable ${key}`,
+  `keys enable ${key}`,
+  `keys rotate ${key} --overlap 1h`,
+  `keys revoke ${key}`,
+  'keys issue other --name Plugin',
+  'partners remove other --yes',
+  `content import plans ${plans}`,
+  'content remove plans pro',
+]
+
+test('a store without a list of servers refuses --wait before anything is changed', async (t) => {
+  const file = join(folder.path, 'store.db')
+  for (const store of [`sqlite:${file}`, 'memory:']) {
+    const { json } = programOn(store)
+    for (const command of changes('Zt81mQv04KsD')) {
+      const detail = /postgres.* max staleness: 1 s .*10 s/
+      t.match(
+        await json(...command.split(' '), '--wait'),
+        { code: 2, error: { code: 'usage', detail } },
+        command,
+      )
+    }
+  }
+  t.notOk(existsSync(file))
+  await programOn('memory:').refuses(t, { [`content import plans ${plans} --dry-run --wait`]: '2 usage' })
+})
 
 test('the program on Postgres', { skip: hasServer() ?? false }, async (t) => {
   const server = await startServer()
   t.teardown(() => server.close())
-  await t.test('a database without a store', (t) => emptyDatabase(t, server))
-  await t.test('migrate', (t) => migrate(t, server))
-  await t.test('operators', (t) => operate(t, server))
-  await t.test('servers', (t) => serve(t, server))
-  await t.test('a password', (t) => password(t, server))
-  await t.test('stores that cannot be used', (t) => unusable(t, server))
-  await t.test('a server that is down', (t) => down(t, server))
+  const parts = {
+    'a database without a store': emptyDatabase,
+    migrate,
+    operators,
+    servers,
+    'a password': password,
+    'stores that cannot be used': unusable,
+    'a server that is down': down,
+    '--wait': everyChange,
+    'the output of --wait for people': outputOfWait,
+    'a server that does not respond': silentServer,
+    'the store goes away during --wait': lostStore,
+  }
+  for (const [name, part] of Object.entries(parts)) await t.test(name, (t) => part(t, server))
 })
 
 test('the end', (t) => {
@@ -38,178 +101,123 @@ test('the end', (t) => {
   t.end()
 })
 
-/** Runs the program on a store that it is told of in its environment. */
-function runOn(url: string): (...args: string[]) => Promise<Ended> {
-  return (...args) => runProgram(args, { env: { PARTNER_API_STORE: url } })
-}
-
 function placeOf(url: string): string {
   const { host, pathname } = new URL(url)
   return host + pathname
 }
 
-function withoutPassword(address: string): string {
-  const url = new URL(address)
-  url.password = ''
-  return url.href
-}
-
 async function emptyDatabase(t: Test, server: PostgresServer): Promise<void> {
   const url = await server.createDatabase()
-  const run = runOn(url)
-  const industries = join(folder.path, 'industries.jsonl')
-  writeFileSync(industries, '{"slug":"travel","name":"Travel"}\n')
-  const commands = [
-    'partners list',
-    'partners suspend acme',
-    'keys list',
-    'modules activate acme profiles',
-    'migrate --status',
-    'content export plans',
-    'explain --key-id Zt81mQv04KsD --partner acme GET /service/public/plans',
-  ]
-  for (const ended of await Promise.all(commands.map((command) => run(...command.split(' '), '--json')))) {
-    t.equal(ended.code, 3)
-    t.same(documentOf(ended).error, {
-      code: 'store_missing',
-      detail: `There is no store at ${placeOf(url)}. To create one: partner-api migrate`,
-    })
-  }
-  const dry = await run('content', 'import', 'industries', industries, '--dry-run', '--json')
-  t.match(documentOf(dry).data, { created: 1, dry_run: true })
-  writeFileSync(industries, '{"slug":"travel"}\n')
-  t.match(await run('content', 'import', 'industries', industries), {
-    code: 1,
-    stderr: 'Nothing was imported',
+  const { run, json, refuses } = programOn(url)
+  await refuses(t, {
+    'partners list': '3 store_missing',
+    'partners suspend acme': '3 store_missing',
+    'migrate --status': '3 store_missing',
+    'explain --key-id Zt81mQv04KsD --partner acme GET /service/public/plans': '3 store_missing',
   })
-  t.equal((await run('migrate', '--status')).code, 3, 'neither has made a store')
-  writeFileSync(industries, '{"slug":"travel","name":"Travel"}\n')
-  t.match(await run('content', 'import', 'industries', industries), { code: 0, stdout: '1 created' })
+  const detail = `There is no store at ${placeOf(url)}. To create one: partner-api migrate`
+  t.equal((await json('keys', 'list')).error.detail, detail)
+  const good = write('industries.jsonl', { slug: 'travel', name: 'Travel' })
+  const dry = await json('content', 'import', 'industries', good, '--dry-run')
+  t.match(dry.data, { created: 1, dry_run: true })
+  const bad = write('bad.jsonl', { slug: 'travel' })
+  await refuses(t, {
+    [`content import industries ${bad}`]: '1 invalid_content',
+    'content export plans': '3 store_missing',
+  })
+  t.match(await run('content', 'import', 'industries', good), { code: 0, stdout: '1 created' })
 }
 
 async function migrate(t: Test, server: PostgresServer): Promise<void> {
-  const run = runOn(await server.createDatabase())
-  const made = documentOf(await run('migrate', '--key-prefix', 'acme', '--json')).data
-  t.match(made, { pending: [] })
-  t.equal(made.current, made.latest)
-  t.same(documentOf(await run('migrate', '--status', '--json')).data, made)
+  const { run, json } = programOn(await server.createDatabase())
+  const { data } = await json('migrate', '--key-prefix', 'acme')
+  t.match(data, { pending: [], current: data.latest })
+  t.same((await json('migrate', '--status')).data, data)
   t.match(await run('migrate', '--key-prefix', 'other'), { code: 0, stdout: /pending: +nothing/ })
   await run('partners', 'create', 'acme', '--name', 'Acme', '--module', 'profiles')
   t.match(await run('keys', 'issue', 'acme', '--name', 'k', '--quiet'), { stdout: /^other_live_/ })
   t.match(await run('migrate', '--key-prefix', 'late'), { code: 1, stderr: /^error: .*keys/ })
 }
 
-async function operate(t: Test, server: PostgresServer): Promise<void> {
-  const run = runOn(await server.createDatabase())
-  const demo = documentOf(await run('demo', '--no-serve', '--json')).data
+async function operators(t: Test, server: PostgresServer): Promise<void> {
+  const { run, json } = programOn(await server.createDatabase())
+  const demo = (await json('demo', '--no-serve')).data
   t.match(demo.content, { industries: 17, plans: 4, banners: 1, profiles: 64 })
-  const again = await run('demo', '--no-serve')
-  t.match(again, { code: 1, stderr: 'The store already has partners' })
-  const request = ['--partner', 'demo', 'GET', '/service/public/profiles']
-  t.match(await run('explain', '--key-id', demo.id, ...request), { code: 0, stdout: /^allowed/ })
+  const explain = () =>
+    run('explain', '--key-id', demo.id, '--partner', 'demo', 'GET', '/service/public/profiles')
+  t.match(await explain(), { code: 0, stdout: /^allowed/ })
   await run('keys', 'revoke', demo.id, '--actor', 'Ada')
-  t.match(await run('explain', '--key-id', demo.id, ...request), { code: 1, stdout: /key_revoked/ })
+  t.match(await explain(), { code: 1, stdout: /key_revoked/ })
   t.match(await run('audit', 'list'), { code: 0, stdout: /Ada +key\.revoked/ })
   t.match(await run('audit', 'verify'), { code: 0, stdout: /entries: +\d/ })
-  const exported = await run('content', 'export', 'profiles')
-  t.equal(exported.stdout.trimEnd().split('\n').length, 64)
+  t.equal((await run('content', 'export', 'profiles')).stdout.trimEnd().split('\n').length, 64)
 }
 
-async function serve(t: Test, server: PostgresServer): Promise<void> {
-  const url = await server.createDatabase()
-  const run = runOn(url)
+async function servers(t: Test, server: PostgresServer): Promise<void> {
+  const { url, json, key, read } = await prepare(t, server)
   const served = await startServing(
     ['serve', '--port', '0', '--stale-if-error', '60', '--limits-per-process', '--limit', 'key=2/60'],
     url,
   )
   t.teardown(() => served.child.kill('SIGKILL'))
-  await run('partners', 'create', 'acme', '--name', 'Acme', '--module', 'pricing')
-  const key = (await run('keys', 'issue', 'acme', '--name', 'k', '--quiet')).stdout.trim()
-  const verified = await runProgram([
-    'verify',
-    '--url',
-    served.url,
-    '--partner',
-    'acme',
-    '--module',
-    'pricing',
-  ], {
-    env: { PARTNER_API_KEY: key },
-  })
+  const args = ['verify', '--url', served.url, '--partner', 'acme', '--module', 'pricing']
+  const verified = await runProgram(args, { env: { PARTNER_API_KEY: key } })
   t.match(verified, { code: 0, stdout: 'The key is valid.' })
-  const read = async (): Promise<number> =>
-    (await fetch(`${served.url}/service/public/plans?partner=acme`, {
-      headers: { 'X-Service-Partner-Key': key },
-    })).status
-  t.same([await read(), await read(), await read()], [200, 200, 429])
-  const { receipt } = documentOf(await run('partners', 'suspend', 'acme', '--wait', '--json'))
+  t.same([await read(served), await read(served), await read(served)], [200, 200, 429])
+  const { receipt } = await json('partners', 'suspend', 'acme', '--wait')
   t.match(receipt.replicas, [{ name: new RegExp(`^.+:${served.child.pid}$`), applied: true }])
   const ended = await stopServing(served)
   t.equal(ended.code, 0)
   t.notMatch(ended.stderr, /"level":"(?:warn|error)"/)
-  const after = documentOf(await run('partners', 'resume', 'acme', '--wait', '--json')).receipt
-  t.same(after.replicas, [], 'a server that has stopped is gone at once')
-
-  const wrong = [
-    ['--stale-if-error', '3601'],
-    ['--stale-if-error', 'long'],
-    ['--replica-name', ''],
-    ['--replica-name', 'a\nb'],
-    ['--replica-name', 'x'.repeat(201)],
-  ]
-  for (
-    const { code, stdout } of await Promise.all(wrong.map((args) => run('serve', '--port', '0', ...args)))
-  ) {
-    t.same([code, stdout], [2, ''])
-  }
+  const after = await json('partners', 'resume', 'acme', '--wait')
+  t.same(after.receipt.replicas, [], 'a server that has stopped is deregistered')
 }
 
 async function password(t: Test, server: PostgresServer): Promise<void> {
   const url = await server.createDatabase()
+  const bare = new URL(url)
+  bare.password = ''
   const note = /^warning: A password is visible to other users .* PGPASSWORD, .* PARTNER_API_STORE\.\n/
-  const commands = [['migrate'], ['partners', 'create', 'acme', '--name', 'A'], [
-    'audit',
-    'list',
-    '--partner',
-    'x',
-  ]]
-  for (const command of commands) {
-    const told = await runProgram(['--store', url, ...command], { env: { PARTNER_API_DEBUG: '1' } })
-    t.match(told.stderr, note)
-    t.equal(told.stderr.match(/PGPASSWORD/g)?.length, 1)
+  for (
+    const [command, first, again] of [['migrate', 0, 0], ['partners create acme --name A', 0, 1]] as const
+  ) {
+    const args = command.split(' ')
+    const warned = await runProgram(['--store', url, ...args], { env: { PARTNER_API_DEBUG: '1' } })
+    t.match(warned.stderr, note)
+    t.equal(warned.stderr.match(/PGPASSWORD/g)?.length, 1)
     const quiet = await Promise.all([
-      runProgram([...command, '--json', '--store', url]),
-      runOn(url)(...command),
-      // The driver reads the variables of libpq from the environment of the process.
-      runProcess(['--store', withoutPassword(url), ...command], { env: { PGPASSWORD: server.password } }),
+      runProgram([...args, '--json', '--store', url]),
+      programOn(url).run(...args),
+      // The store reads the variables of libpq from the environment of the process.
+      runProcess(['--store', bare.href, ...args], { env: { PGPASSWORD: server.password } }),
     ])
     for (const { stderr } of quiet) t.notMatch(stderr, /PGPASSWORD/)
-    t.equal(new Set([told, ...quiet].map(({ code }) => code)).size, command[0] === 'partners' ? 2 : 1)
-    for (const { stdout, stderr } of [told, ...quiet]) t.notMatch(stdout + stderr, server.password)
+    t.same([warned, ...quiet].map(({ code }) => code), [first, again, again, again])
+    for (const { stdout, stderr } of [warned, ...quiet]) t.notMatch(stdout + stderr, server.password)
   }
 
   const copy = ['store', 'copy', '--from', 'sqlite:none.db', '--to', url]
   const copied = await Promise.all([runProgram(copy), runProgram([...copy, '--json'])])
   t.same(copied.map(({ code, stderr }) => [code, note.test(stderr)]), [[3, true], [3, false]])
 
-  const [wrong, malformed, unknown, stray] = await Promise.all([
-    runProgram(['--store', url.replace(server.password, 'guessed-it'), 'partners', 'list']),
-    runProgram(['--store', url.replace(server.password, 'gues/sed-it'), 'partners', 'list']),
-    runProgram(['--store', `${url}?colour=guessed-it`, 'partners', 'list']),
-    runProgram(['partners', 'list', `--sotre=${url.replace(server.password, 'gues/sed-it')}`]),
-  ])
-  t.same([wrong, malformed, unknown, stray].map(({ code }) => code), [3, 2, 2, 2])
-  for (const { stdout, stderr } of [wrong, malformed, unknown, stray]) {
-    t.equal(stdout, '')
-    t.notMatch(stderr, /sed-it/)
-    t.match(stderr, /^error: .+$/m)
+  const [guessed, malformed] = ['guessed-it', 'gues/sed-it'].map((it) => url.replace(server.password, it))
+  for (
+    const [args, code] of [
+      [['--store', guessed!, 'partners', 'list'], 3],
+      [['--store', malformed!, 'partners', 'list'], 2],
+      [['--store', `${url}?colour=guessed-it`, 'partners', 'list'], 2],
+      [['partners', 'list', `--sotre=${malformed}`], 2],
+    ] as const
+  ) {
+    const ended = await runProgram(args)
+    t.match(ended, { code, stdout: /^$/, stderr: /^error: .+$/m })
+    t.notMatch(ended.stderr, /sed-it/)
   }
 
   const served = startProgram(['--store', url, 'serve', '--port', '0', '--log', 'all'])
   t.teardown(() => served.kill('SIGKILL'))
-  let words = ''
-  served.stderr.setEncoding('utf8').on('data', (text: string) => words += text)
-  const [line] = await once(served.stdout.setEncoding('utf8'), 'data')
+  const ended = ending(served)
+  const [line] = await once(served.stdout, 'data')
   await fetch(`${line.trim().slice('listening on '.length)}/service/public/plans`)
   if (process.platform === 'linux') {
     const shown = readFileSync(`/proc/${served.pid}/cmdline`, 'utf8')
@@ -217,35 +225,33 @@ async function password(t: Test, server: PostgresServer): Promise<void> {
     t.notMatch(shown, server.password)
   }
   served.kill('SIGTERM')
-  t.same(await once(served, 'close'), [0, null])
-  t.match(words, note)
-  t.notMatch(words, server.password)
+  const { code, stderr } = await ended
+  t.equal(code, 0)
+  t.match(stderr, note)
+  t.notMatch(stderr, server.password)
 }
 
 async function unusable(t: Test, server: PostgresServer): Promise<void> {
   const url = await server.createDatabase()
-  const run = runOn(url)
+  const { run, json } = programOn(url)
   await run('migrate')
-  const each = async (): Promise<readonly [number | null, string, string][]> => {
-    const commands = ['partners list', 'partners create acme --name A', 'serve --port 0']
-    const answers = await Promise.all(commands.map((command) => run(...command.split(' '), '--json')))
-    return answers.map((ended) => [ended.code, documentOf(ended).error.code, documentOf(ended).error.detail])
+  const refused = async (code: number, error: string) => {
+    for (const command of ['partners list', 'partners create acme --name A', 'serve --port 0']) {
+      const ended = await json(...command.split(' '))
+      t.match(ended, { code, error: { code: error, detail: placeOf(url) } }, command)
+    }
   }
-  const { default: postgres } = await import('postgres')
   const sql = postgres(url, { max: 1, onnotice: () => {} })
   t.teardown(() => sql.end({ timeout: 0 }))
   await sql`update partner_api.store set copied_from = 'elsewhere'`
-  for (const [code, name, detail] of await each()) {
-    t.same([code, name], [1, 'refused'])
-    t.match(detail, placeOf(url))
-  }
+  await refused(1, 'refused')
   await sql`update partner_api.store set copied_from = null`
-  const stranger = new URL(url)
-  stranger.username = 'stranger'
+  const address = new URL(url)
+  address.username = 'stranger'
+  const stranger = programOn(address.href)
   await server.admin.unsafe(`create role stranger login password '${server.password}'`)
   for (const command of ['partners list', 'migrate --status', 'migrate']) {
-    const ended = await runOn(stranger.href)(...command.split(' '))
-    t.match(ended, {
+    t.match(await stranger.run(...command.split(' ')), {
       code: 3,
       stdout: '',
       stderr: /^error: The store .*permission denied for schema partner_api\.\n$/,
@@ -253,45 +259,138 @@ async function unusable(t: Test, server: PostgresServer): Promise<void> {
   }
   await sql`grant usage on schema partner_api to stranger`
   await sql`grant select on all tables in schema partner_api to stranger`
-  t.match(await runOn(stranger.href)('partners', 'list'), { code: 0 }, 'who may read, reads')
-  t.match(await runOn(stranger.href)('serve', '--port', '0'), {
+  t.equal((await stranger.run('partners', 'list')).code, 0, 'who may only read can read')
+  t.match(await stranger.run('serve', '--port', '0'), {
     code: 3,
     stdout: '',
     stderr: /^error: The store .*permission denied for table replica\.\n$/,
-  }, 'and does not serve')
+  }, 'but not serve')
   await sql`update partner_api.store set served_from = 99`
   await sql`insert into partner_api.migration values (99, '099-later', 0)`
-  for (const [code, name, detail] of await each()) {
-    t.same([code, name], [3, 'newer_schema'])
-    t.match(detail, placeOf(url))
-  }
+  await refused(3, 'newer_schema')
 }
 
 async function down(t: Test, server: PostgresServer): Promise<void> {
   const url = await server.createDatabase()
-  const run = runOn(url)
-  await run('migrate')
-  const nowhere = new URL(url)
-  nowhere.port = String(await freePort())
-  const noDatabase = new URL(url)
-  noDatabase.pathname = '/nothing'
+  await programOn(url).run('migrate')
   const deaf = createServer().listen(0, '127.0.0.1')
   await once(deaf, 'listening')
   t.teardown(() => deaf.close())
-  const silent = new URL(url)
-  silent.port = String((deaf.address() as { port: number }).port)
-  const stores = [nowhere.href, noDatabase.href, silent.href]
-  const began = performance.now()
-  const ended = await Promise.all(stores.flatMap((store) => [
-    runOn(store)('serve', '--port', '0'),
-    runOn(store)('keys', 'list', '--json'),
-  ]))
-  for (const [index, { code, stdout, stderr }] of ended.entries()) {
-    t.equal(code, 3)
-    const sentence = stdout + stderr
-    t.match(sentence, placeOf(stores[Math.floor(index / 2)]!))
-    t.notMatch(sentence, server.password)
-    t.equal(sentence.trimEnd().split('\n').length, 1, 'a sentence, and nothing else')
+  const { port: silentPort } = deaf.address() as { port: number }
+  const stores = [{ port: String(await freePort()) }, { pathname: '/nothing' }, { port: String(silentPort) }]
+  await Promise.all(stores.map(async (change) => {
+    const address = new URL(url)
+    Object.assign(address, change)
+    const store = address.href
+    for (const command of ['serve --port 0', 'keys list --json']) {
+      const { code, stdout, stderr } = await programOn(store).run(...command.split(' '))
+      t.equal(code, 3)
+      t.match(stdout + stderr, placeOf(store))
+      t.notMatch(stdout + stderr, server.password)
+      t.match(stdout + stderr, /^.*\n$/, 'one line')
+    }
+  }))
+}
+
+/** A database with a partner and a key, the commands on it, and servers that have read from it. */
+async function prepare(t: Test, server: PostgresServer) {
+  const url = await server.createDatabase()
+  const { run, json } = programOn(url)
+  await run('partners', 'create', 'acme', '--name', 'Acme', '--module', 'profiles', 'pricing')
+  const { data } = await json('keys', 'issue', 'acme', '--name', 'k')
+  const read = async ({ url }: Served): Promise<number> => {
+    const headers = { 'X-Service-Partner-Key': data.key }
+    return (await fetch(`${url}/service/public/plans?partner=acme`, { headers })).status
   }
-  t.ok(performance.now() - began < 60_000, 'nobody waits for long')
+  const serve = async (name: string, ...args: string[]): Promise<Served> => {
+    const served = await startServing(['serve', '--port', '0', '--replica-name', name, ...args], url)
+    t.teardown(() => served.child.kill('SIGKILL'))
+    t.equal(await read(served), 200)
+    return served
+  }
+  return { url, run, json, read, serve, id: data.id as string, key: data.key as string }
+}
+
+async function everyChange(t: Test, server: PostgresServer): Promise<void> {
+  const { json, read, serve, id } = await prepare(t, server)
+  const slow = ['--max-staleness', '10000']
+  const [one, other] = await Promise.all([serve('web-1', ...slow), serve('web-2', ...slow)])
+  for (const command of changes(id)) {
+    const { code, data, receipt } = await json(...command.split(' '), '--wait')
+    t.equal(code, 0, command)
+    t.type(data, 'object')
+    t.same(Object.keys(receipt).sort(), ['ms', 'replicas'])
+    t.same(receipt.replicas.map(({ name, applied }) => [name, applied]).sort(), [
+      ['web-1', true],
+      ['web-2', true],
+    ])
+    for (const { ms } of receipt.replicas) t.ok(Number.isInteger(ms) && ms >= 0 && ms <= receipt.ms)
+    if (command.startsWith('keys revoke')) t.same([await read(one), await read(other)], [401, 401])
+  }
+  await stopServing(one)
+  const { receipt } = await json('partners', 'suspend', 'acme', '--wait')
+  t.same(receipt.replicas.map(({ name }) => name), ['web-2'], 'a server that has stopped is not waited for')
+}
+
+async function outputOfWait(t: Test, server: PostgresServer): Promise<void> {
+  const { run, serve } = await prepare(t, server)
+  const alone = await run('partners', 'suspend', 'acme', '--wait')
+  t.match(alone, {
+    code: 0,
+    stdout: /state: +suspended/,
+    stderr: /^No running server has cached older data\.\nIn effect everywhere after \d+ ms\.\n$/,
+  })
+  await run('partners', 'resume', 'acme')
+  const { child } = await serve('web \u202e1')
+  const applied = /^web \\u\{202e\}1 applied it after \d+ ms\nIn effect everywhere after \d+ ms\.\n$/
+  const quiet = await run('keys', 'issue', 'acme', '--name', 'k', '--quiet', '--wait')
+  t.match(quiet, { code: 0, stdout: /^spk_live_\w{51}\n$/, stderr: applied })
+  const [id = ''] = /(?<=^spk_live_)\w{12}/.exec(quiet.stdout) ?? []
+  const revoked = await run('keys', 'revoke', id, '--wait')
+  t.match(revoked, {
+    code: 0,
+    stdout: /state: +revoked/,
+    stderr: /^Revoked permanently\.\nweb .* applied it/,
+  })
+  t.notMatch(revoked.stderr, 'max staleness')
+  child.kill('SIGKILL')
+}
+
+async function silentServer(t: Test, server: PostgresServer): Promise<void> {
+  const { run, read, serve, id } = await prepare(t, server)
+  const [answering, frozen] = await Promise.all([serve('web-1'), serve('web-2', '--max-staleness', '1500')])
+  frozen.child.kill('SIGSTOP')
+  const { code, stderr } = await run('keys', 'revoke', id, '--wait')
+  t.equal(code, 0)
+  const [, leaseMs, allMs] = stderr.match(
+    /^Revoked permanently\.\nweb-1 applied it after \d+ ms\nweb-2 did not respond; its lease ended after (\d+) ms\nIn effect everywhere after (\d+) ms\.\n$/,
+  ) ?? [stderr]
+  t.equal(leaseMs, allMs)
+  t.ok(Number(leaseMs) >= 1_500 && Number(leaseMs) < 60_000, `${leaseMs} ms`)
+  frozen.child.kill('SIGCONT')
+  t.same([await read(answering), await read(frozen)], [401, 401])
+}
+
+async function lostStore(t: Test, server: PostgresServer): Promise<void> {
+  const { url, run, serve } = await prepare(t, server)
+  const frozen = await serve('web-1', '--max-staleness', '10000')
+  frozen.child.kill('SIGSTOP')
+  /** Stops the store once the command waits for the server that does not answer. */
+  const lose = async (...args: string[]): Promise<Ended> => {
+    const child = startProgram([...args, '--wait'], { env: { PARTNER_API_STORE: url } })
+    const ended = ending(child)
+    await once(args.includes('--json') ? child.stderr : child.stdout, 'data')
+    await server.kill()
+    return await within(ended, 'the command to give up')
+  }
+  const human = await lose('keys', 'issue', 'acme', '--name', 'k', '--quiet')
+  t.match(human, { code: 3, stdout: /^spk_live_\w{51}\n$/, stderr: /^error: The change is made, but / })
+  await server.restart()
+  const json = await lose('keys', 'issue', 'acme', '--name', 'k', '--json')
+  const { data, error } = documentOf(json)
+  t.equal(json.code, 3)
+  t.match(error, { code: 'store_unavailable', detail: /^The change is made, but / })
+  t.match(data.key, /^spk_live_/, 'the key is not lost')
+  await server.restart()
+  t.equal((await run('keys', 'show', data.id)).code, 0, 'the change was made')
 }
