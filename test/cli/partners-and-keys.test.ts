@@ -8,7 +8,7 @@ import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { createKeyAdministration, type NewKey } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { hasValidChecksum } from '../../core/keys/format.ts'
-import { gather } from '../adapters/scripted-server.ts'
+import { gather } from '../support/gather.ts'
 import {
   MAIN,
   noTerminal,
