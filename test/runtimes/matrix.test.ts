@@ -15,7 +15,6 @@ import {
   UNASKED,
 } from './canonical.ts'
 import { startChild } from './child.ts'
-import { drain } from './drain.ts'
 import { interleaved } from './interleaved.ts'
 import { absence, type Runtime, RUNTIMES, WORKERD } from './runtimes.ts'
 import { siteIn, siteOn } from './sites.ts'
@@ -47,7 +46,6 @@ await Promise.all([
       const child = startChild(runtime.command)
       t.teardown(() => child.end())
       await inOnePoint(t, 'requests at the same time', (t) => interleaved(t, child, template))
-      await inOnePoint(t, 'draining', (t) => drain(t, child, template))
       await run(t, runtime, deployAt(siteOn(child, template, runtime.quirks)))
     })
   ),
