@@ -12,15 +12,14 @@ import {
 } from './authentication.ts'
 import { isFresh } from './cache/response-cache.ts'
 import { readBody } from './http/body.ts'
-import { accepts, API_VERSION } from './http/headers.ts'
+import { accepts, API_VERSION, prefersGzip } from './http/headers.ts'
 import type { CachedBody, HandlerResult, HttpRequest, HttpResponse } from './http/message.ts'
 import { Problem } from './http/problem.ts'
-import { isPercentEncoded, readPartner } from './http/query.ts'
+import { isPercentEncoded, readParameters, readPartner } from './http/query.ts'
 import { redactPath } from './http/redact.ts'
 import { andThen, type MaybePromise } from './lib/promise.ts'
 import { consumeQuotas, type RateLimitResult } from './limits/limiter.ts'
 import { authorize, type Grant, problemForDenial } from './policy/decide.ts'
-import { createPublicHandler, type PublicHandler } from './public-handler.ts'
 import {
   type AuthenticatedContext,
   clientOf,
@@ -30,7 +29,7 @@ import {
   type Service,
 } from './request-context.ts'
 import { readInput } from './routes/input.ts'
-import { allowedMethods, type Route } from './routes/route.ts'
+import { allowedMethods, type DocumentRoute, type OpenRoute, type Route } from './routes/route.ts'
 
 /** @returns The service's handler. It never throws and never rejects. */
 export function createPipeline(service: Service): (request: HttpRequest) => MaybePromise<HttpResponse> {
@@ -53,7 +52,7 @@ export function createPipeline(service: Service): (request: HttpRequest) => Mayb
 function handle(
   service: Service,
   context: RequestContext,
-  handlePublic: PublicHandler,
+  handlePublic: ReturnType<typeof createPublicHandler>,
 ): MaybePromise<HttpResponse> {
   const route = matchRoute(service, context)
   if (typeof route === 'string') return service.writer.respondOptions(route, context.requestId)
@@ -263,4 +262,42 @@ function finish(service: Service, context: RequestContext, response: HttpRespons
   }
   service.logger.requestCompleted(context, response.status)
   return response
+}
+
+/** Serves the endpoints that need no key: health, and documents, which are made once. */
+function createPublicHandler({ handlers, writer }: Service) {
+  const plain = memoize((route) =>
+    andThen(
+      route.createDocument(handlers),
+      (document) => writer.toCachedDocument(document, route.contentType),
+    )
+  )
+  const compressed = memoize((route) => andThen(plain(route), writer.compress))
+
+  return (context: RequestContext, route: OpenRoute | DocumentRoute): MaybePromise<HttpResponse> => {
+    readParameters(parseQuery(context), {}, undefined)
+    if ('contentType' in route) {
+      const document = prefersGzip(context.request.header('accept-encoding')) ? compressed : plain
+      return andThen(document(route), (body) => writer.respond(body, context, []))
+    }
+    return andThen(
+      route.handle(handlers),
+      (result) => writer.respondUncached(result, 200, context, []),
+    )
+  }
+}
+
+/** Makes each document once; one that failed is made again for the next request. */
+function memoize(
+  make: (route: DocumentRoute) => MaybePromise<CachedBody>,
+): (route: DocumentRoute) => MaybePromise<CachedBody> {
+  const cache = new Map<DocumentRoute, MaybePromise<CachedBody>>()
+  return (route) => {
+    const known = cache.get(route)
+    if (known !== undefined) return known
+    const made = make(route)
+    cache.set(route, made)
+    if (made instanceof Promise) made.then((ready) => cache.set(route, ready), () => cache.delete(route))
+    return made
+  }
 }

@@ -7,14 +7,13 @@ import type { Route } from '../routes/route.ts'
 import { endpointPath } from '../routes/router.ts'
 import { describeHeaders, describeParameters, exampleProblem, problemSchema } from './components.ts'
 import { createSchemaCollection } from './json-schema.ts'
-import type { DocumentSettings, OpenApiDocument, OperationObject, ResponseObject } from './model.ts'
+import type { DocumentSettings, OperationObject, ResponseObject } from './model.ts'
 import { describeOperation, hasOwnExample, tagOf } from './operation.ts'
 
+export type OpenApiDocument = ReturnType<typeof createDocument>
+
 /** @param settings Overrides of the defaults. */
-export function createDocument(
-  routes: readonly Route[],
-  settings: Partial<DocumentSettings> = {},
-): OpenApiDocument {
+export function createDocument(routes: readonly Route[], settings: Partial<DocumentSettings> = {}) {
   const complete: DocumentSettings = {
     names: createServiceNames('service'),
     problemBase: DEFAULT_PROBLEM_BASE,
@@ -27,7 +26,7 @@ export function createDocument(
   const schemas = createSchemaCollection()
   const responses: Record<string, ResponseObject> = {}
   schemas.name('Problem', problemSchema())
-  const paths: Record<string, Record<string, OperationObject>> = {}
+  const paths: Record<string, Partial<Record<'get' | 'post', OperationObject>>> = {}
   for (const route of routes) {
     const path = endpointPath(route, names.name)
     const operation = describeOperation(route, path, schemas, responses, complete)
@@ -38,7 +37,7 @@ export function createDocument(
   )
   const example = `/${names.name}/public/profiles`
   return {
-    openapi: '3.1.1',
+    openapi: '3.1.1' as const,
     info: {
       title,
       summary: 'Keyed, scoped, server-side access for plugins and dashboards.',
@@ -92,7 +91,7 @@ const ownTags: Readonly<Record<string, string>> = {
   service: 'The service itself: no key, and no partner data.',
 }
 
-function tagsOf(routes: readonly Route[]): OpenApiDocument['tags'] {
+function tagsOf(routes: readonly Route[]) {
   return [...new Set(routes.map(tagOf))].map((name) => ({
     name,
     description: ownTags[name] ?? `${MODULES[name as Module].feature}.`,

@@ -3,7 +3,8 @@ import type { StaticDocument } from '../http/message.ts'
 import type { Sha256 } from '../lib/digest.ts'
 import type { Documents } from '../routes/context.ts'
 import type { Route } from '../routes/route.ts'
-import type { DocumentSettings, OpenApiDocument } from './model.ts'
+import type { OpenApiDocument } from './document.ts'
+import type { DocumentSettings } from './model.ts'
 
 /**
  * The code that makes documents is loaded with the first of them: a service that is asked for none spends neither

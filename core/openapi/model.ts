@@ -95,26 +95,3 @@ export interface OperationObject {
   /** Every problem of the operation. */
   readonly 'x-problems': readonly ProblemCode[]
 }
-
-export interface OpenApiDocument {
-  readonly openapi: '3.1.1'
-  readonly info: {
-    readonly title: string
-    readonly summary: string
-    readonly description: string
-    readonly version: string
-    readonly contact?: DeploymentInfo['contact'] & object
-    readonly license: { readonly name: string; readonly identifier: string }
-  }
-  readonly servers: DeploymentInfo['servers'] & object
-  readonly tags: readonly { readonly name: string; readonly description: string }[]
-  readonly paths: Named<Readonly<Partial<Record<'get' | 'post', OperationObject>>>>
-  readonly components: {
-    readonly schemas: Named<JsonSchema>
-    readonly responses: Named<ResponseObject>
-    readonly parameters: Named<ParameterObject>
-    readonly headers: Named<HeaderObject>
-    readonly examples: Named<ExampleObject>
-    readonly securitySchemes: Named<Named<string>>
-  }
-}

@@ -1,5 +1,6 @@
 /** The endpoints on the reference page. */
 import { PROBLEMS } from '../http/problem.ts'
+import type { OpenApiDocument } from './document.ts'
 import {
   boundsOf,
   codeBlock,
@@ -15,7 +16,6 @@ import {
 import type {
   DocumentSettings,
   JsonSchema,
-  OpenApiDocument,
   OperationObject,
   ParameterObject,
   Reference,
@@ -86,19 +86,16 @@ function parameters(operation: OperationObject, described: OpenApiDocument): Mar
     place !== 'header' || name.startsWith('Idempotency')
   )
   if (own.length === 0) return undefined
-  const rows = own.map((one) => {
-    const { name, in: place, required, description, schema } = one
-    return {
-      name: markup`<code>${name}</code><small>${place}${required ? [' · ', REQUIRED] : undefined}</small>`,
-      about: markup`${prose(description)}${limitsOf(schema, true)}`,
-    }
-  })
+  const rows = own.map(({ name, in: place, required, description, schema }) => ({
+    name: markup`<code>${name}</code><small>${place}${required ? [' · ', REQUIRED] : undefined}</small>`,
+    about: meaning(description, schema, true),
+  }))
   return markup`<h4>Parameters</h4>
 ${table(`Parameters of ${operation.summary}`, ['Name', 'Meaning'], rows)}`
 }
 
-/** The type and range of a value in one line. @param repeats Whether a list is a repeatable parameter. */
-function limitsOf(schema: JsonSchema, repeats = false): Markup {
+/** A description, and the type and range of the value. @param repeats Whether a list is a repeatable parameter. */
+function meaning(description: string | undefined, schema: JsonSchema, repeats = false): Markup {
   const one = schema.items ?? schema
   const parts: Inset[] = [
     repeats && schema.items !== undefined ? `${typeOf(one)}, repeatable` : typeOf(schema),
@@ -107,7 +104,8 @@ function limitsOf(schema: JsonSchema, repeats = false): Markup {
     ...(schema.items === undefined ? [] : boundsOf(schema)),
     ...(schema.default === undefined ? [] : [markup`default <code>${String(schema.default)}</code>`]),
   ]
-  return markup`<small>${parts.map((part, index) => index === 0 ? part : [' · ', part])}</small>`
+  const limits = parts.map((part, index) => index === 0 ? part : [' · ', part])
+  return markup`${prose(description ?? '')}<small>${limits}</small>`
 }
 
 function codeList(values: readonly unknown[]): readonly Inset[] {
@@ -122,7 +120,7 @@ function body({ requestBody, summary }: OperationObject): Markup | undefined {
   const required = new Set(schema.required)
   const rows = Object.entries(schema.properties ?? {}).map(([name, member]) => ({
     name: markup`<code>${name}</code>${required.has(name) ? markup`<small>${REQUIRED}</small>` : undefined}`,
-    about: markup`${prose(member.description ?? '')}${limitsOf(member)}`,
+    about: meaning(member.description, member),
   }))
   return markup`<h4>Body</h4>
 ${table(`Body of ${summary}`, ['Member', 'Meaning'], rows)}`
@@ -134,14 +132,11 @@ function request(
   { names }: DocumentSettings,
 ): readonly Inset[] {
   const all = parametersOf(operation, described)
-  const query = all.filter(({ in: place, required, name }) =>
-    place === 'query' && (required || exampleParameters.has(name))
-  )
+  const query = all
+    .filter(({ in: place, required, name }) => place === 'query' && (required || exampleParameters.has(name)))
     .map(({ name, example }) => `${name}=${encodeURIComponent(String([example].flat()[0]))}`)
-  const target = path.replace(
-    /\{(\w+)\}/g,
-    (_, name) => String(all.find((one) => one.name === name)?.example),
-  )
+  const exampleOf = (_: string, name: string) => String(all.find((one) => one.name === name)?.example)
+  const target = path.replace(/\{(\w+)\}/g, exampleOf)
   const media = operation.requestBody?.content['application/json']
   return curl({
     keyHeader: operation.security.length === 0 ? undefined : names.keyHeader,
@@ -192,7 +187,7 @@ function membersOf(
     const { description } = resolve(member, among)
     const row = {
       name: markup`<code>${place.split('.').map((part, index) => index === 0 ? part : [BREAK, part])}</code>`,
-      about: markup`${prose(description ?? '')}${limitsOf(member)}`,
+      about: meaning(description, member),
     }
     return description === undefined && inner.length > 0 ? inner : [row, ...inner]
   })

@@ -4,7 +4,8 @@ import { API_VERSION } from '../http/headers.ts'
 import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
 import { MODULE_NAMES, MODULES } from '../policy/modules.ts'
 import { codeBlock, curl, type Inset, type Markup, markup, prettyJson, table } from './html.ts'
-import type { DocumentSettings, OpenApiDocument } from './model.ts'
+import type { OpenApiDocument } from './document.ts'
+import type { DocumentSettings } from './model.ts'
 
 export interface Section {
   readonly id: string

@@ -1,5 +1,4 @@
 import { Router } from 'itty-router/Router'
-import { banner } from './banner.ts'
 import type { Endpoint } from './context.ts'
 import { countries, industries, plans } from './lists.ts'
 import { apiCatalog, docs, health, openapi } from './meta.ts'
@@ -8,7 +7,7 @@ import { reportActivity, reportSummary } from './reports.ts'
 import type { Route } from './route.ts'
 import { signups } from './signups.ts'
 import { verifyKey } from './verify-key.ts'
-import { widget } from './widget.ts'
+import { banner, widget } from './widget.ts'
 
 /** Every endpoint of the service. If two paths match a request, the first one wins. */
 export const ROUTES: readonly Route[] = [

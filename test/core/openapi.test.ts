@@ -4,13 +4,8 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import t from 'tap'
 import { API_VERSION, createServiceNames } from '../../core/http/headers.ts'
 import { PROBLEMS } from '../../core/http/problem.ts'
-import { createDocument } from '../../core/openapi/document.ts'
-import type {
-  JsonSchema,
-  OpenApiDocument,
-  ParameterObject,
-  ResponseObject,
-} from '../../core/openapi/model.ts'
+import { createDocument, type OpenApiDocument } from '../../core/openapi/document.ts'
+import type { JsonSchema, ParameterObject, ResponseObject } from '../../core/openapi/model.ts'
 import { ROUTES } from '../../core/routes/router.ts'
 import { inOnePoint } from '../contract/http/checks.ts'
 import { deployTo } from '../contract/http/deploy.ts'
