@@ -26,10 +26,7 @@ const maxAttempts = 8
 export function createAdministrator(
   store: Pick<Store, 'revision' | 'apply' | 'clock'>,
   { actor, clock: now = createClock(() => store.clock?.()).now }: Operator,
-): {
-  now: () => number
-  apply: (buildChanges: () => MaybePromise<readonly Change[]>) => Promise<readonly Change[]>
-} {
+) {
   const problem = validateName(actor)
   if (problem !== undefined) throw new RangeError(`The name of an operator ${problem}.`)
 
@@ -48,7 +45,6 @@ export function createAdministrator(
   return { now, apply }
 }
 
-/** The partner with this slug, removed or not. @throws {AdminError} `partner_not_found` */
 export async function findPartner(store: Pick<Store, 'findPartner'>, slug: string): Promise<Partner> {
   // Some stores fail on text that they cannot hold, such as NUL.
   const partner = SLUG_PATTERN.test(slug) ? await store.findPartner(slug) : undefined
@@ -56,7 +52,6 @@ export async function findPartner(store: Pick<Store, 'findPartner'>, slug: strin
   throw new AdminError('partner_not_found', `There is no partner ${formatValue(slug)}.`)
 }
 
-/** The key with this public id, in any state, and its partner. @throws {AdminError} `key_not_found` */
 export async function findKey(store: Pick<Store, 'findKey'>, id: string): Promise<KeyFacts> {
   const facts = KEY_ID_PATTERN.test(id) ? await store.findKey(id) : undefined
   if (facts !== undefined) return facts

@@ -79,51 +79,28 @@ export const DEFAULT_OVERLAP_MS = MS_PER_DAY
 /**
  * Administration of keys, by their public ids. Each change returns the key as it is afterwards; a change to the state
  * that a key is already in does nothing. A revoked or expired key cannot be changed, except that an expired one can be
- * revoked.
+ * revoked. Methods throw `AdminError`.
  */
 export interface KeyAdministration {
-  /**
-   * Creates a key and returns its text, which cannot be read again.
-   *
-   * @throws {AdminError} `partner_not_found`, `partner_removed`, `invalid_name`, `unknown_scope`,
-   * `module_inactive`, `invalid_expiry`, `invalid_address_range`, `invalid_limit`
-   */
+  /** Creates a key and returns its text, which cannot be read again. */
   issue(key: NewKey): Promise<IssuedKey>
-  /**
-   * All keys, or those of one partner, oldest first, read from the store in pages.
-   *
-   * @throws {AdminError} `partner_not_found` when the iteration starts.
-   */
+  /** All keys, or those of one partner, oldest first, read from the store in pages. Throws when the iteration starts. */
   list(partner?: string): AsyncIterable<Key>
-  /** The key, in any state. @throws {AdminError} `key_not_found` */
+  /** The key, in any state. */
   show(id: string): Promise<Key>
-  /**
-   * Creates a successor with the same permissions, and ends the old key after an overlap, in one transaction.
-   *
-   * @returns The successor.
-   * @throws {AdminError} `key_not_found`, `key_revoked`, `key_expired`, `key_disabled`, `key_rotated`,
-   * `invalid_duration`, `invalid_expiry`
-   */
+  /** Creates a successor with the same permissions, and ends the old key after an overlap, in one transaction. */
   rotate(id: string, options?: RotationOptions): Promise<IssuedKey>
-  /**
-   * Changes its name, addresses, expiry and limits.
-   *
-   * @throws {AdminError} `invalid_name`, `invalid_address_range`, `invalid_expiry`, `invalid_limit`, `key_not_found`,
-   * `key_revoked`, `key_expired`
-   */
+  /** Changes its name, addresses, expiry and limits. */
   update(id: string, update: KeyUpdate): Promise<Key>
-  /** Refuses the key until it is enabled again. @throws {AdminError} `key_not_found`, `key_revoked`, `key_expired` */
+  /** Refuses the key until it is enabled again. */
   disable(id: string): Promise<Key>
-  /** Undoes `disable`. @throws {AdminError} `key_not_found`, `key_revoked`, `key_expired` */
+  /** Undoes `disable`. */
   enable(id: string): Promise<Key>
-  /** Cannot be undone. @throws {AdminError} `key_not_found` */
+  /** Cannot be undone. */
   revoke(id: string): Promise<Key>
-  /**
-   * Gives it scopes, all or none.
-   * @throws {AdminError} `unknown_scope`, `key_not_found`, `key_revoked`, `key_expired`, `module_inactive`
-   */
+  /** Gives it scopes, all or none. */
   grant(id: string, scopes: readonly string[]): Promise<Key>
-  /** Takes scopes away, all or none. @throws {AdminError} `unknown_scope`, `key_not_found`, `key_revoked`, `key_expired` */
+  /** Takes scopes away, all or none. */
   remove(id: string, scopes: readonly string[]): Promise<Key>
 }
 

@@ -37,35 +37,26 @@ export interface PartnerUpdate {
 
 /**
  * Administration of partners. Each change returns the partner as it is afterwards; a change to the state that a
- * partner is already in does nothing. A removed partner can be read but not changed.
+ * partner is already in does nothing. A removed partner can be read but not changed. Methods throw `AdminError`.
  */
 export interface PartnerAdministration {
-  /**
-   * Creates a partner.
-   * @throws {AdminError} `invalid_slug`, `invalid_name`, `unknown_module`, `invalid_limit`, `partner_exists`
-   */
+  /** Creates a partner. */
   create(partner: NewPartner): Promise<Partner>
   /** All partners, removed ones included, by slug, read from the store in pages. */
   list(): AsyncIterable<Partner>
-  /** The partner, removed or not. @throws {AdminError} `partner_not_found` */
+  /** The partner, removed or not. */
   show(slug: string): Promise<Partner>
-  /**
-   * Changes its name and limits.
-   * @throws {AdminError} `invalid_name`, `invalid_limit`, `partner_not_found`, `partner_removed`
-   */
+  /** Changes its name and limits. */
   update(slug: string, update: PartnerUpdate): Promise<Partner>
-  /** Refuses all of the partner's requests until it is resumed. @throws {AdminError} `partner_not_found`, `partner_removed` */
+  /** Refuses all of the partner's requests until it is resumed. */
   suspend(slug: string): Promise<Partner>
-  /** Undoes `suspend`. @throws {AdminError} `partner_not_found`, `partner_removed` */
+  /** Undoes `suspend`. */
   resume(slug: string): Promise<Partner>
-  /** Cannot be undone: revokes its keys; its records stay and its slug stays taken. @throws {AdminError} `partner_not_found` */
+  /** Cannot be undone: revokes its keys; its records stay and its slug stays taken. */
   remove(slug: string): Promise<Partner>
-  /** Puts the modules' scopes in force, all or none. @throws {AdminError} `unknown_module`, `partner_not_found`, `partner_removed` */
+  /** Puts the modules' scopes in force, all or none. */
   activate(slug: string, modules: readonly string[]): Promise<Partner>
-  /**
-   * Takes the modules' scopes out of force for all of the partner's keys, which still hold them.
-   * @throws {AdminError} `unknown_module`, `partner_not_found`, `partner_removed`
-   */
+  /** Takes the modules' scopes out of force for all of the partner's keys, which still hold them. */
   deactivate(slug: string, modules: readonly string[]): Promise<Partner>
 }
 
@@ -77,10 +68,7 @@ export function createPartnerAdministration(
   const { now, apply } = createAdministrator(store, operator)
   const show = (slug: string) => findPartner(store, slug)
 
-  async function change(
-    slug: string,
-    buildChanges: (partner: Partner) => readonly Change[],
-  ): Promise<Partner> {
+  async function change(slug: string, buildChanges: (partner: Partner) => Change[]): Promise<Partner> {
     await apply(async () => {
       const partner = await show(slug)
       requireNotRemoved(partner)

@@ -6,25 +6,34 @@ import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../limits/pol
 import type { Key, LimitOverrides, Partner } from '../model.ts'
 import { type Module, MODULE_NAMES, moduleForScope, type Scope, SCOPES } from '../policy/modules.ts'
 
-/** Why an administrative change was refused. Codes are stable. */
+/**
+ * Why an administrative change was refused. Codes are stable. Every change may fail with `concurrent_change`; other
+ * methods than `create`, `issue` and `list` fail with `partner_not_found` or `key_not_found`, and changes to what is
+ * removed, revoked or expired with `partner_removed`, `key_revoked` or `key_expired`.
+ */
 export type AdminErrorCode =
-  | 'partner_exists'
   | 'partner_not_found'
   | 'partner_removed'
-  | 'invalid_slug'
-  | 'invalid_name'
-  | 'invalid_limit'
-  | 'unknown_module'
-  | 'unknown_scope'
-  | 'module_inactive'
   | 'key_not_found'
   | 'key_revoked'
   | 'key_expired'
-  | 'key_disabled'
-  | 'key_rotated'
+  /** The slug belongs to another partner, which may be removed. */
+  | 'partner_exists'
+  | 'invalid_slug'
+  | 'invalid_name'
+  | 'invalid_limit'
   | 'invalid_address_range'
   | 'invalid_duration'
   | 'invalid_expiry'
+  | 'unknown_module'
+  | 'unknown_scope'
+  /** No active module of the partner needs the scope. */
+  | 'module_inactive'
+  /** A disabled key is not rotated. */
+  | 'key_disabled'
+  /** A key is rotated once. */
+  | 'key_rotated'
+  /** Other changes interrupted every attempt. */
   | 'concurrent_change'
 
 /**
@@ -44,7 +53,6 @@ export class AdminError extends Error {
   }
 }
 
-/** @throws {AdminError} `invalid_slug` */
 export function requireSlug(slug: string): void {
   if (SLUG_PATTERN.test(slug)) return
   throw new AdminError(
@@ -53,19 +61,18 @@ export function requireSlug(slug: string): void {
   )
 }
 
-/** @throws {AdminError} `invalid_name` */
 export function requireName(name: string): void {
   const problem = validateName(name)
   if (problem === undefined) return
   throw new AdminError('invalid_name', `The name ${formatValue(name)} ${problem}.`)
 }
 
-/** The modules of these names in the contract's order, each once. @throws {AdminError} `unknown_module` */
+/** The modules of these names in the contract's order, each once. */
 export function requireModules(names: readonly string[]): readonly Module[] {
   return requireNames(names, MODULE_NAMES, 'module')
 }
 
-/** The scopes of these names in the contract's order, each once. @throws {AdminError} `unknown_scope` */
+/** The scopes of these names in the contract's order, each once. */
 export function requireScopes(names: readonly string[]): readonly Scope[] {
   return requireNames(names, SCOPES, 'scope')
 }
@@ -85,7 +92,6 @@ function requireNames<N extends string>(
   return known.filter((name) => names.includes(name))
 }
 
-/** @throws {AdminError} `module_inactive`, with the command to run first, unless an active module needs each scope. */
 export function requireActiveModules(partner: Partner, scopes: readonly Scope[]): void {
   const inactive = scopes.filter((scope) => !partner.modules.includes(moduleForScope(scope)))
   if (inactive.length === 0) return
@@ -97,13 +103,11 @@ export function requireActiveModules(partner: Partner, scopes: readonly Scope[])
   )
 }
 
-/** @throws {AdminError} `partner_removed` */
 export function requireNotRemoved(partner: Partner): void {
   if (partner.state !== 'removed') return
   throw new AdminError('partner_removed', `Partner ${partner.slug} is removed. This cannot be undone.`)
 }
 
-/** @throws {AdminError} `key_revoked`, `key_expired` */
 export function requireNotEnded(key: Key, now: number): void {
   const state = keyState(key, now)
   if (state === 'revoked') {
@@ -117,7 +121,6 @@ export function requireNotEnded(key: Key, now: number): void {
 /** The last millisecond that RFC 3339 can express. */
 const maxExpiry = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
-/** @throws {AdminError} `invalid_expiry` */
 export function requireExpiry(expiresAt: number | undefined, now: number): void {
   if (expiresAt === undefined || (expiresAt > now && expiresAt <= maxExpiry)) return
   throw new AdminError(
@@ -126,7 +129,6 @@ export function requireExpiry(expiresAt: number | undefined, now: number): void 
   )
 }
 
-/** @throws {AdminError} `invalid_limit` unless quotas are integers from 0 and windows 1–86,400 s. */
 export function requireLimits(limits: LimitOverrides): void {
   for (const [policy, { quota, windowSeconds }] of Object.entries(limits)) {
     if (
@@ -159,11 +161,7 @@ export interface LimitChange {
   readonly clear?: readonly string[] | undefined
 }
 
-/**
- * The limits after a change. A policy in both `set` and `clear` is set.
- *
- * @throws {AdminError} `invalid_limit`
- */
+/** The limits after a change. A policy in both `set` and `clear` is set. */
 export function applyLimitChange(
   limits: LimitOverrides,
   { set = {}, clear = [] }: LimitChange,
@@ -180,7 +178,6 @@ export function applyLimitChange(
   return Object.fromEntries([...remaining, ...Object.entries(set)])
 }
 
-/** Whether two sets of limits are equal. */
 export function equalLimits(a: LimitOverrides, b: LimitOverrides): boolean {
   const canonical = (limits: LimitOverrides) =>
     Object.entries(limits).map(([policy, { quota, windowSeconds }]) => `${policy}=${quota}/${windowSeconds}`)
@@ -188,12 +185,7 @@ export function equalLimits(a: LimitOverrides, b: LimitOverrides): boolean {
   return canonical(a) === canonical(b)
 }
 
-/**
- * Checks a name of a partner, a key or an operator: 1–200 code points, not only white space, no control characters,
- * no line breaks, no key.
- *
- * @returns What is wrong, as the end of a sentence about the name; `undefined` for a valid one.
- */
+/** @returns What is wrong with a name of a partner, key or operator, as the end of a sentence about it. */
 export function validateName(name: string): string | undefined {
   if (name.trim() === '') return 'must not be empty'
   // 200 code points are at most 400 UTF-16 units: longer text need not be counted.
@@ -208,12 +200,7 @@ const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600
 /** A hundred years: an instant that far from now still has a four-digit year. */
 export const MAX_DURATION_MS: number = 36_525 * MS_PER_DAY
 
-/**
- * Parses a duration: an integer and `s`, `m`, `h` or `d`, or `0`; at most a hundred years.
- *
- * @returns Milliseconds, 0 or more.
- * @throws {AdminError} `invalid_duration`
- */
+/** Parses a duration, such as `24h`, to milliseconds. */
 export function parseDuration(text: string): number {
   if (text === '0') return 0
   const [, count = '', unit = ''] = /^(\d{1,12})([smhd])$/.exec(text) ?? []
@@ -221,8 +208,7 @@ export function parseDuration(text: string): number {
   if (duration <= MAX_DURATION_MS) return duration
   throw new AdminError(
     'invalid_duration',
-    `A duration must be 0, or a whole number and s, m, h or d, such as 24h, up to 36525d, not ${
-      formatValue(text)
-    }.`,
+    'A duration must be 0, or a whole number and s, m, h or d, such as 24h, up to 36525d, ' +
+      `not ${formatValue(text)}.`,
   )
 }

@@ -1,5 +1,5 @@
 import { Problem } from '../http/problem.ts'
-import { type MaybePromise, timeout } from '../lib/promise.ts'
+import { timeout } from '../lib/promise.ts'
 import type { Catalog, Directory } from './directory.ts'
 import type { FactSource } from './facts.ts'
 import type { QuotaStore } from './quotas.ts'
@@ -15,17 +15,6 @@ import type { SignupStore } from './signups.ts'
 export function withTimeouts(deadlineMs: number) {
   const pending = new Set<Promise<unknown>>()
 
-  function bounded<A extends unknown[], R>(call: (...args: A) => MaybePromise<R>) {
-    return (...args: A): MaybePromise<R> => {
-      try {
-        const result = call(...args)
-        return result instanceof Promise ? inTime(result).catch(throwUnavailable) : result
-      } catch (cause) {
-        return throwUnavailable(cause)
-      }
-    }
-  }
-
   function inTime<T>(result: Promise<T>): Promise<T> {
     const first = timeout(result, deadlineMs, () => {
       throw new Error(`no answer within ${deadlineMs} ms`)
@@ -34,39 +23,40 @@ export function withTimeouts(deadlineMs: number) {
     return first
   }
 
+  /** The methods of a port that have these names. */
+  function wrap<T, K extends keyof T>(port: T, ...names: readonly K[]): Pick<T, K> {
+    const methods = port as Readonly<Record<K, (...args: unknown[]) => unknown>>
+    const wrapped = names.map((name) => [name, (...args: unknown[]): unknown => {
+      try {
+        const result = methods[name](...args)
+        return result instanceof Promise ? inTime(result).catch(throwUnavailable) : result
+      } catch (cause) {
+        return throwUnavailable(cause)
+      }
+    }])
+    return Object.fromEntries(wrapped)
+  }
+
   return {
-    facts: (source: FactSource): FactSource => ({
-      check: bounded(() => source.check()),
-      revision: bounded(() => source.revision()),
-      findKey: bounded((id) => source.findKey(id)),
-      recordKeyUses: bounded((uses) => source.recordKeyUses(uses)),
-    }),
+    facts: (source: FactSource): FactSource => wrap(source, 'check', 'revision', 'findKey', 'recordKeyUses'),
     directory: (directory: Directory): Required<Directory> => ({
-      listProfiles: bounded((partner, query, now) => directory.listProfiles(partner, query, now)),
-      findProfile: bounded((partner, slug, now) => directory.findProfile(partner, slug, now)),
-      countProfiles: bounded((partner, by, now) => directory.countProfiles(partner, by, now)),
-      listIndustries: bounded(() => directory.listIndustries()),
-      nextProfileChangeAt: bounded((partner, now) => directory.nextProfileChangeAt(partner, now)),
-      directoryRevision: bounded(() => directory.directoryRevision?.() ?? ''),
+      ...wrap(
+        directory,
+        'listProfiles',
+        'findProfile',
+        'countProfiles',
+        'listIndustries',
+        'nextProfileChangeAt',
+      ),
+      ...wrap({ directoryRevision: () => directory.directoryRevision?.() ?? '' }, 'directoryRevision'),
     }),
-    catalog: (catalog: Catalog): Catalog => ({
-      findBanner: bounded((partner) => catalog.findBanner(partner)),
-      listPlans: bounded(() => catalog.listPlans()),
-    }),
-    signups: (store: SignupStore): Pick<SignupStore, 'createSignup'> => ({
-      createSignup: bounded((signup, claim) => store.createSignup(signup, claim)),
-    }),
-    reports: (reports: Reports): Reports => ({
-      recordUsage: bounded((counts, batch, from) => reports.recordUsage(counts, batch, from)),
-      summarise: bounded((partner, from, to) => reports.summarise(partner, from, to)),
-      listActivity: bounded((partner, query, now) => reports.listActivity(partner, query, now)),
-    }),
-    quotas: (quotas: QuotaStore): QuotaStore => ({
-      leaseQuota: bounded((request) => quotas.leaseQuota(request)),
-    }),
+    catalog: (catalog: Catalog): Catalog => wrap(catalog, 'findBanner', 'listPlans'),
+    signups: (store: SignupStore): Pick<SignupStore, 'createSignup'> => wrap(store, 'createSignup'),
+    reports: (reports: Reports): Reports => wrap(reports, 'recordUsage', 'summarise', 'listActivity'),
+    quotas: (quotas: QuotaStore): QuotaStore => wrap(quotas, 'leaseQuota'),
     registration: (replica: ReplicaRegistration): ReplicaRegistration => ({
       ...replica,
-      registered: bounded(() => replica.registered()),
+      ...wrap(replica, 'registered'),
     }),
     /** Resolves when every pending call has responded or failed. Never rejects. */
     idle: (): Promise<unknown> => Promise.allSettled(pending),
