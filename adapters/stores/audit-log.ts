@@ -6,7 +6,6 @@ import type { AuditEntry, AuditHead } from '../../core/ports/audit.ts'
 import type { AuditContext, Change } from '../../core/ports/changes.ts'
 import type { ContentKind, ImportReport } from '../../core/ports/content.ts'
 import { sha256 } from '../digest.ts'
-import { StoreError } from './store-error.ts'
 
 /** An audit entry without its place in the log. */
 export type AuditRecord = Pick<AuditEntry, 'type' | 'partner' | 'keyId' | 'subject' | 'before' | 'after'>
@@ -69,28 +68,4 @@ export function chainRecords(
     previous = entry
     return entry
   })
-}
-
-/**
- * Compares partners and keys, read back after they were written, with the last audit record of each.
- *
- * @param read The snapshot of the partner or key of a record.
- * @throws {StoreError} `refused` when they differ.
- */
-export function checkWritten(
-  auditRecords: readonly AuditRecord[],
-  read: (record: AuditRecord) => string | undefined,
-): void {
-  const last = new Map(auditRecords.map((record) => [`${record.keyId ?? ''} ${record.partner}`, record]))
-  for (const record of last.values()) {
-    if (read(record) === record.after) continue
-    const { type, keyId, partner } = record
-    throw new StoreError(
-      'refused',
-      `Nothing was changed: the database did not keep ${type} of ${
-        keyId ?? partner
-      }. A trigger or rule that this ` +
-        'program did not create has reverted it. To find it: partner-api audit verify',
-    )
-  }
 }

@@ -1,29 +1,38 @@
 /** Applies administrative changes to partners and keys. All stores share these rules. */
+import { keySnapshot, partnerSnapshot } from '../../core/audit/chain.ts'
 import { compareCodePoints } from '../../core/lib/text.ts'
 import type { Key, Partner } from '../../core/model.ts'
 import { MODULE_NAMES, SCOPES } from '../../core/policy/modules.ts'
 import type { Change } from '../../core/ports/changes.ts'
+import { sha256 } from '../digest.ts'
 import { type AuditRecord, keyAuditRecord, partnerAuditRecord } from './audit-log.ts'
 import { StoreError } from './store-error.ts'
 
-/** Partners and keys as the changes so far have left them, not visible to others yet. */
-export interface ChangeSet {
+/** Partners and keys as they are before the changes. */
+export interface StoredFacts {
   findPartner(slug: string): Partner | undefined
   findKey(id: string): Key | undefined
-  /** The unrevoked keys of a partner, oldest first, then by id. */
+  /** The unrevoked keys of a partner that is to be removed, in any order. */
   listUnrevokedKeys(partner: string): readonly Key[]
-  putPartner(partner: Partner): void
-  putKey(key: Key): void
+}
+
+/** What changes come to. */
+export interface AppliedChanges {
+  /** The changed partners, by slug, as they are to be written. */
+  readonly partners: ReadonlyMap<string, Partner>
+  /** The changed keys by id. */
+  readonly keys: ReadonlyMap<string, Key>
+  readonly auditRecords: readonly AuditRecord[]
 }
 
 /**
- * Applies changes in order. When one throws, the change set is to be discarded.
+ * Applies changes in order, and writes nothing.
  *
- * @returns The audit records of the changes.
  * @throws {StoreError} `refused` when a change refers to a missing partner or key, or creates an existing one: then the
  * rules were checked against other facts.
  */
-export function applyChanges(changeSet: ChangeSet, changes: readonly Change[]): AuditRecord[] {
+export function applyChanges(stored: StoredFacts, changes: readonly Change[]): AppliedChanges {
+  const changeSet = createChangeSet(stored)
   const auditRecords = changes.flatMap((change) => applyChange(changeSet, change))
   // Last, because a successor may be issued after the rotation that names it.
   for (const change of changes) {
@@ -31,7 +40,65 @@ export function applyChanges(changeSet: ChangeSet, changes: readonly Change[]): 
       requireExisting(changeSet.findKey(change.successorId), change, `key ${change.successorId}`)
     }
   }
-  return auditRecords
+  return { partners: changeSet.partners, keys: changeSet.keys, auditRecords }
+}
+
+/** Facts in maps, which hold everything that the changes refer to. */
+export function factsOf(
+  partners: ReadonlyMap<string, Partner>,
+  keys: ReadonlyMap<string, Key>,
+): StoredFacts {
+  return {
+    findPartner: (slug) => partners.get(slug),
+    findKey: (id) => keys.get(id),
+    listUnrevokedKeys: (partner) =>
+      [...keys.values()].filter((key) => key.partner === partner && key.state !== 'revoked'),
+  }
+}
+
+/**
+ * Compares what was written, read back, with what was to be written.
+ *
+ * @throws {StoreError} `refused` when they differ.
+ */
+export function checkWritten(
+  { partners, keys }: AppliedChanges,
+  { findPartner, findKey }: Pick<StoredFacts, 'findPartner' | 'findKey'>,
+): void {
+  const snapshotOf = (partner: Partner | undefined) => partner && partnerSnapshot(partner)
+  const keySnapshotOf = (key: Key | undefined) => key && keySnapshot(key, sha256)
+  const lost =
+    [...partners].find(([slug, partner]) => snapshotOf(findPartner(slug)) !== snapshotOf(partner)) ??
+      [...keys].find(([id, key]) => keySnapshotOf(findKey(id)) !== keySnapshotOf(key))
+  if (lost === undefined) return
+  throw new StoreError(
+    'refused',
+    `Nothing was changed: the database did not keep the change of ${
+      lost[0]
+    }. A trigger or rule that this program ` +
+      'did not create has reverted it. To find it: partner-api audit verify',
+  )
+}
+
+type ChangeSet = ReturnType<typeof createChangeSet>
+
+/** Facts as the changes so far have left them. */
+function createChangeSet(stored: StoredFacts) {
+  const partners = new Map<string, Partner>()
+  const keys = new Map<string, Key>()
+  return {
+    partners,
+    keys,
+    findPartner: (slug: string) => partners.get(slug) ?? stored.findPartner(slug),
+    findKey: (id: string) => keys.get(id) ?? stored.findKey(id),
+    /** Oldest first, then by id. */
+    listUnrevokedKeys: (partner: string) => {
+      const all = new Map(stored.listUnrevokedKeys(partner).map((key) => [key.id, key]))
+      return [...new Map([...all, ...keys]).values()]
+        .filter((key) => key.partner === partner && key.state !== 'revoked')
+        .sort(oldestFirst)
+    },
+  }
 }
 
 /** Orders keys as lists show them. */
@@ -44,7 +111,7 @@ function applyChange(changeSet: ChangeSet, change: Change): AuditRecord[] {
     const { slug, modules } = change.partner
     requireAbsent(changeSet.findPartner(slug), change, `partner ${slug}`)
     const after = { ...change.partner, modules: inOrder(MODULE_NAMES, modules) }
-    changeSet.putPartner(after)
+    changeSet.partners.set(after.slug, after)
     return [partnerAuditRecord(change, undefined, after)]
   }
   if (change.type === 'key.issued') {
@@ -52,19 +119,19 @@ function applyChange(changeSet: ChangeSet, change: Change): AuditRecord[] {
     requireExisting(changeSet.findPartner(partner), change, `partner ${partner}`)
     requireAbsent(changeSet.findKey(id), change, `key ${id}`)
     const after = { ...change.key, scopes: inOrder(SCOPES, scopes) }
-    changeSet.putKey(after)
+    changeSet.keys.set(after.id, after)
     return [keyAuditRecord(change, undefined, after)]
   }
   if ('slug' in change) {
     const before = requireExisting(changeSet.findPartner(change.slug), change, `partner ${change.slug}`)
     const after = changedPartner(before, change)
-    changeSet.putPartner(after)
+    changeSet.partners.set(after.slug, after)
     const revoked = change.type === 'partner.removed' ? revokeKeys(changeSet, change.slug) : []
     return [partnerAuditRecord(change, before, after), ...revoked]
   }
   const before = requireExisting(changeSet.findKey(change.id), change, `key ${change.id}`)
   const after = changedKey(before, change)
-  changeSet.putKey(after)
+  changeSet.keys.set(after.id, after)
   return [keyAuditRecord(change, before, after)]
 }
 
@@ -128,35 +195,4 @@ function requireExisting<T>(found: T | undefined, change: Change, what: string):
 function requireAbsent(found: unknown, change: Change, what: string): void {
   if (found === undefined) return
   throw new StoreError('refused', `${change.type} cannot be applied: there is a ${what} already.`)
-}
-
-export type BufferedChangeSet = ReturnType<typeof createBufferedChangeSet>
-
-/**
- * A change set over partners and keys that are in memory already. It leaves both maps unchanged.
- *
- * @param keys Includes all unrevoked keys of the partners that the changes remove.
- */
-export function createBufferedChangeSet(
-  partners: ReadonlyMap<string, Partner>,
-  keys: ReadonlyMap<string, Key>,
-) {
-  const changedPartners = new Map<string, Partner>()
-  const changedKeys = new Map<string, Key>()
-
-  const changeSet: ChangeSet = {
-    findPartner: (slug) => changedPartners.get(slug) ?? partners.get(slug),
-    findKey: (id) => changedKeys.get(id) ?? keys.get(id),
-    listUnrevokedKeys: (partner) =>
-      [...new Map([...keys, ...changedKeys]).values()]
-        .filter((key) => key.partner === partner && key.state !== 'revoked')
-        .sort(oldestFirst),
-    putPartner: (partner) => void changedPartners.set(partner.slug, partner),
-    putKey: (key) => void changedKeys.set(key.id, key),
-  }
-  return {
-    ...changeSet,
-    changedPartners: () => changedPartners.values(),
-    changedKeys: () => changedKeys.values(),
-  }
 }

@@ -17,79 +17,51 @@ type DetailFields = Omit<
   'slug' | 'country' | 'industry' | 'publishedAt' | keyof CardFields
 >
 
-export function cardText({ name, headline, logoUrl }: CardFields): string {
-  return JSON.stringify({ name, headline, logoUrl })
-}
-
-export function readCard(text: string): CardFields {
-  const { name, headline, logoUrl } = JSON.parse(text)
+export function pickCard({ name, headline, logoUrl }: CardFields): CardFields {
   return { name, headline, logoUrl }
 }
 
-export function detailText(profile: DetailFields): string {
-  return JSON.stringify(pickDetail(profile))
+export function readCard(text: string): CardFields {
+  return pickCard(JSON.parse(text))
+}
+
+export function pickDetail(profile: DetailFields): DetailFields {
+  const { description, websiteUrl, city, foundedYear, employees, tags, contact, links, visibleTo } = profile
+  return {
+    description,
+    websiteUrl,
+    city,
+    foundedYear,
+    employees: employees && { min: employees.min, max: employees.max },
+    tags,
+    contact: contact && { email: contact.email, phone: contact.phone },
+    links: links.map(({ rel, url }) => ({ rel, url })),
+    visibleTo,
+  }
 }
 
 export function readDetail(text: string): DetailFields {
   return pickDetail(JSON.parse(text))
 }
 
-function pickDetail(profile: DetailFields): DetailFields {
-  const { employees, contact } = profile
+export function pickPlan(plan: Plan): Plan {
+  const { slug, name, description, interval, features, highlighted, position } = plan
+  const { amountMinor, currency } = plan.price
   return {
-    description: profile.description,
-    websiteUrl: profile.websiteUrl,
-    city: profile.city,
-    foundedYear: profile.foundedYear,
-    employees: employees && { min: employees.min, max: employees.max },
-    tags: profile.tags,
-    contact: contact && { email: contact.email, phone: contact.phone },
-    links: profile.links.map(({ rel, url }) => ({ rel, url })),
-    visibleTo: profile.visibleTo,
+    slug,
+    name,
+    description,
+    price: { amountMinor, currency },
+    interval,
+    features,
+    highlighted,
+    position,
   }
 }
 
-export function planText(plan: Plan): string {
-  return JSON.stringify(pickPlan(plan))
-}
-
-export function readPlan(text: string): Plan {
-  return pickPlan(JSON.parse(text))
-}
-
-function pickPlan(plan: Plan): Plan {
-  return {
-    slug: plan.slug,
-    name: plan.name,
-    description: plan.description,
-    price: { amountMinor: plan.price.amountMinor, currency: plan.price.currency },
-    interval: plan.interval,
-    features: plan.features,
-    highlighted: plan.highlighted,
-    position: plan.position,
-  }
-}
-
-export function bannerText(banner: BannerRecord): string {
-  return JSON.stringify(pickBanner(banner))
-}
-
-export function readBanner(text: string): BannerRecord {
-  return pickBanner(JSON.parse(text))
-}
-
-function pickBanner(banner: BannerRecord): BannerRecord {
-  return {
-    partner: banner.partner,
-    title: banner.title,
-    body: banner.body,
-    imageUrl: banner.imageUrl,
-    imageAlt: banner.imageAlt,
-    linkUrl: banner.linkUrl,
-    linkLabel: banner.linkLabel,
-    startsAt: banner.startsAt,
-    endsAt: banner.endsAt,
-  }
+export function pickBanner(banner: BannerRecord): BannerRecord {
+  const { partner, title, body, imageUrl, imageAlt, linkUrl, linkLabel, startsAt, endsAt } = banner
+  return { partner, title, body, imageUrl, imageAlt, linkUrl, linkLabel, startsAt, endsAt }
 }
 
 /** The records of an import as a list: synchronous unless they arrive one by one. */

@@ -33,18 +33,8 @@ export function readSignup([id, partner, keyId, environment, createdAt, record]:
 
 /** Exactly the members of the form, absent ones as `undefined`. */
 function pickInput(input: SignupInput): SignupInput {
-  return {
-    email: input.email,
-    name: input.name,
-    company: input.company,
-    country: input.country,
-    plan: input.plan,
-    profile: input.profile,
-    locale: input.locale,
-    message: input.message,
-    consentAt: input.consentAt,
-    metadata: input.metadata,
-  }
+  const { email, name, company, country, plan, profile, locale, message, consentAt, metadata } = input
+  return { email, name, company, country, plan, profile, locale, message, consentAt, metadata }
 }
 
 /** The signup that an idempotency key was used for. */

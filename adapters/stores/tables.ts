@@ -1,17 +1,8 @@
 /** The tables of the SQL stores. Queries, imports and `store copy` use these descriptions. */
-import type { Industry, Key, KeyFacts, LimitOverrides, Partner, ProfileCard } from '../../core/model.ts'
+import type { Industry, Key, KeyFacts, LimitOverrides, Partner, Plan, ProfileCard } from '../../core/model.ts'
 import type { AuditEntry } from '../../core/ports/audit.ts'
 import type { BannerRecord, ContentKind, ContentRecords, ProfileRecord } from '../../core/ports/content.ts'
-import {
-  bannerText,
-  cardText,
-  detailText,
-  planText,
-  readBanner,
-  readCard,
-  readDetail,
-  readPlan,
-} from './content-text.ts'
+import { pickBanner, pickCard, pickDetail, pickPlan, readCard, readDetail } from './content-text.ts'
 import {
   type Codec,
   createRowFormat,
@@ -136,7 +127,8 @@ export const PROFILES = {
   isDated: true,
   values(record: ProfileRecord): ProfileRow {
     const { slug, country, industry, publishedAt } = record
-    return [slug, country, industry, publishedAt ?? null, cardText(record), detailText(record)]
+    const [card, detail] = [JSON.stringify(pickCard(record)), JSON.stringify(pickDetail(record))]
+    return [slug, country, industry, publishedAt ?? null, card, detail]
   },
   read(row: readonly Value[]): ProfileRecord {
     const [slug, country, industry, publishedAt, card, detail] = row as ProfileRow
@@ -158,23 +150,31 @@ export const INDUSTRIES: ContentTable<Industry> = {
 }
 
 /** No query looks into plans and banners: one column holds the record as JSON. */
+function recordTable<R extends object>(
+  table: Pick<ContentTable<R>, 'name' | 'isDated'>,
+  key: keyof R & string,
+  pick: (record: R) => R,
+): ContentTable<R> {
+  return {
+    ...table,
+    columns: [key, 'record'],
+    values: (record) => [String(record[key]), JSON.stringify(pick(record))],
+    read: ([, text]) => pick(JSON.parse(String(text))),
+  }
+}
+
+export const PLANS: ContentTable<Plan> = recordTable({ name: 'plan', isDated: false }, 'slug', pickPlan)
+export const BANNERS: ContentTable<BannerRecord> = recordTable(
+  { name: 'banner', isDated: true },
+  'partner',
+  pickBanner,
+)
+
 export const CONTENT_TABLES: { readonly [K in ContentKind]: ContentTable<ContentRecords[K]> } = {
   profiles: PROFILES,
   industries: INDUSTRIES,
-  plans: {
-    name: 'plan',
-    columns: ['slug', 'record'],
-    isDated: false,
-    values: (plan) => [plan.slug, planText(plan)],
-    read: ([, text]) => readPlan(text as string),
-  },
-  banners: {
-    name: 'banner',
-    columns: ['partner', 'record'],
-    isDated: true,
-    values: (banner) => [banner.partner, bannerText(banner)],
-    read: ([, text]): BannerRecord => readBanner(text as string),
-  },
+  plans: PLANS,
+  banners: BANNERS,
 }
 
 /** A row of `CARD_COLUMNS`. */

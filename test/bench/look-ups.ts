@@ -143,7 +143,7 @@ function check(facts: KeyFacts | undefined): void {
 export async function addKeys(url: string, count: number): Promise<readonly string[]> {
   const ids = Array.from({ length: count }, (_, number) => `bench${number.toString(36).padStart(7, '0')}`)
   const sql = postgres(url, { max: 1 })
-  const integers = new Set(['scopes', 'created_at', 'expires_at', 'retires_at', 'last_used_at', 'retired'])
+  const integers = new Set(['scopes', 'created_at', 'expires_at', 'retires_at', 'last_used_at'])
   const columns = KEYS.columns.map((column, index) =>
     `$${index + 1}::${integers.has(column) ? 'bigint' : 'text'}[]`
   )

@@ -3,7 +3,7 @@ import type { Key, Partner } from '../../../core/model.ts'
 import type { Change } from '../../../core/ports/changes.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import type { AuditRecord } from '../audit-log.ts'
-import { applyChanges, createBufferedChangeSet, oldestFirst } from '../change-set.ts'
+import { applyChanges, factsOf, oldestFirst } from '../change-set.ts'
 import { createOrderedIndex } from './ordered-index.ts'
 
 type Lookups = Pick<Store, 'findKey' | 'recordKeyUses' | 'findPartner' | 'listPartners' | 'listKeys'>
@@ -38,17 +38,16 @@ export function createPartnersAndKeys() {
 
     /** Applies all changes or, when one throws, none. @returns The audit records of the changes. */
     apply(changes: readonly Change[]): readonly AuditRecord[] {
-      const changeSet = createBufferedChangeSet(partners, keys)
-      const auditRecords = applyChanges(changeSet, changes)
-      for (const partner of changeSet.changedPartners()) {
-        if (!partners.has(partner.slug)) slugs.add(partner.slug)
-        partners.set(partner.slug, partner)
+      const changed = applyChanges(factsOf(partners, keys), changes)
+      for (const [slug, partner] of changed.partners) {
+        if (!partners.has(slug)) slugs.add(slug)
+        partners.set(slug, partner)
       }
-      for (const key of changeSet.changedKeys()) {
-        if (!keys.has(key.id)) keyOrder.add({ createdAt: key.createdAt, id: key.id }, key.partner)
-        keys.set(key.id, key)
+      for (const [id, key] of changed.keys) {
+        if (!keys.has(id)) keyOrder.add({ createdAt: key.createdAt, id }, key.partner)
+        keys.set(id, key)
       }
-      return auditRecords
+      return changed.auditRecords
     },
   }
 }

@@ -1,8 +1,8 @@
 import { isPublic } from '../../../core/ports/content.ts'
 import type { Catalog, Directory } from '../../../core/ports/directory.ts'
-import { readBanner, readDetail, readPlan } from '../content-text.ts'
+import { readDetail } from '../content-text.ts'
 import type { StoredRow } from '../row-format.ts'
-import { CARD_COLUMNS, type CardRow, INDUSTRIES, readCardRow } from '../tables.ts'
+import { BANNERS, CARD_COLUMNS, type CardRow, INDUSTRIES, PLANS, readCardRow } from '../tables.ts'
 import { readPage, toPageRange } from './pages.ts'
 import type { Database } from './database.ts'
 import { searchPage } from './search.ts'
@@ -68,15 +68,15 @@ export function createDirectory(database: Database): Directory {
 export function createOffers(database: Database): Catalog {
   return {
     async findBanner(partner) {
-      const [row] = await database.lookUp<[record: string, updatedAt: number]>(
-        'SELECT record, updated_at FROM partner_api.banner WHERE partner = $1',
+      const [row] = await database.lookUp<StoredRow>(
+        `SELECT ${BANNERS.columns}, updated_at FROM partner_api.banner WHERE partner = $1`,
         [partner],
       )
-      return row && { ...readBanner(row[0]), updatedAt: row[1] }
+      return row && { ...BANNERS.read(row), updatedAt: Number(row.at(-1)) }
     },
     async listPlans() {
-      const rows = await database.read<[record: string]>('SELECT record FROM partner_api.plan')
-      return rows.map(([record]) => readPlan(record))
+      const rows = await database.read<StoredRow>(`SELECT ${PLANS.columns} FROM partner_api.plan`)
+      return rows.map(PLANS.read)
     },
   }
 }

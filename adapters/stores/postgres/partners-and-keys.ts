@@ -1,10 +1,7 @@
-import { keySnapshot, partnerSnapshot } from '../../../core/audit/chain.ts'
 import type { KeyFacts } from '../../../core/model.ts'
 import type { Administration, Change } from '../../../core/ports/changes.ts'
 import type { FactSource } from '../../../core/ports/facts.ts'
-import { sha256 } from '../../digest.ts'
-import { checkWritten } from '../audit-log.ts'
-import { applyChanges, type BufferedChangeSet, createBufferedChangeSet } from '../change-set.ts'
+import { applyChanges, checkWritten, factsOf, type StoredFacts } from '../change-set.ts'
 import type { StoredRow } from '../row-format.ts'
 import { FIRST_KEY_POSITION, KEY_FACTS_COLUMNS, KEYS, PARTNERS, readKeyFacts } from '../tables.ts'
 import type { PostgresAuditLog } from './audit.ts'
@@ -59,10 +56,10 @@ export function createAdministration(
     apply(changes, ifFacts, stamp) {
       return runAudited({ database, revisions, auditLog }, 'facts', stamp, async (query, facts) => {
         if (facts !== ifFacts) return { result: false, auditRecords: [] }
-        const changeSet = await loadChangeSet(query, changes)
-        const auditRecords = applyChanges(changeSet, changes)
-        await writeRows(query, upsertPartners, Array.from(changeSet.changedPartners(), PARTNERS.values))
-        await writeRows(query, upsertKeys, Array.from(changeSet.changedKeys(), KEYS.values))
+        const changed = applyChanges(await loadFacts(query, changes), changes)
+        const { partners, keys, auditRecords } = changed
+        await writeRows(query, upsertPartners, Array.from(partners.values(), PARTNERS.values))
+        await writeRows(query, upsertKeys, Array.from(keys.values(), KEYS.values))
         const revoked = auditRecords.filter(({ type }) => type === 'key.revoked').map(({ keyId }) => keyId!)
         if (revoked.length > 0) {
           await query(
@@ -70,8 +67,7 @@ export function createAdministration(
             [listText(revoked), stamp.at],
           )
         }
-        const snapshots = await readSnapshots(query, changeSet)
-        checkWritten(auditRecords, ({ keyId, partner }) => snapshots.get(keyId ?? ` ${partner}`))
+        checkWritten(changed, await readFacts(query, [...partners.keys()], [...keys.keys()], []))
         return { result: true, auditRecords }
       })
     },
@@ -79,7 +75,7 @@ export function createAdministration(
 }
 
 /** Loads everything that the changes refer to. */
-async function loadChangeSet(query: Query, changes: readonly Change[]): Promise<BufferedChangeSet> {
+function loadFacts(query: Query, changes: readonly Change[]): Promise<StoredFacts> {
   const slugs = new Set<string>()
   const ids = new Set<string>()
   const removed = new Set<string>()
@@ -93,33 +89,29 @@ async function loadChangeSet(query: Query, changes: readonly Change[]): Promise<
     if (change.type === 'partner.removed') removed.add(change.slug)
     if (change.type === 'key.rotated') ids.add(change.successorId)
   }
-  const partners = slugs.size === 0
-    ? []
-    : await query<StoredRow>(`${selectPartners} WHERE slug = ANY ($1::text[])`, [listText([...slugs])])
-  const keys = await query<StoredRow>(
-    `${selectKeys} WHERE id = ANY ($1::text[]) OR (partner = ANY ($2::text[]) AND state <> 'revoked')`,
-    [listText([...ids]), listText([...removed])],
-  )
-  return createBufferedChangeSet(
-    new Map(partners.map(PARTNERS.read).map((partner) => [partner.slug, partner])),
-    new Map(keys.map(KEYS.read).map((key) => [key.id, key])),
-  )
+  return readFacts(query, [...slugs], [...ids], [...removed])
 }
 
-/** Reads back what was written: keys by id, partners by a space and their slug. */
-async function readSnapshots(query: Query, changeSet: BufferedChangeSet): Promise<Map<string, string>> {
-  const slugs = Array.from(changeSet.changedPartners(), ({ slug }) => slug)
-  const ids = Array.from(changeSet.changedKeys(), ({ id }) => id)
+/** Reads partners and keys. @param removed Partners whose unrevoked keys are read, too. */
+async function readFacts(
+  query: Query,
+  slugs: readonly string[],
+  ids: readonly string[],
+  removed: readonly string[],
+): Promise<StoredFacts> {
   const [partners, keys] = await Promise.all([
     slugs.length === 0
       ? []
       : query<StoredRow>(`${selectPartners} WHERE slug = ANY ($1::text[])`, [listText(slugs)]),
-    ids.length === 0 ? [] : query<StoredRow>(`${selectKeys} WHERE id = ANY ($1::text[])`, [listText(ids)]),
+    ids.length + removed.length === 0 ? [] : query<StoredRow>(
+      `${selectKeys} WHERE id = ANY ($1::text[]) OR (partner = ANY ($2::text[]) AND state <> 'revoked')`,
+      [listText(ids), listText(removed)],
+    ),
   ])
-  return new Map([
-    ...partners.map(PARTNERS.read).map((partner) => [` ${partner.slug}`, partnerSnapshot(partner)] as const),
-    ...keys.map(KEYS.read).map((key) => [key.id, keySnapshot(key, sha256)] as const),
-  ])
+  return factsOf(
+    new Map(partners.map(PARTNERS.read).map((partner) => [partner.slug, partner])),
+    new Map(keys.map(KEYS.read).map((key) => [key.id, key])),
+  )
 }
 
 async function writeRows(query: Query, sql: string, rows: readonly StoredRow[]): Promise<void> {

@@ -1,8 +1,8 @@
 import { andThen } from '../../../core/lib/promise.ts'
 import type { Catalog, Directory } from '../../../core/ports/directory.ts'
-import { readBanner, readDetail, readPlan } from '../content-text.ts'
+import { readDetail } from '../content-text.ts'
 import type { StoredRow } from '../row-format.ts'
-import { CARD_COLUMNS, type CardRow, INDUSTRIES, readCardRow } from '../tables.ts'
+import { BANNERS, CARD_COLUMNS, type CardRow, INDUSTRIES, PLANS, readCardRow } from '../tables.ts'
 import type { Database } from './database.ts'
 import { MAX_LABEL } from './ranks.ts'
 import { anyOf, audienceTerms, createProfileSearch } from './search.ts'
@@ -97,16 +97,16 @@ function createProfileCount(database: Database, firstDueAt: (now: number) => num
 }
 
 export function createCatalog(database: Database) {
-  const selectBanner = database.statement<[record: string, updatedAt: number]>(
-    'SELECT record, updated_at FROM banner WHERE partner = ?1',
+  const selectBanner = database.statement<StoredRow>(
+    `SELECT ${BANNERS.columns}, updated_at FROM banner WHERE partner = ?1`,
   )
-  const selectPlans = database.statement<[record: string]>('SELECT record FROM plan')
+  const selectPlans = database.statement<StoredRow>(`SELECT ${PLANS.columns} FROM plan`)
 
   return {
     findBanner(partner) {
       const row = selectBanner.get(partner)
-      return row && { ...readBanner(row[0]), updatedAt: row[1] }
+      return row && { ...BANNERS.read(row), updatedAt: Number(row.at(-1)) }
     },
-    listPlans: () => selectPlans.all().map(([record]) => readPlan(record)),
+    listPlans: () => selectPlans.all().map(PLANS.read),
   } satisfies Catalog
 }

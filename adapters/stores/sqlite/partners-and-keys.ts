@@ -1,10 +1,6 @@
-import { keySnapshot, partnerSnapshot } from '../../../core/audit/chain.ts'
-import type { Key, Partner } from '../../../core/model.ts'
 import type { Administration } from '../../../core/ports/changes.ts'
 import type { FactSource } from '../../../core/ports/facts.ts'
-import { sha256 } from '../../digest.ts'
-import { type AuditRecord, checkWritten } from '../audit-log.ts'
-import { applyChanges, type ChangeSet } from '../change-set.ts'
+import { applyChanges, checkWritten, type StoredFacts } from '../change-set.ts'
 import type { StoredRow } from '../row-format.ts'
 import { FIRST_KEY_POSITION, KEY_FACTS_COLUMNS, KEYS, PARTNERS, readKeyFacts } from '../tables.ts'
 import type { SqliteAuditLog } from './audit.ts'
@@ -25,7 +21,7 @@ export function createAdministration(database: Database, revisions: Revisions, a
     SELECT ${KEYS.columns} FROM partner_key WHERE partner = ?4 AND (created_at, id) > (?1, ?2)
     ORDER BY created_at, id LIMIT ?3 + 0`)
   const selectUnrevokedKeys = database.statement<StoredRow>(
-    `SELECT ${KEYS.columns} FROM partner_key WHERE partner = ?1 AND state <> 'revoked' ORDER BY created_at, id`,
+    `SELECT ${KEYS.columns} FROM partner_key WHERE partner = ?1 AND state <> 'revoked'`,
   )
   const selectKey = database.statement<StoredRow>(`SELECT ${KEYS.columns} FROM partner_key WHERE id = ?1`)
   const upsertPartner = database.statement(upsertSql('partner', PARTNERS.columns))
@@ -34,32 +30,21 @@ export function createAdministration(database: Database, revisions: Revisions, a
     'UPDATE partner_key SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL',
   )
 
-  function findPartner(slug: string): Partner | undefined {
-    const row = selectPartner.get(slug)
-    return row && PARTNERS.read(row)
-  }
-
-  function findKey(id: string): Key | undefined {
-    const row = selectKey.get(id)
-    return row && KEYS.read(row)
-  }
-
-  function readSnapshot({ keyId, partner }: AuditRecord): string | undefined {
-    const found = keyId === undefined ? findPartner(partner!) : findKey(keyId)
-    return found && ('slug' in found ? partnerSnapshot(found) : keySnapshot(found, sha256))
-  }
-
-  const changeSet: ChangeSet = {
-    findPartner,
-    findKey,
+  const stored: StoredFacts = {
+    findPartner(slug) {
+      const row = selectPartner.get(slug)
+      return row && PARTNERS.read(row)
+    },
+    findKey(id) {
+      const row = selectKey.get(id)
+      return row && KEYS.read(row)
+    },
     listUnrevokedKeys: (slug) => selectUnrevokedKeys.all(slug).map(KEYS.read),
-    putPartner: (changed) => void upsertPartner.run(...PARTNERS.values(changed)),
-    putKey: (changed) => void upsertKey.run(...KEYS.values(changed)),
   }
 
   return {
     listPartners: (after = '', limit) => selectPartners.all(after, limit).map(PARTNERS.read),
-    findPartner,
+    findPartner: stored.findPartner,
     listKeys(slug, { createdAt, id } = FIRST_KEY_POSITION, limit) {
       const rows = slug === undefined
         ? selectKeys.all(createdAt, id, limit)
@@ -70,12 +55,14 @@ export function createAdministration(database: Database, revisions: Revisions, a
     apply(changes, ifFacts, context) {
       return database.transaction(() => {
         if (revisions.current().facts !== ifFacts) return false
-        const auditRecords = applyChanges(changeSet, changes)
-        for (const { type, keyId } of auditRecords) {
+        const changed = applyChanges(stored, changes)
+        for (const partner of changed.partners.values()) upsertPartner.run(...PARTNERS.values(partner))
+        for (const key of changed.keys.values()) upsertKey.run(...KEYS.values(key))
+        for (const { type, keyId } of changed.auditRecords) {
           if (type === 'key.revoked') setRevokedAt.run(keyId!, context.at)
         }
-        checkWritten(auditRecords, readSnapshot)
-        auditLog.append(auditRecords, context)
+        checkWritten(changed, stored)
+        auditLog.append(changed.auditRecords, context)
         revisions.bump('facts')
         return true
       })
