@@ -213,8 +213,9 @@ function requestsUpgrade({ headers: { connection } }: IncomingMessage): boolean 
 }
 
 /** Whether the unread rest of a body is too long, or of unknown length, to keep the connection. */
-function hasTooMuchUnread({ awaitsContinue, hasFailed, request }: NodeHttpRequest): boolean {
-  return awaitsContinue || hasFailed || !(Number(request.headers['content-length']) <= maxUnreadBytes)
+function hasTooMuchUnread({ awaitsContinue, failure, request }: NodeHttpRequest): boolean {
+  return awaitsContinue || failure !== undefined ||
+    !(Number(request.headers['content-length']) <= maxUnreadBytes)
 }
 
 /** A response as bytes, for a connection on which Node has no response object. */

@@ -19,8 +19,10 @@ export class NodeHttpRequest implements HttpRequest {
   readonly response: ServerResponse
   /** Whether the request announces a body, which may still be empty (RFC 9112 §6.3). */
   readonly hasBody: boolean
-  #awaitsContinue: boolean
-  #failure: ProblemCode | undefined
+  /** Whether the client waits for 100 (Continue) before it sends the body (RFC 9110 §10.1.1). */
+  awaitsContinue: boolean
+  /** Why the rest of the body cannot arrive. */
+  failure: ProblemCode | undefined
   #rejectBody: ((problem: Problem) => void) | undefined
 
   constructor(request: IncomingMessage, response: ServerResponse, target: string, expectsContinue: boolean) {
@@ -32,7 +34,7 @@ export class NodeHttpRequest implements HttpRequest {
     this.hasBody = headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined ||
       // RFC 9113 §8.1: HTTP/2 does not announce bodies.
       request.httpVersionMajor === 2
-    this.#awaitsContinue = expectsContinue
+    this.awaitsContinue = expectsContinue
   }
 
   get address(): string | undefined {
@@ -42,16 +44,6 @@ export class NodeHttpRequest implements HttpRequest {
   /** Whether the body has not arrived completely. */
   get isReceiving(): boolean {
     return this.hasBody && !this.request.complete
-  }
-
-  /** Whether the client waits for 100 (Continue) before it sends the body (RFC 9110 §10.1.1). */
-  get awaitsContinue(): boolean {
-    return this.#awaitsContinue
-  }
-
-  /** Whether the rest of the body cannot arrive. */
-  get hasFailed(): boolean {
-    return this.#failure !== undefined
   }
 
   header(name: string): string | undefined {
@@ -70,12 +62,12 @@ export class NodeHttpRequest implements HttpRequest {
 
   body(maxBytes: number): MaybePromise<Uint8Array> {
     const { request } = this
-    if (this.#failure !== undefined) throw new Problem(this.#failure)
+    if (this.failure !== undefined) throw new Problem(this.failure)
     if (!this.hasBody) return emptyBytes
     if (Number(request.headers['content-length']) > maxBytes) throw new Problem('body_too_large')
     if (request.destroyed) throw new Problem('malformed_request')
-    if (this.#awaitsContinue) this.response.writeContinue()
-    this.#awaitsContinue = false
+    if (this.awaitsContinue) this.response.writeContinue()
+    this.awaitsContinue = false
     return new Promise((resolve, reject) => {
       const chunks: Uint8Array[] = []
       let size = 0
@@ -94,7 +86,7 @@ export class NodeHttpRequest implements HttpRequest {
   /** Makes a pending or later `body()` throw `code`, unless the body has arrived. */
   fail(code: ProblemCode): void {
     if (!this.isReceiving) return
-    this.#failure ??= code
+    this.failure ??= code
     this.#rejectBody?.(new Problem(code))
   }
 }

@@ -1,6 +1,7 @@
 /** What partners may expect wherever the service is mounted: what a mount can spoil, and nothing else. */
 import type { Test } from 'tap'
-import { get, request } from 'node:http'
+import { once } from 'node:events'
+import { request } from 'node:http'
 
 /** A program with the service in it. */
 export interface Mounted {
@@ -15,7 +16,10 @@ export interface Mounted {
  * @param proxied What the proxy that the program expects would add to each request.
  */
 export async function holdsMounted(t: Test, { url, key }: Mounted, proxied: HeadersInit = {}): Promise<void> {
-  const headers = { 'x-service-partner-key': key, ...Object.fromEntries(new Headers(proxied)) }
+  const headers: Record<string, string> = {
+    'x-service-partner-key': key,
+    ...Object.fromEntries(new Headers(proxied)),
+  }
   const ask = (path: string, init: RequestInit = {}): Promise<Response> =>
     fetch(`${url}${path}`, {
       ...init,
@@ -69,11 +73,9 @@ export async function holdsMounted(t: Test, { url, key }: Mounted, proxied: Head
     t.equal(await second.text(), await first.text())
     const large = await send('/service/developer/verify-key', { filling: 'x'.repeat(40_000) })
     t.equal((await large.json()).code, 'body_too_large')
-    t.equal(
-      await chunked(`${url}/service/developer/verify-key`, headers),
-      413,
-      'also one that does not tell its length',
-    )
+    const fields = [...Object.entries(headers), ['content-type', 'application/json'] as const]
+    const chunked = await statusOf(`${url}/service/developer/verify-key`, fields, 'x'.repeat(40_000))
+    t.equal(chunked, 413, 'also one without a length')
   })
 
   await t.test('refusals are its own', async (t) => {
@@ -90,7 +92,9 @@ export async function holdsMounted(t: Test, { url, key }: Mounted, proxied: Head
       t.equal(answer.headers.get('content-type'), 'application/problem+json')
       t.equal((await answer.json()).code, code)
     }
-    t.equal(await twoKeys(`${url}${list}`, headers, key), 400, 'a key that is there twice')
+    const others = Object.entries(headers).filter(([name]) => name !== 'x-service-partner-key')
+    const twice = ['authorization', `Bearer ${key}`] as const
+    t.equal(await statusOf(url + list, [...others, twice, twice]), 400, 'the same key twice')
   })
 
   await t.test('documents', async (t) => {
@@ -110,34 +114,17 @@ export async function holdsMounted(t: Test, { url, key }: Mounted, proxied: Head
   })
 }
 
-/** The status of a POST whose body is too large and of no length that is told. */
-function chunked(url: string, headers: Readonly<Record<string, string>>): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const asked = request(url, {
-      method: 'POST',
-      headers: { ...headers, 'content-type': 'application/json' },
-    })
-    asked.on('response', (answer) => {
-      resolve(answer.statusCode ?? 0)
-      answer.resume()
-    })
-    asked.on('error', reject)
-    asked.write('x'.repeat(40_000))
-    asked.end()
-  })
-}
-
-/** The status of a GET that has the key in two lines of the same name. */
-function twoKeys(url: string, headers: Readonly<Record<string, string>>, key: string): Promise<number> {
-  const { 'x-service-partner-key': _, ...others } = headers
-  const authorization = [`Bearer ${key}`, `Bearer ${key}`]
-  return new Promise((resolve, reject) => {
-    // As a list: an object has one value for a name.
-    const fields = [...Object.entries(others), ...authorization.map((value) => ['authorization', value])]
-      .flat()
-    get(url, { headers: ['host', new URL(url).host, ...fields] }, (answer) => {
-      resolve(answer.statusCode ?? 0)
-      answer.resume()
-    }).on('error', reject)
-  })
+/** Sends what `fetch` cannot: a field twice, and a body without its length. @returns The status. */
+async function statusOf(
+  url: string,
+  fields: readonly (readonly [string, string])[],
+  body?: string,
+): Promise<number> {
+  const headers = ['host', new URL(url).host, ...fields.flat()]
+  const sent = request(url, { method: body === undefined ? 'GET' : 'POST', headers })
+  if (body !== undefined) sent.write(body)
+  sent.end()
+  const [response] = await once(sent, 'response')
+  response.resume()
+  return response.statusCode
 }

@@ -1,30 +1,6 @@
 /** Somebody's own database, in a shape of its own, with the companies of the sample content. */
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { ROOT } from '../package/installed.ts'
-
-interface Sample {
-  readonly slug: string
-  readonly name: string
-  readonly headline: string
-  readonly country: string
-  readonly industry: string
-  readonly published_at: string | null
-  readonly logo_url: string | null
-  readonly description: string | null
-  readonly website_url: string | null
-  readonly city: string | null
-  readonly tags: readonly string[]
-  readonly contact: { readonly email: string | null } | null
-  readonly visible_to: readonly string[] | null
-}
-
-function lines<T>(kind: string): T[] {
-  return readFileSync(join(ROOT, `fixtures/content/${kind}.jsonl`), 'utf8').trim().split('\n').map((line) =>
-    JSON.parse(line)
-  )
-}
+import { fixture, type IndustryLine, type ProfileLine } from '../support/world.ts'
 
 /** Makes the database. What is a draft, or not for every partner, was never in it. */
 export function makeShop(file: string): void {
@@ -39,10 +15,10 @@ export function makeShop(file: string): void {
     PRAGMA journal_mode = wal;
     BEGIN;`)
   const addSector = shop.prepare('INSERT INTO sector (code, label) VALUES (?, ?)')
-  for (const { slug, name } of lines<{ slug: string; name: string }>('industries')) addSector.run(slug, name)
+  for (const { slug, name } of fixture<IndustryLine>('industries')) addSector.run(slug, name)
   const addCompany = shop.prepare(`
     INSERT INTO company SELECT ?, ?, ?, ?, id, ?, 0, ?, ?, ?, ?, ?, ? FROM sector WHERE code = ?`)
-  for (const sample of lines<Sample>('profiles')) {
+  for (const sample of fixture<ProfileLine>('profiles')) {
     if (sample.published_at === null || sample.visible_to !== null) continue
     addCompany.run(
       sample.slug,
@@ -50,11 +26,11 @@ export function makeShop(file: string): void {
       sample.headline,
       sample.country,
       Date.parse(sample.published_at),
-      sample.logo_url,
-      sample.description,
-      sample.website_url,
-      sample.city,
-      sample.tags.join(','),
+      sample.logo_url!,
+      sample.description!,
+      sample.website_url!,
+      sample.city!,
+      sample.tags!.join(','),
       sample.contact?.email ?? null,
       sample.industry,
     )

@@ -261,7 +261,8 @@ function handsOn(store: Store): Omit<World, keyof Filling> {
   }
 }
 
-function fixture<T>(kind: ContentKind): T[] {
+/** The sample content of a kind, line by line. */
+export function fixture<T>(kind: ContentKind): T[] {
   const file = new URL(`../../fixtures/content/${kind}.jsonl`, import.meta.url)
   return readFileSync(file, 'utf8').split('\n').filter((line) => line !== '').map((line) => JSON.parse(line))
 }
