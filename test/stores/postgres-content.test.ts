@@ -90,7 +90,7 @@ await t.test('a repeated import keeps nothing of its first attempt', async (t) =
       return await database.transaction(work, options)
     },
   }
-  const content = createContentAdministration(twice, createRevisions(twice), createAuditLog(twice))
+  const content = createContentAdministration(twice, createRevisions(twice))
   const before = await store.auditHead()
   t.strictSame(
     await content.importContent(
@@ -214,7 +214,7 @@ await t.test('a page of a list reads no rows of others', async (t) => {
   let read = 0
   const explained = explaining(database, (plan) => read += rowsRead(plan))
   const auditLog = createAuditLog(explained)
-  const administration = createAdministration(explained, createRevisions(database), auditLog)
+  const administration = createAdministration(explained, createRevisions(database))
   const signups = createSignups(explained)
 
   await administration.listPartners(undefined, 2)

@@ -2,7 +2,7 @@
 import t from 'tap'
 import type { Row, Value } from '../../adapters/stores/postgres/connection.ts'
 import type { Database } from '../../adapters/stores/postgres/database.ts'
-import { createKeyLookup } from '../../adapters/stores/postgres/partners-and-keys.ts'
+import { createKeyFacts } from '../../adapters/stores/postgres/partners-and-keys.ts'
 import { KEYS, PARTNERS } from '../../adapters/stores/tables.ts'
 import type { KeyFacts } from '../../core/model.ts'
 import { key, partner } from '../contract/store/samples.ts'
@@ -36,7 +36,7 @@ function create() {
     })
     return promise
   }
-  return { sent, findKey: createKeyLookup({ lookUp } as Database).findKey }
+  return { sent, findKey: createKeyFacts({ lookUp } as Database).findKey }
 }
 
 const rowOf = (id: string) => [...KEYS.values(key({ id })), ...PARTNERS.values(partner())]

@@ -1,7 +1,6 @@
 /** Transactions that are repeated, given up, or whose outcome is unknown, and the changes made in them. */
 import t from 'tap'
 import type { Test } from 'tap'
-import { createAuditLog } from '../../adapters/stores/postgres/audit.ts'
 import { connect } from '../../adapters/stores/postgres/database.ts'
 import type { Query } from '../../adapters/stores/postgres/connection.ts'
 import type { Database } from '../../adapters/stores/postgres/database.ts'
@@ -287,7 +286,7 @@ async function change(slug: string, ...fates: Fate[]) {
     },
   }
   const revisions = createRevisions(faulty)
-  const administration = createAdministration(faulty, revisions, createAuditLog(faulty))
+  const administration = createAdministration(faulty, revisions)
   const { facts } = await revisions.current()
   const apply = () =>
     administration.apply([{ type: 'partner.created', partner: partner({ slug }) }], facts, stamp)

@@ -8,17 +8,6 @@ import type { Database } from './database.ts'
 import { SqlError } from './errors.ts'
 import { columnParameters, unnestColumns } from './sql.ts'
 
-export interface PostgresAuditLog extends Required<AuditLog> {
-  /**
-   * Appends records within a transaction, as late as possible: it locks the end of the log, and every other change waits.
-   *
-   * @returns The id of the last entry; undefined without records.
-   */
-  append(query: Query, records: readonly AuditRecord[], context: AuditContext): Promise<string | undefined>
-  /** Whether an entry with this id exists. */
-  has(query: Query, id: string): Promise<boolean>
-}
-
 type HeadRow = [sequence: number, seal: string]
 
 /** The removal of a partner has an entry for each key. */
@@ -41,22 +30,6 @@ const readColumns = AUDIT_ENTRIES.columns.map((column, index) =>
     : AUDIT_READ_COLUMNS[index]
 )
 
-// Qualified: the output column of the same name is a cast, which has no index.
-const selectEntries = `
-  SELECT ${readColumns} FROM partner_api.audit WHERE sequence >= $1 ORDER BY audit.sequence LIMIT $2`
-
-// The expression of the partner index: the planner must not scan the primary key for the entries of a partner.
-const selectPartnerEntries = `
-  SELECT ${readColumns} FROM partner_api.audit
-  WHERE partner = $3 AND sequence + 0 >= $1 ORDER BY sequence + 0 LIMIT $2`
-
-const selectTail = `
-  SELECT CAST(sequence AS DOUBLE PRECISION) FROM partner_api.audit ORDER BY audit.sequence DESC LIMIT 1 OFFSET $1`
-
-const selectPartnerTail = `
-  SELECT CAST(sequence AS DOUBLE PRECISION) FROM partner_api.audit
-  WHERE partner = $2 ORDER BY sequence + 0 DESC LIMIT 1 OFFSET $1`
-
 /** Triggers, rules, views and policies: whatever changes what statements on the tables do. */
 const intruderQueries = [
   'SELECT tgname FROM pg_catalog.pg_trigger WHERE NOT tgisinternal AND tgrelid',
@@ -69,43 +42,53 @@ const intruderQueries = [
     WHERE n.nspname = 'partner_api'
   )`)
 
-export function createAuditLog(database: Database): PostgresAuditLog {
+/**
+ * Appends records within a transaction, as late as possible: it locks the end of the log, and every other change waits.
+ *
+ * @returns The id of the last entry; undefined without records.
+ */
+export async function appendAuditRecords(
+  query: Query,
+  records: readonly AuditRecord[],
+  context: AuditContext,
+): Promise<string | undefined> {
+  if (records.length === 0) return undefined
+  const [row] = await query<HeadRow>('SELECT audit_sequence, audit_seal FROM partner_api.store FOR UPDATE')
+  const [sequence, seal] = row!
+  const entries = chainRecords({ sequence, hash: seal }, records, context)
+  for (let start = 0; start < entries.length; start += entriesPerStatement) {
+    const rows = entries.slice(start, start + entriesPerStatement).map(AUDIT_ENTRIES.values)
+    await query(insertEntries, columnParameters(rows))
+  }
+  const last = entries.at(-1)!
+  await query('UPDATE partner_api.store SET audit_sequence = $1, audit_seal = $2', [last.sequence, last.hash])
+  return last.id
+}
+
+export async function hasAuditEntry(query: Query, id: string): Promise<boolean> {
+  return (await query('SELECT 1 FROM partner_api.audit WHERE id = $1', [id])).length > 0
+}
+
+export function createAuditLog(database: Database): Required<AuditLog> {
   return {
-    async append(query, records, context) {
-      if (records.length === 0) return undefined
-      const [row] = await query<HeadRow>(
-        'SELECT audit_sequence, audit_seal FROM partner_api.store FOR UPDATE',
-      )
-      const [sequence, seal] = row!
-      const entries = chainRecords({ sequence, hash: seal }, records, context)
-      for (let start = 0; start < entries.length; start += entriesPerStatement) {
-        const rows = entries.slice(start, start + entriesPerStatement).map(AUDIT_ENTRIES.values)
-        await query(insertEntries, columnParameters(rows))
-      }
-      const last = entries.at(-1)!
-      await query('UPDATE partner_api.store SET audit_sequence = $1, audit_seal = $2', [
-        last.sequence,
-        last.hash,
-      ])
-      return last.id
-    },
-
-    async has(query, id) {
-      return (await query('SELECT 1 FROM partner_api.audit WHERE id = $1', [id])).length > 0
-    },
-
     async listAudit(after, limit, partner) {
       if (after === Infinity) return []
-      const rows = partner === undefined
-        ? await database.read<StoredRow>(selectEntries, [minSequenceAfter(after), limit])
-        : await database.read<StoredRow>(selectPartnerEntries, [minSequenceAfter(after), limit, partner])
+      const { where, sequence, last } = entriesOf(partner, '$3')
+      const rows = await database.read<StoredRow>(
+        `SELECT ${readColumns} FROM partner_api.audit WHERE ${where} AND ${sequence} >= $1
+        ORDER BY ${sequence} LIMIT $2`,
+        [minSequenceAfter(after), limit, ...last],
+      )
       return rows.map(AUDIT_ENTRIES.read)
     },
 
     async auditTail(count, partner) {
-      const [row] = partner === undefined
-        ? await database.read<[sequence: number]>(selectTail, [count])
-        : await database.read<[sequence: number]>(selectPartnerTail, [count, partner])
+      const { where, sequence, last } = entriesOf(partner, '$2')
+      const [row] = await database.read<[sequence: number]>(
+        `SELECT CAST(sequence AS DOUBLE PRECISION) FROM partner_api.audit WHERE ${where}
+        ORDER BY ${sequence} DESC LIMIT 1 OFFSET $1`,
+        [count, ...last],
+      )
       return readTailSequence(row)
     },
 
@@ -122,6 +105,14 @@ export function createAuditLog(database: Database): PostgresAuditLog {
       return [...new Set(found.flat())].sort()
     },
   }
+}
+
+/** Entries of all or of one partner: SQL, and what follows the other parameters. */
+function entriesOf(partner: string | undefined, parameter: string) {
+  // Qualified: the output column of the same name is a cast, which has no index.
+  if (partner === undefined) return { where: 'true', sequence: 'audit.sequence', last: [] }
+  // The expression of the partner index: the planner must not scan the primary key for the entries of a partner.
+  return { where: `partner = ${parameter}`, sequence: 'audit.sequence + 0', last: [partner] }
 }
 
 /** The least sequence after this one. Rows before the first one are someone's tampering, and listed, too. */

@@ -3,17 +3,11 @@ import type { AuditContext } from '../../../core/ports/changes.ts'
 import type { Revision } from '../../../core/ports/facts.ts'
 import type { AuditRecord } from '../audit-log.ts'
 import { StoreError } from '../store-error.ts'
-import type { PostgresAuditLog } from './audit.ts'
+import { appendAuditRecords, hasAuditEntry } from './audit.ts'
 import type { Query } from './connection.ts'
 import type { Database } from './database.ts'
 import { isCommitUnknown, SqlError } from './errors.ts'
 import type { Revisions } from './revisions.ts'
-
-export interface AuditedDeps {
-  readonly database: Database
-  readonly revisions: Revisions
-  readonly auditLog: PostgresAuditLog
-}
 
 /** Without audit records, the change is rolled back. */
 export interface AuditedResult<T> {
@@ -41,12 +35,12 @@ const retryPauseMs = 200
  * message says.
  */
 export async function runAudited<T>(
-  deps: AuditedDeps,
+  database: Database,
+  revisions: Revisions,
   kind: keyof Revision,
   context: AuditContext,
   work: (query: Query, revision: string) => Promise<AuditedResult<T>>,
 ): Promise<T> {
-  const { database, revisions, auditLog } = deps
   let attempted: { readonly id: string; readonly result: T } | undefined
   try {
     const result = await database.transaction(async (query, rollback) => {
@@ -54,7 +48,7 @@ export async function runAudited<T>(
       if (kind === 'facts') await query(setLockTimeout)
       const revision = await revisions.lock(query, kind)
       const { result, auditRecords } = await work(query, revision)
-      const id = await auditLog.append(query, auditRecords, context)
+      const id = await appendAuditRecords(query, auditRecords, context)
       if (id === undefined) {
         rollback()
         return result
@@ -63,14 +57,14 @@ export async function runAudited<T>(
       attempted = { id, result }
       return result
     })
-    if (attempted !== undefined) await revisions.notify()
+    if (attempted !== undefined) await database.notify()
     return result
   } catch (error) {
     if (error instanceof SqlError && error.code === '55P03') throw lockedError(database, error)
     if (attempted === undefined || !isCommitUnknown(error)) throw error
     const { id, result } = attempted
-    if (await wasCommitted(deps, kind, id, error)) {
-      await revisions.notify()
+    if (await wasCommitted(database, revisions, kind, id, error)) {
+      await database.notify()
       return result
     }
     throw new StoreError(
@@ -86,7 +80,8 @@ export async function runAudited<T>(
  * so that its outcome is settled once the lock is free.
  */
 async function wasCommitted(
-  { database, revisions, auditLog }: AuditedDeps,
+  database: Database,
+  revisions: Revisions,
   kind: keyof Revision,
   id: string,
   cause: unknown,
@@ -96,7 +91,7 @@ async function wasCommitted(
     const lookup = database.transaction(async (query, rollback) => {
       rollback()
       await revisions.lock(query, kind)
-      return await auditLog.has(query, id)
+      return await hasAuditEntry(query, id)
     }).catch(() => undefined)
     const isCommitted = await timeout<boolean | undefined>(lookup, leftMs, () => undefined)
     if (isCommitted !== undefined) return isCommitted

@@ -5,7 +5,6 @@ import { collect } from '../content-text.ts'
 import type { StoredRow } from '../row-format.ts'
 import { StoreError } from '../store-error.ts'
 import { CONTENT_TABLES } from '../tables.ts'
-import type { PostgresAuditLog } from './audit.ts'
 import { runAudited } from './audited-change.ts'
 import { openContentTable } from './content-tables.ts'
 import type { Database } from './database.ts'
@@ -14,14 +13,11 @@ import type { Revisions } from './revisions.ts'
 export function createContentAdministration(
   database: Database,
   revisions: Revisions,
-  auditLog: PostgresAuditLog,
 ): ContentAdministration {
-  const deps = { database, revisions, auditLog }
-
   return {
     async importContent(kind, source, { now, actor, dryRun = false, progress }) {
       const records = await collect(source)
-      const report = await runAudited(deps, 'content', { actor, at: now }, async (query) => {
+      const report = await runAudited(database, revisions, 'content', { actor, at: now }, async (query) => {
         const table = openContentTable(kind, query)
         const importLog = createImportLog(kind, progress)
         for (let start = 0; start < records.length; start += table.batchSize) {
@@ -40,7 +36,7 @@ export function createContentAdministration(
     exportContent: (kind) => exportRecords(database, kind),
 
     removeContent(kind, slugs, stamp) {
-      return runAudited(deps, 'content', stamp, async (query) => {
+      return runAudited(database, revisions, 'content', stamp, async (query) => {
         const table = openContentTable(kind, query)
         const removed = [...new Set(slugs)]
         if (removed.length === 0) return { result: { missing: [], used: [] }, auditRecords: [] }

@@ -7,7 +7,7 @@ import { readPage, toPageRange } from './pages.ts'
 import type { Database } from './database.ts'
 import { searchPage } from './search.ts'
 
-export function createDirectory(database: Database): Directory {
+export function createDirectory(database: Database): Directory & Catalog {
   return {
     async listProfiles(partner, query, now) {
       const { words, limit } = query
@@ -62,11 +62,7 @@ export function createDirectory(database: Database): Directory {
       const recency = row?.[0] ?? undefined
       return recency === undefined ? undefined : -recency
     },
-  }
-}
 
-export function createOffers(database: Database): Catalog {
-  return {
     async findBanner(partner) {
       const [row] = await database.lookUp<StoredRow>(
         `SELECT ${BANNERS.columns}, updated_at FROM partner_api.banner WHERE partner = $1`,
@@ -74,6 +70,7 @@ export function createOffers(database: Database): Catalog {
       )
       return row && { ...BANNERS.read(row), updatedAt: Number(row.at(-1)) }
     },
+
     async listPlans() {
       const rows = await database.read<StoredRow>(`SELECT ${PLANS.columns} FROM partner_api.plan`)
       return rows.map(PLANS.read)

@@ -31,7 +31,7 @@ export async function readPage(database: Database, range: PageRange, limit: numb
   const { tables, parameters } = selectPositions(range, roundUpPageSize(limit))
   const rows = await database.read<CardRow>(
     `WITH ${tables}, page AS (SELECT key, slug FROM place)
-    SELECT ${CARD_COLUMNS} FROM ${CARD_TABLES} ORDER BY page.key, page.slug`,
+    ${SELECT_CARDS}`,
     parameters,
   )
   return rows.slice(0, limit)
@@ -142,3 +142,6 @@ export const CARD_TABLES = `
     SELECT slug, country, industry, published_at, updated_at, card
     FROM partner_api.profile WHERE slug = page.slug OFFSET 0
   ) AS p JOIN partner_api.industry i ON i.slug = p.industry`
+
+/** The cards of a table `page (key, slug)`, in order. */
+export const SELECT_CARDS = `SELECT ${CARD_COLUMNS} FROM ${CARD_TABLES} ORDER BY page.key, page.slug`

@@ -4,7 +4,6 @@ import type { FactSource } from '../../../core/ports/facts.ts'
 import { applyChanges, checkWritten, factsOf, type StoredFacts } from '../change-set.ts'
 import type { StoredRow } from '../row-format.ts'
 import { FIRST_KEY_POSITION, KEY_FACTS_COLUMNS, KEYS, PARTNERS, readKeyFacts } from '../tables.ts'
-import type { PostgresAuditLog } from './audit.ts'
 import { runAudited } from './audited-change.ts'
 import type { Query } from './connection.ts'
 import type { Database } from './database.ts'
@@ -30,7 +29,6 @@ const upsertKeys = upsertSql('partner_key', KEYS.columns, 'last_used_at')
 export function createAdministration(
   database: Database,
   revisions: Revisions,
-  auditLog: PostgresAuditLog,
 ) {
   return {
     async listPartners(after = '', limit) {
@@ -54,7 +52,7 @@ export function createAdministration(
     },
 
     apply(changes, ifFacts, stamp) {
-      return runAudited({ database, revisions, auditLog }, 'facts', stamp, async (query, facts) => {
+      return runAudited(database, revisions, 'facts', stamp, async (query, facts) => {
         if (facts !== ifFacts) return { result: false, auditRecords: [] }
         const changed = applyChanges(await loadFacts(query, changes), changes)
         const { partners, keys, auditRecords } = changed
@@ -137,8 +135,11 @@ const selectFacts = `SELECT ${KEY_FACTS_COLUMNS}
 const selectOneFacts = `${selectFacts} = $1`
 const selectManyFacts = `${selectFacts} = ANY ($1::text[])`
 
-/** Sends a first look-up at once, and batches those that arrive while queries are in flight. */
-export function createKeyLookup(database: Database) {
+/**
+ * Sends a first look-up at once, and batches those that arrive while queries are in flight. For a single id, the server
+ * needs a quarter of the time that it takes for a list of one.
+ */
+export function createKeyFacts(database: Database) {
   let queue: PendingLookup[] = []
   let inFlight = 0
 
@@ -182,11 +183,7 @@ export function createKeyLookup(database: Database) {
       if (inFlight < maxInFlight) return fetchOne(id)
       return new Promise((resolve, reject) => queue.push({ id, resolve, reject }))
     },
-  } satisfies Pick<FactSource, 'findKey'>
-}
 
-export function createKeyUseRecorder(database: Database): Pick<FactSource, 'recordKeyUses'> {
-  return {
     async recordKeyUses(uses) {
       if (uses.size === 0) return
       const ids = [...uses.keys()].sort()
@@ -200,5 +197,5 @@ export function createKeyUseRecorder(database: Database): Pick<FactSource, 'reco
         [listText(ids), listText(ids.map((id) => uses.get(id)!))],
       )
     },
-  }
+  } satisfies Pick<FactSource, 'findKey' | 'recordKeyUses'>
 }

@@ -1,60 +1,98 @@
 import { drawId } from '../../../core/lib/ids.ts'
 import { completesWithin } from '../../../core/lib/promise.ts'
 import type { Revision } from '../../../core/ports/facts.ts'
-import type {
-  Replica,
-  ReplicaProgress,
-  ReplicaRegistration,
-  ReplicaRegistry,
-} from '../../../core/ports/replicas.ts'
+import type { Replica, ReplicaRegistration, ReplicaRegistry } from '../../../core/ports/replicas.ts'
 import { StoreError } from '../store-error.ts'
 import type { Database } from './database.ts'
 import type { Revisions } from './revisions.ts'
 import { createPruner, SERVER_NOW } from './sql.ts'
 
-interface Registration {
-  /** Durable when it resolves. */
-  register(): Promise<void>
-  /** Records what the replica has applied, and registers it again if needed. @returns Live replicas. */
-  confirm(revision: Revision): Promise<number>
-  deregister(): Promise<void>
-}
-
 /**
  * Milliseconds, beyond its lease, for which a replica stays registered after it was last heard of: by then it cannot use
  * what it knew any more.
  */
-const REPLICA_RETENTION_MS = 60_000
+const retentionMs = 60_000
+
+/** Milliseconds after the end of its lease at which a silent replica no longer counts as live. */
+const liveGraceMs = 5_000
 
 /** Without an answer in time, the registration expires by itself. */
 const deregisterTimeoutMs = 2_000
 
+/** When replicas are pruned, after the end of their lease, and how many at once. */
+const pruning = { afterMs: 3_600_000, batchSize: 100 }
+
+export function createReplicaRegistry(
+  database: Database,
+  revisions: Pick<Revisions, 'current'>,
+): ReplicaRegistry {
+  const prune = createPruner(database, {
+    table: 'replica',
+    key: ['id'],
+    expiry: 'seen_at + lease_ms',
+    batchSize: pruning.batchSize,
+  })
+  const listeners = new Set<() => void>()
+  let isListening = false
+
+  /** One LISTEN for all: a database cannot unlisten. */
+  function subscribe(pollNow: () => void): () => void {
+    listeners.add(pollNow)
+    if (!isListening) database.listen(() => listeners.forEach((listener) => listener()))
+    isListening = true
+    return () => void listeners.delete(pollNow)
+  }
+
+  return {
+    register: (replica) =>
+      createRegistration(database, replica, subscribe, (now) => prune(now - pruning.afterMs)),
+
+    async progress(revision) {
+      const [current, rows] = await Promise.all([
+        revisions.current(),
+        database.lookUp<ProgressRow>(progressSql),
+      ])
+      // Revisions have no order: the one asked for counts, and the current one.
+      const hasApplied = (kind: keyof Revision, applied: string) =>
+        applied === revision[kind] || applied === current[kind]
+      return rows.map(([id, name, leaseMs, facts, content, skewMs]) => {
+        const applied = hasApplied('facts', facts) && hasApplied('content', content)
+        return { id, name, applied, leaseMs, skewMs }
+      })
+    },
+  }
+}
+
 /**
- * Confirms revisions while a replica is registered: as often as the replica wants, and whenever there may be a new one.
- * What fails is repeated the next time.
+ * Confirms revisions while the replica is registered: as often as it wants, and whenever there may be a new one. What
+ * fails is repeated the next time.
  *
  * @param subscribe Calls back whenever there may be a new revision. Returns how to unsubscribe.
  */
-function createMembership(
-  { revalidate, revalidateEveryMs }: Replica,
-  registration: Registration,
+function createRegistration(
+  database: Database,
+  { name, leaseMs, skewMs = () => 0, revalidate, revalidateEveryMs }: Replica,
   subscribe: (pollNow: () => void) => () => void,
+  prune: (now: number) => void,
 ): ReplicaRegistration {
+  const identity = [drawId('rep_'), name, Math.ceil(leaseMs)] as const
   let state: 'unregistered' | 'registered' | 'closed' = 'unregistered'
   let registering: Promise<void> | undefined
   let isPolling = false
   let isPollDue = false
-  let lastConfirmation: Promise<number> | undefined
+  let confirming: Promise<unknown> | undefined
   let timer: NodeJS.Timeout | undefined
   let live = 1
-  /** When the last confirmation was sent: the monotonic clock may stand still while the machine sleeps. */
+  /** When the last statement was sent: the monotonic clock may stand still while the machine sleeps. */
   let lastContact = { at: 0, date: 0 }
   let unsubscribe = (): void => undefined
 
   async function register(): Promise<void> {
     const now = instant()
     try {
-      await registration.register()
+      // Committed synchronously: if a crash undid it, receipts would not wait for the replica.
+      const [row] = await database.write<[now: number]>(registerSql, identity)
+      prune(row![0])
     } finally {
       registering = undefined
     }
@@ -66,9 +104,7 @@ function createMembership(
   }
 
   function assertOpen(): void {
-    if (state === 'closed') {
-      throw new StoreError('unreachable', 'The store was left: it tells this replica no more.')
-    }
+    if (state === 'closed') throw new StoreError('unreachable', 'The replica is deregistered.')
   }
 
   function pollNow(): void {
@@ -90,38 +126,42 @@ function createMembership(
   }
 
   async function poll(): Promise<void> {
-    const revision = await revalidate()
+    const { facts, content } = await revalidate()
     if (state !== 'registered') return
     const now = instant()
-    lastConfirmation = registration.confirm(revision)
-    live = await lastConfirmation
+    const confirmation = database.asyncCommit<[others: number]>(
+      confirmSql,
+      [...identity, facts, content, skewMs()],
+    )
+    confirming = confirmation
+    const [row] = await confirmation
+    live = 1 + row![0]
     lastContact = now
   }
 
-  async function deregister(): Promise<void> {
+  async function remove(): Promise<void> {
     await registering?.catch(() => undefined)
-    await lastConfirmation?.catch(() => undefined)
-    await registration.deregister()
+    await confirming?.catch(() => undefined)
+    await database.asyncCommit('DELETE FROM partner_api.replica WHERE id = $1', [identity[0]])
   }
 
   return {
     registered() {
       assertOpen()
       // After longer silence, it may have been removed. Half of the time, as clocks differ.
-      if (state === 'registered' && ageOf(lastContact) < REPLICA_RETENTION_MS / 2) return undefined
+      if (state === 'registered' && ageOf(lastContact) < retentionMs / 2) return undefined
       return registering ??= register()
     },
 
     replicaCount: () => live,
 
     async deregister() {
-      const wasUnregistered = state === 'unregistered' && registering === undefined
       if (state === 'closed') return
+      const mayBeStored = state === 'registered' || registering !== undefined
       state = 'closed'
       clearTimeout(timer)
       unsubscribe()
-      if (wasUnregistered) return
-      await completesWithin(deregisterTimeoutMs, deregister().catch(() => undefined))
+      if (mayBeStored) await completesWithin(deregisterTimeoutMs, remove().catch(() => undefined))
     },
   }
 }
@@ -132,80 +172,6 @@ function instant(): { at: number; date: number } {
 
 function ageOf({ at, date }: { at: number; date: number }): number {
   return Math.max(performance.now() - at, Date.now() - date)
-}
-
-/** Milliseconds after the end of its lease at which a silent replica no longer counts as live. */
-const liveGraceMs = 5_000
-
-/** When replicas are pruned, after the end of their lease, and how many at once. */
-const pruning = { afterMs: 3_600_000, batchSize: 100 }
-
-export function createReplicaRegistry(
-  database: Database,
-  revisions: Pick<Revisions, 'current'>,
-): ReplicaRegistry {
-  const pruneReplicas = createPruner(database, {
-    table: 'replica',
-    key: ['id'],
-    expiry: 'seen_at + lease_ms',
-    batchSize: pruning.batchSize,
-  })
-  const listeners = new Set<() => void>()
-  let isListening = false
-
-  /** One LISTEN for all: a database cannot unlisten. */
-  function subscribe(pollNow: () => void): () => void {
-    listeners.add(pollNow)
-    if (!isListening) database.listen(() => listeners.forEach((member) => member()))
-    isListening = true
-    return () => void listeners.delete(pollNow)
-  }
-
-  function registrationOf({ name, leaseMs, skewMs = () => 0 }: Replica): Registration {
-    const id = drawId('rep_')
-    return {
-      async register() {
-        // Committed synchronously: if a crash undid it, receipts would not wait for the replica.
-        const [row] = await database.write<[now: number]>(registerSql, [id, name, Math.ceil(leaseMs)])
-        pruneReplicas(row![0] - pruning.afterMs)
-      },
-      async confirm({ facts, content }) {
-        const [row] = await database.asyncCommit<[others: number]>(confirmSql, [
-          id,
-          name,
-          Math.ceil(leaseMs),
-          facts,
-          content,
-          skewMs(),
-        ])
-        return 1 + row![0]
-      },
-      async deregister() {
-        await database.asyncCommit('DELETE FROM partner_api.replica WHERE id = $1', [id])
-      },
-    }
-  }
-
-  return {
-    register: (replica) => createMembership(replica, registrationOf(replica), subscribe),
-
-    async progress(revision) {
-      const [current, rows] = await Promise.all([
-        revisions.current(),
-        database.lookUp<ProgressRow>(progressSql),
-      ])
-      // Revisions have no order: the one asked for counts, and the current one.
-      const hasApplied = (facts: string, asked: string, now: string) => facts === asked || facts === now
-      return rows.map(([id, name, leaseMs, facts, content, skewMs]): ReplicaProgress => ({
-        id,
-        name,
-        applied: hasApplied(facts, revision.facts, current.facts) &&
-          hasApplied(content, revision.content, current.content),
-        leaseMs,
-        skewMs,
-      }))
-    },
-  }
 }
 
 type ProgressRow = [id: string, name: string, leaseMs: number, facts: string, content: string, skewMs: number]
@@ -228,4 +194,4 @@ const confirmSql = `
 
 const progressSql = `
   SELECT id, name, lease_ms, facts, content, skew_ms FROM partner_api.replica
-  WHERE seen_at + lease_ms + ${REPLICA_RETENTION_MS} > ${SERVER_NOW} ORDER BY id`
+  WHERE seen_at + lease_ms + ${retentionMs} > ${SERVER_NOW} ORDER BY id`

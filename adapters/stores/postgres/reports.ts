@@ -25,7 +25,7 @@ import { readSignup } from '../signups.ts'
 import type { Database } from './database.ts'
 import { columnParameters, createPruner, listText } from './sql.ts'
 
-export function createUsageCounts(database: Database): Omit<Reports, 'listActivity'> {
+export function createReports(database: Database): Reports {
   const pruneBatches = createPruner(database, {
     table: 'usage_batch',
     key: ['id'],
@@ -48,10 +48,9 @@ export function createUsageCounts(database: Database): Omit<Reports, 'listActivi
     async recordUsage(counts, batch, keepFrom) {
       if (counts.length === 0) return
       const now = Date.now()
-      const rows = sumByRow(counts).map((count) => {
-        const { partner, day, endpoint, requests, errors } = count
-        return [partner, day, endpoint, requests, errors]
-      })
+      const rows = sumByRow(counts).map(
+        ({ partner, day, endpoint, requests, errors }) => [partner, day, endpoint, requests, errors],
+      )
       await database.write(addUsageSql, [batch, now, ...columnParameters(rows)])
       pruneBatches(now - BATCH_RETENTION_MS)
       if (keepFrom === undefined) return
@@ -61,6 +60,22 @@ export function createUsageCounts(database: Database): Omit<Reports, 'listActivi
 
     async summarise(partner, from, to) {
       return toSummary(await database.read<SumRow>(summarySql, [partner, from, to]))
+    },
+
+    async listActivity(partner, { types, after, limit }, now) {
+      const requestedTypes: ReadonlySet<ActivityType> = new Set(types.length === 0 ? ACTIVITY_TYPES : types)
+      const positions = activityPositionsAfter(after, now)
+      const rows = await database.read<ActivityRow>(activitySql, [
+        partner,
+        limit,
+        listText(AUDITED_ACTIVITY_TYPES.filter((type) => requestedTypes.has(type))),
+        ...positions.entries,
+        ...positions.signups,
+        requestedTypes.has('signup.created') ? limit : 0,
+        ...positions.expiries,
+        requestedTypes.has('key.expired') ? limit : 0,
+      ])
+      return rows.map((row) => readActivity(row, partner)).sort(newestFirst).slice(0, limit)
     },
   }
 }
@@ -125,29 +140,8 @@ type ActivityRow = [
   record: string | null,
 ]
 
-/** Merges the first rows of each type, which has an index of its own, in one statement and so in one snapshot. */
-export function createActivityList(database: Database): Pick<Reports, 'listActivity'> {
-  return {
-    async listActivity(partner, { types, after, limit }, now) {
-      const requestedTypes: ReadonlySet<ActivityType> = new Set(types.length === 0 ? ACTIVITY_TYPES : types)
-      const positions = activityPositionsAfter(after, now)
-      const rows = await database.read<ActivityRow>(activitySql, [
-        partner,
-        limit,
-        listText(AUDITED_ACTIVITY_TYPES.filter((type) => requestedTypes.has(type))),
-        ...positions.entries,
-        ...positions.signups,
-        requestedTypes.has('signup.created') ? limit : 0,
-        ...positions.expiries,
-        requestedTypes.has('key.expired') ? limit : 0,
-      ])
-      return rows.map((row) => readActivity(row, partner)).sort(newestFirst).slice(0, limit)
-    },
-  }
-}
-
 /**
- * Entries beyond the recorded end of the audit log were not written by the store. `sequence + 0` keeps the planner from
+ * Merges the first rows of each type, which has an index of its own, in one snapshot. Entries beyond the recorded end of the audit log were not written by the store. `sequence + 0` keeps the planner from
  * reading the log in its own order.
  */
 const activitySql = `

@@ -78,9 +78,6 @@ export function createRevisions(database: Database) {
         [kind, randomHex(4)],
       )
     },
-
-    /** Notifies all replicas after a commit. Never rejects. */
-    notify: database.notify,
   }
 }
 

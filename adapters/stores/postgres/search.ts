@@ -1,4 +1,5 @@
 import { CARD_COLUMNS, type CardRow } from '../tables.ts'
+import type { Query, Value } from './connection.ts'
 import type { Database } from './database.ts'
 import { prefixQuery } from './listings.ts'
 import {
@@ -6,6 +7,7 @@ import {
   CARD_TABLES,
   type PageRange,
   roundUpPageSize,
+  SELECT_CARDS,
   selectPositions,
   SORT_COLUMNS,
 } from './pages.ts'
@@ -20,6 +22,8 @@ const scanStep = 512
 /** Entries of the full-text index that cost as much as one row that does not match. */
 const indexRowsPerFetch = 16
 
+type SampleRow = [places: number, matches: number, matchesOf: string | null, ...CardRow]
+
 /**
  * The cards of the first `limit` profiles of a range that match all `words`, in order. A scan in order finds common words
  * soon, the full-text index rare ones, whose matches are then sorted; a sample tells which. The server cancels a search
@@ -31,58 +35,50 @@ export function searchPage(
   words: readonly string[],
   limit: number,
 ): Promise<CardRow[]> {
-  return database.transaction((read) => search({ read }, range, words, limit), {
-    readOnly: true,
-    isSearch: true,
-  })
+  return database.transaction(
+    async (query) => (await search(query, range, words, roundUpPageSize(limit), limit)).slice(0, limit),
+    { readOnly: true, isSearch: true },
+  )
 }
 
+/** @param size Matches to read, `limit` or more. */
 async function search(
-  database: Pick<Database, 'read'>,
+  query: Query,
   range: PageRange,
   words: readonly string[],
+  size: number,
   limit: number,
 ): Promise<CardRow[]> {
-  const size = roundUpPageSize(limit)
   const length = Math.max(sampleSize, size)
-  const { rows, places, matches, matchesOf } = await sample(database, range, words, length, size)
-  if (places < length || rows.length >= limit) return rows.slice(0, limit)
+  const sample = await query<SampleRow>(...sampleSql(range, words, length, size))
+  const [places, matches, matchesOf] = sample[0]!
+  const rows = matches === 0 ? [] : sample.map(([, , , ...card]) => card)
+  if (places < length || rows.length >= limit) return rows
+
   const expectedScan = limit * length / matches
   // With a million profiles, a position of a scan costs 2 µs and a row of the index 1 µs; a match in the sample stands for
   // 4,000 of them.
   if (expectedScan <= 4 * length * matches) {
-    const found = await scanInOrder(
-      database,
-      range,
-      words,
-      Math.ceil(1.5 * expectedScan / scanStep) * scanStep,
-      size,
-    )
-    if (found.length >= limit) return found.slice(0, limit)
+    const scanLength = Math.ceil(1.5 * expectedScan / scanStep) * scanStep
+    const found = await query<CardRow>(...scanSql(range, words, scanLength, size))
+    if (found.length >= limit) return found
   }
-  const maxTermMatches = indexRowsPerFetch * Math.max(Math.min(...matchesOf), 0.5)
-  const indexedTerms = words.filter((_, index) => matchesOf[index]! <= maxTermMatches)
-  return (await lookupIndex(database, range, words, indexedTerms, size)).slice(0, limit)
+  const matchesOfWords = matchesOf!.split(' ').map(Number)
+  const maxTermMatches = indexRowsPerFetch * Math.max(Math.min(...matchesOfWords), 0.5)
+  const indexedTerms = words.filter((_, index) => matchesOfWords[index]! <= maxTermMatches)
+  return await query<CardRow>(...indexSql(range, words, indexedTerms, size))
 }
 
-type SampleRow = [places: number, matches: number, matchesOf: string | null, ...CardRow]
+type Statement = [sql: string, parameters: readonly Value[]]
 
 /**
- * Reads all of the first `length` positions.
- *
- * @returns The first `size` matches, how many positions there are, how many of them match all words, and how many each
- * word; the last is empty if the page is full or there are no more positions.
+ * Reads all of the first `length` positions: the first `size` matches, each with the number of positions, of those that
+ * match all words, and of those that match each word; the last is NULL if the page is full or there are no more positions.
  */
-async function sample(
-  database: Pick<Database, 'read'>,
-  range: PageRange,
-  words: readonly string[],
-  length: number,
-  size: number,
-) {
+function sampleSql(range: PageRange, words: readonly string[], length: number, size: number): Statement {
   const { tables, parameters } = selectPositions(range, length)
   const all = `(SELECT $${parameters.length + 1}::tsquery)`
-  const rows = await database.read<SampleRow>(
+  return [
     `WITH ${tables},
     seen AS MATERIALIZED (
       SELECT place.key, place.slug, listed.words FROM place CROSS JOIN LATERAL (
@@ -100,26 +96,13 @@ async function sample(
       ${CARD_COLUMNS}
     FROM counted LEFT JOIN (${CARD_TABLES}) ON true ORDER BY page.key, page.slug`,
     [...parameters, prefixQuery(words), listText(words.map((word) => prefixQuery([word])))],
-  )
-  const [places, matches, matchesOf] = rows[0]!
-  return {
-    rows: matches === 0 ? [] : rows.map(([, , , ...card]) => card),
-    places,
-    matches,
-    matchesOf: matchesOf?.split(' ').map(Number) ?? [],
-  }
+  ]
 }
 
 /** Scans the first `length` positions up to the `size`-th match. */
-function scanInOrder(
-  database: Pick<Database, 'read'>,
-  range: PageRange,
-  words: readonly string[],
-  length: number,
-  size: number,
-): Promise<CardRow[]> {
+function scanSql(range: PageRange, words: readonly string[], length: number, size: number): Statement {
   const { tables, parameters } = selectPositions(range, length)
-  return database.read<CardRow>(
+  return [
     `WITH ${tables},
     page AS (
       SELECT place.key, place.slug FROM place CROSS JOIN LATERAL (
@@ -128,23 +111,22 @@ function scanInOrder(
           AND l.words @@ (SELECT $${parameters.length + 1}::tsquery) OFFSET 0
       ) AS match ORDER BY place.key, place.slug LIMIT ${size}
     )
-    SELECT ${CARD_COLUMNS} FROM ${CARD_TABLES} ORDER BY page.key, page.slug`,
+    ${SELECT_CARDS}`,
     [...parameters, prefixQuery(words)],
-  )
+  ]
 }
 
 /** Sorts all matches of the index. @param indexedTerms The words, one or more, to look up in it. */
-function lookupIndex(
-  database: Pick<Database, 'read'>,
+function indexSql(
   range: PageRange,
   words: readonly string[],
   indexedTerms: readonly string[],
   size: number,
-): Promise<CardRow[]> {
+): Statement {
   const { column, type } = SORT_COLUMNS[range.sort]
   const { partner, countries, industries, after, now } = range
   // OFFSET 0 has the planner use the index of words, whatever the filters are.
-  return database.read<CardRow>(
+  return [
     `WITH page AS (
       SELECT key, slug FROM (
         SELECT l.audience, l.country, l.industry, l.${column} AS key, l.slug, l.recency, l.words
@@ -156,7 +138,7 @@ function lookupIndex(
         AND ($8::text[] = '{}' OR match.industry = ANY ($8::text[]))
       ORDER BY key, slug LIMIT ${size}
     )
-    SELECT ${CARD_COLUMNS} FROM ${CARD_TABLES} ORDER BY page.key, page.slug`,
+    ${SELECT_CARDS}`,
     [
       prefixQuery(indexedTerms),
       listText(audiencesOf(partner)),
@@ -166,5 +148,5 @@ function lookupIndex(
       listText(countries),
       listText(industries),
     ],
-  )
+  ]
 }

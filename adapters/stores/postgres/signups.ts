@@ -22,6 +22,15 @@ import { SET_DURABLE_COMMIT } from './transaction.ts'
 const resendTimeoutMs = 10_000
 const resendPauseMs = 200
 
+/** Milliseconds to wait for another attempt with the same idempotency key. */
+const claimLockTimeoutMs = 2_000
+
+/** Rows for each counter, so that concurrent signups of a partner do not wait for each other. */
+const counterSlots = 4
+
+const lockNotAvailable = '55P03'
+const uniqueViolation = '23505'
+
 export function createSignups(database: Database) {
   const pruneClaims = createPruner(database, {
     table: 'idempotency',
@@ -30,28 +39,62 @@ export function createSignups(database: Database) {
     batchSize: CLAIMS_PRUNED_PER_SIGNUP,
   })
 
+  /**
+   * Inserts a signup unless its idempotency key is taken, in one statement, so that no lock is held across a round trip. Of
+   * two concurrent attempts with one key, the second waits for the first, then inserts nothing and finds nothing, since its
+   * snapshot is older: try it again.
+   *
+   * @returns Undefined after the lock time-out.
+   */
+  async function attemptInsert(
+    signup: Signup,
+    claim: IdempotencyClaim | undefined,
+  ): Promise<AttemptRow | undefined> {
+    const { createdAt, country, plan } = signup
+    const slot = Math.floor(Math.random() * counterSlots)
+    const parameters = [...signupRow(signup), utcDay(createdAt), slot, country ?? '', plan ?? '']
+    try {
+      const [row] = claim === undefined
+        ? await database.write<AttemptRow>(insertUnclaimedSql, parameters)
+        : await database.write<AttemptRow>(insertClaimedSql, [
+          ...parameters,
+          claim.key,
+          claim.fingerprint,
+          claim.expiresAt,
+        ])
+      return row
+    } catch (error) {
+      if (!(error instanceof SqlError)) throw error
+      if (error.code === lockNotAvailable) return undefined
+      // Inserted by another attempt since this one began.
+      if (error.code === uniqueViolation) return [false, true, true, null, null, null]
+      throw error
+    }
+  }
+
   /** @param isResent Whether the outcome of an earlier attempt is unknown. */
   async function insertOnce(
     signup: Signup,
     claim: IdempotencyClaim | undefined,
     isResent: boolean,
   ): Promise<SignupOutcome> {
-    const end = performance.now() + CLAIM_LOCK_TIMEOUT_MS
+    const end = performance.now() + claimLockTimeoutMs
     while (performance.now() < end) {
-      const attempt = await attemptInsert(insertSignup(database, signup, claim))
+      const attempt = await attemptInsert(signup, claim)
       if (attempt === undefined) break
-      const { isCreated, hasKey, idExists, heldClaim } = attempt
+      const [isCreated, hasKey, idExists, ...held] = attempt
+      const isClaimed = held[0] !== null
       // The id was drawn for this signup: if it exists, the earlier attempt was committed.
-      const wasCommitted = isResent && (heldClaim === undefined ? idExists : heldClaim[1] === signup.id)
+      const wasCommitted = isResent && (isClaimed ? held[1] === signup.id : idExists)
       if (isCreated || wasCommitted) return { outcome: 'created' }
-      if (heldClaim !== undefined) return repeatedOutcome(heldClaim, claim!)
+      if (isClaimed) return repeatedOutcome(held, claim!)
       if (!hasKey) throw unknownKeyError(signup)
       if (idExists) throw duplicateIdError(signup)
     }
     if (claim !== undefined && !isResent) return { outcome: 'conflict' }
     throw new StoreError(
       'unreachable',
-      `The store ${database.place} keeps a signup waiting: others hold what it needs.`,
+      `The store ${database.place} delays a signup: other transactions hold its locks.`,
     )
   }
 
@@ -65,12 +108,13 @@ export function createSignups(database: Database) {
       try {
         return await insertOnce(signup, claim, end !== undefined)
       } catch (error) {
-        if (end === undefined ? !isCommitUnknown(error) : !isUnreachable(error)) throw error
+        const isUnreachable = error instanceof StoreError && error.code === 'unreachable'
+        if (end === undefined ? !isCommitUnknown(error) : !isUnreachable) throw error
         end ??= performance.now() + resendTimeoutMs
         if (performance.now() + resendPauseMs > end) {
           throw new StoreError(
             'unreachable',
-            `The store ${database.place} was lost while it kept a signup, which may be there all the same.`,
+            `The store ${database.place} was lost while it stored a signup, which may be stored all the same.`,
             { cause: error },
           )
         }
@@ -108,72 +152,11 @@ const selectNewestOfPartner = `
     ORDER BY recency, id LIMIT $3
   ) AS first ORDER BY recency, id LIMIT $3`
 
-/** @returns Undefined after the lock time-out. */
-async function attemptInsert(inserting: Promise<Attempt>): Promise<Attempt | undefined> {
-  try {
-    return await inserting
-  } catch (error) {
-    if (!(error instanceof SqlError)) throw error
-    if (error.code === lockNotAvailable) return undefined
-    // Inserted by another attempt since this one began.
-    if (error.code === uniqueViolation) {
-      return { isCreated: false, hasKey: true, idExists: true, heldClaim: undefined }
-    }
-    throw error
-  }
-}
-
-const lockNotAvailable = '55P03'
-const uniqueViolation = '23505'
-
-function isUnreachable(error: unknown): boolean {
-  return error instanceof StoreError && error.code === 'unreachable'
-}
-
-interface Attempt {
-  readonly isCreated: boolean
-  /** Whether the key is the partner's. */
-  readonly hasKey: boolean
-  readonly idExists: boolean
-  /** The earlier claim of the idempotency key. */
-  readonly heldClaim: ClaimRow | undefined
-}
-
-/** Milliseconds to wait for another attempt with the same idempotency key. */
-const CLAIM_LOCK_TIMEOUT_MS = 2_000
-
-/** Rows for each counter, so that concurrent signups of a partner do not wait for each other. */
-const counterSlots = 4
+/** `hasKey`: the key is the partner's. The last three: the earlier claim of the idempotency key. */
+type AttemptRow = [isCreated: boolean, hasKey: boolean, idExists: boolean, ...(ClaimRow | [null, null, null])]
 
 /** Claims have to be expired by the server's clock, too: this one may be fast. */
 const ATTEMPTED_AT = `least($5::bigint, ${SERVER_NOW})`
-
-type AttemptRow = [isCreated: boolean, hasKey: boolean, idExists: boolean, ...(ClaimRow | [null, null, null])]
-
-/**
- * Inserts a signup unless its idempotency key is taken, in one statement, so that no lock is held across a round trip. Of
- * two concurrent attempts with one key, the second waits for the first, then inserts nothing and finds nothing, since its
- * snapshot is older: try it again.
- */
-async function insertSignup(
-  database: Database,
-  signup: Signup,
-  claim: IdempotencyClaim | undefined,
-): Promise<Attempt> {
-  const { createdAt, country, plan } = signup
-  const slot = Math.floor(Math.random() * counterSlots)
-  const parameters = [...signupRow(signup), utcDay(createdAt), slot, country ?? '', plan ?? '']
-  const [row] = claim === undefined
-    ? await database.write<AttemptRow>(insertUnclaimedSql, parameters)
-    : await database.write<AttemptRow>(insertClaimedSql, [
-      ...parameters,
-      claim.key,
-      claim.fingerprint,
-      claim.expiresAt,
-    ])
-  const [isCreated, hasKey, idExists, ...held] = row!
-  return { isCreated, hasKey, idExists, heldClaim: held[0] === null ? undefined : held }
-}
 
 const insertClaimedSql = insertSql(
   `found AS (
@@ -199,7 +182,7 @@ const insertUnclaimedSql = insertSql(
 function insertSql(found: string, claim: string): string {
   return `
     WITH ${found},
-    patience AS MATERIALIZED (SELECT set_config('lock_timeout', '${CLAIM_LOCK_TIMEOUT_MS}ms', true), ${SET_DURABLE_COMMIT}),
+    patience AS MATERIALIZED (SELECT set_config('lock_timeout', '${claimLockTimeoutMs}ms', true), ${SET_DURABLE_COMMIT}),
     owned AS (SELECT 1 FROM partner_api.partner_key WHERE id = $3 AND partner = $2),
     known AS (SELECT 1 FROM partner_api.signup WHERE id = $1),
     admitted AS (SELECT 1 FROM patience, owned WHERE NOT EXISTS (SELECT 1 FROM known)),

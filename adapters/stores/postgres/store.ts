@@ -6,13 +6,13 @@ import { StoreError } from '../store-error.ts'
 import { createAuditLog } from './audit.ts'
 import { createContentAdministration } from './content.ts'
 import { connect, type Database } from './database.ts'
-import { createDirectory, createOffers } from './directory.ts'
+import { createDirectory } from './directory.ts'
 import { SqlError } from './errors.ts'
 import { checkMigrated, migrate } from './migrate.ts'
-import { createAdministration, createKeyLookup, createKeyUseRecorder } from './partners-and-keys.ts'
+import { createAdministration, createKeyFacts } from './partners-and-keys.ts'
 import { createQuotaStore } from './quotas.ts'
 import { createReplicaRegistry } from './replicas.ts'
-import { createActivityList, createUsageCounts } from './reports.ts'
+import { createReports } from './reports.ts'
 import { createRevisions, type Revisions } from './revisions.ts'
 import { createSignups } from './signups.ts'
 
@@ -63,7 +63,6 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
 }
 
 function assemble(database: Database, revisions: Revisions, settings: StoreSettings): Store {
-  const auditLog = createAuditLog(database)
   return {
     settings,
     sha256,
@@ -74,19 +73,13 @@ function assemble(database: Database, revisions: Revisions, settings: StoreSetti
     revision: () => revisions.current(),
     clock: revisions.clock,
     directoryRevision: async () => (await revisions.current()).content,
-    ...createKeyLookup(database),
-    ...createKeyUseRecorder(database),
+    ...createKeyFacts(database),
     ...createDirectory(database),
-    ...createOffers(database),
-    ...createAdministration(database, revisions, auditLog),
-    ...createContentAdministration(database, revisions, auditLog),
+    ...createAdministration(database, revisions),
+    ...createContentAdministration(database, revisions),
     ...createSignups(database),
-    ...createUsageCounts(database),
-    ...createActivityList(database),
-    listAudit: auditLog.listAudit,
-    auditTail: auditLog.auditTail,
-    auditHead: auditLog.auditHead,
-    auditIntruders: auditLog.auditIntruders,
+    ...createReports(database),
+    ...createAuditLog(database),
     replicas: createReplicaRegistry(database, revisions),
     quotas: createQuotaStore(database),
   }
