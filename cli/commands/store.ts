@@ -160,8 +160,8 @@ export async function openSource(url: string): Promise<CopySource> {
 export async function openTarget(url: string): Promise<CopyTarget> {
   const address = parseAddress(url)
   if (address.kind === 'postgres') {
-    const { openPostgresTarget } = await import('../../adapters/stores/postgres/copy.ts')
-    return openPostgresTarget(address.url)
+    const { openPostgresCopy } = await import('../../adapters/stores/postgres/copy.ts')
+    return openPostgresCopy(address.url)
   }
   const { openSqliteTarget } = await import('../../adapters/stores/sqlite/copy.ts')
   return await openSqliteFile(address.file, () => openSqliteTarget(address.file))
@@ -175,8 +175,8 @@ async function inspectTarget(url: string): Promise<CopySource | undefined> {
 
 async function openReadOnly(address: DurableAddress): Promise<CopySource> {
   if (address.kind === 'postgres') {
-    const { openPostgresSource } = await import('../../adapters/stores/postgres/copy.ts')
-    return openPostgresSource(address.url)
+    const { openPostgresCopy } = await import('../../adapters/stores/postgres/copy.ts')
+    return openPostgresCopy(address.url)
   }
   const { openSqliteSource } = await import('../../adapters/stores/sqlite/copy.ts')
   return await openSqliteFile(address.file, () => openSqliteSource(address.file))

@@ -1,7 +1,6 @@
 /** A Postgres store as the source or target of a copy. */
 import {
   checkStillCopyable,
-  type CopySource,
   type CopyTarget,
   formatCopyMark,
   parseCopyMark,
@@ -18,22 +17,14 @@ import type { Query } from './connection.ts'
 import { openContentTable } from './content-tables.ts'
 import { connect, type Database } from './database.ts'
 import { SqlError } from './errors.ts'
-import { checkMigrated, migrate, migrationStatus } from './migrate.ts'
-import { columnParameters, columnType, listText, unnestColumns } from './sql.ts'
-
-export function openPostgresSource(url: string): CopySource {
-  return createCopyTarget(url)
-}
-
-/** Changes nothing before `begin`. */
-export function openPostgresTarget(url: string): CopyTarget {
-  return createCopyTarget(url)
-}
+import { checkMigrated, LATEST, migrate, readSchema } from './migrate.ts'
+import { columnParameters, columnType, listText, unnestColumns, upsertSql } from './sql.ts'
 
 /** To count the signups of years or to analyze a table may take minutes. */
 const timeoutMs = 600_000
 
-function createCopyTarget(url: string): CopyTarget {
+/** Opens either end of a copy. Nothing is changed before `begin`. */
+export function openPostgresCopy(url: string): CopyTarget {
   const database = connect(url, { timeoutMs })
 
   return {
@@ -41,11 +32,11 @@ function createCopyTarget(url: string): CopyTarget {
 
     state: () =>
       withStoreErrors(database, async () => {
-        const { current, latest } = await migrationStatus(url)
-        if (current === 0) return undefined
+        const { version } = await readSchema(database.read, database.place)
+        if (version === 0) return undefined
         await checkMigrated(database)
         // Older programs may serve it, but do not know everything that has to be copied.
-        if (current > latest) throw newerSchemaError(database)
+        if (version > LATEST) throw newerSchemaError(database)
         return await readState(database.read)
       }),
 
@@ -215,7 +206,6 @@ function statementsFor({ name, columns, keyLength }: CopiedTable, overrides: Tab
   const { derived = {}, keyEnd = {}, sums = [] } = overrides
   const table = `partner_api.${name}`
   const keys = columns.slice(0, keyLength)
-  const others = [...columns.slice(keyLength), ...Object.keys(derived)]
   const selected = columns.map((column) => sums.includes(column) ? `sum(${column})::bigint` : column)
   const position = keys.map((key, index) => `$${index + 1}::${columnType(key)}`)
   const page = (where: string, limit: number) => `
@@ -224,12 +214,12 @@ function statementsFor({ name, columns, keyLength }: CopiedTable, overrides: Tab
   return {
     firstPage: page('', 1),
     nextPage: page(`WHERE (${keys}) > (${position})`, keyLength + 1),
-    put: keyLength === 0 ? `UPDATE ${table} SET (${columns}) = (SELECT * FROM ${unnestColumns(columns)})` : `
-      INSERT INTO ${table} (${[...columns, ...Object.keys(derived), ...Object.keys(keyEnd)]})
-      SELECT ${[...columns, ...Object.values(derived), ...Object.values(keyEnd)]}
-      FROM ${unnestColumns(columns)} AS given (${columns})
-      ON CONFLICT (${[...keys, ...Object.keys(keyEnd)]})
-      DO UPDATE SET ${others.map((column) => `${column} = excluded.${column}`)}`,
+    put: keyLength === 0
+      ? `UPDATE ${table} SET (${columns}) = (SELECT * FROM ${unnestColumns(columns)})`
+      : upsertSql(name, columns, {
+        keys: [...keys, ...Object.keys(keyEnd)],
+        derived: { ...derived, ...keyEnd },
+      }),
     erase: `DELETE FROM ${table} WHERE (${keys}) IN (SELECT * FROM ${unnestColumns(keys)} AS gone)`,
   }
 }

@@ -50,8 +50,12 @@ export interface Database {
   ): Promise<T>
   /** Call when a look-up finds its server read-only: all connections are replaced. @throws {StoreError} */
   reportReadOnly(): void
-  /** Calls back on each `notify` of any replica and after each gap, unless server or pooler have no LISTEN. */
-  listen(callback: () => void): void
+  /**
+   * Calls back on each `notify` of any replica and after each gap, unless server or pooler have no LISTEN.
+   *
+   * @returns How to stop that.
+   */
+  listen(callback: () => void): () => void
   /** Never rejects. */
   notify(): Promise<void>
   /** Closes all connections. What is in flight has a second or two. */
@@ -229,9 +233,9 @@ export function connect(address: string, options: ConnectOptions = {}): Database
 
     listen(callback) {
       listeners.add(callback)
-      if (isListening || url.isPooled) return
+      if (!isListening && !url.isPooled) void hear()
       isListening = true
-      void hear()
+      return () => void listeners.delete(callback)
     },
 
     async notify() {

@@ -1,32 +1,29 @@
 /** What can go wrong with a server or the way to it, in words that hold no data. */
 import { StoreError } from '../store-error.ts'
 
-/** The server rejected a statement. */
-export class SqlError extends Error {
-  override readonly name = 'SqlError'
+class DatabaseError extends Error {
   /** SQLSTATE, five characters: `23505` for a unique violation. */
-  readonly code: string
+  readonly code: string | undefined
 
-  constructor(code: string, message: string) {
+  constructor(message: string, code?: string) {
     super(message)
     this.code = code
   }
 }
 
-/** The connection is gone: whether the server did what was in flight is unknown. */
-export class ConnectionLostError extends Error {
-  override readonly name = 'ConnectionLostError'
-  /** SQLSTATE, if the server said why. */
-  readonly code: string | undefined
+/** The server rejected a statement. */
+export class SqlError extends DatabaseError {
+  override readonly name = 'SqlError'
+  declare readonly code: string
+}
 
-  constructor(reason: string, code?: string) {
-    super(reason)
-    this.code = code
-  }
+/** The connection is gone: whether the server did what was in flight is unknown. */
+export class ConnectionLostError extends DatabaseError {
+  override readonly name = 'ConnectionLostError'
 }
 
 /** The connection was lost after a commit was sent and before it was answered. */
-export class CommitUnknownError extends Error {
+export class CommitUnknownError extends DatabaseError {
   override readonly name = 'CommitUnknownError'
 }
 
@@ -78,27 +75,22 @@ export function fromDriver(error: unknown): Error {
     & Record<string, string | undefined>
   // An attempt on several addresses fails without a message.
   if (name !== 'PostgresError' || !code) return new ConnectionLostError(message || code || name)
-  const about = [constraint && `constraint ${constraint}`, table && `table ${table}`].filter(Boolean).join(
-    ', ',
-  )
-  const said = `the server answered ${code}${about && ` (${about})`}${
-    SAFE_MESSAGE.test(code) ? `: ${message}` : ''
-  }`
+  const names = [constraint && `constraint ${constraint}`, table && `table ${table}`].filter(Boolean)
+  const about = names.length > 0 ? ` (${names.join(', ')})` : ''
+  const said = `the server answered ${code}${about}${SAFE_MESSAGE.test(code) ? `: ${message}` : ''}`
   // The server closes the connection.
   if (severity === 'FATAL' || severity === 'PANIC') return new ConnectionLostError(said, code)
-  return new SqlError(code, said)
+  return new SqlError(said, code)
 }
-
-const OWN = [SqlError, ConnectionLostError, CommitUnknownError, RangeError]
 
 /** What users of a database get: everything but what the server says to a statement itself is `unreachable`. */
 export function toStoreError(place: string, error: unknown): unknown {
-  if (isStatementError(error) || !OWN.some((kind) => error instanceof kind)) return error
-  const verb = error instanceof RangeError ? 'read' : 'reached'
+  const isRange = error instanceof RangeError
+  if (isStatementError(error) || !(isRange || error instanceof DatabaseError)) return error
   const options = error instanceof CommitUnknownError ? { cause: error } : undefined
   return new StoreError(
     'unreachable',
-    `The store ${place} cannot be ${verb}: ${(error as Error).message}.`,
+    `The store ${place} cannot be ${isRange ? 'read' : 'reached'}: ${error.message}.`,
     options,
   )
 }

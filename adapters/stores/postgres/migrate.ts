@@ -89,7 +89,12 @@ async function applyPending(
   if (last === undefined) return
   if (schema.version === 0) {
     await checkEncoding(query, place)
-    await createSchema(query)
+    // A role without the permission to create a schema may be given one; IF NOT EXISTS needs the permission, too.
+    const schemas = await query("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = 'partner_api'")
+    if (schemas.length === 0) await query('CREATE SCHEMA partner_api')
+    await query(
+      'CREATE TABLE partner_api.migration (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)',
+    )
   }
   for (const [index, { name, sql }] of pending.entries()) {
     await query('INSERT INTO partner_api.migration (version, name, applied_at) VALUES ($1, $2, $3)', [
@@ -103,8 +108,17 @@ async function applyPending(
     }
     for (const statement of statementsOf(sql)) await query(statement)
   }
-  if (schema.version === 0) await insertSettings(query, keyPrefix, last.servedFrom)
-  else await query('UPDATE partner_api.store SET served_from = $1', [last.servedFrom])
+  if (schema.version > 0) {
+    await query('UPDATE partner_api.store SET served_from = $1', [last.servedFrom])
+    return
+  }
+  const settings = newSettings(keyPrefix)
+  await query(
+    `INSERT INTO partner_api.store (id, key_prefix, cursor_secret, audit_sequence, audit_seal, served_from)
+    VALUES ($1, $2, $3, 0, '', $4)`,
+    [randomHex(8), settings.keyPrefix, settings.cursorSecret, last.servedFrom],
+  )
+  await query("INSERT INTO partner_api.revision (kind, changes) VALUES ('facts', 0), ('content', 0)")
 }
 
 function pendingAfter(
@@ -116,7 +130,7 @@ function pendingAfter(
   throw newerSchemaError(place, servedFrom, migrations.length)
 }
 
-async function readSchema(read: Query, place: string): Promise<Schema> {
+export async function readSchema(read: Query, place: string): Promise<Schema> {
   const tables = await read<[name: string]>(
     "SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = 'partner_api'",
   )
@@ -154,29 +168,6 @@ async function checkEncoding(query: Query, place: string): Promise<void> {
     'refused',
     `The database ${place} keeps text in ${encoding}, and a store needs one that was created with ENCODING 'UTF8'.`,
   )
-}
-
-async function createSchema(query: Query): Promise<void> {
-  // A user without the permission to create a schema may be given one; IF NOT EXISTS needs the permission, too.
-  const schemas = await query("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = 'partner_api'")
-  if (schemas.length === 0) await query('CREATE SCHEMA partner_api')
-  await query(
-    'CREATE TABLE partner_api.migration (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)',
-  )
-}
-
-async function insertSettings(
-  query: Query,
-  keyPrefix: string | undefined,
-  servedFrom: number,
-): Promise<void> {
-  const settings = newSettings(keyPrefix)
-  await query(
-    `INSERT INTO partner_api.store (id, key_prefix, cursor_secret, audit_sequence, audit_seal, served_from)
-    VALUES ($1, $2, $3, 0, '', $4)`,
-    [randomHex(8), settings.keyPrefix, settings.cursorSecret, servedFrom],
-  )
-  await query("INSERT INTO partner_api.revision (kind, changes) VALUES ('facts', 0), ('content', 0)")
 }
 
 /** Statements end with a semicolon at the end of a line. Compatible servers may take only one at a time. */

@@ -24,7 +24,7 @@ const rowsPerStatement = 1000
 
 const upsertPartners = upsertSql('partner', PARTNERS.columns)
 // Other processes may have recorded uses since the row was read.
-const upsertKeys = upsertSql('partner_key', KEYS.columns, 'last_used_at')
+const upsertKeys = upsertSql('partner_key', KEYS.columns, { preserved: ['last_used_at'] })
 
 export function createAdministration(
   database: Database,

@@ -74,13 +74,7 @@ export function before<T>(deadline: number, promise: Promise<T>, late: () => Err
     // Immediate: when this process was suspended, what has arrived meanwhile is read first.
     const giveUp = () => setImmediate(() => reject(late()))
     const timer = setTimeout(giveUp, Math.max(0, deadline - performance.now()))
-    promise.then((value) => {
-      clearTimeout(timer)
-      resolve(value)
-    }, (error) => {
-      clearTimeout(timer)
-      reject(error)
-    })
+    promise.finally(() => clearTimeout(timer)).then(resolve, reject)
   })
 }
 

@@ -32,20 +32,8 @@ export function createReplicaRegistry(
     expiry: 'seen_at + lease_ms',
     batchSize: pruning.batchSize,
   })
-  const listeners = new Set<() => void>()
-  let isListening = false
-
-  /** One LISTEN for all: a database cannot unlisten. */
-  function subscribe(pollNow: () => void): () => void {
-    listeners.add(pollNow)
-    if (!isListening) database.listen(() => listeners.forEach((listener) => listener()))
-    isListening = true
-    return () => void listeners.delete(pollNow)
-  }
-
   return {
-    register: (replica) =>
-      createRegistration(database, replica, subscribe, (now) => prune(now - pruning.afterMs)),
+    register: (replica) => createRegistration(database, replica, (now) => prune(now - pruning.afterMs)),
 
     async progress(revision) {
       const [current, rows] = await Promise.all([
@@ -66,13 +54,10 @@ export function createReplicaRegistry(
 /**
  * Confirms revisions while the replica is registered: as often as it wants, and whenever there may be a new one. What
  * fails is repeated the next time.
- *
- * @param subscribe Calls back whenever there may be a new revision. Returns how to unsubscribe.
  */
 function createRegistration(
   database: Database,
   { name, leaseMs, skewMs = () => 0, revalidate, revalidateEveryMs }: Replica,
-  subscribe: (pollNow: () => void) => () => void,
   prune: (now: number) => void,
 ): ReplicaRegistration {
   const identity = [drawId('rep_'), name, Math.ceil(leaseMs)] as const
@@ -99,7 +84,7 @@ function createRegistration(
     assertOpen()
     lastContact = now
     state = 'registered'
-    unsubscribe = subscribe(pollNow)
+    unsubscribe = database.listen(pollNow)
     pollNow()
   }
 

@@ -28,17 +28,24 @@ export function columnType(column: string): 'bigint' | 'text' {
   return INTEGER_COLUMNS.has(column) ? 'bigint' : 'text'
 }
 
-/** Inserts or replaces rows by their first column, and leaves the `preserved` columns of existing rows as they are. */
-export function upsertSql(
-  table: string,
-  columns: readonly string[],
-  ...preserved: readonly string[]
-): string {
-  const [primary, ...others] = columns
-  const changed = others.filter((column) => !preserved.includes(column))
+interface UpsertOptions {
+  /** Default: the first column. */
+  readonly keys?: readonly string[]
+  /** Further columns, with the SQL that they follow from. */
+  readonly derived?: Readonly<Record<string, string>>
+  /** Columns that stay as they are in existing rows. */
+  readonly preserved?: readonly string[]
+}
+
+/** Inserts or replaces the rows of `columnParameters` by their keys. */
+export function upsertSql(table: string, columns: readonly string[], options: UpsertOptions = {}): string {
+  const { keys = columns.slice(0, 1), derived = {}, preserved = [] } = options
+  const all = [...columns, ...Object.keys(derived)]
+  const changed = all.filter((column) => !keys.includes(column) && !preserved.includes(column))
   return `
-    INSERT INTO partner_api.${table} (${columns}) SELECT * FROM ${unnestColumns(columns)}
-    ON CONFLICT (${primary}) DO UPDATE SET ${changed.map((column) => `${column} = excluded.${column}`)}`
+    INSERT INTO partner_api.${table} (${all})
+    SELECT ${[...columns, ...Object.values(derived)]} FROM ${unnestColumns(columns)} AS given (${columns})
+    ON CONFLICT (${keys}) DO UPDATE SET ${changed.map((column) => `${column} = excluded.${column}`)}`
 }
 
 interface PruneTarget {

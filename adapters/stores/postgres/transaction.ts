@@ -85,5 +85,5 @@ async function commit(connection: Connection): Promise<void> {
   const { command } = await connection.query('COMMIT').catch((error) => {
     throw mayBeCommitted(error) ? new CommitUnknownError(error.message) : error
   })
-  if (command !== 'COMMIT') throw new SqlError('25P02', 'the transaction was rolled back before its end')
+  if (command !== 'COMMIT') throw new SqlError('the transaction was rolled back before its end', '25P02')
 }
