@@ -39,7 +39,7 @@ for (const format of ['int32', 'int64']) {
 }
 ajv.addSchema({ $id: 'openapi', components: described.components })
 
-/** What is wrong with an answer, in the words of whoever refuses it. */
+/** What is wrong with a response. */
 function judge(path: string): (body: unknown) => unknown[] {
   const { name } = ROUTES.find((route) => route.path === path.replace('{slug}', ':slug'))!
   const said = described.paths[`/service${path}`].get.responses['200'].content['application/json'].schema

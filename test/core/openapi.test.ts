@@ -119,9 +119,9 @@ t.test('parameters are those of the table, with their ranges', (t) => {
   t.end()
 })
 
-t.test('every problem stands somewhere, and only where it can happen', (t) => {
-  const told = new Set(operations.flatMap(({ operation }) => operation['x-problems']))
-  const missing = Object.keys(PROBLEMS).filter((code) => !told.has(code as keyof typeof PROBLEMS))
+t.test('every problem is documented where it can happen, and only there', (t) => {
+  const documented = new Set(operations.flatMap(({ operation }) => operation['x-problems']))
+  const missing = Object.keys(PROBLEMS).filter((code) => !documented.has(code as keyof typeof PROBLEMS))
   t.strictSame(missing, ['route_not_found', 'method_not_allowed'], 'two belong to no operation')
   for (const { operation } of operations) {
     const statuses = new Set(operation['x-problems'].map((code) => String(PROBLEMS[code].status)))
@@ -491,7 +491,7 @@ inOnePoint(t, 'a running service answers as it says', async (t) => {
     await world.remove('banners', ['demo'])
     await expect(`${root}/public/banner`, partner, 404)
     const missing = await send({
-      target: `${root}/public/profiles/nobody${partner}`,
+      target: `${root}/public/profiles/unknown${partner}`,
       headers: { 'x-service-partner-key': world.keys['demo full'].text },
     })
     t.strictSame(mismatches(missing, `${root}/public/profiles/{slug}`, 'GET', described), [])

@@ -14,7 +14,7 @@ function responseOf({ status, headers, body }: HttpResponse): Response {
   return new Response(body as BodyInit | undefined ?? null, { status, headers: pairs })
 }
 
-async function told(response: Response): Promise<unknown> {
+async function contentOf(response: Response): Promise<unknown> {
   const bytes = new Uint8Array(await response.arrayBuffer())
   return [response.status, [...response.headers], Buffer.from(bytes).toString('hex')]
 }
@@ -47,7 +47,7 @@ t.test('whatever was answered before', async (t) => {
   await t.resolves(fc.assert(fc.asyncProperty(fc.array(answers, { maxLength: 12 }), async (sequence) => {
     const respond = createResponseConverter(() => internal)
     for (const answer of sequence) {
-      const [found, wanted] = [await told(respond(answer)), await told(responseOf(answer))]
+      const [found, wanted] = [await contentOf(respond(answer)), await contentOf(responseOf(answer))]
       if (JSON.stringify(found) !== JSON.stringify(wanted)) {
         throw new Error(`${JSON.stringify(found)}, not ${JSON.stringify(wanted)}`)
       }
@@ -67,7 +67,7 @@ t.test('a field that must not be sent', async (t) => {
   }
   for (const [id, limit] of [['1', '9'], ['2', 'a\r\nb'], ['1', '9'], ['3', '8']] as const) {
     const wanted = limit.includes('\r') ? internal : answer(id, limit)
-    t.strictSame(await told(respond(answer(id, limit))), await told(responseOf(wanted)))
+    t.strictSame(await contentOf(respond(answer(id, limit))), await contentOf(responseOf(wanted)))
   }
   t.end()
 })
@@ -92,7 +92,7 @@ t.test('no more is remembered than 2,048 answers', async (t) => {
   for (const answer of [...answers, first]) respond(answer)
   t.equal(made, 2_048, 'so many are')
   for (const answer of [last, last, first]) {
-    t.strictSame(await told(respond(answer)), await told(responseOf(answer)))
+    t.strictSame(await contentOf(respond(answer)), await contentOf(responseOf(answer)))
   }
   t.equal(made, 2_050, 'then the first is made anew')
 })

@@ -13,7 +13,7 @@ export interface Place {
   readonly name?: string
 }
 
-/** A runtime in a process of its own that serves what it is told to. */
+/** A runtime in a process of its own. */
 export interface ServingChild {
   /** Serves a store. */
   serve(address: string, options: PartnerApiOptions, listening?: ListenOptions): Promise<Place>
@@ -24,7 +24,7 @@ export interface ServingChild {
 
 const script = fileURLToPath(new URL('server.ts', import.meta.url))
 
-/** @param command The runtime, and what it wants to be told before the name of a program. */
+/** @param command The runtime, and its arguments before the name of a script. */
 export function startChild([program = '', ...words]: readonly string[]): ServingChild {
   const child: ChildProcessWithoutNullStreams = spawn(program, [...words, script], { env: cleanEnv() })
   const waiting = new Map<number, (done: Done) => void>()
@@ -45,9 +45,9 @@ export function startChild([program = '', ...words]: readonly string[]): Serving
     const id = orders++
     const done = new Promise<Done>((resolve) => waiting.set(id, resolve))
     child.stdin.write(`${JSON.stringify({ id, ...order })}\n`)
-    const { error, ...told } = await done
+    const { error, ...result } = await done
     if (error !== undefined) throw new Error(error)
-    return told
+    return result
   }
 
   return {

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Quirk } from '../contract/http/quirks.ts'
 
-/** A runtime, and what it does in its own way. */
+/** A runtime, and where it differs. */
 export interface Runtime {
   readonly name: string
   readonly quirks: readonly Quirk[]
@@ -10,7 +10,7 @@ export interface Runtime {
 
 /** A runtime that has files and sockets. */
 export interface Program extends Runtime {
-  /** Its program, and what stands before the name of what it runs. */
+  /** Its program, and the arguments before the name of a script. */
   readonly command: readonly string[]
 }
 

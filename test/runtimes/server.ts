@@ -1,7 +1,6 @@
 /**
- * A program for each runtime that has files and sockets: it serves stores with the runtime's own adapter, as many as
- * it is told to. Orders come in on standard input and answers go out on standard output, a line of JSON each; it ends
- * with its input.
+ * A program for each runtime that has files and sockets: it serves stores with the runtime's own adapter. Commands come
+ * in on standard input and results go out on standard output, a line of JSON each; it ends with its input.
  */
 import process from 'node:process'
 import { createInterface } from 'node:readline'
@@ -10,7 +9,7 @@ import { createPartnerApi } from '../../core/api.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
 import { openStore } from './open-store.ts'
 
-/** What the program is told to do. */
+/** A command to the program. */
 export type Order =
   | {
     readonly id: number

@@ -17,7 +17,7 @@ export interface Copied {
   readonly filling: Filling
   /** Makes a store of one's own with the world in it. @returns Where it is. */
   copy(): string | Promise<string>
-  /** Removes a copy that nobody has open any more. */
+  /** Removes a copy that is no longer open. */
   discard(address: string): void | Promise<void>
 }
 

@@ -60,8 +60,8 @@ async function changes(t: Tester, service: Service, maxStalenessMs: number): Pro
     const allowed = verified.json?.data?.endpoints?.find(({ path }: { path: string }) =>
       path.endsWith('/plans')
     )
-    const told = verified.status === 200 ? allowed?.allowed : false
-    t.equal(told, code === 200, `${what}: verify-key says the same`)
+    const reported = verified.status === 200 ? allowed?.allowed : false
+    t.equal(reported, code === 200, `${what}: verify-key says the same`)
   }
 }
 

@@ -145,7 +145,7 @@ async function two(t: Tester, service: Service): Promise<void> {
   for (const headers of ambiguous) {
     const heard = await ask(service, headers)
     expectProblem(t, heard, 'ambiguous_credentials', Object.values(headers).map(shown).join(' and '))
-    t.equal(challengeOf(heard), undefined, 'a 400 challenges nobody')
+    t.equal(challengeOf(heard), undefined, 'a 400 has no challenge')
   }
 }
 
@@ -169,7 +169,7 @@ async function partner(t: Tester, service: Service): Promise<void> {
     const body = JSON.stringify({ partner })
     expectProblem(t, await post(service, body), 'partner_missing', body)
   }
-  const slugs = 'acme hush nobody Demo demo+ %20demo DEMO * demo%00 %F0%9F%98%80'.split(' ')
+  const slugs = 'acme hush unknown Demo demo+ %20demo DEMO * demo%00 %F0%9F%98%80'.split(' ')
   const answers = new Set<string>()
   for (const slug of [...slugs, 'a'.repeat(500)]) {
     const heard = await ask(service, headers, `partner=${slug}`)
@@ -180,7 +180,7 @@ async function partner(t: Tester, service: Service): Promise<void> {
   t.equal(answers.size, 1, 'another partner and an unknown one get the same bytes')
   const [taken, free] = [
     await post(service, '{"partner":"acme"}'),
-    await post(service, '{"partner":"nobody"}'),
+    await post(service, '{"partner":"unknown"}'),
   ]
   expectProblem(t, taken, 'partner_mismatch', 'in a body')
   t.strictSame(comparable(free), comparable(taken), 'and with the same bytes')

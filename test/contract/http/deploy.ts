@@ -18,7 +18,7 @@ export interface OpenStores {
 /** A service that can be reached. */
 export interface Mounted {
   readonly send: Wire
-  /** What its runtime does in its own way. */
+  /** Where its runtime differs. */
   readonly quirks: ReadonlySet<Quirk>
   close(): Promise<void>
 }

@@ -89,7 +89,7 @@ export function expectProblem(t: Tester, heard: Heard, code: Code, what: string,
   t.strictSame(found, wanted, what)
 }
 
-/** The parameters or pointers that a validation problem names, sorted; what is no proper entry stands as JSON. */
+/** The parameters or pointers that a validation problem names, sorted; an invalid entry as JSON. */
 export function errorPlaces({ json }: Heard): string[] {
   const errors: Readonly<Record<string, unknown>>[] = json?.errors ?? []
   return errors.map((error) => {

@@ -1,4 +1,4 @@
-/** Section 5, `authfail`: an address that keeps failing is stopped, and nobody else. And whose address counts. */
+/** Section 5, `authfail`: an address that keeps failing is stopped, and which address counts. */
 import { FENCE } from '../../support/world.ts'
 import { expectProblem } from './expect.ts'
 import { forge } from './forgery.ts'
@@ -28,7 +28,7 @@ export const failures: readonly Suite[] = [
       async 'without a proxy, the address of the socket counts'(t, service) {
         for (let count = 0; count <= quota; count++) {
           const headers = { 'x-forwarded-for': `192.0.2.${count}` }
-          const heard = await get(service, plans, { key: { text: nobody(count) }, headers })
+          const heard = await get(service, plans, { key: { text: unknownKey(count) }, headers })
           expectProblem(t, heard, count < quota ? 'key_invalid' : 'rate_limited', `failure ${count + 1}`)
         }
       },
@@ -37,7 +37,7 @@ export const failures: readonly Suite[] = [
 ]
 
 /** A key with a right checksum and an id that is in no store. */
-function nobody(count: number): string {
+function unknownKey(count: number): string {
   return forge('spk_live', `Nobody${String(count).padStart(6, '0')}`)
 }
 
@@ -47,13 +47,13 @@ function from(address: string): { readonly 'x-forwarded-for': string } {
 
 async function failAt(service: Service, address: string, times: number): Promise<void> {
   for (let count = 0; count < times; count++) {
-    await get(service, plans, { key: { text: nobody(count) }, headers: from(address) })
+    await get(service, plans, { key: { text: unknownKey(count) }, headers: from(address) })
   }
 }
 
 async function exact(t: Tester, service: Service): Promise<void> {
   const ask = (count: number, address: string) =>
-    get(service, plans, { key: { text: nobody(count) }, headers: from(address) })
+    get(service, plans, { key: { text: unknownKey(count) }, headers: from(address) })
   for (let count = 0; count < quota; count++) {
     expectProblem(t, await ask(count, '192.0.2.1'), 'key_invalid', `failure ${count + 1}`)
   }
@@ -61,9 +61,9 @@ async function exact(t: Tester, service: Service): Promise<void> {
   expectProblem(t, heard, 'rate_limited', 'then nothing is looked up')
   const retry = Number(heard.headers.get('retry-after'))
   t.ok(Number.isInteger(retry) && retry >= 1 && retry <= 60, 'Retry-After')
-  t.equal(heard.headers.get('www-authenticate'), undefined, 'a 429 challenges nobody')
+  t.equal(heard.headers.get('www-authenticate'), undefined, 'a 429 has no challenge')
   expectProblem(t, await ask(9, '192.0.2.2'), 'key_invalid', 'from another address it is')
-  const failing = { key: { text: nobody(1) }, headers: from('192.0.2.1') }
+  const failing = { key: { text: unknownKey(1) }, headers: from('192.0.2.1') }
   const posted = await post(service, '{"partner":"demo"}', failing)
   expectProblem(t, posted, 'rate_limited', 'on every endpoint')
 }
@@ -75,7 +75,7 @@ async function atOnce(t: Tester, service: Service): Promise<void> {
     const answers = await Promise.all(keys.map((key) => get(service, plans, { key, headers: from(address) })))
     return answers.map(({ status }) => status).toSorted()
   }
-  const forged = Array.from({ length: 40 }, (_, count) => ({ text: nobody(count) }))
+  const forged = Array.from({ length: 40 }, (_, count) => ({ text: unknownKey(count) }))
   const heard = [...Array(quota).fill(401), ...Array(40 - quota).fill(429)]
   t.strictSame(await statuses(keys, '192.0.2.3'), Array(8).fill(200), 'more good keys than may fail')
   t.strictSame(await statuses(forged, '192.0.2.3'), heard, 'and more bad ones')
@@ -85,7 +85,7 @@ async function spending(t: Tester, service: Service): Promise<void> {
   const { world } = service
   const credential = (text: string): NonNullable<Ask['headers']> => ({ 'x-service-partner-key': text })
   const cases: readonly [string, boolean, NonNullable<Ask['headers']>][] = [
-    ['an unknown key', true, credential(nobody(1))],
+    ['an unknown key', true, credential(unknownKey(1))],
     ['a malformed one', true, credential('nonsense')],
     ['a wrong secret', true, credential(forge('spk_live', world.keys['demo full'].id))],
     ['a revoked key', true, withKey(world.keys['demo revoked'])],
@@ -93,9 +93,9 @@ async function spending(t: Tester, service: Service): Promise<void> {
     ['a disabled key', true, withKey(world.keys['demo disabled'])],
     ['two credentials', true, { ...credential('nonsense'), authorization: 'Bearer other' }],
     ['no credential', false, {}],
-    ['a scheme of somebody else', false, { authorization: 'Basic c3RhZ2luZzpzZWNyZXQ=' }],
+    ['another scheme', false, { authorization: 'Basic c3RhZ2luZzpzZWNyZXQ=' }],
     ['a key that may not be used from there', false, withKey(world.keys['demo fenced'])],
-    ['a good key for somebody else', false, withKey(world.keys['acme full'])],
+    ['another partner’s key', false, withKey(world.keys['acme full'])],
     ['a good key without the scope', false, withKey(world.keys['demo powerless'])],
   ]
   let last = 10
@@ -106,7 +106,7 @@ async function spending(t: Tester, service: Service): Promise<void> {
     for (let count = 0; count < quota; count++) {
       t.ok((await ask(headers)).status !== 429, `${what} is heard ${count + 1} times`)
     }
-    const probe = await ask(credential(nobody(2)))
+    const probe = await ask(credential(unknownKey(2)))
     expectProblem(t, probe, spends ? 'rate_limited' : 'key_invalid', what)
     const missing = await ask({})
     expectProblem(t, missing, 'key_missing', 'a missing key never meets the limit')
@@ -137,7 +137,8 @@ async function known(t: Tester, service: Service): Promise<void> {
 }
 
 async function unreadable(t: Tester, service: Service): Promise<void> {
-  const ask = (address: string) => get(service, plans, { key: { text: nobody(0) }, headers: from(address) })
+  const ask = (address: string) =>
+    get(service, plans, { key: { text: unknownKey(0) }, headers: from(address) })
   for (const address of ['nonsense', 'fe80:::1', '192.0.2.300', '']) {
     const isOver = address === ''
     expectProblem(t, await ask(address), isOver ? 'rate_limited' : 'key_invalid', `from "${address}"`)

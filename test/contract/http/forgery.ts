@@ -1,4 +1,4 @@
-/** Keys that nobody issued, made from section 6's words about their form. */
+/** Keys that were never issued, made as section 6 describes their form. */
 import { crc32 } from 'node:zlib'
 
 const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'

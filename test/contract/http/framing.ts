@@ -24,7 +24,7 @@ export type Outcome = readonly [
 export interface OwnParser {
   /** Whether it answers by itself what it refuses, with a status and no body or not at all. */
   readonly refusesAlone: boolean
-  /** What else it does in its own way, by the names of cases. */
+  /** Where else it differs, by the names of cases. */
   readonly differences: Readonly<Record<string, Outcome>>
 }
 

@@ -154,7 +154,7 @@ async function atOnce(t: Tester, service: Service): Promise<void> {
   t.equal(answers.filter(({ status }) => status === 200).length, 20, 'twenty of thirty pass')
   t.equal(answers.filter(({ status }) => status === 429).length, 10, 'and ten do not')
   const rests = answers.filter(({ status }) => status === 200).map((heard) => left(heard, 'key').r)
-  t.equal(new Set(rests).size, 20, 'each was told another number')
+  t.equal(new Set(rests).size, 20, 'each got another number')
 }
 
 async function windows(t: Tester, service: Service): Promise<void> {
@@ -178,12 +178,12 @@ async function windows(t: Tester, service: Service): Promise<void> {
 }
 
 async function lengths(t: Tester, service: Service): Promise<void> {
-  // In milliseconds just below a power of two: a sum with the clock is rounded there, and a second too many is told.
+  // In milliseconds just below a power of two: a sum with the clock is rounded there, which would add a second.
   const windowSeconds = 67_108
-  const told: number[] = []
+  const resets: number[] = []
   for (let count = 0; count < 20; count++) {
     const key = await service.world.issue({ limits: { key: { quota: 9, windowSeconds } } })
-    told.push(left(await get(service, plans, { key }), 'key').t)
+    resets.push(left(await get(service, plans, { key }), 'key').t)
   }
-  t.strictSame([...new Set(told)], [windowSeconds], 'a new window is as long as w')
+  t.strictSame([...new Set(resets)], [windowSeconds], 'a new window is as long as w')
 }

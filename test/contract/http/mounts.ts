@@ -20,7 +20,7 @@ export async function onNode(api: PartnerApi): Promise<Mounted> {
 
 /** No server at all. */
 export function inProcess(api: PartnerApi): Promise<Mounted> {
-  // As Deno does, and as whoever mounts it elsewhere should, it says where the request comes from.
+  // The address of the peer, as Deno passes it.
   const fetchFrom = (request: Request) => api.fetch(request, { remoteAddr: { hostname: '127.0.0.1' } })
   return Promise.resolve({
     send: fetchWire(fetchFrom),

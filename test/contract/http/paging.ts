@@ -123,10 +123,10 @@ async function changes(t: Tester, service: Service): Promise<void> {
   t.strictSame(found.filter((slug) => !made.includes(slug)), before, 'rows that stay come once, in order')
   t.equal(new Set(found).size, found.length, 'none comes twice')
 
-  // The row that the cursor stands on goes as well.
+  // The row of the cursor's position is removed as well.
   const cursor = await cursorOf(service, 'limit=3')
   const [[, , last] = [], ...rest] = await walk(t, service, '', 3)
-  t.ok(made.includes(last ?? ''), 'the cursor stands on a row that was made')
+  t.ok(made.includes(last ?? ''), 'the position is a row that was added')
   await world.remove('profiles', made)
   const survivors = rest.flat().filter((slug) => !made.includes(slug))
   const { data }: { data: { slug: string }[] } = (await page(service, `limit=100&cursor=${cursor}`)).json

@@ -1,4 +1,4 @@
-/** What a runtime does in its own way before the service is asked. */
+/** Where a runtime differs before the service gets the request. */
 export type Quirk = 'resolves-targets' | 'no-trace' | 'knows-few-methods' | 'names-some-countries'
 
 /** The reason of each. */

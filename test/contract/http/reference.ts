@@ -45,7 +45,7 @@ async function countries(t: Tester, service: Service): Promise<void> {
   isSorted(t, all, 'en')
   const acme = await listed(t, service, '&in_use=true', 'acme')
   t.equal(acme.find(({ code }) => code === 'TV')?.profile_count, 1, 'a private row counts for its partner')
-  t.equal(all.find(({ code }) => code === 'TV')?.profile_count, 0, 'and for nobody else')
+  t.equal(all.find(({ code }) => code === 'TV')?.profile_count, 0, 'and for no other one')
 }
 
 function isSorted(t: Tester, list: readonly Country[], locale: string): void {

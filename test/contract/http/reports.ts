@@ -1,4 +1,4 @@
-/** Section 4: reports tell a partner what was done, and nobody who did it. */
+/** Section 4: reports show what was done, and not by whom. */
 import { MODULE_NAMES } from '../../../core/policy/modules.ts'
 import type { TestKey } from '../../support/world.ts'
 import { dataOf, expectInvalid, expectProblem } from './expect.ts'
@@ -11,7 +11,7 @@ const person = {
   company: 'Canary Works',
 }
 
-/** A partner that nobody else asks for, and what it does. */
+/** A partner that only one test uses, and its requests. */
 interface Counted {
   readonly slug: string
   readonly live: TestKey
@@ -54,8 +54,8 @@ export const reports: readonly Suite[] = [{
 }]
 
 async function summary(t: Tester, counted: Counted, { root }: Service): Promise<void> {
-  const told = () => counted.ask('/partner/reports/summary')
-  const { signups, requests, daily } = dataOf(t, await told(), 'before anything was done')
+  const summaryOf = () => counted.ask('/partner/reports/summary')
+  const { signups, requests, daily } = dataOf(t, await summaryOf(), 'before anything was done')
   t.strictSame(signups, { total: 0, by_plan: [], by_country: [] })
   t.equal(requests.errors, 0)
   t.equal(daily.length, 30)
@@ -74,7 +74,7 @@ async function summary(t: Tester, counted: Counted, { root }: Service): Promise<
   }
   const rowOf = ({ json }: Heard, path: string): Row =>
     json.data.requests.by_endpoint.find((row: Row) => row.path === root + path)
-  const { heard } = await until(told, (heard) => rowOf(heard, '/public/plans') !== undefined)
+  const { heard } = await until(summaryOf, (heard) => rowOf(heard, '/public/plans') !== undefined)
   const { data } = heard.json
   t.strictSame(data.signups, {
     total: 3,
@@ -93,7 +93,7 @@ async function summary(t: Tester, counted: Counted, { root }: Service): Promise<
 }
 
 async function periods(t: Tester, { ask }: Counted): Promise<void> {
-  const told = (query: string) => ask(`/partner/reports/summary?${query}`)
+  const summaryOf = (query: string) => ask(`/partner/reports/summary?${query}`)
   const day = (instant: number): string => new Date(instant).toISOString().slice(0, 10)
   const cases: readonly (readonly [query: string, from: string, to: string])[] = [
     ['from=2024-02-28&to=2024-03-01', '2024-02-28', '2024-03-01'],
@@ -102,13 +102,13 @@ async function periods(t: Tester, { ask }: Counted): Promise<void> {
     ['from=2023-03-01&to=2024-02-29', '2023-03-01', '2024-02-29'],
   ]
   for (const [query, from, to] of cases) {
-    const { period, daily } = dataOf(t, await told(query), query)
+    const { period, daily } = dataOf(t, await summaryOf(query), query)
     t.strictSame(period, { from, to })
     const dates = daily.map(({ date }: { date: string }) => date)
     const wanted = Array.from({ length: dates.length }, (_, index) => day(Date.parse(from) + index * dayMs))
     t.strictSame([dates, wanted.at(-1)], [wanted, to], 'a row for every day')
   }
-  const { period } = dataOf(t, await told(''), 'by default')
+  const { period } = dataOf(t, await summaryOf(''), 'by default')
   t.equal(Date.parse(period.to) - Date.parse(period.from), 29 * dayMs, '30 days')
   t.ok(Math.abs(Date.parse(period.to) - Date.now()) < 2 * dayMs, 'to today')
   const wrong: readonly (readonly [query: string, parameters: readonly string[]])[] = [
@@ -117,7 +117,7 @@ async function periods(t: Tester, { ask }: Counted): Promise<void> {
     ['from=2023-02-29&to=today', ['from', 'to']],
     ['from=2024-01-01&from=2024-01-01&limit=1', ['from', 'limit']],
   ]
-  for (const [query, parameters] of wrong) expectInvalid(t, await told(query), parameters, query)
+  for (const [query, parameters] of wrong) expectInvalid(t, await summaryOf(query), parameters, query)
 }
 
 async function activity(t: Tester, active: Counted, { world }: Service): Promise<void> {
@@ -161,7 +161,7 @@ async function activity(t: Tester, active: Counted, { world }: Service): Promise
   t.strictSame(own, [key], 'issued')
   t.strictSame(subjects('module.activated'), [{ module: 'pricing' }])
   const everything = [...heard.headers].join('\n') + heard.text
-  t.ok(!/canary|nominata|nestling|tester|operator/i.test(everything), 'nobody is told of by name')
+  t.ok(!/canary|nominata|nestling|tester|operator/i.test(everything), 'no person is named')
 
   const found: unknown[] = []
   for (let cursor: string | null = ''; cursor !== null;) {

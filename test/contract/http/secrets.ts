@@ -1,4 +1,4 @@
-/** Section 10: nothing in the shape of a key is ever said back. That no answer holds such a thing, `send` watches. */
+/** Section 10: nothing in the shape of a key is ever echoed: `send` checks that of every response. */
 import { errorPlaces, expectInvalid, expectProblem } from './expect.ts'
 import { forge, tamper } from './forgery.ts'
 import { get, post, type Service, type Suite, type Tester } from './service.ts'
@@ -72,7 +72,7 @@ async function inBodies(t: Tester, service: Service, key: string): Promise<void>
     { errors: [''] },
   )
   const twice = `{"partner":"demo","${key}":1,"${key}":2}`
-  expectProblem(t, await post(service, twice), 'malformed_request', 'as a name that stands twice')
+  expectProblem(t, await post(service, twice), 'malformed_request', 'as a duplicate name')
 }
 
 async function inFields(t: Tester, service: Service, key: string): Promise<void> {
@@ -92,7 +92,7 @@ async function inFields(t: Tester, service: Service, key: string): Promise<void>
     'user-agent': key,
     from: key,
   }
-  t.equal((await get(service, plans, { headers: fields })).status, 200, 'in fields that are not looked at')
+  t.equal((await get(service, plans, { headers: fields })).status, 200, 'in fields that are not read')
 }
 
 /** Every second character percent-encoded. */

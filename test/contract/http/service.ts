@@ -1,4 +1,4 @@
-/** What every suite of the wire is given: services of its own, running somewhere, and their operator's hands. */
+/** What the suites of the wire get: services that run somewhere, and their administration. */
 import type { Limit, LimitName } from '../../../core/model.ts'
 import type { Endpoint } from '../../../core/routes/context.ts'
 import type { PartnerApiOptions } from '../../../core/settings.ts'
@@ -14,34 +14,34 @@ export type Settings = Pick<
   'serviceName' | 'maxStalenessMs' | 'limits' | 'trustedProxies' | 'allowBrowsers' | 'problemBase'
 >
 
-/** A request, nothing of which is made nicer on its way. */
+/** A request, sent exactly as it is. */
 export interface Ask {
   /** Default GET. */
   readonly method?: string
   /** Path and query as they go over the wire. */
   readonly target: string
-  /** A list of values makes the field stand several times. */
+  /** A list of values repeats the field. */
   readonly headers?: Readonly<Record<string, string | readonly string[]>>
   readonly body?: string | Uint8Array
   /** Send the body in chunks, without its length. */
   readonly chunked?: boolean
 }
 
-/** An answer. */
+/** A response. */
 export interface Heard {
   readonly status: number
   /** Names in lower case. */
   readonly headers: ReadonlyMap<string, string>
-  /** Names that stood more than once. */
+  /** Names of repeated fields. */
   readonly repeated: readonly string[]
-  /** As it came, compressed or not. */
+  /** As received, compressed or not. */
   readonly body: Uint8Array
   readonly text: string
   // deno-lint-ignore no-explicit-any -- a test reads whatever members it expects
   readonly json: any
 }
 
-/** Sends a request and waits for the whole answer. */
+/** Sends a request and waits for the complete response. */
 export type Wire = (ask: Ask) => Promise<Heard>
 
 /** A service that runs. */
@@ -56,9 +56,9 @@ export interface Service {
   readonly world: World
   /** Every endpoint that it should have. */
   readonly routes: readonly Endpoint[]
-  /** What its runtime does in its own way. */
+  /** Where its runtime differs. */
   readonly quirks: ReadonlySet<Quirk>
-  /** Sends a request; throws when the answer breaks what holds for every answer. */
+  /** Sends a request; throws if the response breaks a convention of section 1. */
   readonly send: Wire
 }
 
@@ -122,19 +122,19 @@ export function post(
   })
 }
 
-/** An answer that was waited for. */
+/** A response that was waited for. */
 export interface Awaited {
   readonly heard: Heard
-  /** When the last request was sent whose answer would not do; -Infinity when the first one did. */
+  /** When the last request before it was sent; -Infinity if there was none. */
   readonly lastBefore: number
 }
 
 /**
- * Asks until an answer will do. What was promised for an instant is judged by when requests were sent, not by when
- * this comes to look: a busy machine is no breach.
+ * Repeats a request until its response is the expected one. Promises about an instant are compared with the times at
+ * which requests were sent, so that a busy machine breaks none.
  *
- * @param clock Tells `lastBefore`: milliseconds that are never set back by default.
- * @throws {Error} when no answer has done after a minute.
+ * @param clock For `lastBefore`: milliseconds, monotonic by default.
+ * @throws {Error} after a minute.
  */
 export async function until(
   ask: () => Promise<Heard>,
@@ -153,10 +153,10 @@ export async function until(
 }
 
 /**
- * Prepares something for an instant to come and observes what precedes it. Repeats with a later instant when that took
- * until the instant: a busy machine is no breach.
+ * Prepares something for a future instant and observes what precedes it. Repeats with a later instant if that took too
+ * long, on a busy machine.
  *
- * @param prepare Is given the instant and the number of the attempt.
+ * @param prepare Gets the instant and the number of the attempt.
  */
 export async function before<T>(
   prepare: (at: number, attempt: number) => Promise<T>,

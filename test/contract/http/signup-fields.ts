@@ -1,7 +1,7 @@
 /** What the fields of a signup may be and may not. */
 import { forge } from './forgery.ts'
 
-/** A key that nobody has. */
+/** A well-formed key that is in no store. */
 export const FORGED_KEY: string = forge('spk_live', 'Nobody000000')
 /** As many pairs of metadata. */
 export const pairs = (count: number): Record<string, string> =>

@@ -34,8 +34,8 @@ export function breaches(
     want(headers.get('cache-control') === 'no-store', 'errors are no-store')
     want(headers.get('content-type') === 'application/problem+json', 'errors are application/problem+json')
     if (json !== undefined) {
-      want(json.status === status, 'status stands in the problem')
-      want(json.request_id === requestId, 'the request id stands in the problem')
+      want(json.status === status, 'the problem has the status')
+      want(json.request_id === requestId, 'the problem has the request id')
     }
   }
   if (status === 204 || status === 304) want(text === '', 'no body')
@@ -75,7 +75,7 @@ function covers(pattern: string, path: string): boolean {
     wanted.every((segment, index) => segment === given[index] || segment === '{slug}')
 }
 
-/** Names are snake_case, `…_at` is an instant or null, and `currency` stands beside integers. */
+/** Names are snake_case, and `…_at` is an instant or null. */
 function shapeBreaches(value: unknown, place: string): string[] {
   if (typeof value !== 'object' || value === null) return []
   if (Array.isArray(value)) return value.flatMap((item, index) => shapeBreaches(item, `${place}/${index}`))

@@ -39,18 +39,18 @@ async function hidden(t: Tester, service: Service): Promise<void> {
     const key = world.keys[`${partner} full`]
     const ask = (slug: string, method = 'GET') =>
       get(service, `/public/profiles/${slug}?partner=${partner}`, { key, method })
-    const nobody = await ask('no-such-profile')
+    const unknown = await ask('no-such-profile')
     const instance = `${service.root}/public/profiles/no-such-profile`
-    expectProblem(t, nobody, 'profile_not_found', 'a slug that does not exist', { instance })
+    expectProblem(t, unknown, 'profile_not_found', 'a slug that does not exist', { instance })
     const visible = new Set(publicSet(world.lines, partner).map(({ slug }) => slug))
     const outside = world.lines.profiles.map(({ slug }) => slug).filter((slug) => !visible.has(slug))
-    t.ok(outside.length >= 7, 'drafts, future ones, those of others and of nobody')
+    t.ok(outside.length >= 7, 'drafts, future ones, those of others and of unknown')
     for (const slug of outside) {
       const heard = await ask(slug)
-      const expected = anonymous(nobody, 'no-such-profile')
+      const expected = anonymous(unknown, 'no-such-profile')
       t.strictSame(anonymous(heard, slug), expected, `${slug} is answered like a slug that does not exist`)
       const added = slug.length - 'no-such-profile'.length
-      t.equal(heard.body.length, nobody.body.length + added, 'to the byte')
+      t.equal(heard.body.length, unknown.body.length + added, 'to the byte')
       t.equal((await ask(slug, 'HEAD')).status, 404, 'HEAD tells no more')
     }
     const lists = [
