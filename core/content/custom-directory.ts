@@ -1,11 +1,12 @@
 /** Directories of embedders. Their rows are validated, because the rows of a database need not have their types. */
 import { formatValue } from '../http/redact.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
-import { compareCodePoints, fold, foldWords, SLUG_PATTERN } from '../lib/text.ts'
-import type { Profile, ProfileCard } from '../model.ts'
-import type { Directory, ProfilePosition, ProfileQuery, ProfileSort } from '../ports/directory.ts'
+import { SLUG_PATTERN } from '../lib/text.ts'
+import type { Profile } from '../model.ts'
+import type { Directory, ProfileQuery } from '../ports/directory.ts'
 import { isRecord } from './fields.ts'
 import { isCountryCode } from './iso-codes.ts'
+import { createProfileIndex, positionOf } from './profile-index.ts'
 
 /** Not valibot: validating each row of each page with it would be several times slower. */
 type MemberRule = readonly [expected: string, isValid: (value: unknown) => boolean]
@@ -126,16 +127,6 @@ export type DirectoryRow =
   & Pick<Profile, 'slug' | 'name' | 'headline' | 'country' | 'industry' | 'publishedAt'>
   & Partial<Profile>
 
-const positionOf = ({ name, publishedAt, slug }: ProfileCard, sort: ProfileSort): ProfilePosition => ({
-  key: sort === 'name' ? fold(name) : publishedAt,
-  slug,
-})
-
-function comparePositions(a: ProfilePosition, b: ProfilePosition): number {
-  const byKey = typeof a.key === 'number' ? Number(b.key) - a.key : compareCodePoints(a.key, String(b.key))
-  return byKey || compareCodePoints(a.slug, b.slug)
-}
-
 /**
  * A directory over a list in memory, visible to every partner. Its industries are those of the rows.
  *
@@ -148,38 +139,15 @@ function comparePositions(a: ProfilePosition, b: ProfilePosition): number {
 export function directoryOf(rows: readonly DirectoryRow[]): Directory {
   const profiles = rows.map((row) => ({ ...optionalDefaults, updatedAt: row.publishedAt, ...row }))
   validateRows(profiles, 'profile', profileRules)
-  const words = new Map(profiles.map((profile) => {
-    const { name, headline, description, tags } = profile
-    return [profile, [name, headline, description ?? '', ...tags].flatMap(foldWords)]
-  }))
-  const sorted = (sort: ProfileSort) =>
-    profiles.toSorted((a, b) => comparePositions(positionOf(a, sort), positionOf(b, sort)))
-  const orders = { name: sorted('name'), '-published_at': sorted('-published_at') }
+  const index = createProfileIndex(profiles.map((card) => ({ ...card, card, visibleTo: undefined })))
   return {
-    listProfiles: (_partner, { sort, countries, industries, words: terms, after, limit }, now) =>
-      orders[sort].filter((profile) =>
-        profile.publishedAt <= now &&
-        (countries.length === 0 || countries.includes(profile.country)) &&
-        (industries.length === 0 || industries.includes(profile.industry.slug)) &&
-        terms.every((term) => words.get(profile)!.some((word) => word.startsWith(term))) &&
-        (after === undefined || comparePositions(after, positionOf(profile, sort)) < 0)
-      ).slice(0, limit),
+    ...index,
     findProfile: (_partner, slug, now) =>
       profiles.find((profile) => profile.slug === slug && profile.publishedAt <= now),
-    countProfiles(_partner, by, now) {
-      const published = profiles.filter(({ publishedAt }) => publishedAt <= now)
-      const groups = Map.groupBy(
-        published,
-        ({ country, industry }) => by === 'country' ? country : industry.slug,
-      )
-      return new Map([...groups].map(([key, { length }]) => [key, length]))
-    },
     listIndustries: () => [
       ...new Map(profiles.map(({ industry }) => [industry.slug, { ...industry, parentSlug: undefined }]))
         .values(),
     ],
-    nextProfileChangeAt: (_partner, now) =>
-      orders['-published_at'].findLast(({ publishedAt }) => publishedAt > now)?.publishedAt,
     directoryRevision: () => 'unchanging',
   }
 }

@@ -1,5 +1,5 @@
 import type { MaybePromise } from '../lib/promise.ts'
-import type { Key, LimitOverrides, Partner } from '../model.ts'
+import type { Key, Partner } from '../model.ts'
 import type { Module, Scope } from '../policy/modules.ts'
 
 /** Who made a change, and when. */
@@ -38,17 +38,13 @@ export interface Administration {
 /** One administrative change, checked against all rules: a store only applies it. */
 export type Change =
   | { readonly type: 'partner.created'; readonly partner: Partner }
+  | ({ readonly type: 'partner.updated' } & Pick<Partner, 'slug' | 'name' | 'limits'>)
+  | { readonly type: 'partner.suspended' | 'partner.resumed' | 'partner.removed'; readonly slug: string }
   | {
-    readonly type: 'partner.updated'
+    readonly type: 'module.activated' | 'module.deactivated'
     readonly slug: string
-    readonly name: string
-    readonly limits: LimitOverrides
+    readonly module: Module
   }
-  | { readonly type: 'partner.suspended'; readonly slug: string }
-  | { readonly type: 'partner.resumed'; readonly slug: string }
-  | { readonly type: 'partner.removed'; readonly slug: string }
-  | { readonly type: 'module.activated'; readonly slug: string; readonly module: Module }
-  | { readonly type: 'module.deactivated'; readonly slug: string; readonly module: Module }
   | { readonly type: 'key.issued'; readonly key: Key }
   | {
     readonly type: 'key.rotated'
@@ -59,8 +55,5 @@ export type Change =
     readonly ended?: boolean
   }
   | ({ readonly type: 'key.updated' } & Pick<Key, 'id' | 'name' | 'allow' | 'limits' | 'expiresAt'>)
-  | { readonly type: 'key.disabled'; readonly id: string }
-  | { readonly type: 'key.enabled'; readonly id: string }
-  | { readonly type: 'key.revoked'; readonly id: string }
-  | { readonly type: 'scope.granted'; readonly id: string; readonly scope: Scope }
-  | { readonly type: 'scope.removed'; readonly id: string; readonly scope: Scope }
+  | { readonly type: 'key.disabled' | 'key.enabled' | 'key.revoked'; readonly id: string }
+  | { readonly type: 'scope.granted' | 'scope.removed'; readonly id: string; readonly scope: Scope }

@@ -33,15 +33,11 @@ export interface ReplicaRegistration {
 }
 
 /** The progress of a replica towards a revision. */
-export interface ReplicaProgress {
+export interface ReplicaProgress extends Pick<Replica, 'name' | 'leaseMs'> {
   /** Unique. */
   readonly id: string
-  /** See `Replica`. */
-  readonly name: string
   /** Whether it has confirmed that revision or a later one. */
   readonly applied: boolean
-  /** See `Replica`. */
-  readonly leaseMs: number
   /** See `Replica`. */
   readonly skewMs: number
 }

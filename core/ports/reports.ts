@@ -42,35 +42,19 @@ export const ACTIVITY_TYPES = [
 /** A type of activity. */
 export type ActivityType = (typeof ACTIVITY_TYPES)[number]
 
-/** An activity before redaction. */
+/** An activity before redaction; `id` is `act_…`, unique and stable. */
 export type Activity =
-  & {
-    /** `act_…`, unique and stable. */
-    readonly id: string
-    readonly at: number
-  }
+  & { readonly id: string; readonly at: number }
   & (
     | { readonly type: 'signup.created'; readonly signup: Signup }
-    | {
-      readonly type:
-        | 'key.issued'
-        | 'key.rotated'
-        | 'key.revoked'
-        | 'key.disabled'
-        | 'key.enabled'
-        | 'key.expired'
-      readonly keyId: string
-      readonly hint: string
-      readonly environment: Environment
-    }
-    | {
-      readonly type: 'scope.granted' | 'scope.removed'
-      readonly keyId: string
-      readonly hint: string
-      readonly environment: Environment
-      readonly scope: Scope
-    }
     | { readonly type: 'module.activated' | 'module.deactivated'; readonly module: Module }
+    | (
+      & { readonly keyId: string; readonly hint: string; readonly environment: Environment }
+      & (
+        | { readonly type: Extract<ActivityType, `key.${string}`> }
+        | { readonly type: 'scope.granted' | 'scope.removed'; readonly scope: Scope }
+      )
+    )
   )
 
 /** A query for activity, newest first, then by id. */
@@ -91,18 +75,10 @@ export interface SummaryCounts {
   readonly signupsByCountry: readonly { readonly country: string | undefined; readonly signups: number }[]
   /** By day, `YYYY-MM-DD` in UTC. */
   readonly signupsByDay: readonly { readonly day: string; readonly signups: number }[]
-  /** By name of the route; `errors` are responses with a status of 400 or above. */
-  readonly requestsByEndpoint: readonly {
-    readonly endpoint: string
-    readonly requests: number
-    readonly errors: number
-  }[]
-  /** By day, `YYYY-MM-DD` in UTC; `errors` as above. */
-  readonly requestsByDay: readonly {
-    readonly day: string
-    readonly requests: number
-    readonly errors: number
-  }[]
+  /** By name of the route. */
+  readonly requestsByEndpoint: readonly Pick<UsageCount, 'endpoint' | 'requests' | 'errors'>[]
+  /** By day, `YYYY-MM-DD` in UTC. */
+  readonly requestsByDay: readonly Pick<UsageCount, 'day' | 'requests' | 'errors'>[]
 }
 
 /** Requests of live keys, counted by partner, day and endpoint since the last flush. */

@@ -1,3 +1,5 @@
+import { indexAfter } from '../../../core/content/profile-index.ts'
+
 /**
  * The index of a list that is read in pages: all items in order, and those of each partner. Items are only added.
  *
@@ -28,15 +30,4 @@ export function createOrderedIndex<P, T extends P = P>(compare: (a: P, b: P) => 
       return items.slice(start, start + limit)
     },
   }
-}
-
-/** The index of the first item for which `isBefore` is false; it is true for all items before that one. */
-export function indexAfter<T>(items: readonly T[], isBefore: (item: T) => boolean): number {
-  let low = 0
-  for (let high = items.length; low < high;) {
-    const middle = (low + high) >>> 1
-    if (isBefore(items[middle]!)) low = middle + 1
-    else high = middle
-  }
-  return low
 }

@@ -1,0 +1,90 @@
+import { compareCodePoints, fold, foldWords } from '../lib/text.ts'
+import type { Profile, ProfileCard } from '../model.ts'
+import { isPublic, type ProfileRecord } from '../ports/content.ts'
+import type { ProfilePosition, ProfileQuery, ProfileSort } from '../ports/directory.ts'
+
+/** A published profile, as lists show it and searches find it. */
+export interface IndexedProfile
+  extends Pick<Profile, 'publishedAt' | 'description' | 'tags'>, Pick<ProfileRecord, 'visibleTo'> {
+  readonly card: ProfileCard
+}
+
+export function positionOf({ name, publishedAt, slug }: ProfileCard, sort: ProfileSort): ProfilePosition {
+  return { key: sort === 'name' ? fold(name) : publishedAt, slug }
+}
+
+function comparePositions(a: ProfilePosition, b: ProfilePosition): number {
+  const byKey = typeof a.key === 'number' ? Number(b.key) - a.key : compareCodePoints(a.key, String(b.key))
+  return byKey || compareCodePoints(a.slug, b.slug)
+}
+
+/**
+ * Profiles in memory, in both orders of the directory. A page is found by binary search and read from there: a filter that
+ * few profiles pass reads them all.
+ */
+export function createProfileIndex(profiles: readonly IndexedProfile[]) {
+  const searchable = profiles.map((profile) => {
+    const { card: { name, headline }, description, tags } = profile
+    const words = [name, headline, description ?? '', ...tags].flatMap(foldWords)
+    // A space before each word, so that a term is found at the start of words only.
+    return { ...profile, search: words.map((word) => ` ${word}`).join('') }
+  })
+  const sorted = (sort: ProfileSort) =>
+    searchable.map((profile) => ({ ...profile, position: positionOf(profile.card, sort) }))
+      .sort((a, b) => comparePositions(a.position, b.position))
+  const orders = { name: sorted('name'), '-published_at': sorted('-published_at') }
+
+  return {
+    listProfiles(partner: string, query: ProfileQuery, now: number): ProfileCard[] {
+      const { words, countries, industries, sort, after, limit } = query
+      const order = orders[sort]
+      const page: ProfileCard[] = []
+      const start = after === undefined
+        ? 0
+        : indexAfter(order, ({ position }) => comparePositions(position, after) <= 0)
+      for (let index = start; index < order.length && page.length < limit; index++) {
+        const profile = order[index]!
+        const { search, card } = profile
+        if (
+          isPublic(profile, partner, now) &&
+          (countries.length === 0 || countries.includes(card.country)) &&
+          (industries.length === 0 || industries.includes(card.industry.slug)) &&
+          words.every((word) => search.includes(` ${word}`))
+        ) page.push(card)
+      }
+      return page
+    },
+
+    countProfiles(partner: string, by: 'country' | 'industry', now: number): Map<string, number> {
+      const counts = new Map<string, number>()
+      for (const profile of profiles) {
+        if (!isPublic(profile, partner, now)) continue
+        const { country, industry } = profile.card
+        const group = by === 'country' ? country : industry.slug
+        counts.set(group, (counts.get(group) ?? 0) + 1)
+      }
+      return counts
+    },
+
+    nextProfileChangeAt(partner: string, now: number): number | undefined {
+      // Newest first: the last of the profiles that are not due yet is the next to be due.
+      let next: number | undefined
+      for (const profile of orders['-published_at']) {
+        if (profile.publishedAt <= now) break
+        if (isPublic(profile, partner, profile.publishedAt)) next = profile.publishedAt
+      }
+      return next
+    },
+  }
+}
+
+/** The index of the first item for which `isBefore` is false; it is true for all items before that one. */
+export function indexAfter<T>(items: readonly T[], isBefore: (item: T) => boolean): number {
+  let low = 0
+  for (let high = items.length; low < high;) {
+    const middle = (low + high) >>> 1
+    if (isBefore(items[middle]!)) low = middle + 1
+    else high = middle
+  }
+  return low
+}
