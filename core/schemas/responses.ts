@@ -1,8 +1,18 @@
+/**
+ * The body of every endpoint's success: for the documents, and for clients that check a deployment. Apart from the
+ * routes, so that it is only loaded when needed.
+ */
 import * as v from 'valibot'
+import { MAX_STALE_IF_ERROR_SECONDS } from '../cache/revision-cache.ts'
+import { COUNTRY_CODES } from '../content/iso-codes.ts'
 import { CURSOR_FORMAT } from '../http/cursor.ts'
+import { API_VERSION } from '../http/headers.ts'
 import type { Page } from '../http/message.ts'
+import { LIMIT_NAMES, MAX_WINDOW_SECONDS } from '../limits/policies.ts'
 import type { EndpointName } from '../model.ts'
-import type { SignupReceipt } from '../wire.ts'
+import { MODULE_NAMES, SCOPES } from '../policy/modules.ts'
+import type { ActivityType } from '../ports/reports.ts'
+import type { Activity, ReportSummary, SignupReceipt, Verification } from '../wire.ts'
 import {
   bannerSchema,
   cardSchema,
@@ -13,8 +23,173 @@ import {
   widgetSchema,
 } from './content.ts'
 import * as field from './fields.ts'
-import { activitySchema, reportSummarySchema } from './reports.ts'
-import { verificationSchema } from './verification.ts'
+
+const keyId = (description: string, example: string): field.Schema<string> =>
+  field.text(description, example, 12, { pattern: '^[0-9A-Za-z]{12}$' })
+const keyHint: field.Schema<string> = field.text('Last four characters of the key.', '…9xQ2', 5, {
+  pattern: '^…[0-9A-Za-z]{4}$',
+})
+/** What identifies an endpoint. */
+const endpointPlace = {
+  method: field.oneOf('HTTP method.', ['GET', 'POST']),
+  path: field.text('Path with `{slug}` for a parameter.', '/service/public/profiles', 200),
+}
+const scope = (description: string) => field.oneOf(description, SCOPES, 'read:profiles')
+
+const keySchema = field.named('Key', 'A key without its secret.', {
+  id: keyId('Public id of the key: the 12 characters after its prefix.', 'Zt81mK0qWv3B'),
+  name: field.text('Name of the key.', 'WordPress plugin', 200),
+  environment: field.oneOf('Signups with a test key are stored as tests.', ['live', 'test']),
+  hint: keyHint,
+  created_at: field.instant('When the key was issued.', '2026-03-01T09:00:00.000Z'),
+  expires_at: v.nullable(field.instant('When the key expires.', '2027-03-01T09:00:00.000Z')),
+  rotation: v.nullable(field.object('Present while the key is being replaced.', {
+    successor_id: keyId('Id of the successor key.', 'b7Yc0PqLs9Xa'),
+    retires_at: field.instant('Until when this key still works.', '2026-11-21T09:00:00.000Z'),
+  })),
+})
+
+const moduleSchema = v.strictObject({
+  module: field.oneOf('Name of the module.', MODULE_NAMES, 'profiles'),
+  active: field.flag('Whether the module is active for the partner.', true),
+  ready: field.flag('Whether the module works with this key.', true),
+  missing_scope: v.nullable(scope('The scope that the key lacks.')),
+})
+
+export const verificationSchema: field.Schema<Verification> = field.named(
+  'Verification',
+  'A key and its permissions.',
+  {
+    valid: v.pipe(v.literal(true), v.metadata({ description: 'An invalid key gets a problem instead.' })),
+    partner: v.strictObject({
+      slug: field.slug('Slug of the partner.', 'demo'),
+      name: field.text('Display name.', 'Demo partner', 200),
+    }),
+    key: keySchema,
+    scopes: field.list(
+      'The scopes that the key holds.',
+      SCOPES.length,
+      v.strictObject({
+        scope: scope('A scope that the key holds.'),
+        in_force: field.flag('Whether an active module of the partner needs the scope.', true),
+      }),
+    ),
+    modules: v.pipe(
+      field.list('All modules.', MODULE_NAMES.length, moduleSchema),
+      v.metadata({ examples: [[{ module: 'profiles', active: true, ready: true, missing_scope: null }]] }),
+    ),
+    endpoints: field.list(
+      'Every endpoint that needs a scope.',
+      100,
+      v.strictObject({
+        ...endpointPlace,
+        scope: scope('The scope that the endpoint needs.'),
+        allowed: field.flag('Whether this key may use the endpoint now.', true),
+      }),
+    ),
+    limits: field.list(
+      'The active rate limit policies.',
+      LIMIT_NAMES.length,
+      v.strictObject({
+        policy: field.oneOf('Name of the policy.', LIMIT_NAMES, 'key'),
+        quota: field.count('Requests per window.', 600),
+        window_seconds: field.count('Length of the window in seconds.', 60, MAX_WINDOW_SECONDS),
+        remaining: field.count('Remaining requests.', 599),
+        resets_in_seconds: field.count('Seconds until the quota resets.', 60, MAX_WINDOW_SECONDS),
+      }),
+    ),
+    version: field.text('API version.', API_VERSION, 10, { pattern: '^\\d{4}-\\d{2}-\\d{2}$' }),
+    checked_at: field.instant('When this was checked.', '2026-11-20T09:00:00.000Z'),
+    max_staleness_ms: field.count('Milliseconds within which changes take effect.', 1000, 10_000),
+    stale_if_error: v.optional(field.object(
+      'Present if the operator lets cached keys work while the store is unavailable: changes may take effect later.',
+      {
+        seconds: field.count('Additional seconds.', 30, MAX_STALE_IF_ERROR_SECONDS),
+        since: v.nullable(field.instant(
+          'When the store became unavailable; `null` if it is available.',
+          '2026-11-20T09:00:00.000Z',
+        )),
+      },
+    )),
+  },
+)
+
+const requestCounts = {
+  requests: field.count('Requests with live keys.', 1840),
+  errors: field.count('Number of responses with status 400 or above.', 12),
+}
+const signups = field.count('Signups with live keys.', 9)
+const plan = v.nullable(field.slug('Slug of the plan.', 'starter'))
+const country = v.nullable(field.country())
+const ranking = <T>(max: number, row: field.Schema<T>) => field.list('Largest count first.', max, row)
+
+const reportSummarySchema: field.Schema<ReportSummary> = field.named(
+  'ReportSummary',
+  'Signups and requests of a period.',
+  {
+    period: field.object('The period, in UTC.', {
+      from: field.day('First day.'),
+      to: field.day('Last day.'),
+    }),
+    signups: v.strictObject({
+      total: signups,
+      by_plan: ranking(100_000, v.strictObject({ plan, signups })),
+      by_country: ranking(COUNTRY_CODES.length + 1, v.strictObject({ country, signups })),
+    }),
+    requests: v.strictObject({
+      total: requestCounts.requests,
+      errors: requestCounts.errors,
+      by_endpoint: ranking(100, v.strictObject({ ...endpointPlace, ...requestCounts })),
+    }),
+    daily: field.list(
+      'A row for every day of the period.',
+      366,
+      v.strictObject({ date: field.day('The day, in UTC.'), signups, ...requestCounts }),
+    ),
+  },
+)
+
+/** A row of these types, which have the same subject. */
+function activityRow<const T extends readonly ActivityType[], const S extends v.ObjectEntries>(
+  types: T,
+  subject: S,
+) {
+  return v.strictObject({
+    id: field.text('Id of the activity.', 'act_01J8ZQ4M7X', 200, { pattern: '^act_' }),
+    occurred_at: field.instant('When it happened.', '2026-11-20T09:00:00.000Z'),
+    type: v.pipe(
+      v.picklist(types),
+      v.metadata({ description: 'Type of the activity.', examples: [types[0]] }),
+    ),
+    subject: v.strictObject(subject),
+  })
+}
+
+const key = { key_id: keyId('Public id of the key.', 'Zt81mK0qWv3B'), hint: keyHint }
+
+const activitySchema: field.Schema<Activity> = v.pipe(
+  v.variant('type', [
+    activityRow(['signup.created'], {
+      signup_id: field.text('Id of the signup.', 'sgn_5K0M2N8P4QRS6TVW7XYZ', 80, { pattern: '^sgn_' }),
+      email: field.text('Masked.', 'j***@e***.com', 254),
+      name: field.text('Initials.', 'J. D.', 200),
+      country,
+      plan,
+    }),
+    activityRow(
+      ['key.issued', 'key.rotated', 'key.revoked', 'key.disabled', 'key.enabled', 'key.expired'],
+      key,
+    ),
+    activityRow(['scope.granted', 'scope.removed'], {
+      ...key,
+      scope: field.oneOf('The scope.', SCOPES, 'read:profiles'),
+    }),
+    activityRow(['module.activated', 'module.deactivated'], {
+      module: field.oneOf('The module.', MODULE_NAMES, 'profiles'),
+    }),
+  ]),
+  v.metadata({ title: 'Activity', description: 'An activity. Contains no personal data.' }),
+)
 
 const { maxLength, pattern } = CURSOR_FORMAT
 const cursor = 'WyJub3JkbGljaHQiLCJhIl0.5b1c0f9d2e7a4386b0d1f2a3c4e5d6f7'
@@ -113,10 +288,6 @@ const dataOf = (data: v.GenericSchema): v.GenericSchema => v.object({ data })
 const rowsOf = (row: v.GenericSchema, max: number): v.GenericSchema =>
   v.pipe(v.array(row), v.metadata({ maxItems: max }))
 
-/**
- * The body of every endpoint's success: for the documents, and for clients that check a deployment. Apart from the
- * routes, so that it is only loaded when needed.
- */
 export const RESPONSE_SCHEMAS: Readonly<Record<EndpointName, v.GenericSchema>> = {
   'verify-key': dataOf(verificationSchema),
   widget: dataOf(widgetSchema),

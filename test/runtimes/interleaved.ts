@@ -24,7 +24,7 @@ export async function interleaved(t: Tester, child: ServingChild, template: Temp
   const limits = { key: { quota: 10_000, windowSeconds: 3_600 } }
   const place = await child.serve(template.copy(), { limits })
   const wire = socketWire(place.origin)
-  const answers = await Promise.all(Array.from({ length: 50 * asks.length }, async (_, index) => {
+  const answers = await Promise.all(Array.from({ length: 20 * asks.length }, async (_, index) => {
     const { by, ...ask } = asks[index % asks.length]!
     const headers = { ...(by && withKey(template.filling.keys[by])), ...('headers' in ask && ask.headers) }
     return { by, ask, heard: await wire.send({ ...ask, headers }) }
