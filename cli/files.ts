@@ -5,6 +5,7 @@ import type { Io } from './output/print.ts'
 
 /** Far more than any record; a binary file may have no line ends at all. */
 const maxLineMebibytes = 1
+const maxLineBytes = maxLineMebibytes * 1_048_576
 
 /**
  * Reads the lines of a file, or of standard input for `-`. Only a line feed ends a line; `node:readline` also splits at
@@ -16,8 +17,7 @@ export async function* readLines(file: string, stdin: Io['stdin']): AsyncGenerat
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   const name = file === '-' ? 'standard input' : file
   let count = 0
-  let rest: Uint8Array[] = []
-  let restLength = 0
+  let rest: Uint8Array = new Uint8Array()
 
   function lineError(reason: string): CliError {
     return new CliError(1, 'invalid_content', `Line ${count} of ${name} ${reason}.`, {
@@ -25,22 +25,11 @@ export async function* readLines(file: string, stdin: Io['stdin']): AsyncGenerat
     })
   }
 
-  function append(part: Uint8Array): void {
-    rest.push(part)
-    restLength += part.length
-    if (restLength <= maxLineMebibytes * 1_048_576) return
+  function decode(line: Uint8Array): string {
     count++
-    throw lineError(`is longer than ${maxLineMebibytes} MiB`)
-  }
-
-  function endLine(end: Uint8Array): string {
-    append(end)
-    count++
-    const bytes = rest.length === 1 ? end : Buffer.concat(rest)
-    rest = []
-    restLength = 0
+    if (line.length > maxLineBytes) throw lineError(`is longer than ${maxLineMebibytes} MiB`)
     try {
-      return decoder.decode(bytes)
+      return decoder.decode(line)
     } catch {
       throw lineError('is not UTF-8')
     }
@@ -48,18 +37,20 @@ export async function* readLines(file: string, stdin: Io['stdin']): AsyncGenerat
 
   try {
     for await (const chunk of openInput(file, stdin)) {
+      const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
       let start = 0
-      for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, start)) {
-        yield endLine(chunk.subarray(start, end))
+      for (let end = bytes.indexOf(10); end !== -1; end = bytes.indexOf(10, start)) {
+        yield decode(bytes.subarray(start, end))
         start = end + 1
       }
-      if (start < chunk.length) append(chunk.subarray(start))
+      rest = bytes.subarray(start)
+      if (rest.length > maxLineBytes) decode(rest)
     }
   } catch (error) {
     if (error instanceof CliError) throw error
     throw new CliError(1, 'unreadable_file', `${name} can't be read: ${describeFileError(error)}.`)
   }
-  if (rest.length > 0) yield endLine(new Uint8Array())
+  if (rest.length > 0) yield decode(rest)
 }
 
 /** Like `readLines`. @throws {CliError} `wrong_format` when the first line is not one of JSON Lines. */

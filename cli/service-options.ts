@@ -3,33 +3,44 @@ import { Option } from 'commander'
 import { validateName } from '../core/admin/validate.ts'
 import { MS_PER_DAY } from '../core/lib/time.ts'
 import { LIMIT_NAMES } from '../core/limits/policies.ts'
-import type { Limit, LimitName } from '../core/model.ts'
 import { INTEGERS, type PartnerApiOptions } from '../core/settings.ts'
 import type { CliCommand } from './command.ts'
 import { durationOption, integerBetween, limitParser, optionParser, serviceNameOption } from './options.ts'
 
-/** The settings that the OpenAPI document describes. */
-export interface ServiceOptions {
-  readonly serviceName: string
-  readonly limit?: Partial<Record<LimitName, Limit>>
-  readonly maxStaleness: number
-  readonly allowBrowsers?: boolean
-  readonly problemBase?: string
+/** The options of `openapi` and `serve`. Most have the names and values of settings. */
+export interface ServiceOptions extends PartnerApiOptions {
   readonly title?: string
   readonly contact?: string
   readonly publicUrl?: readonly string[]
+  readonly limitsPerProcess?: boolean
+}
+
+/** An option whose value is a setting. */
+class Setting extends Option {
+  readonly #name: keyof PartnerApiOptions
+
+  constructor(flags: string, description: string, name: keyof PartnerApiOptions) {
+    super(flags, description)
+    this.#name = name
+  }
+
+  override attributeName(): string {
+    return this.#name
+  }
 }
 
 export function addServiceOptions(command: CliCommand): CliCommand {
   return command
     .option('--service-name <name>', 'Name in paths and headers', serviceNameOption, 'service')
-    .option(
-      '--limit <policy=quota/seconds>',
-      `${LIMIT_NAMES.join(', ')}; =0 turns one off (repeatable)`,
-      limitParser(LIMIT_NAMES),
+    .addOption(
+      new Setting(
+        '--limit <policy=quota/seconds>',
+        `${LIMIT_NAMES.join(', ')}; =0 turns one off (repeatable)`,
+        'limits',
+      ).argParser(limitParser(LIMIT_NAMES)),
     )
     .addOption(
-      integerOption(
+      integerSetting(
         '--max-staleness <ms>',
         'Delay until changes made elsewhere take effect',
         'maxStalenessMs',
@@ -46,37 +57,11 @@ export function addServiceOptions(command: CliCommand): CliCommand {
     )
 }
 
-export function serviceSettings(options: ServiceOptions) {
-  const { serviceName, limit = {}, maxStaleness, allowBrowsers = false, problemBase } = options
-  const { title, contact, publicUrl } = options
-  return {
-    serviceName,
-    limits: limit,
-    maxStalenessMs: maxStaleness,
-    allowBrowsers,
-    ...(problemBase !== undefined && { problemBase }),
-    deployment: {
-      ...(title && { title }),
-      ...(contact !== undefined && { contact: { [contact.includes('://') ? 'url' : 'email']: contact } }),
-      ...(publicUrl !== undefined && { servers: publicUrl.map((url) => ({ url })) }),
-    },
-  } satisfies PartnerApiOptions
-}
-
-/** All settings of a server. */
-export interface ServerOptions extends ServiceOptions {
-  readonly staleIfError: number
-  readonly limitsPerProcess?: true
-  readonly replicaName?: string
-  readonly trustProxies: number
-  readonly keepUsage: number
-}
-
 export function addServerOptions(command: CliCommand): CliCommand {
   const [keepUsageDays] = INTEGERS.keepUsageDays
   return addServiceOptions(command)
     .addOption(
-      integerOption(
+      integerSetting(
         '--stale-if-error <seconds>',
         'How long known keys work while the store is unavailable',
         'staleIfErrorSeconds',
@@ -89,32 +74,34 @@ export function addServerOptions(command: CliCommand): CliCommand {
       replicaNameOption,
     )
     .addOption(
-      integerOption(
+      integerSetting(
         '--trust-proxies <n>',
         'Number of proxies in front that add to X-Forwarded-For',
         'trustedProxies',
       ),
     )
     .addOption(
-      new Option('--keep-usage <days>', 'How long reports include requests and signups')
+      new Setting('--keep-usage <days>', 'How long reports include requests and signups', 'keepUsageDays')
         .argParser(daysOption).default(keepUsageDays, `${keepUsageDays}d`),
     )
 }
 
-export function serverSettings(options: ServerOptions) {
+export function toSettings(options: ServiceOptions): PartnerApiOptions {
+  const { title, contact, publicUrl, limitsPerProcess = false, ...settings } = options
   return {
-    ...serviceSettings(options),
-    staleIfErrorSeconds: options.staleIfError,
-    sharedLimits: !options.limitsPerProcess,
-    ...(options.replicaName !== undefined && { replicaName: options.replicaName }),
-    trustedProxies: options.trustProxies,
-    keepUsageDays: options.keepUsage,
-  } satisfies PartnerApiOptions
+    ...settings,
+    sharedLimits: !limitsPerProcess,
+    deployment: {
+      ...(title && { title }),
+      ...(contact !== undefined && { contact: { [contact.includes('://') ? 'url' : 'email']: contact } }),
+      ...(publicUrl !== undefined && { servers: publicUrl.map((url) => ({ url })) }),
+    },
+  }
 }
 
-function integerOption(flags: string, description: string, setting: keyof typeof INTEGERS): Option {
-  const [defaultValue, min, max] = INTEGERS[setting]
-  return new Option(flags, `${description}, ${min} to ${max}`)
+function integerSetting(flags: string, description: string, name: keyof typeof INTEGERS): Option {
+  const [defaultValue, min, max] = INTEGERS[name]
+  return new Setting(flags, `${description}, ${min} to ${max}`, name)
     .argParser(integerBetween(min, max)).default(defaultValue)
 }
 

@@ -1,7 +1,7 @@
 import { resolveSettings } from '../../core/settings.ts'
 import type { CliCommand, Invocation } from '../command.ts'
 import { printableJson } from '../output/text.ts'
-import { addServiceOptions, type ServiceOptions, serviceSettings } from '../service-options.ts'
+import { addServiceOptions, type ServiceOptions, toSettings } from '../service-options.ts'
 
 /** `openapi`. */
 export function define(openapi: CliCommand): void {
@@ -22,6 +22,6 @@ async function printOpenApi({ output }: Invocation, options: ServiceOptions): Pr
     import('../../core/openapi/document.ts'),
     import('../../core/routes/router.ts'),
   ])
-  const document = createDocument(ROUTES, resolveSettings(serviceSettings(options)))
+  const document = createDocument(ROUTES, resolveSettings(toSettings(options)))
   await output.result(document, `${printableJson(JSON.stringify(document, null, 2))}\n`)
 }

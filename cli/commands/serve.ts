@@ -3,11 +3,11 @@ import { Option } from 'commander'
 import type { CliCommand, Invocation } from '../command.ts'
 import { integerBetween } from '../options.ts'
 import { joinList, listeningLine } from '../output/text.ts'
-import { addServerOptions, type ServerOptions, serverSettings } from '../service-options.ts'
+import { addServerOptions, type ServiceOptions, toSettings } from '../service-options.ts'
 import { describeStore, exposedFiles, isMissingStore, withStore } from '../store.ts'
 import { parseStoreUrl } from '../store-url.ts'
 
-interface ServeOptions extends ServerOptions {
+interface ServeOptions extends Omit<ServiceOptions, 'log'> {
   readonly port: number
   readonly host: string
   readonly log: 'off' | 'errors' | 'all'
@@ -63,7 +63,7 @@ async function serveStore(
     const { serveUntilStopped } = await import('../server.ts')
     await serveUntilStopped(
       store,
-      { port, host, log, opened, api: serverSettings(options) },
+      { port, host, log, opened, api: toSettings(options) },
       (url) => invocation.output.result({ url }, listeningLine(url)),
     )
   })
