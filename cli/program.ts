@@ -61,8 +61,10 @@ export async function run(
     await program.parseAsync(translateHelpCommand(argv, program), { from: 'user' })
     return program.run.exitCode
   } catch (error) {
-    const better = withSuggestion(withUnknownOption(error, program, argv), program, argv)
-    return await reportError(better, output, io.env)
+    if (!(error instanceof CommanderError)) return await reportError(error, output, io.env)
+    if (error.exitCode === 0) return 0
+    await output.error(toUsageError(error, program, argv))
+    return 2
   }
 }
 
@@ -98,9 +100,8 @@ function translateHelpCommand(argv: readonly string[], program: Command): readon
 }
 
 async function reportError(error: unknown, output: Output, env: Io['env']): Promise<ExitCode> {
-  if (error instanceof CommanderError && error.exitCode === 0) return 0
-  const cliError = error instanceof CommanderError ? toUsageError(error) : toCliError(error)
-  if (env.PARTNER_API_DEBUG === '1' && !(error instanceof CommanderError)) output.note(formatStack(error))
+  const cliError = toCliError(error)
+  if (env.PARTNER_API_DEBUG === '1') output.note(formatStack(error))
   await output.error(cliError)
   return cliError.exitCode
 }
@@ -173,31 +174,6 @@ function rejectKeys(argv: readonly string[]): void {
   )
 }
 
-/** All errors of Commander are usage errors. */
-function toUsageError(error: CommanderError): CliError {
-  // Commander's message for a missing subcommand is empty.
-  if (error.code === 'commander.help') return usageError('A command is missing: --help lists them.')
-  // The value of an unknown option may be a secret.
-  const message = error.message.replace(/^error: (unknown option '[^=']+=).*'/s, "$1…'")
-  return usageError(message.replace(/^error: /, ''))
-}
-
-/** Commander reports a missing option before an unknown one, which may be a misspelling of it. */
-function withUnknownOption(error: unknown, program: Command, argv: readonly string[]): unknown {
-  if (!(error instanceof CommanderError) || error.code !== 'commander.missingMandatoryOptionValue') {
-    return error
-  }
-  const name = findUnknownOption(program, argv)
-  if (name === undefined) return error
-  return usageError(`${error.message.replace(/^error: /, '')}, and there is no option '${name}'`)
-}
-
-function findUnknownOption(command: Command, argv: readonly string[]): string | undefined {
-  const { operands: [name, ...operands], unknown } = command.parseOptions([...argv])
-  const next = command.commands.find((each) => each.name() === name)
-  return next === undefined ? unknown[0]?.split('=')[0] : findUnknownOption(next, [...operands, ...unknown])
-}
-
 const addVerbs = ['create', 'issue', 'activate', 'grant', 'import']
 const removeVerbs = ['remove', 'revoke', 'deactivate']
 /** Commands of other programs, and the commands here that may be meant. */
@@ -213,15 +189,35 @@ const synonyms: Readonly<Record<string, readonly string[]>> = {
   usage: ['show', '--help'],
 }
 
-function withSuggestion(error: unknown, program: Command, argv: readonly string[]): unknown {
-  if (!(error instanceof CommanderError) || error.code !== 'commander.unknownCommand') return error
+/** All errors of Commander are usage errors. */
+function toUsageError(
+  { code, message }: CommanderError,
+  program: Command,
+  argv: readonly string[],
+): CliError {
+  // Commander's message for a missing subcommand is empty.
+  if (code === 'commander.help') return usageError('A command is missing: --help lists them.')
+  // The value of an unknown option may be a secret.
+  const sentence = message.replace(/^error: (unknown option '[^=']+=).*'/s, "$1…'").replace(/^error: /, '')
+  // Commander reports a missing option before an unknown one, which may be a misspelling of it.
+  const unknownOption = code === 'commander.missingMandatoryOptionValue' && findUnknownOption(program, argv)
+  if (unknownOption) return usageError(`${sentence}, and there is no option '${unknownOption}'`)
+  const suggestions = code === 'commander.unknownCommand' ? findSynonyms(program, argv) : []
+  if (suggestions.length === 0) return usageError(sentence)
+  return usageError(`${sentence.split('\n', 1)}\n(Did you mean ${joinList(suggestions, 'or')}?)`)
+}
+
+function findUnknownOption(command: Command, argv: readonly string[]): string | undefined {
+  const { operands: [name, ...operands], unknown } = command.parseOptions([...argv])
+  const next = command.commands.find((each) => each.name() === name)
+  return next === undefined ? unknown[0]?.split('=')[0] : findUnknownOption(next, [...operands, ...unknown])
+}
+
+function findSynonyms(program: Command, argv: readonly string[]): readonly string[] {
   const [first = '', second = ''] = program.parseOptions([...argv]).operands
   const group = program.commands.find((each) => each.name() === first)
   const commands = (group ?? program).commands.map((each) => each.name())
   const word = group === undefined ? first : second
-  const suggestions = (Object.hasOwn(synonyms, word) ? synonyms[word]! : [])
+  return (Object.hasOwn(synonyms, word) ? synonyms[word]! : [])
     .filter((name) => name === '--help' || commands.includes(name))
-  if (suggestions.length === 0) return error
-  const [sentence] = toUsageError(error).message.split('\n', 1)
-  return usageError(`${sentence}\n(Did you mean ${joinList(suggestions, 'or')}?)`)
 }

@@ -12,8 +12,6 @@ import { currentUser, type DurableAddress, parseStoreUrl, type StoreAddress } fr
 export interface StoreOptions {
   /** Create the store if there is none, and migrate its schema. */
   readonly create?: boolean
-  /** Use an empty, temporary store if there is none. */
-  readonly emptyWhenMissing?: boolean
   /** First part of every key of a new store. */
   readonly keyPrefix?: string | undefined
 }
@@ -44,23 +42,16 @@ export async function withStore<T>(
   }
 }
 
-/** @throws {CliError} `store_missing` when there is no store and `options` allow none. */
-async function openStore(address: StoreAddress, env: Io['env'], options: StoreOptions): Promise<Store> {
-  try {
-    if (address.kind !== 'memory') return await openDurableStore(address, env, options)
-  } catch (error) {
-    if (!options.emptyWhenMissing || toCliError(error).code !== 'store_missing') throw error
-  }
-  const { createMemoryStore } = await import('../adapters/stores/memory/store.ts')
-  return createMemoryStore()
-}
-
-/** Loads the code of one kind of store only. */
-async function openDurableStore(
-  address: DurableAddress,
+/** Loads the code of one kind of store only. @throws {CliError} `store_missing` */
+async function openStore(
+  address: StoreAddress,
   env: Io['env'],
   { create = false, keyPrefix }: StoreOptions,
 ): Promise<Store> {
+  if (address.kind === 'memory') {
+    const { createMemoryStore } = await import('../adapters/stores/memory/store.ts')
+    return createMemoryStore()
+  }
   const settings = { migrate: create, ...(keyPrefix !== undefined && { keyPrefix }) }
   if (address.kind === 'postgres') {
     await postgresPlace(address.url, env)
@@ -92,12 +83,16 @@ export async function isMissingStore({ storeUrl, io: { env } }: StoreAccess): Pr
 
 /** @throws {CliError} `store_missing` */
 export async function schemaStatus(address: DurableAddress, env: Io['env']): Promise<MigrationStatus> {
+  const place = address.kind === 'postgres' ? await postgresPlace(address.url, env) : address.file
+  const status = await readStatus(address)
+  if (status.current === 0) throw storeMissingError(place)
+  return status
+}
+
+async function readStatus(address: DurableAddress): Promise<MigrationStatus> {
   if (address.kind === 'postgres') {
-    const place = await postgresPlace(address.url, env)
     const { migrationStatus } = await import('../adapters/stores/postgres/migrate.ts')
-    const schema = await migrationStatus(address.url)
-    if (schema.current === 0) throw storeMissingError(place)
-    return schema
+    return await migrationStatus(address.url)
   }
   requireFile(address.file)
   const { migrationStatus } = await import('../adapters/stores/sqlite/migrate.ts')

@@ -1,4 +1,5 @@
 import { Argument, Option } from 'commander'
+import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import {
   createLineReader,
   formatContentLine,
@@ -68,10 +69,11 @@ async function importFile(
     // Before the store is created: an unreadable file, or an invalid line, must not leave a new store behind.
     const read: string[] = []
     for await (const line of lines) read.push(line)
-    await withStore(invocation, { emptyWhenMissing: true }, async (store) => {
+    const tryImport = async (store: Store) => {
       const report = await importLines(invocation, store, kind, read, true)
       if (dryRun) await printDryRun(invocation.output, kind, report, await compareLines(store, kind, read))
-    })
+    }
+    await (isMissing ? tryImport(createMemoryStore()) : withStore(invocation, {}, tryImport))
     if (dryRun) return
     lines = read
   }

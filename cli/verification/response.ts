@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import type { ServiceNames } from '../../core/http/headers.ts'
 import { hasValidChecksum } from '../../core/keys/format.ts'
-import { isObject, parseJson } from '../../core/lib/json.ts'
+import { parseJson } from '../../core/lib/json.ts'
 import { parseInstant } from '../../core/lib/time.ts'
 import { verificationSchema } from '../../core/schemas/responses.ts'
 import type { Verification } from '../../core/wire.ts'
@@ -22,6 +22,14 @@ function displayName(name: string): string {
 export function shortExcerpt(text: string): string {
   return excerpt(text, maxExcerptLength)
 }
+
+/** What is read of a problem. A member of another type counts as absent. */
+const problemSchema = v.object({
+  code: v.string(),
+  title: v.string(),
+  detail: v.fallback(v.optional(v.string()), undefined),
+  request_id: v.fallback(v.optional(v.string()), undefined),
+})
 
 /** What a verification must be about. */
 interface VerificationRequest {
@@ -153,46 +161,32 @@ function describeHtmlPage({ header, text }: DeploymentResponse): string | undefi
   return title === '' ? 'an HTML page' : `the HTML page "${displayName(title.replace(/\s+/g, ' '))}"`
 }
 
-function hintFor(code: string, key: string, response: DeploymentResponse): string {
-  switch (code) {
-    case 'key_invalid':
-      return hasValidChecksum(key)
-        ? 'Its checksum is correct, so the key is complete, but it belongs to another deployment.'
-        : 'Its checksum is wrong: the key is mistyped or incomplete, or not a key at all.'
-    case 'key_missing':
-      return 'The key was sent: a proxy or gateway drops its header.'
-    case 'key_revoked':
-    case 'key_expired':
-      return 'This is final: ask the operator for another key.'
-    case 'key_disabled':
-      return 'The operator can enable it again.'
-    case 'partner_mismatch':
-      return 'The key is valid, but it belongs to another partner: check --partner.'
-    case 'partner_suspended':
-      return 'The operator can resume the partner.'
-    case 'address_not_allowed':
-      return 'The key has an IP allow-list: run this command where the integration runs.'
-    case 'rate_limited':
-      return `Try again in ${displayName(response.header('retry-after') ?? 'some')} seconds.`
-    case 'store_unavailable':
-    case 'internal':
-      return 'The service failed to check the key: try again.'
-    default:
-      return ''
-  }
+const isFinal = 'This is final: ask the operator for another key.'
+const isTemporary = 'The service failed to check the key: try again.'
+const hints: ReadonlyMap<string, string> = new Map([
+  ['key_missing', 'The key was sent: a proxy or gateway drops its header.'],
+  ['key_revoked', isFinal],
+  ['key_expired', isFinal],
+  ['key_disabled', 'The operator can enable it again.'],
+  ['partner_mismatch', 'The key is valid, but it belongs to another partner: check --partner.'],
+  ['partner_suspended', 'The operator can resume the partner.'],
+  ['address_not_allowed', 'The key has an IP allow-list: run this command where the integration runs.'],
+  ['store_unavailable', isTemporary],
+  ['internal', isTemporary],
+])
+
+function hintFor(code: string, key: string, { header }: DeploymentResponse): string {
+  if (code === 'rate_limited') return `Try again in ${displayName(header('retry-after') ?? 'some')} seconds.`
+  if (code !== 'key_invalid') return hints.get(code) ?? ''
+  return hasValidChecksum(key)
+    ? 'Its checksum is correct, so the key is complete, but it belongs to another deployment.'
+    : 'Its checksum is wrong: the key is mistyped or incomplete, or not a key at all.'
 }
 
 /** @returns `undefined` unless the response is a problem document. */
 function readProblem({ text }: DeploymentResponse) {
-  const body = parseJson(text)
-  if (!isObject(body)) return undefined
-  const { code, title, detail, request_id } = body
-  const [optionalDetail, optionalId] = [detail, request_id].map((value) =>
-    typeof value === 'string' ? value : undefined
-  )
-  return typeof code === 'string' && typeof title === 'string'
-    ? { code, title, detail: optionalDetail, request_id: optionalId }
-    : undefined
+  const { output, success } = v.safeParse(problemSchema, parseJson(text))
+  return success ? output : undefined
 }
 
 /** The code of a problem, `undefined` for any other response. */
