@@ -7,7 +7,7 @@ import type { CliCommand, CommandResult, Invocation } from '../command.ts'
 import { CliError } from '../errors.ts'
 import { integerBetween, optionParser } from '../options.ts'
 import { auditEntryJson, auditStateJson } from '../output/json.ts'
-import { createTableFormatter, formatDetails, formatTime, joinList } from '../output/text.ts'
+import { formatDetails, formatTime, joinList } from '../output/text.ts'
 
 interface ListOptions {
   readonly partner?: string
@@ -67,23 +67,16 @@ async function list(
 ): Promise<void> {
   if (partner !== undefined) await findPartner(store, partner)
   const start = after ?? await store.auditTail(limit, partner)
-  const addRows = createTableFormatter(['no.', 'when', 'who', 'what', 'partner', 'key', 'about', 'change'])
-  const entries = readPages<AuditEntry>(
-    (last, rows) => store.listAudit(last?.sequence ?? start, rows, partner),
-    limit + 1,
+  const { last, hasMore } = await output.table(
+    readPages<AuditEntry>((last, rows) => store.listAudit(last?.sequence ?? start, rows, partner), limit + 1),
+    auditEntryJson,
+    ['no.', 'when', 'who', 'what', 'partner', 'key', 'about', 'change'],
+    (entry) => {
+      const { sequence, actor, type, partner = '', keyId = '', subject = '' } = entry
+      return [String(sequence), entryTime(entry), actor, type, partner, keyId, subject, describeChange(entry)]
+    },
+    limit,
   )
-  const toText = (entries: readonly AuditEntry[]) =>
-    addRows(entries.map((entry) => [
-      String(entry.sequence),
-      entryTime(entry),
-      entry.actor,
-      entry.type,
-      entry.partner ?? '',
-      entry.keyId ?? '',
-      entry.subject ?? '',
-      describeChange(entry),
-    ]))
-  const { last, hasMore } = await output.list(entries, auditEntryJson, toText, limit)
   if (last === undefined) output.note('There are no such entries.')
   else if (after === undefined && start !== -Infinity) {
     output.note('There are older entries: --limit shows more, --after 0 the first.')

@@ -21,7 +21,7 @@ import {
   slugHelp,
 } from '../options.ts'
 import { keyJson } from '../output/json.ts'
-import { createTableFormatter, formatDetails, formatLimits, formatTime } from '../output/text.ts'
+import { formatDetails, formatLimits, formatTime } from '../output/text.ts'
 import { timeOf } from '../store.ts'
 
 /** How to output a new key. */
@@ -294,29 +294,19 @@ async function newKeyResult(
 }
 
 async function list(store: Store, invocation: Invocation, partner: string | undefined): Promise<void> {
+  const { output } = invocation
   const now = timeOf(store)
-  const addRows = createTableFormatter(
-    ['id', 'partner', 'name', 'kind', 'hint', 'state', 'scopes', 'ends', 'last used'],
-  )
-  const { last } = await invocation.output.list(
+  const { last } = await output.table(
     createKeyAdministration(store, invocation).list(partner),
     (key) => keyJson(key, now),
-    (keys) =>
-      addRows(keys.map((key) => [
-        key.id,
-        key.partner,
-        key.name,
-        key.environment,
-        `…${key.hint}`,
-        keyState(key, now),
-        String(key.scopes.length),
-        formatTime(endTime(key)),
-        formatTime(key.lastUsedAt),
-      ])),
+    ['id', 'partner', 'name', 'kind', 'hint', 'state', 'scopes', 'ends', 'last used'],
+    (key) => [
+      ...[key.id, key.partner, key.name, key.environment, `…${key.hint}`, keyState(key, now)],
+      ...[String(key.scopes.length), formatTime(endTime(key)), formatTime(key.lastUsedAt)],
+    ],
   )
-  if (last === undefined) {
-    invocation.output.note('There are no keys yet. To issue one: partner-api keys issue PARTNER --name NAME')
-  }
+  if (last !== undefined) return
+  output.note('There are no keys yet. To issue one: partner-api keys issue PARTNER --name NAME')
 }
 
 /** When a key stops working, by its expiry or by a rotation; `undefined` for never. */

@@ -5,7 +5,7 @@ import { MODULE_NAMES, MODULES } from '../../core/policy/modules.ts'
 import type { CliCommand, CommandResult, Invocation } from '../command.ts'
 import { slugHelp } from '../options.ts'
 import { partnerJson } from '../output/json.ts'
-import { formatTable } from '../output/text.ts'
+import { formatTable, yesOrNo } from '../output/text.ts'
 import { withStore } from '../store.ts'
 
 /** `modules list`, `activate` and `deactivate`. */
@@ -56,14 +56,12 @@ async function list(invocation: Invocation, slug: string | undefined): Promise<v
 }
 
 function modulesResult(partner?: Partner): CommandResult {
-  const data = MODULE_NAMES.map((module) => ({
-    module,
-    ...(partner && { active: partner.modules.includes(module) }),
-    scope: MODULES[module].scope,
-    feature: MODULES[module].feature,
-  }))
-  const rows = data.map(({ module, active, scope, feature }) => [
-    ...[module, ...(partner ? [active ? 'yes' : 'no'] : []), scope, feature],
-  ])
+  const data = MODULE_NAMES.map((module) => {
+    const active = partner && { active: partner.modules.includes(module) }
+    return { module, ...active, scope: MODULES[module].scope, feature: MODULES[module].feature }
+  })
+  const rows = data.map((row) =>
+    Object.values(row).map((cell) => typeof cell === 'boolean' ? yesOrNo(cell) : cell)
+  )
   return { data, text: formatTable(['module', ...(partner ? ['active'] : []), 'needs', 'feature'], rows) }
 }

@@ -9,14 +9,7 @@ import type { CliCommand, CommandResult, Invocation } from '../command.ts'
 import { usageError } from '../errors.ts'
 import { clearLimitOption, limitChange, limitOption, type LimitOptions, slugHelp } from '../options.ts'
 import { partnerJson } from '../output/json.ts'
-import {
-  createTableFormatter,
-  formatDetails,
-  formatLimits,
-  formatTime,
-  pluralize,
-  printable,
-} from '../output/text.ts'
+import { formatDetails, formatLimits, formatTime, pluralize, printable } from '../output/text.ts'
 import { confirm } from '../prompt.ts'
 import { timeOf } from '../store.ts'
 
@@ -154,18 +147,15 @@ async function remove(
 }
 
 async function list(store: Store, invocation: Invocation): Promise<void> {
-  const addRows = createTableFormatter(['slug', 'name', 'state', 'modules'])
-  const { last } = await invocation.output.list(
+  const { output } = invocation
+  const { last } = await output.table(
     createPartnerAdministration(store, invocation).list(),
     partnerJson,
-    (rows) =>
-      addRows(rows.map(({ slug, name, state, modules }) => [slug, name, state, modules.join(' ') || '–'])),
+    ['slug', 'name', 'state', 'modules'],
+    ({ slug, name, state, modules }) => [slug, name, state, modules.join(' ') || '–'],
   )
-  if (last === undefined) {
-    invocation.output.note(
-      'There are no partners yet. To create one: partner-api partners create SLUG --name NAME',
-    )
-  }
+  if (last !== undefined) return
+  output.note('There are no partners yet. To create one: partner-api partners create SLUG --name NAME')
 }
 
 function partnerResult(partner: Partner): CommandResult {

@@ -5,7 +5,7 @@ import type { Store } from '../../core/ports/store.ts'
 import type { CliCommand, Invocation } from '../command.ts'
 import { integerBetween } from '../options.ts'
 import { signupJson } from '../output/json.ts'
-import { createTableFormatter, formatTime, printableJson } from '../output/text.ts'
+import { formatTime, printableJson } from '../output/text.ts'
 
 /** `signups list` and `export`. */
 export function define(signups: CliCommand): void {
@@ -34,23 +34,15 @@ async function list(
   { output }: Invocation,
   { partner, limit }: { readonly partner?: string; readonly limit: number },
 ): Promise<void> {
-  const addRows = createTableFormatter(
+  const { last, hasMore } = await output.table(
+    readSignups(store, partner, limit + 1),
+    signupJson,
     ['id', 'received', 'partner', 'kind', 'name', 'email', 'company', 'country', 'plan'],
+    ({ id, createdAt, partner, environment, name, email, company = '', country = '', plan = '' }) => [
+      ...[id, formatTime(createdAt), partner, environment, name, email, company, country, plan],
+    ],
+    limit,
   )
-  const toText = (signups: readonly Signup[]) =>
-    addRows(signups.map((signup) => [
-      signup.id,
-      formatTime(signup.createdAt),
-      signup.partner,
-      signup.environment,
-      signup.name,
-      signup.email,
-      signup.company ?? '',
-      signup.country ?? '',
-      signup.plan ?? '',
-    ]))
-  const signups = readSignups(store, partner, limit + 1)
-  const { last, hasMore } = await output.list(signups, signupJson, toText, limit)
   if (last === undefined) output.note('There are no signups yet.')
   if (hasMore) output.note('There are older signups: --limit shows more, signups export all of them.')
 }

@@ -29,7 +29,7 @@ export function define(store: CliCommand): void {
     .act(async ({ output }, { from, to, dryRun }: CopyStoreOptions) => {
       warnAboutPasswords(output, [from, to])
       await withOpen(await openSource(from), async (source) => {
-        if (dryRun) await withOpen(await inspectTarget(to), (target) => plan(output, source, target))
+        if (dryRun) await withOpen(await openExisting(to), (target) => plan(output, source, target))
         else await withOpen(await openTarget(to), (target) => copy(output, source, target))
       })
     })
@@ -72,18 +72,12 @@ async function plan(
   target: CopySource | undefined,
 ): Promise<void> {
   const plans = await withCopyProgress(output, (options) => planCopy(source, target, options))
-  const tables = plans.map(({ table, rows, toWrite, toRemove }) => ({
-    table,
-    rows,
-    to_write: toWrite,
-    to_remove: toRemove,
-  }))
+  const tables = plans.map(({ table, rows, toWrite: to_write, toRemove: to_remove }) => {
+    return { table, rows, to_write, to_remove }
+  })
   const text = formatTable(
     ['table', 'rows', 'to write', 'to remove'],
-    tables.map(({ table, ...counts }) => [
-      table,
-      ...Object.values(counts).map((count) => count.toLocaleString('en')),
-    ]),
+    tables.map((row) => Object.values(row).map((cell) => cell.toLocaleString('en'))),
   )
   await output.result({ tables, copied: false, dry_run: true }, text)
   output.note('Nothing was written.')
@@ -142,11 +136,10 @@ function formatTables(tables: readonly TableReport[]): string {
  * @throws {StoreError} when it cannot be copied, before anything is written.
  */
 export async function openSource(url: string): Promise<CopySource> {
-  const address = parseAddress(url)
-  if (isMissingFile(address)) {
-    throw new CliError(3, 'store_missing', `There is no store at ${address.file}: nothing was copied.`)
+  const source = await openExisting(url)
+  if (source === undefined) {
+    throw new CliError(3, 'store_missing', `There is no store at ${url}: nothing was copied.`)
   }
-  const source = await openReadOnly(address)
   try {
     await readSourceState(source)
     return source
@@ -154,6 +147,18 @@ export async function openSource(url: string): Promise<CopySource> {
     await source.close()
     throw error
   }
+}
+
+/** Opens a store for reading. @returns `undefined` when there is no file. */
+async function openExisting(url: string): Promise<CopySource | undefined> {
+  const address = parseAddress(url)
+  if (address.kind === 'postgres') {
+    const { openPostgresCopy } = await import('../../adapters/stores/postgres/copy.ts')
+    return openPostgresCopy(address.url)
+  }
+  if (!existsSync(address.file)) return undefined
+  const { openSqliteSource } = await import('../../adapters/stores/sqlite/copy.ts')
+  return await openSqliteFile(address.file, () => openSqliteSource(address.file))
 }
 
 /** Opens a store to copy into. It is created, or changed, when the copy begins. */
@@ -167,27 +172,6 @@ export async function openTarget(url: string): Promise<CopyTarget> {
   return await openSqliteFile(address.file, () => openSqliteTarget(address.file))
 }
 
-/** Opens the target of a copy for reading. @returns `undefined` when there is no file. */
-async function inspectTarget(url: string): Promise<CopySource | undefined> {
-  const address = parseAddress(url)
-  return isMissingFile(address) ? undefined : await openReadOnly(address)
-}
-
-async function openReadOnly(address: DurableAddress): Promise<CopySource> {
-  if (address.kind === 'postgres') {
-    const { openPostgresCopy } = await import('../../adapters/stores/postgres/copy.ts')
-    return openPostgresCopy(address.url)
-  }
-  const { openSqliteSource } = await import('../../adapters/stores/sqlite/copy.ts')
-  return await openSqliteFile(address.file, () => openSqliteSource(address.file))
-}
-
 function parseAddress(url: string): DurableAddress {
   return parseDurableUrl(url, 'A memory: store ends with its process, so it cannot be copied or copied into.')
-}
-
-function isMissingFile(
-  address: DurableAddress,
-): address is Extract<DurableAddress, { readonly kind: 'sqlite' }> {
-  return address.kind === 'sqlite' && !existsSync(address.file)
 }

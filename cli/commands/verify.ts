@@ -14,6 +14,7 @@ import {
   pluralize,
   printable,
   redactAll,
+  yesOrNo,
 } from '../output/text.ts'
 import { isLoopback, parseDeploymentUrl, parseKeyId, readCredential } from '../verification/credential.ts'
 import type { Deployment } from '../verification/deployment.ts'
@@ -136,46 +137,41 @@ function reportSmokeResults(output: Output, results: readonly SmokeResult[]): Ex
 }
 
 function reportModules(output: Output, wanted: readonly string[], { modules }: Verification): ExitCode {
-  const notReady = wanted.filter((name) => !modules.some(({ module, ready }) => module === name && ready))
-  for (const name of notReady) {
+  const reasons = wanted.flatMap((name) => {
     const found = modules.find(({ module }) => module === name)
-    if (found === undefined) output.note(`not ready: this deployment has no module ${name}.`)
-    else if (!found.active) output.note(`not ready: the module ${name} is not active for this partner.`)
-    else {output.note(
-        `not ready: the module ${name} needs the scope ${printable(found.missing_scope ?? 'it requires')}.`,
-      )}
-  }
-  return notReady.length > 0 ? 1 : 0
+    if (found === undefined) return `this deployment has no module ${name}`
+    if (found.ready) return []
+    if (!found.active) return `the module ${name} is not active for this partner`
+    return `the module ${name} needs the scope ${printable(found.missing_scope ?? 'it requires')}`
+  })
+  for (const reason of reasons) output.note(`not ready: ${reason}.`)
+  return reasons.length > 0 ? 1 : 0
 }
 
 function formatVerification(verification: Verification): string {
   const { partner, key, modules, limits, version } = verification
-  const details: [string, string][] = [
+  const { rotation } = key
+  const details: readonly (readonly [string, string])[] = [
     ['partner', `${partner.slug}, ${partner.name}`],
     ['key', `${key.id}, ${key.name}, ${key.environment}, ${key.hint}`],
     ['expires', key.expires_at ?? 'never'],
-    ...limits.map(({ policy, quota, window_seconds, remaining }): [string, string] => [
-      `${printable(policy)} limit`,
-      `${pluralize(quota, 'request')} in ${pluralize(window_seconds, 'second')}, ${
-        remaining.toLocaleString('en')
-      } left`,
-    ]),
+    ...rotation
+      ? [['replaced by', `${rotation.successor_id}; stops working at ${rotation.retires_at}`] as const]
+      : [],
+    ...limits.map(({ policy, quota, window_seconds, remaining }) => {
+      const limit = `${pluralize(quota, 'request')} in ${pluralize(window_seconds, 'second')}`
+      return [`${printable(policy)} limit`, `${limit}, ${remaining.toLocaleString('en')} left`] as const
+    }),
     ['changes', formatStaleness(verification)],
     ['version', version],
   ]
-  if (key.rotation) {
-    const { successor_id, retires_at } = key.rotation
-    details.splice(3, 0, ['replaced by', `${successor_id}; stops working at ${retires_at}`])
-  }
-  const rows = modules.map(({ module, active, ready, missing_scope }) => [
-    module,
-    active ? 'yes' : 'no',
-    ready ? 'yes' : 'no',
-    missing_scope ?? '',
-  ])
-  return `The key is valid.\n\n${formatDetails(details)}\n${
-    formatTable(['module', 'active', 'ready', 'missing scope'], rows)
-  }`
+  const table = formatTable(
+    ['module', 'active', 'ready', 'missing scope'],
+    modules.map(({ module, active, ready, missing_scope: missing }) => [
+      ...[module, yesOrNo(active), yesOrNo(ready), missing ?? ''],
+    ]),
+  )
+  return `The key is valid.\n\n${formatDetails(details)}\n${table}`
 }
 
 function formatStaleness({ max_staleness_ms, stale_if_error }: Verification): string {

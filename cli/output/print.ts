@@ -1,7 +1,7 @@
 /** Prints on standard output and standard error. */
 import type { Readable, Writable } from 'node:stream'
 import type { CliError } from '../errors.ts'
-import { printable, printableJson, redact, redactAll } from './text.ts'
+import { createTableFormatter, printable, printableJson, redact, redactAll } from './text.ts'
 
 /** What a run of the program reads and writes: `process`, except in tests. */
 export interface Io {
@@ -77,6 +77,18 @@ export class Output {
     await writeChunk()
     if (this.json) await this.write(count === 0 ? this.#format({ data: [] }) : this.#listEnd(''))
     return { last, hasMore }
+  }
+
+  /** Prints rows as `list` does, for people as a table. */
+  table<T>(
+    rows: AsyncIterable<T>,
+    toJson: (row: T) => unknown,
+    headings: readonly string[],
+    toCells: (row: T) => readonly string[],
+    limit?: number,
+  ): Promise<{ readonly last: T | undefined; readonly hasMore: boolean }> {
+    const addRows = createTableFormatter(headings)
+    return this.list(rows, toJson, (chunk) => addRows(chunk.map(toCells)), limit)
   }
 
   /** The next items of the list that is the `data` of the document. */

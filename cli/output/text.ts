@@ -84,6 +84,10 @@ export function joinList(items: readonly string[], word: 'and' | 'or' = 'and'): 
   return `${items.slice(0, -1).join(', ')} ${word} ${items.at(-1)}`
 }
 
+export function yesOrNo(value: boolean): string {
+  return value ? 'yes' : 'no'
+}
+
 /** The output of `serve`, which scripts parse. */
 export function listeningLine(url: string): string {
   return `listening on ${url}\n`
