@@ -20,24 +20,18 @@ export interface ContentTable<R> {
    * @param before What `find` returned for their slugs.
    */
   write(drafts: readonly Draft<R>[], before: ReadonlyMap<string, StoredRow>): Promise<void>
-  /** Those of the slugs that records not among them refer to. */
-  findReferenced(slugs: readonly string[]): Promise<ReadonlySet<string>>
   remove(slugs: readonly string[]): Promise<void>
   /** Writes what the calls before have gathered. */
   flush(): Promise<void>
 }
 
-/** Opens the table of a kind in a transaction. */
-export function openContentTable<K extends ContentKind>(
-  kind: K,
-  query: Query,
-): ContentTable<ContentRecords[K]> {
-  return openers[kind](query)
-}
-
-const openers: { readonly [K in ContentKind]: (query: Query) => ContentTable<ContentRecords[K]> } = {
+/** Open the tables in a transaction. */
+export const CONTENT_TABLE_OPENERS: {
+  readonly [K in ContentKind]: (query: Query) => ContentTable<ContentRecords[K]>
+} = {
   profiles: openProfileTable,
-  industries: openIndustryTable,
+  // In one statement: foreign keys are checked at its end, and parents may come after children.
+  industries: (query) => ({ ...openPlainTable(query, 'industries'), batchSize: Infinity }),
   plans: (query) => openPlainTable(query, 'plans'),
   banners: (query) => openPlainTable(query, 'banners'),
 }
@@ -59,7 +53,6 @@ function openPlainTable<K extends ContentKind>(query: Query, kind: K): ContentTa
       const rows = drafts.map(({ row, updatedAt }) => isDated ? [...row, updatedAt] : row)
       await query(upsert, columnParameters(rows))
     },
-    findReferenced: () => Promise.resolve(new Set()),
     async remove(slugs) {
       await query(`DELETE ${selected}`, [listText(slugs)])
     },
@@ -67,25 +60,18 @@ function openPlainTable<K extends ContentKind>(query: Query, kind: K): ContentTa
   }
 }
 
-function openIndustryTable(query: Query): ContentTable<ContentRecords['industries']> {
-  return {
-    ...openPlainTable(query, 'industries'),
-    // One statement: foreign keys are checked at its end, and parents may come after children.
-    batchSize: Infinity,
-
-    async findReferenced(slugs) {
-      const rows = await query<[slug: string]>(
-        `SELECT needed.slug FROM unnest($1::text[]) AS needed (slug)
-        WHERE EXISTS (SELECT 1 FROM partner_api.profile p WHERE p.industry = needed.slug)
-          OR EXISTS (
-            SELECT 1 FROM partner_api.industry i
-            WHERE i.parent_slug = needed.slug AND i.slug <> ALL ($1::text[])
-          )`,
-        [listText(slugs)],
-      )
-      return new Set(rows.map(([slug]) => slug))
-    },
-  }
+/** Industries among `slugs` that profiles, or industries not among `slugs`, refer to. */
+export async function findReferenced(query: Query, slugs: readonly string[]): Promise<ReadonlySet<string>> {
+  const rows = await query<[slug: string]>(
+    `SELECT needed.slug FROM unnest($1::text[]) AS needed (slug)
+    WHERE EXISTS (SELECT 1 FROM partner_api.profile p WHERE p.industry = needed.slug)
+      OR EXISTS (
+        SELECT 1 FROM partner_api.industry i
+        WHERE i.parent_slug = needed.slug AND i.slug <> ALL ($1::text[])
+      )`,
+    [listText(slugs)],
+  )
+  return new Set(rows.map(([slug]) => slug))
 }
 
 type ListingRow = [...CounterKey, slug: string, nameKey: string, recency: number, words: string]

@@ -6,7 +6,7 @@ import type { StoredRow } from '../row-format.ts'
 import { StoreError } from '../store-error.ts'
 import { CONTENT_TABLES } from '../tables.ts'
 import { runAudited } from './audited-change.ts'
-import { openContentTable } from './content-tables.ts'
+import { CONTENT_TABLE_OPENERS, findReferenced } from './content-tables.ts'
 import type { Database } from './database.ts'
 import type { Revisions } from './revisions.ts'
 
@@ -18,7 +18,7 @@ export function createContentAdministration(
     async importContent(kind, source, { now, actor, dryRun = false, progress }) {
       const records = await collect(source)
       const report = await runAudited(database, revisions, 'content', { actor, at: now }, async (query) => {
-        const table = openContentTable(kind, query)
+        const table = CONTENT_TABLE_OPENERS[kind](query)
         const importLog = createImportLog(kind, progress)
         for (let start = 0; start < records.length; start += table.batchSize) {
           const drafts = toDrafts(kind, records.slice(start, start + table.batchSize), now)
@@ -37,11 +37,11 @@ export function createContentAdministration(
 
     removeContent(kind, slugs, stamp) {
       return runAudited(database, revisions, 'content', stamp, async (query) => {
-        const table = openContentTable(kind, query)
+        const table = CONTENT_TABLE_OPENERS[kind](query)
         const removed = [...new Set(slugs)]
         if (removed.length === 0) return { result: { missing: [], used: [] }, auditRecords: [] }
         const existing = await table.find(removed)
-        const referenced = await table.findReferenced(removed)
+        const referenced = kind === 'industries' ? await findReferenced(query, removed) : new Set()
         const missing = removed.filter((slug) => !existing.has(slug))
         const used = removed.filter((slug) => referenced.has(slug))
         if (missing.length > 0 || used.length > 0) return { result: { missing, used }, auditRecords: [] }

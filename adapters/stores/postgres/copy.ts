@@ -14,7 +14,7 @@ import { randomHex } from '../settings.ts'
 import { danglingReferenceError, StoreError } from '../store-error.ts'
 import { COPIED_TABLES, type CopiedTable, TABLE_NAMES, type TableName } from '../tables.ts'
 import type { Query } from './connection.ts'
-import { openContentTable } from './content-tables.ts'
+import { openProfileTable } from './content-tables.ts'
 import { connect, type Database } from './database.ts'
 import { SqlError } from './errors.ts'
 import { checkMigrated, LATEST, migrate, readSchema } from './migrate.ts'
@@ -147,7 +147,7 @@ const tableOverrides: { readonly [Name in TableName]?: TableOverrides } = {
 
 /** The listings and words of a profile are written with it. */
 async function changeProfiles(query: Query, rows: readonly Row[], removed: readonly string[]): Promise<void> {
-  const table = openContentTable('profiles', query)
+  const table = openProfileTable(query)
   const drafts = rows.map(toProfileDraft)
   await table.write(drafts, await table.find(drafts.map(({ slug }) => slug)))
   await table.remove(removed)

@@ -10,14 +10,6 @@ import {
   toStoreError,
 } from './errors.ts'
 
-export interface TransactionOptions {
-  /** Where the database is, for messages. */
-  readonly place: string
-  readonly readOnly: boolean
-  /** Milliseconds, default no limit. */
-  readonly statementTimeoutMs?: number | undefined
-}
-
 /**
  * An expression that has the transaction acknowledged once it is on disk, also where `synchronous_commit` is off by
  * default. `remote_apply`, the only stronger value, is kept.
@@ -29,10 +21,19 @@ export const SET_DURABLE_COMMIT =
 const BEGIN = `BEGIN; SET LOCAL idle_in_transaction_session_timeout = '30s'; SELECT ${SET_DURABLE_COMMIT}`
 const BEGIN_SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
 
-/** Runs `work` once. It throws the first error of a statement if another run may succeed. */
+/**
+ * Runs `work` once. It throws the first error of a statement if another run may succeed.
+ *
+ * @param place Where the database is, for messages.
+ * @param statementTimeoutMs Default: no limit.
+ */
 export async function runTransaction<T>(
   connection: Connection,
-  { place, readOnly, statementTimeoutMs }: TransactionOptions,
+  { place, readOnly, statementTimeoutMs }: {
+    place: string
+    readOnly: boolean
+    statementTimeoutMs?: number | undefined
+  },
   work: (query: Query, rollback: () => void) => Promise<T>,
 ): Promise<T> {
   /** The first error: others follow from it. */
@@ -56,9 +57,7 @@ export async function runTransaction<T>(
   const rollBack = () => connection.query('ROLLBACK').catch(({ message }) => connection.destroy(message))
 
   // For this transaction only, whatever a pooler does with the connection afterwards.
-  const limit = statementTimeoutMs === undefined
-    ? ''
-    : `; SET LOCAL statement_timeout = ${statementTimeoutMs}`
+  const limit = statementTimeoutMs ? `; SET LOCAL statement_timeout = ${statementTimeoutMs}` : ''
   const begun = connection.query((readOnly ? BEGIN_SNAPSHOT : BEGIN) + limit)
     .catch((error) => failure ??= error)
   // If it fails, each statement is committed by itself.

@@ -8,26 +8,7 @@ export interface Host {
   readonly isSocket: boolean
 }
 
-export interface PostgresUrl {
-  /** In the order in which they are tried. */
-  readonly hosts: readonly Host[]
-  readonly user: string
-  readonly password: string
-  readonly database: string
-  /** Files in PEM; without `rootFile`, the authorities of the runtime. */
-  readonly tls: Readonly<Record<'mode' | 'rootFile' | 'certFile' | 'keyFile', string | undefined>>
-  /** Whether only a server that accepts writes will do. */
-  readonly primaryOnly: boolean
-  /** Whether a pooler may run each transaction on another server connection. */
-  readonly isPooled: boolean
-  /** Connections for reads and transactions, 1–100, default 4. */
-  readonly connections: number
-  readonly connectTimeoutMs: number | undefined
-  /** Parameters of the startup message. */
-  readonly startup: Readonly<Record<string, string>>
-  /** Hosts and database, for messages. */
-  readonly place: string
-}
+export type PostgresUrl = Readonly<ReturnType<typeof parseUrl>>
 
 type Get = (parameter: string, inUrl?: string) => string | undefined
 
@@ -67,7 +48,7 @@ const encodingHint = 'In a user or password, write : / ? # @ and % as %3A %2F %3
 export function parseUrl(
   url: string,
   { environment, user: osUser }: { environment: NodeJS.ProcessEnv; user?: string | undefined },
-): PostgresUrl {
+) {
   const [, userInfo = '', secret = '', authority = '', path = '', query = ''] = split(url)
   const parameters = readParameters(query)
   const get: Get = (name, inUrl) => {
@@ -90,16 +71,22 @@ export function parseUrl(
   const found = hosts.map((host) => readHost(host, get))
   const seconds = get('connect_timeout')
   return {
+    /** In the order in which they are tried. */
     hosts: found,
     user,
     password: get('password', decodeURIComponent(secret)) ?? '',
     database,
     tls: readTls(get),
+    /** Whether only a server that accepts writes will do. */
     primaryOnly: get('target_session_attrs') !== 'any',
+    /** Whether a pooler may run each transaction on another server connection. */
     isPooled: get('pooler') !== undefined,
+    /** For reads and transactions. */
     connections: integer('connections', get('connections') ?? '4', 100),
     connectTimeoutMs: seconds === undefined ? undefined : integer('connect_timeout', seconds, 3600) * 1000,
+    /** Parameters of the startup message. */
     startup: { application_name: get('application_name') ?? 'partner-api', options: get('options') ?? '' },
+    /** Hosts and database, for messages. */
     place: `${found.map(nameOf).join(',')}/${database}`,
   }
 }
@@ -149,7 +136,8 @@ function readHost(text: string, get: Get): Host {
   return { name: isSocket ? `${host}/.s.PGSQL.${port}` : host, port, isSocket }
 }
 
-function readTls(get: Get): PostgresUrl['tls'] {
+/** Files in PEM; without `rootFile`, the authorities of the runtime. */
+function readTls(get: Get) {
   const [root, certFile, keyFile] = [get('sslrootcert'), get('sslcert'), get('sslkey')]
   const isSystem = root === 'system'
   const mode = get('sslmode') ?? (isSystem ? 'verify-full' : 'prefer')
