@@ -4,36 +4,18 @@ import type { Test } from 'tap'
 import { verifyChain } from '../../core/audit/chain.ts'
 import { apply, createKeys, createPartners, industry, key, stamp, T0 } from '../contract/store/samples.ts'
 import { tamperingContract } from '../contract/store/tampering.ts'
-import { createPlace, serverFor } from '../postgres/fixtures.ts'
+import { createPlace, serverFor, type StorePlace } from '../postgres/fixtures.ts'
 
 const server = await serverFor(t)
 
 /** A store with nine entries. */
-async function open(t: Test) {
-  const { store, sql } = await createPlace(t, server)
-  await createKeys(store, 'acme', 'globex')
-  await apply(store, { type: 'scope.granted', id: 'acme-live', scope: 'read:plans' })
-  await store.importContent('industries', [industry('a')], { ...stamp, now: T0 })
-  await store.removeContent('industries', ['a'], stamp)
-  return {
-    store,
-    sql,
-    verify: () => verifyChain(store, store.sha256),
-    /** What `verifyChain` finds after a change of the database, which is then undone. */
-    async after(change: string): Promise<number | undefined> {
-      await sql.unsafe(`
-        create table public.entries as select * from partner_api.audit;
-        create table public.head as select audit_sequence, audit_seal from partner_api.store;
-        ${change}`)
-      const broken = await verifyChain(store, store.sha256)
-      await sql.unsafe(`
-        delete from partner_api.audit;
-        insert into partner_api.audit select * from public.entries;
-        update partner_api.store s set audit_sequence = h.audit_sequence, audit_seal = h.audit_seal from public.head h;
-        drop table public.entries, public.head`)
-      return broken
-    },
-  }
+async function open(t: Test): Promise<StorePlace> {
+  const place = await createPlace(t, server)
+  await createKeys(place.store, 'acme', 'globex')
+  await apply(place.store, { type: 'scope.granted', id: 'acme-live', scope: 'read:plans' })
+  await place.store.importContent('industries', [industry('a')], { ...stamp, now: T0 })
+  await place.store.removeContent('industries', ['a'], stamp)
+  return place
 }
 
 await tamperingContract(t, async () => {
@@ -42,6 +24,7 @@ await tamperingContract(t, async () => {
     store,
     tamper: (statements) => sql.unsafe(statements),
     table: (name) => `partner_api.${name}`,
+    derived: { recency: '-at' },
     undo: {
       create: `
         CREATE FUNCTION public.undo() RETURNS trigger LANGUAGE plpgsql AS
@@ -53,49 +36,17 @@ await tamperingContract(t, async () => {
   }
 })
 
-await t.test('a change of any column of an entry is found where it was made', async (t) => {
-  const { after, verify } = await open(t)
-  const values: Readonly<Record<string, string>> = { sequence: '99', at: 'at + 1' }
-  const columns = 'sequence id at actor type partner key_id subject before after seal'.split(' ')
-  for (const sequence of [1, 6]) {
-    for (const column of columns) {
-      const value = values[column] ?? `coalesce(${column}, '') || 'x'`
-      const broken = await after(
-        `update partner_api.audit set ${column} = ${value} where sequence = ${sequence}`,
-      )
-      t.equal(broken, sequence, `${column} of ${sequence}`)
-    }
-  }
-  t.equal(await verify(), undefined, 'undone')
-})
-
 await t.test('an entry whose place in reports was changed is found', async (t) => {
-  const { after, verify } = await open(t)
-  for (const recency of ['recency + 1', 'recency - 1', '0', '-9223372036854775808', '9223372036854775807']) {
-    t.equal(await after(`update partner_api.audit set recency = ${recency} where sequence = 4`), 4, recency)
+  const { store, sql } = await open(t)
+  const set = (recency: string) =>
+    sql.unsafe(`update partner_api.audit set recency = ${recency} where sequence = 4`)
+  for (const recency of ['recency + 1', '0', '-9223372036854775808', '9223372036854775807']) {
+    await set(recency)
+    t.equal(await verifyChain(store, store.sha256), 4, recency)
+    await set('-at')
   }
-  t.equal(
-    await after('update partner_api.audit set recency = recency - 1, at = at + 1 where sequence = 4'),
-    4,
-  )
-  t.equal(await verify(), undefined)
-})
-
-await t.test('deleted, added and truncated rows are found', async (t) => {
-  const { after, verify } = await open(t)
-  const others = 'id, at, actor, type, partner, key_id, subject, before, after, seal, recency'
-  for (const sequence of [1, 6, 9]) {
-    t.equal(await after(`delete from partner_api.audit where sequence = ${sequence}`), sequence)
-    t.equal(await after(`delete from partner_api.audit where sequence >= ${sequence}`), sequence)
-  }
-  const places = ['-9223372036854775808', '-5', '0', '10', '9007199254740993', '9223372036854775807']
-  for (const place of places) {
-    const broken = await after(`
-      insert into partner_api.audit (sequence, ${others})
-      select ${place}, ${others.replace('id', "'another'")} from partner_api.audit where sequence = 5`)
-    t.equal(broken, place.startsWith('-') || place === '0' ? 1 : 10, `a row at ${place}`)
-  }
-  t.equal(await verify(), undefined)
+  await set('recency - 1, at = at + 1')
+  t.equal(await verifyChain(store, store.sha256), 4)
 })
 
 await t.test('rows with impossible numbers are listed', async (t) => {

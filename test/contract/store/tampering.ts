@@ -1,7 +1,8 @@
 /** What an audit says of a database that somebody wrote to past the store. */
+import { verifyChain } from '../../../core/audit/chain.ts'
 import { type AuditDifference, verifyAuditLog } from '../../../core/audit/verify.ts'
 import type { Store } from '../../../core/ports/store.ts'
-import { apply, createKeys, createPartners, fails, partner, T0 } from './samples.ts'
+import { apply, createKeys, createPartners, fails, industry, partner, stamp, T0 } from './samples.ts'
 import type { Tester } from './suites.ts'
 
 /** A store in a database, and how to write there past it. */
@@ -10,6 +11,8 @@ export interface Tampered {
   tamper(sql: string): Promise<unknown>
   /** The name of a table in SQL. */
   table(name: string): string
+  /** Further columns of an audit entry, with the SQL that they follow from. */
+  readonly derived: Readonly<Record<string, string>>
   /** SQL that makes and drops a trigger called `undo`, which keeps keys from being revoked. */
   readonly undo: { readonly create: string; readonly drop: string }
 }
@@ -163,6 +166,72 @@ export async function tamperingContract(t: Tester, open: () => Promise<Tampered>
       ALTER TABLE ${table('signup')} RENAME TO signup_hidden;
       CREATE VIEW ${table('signup')} AS SELECT * FROM ${table('signup_hidden')}`)
     t.strictSame(await store.auditIntruders?.(), ['signup'])
+    await store.close()
+  })
+
+  await t.test('entries that were changed, deleted, moved or added are found at their places', async (t) => {
+    const { store, tamper, table, derived } = await open()
+    await createKeys(store, 'acme', 'globex')
+    await apply(store, { type: 'scope.granted', id: 'acme-live', scope: 'read:plans' })
+    await store.importContent('industries', [industry('a')], { ...stamp, now: T0 })
+    await store.removeContent('industries', ['a'], stamp)
+    const [audit, head] = [table('audit'), table('store')]
+    const columns = 'sequence id at actor type partner key_id subject before after seal'.split(' ')
+    const written = [...columns, ...Object.keys(derived)]
+    /** Adds a copy of a row of `from`. */
+    const add = (changed: Readonly<Record<string, string>>, from: string) =>
+      `INSERT INTO ${audit} (${written})
+      SELECT ${written.map((column) => changed[column] ?? derived[column] ?? column)} FROM ${from}`
+    await tamper(`
+      CREATE TABLE ${table('saved_audit')} AS SELECT ${columns} FROM ${audit};
+      CREATE TABLE ${table('saved_head')} AS SELECT audit_sequence, audit_seal FROM ${head}`)
+    const query = { types: [], after: undefined, limit: 100 }
+    const reported = await store.listActivity('acme', query, T0 * 2)
+
+    const changes: (readonly [sql: string, brokenAt: number])[] = []
+    for (const sequence of [1, 6, 9]) {
+      const own = `WHERE sequence = ${sequence}`
+      for (const column of columns) {
+        const value = { sequence: '99', at: 'at + 1' }[column] ?? `coalesce(${column}, '') || 'x'`
+        changes.push([`UPDATE ${audit} SET ${column} = ${value} ${own}`, sequence])
+      }
+      const from = `DELETE FROM ${audit} WHERE sequence >= ${sequence}`
+      changes.push(
+        [`DELETE FROM ${audit} ${own}`, sequence],
+        [from, sequence],
+        [`${from}; UPDATE ${head} SET audit_sequence = ${sequence - 1}`, Math.max(1, sequence - 1)],
+      )
+    }
+    const move = (from: number, to: number) =>
+      `UPDATE ${audit} SET sequence = ${to} WHERE sequence = ${from};`
+    changes.push([`${move(4, -1)} ${move(5, 4)} ${move(-1, 5)}`, 4])
+    changes.push([
+      `DELETE FROM ${audit} WHERE sequence = 8; ${move(9, 8)} UPDATE ${head} SET audit_sequence = 8`,
+      8,
+    ])
+    for (
+      const number of ['-9223372036854775807', '-9007199254740991', '-1', '0', '10', '1152921504606846976']
+    ) {
+      const row = `${audit} WHERE sequence = 5`
+      changes.push([add({ sequence: number, id: `'added'` }, row), Number(number) > 9 ? 10 : 1])
+    }
+    changes.push(
+      [`UPDATE ${head} SET audit_sequence = 10`, 10],
+      [`UPDATE ${head} SET audit_seal = 'x'`, 9],
+    )
+    for (const [sql, brokenAt] of changes) {
+      await tamper(sql)
+      t.equal(await verifyChain(store, store.sha256), brokenAt, sql)
+      if (sql.startsWith('INSERT')) {
+        t.strictSame(await store.listActivity('acme', query, T0 * 2), reported, 'and is not reported')
+      }
+      await tamper(`
+        DELETE FROM ${audit};
+        ${add({}, table('saved_audit'))};
+        UPDATE ${head} SET audit_sequence = (SELECT audit_sequence FROM ${table('saved_head')}),
+          audit_seal = (SELECT audit_seal FROM ${table('saved_head')})`)
+    }
+    t.equal(await verifyChain(store, store.sha256), undefined, 'all is undone')
     await store.close()
   })
 }
