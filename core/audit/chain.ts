@@ -3,11 +3,7 @@ import { type AuditEntry, type AuditHead, type AuditLog, EMPTY_AUDIT_HEAD } from
 
 const pageSize = 500
 
-/**
- * The hash of an entry: SHA-256 over the hash of the entry before and every field of this one.
- *
- * @param previousHash Empty for the first entry.
- */
+/** SHA-256 over the hash of the entry before, which is empty for the first entry, and every field of this one. */
 export function hashEntry(
   previousHash: string,
   entry: Omit<AuditEntry, 'hash'>,

@@ -5,11 +5,7 @@ import type { AuditEntry, AuditLog } from '../ports/audit.ts'
 /** Long enough for the request that noticed the change to be answered first. */
 const pollDelayMs = 50
 
-/**
- * Reports new entries of the audit log while the service runs, from the log's end at the first poll.
- *
- * @returns Polls in the background.
- */
+/** @returns Polls in the background, and reports each entry after the end of the log at the first poll. */
 export function createAuditWatcher(log: AuditLog, onEntry: (entry: AuditEntry) => void): () => void {
   let lastSequence: number | undefined
 

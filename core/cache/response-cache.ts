@@ -83,10 +83,7 @@ function createDoorkeeper(): (text: string) => boolean {
 
 const maxSchedules = 10_000
 
-/**
- * @returns The first instant after `now` at which a profile falls due or a banner starts or ends for a partner under a
- * revision of content; Infinity when none does.
- */
+/** @returns The first instant after `now` at which time alone changes what a partner sees, or Infinity. */
 function createExpirySchedule(
   directory: Directory,
   catalog: Catalog,

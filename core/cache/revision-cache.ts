@@ -117,12 +117,7 @@ export function createRevisionCache(
       : undefined
   }
 
-  /**
-   * The revision, confirmed within the bound. The object stays the same until something changes.
-   *
-   * @param now Milliseconds on a monotonic clock.
-   * @param date Milliseconds on the calendar, for callers that have them.
-   */
+  /** The revision, confirmed within the bound. `now` is on a monotonic clock, and `date` on the calendar. */
   function get(now: number, date?: number): MaybePromise<Revision> {
     const ageMs = age(confirmedAt, now, date)
     if (current !== undefined && ageMs < maxStalenessMs) {

@@ -40,16 +40,11 @@ export const COUNTRY_CODES: readonly string[] = Object.entries(secondLetters).fl
 
 const countryCodes: ReadonlySet<string> = new Set(COUNTRY_CODES)
 
-/** Whether a text is one of {@linkcode COUNTRY_CODES}, which are in upper case. */
 export function isCountryCode(text: string): boolean {
   return countryCodes.has(text)
 }
 
-/**
- * Parses a country code in either case.
- *
- * @returns The code in upper case, or `undefined`, also for letters whose upper case would be a code (`ß`, `ﬁ`).
- */
+/** Parses a country code in either case; letters whose upper case would be a code (`ß`, `ﬁ`) are none. */
 export function parseCountryCode(text: string): string | undefined {
   const code = /^[a-z]{2}$/i.test(text) ? text.toUpperCase() : ''
   return isCountryCode(code) ? code : undefined
@@ -113,12 +108,7 @@ const maxTagLength = 255
 /** Names by code, of 64 locales. A formatter takes a hundred times as long as a look-up. */
 const namesByLocale = createLruCache<ReadonlyMap<string, string>>(64)
 
-/**
- * The name of a country in a language, in English where the runtime has no data for it.
- *
- * @param code One of {@linkcode COUNTRY_CODES}.
- * @param locale A tag that {@linkcode isLocale} accepts.
- */
+/** The name of a country in a language, in English where the runtime has no data for it. */
 export function countryName(code: string, locale: string): string {
   return countryNames(locale).get(code) ?? code
 }
@@ -172,11 +162,7 @@ export function isCurrencyCode(text: string): boolean {
   return exponents.has(text) || /^[A-Z]{3}$/.test(text) && twoDecimalCodes.includes(text)
 }
 
-/**
- * The number of decimals of a currency's minor unit in ISO 4217: 2 for EUR, 0 for JPY, 3 for KWD.
- *
- * @returns 2 for an unknown code.
- */
+/** The number of decimals of a currency's minor unit in ISO 4217: 2 for EUR and unknown codes, 0 for JPY, 3 for KWD. */
 export function currencyExponent(code: string): number {
   return exponents.get(code) ?? 2
 }

@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import { containsKey, formatValue } from '../http/redact.ts'
-import { hasDuplicateMembers } from '../lib/json.ts'
+import { hasDuplicateMembers, parseJson } from '../lib/json.ts'
 import { readPages } from '../lib/read-pages.ts'
 import type { Partner } from '../model.ts'
 import type { ContentKind, ContentRecords, ImportOptions, ImportReport } from '../ports/content.ts'
@@ -121,7 +121,7 @@ export function createLineReader<K extends ContentKind>(
 
   /** @returns `undefined` after an error about the line as a whole. */
   function parse(json: string): Readonly<Record<string, unknown>> | undefined {
-    const value = tryParseJson(json)
+    const value = parseJson(json)
     if (value === undefined) addError(null, 'is not JSON')
     else if (!isRecord(value)) addError(null, 'must be a JSON object')
     else if (hasDuplicateMembers(json)) addError(null, 'has two members of one name in an object')
@@ -178,15 +178,6 @@ export function formatContentLine<K extends ContentKind>(kind: K, record: Conten
   let format = exportFormats.get(kind)
   if (format === undefined) exportFormats.set(kind, format = LINE_FORMATS[kind]({}) as LineFormat<never>)
   return JSON.stringify(format.toLine(record as never))
-}
-
-/** The parser's own message would quote the text. */
-function tryParseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 function fieldPath(path: readonly { readonly key: unknown }[] | undefined): string | null {

@@ -18,10 +18,8 @@ export function createAuthenticator(principals: PrincipalCache, sha256: Sha256, 
   return {
     /**
      * Finds the principal that holds exactly this key. Malformed text, a wrong checksum, an unknown id and a wrong secret
-     * all return `undefined`. Whether the key is in force is up to the policy.
-     *
-     * @returns A look-up for a key that the cache can neither confirm nor refuse.
-     * @throws what the store threw.
+     * all return `undefined`, and a key that the cache can neither confirm nor refuse a look-up. Whether the key is in
+     * force is up to the policy.
      */
     authenticate(text: string, revision: Revision): MaybePromise<Principal | undefined> | KeyLookup {
       const id = extractKeyId(text, prefix)
@@ -44,11 +42,7 @@ export function createAuthenticator(principals: PrincipalCache, sha256: Sha256, 
       return known === undefined ? lookUp : lookUp()
     },
 
-    /**
-     * Whether this process has looked this key up and, by what it knew then, the key is in force. Grants nothing.
-     *
-     * @param now Milliseconds since the epoch.
-     */
+    /** Whether this process has looked this key up and, by what it knew then, the key is in force. Grants nothing. */
     isKnown(text: string, now: number): boolean {
       const id = extractKeyId(text, prefix)
       const known = id === undefined ? undefined : matchDigest(principals.peek(id)?.principal, sha256(text))

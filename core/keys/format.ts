@@ -16,11 +16,7 @@ export const KEY_PREFIX_PATTERN: RegExp = /^[a-z][a-z0-9]{1,9}$/
 /** The form of a key's public id. */
 export const KEY_ID_PATTERN: RegExp = /^[0-9A-Za-z]{12}$/
 
-/**
- * Makes a key from the runtime's CSPRNG: 190 bits of secret.
- *
- * @returns The whole key as `text`, and its last four characters as `hint`.
- */
+/** Makes a key from the runtime's CSPRNG: 190 bits of secret. */
 export function mintKey(
   prefix: string,
   environment: Environment,

@@ -9,8 +9,6 @@ export type KeyState = 'active' | 'disabled' | 'retiring' | 'expired' | 'revoked
 /**
  * The state of a key at an instant. Final states take precedence: revoked, then expired (by its expiry or by the end of
  * its overlap after rotation), then disabled, retiring and active.
- *
- * @param now Milliseconds since the epoch.
  */
 export function keyState(key: Pick<Key, 'state' | 'expiresAt' | 'retiresAt'>, now: number): KeyState {
   if (key.state === 'revoked') return 'revoked'

@@ -67,12 +67,7 @@ export function createPrincipalCache(
     /** The cached principal. Under another revision it may identify a key, but grants nothing. */
     peek: principals.get,
 
-    /**
-     * Looks a key id up in the source; concurrent look-ups of one id are shared.
-     *
-     * @returns `undefined` for an unknown id.
-     * @throws what the source threw.
-     */
+    /** Looks a key id up in the source; concurrent look-ups of one id are shared. */
     find(id: string, { facts }: Revision): MaybePromise<Principal | undefined> {
       const pending = inFlight.get(id)
       if (pending !== undefined && pending.facts === facts) return pending.result

@@ -11,8 +11,6 @@ export interface IpRange {
 /**
  * Parses the text forms of RFC 4291 §2.2, and dotted decimal without leading zeros. An IPv4-mapped IPv6 address
  * (`::ffff:192.0.2.1`) is returned as the IPv4 address. Zone ids are refused.
- *
- * @returns `undefined` for an invalid address.
  */
 export function parseIpAddress(text: string): IpAddress | undefined {
   const address = parseWords(text)
@@ -21,9 +19,7 @@ export function parseIpAddress(text: string): IpAddress | undefined {
 
 /**
  * Parses CIDR notation or a single address. Ranges within `::ffff:0:0/96` are ranges of IPv4.
- *
- * @throws {RangeError} for other text, or bits set beyond the prefix. The message is the end of a sentence about the range
- * ("has bits set …: the network is 10.0.0.0/8").
+ * @throws {RangeError} for other text, or bits set beyond the prefix. The message is the end of a sentence about the range.
  */
 export function parseCidr(text: string): IpRange {
   const slash = text.indexOf('/')

@@ -19,7 +19,7 @@ export function hasDuplicateMembers(text: string): boolean {
   return false
 }
 
-/** @returns The value of a JSON text, `undefined` when the text is not JSON. */
+/** @returns `undefined` when the text is not JSON. The parser's own message would quote the text. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)

@@ -4,8 +4,6 @@ export type LruCache<V> = ReturnType<typeof createLruCache<V>>
  * A map that evicts entries that were not used recently. It has two generations: a used entry is in the young one, and
  * when that reaches half of the bound, it replaces the old one. A read of a young entry is one look-up and moves nothing,
  * unlike in a map in order of use.
- *
- * @param maxWeight The weight of all entries together.
  */
 export function createLruCache<V>(maxWeight: number) {
   let young = new Map<string, { value: V; weight: number }>()

@@ -4,8 +4,6 @@ const maxPageRows = 1000
 
 /**
  * Reads a list to its end, page by page. Rows that are added after the current position are read as well.
- *
- * @param readPage Reads at most `limit` rows after a row, or from the start.
  * @param wanted The most rows that the caller takes, 1 or more.
  */
 export async function* readPages<T>(

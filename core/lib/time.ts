@@ -10,11 +10,7 @@ export interface ClockReading {
 
 /** The time at which keys expire and content falls due. */
 export interface Clock {
-  /**
-   * Milliseconds since the epoch on the store's clock, where machines share the store; else on this machine's. Monotonic.
-   *
-   * @param elapsed `performance.now()`, for callers that have it.
-   */
+  /** Milliseconds since the epoch on the store's clock, where machines share the store; else on this machine's. Monotonic. */
   now(elapsed?: number): number
   /** Milliseconds by which this machine's clock is ahead of the store's; negative when it is behind. */
   skewMs(): number
@@ -60,11 +56,7 @@ const threeDigits = Array.from({ length: 1000 }, (_, number) => String(number).p
 const dates = new Map<number, string>()
 const maxDates = 10_000
 
-/**
- * Formats an instant like `toISOString`, in a third of its time: a page of profiles has forty of them.
- *
- * @param instant Whole milliseconds since the epoch.
- */
+/** Formats an instant like `toISOString`, in a third of its time: a page of profiles has forty of them. */
 export function rfc3339(instant: number): string {
   const day = Math.floor(instant / MS_PER_DAY)
   const milliseconds = instant - day * MS_PER_DAY
@@ -82,7 +74,6 @@ function dateOf(day: number): string {
   return date
 }
 
-/** {@linkcode rfc3339} with `null` for `undefined`. */
 export function optionalRfc3339(instant: number | undefined): string | null {
   return instant === undefined ? null : rfc3339(instant)
 }

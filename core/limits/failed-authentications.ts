@@ -12,9 +12,7 @@ interface AddressLookups {
 
 /**
  * Counts refused credentials against the addresses that they come from. An unknown address (`subject` is `undefined`)
- * is neither counted nor blocked. `now` is the limiter's clock.
- *
- * @param policy Without one, failures are not counted.
+ * is neither counted nor blocked, and without a policy none is.
  */
 export function createFailedAuthentications(limiter: Limiter, policy: Policy | undefined) {
   let lastFailureAt = -Infinity

@@ -101,11 +101,7 @@ export interface RateLimitResult {
   readonly retryAfterSeconds: number | undefined
 }
 
-/**
- * Counts a request against every policy that applies to it.
- *
- * @throws when a quota is shared and the quota store does not respond.
- */
+/** Counts a request against every policy that applies to it. */
 export function consumeQuotas(
   limiter: Limiter,
   policies: Policies,

@@ -10,8 +10,6 @@ const heldShare = 0.02
  * Never more than the quota passes in a window, and at most 2 % of it stays unused in leases. A spent quota is not
  * asked for again until its window ends.
  *
- * @param options.replicas The number of live replicas, 1 or more.
- * @param options.elapsed Milliseconds on the clock of `now`.
  * @param options.localFallback Whether to use this replica's share of each quota, instead of failing, while the quota
  * store does not respond.
  */

@@ -15,11 +15,7 @@ const revalidationsPerBound = 2.5
 /** Milliseconds between revalidations, for any bound; `unbound` is for a max staleness of 0. */
 const revalidateInterval = { least: 50, most: 1_000, unbound: 500 }
 
-/**
- * Registers this process among the replicas of its store.
- *
- * @param register `undefined` for a store without a registry.
- */
+/** Registers this process among the replicas of its store, if that has a registry. */
 export function registerReplica(
   register: ((replica: Replica) => ReplicaRegistration) | undefined,
   name: string,

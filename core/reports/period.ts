@@ -16,8 +16,6 @@ export function isCalendarDay(text: string): boolean {
 
 /**
  * Fills in the bounds of a period. Without `from` it has 30 days; without `to` it ends today, or after 366 days.
- *
- * @param now Milliseconds since the epoch.
  * @returns An error message about `from` when it is after the end or the period is longer than 366 days.
  */
 export function resolvePeriod(
