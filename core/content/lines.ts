@@ -42,6 +42,7 @@ export async function importContent(
   options: ImportOptions,
 ): Promise<ImportOutcome> {
   const reader = createLineReader(kind, await loadReferences(store, kind))
+  let invalid: LineErrors | undefined
 
   // Passed on while they are read, so that memory holds no more of them than the store needs.
   async function* records(): AsyncGenerator<ContentRecords[ContentKind]> {
@@ -50,24 +51,18 @@ export async function importContent(
       yield* reader.take()
     }
     const read = reader.finish()
-    if ('errors' in read) throw new InvalidLinesError(read)
+    if ('errors' in read) {
+      invalid = read
+      throw new Error('Lines are invalid.')
+    }
     yield* read.records
   }
 
   try {
     return await store.importContent(kind, records(), options)
   } catch (error) {
-    if (error instanceof InvalidLinesError) return error.lines
+    if (invalid !== undefined) return invalid
     throw error
-  }
-}
-
-class InvalidLinesError extends Error {
-  readonly lines: LineErrors
-
-  constructor(lines: LineErrors) {
-    super('Lines are invalid.')
-    this.lines = lines
   }
 }
 
@@ -94,17 +89,7 @@ const maxErrors = 1_000
  * @param references What lines may refer to; by default anything.
  * @returns A reader that checks each line by itself, against the other lines and against `references`.
  */
-export function createLineReader<K extends ContentKind>(
-  kind: K,
-  references: References = {},
-): {
-  /** Reads the next line, with or without its line end. */
-  read(line: string): void
-  /** Returns the records since the last call; none once a line is invalid. */
-  take(): readonly ContentRecords[K][]
-  /** Returns the remaining records, or all errors. */
-  finish(): { readonly records: readonly ContentRecords[K][] } | LineErrors
-} {
+export function createLineReader<K extends ContentKind>(kind: K, references: References = {}) {
   const { schema } = LINE_FORMATS[kind](references)
   const idField = kind === 'banners' ? 'partner' : 'slug'
   const firstLines = new Map<string, number>()
@@ -142,7 +127,8 @@ export function createLineReader<K extends ContentKind>(
   }
 
   return {
-    read(text) {
+    /** Reads the next line, with or without its line end. */
+    read(text: string): void {
       line++
       // Editors on Windows write a byte-order mark; JSON itself allows none (RFC 8259 §8.1).
       const json = line === 1 && text.startsWith('\uFEFF') ? text.slice(1) : text
@@ -156,13 +142,15 @@ export function createLineReader<K extends ContentKind>(
       for (const { path, message } of result.issues ?? []) addError(fieldPath(path), message)
     },
 
-    take() {
+    /** Returns the records since the last call; none once a line is invalid. */
+    take(): readonly ContentRecords[K][] {
       const taken = errorCount === 0 ? records : []
       if (records.length > 0) records = []
       return taken
     },
 
-    finish() {
+    /** Returns the remaining records, or all errors. */
+    finish(): { readonly records: readonly ContentRecords[K][] } | LineErrors {
       for (const { line, reason } of findTreeErrors(parents, references.industries)) {
         addError('parent_slug', reason, line)
       }

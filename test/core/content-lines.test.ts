@@ -80,10 +80,7 @@ function readLines<K extends ContentKind>(
 }
 
 function errorsOf(kind: ContentKind, ...lines: (Line | string)[]): readonly LineError[] {
-  const read = readLines(
-    kind,
-    lines.map((line) => typeof line === 'string' ? line : JSON.stringify(line)),
-  )
+  const read = readLines(kind, lines.map((line) => typeof line === 'string' ? line : JSON.stringify(line)))
   return 'errors' in read ? read.errors : []
 }
 
@@ -127,10 +124,7 @@ const records: { [K in ContentKind]: fc.Arbitrary<ContentRecords[K]> } = {
     city: maybe(text),
     foundedYear: maybe(fc.integer({ min: 1, max: 9999 })),
     employees: maybe(
-      plain({
-        min: maybe(fc.nat(100)),
-        max: maybe(fc.integer({ min: 100, max: Number.MAX_SAFE_INTEGER })),
-      }),
+      plain({ min: maybe(fc.nat(100)), max: maybe(fc.integer({ min: 100, max: Number.MAX_SAFE_INTEGER })) }),
     ),
     tags: fc.array(text, { maxLength: 20 }),
     contact: maybe(plain({ email: maybe(fc.constant('a@b.example')), phone: maybe(text) })),

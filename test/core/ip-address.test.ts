@@ -21,9 +21,7 @@ const ipv6 = fc.oneof(
 test('what is an address is what node:net takes for one, zones apart', (t) => {
   const nearly = fc.array(
     fc.constantFrom('0', '1', 'f', 'ffff', '255', '256', '01', ':', '::', '.', '1.2.3.4', ' '),
-    {
-      maxLength: 17,
-    },
+    { maxLength: 17 },
   ).map((parts) => parts.join(''))
   fc.assert(
     fc.property(fc.oneof(nearly, ipv6, fc.ipV4(), fc.string()), (text) => {

@@ -119,11 +119,7 @@ await t.test('replicas that share a quota hear no more failures together', async
       const policy = { name, quota, windowSeconds, field: '' }
       let granted = 0
       while (granted < wanted && ledger.consume(policy, subject, 0).allowed) granted++
-      return {
-        granted,
-        remaining: ledger.peek(policy, subject, 0).remaining,
-        resetMs: 600_000,
-      }
+      return { granted, remaining: ledger.peek(policy, subject, 0).remaining, resetMs: 600_000 }
     },
   }
   const replicas = [serve({ ...store, quotas }), serve({ ...store, quotas })]

@@ -173,10 +173,7 @@ t.test('what is told depends on nothing but what may be told', (t) => {
   const initial = (word: string) => /[\p{L}\p{N}]/u.exec(word)?.[0] ?? ''
   const words = fc.array(
     anyText({ minLength: 1 }).filter((word) => /[\p{L}\p{N}]/u.test(word) && !/\s/u.test(word)),
-    {
-      minLength: 1,
-      maxLength: 4,
-    },
+    { minLength: 1, maxLength: 4 },
   )
   const plain = fc.string({ unit: fc.constantFrom(...'abcxyz0189.-+_'), maxLength: 40 })
   fc.assert(

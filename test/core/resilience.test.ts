@@ -194,13 +194,7 @@ t.test('what operators decide is logged where it binds', async (t) => {
     await api.handle(get(page, key))
     await Promise.race([first, new Promise((resolve) => setTimeout(resolve, 20))])
   }
-  t.match(changes[0], {
-    event: 'administration',
-    actor: 'trial',
-    partner: 'acme',
-    key_id: id,
-    level: 'info',
-  })
+  t.match(changes[0], { event: 'administration', actor: 'trial', partner: 'acme', key_id: id, level: 'info' })
   t.match(changes[0]?.type, /^key\.(disabled|enabled)$/)
 })
 

@@ -139,10 +139,7 @@ function decide(
 
 function lackOf(question: number, scopes: number, modules: number): Situation {
   const lacks = (mask: number) => question >= 0 && (mask >> question & 1) === 0
-  return {
-    ...(lacks(scopes) && { scope: 'not-held' }),
-    ...(lacks(modules) && { module: 'inactive' }),
-  }
+  return { ...(lacks(scopes) && { scope: 'not-held' }), ...(lacks(modules) && { module: 'inactive' }) }
 }
 
 const listed = (name: 'module' | 'scope') =>
@@ -164,12 +161,7 @@ function principalOf(
   }, {})
 }
 
-function agrees(
-  decision: Decision,
-  code: Code | undefined,
-  question: number,
-  principal: Principal,
-): boolean {
+function agrees(decision: Decision, code: Code | undefined, question: number, principal: Principal): boolean {
   if (decision.allowed) {
     const { grant } = decision
     return code === undefined && grant.principal === principal && grant.partner === principal.partner &&
