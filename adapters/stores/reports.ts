@@ -107,23 +107,20 @@ export const DAILY_SIGNUP_DIMENSION = 'plan'
 export type SumRow = readonly [part: keyof SummaryCounts, value: string, count: number, errors: number]
 
 export function toSummary(rows: readonly SumRow[]): SummaryCounts {
-  const of = (part: keyof SummaryCounts) =>
-    rows.filter((row) => row[0] === part).map(([, value, count, errors]) => ({ value, count, errors }))
+  const of = <R>(part: keyof SummaryCounts, read: (value: string, count: number, errors: number) => R): R[] =>
+    rows.filter((row) => row[0] === part).map(([, ...counts]) => read(...counts))
   return {
-    signupsByPlan: of('signupsByPlan').map(({ value, count }) => ({
-      plan: value || undefined,
-      signups: count,
-    })),
-    signupsByCountry: of('signupsByCountry')
-      .map(({ value, count }) => ({ country: value || undefined, signups: count })),
-    signupsByDay: of('signupsByDay').map(({ value, count }) => ({ day: value, signups: count })),
-    requestsByEndpoint: of('requestsByEndpoint')
-      .map(({ value, count, errors }) => ({ endpoint: value, requests: count, errors })),
-    requestsByDay: of('requestsByDay').map(({ value, count, errors }) => ({
-      day: value,
-      requests: count,
-      errors,
-    })),
+    signupsByPlan: of('signupsByPlan', (plan, signups) => ({ plan: plan || undefined, signups })),
+    signupsByCountry: of(
+      'signupsByCountry',
+      (country, signups) => ({ country: country || undefined, signups }),
+    ),
+    signupsByDay: of('signupsByDay', (day, signups) => ({ day, signups })),
+    requestsByEndpoint: of(
+      'requestsByEndpoint',
+      (endpoint, requests, errors) => ({ endpoint, requests, errors }),
+    ),
+    requestsByDay: of('requestsByDay', (day, requests, errors) => ({ day, requests, errors })),
   }
 }
 

@@ -1,4 +1,6 @@
-/** Schema versions of the SQL stores: the part of migrating them that both kinds share. */
+/** What stores share about being created and migrated: settings and schema versions. */
+import { KEY_PREFIX_PATTERN } from '../../core/keys/format.ts'
+import type { StoreSettings } from '../../core/ports/store.ts'
 import { StoreError } from './store-error.ts'
 
 /** The schema of a store compared with the one this program needs. */
@@ -40,4 +42,38 @@ export function newerSchemaError(place: string, needed: number, known: number): 
     `The store ${place} was migrated for programs that know schema version ${needed}, and this program knows ` +
       `${known} at most: use the newer program.`,
   )
+}
+
+/**
+ * @returns The prefix: 2–10 lower-case letters or digits, a letter first.
+ * @throws {StoreError} `refused` for any other text.
+ */
+export function checkKeyPrefix(prefix: string): string {
+  if (KEY_PREFIX_PATTERN.test(prefix)) return prefix
+  throw new StoreError(
+    'refused',
+    `The key prefix ${
+      JSON.stringify(prefix)
+    } is not 2 to 10 lower-case letters or digits with a letter first.`,
+  )
+}
+
+export function keyPrefixInUseError(place: string, from: string, to: string): StoreError {
+  return new StoreError(
+    'refused',
+    `The key prefix of ${place} cannot become ${to}: it holds keys that begin with ${from}.`,
+  )
+}
+
+/** The settings of a new store, with a cursor secret of 256 random bits. */
+export function newSettings(keyPrefix: string = 'spk'): StoreSettings {
+  return { keyPrefix: checkKeyPrefix(keyPrefix), cursorSecret: randomHex(32) }
+}
+
+/** Random bytes from the CSPRNG in lower-case hexadecimal, two digits each. */
+export function randomHex(bytes: number): string {
+  return Array.from(
+    crypto.getRandomValues(new Uint8Array(bytes)),
+    (byte) => byte.toString(16).padStart(2, '0'),
+  ).join('')
 }

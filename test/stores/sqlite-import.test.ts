@@ -47,7 +47,7 @@ async function openFilled(file: string): Promise<Store> {
   return store
 }
 
-await t.test('a dry run takes no write lock, however many the records are', async (t) => {
+await t.test('a dry run of any size takes no write lock', async (t) => {
   const file = newFile()
   const store = await openFilled(file)
   const other = new DatabaseSync(file)
@@ -66,7 +66,7 @@ await t.test('a dry run takes no write lock, however many the records are', asyn
   await store.close()
 })
 
-await t.test('a large import lets others write between its steps, and shows nothing until its end', async (t) => {
+await t.test('a large import lets others write between its steps, and is visible at its end', async (t) => {
   const file = newFile()
   const store = await openFilled(file)
   await apply(store, { type: 'key.issued', key: key() })
@@ -129,7 +129,7 @@ await t.test('a large import lets others write between its steps, and shows noth
     "SELECT name FROM sqlite_schema WHERE name LIKE 'next%' OR name LIKE 'old%'",
   ).all()
   t.same(names, [], 'nothing is left')
-  // What was built is written to like any other.
+  // The new tables can be written to.
   await store.importContent(
     'profiles',
     [profile('p7', { name: 'Aardvark' })],
@@ -148,7 +148,7 @@ await t.test('a large import lets others write between its steps, and shows noth
   await store.close()
 })
 
-await t.test('of two large imports at once one is refused', async (t) => {
+await t.test('one of several large imports at once succeeds, and the others are refused', async (t) => {
   const file = newFile()
   const [a, b] = [await openFilled(file), await openSqliteStore(file)]
   const outcomes = await Promise.allSettled(
@@ -164,7 +164,7 @@ await t.test('of two large imports at once one is refused', async (t) => {
   for (const store of [a, b]) await store.close()
 })
 
-await t.test('a search that takes long gives way to others, and is given up in the end', async (t) => {
+await t.test('a long search gives way to others, and is abandoned in the end', async (t) => {
   const file = newFile()
   const store = await openFilled(file)
   await store.importContent('profiles', many.slice(0, 2000), options)
@@ -175,7 +175,7 @@ await t.test('a search that takes long gives way to others, and is given up in t
   large.exec(`UPDATE profile SET id = 100000000 WHERE slug = 'p1'`)
   large.close()
 
-  // A few windows to a turn. Whoever goes on without turns meets the end of time, and fails instead of hanging.
+  // A few windows in each slice. A search without slices reaches the end of this clock, and fails instead of hanging.
   let [now, each, end] = [0, 0.3, 1_000]
   t.intercept(performance, 'now', {
     value: () => {
@@ -191,7 +191,7 @@ await t.test('a search that takes long gives way to others, and is given up in t
   t.equal(
     (await store.listProfiles('acme', query({ limit: 3 }), T0)).length,
     3,
-    'another one is answered first',
+    'another search is answered first',
   )
   t.same(await search, [])
   t.ok(turns > 0, 'timers fire between its turns')
@@ -211,7 +211,7 @@ await t.test('a search that takes long gives way to others, and is given up in t
   t.strictSame(
     (await moving).map(({ slug }) => slug),
     expectedSlugs(odd, 'acme', query({ words: ['odd'], limit: 2000 }), T0),
-    'what was changed between turns is read anew',
+    'changes between its slices are seen',
   )
 
   await store.importContent('profiles', [profile('last', { name: 'Zeppelin' })], options) // Each window is a turn, and is the smallest: only a jump comes to the last of them in time.
@@ -225,7 +225,7 @@ await t.test('a search that takes long gives way to others, and is given up in t
   )
   const ofOther = Promise.resolve(store.listProfiles('globex', never, T0))
   const [other, ...outcomes] = await Promise.allSettled([ofOther, ...waiting])
-  t.match(other, { reason: { message: /takes too long/ } }, 'another partner has its turns')
+  t.match(other, { reason: { message: /takes too long/ } }, 'another partner gets its slices')
   const tooMany = outcomes.map((outcome) =>
     t.match(outcome, { status: 'rejected', reason: { code: 'unreachable', message: /was abandoned/ } }) &&
     /would wait/.test((outcome as PromiseRejectedResult).reason.message)
@@ -235,7 +235,7 @@ await t.test('a search that takes long gives way to others, and is given up in t
   await store.close()
 })
 
-await t.test('profiles that are not due are counted in turns', async (t) => {
+await t.test('profiles that are not due are counted in slices', async (t) => {
   const store = await openFilled(newFile())
   const undue = many.slice(0, 2000).map((record) => ({ ...record, publishedAt: T0 + 1 }))
   await store.importContent('profiles', undue, options)
@@ -246,7 +246,7 @@ await t.test('profiles that are not due are counted in turns', async (t) => {
   const counting = store.countProfiles('acme', 'industry', T0)
   t.ok(counting instanceof Promise)
   await store.importContent('profiles', [profile('now', { name: 'Now' })], options)
-  t.same([...await counting], [['education', 2]], 'and anew when content is changed between turns')
+  t.same([...await counting], [['education', 2]], 'and counted again when content changes between slices')
   t.same([...await store.countProfiles('acme', 'industry', T0 + 1)], [['education', 2002]])
   t.same([...await store.countProfiles('globex', 'country', T0 + 1)].map(([, profiles]) => profiles), [1902])
   t.ok(turns > 0)

@@ -10,7 +10,7 @@ import {
   type WritableTable,
 } from '../copy/source-and-target.ts'
 import type { StoredRow } from '../row-format.ts'
-import { randomHex } from '../settings.ts'
+import { randomHex } from '../schema.ts'
 import { danglingReferenceError, StoreError } from '../store-error.ts'
 import { COPIED_TABLES, type CopiedTable, TABLE_NAMES, type TableName } from '../tables.ts'
 import type { Query } from './connection.ts'

@@ -3,9 +3,10 @@ import {
   migrationRequiredError,
   type MigrationStatus,
   newerSchemaError,
+  newSettings,
+  randomHex,
   toMigrationStatus,
 } from '../schema.ts'
-import { newSettings, randomHex } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
 import type { Query } from './connection.ts'
 import { connect, type Database } from './database.ts'

@@ -1,7 +1,7 @@
 import type { ClockReading } from '../../../core/lib/time.ts'
 import type { Revision } from '../../../core/ports/facts.ts'
 import { newerSchemaError } from '../schema.ts'
-import { randomHex } from '../settings.ts'
+import { randomHex } from '../schema.ts'
 import { replacedByCopyError, unfinishedCopyError } from '../store-error.ts'
 import type { Query } from './connection.ts'
 import type { Database } from './database.ts'

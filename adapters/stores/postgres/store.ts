@@ -1,7 +1,7 @@
 /** A store in a Postgres database, which any number of processes can share. */
 import type { Store, StoreSettings } from '../../../core/ports/store.ts'
 import { sha256 } from '../../digest.ts'
-import { checkKeyPrefix, keyPrefixInUseError } from '../settings.ts'
+import { checkKeyPrefix, keyPrefixInUseError } from '../schema.ts'
 import { StoreError } from '../store-error.ts'
 import { createAuditLog } from './audit.ts'
 import { createContentAdministration } from './content.ts'

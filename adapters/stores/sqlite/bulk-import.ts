@@ -1,7 +1,7 @@
 import { fold } from '../../../core/lib/text.ts'
 import type { ImportOptions, ProfileRecord } from '../../../core/ports/content.ts'
 import { createImportLog } from '../content-import.ts'
-import { randomHex } from '../settings.ts'
+import { randomHex } from '../schema.ts'
 import { StoreError } from '../store-error.ts'
 import { type ProfileRow, PROFILES } from '../tables.ts'
 import type { SqliteAuditLog } from './audit.ts'

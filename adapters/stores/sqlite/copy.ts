@@ -11,12 +11,12 @@ import {
   type WritableTable,
 } from '../copy/source-and-target.ts'
 import { safeColumns } from '../row-format.ts'
-import { randomHex } from '../settings.ts'
+import { randomHex } from '../schema.ts'
 import { danglingReferenceError } from '../store-error.ts'
 import { COPIED_TABLES, type CopiedTable, TABLE_NAMES, type TableName } from '../tables.ts'
 import { createProfileTable } from './content-tables.ts'
 import { type Database, errorMessage, openDatabase, placeholders, upsertSql } from './database.ts'
-import { checkMigrated, configure, migrate, schemaVersion } from './migrate.ts'
+import { checkSchema, configure, migrate, schemaVersion } from './migrate.ts'
 
 /**
  * Opens a file to copy from, read-only.
@@ -75,7 +75,7 @@ function createCopyTarget(database: Database, file: string): CopyTarget {
 
     state() {
       if (schemaVersion(database, file) === 0) return undefined
-      checkMigrated(database, file)
+      checkSchema(database, file, false)
       return readState()
     },
 

@@ -3,9 +3,10 @@ import {
   migrationRequiredError,
   type MigrationStatus,
   newerSchemaError,
+  newSettings,
+  randomHex,
   toMigrationStatus,
 } from '../schema.ts'
-import { newSettings, randomHex } from '../settings.ts'
 import { StoreError } from '../store-error.ts'
 import { type Database, errorMessage, openDatabase, retryWhileBusy } from './database.ts'
 import * as store from './migrations/001-store.ts'
@@ -61,23 +62,16 @@ export function migrate(
 }
 
 /**
- * Checks that the file is empty or a store that this program can migrate.
+ * Checks that the schema is up to date or, if `mayMigrate`, that this program can migrate it. Changes nothing.
  *
- * @throws {StoreError} as `migrate` does.
+ * @throws {StoreError} `refused` when it is older; otherwise as `migrate` does.
  */
-export function checkKnown(database: Database, file: string): void {
-  pendingAfter(schemaVersion(database, file), MIGRATIONS, file)
-}
-
-/**
- * Checks that the schema is up to date.
- *
- * @throws {StoreError} `refused` when it is older, `newer_schema` when a newer program has migrated the file.
- */
-export function checkMigrated(database: Database, file: string): void {
+export function checkSchema(database: Database, file: string, mayMigrate: boolean): void {
   const current = schemaVersion(database, file)
-  if (pendingAfter(current, MIGRATIONS, file).length === 0) return
-  throw migrationRequiredError(file, toMigrationStatus(current, MIGRATIONS))
+  const pending = pendingAfter(current, MIGRATIONS, file)
+  if (pending.length > 0 && !mayMigrate) {
+    throw migrationRequiredError(file, toMigrationStatus(current, MIGRATIONS))
+  }
 }
 
 function pendingAfter(

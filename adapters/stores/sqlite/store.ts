@@ -1,14 +1,14 @@
 /** A store in one SQLite file, which any number of processes on one machine can open. */
 import type { Store, StoreSettings } from '../../../core/ports/store.ts'
 import { sha256 } from '../../digest.ts'
-import { checkKeyPrefix, keyPrefixInUseError } from '../settings.ts'
+import { checkKeyPrefix, keyPrefixInUseError } from '../schema.ts'
 import { StoreError } from '../store-error.ts'
 import { createAuditLog } from './audit.ts'
 import { cleanUpAbandonedImport } from './rebuild.ts'
 import { createContentAdministration } from './content.ts'
 import { type Database, errorMessage, openDatabase } from './database.ts'
 import { createCatalog, createDirectory } from './directory.ts'
-import { checkKnown, checkMigrated, configure, migrate } from './migrate.ts'
+import { checkSchema, configure, migrate } from './migrate.ts'
 import { createAdministration, createKeyLookup } from './partners-and-keys.ts'
 import { createActivityList, createUsageCounts } from './reports.ts'
 import { createRevisions, type Revisions } from './revisions.ts'
@@ -37,17 +37,17 @@ export interface SqliteStoreOptions {
  * be migrated and `migrate` is false, or when the key prefix cannot be changed.
  */
 export async function openSqliteStore(file: string, options: SqliteStoreOptions = {}): Promise<Store> {
-  if (options.keyPrefix !== undefined) checkKeyPrefix(options.keyPrefix)
-  const database = openDatabase(file, { create: options.create ?? true })
+  const { create = true, migrate: mayMigrate = true, keyPrefix } = options
+  if (keyPrefix !== undefined) checkKeyPrefix(keyPrefix)
+  const database = openDatabase(file, { create })
   try {
     // Before the first write: the file may belong to another program.
-    if (options.migrate ?? true) checkKnown(database, file)
-    else checkMigrated(database, file)
+    checkSchema(database, file, mayMigrate)
     await configure(database)
-    migrate(database, file, options.keyPrefix)
-    if (options.migrate ?? true) cleanUpAbandonedImport(database)
+    migrate(database, file, keyPrefix)
+    if (mayMigrate) cleanUpAbandonedImport(database)
     const revisions = createRevisions(database, file)
-    return assemble(database, file, revisions, readSettings(database, file, options.keyPrefix))
+    return assemble(database, file, revisions, readSettings(database, file, keyPrefix))
   } catch (error) {
     database.close()
     if (error instanceof StoreError) throw error
