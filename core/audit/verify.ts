@@ -150,6 +150,6 @@ function formatSubject(kind: AuditDifference['kind'], id: string): string {
 }
 
 function parseSubject(subject: string): Pick<AuditDifference, 'kind' | 'id'> {
-  const at = subject.indexOf(' ')
-  return { kind: subject.slice(0, at) as AuditDifference['kind'], id: subject.slice(at + 1) }
+  const [kind, id] = subject.split(' ', 2) as [AuditDifference['kind'], string]
+  return { kind, id }
 }

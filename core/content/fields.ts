@@ -26,12 +26,7 @@ export function customCheck<T>(validate: (value: T) => string | undefined): v.Ra
 }
 
 /** Two fields of an object that have an order; an absent one is no bound. */
-export interface FieldOrder {
-  readonly low: string
-  readonly high: string
-  /** How `high` must compare to `low`. */
-  readonly relation: 'after' | 'at least'
-}
+export type FieldOrder = readonly [high: string, relation: 'after' | 'at least', low: string]
 
 /**
  * An object with these fields and no others. valibot's own strict object stops at the first unknown name and ignores
@@ -57,19 +52,15 @@ export function strictFields(
       for (const { message, path } of result.issues ?? []) addIssue(path ? { message, path } : { message })
       // Also when other fields failed, so that all errors of a line are reported at once.
       if (order !== undefined && isMisordered(result.output as Readonly<Record<string, unknown>>, order)) {
-        addFieldIssue(order.high, `must be ${order.relation} ${order.low}`)
+        addFieldIssue(order[0], `must be ${order[1]} ${order[2]}`)
       }
       return result.success ? result.output : NEVER
     }),
   )
 }
 
-function isMisordered(
-  values: Readonly<Record<string, unknown>>,
-  { low, high, relation }: FieldOrder,
-): boolean {
-  const from = values[low]
-  const to = values[high]
+function isMisordered(values: Readonly<Record<string, unknown>>, [high, relation, low]: FieldOrder): boolean {
+  const [from, to] = [values[low], values[high]]
   if (typeof from !== 'number' || typeof to !== 'number') return false
   return relation === 'after' ? to <= from : to < from
 }

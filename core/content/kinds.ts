@@ -91,7 +91,7 @@ function profileFormat(references: References): LineFormat<ProfileRecord> {
     employees: optionalObject(
       lineFormat<NonNullable<Profile['employees']>>(
         { min: optional(integer(0)), max: optional(integer(0)) },
-        { low: 'min', high: 'max', relation: 'at least' },
+        ['max', 'at least', 'min'],
       ),
     ),
     tags: { schema: v.nullish(list(text(50), 20)), absent: [] },
@@ -145,7 +145,7 @@ function bannerFormat(references: References): LineFormat<BannerRecord> {
     linkLabel: optional(text(200)),
     startsAt: { schema: v.nullish(instant()), toLine: toInstant },
     endsAt: { schema: v.nullish(instant()), toLine: toInstant },
-  }, { low: 'starts_at', high: 'ends_at', relation: 'after' })
+  }, ['ends_at', 'after', 'starts_at'])
 }
 
 /** Removed partners count as existing: their slugs stay taken, and exports contain them. */

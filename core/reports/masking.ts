@@ -4,18 +4,9 @@ import type { Activity, ActivityType } from '../ports/reports.ts'
 import type { Signup } from '../ports/signups.ts'
 import type { ActivitySubject, KeySubject, SignupSubject } from '../wire.ts'
 
-export function maskActivity(activity: Activity): {
-  readonly id: string
-  readonly type: ActivityType
-  readonly occurred_at: string
-  readonly subject: ActivitySubject<ActivityType>
-} {
-  return {
-    id: activity.id,
-    type: activity.type,
-    occurred_at: rfc3339(activity.at),
-    subject: subjectOf(activity),
-  }
+export function maskActivity(activity: Activity) {
+  const { id, type, at } = activity
+  return { id, type, occurred_at: rfc3339(at), subject: subjectOf(activity) }
 }
 
 function subjectOf(activity: Activity): ActivitySubject<ActivityType> {
