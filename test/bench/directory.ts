@@ -30,108 +30,79 @@ export interface Question {
   readonly from?: ProfilePosition
 }
 
-/** A kind of question, each of other values. */
-export interface QuestionKind {
-  readonly name: string
-  ask(random: () => number): Question
+/** Makes questions of one kind. */
+export type QuestionKind = (random: () => number) => Question
+
+const countries = (random: () => number, length = 1) => Array.from({ length }, () => pick(COUNTRIES, random))
+const industries = (random: () => number, length = 1) =>
+  Array.from({ length }, () => pick(INDUSTRIES, random).slug)
+const newest = { sort: '-published_at' } as const
+
+/** What both databases are asked, by name. */
+export const QUESTIONS: Readonly<Record<string, QuestionKind>> = {
+  'no filter': () => ({}),
+  'no filter, newest first': () => newest,
+  country: (random) => ({ countries: countries(random) }),
+  industry: (random) => ({ industries: industries(random) }),
+  'country and industry': (random) => ({ countries: countries(random), industries: industries(random) }),
+  '5 countries × 3 industries': (random) => ({
+    countries: countries(random, 5),
+    industries: industries(random, 3),
+  }),
+  'country, newest first': (random) => ({ ...newest, countries: countries(random) }),
+  'a rare word': () => ({ word: RARE_WORD }),
+  'a middling word': () => ({ word: MIDDLING_WORD }),
+  'a common word': () => ({ word: COMMON_WORD }),
+  'a common word in a country, newest first': (random) => ({
+    ...newest,
+    word: COMMON_WORD,
+    countries: countries(random),
+  }),
+  'a word of 6,000 late profiles': () => ({ word: LATE_WORD }),
+  'a word of 6,000 late profiles, newest first': () => ({ ...newest, word: LATE_WORD }),
+  'a word of 6,000 late profiles in a country and industry': (random) => ({
+    word: LATE_WORD,
+    countries: countries(random),
+    industries: industries(random),
+  }),
+  'a word of the last half': () => ({ word: HALF_WORD }),
+  'a word of the last half in a country, newest first': (random) => ({
+    ...newest,
+    word: HALF_WORD,
+    countries: countries(random),
+  }),
+  'two common words that never meet': () => ({ word: DISJOINT_WORDS }),
+  'the first letters of a common word': () => ({ word: COMMON_WORD.slice(0, 6) }),
 }
 
-/** What both databases are asked. */
-export const QUESTIONS: readonly QuestionKind[] = [
-  { name: 'no filter', ask: () => ({}) },
-  { name: 'no filter, newest first', ask: () => ({ sort: '-published_at' }) },
-  { name: 'country', ask: (random) => ({ countries: [country(random)] }) },
-  { name: 'industry', ask: (random) => ({ industries: [industry(random)] }) },
-  {
-    name: 'country and industry',
-    ask: (random) => ({ countries: [country(random)], industries: [industry(random)] }),
-  },
-  {
-    name: '5 countries × 3 industries',
-    ask: (random) => ({
-      countries: Array.from({ length: 5 }, () => country(random)),
-      industries: Array.from({ length: 3 }, () => industry(random)),
-    }),
-  },
-  {
-    name: 'country, newest first',
-    ask: (random) => ({ countries: [country(random)], sort: '-published_at' }),
-  },
-  { name: 'a rare word', ask: () => ({ word: RARE_WORD }) },
-  { name: 'a middling word', ask: () => ({ word: MIDDLING_WORD }) },
-  { name: 'a common word', ask: () => ({ word: COMMON_WORD }) },
-  {
-    name: 'a common word in a country, newest first',
-    ask: (random) => ({ word: COMMON_WORD, countries: [country(random)], sort: '-published_at' }),
-  },
-  { name: 'a word of 6,000 late profiles', ask: () => ({ word: LATE_WORD }) },
-  {
-    name: 'a word of 6,000 late profiles, newest first',
-    ask: () => ({ word: LATE_WORD, sort: '-published_at' }),
-  },
-  {
-    name: 'a word of 6,000 late profiles in a country and industry',
-    ask: (random) => ({ word: LATE_WORD, countries: [country(random)], industries: [industry(random)] }),
-  },
-  { name: 'a word of the last half', ask: () => ({ word: HALF_WORD }) },
-  {
-    name: 'a word of the last half in a country, newest first',
-    ask: (random) => ({ word: HALF_WORD, countries: [country(random)], sort: '-published_at' }),
-  },
-  { name: 'two common words that never meet', ask: () => ({ word: DISJOINT_WORDS }) },
-  { name: 'the first letters of a common word', ask: () => ({ word: COMMON_WORD.slice(0, 6) }) },
-]
-
-function country(random: () => number): string {
-  return pick(COUNTRIES, random)
-}
-
-function industry(random: () => number): string {
-  return pick(INDUSTRIES, random).slug
+/** Also what a server may find harder: to begin far from the start, and to look for two words. */
+export const SERVER_QUESTIONS: Readonly<Record<string, QuestionKind>> = {
+  ...QUESTIONS,
+  'no filter, from anywhere': (random) => ({ from: nameBefore(random) }),
+  'no filter, newest first, from anywhere': (random) => ({ ...newest, from: dateBefore(random) }),
+  'country and industry, newest first': (random) => ({
+    ...newest,
+    countries: countries(random),
+    industries: industries(random),
+  }),
+  '5 countries × 3 industries, newest first, from anywhere': (random) => ({
+    ...newest,
+    countries: countries(random, 5),
+    industries: industries(random, 3),
+    from: dateBefore(random),
+  }),
+  'a rare word and a common one': () => ({ word: `${COMMON_WORD} ${RARE_WORD}` }),
+  'two common words': () => ({ word: `${COMMON_WORD} glass` }),
+  'a middling word in a country': (random) => ({ word: MIDDLING_WORD, countries: countries(random) }),
+  'a middling word, newest first, from anywhere': (random) => ({
+    ...newest,
+    word: MIDDLING_WORD,
+    from: dateBefore(random),
+  }),
+  'a word of one profile in 170': (random) => ({ word: String(1850 + Math.floor(random() * 170)) }),
 }
 
 const day = 86_400_000
-
-/** What SQLite is asked, and what a server may find harder: to begin far from the start, and to look for two words. */
-export const SERVER_QUESTIONS: readonly QuestionKind[] = [
-  ...QUESTIONS,
-  { name: 'no filter, from anywhere', ask: (random) => ({ from: nameBefore(random) }) },
-  {
-    name: 'no filter, newest first, from anywhere',
-    ask: (random) => ({ sort: '-published_at', from: dateBefore(random) }),
-  },
-  {
-    name: 'country and industry, newest first',
-    ask: (random) => ({
-      countries: [pick(COUNTRIES, random)],
-      industries: [pick(INDUSTRIES, random).slug],
-      sort: '-published_at',
-    }),
-  },
-  {
-    name: '5 countries × 3 industries, newest first, from anywhere',
-    ask: (random) => ({
-      countries: Array.from({ length: 5 }, () => pick(COUNTRIES, random)),
-      industries: Array.from({ length: 3 }, () => pick(INDUSTRIES, random).slug),
-      sort: '-published_at',
-      from: dateBefore(random),
-    }),
-  },
-  { name: 'a rare word and a common one', ask: () => ({ word: `${COMMON_WORD} ${RARE_WORD}` }) },
-  { name: 'two common words', ask: () => ({ word: `${COMMON_WORD} glass` }) },
-  {
-    name: 'a middling word in a country',
-    ask: (random) => ({ word: MIDDLING_WORD, countries: [pick(COUNTRIES, random)] }),
-  },
-  {
-    name: 'a middling word, newest first, from anywhere',
-    ask: (random) => ({ word: MIDDLING_WORD, sort: '-published_at', from: dateBefore(random) }),
-  },
-  {
-    name: 'a word of one profile in 170',
-    ask: (random) => ({ word: String(1850 + Math.floor(random() * 170)) }),
-  },
-]
 
 /** Somewhere in the order by name. */
 function nameBefore(random: () => number): ProfilePosition {
@@ -159,7 +130,7 @@ export async function timePages(kind: QuestionKind, open: (question: Question) =
   const times: number[] = []
   const startedAt = performance.now()
   while (times.length < samples && performance.now() - startedAt < longestMs) {
-    const readPage = open(kind.ask(random))
+    const readPage = open(kind(random))
     for (let page = 0; page < pagesInARow; page++) {
       const { milliseconds, more } = await readPage()
       times.push(milliseconds)

@@ -74,12 +74,12 @@ async function pageRows(store: Store): Promise<Row[]> {
   const service = createService(store, 0)
   const key = await issueKey(store)
   const result: Row[] = []
-  for (const kind of QUESTIONS) {
+  for (const [name, kind] of Object.entries(QUESTIONS)) {
     const whole = await timePages(kind, pipelineReader(service, key))
     const alone = await timePages(kind, storeReader(store))
     result.push({
       part: 'sqlite',
-      what: `page: ${kind.name}`,
+      what: `page: ${name}`,
       ours: percentiles(whole, 'ms'),
       against: `store alone ${percentiles(alone, 'ms')}`,
       target: 'p50 ≤ 1 ms',

@@ -8,7 +8,7 @@ import t from 'tap'
 import { absence, RUNTIMES } from '../runtimes/runtimes.ts'
 import { weigh, type Weight } from './bundle.ts'
 import { attempt, binary, installPackage, MANIFEST, ROOT, run } from './installed.ts'
-import { startWorker } from './worker-process.ts'
+import { startWorker } from '../support/workerd-process.ts'
 
 const installed = await installPackage()
 const { folder } = installed

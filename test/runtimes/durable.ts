@@ -1,10 +1,13 @@
 import type { ServingChild } from './child.ts'
 import type { DurableWish } from './durable-worker.ts'
-import { startWorkerdProcess } from './workerd-process.ts'
+import { startWorker } from '../support/workerd-process.ts'
 
 /** Starts workerd with `durable-worker.ts` in it, which serves Postgres databases. */
 export async function startDurable(): Promise<ServingChild> {
-  const { origin, tell, end } = await startWorkerdProcess('durable-worker.ts')
+  const { url: origin, tell, end } = await startWorker('durable-worker.ts', import.meta.dirname, {
+    durableObjects: { SERVICE: 'Service' },
+    hasOperator: true,
+  })
   const wish = (what: DurableWish): Promise<unknown> => tell(what)
   let names = 0
   return {

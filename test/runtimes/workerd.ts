@@ -3,9 +3,9 @@ import { collect } from '../../adapters/stores/content-text.ts'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import type { Store, StoreSettings } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
+import { startWorker } from '../support/workerd-process.ts'
 import type { Template } from './template.ts'
 import type { Wish } from './worker.ts'
-import { startWorkerdProcess } from './workerd-process.ts'
 
 /** workerd with `worker.ts` in it. */
 export interface Workerd {
@@ -28,10 +28,10 @@ export interface Workerd {
 
 /** Starts it. */
 export async function startWorkerd(): Promise<Workerd> {
-  const { origin, tell, end } = await startWorkerdProcess('worker.ts')
+  const { url, tell, end } = await startWorker('worker.ts', import.meta.dirname, { hasOperator: true })
   const wish = (what: Wish): Promise<unknown> => tell(what)
   return {
-    origin,
+    origin: url,
     async open(name, { settings, writes }) {
       await wish({ open: name, settings, writes })
       return remoteStore(name, wish, settings)

@@ -4,25 +4,29 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
-import { cleanEnv } from '../support/cli-program.ts'
-import { binary, run } from './installed.ts'
+import { binary, run } from '../package/installed.ts'
+import { cleanEnv } from './cli-program.ts'
 
-/** A Worker in a workerd of its own. */
+/** A Worker in its own workerd. */
 export interface WorkerProcess {
   readonly url: string
+  /** Sends a value to the entrypoint `operator`. @returns The `value` in its response. */
+  tell(what: object): Promise<unknown>
   end(): Promise<void>
 }
 
-/** What `wrangler.toml` would say of it. */
+/** What `wrangler.toml` would contain. */
 export interface WorkerSettings {
   /** Text that the Worker finds in its `env`. */
   readonly variables?: Readonly<Record<string, string>>
   /** Class names of Durable Objects by the name that they have in `env`. */
   readonly durableObjects?: Readonly<Record<string, string>>
+  /** Whether it has an entrypoint `operator`, which gets a socket of its own. */
+  readonly hasOperator?: boolean
 }
 
 /**
- * Bundles a Worker as Workers are and starts it.
+ * Bundles a Worker as Workers are, and starts it.
  *
  * @param source Its file, in a project that has what it imports.
  */
@@ -32,9 +36,9 @@ export async function startWorker(
   settings: WorkerSettings = {},
 ): Promise<WorkerProcess> {
   const folder = mkdtempSync(join(tmpdir(), 'partner-api-worker-'))
-  const bundle = join(folder, 'worker.js')
   const words = ['--target=browser', '--conditions=workerd', '--format=esm']
   const external = ['--external', 'node:*', '--external', 'cloudflare:*']
+  const bundle = join(folder, 'worker.js')
   await run(binary('bun'), ['build', source, ...words, ...external, '--outfile', bundle], project)
   writeFileSync(join(folder, 'config.capnp'), configOf(settings))
   const child = spawn(binary('workerd'), ['serve', 'config.capnp', '--control-fd=3'], {
@@ -42,22 +46,32 @@ export async function startWorker(
     env: cleanEnv(),
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
   })
-  let said = ''
-  for (const stream of [child.stdout!, child.stderr!]) stream.on('data', (chunk) => said += chunk)
+  let output = ''
+  for (const stream of [child.stdout!, child.stderr!]) stream.on('data', (chunk) => output += chunk)
   const ended = new Promise<void>((resolve) => child.once('close', () => resolve()))
-  async function end(): Promise<void> {
-    child.kill('SIGKILL')
-    await ended
-    rmSync(folder, { recursive: true })
+  const ports = await portsOf(child.stdio[3] as Readable, settings.hasOperator ? 2 : 1)
+  const urlOf = (socket: string): string => `http://127.0.0.1:${ports.get(socket)}`
+  const worker: WorkerProcess = {
+    url: urlOf('main'),
+    async tell(what) {
+      const body = JSON.stringify(what)
+      const answer = await fetch(urlOf('operator'), { method: 'POST', body })
+      if (!answer.ok) throw new Error(`${body.slice(0, 200)}: ${output}`)
+      return (await answer.json() as { readonly value: unknown }).value
+    },
+    async end() {
+      // It would wait for pending requests, which may wait for it.
+      child.kill('SIGKILL')
+      await ended
+      rmSync(folder, { recursive: true })
+    },
   }
-
-  const port = await portOf(child.stdio[3] as Readable)
-  if (port !== undefined) return { url: `http://127.0.0.1:${port}`, end }
-  await end()
-  throw new Error(`workerd does not listen: ${said}`)
+  if (ports.has('main')) return worker
+  await worker.end()
+  throw new Error(`workerd does not listen: ${output}`)
 }
 
-function configOf({ variables = {}, durableObjects = {} }: WorkerSettings): string {
+function configOf({ variables = {}, durableObjects = {}, hasOperator = false }: WorkerSettings): string {
   const text = JSON.stringify
   const bindings = [
     ...Object.entries(variables).map(([name, value]) => `(name = ${text(name)}, text = ${text(value)})`),
@@ -68,6 +82,9 @@ function configOf({ variables = {}, durableObjects = {} }: WorkerSettings): stri
   const classes = Object.values(durableObjects).map((of) =>
     `(className = ${text(of)}, uniqueKey = ${text(of)})`
   )
+  const operator =
+    '(name = "operator", address = "127.0.0.1:0", service = (name = "main", entrypoint = "operator"), http = ()),'
+  // The date is the first on which Workers have node:crypto by default; before, `nodejs_compat` enables it.
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [
@@ -75,7 +92,8 @@ const config :Workerd.Config = (
     (name = "internet", network = (allow = ["public", "private"])),
   ],
   sockets = [
-    # As Cloudflare does: what a client says of its address is replaced by what it is.
+    ${hasOperator ? operator : ''}
+    # Like Cloudflare, replaces what a client says of its address.
     (name = "main", address = "127.0.0.1:0", service = "main",
      http = (injectRequestHeaders = [(name = "CF-Connecting-IP", value = "127.0.0.1")])),
   ]
@@ -90,11 +108,13 @@ const worker :Workerd.Worker = (
 `
 }
 
-/** Where it listens; nothing when it ends before. */
-async function portOf(control: Readable): Promise<number | undefined> {
+/** The ports of `count` sockets by name, once they listen; fewer if workerd ends before. */
+async function portsOf(control: Readable, count: number): Promise<ReadonlyMap<string, number>> {
+  const ports = new Map<string, number>()
   for await (const line of createInterface({ input: control })) {
-    const { event, port } = JSON.parse(line)
-    if (event === 'listen') return port
+    const { event, socket, port } = JSON.parse(line)
+    if (event === 'listen') ports.set(socket, port)
+    if (ports.size === count) break
   }
-  return undefined
+  return ports
 }
