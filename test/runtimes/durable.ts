@@ -1,10 +1,11 @@
 import type { ServingChild } from './child.ts'
 import type { DurableWish } from './durable-worker.ts'
+import { ROOT } from '../package/installed.ts'
 import { startWorker } from '../support/workerd-process.ts'
 
 /** Starts workerd with `durable-worker.ts` in it, which serves Postgres databases. */
 export async function startDurable(): Promise<ServingChild> {
-  const { url: origin, tell, end } = await startWorker('durable-worker.ts', import.meta.dirname, {
+  const { url: origin, tell, end } = await startWorker('test/runtimes/durable-worker.ts', ROOT, {
     durableObjects: { SERVICE: 'Service' },
     hasOperator: true,
   })

@@ -3,6 +3,7 @@ import { collect } from '../../adapters/stores/content-text.ts'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import type { Store, StoreSettings } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
+import { ROOT } from '../package/installed.ts'
 import { startWorker } from '../support/workerd-process.ts'
 import type { Template } from './template.ts'
 import type { Wish } from './worker.ts'
@@ -28,7 +29,7 @@ export interface Workerd {
 
 /** Starts it. */
 export async function startWorkerd(): Promise<Workerd> {
-  const { url, tell, end } = await startWorker('worker.ts', import.meta.dirname, { hasOperator: true })
+  const { url, tell, end } = await startWorker('test/runtimes/worker.ts', ROOT, { hasOperator: true })
   const wish = (what: Wish): Promise<unknown> => tell(what)
   return {
     origin: url,
