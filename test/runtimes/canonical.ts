@@ -1,5 +1,6 @@
 /** One question of every kind, and the answers as bytes that are to be the same on every runtime. */
 import { PROBLEMS } from '../../core/http/problem.ts'
+import { keyedPaths } from '../contract/http/expect.ts'
 import { forge } from '../contract/http/forgery.ts'
 import type { Ask, Heard, Service } from '../contract/http/service.ts'
 import { FENCE, type KeyName } from '../support/world.ts'
@@ -38,16 +39,7 @@ function questions({ world }: Service, etag: string, cursor: string): readonly Q
   const verify = '/developer/verify-key'
   const signups = '/partner/signups'
   const plans = `/public/plans?${demo}`
-  const paths = [
-    '/partner-widget',
-    '/public/profiles/recent',
-    '/public/profiles',
-    '/public/profiles/universite-de-valmorne',
-    '/public/banner',
-    '/public/countries',
-    '/public/industries',
-    '/public/plans',
-  ]
+  const paths = keyedPaths()
   const open = ['/health', '/openapi.json', '/docs']
   return [
     ...paths.map((path): Question => [`${path}?${demo}`]),
