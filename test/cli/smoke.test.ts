@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { test } from 'tap'
+import { type Test, test } from 'tap'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { documentOf, runProgram, startServing, stopServing, temporaryFolder } from '../support/cli-program.ts'
@@ -17,7 +17,7 @@ interface Row {
   readonly reasons: readonly string[]
 }
 
-/** An answer on its way through. */
+/** A response on its way through the proxy, which may change it. */
 interface Passing {
   status: number
   readonly headers: Map<string, string>
@@ -42,8 +42,9 @@ const live = await issue('live')
 const testKey = await issue('test')
 
 let calls: Call[] = []
-/** What breaks the answers; `undefined` closes the connection. */
-let meddle: (call: Call, answer: Passing) => Passing | undefined = (_call, answer) => answer
+/** Changes a response; `true` closes the connection instead. */
+type Change = (response: Passing, call: Call) => unknown
+let change: Change = () => {}
 const proxy = createServer(async (request, response) => {
   let body = ''
   for await (const chunk of request) body += chunk
@@ -59,12 +60,8 @@ const proxy = createServer(async (request, response) => {
     again: calls.some(({ target }) => target === request.url),
   }
   calls.push(call)
-  const passed = meddle(call, {
-    status: answer.status,
-    headers: new Map(answer.headers),
-    body: await answer.text(),
-  })
-  if (passed === undefined) return void response.destroy()
+  const passed = { status: answer.status, headers: new Map(answer.headers), body: await answer.text() }
+  if (change(passed, call) === true) return void response.destroy()
   passed.headers.delete('content-length')
   response.writeHead(passed.status, Object.fromEntries(passed.headers)).end(passed.body)
 }).listen(0, '127.0.0.1')
@@ -133,192 +130,142 @@ test('what the key may not use is not called', async (t) => {
   ])
 })
 
-const broken: readonly (readonly [
-  says: string,
-  path: string,
-  reason: RegExp,
-  meddle: (call: Call, answer: Passing) => Passing | undefined,
-])[] = [
-  [
-    'a status',
-    '/plans',
-    /answered 500 and not 200, with the HTML page "Oops"/,
-    (_, answer) => ({ ...answer, status: 500, body: '<html><title>Oops</title>' }),
-  ],
-  ['a type', '/countries', /data\.0\.name .*expected string, received 5/, (_, answer) => ({
-    ...answer,
-    body: answer.body.replace(/"name":"[^"]*"/, '"name":5'),
-  })],
-  ['a body', '/industries', /body is not JSON/, (_, answer) => ({ ...answer, body: answer.body.slice(1) })],
-  ['a request id', '/banner', /no X-Request-Id/, (_, answer) => withoutField(answer, 'x-request-id')],
-  ['a tag', '/profiles/recent', /no ETag/, (_, answer) => withoutField(answer, 'etag')],
-  [
-    'a type of media',
-    '/{slug}',
-    /Content-Type is text\/html/,
-    (_, answer) => withField(answer, 'content-type', 'text/html'),
-  ],
-  [
-    'a cache',
-    '/partner-widget',
-    /Cache-Control is public/,
-    (_, answer) => withField(answer, 'cache-control', 'public'),
-  ],
-  ['a condition', '/summary', /If-None-Match with 200 and not 304/, (_, answer) => ({
-    ...answer,
-    status: 200,
-    headers: new Map([...answer.headers, ['content-type', 'application/json; charset=utf-8']]),
-  })],
-  [
-    'a link',
-    '/activity',
-    /Link leads elsewhere: https:\/\/elsewhere/,
-    (_, answer) => withField(answer, 'link', '<https://elsewhere.example/?cursor=1>; rel="next"'),
-  ],
-]
+/** What is wrong with each endpoint, by the end of its path, and the reason that is given. */
+type Faults = Readonly<Record<string, readonly [reason: RegExp, change: Change]>>
 
-const withoutField = (answer: Passing, name: string) => {
-  answer.headers.delete(name)
-  return answer
+const set = (name: string, value: string): Change => ({ headers }) => headers.set(name, value)
+const drop = (name: string): Change => ({ headers }) => void headers.delete(name)
+const replace = (pattern: RegExp | string, text: string): Change => (response) => {
+  response.body = response.body.replace(pattern, text)
 }
-const withField = (answer: Passing, name: string, value: string) => {
-  answer.headers.set(name, value)
-  return answer
+const respond = (status: number, body: string, type = 'application/problem+json'): Change => (response) => {
+  Object.assign(response, { status, body })
+  response.headers.set('content-type', type)
 }
 const isFor = (path: string, { target }: Call) =>
   path === '/{slug}'
     ? /\/profiles\/(?!recent)[^?]/.test(target)
     : new URL(target, proxied).pathname.endsWith(path)
 
-test('an endpoint that is broken is named, and no other', async (t) => {
-  const [, path, reason, act] = broken[0]!
-  meddle = (call, answer) => isFor(path, call) ? act(call, answer) : answer
-  const alone = await smoke(live)
-  t.equal(alone.code, 1)
-  t.match(alone.row(path), { verdict: 'failed', status: 500, reasons: [reason] })
-  t.equal(alone.rows.filter(({ verdict }) => verdict === 'ok').length, 9)
-  // The others at once: each endpoint is judged by itself.
-  meddle = (call, answer) =>
-    broken.slice(1).find(([, path]) => isFor(path, call))?.[3](call, answer) ?? answer
-  const { code, row } = await smoke(live)
-  t.equal(code, 1)
-  for (const [says, path, reason] of broken.slice(1)) {
-    t.equal(row(path).verdict, 'failed', says)
-    t.match(row(path).reasons.join('; '), reason, says)
+/** Expects exactly these endpoints to fail. */
+async function expectFaults(t: Test, faults: Faults, others: Change, ...args: [string, ...string[]]) {
+  change = (response, call) => {
+    const [path] = Object.keys(faults).filter((path) => isFor(path, call))
+    return path === undefined ? others(response, call) : faults[path]![1](response, call)
   }
-  t.match(row('/plans'), { verdict: 'ok' })
-  t.match(row('/public/profiles'), { verdict: 'ok' })
+  const { code, rows, row } = await smoke(...args)
+  t.equal(code, 1)
+  for (const [path, [reason]] of Object.entries(faults)) {
+    t.equal(row(path).verdict, 'failed', path)
+    t.match(`${row(path).reasons.join('; ')};`, reason, path)
+  }
+  const failed = rows.filter(({ verdict }) => verdict === 'failed')
+  t.equal(failed.length, Object.keys(faults).length, 'and no other')
+  return { row }
+}
+
+test('a status', async (t) => {
+  const oops = respond(500, '<html><title>Oops</title>', 'text/html')
+  const reason = /answered 500 and not 200, with the HTML page "Oops"/
+  const { row } = await expectFaults(t, { '/plans': [reason, oops] }, () => {}, live)
+  t.match(row('/plans'), { status: 500 })
+})
+
+test('bodies and fields', async (t) => {
+  const faults: Faults = {
+    '/countries': [/data\.0\.name .*expected string, received 5/, replace(/"name":"[^"]*"/, '"name":5')],
+    '/industries': [/body is not JSON/, replace('{', '')],
+    '/banner': [/no X-Request-Id/, drop('x-request-id')],
+    '/profiles/recent': [/no ETag/, drop('etag')],
+    '/{slug}': [/Content-Type is text\/html/, set('content-type', 'text/html')],
+    '/partner-widget': [/Cache-Control is public/, set('cache-control', 'public')],
+    '/summary': [/If-None-Match with 200 and not 304/, (response) => {
+      response.status = 200
+      response.headers.set('content-type', 'application/json; charset=utf-8')
+    }],
+    '/activity': [
+      /Link leads elsewhere: https:\/\/elsewhere/,
+      set('link', '<https://elsewhere.example/?cursor=1>; rel="next"'),
+    ],
+  }
+  await expectFaults(t, faults, () => {}, live)
 })
 
 test('fields for caches, browsers and limits', async (t) => {
-  const wrong: Readonly<Record<string, readonly [RegExp, (call: Call, answer: Passing) => Passing]>> = {
+  const faults: Faults = {
     '/plans': [
       /its Vary lacks X-Service-Partner-Key/,
-      (_, answer) => withField(answer, 'vary', 'Accept-Encoding, Authorization, service-version'),
+      set('vary', 'Accept-Encoding, Authorization, service-version'),
     ],
-    '/countries': [/it has no Vary/, (_, answer) => withoutField(answer, 'vary')],
-    '/industries': [
-      /it has Access-Control-Allow-Origin: \*/,
-      (_, answer) => withField(answer, 'access-control-allow-origin', '*'),
-    ],
-    '/banner': [/it has no RateLimit;/, (_, answer) => withoutField(answer, 'ratelimit')],
-    '/partner-widget': [
-      /its RateLimit-Policy lacks key/,
-      (_, answer) => withField(answer, 'ratelimit-policy', '"verify";q=600;w=60'),
-    ],
+    '/countries': [/it has no Vary/, drop('vary')],
+    '/industries': [/it has Access-Control-Allow-Origin: \*/, set('access-control-allow-origin', '*')],
+    '/banner': [/it has no RateLimit;/, drop('ratelimit')],
+    '/partner-widget': [/its RateLimit-Policy lacks key/, set('ratelimit-policy', '"verify";q=600;w=60')],
     '/summary': [
       /on its 304, it has no RateLimit;/,
-      ({ again }, answer) => again ? withoutField(answer, 'ratelimit') : answer,
+      (response, call) => call.again && drop('ratelimit')(response, call),
     ],
-    '/signups': [
-      /its RateLimit lacks signup/,
-      (_, answer) => withField(answer, 'ratelimit', '"key";r=599;t=41'),
-    ],
+    '/signups': [/its RateLimit lacks signup/, set('ratelimit', '"key";r=599;t=41')],
   }
-  meddle = (call, answer) => {
-    const [path] = Object.keys(wrong).filter((path) => isFor(path, call))
-    return path === undefined
-      ? withField(answer, 'vary', `Origin, ${answer.headers.get('vary')}`)
-      : wrong[path]![1](call, answer)
-  }
-  const { code, rows, row } = await smoke(testKey, '--with-signup')
-  t.equal(code, 1)
-  for (const [path, [reason]] of Object.entries(wrong)) {
-    t.match(row(path).reasons.join(';') + ';', reason, path)
-  }
-  t.equal(rows.filter(({ verdict }) => verdict === 'ok').length, 4)
+  const more: Change = ({ headers }) => headers.set('vary', `Origin, ${headers.get('vary')}`)
+  await expectFaults(t, faults, more, testKey, '--with-signup')
 
-  // Where verify-key says that no limit is on, none of the fields is asked for.
-  meddle = ({ target }, answer) =>
-    target.endsWith('/verify-key')
-      ? { ...answer, body: answer.body.replace(/"limits":\[.*?\]/, '"limits":[]') }
-      : withoutField(withoutField(answer, 'ratelimit'), 'ratelimit-policy')
+  // If verify-key says that no limit is on, none of the fields is expected.
+  change = (response, call) => {
+    if (call.target.endsWith('/verify-key')) return replace(/"limits":\[.*?\]/, '"limits":[]')(response, call)
+    for (const name of ['ratelimit', 'ratelimit-policy']) response.headers.delete(name)
+  }
   t.equal((await smoke(live)).code, 0)
 })
 
-test('what else can be wrong, and what is not', async (t) => {
-  const secondPage = new Map<string, Passing>()
-  meddle = (call, answer) => {
-    const { pathname, searchParams } = new URL(call.target, proxied)
-    if (pathname.endsWith('/plans')) {
-      return {
-        ...answer,
-        body: answer.body.replace('{"data":[{', '{"more":1,"data":[{"added":{"later":true},'),
-      }
-    }
-    if (pathname.endsWith('/activity') && !call.again) {
-      return { ...answer, body: answer.body + ' '.repeat(2_000_000) }
-    }
-    if (pathname.endsWith('/countries')) {
-      return withField(answer, 'etag', `"${calls.length}"`).status === 304
-        ? { ...answer, status: 200 }
-        : answer
-    }
-    if (pathname.endsWith('/industries')) {
-      answer.headers.set('retry-after', '7').set('content-type', 'application/problem+json')
-      return { ...answer, status: 429, body: '{"code":"rate_limited","title":"Slow down"}' }
-    }
-    if (pathname.endsWith('/banner')) {
-      answer.headers.set('content-type', 'application/problem+json')
-      return { ...answer, status: 404, body: '{"code":"banner_not_found","title":"No banner"}' }
-    }
-    if (pathname.endsWith('/partner-widget')) {
-      return { ...withField(answer, 'location', '/login'), status: 302 }
-    }
-    if (pathname.endsWith('/recent')) {
-      return { ...answer, body: answer.body.replace(/"slug":"[^"]*"/g, '"slug":"\\ud800../"') }
-    }
-    if (pathname.endsWith('/summary')) return withField(answer, 'service-version', '2020-01-01')
-    if (pathname.endsWith('/public/profiles')) {
-      if (!searchParams.has('cursor')) {
-        if (!call.again) secondPage.set('first', answer)
-      } else return { ...answer, body: secondPage.get('first')!.body }
-    }
-    return pathname.endsWith('/signups') && call.again ? withoutField(answer, 'idempotent-replayed') : answer
+test('redirects, limits, tags, versions, pages and repeated signups', async (t) => {
+  let firstPage = ''
+  const faults: Faults = {
+    '/countries': [/ETag changes with every response/, (response) => {
+      response.headers.set('etag', `"${calls.length}"`)
+      if (response.status === 304) response.status = 200
+    }],
+    '/industries': [/limit is exceeded: try again in 7 seconds/, (response, call) => {
+      response.headers.set('retry-after', '7')
+      respond(429, '{"code":"rate_limited","title":"Slow down"}')(response, call)
+    }],
+    '/partner-widget': [/302 .*a redirect to \/login, which is not followed/, (response) => {
+      response.status = 302
+      response.headers.set('location', '/login')
+    }],
+    '/recent': [/slug is/, replace(/"slug":"[^"]*"/g, '"slug":"\\ud800../"')],
+    '/summary': [/Service-Version is 2020-01-01/, set('service-version', '2020-01-01')],
+    '/public/profiles': [/second page repeats/, (response, { target, again }) => {
+      if (target.includes('cursor=')) response.body = firstPage
+      else if (!again) firstPage = response.body
+    }],
+    '/signups': [
+      /lacks Idempotent-Replayed.*it made sgn_/,
+      (response, call) => call.again && drop('idempotent-replayed')(response, call),
+    ],
   }
-  const { code, row } = await smoke(testKey, '--with-signup')
-  t.equal(code, 1)
-  t.match(row('/plans'), { verdict: 'ok', reasons: [] }, 'additions are no fault')
-  t.match(row('/countries').reasons, [/ETag changes with every response/])
-  t.match(row('/industries').reasons, [/limit is exceeded: try again in 7 seconds/])
+  const valid: Change = (response, call) => {
+    if (isFor('/banner', call)) {
+      respond(404, '{"code":"banner_not_found","title":"No banner"}')(response, call)
+    }
+    if (isFor('/activity', call) && !call.again) response.body += ' '.repeat(2_000_000)
+    if (isFor('/plans', call)) {
+      replace('{"data":[{', '{"more":1,"data":[{"added":{"later":true},')(response, call)
+    }
+  }
+  const { row } = await expectFaults(t, faults, valid, testKey, '--with-signup')
+  t.match(row('/plans'), { verdict: 'ok', reasons: [] }, 'additions are allowed')
   t.match(row('/banner'), { verdict: 'ok', status: 404, reasons: [/none now/] })
-  t.match(row('/partner-widget').reasons, [/302 .*a redirect to \/login, which is not followed/])
-  t.match(row('/activity'), { verdict: 'ok' }, 'a long answer is no fault')
-  t.match(row('/recent'), { verdict: 'failed', reasons: [/slug is/] })
-  t.match(row('/summary').reasons, [/Service-Version is 2020-01-01/])
-  t.match(row('/public/profiles').reasons, [/second page repeats/])
+  t.match(row('/activity'), { verdict: 'ok' }, 'a long response is allowed')
   t.match(row('/{slug}'), { verdict: 'skipped', reasons: [/no list has returned/] })
-  t.match(row('/signups').reasons, [/lacks Idempotent-Replayed/, /it made sgn_/])
 })
 
 test('a deployment that is newer, or goes away', async (t) => {
-  meddle = (call, answer) => {
-    if (call.target.endsWith('/verify-key')) {
-      const added =
-        '"endpoints":[{"method":"DELETE","path":"/service/everything","scope":"new","allowed":true},'
-      return { ...answer, body: answer.body.replace('"endpoints":[', added) }
-    }
-    return call.target.includes('/plans') ? undefined : answer
+  change = (response, call) => {
+    if (call.target.includes('/plans')) return true
+    if (!call.target.endsWith('/verify-key')) return false
+    const added = '{"method":"DELETE","path":"/service/everything","scope":"new","allowed":true}'
+    return replace('"endpoints":[', `"endpoints":[${added},`)(response, call)
   }
   const { code, row } = await smoke(live)
   t.equal(code, 3)
