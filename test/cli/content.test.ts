@@ -8,32 +8,33 @@ const file = join(folder.path, 'store.db')
 const env = { PARTNER_API_STORE: `sqlite:${file}` }
 const run = (args: readonly string[], input?: string | Uint8Array) =>
   runProgram(['content', ...args], { env, ...(input !== undefined && { input }) })
+const json = async (args: readonly string[], input?: string | Uint8Array) => {
+  const ended = await run([...args, '--json'], input)
+  return { ...ended, ...documentOf(ended) }
+}
+const wrongLine = (line: number, reason: string) => ({
+  code: 'invalid_content',
+  lines: [{ line, field: null, reason }],
+})
 const fixture = (kind: string) => new URL(`../../fixtures/content/${kind}.jsonl`, import.meta.url)
 const lines = (...values: unknown[]) => values.map((value) => `${JSON.stringify(value)}\n`).join('')
 
-test('what cannot be read, is refused or only tried leaves no store behind', async (t) => {
-  const [missing, isFolder, latin1, noKind] = await Promise.all([
-    run(['import', 'plans', join(folder.path, 'nowhere.jsonl'), '--json']),
-    run(['import', 'plans', folder.path]),
-    run(
-      ['import', 'industries', '-', '--json'],
-      Buffer.from('{"slug":"a","name":"A"}\n{"name":"\xe9"}', 'latin1'),
-    ),
-    run(['import', 'people', '-']),
-  ])
-  const refused = await run(['import', 'plans', '-', '--json'], lines({ slug: 'a' }))
-  const homeless = await run(['import', 'profiles', '-'], readFileSync(fixture('profiles')))
-  const tried = await run(['import', 'industries', '-', '--dry-run'], lines({ slug: 'a', name: 'A' }))
-  t.match({ ...missing, ...documentOf(missing) }, { code: 1, error: { code: 'unreadable_file' } })
-  t.match(isFolder, { code: 1, stderr: 'it is a folder' })
-  t.match({ ...latin1, ...documentOf(latin1) }, {
-    code: 1,
-    error: { code: 'invalid_content', lines: [{ line: 2, field: null, reason: 'is not UTF-8' }] },
-  })
-  t.match({ ...refused, ...documentOf(refused) }, { code: 1, error: { code: 'invalid_content' } })
-  t.match(homeless, { code: 1, stderr: 'must be an industry that exists' })
-  t.match(tried, { code: 0, stdout: /1 +a +created/, stderr: 'Nothing was written' })
-  t.match(noKind, { code: 2, stderr: 'profiles, banners, industries, plans' })
+test('a file that cannot be imported, and a dry run, create no store', async (t) => {
+  const latin1 = Buffer.from('{"slug":"a","name":"A"}\n{"name":"\xe9"}', 'latin1')
+  const cases: readonly (readonly [args: readonly string[], input: string | Uint8Array, error: object])[] = [
+    [['plans', join(folder.path, 'nowhere.jsonl')], '', { code: 'unreadable_file', detail: 'no such file' }],
+    [['plans', folder.path], '', { code: 'unreadable_file', detail: 'it is a folder' }],
+    [['industries', '-'], latin1, wrongLine(2, 'is not UTF-8')],
+    [['people', '-'], '', { code: 'usage', detail: 'profiles, banners, industries, plans' }],
+    [['plans', '-'], lines({ slug: 'a' }), { code: 'invalid_content' }],
+    [['profiles', '-'], readFileSync(fixture('profiles')), { code: 'invalid_content' }],
+  ]
+  for (const [args, input, error] of cases) {
+    const ended = await json(['import', ...args], input)
+    t.match(ended, { code: args[0] === 'people' ? 2 : 1, error }, args.join(' '))
+  }
+  const dry = await run(['import', 'industries', '-', '--dry-run'], lines({ slug: 'a', name: 'A' }))
+  t.match(dry, { code: 0, stdout: /1 +a +created/, stderr: 'Nothing was written' })
   t.notOk(existsSync(file))
 })
 
@@ -42,15 +43,11 @@ test('a line of more than 1 MiB is refused before it has been read to its end', 
     const [before, after] = ['{"slug":"a","name":"', '"}']
     return `\n${before}${'x'.repeat(bytes - before.length - after.length)}${after}\n`
   }
-  const [endless, over, just] = await Promise.all([
-    run(['import', 'industries', '/dev/zero', '--json']),
-    run(['import', 'industries', '-', '--json'], longest(1_048_577)),
-    run(['import', 'industries', '-', '--json'], longest(1_048_576)),
-  ])
-  const tooLong = (line: number) => ({ line, field: null, reason: 'is longer than 1 MiB' })
-  t.match({ ...endless, ...documentOf(endless) }, { code: 1, error: { lines: [tooLong(1)] } })
-  t.match({ ...over, ...documentOf(over) }, { code: 1, error: { lines: [tooLong(2)] } })
-  t.match({ ...just, ...documentOf(just) }, { code: 1, error: { lines: [{ line: 2, field: 'name' }] } })
+  const tooLong = 'is longer than 1 MiB'
+  t.match((await json(['import', 'industries', '/dev/zero'])).error, wrongLine(1, tooLong))
+  t.match((await json(['import', 'industries', '-'], longest(1_048_577))).error, wrongLine(2, tooLong))
+  const just = await json(['import', 'industries', '-'], longest(1_048_576))
+  t.match(just.error, { lines: [{ line: 2, field: 'name' }] })
 })
 
 test('import', async (t) => {
@@ -58,19 +55,11 @@ test('import', async (t) => {
   writeFileSync(path, readFileSync(fixture('industries')))
   const first = await run(['import', 'industries', path])
   t.match(first, { code: 0, stderr: '', stdout: 'industries: 17 created, 0 replaced, 0 unchanged\n' })
-  const again = await run(['import', 'industries', path, '--json'])
-  t.same(documentOf(again).data, {
-    kind: 'industries',
-    dry_run: false,
-    created: 0,
-    replaced: 0,
-    unchanged: 17,
-  })
-  const piped = await run(
-    ['import', 'industries', '-'],
-    '\ufeff' + lines({ slug: 'education', name: 'Lehre' }) + '\r\n' +
-      lines({ slug: 'a', name: 'line \u2028 break' }),
-  )
+  const { data } = await json(['import', 'industries', path])
+  t.same(data, { kind: 'industries', dry_run: false, created: 0, replaced: 0, unchanged: 17 })
+  const changed = '\ufeff' + lines({ slug: 'education', name: 'Lehre' }) + '\r\n' +
+    lines({ slug: 'a', name: 'line \u2028 break' })
+  const piped = await run(['import', 'industries', '-'], changed)
   t.match(piped, { code: 0, stdout: 'industries: 1 created, 1 replaced, 0 unchanged\n' })
 })
 
@@ -80,8 +69,7 @@ test('a dry run says what would change, and no more', async (t) => {
       slug: 'b',
       name: 'B',
     })
-  const json = await run(['import', 'industries', '-', '--dry-run', '--json'], input)
-  t.same(documentOf(json).data, {
+  t.same((await json(['import', 'industries', '-', '--dry-run'], input)).data, {
     kind: 'industries',
     dry_run: true,
     created: 1,
@@ -109,16 +97,12 @@ test('a dry run says what would change, and no more', async (t) => {
 test('wrong lines', async (t) => {
   const input = lines({ slug: 'fine', name: 'Fine' }, { slug: 'Not fine', name: 7 }) + 'no json\n' +
     lines({ slug: 'x', name: 'X', parent_slug: 'nowhere' })
-  const json = await run(['import', 'industries', '-', '--json'], input)
-  t.equal(json.code, 1)
-  const { error } = documentOf(json)
-  t.equal(error.code, 'invalid_content')
-  const wrong =
-    (error as unknown as { lines: { line: number; field: string | null; reason: string }[] }).lines
-  t.same(wrong.map(({ line, field }) => [line, field]), [[2, 'slug'], [2, 'name'], [3, null], [
-    4,
-    'parent_slug',
-  ]])
+  const { code, error } = await json(['import', 'industries', '-'], input)
+  t.match([code, error.code], [1, 'invalid_content'])
+  const places = (error['lines'] as { line: number; field: string | null }[]).map(({ line, field }) =>
+    `${line} ${field}`
+  )
+  t.same(places, ['2 slug', '2 name', '3 null', '4 parent_slug'])
   for (const dryRun of [[], ['--dry-run']]) {
     const human = await run(['import', 'industries', '-', ...dryRun], input)
     t.same([human.code, human.stdout], [1, ''])
@@ -152,8 +136,8 @@ test('files of other formats are named', async (t) => {
   }
   for (const [input, detail] of Object.entries(cases)) {
     for (const dryRun of [[], ['--dry-run']]) {
-      const ended = await run(['import', 'industries', '-', '--json', ...dryRun], input)
-      t.match({ ...ended, ...documentOf(ended) }, { code: 1, error: { code: 'wrong_format', detail } })
+      const ended = await json(['import', 'industries', '-', ...dryRun], input)
+      t.match(ended, { code: 1, error: { code: 'wrong_format', detail } })
     }
   }
 })
@@ -162,24 +146,21 @@ test('export', async (t) => {
   const plain = await run(['export', 'industries'])
   const records = plain.stdout.trimEnd().split('\n').map((line) => JSON.parse(line))
   t.equal(records.length, 18)
-  t.same(documentOf(await run(['export', 'industries', '--json'])).data, records)
+  t.same((await json(['export', 'industries'])).data, records)
   t.match(await run(['import', 'industries', '-'], plain.stdout), {
     stdout: '0 created, 0 replaced, 18 unchanged',
   })
   t.match(await run(['export', 'plans']), { code: 0, stdout: '', stderr: 'no plans' })
-  t.same(documentOf(await run(['export', 'plans', '--json'])).data, [])
+  t.same((await json(['export', 'plans'])).data, [])
 })
 
 test('remove', async (t) => {
-  const used = await run(['remove', 'industries', 'a', 'education', '--json'])
-  t.match({ ...used, ...documentOf(used) }, {
-    code: 1,
-    error: { code: 'content_in_use', detail: 'education' },
-  })
-  const missing = await run(['remove', 'industries', 'a', 'nowhere'])
-  t.match(missing, { code: 1, stderr: /nowhere/ })
-  const done = await run(['remove', 'industries', 'a', 'a', '--json'])
-  t.match({ ...done, ...documentOf(done) }, { code: 0, data: { kind: 'industries', removed: ['a'] } })
+  const used = await json(['remove', 'industries', 'a', 'education'])
+  t.match(used, { code: 1, error: { code: 'content_in_use', detail: 'education' } })
+  const missing = await json(['remove', 'industries', 'a', 'nowhere'])
+  t.match(missing, { code: 1, error: { code: 'content_not_found', detail: 'nowhere' } })
+  const done = await json(['remove', 'industries', 'a', 'a'])
+  t.match(done, { code: 0, data: { kind: 'industries', removed: ['a'] } })
   t.equal((await run(['remove', 'industries'])).code, 2)
 })
 
