@@ -117,11 +117,7 @@ export function warnAboutPasswords(output: Output, storeUrls: readonly string[])
   )
 }
 
-/**
- * Changes the store and prints the result. With `--wait`, also waits until every server has applied the change.
- *
- * @throws {CliError} exit code 2 for `--wait` on a store without a list of servers, before any change.
- */
+/** Changes the store and prints the result. With `--wait`, also waits until every server has applied the change. */
 export async function changeStore(
   invocation: Invocation,
   storeOptions: StoreOptions,

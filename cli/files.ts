@@ -7,12 +7,7 @@ import type { Io } from './output/print.ts'
 const maxLineMebibytes = 1
 const maxLineBytes = maxLineMebibytes * 1_048_576
 
-/**
- * Reads the lines of a file, or of standard input for `-`. Only a line feed ends a line; `node:readline` also splits at
- * U+2028, which JSON strings may contain.
- *
- * @throws {CliError} when the file can't be read, is not UTF-8 or has a line over 1 MiB.
- */
+/** Reads lines of UTF-8. `node:readline` also splits at U+2028, which JSON strings may contain. */
 export async function* readLines(file: string, stdin: Io['stdin']): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   const name = file === '-' ? 'standard input' : file
@@ -94,12 +89,7 @@ export function describeFileError(error: unknown): string {
 /** Writes a new key to the file of `--out`, if any. @throws {CliError} `key_not_written` */
 export type SaveKey = (key: string, id: string) => Promise<void>
 
-/**
- * Runs a command that issues a key. Creates the file for the key first, so that a failure does not lose a key. Only its
- * owner may read it. It is removed when the command fails.
- *
- * @throws {CliError} `file_not_created`
- */
+/** Creates the file for a new key before the key is issued, so that none is lost, and removes it when that fails. */
 export async function withKeyFile<T>(
   path: string | undefined,
   command: (save: SaveKey) => Promise<T>,

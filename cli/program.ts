@@ -44,11 +44,7 @@ export async function runProcess(argv: readonly string[], version: string): Prom
   process.exitCode = await run(argv, version, process, output)
 }
 
-/**
- * Runs one command line.
- *
- * @param argv The arguments after the program's name.
- */
+/** Runs one command line. @param argv The arguments after the program's name. */
 export async function run(
   argv: readonly string[],
   version: string,

@@ -7,12 +7,7 @@ import type { Io } from './output/print.ts'
 /** Prompts go to standard error, since standard output may be a file. */
 type Terminal = Pick<Io, 'stdin' | 'stderr'>
 
-/**
- * Asks for confirmation of something that cannot be undone.
- *
- * @param consequence A sentence.
- * @throws {CliError} exit code 2 without a terminal, 1 when the input is not `word`.
- */
+/** Asks for `word` to confirm something that cannot be undone. @param consequence A sentence. */
 export async function confirm({ stdin, stderr }: Terminal, consequence: string, word: string): Promise<void> {
   if (!stdin.isTTY || !stderr.isTTY) {
     throw usageError(`${consequence} This cannot be undone. Pass --yes to skip this prompt.`)
@@ -22,11 +17,7 @@ export async function confirm({ stdin, stderr }: Terminal, consequence: string, 
   }
 }
 
-/**
- * Reads a secret from the terminal without echoing it. Ctrl-C interrupts the program.
- *
- * @returns The input, possibly empty.
- */
+/** Reads a secret, possibly empty, without echoing it. Ctrl-C interrupts the program. */
 export async function promptHidden({ stdin, stderr }: Terminal, prompt: string): Promise<string> {
   const hidden = new Writable({ write: (_chunk, _encoding, done) => done() })
   const input = ask(stdin, hidden, '', () => process.kill(process.pid, 'SIGINT'))

@@ -20,9 +20,6 @@ const stopTimeoutMs = 9_000
  * Serves a store until SIGTERM or SIGINT, then lets pending requests finish, for up to 10 s.
  *
  * @param settings With `opened`, the log starts with that event and ends with `stopped`.
- * @param onListening Called with the address once the server accepts connections.
- * @throws {CliError} `address_unavailable`
- * @throws what the store throws when it does not register this server.
  */
 export async function serveUntilStopped(
   store: Store,

@@ -199,13 +199,7 @@ const maxLines = 3
 
 /** For people, lines with the same error are grouped. */
 function invalidLinesError(kind: ContentKind, { errors, errorCount }: LineErrors): CliError {
-  const groups = new Map<string, number[]>()
-  for (const { line, field, reason } of errors) {
-    const error = field === null ? reason : `${field} ${reason}`
-    const lines = groups.get(error)
-    if (lines === undefined) groups.set(error, [line])
-    else lines.push(line)
-  }
+  const groups = Map.groupBy(errors, ({ field, reason }) => field === null ? reason : `${field} ${reason}`)
   const shown = [...groups].slice(0, maxGroups)
   const remaining = errorCount - shown.reduce((sum, [, lines]) => sum + lines.length, 0)
   const needsIndustries = kind === 'profiles' &&
@@ -218,7 +212,7 @@ function invalidLinesError(kind: ContentKind, { errors, errorCount }: LineErrors
     {
       members: { lines: errors, line_error_count: errorCount },
       lines: [
-        ...shown.map(([error, lines]) => `${formatLineNumbers(lines)}: ${error}`),
+        ...shown.map(([error, lines]) => `${formatLineNumbers(lines.map(({ line }) => line))}: ${error}`),
         ...(remaining > 0 ? [`… and ${pluralize(remaining, 'more', 'more')}`] : []),
       ],
     },

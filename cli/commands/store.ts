@@ -129,12 +129,7 @@ function formatTables(tables: readonly TableReport[]): string {
   )
 }
 
-/**
- * Opens a store to copy from.
- *
- * @throws {CliError} `store_missing`
- * @throws {StoreError} when it cannot be copied, before anything is written.
- */
+/** Opens a store to copy from. @throws {StoreError} when it cannot be copied, before anything is written. */
 export async function openSource(url: string): Promise<CopySource> {
   const source = await openExisting(url)
   if (source === undefined) {

@@ -43,13 +43,7 @@ export class Output {
     return this.write(this.#format(members))
   }
 
-  /**
-   * Prints the first `limit` rows of a list of any length, with bounded memory.
-   *
-   * @param toJson A row for `--json`.
-   * @param toText Rows for people; called once per chunk.
-   * @returns The last printed row, and whether the list continues beyond `limit`.
-   */
+  /** Prints the first `limit` rows of a list of any length, with bounded memory. */
   async list<T>(
     rows: AsyncIterable<T>,
     toJson: (row: T) => unknown,

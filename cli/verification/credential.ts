@@ -8,11 +8,7 @@ import { promptHidden } from '../prompt.ts'
 /** Longer than any key. */
 const maxKeyFileBytes = 4_096
 
-/**
- * Reads the key from `keyFile`, `PARTNER_API_KEY`, standard input unless it is a terminal, or a prompt, in this order.
- *
- * @throws {CliError} exit code 2 when there is none.
- */
+/** Reads the key from `keyFile`, `PARTNER_API_KEY`, standard input unless it is a terminal, or a prompt. */
 export async function readCredential(keyFile: string | undefined, io: Io): Promise<string> {
   if (keyFile !== undefined) {
     return requireKey(await readLimited(createReadStream(keyFile), keyFile), `The file ${keyFile}`)

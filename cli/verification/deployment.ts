@@ -31,12 +31,7 @@ const timeoutMs = 10_000
 /** A valid list without pages (industries, plans) can be long. */
 const maxBodyMebibytes = 16
 
-/**
- * Prepares requests to a deployment. It does not connect yet.
- *
- * @param caFile Additional trusted certificates.
- * @throws {CliError} exit code 2 for an invalid certificate file or proxy.
- */
+/** Prepares requests to a deployment. It does not connect yet. @param caFile Additional trusted certificates. */
 export async function connectToDeployment(
   base: URL,
   { name }: ServiceNames,
@@ -48,11 +43,7 @@ export async function connectToDeployment(
   const { dispatcher, proxyHint } = await createDispatcher(base, env, caFile)
 
   return {
-    /**
-     * Sends a request once. It does not follow redirects, which would carry the key to another server.
-     *
-     * @throws {CliError} exit code 3 when no response arrives within 10 s.
-     */
+    /** Sends a request once. It does not follow redirects, which would carry the key to another server. */
     async send({ target, headers, body }: RequestSpec): Promise<DeploymentResponse> {
       const { url, ...init } = buildRequest({
         target,
@@ -139,12 +130,7 @@ function describeFailure(error: unknown): string {
 /** Bun replaces undici by an implementation that ignores dispatchers. */
 const isBun = process.versions['bun'] !== undefined
 
-/**
- * Chooses the way to a deployment: through the proxy of the environment, except to this machine.
- *
- * @returns A dispatcher, and a sentence about the proxy, if any, for error messages.
- * @throws {CliError} exit code 2 for an invalid proxy or certificate file.
- */
+/** Uses the proxy of the environment, except to this machine. @returns Also a sentence about it, for messages. */
 async function createDispatcher(
   base: URL,
   env: Io['env'],

@@ -39,12 +39,7 @@ interface VerificationRequest {
   readonly partner: string
 }
 
-/**
- * Reads the response of verify-key.
- *
- * @throws {CliError} exit code 1 when the service refuses the key or the response is about another key, 3 when the
- * service failed or something else responded.
- */
+/** Reads the response of verify-key. @throws {CliError} for any but the valid one to this request. */
 export function readVerification(response: DeploymentResponse, request: VerificationRequest): Verification {
   const { url, status } = response
   if (status >= 300 && status < 400) throw redirectError(response)

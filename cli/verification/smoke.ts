@@ -30,6 +30,7 @@ export interface SmokeResult {
 interface SmokeContext {
   readonly deployment: Deployment
   readonly verification: Verification
+  readonly names: ServiceNames
   readonly route: KeyedRoute
   readonly expected: Expectation
   /** The complete path, with `{slug}` for a parameter. */
@@ -46,9 +47,6 @@ const emptyCodes: Readonly<Record<string, string>> = { banner: 'banner_not_found
 /**
  * Calls every endpoint that the key may use and checks the responses against the contract. Endpoints that are not in
  * this program's route table are skipped.
- *
- * @param withSignup Make one signup, with a test key.
- * @param progress Called before each endpoint.
  */
 export async function runSmokeTests(
   deployment: Deployment,
@@ -64,29 +62,29 @@ export async function runSmokeTests(
     progress(results.length, verification.endpoints.length)
     const index = endpoints.findIndex((known) => known.method === method && known.path === path)
     const route = ROUTES[index]
-    let outcome: SmokeOutcome
-    if (!allowed) outcome = skippedOutcome('not_allowed', [`it needs ${scope}, held and in force`])
-    else if (route?.access !== 'key') {
-      outcome = skippedOutcome('skipped', ['this program does not know it: is the deployment newer?'])
-    } else {
-      const policies = route.limits.filter((name) =>
-        verification.limits.some(({ policy }) => policy === name)
-      )
-      const expected: Expectation = {
-        status: route.status ?? 200,
-        bodySchema: RESPONSE_SCHEMAS[route.name],
-        names,
-        version: verification.version,
-        policies,
-      }
-      outcome = await callRoute({ deployment, verification, route, expected, path, slugs }, withSignup)
-    }
+    const outcome = !allowed
+      ? skippedOutcome('not_allowed', [`it needs ${scope}, held and in force`])
+      : route?.access !== 'key'
+      ? skippedOutcome('skipped', ['this program does not know it: is the deployment newer?'])
+      : await callRoute({ deployment, verification, names, route, path, slugs }, withSignup)
     results.push({ method, path, scope, ...outcome })
   }
   return results
 }
 
-async function callRoute(context: SmokeContext, withSignup: boolean): Promise<SmokeOutcome> {
+async function callRoute(
+  given: Omit<SmokeContext, 'expected'>,
+  withSignup: boolean,
+): Promise<SmokeOutcome> {
+  const { route, names, verification: { limits, version } } = given
+  const expected: Expectation = {
+    status: route.status ?? 200,
+    bodySchema: RESPONSE_SCHEMAS[route.name],
+    names,
+    version,
+    policies: route.limits.filter((name) => limits.some(({ policy }) => policy === name)),
+  }
+  const context = { ...given, expected }
   try {
     return context.route.method === 'POST' ? await callSignup(context, withSignup) : await callRead(context)
   } catch (error) {
