@@ -88,7 +88,9 @@ test('partners update', async (t) => {
 test('partners remove', async (t) => {
   await partners.create({ slug: 'gone', name: 'Gone', modules: [] })
   const { id } = await issue({ partner: 'gone' })
-  await issue({ partner: 'gone', expiresAt: Date.now() + 1 })
+  const yesterday = Date.now() - 86_400_000
+  const expired = { partner: 'gone', name: 'Expired', environment: 'live', expiresAt: yesterday + 1 } as const
+  await createKeyAdministration(store, { actor: 'test', clock: () => yesterday }).issue(expired)
   const unconfirmed = await run('partners', 'remove', 'gone')
   t.match(unconfirmed, { code: 2, stdout: '', stderr: /revokes 1 key.*--yes/ })
   t.equal((await partners.show('gone')).state, 'active')
