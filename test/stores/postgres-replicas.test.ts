@@ -17,15 +17,20 @@ import {
   key,
   profile,
   publish,
-  query,
   stamp,
   T0,
 } from '../contract/store/samples.ts'
+import { durableContract } from '../contract/store/durable.ts'
 import type { SharedStore } from '../contract/store/suites.ts'
 import { createPlace, serverFor, waitsForLock } from '../postgres/fixtures.ts'
 import { until, within } from '../postgres/until.ts'
 
 const server = await serverFor(t)
+
+await durableContract(t, async () => {
+  const url = await server.createDatabase()
+  return (options) => openPostgresStore(url, { ...PATIENT, ...options })
+})
 
 /** A replica that confirms what its store is at when it hears of something, and otherwise hardly ever. */
 function replica(store: SharedStore, more: Partial<Replica> = {}): Replica {
@@ -233,24 +238,6 @@ await t.test('a window from the future is replaced', async (t) => {
   t.match(await store.quotas.leaseQuota(ask), { granted: 4, remaining: 6 })
 })
 
-await t.test('a store sees what another has committed', async (t) => {
-  const { store: a, open } = await createPlace(t, server)
-  const b = await open()
-  t.strictSame(await a.revision(), await b.revision())
-  for (const [writer, reader] of [[a, b], [b, a], [a, b]] as const) {
-    const before = await reader.revision()
-    await createPartners(writer, `p${(await writer.listPartners(undefined, 1000)).length}`)
-    t.not((await reader.revision()).facts, before.facts)
-    t.equal((await reader.revision()).content, before.content)
-    t.strictSame(await reader.revision(), await writer.revision())
-    await publish(writer, [profile(`p${(await writer.listPartners(undefined, 1000)).length}`)])
-    t.not((await reader.revision()).content, before.content)
-    t.strictSame(await reader.revision(), await writer.revision())
-  }
-  t.equal((await a.listProfiles('acme', query(), T0)).length, 3)
-  t.equal((await b.listProfiles('acme', query(), T0)).length, 3)
-})
-
 await t.test('of changes decided under the same facts, one is applied', async (t) => {
   const { store, open } = await createPlace(t, server)
   const stores = [store, await open(), await open(), await open()]
@@ -309,11 +296,8 @@ await t.test('concurrent uses of keys are all recorded, while the keys change', 
   }
 })
 
-await t.test('two stores never have equal revisions, nor does one that lost its last changes', async (t) => {
-  const [{ store, sql }, { store: other }] = [await createPlace(t, server), await createPlace(t, server)]
-  t.not((await store.revision()).facts, (await other.revision()).facts)
-  t.not((await store.revision()).content, (await other.revision()).content)
-  t.not(store.settings.cursorSecret, other.settings.cursorSecret)
+await t.test('a store that lost its last changes does not repeat their revisions', async (t) => {
+  const { store, sql } = await createPlace(t, server)
   await createPartners(store, 'acme')
   const seen = new Set<string>()
   for (let times = 0; times < 5; times++) {
@@ -325,28 +309,4 @@ await t.test('two stores never have equal revisions, nor does one that lost its 
     await sql`update partner_api.revision set changes = 1`
   }
   t.equal(seen.size, 10)
-})
-
-await t.test('the key prefix can be changed until there is a key', async (t) => {
-  const url = await server.createDatabase()
-  const open = async (keyPrefix?: string) => {
-    const store = await openPostgresStore(url, keyPrefix === undefined ? PATIENT : { keyPrefix, ...PATIENT })
-    await store.close()
-    return store.settings
-  }
-  const first = await open('first')
-  t.equal(first.keyPrefix, 'first')
-  t.strictSame(await open(), first)
-  t.strictSame(await open('last'), { ...first, keyPrefix: 'last' })
-  const store = await openPostgresStore(url, PATIENT)
-  await createPartners(store, 'acme')
-  await apply(store, { type: 'key.issued', key: key() })
-  await store.close()
-  t.strictSame(await open('last'), { ...first, keyPrefix: 'last' })
-  await t.rejects(open('other'), {
-    code: 'refused',
-    message: /cannot become other: it holds keys that begin with last/,
-  })
-  await t.rejects(open('Other'), { code: 'refused', message: /2 to 10 lower-case/ })
-  t.strictSame(await open(), { ...first, keyPrefix: 'last' })
 })

@@ -9,16 +9,15 @@ import { openSqliteSource, openSqliteTarget } from '../../adapters/stores/sqlite
 import { openDatabase } from '../../adapters/stores/sqlite/database.ts'
 import { migrate, MIGRATIONS, migrationStatus } from '../../adapters/stores/sqlite/migrate.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
+import { durableContract } from '../contract/store/durable.ts'
 import { storeContract } from '../contract/store/suites.ts'
 import {
   apply,
   claim,
   createPartners,
   key,
-  partner,
   profile,
   publish,
-  query,
   signup,
   stamp,
   T0,
@@ -33,21 +32,9 @@ const newFile = () => join(folder, `${++files}.db`)
 // In memory, as a disk makes it many times slower. Files are opened below, and by the contract over HTTP.
 await t.test('the contract of stores', (t) => storeContract(t, () => openSqliteStore(':memory:')))
 
-await t.test('a store is the same when its file is opened again', async (t) => {
+await durableContract(t, () => {
   const file = newFile()
-  const first = await openSqliteStore(file)
-  await createPartners(first, 'acme')
-  await apply(first, { type: 'key.issued', key: key() })
-  await publish(first, [profile('a')])
-  const { settings } = first
-  const revision = await first.revision()
-  await first.close()
-  const second = await openSqliteStore(file, { create: false, migrate: false })
-  t.strictSame(second.settings, settings)
-  t.strictSame(await second.revision(), revision)
-  t.strictSame(await second.findKey(key().id), { key: key(), partner: partner({ slug: 'acme' }) })
-  t.equal((await second.listProfiles('acme', query(), T0)).length, 1)
-  await second.close()
+  return Promise.resolve((options) => openSqliteStore(file, options))
 })
 
 await t.test('a hidden profile costs no more reads than an absent one', async (t) => {
@@ -62,67 +49,6 @@ await t.test('a hidden profile costs no more reads than an absent one', async (t
   other.close()
   t.throws(() => store.findProfile('acme', 'shared', T0), 'the detail of a visible profile is read')
   t.equal(await store.findProfile('other', 'shared', T0), undefined)
-})
-
-await t.test('connections see the commits of others at once', async (t) => {
-  const file = newFile()
-  const [a, b] = [await openSqliteStore(file), await openSqliteStore(file)]
-  t.strictSame(await a.revision(), await b.revision())
-  for (const [writer, reader] of [[a, b], [b, a], [a, b]] as const) {
-    const before = await reader.revision()
-    await createPartners(writer, `p${(await writer.listPartners(undefined, 1000)).length}`)
-    t.not((await reader.revision()).facts, before.facts)
-    t.equal((await reader.revision()).content, before.content)
-    t.strictSame(await reader.revision(), await writer.revision())
-    await publish(writer, [profile(`p${before.content}`)])
-    t.not((await reader.revision()).content, before.content)
-    t.strictSame(await reader.revision(), await writer.revision())
-  }
-  t.equal((await a.listProfiles('acme', query(), T0)).length, 3)
-  t.equal((await b.listProfiles('acme', query(), T0)).length, 3)
-
-  const before = await b.revision()
-  t.equal(await a.apply([{ type: 'partner.suspended', slug: 'p0' }], before.facts, stamp), true)
-  t.equal(await b.apply([{ type: 'partner.resumed', slug: 'p0' }], before.facts, stamp), false)
-  await a.recordKeyUses(new Map([['nothing', T0]]))
-  const after = await b.revision()
-  await a.recordKeyUses(new Map([['nothing', T0]]))
-  t.strictSame(await b.revision(), after)
-  await a.close()
-  await b.close()
-})
-
-await t.test('the revisions of two files are never equal', async (t) => {
-  const [a, b] = [await openSqliteStore(newFile()), await openSqliteStore(newFile())]
-  t.not((await a.revision()).facts, (await b.revision()).facts)
-  t.not((await a.revision()).content, (await b.revision()).content)
-  t.not(a.settings.cursorSecret, b.settings.cursorSecret)
-  await a.close()
-  await b.close()
-})
-
-await t.test('the key prefix can be changed until there is a key', async (t) => {
-  const file = newFile()
-  const open = async (keyPrefix?: string) => {
-    const store = await openSqliteStore(file, keyPrefix === undefined ? {} : { keyPrefix })
-    await store.close()
-    return store.settings
-  }
-  const first = await open('first')
-  t.equal(first.keyPrefix, 'first')
-  t.strictSame(await open(), first)
-  t.strictSame(await open('last'), { ...first, keyPrefix: 'last' })
-  const store = await openSqliteStore(file)
-  await createPartners(store, 'acme')
-  await apply(store, { type: 'key.issued', key: key() })
-  await store.close()
-  t.strictSame(await open('last'), { ...first, keyPrefix: 'last' })
-  await t.rejects(open('other'), {
-    code: 'refused',
-    message: /cannot become other: it holds keys that begin with last/,
-  })
-  await t.rejects(open('Other'), { code: 'refused', message: /2 to 10 lower-case/ })
-  t.strictSame(await open(), { ...first, keyPrefix: 'last' })
 })
 
 await t.test('a missing file is created, unless create is false', async (t) => {

@@ -1,0 +1,87 @@
+import type { Store } from '../../../core/ports/store.ts'
+import { apply, createPartners, key, partner, profile, publish, query, stamp, T0 } from './samples.ts'
+import type { Tester } from './suites.ts'
+
+/** Opens a store, which is created if necessary. */
+export type OpenDurable = (options?: { readonly keyPrefix?: string }) => Promise<Store>
+
+/**
+ * What holds for a store that is opened again, or more than once.
+ *
+ * @param create Returns how to open a new store.
+ */
+export async function durableContract(t: Tester, create: () => Promise<OpenDurable>): Promise<void> {
+  await t.test('a store is the same when it is opened again', async (t) => {
+    const open = await create()
+    const first = await open()
+    await createPartners(first, 'acme')
+    await apply(first, { type: 'key.issued', key: key() })
+    await publish(first, [profile('a')])
+    const { settings } = first
+    const revision = await first.revision()
+    await first.close()
+    const second = await open()
+    t.strictSame(second.settings, settings)
+    t.strictSame(await second.revision(), revision)
+    t.strictSame(await second.findKey(key().id), { key: key(), partner: partner({ slug: 'acme' }) })
+    t.equal((await second.listProfiles('acme', query(), T0)).length, 1)
+    await second.close()
+  })
+
+  await t.test('a store that is open twice has the commits of both at once', async (t) => {
+    const open = await create()
+    const [a, b] = [await open(), await open()]
+    t.strictSame(await a.revision(), await b.revision())
+    for (const [index, [writer, reader]] of [[a, b], [b, a], [a, b]].entries()) {
+      const before = await reader!.revision()
+      await createPartners(writer!, `p${index}`)
+      t.ok((await reader!.revision()).facts !== before.facts, 'another revision of facts')
+      t.equal((await reader!.revision()).content, before.content)
+      t.strictSame(await reader!.revision(), await writer!.revision())
+      await publish(writer!, [profile(`p${index}`)])
+      t.ok((await reader!.revision()).content !== before.content, 'another revision of content')
+      t.strictSame(await reader!.revision(), await writer!.revision())
+    }
+    for (const store of [a, b]) t.equal((await store.listProfiles('acme', query(), T0)).length, 3)
+    const { facts } = await b.revision()
+    t.equal(await a.apply([{ type: 'partner.suspended', slug: 'p0' }], facts, stamp), true)
+    t.equal(await b.apply([{ type: 'partner.resumed', slug: 'p0' }], facts, stamp), false)
+    await a.close()
+    await b.close()
+  })
+
+  await t.test('two stores have nothing in common', async (t) => {
+    const [a, b] = [await (await create())(), await (await create())()]
+    const [revision, other] = [await a.revision(), await b.revision()]
+    t.ok(revision.facts !== other.facts, 'revisions of facts')
+    t.ok(revision.content !== other.content, 'revisions of content')
+    t.ok(a.settings.cursorSecret !== b.settings.cursorSecret, 'secrets')
+    await a.close()
+    await b.close()
+  })
+
+  await t.test('the key prefix can be changed until there is a key', async (t) => {
+    const open = await create()
+    const settingsOf = async (keyPrefix?: string) => {
+      const store = await open(keyPrefix === undefined ? {} : { keyPrefix })
+      await store.close()
+      return store.settings
+    }
+    const errorOf = (keyPrefix: string) =>
+      settingsOf(keyPrefix).then(String, ({ code, message }) => `${code}: ${message}`)
+    const first = await settingsOf('first')
+    t.equal(first.keyPrefix, 'first')
+    t.strictSame(await settingsOf(), first)
+    t.strictSame(await settingsOf('last'), { ...first, keyPrefix: 'last' })
+    const store = await open()
+    await createPartners(store, 'acme')
+    await apply(store, { type: 'key.issued', key: key() })
+    await store.close()
+    t.strictSame(await settingsOf('last'), { ...first, keyPrefix: 'last' })
+    const inUse = await errorOf('other')
+    t.ok(/^refused: .*cannot become other: it holds keys that begin with last/.test(inUse), inUse)
+    const malformed = await errorOf('Other')
+    t.ok(/^refused: .*2 to 10 lower-case/.test(malformed), malformed)
+    t.strictSame(await settingsOf(), { ...first, keyPrefix: 'last' })
+  })
+}
