@@ -51,7 +51,7 @@ test('a partner is created once, with its modules in order', async (t) => {
   t.same(await gather(partners.list()), [acme])
 })
 
-test('partners that cannot be are refused before anything is kept', async (t) => {
+test('invalid partners are refused, and nothing is stored', async (t) => {
   const { partners } = await open()
   const good = { slug: 'beta', name: 'Beta', modules: ['widget'] }
   const wrong: [Parameters<typeof partners.create>[0], AdminErrorCode, RegExp][] = [
@@ -106,7 +106,7 @@ test('names that the audit log can show', (t) => {
   t.end()
 })
 
-test('suspension and modules come and go, and what is so already is not done again', async (t) => {
+test('suspending, resuming, activating and deactivating are idempotent', async (t) => {
   const { store, partners } = await open()
   t.equal((await partners.suspend('acme')).state, 'suspended')
   t.ok(await leavesFacts(store, () => partners.suspend('acme')))
@@ -122,7 +122,7 @@ test('suspension and modules come and go, and what is so already is not done aga
   t.ok(await leavesFacts(store, () => partners.deactivate('acme', ['pricing'])))
 })
 
-test('a partner is renamed, and what is so already is not done again', async (t) => {
+test('renaming a partner is idempotent', async (t) => {
   const { store, partners } = await open()
   t.equal((await partners.update('acme', { name: 'Acme' })).name, 'Acme')
   t.same((await partners.update('acme', {})).limits, {})
@@ -198,7 +198,7 @@ test('a key is issued as asked, also for a suspended partner', async (t) => {
   t.same((await issue({ scopes: [] })).key.scopes, [])
 })
 
-test('keys that cannot be are refused', async (t) => {
+test('invalid keys are refused', async (t) => {
   const { keys, issue } = await open()
   const wrong: [Partial<NewKey>, AdminErrorCode, RegExp][] = [
     [{ partner: 'nobody' }, 'partner_not_found', /"nobody"/],
@@ -271,7 +271,7 @@ test('disabling is reversible, and a key that is revoked or expired can only be 
   t.ok(await leavesFacts(store, () => keys.revoke(expiring)))
 })
 
-test('a key is updated, and what is so already is not done again', async (t) => {
+test('updating a key is idempotent', async (t) => {
   const { store, clock, keys, issue } = await open()
   const { key } = await issue({ allow: ['192.0.2.1'], expiresAt: now + hour })
   t.same(await keys.update(key.id, { name: 'New', allow: ['2001:db8::/32'], expiresAt: now + 2 * hour }), {
@@ -463,7 +463,7 @@ test('limits of partners and keys are what was set last, and only for policies t
   ))
 })
 
-test('limits that cannot be', async (t) => {
+test('invalid limits are refused', async (t) => {
   const { store, partners, keys, issue } = await open()
   const { key: { id } } = await issue()
   const wrong = [
@@ -480,7 +480,7 @@ test('limits that cannot be', async (t) => {
   }
 })
 
-test('nothing in the shape of a key is said back', async (t) => {
+test('no message contains a key', async (t) => {
   const { partners, keys, issue } = await open()
   const { key: { id } } = await issue()
   const acts: (() => Promise<unknown>)[] = [
@@ -514,7 +514,7 @@ test('nothing in the shape of a key is said back', async (t) => {
   await t.rejects(keys.show('Zt81Zt81Zt81'), refused('key_not_found', /"Zt81Zt81Zt81"/))
 })
 
-test('a decision that was overtaken is made again on the new facts', async (t) => {
+test('changes are built again when the facts have changed', async (t) => {
   const store = createMemoryStore()
   const { partners, issue } = await open(store)
   let overtaken = false
@@ -541,7 +541,7 @@ test('a decision that was overtaken is made again on the new facts', async (t) =
   )
 })
 
-test('a decision that is overtaken again and again is given up', async (t) => {
+test('after eight attempts a change is given up', async (t) => {
   const { store } = await open()
   let attempts = 0
   const hopeless = createPartnerAdministration({ ...store, apply: () => ++attempts === 0 }, {

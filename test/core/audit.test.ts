@@ -31,7 +31,7 @@ function headOf(entries: readonly AuditEntry[]): AuditHead {
   return entries.at(-1) ?? EMPTY_AUDIT_HEAD
 }
 
-/** A trail whose rows stand in the order in which they are read, whatever their sequences are. */
+/** A log whose rows are read in this order, whatever their sequences are. */
 function trailOf(entries: readonly AuditEntry[], head = headOf(entries)): AuditLog {
   return {
     listAudit: (after, limit) => entries.filter(({ sequence }) => sequence > after).slice(0, limit),
@@ -45,7 +45,7 @@ const whole = sealed(Array.from({ length }, (_, index) => entry(index + 1)))
 const broken = (entries: readonly AuditEntry[], head: AuditHead = headOf(whole)) =>
   verifyChain(trailOf(entries, head), sha256)
 
-t.test('a trail as it was written is whole, however long', async (t) => {
+t.test('a log as it was written is intact, however long', async (t) => {
   t.equal(await broken(whole), undefined)
   t.equal(await broken([], EMPTY_AUDIT_HEAD), undefined)
   for (const size of [1, 499, 500, 501, 1001]) {
@@ -55,7 +55,7 @@ t.test('a trail as it was written is whole, however long', async (t) => {
   }
 })
 
-t.test('what was done to a trail is found where it was done', async (t) => {
+t.test('tampering is found where it was done', async (t) => {
   for (let at = 0; at < length; at++) {
     const one = whole[at]!
     const sequence = at + 1
@@ -85,7 +85,7 @@ t.test('what was done to a trail is found where it was done', async (t) => {
     t.equal(await broken(whole.slice(0, at)), sequence, `cut off from ${sequence}`)
     t.equal(await broken(whole.toSpliced(at, 0, { ...one, hash: one.hash })), sequence + 1, 'repeated')
     const resealed = sealed([{ ...one, actor: 'mallory' }], headOf(whole.slice(0, at)))
-    // The last one's seal stands in the head, that of any other in the entry after it.
+    // The hash of the last entry is in the head, that of any other in the entry after it.
     t.equal(await broken(whole.with(at, resealed[0]!)), Math.min(sequence + 1, length), 'sealed anew')
     const next = whole[at + 1]
     if (next === undefined) continue
@@ -118,7 +118,7 @@ t.test('numbers count from 1, one by one, whatever the seals say', async (t) => 
   }
 })
 
-t.test('a trail that grows while it is read is whole', async (t) => {
+t.test('a log that grows while it is read is intact', async (t) => {
   const entries = sealed(Array.from({ length: 1400 }, (_, index) => entry(index + 1)))
   // Every question finds a few more.
   let known = 0
@@ -134,7 +134,7 @@ t.test('a trail that grows while it is read is whole', async (t) => {
   t.equal(known, entries.length, 'all of it was read')
 })
 
-t.test('no two entries have the same text under their seal', (t) => {
+t.test('no two entries have the same hashed text', (t) => {
   const text = fc.constantFrom('', '"', ',', 'null', '","', '\\', 'a', 'b', '\u0000', '\ud800', '\\ud800')
   const optional = fc.option(text, { nil: undefined })
   const any = fc.record({

@@ -53,7 +53,7 @@ async function codeOf(
   return answer.status === 200 ? 'ok' : (await answer.json()).code
 }
 
-test('the clock never goes back without a store that tells the time', (t) => {
+test('without the clock of a store, the time never goes back', (t) => {
   const clock = settableClock(t)
   fc.assert(fc.property(fc.array(fc.integer({ min: -HOUR, max: HOUR }), { minLength: 2 }), (settings) => {
     const { now, skewMs } = createClock()

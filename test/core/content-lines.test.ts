@@ -196,7 +196,7 @@ test('optional fields may be absent or null, and the others not', (t) => {
   t.end()
 })
 
-test('a field that is wrong is reported with its place and what it must be', (t) => {
+test('an invalid field is reported with its path and what it must be', (t) => {
   const long = (length: number) => 'é'.repeat(length)
   const wrong: [ContentKind, Line, string, RegExp][] = [
     ['profiles', { slug: 'Weaver' }, 'slug', /^must be a slug .* not "Weaver"$/],
@@ -263,7 +263,7 @@ test('a field that is wrong is reported with its place and what it must be', (t)
   t.end()
 })
 
-test('what is at the limit is right', (t) => {
+test('values at their limits are valid', (t) => {
   const at: [ContentKind, Line][] = [
     ['profiles', { slug: '0'.repeat(80), name: '\u{1F9F6}'.repeat(200), headline: 'é'.repeat(300) }],
     ['profiles', { description: 'é'.repeat(5_000), employees: { min: 3, max: 3 }, visible_to: [] }],
@@ -275,7 +275,7 @@ test('what is at the limit is right', (t) => {
   t.end()
 })
 
-test('everything that is wrong is said at once, by line', (t) => {
+test('all errors are reported at once, by line', (t) => {
   const { title: _, ...untitled } = right.banners
   const errors = errorsOf('banners', right.banners, '', {
     ...untitled,
@@ -319,7 +319,7 @@ test('a line that repeats an address names the line that had it first', (t) => {
   t.end()
 })
 
-test('a thousand errors are told and all are counted', (t) => {
+test('a thousand errors are listed, and all are counted', (t) => {
   const read = readLines('plans', Array(1_500).fill('{'))
   t.ok('errors' in read)
   if ('errors' in read) {
@@ -345,7 +345,7 @@ test('a byte-order mark, CRLF and blank lines are tolerated, blank lines counted
   t.end()
 })
 
-test('nothing in the shape of a key is said back, wherever it stood', (t) => {
+test('no error contains a key', (t) => {
   for (const kind of CONTENT_KINDS) {
     const fields = Object.keys(right[kind])
     const lines = fields.map((field) => ({ ...right[kind], [field]: keyShaped }))
@@ -357,7 +357,7 @@ test('nothing in the shape of a key is said back, wherever it stood', (t) => {
   t.end()
 })
 
-test('what is said back is short and moves no terminal', (t) => {
+test('values in errors are short and have no control characters', (t) => {
   const [error] = errorsOf('plans', {
     ...right.plans,
     interval: `\u001b[2J\u009b\u202e${'x'.repeat(10_000)}`,
@@ -414,7 +414,7 @@ test('an import writes everything or nothing, and the same again changes nothing
   })
 })
 
-test('what lines refer to must exist, and is said along with all else', async (t) => {
+test('references must exist, and are reported with other errors', async (t) => {
   const { run } = await openStore()
   const profile = { ...right.profiles, name: '', industry: 'silk', visible_to: ['acme', 'nobody'] }
   t.match(await run('profiles', [profile]), {

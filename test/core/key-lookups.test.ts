@@ -76,7 +76,7 @@ await t.test('of forged keys at once no more are looked up than may fail', async
   seen.lookUps = 0
   t.strictSame(await askAtOnce(api, forged(2_000)), { 401: 20, 429: 1_980 })
   t.equal(seen.lookUps, 20)
-  t.strictSame(await askAtOnce(api, forged(3), '192.0.2.2'), { 401: 3 }, 'another address is heard')
+  t.strictSame(await askAtOnce(api, forged(3), '192.0.2.2'), { 401: 3 }, 'another address is not blocked')
   t.equal(await ask(api, keys[0]!), 200, 'a key that is known passes')
   seen.revisions = 0
   t.equal(await ask(api, keys[1]!), 429, 'one that is not does not')
@@ -100,7 +100,7 @@ await t.test('a burst of good keys that were never used is answered', async (t) 
   t.strictSame(await askAtOnce(api, forged(30)), { 401: 20, 429: 10 }, 'and has spent nothing')
 })
 
-await t.test('those that wait are told when the store does not answer', async (t) => {
+await t.test('look-ups that wait fail when the store does not respond', async (t) => {
   const { store, keys, seen } = await createDeployment(50)
   const api = serve(store)
   seen.isSilent = true

@@ -74,7 +74,7 @@ t.test('exactly the quota passes in a window, whenever requests come', (t) => {
           ) return false
           // Less than a second longer than the window lasts, and the hair that fractions lose.
           if (resetSeconds * 1_000 >= window.end - now + 1_000 + 1e-6 && resetSeconds > 1) return false
-          // Who waits as long as told, and that hair, finds a whole quota.
+          // After that time, and that hair, the whole quota is available.
           const after = limiter.peek(one, subject, now + resetSeconds * 1_000 + 1e-6)
           if (after.remaining !== quota || resetSeconds < 1) return false
           longest = Math.max(longest, resetSeconds - windowSeconds)
@@ -85,11 +85,11 @@ t.test('exactly the quota passes in a window, whenever requests come', (t) => {
     { numRuns: 500 },
   )
   // Instants have fractions, and the end of a window less its beginning may be a hair more than its length.
-  t.equal(longest, 0, 'nobody is told to wait longer than a window')
+  t.equal(longest, 0, 'no reset is longer than a window')
   t.end()
 })
 
-/** A ledger of one window for each subject, and a clock that stands still unless it is told to go on. */
+/** A ledger of one window for each subject, and a clock that only `pass` moves. */
 function createLedger() {
   const windows = new Map<string, { openedAt: number; taken: number }>()
   let now = 0
@@ -174,7 +174,7 @@ await t.test('one replica counts as exactly as a process by itself does', async 
   t.equal(ledger.asked.length, 50, 'a portion of two at a time')
 })
 
-await t.test('a quota that is spent costs no question until its window is over', async (t) => {
+await t.test('a spent quota is not asked for until its window ends', async (t) => {
   const ledger = createLedger()
   const limiter = ledger.replica(4)
   for (let n = 0; n < 5; n++) await limiter.consume(policy(5), 'k', 0)
@@ -192,7 +192,7 @@ await t.test('a quota that is spent costs no question until its window is over',
   t.equal(ledger.asked.length, asked + 1)
 })
 
-await t.test('a window counts down, and what is left of it is told of nobody else', async (t) => {
+await t.test('a window counts down, and its end is the same in every result', async (t) => {
   const ledger = createLedger()
   const limiter = ledger.replica(1)
   const one = policy(3)
@@ -212,7 +212,7 @@ await t.test('a window counts down, and what is left of it is told of nobody els
   }
 })
 
-await t.test('those who come while the last is given ask for no more', async (t) => {
+await t.test('requests during the last lease ask for no more', async (t) => {
   const ledger = createLedger()
   const limiter = ledger.replica(1)
   const spend = () => limiter.consume(policy(5), 'k', 0)
@@ -227,7 +227,7 @@ await t.test('those who come while the last is given ask for no more', async (t)
   t.equal(ledger.asked.length, 2)
 })
 
-await t.test('those who come while a question is under way are asked for together', async (t) => {
+await t.test('requests during a lease share the next one', async (t) => {
   const ledger = createLedger()
   const limiter = ledger.replica(4)
   const spent = await Promise.all(Array.from({ length: 64 }, () => limiter.consume(policy(600), 'k', 0)))
@@ -236,14 +236,14 @@ await t.test('those who come while a question is under way are asked for togethe
   t.strictSame(spent.map(({ remaining }) => remaining).sort((a, b) => b - a)[63], 536)
 })
 
-await t.test('those whom the portion does for that others asked for ask for no other one', async (t) => {
+await t.test('requests that the current portion serves lease no other one', async (t) => {
   const ledger = createLedger()
   const limiter = ledger.replica(1)
   await Promise.all([1, 2, 3].map(() => limiter.consume(policy(600), 'k', 0)))
   t.strictSame(ledger.asked.map(({ wanted }) => wanted), [12], 'or more than 2 % would be held')
 })
 
-await t.test('nobody is refused because another came first while a question was under way', async (t) => {
+await t.test('no request is refused because another came first while a lease was pending', async (t) => {
   const ledger = createLedger()
   const limiter = ledger.replica(4)
   const spent: Promise<unknown>[] = []
@@ -256,7 +256,7 @@ await t.test('nobody is refused because another came first while a question was 
   t.notOk((await limiter.consume(policy(600), 'k', 0)).allowed)
 })
 
-await t.test('a policy that was changed binds at once', async (t) => {
+await t.test('a changed policy applies at once', async (t) => {
   const ledger = createLedger()
   const limiter = ledger.replica(1)
   for (let n = 0; n < 3; n++) await limiter.consume(policy(2), 'k', 0)
@@ -266,7 +266,7 @@ await t.test('a policy that was changed binds at once', async (t) => {
   t.notOk((await limiter.consume(policy(1), 'k', 0)).allowed, 'and fewer')
 })
 
-await t.test('nor does what was asked under the policy before it bind', async (t) => {
+await t.test('a lease under an earlier policy does not apply', async (t) => {
   const ledger = createLedger()
   const limiter = ledger.replica(1)
   const before = [limiter.consume(policy(1), 'k', 0), limiter.consume(policy(1), 'k', 0)]
@@ -277,7 +277,7 @@ await t.test('nor does what was asked under the policy before it bind', async (t
   t.notOk((await limiter.consume(policy(3), 'k', 0)).allowed)
 })
 
-await t.test('looking spends nothing, and asks the others too', async (t) => {
+await t.test('peeking consumes nothing, and includes other replicas', async (t) => {
   const ledger = createLedger()
   const [here, there] = [ledger.replica(2), ledger.replica(2)]
   t.equal((await here.peek(policy(600), 'k', 0)).remaining, 600)
@@ -288,7 +288,7 @@ await t.test('looking spends nothing, and asks the others too', async (t) => {
   t.equal(there.peekLocal(policy(600), 'k', 0).remaining, 500)
 })
 
-await t.test('without the ledger nothing passes, unless a replica may stand alone', async (t) => {
+await t.test('without the quota store nothing passes, unless a local fallback is allowed', async (t) => {
   const ledger = createLedger()
   const limiter = ledger.replica(4)
   ledger.fallSilent(true)

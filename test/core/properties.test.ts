@@ -38,7 +38,7 @@ t.test('every key that is made has the form of the contract, and its checksum at
       text.slice(-6) === checksum(text.slice(0, -6)) && hasValidChecksum(text) &&
       isWellFormedKey(text, prefix) && extractKeyId(text, prefix) === id && containsKey(`<${text}>`)
   }))
-  // Section 6, as it stands there.
+  // The expression of section 6.
   const scanner = /\bspk_(live|test)_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}\b/
   fc.assert(fc.property(environments, (environment) => {
     const { text } = mintKey('spk', environment)
@@ -217,7 +217,7 @@ function isPercentEncodedUtf8(text: string): boolean {
   }
 }
 
-t.test('malformed percent-encoding of a value is told, and nothing else is', (t) => {
+t.test('malformed percent-encoding of a value is reported, and nothing else is', (t) => {
   const broken = fc.string({
     unit: fc.constantFrom(
       '%',
@@ -491,7 +491,7 @@ function play(
 
 const sum = (weights: Iterable<number>) => [...weights].reduce((total, weight) => total + weight, 0)
 
-t.test('a bounded map never holds more than its bound, whatever its entries weigh', (t) => {
+t.test('an LRU cache never holds more than its bound, whatever its entries weigh', (t) => {
   const holds = fc.property(
     fc.integer({ min: 2, max: 40 }),
     mapSteps(fc.integer({ min: 1, max: 12 })),
@@ -510,7 +510,7 @@ t.test('a bounded map never holds more than its bound, whatever its entries weig
   t.end()
 })
 
-t.test('a bounded map keeps what was used last, up to half its bound', (t) => {
+t.test('an LRU cache keeps what was used last, up to half its bound', (t) => {
   // What was deleted may have taken the place of something by then, so nothing is deleted here.
   fc.assert(
     fc.property(fc.integer({ min: 2, max: 40 }), mapSteps(fc.constant(1), false), (bound, steps) => {

@@ -1,4 +1,4 @@
-/** What leaves the store of what happened: nothing but what is listed, whatever people call themselves. */
+/** Masked activity contains nothing but what is listed, whatever the names of people are. */
 import fc from 'fast-check'
 import t from 'tap'
 import type { Activity } from '../../core/ports/reports.ts'
@@ -109,7 +109,7 @@ t.test('each type has its subject, and no more', (t) => {
   t.end()
 })
 
-// Words that stand in no answer of their own accord.
+// Words that no answer contains by itself.
 const secret = fc.string({
   unit: fc.constantFrom(...'qzQZ7_-\'"’.😀é\u0301\u202eקהابじ𝒬\ud83d \t'),
   minLength: 3,
@@ -142,7 +142,7 @@ t.test('no personal text of three characters or more comes through', (t) => {
       const personal = [
         signup.email,
         signup.email.slice(0, Math.max(at, 0)),
-        // The last label is what a mask tells.
+        // A mask shows the last label.
         signup.email.slice(at + 1).replace(/\.?[0-9a-z-]*$/i, ''),
         ...signup.email.slice(0, Math.max(at, 0)).split(/[.+]/),
         signup.name,
@@ -155,7 +155,7 @@ t.test('no personal text of three characters or more comes through', (t) => {
         ...Object.entries(signup.metadata).flat(),
       ]
       const { email: masked, name: initials, ...rest } = subject
-      // Two characters of a text never stand side by side in what is told; points, blanks and masks may by chance.
+      // A mask never has two adjacent characters of a text, except points, blanks and asterisks by chance.
       const told3 = (text: string) => text.trim().length >= 3 && /[^\s.*@]{2}/u.test(text)
       const fixed = { signup_id: base.id, country: 'DE', plan: 'starter' }
       const only = { id: 'act_1', type: 'signup.created', occurred_at: '1970-01-01T00:00:00.000Z' }
@@ -169,7 +169,7 @@ t.test('no personal text of three characters or more comes through', (t) => {
   t.end()
 })
 
-t.test('what is told depends on nothing but what may be told', (t) => {
+t.test('masked activity depends on nothing but what a mask may show', (t) => {
   const initial = (word: string) => /[\p{L}\p{N}]/u.exec(word)?.[0] ?? ''
   const words = fc.array(
     anyText({ minLength: 1 }).filter((word) => /[\p{L}\p{N}]/u.test(word) && !/\s/u.test(word)),

@@ -1,4 +1,4 @@
-/** The service goes on when what it stands on does not: a log, a store or a directory that fails or is silent. */
+/** The service goes on when a log, a store or a directory fails or does not respond. */
 import t from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
@@ -93,7 +93,7 @@ t.test('a body that is announced as too large is not asked for', async (t) => {
   t.strictSame([(await api.handle(post(32_768))).status, asked], [200, 1])
 })
 
-t.test('what a client makes up is not logged as it is', async (t) => {
+t.test('what a client makes up is not logged', async (t) => {
   const { store, key } = await createAcme()
   const events: LogEvent[] = []
   const api = createPartnerApi({ store }, {
@@ -115,7 +115,7 @@ t.test('what a client makes up is not logged as it is', async (t) => {
   t.match(last(), { status: 404, path: '/' })
 })
 
-t.test('known keys outlive the store where that was chosen, and everybody is told', async (t) => {
+t.test('with stale-if-error, known keys work while the store is down, and responses say so', async (t) => {
   const { store: memory, key } = await createAcme()
   let silent = false
   const answering = <A extends unknown[], R>(ask: (...question: A) => R) => (...question: A): R => {
@@ -172,7 +172,7 @@ t.test('known keys outlive the store where that was chosen, and everybody is tol
   t.throws(() => createPartnerApi({ store }, { staleIfErrorSeconds: 3601 }), /staleIfErrorSeconds/)
 })
 
-t.test('what operators decide is logged where it binds', async (t) => {
+t.test('administrative changes are logged where they take effect', async (t) => {
   const { store, key, id, keys } = await createAcme()
   const changes: LogEvent[] = []
   let arrived: () => void
@@ -198,7 +198,7 @@ t.test('what operators decide is logged where it binds', async (t) => {
   t.match(changes[0]?.type, /^key\.(disabled|enabled)$/)
 })
 
-t.test('a store that is silent is answered for in time', async (t) => {
+t.test('a store that does not respond is 503 in time', async (t) => {
   const { store, key } = await createAcme()
   const silent = { listProfiles: () => new Promise<never>(() => undefined) }
   const directory: Directory = { ...store, ...silent }
@@ -208,7 +208,7 @@ t.test('a store that is silent is answered for in time', async (t) => {
   t.equal(answer.headers[answer.headers.indexOf('Retry-After') + 1], '1')
 })
 
-t.test('an answer that cannot be kept is an answer', async (t) => {
+t.test('a response that cannot be cached is sent', async (t) => {
   const { store, key } = await createAcme()
   const failing: Store = {
     ...store,
@@ -245,7 +245,7 @@ t.test('counts that cannot be written are logged once, and written when that is 
   t.equal(written, 2)
 })
 
-t.test('a key that is not in force any more is no known good one', async (t) => {
+t.test('a key that is no longer in force is not a known one', async (t) => {
   const { store, key, id, keys } = await createAcme()
   const api = createPartnerApi({ store }, {
     maxStalenessMs: 0,
@@ -258,13 +258,13 @@ t.test('a key that is not in force any more is no known good one', async (t) => 
   t.same(statuses, [401, 401, 401, 429, 429, 429])
 })
 
-t.test('without an address there is nobody to count failures against', async (t) => {
+t.test('without an address, failures are not counted', async (t) => {
   const { store, key } = await createAcme()
   const api = createPartnerApi({ store }, { limits: { authfail: { quota: 1, windowSeconds: 60 } } })
   const ask = (given: string, info?: { remoteAddr: { hostname: string } }) =>
     api.fetch(new Request(`http://localhost${page}`, { headers: { authorization: `Bearer ${given}` } }), info)
   for (let time = 0; time < 3; time++) t.equal((await ask('wrong')).status, 401)
-  t.equal((await ask(key)).status, 200, 'so nobody is locked out by others')
+  t.equal((await ask(key)).status, 200, 'so that no key is blocked by others')
   const info = { remoteAddr: { hostname: '192.0.2.9' } }
   t.equal((await ask('wrong', info)).status, 401)
   t.equal((await ask('wrong', info)).status, 429, 'with one there is')

@@ -2,7 +2,7 @@ import t from 'tap'
 import { createRevisionCache, type RevisionCache } from '../../core/cache/revision-cache.ts'
 import type { Revision } from '../../core/ports/facts.ts'
 
-/** A store that answers when it is told to. */
+/** A store whose answers the test sends. */
 function createSource() {
   const asked: { answer(facts: string): void; fail(): void }[] = []
   return {
@@ -21,7 +21,7 @@ const bound = { maxStalenessMs: 1_000 }
 const facts = async (freshness: RevisionCache, now: number): Promise<string> =>
   (await freshness.get(now)).facts
 
-t.test('nothing is used beyond the bound that nobody confirmed', async (t) => {
+t.test('an unconfirmed revision is not used beyond the bound', async (t) => {
   const { asked, source } = createSource()
   const freshness = createRevisionCache(source, bound)
   const first = freshness.get(0)
@@ -41,7 +41,7 @@ t.test('nothing is used beyond the bound that nobody confirmed', async (t) => {
   await t.rejects(Promise.resolve(again), { message: 'no answer' })
 })
 
-t.test('a renewal binds those who come after it, and an older answer does not undo it', async (t) => {
+t.test('a revalidation applies to later requests, and an older answer does not undo it', async (t) => {
   const { asked, source } = createSource()
   const changes: number[] = []
   const freshness = createRevisionCache(source, bound, { onChange: () => void changes.push(1) })
@@ -55,7 +55,7 @@ t.test('a renewal binds those who come after it, and an older answer does not un
   t.equal(changes.length, 1)
 })
 
-t.test('what is known outlives the store only where that was chosen, and only for so long', async (t) => {
+t.test('the revision is used while the store is down only with stale-if-error, and only for so long', async (t) => {
   const { asked, source } = createSource()
   const told: string[] = []
   const freshness = createRevisionCache(source, { ...bound, staleIfErrorMs: 5_000 }, {
@@ -71,7 +71,7 @@ t.test('what is known outlives the store only where that was chosen, and only fo
   t.equal((await waiting).facts, '1')
   t.strictSame(freshness.staleWindow(1_500), { since: 0, until: 6_000 })
   t.equal(await facts(freshness, 1_600), '1')
-  t.equal(asked.length, 2, 'nobody waits, and it is not asked all the time')
+  t.equal(asked.length, 2, 'no request waits, and the source is not read all the time')
   t.equal(await facts(freshness, 2_500), '1')
   t.equal(asked.length, 3, 'but every second')
   t.equal(await facts(freshness, 5_999), '1')
@@ -119,7 +119,7 @@ t.test('what was confirmed before the machine slept is not used afterwards', asy
   t.equal((await late).facts, '3', 'nor younger')
 })
 
-t.test('what was asked before all was forgotten tells nobody who asks afterwards', async (t) => {
+t.test('a read from before an invalidation is not used after it', async (t) => {
   const { asked, source } = createSource()
   const freshness = createRevisionCache(source, bound)
   const before = freshness.get(0)

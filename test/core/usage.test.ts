@@ -1,4 +1,4 @@
-/** Requests are counted behind their answers: whose, on which day, how they ended; and what was counted is not lost. */
+/** Requests are counted in the background by partner, day, endpoint and outcome, and no count is lost. */
 import { spawnSync } from 'node:child_process'
 import process from 'node:process'
 import t from 'tap'
@@ -33,7 +33,7 @@ function createLedger() {
   }
 }
 
-/** Timers that go off when they are told to. */
+/** Timers that fire when the test says so. */
 function holdTimers(): { readonly delays: number[]; fire(): void; restore(): void } {
   const { setTimeout: set, clearTimeout: clear } = globalThis
   const waiting = new Map<unknown, () => void>()
@@ -121,7 +121,7 @@ await t.test('every request of a live key counts, once', async (t) => {
     'report-summary': [1, 0],
   })
   const { data } = (await ask(`/partner/reports/summary${demo}`)).json
-  t.strictSame([data.requests.total, data.requests.errors], [17, 10], 'and told')
+  t.strictSame([data.requests.total, data.requests.errors], [17, 10])
   t.strictSame(data.requests.by_endpoint[0], {
     method: 'GET',
     path: '/service/public/plans',

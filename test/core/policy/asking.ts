@@ -88,7 +88,7 @@ export interface Questioner {
 }
 
 /**
- * @param secrets Texts that may stand in no answer.
+ * @param secrets Texts that no answer may contain.
  * @param alike The codes whose answers are the same bytes for every cause (section 2). They are for one endpoint:
  * `instance` is its path.
  */

@@ -99,7 +99,7 @@ function* upTo(most: number, faults: readonly Fault[], from = 0, so: Situation =
 interface Desk {
   /** Makes the request, and before it whatever has to have happened. */
   prepare(endpoint: Endpoint, situation: Situation): { request: Request; knownGood: boolean }
-  /** An address that nobody has used. */
+  /** An address that was not used before. */
   newAddress(inside: boolean): string
 }
 
