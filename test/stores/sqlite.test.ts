@@ -11,10 +11,14 @@ import { migrate, MIGRATIONS, migrationStatus } from '../../adapters/stores/sqli
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { durableContract } from '../contract/store/durable.ts'
 import { storeContract } from '../contract/store/suites.ts'
+import { tamperingContract } from '../contract/store/tampering.ts'
+import { verifyChain } from '../../core/audit/chain.ts'
 import {
   apply,
   claim,
+  createKeys,
   createPartners,
+  industry,
   key,
   profile,
   publish,
@@ -31,6 +35,45 @@ const newFile = () => join(folder, `${++files}.db`)
 
 // In memory, as a disk makes it many times slower. Files are opened below, and by the contract over HTTP.
 await t.test('the contract of stores', (t) => storeContract(t, () => openSqliteStore(':memory:')))
+
+await tamperingContract(t, async () => {
+  const file = newFile()
+  const store = await openSqliteStore(file)
+  return {
+    store,
+    // deno-lint-ignore require-await -- a thrown error is to be a rejection
+    async tamper(sql) {
+      const database = new DatabaseSync(file)
+      database.exec(sql)
+      database.close()
+    },
+    table: (name) => name,
+    derived: {},
+    undo: {
+      create: `CREATE TRIGGER undo AFTER UPDATE ON partner_key WHEN new.state = 'revoked' BEGIN
+        UPDATE partner_key SET state = old.state WHERE id = new.id; END`,
+      drop: 'DROP TRIGGER undo',
+    },
+  }
+})
+
+await t.test('the log continues after the entries of another connection', async (t) => {
+  const file = newFile()
+  const [store, other] = [await openSqliteStore(file), await openSqliteStore(file)]
+  await createKeys(store, 'acme')
+  const { sequence } = await store.auditHead()
+  for (const writer of [other, store, other]) {
+    await apply(writer, { type: 'key.disabled', id: 'acme-live' })
+    await writer.importContent('industries', [industry('b', { name: `${Math.random()}` })], {
+      ...stamp,
+      now: T0,
+    })
+    t.equal(await verifyChain(store, store.sha256), undefined)
+  }
+  t.equal((await store.auditHead()).sequence, sequence + 6)
+  await other.close()
+  await store.close()
+})
 
 await durableContract(t, () => {
   const file = newFile()

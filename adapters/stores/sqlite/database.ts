@@ -196,33 +196,32 @@ function openDriver(
   }
 }
 
+/** @throws {StoreError} `unreachable` while another process holds the lock; with `wait`, only after the busy timeout. */
 function beginImmediate(driver: DatabaseSync, file: string, wait: boolean): void {
+  const deadline = Date.now() + (wait ? busyTimeoutMs : 0)
+  driver.exec('PRAGMA busy_timeout = 0')
   try {
-    driver.exec('PRAGMA busy_timeout = 0')
-    const deadline = Date.now() + (wait ? busyTimeoutMs : 0)
-    while (!tryBegin(driver, deadline)) Atomics.wait(sleeper, 0, 0, busyRetryMs)
-  } catch (error) {
-    if (!isBusy(error)) throw toStoreError(error, file, 'changed')
-    const waited = wait ? ` and has been for ${busyTimeoutMs / 1000} seconds` : ''
-    throw new StoreError(
-      'unreachable',
-      `The store ${file} cannot be changed: another process is writing to it${waited}.`,
-      { cause: error },
-    )
+    for (;;) {
+      try {
+        return driver.exec('BEGIN IMMEDIATE')
+      } catch (error) {
+        if (!isBusy(error)) throw toStoreError(error, file, 'changed')
+        if (Date.now() >= deadline) throw lockedError(file, wait, error)
+      }
+      Atomics.wait(sleeper, 0, 0, busyRetryMs)
+    }
   } finally {
     driver.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
   }
 }
 
-/** @throws what the driver throws; while another process holds the lock, only after the deadline. */
-function tryBegin(driver: DatabaseSync, deadline: number): boolean {
-  try {
-    driver.exec('BEGIN IMMEDIATE')
-    return true
-  } catch (error) {
-    if (!isBusy(error) || Date.now() >= deadline) throw error
-    return false
-  }
+function lockedError(file: string, hasWaited: boolean, cause: unknown): StoreError {
+  const waited = hasWaited ? ` and has been for ${busyTimeoutMs / 1000} seconds` : ''
+  return new StoreError(
+    'unreachable',
+    `The store ${file} cannot be changed: another process is writing to it${waited}.`,
+    { cause },
+  )
 }
 
 /**

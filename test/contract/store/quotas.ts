@@ -9,7 +9,7 @@ function ask(more: Partial<LeaseRequest> = {}): LeaseRequest {
 const lease = async (store: SharedStore, more: Partial<LeaseRequest> = {}): Promise<QuotaLease> =>
   await store.quotas.leaseQuota(ask(more))
 
-/** What was taken and what is left, without the time, which nobody knows before. */
+/** What was granted and what remains, without the time until the end of the window. */
 async function counted(store: SharedStore, more: Partial<LeaseRequest> = {}): Promise<[number, number]> {
   const { granted, remaining } = await lease(store, more)
   return [granted, remaining]
@@ -17,14 +17,14 @@ async function counted(store: SharedStore, more: Partial<LeaseRequest> = {}): Pr
 
 /** Quotas that replicas share. */
 export async function quotasContract(check: SharedCheck): Promise<void> {
-  await check('whoever only looks opens no window', async (t, open) => {
+  await check('a lease of nothing opens no window', async (t, open) => {
     const store = await open()
     const whole = { granted: 0, remaining: 10, resetMs: 3_600_000 }
     t.strictSame(await lease(store, { wanted: 0 }), whole)
     t.strictSame(await lease(store, { wanted: 0 }), whole)
   })
 
-  await check('what is wanted is taken as far as it is there, by any replica', async (t, open) => {
+  await check('any replica is granted what it wants, as far as it remains', async (t, open) => {
     const [a, b] = [await open(), await open()]
     const first = await lease(a, { wanted: 4 })
     t.strictSame(first, { granted: 4, remaining: 6, resetMs: first.resetMs })
@@ -48,7 +48,7 @@ export async function quotasContract(check: SharedCheck): Promise<void> {
     t.strictSame(await counted(store), [0, 0])
   })
 
-  await check('a quota that was changed binds the window that is open', async (t, open) => {
+  await check('a changed quota applies to the open window', async (t, open) => {
     const store = await open()
     await lease(store, { wanted: 6 })
     t.strictSame(await counted(store, { quota: 4 }), [0, 0], 'lowered below what is taken')
@@ -58,7 +58,7 @@ export async function quotasContract(check: SharedCheck): Promise<void> {
   })
 
   await check(
-    'a window that was made longer or shorter ends that long after it was opened',
+    'a changed length of a window counts from its beginning',
     async (t, open) => {
       const store = await open()
       await lease(store, { wanted: 3 })
@@ -72,7 +72,7 @@ export async function quotasContract(check: SharedCheck): Promise<void> {
     },
   )
 
-  await check('who takes something after the end of a window opens another', async (t, open) => {
+  await check('a lease after the end of a window opens another', async (t, open) => {
     const [a, b] = [await open(), await open()]
     const second = { windowSeconds: 1, subject: 'second' }
     await lease(a, { subject: 'hour', wanted: 10 })
@@ -88,7 +88,7 @@ export async function quotasContract(check: SharedCheck): Promise<void> {
     t.strictSame(await counted(b, { subject: 'hour', windowSeconds: 1 }), [1, 9], 'unless it is made shorter')
   })
 
-  await check('however many replicas ask at once, exactly the quota is granted', async (t, open) => {
+  await check('replicas that ask at once are granted exactly the quota', async (t, open) => {
     const stores = await Promise.all(Array.from({ length: 8 }, open))
     for (let round = 0; round < 5; round++) {
       const leases = await Promise.all(

@@ -30,7 +30,7 @@ const hasApplied = async (store: SharedStore, revision: Revision): Promise<boole
 
 /** Replicas that know of each other. */
 export async function replicasContract(check: SharedCheck): Promise<void> {
-  await check('a replica is known from when it has first joined until it leaves', async (t, open) => {
+  await check('a replica is listed from its registration until it deregisters', async (t, open) => {
     const [a, b] = [await open(), await open()]
     let confirmed = 0
     const confirm = async () => {
@@ -40,12 +40,12 @@ export async function replicasContract(check: SharedCheck): Promise<void> {
     const member = a.replicas.register(replica(a, { name: 'first', leaseMs: 1234, revalidate: confirm }))
     t.equal(member.replicaCount(), 1)
     t.strictSame(await known(b), [])
-    t.equal(confirmed, 0, 'nothing happens before it asks whether it has joined')
+    t.equal(confirmed, 0, 'nothing happens before it registers')
     const joining = member.registered()
-    t.ok(joining instanceof Promise, 'the first time it waits for the store')
+    t.ok(joining instanceof Promise, 'the first call waits for the store')
     t.equal(await joining, undefined)
     t.strictSame((await known(b)).map(({ name, leaseMs }) => [name, leaseMs]), [['first', 1234]])
-    t.equal(member.registered(), undefined, 'then it has its answer at hand')
+    t.equal(member.registered(), undefined, 'later ones are synchronous')
     await until(() => confirmed > 2, 'it to confirm by itself')
     await member.deregister()
     const before = confirmed
@@ -55,7 +55,7 @@ export async function replicasContract(check: SharedCheck): Promise<void> {
     await member.deregister()
   })
 
-  await check('who asks at once whether it has joined joins once', async (t, open) => {
+  await check('a replica that asks several times at once is registered once', async (t, open) => {
     const store = await open()
     const member = store.replicas.register(replica(store))
     await Promise.all([member.registered(), member.registered(), member.registered()])
@@ -67,18 +67,21 @@ export async function replicasContract(check: SharedCheck): Promise<void> {
     await Promise.all([member.deregister(), other.deregister()])
   })
 
-  await check('who leaves before it has joined, or while it joins, is not known', async (t, open) => {
-    const store = await open()
-    await store.replicas.register(replica(store)).deregister()
-    t.strictSame(await known(store), [])
-    const member = store.replicas.register(replica(store))
-    const joining = Promise.resolve(member.registered()).catch(() => undefined)
-    await member.deregister()
-    await joining
-    t.strictSame(await known(store), [])
-  })
+  await check(
+    'a replica that deregisters before or during its registration is not listed',
+    async (t, open) => {
+      const store = await open()
+      await store.replicas.register(replica(store)).deregister()
+      t.strictSame(await known(store), [])
+      const member = store.replicas.register(replica(store))
+      const joining = Promise.resolve(member.registered()).catch(() => undefined)
+      await member.deregister()
+      await joining
+      t.strictSame(await known(store), [])
+    },
+  )
 
-  await check('a change is applied by those who have confirmed it, or a later one', async (t, open) => {
+  await check('a change is applied by replicas that have confirmed it or a later one', async (t, open) => {
     const [a, b] = [await open(), await open()]
     let answer: Promise<Revision> | undefined
     const slow = a.replicas.register(
@@ -104,7 +107,7 @@ export async function replicasContract(check: SharedCheck): Promise<void> {
     await until(() => quickHas(second), 'the quick one to have applied the next change')
     held.resolve(first)
     await until(() => hasApplied(b, first), 'the slow one to have applied the first change')
-    // It goes on to say so: the answer has not changed.
+    // It keeps confirming the first one.
     t.strictSame((await known(b, second)).map(({ applied }) => applied), [true, false], 'and not the second')
     answer = undefined
     await until(() => hasApplied(b, second), 'both to have applied both')
@@ -112,7 +115,7 @@ export async function replicasContract(check: SharedCheck): Promise<void> {
     await Promise.all([slow.deregister(), quick.deregister()])
   })
 
-  await check('a replica that cannot confirm is known, and goes on trying', async (t, open) => {
+  await check('a replica that cannot confirm is listed, and keeps trying', async (t, open) => {
     const store = await open()
     let failures = 0
     let isFailing = true
@@ -132,7 +135,7 @@ export async function replicasContract(check: SharedCheck): Promise<void> {
     await member.deregister()
   })
 
-  await check('replicas learn how many they are', async (t, open) => {
+  await check('replicas learn how many there are', async (t, open) => {
     const [a, b] = [await open(), await open()]
     const [first, second, third] = [replica(a), replica(b), replica(b)].map((one, index) =>
       [a, b, b][index]!.replicas.register(one)

@@ -17,7 +17,7 @@ export const T0: number = Date.UTC(2026, 0, 1)
 /** Milliseconds of a day. */
 export const DAY = 86_400_000
 
-/** Who changes what the checks change. */
+/** The operator of every change, unless a check needs another. */
 export const actor = 'grace'
 
 export const stamp: AuditContext = { actor, at: T0 }
@@ -59,7 +59,7 @@ export function industry(slug: string, more: Partial<Industry> = {}): Industry {
   return { slug, name: `Industry ${slug}`, parentSlug: undefined, ...more }
 }
 
-/** A profile that everybody sees since `T0`. */
+/** A profile that is published at `T0`, for every partner. */
 export function profile(slug: string, more: Partial<ProfileRecord> = {}): ProfileRecord {
   return {
     slug,
@@ -82,7 +82,7 @@ export function profile(slug: string, more: Partial<ProfileRecord> = {}): Profil
   }
 }
 
-/** A profile with all that a profile can have, in letters that are hard to keep. */
+/** A profile with every member, and with characters that are easily lost. */
 export const fullProfile: ProfileRecord = profile('full', {
   name: 'Université “Łódź” \u{1f600} \u0000 \ud800',
   headline: '大学 — ﬁrst of its kind',
@@ -122,7 +122,7 @@ export const banner: BannerRecord = {
   endsAt: undefined,
 }
 
-/** A signup of a live key of `acme` with nothing but what is required. */
+/** A signup of a live key of `acme` with required members only. */
 export function signup(id: string, more: Partial<Signup> = {}): Signup {
   return {
     email: 'ada@example.org',
@@ -144,7 +144,7 @@ export function signup(id: string, more: Partial<Signup> = {}): Signup {
   }
 }
 
-/** A claim that holds for a day. */
+/** A claim that expires after a day. */
 export function claim(more: Partial<IdempotencyClaim> = {}): IdempotencyClaim {
   return { key: 'order 66', fingerprint: 'f'.repeat(64), expiresAt: T0 + DAY, ...more }
 }
@@ -168,7 +168,7 @@ export function query(more: Partial<ProfileQuery> = {}): ProfileQuery {
   return { words: [], countries: [], industries: [], sort: 'name', after: undefined, limit: 100, ...more }
 }
 
-/** Applies changes to the facts as they are now. */
+/** Applies changes to the current facts. */
 export async function apply(store: Store, ...changes: Change[]): Promise<boolean> {
   return await store.apply(changes, (await store.revision()).facts, stamp)
 }

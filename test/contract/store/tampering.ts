@@ -22,7 +22,7 @@ type Tampering = readonly [what: string, sql: string, undo: string, found: Parti
 
 /** @param open Makes an empty store. */
 export async function tamperingContract(t: Tester, open: () => Promise<Tampered>): Promise<void> {
-  await t.test('a row that was changed past the store is named, with what was changed', async (t) => {
+  await t.test('a changed row is named', async (t) => {
     const { store, tamper, table } = await open()
     const [keys, partners] = [table('partner_key'), table('partner')]
     await createPartners(store, 'initech')
@@ -122,7 +122,7 @@ export async function tamperingContract(t: Tester, open: () => Promise<Tampered>
     await store.close()
   })
 
-  await t.test('an end that was cut off with its head is noticed by a seal that was kept', async (t) => {
+  await t.test('a log that was cut off together with its head fails against an earlier seal', async (t) => {
     const { store, tamper, table } = await open()
     await createKeys(store, 'acme')
     const before = await store.auditHead()
@@ -141,7 +141,7 @@ export async function tamperingContract(t: Tester, open: () => Promise<Tampered>
     await store.close()
   })
 
-  await t.test('a change that the database does not keep is refused', async (t) => {
+  await t.test('a change that the database reverts is refused', async (t) => {
     const { store, tamper, undo } = await open()
     await createKeys(store, 'acme')
     const [revision, head] = [await store.revision(), await store.auditHead()]
@@ -159,7 +159,7 @@ export async function tamperingContract(t: Tester, open: () => Promise<Tampered>
     await store.close()
   })
 
-  await t.test('a view, and a trigger on any table, are named', async (t) => {
+  await t.test('views and triggers on any table are named', async (t) => {
     const { store, tamper, table } = await open()
     t.strictSame(await store.auditIntruders?.(), [], 'what the store made itself is not')
     await tamper(`
