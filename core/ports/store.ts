@@ -1,6 +1,6 @@
 /** The port of the service to its data. */
+import type { ClockReading } from '../lib/clock.ts'
 import type { MaybePromise } from '../lib/promise.ts'
-import type { ClockReading } from '../lib/time.ts'
 import type { AuditLog } from './audit.ts'
 import type { Administration } from './changes.ts'
 import type { ContentAdministration } from './content.ts'
