@@ -63,7 +63,7 @@ test('import', async (t) => {
   t.match(piped, { code: 0, stdout: 'industries: 1 created, 1 replaced, 0 unchanged\n' })
 })
 
-test('a dry run says what would change, and no more', async (t) => {
+test('a dry run lists what would change', async (t) => {
   const input = '\n' +
     lines({ slug: 'education', name: 'Learning' }, { slug: 'a', name: 'line \u2028 break' }, {
       slug: 'b',

@@ -116,7 +116,7 @@ async function cost(read: (text: string) => unknown, text: string): Promise<numb
     try {
       await read(text)
     } catch {
-      // To refuse it is as good as to take it.
+      // Rejecting the text is fine, too.
     }
     const { user, system } = process.cpuUsage(before)
     least = Math.min(least, (user + system) / 1_000)

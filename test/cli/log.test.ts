@@ -1,4 +1,4 @@
-/** The log of `serve` when what it is written to stands still. */
+/** The log of `serve` when its reader is slow. */
 import { once } from 'node:events'
 import fc from 'fast-check'
 import { test } from 'tap'
@@ -38,17 +38,19 @@ test('every line is written whole, or counted', (t) => {
       room = Infinity
       log.flush()
       const read = taken.toString('utf8').split('\n').slice(0, -1).map((line) => JSON.parse(line))
-      const told = read.filter((line) => line.event === 'log_dropped')
+      const notices = read.filter((line) => line.event === 'log_dropped')
       const written = read.filter((line) => line.event === 'request').map((line) => line.request_id)
-      const lost = told.reduce((sum, { count }) => sum + count, 0)
-      return told.every(({ count, level, time }) => count > 0 && level === 'warn' && Date.parse(time) > 0) &&
+      const lost = notices.reduce((sum, { count }) => sum + count, 0)
+      return notices.every(({ count, level, time }) =>
+        count > 0 && level === 'warn' && Date.parse(time) > 0
+      ) &&
         lost + written.length === sent && new Set(written).size === written.length
     },
   ))
   t.end()
 })
 
-test('a slow reader learns how many lines were dropped', async (t) => {
+test('the log reports how many lines a slow reader missed', async (t) => {
   const served = await startServing(['serve', '--port', '0', '--log', 'all'], 'memory:')
   t.teardown(() => served.child.kill())
   const { stderr } = served.child

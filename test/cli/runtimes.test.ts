@@ -1,5 +1,4 @@
 /** The same program on the other runtimes, and as npm runs it: it makes a store, serves it and drains. */
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { join } from 'node:path'
@@ -12,16 +11,15 @@ import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { hasServer } from '../postgres/binaries.ts'
 import { startServer } from '../postgres/server.ts'
-import { temporaryFolder } from '../support/cli-program.ts'
+import { MAIN, startServing, stopServing, temporaryFolder } from '../support/cli-program.ts'
 import { connectRaw } from '../support/raw-connection.ts'
 
-const main = fileURLToPath(new URL('../../cli/main.ts', import.meta.url))
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const binaries = fileURLToPath(new URL('../node_modules/.bin/', import.meta.url))
 const runtimes = {
-  Node: [process.execPath, main],
-  Bun: [`${binaries}bun`, main],
-  Deno: [`${binaries}deno`, 'run', '-A', main],
+  Node: [process.execPath, MAIN],
+  Bun: [`${binaries}bun`, MAIN],
+  Deno: [`${binaries}deno`, 'run', '-A', MAIN],
   // npm hands the signal to its shell, which has to have become the program.
   'npm run': ['npm', 'run', '-s', 'partner-api', '--'],
 }
@@ -50,27 +48,16 @@ t.test('each ends on a signal, whatever is open, and loses no count', async (t) 
 t.test('Bun and Deno serve a Postgres store', { skip: hasServer() ?? false }, async (t) => {
   const database = await startServer()
   t.teardown(() => database.close())
-  await Promise.all((['Bun', 'Deno'] as const).map(async (name) => {
+  for (const name of ['Bun', 'Deno'] as const) {
     await serves(t, name, runtimes[name], await database.createDatabase())
-  }))
+  }
 })
 
-async function serves(
-  t: Test,
-  name: string,
-  [program = '', ...flags]: readonly string[],
-  store: string,
-): Promise<void> {
-  const server = spawn(program, [...flags, 'serve', '--port', '0', '--log', 'off'], {
-    cwd: root,
-    env: { ...process.env, PARTNER_API_STORE: store },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  t.teardown(() => server.kill('SIGKILL'))
-  let complaints = ''
-  server.stderr.on('data', (chunk) => complaints += chunk)
-  const [line] = await once(server.stdout, 'data')
-  const base = String(line).trim().replace('listening on ', '')
+async function serves(t: Test, name: string, command: readonly string[], store: string): Promise<void> {
+  const args = ['serve', '--port', '0', '--log', 'off']
+  const served = await startServing(args, store, { command, cwd: root })
+  t.teardown(() => served.child.kill('SIGKILL'))
+  const base = served.url
   const health = await fetch(`${base}/service/health`)
   t.strictSame([health.status, await health.json()], [200, { data: { status: 'ok' } }], name)
   for (const method of ['GET', 'HEAD']) {
@@ -89,15 +76,13 @@ async function serves(
   const refused = await fetch(`${base}/service/public/plans?partner=acme`)
   t.equal(refused.status, 401)
   t.equal((await refused.json()).code, 'key_missing')
-  const closed = once(server, 'close')
-  server.kill('SIGTERM')
-  t.strictSame(await closed, [0, null], `${name}: ${complaints}`)
+  t.match(await stopServing(served), { code: 0, signal: null }, name)
 }
 
 async function endsWithAllOpen(
   t: Test,
   name: string,
-  [program = '', ...flags]: readonly string[],
+  command: readonly string[],
   file: string,
 ): Promise<void> {
   const store = await openSqliteStore(file)
@@ -112,15 +97,9 @@ async function endsWithAllOpen(
     environment: 'live',
   })
   await store.close()
-  const server = spawn(program, [...flags, '--store', `sqlite:${file}`, 'serve', '--port', '0'], {
-    cwd: root,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  t.teardown(() => server.kill('SIGKILL'))
-  let log = ''
-  server.stderr.on('data', (chunk) => log += chunk)
-  const [line] = await once(server.stdout, 'data')
-  const port = Number(/:(\d+)\s*$/.exec(String(line))?.[1])
+  const served = await startServing(['serve', '--port', '0'], `sqlite:${file}`, { command, cwd: root })
+  t.teardown(() => served.child.kill('SIGKILL'))
+  const port = Number(new URL(served.url).port)
   const path = '/service/developer/verify-key'
   const body = (...fields: string[]) =>
     ['POST ' + path + ' HTTP/1.1', 'Host: a', ...fields, 'Content-Length: 18', '', '{'].join('\r\n')
@@ -139,11 +118,11 @@ async function endsWithAllOpen(
   await stalled.flushed()
   // Its answer says that what came before has been read.
   t.equal((await fetch(`http://127.0.0.1:${port}/service/health`)).status, 200)
-  const closed = once(server, 'close')
-  server.kill('SIGTERM')
+  const stopping = stopServing(served)
   t.equal((await stalled.answer()).status, 408, name)
-  t.strictSame(await closed, [0, null], `${name}: ${log}`)
-  t.notMatch(log, 'write_failed')
+  const ended = await stopping
+  t.match(ended, { code: 0, signal: null }, name)
+  t.notMatch(ended.stderr, 'write_failed')
   const again = await openSqliteStore(file)
   const today = new Date().toISOString().slice(0, 10)
   t.match(

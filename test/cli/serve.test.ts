@@ -135,14 +135,14 @@ test('serve, and what commands change meanwhile', async (t) => {
 })
 
 test('settings of serve', async (t) => {
-  const told = [
+  const options = [
     ...['--service-name', 'acme', '--limit', 'key=7/30', '--limit', 'verify=0', '--max-staleness', '500'],
     ...['--problem-base', 'https://acme.example/problems/', '--allow-browsers'],
     ...['--title', 'Acme API', '--contact', 'api@acme.example', '--public-url', 'https://api.acme.example/'],
   ]
   const served = await start([
     ...['serve', '--port', '0', '--json', '--trust-proxies', '1', '--log', 'off'],
-    ...told,
+    ...options,
   ])
   t.teardown(() => served.child.kill())
   const issued = (await json('keys', 'issue', 'demo', '--name', 'k')).data
@@ -157,7 +157,7 @@ test('settings of serve', async (t) => {
     { env: { PARTNER_API_KEY: issued.key } },
   )
   t.equal(verified.code, 0)
-  const document = (await json('openapi', ...told)).data
+  const document = (await json('openapi', ...options)).data
   t.same(await (await fetch(`${served.url}/acme/openapi.json`)).json(), document)
   t.match(document, {
     info: { title: 'Acme API', contact: { email: 'api@acme.example' } },

@@ -1,5 +1,4 @@
 /** How `verify` connects to a deployment: with private certificates, and through a proxy. */
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
@@ -13,7 +12,7 @@ import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { freePort } from '../postgres/free-port.ts'
 import { makeCertificate, noOpenssl } from '../support/certificate.ts'
-import { cleanEnv, type Ended, ending, MAIN, runProgram, temporaryFolder } from '../support/cli-program.ts'
+import { type Ended, MAIN, runProcess, runProgram, temporaryFolder } from '../support/cli-program.ts'
 import { fillWorld } from '../support/world.ts'
 
 const bun = fileURLToPath(new URL('../node_modules/.bin/bun', import.meta.url))
@@ -105,16 +104,18 @@ t.test('a proxy sees requests to http://, and the program warns', async (t) => {
   t.same(proxy.asked, ['POST http://api.example/service/developer/verify-key'])
 })
 
-t.test('no proxy is asked for what is on this machine, or what NO_PROXY names', async (t) => {
+t.test('no proxy is used for this machine or the hosts in NO_PROXY', async (t) => {
   const proxy = await startProxy(() => 0)
   const env = { HTTP_PROXY: `http://${proxy.address}`, HTTPS_PROXY: `http://${proxy.address}` }
   const port = await listen(createServer((request, response) => void listener(request, response)))
   const url = `http://127.0.0.1:${port}`
   t.match(await verify(url, env), { code: 0 })
-  const onBun = spawn(bun, [MAIN, 'verify', '--url', url, '--partner', 'demo'], {
-    env: cleanEnv({ PARTNER_API_KEY: key, no_proxy: 'api.invalid', ...env }),
+  const args = ['verify', '--url', url, '--partner', 'demo']
+  const onBun = await runProcess(args, {
+    command: [bun, MAIN],
+    env: { PARTNER_API_KEY: key, no_proxy: 'api.invalid', ...env },
   })
-  t.match(await ending(onBun), { code: 0 }, 'on Bun')
+  t.equal(onBun.code, 0, 'on Bun')
   const unreached = await verify('https://api.invalid', { ...env, NO_PROXY: 'api.invalid' })
   t.match(unreached, {
     code: 3,

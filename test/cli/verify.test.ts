@@ -82,7 +82,7 @@ test('a valid key', async (t) => {
   t.match(human.stdout, /The key is valid/)
   t.match(human.stdout, /profiles +yes +yes\n/)
   t.match(human.stdout, /pricing +yes +no +read:plans\n/)
-  t.notMatch(human.stdout, '\u001b', 'what a deployment says moves no cursor')
+  t.notMatch(human.stdout, '\u001b', 'control characters are escaped')
   t.match(seen[0], { method: 'POST', url: '/service/developer/verify-key', body: '{"partner":"acme"}' })
   t.equal(seen[0]?.headers['x-service-partner-key'], key)
   t.equal(seen[0]?.headers['content-type'], 'application/json')
@@ -237,7 +237,7 @@ test('a key that a deployment returns is not shown', async (t) => {
   }
 })
 
-test('what a deployment says begins no line of ours, and moves no cursor', async (t) => {
+test('text from a deployment cannot start a line or move the cursor', async (t) => {
   const said = 'No.\nerror: \u001b[31mThe disk is broken.\n    at here'
   reply(403, { type: 'about:blank', title: 'a', status: 403, code: 'a\nb', detail: said, request_id: 'c\nd' })
   const [plain, debug] = [

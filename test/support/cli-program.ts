@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import { run } from '../../cli/program.ts'
 
-/** What is left of a process that has ended. */
+/** The result of a run. */
 export interface Ended {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
@@ -25,6 +25,8 @@ export interface Start {
   /** Standard input; none by default. */
   readonly input?: string | Uint8Array
   readonly cwd?: string
+  /** What starts the program, instead of this Node. */
+  readonly command?: readonly string[]
   /** Arguments of Node itself. */
   readonly nodeArguments?: readonly string[]
 }
@@ -34,19 +36,19 @@ export const MAIN: string = fileURLToPath(new URL('../../cli/main.ts', import.me
 
 const { version: VERSION } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 
-/** Has the program's machine be ahead by so many milliseconds, or behind. */
+/** Makes the program's clock fast by this many milliseconds, or slow. */
 export function clockAhead(ms: number): Pick<Start, 'nodeArguments'> {
   const code = `const now = Date.now; Date.now = () => now() + ${ms}`
   return { nodeArguments: ['--import', `data:text/javascript,${encodeURIComponent(code)}`] }
 }
 
-/** A folder of a test's own, and how to clear it away. */
+/** Creates a folder for one test. */
 export function temporaryFolder(): { readonly path: string; remove(): void } {
   const path = mkdtempSync(join(tmpdir(), 'partner-api-cli-'))
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) }
 }
 
-/** An environment with nothing in it that would change what the program does. */
+/** The environment without variables that change what the program does. */
 export function cleanEnv(more: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
   const { NODE_OPTIONS: _options, FORCE_COLOR: _color, npm_lifecycle_event: _event, ...env } = process.env
   for (const name of Object.keys(env)) {
@@ -57,11 +59,12 @@ export function cleanEnv(more: Readonly<Record<string, string>> = {}): NodeJS.Pr
 
 /** Starts the program and leaves it running. */
 export function startProgram(args: readonly string[], start: Start = {}): ChildProcessWithoutNullStreams {
-  const child = spawn(process.execPath, [...start.nodeArguments ?? [], MAIN, ...args], {
+  const [program = '', ...flags] = start.command ?? [process.execPath, ...start.nodeArguments ?? [], MAIN]
+  const child = spawn(program, [...flags, ...args], {
     env: cleanEnv(start.env),
     cwd: start.cwd,
   })
-  // The program may have ended before it has read what it is given.
+  // The program may end before it has read its input.
   child.stdin.on('error', () => {})
   child.stdin.end(start.input ?? '')
   return child
@@ -70,7 +73,7 @@ export function startProgram(args: readonly string[], start: Start = {}): ChildP
 /** Runs the program to its end in this process, which is twenty times as fast as in one of its own. */
 export async function runProgram(
   args: readonly string[],
-  { env, input = '' }: Start & { readonly cwd?: never; readonly nodeArguments?: never } = {},
+  { env, input = '' }: Start & { readonly [Name in 'cwd' | 'command' | 'nodeArguments']?: never } = {},
 ): Promise<Ended> {
   const output = { stdout: '', stderr: '' }
   const collect = (name: keyof typeof output) =>
@@ -173,16 +176,16 @@ export const noTerminal: string | false = spawnSync('script', ['--version']).sta
   ? false
   : 'there is no script(1) to make a terminal with'
 
-/** A program that serves. */
+/** A running server. */
 export interface Served {
   readonly child: ChildProcessWithoutNullStreams
   readonly url: string
   readonly ended: Promise<Ended>
-  /** What stood on standard error when the service began to listen. */
+  /** Standard error until the server listened. */
   readonly words: string
 }
 
-/** Starts the program and waits until it says where it listens. */
+/** Starts a server and waits until it listens. */
 export async function startServing(
   args: readonly string[],
   store: string,
@@ -200,7 +203,7 @@ export async function startServing(
   return { child, url, ended, words }
 }
 
-/** Asks a program that serves to end, and waits for it. */
+/** Stops a server and waits for its end. */
 export async function stopServing(
   { child, ended }: Served,
   signal: NodeJS.Signals = 'SIGTERM',
