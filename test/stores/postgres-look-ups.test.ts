@@ -1,4 +1,4 @@
-/** How look-ups of keys share queries, seen from the side of the server. */
+/** How look-ups of keys share queries. */
 import t from 'tap'
 import type { Row, Value } from '../../adapters/stores/postgres/connection.ts'
 import type { Database } from '../../adapters/stores/postgres/database.ts'
@@ -14,7 +14,7 @@ interface Sent {
   fail(error: Error): Promise<void>
 }
 
-/** Look-ups, and the queries that they have sent to a server which answers when it is told to. */
+/** Look-ups, and the queries that they have sent to a server that answers on demand. */
 function create() {
   const sent: Sent[] = []
   const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
@@ -25,7 +25,7 @@ function create() {
     sent.push({
       ids,
       answer(...known) {
-        // In another order than they were asked for.
+        // In another order than in the query.
         resolve(ids.filter((id) => known.includes(id)).reverse().map((id) => rowOf(id) as Row as R))
         return settled()
       },
@@ -45,7 +45,7 @@ const idOf = (facts: KeyFacts | undefined) => facts?.key.id
 
 t.equal(rowOf('a').length, KEYS.columns.length + PARTNERS.columns.length)
 
-await t.test('whoever is alone is sent at once', async (t) => {
+await t.test('a single look-up is sent at once', async (t) => {
   const { sent, findKey } = create()
   const found = findKey('a')
   t.strictSame(sent.map(({ ids }) => ids), [['a']])
@@ -57,7 +57,7 @@ await t.test('whoever is alone is sent at once', async (t) => {
   t.equal(await missing, undefined)
 })
 
-await t.test('who comes while queries are under way goes with the next, each to its own answer', async (t) => {
+await t.test('look-ups during queries share the next query, and each gets its own answer', async (t) => {
   const { sent, findKey } = create()
   const found = ['a', 'b', 'c', 'd', 'e'].map((id) => findKey(id))
   t.strictSame(sent.map(({ ids }) => ids), [['a'], ['b']])
@@ -69,13 +69,13 @@ await t.test('who comes while queries are under way goes with the next, each to 
   t.strictSame((await Promise.all(found)).map(idOf), ['a', 'b', 'c', undefined, 'e'])
 })
 
-await t.test('nobody is given the answer to a query that was sent before', async (t) => {
+await t.test('no look-up gets the answer to a query that was sent before it', async (t) => {
   const { sent, findKey } = create()
   const before = [findKey('a'), findKey('b')]
   const after = [findKey('a'), findKey('a')]
   t.equal(sent.length, 2)
   await sent[0]!.answer('a')
-  t.strictSame(sent[2]?.ids, ['a'], 'asked once more, for both')
+  t.strictSame(sent[2]?.ids, ['a'], 'one more query for both')
   await sent[1]!.answer()
   t.strictSame((await Promise.all(before)).map(idOf), ['a', undefined])
   let settled = 0
@@ -86,7 +86,7 @@ await t.test('nobody is given the answer to a query that was sent before', async
   t.strictSame(await Promise.all(after), [undefined, undefined])
 })
 
-await t.test('a query has 500 ids at most, and all are asked for', async (t) => {
+await t.test('a query has 500 ids at most', async (t) => {
   const { sent, findKey } = create()
   const ids = Array.from({ length: 1203 }, (_, index) => `k${index}`)
   const found = ids.map((id) => findKey(id))
@@ -95,7 +95,7 @@ await t.test('a query has 500 ids at most, and all are asked for', async (t) => 
   t.strictSame((await Promise.all(found)).map(idOf), ids)
 })
 
-await t.test('a query that fails fails for those that are in it, and for nobody else', async (t) => {
+await t.test('a failed query fails the look-ups in it, and no others', async (t) => {
   const { sent, findKey } = create()
   const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((id) => findKey(id)) as [
     Promise<KeyFacts | undefined>,
@@ -112,7 +112,7 @@ await t.test('a query that fails fails for those that are in it, and for nobody 
   t.equal(idOf(await b), 'b')
 })
 
-await t.test('an id that no key can have keeps none from being found', async (t) => {
+await t.test('an id with a NUL does not reach the server', async (t) => {
   const { sent, findKey } = create()
   t.equal(await findKey('a\0b'), undefined)
   t.equal(sent.length, 0)

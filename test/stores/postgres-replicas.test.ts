@@ -32,7 +32,7 @@ await durableContract(t, async () => {
   return (options) => openPostgresStore(url, { ...PATIENT, ...options })
 })
 
-/** A replica that confirms what its store is at when it hears of something, and otherwise hardly ever. */
+/** A replica that confirms revisions when it is notified, and otherwise once an hour. */
 function replica(store: SharedStore, more: Partial<Replica> = {}): Replica {
   const confirm = async () => await store.revision()
   return { name: 'one', leaseMs: 60_000, revalidateEveryMs: 3_600_000, revalidate: confirm, ...more }
@@ -145,7 +145,7 @@ await t.test('a silent replica counts until its lease and a grace period are ove
   t.same(await names(), ['alive', 'just listed', 'listed', 'standing in'])
   const member = store.replicas.register(replica(store))
   await member.registered()
-  await until(() => member.replicaCount() > 1, 'it to hear of the others')
+  await until(() => member.replicaCount() > 1, 'it to count the others')
   t.equal(member.replicaCount(), 3, 'of those whose lease may be used')
   const left = async () => (await sql`SELECT id FROM partner_api.replica`).map(({ id }) => id)
   await until(async () => !(await left()).includes('forgotten'), 'the oldest row to be cleared away')

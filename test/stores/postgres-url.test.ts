@@ -20,7 +20,7 @@ function refusalOf(url: string, environment: Environment = {}): string {
 
 const hostsOf = ({ hosts }: PostgresUrl) => hosts.map(nameOf)
 
-test('an address says where the store is and who asks', (t) => {
+test('the URL has host, port, user, password and database', (t) => {
   t.match(parse('postgres://ann:secret@db.example:6000/shop'), {
     hosts: [{ name: 'db.example', port: 6000, isSocket: false }],
     user: 'ann',
@@ -69,7 +69,7 @@ test('several servers are tried in order', (t) => {
   t.end()
 })
 
-test('what the address leaves open, the environment says', (t) => {
+test('environment variables are defaults', (t) => {
   const environment = {
     PGHOST: 'a,b',
     PGPORT: '6',
@@ -103,7 +103,7 @@ test('what the address leaves open, the environment says', (t) => {
   t.end()
 })
 
-test('how far the way is protected is said in the words of libpq', (t) => {
+test('sslmode and certificates are those of libpq', (t) => {
   const tlsOf = (query: string) => parse(`postgres://h/x?${query}`).tls
   for (const mode of ['disable', 'prefer', 'require', 'verify-full'] as const) {
     t.equal(tlsOf(`sslmode=${mode}`).mode, mode)
@@ -123,7 +123,7 @@ test('how far the way is protected is said in the words of libpq', (t) => {
   t.end()
 })
 
-test('our own parameters', (t) => {
+test('parameters of the store', (t) => {
   t.match(parse('postgres://h?pooler=transaction&connections=9'), { isPooled: true, connections: 9 })
   t.match(refusalOf('postgres://h?pooler=session'), /pooler to be one of: transaction/)
   for (const connections of ['0', '101', '4x', '-1', '1.5']) {
@@ -137,7 +137,7 @@ test('our own parameters', (t) => {
   t.end()
 })
 
-test('only a server that takes writes is asked, unless the address wants any', (t) => {
+test('only a server that accepts writes is used, unless the URL allows any', (t) => {
   const name = 'target_session_attrs'
   t.equal(parse(`postgres://h?${name}=any`).primaryOnly, false)
   for (const value of ['read-write', 'primary']) {
@@ -150,7 +150,7 @@ test('only a server that takes writes is asked, unless the address wants any', (
   t.end()
 })
 
-test('what cannot be kept is not passed over', (t) => {
+test('unsupported and malformed URLs are refused', (t) => {
   const cases: readonly (readonly [url: string, says: RegExp])[] = [
     ['mysql://h/x', /does not begin with postgres:/],
     ['postgres:/h/x', /does not begin with/],
@@ -184,7 +184,7 @@ test('what cannot be kept is not passed over', (t) => {
   t.end()
 })
 
-test('what was encoded comes back as it was', (t) => {
+test('encoded parts are decoded', (t) => {
   const text = anyText({ minLength: 1 }).filter((text) => !text.includes('\0'))
   fc.assert(fc.property(text, text, text, (user, password, database) => {
     const [u, p, d] = [user, password, database].map(encodeURIComponent)
@@ -194,7 +194,7 @@ test('what was encoded comes back as it was', (t) => {
   t.end()
 })
 
-test('however a password was written, no message holds a piece of it', (t) => {
+test('no message has a part of a password, however it was written', (t) => {
   const awkward = fc.constantFrom('@', '/', '?', '#', ':', '%', '&', '=', '[', ']', ',', ' ', 'sslmode=x')
   const word = fc.stringMatching(/^[A-Z0-9]{6,9}$/)
   const password = fc.array(fc.oneof(word, awkward), { minLength: 1, maxLength: 6 })

@@ -31,7 +31,7 @@ export class CommitUnknownError extends DatabaseError {
 const SAFE_MESSAGE = /^(?:08|0A|25|28|3D|3F|40|42|53|54|55|57)/
 /** Those that are about the server or the connection: any other statement would have failed, too. */
 const SERVER_TROUBLE = /^(?:08|28|3D|53|57|58)/
-/** Those that somebody has to do something about: features, authorization, no such database, access. */
+/** Those that do not go away by themselves: features, authorization, no such database, access. */
 const PERMANENT = /^(?:0A|28|3D|42)/
 
 /** serialization_failure, deadlock_detected */
@@ -60,7 +60,7 @@ export const mayBeCommitted = (error: unknown): boolean =>
 export const isPermanent = (error: unknown): boolean =>
   error instanceof ConnectionLostError && (PERMANENT.test(error.code ?? '') || isStartupError(error))
 
-/** Whether a pooler does not pass on a setting. Its SQLSTATE stands for anything. */
+/** Whether a pooler does not pass on a setting. It has no SQLSTATE of its own. */
 export const isStartupError = ({ message }: Error): boolean => message.includes('startup parameter')
 
 /** Whether a `StoreError` leaves open if a change was committed. */

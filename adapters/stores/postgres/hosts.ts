@@ -3,7 +3,7 @@ import { type Connection, type ConnectionOptions, createConnection } from './con
 import { ConnectionLostError, isPermanent, isStartupError } from './errors.ts'
 import { type Host, nameOf, type PostgresUrl } from './url.ts'
 
-/** Milliseconds of silence after which a server is asked whether it is alive. */
+/** Milliseconds of silence after which a server is probed. */
 const silenceMs = 2_000
 
 const SERVER_STATE =

@@ -53,7 +53,7 @@ export function createRevisions(database: Database) {
     },
 
     /**
-     * Locks the revision of a kind, and with it what it stands for, until the end of the transaction. Call it first: what
+     * Locks the revision of a kind, and with it all changes of that kind, until the end of the transaction. Call it first: what
      * was read before may have changed.
      *
      * @throws {StoreError} as `current` does.

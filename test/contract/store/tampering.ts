@@ -1,4 +1,4 @@
-/** What an audit says of a database that somebody wrote to past the store. */
+/** What an audit reports about a database that was changed without the store. */
 import { verifyChain } from '../../../core/audit/chain.ts'
 import { type AuditDifference, verifyAuditLog } from '../../../core/audit/verify.ts'
 import type { Store } from '../../../core/ports/store.ts'
