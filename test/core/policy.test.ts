@@ -6,7 +6,7 @@ import { proveRequests } from './policy/requests.ts'
 
 const proofs: readonly (readonly [name: string, prove: (tally: Tally) => void, atLeast: number])[] = [
   ['decide and explain', provePolicy, 900_000],
-  ['whole requests', proveRequests, 30_000],
+  ['whole requests', proveRequests, 25_000],
   ['the order of checks', proveOrder, 3_000],
 ]
 for (const [name, prove, atLeast] of proofs) {

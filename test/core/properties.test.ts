@@ -11,8 +11,8 @@ import { containsKey } from '../../core/http/redact.ts'
 import { crc32, extractKeyId, hasValidChecksum, isWellFormedKey, mintKey } from '../../core/keys/format.ts'
 import { createRequestIds } from '../../core/lib/ids.ts'
 import { createLruCache } from '../../core/lib/lru.ts'
+import { checksum } from '../contract/http/forgery.ts'
 import { anyText } from '../support/any-text.ts'
-import { checksum } from './policy/credentials.ts'
 
 const encoder = new TextEncoder()
 const prefixes = fc.stringMatching(/^[a-z][a-z0-9]{1,9}$/)

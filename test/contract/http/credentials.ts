@@ -121,6 +121,7 @@ async function two(t: Tester, service: Service): Promise<void> {
     { 'x-service-partner-key': text, authorization: String.raw`Digest username="a, \"b\", c", qop=auth` },
     { 'x-service-partner-key': text, authorization: `Negotiate ${'YII'.repeat(4_000)}` },
     { 'x-service-partner-key': text, authorization: 'Bearer' },
+    { 'x-service-partner-key': '', authorization: `Bearer ${text}` },
   ]
   for (const headers of accepted) {
     t.equal((await ask(service, headers)).status, 200, Object.values(headers).map(shown).join(' and '))
@@ -141,6 +142,10 @@ async function two(t: Tester, service: Service): Promise<void> {
     { authorization: [`Negotiate ${'YII'.repeat(4_000)}`, `Bearer ${text}`] },
     { 'x-service-partner-key': [text, text], authorization: `Bearer ${text}` },
     { 'x-service-partner-key': text, authorization: [`Bearer ${text}`, `Bearer ${text}`] },
+    {
+      'x-service-partner-key': text,
+      authorization: ['Basic c3RhZ2luZzpzZWNyZXQ=', 'Basic c3RhZ2luZzpzZWNyZXQ='],
+    },
   ]
   for (const headers of ambiguous) {
     const heard = await ask(service, headers)

@@ -7,7 +7,7 @@
  */
 import type { PartnerApi } from '../../../core/api.ts'
 import { createQuestioner, type Request, send, type Tally } from './asking.ts'
-import { forgeKey } from './credentials.ts'
+import { forge } from '../../contract/http/forgery.ts'
 import { type Endpoint, ENDPOINTS, judge, type Situation } from './oracle.ts'
 import { createPartnerApi } from '../../../core/api.ts'
 import { bodyOf, createWorld, type HeldKey, modulesIn, scopesIn, targetOf, type World } from './world.ts'
@@ -103,7 +103,7 @@ interface Desk {
   newAddress(inside: boolean): string
 }
 
-const unknownKey = forgeKey('Nobody', 'secret')
+const unknownKey = forge('spk_live', 'Nobody000000')
 
 function createDesk(world: World, api: PartnerApi): Desk {
   const keys = new Map<string, HeldKey>()

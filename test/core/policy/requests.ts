@@ -1,6 +1,6 @@
 /**
- * Whole requests against the oracle: every endpoint × every state of a key × addresses × partner relations × whether the
- * scope is held and its module active; and every endpoint × every state of a key × every form of credential.
+ * Whole requests against the oracle: every endpoint × every state of a key, guessed or held × addresses × partner relations
+ * × whether the scope is held and its module active.
  *
  * Of the 256 × 256 sets, four stand for all: the needed scope alone or all but it, and the needed module alone or all but
  * it. `provePolicy` shows that no other bit matters. The facts change between rounds through `store.apply`, so that a fact
@@ -8,7 +8,7 @@
  */
 import type { Change } from '../../../core/ports/changes.ts'
 import { createQuestioner, type Request, send, type Tally } from './asking.ts'
-import { type CredentialForm, credentialForms } from './credentials.ts'
+import { forge } from '../../contract/http/forgery.ts'
 import { type Endpoint, ENDPOINTS, judge, type Situation } from './oracle.ts'
 import { createPartnerApi } from '../../../core/api.ts'
 import {
@@ -26,7 +26,6 @@ const dayMs = 86_400_000
 
 interface KeyClass {
   readonly situation: Situation
-  readonly forms: readonly CredentialForm[]
   readonly key: HeldKey
   readonly allow: boolean
 }
@@ -65,7 +64,7 @@ export function proveRequests(tally: Tally): void {
   world.createPartner('acme')
   world.createPartner('globex', { modules: modulesIn(255) })
   const neighbour = world.createKey({ partner: 'globex', scopes: scopesIn(255) })
-  const keys = createKeys(world, neighbour)
+  const keys = createKeys(world)
   const off = { quota: 0, windowSeconds: 60 }
   const limits = { key: off, signup: off, verify: off, authfail: off }
   const api = createPartnerApi({ store: world.store }, { maxStalenessMs: 0, limits })
@@ -85,8 +84,7 @@ export function proveRequests(tally: Tally): void {
   )
   for (const endpoint of endpoints) {
     // What another partner was answered is kept once it is asked for again, and must be of no use to this one.
-    const elsewhere = { name: '', is: undefined, keyHeader: neighbour.text }
-    for (let time = 0; time < 2; time++) send(api, requestFor(endpoint, 'globex', elsewhere, '::1'))
+    for (let time = 0; time < 2; time++) send(api, requestFor(endpoint, 'globex', neighbour.text, '::1'))
     const bit = bitOf(endpoint)
     for (const scopes of [bit, 255 & ~bit]) {
       setScopes(world, keys, scopes)
@@ -106,35 +104,24 @@ export function proveRequests(tally: Tally): void {
   }
   void api.close()
 
-  function askAll(endpoint: Endpoint, { situation, forms, allow }: KeyClass, facts: Situation): void {
-    for (const [index, form] of forms.entries()) {
-      const isFirst = index === 0
-      if (!isFirst && Object.keys(facts).length > 0) continue
-      // One form meets all facts, claims and addresses. The others are read before any of those matter: those that are
-      // right meet what is right, and those that are wrong a claim and an address that would be refused.
-      const only = form.is === undefined ? 0 : 1
-      for (const [claim, claimed] of isFirst ? claims : claims.slice(only, only + 1)) {
-        for (const [address, inside] of isFirst ? addresses : addresses.slice(only, only + 1)) {
-          const verdict = judge({
-            ...facts,
-            ...situation,
-            ...claimed,
-            ...(form.is === undefined ? {} : { credential: form.is }),
-            ...(allow && !inside ? { address: 'refused' } : {}),
-            ...(form.query === undefined ? {} : { input: 'wrong-parameter' }),
-          }, endpoint)
-          questioner.ask(requestFor(endpoint, claim, form, address), verdict, endpoint)
-        }
+  function askAll(endpoint: Endpoint, { situation, key, allow }: KeyClass, facts: Situation): void {
+    const guessed = requestFor(endpoint, 'acme', forge('spk_live', key.id), '198.51.100.7')
+    questioner.ask(guessed, judge({ ...facts, ...situation, credential: 'wrong' }, endpoint), endpoint)
+    for (const [claim, claimed] of claims) {
+      for (const [address, inside] of addresses) {
+        const refused: Situation = allow && !inside ? { address: 'refused' } : {}
+        const verdict = judge({ ...facts, ...situation, ...claimed, ...refused }, endpoint)
+        questioner.ask(requestFor(endpoint, claim, key.text, address), verdict, endpoint)
       }
     }
   }
 }
 
-function createKeys(world: World, neighbour: HeldKey): KeyClass[] {
+function createKeys(world: World): KeyClass[] {
   return states.flatMap(([facts, situation]) =>
     [false, true].map((restricted): KeyClass => {
       const key = world.createKey({ partner: 'acme', ...facts, allow: restricted ? allow : [] })
-      return { situation, key, allow: restricted, forms: credentialForms(key.text, neighbour.text) }
+      return { situation, key, allow: restricted }
     })
   )
 }
@@ -164,18 +151,16 @@ function setModules({ apply }: World, mask: number): void {
 function requestFor(
   endpoint: Endpoint,
   claim: string | undefined,
-  form: CredentialForm,
+  key: string,
   address: string | undefined,
 ): Request {
   const { method } = endpoint
-  const query = method === 'GET' && claim !== undefined ? [`partner=${claim}`] : []
-  if (form.query !== undefined) query.push(form.query)
+  const query = method === 'GET' && claim !== undefined ? `?partner=${claim}` : ''
   return {
     method,
-    target: [targetOf(endpoint), ...(query.length > 0 ? [query.join('&')] : [])].join('?'),
+    target: targetOf(endpoint) + query,
     headers: {
-      authorization: form.authorization,
-      'x-service-partner-key': form.keyHeader,
+      authorization: `Bearer ${key}`,
       ...(method === 'POST' ? { 'content-type': 'application/json' } : {}),
     },
     ...(method === 'POST' ? { body: JSON.stringify({ partner: claim, ...bodyOf(endpoint) }) } : {}),

@@ -3,6 +3,7 @@ import { createMemoryStore } from '../../../adapters/stores/memory/store.ts'
 import type { Key, Partner } from '../../../core/model.ts'
 import type { Change } from '../../../core/ports/changes.ts'
 import type { Store } from '../../../core/ports/store.ts'
+import { forge } from '../../contract/http/forgery.ts'
 import {
   actor,
   banner,
@@ -14,7 +15,6 @@ import {
   stamp,
   T0,
 } from '../../contract/store/samples.ts'
-import { forgeKey } from './credentials.ts'
 import { type Endpoint, NEEDS } from './oracle.ts'
 
 /** A key with its text. */
@@ -70,7 +70,7 @@ export function createWorld(bannerFor: readonly string[]): World {
       apply({ type: 'partner.created', partner: partner({ slug, name: slug, ...more }) }),
     createKey(more) {
       const id = `Key${String(keys++).padStart(9, '0')}`
-      const text = forgeKey(id, `Secret${keys}`)
+      const text = forge('spk_live', id, `Secret${keys}`.padEnd(32, 'x'))
       const issued = key({ id, digest: store.sha256(text), hint: text.slice(-4), ...more })
       apply({ type: 'key.issued', key: issued })
       return { id, text }
