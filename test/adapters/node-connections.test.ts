@@ -252,18 +252,32 @@ t.test('clients that are too slow', async (t) => {
   t.equal(await answered.ended(), '', 'a body that nothing reads gets no second response')
 })
 
-t.test('a request whose head arrives while the server drains is the last of its connection', async (t) => {
-  const { server, open } = await serveStub(t, {}, { drainTimeoutMs: 10_000 })
+t.test('the last response of a connection, while the server drains, closes it', async (t) => {
+  const all = later<void>()
+  const slow: ((response: HttpResponse) => void)[] = []
+  const { server, open } = await serveStub(t, {
+    handle: ({ target }) =>
+      target !== '/slow' ? json(200, {}) : new Promise((resolve) => {
+        if (slow.push(resolve) === 2) all.resolve()
+      }),
+  }, { drainTimeoutMs: 10_000 })
   const fresh = await open()
   const half = await open()
   half.write(get().slice(0, -2))
   await half.flushed()
+  const busy = await open()
+  busy.write(get('/slow') + get('/slow'))
+  await all.promise
   const drained = server.drain()
   t.equal(await fresh.ended(), '')
   half.write('\r\n')
   t.equal((await half.answer()).headers.get('connection'), 'close')
   t.equal(await half.ended(), '')
-  for (const connection of [fresh, half]) connection.end()
+  for (const respond of slow) respond(json(200, {}))
+  for (const connection of ['keep-alive', 'close']) {
+    t.equal((await busy.answer()).headers.get('connection'), connection)
+  }
+  for (const connection of [fresh, half, busy]) connection.end()
   await drained
 })
 
