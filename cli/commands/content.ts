@@ -181,14 +181,12 @@ async function remove(
   const slugs = [...new Set(names)]
   const { missing, used } = await store.removeContent(kind, slugs, { actor, at: timeOf(store) })
   if (missing.length > 0) {
-    const detail = `Nothing was removed: there are no ${kind} ${joinList(missing)}.`
-    throw new CliError(1, 'content_not_found', detail)
+    const absent = `there are no ${kind} ${joinList(missing)}`
+    throw new CliError(1, 'content_not_found', `Nothing was removed: ${absent}.`)
   }
   if (used.length > 0) {
-    const detail = `Nothing was removed: other content refers to ${
-      joinList(used)
-    }. Remove or change that first.`
-    throw new CliError(1, 'content_in_use', detail)
+    const detail = `other content refers to ${joinList(used)}. Remove or change that first.`
+    throw new CliError(1, 'content_in_use', `Nothing was removed: ${detail}`)
   }
   return { data: { kind, removed: slugs }, text: `${kind}: ${slugs.length} removed\n` }
 }

@@ -22,19 +22,10 @@ export function keyJson(key: Key, now: number): Record<string, unknown> {
 }
 
 export function signupJson(signup: Signup): Record<string, unknown> {
-  return {
-    ...pickMembers(signup, [
-      'id',
-      'partner',
-      'keyId',
-      'environment',
-      'createdAt',
-      'email',
-      'name',
-      'company',
-    ]),
-    ...pickMembers(signup, ['country', 'plan', 'profile', 'locale', 'message', 'consentAt', 'metadata']),
-  }
+  return pickMembers(signup, [
+    ...['id', 'partner', 'keyId', 'environment', 'createdAt', 'email', 'name', 'company'] as const,
+    ...['country', 'plan', 'profile', 'locale', 'message', 'consentAt', 'metadata'] as const,
+  ])
 }
 
 export function auditEntryJson(entry: AuditEntry): Record<string, unknown> {

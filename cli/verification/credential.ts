@@ -15,11 +15,7 @@ export async function readCredential(keyFile: string | undefined, io: Io): Promi
   }
   const { env: { PARTNER_API_KEY }, stdin } = io
   if (PARTNER_API_KEY) return requireKey(PARTNER_API_KEY, 'PARTNER_API_KEY')
-  if (!stdin.isTTY) {
-    // Stops at the end of a line: the program that writes the key may keep the pipe open.
-    const hasLine = (text: string) => text.trimStart().includes('\n')
-    return requireKey(await readLimited(stdin, 'standard input', hasLine), 'Standard input')
-  }
+  if (!stdin.isTTY) return requireKey(await readLimited(stdin, 'standard input'), 'Standard input')
   return requireKey(await promptHidden(io, 'Key (not shown): '), 'The input')
 }
 
@@ -31,17 +27,14 @@ export function parseKeyId(key: string): string | undefined {
     : undefined
 }
 
-async function readLimited(
-  stream: AsyncIterable<Buffer | string>,
-  name: string,
-  isEnough?: (text: string) => boolean,
-): Promise<string> {
+async function readLimited(stream: AsyncIterable<Buffer | string>, name: string): Promise<string> {
   let text = ''
   try {
     for await (const chunk of stream) {
       text += chunk.toString()
       if (text.length > maxKeyFileBytes) throw usageError(`The content of ${name} is too long for a key.`)
-      if (isEnough?.(text)) break
+      // Before the end: the program that writes the key may keep the pipe open.
+      if (text.trimStart().includes('\n')) break
     }
   } catch (error) {
     if (error instanceof CliError) throw error
