@@ -4,7 +4,7 @@ import { DIRECTORY_PATH, type ReadyAnswer } from './tenant.ts'
 import { createPeerKeys, createPeerLimit, mayRead, nextPeerId, type PeerKey } from './peers.ts'
 
 /** The handler of requests that `Bun.serve` is given. Elysia compiles it. */
-export type ElysiaHandler = (request: Request) => Response | Promise<Response>
+type Handler = (request: Request) => Response | Promise<Response>
 
 const type = 'application/json; charset=utf-8'
 
@@ -14,7 +14,7 @@ function keyIn(headers: Headers, find: (text: string) => PeerKey | undefined): P
 }
 
 /** The key looked up in a hook before the handler, and the ready page. */
-export function elysiaReady(key: string, ready: ReadyAnswer): ElysiaHandler {
+export function elysiaReady(key: string, ready: ReadyAnswer): Handler {
   const { find } = createPeerKeys(key, PARTNER)
   return new Elysia()
     .onBeforeHandle(({ request, status }) => {
@@ -25,7 +25,7 @@ export function elysiaReady(key: string, ready: ReadyAnswer): ElysiaHandler {
 }
 
 /** The same, and by hand what the service does besides. */
-export function elysiaSameWork(key: string, ready: ReadyAnswer): ElysiaHandler {
+export function elysiaSameWork(key: string, ready: ReadyAnswer): Handler {
   const { find } = createPeerKeys(key, PARTNER)
   const count = createPeerLimit()
   return new Elysia()

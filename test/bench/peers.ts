@@ -9,7 +9,6 @@ import { fold } from '../../core/lib/text.ts'
 import type { ProfileSort } from '../../core/ports/directory.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { toWireCard } from '../../core/routes/profiles.ts'
-import type { ProfileCard as WireCard } from '../../core/wire.ts'
 import { ENOUGH } from './tenant.ts'
 
 /** A key as a peer knows it. */
@@ -21,18 +20,13 @@ export interface PeerKey {
   readonly expiresAt: number
 }
 
-/** The keys of a peer, by the SHA-256 of the whole key. */
-export interface PeerKeys {
-  find(text: string): PeerKey | undefined
-}
-
-/** One key, with all scopes and without an end. */
-export function createPeerKeys(key: string, partner: string): PeerKeys {
+/** Finds keys by the SHA-256 of the whole key. There is one, with all scopes and without an end. */
+export function createPeerKeys(key: string, partner: string) {
   const scopes = new Set(['read:profiles', 'read:countries', 'read:industries'])
   const byDigest = new Map<string, PeerKey>([
     [sha256(key), { partner, scopes, active: true, expiresAt: Infinity }],
   ])
-  return { find: (text) => byDigest.get(sha256(text)) }
+  return { find: (text: string) => byDigest.get(sha256(text)) }
 }
 
 /** Whether the key may read this partner's profiles now. */
@@ -64,20 +58,14 @@ export function nextPeerId(): string {
 }
 
 /** The parameters of the directory, judged. */
-export interface Listing {
+interface Listing {
   readonly countries: readonly string[]
   readonly industries: readonly string[]
   readonly sort: ProfileSort
   readonly limit: number
 }
 
-/** What is answered. */
-export interface ListingAnswer {
-  readonly data: readonly WireCard[]
-  readonly page: { readonly limit: number; readonly has_more: boolean; readonly next_cursor: string | null }
-}
-
-export async function answerListing(store: Store, partner: string, listing: Listing): Promise<ListingAnswer> {
+export async function answerListing(store: Store, partner: string, listing: Listing) {
   const { limit, sort } = listing
   const query = { ...listing, words: [], after: undefined, limit: limit + 1 }
   const found = await store.listProfiles(partner, query, Date.now())
