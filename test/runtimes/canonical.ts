@@ -2,7 +2,7 @@
 import { PROBLEMS } from '../../core/http/problem.ts'
 import { keyedPaths } from '../contract/http/expect.ts'
 import { forge } from '../contract/http/forgery.ts'
-import type { Ask, Heard, Service } from '../contract/http/service.ts'
+import type { Heard, Service, TestRequest } from '../contract/http/service.ts'
 import { FENCE, type KeyName } from '../support/world.ts'
 
 /** What was asked, and what came back: the status, the header fields by name and the body, a line each. */
@@ -25,13 +25,13 @@ export const CANONICAL_SETTINGS = { limits: { verify: { quota: 5, windowSeconds:
 /** How the question for all countries ends. */
 export const ALL_COUNTRIES = '/public/countries?partner=demo'
 
-type Question = readonly [path: string, more?: Partial<Ask>, key?: KeyName | 'none']
+type Question = readonly [path: string, more?: Partial<TestRequest>, key?: KeyName | 'none']
 
 const demo = 'partner=demo'
 const signup = (more: object): string =>
   JSON.stringify({ partner: 'demo', email: 'jane@example.com', name: 'Jane Döe', ...more })
 
-function post(body: string, headers: Ask['headers'] = {}): Partial<Ask> {
+function post(body: string, headers: TestRequest['headers'] = {}): Partial<TestRequest> {
   return { method: 'POST', body, headers: { 'content-type': 'application/json', ...headers } }
 }
 
@@ -111,12 +111,14 @@ export async function canonicalAnswers(service: Service): Promise<CanonicalAnswe
   const answers = new Map<string, string>()
 
   async function ask([path, { headers, ...more } = {}, name = 'demo full']: Question): Promise<Heard> {
-    const key: Ask['headers'] = name === 'none' ? {} : { 'x-service-partner-key': world.keys[name].text }
+    const key: TestRequest['headers'] = name === 'none'
+      ? {}
+      : { 'x-service-partner-key': world.keys[name].text }
     const target = path.startsWith('/.') ? path : root + path
-    const heard = await send({ target, ...more, headers: { ...key, ...headers } })
+    const response = await send({ target, ...more, headers: { ...key, ...headers } })
     const count = String(answers.size + 1).padStart(2, '0')
-    answers.set(`${count} ${more.method ?? 'GET'} ${target.slice(0, 100)}`, canonical(heard, startedAt))
-    return heard
+    answers.set(`${count} ${more.method ?? 'GET'} ${target.slice(0, 100)}`, canonical(response, startedAt))
+    return response
   }
 
   const { headers } = await ask([`/public/plans?${demo}`])

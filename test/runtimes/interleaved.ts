@@ -1,5 +1,5 @@
 /** Answers to different keys, asked for at the same time, have nothing of each other. */
-import { type Heard, type Tester, withKey } from '../contract/http/service.ts'
+import { type Heard, type TestContext, withKey } from '../contract/http/service.ts'
 import { socketWire } from '../contract/http/wires.ts'
 import type { ServingChild } from './child.ts'
 import type { Template } from './template.ts'
@@ -20,14 +20,14 @@ const asks = [
   { by: undefined, target: list('demo', 3), status: 401 },
 ] as const
 
-export async function interleaved(t: Tester, child: ServingChild, template: Template): Promise<void> {
+export async function interleaved(t: TestContext, child: ServingChild, template: Template): Promise<void> {
   const limits = { key: { quota: 10_000, windowSeconds: 3_600 } }
   const place = await child.serve(template.copy(), { limits })
   const wire = socketWire(place.origin)
   const answers = await Promise.all(Array.from({ length: 20 * asks.length }, async (_, index) => {
     const { by, ...ask } = asks[index % asks.length]!
     const headers = { ...(by && withKey(template.filling.keys[by])), ...('headers' in ask && ask.headers) }
-    return { by, ask, heard: await wire.send({ ...ask, headers }) }
+    return { by, ask, response: await wire.send({ ...ask, headers }) }
   }))
   wire.close()
   await child.stop(place)
@@ -35,7 +35,7 @@ export async function interleaved(t: Tester, child: ServingChild, template: Temp
   const remainingIn = ({ headers }: Heard) => /r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1]
   const requestIds = new Set<string | undefined>()
   const fields = new Map<string, string>()
-  for (const { by, ask, heard: { status, headers, repeated, json } } of answers) {
+  for (const { by, ask, response: { status, headers, repeated, json } } of answers) {
     t.strictSame([status, repeated], [ask.status, []])
     const requestId = headers.get('x-request-id')
     requestIds.add(requestId)
@@ -47,7 +47,7 @@ export async function interleaved(t: Tester, child: ServingChild, template: Temp
   }
   t.equal(requestIds.size, answers.length, 'each has an id of its own')
   for (const key of ['demo full', 'acme full', undefined] as const) {
-    const remaining = answers.filter(({ by }) => by === key).map(({ heard }) => remainingIn(heard))
+    const remaining = answers.filter(({ by }) => by === key).map(({ response }) => remainingIn(response))
     const expected = key === undefined ? 1 : remaining.length
     t.equal(
       new Set(remaining).size,

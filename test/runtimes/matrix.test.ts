@@ -4,7 +4,7 @@ import { PROBLEMS } from '../../core/http/problem.ts'
 import { inOnePoint } from '../contract/http/checks.ts'
 import { deployAt } from '../contract/http/deploy.ts'
 import { QUIRKS } from '../contract/http/quirks.ts'
-import type { Deploy, Tester } from '../contract/http/service.ts'
+import type { Deploy, TestContext } from '../contract/http/service.ts'
 import { httpContract } from '../contract/http/suites.ts'
 import {
   ALL_COUNTRIES,
@@ -31,7 +31,7 @@ const answersOf = new Map<Runtime, CanonicalAnswers>()
 const table: string[][] = []
 
 /** Runs the contract on a runtime. */
-async function run(t: Tester & { passing(): boolean }, runtime: Runtime, deploy: Deploy): Promise<void> {
+async function run(t: TestContext & { passing(): boolean }, runtime: Runtime, deploy: Deploy): Promise<void> {
   await deploy(CANONICAL_SETTINGS, async (service) => {
     answersOf.set(runtime, await canonicalAnswers(service))
   })

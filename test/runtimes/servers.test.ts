@@ -20,7 +20,7 @@ function startRuntime([runtime = '', ...words]: readonly string[]) {
   const child = spawn(runtime, [...words, script], { env: cleanEnv(), stdio: ['pipe', 'pipe', 'inherit'] })
   const ended = once(child, 'close')
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
-  async function heard(): Promise<Record<string, unknown>> {
+  async function response(): Promise<Record<string, unknown>> {
     const { done, value } = await lines.next()
     if (done) throw new Error('The program has ended.')
     return JSON.parse(value)
@@ -29,10 +29,10 @@ function startRuntime([runtime = '', ...words]: readonly string[]) {
   return {
     tell,
     /** The next thing that happens. */
-    heard,
+    response,
     async serve(options: ServeOptions = {}) {
       tell({ serve: { port: 0, ...options } })
-      const { url, port } = await heard() as { url: string; port: number }
+      const { url, port } = await response() as { url: string; port: number }
       return { url, port, open: () => connectRaw('127.0.0.1', port) }
     },
     async end() {
@@ -48,29 +48,29 @@ const post = (length: number): string => `POST /body HTTP/1.1\r\nHost: a\r\nCont
 t.jobs = RUNTIMES.length
 for (const runtime of RUNTIMES) {
   t.test(runtime.name, { buffered: true, skip: absence(runtime) ?? false, timeout: 120_000 }, async (t) => {
-    const { tell, heard, serve, end } = startRuntime(runtime.command)
+    const { tell, response, serve, end } = startRuntime(runtime.command)
     t.teardown(end)
 
     await t.test('addresses and headers', async (t) => {
       const { url, port } = await serve()
       t.equal(url, `http://127.0.0.1:${port}`)
       await (await fetch(`${url}/asked?a=b`)).text()
-      t.strictSame(await heard(), { asked: '/asked?a=b', address: '127.0.0.1' }, "the client's is known")
+      t.strictSame(await response(), { asked: '/asked?a=b', address: '127.0.0.1' }, "the client's is known")
       const invalid = await fetch(`${url}/header`)
       t.strictSame([invalid.status, await invalid.json()], [500, { code: 'internal' }])
-      await heard()
+      await response()
 
       tell({ attempt: { port } })
       const message = `Cannot listen on 127.0.0.1:${port}: the address is in use`
-      t.strictSame(await heard(), { name: 'Error', message, code: 'EADDRINUSE' })
+      t.strictSame(await response(), { name: 'Error', message, code: 'EADDRINUSE' })
       tell({ attempt: { port: 0, host: 'no-such-host.invalid' } })
-      t.match(await heard(), { name: 'Error', code: 'ENOTFOUND' })
+      t.match(await response(), { name: 'Error', code: 'ENOTFOUND' })
       tell({ attempt: { port: 0, host: '::1' } })
-      t.match(await heard(), { url: /^http:\/\/\[::1\]:\d+$/, status: 200 })
-      t.strictSame(await heard(), { closed: true })
+      t.match(await response(), { url: /^http:\/\/\[::1\]:\d+$/, status: 200 })
+      t.strictSame(await response(), { closed: true })
       for (const [name, value] of Object.entries({ port: 65_536, requestTimeoutMs: -1 })) {
         tell({ attempt: { port: 0, [name]: value } })
-        t.match(await heard(), { name: 'RangeError', message: new RegExp(`^${name} must be`) })
+        t.match(await response(), { name: 'RangeError', message: new RegExp(`^${name} must be`) })
       }
     })
 
@@ -81,20 +81,20 @@ for (const runtime of RUNTIMES) {
       const answer = await late.answer()
       t.strictSame([answer.status, answer.body], [408, '{"code":"request_timeout"}'])
       t.equal(answer.headers.get('connection'), 'close')
-      t.match(await heard(), { asked: '/body' })
-      t.strictSame(await heard(), { body: 'request_timeout' })
+      t.match(await response(), { asked: '/body' })
+      t.strictSame(await response(), { body: 'request_timeout' })
 
       const large = await open()
       large.write(`${post(11)}a`)
       t.equal((await large.answer()).status, 413, 'too large, before it has arrived')
       large.destroy()
-      t.match(await heard(), { asked: '/body' })
-      t.strictSame(await heard(), { body: 'body_too_large' })
+      t.match(await response(), { asked: '/body' })
+      t.strictSame(await response(), { body: 'body_too_large' })
 
       late.end()
       tell('drain')
-      t.strictSame(await heard(), { closed: true }, 'drain does not wait for a body that is late')
-      t.strictSame(await heard(), { drained: true })
+      t.strictSame(await response(), { closed: true }, 'drain does not wait for a body that is late')
+      t.strictSame(await response(), { drained: true })
       late.destroy()
     })
 
@@ -104,10 +104,10 @@ for (const runtime of RUNTIMES) {
       const socket = connect(port, '127.0.0.1').pause()
       socket.on('error', () => {})
       socket.write(get('/large'))
-      t.match(await heard(), { asked: '/large' })
+      t.match(await response(), { asked: '/large' })
       tell('drain')
-      t.strictSame(await heard(), { closed: true })
-      t.strictSame(await heard(), { drained: true })
+      t.strictSame(await response(), { closed: true })
+      t.strictSame(await response(), { drained: true })
       socket.destroy()
     })
 
@@ -116,9 +116,9 @@ for (const runtime of RUNTIMES) {
       for (const way of ['destroy', 'reset', 'end'] as const) {
         const connection = await open()
         connection.write(`${post(3)}a`)
-        t.match(await heard(), { asked: '/body' })
+        t.match(await response(), { asked: '/body' })
         connection[way]()
-        t.strictSame(await heard(), { body: 'malformed_request' }, way)
+        t.strictSame(await response(), { body: 'malformed_request' }, way)
         if (way === 'end' && runtime.name !== 'Bun') t.equal((await connection.answer()).status, 400)
         connection.destroy()
       }
@@ -135,15 +135,15 @@ for (const runtime of RUNTIMES) {
       t.equal((await idle.answer()).status, 200)
       const busy = await open()
       busy.write(get('/wait'))
-      t.match(await heard(), { asked: '/wait' })
+      t.match(await response(), { asked: '/wait' })
       tell('drain')
       t.equal(await idle.ended(), '')
       tell('release')
       const { status, headers } = await busy.answer()
       t.strictSame([status, headers.get('connection')], [200, runtime.name === 'Bun' ? undefined : 'close'])
       t.equal(await busy.ended(), '')
-      t.strictSame(await heard(), { closed: true }, 'then the service is closed')
-      t.strictSame(await heard(), { drained: true }, 'once')
+      t.strictSame(await response(), { closed: true }, 'then the service is closed')
+      t.strictSame(await response(), { drained: true }, 'once')
       await t.rejects(open(), { code: 'ECONNREFUSED' })
       for (const connection of [silent, idle, busy]) connection.destroy()
     })
@@ -152,13 +152,13 @@ for (const runtime of RUNTIMES) {
       const { open } = await serve({ drainTimeoutMs: 1_000 })
       const late = await open()
       late.write(`${post(3)}a`)
-      t.match(await heard(), { asked: '/body' })
+      t.match(await response(), { asked: '/body' })
       tell('drain')
-      t.strictSame(await heard(), { body: 'request_timeout' })
+      t.strictSame(await response(), { body: 'request_timeout' })
       t.equal((await late.answer()).status, 408)
       late.end()
-      t.strictSame(await heard(), { closed: true })
-      t.strictSame(await heard(), { drained: true })
+      t.strictSame(await response(), { closed: true })
+      t.strictSame(await response(), { drained: true })
       late.destroy()
     })
 
@@ -166,10 +166,10 @@ for (const runtime of RUNTIMES) {
       const { open } = await serve({ drainTimeoutMs: 50 })
       const connection = await open()
       connection.write(get('/wait'))
-      t.match(await heard(), { asked: '/wait' })
+      t.match(await response(), { asked: '/wait' })
       tell('drain')
-      t.strictSame(await heard(), { closed: true })
-      t.strictSame(await heard(), { drained: true })
+      t.strictSame(await response(), { closed: true })
+      t.strictSame(await response(), { drained: true })
       connection.destroy()
     })
   })

@@ -4,13 +4,13 @@ import type { Signup } from '../../core/ports/signups.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
 import type { OpenStores } from '../contract/http/deploy.ts'
-import { type Ask, FAR_LIMITS, type Heard, VERSION, withKey } from '../contract/http/service.ts'
-import { breaches, schemaBreaches } from '../contract/http/universals.ts'
+import { FAR_LIMITS, type Heard, type TestRequest, VERSION, withKey } from '../contract/http/service.ts'
+import { conventionViolations, schemaViolations } from '../contract/http/universals.ts'
 import { fetchWire } from '../contract/http/wires.ts'
 import { fillWorld, type KeyName, type World } from './world.ts'
 
 /** What a request has besides its target. */
-export interface More extends Omit<Partial<Ask>, 'target'> {
+export interface More extends Omit<Partial<TestRequest>, 'target'> {
   readonly key?: KeyName | { readonly text: string }
 }
 
@@ -35,10 +35,10 @@ export async function serveStore(store: Store, options: PartnerApiOptions = {}):
     const secret = typeof key === 'string' ? world.keys[key] : key
     const sent = { target: `/service${path}`, headers: { ...withKey(secret), ...headers }, ...more }
     const heard = await wire(sent)
-    const found = breaches(heard, 'Service-Version')
+    const found = conventionViolations(heard, 'Service-Version')
     const method = more.method ?? 'GET'
     if (heard.status <= 201 && method !== 'HEAD') {
-      found.push(...schemaBreaches(sent.target, heard, method, api.routes))
+      found.push(...schemaViolations(sent.target, heard, method, api.routes))
     }
     if (found.length === 0 && heard.headers.get('service-version') === VERSION) return heard
     throw new Error(`${method} ${path.slice(0, 200)} → ${heard.status}: ${found.join('; ')}`)

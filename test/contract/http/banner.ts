@@ -1,12 +1,16 @@
-/** Section 4: a banner shows in its dates, which need no request and no write to come. */
+/** Section 4: a banner is shown between its dates, which take effect without a request or a write. */
 import { expectProblem } from './expect.ts'
-import { before, get, type Heard, type Service, type Suite, type Tester, until } from './service.ts'
+import { before, get, type Heard, type Service, type Suite, type TestContext, until } from './service.ts'
 
 export const banner: readonly Suite[] = [{
-  tests: { 'all fields': fields, 'dates': dates, 'dates that come while the service runs': turning },
+  tests: {
+    'a banner has all imported members, and null for absent ones': members,
+    'a banner is shown only between its dates': dates,
+    'a banner appears and ends at its dates while the service runs': datesAtRuntime,
+  },
 }]
 
-/** A partner of its own, and its banner. */
+/** Creates a partner with a banner. @returns Requests the banner. */
 async function withBanner(
   service: Service,
   slug: string,
@@ -19,13 +23,13 @@ async function withBanner(
   return () => get(service, `/public/banner?partner=${slug}`, { key })
 }
 
-async function fields(t: Tester, service: Service): Promise<void> {
+async function members(t: TestContext, service: Service): Promise<void> {
   const { banners } = service.world.lines
   const { partner: _, ...line } = banners.find(({ partner }) => partner === 'demo') ?? {}
   const updatedAt = new Date(service.world.importedAt).toISOString()
-  const heard = await get(service, '/public/banner?partner=demo')
+  const response = await get(service, '/public/banner?partner=demo')
   t.strictSame(
-    [heard.status, heard.json],
+    [response.status, response.json],
     [200, { data: { ...line, updated_at: updatedAt } }],
     'as it was imported',
   )
@@ -33,11 +37,11 @@ async function fields(t: Tester, service: Service): Promise<void> {
   const bare = await (await withBanner(service, 'bare-banner', { title: 'Bare' }))()
   const { updated_at: at, ...rest } = bare.json.data
   const none = { body: null, image_url: null, image_alt: null, link_url: null, link_label: null }
-  t.strictSame(rest, { title: 'Bare', ...none, starts_at: null, ends_at: null }, 'explicit nulls')
+  t.strictSame(rest, { title: 'Bare', ...none, starts_at: null, ends_at: null }, 'absent members are null')
   t.ok(Math.abs(Date.parse(at) - Date.now()) < 60_000, 'updated_at')
 }
 
-async function dates(t: Tester, service: Service): Promise<void> {
+async function dates(t: TestContext, service: Service): Promise<void> {
   const hour = 3_600_000
   const at = (offset: number): string => new Date(Date.now() + offset).toISOString()
   const cases: readonly [string, object | undefined, boolean][] = [
@@ -50,37 +54,37 @@ async function dates(t: Tester, service: Service): Promise<void> {
     ['ending', { title: 'x', ends_at: at(hour) }, true],
   ]
   for (const [slug, line, shows] of cases) {
-    const heard = await (await withBanner(service, slug, line))()
-    if (shows) t.equal(heard.json?.data?.title, 'x', slug)
-    else {expectProblem(t, heard, 'banner_not_found', slug, {
+    const response = await (await withBanner(service, slug, line))()
+    if (shows) t.equal(response.json?.data?.title, 'x', slug)
+    else {expectProblem(t, response, 'banner_not_found', slug, {
         instance: `${service.root}/public/banner`,
       })}
   }
 }
 
-async function turning(t: Tester, service: Service): Promise<void> {
+async function datesAtRuntime(t: TestContext, service: Service): Promise<void> {
   const instant = (at: number): string => new Date(at).toISOString()
   const start = await before(async (at, attempt) => {
     const slug = `starting-${attempt}`
-    const ask = await withBanner(service, slug, { title: 'x', starts_at: instant(at) })
-    return { slug, ask, heard: await ask() }
+    const request = await withBanner(service, slug, { title: 'x', starts_at: instant(at) })
+    return { slug, request, response: await request() }
   })
-  expectProblem(t, start.observed.heard, 'banner_not_found', 'before its dates')
-  const shown = await until(start.observed.ask, ({ status }) => status === 200, Date.now)
-  t.ok(Date.now() >= start.at, 'it does not show early')
-  t.ok(shown.lastBefore < start.at, 'nor late')
+  expectProblem(t, start.observed.response, 'banner_not_found', 'before its dates')
+  const shown = await until(start.observed.request, ({ status }) => status === 200, Date.now)
+  t.ok(Date.now() >= start.at, 'the banner does not appear early')
+  t.ok(shown.lastBefore < start.at, 'the banner does not appear late')
   const { slug } = start.observed
   const key = await service.world.issue({ partner: slug })
   const widget = await get(service, `/partner-widget?partner=${slug}`, { key })
-  t.ok(widget.json.data.banner !== null, 'the widget has it, too')
+  t.ok(widget.json.data.banner !== null, 'the widget has the banner')
 
   const end = await before(async (at, attempt) => {
-    const ask = await withBanner(service, `ending-soon-${attempt}`, { title: 'x', ends_at: instant(at) })
-    return { ask, heard: await ask() }
+    const request = await withBanner(service, `ending-soon-${attempt}`, { title: 'x', ends_at: instant(at) })
+    return { request, response: await request() }
   })
-  t.equal(end.observed.heard.status, 200, 'in its dates')
-  const over = await until(end.observed.ask, ({ status }) => status !== 200, Date.now)
-  t.ok(Date.now() >= end.at, 'it does not end early')
-  t.ok(over.lastBefore < end.at, 'nor late')
-  expectProblem(t, over.heard, 'banner_not_found', 'after its dates')
+  t.equal(end.observed.response.status, 200, 'between its dates')
+  const over = await until(end.observed.request, ({ status }) => status !== 200, Date.now)
+  t.ok(Date.now() >= end.at, 'the banner does not end early')
+  t.ok(over.lastBefore < end.at, 'the banner does not end late')
+  expectProblem(t, over.response, 'banner_not_found', 'after its dates')
 }

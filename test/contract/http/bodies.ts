@@ -1,14 +1,19 @@
 /** Steps 9 and 12 of a POST: media type, size, JSON, members. */
 import { expectInvalid, expectProblem } from './expect.ts'
-import { post, type Service, type Suite, type Tester, withKey } from './service.ts'
+import { post, type Service, type Suite, type TestContext, withKey } from './service.ts'
 
 const good = '{"partner":"demo"}'
 
 export const bodies: readonly Suite[] = [{
-  tests: { 'media types': mediaTypes, 'sizes': sizes, 'malformed JSON': json, 'members': members },
+  tests: {
+    'a POST takes application/json in UTF-8 and no other media type': mediaTypes,
+    'a body over 32,768 bytes is refused with 413': sizes,
+    'malformed JSON is refused with 400, and a body that is no object with 422': malformedJson,
+    'unknown members are reported by JSON pointer': members,
+  },
 }]
 
-async function mediaTypes(t: Tester, service: Service): Promise<void> {
+async function mediaTypes(t: TestContext, service: Service): Promise<void> {
   const accepted = [
     'application/json',
     'Application/JSON',
@@ -36,20 +41,20 @@ async function mediaTypes(t: Tester, service: Service): Promise<void> {
     'application/json, text/plain',
   ]
   for (const type of refused) {
-    const heard = await post(service, good, { headers: { 'content-type': type } })
-    expectProblem(t, heard, 'unsupported_media_type', type)
+    const response = await post(service, good, { headers: { 'content-type': type } })
+    expectProblem(t, response, 'unsupported_media_type', type)
   }
   const { send, root, world } = service
   const headers = withKey(world.keys['demo full'])
   const untyped = await send({ method: 'POST', target: `${root}/developer/verify-key`, headers, body: good })
   expectProblem(t, untyped, 'unsupported_media_type', 'no media type')
   for (const coding of ['gzip', 'br', 'identity', 'x-unknown', 'gzip, gzip']) {
-    const heard = await post(service, good, { headers: { 'content-encoding': coding } })
-    expectProblem(t, heard, 'unsupported_media_type', `Content-Encoding: ${coding}`)
+    const response = await post(service, good, { headers: { 'content-encoding': coding } })
+    expectProblem(t, response, 'unsupported_media_type', `Content-Encoding: ${coding}`)
   }
 }
 
-async function sizes(t: Tester, service: Service): Promise<void> {
+async function sizes(t: TestContext, service: Service): Promise<void> {
   const largest = good + ' '.repeat(32_768 - good.length)
   for (const chunked of [false, true]) {
     const how = chunked ? 'in chunks' : 'of a known length'
@@ -59,39 +64,39 @@ async function sizes(t: Tester, service: Service): Promise<void> {
     const far = await post(service, ' '.repeat(300_000), { chunked })
     expectProblem(t, far, 'body_too_large', `300,000 bytes ${how}`)
   }
-  // 10,923 characters of three bytes: bytes are counted, not characters.
+  // 10,923 characters of three bytes each.
   const wide = `{"partner":"demo","x":"${'字'.repeat(10_923)}"}`
-  expectProblem(t, await post(service, wide), 'body_too_large', 'bytes count')
-  t.equal((await post(service, good)).status, 200, 'and the service goes on')
+  expectProblem(t, await post(service, wide), 'body_too_large', 'the limit counts bytes, not characters')
+  t.equal((await post(service, good)).status, 200, 'the next request succeeds')
   const many = Object.fromEntries(Array.from({ length: 1_500 }, (_, n) => [`é${n}`, 1]))
   const refused = await post(service, JSON.stringify({ partner: 'demo', ...many }))
-  t.strictSame([refused.status, refused.json?.errors?.length], [422, 1_500], 'a long answer is whole')
-  t.ok(refused.body.length > 65_536, 'longer than most')
-  t.equal(refused.headers.get('content-length'), String(refused.body.length), 'and its length in bytes')
+  t.strictSame([refused.status, refused.json?.errors?.length], [422, 1_500], 'a long response is complete')
+  t.ok(refused.body.length > 65_536, 'the response exceeds 64 KiB')
+  t.equal(refused.headers.get('content-length'), String(refused.body.length), 'Content-Length counts bytes')
 }
 
-async function json(t: Tester, service: Service): Promise<void> {
+async function malformedJson(t: TestContext, service: Service): Promise<void> {
   const malformed: Readonly<Record<string, string | Uint8Array>> = {
-    'nothing': '',
+    'an empty body': '',
     'white space': ' \n',
     'half an object': '{"partner":"demo"',
-    'more than one': `${good}${good}`,
-    'something after it': `${good}x`,
-    'a comma too many': '{"partner":"demo",}',
+    'two objects': `${good}${good}`,
+    'text after the object': `${good}x`,
+    'a trailing comma': '{"partner":"demo",}',
     'single quotes': "{'partner':'demo'}",
     'a bare name': '{partner:"demo"}',
     'a comment': '{"partner":"demo"/**/}',
     'NaN': '{"partner":"demo","x":NaN}',
     'a control character in a string': '{"partner":"de\nmo"}',
     'a byte-order mark': `\uFEFF${good}`,
-    'bytes that are no UTF-8': Buffer.from('{"partner":"demo\xff"}', 'latin1'),
+    'invalid UTF-8': Buffer.from('{"partner":"demo\xff"}', 'latin1'),
     'an overlong encoding': Buffer.from('{"partner":"demo\xc0\xaf"}', 'latin1'),
     'an encoded surrogate': Buffer.from('{"partner":"demo\xed\xa0\x80"}', 'latin1'),
     'UTF-16': Buffer.from(good, 'utf16le'),
     'a member twice': '{"partner":"demo","partner":"demo"}',
     'a member twice, with an escape': '{"partner":"demo","p\\u0061rtner":"acme"}',
-    'a member twice, deep inside': '{"partner":"demo","x":[{"a":1,"b":{"c":1,"c":2}}]}',
-    'a member twice, in an unknown object first': '{"x":{"y":1,"y":1},"partner":"demo"}',
+    'a member twice, in a nested object': '{"partner":"demo","x":[{"a":1,"b":{"c":1,"c":2}}]}',
+    'a member twice, in an unknown member': '{"x":{"y":1,"y":1},"partner":"demo"}',
     'an empty name twice': '{"partner":"demo","":1,"":1}',
     '__proto__ twice': '{"partner":"demo","__proto__":1,"__proto__":1}',
   }
@@ -99,13 +104,13 @@ async function json(t: Tester, service: Service): Promise<void> {
     expectProblem(t, await post(service, body), 'malformed_request', what)
   }
   for (const body of ['[]', '[{"partner":"demo"}]', '"demo"', '1', 'true', 'null', '[{"a":1},{"a":1}]']) {
-    expectProblem(t, await post(service, body), 'invalid_body', `no object: ${body}`, { errors: [''] })
+    expectProblem(t, await post(service, body), 'invalid_body', `not an object: ${body}`, { errors: [''] })
   }
   const spaced = ` \r\n\t{ "p\\u0061rtner" : "d\\u0065mo" } \n`
-  t.equal((await post(service, spaced)).status, 200, 'escapes and white space')
+  t.equal((await post(service, spaced)).status, 200, 'escapes and white space are accepted')
 }
 
-async function members(t: Tester, service: Service): Promise<void> {
+async function members(t: TestContext, service: Service): Promise<void> {
   const wrong: readonly [object | string, readonly string[]][] = [
     [{ partner: 'demo', other: 1 }, ['/other']],
     [{ a: 1, partner: 'demo', b: null, c: { d: 1 } }, ['/a', '/b', '/c']],
@@ -125,5 +130,5 @@ async function members(t: Tester, service: Service): Promise<void> {
   for (const [query, names] of [['partner=demo', ['partner']], ['x=1&y=%zz', ['x', 'y']]] as const) {
     expectInvalid(t, await post(service, good, { target: `${target}?${query}` }), names, `a query: ${query}`)
   }
-  t.equal((await post(service, good, { target: `${target}?` })).status, 200, 'an empty query is none')
+  t.equal((await post(service, good, { target: `${target}?` })).status, 200, 'an empty query is allowed')
 }

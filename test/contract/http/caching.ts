@@ -1,6 +1,6 @@
-/** Section 1, caching: a tag says that the bytes are the same, and is looked at last. */
+/** Section 1, caching: an entity tag identifies the bytes, and preconditions are evaluated last. */
 import { expectProblem, keyedPaths } from './expect.ts'
-import { before, get, type Heard, type Service, type Suite, type Tester, until } from './service.ts'
+import { before, get, type Heard, type Service, type Suite, type TestContext, until } from './service.ts'
 
 const vary = 'Authorization, X-Service-Partner-Key, Service-Version'
 
@@ -8,21 +8,23 @@ const maxStalenessMs = 200
 
 export const caching: readonly Suite[] = [{
   tests: {
-    'fields of a GET': fields,
-    'If-None-Match': preconditions,
-    'a cached response is only for those who may have it': apart,
+    'GET responses carry a strong ETag, Vary and private caching': cacheHeaders,
+    'If-None-Match with a current tag gets 304, and otherwise 200': preconditions,
+    'a cached response is served only to keys that are authorized for it': cachedResponsesAreAuthorized,
   },
 }, {
   changesContent: true,
   tests: {
-    'a tag changes with the content and with nothing else': changes,
-    'content that another connection changed': (t, service) => changedElsewhere(t, service, 0),
+    'a tag changes only when the bytes of the response change': tagChanges,
+    'a change by another connection is served at once with a bound of 0': (t, service) =>
+      changedByAnotherConnection(t, service, 0),
   },
 }, {
   settings: { maxStalenessMs },
   tests: {
-    'a profile falls due without a write': fallsDue,
-    'content that another connection changed': (t, service) => changedElsewhere(t, service, maxStalenessMs),
+    'a profile appears at its publication instant without a write': publicationInstant,
+    'a change by another connection is served within the bound': (t, service) =>
+      changedByAnotherConnection(t, service, maxStalenessMs),
   },
 }]
 
@@ -30,35 +32,39 @@ function tagOf({ headers }: Heard): string {
   return headers.get('etag') ?? ''
 }
 
-async function fields(t: Tester, service: Service): Promise<void> {
+async function cacheHeaders(t: TestContext, service: Service): Promise<void> {
   const tags = new Set<string>()
   for (const path of keyedPaths()) {
-    const ask = (method: string) => get(service, `${path}?partner=demo`, { method })
-    const first = await ask('GET')
+    const request = (method: string) => get(service, `${path}?partner=demo`, { method })
+    const first = await request('GET')
     t.ok(/^"[\x21\x23-\x7e]+"$/.test(tagOf(first)), `a strong tag: ${path}`)
     t.equal(first.headers.get('cache-control'), 'private, no-cache', path)
     t.equal(first.headers.get('vary'), vary, path)
     t.equal(first.headers.get('content-length'), String(first.body.length), path)
     for (const method of ['GET', 'HEAD', 'GET']) {
-      t.equal(tagOf(await ask(method)), tagOf(first), `${method} ${path}`)
+      t.equal(tagOf(await request(method)), tagOf(first), `${method} ${path}`)
     }
     tags.add(tagOf(first))
   }
-  t.equal(tags.size, keyedPaths().length, 'other bytes, another tag')
+  t.equal(tags.size, keyedPaths().length, 'different bytes have different tags')
   const [one, two] = [
     await get(service, '/public/profiles?partner=demo&limit=5'),
     await get(service, '/public/profiles?partner=demo&limit=6'),
   ]
-  t.ok(tagOf(one) !== tagOf(two), 'another page, another tag')
+  t.ok(tagOf(one) !== tagOf(two), 'different pages have different tags')
   const sameBytes = await get(service, '/public/plans?partner=demo&')
-  t.equal(tagOf(sameBytes), tagOf(await get(service, '/public/plans?partner=demo')), 'same bytes, same tag')
+  t.equal(
+    tagOf(sameBytes),
+    tagOf(await get(service, '/public/plans?partner=demo')),
+    'the same bytes have the same tag',
+  )
 }
 
-async function preconditions(t: Tester, service: Service): Promise<void> {
+async function preconditions(t: TestContext, service: Service): Promise<void> {
   for (const path of ['/public/profiles?partner=demo&limit=3', '/partner-widget?partner=demo']) {
-    const whole = await get(service, path)
-    const tag = tagOf(whole)
-    const ask = (value: string, method = 'GET') =>
+    const full = await get(service, path)
+    const tag = tagOf(full)
+    const request = (value: string, method = 'GET') =>
       get(service, path, { method, headers: { 'if-none-match': value } })
     const matching = [
       tag,
@@ -71,9 +77,9 @@ async function preconditions(t: Tester, service: Service): Promise<void> {
     ]
     for (const value of matching) {
       for (const method of ['GET', 'HEAD']) {
-        const { status, body, headers } = await ask(value, method)
+        const { status, body, headers } = await request(value, method)
         t.strictSame([status, body.length], [304, 0], `${method} ${path} If-None-Match: ${value}`)
-        // Those that a 200 would have had (RFC 9110 §15.4.5).
+        // A 304 repeats the fields of the 200 (RFC 9110 §15.4.5).
         const found = ['etag', 'cache-control', 'vary', 'content-type'].map((name) => headers.get(name))
         t.strictSame(found, [tag, 'private, no-cache', vary, undefined], 'fields')
         t.ok(headers.has('ratelimit') && headers.has('ratelimit-policy'), 'the RateLimit fields')
@@ -89,17 +95,17 @@ async function preconditions(t: Tester, service: Service): Promise<void> {
       'x',
     ]
     for (const value of others) {
-      const { status, text } = await ask(value)
-      t.strictSame([status, text], [200, whole.text], `${path} If-None-Match: ${value}`)
+      const { status, text } = await request(value)
+      t.strictSame([status, text], [200, full.text], `${path} If-None-Match: ${value}`)
     }
   }
   const since = await get(service, '/public/plans?partner=demo', {
     headers: { 'if-modified-since': 'Fri, 31 Dec 2100 23:59:59 GMT' },
   })
-  t.equal(since.status, 200, 'there is no Last-Modified to compare with')
+  t.equal(since.status, 200, 'If-Modified-Since is ignored: there is no Last-Modified')
 }
 
-async function apart(t: Tester, service: Service): Promise<void> {
+async function cachedResponsesAreAuthorized(t: TestContext, service: Service): Promise<void> {
   const { world } = service
   const paths = [
     '/public/profiles/for-acme?partner=acme',
@@ -108,17 +114,21 @@ async function apart(t: Tester, service: Service): Promise<void> {
   ]
   for (const path of paths) {
     for (let round = 0; round < 2; round++) {
-      t.equal((await get(service, path, { key: world.keys['acme full'] })).status, 200, `${path} is acme’s`)
-      expectProblem(t, await get(service, path), 'partner_mismatch', 'and not demo’s')
+      t.equal(
+        (await get(service, path, { key: world.keys['acme full'] })).status,
+        200,
+        `${path} with acme’s key`,
+      )
+      expectProblem(t, await get(service, path), 'partner_mismatch', 'not with demo’s key')
     }
   }
   const plans = '/public/plans?partner=demo'
   t.equal((await get(service, plans)).status, 200)
   const scopeless = await get(service, plans, { key: world.keys['demo profiles'] })
-  expectProblem(t, scopeless, 'scope_missing', 'a key without the scope is refused what another was given')
+  expectProblem(t, scopeless, 'scope_missing', 'a key without the scope is refused a cached response')
 }
 
-async function changes(t: Tester, service: Service): Promise<void> {
+async function tagChanges(t: TestContext, service: Service): Promise<void> {
   const { world } = service
   const path = '/public/profiles/bare?partner=demo'
   const line = world.lines.profiles.find(({ slug }) => slug === 'bare') ?? {}
@@ -126,24 +136,24 @@ async function changes(t: Tester, service: Service): Promise<void> {
   await world.publish('profiles', [{ ...line, headline: 'Another one' }])
   const after = await get(service, path, { headers: { 'if-none-match': tagOf(before) } })
   t.strictSame([after.status, after.json?.data?.headline], [200, 'Another one'], 'the old tag does not match')
-  t.ok(tagOf(after) !== tagOf(before), 'under a new tag')
+  t.ok(tagOf(after) !== tagOf(before), 'the tag is new')
   const untouched = await get(service, '/public/plans?partner=demo', {
     headers: { 'if-none-match': tagOf(plans) },
   })
-  t.equal(untouched.status, 304, 'bytes that stayed keep their tag')
+  t.equal(untouched.status, 304, 'unchanged bytes keep their tag')
   await world.partners.activate('kiosk', ['profiles'])
   const still = await get(service, path, { headers: { 'if-none-match': tagOf(after) } })
-  t.equal(still.status, 304, 'facts of others change nothing')
+  t.equal(still.status, 304, 'a change of another partner keeps the tag')
   const name = async () => (await get(service, '/partner-widget?partner=demo')).json?.data?.partner?.name
   for (let time = 0; time < 3; time++) t.equal(await name(), 'Demo partner')
   await world.partners.update('demo', { name: 'Another name' })
-  t.equal(await name(), 'Another name', 'but facts that are shown do')
+  t.equal(await name(), 'Another name', 'a new partner name is served')
 }
 
-async function fallsDue(t: Tester, service: Service): Promise<void> {
+async function publicationInstant(t: TestContext, service: Service): Promise<void> {
   const { world } = service
   const lists = () => get(service, '/public/profiles/recent?partner=demo&limit=1')
-  const ask = (slug: string) => get(service, `/public/profiles/${slug}?partner=demo`)
+  const request = (slug: string) => get(service, `/public/profiles/${slug}?partner=demo`)
   const count = async (): Promise<number> =>
     (await get(service, '/public/industries?partner=demo&in_use=true')).json.data
       .find(({ slug }: { slug: string }) => slug === 'health').profile_count
@@ -154,33 +164,37 @@ async function fallsDue(t: Tester, service: Service): Promise<void> {
       { ...line, slug, published_at: new Date(at).toISOString() },
       { ...line, slug: known, published_at: new Date(0).toISOString() },
     ])
-    // The service knows of the one when it has the other.
+    // Both profiles were imported together: once one is served, the service has the other.
     await until(() => get(service, `/public/profiles/${known}?partner=demo`), ({ status }) => status === 200)
-    return { slug, unknown: await ask(slug), listed: await lists(), counted: await count() }
+    return { slug, unknown: await request(slug), listed: await lists(), counted: await count() }
   })
   expectProblem(t, unknown, 'profile_not_found', 'before it is due')
-  t.ok(!listed.text.includes(`"${slug}"`), 'nor is it in lists')
+  t.ok(!listed.text.includes(`"${slug}"`), 'lists do not contain it before it is due')
   // These responses are cached by now, and may be used only until the profile is due.
-  const { heard, lastBefore } = await until(() => ask(slug), ({ status }) => status === 200, Date.now)
-  t.ok(Date.now() >= due, 'it does not show early')
-  t.ok(lastBefore < due, 'nor late')
-  t.equal(heard.json.data.published_at, new Date(due).toISOString())
+  const { response, lastBefore } = await until(() => request(slug), ({ status }) => status === 200, Date.now)
+  t.ok(Date.now() >= due, 'the first 200 is not early')
+  t.ok(lastBefore < due, 'the first 200 is not late')
+  t.equal(response.json.data.published_at, new Date(due).toISOString())
   const after = await lists()
-  t.equal(after.json.data[0].slug, slug, 'the newest one is first at once')
-  t.ok(tagOf(after) !== tagOf(listed), 'under another tag')
-  t.equal(await count(), counted + 1, 'and counted')
+  t.equal(after.json.data[0].slug, slug, 'the newest profile is first in the list')
+  t.ok(tagOf(after) !== tagOf(listed), 'the list has a new tag')
+  t.equal(await count(), counted + 1, 'the count includes it')
 }
 
-async function changedElsewhere(t: Tester, service: Service, maxStalenessMs: number): Promise<void> {
+async function changedByAnotherConnection(
+  t: TestContext,
+  service: Service,
+  maxStalenessMs: number,
+): Promise<void> {
   const { world } = service
-  const ask = () => get(service, '/public/profiles/bare?partner=demo')
+  const request = () => get(service, '/public/profiles/bare?partner=demo')
   const line = world.lines.profiles.find(({ slug }) => slug === 'bare') ?? {}
   for (const headline of ['Once', 'Twice', 'Three times']) {
-    await ask()
+    await request()
     await world.publish('profiles', [{ ...line, headline }])
     const changed = performance.now()
-    const { lastBefore } = await until(ask, ({ json }) => json.data.headline === headline)
+    const { lastBefore } = await until(request, ({ json }) => json.data.headline === headline)
     t.ok(lastBefore <= changed + maxStalenessMs, `${headline}: within ${maxStalenessMs} ms`)
-    t.equal((await ask()).json.data.headline, headline, 'and from then on')
+    t.equal((await request()).json.data.headline, headline, 'the next response has it too')
   }
 }

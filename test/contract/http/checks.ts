@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Tester } from '../store/suites.ts'
+import type { TestContext } from '../store/suites.ts'
 
-/** Runs a test that reports failures and the number of its checks: a point of TAP costs more than most checks. */
+/** Runs a test as one TAP assertion, plus one for each failed check. Reporting to TAP costs more than most checks. */
 export async function inOnePoint(
-  t: Tester,
+  t: TestContext,
   title: string,
-  body: (t: Tester) => Promise<void>,
+  body: (t: TestContext) => Promise<void>,
 ): Promise<number> {
   let checks = 0
   await t.test(title, async (t) => {

@@ -1,37 +1,37 @@
-/** Puts services together for the suites. */
+/** Deploys services for the suites. */
 import { createPartnerApi, type PartnerApi } from '../../../core/api.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { compileRoutes, ROUTES } from '../../../core/routes/router.ts'
 import type { PartnerApiOptions } from '../../../core/settings.ts'
 import { fillWorld, type World } from '../../support/world.ts'
 import type { Quirk } from './quirks.ts'
-import { type Deploy, FAR_LIMITS, type Service, type Settings, type Wire } from './service.ts'
-import { breaches, schemaBreaches } from './universals.ts'
+import { type Deploy, FAR_LIMITS, type Send, type Service, type Settings } from './service.ts'
+import { conventionViolations, schemaViolations } from './universals.ts'
 
-/** A store as the operator has it open, and as the service has it open: two connections where there are any. */
+/** The store of the operator and that of the service: two connections if the store has connections. */
 export interface OpenStores {
   readonly operator: Store
   readonly served: Store
   close(): Promise<void>
 }
 
-/** A service that can be reached. */
+/** A reachable service. */
 export interface Mounted {
-  readonly send: Wire
-  /** Where its runtime differs. */
+  readonly send: Send
+  /** Differences of its runtime. */
   readonly quirks: ReadonlySet<Quirk>
   close(): Promise<void>
 }
 
-/** A store that has been filled, and a way to have it served. */
+/** A filled store that can be served. */
 export interface Site {
   readonly world: World
-  /** Serves what the store holds. */
+  /** Starts a service on the store. */
   start(options: PartnerApiOptions): Promise<Mounted>
   close(): Promise<void>
 }
 
-/** Deploys to wherever `mount` puts a service. */
+/** Deploys services on new stores through `mount`. */
 export function deployTo(
   openStores: () => Promise<OpenStores>,
   mount: (api: PartnerApi) => Promise<Mounted>,
@@ -56,7 +56,7 @@ export function deployTo(
   })
 }
 
-/** Deploys to sites that `open` makes, a new one each time. */
+/** Deploys each service to a new site. */
 export function deployAt(open: () => Promise<Site>): Deploy {
   return async (settings, body) => {
     const site = await open()
@@ -86,15 +86,15 @@ function serviceAt(
     world,
     routes,
     quirks,
-    async send(ask) {
-      const heard = await send(ask)
-      const found = breaches(heard, `${title}-Version`, ask.target)
-      const method = ask.method ?? 'GET'
-      if (heard.status === 200 && method !== 'HEAD') {
-        found.push(...schemaBreaches(ask.target, heard, method, routes))
+    async send(request) {
+      const response = await send(request)
+      const found = conventionViolations(response, `${title}-Version`, request.target)
+      const method = request.method ?? 'GET'
+      if (response.status === 200 && method !== 'HEAD') {
+        found.push(...schemaViolations(request.target, response, method, routes))
       }
-      if (found.length === 0) return heard
-      throw new Error(`${method} ${ask.target.slice(0, 200)} → ${heard.status}: ${found.join('; ')}`)
+      if (found.length === 0) return response
+      throw new Error(`${method} ${request.target.slice(0, 200)} → ${response.status}: ${found.join('; ')}`)
     },
   }
 }

@@ -1,7 +1,7 @@
-/** Answers as the contract has them, compared whole. */
-import type { Heard, Tester } from './service.ts'
+/** Expected responses of the contract. */
+import type { Heard, TestContext } from './service.ts'
 
-/** The codes that requests can bring about, by status: section 2, written a second time. */
+/** The problem codes that requests can cause, by status (section 2). */
 const codes = {
   400: [
     'malformed_request',
@@ -38,19 +38,19 @@ export const STATUS = Object.fromEntries(
   Object.entries(codes).flatMap(([status, codes]) => codes.map((code) => [code, Number(status)])),
 ) as Readonly<Record<Code, number>>
 
-/** What only some problems have. */
+/** Expected members that only some problems have. */
 export interface Extra {
-  /** Default: the path asked for. */
+  /** Not compared by default. */
   readonly instance?: string
   readonly base?: string
   readonly members?: Readonly<Record<string, unknown>>
-  /** `errors`, but for their details, in any order. */
+  /** The parameters or pointers of `errors`, in any order. */
   readonly errors?: readonly string[]
 }
 
 const everyProblem = ['type', 'title', 'status', 'code', 'detail', 'instance', 'request_id']
 
-/** What problems of some codes have besides. */
+/** Additional members by code. */
 const moreMembers: Partial<Record<Code, string>> = {
   invalid_parameter: 'errors',
   invalid_body: 'errors',
@@ -59,8 +59,14 @@ const moreMembers: Partial<Record<Code, string>> = {
 }
 
 /** Checks a problem: its code and status, exactly its members, and its type. */
-export function expectProblem(t: Tester, heard: Heard, code: Code, what: string, extra: Extra = {}): void {
-  const { json, status } = heard
+export function expectProblem(
+  t: TestContext,
+  response: Heard,
+  code: Code,
+  what: string,
+  extra: Extra = {},
+): void {
+  const { json, status } = response
   if (json?.code !== code || status !== STATUS[code]) {
     t.strictSame([status, json?.code], [STATUS[code], code], what)
     return
@@ -68,16 +74,16 @@ export function expectProblem(t: Tester, heard: Heard, code: Code, what: string,
   const more = moreMembers[code]
   const names = more === undefined ? everyProblem : [...everyProblem, more]
   const base = extra.base ?? 'https://partner-api.example/problems'
-  const found = [
+  const actual = [
     json.type,
     Object.keys(json).toSorted().join(),
     typeof json.title,
     typeof json.detail,
     ...(extra.instance === undefined ? [] : [json.instance]),
     ...Object.keys(extra.members ?? {}).map((name) => json[name]),
-    ...(extra.errors ? [errorPlaces(heard)] : []),
+    ...(extra.errors ? [invalidFields(response)] : []),
   ]
-  const wanted = [
+  const expected = [
     `${base}/${code.replaceAll('_', '-')}`,
     names.toSorted().join(),
     'string',
@@ -86,11 +92,11 @@ export function expectProblem(t: Tester, heard: Heard, code: Code, what: string,
     ...Object.values(extra.members ?? {}),
     ...(extra.errors ? [extra.errors.toSorted()] : []),
   ]
-  t.strictSame(found, wanted, what)
+  t.strictSame(actual, expected, what)
 }
 
 /** The parameters or pointers that a validation problem names, sorted; an invalid entry as JSON. */
-export function errorPlaces({ json }: Heard): string[] {
+export function invalidFields({ json }: Heard): string[] {
   const errors: Readonly<Record<string, unknown>>[] = json?.errors ?? []
   return errors.map((error) => {
     const place = error['parameter'] ?? error['pointer']
@@ -101,19 +107,24 @@ export function errorPlaces({ json }: Heard): string[] {
   }).toSorted()
 }
 
-/** Checks a refusal of input: `invalid_parameter` that names exactly these parameters. */
-export function expectInvalid(t: Tester, heard: Heard, parameters: readonly string[], what: string): void {
-  expectProblem(t, heard, 'invalid_parameter', what, { errors: parameters })
+/** Checks an `invalid_parameter` problem that names exactly these parameters. */
+export function expectInvalid(
+  t: TestContext,
+  response: Heard,
+  parameters: readonly string[],
+  what: string,
+): void {
+  expectProblem(t, response, 'invalid_parameter', what, { errors: parameters })
 }
 
 /** `data` of a 200. */
 // deno-lint-ignore no-explicit-any -- a test reads whatever members it expects
-export function dataOf(t: Tester, heard: Heard, what: string): any {
-  t.equal(heard.status, 200, what)
-  return heard.json?.data
+export function dataOf(t: TestContext, response: Heard, what: string): any {
+  t.equal(response.status, 200, what)
+  return response.json?.data
 }
 
-/** All of an answer that may not differ where the contract says that two answers are identical. */
+/** The parts of a response that must be equal where the contract requires identical responses. */
 export function comparable({ status, headers, text }: Heard): Record<string, unknown> {
   const requestId = headers.get('x-request-id') ?? 'none'
   const varying = ['x-request-id', 'date', 'ratelimit', 'content-length', 'connection', 'keep-alive']
@@ -121,7 +132,7 @@ export function comparable({ status, headers, text }: Heard): Record<string, unk
   return { status, fields, text: text.replaceAll(requestId, 'REQUEST-ID') }
 }
 
-/** Section 3: what each module needs. */
+/** Section 3: the scope of each module. */
 export const SCOPES = {
   widget: 'read:partner-widget',
   profiles: 'read:profiles',

@@ -1,12 +1,12 @@
 /**
- * What the service answers to bytes that are no request, almost none, or more of one than it takes. Raw sockets,
- * because HTTP clients do not send most of this. Every case is sent at once and again in two halves.
+ * Responses to malformed, unusual and oversized HTTP/1.1 messages. Sent through raw sockets, because HTTP clients refuse
+ * to send most of them. Every case is sent in one piece and again in two halves.
  */
 import { type ProblemCode, PROBLEMS } from '../../../core/http/problem.ts'
 import { connectRaw, type RawAnswer } from '../../support/raw-connection.ts'
-import type { Tester } from '../store/suites.ts'
+import type { TestContext } from '../store/suites.ts'
 
-/** A running service, and a key that verify-key says yes to. */
+/** A running service, and a valid key. */
 export interface FramingTarget {
   readonly host: string
   readonly port: number
@@ -14,27 +14,27 @@ export interface FramingTarget {
   readonly partner: string
 }
 
-/** The answers that bytes get in order, and whether the connection can be used afterwards. */
+/** The expected responses in order, and whether the connection stays open. */
 export type Outcome = readonly [
-  answers: readonly (number | ProblemCode)[],
+  responses: readonly (number | ProblemCode)[],
   after: 'kept' | 'closed' | 'either',
 ]
 
-/** A server whose parser is not Node's. */
+/** A server with an HTTP parser other than Node's. */
 export interface OwnParser {
-  /** Whether it answers by itself what it refuses, with a status and no body or not at all. */
+  /** Whether it refuses messages without the service, with an empty response or by closing the connection. */
   readonly refusesAlone: boolean
-  /** Where else it differs, by the names of cases. */
+  /** Other differences, by case name. */
   readonly differences: Readonly<Record<string, Outcome>>
 }
 
 type Wanted = number | ProblemCode
 
-/** What a case sends and what it gets: unless it says otherwise, a problem closes the connection and nothing else does. */
+/** By default, a problem closes the connection, and a status does not. */
 type Case = readonly [name: string, bytes: string, wanted: Wanted | readonly Wanted[], after?: Outcome[1]]
 
 export async function framingContract(
-  t: Tester,
+  t: TestContext,
   { host, port, key, partner }: FramingTarget,
   ownParser?: OwnParser,
 ): Promise<void> {
@@ -42,7 +42,7 @@ export async function framingContract(
     `${method} ${target} ${version}\r\n`
   const named = 'Host: partner-api.test\r\n'
   const good = `${line()}${named}\r\n`
-  const with_ = (...fields: string[]) =>
+  const withFields = (...fields: string[]) =>
     `${line()}${named}${fields.map((field) => `${field}\r\n`).join('')}\r\n`
   const content = JSON.stringify({ partner })
   const chunk = `${content.length.toString(16)}\r\n${content}\r\n`
@@ -52,7 +52,7 @@ export async function framingContract(
   const chunked = posts('Transfer-Encoding: chunked')
   const sized = posts(`Content-Length: ${content.length}`)
   const targetOf = (bytes: number) => `/service/health?${'a'.repeat(bytes - '/service/health?'.length)}`
-  // A line counts as name, colon, space, value and CRLF.
+  // A header line counts as name, colon, space, value and CRLF.
   const fill = (bytes: number) => `X-Fill: ${'a'.repeat(bytes - `${named}X-Fill: \r\n`.length)}`
   const bad = 'malformed_request'
 
@@ -60,15 +60,15 @@ export async function framingContract(
     ['a request', good, 200],
     ['empty lines before a request (RFC 9112 §2.2)', `\r\n\r\n${good}`, 200],
     ['requests in a row', good + sized + content + good, [200, 200, 200], 'kept'],
-    ['a request that closes', with_('Connection: close'), 200, 'closed'],
-    ['bytes behind a request that closes', with_('Connection: close') + good, 200, 'closed'],
+    ['a request that closes', withFields('Connection: close'), 200, 'closed'],
+    ['bytes behind a request that closes', withFields('Connection: close') + good, 200, 'closed'],
     ['HTTP/1.0', `${line('GET', '/service/health', 'HTTP/1.0')}\r\n`, 200, 'closed'],
 
-    ['two equal Hosts', with_(named.trim()), bad],
-    ['two Hosts', with_('Host: other.test'), bad],
+    ['two equal Hosts', withFields(named.trim()), bad],
+    ['two Hosts', withFields('Host: other.test'), bad],
     ['no Host', `${line()}\r\n`, bad],
     ['a Host with a space', `${line()}Host: a b\r\n\r\n`, bad],
-    ['two Authorizations', with_('Authorization: Basic YTpi', 'Authorization: Basic YTpi'), 200],
+    ['two Authorizations', withFields('Authorization: Basic YTpi', 'Authorization: Basic YTpi'), 200],
     [
       'two Authorizations where one is needed',
       posts(`Authorization: Bearer ${key}`, `Content-Length: ${content.length}`) + content,
@@ -98,15 +98,15 @@ export async function framingContract(
 
     ['bare LF', good.replaceAll('\r\n', '\n'), bad],
     ['one bare LF', good.replace('test\r\n', 'test\n'), bad],
-    ['a bare CR', with_('X-A: a\rb'), bad],
-    ['a folded line', with_('X-A: a', ' b'), bad],
+    ['a bare CR', withFields('X-A: a\rb'), bad],
+    ['a folded line', withFields('X-A: a', ' b'), bad],
     ['a folded first line', good.replace('Host', ' Host'), bad],
-    ['a NUL in a value', with_('X-A: a\0b'), bad],
-    ['a control character in a value', with_('X-A: a\x01b'), bad],
-    ['a space before the colon', with_('X-A : a'), bad],
-    ['a name that is no token', with_('X(A: a'), bad],
-    ['no name', with_(': a'), bad],
-    ['no colon', with_('X-A'), bad],
+    ['a NUL in a value', withFields('X-A: a\0b'), bad],
+    ['a control character in a value', withFields('X-A: a\x01b'), bad],
+    ['a space before the colon', withFields('X-A : a'), bad],
+    ['a name that is no token', withFields('X(A: a'), bad],
+    ['no name', withFields(': a'), bad],
+    ['no colon', withFields('X-A'), bad],
 
     ['absolute form', `${line('GET', 'http://other.test/service/health')}${named}\r\n`, 200],
     [
@@ -125,13 +125,13 @@ export async function framingContract(
     ['a target over the limit', `${line('GET', targetOf(8193))}${named}\r\n`, 'uri_too_long'],
     ['a target of 100 KB', `${line('GET', targetOf(100_000))}${named}\r\n`, 'uri_too_long'],
     ['a target of 1 MB', `${line('GET', targetOf(1_000_000))}${named}\r\n`, 'uri_too_long'],
-    ['headers of 17 KB', with_(fill(17_000)), 200],
-    ['headers at the limit', with_(fill(32_768)), 200],
-    ['headers over the limit', with_(fill(32_769)), 'headers_too_large'],
-    ['headers of 100 KB', with_(fill(100_000)), 'headers_too_large'],
-    ['headers of 200 KB', with_(fill(200_000)), 'headers_too_large'],
-    ['a thousand headers', with_(...Array(1000).fill('A: b')), 200],
-    ['ten thousand headers', with_(...Array(10_000).fill('A: b')), 'headers_too_large'],
+    ['headers of 17 KB', withFields(fill(17_000)), 200],
+    ['headers at the limit', withFields(fill(32_768)), 200],
+    ['headers over the limit', withFields(fill(32_769)), 'headers_too_large'],
+    ['headers of 100 KB', withFields(fill(100_000)), 'headers_too_large'],
+    ['headers of 200 KB', withFields(fill(200_000)), 'headers_too_large'],
+    ['a thousand headers', withFields(...Array(1000).fill('A: b')), 200],
+    ['ten thousand headers', withFields(...Array(10_000).fill('A: b')), 'headers_too_large'],
     [
       'target and headers over the limit',
       `${line('GET', targetOf(9000))}${named}${fill(40_000)}\r\n\r\n`,
@@ -153,8 +153,8 @@ export async function framingContract(
       'headers_too_large',
     ],
     ['a trailer of 140 KB', `${chunked}${chunk}0\r\na: ${'b'.repeat(140_000)}\r\n\r\n`, 'headers_too_large'],
-    ['a body to a GET', with_('Content-Length: 3') + 'abc', 200],
-    ['chunks to a GET', with_('Transfer-Encoding: chunked') + '3\r\nabc\r\n0\r\n\r\n', 200, 'either'],
+    ['a body to a GET', withFields('Content-Length: 3') + 'abc', 200],
+    ['chunks to a GET', withFields('Transfer-Encoding: chunked') + '3\r\nabc\r\n0\r\n\r\n', 200, 'either'],
     ['two lengths', posts('Content-Length: 3', 'Content-Length: 4') + content, bad],
     ['two equal lengths', posts('Content-Length: 3', 'Content-Length: 3') + content, bad],
     ['a list of equal lengths', posts('Content-Length: 3, 3') + content, bad],
@@ -186,9 +186,14 @@ export async function framingContract(
       [100, 200],
       'kept',
     ],
-    ['an expectation that is not understood', with_('Expect: the unexpected'), 200],
-    ['an upgrade', with_('Connection: Upgrade', 'Upgrade: websocket'), 200, 'closed'],
-    ['bytes behind an upgrade', with_('Connection: keep-alive, upgrade', 'Upgrade: a') + good, 200, 'closed'],
+    ['an expectation that is not understood', withFields('Expect: the unexpected'), 200],
+    ['an upgrade', withFields('Connection: Upgrade', 'Upgrade: websocket'), 200, 'closed'],
+    [
+      'bytes behind an upgrade',
+      withFields('Connection: keep-alive, upgrade', 'Upgrade: a') + good,
+      200,
+      'closed',
+    ],
     [
       "the upgrade that Java's client offers with every first request",
       posts('Connection: Upgrade', 'Upgrade: h2c', `Content-Length: ${content.length}`) + content,
@@ -197,7 +202,7 @@ export async function framingContract(
     ],
   ]
 
-  async function breaches(bytes: Buffer, [answers, after]: Outcome, halves: boolean): Promise<string[]> {
+  async function violations(bytes: Buffer, [responses, after]: Outcome, halves: boolean): Promise<string[]> {
     const found: string[] = []
     const connection = await connectRaw(host, port)
     const cut = halves ? bytes.length >> 1 : bytes.length
@@ -205,11 +210,11 @@ export async function framingContract(
     if (halves) await connection.flushed()
     if (halves) connection.write(bytes.subarray(cut))
     try {
-      for (const wanted of answers) {
+      for (const wanted of responses) {
         if (ownParser?.refusesAlone && typeof wanted === 'string') {
-          const answer = await connection.answer().catch(() => undefined)
-          found.push(...refusalBreaches(answer, wanted))
-        } else found.push(...answerBreaches(await connection.answer(), wanted))
+          const response = await connection.answer().catch(() => undefined)
+          found.push(...refusalViolations(response, wanted))
+        } else found.push(...responseViolations(await connection.answer(), wanted))
       }
       if (after === 'kept') {
         connection.write(good)
@@ -229,29 +234,29 @@ export async function framingContract(
     await Promise.all(
       cases.map(async ([name, bytes, wanted, after = typeof wanted === 'string' ? 'closed' : 'kept']) => {
         const outcome = ownParser?.differences[name] ?? [[wanted].flat(), after] as const
-        const found = await breaches(Buffer.from(bytes, 'latin1'), outcome, halves)
+        const found = await violations(Buffer.from(bytes, 'latin1'), outcome, halves)
         t.strictSame(found, [], halves ? `${name}, in halves` : name)
       }),
     )
   }
 }
 
-/** What is wrong with a rejection by the service, or by the server without it. */
-function refusalBreaches(answer: RawAnswer | undefined, wanted: ProblemCode): string[] {
-  if (answer === undefined) return []
-  if (answer.headers.has('x-request-id')) return answerBreaches(answer, wanted)
-  const isRefused = [400, 413, 431, 505].includes(answer.status) && answer.body === ''
-  return isRefused ? [] : [`${wanted} got ${JSON.stringify(answer)}`]
+/** Deviations of a refusal by the service, or by the server without it. */
+function refusalViolations(response: RawAnswer | undefined, wanted: ProblemCode): string[] {
+  if (response === undefined) return []
+  if (response.headers.has('x-request-id')) return responseViolations(response, wanted)
+  const isRefused = [400, 413, 431, 505].includes(response.status) && response.body === ''
+  return isRefused ? [] : [`${wanted} got ${JSON.stringify(response)}`]
 }
 
-/** What is wrong with a response of the service. */
-function answerBreaches({ status, headers, body }: RawAnswer, wanted: number | ProblemCode): string[] {
+/** Deviations of a response of the service. */
+function responseViolations({ status, headers, body }: RawAnswer, wanted: number | ProblemCode): string[] {
   if (wanted === 100) return status === 100 ? [] : [`${status} instead of 100`]
   const requestId = headers.get('x-request-id') ?? ''
   const found: string[] = []
   if (!/^req_/.test(requestId)) found.push('no request id')
   if (!headers.has('date')) found.push('no date (RFC 9110 §6.6.1)')
-  if (headers.has('server') || headers.has('x-powered-by')) found.push('names its software')
+  if (headers.has('server') || headers.has('x-powered-by')) found.push('a field names the server software')
   if (typeof wanted === 'number') {
     return status === wanted ? found : [...found, `${status} instead of ${wanted}`]
   }

@@ -1,10 +1,10 @@
-/** Where services are put: behind Node's HTTP server, or nowhere but their fetch handler. */
+/** Runs services behind Node's HTTP server, or through their fetch handler without a server. */
 import { serve } from '../../../adapters/runtimes/node.ts'
 import type { PartnerApi } from '../../../core/api.ts'
 import type { Mounted } from './deploy.ts'
 import { fetchWire, socketWire } from './wires.ts'
 
-/** A server on a free port of this machine. */
+/** Serves on a free port of this machine. */
 export async function onNode(api: PartnerApi): Promise<Mounted> {
   const server = await serve(api, { port: 0 })
   const wire = socketWire(server.url)
@@ -18,7 +18,7 @@ export async function onNode(api: PartnerApi): Promise<Mounted> {
   }
 }
 
-/** No server at all. */
+/** Calls the fetch handler in this process. */
 export function inProcess(api: PartnerApi): Promise<Mounted> {
   // The address of the peer, as Deno passes it.
   const fetchFrom = (request: Request) => api.fetch(request, { remoteAddr: { hostname: '127.0.0.1' } })

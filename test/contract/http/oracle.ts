@@ -1,7 +1,7 @@
-/** What the content of the world looks like on the wire, said from the contract a second time. */
+/** The expected JSON of the content of the world: an independent implementation of section 4. */
 import type { Lines, PlanLine, ProfileLine, World } from '../../support/world.ts'
 
-/** `P`: what this partner may see now, in any order. */
+/** `P`: the profiles visible to this partner now, in any order. */
 export function publicSet({ profiles }: Lines, partner: string, now: number = Date.now()): ProfileLine[] {
   return profiles.filter(({ published_at: publishedAt, visible_to: visibleTo }) =>
     publishedAt !== null && Date.parse(publishedAt) <= now &&
@@ -32,18 +32,18 @@ function fold(text: string): string[] {
   return spelledOut.match(/[\p{L}\p{N}]+/gu) ?? []
 }
 
-/** Bytes of UTF-8 are in the order of code points. */
+/** Compares by code point: UTF-8 bytes sort in the same order. */
 export function byCodePoints(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b))
 }
 
-/** In the directory's default order. */
+/** Sorts in the directory's default order. */
 export function byName(profiles: readonly ProfileLine[]): ProfileLine[] {
   const nameOf = (line: ProfileLine): string => words(line.name).join(' ')
   return profiles.toSorted((a, b) => byCodePoints(nameOf(a), nameOf(b)) || byCodePoints(a.slug, b.slug))
 }
 
-/** Newest first, then by slug. */
+/** Sorts newest first, then by slug. */
 export function newestFirst(profiles: readonly ProfileLine[]): ProfileLine[] {
   const instant = (line: ProfileLine): number => Date.parse(line.published_at ?? '')
   return profiles.toSorted((a, b) => instant(b) - instant(a) || byCodePoints(a.slug, b.slug))
@@ -57,7 +57,7 @@ export function matches(line: ProfileLine, q: string): boolean {
 
 const englishNames = new Intl.DisplayNames('en', { type: 'region' })
 
-/** A profile as lists show it. */
+/** A profile in lists. */
 export function card(line: ProfileLine, { lines, importedAt }: World): Record<string, unknown> {
   const industry = lines.industries.find(({ slug }) => slug === line.industry)
   return {
@@ -72,7 +72,7 @@ export function card(line: ProfileLine, { lines, importedAt }: World): Record<st
   }
 }
 
-/** A profile as its own endpoint shows it. */
+/** A profile in its own endpoint. */
 export function detail(line: ProfileLine, world: World): Record<string, unknown> {
   const { employees, contact } = line
   return {

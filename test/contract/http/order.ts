@@ -1,10 +1,17 @@
-/** Section 2: a request's first failing check decides its answer. */
+/** Section 2: the first failing check of a request determines the response. */
 import { FENCE, type TestKey } from '../../support/world.ts'
 import { type Code, expectProblem } from './expect.ts'
 import { forge } from './forgery.ts'
-import { type Ask, type Heard, type Service, type Suite, type Tester, withKey } from './service.ts'
+import {
+  type Heard,
+  type Service,
+  type Suite,
+  type TestContext,
+  type TestRequest,
+  withKey,
+} from './service.ts'
 
-/** A request that would be answered with 200, before anything is done to it. */
+/** A valid request, before faults are applied. */
 interface Draft {
   method: string
   path: string
@@ -13,7 +20,7 @@ interface Draft {
   body: string | undefined
 }
 
-/** Something wrong with a request. */
+/** Makes a request invalid. */
 type Fault = (draft: Draft, service: Service) => void
 
 const key = (choose: (service: Service) => TestKey): Fault => (draft, service) =>
@@ -45,10 +52,10 @@ export const order: readonly Suite[] = [{
     trustedProxies: 1,
     limits: { key: far, verify: far, authfail: { quota: 2, windowSeconds: 600 } },
   },
-  tests: { 'the first failing check decides': firstFailure },
+  tests: { 'the first failing check determines the response': firstFailure },
 }]
 
-async function firstFailure(t: Tester, service: Service): Promise<void> {
+async function firstFailure(t: TestContext, service: Service): Promise<void> {
   const spent = await spentKey(service)
   await flood(service)
   const profile = { path: '/public/profiles/universite-de-valmorne' }
@@ -57,13 +64,13 @@ async function firstFailure(t: Tester, service: Service): Promise<void> {
   }
   const verify = { method: 'POST', path: '/developer/verify-key', query: '', body: '{"partner":"demo"}' }
   for (const [code, what, ...faults] of posts(spent)) {
-    const heard = await send(service, verify, [field('content-type', 'application/json'), ...faults])
-    expectProblem(t, heard, code, `POST: ${what}`)
+    const response = await send(service, verify, [field('content-type', 'application/json'), ...faults])
+    expectProblem(t, response, code, `POST: ${what}`)
   }
-  t.equal((await send(service, profile, [])).status, 200, 'without a fault there is an answer')
+  t.equal((await send(service, profile, [])).status, 200, 'the request without a fault succeeds')
 }
 
-/** Each with two faults of neighbouring steps (or more), and the code of the earlier one. */
+/** Faults of two or more neighbouring steps, and the code of the earliest. */
 function gets(spent: TestKey): readonly [Code, string, ...Fault[]][] {
   const spentKey = key(() => spent)
   const nowhere = path('/nowhere')
@@ -79,7 +86,7 @@ function gets(spent: TestKey): readonly [Code, string, ...Fault[]][] {
     ['browser_refused', '3 browser before 4 failing address', browser, floodedAddress, invalid],
     ['rate_limited', '4 failing address before 5 shape', floodedAddress, ambiguous],
     ['rate_limited', '4 failing address before 6 state', floodedAddress, named('demo revoked')],
-    ['key_missing', '5 a missing key meets no limit', floodedAddress, noKey],
+    ['key_missing', '5 a missing key is not limited', floodedAddress, noKey],
     ['browser_refused', '3 browser before 5 shape', browser, ambiguous],
     ['key_missing', '5 missing before 10 partner', noKey, query('')],
     ['ambiguous_credentials', '5 shape before 6 look-up', invalid, ambiguous],
@@ -141,19 +148,19 @@ function send(service: Service, start: Partial<Draft>, faults: readonly Fault[])
     method: 'GET',
     path: '',
     query: 'partner=demo',
-    // Each request comes from an address that has not failed, unless that is the fault.
+    // An address without failures, unless the fault sets another.
     headers: { ...withKey(service.world.keys['demo full']), 'x-forwarded-for': freshAddress() },
     body: undefined,
     ...start,
   }
   for (const fault of faults) fault(draft, service)
-  const ask: Ask = {
+  const request: TestRequest = {
     method: draft.method,
     target: service.root + draft.path + (draft.query === '' ? '' : `?${draft.query}`),
     headers: draft.headers,
     ...(draft.body === undefined ? {} : { body: draft.body }),
   }
-  return service.send(ask)
+  return service.send(request)
 }
 
 let addresses = 0
@@ -162,7 +169,7 @@ function freshAddress(): string {
   return `10.9.${addresses >> 8}.${addresses & 255}`
 }
 
-/** A key that may be used inside the fence only, and whose quotas are used up. */
+/** A key that may only be used inside `FENCE`, with spent quotas. */
 async function spentKey(service: Service): Promise<TestKey> {
   const once = { quota: 1, windowSeconds: 600 }
   const spent = await service.world.issue({ allow: [FENCE.range], limits: { key: once, verify: once } })
@@ -172,7 +179,7 @@ async function spentKey(service: Service): Promise<TestKey> {
   return spent
 }
 
-/** Makes the flooded address fail as often as the quota allows. */
+/** Spends the `authfail` quota of `floodedAddress`. */
 async function flood(service: Service): Promise<void> {
   for (let count = 0; count < 2; count++) {
     await send(service, { path: '/public/plans' }, [floodedAddress, invalid])

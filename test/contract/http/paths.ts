@@ -1,17 +1,17 @@
-/** Section 10: routing knows no normalisation; sections 1 and 4: what a path's `{slug}` may be. */
+/** Section 10: paths are matched without normalisation; sections 1 and 4: forms of `{slug}`. */
 import { expectInvalid, expectProblem, keyedPaths } from './expect.ts'
-import { get, type Service, type Suite, type Tester, withKey } from './service.ts'
+import { get, type Service, type Suite, type TestContext, withKey } from './service.ts'
 
 export const paths: readonly Suite[] = [{
   tests: {
-    'a path that is nearly a route is none': nearly,
-    'a slug is decoded once': slugs,
-    'malformed percent-encoding is 400': malformed,
-    'a target is at most 8 KiB': lengths,
+    'a path that differs from a route in any byte gets 404': inexactPaths,
+    'a slug is decoded once': slugDecoding,
+    'malformed percent-encoding is refused with 400': malformedEncoding,
+    'a target over 8 KiB is refused with 414': targetLength,
   },
 }]
 
-async function nearly(t: Tester, { root, send, quirks, world }: Service): Promise<void> {
+async function inexactPaths(t: TestContext, { root, send, quirks, world }: Service): Promise<void> {
   const known = [...keyedPaths(root), `${root}/developer/verify-key`, `${root}/health`]
   const targets = known.flatMap((path) => [
     `${path}/`,
@@ -20,7 +20,7 @@ async function nearly(t: Tester, { root, send, quirks, world }: Service): Promis
     path.toUpperCase(),
     path.slice(root.length),
     path.replace('/service/', '/service//'),
-    // The first letter after the service's name, and one in it, as `%70` and `%65`.
+    // Percent-encodes the first letter after the service's name, then one in the name.
     path.replace(/^\/service\/./, (start) => `/service/%${start.charCodeAt(9).toString(16)}`),
     path.replace('/service/', '/s%65rvice/'),
     path.replace('/service/', '/service%2F'),
@@ -32,32 +32,32 @@ async function nearly(t: Tester, { root, send, quirks, world }: Service): Promis
       path.replace('/service/', '/service/x/../'),
       path.replace('/service/', '/service/%2e/'),
     ]),
-    // As a slug it would only be that of no profile.
+    // Below `profiles/`, these are slugs of missing profiles.
     ...(/universite|recent/.test(path) ? [] : [`${path};v=1`, `${path}%20`, `${path}%00`, `${path}.json`]),
   ])
   const others = ['/', root, `${root}/public`, `${root}/public/profiles/a/b`, '/favicon.ico', '/robots.txt']
   for (const path of [...targets, ...others]) {
-    const heard = await send({ target: `${path}?partner=demo`, headers: withKey(world.keys['demo full']) })
-    expectProblem(t, heard, 'route_not_found', path, { instance: path })
+    const response = await send({ target: `${path}?partner=demo`, headers: withKey(world.keys['demo full']) })
+    expectProblem(t, response, 'route_not_found', path, { instance: path })
   }
 }
 
-async function slugs(t: Tester, service: Service): Promise<void> {
+async function slugDecoding(t: TestContext, service: Service): Promise<void> {
   const detail = (slug: string) => get(service, `/public/profiles/${slug}?partner=demo`)
   t.equal((await detail('universit%65-de-v%61lmorne')).json?.data?.slug, 'universite-de-valmorne', 'decoded')
   const encoded = ['universit%2565-de-valmorne', '%2e%2e%2fplans', 'a%2Fb', '%00', 'a+b']
-  // `recent`, encoded, is a slug and not the list.
+  // Encoded, `recent` is a slug rather than the list.
   for (const slug of [...encoded, 'UNIVERSITE-DE-VALMORNE', '%72ecent', 'a'.repeat(2000)]) {
     const instance = `${service.root}/public/profiles/${slug}`
     expectProblem(t, await detail(slug), 'profile_not_found', `not a profile: ${slug}`, { instance })
   }
 }
 
-async function malformed(t: Tester, service: Service): Promise<void> {
+async function malformedEncoding(t: TestContext, service: Service): Promise<void> {
   const { send, root } = service
   for (const slug of ['%', '%2', '%zz', 'a%c3', '%ff', '%c0%af', '%ed%a0%80']) {
-    const heard = await get(service, `/public/profiles/${slug}?partner=demo`)
-    expectProblem(t, heard, 'malformed_request', `in the path: ${slug}`)
+    const response = await get(service, `/public/profiles/${slug}?partner=demo`)
+    expectProblem(t, response, 'malformed_request', `in the path: ${slug}`)
     const search = await get(service, `/public/profiles?partner=demo&q=aa${slug}`)
     expectInvalid(t, search, ['q'], `in a value: ${slug}`)
     expectInvalid(t, await get(service, `/public/plans?partner=${slug}`), ['partner'], `in partner: ${slug}`)
@@ -66,12 +66,12 @@ async function malformed(t: Tester, service: Service): Promise<void> {
   expectProblem(t, keyless, 'malformed_request', 'without a key')
 }
 
-async function lengths(t: Tester, service: Service): Promise<void> {
+async function targetLength(t: TestContext, service: Service): Promise<void> {
   const target = `${service.root}/public/plans?partner=demo&`
-  // Empty pieces of a query are passed over, so that nothing but the length can be wrong.
+  // Empty pieces of a query are ignored, so only the length can be wrong.
   const longest = `/public/plans?partner=demo&${'&'.repeat(8192 - target.length)}`
   t.equal((await get(service, longest)).status, 200, '8,192 bytes')
   expectProblem(t, await get(service, `${longest}&`), 'uri_too_long', '8,193 bytes')
   const unknown = await service.send({ target: `/${'x'.repeat(8192)}` })
-  expectProblem(t, unknown, 'uri_too_long', 'also where there is no route', { instance: '/' })
+  expectProblem(t, unknown, 'uri_too_long', 'the length is checked before the route', { instance: '/' })
 }

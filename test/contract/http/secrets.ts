@@ -1,48 +1,50 @@
-/** Section 10: nothing in the shape of a key is ever echoed: `send` checks that of every response. */
-import { errorPlaces, expectInvalid, expectProblem } from './expect.ts'
+/** Section 10: no response echoes anything in the format of a key: `send` checks every response. */
+import { expectInvalid, expectProblem, invalidFields } from './expect.ts'
 import { forge, tamper } from './forgery.ts'
-import { get, post, type Service, type Suite, type Tester } from './service.ts'
+import { get, post, type Service, type Suite, type TestContext } from './service.ts'
 
 export const secrets: readonly Suite[] = [{
   tests: {
-    async 'nothing in the shape of a key is echoed'(t, service) {
+    async 'no response echoes text in the format of a key'(t, service) {
       const { text } = service.world.keys['demo full']
-      // A key, one that is in no store, and one whose checksum is wrong.
+      // A valid key, one that was never issued, and one with a wrong checksum.
       for (const key of [text, forge('spk_test', 'Nobody000000'), tamper(text, 58)]) {
         await inQueries(t, service, key)
         await inPaths(t, service, key)
         await inBodies(t, service, key)
         await inFields(t, service, key)
       }
-      const heard = await get(service, `/public/profiles/${text}?partner=demo&limit=1`)
-      expectInvalid(t, heard, ['limit', 'slug'], 'a key as a slug beside a wrong parameter')
+      const response = await get(service, `/public/profiles/${text}?partner=demo&limit=1`)
+      expectInvalid(t, response, ['limit', 'slug'], 'a key as a slug beside a wrong parameter')
     },
   },
 }]
 
-async function inQueries(t: Tester, service: Service, key: string): Promise<void> {
+async function inQueries(t: TestContext, service: Service, key: string): Promise<void> {
   for (const secret of [key, encoded(key)]) {
     expectInvalid(t, await get(service, `/public/plans?partner=${secret}`), ['partner'], 'as the partner')
     for (const name of ['q', 'country', 'industry', 'sort', 'limit', 'cursor']) {
-      const heard = await get(service, `/public/profiles?partner=demo&${name}=${secret}`)
-      expectInvalid(t, heard, [name], `as ${name}`)
+      const response = await get(service, `/public/profiles?partner=demo&${name}=${secret}`)
+      expectInvalid(t, response, [name], `as ${name}`)
     }
     const locale = await get(service, `/public/countries?partner=demo&locale=${secret}`)
     expectInvalid(t, locale, ['locale'], 'as locale')
     const several = await get(service, `/public/profiles?partner=demo&country=DE&country=${secret}`)
-    expectInvalid(t, several, ['country'], 'as one of several')
+    expectInvalid(t, several, ['country'], 'as one of several values')
     const name = await get(service, `/public/plans?partner=demo&${secret}=1`)
-    expectProblem(t, name, 'invalid_parameter', 'as a name')
-    t.equal(errorPlaces(name).length, 1, 'which is one failure')
+    expectProblem(t, name, 'invalid_parameter', 'as a parameter name')
+    t.equal(invalidFields(name).length, 1, 'one error is reported')
   }
 }
 
-async function inPaths(t: Tester, service: Service, key: string): Promise<void> {
+async function inPaths(t: TestContext, service: Service, key: string): Promise<void> {
   const { root, send } = service
   const once = encodeURIComponent(encoded(key))
   for (const hidden of [once, encodeURIComponent(once)]) {
     const unknown = await send({ target: `/${hidden}` })
-    expectProblem(t, unknown, 'route_not_found', 'as a path, encoded two and three times', { instance: '/' })
+    expectProblem(t, unknown, 'route_not_found', 'as a path, percent-encoded twice or more', {
+      instance: '/',
+    })
   }
   for (const slug of [key, encoded(key)]) {
     const detail = await get(service, `/public/profiles/${slug}?partner=demo`)
@@ -56,7 +58,7 @@ async function inPaths(t: Tester, service: Service, key: string): Promise<void> 
   }
 }
 
-async function inBodies(t: Tester, service: Service, key: string): Promise<void> {
+async function inBodies(t: TestContext, service: Service, key: string): Promise<void> {
   const partner = await post(service, JSON.stringify({ partner: key }))
   expectProblem(t, partner, 'partner_mismatch', 'as the partner of a body')
   const member = await post(service, JSON.stringify({ partner: 'demo', [key]: 1, [`a/${key}~b`]: key }))
@@ -68,14 +70,14 @@ async function inBodies(t: Tester, service: Service, key: string): Promise<void>
     t,
     await post(service, JSON.stringify(key)),
     'invalid_body',
-    'as all of the JSON',
+    'as the JSON document',
     { errors: [''] },
   )
   const twice = `{"partner":"demo","${key}":1,"${key}":2}`
   expectProblem(t, await post(service, twice), 'malformed_request', 'as a duplicate name')
 }
 
-async function inFields(t: Tester, service: Service, key: string): Promise<void> {
+async function inFields(t: TestContext, service: Service, key: string): Promise<void> {
   const plans = '/public/plans?partner=demo'
   const version = await get(service, plans, { headers: { 'service-version': key } })
   expectProblem(t, version, 'unknown_version', 'as a version')
@@ -92,7 +94,7 @@ async function inFields(t: Tester, service: Service, key: string): Promise<void>
     'user-agent': key,
     from: key,
   }
-  t.equal((await get(service, plans, { headers: fields })).status, 200, 'in fields that are not read')
+  t.equal((await get(service, plans, { headers: fields })).status, 200, 'in header fields that are ignored')
 }
 
 /** Every second character percent-encoded. */

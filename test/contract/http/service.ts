@@ -1,21 +1,21 @@
-/** What the suites of the wire get: services that run somewhere, and their administration. */
+/** What the HTTP suites receive: a deployed service and its administration. */
 import type { Limit, LimitName } from '../../../core/model.ts'
 import type { Endpoint } from '../../../core/routes/context.ts'
 import type { PartnerApiOptions } from '../../../core/settings.ts'
 import type { World } from '../../support/world.ts'
-import type { Tester } from '../store/suites.ts'
+import type { TestContext } from '../store/suites.ts'
 import type { Quirk } from './quirks.ts'
 
-export type { Tester }
+export type { TestContext }
 
-/** Settings of a service. They can be written down as JSON, for services that run in another process. */
+/** Settings of a service, serializable as JSON for services in other processes. */
 export type Settings = Pick<
   PartnerApiOptions,
   'serviceName' | 'maxStalenessMs' | 'limits' | 'trustedProxies' | 'allowBrowsers' | 'problemBase'
 >
 
-/** A request, sent exactly as it is. */
-export interface Ask {
+/** A request, sent unmodified. */
+export interface TestRequest {
   /** Default GET. */
   readonly method?: string
   /** Path and query as they go over the wire. */
@@ -42,11 +42,11 @@ export interface Heard {
 }
 
 /** Sends a request and waits for the complete response. */
-export type Wire = (ask: Ask) => Promise<Heard>
+export type Send = (request: TestRequest) => Promise<Heard>
 
-/** A service that runs. */
+/** A running service. */
 export interface Service {
-  /** Below this are the paths of the service: `/service`. */
+  /** Prefix of the paths of the service: `/service`. */
   readonly root: string
   readonly names: {
     readonly realm: string
@@ -54,28 +54,28 @@ export interface Service {
     readonly version: string
   }
   readonly world: World
-  /** Every endpoint that it should have. */
+  /** Every endpoint that the service should have. */
   readonly routes: readonly Endpoint[]
-  /** Where its runtime differs. */
+  /** Differences of its runtime. */
   readonly quirks: ReadonlySet<Quirk>
   /** Sends a request; throws if the response breaks a convention of section 1. */
-  readonly send: Wire
+  readonly send: Send
 }
 
 /**
- * Starts a service over a fresh world, lends it, and stops it. Limits are far off unless the settings name some;
- * `maxStalenessMs` is 0 unless they say otherwise.
+ * Starts a service with a new world, calls `body`, and stops the service. Defaults: limits out of reach, and
+ * `maxStalenessMs` 0.
  */
 export type Deploy = (settings: Settings, body: (service: Service) => Promise<void>) => Promise<void>
 
 /** Tests of one subject that share a service with other suites of the same settings. */
 export interface Suite {
   readonly settings?: Settings
-  /** The service is shared only with suites that change content as well: others compare it with what was imported. */
+  /** Such a suite shares no service with suites that compare content with what was imported. */
   readonly changesContent?: true
   /** By title. */
   readonly tests: Readonly<
-    Record<string, (t: Tester, service: Service) => Promise<void>>
+    Record<string, (t: TestContext, service: Service) => Promise<void>>
   >
 }
 
@@ -83,7 +83,7 @@ export interface Suite {
 export const VERSION = '2026-11-20'
 
 const far: Limit = { quota: 1_000_000, windowSeconds: 60 }
-/** Limits that no test meets by chance. */
+/** Limits that no test reaches unintentionally. */
 export const FAR_LIMITS: Readonly<Record<LimitName, Limit>> = {
   key: far,
   signup: far,
@@ -91,26 +91,26 @@ export const FAR_LIMITS: Readonly<Record<LimitName, Limit>> = {
   authfail: far,
 }
 
-/** The field of a key. */
+/** The header field that carries a key. */
 export function withKey(key: { readonly text: string }): { readonly 'x-service-partner-key': string } {
   return { 'x-service-partner-key': key.text }
 }
 
-/** A GET below the service's path with the full key of `demo`, unless something else is asked for. */
+/** Sends a GET to a path of the service, by default with the full key of `demo`. */
 export function get(
   { send, root, world }: Service,
   path: string,
-  more: Partial<Ask> & { readonly key?: { readonly text: string } } = {},
+  more: Partial<TestRequest> & { readonly key?: { readonly text: string } } = {},
 ): Promise<Heard> {
   const { key = world.keys['demo full'], headers, ...rest } = more
   return send({ target: root + path, ...rest, headers: { ...withKey(key), ...headers } })
 }
 
-/** A POST of a body to verify-key with the full key of `demo`, unless something else is asked for. */
+/** Posts a body, by default to verify-key with the full key of `demo`. */
 export function post(
   { send, root, world }: Service,
   body: string | Uint8Array,
-  more: Partial<Ask> & { readonly key?: { readonly text: string } } = {},
+  more: Partial<TestRequest> & { readonly key?: { readonly text: string } } = {},
 ): Promise<Heard> {
   const { key = world.keys['demo full'], headers, ...rest } = more
   return send({
@@ -122,39 +122,41 @@ export function post(
   })
 }
 
-/** A response that was waited for. */
-export interface Awaited {
-  readonly heard: Heard
+/** The first expected response. */
+export interface AwaitedResponse {
+  readonly response: Heard
   /** When the last request before it was sent; -Infinity if there was none. */
   readonly lastBefore: number
 }
 
 /**
- * Repeats a request until its response is the expected one. Promises about an instant are compared with the times at
- * which requests were sent, so that a busy machine breaks none.
+ * Repeats a request until its response is the expected one. `lastBefore` lets tests compare deadlines with the times at
+ * which requests were sent, so that a slow machine fails none.
  *
  * @param clock For `lastBefore`: milliseconds, monotonic by default.
  * @throws {Error} after a minute.
  */
 export async function until(
-  ask: () => Promise<Heard>,
-  will: (heard: Heard) => boolean,
+  request: () => Promise<Heard>,
+  isExpected: (response: Heard) => boolean,
   clock: () => number = () => performance.now(),
-): Promise<Awaited> {
+): Promise<AwaitedResponse> {
   const deadline = performance.now() + 60_000
   for (let lastBefore = -Infinity;;) {
     const sentAt = clock()
-    const heard = await ask()
-    if (will(heard)) return { heard, lastBefore }
+    const response = await request()
+    if (isExpected(response)) return { response, lastBefore }
     lastBefore = sentAt
-    if (performance.now() > deadline) throw new Error(`After a minute still: ${heard.status} ${heard.text}`)
+    if (performance.now() > deadline) {
+      throw new Error(`Unexpected after a minute: ${response.status} ${response.text}`)
+    }
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
 }
 
 /**
- * Prepares something for a future instant and observes what precedes it. Repeats with a later instant if that took too
- * long, on a busy machine.
+ * Prepares a future instant and observes the state before it. Repeats with a later instant if the preparation took too
+ * long.
  *
  * @param prepare Gets the instant and the number of the attempt.
  */

@@ -1,13 +1,13 @@
-/** What the fields of a signup may be and may not. */
+/** Valid and invalid values of the members of a signup. */
 import { forge } from './forgery.ts'
 
-/** A well-formed key that is in no store. */
+/** A well-formed key that was never issued. */
 export const FORGED_KEY: string = forge('spk_live', 'Nobody000000')
-/** As many pairs of metadata. */
+/** Metadata with this many pairs. */
 export const pairs = (count: number): Record<string, string> =>
   Object.fromEntries(Array.from({ length: count }, (_, n) => [`k${n}`, 'v']))
 const label = 'a'.repeat(63)
-/** Values that are taken, each alone beside what is required. */
+/** Valid values of each member. */
 export const TAKEN: readonly (readonly [field: string, values: readonly unknown[]])[] = [
   ['name', ['x', ' x', '😀'.repeat(200), 'é'.repeat(200)]],
   ['company', ['', '* *', '😀'.repeat(200)]],
@@ -33,7 +33,7 @@ export const TAKEN: readonly (readonly [field: string, values: readonly unknown[
 const text = [1, true, [], {}, 'NUL \0', 'half \ud83d', 'half \ude00 x', `a key: ${FORGED_KEY}`]
 const blanks = [' ', '\u2003\u3000', '\u200b']
 const lines = ['a\nb', 'a\tb', 'a\u007f', 'a\u0085', 'a\u2028b']
-/** Values that are refused. */
+/** Invalid values of each member. */
 export const REFUSED: readonly (readonly [field: string, values: readonly unknown[]])[] = [
   ['name', [null, '', '😀'.repeat(201), ...blanks, ...lines, ...text]],
   ['company', ['x'.repeat(201), ...blanks, ...lines, ...text]],

@@ -1,13 +1,21 @@
-/** Section 4: a form is sent once, whatever becomes of the connection. */
-import { FORGED_KEY, pairs, REFUSED, TAKEN } from './signup-fields.ts'
+/** Section 4: a signup can be repeated safely with an idempotency key. */
+import { FORGED_KEY, pairs, REFUSED as INVALID, TAKEN as VALID } from './signup-fields.ts'
 import { expectInvalid, expectProblem } from './expect.ts'
-import { type Ask, get, type Heard, post, type Service, type Suite, type Tester } from './service.ts'
+import {
+  get,
+  type Heard,
+  post,
+  type Service,
+  type Suite,
+  type TestContext,
+  type TestRequest,
+} from './service.ts'
 
 const required = { partner: 'demo', email: 'ada@example.com', name: 'Ada Lovelace' }
 
-interface More extends Partial<Ask> {
+interface More extends Partial<TestRequest> {
   readonly key?: { readonly text: string }
-  /** What makes it safe to repeat. */
+  /** The idempotency key. */
   readonly once?: string
 }
 
@@ -24,16 +32,16 @@ function signUpAt(service: Service): SignUp {
 
 export const signups: readonly Suite[] = [{
   tests: {
-    'each field has its rule': fields,
-    'all failures at once': failures,
-    'repeated signups are stored once': idempotency,
-    'the form of Idempotency-Key': idempotencyKeys,
-    'both quotas are spent, and the smaller one refuses': quotas,
+    'each member of a signup is validated': memberRules,
+    'all validation errors are reported together': allErrorsReported,
+    'a signup repeated with one idempotency key is stored once': idempotency,
+    'Idempotency-Key has 1 to 255 characters, quoted or not': idempotencyKeys,
+    'a signup spends the quotas `key` and `signup`': spentQuotas,
   },
 }]
 
-/** One body for each round, with a value of every field that has one left: all failures are reported at once. */
-function rounds(fields: typeof TAKEN): object[] {
+/** Combines the nth value of every member into the nth body. */
+function combine(fields: typeof VALID): object[] {
   const most = Math.max(...fields.map(([, values]) => values.length))
   return Array.from({ length: most }, (_, round) =>
     Object.fromEntries(
@@ -41,19 +49,19 @@ function rounds(fields: typeof TAKEN): object[] {
     ))
 }
 
-async function fields(t: Tester, service: Service): Promise<void> {
+async function memberRules(t: TestContext, service: Service): Promise<void> {
   const signUp = signUpAt(service)
-  for (const body of rounds(TAKEN)) {
-    const heard = await signUp({ ...required, ...body })
-    t.equal(heard.status, 201, JSON.stringify(body).slice(0, 200))
-    const { id, status, created_at: createdAt, ...rest } = heard.json.data
+  for (const body of combine(VALID)) {
+    const response = await signUp({ ...required, ...body })
+    t.equal(response.status, 201, JSON.stringify(body).slice(0, 200))
+    const { id, status, created_at: createdAt, ...rest } = response.json.data
     t.strictSame([status, rest], ['received', {}])
     t.ok(/^sgn_[0-9A-Za-z]+$/.test(id), id)
     t.ok(Math.abs(Date.parse(createdAt) - Date.now()) < 60_000, createdAt)
   }
-  for (const body of rounds(REFUSED)) {
+  for (const body of combine(INVALID)) {
     const errors = Object.keys(body).map((field) => `/${field}`)
-    // What reads the test's name takes some white space for the end of its line.
+    // The TAP parser treats some white space as the end of a line.
     const shown = JSON.stringify(body).slice(0, 200).replace(/\s/g, ' ')
     expectProblem(t, await signUp({ ...required, ...body }), 'invalid_body', shown, { errors })
   }
@@ -75,28 +83,32 @@ async function fields(t: Tester, service: Service): Promise<void> {
   }
 }
 
-async function failures(t: Tester, service: Service): Promise<void> {
+async function allErrorsReported(t: TestContext, service: Service): Promise<void> {
   const { root, world } = service
   const signUp = signUpAt(service)
   const wrong = { ...required, email: 0, other: 1, Name: 'x', [FORGED_KEY]: 1 }
   const errors = ['/email', '/other', '/Name', '/[redacted]']
   expectProblem(t, await signUp(wrong), 'invalid_body', 'unknown members', { errors })
-  const asked = await signUp(wrong, { target: `${root}/partner/signups?x=1&partner=demo`, once: '' })
-  expectInvalid(t, asked, ['Idempotency-Key', 'partner', 'x'], 'parameters come before the body')
+  const withQuery = await signUp(wrong, { target: `${root}/partner/signups?x=1&partner=demo`, once: '' })
+  expectInvalid(t, withQuery, ['Idempotency-Key', 'partner', 'x'], 'parameters are validated before the body')
   const hidden = await signUp({ ...required, profile: 'for-acme' })
   const absent = await signUp({ ...required, profile: 'for-abcd' })
-  t.strictSame(hidden.json.errors, absent.json.errors, 'a hidden profile is as one that does not exist')
+  t.strictSame(hidden.json.errors, absent.json.errors, 'a hidden profile is reported like a missing one')
   const shared = { ...required, partner: 'acme', profile: 'for-acme' }
-  t.equal((await signUp(shared, { key: world.keys['acme full'] })).status, 201, 'for whom it is shared with')
+  t.equal(
+    (await signUp(shared, { key: world.keys['acme full'] })).status,
+    201,
+    'the partner it is visible to may refer to it',
+  )
   const read = await get(service, '/partner/signups?partner=demo')
   expectProblem(t, read, 'method_not_allowed', 'signups cannot be read')
   t.equal(read.headers.get('allow'), 'POST, OPTIONS')
 }
 
-async function idempotency(t: Tester, service: Service): Promise<void> {
+async function idempotency(t: TestContext, service: Service): Promise<void> {
   const { world } = service
   const signUp = signUpAt(service)
-  const replayed = (heard: Heard): string | undefined => heard.headers.get('idempotent-replayed')
+  const replayed = (response: Heard): string | undefined => response.headers.get('idempotent-replayed')
   const first = await signUp(required, { once: 'one' })
   t.strictSame([first.status, replayed(first)], [201, undefined])
   const reordered = `{ "name": "Ada Lovelace",\n "email": "ada\\u0040example.com", "partner": "demo" }`
@@ -106,7 +118,7 @@ async function idempotency(t: Tester, service: Service): Promise<void> {
   }
   const other = await signUp({ ...required, name: 'Charles Babbage' }, { once: 'one' })
   expectProblem(t, other, 'idempotency_mismatch', 'another body')
-  const idOf = (heard: Heard): string => heard.json.data.id
+  const idOf = (response: Heard): string => response.json.data.id
   const ids = [
     first,
     await signUp(required, { once: 'ONE' }),
@@ -115,40 +127,60 @@ async function idempotency(t: Tester, service: Service): Promise<void> {
     await signUp(required, { once: 'one', key: world.keys['demo test'] }),
     await signUp({ ...required, partner: 'acme' }, { once: 'one', key: world.keys['acme full'] }),
   ].map(idOf)
-  t.equal(new Set(ids).size, ids.length, 'what is not the same is kept for itself')
+  t.equal(
+    new Set(ids).size,
+    ids.length,
+    'other idempotency keys, environments and partners are stored separately',
+  )
 
-  expectProblem(t, await signUp({ ...required, email: 'ada' }, { once: 'two' }), 'invalid_body', 'refused')
+  expectProblem(
+    t,
+    await signUp({ ...required, email: 'ada' }, { once: 'two' }),
+    'invalid_body',
+    'an invalid signup',
+  )
   const corrected = await signUp(required, { once: 'two' })
-  t.strictSame([corrected.status, replayed(corrected)], [201, undefined], 'a refusal is not kept')
+  t.strictSame(
+    [corrected.status, replayed(corrected)],
+    [201, undefined],
+    'a refused signup does not use up its idempotency key',
+  )
 
   const many = await Promise.all(Array.from({ length: 12 }, () => signUp(required, { once: 'many' })))
   const made = many.filter(({ status }) => status === 201)
-  t.equal(new Set(made.map(idOf)).size, 1, 'of many at once, one is kept')
-  t.equal(made.filter((heard) => replayed(heard) === undefined).length, 1, 'and one made it')
-  for (const heard of many.filter(({ status }) => status !== 201)) {
-    expectProblem(t, heard, 'idempotency_conflict', 'while the first is worked on')
+  t.equal(new Set(made.map(idOf)).size, 1, 'of many concurrent signups, one is stored')
+  t.equal(
+    made.filter((response) => replayed(response) === undefined).length,
+    1,
+    'one response is not a replay',
+  )
+  for (const response of many.filter(({ status }) => status !== 201)) {
+    expectProblem(t, response, 'idempotency_conflict', 'while the first is in progress')
   }
 }
 
-async function idempotencyKeys(t: Tester, service: Service): Promise<void> {
+async function idempotencyKeys(t: TestContext, service: Service): Promise<void> {
   const signUp = signUpAt(service)
   for (const once of ['x', 'x'.repeat(255), `"${'y'.repeat(253)}"`, 'a b', "it's", '~!@#']) {
     t.equal((await signUp(required, { once })).status, 201, once.slice(0, 20))
   }
   for (const once of ['', '""', 'x'.repeat(256), '"x', 'x"', '"']) {
-    const heard = await signUp(required, { once })
-    expectInvalid(t, heard, ['Idempotency-Key'], `Idempotency-Key: ${once.slice(0, 20)}`)
+    const response = await signUp(required, { once })
+    expectInvalid(t, response, ['Idempotency-Key'], `Idempotency-Key: ${once.slice(0, 20)}`)
   }
 }
 
-async function quotas(t: Tester, service: Service): Promise<void> {
+async function spentQuotas(t: TestContext, service: Service): Promise<void> {
   const limits = { key: { quota: 8, windowSeconds: 60 }, signup: { quota: 2, windowSeconds: 60 } }
   const key = await service.world.issue({ limits })
   const signUp = () => signUpAt(service)(required, { key })
   for (let count = 0; count < 2; count++) t.equal((await signUp()).status, 201)
-  const heard = await signUp()
-  expectProblem(t, heard, 'rate_limited', 'the third')
-  const { headers } = heard
-  t.ok(/^"key";r=5;t=\d+, "signup";r=0;t=\d+$/.test(headers.get('ratelimit') ?? ''), 'RateLimit has both')
+  const response = await signUp()
+  expectProblem(t, response, 'rate_limited', 'the third signup')
+  const { headers } = response
+  t.ok(
+    /^"key";r=5;t=\d+, "signup";r=0;t=\d+$/.test(headers.get('ratelimit') ?? ''),
+    'RateLimit names both policies',
+  )
   t.ok(/^[1-9]\d*$/.test(headers.get('retry-after') ?? ''), 'Retry-After')
 }

@@ -6,7 +6,7 @@ import { createMemoryStore } from '../../../adapters/stores/memory/store.ts'
 import { openSqliteStore } from '../../../adapters/stores/sqlite/store.ts'
 import type { OpenStores } from './deploy.ts'
 
-/** A file of its own, with two connections. */
+/** A new file with two connections. */
 export async function sqliteFile(): Promise<OpenStores> {
   const folder = mkdtempSync(join(tmpdir(), 'partner-api-http-'))
   const open = () => openSqliteStore(join(folder, 'store.db'))
@@ -21,7 +21,7 @@ export async function sqliteFile(): Promise<OpenStores> {
   }
 }
 
-/** The same store for both: there is no second way into a memory. */
+/** One memory store for both: it cannot be opened twice. */
 export function memory(): Promise<OpenStores> {
   const store = createMemoryStore()
   return Promise.resolve({

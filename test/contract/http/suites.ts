@@ -1,4 +1,4 @@
-/** The wire: every suite, by name, and how they are run. */
+/** All HTTP suites by name, and their runner. */
 import { administration } from './administration.ts'
 import { banner } from './banner.ts'
 import { bodies } from './bodies.ts'
@@ -16,7 +16,7 @@ import { paths } from './paths.ts'
 import { reference } from './reference.ts'
 import { reports } from './reports.ts'
 import { secrets } from './secrets.ts'
-import type { Deploy, Suite, Tester } from './service.ts'
+import type { Deploy, Suite, TestContext } from './service.ts'
 import { signups } from './signups.ts'
 import { verifyKey } from './verify-key.ts'
 import { visibility } from './visibility.ts'
@@ -45,9 +45,9 @@ const SUITES = {
 
 export type SuiteName = keyof typeof SUITES
 
-/** Runs suites on services that `deploy` starts, one for all suites that can share it. @returns The number of checks. */
+/** Runs suites on deployed services, one for all suites that can share it. @returns The number of checks. */
 export async function httpContract(
-  t: Tester,
+  t: TestContext,
   deploy: Deploy,
   names: readonly SuiteName[] = Object.keys(SUITES) as SuiteName[],
 ): Promise<number> {

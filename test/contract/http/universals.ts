@@ -1,4 +1,4 @@
-/** What section 1 says of every answer, whatever was asked. */
+/** Section 1: requirements on every response. */
 import { safeParse } from 'valibot'
 import type { Endpoint } from '../../../core/routes/context.ts'
 import { ROUTES } from '../../../core/routes/router.ts'
@@ -10,8 +10,8 @@ const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 const documents = /^\/(?:[a-z0-9-]+\/(?:openapi\.json|docs)|\.well-known\/api-catalog)$/
 const jsonType = 'application/json; charset=utf-8'
 
-/** What is wrong with an answer; nothing when it is as every answer is. */
-export function breaches(
+/** Violated requirements of section 1. */
+export function conventionViolations(
   { status, headers, repeated, text, json }: Heard,
   versionField: string,
   target = '/',
@@ -25,9 +25,9 @@ export function breaches(
   want(headers.get(versionField.toLowerCase()) === VERSION, `${versionField} echoes the version`)
   for (const banner of ['server', 'x-powered-by', 'via']) want(!headers.has(banner), `no ${banner}`)
   want(![...headers.keys()].some((name) => name.startsWith('access-control-')), 'no Access-Control-*')
-  want(repeated.length === 0, `no field twice: ${repeated}`)
+  want(repeated.length === 0, `no repeated field: ${repeated}`)
   const everything = [...headers].flat().join('\n') + '\n' + text
-  want(!keyShape.test(everything) && !keyShape.test(decoded(everything)), 'nothing in the shape of a key')
+  want(!keyShape.test(everything) && !keyShape.test(decoded(everything)), 'no text in the format of a key')
   want(!/\bat (?:\S+ \()?(?:file:|node:|\/)/.test(text), 'no stack trace')
 
   if (status >= 400) {
@@ -39,19 +39,19 @@ export function breaches(
     }
   }
   if (status === 204 || status === 304) want(text === '', 'no body')
-  // The contract's documents are themselves.
+  // Documents of the contract have their own media types and bodies.
   if (status === 200 && documents.test(target)) return found
   if (status === 200) want(headers.get('content-type') === jsonType, jsonType)
   if (text !== '') want(json !== undefined, 'the body is JSON')
   if (json !== undefined) {
-    found.push(...shapeBreaches(json, ''))
+    found.push(...shapeViolations(json, ''))
     if (status === 200) want(sameMembers(json, ['data']) || sameMembers(json, ['data', 'page']), 'data, page')
   }
   return found
 }
 
-/** What is wrong with a successful answer in the eyes of its route's schema. */
-export function schemaBreaches(
+/** Violations of the route's response schema. */
+export function schemaViolations(
   target: string,
   { json, text }: Heard,
   method: string,
@@ -75,16 +75,16 @@ function covers(pattern: string, path: string): boolean {
     wanted.every((segment, index) => segment === given[index] || segment === '{slug}')
 }
 
-/** Names are snake_case, and `…_at` is an instant or null. */
-function shapeBreaches(value: unknown, place: string): string[] {
+/** Member names are snake_case, and `…_at` is an instant or null. */
+function shapeViolations(value: unknown, place: string): string[] {
   if (typeof value !== 'object' || value === null) return []
-  if (Array.isArray(value)) return value.flatMap((item, index) => shapeBreaches(item, `${place}/${index}`))
+  if (Array.isArray(value)) return value.flatMap((item, index) => shapeViolations(item, `${place}/${index}`))
   return Object.entries(value).flatMap(([name, member]) => {
     const here = `${place}/${name}`
-    const found = shapeBreaches(member, here)
+    const found = shapeViolations(member, here)
     if (!/^[a-z][a-z0-9]*(?:_[a-z0-9]+)*$/.test(name)) found.push(`${here} is not snake_case`)
     if (name.endsWith('_at') && member !== null && !(typeof member === 'string' && instant.test(member))) {
-      found.push(`${here} is no RFC 3339 instant with milliseconds and Z`)
+      found.push(`${here} is not an RFC 3339 instant with milliseconds and Z`)
     }
     return found
   })

@@ -1,22 +1,22 @@
-/** Section 4, verify-key: what it says is what will happen. */
+/** Section 4, verify-key: it predicts the outcome of requests. */
 import { SCOPED_ENDPOINTS, SCOPES } from './expect.ts'
-import { get, post, type Service, type Suite, type Tester, VERSION } from './service.ts'
+import { get, post, type Service, type Suite, type TestContext, VERSION } from './service.ts'
 
 type Module = keyof typeof SCOPES
 const modules = Object.keys(SCOPES) as Module[]
 
 export const verifyKey: readonly Suite[] = [{
   settings: { maxStalenessMs: 200 },
-  tests: { 'all members': shape },
+  tests: { 'the response has all members': responseMembers },
 }, {
   tests: {
-    'what it says of endpoints is what happens': predictions,
-    'a key that is being replaced': rotation,
-    'the response is not cached': uncached,
+    'endpoints are allowed exactly as reported': predictedEndpoints,
+    'a rotated key reports its successor': rotatedKey,
+    'the response is not cached': notCached,
   },
-}, { settings: { limits: {} }, tests: { 'the remainder of each limit': limits } }]
+}, { settings: { limits: {} }, tests: { 'limits report the remaining quota': remainingQuotas } }]
 
-async function shape(t: Tester, service: Service): Promise<void> {
+async function responseMembers(t: TestContext, service: Service): Promise<void> {
   const { world } = service
   const { id, text } = world.keys['demo full']
   const before = Date.now()
@@ -29,7 +29,7 @@ async function shape(t: Tester, service: Service): Promise<void> {
     ...rest
   } = data
   t.equal(status, 200)
-  t.ok(limits.length === 4 && endpoints.length === 11, 'tested below')
+  t.ok(limits.length === 4 && endpoints.length === 11, 'four limits and eleven endpoints')
   t.strictSame(key, {
     id,
     name: 'WordPress plugin',
@@ -60,7 +60,7 @@ async function shape(t: Tester, service: Service): Promise<void> {
   t.equal(ending.json.data.key.expires_at, new Date(expiresAt).toISOString(), 'a key with an expiry')
 }
 
-async function predictions(t: Tester, service: Service): Promise<void> {
+async function predictedEndpoints(t: TestContext, service: Service): Promise<void> {
   const { world, root } = service
   const cases = [
     ['demo', 'demo full', modules],
@@ -101,7 +101,7 @@ async function predictions(t: Tester, service: Service): Promise<void> {
   }
 }
 
-async function rotation(t: Tester, service: Service): Promise<void> {
+async function rotatedKey(t: TestContext, service: Service): Promise<void> {
   const { world } = service
   const [old, successor] = [await world.issue({}), await world.issue({})]
   const retiresAt = Date.now() + 3_600_000
@@ -110,13 +110,13 @@ async function rotation(t: Tester, service: Service): Promise<void> {
     (await post(service, '{"partner":"demo"}', { key })).json.data.key.rotation
   const expected = { successor_id: successor.id, retires_at: new Date(retiresAt).toISOString() }
   t.strictSame(await rotationOf(old), expected)
-  t.equal(await rotationOf(successor), null, 'its successor is not being replaced')
+  t.equal(await rotationOf(successor), null, 'the successor has no rotation')
 }
 
-async function uncached(t: Tester, service: Service): Promise<void> {
-  const heard = await post(service, '{"partner":"demo"}', { headers: { 'if-none-match': '*' } })
-  t.equal(heard.status, 200, 'no precondition applies')
-  t.equal(heard.headers.get('cache-control'), 'no-store')
+async function notCached(t: TestContext, service: Service): Promise<void> {
+  const response = await post(service, '{"partner":"demo"}', { headers: { 'if-none-match': '*' } })
+  t.equal(response.status, 200, 'If-None-Match is ignored')
+  t.equal(response.headers.get('cache-control'), 'no-store')
 }
 
 interface Limit {
@@ -127,7 +127,7 @@ interface Limit {
   readonly resets_in_seconds: number
 }
 
-async function limits(t: Tester, service: Service): Promise<void> {
+async function remainingQuotas(t: TestContext, service: Service): Promise<void> {
   const key = await service.world.issue({ limits: { key: { quota: 5, windowSeconds: 30 } } })
   const read = async (): Promise<readonly Limit[]> =>
     byName((await post(service, '{"partner":"demo"}', { key })).json.data.limits, 'policy')
@@ -141,13 +141,16 @@ async function limits(t: Tester, service: Service): Promise<void> {
   await get(service, '/public/plans?partner=demo', { key })
   const after = await read()
   const spent = [authfail, 'key 3 of 5 in 30 s', signup, 'verify 28 of 30 in 60 s']
-  t.strictSame(shown(after), spent, 'reading spends `key`, verifying spends `verify`')
+  t.strictSame(shown(after), spent, 'GET spends `key`, verify-key spends `verify`')
   for (const { resets_in_seconds: seconds, window_seconds: window } of after) {
-    t.ok(Number.isInteger(seconds) && seconds >= 1 && seconds <= window, 'whole seconds, within the window')
+    t.ok(
+      Number.isInteger(seconds) && seconds >= 1 && seconds <= window,
+      'an integer of seconds within the window',
+    )
   }
 }
 
-/** The contract fixes no order for these. */
+/** Sorts a list whose order the contract leaves open. */
 function byName<T extends object>(items: readonly T[], name: keyof T): T[] {
   return items.toSorted((a, b) => String(a[name]) < String(b[name]) ? -1 : 1)
 }

@@ -1,19 +1,22 @@
-/** Section 4: nothing outside of `P` ever shows. And what does show, field by field. */
+/** Section 4: partners see exactly the profiles in `P`, with all members. */
 import { comparable, expectInvalid, expectProblem } from './expect.ts'
 import type { ProfileLine } from '../../support/world.ts'
 import { card, countriesInUse, detail, industries, newestFirst, plans, publicSet } from './oracle.ts'
-import { get, type Heard, type Service, type Suite, type Tester } from './service.ts'
+import { get, type Heard, type Service, type Suite, type TestContext } from './service.ts'
 
 export const visibility: readonly Suite[] = [{
   tests: {
-    'every profile of P in full': details,
-    'a profile that is not in P does not exist': hidden,
-    'the widget has the parts of the other endpoints': parts,
-    'the widget of a partner with no other module': alone,
+    'each profile in P has all members': visibleProfiles,
+    'a profile outside P is indistinguishable from a missing one': invisibleProfiles,
+    'the widget combines the responses of the other endpoints': widgetParts,
+    'the widget needs no other module': widgetAlone,
   },
-}, { changesContent: true, tests: { 'a profile that is withdrawn': withdrawn } }]
+}, {
+  changesContent: true,
+  tests: { 'a withdrawn profile disappears from endpoints and counts': withdrawnProfile },
+}]
 
-async function details(t: Tester, service: Service): Promise<void> {
+async function visibleProfiles(t: TestContext, service: Service): Promise<void> {
   const { world } = service
   const expectDetail = async (line: ProfileLine, partner: 'demo' | 'acme'): Promise<void> => {
     const path = `/public/profiles/${line.slug}?partner=${partner}`
@@ -24,34 +27,43 @@ async function details(t: Tester, service: Service): Promise<void> {
   const shared = publicSet(world.lines, 'acme').filter((line) => Array.isArray(line.visible_to))
   for (const line of shared) await expectDetail(line, 'acme')
   for (const name of ['limit', 'q', 'fields', 'locale']) {
-    expectInvalid(t, await get(service, `/public/profiles/bare?partner=demo&${name}=1`), [name], `no ${name}`)
+    expectInvalid(
+      t,
+      await get(service, `/public/profiles/bare?partner=demo&${name}=1`),
+      [name],
+      `no parameter ${name}`,
+    )
   }
 }
 
-/** An answer without what may differ between two slugs that do not exist. */
-function anonymous(heard: Heard, slug: string): unknown {
-  return JSON.parse(JSON.stringify(comparable(heard)).replaceAll(slug, 'SLUG'))
+/** A response without the differences between two missing slugs. */
+function anonymous(response: Heard, slug: string): unknown {
+  return JSON.parse(JSON.stringify(comparable(response)).replaceAll(slug, 'SLUG'))
 }
 
-async function hidden(t: Tester, service: Service): Promise<void> {
+async function invisibleProfiles(t: TestContext, service: Service): Promise<void> {
   const { world } = service
   for (const partner of ['demo', 'acme'] as const) {
     const key = world.keys[`${partner} full`]
-    const ask = (slug: string, method = 'GET') =>
+    const request = (slug: string, method = 'GET') =>
       get(service, `/public/profiles/${slug}?partner=${partner}`, { key, method })
-    const unknown = await ask('no-such-profile')
+    const unknown = await request('no-such-profile')
     const instance = `${service.root}/public/profiles/no-such-profile`
     expectProblem(t, unknown, 'profile_not_found', 'a slug that does not exist', { instance })
     const visible = new Set(publicSet(world.lines, partner).map(({ slug }) => slug))
     const outside = world.lines.profiles.map(({ slug }) => slug).filter((slug) => !visible.has(slug))
-    t.ok(outside.length >= 7, 'drafts, future ones, those of others and of unknown')
+    t.ok(outside.length >= 7, 'drafts, future profiles and those of other partners')
     for (const slug of outside) {
-      const heard = await ask(slug)
+      const response = await request(slug)
       const expected = anonymous(unknown, 'no-such-profile')
-      t.strictSame(anonymous(heard, slug), expected, `${slug} is answered like a slug that does not exist`)
+      t.strictSame(anonymous(response, slug), expected, `${slug} gets the response of a missing slug`)
       const added = slug.length - 'no-such-profile'.length
-      t.equal(heard.body.length, unknown.body.length + added, 'to the byte')
-      t.equal((await ask(slug, 'HEAD')).status, 404, 'HEAD tells no more')
+      t.equal(
+        response.body.length,
+        unknown.body.length + added,
+        'the length differs by that of the slug only',
+      )
+      t.equal((await request(slug, 'HEAD')).status, 404, 'HEAD gets 404 too')
     }
     const lists = [
       '/public/profiles/recent?limit=50&',
@@ -64,15 +76,15 @@ async function hidden(t: Tester, service: Service): Promise<void> {
     for (const path of lists) {
       const { text, status } = await get(service, `${path}partner=${partner}`, { key })
       const seen = outside.filter((slug) => text.includes(`"${slug}"`))
-      t.strictSame([status, seen], [200, []], `${path} shows none of them`)
+      t.strictSame([status, seen], [200, []], `${path} contains none of them`)
     }
   }
 }
 
-async function withdrawn(t: Tester, service: Service): Promise<void> {
+async function withdrawnProfile(t: TestContext, service: Service): Promise<void> {
   const { world } = service
   const line = world.lines.profiles.find(({ slug }) => slug === 'larkspur-and-vane')
-  const ask = () => get(service, '/public/profiles/larkspur-and-vane?partner=demo')
+  const request = () => get(service, '/public/profiles/larkspur-and-vane?partner=demo')
   const count = async (): Promise<unknown> =>
     (await get(service, '/public/countries?partner=demo&in_use=true')).json.data
       .find(({ code }: { code: string }) => code === 'US').profile_count
@@ -80,17 +92,17 @@ async function withdrawn(t: Tester, service: Service): Promise<void> {
   const later = '2098-01-01T00:00:00.000Z'
   for (const change of [{ published_at: null }, { visible_to: ['acme'] }, { published_at: later }]) {
     await world.publish('profiles', [{ ...line, ...change }])
-    t.strictSame([(await ask()).status, await count()], [404, before - 1], JSON.stringify(change))
+    t.strictSame([(await request()).status, await count()], [404, before - 1], JSON.stringify(change))
     await world.publish('profiles', [{ ...line, visible_to: ['acme', 'demo'] }])
-    t.strictSame([(await ask()).status, await count()], [200, before], 'and back')
+    t.strictSame([(await request()).status, await count()], [200, before], 'the profile is visible again')
   }
   await world.remove('profiles', ['larkspur-and-vane'])
-  t.strictSame([(await ask()).status, await count()], [404, before - 1], 'removed')
+  t.strictSame([(await request()).status, await count()], [404, before - 1], 'removed')
   const now = await world.publish('profiles', [line ?? {}])
-  t.equal((await ask()).json.data.updated_at, new Date(now).toISOString(), 'imported again')
+  t.equal((await request()).json.data.updated_at, new Date(now).toISOString(), 'imported again')
 }
 
-async function parts(t: Tester, service: Service): Promise<void> {
+async function widgetParts(t: TestContext, service: Service): Promise<void> {
   const data = async (path: string) => (await get(service, path)).json.data
   const widget = await data('/partner-widget?partner=demo')
   t.strictSame(widget, {
@@ -100,22 +112,27 @@ async function parts(t: Tester, service: Service): Promise<void> {
     countries: await data('/public/countries?partner=demo&in_use=true'),
     industries: await data('/public/industries?partner=demo&in_use=true'),
     plans: await data('/public/plans?partner=demo'),
-  }, 'each part is what its own endpoint answers')
+  }, 'each part equals the response of its endpoint')
   t.ok(widget.banner !== null, 'with a banner')
   for (const name of ['limit', 'locale', 'in_use']) {
-    expectInvalid(t, await get(service, `/partner-widget?partner=demo&${name}=1`), [name], `no ${name}`)
+    expectInvalid(
+      t,
+      await get(service, `/partner-widget?partner=demo&${name}=1`),
+      [name],
+      `no parameter ${name}`,
+    )
   }
 }
 
-async function alone(t: Tester, service: Service): Promise<void> {
+async function widgetAlone(t: TestContext, service: Service): Promise<void> {
   const { world } = service
   const { data } = (await get(service, '/partner-widget?partner=kiosk', {
     key: world.keys['kiosk full'],
   })).json
   const newest = newestFirst(publicSet(world.lines, 'kiosk')).slice(0, 6)
   t.strictSame(data.partner, { slug: 'kiosk', name: 'Kiosk' })
-  t.equal(data.banner, null, 'without a banner')
-  t.strictSame(data.profiles, newest.map((line) => card(line, world)), 'six newest')
+  t.equal(data.banner, null, 'no banner')
+  t.strictSame(data.profiles, newest.map((line) => card(line, world)), 'the six newest profiles')
   t.strictSame(data.countries, countriesInUse(world, 'kiosk'), 'countries')
   const used = industries(world, 'kiosk').filter(({ profile_count: count }) => count !== 0)
   t.strictSame(data.industries, used, 'industries')

@@ -1,17 +1,17 @@
-/** How requests get to a service: through a socket with nothing between, or through its fetch handler. */
+/** Transports to a service: a raw socket, or its fetch handler. */
 import { Agent, request } from 'node:http'
 import { gunzipSync } from 'node:zlib'
-import type { Heard, Wire } from './service.ts'
+import type { Heard, Send } from './service.ts'
 
 /**
- * Sends targets and fields exactly as they are, which `fetch` does not.
+ * Sends targets and fields unmodified, unlike `fetch`.
  *
- * @param name What `Host` says, when it is not where the server is.
+ * @param name The value of `Host`, by default the server's host.
  */
 export function socketWire(
   origin: string,
   name: string = new URL(origin).host,
-): { readonly send: Wire; close(): void } {
+): { readonly send: Send; close(): void } {
   const agent = new Agent({ keepAlive: true, maxSockets: 4 })
   const { hostname, port } = new URL(origin)
   return {
@@ -41,7 +41,7 @@ export function socketWire(
             for (let index = 0; index < response.rawHeaders.length; index += 2) {
               pairs.push([response.rawHeaders[index]!.toLowerCase(), response.rawHeaders[index + 1]!])
             }
-            resolve(hear(response.statusCode ?? 0, pairs, Buffer.concat(chunks)))
+            resolve(toTestResponse(response.statusCode ?? 0, pairs, Buffer.concat(chunks)))
           })
         })
         if (body !== undefined && chunked) sent.write(body)
@@ -52,7 +52,7 @@ export function socketWire(
 }
 
 /** Calls a fetch handler in this process. Targets are normalised by `Request`, and repeated fields joined. */
-export function fetchWire(handler: (request: Request) => Promise<Response>): Wire {
+export function fetchWire(handler: (request: Request) => Promise<Response>): Send {
   return async ({ method = 'GET', target, headers = {}, body, chunked = false }) => {
     const fields = Object.entries(headers).flatMap(([name, value]): [string, string][] =>
       typeof value === 'string' ? [[name, value]] : value.map((one): [string, string] => [name, one])
@@ -65,11 +65,15 @@ export function fetchWire(handler: (request: Request) => Promise<Response>): Wir
     const response = await handler(
       new Request(`http://service.example${target}`, { method, headers: fields, ...content }),
     )
-    return hear(response.status, [...response.headers], new Uint8Array(await response.arrayBuffer()))
+    return toTestResponse(
+      response.status,
+      [...response.headers],
+      new Uint8Array(await response.arrayBuffer()),
+    )
   }
 }
 
-function hear(status: number, pairs: readonly [string, string][], body: Uint8Array): Heard {
+function toTestResponse(status: number, pairs: readonly [string, string][], body: Uint8Array): Heard {
   const isGzip = body.length > 0 &&
     pairs.some(([name, value]) => name === 'content-encoding' && value === 'gzip')
   const text = Buffer.from(isGzip ? gunzipSync(body) : body).toString('utf8')

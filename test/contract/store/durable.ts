@@ -1,6 +1,6 @@
 import type { Store } from '../../../core/ports/store.ts'
 import { apply, createPartners, key, partner, profile, publish, query, stamp, T0 } from './samples.ts'
-import type { Tester } from './suites.ts'
+import type { TestContext } from './suites.ts'
 
 /** Opens a store, which is created if necessary. */
 export type OpenDurable = (options?: { readonly keyPrefix?: string }) => Promise<Store>
@@ -10,7 +10,7 @@ export type OpenDurable = (options?: { readonly keyPrefix?: string }) => Promise
  *
  * @param create Returns how to open a new store.
  */
-export async function durableContract(t: Tester, create: () => Promise<OpenDurable>): Promise<void> {
+export async function durableContract(t: TestContext, create: () => Promise<OpenDurable>): Promise<void> {
   await t.test('a store is the same when it is opened again', async (t) => {
     const open = await create()
     const first = await open()

@@ -3,7 +3,7 @@ import type { ProfileQuery } from '../../../core/ports/directory.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { expectedSlugs, readAll } from './oracle.ts'
 import { actor, createPartners, profile, publish, query, T0 } from './samples.ts'
-import type { Check, Tester } from './suites.ts'
+import type { Check, TestContext } from './suites.ts'
 
 const SIZE = 2500
 const countries = Array.from({ length: 20 }, (_, index) => `C${String.fromCharCode(65 + index)}`)
@@ -74,7 +74,7 @@ const ties = countries.flatMap((country, row) =>
 
 /** Compares pages put together with the oracle, in both orders. */
 async function compare(
-  t: Tester,
+  t: TestContext,
   store: Store,
   records: readonly ProfileRecord[],
   search: Partial<ProfileQuery>,

@@ -13,8 +13,8 @@ import { signupsContract } from './signups.ts'
 import { summaryContract } from './summary.ts'
 
 /** What the suite needs of a test object. */
-export interface Tester {
-  test(name: string, body: (t: Tester) => Promise<void>): PromiseLike<unknown>
+export interface TestContext {
+  test(name: string, body: (t: TestContext) => Promise<void>): PromiseLike<unknown>
   ok(value: unknown, message: string): unknown
   equal(found: unknown, expected: unknown, ...message: [] | [string]): unknown
   /** Deep equality, in which an absent member differs from one that is `undefined`. */
@@ -22,11 +22,11 @@ export interface Tester {
 }
 
 /** Runs one check on a store of its own. */
-export type Check = (name: string, body: (t: Tester, store: Store) => Promise<void>) => Promise<void>
+export type Check = (name: string, body: (t: TestContext, store: Store) => Promise<void>) => Promise<void>
 
 /** Tries a property on 60 stores, or as many as fast-check is configured to. */
 export async function checkProperty<T>(
-  t: Tester,
+  t: TestContext,
   open: () => Promise<Store>,
   arbitrary: fc.Arbitrary<T>,
   body: (store: Store, drawn: T) => Promise<void>,
@@ -45,7 +45,7 @@ export async function checkProperty<T>(
 }
 
 /** @param open Opens an empty store with the default key prefix. */
-export async function storeContract(t: Tester, open: () => Promise<Store>): Promise<void> {
+export async function storeContract(t: TestContext, open: () => Promise<Store>): Promise<void> {
   const check: Check = async (name, body) => {
     await t.test(name, async (t) => {
       const store = await open()
@@ -72,7 +72,7 @@ export type SharedStore = Store & Required<Pick<Store, 'quotas' | 'replicas'>>
 /** Runs one check on a store of its own, which it opens as often as it needs, as replicas do. */
 export type SharedCheck = (
   name: string,
-  body: (t: Tester, open: () => Promise<SharedStore>) => Promise<void>,
+  body: (t: TestContext, open: () => Promise<SharedStore>) => Promise<void>,
 ) => Promise<void>
 
 /**
@@ -81,7 +81,7 @@ export type SharedCheck = (
  * @param create Creates an empty store that can be opened any number of times.
  */
 export async function sharedStoreContract(
-  t: Tester,
+  t: TestContext,
   create: () => Promise<() => Promise<Store>>,
 ): Promise<void> {
   const check: SharedCheck = async (name, body) => {

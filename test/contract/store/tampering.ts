@@ -3,7 +3,7 @@ import { verifyChain } from '../../../core/audit/chain.ts'
 import { type AuditDifference, verifyAuditLog } from '../../../core/audit/verify.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { apply, createKeys, createPartners, fails, industry, partner, stamp, T0 } from './samples.ts'
-import type { Tester } from './suites.ts'
+import type { TestContext } from './suites.ts'
 
 /** A store in a database, and how to write there past it. */
 export interface Tampered {
@@ -21,7 +21,7 @@ export interface Tampered {
 type Tampering = readonly [what: string, sql: string, undo: string, found: Partial<AuditDifference>]
 
 /** @param open Makes an empty store. */
-export async function tamperingContract(t: Tester, open: () => Promise<Tampered>): Promise<void> {
+export async function tamperingContract(t: TestContext, open: () => Promise<Tampered>): Promise<void> {
   await t.test('a changed row is named', async (t) => {
     const { store, tamper, table } = await open()
     const [keys, partners] = [table('partner_key'), table('partner')]
