@@ -152,7 +152,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     authenticator: createAuthenticator(principals, store.sha256, store.settings.keyPrefix),
     failures: createFailedAuthentications(limiter, policiesFor(limits).authfail),
     limiter,
-    responseCache: createResponseCache(hasRevision ? settings.replyCacheBytes : 0, profiles, catalog),
+    responseCache: createResponseCache(hasRevision ? settings.responseCacheBytes : 0, profiles, catalog),
     writer,
     uses,
     usage,

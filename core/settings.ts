@@ -38,7 +38,7 @@ export interface PartnerApiOptions {
   /** Deployment details for the OpenAPI document and the reference page: title, contact, servers. */
   readonly deployment?: DeploymentInfo
   /** Size of the response cache in bytes, default 32 MiB; 0 turns it off. */
-  readonly replyCacheBytes?: number
+  readonly responseCacheBytes?: number
   /** Days, 1–36,525, default 400: how long usage and signup counts remain in reports. Signups themselves are kept. */
   readonly keepUsageDays?: number
   /** Receives the events selected by `logLevel`. */
@@ -54,7 +54,7 @@ export const INTEGERS = {
   lookUpTimeoutMs: [1_000, 1, 60_000],
   staleIfErrorSeconds: [0, 0, MAX_STALE_IF_ERROR_SECONDS],
   trustedProxies: [0, 0, 100],
-  replyCacheBytes: [32 * 1024 * 1024, 0, 2 ** 40],
+  responseCacheBytes: [32 * 1024 * 1024, 0, 2 ** 40],
   // A report covers up to 366 days.
   keepUsageDays: [400, 1, 36_525],
 } as const satisfies { readonly [Name in keyof PartnerApiOptions]?: readonly [number, number, number] }

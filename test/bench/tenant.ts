@@ -62,10 +62,10 @@ export async function fill(store: Store, count: number): Promise<void> {
 }
 
 /** The service as a self-hoster runs it, but for quotas that no run spends. */
-export function createService(store: Store, replyCacheBytes?: number): PartnerApi {
+export function createService(store: Store, responseCacheBytes?: number): PartnerApi {
   return createPartnerApi(
     { store },
-    { limits: { key: ENOUGH }, ...(replyCacheBytes !== undefined && { replyCacheBytes }) },
+    { limits: { key: ENOUGH }, ...(responseCacheBytes !== undefined && { responseCacheBytes }) },
   )
 }
 

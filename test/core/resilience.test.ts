@@ -278,7 +278,7 @@ t.test('options out of their range', (t) => {
     [{ maxStalenessMs: Number.NaN }, /maxStalenessMs/],
     [{ storeTimeoutMs: 0 }, /storeTimeoutMs .* 1 to 60000/],
     [{ trustedProxies: -1 }, /trustedProxies/],
-    [{ replyCacheBytes: -1 }, /replyCacheBytes/],
+    [{ responseCacheBytes: -1 }, /responseCacheBytes/],
     [{ problemBase: 'nowhere' }, /problemBase/],
     [{ logLevel: 'al' as 'all' }, /logLevel/],
     [
