@@ -150,6 +150,7 @@ function formatSubject(kind: AuditDifference['kind'], id: string): string {
 }
 
 function parseSubject(subject: string): Pick<AuditDifference, 'kind' | 'id'> {
-  const [kind, id] = subject.split(' ', 2) as [AuditDifference['kind'], string]
-  return { kind, id }
+  // The id of a row that was added by hand may contain spaces.
+  const at = subject.indexOf(' ')
+  return { kind: subject.slice(0, at) as AuditDifference['kind'], id: subject.slice(at + 1) }
 }

@@ -84,6 +84,12 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
         expected: undefined,
       }],
       [
+        'a key whose id contains a space',
+        add('added later', 'acme-test'),
+        `DELETE FROM ${keys} WHERE id = 'added later'`,
+        { kind: 'key', id: 'added later', expected: undefined },
+      ],
+      [
         'a key that is gone',
         `${add('kept', 'acme-test')}; DELETE FROM ${keys} WHERE id = 'acme-test'`,
         `${add('acme-test', 'kept')}; DELETE FROM ${keys} WHERE id = 'kept'`,
