@@ -79,18 +79,35 @@ export const DEFAULT_OVERLAP_MS = MS_PER_DAY
 /**
  * Administration of keys, by their public ids. Each change returns the key as it is afterwards; a change to the state
  * that a key is already in does nothing. A revoked or expired key cannot be changed, except that an expired one can be
- * revoked. Methods throw `AdminError`.
+ * revoked.
+ *
+ * Methods throw `AdminError`: those that take an id with `key_not_found`, changes to a revoked or expired key with
+ * `key_revoked` or `key_expired`, all changes with `concurrent_change`, and each with its own codes.
  */
 export interface KeyAdministration {
-  /** Creates a key and returns its text, which cannot be read again. */
+  /**
+   * Creates a key and returns its text, which cannot be read again.
+   * @throws {AdminError} `partner_not_found`, `partner_removed`, `invalid_name`, `invalid_limit`, `invalid_address_range`,
+   * `invalid_expiry`, `unknown_scope`, `module_inactive`
+   */
   issue(key: NewKey): Promise<IssuedKey>
-  /** All keys, or those of one partner, oldest first, read from the store in pages. Throws when the iteration starts. */
+  /**
+   * All keys, or those of one partner, oldest first, read from the store in pages.
+   * @throws {AdminError} `partner_not_found` when the iteration starts.
+   */
   list(partner?: string): AsyncIterable<Key>
   /** The key, in any state. */
   show(id: string): Promise<Key>
-  /** Creates a successor with the same permissions, and ends the old key after an overlap, in one transaction. */
+  /**
+   * Creates a successor with the same permissions, and ends the old key after an overlap, in one transaction.
+   * @returns The successor.
+   * @throws {AdminError} `key_disabled`, `key_rotated`, `invalid_duration`, `invalid_expiry`
+   */
   rotate(id: string, options?: RotationOptions): Promise<IssuedKey>
-  /** Changes its name, addresses, expiry and limits. */
+  /**
+   * Changes its name, addresses, expiry and limits.
+   * @throws {AdminError} `invalid_name`, `invalid_address_range`, `invalid_expiry`, `invalid_limit`
+   */
   update(id: string, update: KeyUpdate): Promise<Key>
   /** Refuses the key until it is enabled again. */
   disable(id: string): Promise<Key>
@@ -98,9 +115,9 @@ export interface KeyAdministration {
   enable(id: string): Promise<Key>
   /** Cannot be undone. */
   revoke(id: string): Promise<Key>
-  /** Gives it scopes, all or none. */
+  /** Gives it scopes, all or none. @throws {AdminError} `unknown_scope`, `module_inactive` */
   grant(id: string, scopes: readonly string[]): Promise<Key>
-  /** Takes scopes away, all or none. */
+  /** Takes scopes away, all or none. @throws {AdminError} `unknown_scope` */
   remove(id: string, scopes: readonly string[]): Promise<Key>
 }
 

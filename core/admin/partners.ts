@@ -37,16 +37,22 @@ export interface PartnerUpdate {
 
 /**
  * Administration of partners. Each change returns the partner as it is afterwards; a change to the state that a
- * partner is already in does nothing. A removed partner can be read but not changed. Methods throw `AdminError`.
+ * partner is already in does nothing. A removed partner can be read but not changed.
+ *
+ * Methods throw `AdminError`: those that take a slug with `partner_not_found`, changes to a removed partner with
+ * `partner_removed`, all changes with `concurrent_change`, and each with its own codes.
  */
 export interface PartnerAdministration {
-  /** Creates a partner. */
+  /**
+   * Creates a partner.
+   * @throws {AdminError} `invalid_slug`, `invalid_name`, `invalid_limit`, `unknown_module`, `partner_exists`
+   */
   create(partner: NewPartner): Promise<Partner>
   /** All partners, removed ones included, by slug, read from the store in pages. */
   list(): AsyncIterable<Partner>
   /** The partner, removed or not. */
   show(slug: string): Promise<Partner>
-  /** Changes its name and limits. */
+  /** Changes its name and limits. @throws {AdminError} `invalid_name`, `invalid_limit` */
   update(slug: string, update: PartnerUpdate): Promise<Partner>
   /** Refuses all of the partner's requests until it is resumed. */
   suspend(slug: string): Promise<Partner>
@@ -54,9 +60,12 @@ export interface PartnerAdministration {
   resume(slug: string): Promise<Partner>
   /** Cannot be undone: revokes its keys; its records stay and its slug stays taken. */
   remove(slug: string): Promise<Partner>
-  /** Puts the modules' scopes in force, all or none. */
+  /** Puts the modules' scopes in force, all or none. @throws {AdminError} `unknown_module` */
   activate(slug: string, modules: readonly string[]): Promise<Partner>
-  /** Takes the modules' scopes out of force for all of the partner's keys, which still hold them. */
+  /**
+   * Takes the modules' scopes out of force for all of the partner's keys, which still hold them.
+   * @throws {AdminError} `unknown_module`
+   */
   deactivate(slug: string, modules: readonly string[]): Promise<Partner>
 }
 

@@ -6,11 +6,7 @@ import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../limits/pol
 import type { Key, LimitOverrides, Partner } from '../model.ts'
 import { type Module, MODULE_NAMES, moduleForScope, type Scope, SCOPES } from '../policy/modules.ts'
 
-/**
- * Why an administrative change was refused. Codes are stable. Every change may fail with `concurrent_change`; other
- * methods than `create`, `issue` and `list` fail with `partner_not_found` or `key_not_found`, and changes to what is
- * removed, revoked or expired with `partner_removed`, `key_revoked` or `key_expired`.
- */
+/** Why an administrative change was refused. Codes are stable. */
 export type AdminErrorCode =
   | 'partner_not_found'
   | 'partner_removed'
