@@ -1,6 +1,9 @@
 /** The time at which keys expire and content falls due. */
 export interface Clock {
-  /** Milliseconds since the epoch on the store's clock, where machines share the store; else on this machine's. Monotonic. */
+  /**
+   * Milliseconds since the epoch on the store's clock, where machines share the store; else on this machine's. Monotonic.
+   * @param elapsed `performance.now()`, for callers that have it.
+   */
   now(elapsed?: number): number
   /** Milliseconds by which this machine's clock is ahead of the store's; negative when it is behind. */
   skewMs(): number

@@ -60,6 +60,7 @@ export interface OpenRoute extends RouteDescription {
 export interface DocumentRoute extends RouteDescription {
   readonly access: 'open'
   readonly method: 'GET'
+  readonly mediaType: string
   /** The media type with its parameters. */
   readonly contentType: string
   /** Names of the headers of the document. */
