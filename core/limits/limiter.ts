@@ -101,7 +101,7 @@ export interface RateLimitResult {
   readonly retryAfterSeconds: number | undefined
 }
 
-/** Counts a request against every policy that applies to it. */
+/** Counts a request against every policy that applies to it. @throws like `Limiter.consume`. */
 export function consumeQuotas(
   limiter: Limiter,
   policies: Policies,
@@ -116,8 +116,8 @@ export function consumeQuotas(
   return all(applied.map((policy) => limiter.consume(policy, subject, now)), (states) => {
     const policyField = applied.map(({ field }) => field).join(', ')
     const limitField = applied.map((policy, index) => limitItem(policy, states[index]!)).join(', ')
-    const waits = states.map((state) => retryAfterSeconds(state) ?? 0)
-    return rateLimitResult(policyField, limitField, Math.max(...waits) || undefined)
+    const waits = states.map(retryAfterSeconds).filter((wait) => wait !== undefined)
+    return rateLimitResult(policyField, limitField, waits.length === 0 ? undefined : Math.max(...waits))
   })
 }
 

@@ -2,8 +2,8 @@
 import fc from 'fast-check'
 import { parseList } from 'structured-headers'
 import t from 'tap'
-import { createLocalLimiter, type Limiter } from '../../core/limits/limiter.ts'
-import type { Policy } from '../../core/limits/policies.ts'
+import { consumeQuotas, createLocalLimiter, type Limiter } from '../../core/limits/limiter.ts'
+import { DEFAULT_LIMITS, policiesFor, type Policy } from '../../core/limits/policies.ts'
 import { createSharedLimiter } from '../../core/limits/shared-limiter.ts'
 import type { LeaseRequest, QuotaStore } from '../../core/ports/quotas.ts'
 import { memory } from '../contract/http/stores.ts'
@@ -30,6 +30,33 @@ t.test('a route with two policies names both in structured fields', (t) => {
     t.strictSame(read(headers.get('ratelimit-policy')), { key: { q: 3, w: 60 }, signup: { q: 2, w: 30 } })
     t.strictSame(read(headers.get('ratelimit')), { key: { r: 2, t: 60 }, signup: { r: 1, t: 30 } })
   }, { limits })
+})
+
+t.test('of several spent quotas the longest wait counts, and one that cannot be counted rejects', async (t) => {
+  const local = createLocalLimiter()
+  const policies = policiesFor({
+    ...DEFAULT_LIMITS,
+    key: { quota: 2, windowSeconds: 30 },
+    signup: { quota: 1, windowSeconds: 60 },
+  })
+  const pending: Limiter = { ...local, consume: (...request) => Promise.resolve(local.consume(...request)) }
+  const failing: Limiter = {
+    ...local,
+    consume: (one, ...request) =>
+      one.name === 'key' ? local.consume(one, ...request) : Promise.reject(new Error('silent')),
+  }
+  const names = ['key', 'signup'] as const
+  for (const [subject, limiter] of Object.entries({ local, pending })) {
+    const waits = []
+    for (let n = 0; n < 3; n++) {
+      waits.push((await consumeQuotas(limiter, policies, names, subject, 0)).retryAfterSeconds)
+    }
+    t.strictSame(waits, [undefined, 60, 60], subject)
+    t.equal((await consumeQuotas(limiter, policies, ['key'], subject, 0)).retryAfterSeconds, 30)
+  }
+  await t.rejects(Promise.resolve(consumeQuotas(failing, policies, names, 'failing', 0)), {
+    message: 'silent',
+  })
 })
 
 t.test('exactly the quota passes in a window, whenever requests come', (t) => {
