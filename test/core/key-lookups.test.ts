@@ -3,6 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
+import type { HttpRequest } from '../../core/http/message.ts'
 import { createLocalLimiter } from '../../core/limits/limiter.ts'
 import type { QuotaStore } from '../../core/ports/quotas.ts'
 import type { Store } from '../../core/ports/store.ts'
@@ -156,4 +157,52 @@ await t.test('a wrong key costs the same look-ups, whether its id exists, is in 
   await issue()
   t.strictSame(await costs(), { unknown: once, used: once, unused: once }, 'after a change of facts')
   t.equal(await ask(api, keys[1]!), 200, 'a wrong key refuses no right one')
+})
+
+await t.test('a key that ends while its request waits is refused', async (t) => {
+  const memory = createMemoryStore()
+  const { keys } = await createTenant(memory)
+  const now = Date.now
+  const issue = (expiresAt?: number) =>
+    keys.issue({ partner: 'acme', name: 'short', environment: 'live', expiresAt })
+  async function statusOf(store: Partial<Store>, key: string, more: Partial<HttpRequest> = {}) {
+    const headers: Record<string, string> = {
+      'x-service-partner-key': key,
+      'content-type': 'application/json',
+    }
+    const { status } = await serve({ ...memory, ...store }, { maxStalenessMs: 0 }).handle({
+      method: 'GET',
+      target: '/service/public/plans?partner=acme',
+      header: (name) => headers[name],
+      body: () => new Uint8Array(),
+      address: '192.0.2.1',
+      ...more,
+    })
+    return status
+  }
+
+  const expiring = await issue(now() + 60_000)
+  async function findKey(id: string) {
+    await setImmediate()
+    Date.now = () => now() + 120_000
+    return memory.findKey(id)
+  }
+  t.equal(await statusOf({ findKey }, expiring.text).finally(() => Date.now = now), 401, 'its look-up')
+
+  const leased = await issue()
+  const quotas: QuotaStore = {
+    async leaseQuota({ policy }) {
+      if (policy === 'key') await keys.revoke(leased.key.id)
+      return { granted: 1, remaining: 9, resetMs: 60_000 }
+    },
+  }
+  t.equal(await statusOf({ quotas }, leased.text), 401, 'a lease')
+
+  const posting = await issue()
+  async function body() {
+    await keys.revoke(posting.key.id)
+    return new TextEncoder().encode('{"partner":"acme"}')
+  }
+  const target = '/service/developer/verify-key'
+  t.equal(await statusOf({}, posting.text, { method: 'POST', target, body }), 401, 'its body')
 })

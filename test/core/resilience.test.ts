@@ -115,6 +115,30 @@ t.test('what a client makes up is not logged', async (t) => {
   t.match(last(), { status: 404, path: '/' })
 })
 
+t.test('the log has the trace id of a valid traceparent', async (t) => {
+  const { store, key } = await createAcme()
+  const events: LogEvent[] = []
+  const api = createPartnerApi({ store }, { logLevel: 'all', log: (event) => events.push(event) })
+  const [trace, parent] = ['0af7651916cd43dd8448eb211c80319c', 'b7ad6b7169203331']
+  const valid = [`00-${trace}-${parent}-01`, `00-${trace}-${parent}-ff`, `cc-${trace}-${parent}-01-later`]
+  const invalid = [
+    '',
+    key,
+    `ff-${trace}-${parent}-01`,
+    `00-${trace}-${parent}-01-later`,
+    `00-${trace.toUpperCase()}-${parent}-01`,
+    `00-${trace}0-${parent}-01`,
+    `00-${'0'.repeat(32)}-${parent}-01`,
+    `00-${trace}-${'0'.repeat(16)}-01`,
+    `00-${trace}-${parent}`,
+  ]
+  for (const traceparent of [...valid, ...invalid]) {
+    await api.handle(get(page, key, { traceparent }))
+    const expected = valid.includes(traceparent) ? trace : undefined
+    t.equal(events.at(-1)?.trace_id, expected, JSON.stringify(traceparent.replace(key, 'a key')))
+  }
+})
+
 t.test('with stale-if-error, known keys work while the store is down, and responses say so', async (t) => {
   const { store: memory, key } = await createAcme()
   let silent = false
@@ -196,6 +220,8 @@ t.test('administrative changes are logged where they take effect', async (t) => 
   }
   t.match(changes[0], { event: 'administration', actor: 'trial', partner: 'acme', key_id: id, level: 'info' })
   t.match(changes[0]?.type, /^key\.(disabled|enabled)$/)
+  const at = Date.parse(changes[0]?.decided_at ?? '')
+  t.ok(at <= Date.now() && at > Date.now() - 60_000, 'with its instant')
 })
 
 t.test('a store that does not respond is 503 in time', async (t) => {
