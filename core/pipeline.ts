@@ -63,6 +63,7 @@ function handle(
   // Not `andThen`: its closure would cost every request an allocation.
   if (authenticated instanceof Promise) {
     return authenticated.then((resolved) => {
+      // The key may have expired during the wait.
       resolved.now = service.clock.now()
       return afterAuthentication(service, resolved)
     })
@@ -83,6 +84,7 @@ function afterAuthentication(service: Service, context: AuthenticatedContext): M
   if (result instanceof Promise) {
     return result.then((resolved) => {
       enforceLimits(service, context, resolved)
+      // A POST is readmitted after its body.
       if (route.method === 'POST') return handlePost(service, context)
       return andThen(readmit(service, context), (again) => handleGet(service, again))
     })
@@ -190,12 +192,10 @@ function handlePost(service: Service, context: AuthenticatedContext): MaybePromi
   return andThen(readBody(context.request), (body) => {
     context.body = body
     return andThen(readmit(service, context), (again) => {
+      const { partner } = body
+      const grant = requireGrant(service, again, typeof partner === 'string' ? partner : undefined)
+      // A POST has no parameters: step 12 refuses those of its query.
       parseQuery(again)
-      const grant = requireGrant(
-        service,
-        again,
-        typeof body['partner'] === 'string' ? body['partner'] : undefined,
-      )
       return andThen(validateAndHandle(service, again, grant), (result) =>
         service.writer.respondUncached(
           result,
@@ -256,6 +256,7 @@ function respondProblem(service: Service, context: RequestContext, error: unknow
 /** Counts the request of a live key, and logs it. */
 function finish(service: Service, context: RequestContext, response: HttpResponse): HttpResponse {
   const { principal, route } = context
+  // After an outage, `context.error` fails the look-ups that wait for this one.
   if (context.isLookUpPending) endLookUp(service, context)
   if (route !== undefined && principal?.key.environment === 'live') {
     service.usage.count(principal.partner.slug, route.name, response.status, context.now)
@@ -275,6 +276,7 @@ function createPublicHandler({ handlers, writer }: Service) {
   const compressed = memoize((route) => andThen(plain(route), writer.compress))
 
   return (context: RequestContext, route: OpenRoute | DocumentRoute): MaybePromise<HttpResponse> => {
+    // Refuses every parameter.
     readParameters(parseQuery(context), {}, undefined)
     if ('contentType' in route) {
       const document = prefersGzip(context.request.header('accept-encoding')) ? compressed : plain
