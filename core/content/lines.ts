@@ -43,6 +43,7 @@ export async function importContent(
 ): Promise<ImportOutcome> {
   const reader = createLineReader(kind, await loadReferences(store, kind))
   let invalid: LineErrors | undefined
+  const refusal = new Error('Lines are invalid.')
 
   // Passed on while they are read, so that memory holds no more of them than the store needs.
   async function* records(): AsyncGenerator<ContentRecords[ContentKind]> {
@@ -53,7 +54,7 @@ export async function importContent(
     const read = reader.finish()
     if ('errors' in read) {
       invalid = read
-      throw new Error('Lines are invalid.')
+      throw refusal
     }
     yield* read.records
   }
@@ -61,7 +62,7 @@ export async function importContent(
   try {
     return await store.importContent(kind, records(), options)
   } catch (error) {
-    if (invalid !== undefined) return invalid
+    if (error === refusal && invalid !== undefined) return invalid
     throw error
   }
 }
