@@ -172,11 +172,25 @@ function agrees(decision: Decision, code: Code | undefined, question: number, pr
     decision.requiredModule === (code === 'module_inactive' ? NEEDS[question]?.module : undefined)
 }
 
-/** One rule for each code of the policy, in the contract's order: those before passed, those after were not asked. */
-function isTrace(rules: readonly { readonly outcome: string }[], code: Code | undefined): boolean {
+/** What `explain` calls the rule behind each code. */
+const ruleNames: Readonly<Partial<Record<Code, string>>> = {
+  key_revoked: 'the key is not revoked',
+  key_expired: 'the key has not expired',
+  key_disabled: 'the key is not disabled',
+  address_not_allowed: 'the address is allowed',
+  partner_missing: 'the request names a partner',
+  partner_mismatch: 'the partner is the one of the key',
+  partner_suspended: 'the partner is not suspended',
+  scope_missing: 'the key holds the scope',
+  module_inactive: 'an active module of the partner needs the scope',
+}
+
+/** One rule for each code of the policy, in the contract's order. Rules after the one that refuses are not reached. */
+function isTrace(rules: ReturnType<typeof explain>['rules'], code: Code | undefined): boolean {
   const decisive = code === undefined ? POLICY_ORDER.length : POLICY_ORDER.indexOf(code)
   return rules.length === POLICY_ORDER.length &&
-    rules.every(({ outcome }, index) =>
+    rules.every(({ rule, outcome }, index) =>
+      rule === ruleNames[POLICY_ORDER[index]!] &&
       outcome === (index < decisive ? 'passed' : index === decisive ? 'refused' : 'not_reached')
     )
 }
