@@ -1,8 +1,12 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { sha256 } from '../../adapters/digest.ts'
+import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { hashEntry, verifyChain } from '../../core/audit/chain.ts'
+import { verifyAuditLog } from '../../core/audit/verify.ts'
 import { type AuditEntry, type AuditHead, type AuditLog, EMPTY_AUDIT_HEAD } from '../../core/ports/audit.ts'
+import type { Store } from '../../core/ports/store.ts'
+import { createTenant } from '../integration/trials/tenant.ts'
 
 type Unsealed = Omit<AuditEntry, 'hash'>
 
@@ -132,6 +136,28 @@ t.test('a log that grows while it is read is intact', async (t) => {
   }
   t.equal(await verifyChain(growing, sha256), undefined)
   t.equal(known, entries.length, 'all of it was read')
+})
+
+t.test('changes while the rows are read are no differences', async (t) => {
+  const store = createMemoryStore()
+  const { keys, issue } = await createTenant(store)
+  const { key: { id } } = await issue()
+  let isDisabled = false
+  const report = await verifyAuditLog({
+    ...store,
+    async listKeys(...page: Parameters<Store['listKeys']>) {
+      if (!isDisabled) await keys.disable(id)
+      isDisabled = true
+      return store.listKeys(...page)
+    },
+    async findKey(key: string) {
+      const { state } = await keys.show(id)
+      if (state === 'disabled') await keys.enable(id)
+      return store.findKey(key)
+    },
+  })
+  t.strictSame([report.brokenAt, report.sealMatches, report.differences], [undefined, true, []])
+  t.equal((await keys.show(id)).state, 'active', 'the rows that differed were read again')
 })
 
 t.test('no two entries have the same hashed text', (t) => {

@@ -159,6 +159,25 @@ await t.test('a wrong key costs the same look-ups, whether its id exists, is in 
   t.equal(await ask(api, keys[1]!), 200, 'a wrong key refuses no right one')
 })
 
+await t.test('a look-up from before a change is not used after it', async (t) => {
+  const memory = createMemoryStore()
+  const { keys, issue } = await createTenant(memory)
+  const { key: { id }, text } = await issue()
+  const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
+  async function findKey(key: string) {
+    const found = await memory.findKey(key)
+    await answered
+    return found
+  }
+  const api = serve({ ...memory, findKey }, { maxStalenessMs: 0 })
+  const before = ask(api, text)
+  await setImmediate()
+  await keys.revoke(id)
+  const after = ask(api, text)
+  answer()
+  t.strictSame(await Promise.all([before, after]), [200, 401])
+})
+
 await t.test('a key that ends while its request waits is refused', async (t) => {
   const memory = createMemoryStore()
   const { keys } = await createTenant(memory)

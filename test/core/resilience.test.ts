@@ -273,15 +273,22 @@ t.test('counts that cannot be written are logged once, and written when that is 
 
 t.test('a key that is no longer in force is not a known one', async (t) => {
   const { store, key, id, keys } = await createAcme()
-  const api = createPartnerApi({ store }, {
+  let reads = 0
+  const revision = () => (reads++, store.revision())
+  const api = createPartnerApi({ store: { ...store, revision } }, {
     maxStalenessMs: 0,
     limits: { authfail: { quota: 3, windowSeconds: 60 } },
   })
-  await api.handle(get(page, key))
+  const retiring = await keys.issue({ partner: 'acme', name: 'retiring', environment: 'live' })
+  await keys.rotate(retiring.key.id)
+  for (const used of [key, retiring.text]) t.equal((await api.handle(get(page, used))).status, 200)
   await keys.revoke(id)
+  reads = 0
   const statuses = []
   for (let time = 0; time < 6; time++) statuses.push((await api.handle(get(page, key))).status)
   t.same(statuses, [401, 401, 401, 429, 429, 429])
+  t.equal(reads, 3, 'the last three cost the store no query')
+  t.equal((await api.handle(get(page, retiring.text))).status, 200, 'one that retires is in force')
 })
 
 t.test('without an address, failures are not counted', async (t) => {

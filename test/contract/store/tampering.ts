@@ -218,7 +218,7 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
     for (
       const number of ['-9223372036854775807', '-9007199254740991', '-1', '0', '10', '1152921504606846976']
     ) {
-      const row = `${audit} WHERE sequence = 5`
+      const row = `${audit} WHERE type = 'key.issued' AND key_id = 'acme-live'`
       changes.push([add({ sequence: number, id: `'added'` }, row), Number(number) > 9 ? 10 : 1])
     }
     changes.push(
