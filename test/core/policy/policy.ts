@@ -167,7 +167,7 @@ function agrees(decision: Decision, code: Code | undefined, question: number, pr
     return code === undefined && grant.principal === principal && grant.partner === principal.partner &&
       grant.key === principal.key && grant.now === now
   }
-  return decision.reason === code &&
+  return code !== undefined && decision.reason === code &&
     decision.requiredScope === (code === 'scope_missing' ? NEEDS[question]?.scope : undefined) &&
     decision.requiredModule === (code === 'module_inactive' ? NEEDS[question]?.module : undefined)
 }
