@@ -40,7 +40,8 @@ async function createDeployment(count = 1) {
 const limits = { ...FAR_LIMITS, authfail: { quota: 20, windowSeconds: 600 } }
 
 function serve(store: Store, options: PartnerApiOptions = {}): PartnerApi {
-  return createPartnerApi({ store }, { limits, maxStalenessMs: 10_000, ...options })
+  // A busy machine may take longer than the default time-out for a burst.
+  return createPartnerApi({ store }, { limits, maxStalenessMs: 10_000, lookUpTimeoutMs: 60_000, ...options })
 }
 
 /** @returns The status. */
