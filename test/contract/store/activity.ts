@@ -7,8 +7,8 @@ import type { Store } from '../../../core/ports/store.ts'
 import { actor, claim, createKeys, createPartners, key, signup, T0 } from './samples.ts'
 import { type Check, checkProperty } from './suites.ts'
 
-/** A change or a signup at an instant after `T0`. */
-type Deed =
+/** A change or a signup after `T0`. */
+type ActivityEvent =
   | { readonly at: number; readonly change: Change }
   | { readonly at: number; readonly signup: Signup }
 
@@ -22,10 +22,10 @@ const all: ActivityQuery = { types: [], after: undefined, limit: MANY }
 const live = { keyId: 'acme-live', hint: key().hint, environment: 'live' } as const
 const test = { keyId: 'acme-test', hint: key().hint, environment: 'test' } as const
 
-async function perform(store: Store, ...deeds: readonly Deed[]): Promise<void> {
-  for (const deed of deeds) {
-    if ('signup' in deed) await store.createSignup(deed.signup, undefined)
-    else await store.apply([deed.change], (await store.revision()).facts, { actor, at: deed.at })
+async function applyEvents(store: Store, ...events: readonly ActivityEvent[]): Promise<void> {
+  for (const event of events) {
+    if ('signup' in event) await store.createSignup(event.signup, undefined)
+    else await store.apply([event.change], (await store.revision()).facts, { actor, at: event.at })
   }
 }
 
@@ -44,14 +44,14 @@ async function readPages(store: Store, query: ActivityQuery, now: number): Promi
   }
 }
 
-/** The report of one partner, which has all keys, computed in the plainest way. */
-function expectedRows(deeds: readonly Deed[], keys: readonly Key[], now: number): Row[] {
-  const rows = deeds.flatMap((deed): Row[] => {
-    if ('signup' in deed) {
-      const { signup } = deed
+/** A naive implementation of the report for one partner, which owns all keys. */
+function expectedRows(events: readonly ActivityEvent[], keys: readonly Key[], now: number): Row[] {
+  const rows = events.flatMap((event): Row[] => {
+    if ('signup' in event) {
+      const { signup } = event
       return signup.environment === 'test' ? [] : [{ type: 'signup.created', at: signup.createdAt, signup }]
     }
-    const { at, change } = deed
+    const { at, change } = event
     if (change.type === 'module.activated' || change.type === 'module.deactivated') {
       return [{ at, type: change.type, module: change.module }]
     }
@@ -65,8 +65,8 @@ function expectedRows(deeds: readonly Deed[], keys: readonly Key[], now: number)
   for (const { id, hint, environment, expiresAt, retiresAt, createdAt } of keys) {
     rows.push({ at: createdAt, type: 'key.issued', keyId: id, hint, environment })
     const ends = [expiresAt, retiresAt].filter((end) => end !== undefined)
-    const revoked = deeds.filter((deed) =>
-      'change' in deed && deed.change.type === 'key.revoked' && deed.change.id === id
+    const revoked = events.filter((event) =>
+      'change' in event && event.change.type === 'key.revoked' && event.change.id === id
     )
     if (ends.length === 0 || revoked.some(({ at }) => at <= Math.min(...ends))) continue
     rows.push({ at: Math.min(...ends), type: 'key.expired', keyId: id, hint, environment })
@@ -103,7 +103,7 @@ const anyInstant = fc.integer({ min: 1, max: 9 }).map((distance) => T0 + distanc
 const maybe = fc.option(anyInstant, { nil: undefined })
 
 /** A few keys and their ends, changes of all kinds, and signups, in any order and often at the same instant. */
-const anyStory = fc.record({
+const anyHistory = fc.record({
   ends: fc.tuple(...ids.map(() => fc.record({ expiresAt: maybe, retiresAt: maybe, revokedAt: maybe }))),
   changes: fc.array(fc.record({ at: anyInstant, change: anyChange }), { maxLength: 15 }),
   signups: fc.array(fc.record({ createdAt: anyInstant, environment: fc.constantFrom('live', 'test') }), {
@@ -111,7 +111,7 @@ const anyStory = fc.record({
   }),
 })
 
-/** The ends of a key, when it was revoked, when it is reported as expired, and what it is. */
+/** The expiry of a key, when it was revoked, and when it is reported as expired. */
 const expiries: readonly [
   ends: Partial<Key>,
   revokedAt: number | undefined,
@@ -131,10 +131,10 @@ const expiries: readonly [
 
 /** The activity report. */
 export async function activityContract(check: Check, open: () => Promise<Store>): Promise<void> {
-  await check('each type of activity has its row with its members', async (t, store) => {
+  await check('each type of activity has a row with its members', async (t, store) => {
     await createPartners(store, 'acme')
     const sent = signup('1', { keyId: 'acme-live', createdAt: T0 + 9, message: 'all of it' })
-    await perform(
+    await applyEvents(
       store,
       { at: T0 + 1, change: { type: 'module.activated', slug: 'acme', module: 'banner' } },
       { at: T0 + 2, change: { type: 'key.issued', key: key({ id: 'acme-live', expiresAt: T0 + 10 }) } },
@@ -169,7 +169,11 @@ export async function activityContract(check: Check, open: () => Promise<Store>)
       { at: T0 + 1, type: 'module.activated', module: 'banner' },
     ]
     t.strictSame(await rowsOf(store, {}, T0 + 12), wanted)
-    t.strictSame(new Set(wanted.map(({ type }) => type)), new Set(ACTIVITY_TYPES), 'these are all types')
+    t.strictSame(
+      new Set(wanted.map(({ type }) => type)),
+      new Set(ACTIVITY_TYPES),
+      'the sample has every type',
+    )
     for (const type of ACTIVITY_TYPES) {
       const found = await rowsOf(store, { types: [type] }, T0 + 12)
       t.strictSame(found, wanted.filter((row) => row.type === type), type)
@@ -182,7 +186,7 @@ export async function activityContract(check: Check, open: () => Promise<Store>)
     t.equal(
       rows.filter(({ id }) => audited.includes(id)).length,
       10,
-      'audited rows have the ids of their entries',
+      'audited rows have the ids of their audit entries',
     )
   })
 
@@ -194,7 +198,7 @@ export async function activityContract(check: Check, open: () => Promise<Store>)
       await store.createSignup(sent, claim())
       await store.createSignup({ ...sent, id: 'sgn_2' }, claim())
       await store.createSignup({ ...sent, id: 'sgn_3' }, claim({ fingerprint: 'e'.repeat(64) }))
-      await perform(
+      await applyEvents(
         store,
         { at: T0, signup: signup('t', { keyId: 'acme-test', environment: 'test' }) },
         { at: T0 + 1, change: { type: 'key.revoked', id: 'acme-test' } },
@@ -217,13 +221,13 @@ export async function activityContract(check: Check, open: () => Promise<Store>)
         { at: T0, type: 'signup.created', signup: sent },
       ])
       t.equal((await store.listActivity('globex', all, LATEST)).length, 6)
-      t.strictSame(await store.listActivity('nobody', all, LATEST), [])
+      t.strictSame(await store.listActivity('missing', all, LATEST), [])
     },
   )
 
-  await check('the removal of a partner is reported as the revocation of its keys', async (t, store) => {
+  await check('removing a partner is reported as the revocation of its keys', async (t, store) => {
     await createKeys(store, 'acme')
-    await perform(
+    await applyEvents(
       store,
       { at: T0 + 1, change: { type: 'key.revoked', id: 'acme-test' } },
       { at: T0 + 2, change: { type: 'partner.removed', slug: 'acme' } },
@@ -237,28 +241,28 @@ export async function activityContract(check: Check, open: () => Promise<Store>)
 
   await check('a key expires at its first end, unless it was revoked by then', async (t, store) => {
     await createPartners(store, 'acme')
-    const revoked: Deed[] = []
+    const revoked: ActivityEvent[] = []
     for (const [index, [ends, revokedAt]] of expiries.entries()) {
       const change: Change = { type: 'key.revoked', id: `k${index}` }
       const issued = key({ id: change.id, hint: `${index}`, ...ends })
-      await perform(store, { at: T0, change: { type: 'key.issued', key: issued } })
-      // Revoking it once more does not count.
+      await applyEvents(store, { at: T0, change: { type: 'key.issued', key: issued } })
+      // A second revocation has no effect.
       if (revokedAt !== undefined) revoked.push({ at: revokedAt, change }, { at: T0 + 9, change })
     }
-    await perform(store, ...revoked)
+    await applyEvents(store, ...revoked)
     const expired = async (now: number) => {
       const rows = await rowsOf(store, { types: ['key.expired'] }, now)
       return rows.map((row) => 'hint' in row ? [expiries[Number(row.hint)]![3], row.at] : row).sort()
     }
     const expected = expiries.flatMap(([, , at, name]) => at === undefined ? [] : [[name, at]]).sort()
-    t.strictSame(await expired(T0 + 4), [], 'not earlier')
-    t.strictSame(await expired(T0 + 5), expected, 'at that instant')
-    t.strictSame(await expired(LATEST), expected, 'and from then on')
+    t.strictSame(await expired(T0 + 4), [], 'not before the instant')
+    t.strictSame(await expired(T0 + 5), expected, 'at the instant')
+    t.strictSame(await expired(LATEST), expected, 'after the instant')
   })
 
-  await check('a page after a position later than now starts now', async (t, store) => {
+  await check('a page after a position in the future starts at the present', async (t, store) => {
     await createKeys(store, 'acme')
-    await perform(store, { at: T0 + 5, change: { type: 'key.disabled', id: 'acme-live' } })
+    await applyEvents(store, { at: T0 + 5, change: { type: 'key.disabled', id: 'acme-live' } })
     const after = { at: T0 + 9, id: 'act_' }
     t.equal((await rowsOf(store, { after }, T0 + 4)).length, 2)
     t.equal((await rowsOf(store, { after }, T0 + 5)).length, 3)
@@ -267,14 +271,14 @@ export async function activityContract(check: Check, open: () => Promise<Store>)
   await check('rows of one instant are sorted by id, whatever their type', async (t, store) => {
     await createPartners(store, 'acme')
     const issued = ['k1', 'k2'].map((id) => key({ id, createdAt: T0 + 5, expiresAt: T0 + 5 }))
-    // Ids on either side of those of expiries, and among them.
+    // Ids that sort before, between and after those of expiries.
     const sent = ['0', 'M', 'e', 'expired_k1x', 'z'].map((id) =>
       signup('', { id: `sgn_${id}`, keyId: 'k1', createdAt: T0 + 5 })
     )
-    await perform(
+    await applyEvents(
       store,
-      ...issued.map((one): Deed => ({ at: T0 + 5, change: { type: 'key.issued', key: one } })),
-      ...sent.map((signup): Deed => ({ at: T0 + 5, signup })),
+      ...issued.map((one): ActivityEvent => ({ at: T0 + 5, change: { type: 'key.issued', key: one } })),
+      ...sent.map((signup): ActivityEvent => ({ at: T0 + 5, signup })),
     )
     const rows = await store.listActivity('acme', all, T0 + 5)
     t.strictSame(rows.map(({ id }) => id), rows.map(({ id }) => id).toSorted())
@@ -284,9 +288,9 @@ export async function activityContract(check: Check, open: () => Promise<Store>)
     }
   })
 
-  await check('all pages together are everything that happened, in order', async (t) => {
+  await check('the pages together are all activity, newest first', async (t) => {
     const drawn = fc.tuple(
-      anyStory,
+      anyHistory,
       fc.subarray([...ACTIVITY_TYPES]),
       fc.integer({ min: 1, max: 5 }),
       anyInstant,
@@ -297,28 +301,28 @@ export async function activityContract(check: Check, open: () => Promise<Store>)
         const { revokedAt: _, ...instants } = ends[index]!
         return key({ id, ...instants, hint: `hint${index}`, environment: index === 2 ? 'test' : 'live' })
       })
-      const deeds: Deed[] = [
+      const events: ActivityEvent[] = [
         ...changes.map(({ at, change }) => {
           const { expiresAt } = keys.find(({ id }) => 'id' in change && id === change.id) ?? {}
           return { at, change: change.type === 'key.updated' ? { ...change, expiresAt } : change }
         }),
         ...signups.map((more, index) => ({
           at: more.createdAt,
-          // Ids before, among and after those of expiries.
+          // Ids that sort before, between and after those of expiries.
           signup: signup('', { ...more, keyId: 'k1', id: `sgn_${'z0eM'[index % 4]}${(index * 7) % 10}` }),
         })),
-        ...ids.flatMap((id, index): Deed[] => {
+        ...ids.flatMap((id, index): ActivityEvent[] => {
           const at = ends[index]!.revokedAt
           return at === undefined ? [] : [{ at, change: { type: 'key.revoked', id } }]
         }),
       ]
-      await perform(
+      await applyEvents(
         store,
-        ...keys.map((one): Deed => ({ at: T0, change: { type: 'key.issued', key: one } })),
-        ...deeds,
+        ...keys.map((one): ActivityEvent => ({ at: T0, change: { type: 'key.issued', key: one } })),
+        ...events,
       )
       const found = await readPages(store, { ...all, types, limit }, now)
-      const expected = expectedRows(deeds, keys, now)
+      const expected = expectedRows(events, keys, now)
         .filter(({ type }) => types.length === 0 || types.includes(type))
       const text = (rows: readonly Row[]) =>
         rows.map((row) => JSON.stringify(Object.entries(row).sort())).sort().join('\n')
@@ -329,7 +333,7 @@ export async function activityContract(check: Check, open: () => Promise<Store>)
       for (const [index, row] of found.entries()) {
         const before = found[index - 1]
         if (before && !(before.at > row.at || (before.at === row.at && before.id < row.id))) {
-          throw new Error(`${before.id} at ${before.at} comes before ${row.id} at ${row.at}`)
+          throw new Error(`${before.id} at ${before.at} precedes ${row.id} at ${row.at}`)
         }
       }
     })

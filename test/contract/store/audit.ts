@@ -22,7 +22,7 @@ import {
 } from './samples.ts'
 import type { Check } from './suites.ts'
 
-/** Another operator than that of `stamp`, at another time. */
+/** An operator and time other than those of `stamp`. */
 export const operator = { actor: 'Ädä “the operator” \u{1f600}', at: T0 + 77 }
 
 const list = async (store: Store): Promise<readonly AuditEntry[]> => await store.listAudit(0, 1000)
@@ -32,14 +32,14 @@ export async function applyBy(store: Store, ...changes: Change[]): Promise<boole
   return await store.apply(changes, (await store.revision()).facts, operator)
 }
 
-/** The state of a partner or key that the audit log records, parsed. */
+/** The recorded state of a partner or key, parsed. */
 export function snapshotOf(of: Partner | Key): unknown {
   const { digest, lastUsedAt: _, ...shown } = of as Partial<Key>
   const digestHash = digest === undefined ? {} : { digestHash: sha256(digest) }
   return JSON.parse(JSON.stringify({ ...shown, ...digestHash }))
 }
 
-/** An entry with its states parsed, without what only the store can know. */
+/** An entry with its states parsed, without id and hash, which the store generates. */
 function readEntry({ id: _id, hash: _hash, before, after, ...entry }: AuditEntry) {
   return {
     ...entry,
@@ -53,16 +53,16 @@ export async function lastEntry(store: Store): Promise<ReturnType<typeof readEnt
   return readEntry((await store.listAudit(sequence - 1, 10)).at(-1)!)
 }
 
-/** The record of what operators did, in order. */
+/** The audit log. */
 export async function auditContract(checkStore: Check): Promise<void> {
-  /** After each check, a replay of the entries results in what is stored. */
+  /** Also replays the log after each check, and compares the result with the stored facts. */
   const check: Check = (name, body) =>
     checkStore(name, async (t, store) => {
       await body(t, store)
       t.strictSame(
         (await verifyAuditLog(store)).differences,
         [],
-        'a replay of the log results in what is stored',
+        'a replay of the log yields the stored facts',
       )
     })
 
@@ -108,7 +108,7 @@ export async function auditContract(checkStore: Check): Promise<void> {
     },
   )
 
-  await check('each of several changes records the state that the one before it left', async (t, store) => {
+  await check('each change of a call records the state after the previous one', async (t, store) => {
     await createKeys(store, 'acme')
     const id = 'acme-live'
     await applyBy(
@@ -143,7 +143,7 @@ export async function auditContract(checkStore: Check): Promise<void> {
           retiresAt: T0,
         })
       ),
-      'it fails at the end',
+      'the last change fails',
     )
     await store.importContent('plans', [{ ...plan, name: 'New' }], { ...operator, now: T0, dryRun: true })
     await store.importContent('plans', [plan], { ...operator, now: T0 })
@@ -171,7 +171,7 @@ export async function auditContract(checkStore: Check): Promise<void> {
       ...imported,
       sequence: 2,
       after: { kind: 'industries', created: 1, replaced: 1, slugs: ['b', 'c'] },
-    }, 'unchanged records are not named')
+    }, 'unchanged records are not listed')
     await store.removeContent('industries', ['c', 'a', 'c'], operator)
     t.strictSame(await lastEntry(store), {
       ...absent,
@@ -216,14 +216,14 @@ export async function auditContract(checkStore: Check): Promise<void> {
         Array.from({ length: 26 }, (_, index) => index + 1),
       )
       t.ok(entries.every(({ id }) => /^act_[0-9A-Z]{20}$/.test(id)), 'ids are act_ and 20 characters')
-      t.equal(new Set(entries.map(({ id }) => id)).size, 26, 'and all different')
+      t.equal(new Set(entries.map(({ id }) => id)).size, 26, 'ids are unique')
       t.equal(new Set(entries.map(({ hash }) => hash)).size, 26)
       t.ok(entries.every(({ hash }) => /^[0-9a-f]{64}$/.test(hash)), 'hashes are SHA-256')
       t.strictSame(await store.auditHead(), { sequence: 26, hash: entries[25]!.hash })
       t.equal(await verifyChain(store, store.sha256), undefined)
       const lastEntries = async (count: number, partner?: string) =>
         await store.listAudit(await store.auditTail(count, partner), count, partner)
-      for (const partner of ['acme', 'globex', 'nobody', undefined]) {
+      for (const partner of ['acme', 'globex', 'missing', undefined]) {
         const wanted = entries.filter((entry) => partner === undefined || entry.partner === partner)
         for (const limit of [1, 3, 23, 26, 27]) {
           const pages = readPages<AuditEntry>(
@@ -238,10 +238,14 @@ export async function auditContract(checkStore: Check): Promise<void> {
           )
         }
         const rest = await store.listAudit(5, 100, partner)
-        t.strictSame(rest, wanted.filter(({ sequence }) => sequence > 5), `${partner}, after another's entry`)
-        t.equal(await store.auditTail(wanted.length, partner), -Infinity, 'there are no earlier ones')
+        t.strictSame(
+          rest,
+          wanted.filter(({ sequence }) => sequence > 5),
+          `${partner}, after the entry of another partner`,
+        )
+        t.equal(await store.auditTail(wanted.length, partner), -Infinity, 'there are no earlier entries')
       }
-      t.equal(JSON.stringify(entries).includes(key().digest), false, 'it contains no digest')
+      t.equal(JSON.stringify(entries).includes(key().digest), false, 'the log contains no digest')
       t.strictSame(entries[0]!.actor, stamp.actor)
     },
   )

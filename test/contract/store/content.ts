@@ -39,7 +39,7 @@ async function prepare(store: Store): Promise<void> {
   await store.importContent('industries', [industry('education'), industry('services')], { now: T0, actor })
 }
 
-/** Content as an operator imports, exports and removes it. */
+/** Import, export and removal of content. */
 export async function contentContract(check: Check): Promise<void> {
   for (const kind of kinds) {
     await check(`${kind} are read as written, replaced and removed by slug`, async (t, store) => {
@@ -51,54 +51,54 @@ export async function contentContract(check: Check): Promise<void> {
         !('slug' in other) || other.slug !== slug
       )
       let before = await store.revision()
-      /** Only the revision of content has moved since the last call. */
-      const movesContent = async () => {
+      /** Checks that only the revision of content has changed since the last call. */
+      const expectContentChange = async () => {
         const { facts, content } = await store.revision()
         t.equal(facts, before.facts)
-        t.ok(content !== before.content, 'the revision of content has moved')
+        t.ok(content !== before.content, 'the revision of content has changed')
         before = { facts, content }
       }
-      const changesNothing = async (records: readonly ContentRecords[ContentKind][]) => {
+      const expectUnchanged = async (records: readonly ContentRecords[ContentKind][]) => {
         t.strictSame(await exported(store, kind), records)
         t.strictSame(await store.revision(), before)
       }
 
       const { created, replaced } = await store.importContent(kind, [record], options)
       t.equal(created + replaced, 1)
-      await movesContent()
+      await expectContentChange()
       const reversed = Object.fromEntries(Object.entries(record).reverse()) as unknown as typeof record
       for (const same of [[reversed], await exported(store, kind)]) {
         const report = await store.importContent(kind, same, { ...options, now: T0 + 2 })
         t.strictSame(report, { created: 0, replaced: 0, unchanged: same.length })
       }
-      await changesNothing([record, ...others])
+      await expectUnchanged([record, ...others])
 
       const twice = [changed[kind], changed[kind]]
       const report = { created: 0, replaced: 1, unchanged: 1 }
       t.strictSame(await store.importContent(kind, twice, { ...options, dryRun: true }), report)
-      await changesNothing([record, ...others])
+      await expectUnchanged([record, ...others])
       t.strictSame(await store.importContent(kind, twice, options), report)
-      await movesContent()
+      await expectContentChange()
 
       const missing = await store.removeContent(kind, [slug, 'nothing'], stamp)
       t.strictSame(missing, { missing: ['nothing'], used: [] })
       t.strictSame(await store.removeContent(kind, [], stamp), { missing: [], used: [] })
-      await changesNothing([changed[kind], ...others])
+      await expectUnchanged([changed[kind], ...others])
       t.strictSame(await store.removeContent(kind, [slug], stamp), { missing: [], used: [] })
-      await movesContent()
-      await changesNothing(others)
+      await expectContentChange()
+      await expectUnchanged(others)
       const again = await store.importContent(kind, [record], options)
       t.strictSame(again, { created: 1, replaced: 0, unchanged: 0 })
     })
   }
 
-  await check('exports are by slug', async (t, store) => {
+  await check('exports are sorted by slug', async (t, store) => {
     const slugs = ['b', 'a-b', 'ab', 'a', '0']
     await publish(store, slugs.map((slug) => profile(slug)))
     t.strictSame((await exported(store, 'profiles')).map(({ slug }) => slug), ['0', 'a', 'a-b', 'ab', 'b'])
   })
 
-  await check('an import that fails half-way leaves nothing', async (t, store) => {
+  await check('an import that fails midway stores nothing', async (t, store) => {
     await publish(store, [profile('a')])
     const before = await store.revision()
     const broken = { ...profile('c'), links: undefined } as unknown as ContentRecords['profiles']
@@ -110,7 +110,7 @@ export async function contentContract(check: Check): Promise<void> {
     t.strictSame(await store.revision(), before)
   })
 
-  await check('records may arrive one by one, and all or none of them are stored', async (t, store) => {
+  await check('records may be streamed, and all or none of them are stored', async (t, store) => {
     await prepare(store)
     await store.importContent('profiles', [profile('a')], { now: T0, actor })
     const before = await store.revision()
@@ -137,13 +137,13 @@ export async function contentContract(check: Check): Promise<void> {
     const many = Array.from({ length: 2000 }, (_, index) => industry(`i${index}`))
     const seen: number[] = []
     await store.importContent('industries', many, { now: T0, actor, progress: (done) => seen.push(done) })
-    t.ok(seen.length > 1, 'more than once')
-    t.strictSame(seen, seen.toSorted((a, b) => a - b), 'forwards')
-    t.ok(seen.every((done) => done > 0 && done <= 2000), 'in records')
+    t.ok(seen.length > 1, 'reported more than once')
+    t.strictSame(seen, seen.toSorted((a, b) => a - b), 'counts increase')
+    t.ok(seen.every((done) => done > 0 && done <= 2000), 'counts are of records')
   })
 
   await check(
-    'changed records get the instant of the import, and unchanged ones keep theirs',
+    'an import sets updatedAt of changed records only',
     async (t, store) => {
       await prepare(store)
       await store.importContent('banners', [banner], { now: T0 + 1, actor })
@@ -159,7 +159,7 @@ export async function contentContract(check: Check): Promise<void> {
   )
 
   await check(
-    'industries may come before their parents, and cannot be removed while they are referred to',
+    'industries may precede their parents, and cannot be removed while referenced',
     async (t, store) => {
       const [root, child, leaf] = [
         industry('root'),
@@ -179,7 +179,7 @@ export async function contentContract(check: Check): Promise<void> {
     },
   )
 
-  await check('plans, industries and banners are read', async (t, store) => {
+  await check('plans, industries and banners are read as written', async (t, store) => {
     await prepare(store)
     await store.importContent('plans', [plan, { ...plan, slug: 'free' }], { now: T0, actor })
     t.strictSame((await store.listPlans()).toSorted((a, b) => a.slug < b.slug ? -1 : 1), [
@@ -191,10 +191,10 @@ export async function contentContract(check: Check): Promise<void> {
       industry('services'),
     ])
     t.equal(await store.findBanner('acme'), undefined)
-    t.equal(await store.findBanner('nobody'), undefined)
+    t.equal(await store.findBanner('missing'), undefined)
   })
 
-  await check('a new name of an industry appears in its profiles', async (t, store) => {
+  await check('renaming an industry renames it in its profiles', async (t, store) => {
     await publish(store, [profile('a')])
     await store.importContent('industries', [industry('education', { name: 'Schools' })], {
       now: T0 + 5,
@@ -207,12 +207,12 @@ export async function contentContract(check: Check): Promise<void> {
     t.equal(card?.updatedAt, T0)
   })
 
-  await check('the revision of the directory moves with content', async (t, store) => {
+  await check('the revision of the directory changes with content only', async (t, store) => {
     if (store.directoryRevision === undefined) return
     const before = await store.directoryRevision()
     await createPartners(store, 'acme')
     t.equal(await store.directoryRevision(), before)
     await publish(store, [profile('a')])
-    t.ok(await store.directoryRevision() !== before, 'it has moved')
+    t.ok(await store.directoryRevision() !== before, 'it has changed')
   })
 }

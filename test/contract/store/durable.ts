@@ -6,12 +6,12 @@ import type { TestContext } from './suites.ts'
 export type OpenDurable = (options?: { readonly keyPrefix?: string }) => Promise<Store>
 
 /**
- * What holds for a store that is opened again, or more than once.
+ * The contract of a store that can be reopened, and opened several times.
  *
  * @param create Returns how to open a new store.
  */
 export async function durableContract(t: TestContext, create: () => Promise<OpenDurable>): Promise<void> {
-  await t.test('a store is the same when it is opened again', async (t) => {
+  await t.test('a reopened store has the same settings, revision and data', async (t) => {
     const open = await create()
     const first = await open()
     await createPartners(first, 'acme')
@@ -28,18 +28,18 @@ export async function durableContract(t: TestContext, create: () => Promise<Open
     await second.close()
   })
 
-  await t.test('a store that is open twice has the commits of both at once', async (t) => {
+  await t.test('two connections see each other’s commits immediately', async (t) => {
     const open = await create()
     const [a, b] = [await open(), await open()]
     t.strictSame(await a.revision(), await b.revision())
     for (const [index, [writer, reader]] of [[a, b], [b, a], [a, b]].entries()) {
       const before = await reader!.revision()
       await createPartners(writer!, `p${index}`)
-      t.ok((await reader!.revision()).facts !== before.facts, 'another revision of facts')
+      t.ok((await reader!.revision()).facts !== before.facts, 'the revision of facts has changed')
       t.equal((await reader!.revision()).content, before.content)
       t.strictSame(await reader!.revision(), await writer!.revision())
       await publish(writer!, [profile(`p${index}`)])
-      t.ok((await reader!.revision()).content !== before.content, 'another revision of content')
+      t.ok((await reader!.revision()).content !== before.content, 'the revision of content has changed')
       t.strictSame(await reader!.revision(), await writer!.revision())
     }
     for (const store of [a, b]) t.equal((await store.listProfiles('acme', query(), T0)).length, 3)
@@ -50,7 +50,7 @@ export async function durableContract(t: TestContext, create: () => Promise<Open
     await b.close()
   })
 
-  await t.test('two stores have nothing in common', async (t) => {
+  await t.test('two stores have different revisions and secrets', async (t) => {
     const [a, b] = [await (await create())(), await (await create())()]
     const [revision, other] = [await a.revision(), await b.revision()]
     t.ok(revision.facts !== other.facts, 'revisions of facts')
@@ -60,7 +60,7 @@ export async function durableContract(t: TestContext, create: () => Promise<Open
     await b.close()
   })
 
-  await t.test('the key prefix can be changed until there is a key', async (t) => {
+  await t.test('the key prefix can be changed until the first key is issued', async (t) => {
     const open = await create()
     const settingsOf = async (keyPrefix?: string) => {
       const store = await open(keyPrefix === undefined ? {} : { keyPrefix })

@@ -26,7 +26,7 @@ const fullKey = key({
 
 const successor: Key = key({ id: 'Zt82Zt82Zt82', createdAt: T0 + 1 })
 
-/** Each change of an existing partner, what differs before it, and what it changes. */
+/** Each change of a partner, and the members before and after it. */
 const partnerChanges: readonly [Change, before: Partial<Partner>, after: Partial<Partner>][] = [
   [
     { type: 'partner.updated', slug: 'acme', name: 'New', limits: { key: { quota: 1, windowSeconds: 2 } } },
@@ -49,7 +49,7 @@ const partnerChanges: readonly [Change, before: Partial<Partner>, after: Partial
   }],
 ]
 
-/** Each change of an existing key, what differs before it, and what it changes. */
+/** Each change of a key, and the members before and after it. */
 const keyChanges: readonly [Change, before: Partial<Key>, after: Partial<Key>][] = [
   [
     { type: 'key.rotated', id: 'Zt81Zt81Zt81', successorId: successor.id, retiresAt: T0 + 9 },
@@ -90,7 +90,7 @@ const keyChanges: readonly [Change, before: Partial<Key>, after: Partial<Key>][]
 
 /** Settings, partners, keys and their changes. */
 export async function factsContract(check: Check): Promise<void> {
-  await check('a new store has the default key prefix and a secret of its own', async (t, store) => {
+  await check('a new store has the default key prefix and a random secret', async (t, store) => {
     t.equal(store.settings.keyPrefix, 'spk')
     t.ok(/^[0-9a-f]{64}$/.test(store.settings.cursorSecret), 'the secret is 64 hexadecimal digits')
     t.equal(await store.findKey(store.settings.keyPrefix), undefined)
@@ -122,7 +122,7 @@ export async function factsContract(check: Check): Promise<void> {
     })
   })
 
-  await check('partners are listed by slug, keys oldest first and then by id', async (t, store) => {
+  await check('partners are listed by slug, and keys oldest first, then by id', async (t, store) => {
     await createPartners(store, 'b', 'a', 'a-b')
     const issued: [id: string, partner: string, createdAt: number][] = [
       ['b', 'a', T0],
@@ -146,7 +146,7 @@ export async function factsContract(check: Check): Promise<void> {
   await check('lists of partners and keys have pages of any size', async (t, store) => {
     const slugs = ['acme', 'acme-2', 'globex', 'idle']
     await createPartners(store, ...slugs.toReversed())
-    // Many of the same instant, not issued in the order of their ids, and some that are older than those before them.
+    // Many with equal instants, issued neither in the order of their ids nor of their instants.
     const issued = Array.from({ length: 24 }, (_, index) =>
       key({
         id: `key-${(index * 7) % 24}`,
@@ -162,7 +162,7 @@ export async function factsContract(check: Check): Promise<void> {
     for (const limit of [2, 4, 7, 24, 25]) {
       const partners = readPages<Partner>((after, size) => store.listPartners(after?.slug, size), limit)
       t.strictSame((await gatherFew(partners)).map(({ slug }) => slug), slugs, `partners, ${limit} a page`)
-      for (const slug of [undefined, ...slugs, 'nobody']) {
+      for (const slug of [undefined, ...slugs, 'missing']) {
         const keys = readPages<Key>((after, size) => store.listKeys(slug, after, size), limit)
         const wanted = sorted.filter(({ partner }) => slug === undefined || partner === slug)
         t.strictSame(await gatherFew(keys), wanted, `keys of ${slug}, ${limit} a page`)
@@ -175,11 +175,11 @@ export async function factsContract(check: Check): Promise<void> {
     t.strictSame(await store.listPartners('idle', 9), [], 'after the last one')
     t.strictSame(await store.listKeys('acme', { createdAt: T0, id: 'key-zz' }, 1), [
       sorted.find(({ partner, createdAt }) => partner === 'acme' && createdAt > T0)!,
-    ], 'a position without a key')
+    ], 'a position between keys')
     t.strictSame(await store.listKeys(undefined, { createdAt: T0 + 2, id: 'key-zz' }, 9), [])
   })
 
-  await check('each change of a partner is applied to it alone, and recorded', async (t, store) => {
+  await check('each change of a partner is applied to it only, and recorded', async (t, store) => {
     await createPartners(store, 'other')
     for (const [index, [change, before, after]] of partnerChanges.entries()) {
       const slug = `p${index}`
@@ -204,7 +204,7 @@ export async function factsContract(check: Check): Promise<void> {
     t.strictSame((await verifyAuditLog(store)).differences, [])
   })
 
-  await check('each change of a key is applied to it alone, and recorded', async (t, store) => {
+  await check('each change of a key is applied to it only, and recorded', async (t, store) => {
     await createPartners(store, 'acme')
     await apply(store, { type: 'key.issued', key: successor })
     for (const [index, [change, before, after]] of keyChanges.entries()) {
@@ -230,13 +230,13 @@ export async function factsContract(check: Check): Promise<void> {
     t.strictSame((await verifyAuditLog(store)).differences, [])
   })
 
-  await check('removing a partner revokes its keys and keeps its rows and its slug', async (t, store) => {
+  await check('removing a partner revokes its keys and keeps the records', async (t, store) => {
     await createPartners(store, 'acme', 'globex')
     await apply(store, { type: 'key.issued', key: key() }, {
       type: 'key.issued',
       key: key({ id: 'theirs', partner: 'globex' }),
     })
-    // Issued by the same call.
+    // Issued by the same call as the removal.
     await apply(store, { type: 'key.issued', key: successor }, { type: 'partner.removed', slug: 'acme' })
     t.strictSame((await store.listKeys('acme', undefined, 1000)).map(({ state }) => state), [
       'revoked',
@@ -247,7 +247,7 @@ export async function factsContract(check: Check): Promise<void> {
     t.ok(await fails(() => createPartners(store, 'acme')), 'the slug stays taken')
   })
 
-  await check('changes apply in order, each to the result of the ones before', async (t, store) => {
+  await check('the changes of a call apply in order', async (t, store) => {
     await apply(
       store,
       { type: 'partner.created', partner: partner() },
@@ -263,15 +263,15 @@ export async function factsContract(check: Check): Promise<void> {
   })
 
   const impossible: Change[] = [
-    ...partnerChanges.map(([change]) => ({ ...change, slug: 'nobody' }) as Change),
+    ...partnerChanges.map(([change]) => ({ ...change, slug: 'missing' }) as Change),
     ...keyChanges.map(([change]) => ({ ...change, id: 'nothing' }) as Change),
     { type: 'key.rotated', id: key().id, successorId: 'nothing', retiresAt: T0 },
-    { type: 'key.issued', key: key({ id: 'other', partner: 'nobody' }) },
+    { type: 'key.issued', key: key({ id: 'other', partner: 'missing' }) },
     { type: 'key.issued', key: key() },
     { type: 'partner.created', partner: partner() },
   ]
   await check(
-    'a change of what is missing, or a creation of what exists, fails, and no other change of the call is applied',
+    'changing a missing record or creating an existing one fails, and no change of the call is applied',
     async (t, store) => {
       await createPartners(store, 'acme')
       await apply(store, { type: 'key.issued', key: key() })
@@ -286,7 +286,7 @@ export async function factsContract(check: Check): Promise<void> {
     },
   )
 
-  await check('changes that were checked against an earlier revision are not applied', async (t, store) => {
+  await check('changes based on an earlier revision are not applied', async (t, store) => {
     const { facts } = await store.revision()
     await createPartners(store, 'acme')
     t.equal(await store.apply([{ type: 'partner.suspended', slug: 'acme' }], facts, stamp), false)
@@ -296,7 +296,7 @@ export async function factsContract(check: Check): Promise<void> {
   })
 
   await check(
-    'every administrative change moves the revision of facts to a new one, and not that of content',
+    'every administrative change gives the facts a new revision, and none to content',
     async (t, store) => {
       const { content } = await store.revision()
       const seen = new Set([(await store.revision()).facts])
@@ -308,7 +308,7 @@ export async function factsContract(check: Check): Promise<void> {
       seen.add((await store.revision()).facts)
       t.equal(seen.size, 12)
       t.equal((await store.revision()).content, content)
-      t.strictSame(await store.revision(), await store.revision(), 'reading does not move it')
+      t.strictSame(await store.revision(), await store.revision(), 'reading does not change it')
     },
   )
 

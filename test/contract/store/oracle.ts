@@ -1,11 +1,11 @@
-/** The directory as the ports define it, implemented a second time in the plainest way. */
+/** A naive implementation of the directory, to compare stores with. */
 import { fold, foldWords } from '../../../core/lib/text.ts'
 import type { ProfileCard } from '../../../core/model.ts'
 import type { ProfileRecord } from '../../../core/ports/content.ts'
 import type { ProfilePosition, ProfileQuery } from '../../../core/ports/directory.ts'
 import type { Store } from '../../../core/ports/store.ts'
 
-/** The slugs of all matches in order, whatever the position and limit of the query. */
+/** The slugs of all matches in order. Ignores the position and limit of the query. */
 export function expectedSlugs(
   records: readonly ProfileRecord[],
   partner: string,
@@ -28,14 +28,14 @@ export function expectedSlugs(
     .map(({ slug }) => slug)
 }
 
-/** The profiles that one partner sees. */
+/** The profiles visible to one partner. */
 export function publicSet(records: readonly ProfileRecord[], partner: string, now: number): ProfileRecord[] {
   return records.filter(({ publishedAt, visibleTo }) =>
     publishedAt !== undefined && publishedAt <= now && (visibleTo?.includes(partner) ?? true)
   )
 }
 
-/** All cards, read a page of `query.limit` at a time. A page that is too long, or never the last, throws. */
+/** Reads all cards in pages of `query.limit`. @throws when a page is too long or paging never ends. */
 export async function readAll(
   store: Store,
   partner: string,
@@ -62,7 +62,7 @@ interface FoldedText {
   readonly words: readonly string[]
 }
 
-/** Folded once for each record, of which many queries ask. */
+/** Cached, because many queries read the same records. */
 const foldedTexts = new WeakMap<ProfileRecord, FoldedText>()
 
 function foldedText(record: ProfileRecord): FoldedText {

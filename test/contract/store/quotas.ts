@@ -2,14 +2,14 @@ import type { LeaseRequest, QuotaLease } from '../../../core/ports/quotas.ts'
 import { until } from '../../postgres/until.ts'
 import type { SharedCheck, SharedStore } from './suites.ts'
 
-function ask(more: Partial<LeaseRequest> = {}): LeaseRequest {
+function leaseRequest(more: Partial<LeaseRequest> = {}): LeaseRequest {
   return { policy: 'key', subject: 'Zt81Zt81Zt81', quota: 10, windowSeconds: 3600, wanted: 1, ...more }
 }
 
 const lease = async (store: SharedStore, more: Partial<LeaseRequest> = {}): Promise<QuotaLease> =>
-  await store.quotas.leaseQuota(ask(more))
+  await store.quotas.leaseQuota(leaseRequest(more))
 
-/** What was granted and what remains, without the time until the end of the window. */
+/** Requests granted and remaining. */
 async function counted(store: SharedStore, more: Partial<LeaseRequest> = {}): Promise<[number, number]> {
   const { granted, remaining } = await lease(store, more)
   return [granted, remaining]
@@ -19,12 +19,12 @@ async function counted(store: SharedStore, more: Partial<LeaseRequest> = {}): Pr
 export async function quotasContract(check: SharedCheck): Promise<void> {
   await check('a lease of nothing opens no window', async (t, open) => {
     const store = await open()
-    const whole = { granted: 0, remaining: 10, resetMs: 3_600_000 }
-    t.strictSame(await lease(store, { wanted: 0 }), whole)
-    t.strictSame(await lease(store, { wanted: 0 }), whole)
+    const untouched = { granted: 0, remaining: 10, resetMs: 3_600_000 }
+    t.strictSame(await lease(store, { wanted: 0 }), untouched)
+    t.strictSame(await lease(store, { wanted: 0 }), untouched)
   })
 
-  await check('any replica is granted what it wants, as far as it remains', async (t, open) => {
+  await check('each replica is granted what it requests, up to what remains', async (t, open) => {
     const [a, b] = [await open(), await open()]
     const first = await lease(a, { wanted: 4 })
     t.strictSame(first, { granted: 4, remaining: 6, resetMs: first.resetMs })
@@ -32,7 +32,7 @@ export async function quotasContract(check: SharedCheck): Promise<void> {
     t.strictSame(await counted(b, { wanted: 0 }), [0, 6])
     const second = await lease(b, { wanted: 5 })
     t.strictSame(second, { granted: 5, remaining: 1, resetMs: second.resetMs })
-    t.ok(second.resetMs <= first.resetMs, 'of the same window')
+    t.ok(second.resetMs <= first.resetMs, 'the lease is of the same window')
     t.strictSame(await counted(a, { wanted: 5 }), [1, 0])
     t.strictSame(await counted(b), [0, 0])
     t.strictSame(await counted(a, { wanted: 0 }), [0, 0])
@@ -51,20 +51,20 @@ export async function quotasContract(check: SharedCheck): Promise<void> {
   await check('a changed quota applies to the open window', async (t, open) => {
     const store = await open()
     await lease(store, { wanted: 6 })
-    t.strictSame(await counted(store, { quota: 4 }), [0, 0], 'lowered below what is taken')
+    t.strictSame(await counted(store, { quota: 4 }), [0, 0], 'lowered below what was granted')
     t.strictSame(await counted(store, { quota: 4, wanted: 0 }), [0, 0])
     t.strictSame(await counted(store, { quota: 8, wanted: 5 }), [2, 0], 'raised again')
     t.strictSame(await counted(store, { quota: 20 }), [1, 11])
   })
 
   await check(
-    'a changed length of a window counts from its beginning',
+    'a changed window length applies from the start of the open window',
     async (t, open) => {
       const store = await open()
       await lease(store, { wanted: 3 })
       for (const [windowSeconds, wanted] of [[60, 0], [60, 1], [7200, 0], [7200, 1], [3600, 1]] as const) {
         const { remaining, resetMs } = await lease(store, { windowSeconds, wanted })
-        t.ok(remaining >= 4 && remaining <= 7, `${remaining} remain of the window that is open`)
+        t.ok(remaining >= 4 && remaining <= 7, `${remaining} remain in the open window`)
         const left = windowSeconds * 1000 - resetMs
         t.ok(left >= 0 && left < 10_000, `${resetMs} ms of ${windowSeconds} s`)
       }
@@ -72,23 +72,23 @@ export async function quotasContract(check: SharedCheck): Promise<void> {
     },
   )
 
-  await check('a lease after the end of a window opens another', async (t, open) => {
+  await check('a lease after the end of a window opens a new one', async (t, open) => {
     const [a, b] = [await open(), await open()]
     const second = { windowSeconds: 1, subject: 'second' }
     await lease(a, { subject: 'hour', wanted: 10 })
     await lease(a, { ...second, wanted: 10 })
     await until(
       async () => (await lease(b, { ...second, wanted: 0 })).remaining === 10,
-      'a window of a second to be over',
+      'the window of one second to end',
     )
     t.strictSame(await lease(b, { ...second, wanted: 0 }), { granted: 0, remaining: 10, resetMs: 1000 })
     t.strictSame(await counted(b, { ...second, wanted: 4 }), [4, 6])
     t.strictSame(await counted(a, { ...second, windowSeconds: 3600, wanted: 4 }), [4, 2])
-    t.strictSame(await counted(a, { subject: 'hour' }), [0, 0], 'another one goes on')
-    t.strictSame(await counted(b, { subject: 'hour', windowSeconds: 1 }), [1, 9], 'unless it is made shorter')
+    t.strictSame(await counted(a, { subject: 'hour' }), [0, 0], 'another window stays open')
+    t.strictSame(await counted(b, { subject: 'hour', windowSeconds: 1 }), [1, 9], 'until it is shortened')
   })
 
-  await check('replicas that ask at once are granted exactly the quota', async (t, open) => {
+  await check('concurrent replicas are granted exactly the quota', async (t, open) => {
     const stores = await Promise.all(Array.from({ length: 8 }, open))
     for (let round = 0; round < 5; round++) {
       const leases = await Promise.all(

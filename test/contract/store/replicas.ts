@@ -4,7 +4,7 @@ import { until } from '../../postgres/until.ts'
 import { actor, createPartners, industry, T0 } from './samples.ts'
 import type { SharedCheck, SharedStore } from './suites.ts'
 
-/** A replica that confirms what its store is at, every few milliseconds. */
+/** A replica that confirms the revision of its store every few milliseconds. */
 function replica(store: SharedStore, more: Partial<Replica> = {}): Replica {
   return {
     name: 'one',
@@ -15,8 +15,8 @@ function replica(store: SharedStore, more: Partial<Replica> = {}): Replica {
   }
 }
 
-/** What is known of each replica, by name, but for ids, which are the store's to give. */
-async function known(
+/** The progress of each replica by name, without ids, which the store generates. */
+async function progressOf(
   store: SharedStore,
   revision?: Revision,
 ): Promise<Pick<ReplicaProgress, 'name' | 'applied' | 'leaseMs'>[]> {
@@ -26,9 +26,9 @@ async function known(
 }
 
 const hasApplied = async (store: SharedStore, revision: Revision): Promise<boolean> =>
-  (await known(store, revision)).every(({ applied }) => applied)
+  (await progressOf(store, revision)).every(({ applied }) => applied)
 
-/** Replicas that know of each other. */
+/** The registry of replicas. */
 export async function replicasContract(check: SharedCheck): Promise<void> {
   await check('a replica is listed from its registration until it deregisters', async (t, open) => {
     const [a, b] = [await open(), await open()]
@@ -39,31 +39,31 @@ export async function replicasContract(check: SharedCheck): Promise<void> {
     }
     const member = a.replicas.register(replica(a, { name: 'first', leaseMs: 1234, revalidate: confirm }))
     t.equal(member.replicaCount(), 1)
-    t.strictSame(await known(b), [])
-    t.equal(confirmed, 0, 'nothing happens before it registers')
+    t.strictSame(await progressOf(b), [])
+    t.equal(confirmed, 0, 'it confirms nothing before it registers')
     const joining = member.registered()
     t.ok(joining instanceof Promise, 'the first call waits for the store')
     t.equal(await joining, undefined)
-    t.strictSame((await known(b)).map(({ name, leaseMs }) => [name, leaseMs]), [['first', 1234]])
-    t.equal(member.registered(), undefined, 'later ones are synchronous')
-    await until(() => confirmed > 2, 'it to confirm by itself')
+    t.strictSame((await progressOf(b)).map(({ name, leaseMs }) => [name, leaseMs]), [['first', 1234]])
+    t.equal(member.registered(), undefined, 'later calls are synchronous')
+    await until(() => confirmed > 2, 'the replica to confirm periodically')
     await member.deregister()
     const before = confirmed
-    t.strictSame(await known(b), [])
+    t.strictSame(await progressOf(b), [])
     await b.revision()
-    t.equal(confirmed, before, 'and confirms no more')
+    t.equal(confirmed, before, 'it confirms no more')
     await member.deregister()
   })
 
-  await check('a replica that asks several times at once is registered once', async (t, open) => {
+  await check('concurrent registrations of a replica register it once', async (t, open) => {
     const store = await open()
     const member = store.replicas.register(replica(store))
     await Promise.all([member.registered(), member.registered(), member.registered()])
-    t.equal((await known(store)).length, 1)
+    t.equal((await progressOf(store)).length, 1)
     const other = store.replicas.register(replica(store))
     await other.registered()
     const ids = (await store.replicas.progress(await store.revision())).map(({ id }) => id)
-    t.equal(new Set(ids).size, 2, 'two of one name are two')
+    t.equal(new Set(ids).size, 2, 'two replicas of one name have different ids')
     await Promise.all([member.deregister(), other.deregister()])
   })
 
@@ -72,12 +72,12 @@ export async function replicasContract(check: SharedCheck): Promise<void> {
     async (t, open) => {
       const store = await open()
       await store.replicas.register(replica(store)).deregister()
-      t.strictSame(await known(store), [])
+      t.strictSame(await progressOf(store), [])
       const member = store.replicas.register(replica(store))
       const joining = Promise.resolve(member.registered()).catch(() => undefined)
       await member.deregister()
       await joining
-      t.strictSame(await known(store), [])
+      t.strictSame(await progressOf(store), [])
     },
   )
 
@@ -90,15 +90,15 @@ export async function replicasContract(check: SharedCheck): Promise<void> {
     const quick = b.replicas.register(replica(b, { name: 'quick' }))
     await Promise.all([slow.registered(), quick.registered()])
     const start = await b.revision()
-    await until(() => hasApplied(b, start), 'both to have applied what there is')
+    await until(() => hasApplied(b, start), 'both to have applied the current revision')
 
     const held = Promise.withResolvers<Revision>()
     answer = held.promise
     await createPartners(b, 'acme')
     const first = await b.revision()
-    const quickHas = async (revision: Revision) => (await known(b, revision))[0]?.applied === true
+    const quickHas = async (revision: Revision) => (await progressOf(b, revision))[0]?.applied === true
     await until(() => quickHas(first), 'the quick one to have applied the change')
-    t.strictSame((await known(b, first)).map(({ name, applied }) => [name, applied]), [
+    t.strictSame((await progressOf(b, first)).map(({ name, applied }) => [name, applied]), [
       ['quick', true],
       ['slow', false],
     ])
@@ -107,15 +107,19 @@ export async function replicasContract(check: SharedCheck): Promise<void> {
     await until(() => quickHas(second), 'the quick one to have applied the next change')
     held.resolve(first)
     await until(() => hasApplied(b, first), 'the slow one to have applied the first change')
-    // It keeps confirming the first one.
-    t.strictSame((await known(b, second)).map(({ applied }) => applied), [true, false], 'and not the second')
+    // The slow one still confirms the first change.
+    t.strictSame(
+      (await progressOf(b, second)).map(({ applied }) => applied),
+      [true, false],
+      'the slow one has not applied the second',
+    )
     answer = undefined
     await until(() => hasApplied(b, second), 'both to have applied both')
-    t.ok(await hasApplied(b, first), 'a later revision is one that has the earlier change')
+    t.ok(await hasApplied(b, first), 'a later revision includes the earlier change')
     await Promise.all([slow.deregister(), quick.deregister()])
   })
 
-  await check('a replica that cannot confirm is listed, and keeps trying', async (t, open) => {
+  await check('a replica that fails to confirm stays listed and retries', async (t, open) => {
     const store = await open()
     let failures = 0
     let isFailing = true
@@ -127,15 +131,15 @@ export async function replicasContract(check: SharedCheck): Promise<void> {
       },
     }))
     await member.registered()
-    await until(() => failures > 3, 'a few confirmations to fail')
-    t.strictSame((await known(store)).map(({ applied }) => applied), [false])
+    await until(() => failures > 3, 'several confirmations to fail')
+    t.strictSame((await progressOf(store)).map(({ applied }) => applied), [false])
     isFailing = false
     const revision = await store.revision()
-    await until(() => hasApplied(store, revision), 'it to recover')
+    await until(() => hasApplied(store, revision), 'the replica to recover')
     await member.deregister()
   })
 
-  await check('replicas learn how many there are', async (t, open) => {
+  await check('each replica learns the number of replicas', async (t, open) => {
     const [a, b] = [await open(), await open()]
     const [first, second, third] = [replica(a), replica(b), replica(b)].map((one, index) =>
       [a, b, b][index]!.replicas.register(one)
@@ -143,11 +147,11 @@ export async function replicasContract(check: SharedCheck): Promise<void> {
     await first.registered()
     t.equal(first.replicaCount(), 1)
     await Promise.all([second.registered(), third.registered()])
-    await until(() => [first, second, third].every((one) => one.replicaCount() === 3), 'all to know of three')
+    await until(() => [first, second, third].every((one) => one.replicaCount() === 3), 'all to count three')
     await third.deregister()
     await until(
       () => first.replicaCount() === 2 && second.replicaCount() === 2,
-      'two to know that the third has left',
+      'two to count two',
     )
     await Promise.all([first.deregister(), second.deregister()])
   })

@@ -11,7 +11,7 @@ import type { ProfileQuery } from '../../../core/ports/directory.ts'
 import type { IdempotencyClaim, Signup } from '../../../core/ports/signups.ts'
 import type { Store } from '../../../core/ports/store.ts'
 
-/** An instant that lies in the past of every check. */
+/** An instant before every check. */
 export const T0: number = Date.UTC(2026, 0, 1)
 
 /** Milliseconds of a day. */
@@ -82,7 +82,7 @@ export function profile(slug: string, more: Partial<ProfileRecord> = {}): Profil
   }
 }
 
-/** A profile with every member, and with characters that are easily lost. */
+/** A profile with every member, and with characters that encodings easily lose. */
 export const fullProfile: ProfileRecord = profile('full', {
   name: 'Université “Łódź” \u{1f600} \u0000 \ud800',
   headline: '大学 — ﬁrst of its kind',
@@ -149,7 +149,7 @@ export function claim(more: Partial<IdempotencyClaim> = {}): IdempotencyClaim {
   return { key: 'order 66', fingerprint: 'f'.repeat(64), expiresAt: T0 + DAY, ...more }
 }
 
-/** Partners and, for each, a live key `live` and a test key `test` with the partner's slug before it. */
+/** Creates partners, each with the keys `SLUG-live` and `SLUG-test`. */
 export async function createKeys(store: Store, ...partners: string[]): Promise<void> {
   await createPartners(store, ...partners)
   await apply(
@@ -163,7 +163,7 @@ export async function createKeys(store: Store, ...partners: string[]): Promise<v
   )
 }
 
-/** All profiles, by name. */
+/** A query for all profiles, by name. */
 export function query(more: Partial<ProfileQuery> = {}): ProfileQuery {
   return { words: [], countries: [], industries: [], sort: 'name', after: undefined, limit: 100, ...more }
 }
@@ -198,7 +198,7 @@ export async function exported<K extends ContentKind>(store: Store, kind: K): Pr
   return records
 }
 
-/** All rows of a short list. Pages that repeat rows would never end: no more than 100 are read. */
+/** Reads a short list, 100 rows at most: a list that repeats rows would never end. */
 export async function gatherFew<T>(rows: AsyncIterable<T>): Promise<T[]> {
   const found: T[] = []
   for await (const row of rows) if (found.push(row) === 100) break

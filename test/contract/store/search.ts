@@ -10,8 +10,8 @@ const countries = Array.from({ length: 20 }, (_, index) => `C${String.fromCharCo
 const industries = Array.from({ length: 20 }, (_, index) => `i${index}`)
 
 /**
- * Too many profiles to be read for every page, with words of every frequency, at either end of the order by name and
- * anywhere in the order by date.
+ * Too many profiles to scan for every page, with words of every frequency, at both ends of the order by name and spread
+ * over the order by date.
  */
 const catalog = Array.from({ length: SIZE }, (_, index) => {
   const words = [
@@ -37,7 +37,7 @@ const catalog = Array.from({ length: SIZE }, (_, index) => {
 const singleWords = [
   'everywhere every third fortieth second half rare ends tagged unique42 name n',
   `x xy x${'y'.repeat(37)} absent 0 00042 東`,
-  // Operators of query languages are words and nothing else.
+  // Operators of full-text query languages are plain words.
   'and or not near words rowid',
 ].flatMap((words) => words.split(' '))
 
@@ -60,7 +60,7 @@ const searches: Partial<ProfileQuery>[] = [
   { countries: ['XX'] },
 ]
 
-/** The same name, at the same instant, in every country and industry; slugs in an order of their own. */
+/** Equal names and instants in every country and industry, with shuffled slugs. */
 const ties = countries.flatMap((country, row) =>
   industries.map((industry, column) =>
     profile(`p${(row * 20 + column) * 7 % 400}`, {
@@ -72,7 +72,7 @@ const ties = countries.flatMap((country, row) =>
   )
 )
 
-/** Compares pages put together with the oracle, in both orders. */
+/** Compares all pages with the oracle, in both orders. */
 async function compare(
   t: TestContext,
   store: Store,
@@ -95,16 +95,16 @@ async function compare(
   }
 }
 
-/** A catalog of thousands of profiles, where a store must not look at every one. */
+/** A catalog of thousands of profiles, in which a store must not scan all. */
 export async function searchContract(check: Check): Promise<void> {
   await check(
-    'search and filters find in a large catalog what looking at all of it finds',
+    'search and filters in a large catalog find what a full scan finds',
     async (t, store) => {
       await createPartners(store, 'acme')
       await publish(store, catalog)
       for (const search of searches) {
         await compare(t, store, catalog, { ...search, limit: 997 })
-        await compare(t, store, catalog, { ...search, limit: SIZE }, 'nobody', T0 - 1000)
+        await compare(t, store, catalog, { ...search, limit: SIZE }, 'missing', T0 - 1000)
       }
       for (const words of [['rare'], ['ends'], ['fortieth', 'tagged'], ['unique42'], ['xy']]) {
         await compare(t, store, catalog, { words, limit: 2 })
@@ -113,7 +113,7 @@ export async function searchContract(check: Check): Promise<void> {
   )
 
   await check(
-    'profiles that are added one at a time, each before the last, stay in order',
+    'profiles imported one at a time, each before the last, are listed in order',
     async (t, store) => {
       const last = profile('last', { name: 'Zoo', publishedAt: T0 - 5000 })
       const added = Array.from({ length: 70 }, (_, index) =>

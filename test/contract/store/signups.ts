@@ -4,7 +4,7 @@ import type { Store } from '../../../core/ports/store.ts'
 import { apply, claim, createKeys, createPartners, fails, gatherFew, key, signup, T0 } from './samples.ts'
 import type { Check } from './suites.ts'
 
-/** Every member of a form, with characters that are easily lost. */
+/** Every member of a signup, with characters that encodings easily lose. */
 const fullSignup = signup('full', {
   email: 'ada+“x”@example.org',
   name: 'Ada \u{1f600} \u0000 \ud800',
@@ -27,7 +27,7 @@ async function prepare(store: Store): Promise<void> {
 const list = async (store: Store, partner?: string): Promise<readonly Signup[]> =>
   await store.listSignups(partner, undefined, 1000)
 
-/** Signups, stored once however often they are sent. */
+/** Signups, stored once per idempotency key. */
 export async function signupsContract(check: Check): Promise<void> {
   await check('signups are read as they were written, and change no revision', async (t, store) => {
     await prepare(store)
@@ -42,7 +42,7 @@ export async function signupsContract(check: Check): Promise<void> {
   })
 
   await check(
-    'a signup is created once for its key, then replayed, and never for another body',
+    'a signup is created once per idempotency key, then replayed, and another body is a mismatch',
     async (t, store) => {
       await prepare(store)
       const first = signup('first')
@@ -56,13 +56,13 @@ export async function signupsContract(check: Check): Promise<void> {
       t.strictSame(
         await store.createSignup(signup('again'), claim()),
         replay,
-        'the mismatch has changed nothing',
+        'the mismatch changed nothing',
       )
       t.strictSame(await list(store), [first])
     },
   )
 
-  await check('200 attempts at once with one key create one signup', async (t, store) => {
+  await check('200 concurrent attempts with one idempotency key create one signup', async (t, store) => {
     await prepare(store)
     const outcomes = await Promise.all(
       Array.from({ length: 200 }, async (_, index) => await store.createSignup(signup(`${index}`), claim())),
@@ -81,10 +81,14 @@ export async function signupsContract(check: Check): Promise<void> {
     t.strictSame(
       await store.createSignup(signup('late', { createdAt: T0 + 99 }), claim({ expiresAt: T0 + 200 })),
       { outcome: 'replayed', id: first.id, createdAt: T0 },
-      'in its last millisecond, and a repetition does not extend it',
+      'a claim holds in its last millisecond, and a replay does not extend it',
     )
     const renewed = claim({ expiresAt: T0 + 200, fingerprint: 'e'.repeat(64) })
-    t.strictSame(await store.createSignup(second, renewed), { outcome: 'created' }, 'with any body')
+    t.strictSame(
+      await store.createSignup(second, renewed),
+      { outcome: 'created' },
+      'an expired claim accepts any body',
+    )
     t.strictSame(await store.createSignup(signup('3', { createdAt: T0 + 199 }), renewed), {
       outcome: 'replayed',
       id: second.id,
@@ -98,7 +102,7 @@ export async function signupsContract(check: Check): Promise<void> {
     t.strictSame(await list(store), [second, first])
   })
 
-  await check('many expired claims are removed, and the others are not', async (t, store) => {
+  await check('expired claims are removed, and others are kept', async (t, store) => {
     await prepare(store)
     const keyOf = (index: number) => claim({ key: `k${index}`, expiresAt: T0 + (index % 2 ? 10 : 1000) })
     for (let index = 0; index < 12; index++) await store.createSignup(signup(`a${index}`), keyOf(index))
@@ -128,7 +132,7 @@ export async function signupsContract(check: Check): Promise<void> {
     t.equal((await list(store)).length, 4)
   })
 
-  await check('keys of a partner share their claims', async (t, store) => {
+  await check('the keys of a partner share claims', async (t, store) => {
     await prepare(store)
     await apply(store, { type: 'key.issued', key: key({ id: 'second' }) })
     await store.createSignup(signup('1'), claim())
@@ -143,7 +147,7 @@ export async function signupsContract(check: Check): Promise<void> {
     t.equal((await list(store)).length, 3)
   })
 
-  await check('a refused signup leaves neither itself nor its claim', async (t, store) => {
+  await check('a refused signup stores neither signup nor claim', async (t, store) => {
     await createKeys(store, 'acme', 'globex')
     const good = signup('good', { keyId: 'acme-live' })
     await store.createSignup(good, undefined)
@@ -151,7 +155,7 @@ export async function signupsContract(check: Check): Promise<void> {
       { ...good, message: 'the same id' },
       signup('a', { keyId: 'nothing' }),
       signup('b', { keyId: 'globex-live' }),
-      signup('c', { keyId: 'acme-live', partner: 'nobody' }),
+      signup('c', { keyId: 'acme-live', partner: 'missing' }),
     ]
     for (const sent of wrong) t.ok(await fails(() => store.createSignup(sent, claim())), JSON.stringify(sent))
     t.strictSame(await list(store), [good])
@@ -170,7 +174,7 @@ export async function signupsContract(check: Check): Promise<void> {
     }
     for (const one of sent) await store.createSignup(one, undefined)
     const sorted = sent.toSorted((a, b) => b.createdAt - a.createdAt || (a.id < b.id ? -1 : 1))
-    for (const partner of [undefined, 'acme', 'globex', 'idle', 'nobody']) {
+    for (const partner of [undefined, 'acme', 'globex', 'idle', 'missing']) {
       const wanted = sorted.filter((one) => partner === undefined || one.partner === partner)
       t.strictSame(await list(store, partner), wanted, `${partner}`)
       for (const limit of [1, 2, 5, 24]) {

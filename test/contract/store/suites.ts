@@ -1,4 +1,4 @@
-/** The definition of a store: every store passes this suite unchanged, and nothing else may be relied on. */
+/** The store contract, which every store passes. Callers may rely on nothing else. */
 import fc from 'fast-check'
 import type { Store } from '../../../core/ports/store.ts'
 import { activityContract } from './activity.ts'
@@ -12,7 +12,7 @@ import { searchContract } from './search.ts'
 import { signupsContract } from './signups.ts'
 import { summaryContract } from './summary.ts'
 
-/** What the suite needs of a test object. */
+/** The part of a test object that the suites use. */
 export interface TestContext {
   test(name: string, body: (t: TestContext) => Promise<void>): PromiseLike<unknown>
   ok(value: unknown, message: string): unknown
@@ -21,10 +21,10 @@ export interface TestContext {
   strictSame(found: unknown, expected: unknown, ...message: [] | [string]): unknown
 }
 
-/** Runs one check on a store of its own. */
+/** Runs one check on a new store. */
 export type Check = (name: string, body: (t: TestContext, store: Store) => Promise<void>) => Promise<void>
 
-/** Tries a property on 60 stores, or as many as fast-check is configured to. */
+/** Checks a property on 60 stores, or fast-check's configured number of runs. */
 export async function checkProperty<T>(
   t: TestContext,
   open: () => Promise<Store>,
@@ -69,14 +69,14 @@ export async function storeContract(t: TestContext, open: () => Promise<Store>):
 /** A store that replicas share. */
 export type SharedStore = Store & Required<Pick<Store, 'quotas' | 'replicas'>>
 
-/** Runs one check on a store of its own, which it opens as often as it needs, as replicas do. */
+/** Runs one check on a new store, which it may open several times, as replicas do. */
 export type SharedCheck = (
   name: string,
   body: (t: TestContext, open: () => Promise<SharedStore>) => Promise<void>,
 ) => Promise<void>
 
 /**
- * What a store that replicas share must do beyond `storeContract`.
+ * The contract of a store that replicas share, in addition to `storeContract`.
  *
  * @param create Creates an empty store that can be opened any number of times.
  */
@@ -92,7 +92,9 @@ export async function sharedStoreContract(
         await body(t, async () => {
           const store = await open()
           stores.push(store)
-          if (store.quotas === undefined || store.replicas === undefined) throw new Error('nothing is shared')
+          if (store.quotas === undefined || store.replicas === undefined) {
+            throw new Error('the store has no quotas or no replica registry')
+          }
           return store as SharedStore
         })
       } finally {

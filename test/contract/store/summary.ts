@@ -7,7 +7,7 @@ import { until } from '../../postgres/until.ts'
 import { claim, createKeys, DAY, signup, T0 } from './samples.ts'
 import { type Check, checkProperty } from './suites.ts'
 
-/** The first and last millisecond of days, over the end of a year. */
+/** First and last milliseconds of days around the end of a year. */
 const instants = [-2 * DAY, -1, 0, DAY - 1, DAY, 2 * DAY].map((distance) => T0 + distance)
 const days = instants.map(utcDay)
 
@@ -17,7 +17,7 @@ const anySignup = fc.record({
   createdAt: fc.constantFrom(...instants),
   plan: fc.constantFrom(undefined, 'pro', 'free'),
   country: fc.constantFrom(undefined, 'DE', 'FR', 'JP'),
-  /** Some repeat an idempotency key. */
+  /** The idempotency key; some signups repeat one. */
   key: fc.constantFrom(undefined, 'a', 'b'),
 })
 
@@ -29,7 +29,7 @@ const anyCount: fc.Arbitrary<UsageCount> = fc.record({
   errors: fc.integer({ min: 0, max: 3 }),
 })
 
-/** The summary, computed by counting everything. */
+/** A naive implementation of the summary. */
 function counted(
   signups: readonly Signup[],
   counts: readonly UsageCount[],
@@ -59,7 +59,7 @@ function counted(
   }
 }
 
-/** Every list in one order, without rows that count nothing. */
+/** Sorts every list and drops rows with zero counts. */
 function sorted(counts: SummaryCounts): Record<string, string[]> {
   return Object.fromEntries(
     Object.entries(counts).map(([name, rows]) => [
@@ -78,15 +78,15 @@ const nothing: SummaryCounts = {
   requestsByDay: [],
 }
 
-/** Counts over days. */
+/** Counts of signups and requests by day. */
 export async function summaryContract(check: Check, open: () => Promise<Store>): Promise<void> {
   await check('a summary of nothing counts nothing', async (t, store) => {
-    t.strictSame(sorted(await store.summarise('nobody', '2025-01-01', '2026-01-01')), sorted(nothing))
+    t.strictSame(sorted(await store.summarise('missing', '2025-01-01', '2026-01-01')), sorted(nothing))
     await store.recordUsage([], 'none')
     t.strictSame(sorted(await store.summarise('acme', '2025-01-01', '2026-01-01')), sorted(nothing))
   })
 
-  await check('counts of days that are no longer kept are removed, and nothing else is', async (t, store) => {
+  await check('counts before the first day to keep are removed, and nothing else is', async (t, store) => {
     await createKeys(store, 'acme')
     const [old, oldest] = [T0 - DAY, T0 - 400 * DAY]
     const count = { partner: 'acme', endpoint: 'plans', requests: 1, errors: 1 }
@@ -104,14 +104,14 @@ export async function summaryContract(check: Check, open: () => Promise<Store>):
         .concat(`${signupsByPlan[0]?.signups}`)
     }
     const all = [oldest, old, T0].map(utcDay).join()
-    t.strictSame(await daysOf(), [all, all, '3'], 'nothing is removed unless asked for')
+    t.strictSame(await daysOf(), [all, all, '3'], 'without a first day, nothing is removed')
     await store.recordUsage([{ ...count, day: utcDay(T0) }], 'next', utcDay(T0))
     const left = [utcDay(T0), utcDay(T0), '1']
     await until(async () => (await daysOf()).join(' ') === left.join(' '), 'the old counts to be removed')
     t.equal((await store.listSignups('acme', undefined, 10)).length, 3, 'signups are not removed')
   })
 
-  await check('counts of usage add up, on their days only, and no revision moves', async (t, store) => {
+  await check('usage counts add up by day, and change no revision', async (t, store) => {
     const count = { partner: 'acme', day: '2026-01-31', endpoint: 'plans', requests: 2, errors: 1 }
     const before = await store.revision()
     await store.recordUsage(
@@ -146,7 +146,7 @@ export async function summaryContract(check: Check, open: () => Promise<Store>):
     ])
   })
 
-  await check('a summary is what counting everything gives', async (t) => {
+  await check('a summary equals that of a naive count', async (t) => {
     const drawn = fc.tuple(
       fc.array(anySignup, { maxLength: 30 }),
       fc.array(anyCount, { maxLength: 12 }),

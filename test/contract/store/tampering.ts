@@ -1,28 +1,28 @@
-/** What an audit reports about a database that was changed without the store. */
+/** Detection of changes that were made to the database without the store. */
 import { verifyChain } from '../../../core/audit/chain.ts'
 import { type AuditDifference, verifyAuditLog } from '../../../core/audit/verify.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { apply, createKeys, createPartners, fails, industry, partner, stamp, T0 } from './samples.ts'
 import type { TestContext } from './suites.ts'
 
-/** A store in a database, and how to write there past it. */
+/** A store in a database, and direct access to the database. */
 export interface Tampered {
   readonly store: Store
   tamper(sql: string): Promise<unknown>
   /** The name of a table in SQL. */
   table(name: string): string
-  /** Further columns of an audit entry, with the SQL that they follow from. */
+  /** Generated columns of an audit entry, with the SQL that computes them. */
   readonly derived: Readonly<Record<string, string>>
-  /** SQL that makes and drops a trigger called `undo`, which keeps keys from being revoked. */
+  /** SQL that creates and drops a trigger `undo`, which prevents keys from being revoked. */
   readonly undo: { readonly create: string; readonly drop: string }
 }
 
-/** Each way to change a row, what an audit says of it, and how it is undone. */
+/** A change of a row, its reversal, and the difference that an audit reports. */
 type Tampering = readonly [what: string, sql: string, undo: string, found: Partial<AuditDifference>]
 
-/** @param open Makes an empty store. */
+/** @param open Creates an empty store. */
 export async function tamperingContract(t: TestContext, open: () => Promise<Tampered>): Promise<void> {
-  await t.test('a changed row is named', async (t) => {
+  await t.test('a changed row is reported', async (t) => {
     const { store, tamper, table } = await open()
     const [keys, partners] = [table('partner_key'), table('partner')]
     await createPartners(store, 'initech')
@@ -54,7 +54,7 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
         },
       ],
       [
-        'a key that was replaced works on',
+        'a rotated key is active again',
         set(`state = 'active'`, 'globex-live'),
         set(`state = 'retired'`, 'globex-live'),
         {
@@ -67,7 +67,7 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
         id: 'acme-test',
       }],
       [
-        'another secret opens a key',
+        'a key has another digest',
         set(`digest = '${'f'.repeat(64)}'`, 'acme-test'),
         set(`digest = '${digest}'`, 'acme-test'),
         { kind: 'key', id: 'acme-test' },
@@ -78,7 +78,7 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
         `UPDATE ${partners} SET state = 'suspended' WHERE slug = 'globex'`,
         { kind: 'partner', id: 'globex' },
       ],
-      ['a key that no entry issued', add('added', 'acme-test'), `DELETE FROM ${keys} WHERE id = 'added'`, {
+      ['a key without an audit entry', add('added', 'acme-test'), `DELETE FROM ${keys} WHERE id = 'added'`, {
         kind: 'key',
         id: 'added',
         expected: undefined,
@@ -90,13 +90,13 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
         { kind: 'key', id: 'added later', expected: undefined },
       ],
       [
-        'a key that is gone',
+        'a deleted key',
         `${add('kept', 'acme-test')}; DELETE FROM ${keys} WHERE id = 'acme-test'`,
         `${add('acme-test', 'kept')}; DELETE FROM ${keys} WHERE id = 'kept'`,
         { kind: 'key', id: 'acme-test', stored: undefined },
       ],
       [
-        'a partner that is gone',
+        'a deleted partner',
         `DELETE FROM ${partners} WHERE slug = 'initech'`,
         `INSERT INTO ${partners} (slug, name, state, modules, created_at)
           VALUES ('initech', '${partner().name}', 'active', 0, ${T0})`,
@@ -104,7 +104,7 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
       ],
     ]
     const differences = async () => (await verifyAuditLog(store)).differences
-    t.strictSame(await differences(), [], 'before')
+    t.strictSame(await differences(), [], 'before tampering')
     for (const [what, sql, undo, wanted] of tamperings) {
       await tamper(sql)
       const found = (await differences()).filter(({ id }) => id !== 'kept')
@@ -123,25 +123,29 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
     t.strictSame(
       [found?.id, found?.brokenAt, others],
       ['acme-test', sequence, []],
-      'an entry does not cover it',
+      'a later entry does not hide the change',
     )
     await store.close()
   })
 
-  await t.test('a log that was cut off together with its head fails against an earlier seal', async (t) => {
+  await t.test('a log truncated together with its head fails against an exported seal', async (t) => {
     const { store, tamper, table } = await open()
     await createKeys(store, 'acme')
     const before = await store.auditHead()
     await apply(store, { type: 'key.revoked', id: 'acme-live' })
     const seal = await store.auditHead()
     for (const kept of [before, seal]) t.equal((await verifyAuditLog(store, kept)).sealMatches, true)
-    t.equal((await verifyAuditLog(store, { ...before, hash: seal.hash })).sealMatches, false, 'another entry')
+    t.equal(
+      (await verifyAuditLog(store, { ...before, hash: seal.hash })).sealMatches,
+      false,
+      'a wrong hash does not match',
+    )
     await tamper(`
       DELETE FROM ${table('audit')} WHERE sequence = ${seal.sequence};
       UPDATE ${table('store')} SET audit_sequence = ${before.sequence}, audit_seal = '${before.hash}';
       UPDATE ${table('partner_key')} SET state = 'active', revoked_at = NULL WHERE id = 'acme-live'`)
     const { brokenAt: broken, differences } = await verifyAuditLog(store)
-    t.strictSame([broken, differences], [undefined, []], 'by itself the store cannot show it')
+    t.strictSame([broken, differences], [undefined, []], 'the store alone cannot detect it')
     t.equal((await verifyAuditLog(store, before)).sealMatches, true)
     t.equal((await verifyAuditLog(store, seal)).sealMatches, false)
     await store.close()
@@ -153,21 +157,24 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
     const [revision, head] = [await store.revision(), await store.auditHead()]
     await tamper(undo.create)
     t.ok(await fails(() => apply(store, { type: 'key.revoked', id: 'acme-live' })), 'a revocation')
-    t.ok(await fails(() => apply(store, { type: 'partner.removed', slug: 'acme' })), 'one that follows')
+    t.ok(
+      await fails(() => apply(store, { type: 'partner.removed', slug: 'acme' })),
+      'a removal that revokes keys',
+    )
     t.equal(await apply(store, { type: 'key.disabled', id: 'acme-test' }), true, 'another change')
     t.strictSame(await store.auditIntruders?.(), ['undo'])
     await tamper(undo.drop)
     t.strictSame(await store.auditIntruders?.(), [])
     t.equal((await store.findPartner('acme'))?.state, 'active')
-    t.equal((await store.auditHead()).sequence, head.sequence + 1, 'nothing else was noted')
-    t.ok((await store.revision()).facts !== revision.facts, 'and what was kept moved the revision')
+    t.equal((await store.auditHead()).sequence, head.sequence + 1, 'nothing else was recorded')
+    t.ok((await store.revision()).facts !== revision.facts, 'the applied change gave a new revision')
     t.equal(await apply(store, { type: 'key.revoked', id: 'acme-live' }), true)
     await store.close()
   })
 
-  await t.test('views and triggers on any table are named', async (t) => {
+  await t.test('foreign views and triggers are reported', async (t) => {
     const { store, tamper, table } = await open()
-    t.strictSame(await store.auditIntruders?.(), [], 'what the store made itself is not')
+    t.strictSame(await store.auditIntruders?.(), [], 'the store’s own are not')
     await tamper(`
       ALTER TABLE ${table('signup')} RENAME TO signup_hidden;
       CREATE VIEW ${table('signup')} AS SELECT * FROM ${table('signup_hidden')}`)
@@ -175,7 +182,7 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
     await store.close()
   })
 
-  await t.test('entries that were changed, deleted, moved or added are found at their places', async (t) => {
+  await t.test('changed, deleted, moved and added entries are located', async (t) => {
     const { store, tamper, table, derived } = await open()
     await createKeys(store, 'acme', 'globex')
     await apply(store, { type: 'scope.granted', id: 'acme-live', scope: 'read:plans' })
@@ -184,7 +191,7 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
     const [audit, head] = [table('audit'), table('store')]
     const columns = 'sequence id at actor type partner key_id subject before after seal'.split(' ')
     const written = [...columns, ...Object.keys(derived)]
-    /** Adds a copy of a row of `from`. */
+    /** SQL that adds a copy of the rows of `from`. */
     const add = (changed: Readonly<Record<string, string>>, from: string) =>
       `INSERT INTO ${audit} (${written})
       SELECT ${written.map((column) => changed[column] ?? derived[column] ?? column)} FROM ${from}`
@@ -229,7 +236,11 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
       await tamper(sql)
       t.equal(await verifyChain(store, store.sha256), brokenAt, sql)
       if (sql.startsWith('INSERT')) {
-        t.strictSame(await store.listActivity('acme', query, T0 * 2), reported, 'and is not reported')
+        t.strictSame(
+          await store.listActivity('acme', query, T0 * 2),
+          reported,
+          'the added entry is not in the activity report',
+        )
       }
       await tamper(`
         DELETE FROM ${audit};
@@ -237,7 +248,7 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
         UPDATE ${head} SET audit_sequence = (SELECT audit_sequence FROM ${table('saved_head')}),
           audit_seal = (SELECT audit_seal FROM ${table('saved_head')})`)
     }
-    t.equal(await verifyChain(store, store.sha256), undefined, 'all is undone')
+    t.equal(await verifyChain(store, store.sha256), undefined, 'the log is intact after every reversal')
     await store.close()
   })
 }
