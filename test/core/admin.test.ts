@@ -29,14 +29,14 @@ async function open(store: Store = createMemoryStore()) {
 
 const refused = (code: AdminErrorCode, message: RegExp = /./) => ({ name: 'AdminError', code, message })
 
-/** Whether facts stay as they are, whether `act` is refused or not. */
-async function leavesFacts(store: Store, act: () => Promise<unknown>): Promise<boolean> {
+/** Whether `act` leaves the facts unchanged, even if it is refused. */
+async function keepsFacts(store: Store, act: () => Promise<unknown>): Promise<boolean> {
   const before = (await store.revision()).facts
   await act().catch(() => {})
   return (await store.revision()).facts === before
 }
 
-test('a partner is created once, with its modules in order', async (t) => {
+test('a partner is created once, with its modules in the order of the contract', async (t) => {
   const { partners } = await open()
   const acme = await partners.show('acme')
   t.same(acme, {
@@ -83,7 +83,7 @@ test('invalid partners are refused, and nothing is stored', async (t) => {
   t.equal((await partners.create({ ...good, name: '\u{1F9F6}'.repeat(200) })).name.length, 400)
 })
 
-test('names that the audit log can show', (t) => {
+test('names have 1 to 200 printable characters and contain no key', (t) => {
   const right = ['a', 'Grace Hopper', 'Ada 🤖', 'x'.repeat(200), '🤖'.repeat(200)]
   const wrong = [
     '',
@@ -109,29 +109,29 @@ test('names that the audit log can show', (t) => {
 test('suspending, resuming, activating and deactivating are idempotent', async (t) => {
   const { store, partners } = await open()
   t.equal((await partners.suspend('acme')).state, 'suspended')
-  t.ok(await leavesFacts(store, () => partners.suspend('acme')))
+  t.ok(await keepsFacts(store, () => partners.suspend('acme')))
   t.equal((await partners.resume('acme')).state, 'active')
-  t.ok(await leavesFacts(store, () => partners.resume('acme')))
+  t.ok(await keepsFacts(store, () => partners.resume('acme')))
   t.same((await partners.activate('acme', ['banner', 'profiles', 'banner'])).modules, [
     'profiles',
     'banner',
     'pricing',
   ])
-  t.ok(await leavesFacts(store, () => partners.activate('acme', ['profiles', 'banner'])))
+  t.ok(await keepsFacts(store, () => partners.activate('acme', ['profiles', 'banner'])))
   t.same((await partners.deactivate('acme', ['pricing', 'widget'])).modules, ['profiles', 'banner'])
-  t.ok(await leavesFacts(store, () => partners.deactivate('acme', ['pricing'])))
+  t.ok(await keepsFacts(store, () => partners.deactivate('acme', ['pricing'])))
 })
 
 test('renaming a partner is idempotent', async (t) => {
   const { store, partners } = await open()
   t.equal((await partners.update('acme', { name: 'Acme' })).name, 'Acme')
   t.same((await partners.update('acme', {})).limits, {})
-  t.ok(await leavesFacts(store, () => partners.update('acme', { name: 'Acme' })))
+  t.ok(await keepsFacts(store, () => partners.update('acme', { name: 'Acme' })))
   await t.rejects(partners.update('acme', { name: ' ' }), refused('invalid_name'))
-  await t.rejects(partners.update('nobody', { name: 'a' }), refused('partner_not_found'))
+  await t.rejects(partners.update('missing', { name: 'a' }), refused('partner_not_found'))
 })
 
-test('removing a partner ends its keys, and only its own', async (t) => {
+test('removing a partner revokes its keys only', async (t) => {
   const { store, partners, keys, issue } = await open()
   await partners.create({ slug: 'other', name: 'Other', modules: [] })
   const [one, two] = [await issue(), await issue()]
@@ -140,7 +140,7 @@ test('removing a partner ends its keys, and only its own', async (t) => {
   t.equal((await partners.remove('acme')).state, 'removed')
   t.same((await gather(keys.list('acme'))).map(({ state }) => state), ['revoked', 'revoked'])
   t.equal((await keys.show(stranger.key.id)).state, 'active')
-  t.ok(await leavesFacts(store, () => partners.remove('acme')))
+  t.ok(await keepsFacts(store, () => partners.remove('acme')))
   const final = refused('partner_removed', /acme is removed/)
   for (const act of [partners.suspend, partners.resume]) await t.rejects(act('acme'), final)
   for (const act of [partners.activate, partners.deactivate]) {
@@ -149,13 +149,13 @@ test('removing a partner ends its keys, and only its own', async (t) => {
   await t.rejects(partners.update('acme', { name: 'a' }), final)
   await t.rejects(issue(), final)
   await t.rejects(partners.create({ slug: 'acme', name: 'a', modules: [] }), refused('partner_exists'))
-  await t.rejects(partners.remove('nobody'), refused('partner_not_found'))
+  await t.rejects(partners.remove('missing'), refused('partner_not_found'))
   await t.rejects(keys.rotate(one.key.id), refused('key_revoked'))
-  t.equal((await partners.show('acme')).name, 'Acme Travel', 'its records stay')
+  t.equal((await partners.show('acme')).name, 'Acme Travel', 'its records are kept')
   t.equal((await keys.show(one.key.id)).name, 'Plugin')
 })
 
-test('a key is issued with the scopes of the active modules, and only its digest is kept', async (t) => {
+test('a key has the scopes of the active modules by default, and only its digest is stored', async (t) => {
   const { store, keys, issue } = await open()
   const { key, text } = await issue()
   t.equal(extractKeyId(text, 'spk'), key.id)
@@ -182,7 +182,7 @@ test('a key is issued with the scopes of the active modules, and only its digest
   t.notMatch(JSON.stringify(await gather(keys.list())), new RegExp(text.slice(22)))
 })
 
-test('a key is issued as asked, also for a suspended partner', async (t) => {
+test('a key is issued with the requested options, even to a suspended partner', async (t) => {
   const { partners, issue } = await open(createMemoryStore({ keyPrefix: 'acme' }))
   await partners.suspend('acme')
   const wanted = {
@@ -201,7 +201,7 @@ test('a key is issued as asked, also for a suspended partner', async (t) => {
 test('invalid keys are refused', async (t) => {
   const { keys, issue } = await open()
   const wrong: [Partial<NewKey>, AdminErrorCode, RegExp][] = [
-    [{ partner: 'nobody' }, 'partner_not_found', /"nobody"/],
+    [{ partner: 'missing' }, 'partner_not_found', /"missing"/],
     [{ partner: '\0' }, 'partner_not_found', /u0000/],
     [{ name: '' }, 'invalid_name', /empty/],
     [{ scopes: ['read:everything'] }, 'unknown_scope', /"read:everything".*read:profiles/],
@@ -228,31 +228,38 @@ test('a scope whose module is inactive is refused with the command that activate
     keys.grant(key.id, ['create:partner-signups', 'read:banner', 'read:profiles']),
     refused('module_inactive', /: partner-api modules activate acme banner signup$/),
   )
-  t.same((await keys.show(key.id)).scopes, ['read:profiles', 'read:plans'], 'all or none')
+  t.same((await keys.show(key.id)).scopes, ['read:profiles', 'read:plans'], 'no scope is granted')
   await partners.activate('acme', ['banner'])
   t.same((await keys.grant(key.id, ['read:banner'])).scopes, ['read:profiles', 'read:banner', 'read:plans'])
-  t.ok(await leavesFacts(store, () => keys.grant(key.id, ['read:banner', 'read:profiles'])))
+  t.ok(await keepsFacts(store, () => keys.grant(key.id, ['read:banner', 'read:profiles'])))
   await partners.deactivate('acme', ['banner'])
-  t.ok((await keys.show(key.id)).scopes.includes('read:banner'), 'held on, out of force')
-  await t.rejects(keys.grant(key.id, ['read:banner']), refused('module_inactive'), 'even when it is held')
+  t.ok(
+    (await keys.show(key.id)).scopes.includes('read:banner'),
+    'the key keeps the scope of an inactive module',
+  )
+  await t.rejects(
+    keys.grant(key.id, ['read:banner']),
+    refused('module_inactive'),
+    'a held scope is refused too',
+  )
 })
 
-test('scopes are taken away, held or not, whatever modules are active', async (t) => {
+test('removing scopes is idempotent and needs no active module', async (t) => {
   const { store, partners, keys, issue } = await open()
   const { key } = await issue()
   await partners.deactivate('acme', ['profiles'])
   t.same((await keys.remove(key.id, ['read:profiles', 'read:banner'])).scopes, ['read:plans'])
-  t.ok(await leavesFacts(store, () => keys.remove(key.id, ['read:profiles'])))
+  t.ok(await keepsFacts(store, () => keys.remove(key.id, ['read:profiles'])))
   await t.rejects(keys.remove(key.id, ['read']), refused('unknown_scope'))
 })
 
-test('disabling is reversible, and a key that is revoked or expired can only be revoked', async (t) => {
+test('a disabled key can be enabled, and a revoked or expired key can only be revoked', async (t) => {
   const { store, clock, keys, issue } = await open()
   const { key: { id } } = await issue()
   const { key: { id: expiring } } = await issue({ expiresAt: now + 10 })
-  t.ok(await leavesFacts(store, () => keys.enable(id)))
+  t.ok(await keepsFacts(store, () => keys.enable(id)))
   t.equal((await keys.disable(id)).state, 'disabled')
-  t.ok(await leavesFacts(store, () => keys.disable(id)))
+  t.ok(await keepsFacts(store, () => keys.disable(id)))
   t.equal((await keys.enable(id)).state, 'active')
   clock.now += 9
   t.equal((await keys.disable(expiring)).state, 'disabled')
@@ -268,7 +275,7 @@ test('disabling is reversible, and a key that is revoked or expired can only be 
     await t.rejects(keys.update(id, {}), final)
   }
   t.equal((await keys.revoke(expiring)).state, 'revoked')
-  t.ok(await leavesFacts(store, () => keys.revoke(expiring)))
+  t.ok(await keepsFacts(store, () => keys.revoke(expiring)))
 })
 
 test('updating a key is idempotent', async (t) => {
@@ -282,7 +289,7 @@ test('updating a key is idempotent', async (t) => {
   })
   t.match((await store.listAudit(0, 10)).at(-1), { type: 'key.updated', keyId: key.id, after: /"New"/ })
   for (const same of [{}, { name: 'New' }, { allow: ['2001:db8::/32'] }, { expiresAt: now + 2 * hour }]) {
-    t.ok(await leavesFacts(store, () => keys.update(key.id, same)))
+    t.ok(await keepsFacts(store, () => keys.update(key.id, same)))
   }
   const wrong: [Parameters<typeof keys.update>[1], AdminErrorCode][] = [
     [{ name: ' ' }, 'invalid_name'],
@@ -300,11 +307,11 @@ test('updating a key is idempotent', async (t) => {
   await t.rejects(
     keys.update(key.id, { expiresAt: null }),
     refused('key_expired'),
-    'what has expired stays so',
+    'an expired key stays expired',
   )
 })
 
-test('a rotated key has a successor that may do the same, and ends after the overlap', async (t) => {
+test('rotation issues a successor with the same rights and ends the key after the overlap', async (t) => {
   const { store, clock, keys, issue } = await open(createMemoryStore({ keyPrefix: 'acme' }))
   const old = await issue({
     environment: 'test',
@@ -335,10 +342,14 @@ test('a rotated key has a successor that may do the same, and ends after the ove
   ])
   const long = { overlapMs: 200 * hour, expiresAt: now + 500 * hour }
   t.equal((await keys.rotate(next.key.id, long)).key.expiresAt, now + 500 * hour)
-  t.equal((await keys.show(next.key.id)).retiresAt, now + 100 * hour, 'no overlap outlasts the expiry')
+  t.equal(
+    (await keys.show(next.key.id)).retiresAt,
+    now + 100 * hour,
+    'the overlap ends at the expiry at the latest',
+  )
 })
 
-test('keys that are not rotated', async (t) => {
+test('disabled, ended and rotated keys are not rotated', async (t) => {
   const { store, clock, keys, issue } = await open()
   const [revoked, expired, disabled, rotated, good] = await Promise.all(
     [{}, { expiresAt: now + 1 }, {}, {}, {}].map(issue),
@@ -361,12 +372,12 @@ test('keys that are not rotated', async (t) => {
   ]
   for (const [id, how, code, message] of wrong) {
     await t.rejects(keys.rotate(id, how), refused(code, message), code)
-    t.ok(await leavesFacts(store, () => keys.rotate(id, how)), code)
+    t.ok(await keepsFacts(store, () => keys.rotate(id, how)), code)
   }
   await keys.rotate(successor.key.id, { overlapMs: 0 })
   await keys.rotate((await issue()).key.id, { overlapMs: 36_525 * 24 * hour })
   clock.now += 25 * hour
-  await t.rejects(keys.rotate(rotated!.key.id), refused('key_expired'), 'past its overlap')
+  await t.rejects(keys.rotate(rotated!.key.id), refused('key_expired'), 'after its overlap')
 })
 
 const limit: fc.Arbitrary<Limit> = fc.record({
@@ -378,7 +389,7 @@ const limits = fc.record({ key: limit, signup: limit, verify: limit }, { require
 >
 const overridable = ['key', 'signup', 'verify'] as const
 
-test('at every instant of a chain of rotations each key is what its overlap and expiry say', async (t) => {
+test('in a chain of rotations each key ends at its overlap or expiry', async (t) => {
   const step = fc.record({
     wait: fc.nat(50),
     overlapMs: fc.option(fc.nat(100), { nil: undefined }),
@@ -394,17 +405,17 @@ test('at every instant of a chain of rotations each key is what its overlap and 
         const { store, clock, keys, issue } = await open()
         let last =
           (await issue({ scopes, limits: ownLimits, ...(expiresIn && { expiresAt: now + expiresIn }) })).key
-        // When each key ends, worked out without the code under test.
+        // When each key ends, computed without the code under test.
         const ends = new Map([[last.id, last.expiresAt ?? Infinity]])
         for (const { wait, overlapMs, expiresIn } of steps) {
           clock.now += wait
           if (ends.get(last.id)! <= clock.now) {
-            if (!await leavesFacts(store, () => keys.rotate(last.id))) return false
+            if (!await keepsFacts(store, () => keys.rotate(last.id))) return false
             break
           }
           const expiresAt = expiresIn && clock.now + expiresIn
           const { key } = await keys.rotate(last.id, { overlapMs, expiresAt })
-          // Without an overlap it has ended by every clock.
+          // Without an overlap, the key has ended by every clock.
           const end = overlapMs === 0 ? -Infinity : clock.now + (overlapMs ?? 24 * hour)
           ends.set(last.id, Math.min(ends.get(last.id)!, end))
           ends.set(key.id, expiresAt ?? last.expiresAt ?? Infinity)
@@ -427,7 +438,7 @@ test('at every instant of a chain of rotations each key is what its overlap and 
   ))
 })
 
-test('limits of partners and keys are what was set last, and only for policies that are named', async (t) => {
+test('an update replaces the limits of the named policies only', async (t) => {
   const change = fc.record({ set: limits, clear: fc.subarray([...overridable]) })
   await t.resolves(fc.assert(
     fc.asyncProperty(limits, fc.array(change, { maxLength: 6 }), async (start, changes) => {
@@ -442,8 +453,8 @@ test('limits of partners and keys are what was set last, and only for policies t
         const same = overridable.every((policy) =>
           JSON.stringify(before.get(policy)) === JSON.stringify(expected.get(policy))
         )
-        if (await leavesFacts(store, () => keys.update(id, { limits: { set, clear } })) !== same) return false
-        if (await leavesFacts(store, () => partners.update('acme', { limits: { set, clear } })) !== same) {
+        if (await keepsFacts(store, () => keys.update(id, { limits: { set, clear } })) !== same) return false
+        if (await keepsFacts(store, () => partners.update('acme', { limits: { set, clear } })) !== same) {
           return false
         }
       }
@@ -476,7 +487,7 @@ test('invalid limits are refused', async (t) => {
   for (const limits of wrong) {
     await t.rejects(keys.update(id, { limits }), refused('invalid_limit'))
     await t.rejects(partners.update('acme', { limits }), refused('invalid_limit'))
-    t.ok(await leavesFacts(store, () => keys.update(id, { limits })))
+    t.ok(await keepsFacts(store, () => keys.update(id, { limits })))
   }
 })
 
@@ -514,7 +525,7 @@ test('no message contains a key', async (t) => {
   await t.rejects(keys.show('Zt81Zt81Zt81'), refused('key_not_found', /"Zt81Zt81Zt81"/))
 })
 
-test('changes are built again when the facts have changed', async (t) => {
+test('a change is rebuilt when the facts have changed', async (t) => {
   const store = createMemoryStore()
   const { partners, issue } = await open(store)
   let overtaken = false
@@ -530,7 +541,7 @@ test('changes are built again when the facts have changed', async (t) => {
   }, { actor: 'operator', clock: () => now })
   const { key } = await raced.issue({ partner: 'acme', name: 'Plugin', environment: 'live' })
   t.same(key.scopes, ['read:plans'])
-  t.same(await store.listKeys(undefined, undefined, 1000), [key], 'issued once')
+  t.same(await store.listKeys(undefined, undefined, 1000), [key], 'the key is issued once')
 
   overtaken = false
   await partners.activate('acme', ['profiles'])
@@ -541,7 +552,7 @@ test('changes are built again when the facts have changed', async (t) => {
   )
 })
 
-test('after eight attempts a change is given up', async (t) => {
+test('a change is abandoned after eight attempts', async (t) => {
   const { store } = await open()
   let attempts = 0
   const hopeless = createPartnerAdministration({ ...store, apply: () => ++attempts === 0 }, {
@@ -551,7 +562,7 @@ test('after eight attempts a change is given up', async (t) => {
   t.equal(attempts, 8)
 })
 
-test('two rotations of one key at once make one successor', async (t) => {
+test('two concurrent rotations of a key issue one successor', async (t) => {
   const { store, keys, issue } = await open()
   const { key } = await issue()
   const other = createKeyAdministration(store, { actor: 'other', clock: () => now })
@@ -560,14 +571,14 @@ test('two rotations of one key at once make one successor', async (t) => {
   t.equal((await store.listKeys(undefined, undefined, 1000)).length, 2)
 })
 
-test('the text of a key is returned even if the store goes away right after it was issued', async (t) => {
+test('the text of a key is returned even if the store fails right after the key was issued', async (t) => {
   const memory = createMemoryStore()
   await open(memory)
   let isGone = false
   const keys = createKeyAdministration({
     ...memory,
     findKey(id) {
-      if (isGone) throw new Error('out of reach')
+      if (isGone) throw new Error('unreachable')
       return memory.findKey(id)
     },
     async apply(...change) {
@@ -584,7 +595,7 @@ test('the text of a key is returned even if the store goes away right after it w
   }
 })
 
-test('durations', (t) => {
+test('durations are a number and a unit up to weeks', (t) => {
   const right = {
     '0': 0,
     '0s': 0,

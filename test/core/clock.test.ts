@@ -1,4 +1,4 @@
-/** Whose clock decides about keys and signups: on machines that disagree, and when a clock is set. */
+/** Which clock determines expiry when the clocks of machines differ, or a clock is set. */
 import fc from 'fast-check'
 import { type Test, test } from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
@@ -27,7 +27,7 @@ function settableClock(t: Test): { ahead: number } {
   return clock
 }
 
-test('a key that has expired stays so when the clock is set back', async (t) => {
+test('an expired key stays expired when the clock is set back', async (t) => {
   const clock = settableClock(t)
   const store = createMemoryStore()
   await createPartnerAdministration(store, operator).create({ slug: 'acme', name: 'A', modules: ['pricing'] })
@@ -53,7 +53,7 @@ async function codeOf(
   return answer.status === 200 ? 'ok' : (await answer.json()).code
 }
 
-test('without the clock of a store, the time never goes back', (t) => {
+test('without a store clock, time never goes back', (t) => {
   const clock = settableClock(t)
   fc.assert(fc.property(fc.array(fc.integer({ min: -HOUR, max: HOUR }), { minLength: 2 }), (settings) => {
     const { now, skewMs } = createClock()
@@ -68,7 +68,7 @@ test('without the clock of a store, the time never goes back', (t) => {
   t.end()
 })
 
-test('the time is the store’s, to within the round trip that it took to learn it', (t) => {
+test('the time is that of the store, within the round trip of the last read', (t) => {
   const answer = fc.record({ there: fc.nat(300), back: fc.nat(300) })
   const anyOffset = fc.oneof(fc.integer({ min: -30 * HOUR, max: 30 * HOUR }), fc.integer({ min: -5, max: 5 }))
   fc.assert(fc.property(anyOffset, fc.array(answer, { minLength: 1, maxLength: 8 }), (offset, answers) => {
@@ -82,7 +82,7 @@ test('the time is the store’s, to within the round trip that it took to learn 
       reading = { at: Math.floor(storeAt(at + there)), askedAt: at, answeredAt: at + there + back }
       at += there + back
       shortest = Math.min(shortest, there + back)
-      // Two clocks that count whole milliseconds, and the one that this test reads.
+      // The clocks of store, service and test are rounded to milliseconds.
       if (Math.abs(clock.now(at) - storeAt(at)) > shortest + 5) return false
     }
     return true
@@ -90,103 +90,110 @@ test('the time is the store’s, to within the round trip that it took to learn 
   t.end()
 })
 
-test('a server is an hour behind, one 25 hours ahead', { skip: hasServer() ?? false }, async (t) => {
-  const postgres = await startServer()
-  t.teardown(() => postgres.close())
-  const url = await postgres.createDatabase()
-  const store = await openPostgresStore(url)
-  t.teardown(() => store.close())
-  const modules = ['pricing', 'signup']
-  await createPartnerAdministration(store, operator).create({ slug: 'acme', name: 'Acme', modules })
-  const keys = createKeyAdministration(store, operator)
-  const issue = (more: Partial<NewKey> = {}) =>
-    keys.issue({ partner: 'acme', name: 'k', environment: 'live', ...more })
-  const serve = (name: string, ms: number) =>
-    startServing(['serve', '--port', '0', '--replica-name', name, '--limit', 'key=0'], url, clockAhead(ms))
-  const servers = await Promise.all([serve('behind', -HOUR), serve('ahead', 25 * HOUR)])
-  for (const { child } of servers) t.teardown(() => child.kill('SIGKILL'))
-  const [behind, ahead] = servers as [Served, Served]
-  const codes = ({ text }: { readonly text: string }): Promise<string[]> =>
-    Promise.all(servers.map(({ url }) => codeOf(text, (path, headers) => fetch(url + path, { headers }))))
-  const both = (code: string) => [code, code]
+test(
+  'one server is an hour behind the store, another 25 hours ahead',
+  { skip: hasServer() ?? false },
+  async (t) => {
+    const postgres = await startServer()
+    t.teardown(() => postgres.close())
+    const url = await postgres.createDatabase()
+    const store = await openPostgresStore(url)
+    t.teardown(() => store.close())
+    const modules = ['pricing', 'signup']
+    await createPartnerAdministration(store, operator).create({ slug: 'acme', name: 'Acme', modules })
+    const keys = createKeyAdministration(store, operator)
+    const issue = (more: Partial<NewKey> = {}) =>
+      keys.issue({ partner: 'acme', name: 'k', environment: 'live', ...more })
+    const serve = (name: string, ms: number) =>
+      startServing(['serve', '--port', '0', '--replica-name', name, '--limit', 'key=0'], url, clockAhead(ms))
+    const servers = await Promise.all([serve('behind', -HOUR), serve('ahead', 25 * HOUR)])
+    for (const { child } of servers) t.teardown(() => child.kill('SIGKILL'))
+    const [behind, ahead] = servers as [Served, Served]
+    const codes = ({ text }: { readonly text: string }): Promise<string[]> =>
+      Promise.all(servers.map(({ url }) => codeOf(text, (path, headers) => fetch(url + path, { headers }))))
+    const both = (code: string) => [code, code]
 
-  await t.test('keys end by the clock of the store', async (t) => {
-    const [ended, overlapping, brief, long, byWrongClock] = await Promise.all([
-      issue(),
-      issue(),
-      issue({ expiresAt: Date.now() + 2_000 }),
-      issue({ expiresAt: Date.now() + HOUR }),
-      issue(),
-    ])
-    t.same(await codes(long), both('ok'), 'an hour has not passed for the one that is ahead')
-    t.same(await codes(ended), both('ok'))
-    await keys.rotate(ended.key.id, { overlapMs: 0 })
-    const skews = new Map((await awaitReceipt(store))?.replicas.map(({ name, skewMs }) => [name, skewMs]))
-    t.same(await codes(ended), both('key_expired'), 'without an overlap it has ended by every clock')
-    t.ok(Math.abs(skews.get('behind')! + HOUR) < 60_000, `behind by ${skews.get('behind')}`)
-    t.ok(Math.abs(skews.get('ahead')! - 25 * HOUR) < 60_000, `ahead by ${skews.get('ahead')}`)
-    await keys.rotate(overlapping.key.id, { overlapMs: HOUR })
-    t.same(await codes(overlapping), both('ok'))
-    const rotate = ['keys', 'rotate', byWrongClock.key.id, '--overlap', '1h', '--wait']
-    const rotated = await runProcess(rotate, { env: { PARTNER_API_STORE: url }, ...clockAhead(-2 * HOUR) })
-    t.equal(rotated.code, 0)
-    t.match(rotated.stderr, /warning: The clock of behind is \d+ ms behind the store's clock/)
-    t.match(rotated.stderr, /warning: The clock of ahead is \d+ ms ahead of the store's clock/)
-    t.same(await codes(byWrongClock), both('ok'), 'an overlap is measured by the clock of the store')
-    await until(async () => (await codes(brief)).join() === both('key_expired').join(), 'a key to expire')
-  })
+    await t.test('keys expire by the clock of the store', async (t) => {
+      const [ended, overlapping, brief, long, byWrongClock] = await Promise.all([
+        issue(),
+        issue(),
+        issue({ expiresAt: Date.now() + 2_000 }),
+        issue({ expiresAt: Date.now() + HOUR }),
+        issue(),
+      ])
+      t.same(await codes(long), both('ok'), 'the key has not expired for the server that is ahead')
+      t.same(await codes(ended), both('ok'))
+      await keys.rotate(ended.key.id, { overlapMs: 0 })
+      const skews = new Map((await awaitReceipt(store))?.replicas.map(({ name, skewMs }) => [name, skewMs]))
+      t.same(await codes(ended), both('key_expired'), 'without an overlap, the key has ended by every clock')
+      t.ok(Math.abs(skews.get('behind')! + HOUR) < 60_000, `behind by ${skews.get('behind')}`)
+      t.ok(Math.abs(skews.get('ahead')! - 25 * HOUR) < 60_000, `ahead by ${skews.get('ahead')}`)
+      await keys.rotate(overlapping.key.id, { overlapMs: HOUR })
+      t.same(await codes(overlapping), both('ok'))
+      const rotate = ['keys', 'rotate', byWrongClock.key.id, '--overlap', '1h', '--wait']
+      const rotated = await runProcess(rotate, { env: { PARTNER_API_STORE: url }, ...clockAhead(-2 * HOUR) })
+      t.equal(rotated.code, 0)
+      t.match(rotated.stderr, /warning: The clock of behind is \d+ ms behind the store's clock/)
+      t.match(rotated.stderr, /warning: The clock of ahead is \d+ ms ahead of the store's clock/)
+      t.same(await codes(byWrongClock), both('ok'), 'the overlap ends by the clock of the store')
+      await until(async () => (await codes(brief)).join() === both('key_expired').join(), 'a key to expire')
+    })
 
-  await t.test('a signup is made once', async (t) => {
-    const { text } = await issue()
-    const send = async ({ url }: Served) => {
-      const answer = await fetch(`${url}/service/partner/signups`, {
-        method: 'POST',
-        headers: {
-          'X-Service-Partner-Key': text,
-          'Idempotency-Key': 'once',
-          'Content-Type': 'application/json',
-        },
-        body: JSON.stringify({ partner: 'acme', email: 'jo@example.com', name: 'Jo' }),
-      })
-      t.equal(answer.status, 201)
-      return [(await answer.json()).data, answer.headers.get('Idempotent-Replayed')]
-    }
-    const [first] = await send(behind)
-    t.ok(Math.abs(Date.parse(first.created_at) - Date.now()) < 60_000, 'at the time of the store')
-    t.same(await send(ahead), [first, 'true'])
-    t.same(await send(behind), [first, 'true'])
-  })
+    await t.test('a signup repeated on another server is stored once', async (t) => {
+      const { text } = await issue()
+      const send = async ({ url }: Served) => {
+        const answer = await fetch(`${url}/service/partner/signups`, {
+          method: 'POST',
+          headers: {
+            'X-Service-Partner-Key': text,
+            'Idempotency-Key': 'once',
+            'Content-Type': 'application/json',
+          },
+          body: JSON.stringify({ partner: 'acme', email: 'jo@example.com', name: 'Jo' }),
+        })
+        t.equal(answer.status, 201)
+        return [(await answer.json()).data, answer.headers.get('Idempotent-Replayed')]
+      }
+      const [first] = await send(behind)
+      t.ok(
+        Math.abs(Date.parse(first.created_at) - Date.now()) < 60_000,
+        'created_at is by the clock of the store',
+      )
+      t.same(await send(ahead), [first, 'true'])
+      t.same(await send(behind), [first, 'true'])
+    })
 
-  await t.test('a claim ends by the clock of the store', async (t) => {
-    const { key } = await issue()
-    const createdAt = Date.now()
-    const later = createdAt + 25 * HOUR
-    const sent = (id: string, createdAt: number) => signup(id, { keyId: key.id, createdAt })
-    const lasting = claim({ expiresAt: createdAt + DAY })
-    await store.createSignup(sent('1', createdAt), lasting)
-    // Enough of them to clear the claim away if it had expired.
-    for (const id of ['a', 'b']) await store.createSignup(sent(id, later), undefined)
-    const again = await store.createSignup(sent('2', later), { ...lasting, expiresAt: later + DAY })
-    t.match(again, { outcome: 'replayed', id: signup('1').id })
-  })
+    await t.test('an idempotency claim expires by the clock of the store', async (t) => {
+      const { key } = await issue()
+      const createdAt = Date.now()
+      const later = createdAt + 25 * HOUR
+      const sent = (id: string, createdAt: number) => signup(id, { keyId: key.id, createdAt })
+      const lasting = claim({ expiresAt: createdAt + DAY })
+      await store.createSignup(sent('1', createdAt), lasting)
+      // Enough signups to remove the claim if it had expired.
+      for (const id of ['a', 'b']) await store.createSignup(sent(id, later), undefined)
+      const again = await store.createSignup(sent('2', later), { ...lasting, expiresAt: later + DAY })
+      t.match(again, { outcome: 'replayed', id: signup('1').id })
+    })
 
-  await t.test('health and the log show a clock that is wrong, and no other', async (t) => {
-    const events: LogEvent[] = []
-    const api = createPartnerApi({ store }, { log: (event) => events.push(event), replicaName: 'right' })
-    const send = (path: string, headers: Record<string, string> = {}) =>
-      api.fetch(new Request(`http://a.example${path}`, { headers }))
-    t.equal(await codeOf((await issue()).text, send), 'ok')
-    t.same((await (await send('/service/health')).json()).data, { status: 'ok' })
-    await issue()
-    t.match((await awaitReceipt(store))?.replicas.find(({ name }) => name === 'right'), { skewMs: 0 })
-    await api.close()
-    t.same(events.filter(({ event }) => event === 'clock_skew'), [])
-    for (const served of servers) {
-      const { data } = await (await fetch(`${served.url}/service/health`)).json()
-      t.match(data, { status: 'ok', clock_skew_ms: Number })
-      const { stderr } = await stopServing(served)
-      const logged = stderr.split('\n').filter((line) => line.includes('clock_skew'))
-      t.match(logged.map((line) => JSON.parse(line)), [{ level: 'warn', skew_ms: Number }], 'once')
-    }
-  })
-})
+    await t.test('health and the log report a skewed clock, and no other', async (t) => {
+      const events: LogEvent[] = []
+      const api = createPartnerApi({ store }, { log: (event) => events.push(event), replicaName: 'right' })
+      const send = (path: string, headers: Record<string, string> = {}) =>
+        api.fetch(new Request(`http://a.example${path}`, { headers }))
+      t.equal(await codeOf((await issue()).text, send), 'ok')
+      t.same((await (await send('/service/health')).json()).data, { status: 'ok' })
+      await issue()
+      t.match((await awaitReceipt(store))?.replicas.find(({ name }) => name === 'right'), { skewMs: 0 })
+      await api.close()
+      t.same(events.filter(({ event }) => event === 'clock_skew'), [])
+      for (const served of servers) {
+        const { data } = await (await fetch(`${served.url}/service/health`)).json()
+        t.match(data, { status: 'ok', clock_skew_ms: Number })
+        const { stderr } = await stopServing(served)
+        const logged = stderr.split('\n').filter((line) => line.includes('clock_skew'))
+        t.match(logged.map((line) => JSON.parse(line)), [{ level: 'warn', skew_ms: Number }], 'once')
+      }
+    })
+  },
+)

@@ -26,7 +26,7 @@ import { anyText, anyUrl } from '../support/any-text.ts'
 
 type Line = Record<string, unknown>
 
-/** A right line of each kind, with every field filled. */
+/** A valid line of each kind, with every field. */
 const right: Record<ContentKind, Line> = {
   profiles: {
     slug: 'weaver',
@@ -90,10 +90,10 @@ function recordsOf<K extends ContentKind>(kind: K, lines: Iterable<string>): rea
   return read.records
 }
 
-/** A text of base62 in the shape of a key, without a valid checksum. */
+/** Base62 text in the format of a key, without a valid checksum. */
 const keyShaped = `spk_live_Zt81Zt81Zt81_${'0123456789'.repeat(4).slice(0, 38)}`
 
-test('what was exported from the fixtures is what was imported, byte for byte', (t) => {
+test('exporting the imported fixtures yields the same bytes', (t) => {
   for (const kind of CONTENT_KINDS) {
     const text = readFileSync(new URL(`../../fixtures/content/${kind}.jsonl`, import.meta.url), 'utf8')
     const written = recordsOf(kind, text.split('\n')).map((record) => `${formatContentLine(kind, record)}\n`)
@@ -102,7 +102,7 @@ test('what was exported from the fixtures is what was imported, byte for byte', 
   t.end()
 })
 
-/** fast-check otherwise leaves out the prototype now and then. */
+/** Without this, fast-check sometimes creates objects without a prototype. */
 const plain = <T>(model: { [K in keyof T]: fc.Arbitrary<T[K]> }) =>
   fc.record<T>(model, { noNullPrototype: true })
 const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined })
@@ -156,7 +156,7 @@ const records: { [K in ContentKind]: fc.Arbitrary<ContentRecords[K]> } = {
 }
 
 for (const kind of CONTENT_KINDS) {
-  test(`importing what was exported of ${kind} changes nothing`, (t) => {
+  test(`importing an export of ${kind} changes nothing`, (t) => {
     fc.assert(fc.property(records[kind] as fc.Arbitrary<ContentRecords[typeof kind]>, (record) => {
       const line = formatContentLine(kind, record)
       const [read] = recordsOf(kind, [line])
@@ -165,14 +165,14 @@ for (const kind of CONTENT_KINDS) {
     t.end()
   })
 
-  test(`an export of ${kind} has every field, also those that are absent`, (t) => {
+  test(`an export of ${kind} has every field, including absent ones`, (t) => {
     const line = JSON.stringify(right[kind])
     t.equal(formatContentLine(kind, recordsOf(kind, [line])[0]!), line)
     t.end()
   })
 }
 
-test('optional fields may be absent or null, and the others not', (t) => {
+test('only optional fields may be absent or null', (t) => {
   const required: Record<ContentKind, string[]> = {
     profiles: ['slug', 'name', 'headline', 'country', 'industry', 'published_at'],
     industries: ['slug', 'name'],
@@ -196,7 +196,7 @@ test('optional fields may be absent or null, and the others not', (t) => {
   t.end()
 })
 
-test('an invalid field is reported with its path and what it must be', (t) => {
+test('an invalid field is reported with its path and the expected value', (t) => {
   const long = (length: number) => 'é'.repeat(length)
   const wrong: [ContentKind, Line, string, RegExp][] = [
     ['profiles', { slug: 'Weaver' }, 'slug', /^must be a slug .* not "Weaver"$/],
@@ -296,7 +296,7 @@ test('all errors are reported at once, by line', (t) => {
   t.end()
 })
 
-test('an object with two members of one name is refused, wherever it is', (t) => {
+test('duplicate members are refused at any depth', (t) => {
   const reason = 'has two members of one name in an object'
   const twice = [
     '{"slug":"a","name":"A","slug":"b"}',
@@ -305,11 +305,11 @@ test('an object with two members of one name is refused, wherever it is', (t) =>
   ]
   t.same(errorsOf('industries', ...twice), [1, 2, 3].map((line) => ({ line, field: null, reason })))
   const long = JSON.stringify({ slug: 'a', name: '\\"'.repeat(200_000) })
-  t.match(errorsOf('industries', long), [{ line: 1, field: 'name' }], 'a long string is no trouble')
+  t.match(errorsOf('industries', long), [{ line: 1, field: 'name' }], 'a long string is read in full')
   t.end()
 })
 
-test('a line that repeats an address names the line that had it first', (t) => {
+test('a repeated slug is reported with the line of its first use', (t) => {
   const line = { slug: 'a', name: 'A' }
   t.same(errorsOf('industries', line, { slug: 'b', name: 'B' }, line, line), [
     { line: 3, field: 'slug', reason: 'repeats "a" of line 1' },
@@ -329,7 +329,7 @@ test('a thousand errors are listed, and all are counted', (t) => {
   t.end()
 })
 
-test('lines that are no JSON objects', (t) => {
+test('lines other than JSON objects are refused', (t) => {
   t.same(errorsOf('plans', `{"secret":"${keyShaped}`), [{ line: 1, field: null, reason: 'is not JSON' }])
   for (const line of ['[]', '1', 'null', '"a"']) {
     t.same(errorsOf('plans', line), [{ line: 1, field: null, reason: 'must be a JSON object' }], line)
@@ -337,7 +337,7 @@ test('lines that are no JSON objects', (t) => {
   t.end()
 })
 
-test('a byte-order mark, CRLF and blank lines are tolerated, blank lines counted', (t) => {
+test('a leading byte-order mark, CRLF and blank lines are accepted, and blank lines counted', (t) => {
   const line = JSON.stringify(right.industries)
   t.equal(recordsOf('industries', [`\uFEFF${line}\r`, '\r', ' ', '']).length, 1)
   t.match(errorsOf('industries', `\uFEFF${line}\r`, '\r', '', 'x\r'), [{ line: 4 }])
@@ -357,7 +357,7 @@ test('no error contains a key', (t) => {
   t.end()
 })
 
-test('values in errors are short and have no control characters', (t) => {
+test('values in errors are truncated and have no control characters', (t) => {
   const [error] = errorsOf('plans', {
     ...right.plans,
     interval: `\u001b[2J\u009b\u202e${'x'.repeat(10_000)}`,
@@ -367,7 +367,7 @@ test('values in errors are short and have no control characters', (t) => {
   t.end()
 })
 
-/** A store with the partners `acme` and `gone` (removed) and the industries `textiles` and, below it, `wool`. */
+/** A store with the partners `acme` and `gone` (removed), the industry `textiles` and its child `wool`. */
 async function openStore() {
   const store = createMemoryStore()
   const partners = createPartnerAdministration(store, { actor: 'operator' })
@@ -389,7 +389,7 @@ async function openStore() {
   return { store, run }
 }
 
-test('an import writes everything or nothing, and the same again changes nothing', async (t) => {
+test('an import stores all records or none, and repeating it changes nothing', async (t) => {
   const { store, run } = await openStore()
   const lines = [right.profiles, { ...right.profiles, slug: 'other', visible_to: ['gone'] }]
   const empty = await store.revision()
@@ -414,7 +414,7 @@ test('an import writes everything or nothing, and the same again changes nothing
   })
 })
 
-test('references must exist, and are reported with other errors', async (t) => {
+test('missing references are reported with other errors', async (t) => {
   const { run } = await openStore()
   const profile = { ...right.profiles, name: '', industry: 'silk', visible_to: ['acme', 'nobody'] }
   t.match(await run('profiles', [profile]), {
@@ -432,7 +432,7 @@ test('references must exist, and are reported with other errors', async (t) => {
   t.match(await run('plans', [right.plans]), { created: 1 })
 })
 
-test('industries find their parents in the lines, in any order, or in the store, without circles', async (t) => {
+test('parents of industries are in the file, in any order, or in the store, without cycles', async (t) => {
   const { run } = await openStore()
   const industry = (slug: string, parent_slug: string | null) => ({ slug, name: slug, parent_slug })
   t.match(await run('industries', [industry('merino', 'sheep'), industry('sheep', 'wool')]), { created: 2 })
@@ -448,16 +448,16 @@ test('industries find their parents in the lines, in any order, or in the store,
         reason: /circle: textiles → merino → sheep → wool → textiles$/,
       }],
     },
-    'through the store',
+    'a cycle through the store',
   )
   t.match(
     await run('industries', [industry('wool', null), industry('textiles', 'merino')]),
     { replaced: 2 },
-    'a parent that is replaced makes no circle',
+    'replacing a parent breaks the cycle',
   )
 })
 
-test('a chain of industries is walked once', async (t) => {
+test('a long cycle of industries is reported in linear time', async (t) => {
   const { run } = await openStore()
   const length = 3_000
   const chain = Array.from({ length }, (_, index) => ({
@@ -468,7 +468,7 @@ test('a chain of industries is walked once', async (t) => {
   t.match(await run('industries', chain), { errorCount: length, errors: [{ reason: /→ … → / }] })
 })
 
-test('lines may come one by one', async (t) => {
+test('lines may be streamed', async (t) => {
   const { store } = await openStore()
   async function* lines() {
     yield `\uFEFF${JSON.stringify(right.plans)}\r`
@@ -478,7 +478,7 @@ test('lines may come one by one', async (t) => {
   t.match(await importContent(store, 'plans', lines(), { now: 1, actor: 'operator' }), { created: 1 })
 })
 
-test('instants', (t) => {
+test('instants are RFC 3339 with an offset, truncated to milliseconds', (t) => {
   const right = {
     '2025-05-12T09:50:00Z': '2025-05-12T09:50:00.000Z',
     '2025-05-12t09:50:00.1z': '2025-05-12T09:50:00.100Z',
@@ -527,12 +527,12 @@ test('instants', (t) => {
   t.end()
 })
 
-test('countries are the 249 that ISO 3166-1 assigns and Kosovo', (t) => {
+test('countries are the 249 assigned by ISO 3166-1, and Kosovo', (t) => {
   t.equal(COUNTRY_CODES.length, 250)
   t.same([...COUNTRY_CODES].sort(), COUNTRY_CODES)
   t.equal(new Set(COUNTRY_CODES).size, 250)
   const named = new Intl.DisplayNames('en', { type: 'region', fallback: 'none' })
-  // What CLDR names beyond ISO 3166-1: exceptional reservations, withdrawn codes, groupings and pseudo-codes.
+  // Codes that CLDR names beyond ISO 3166-1: exceptional reservations, withdrawn codes, groupings and pseudo-codes.
   const others =
     'AC AN BU CP CQ CS CT DD DG DY EA EU EZ FQ FX HV IC JT MI NH NQ NT PC PU PZ QO RH SU TA TP UK UN VD ' +
     'WK XA XB YD YU ZR ZZ'
@@ -544,18 +544,18 @@ test('countries are the 249 that ISO 3166-1 assigns and Kosovo', (t) => {
   t.end()
 })
 
-test('country names follow the locale, in English where there is no data', (t) => {
+test('country names are in the language of the locale, or in English without data', (t) => {
   t.equal(countryName('DE', 'en'), 'Germany')
   t.equal(countryName('DE', 'de-AT'), 'Deutschland')
   t.equal(countryName('XK', 'en'), 'Kosovo')
   t.equal(countryName('DE', 'tlh'), 'Germany')
   t.equal(countryName('DE', 'en-x-any'), 'Germany')
   for (let index = 0; index < 70; index++) countryName('FR', `fr-x-v${index}`)
-  t.equal(countryName('DE', 'de'), 'Deutschland', 'after many others')
+  t.equal(countryName('DE', 'de'), 'Deutschland', 'after many other locales')
   const unnamed = ['x-private', 'i-klingon', 'sgn-BE-FR', 'art-lojban', 'de-DE-1996-x-own', 'zh-cmn-Hant-TW']
   for (const locale of unnamed) {
     t.ok(isLocale(locale), `${locale} is well-formed`)
-    t.ok(countryName('DE', locale), 'and has names, if need be English ones')
+    t.ok(countryName('DE', locale), 'it has names')
   }
   t.equal(countryName('DE', 'i-klingon'), 'Germany')
   t.ok(isLocale('pt-BR') && isLocale('zh-Hant-TW-u-nu-latn') && isLocale('tlh'))
@@ -565,7 +565,7 @@ test('country names follow the locale, in English where there is no data', (t) =
   t.end()
 })
 
-test('currencies have the exponents of ISO 4217, not those of cash', (t) => {
+test('currencies have the exponents of ISO 4217, not those of cash amounts', (t) => {
   const codes = ['JPY ISK UGX UYI', '', 'EUR HUF AFN MGA COP', 'KWD IQD TND LYD', 'CLF UYW']
   for (const [exponent, list] of codes.entries()) {
     for (const code of list.split(' ').filter(Boolean)) {
@@ -575,7 +575,7 @@ test('currencies have the exponents of ISO 4217, not those of cash', (t) => {
   for (const code of ['XXX', 'XAU', 'XTS', 'DEM', 'HRK', 'eur', 'EURO', '']) {
     t.notOk(isCurrencyCode(code), code)
   }
-  // Every other code that the runtime knows is a withdrawn one, one without a minor unit, or too new for the list.
+  // Other codes of the runtime are withdrawn, have no minor unit, or are too new for the list.
   const missing = Intl.supportedValuesOf('currency').filter((code) => !isCurrencyCode(code))
   t.strictSame(missing.filter((code) => !/^(?:ANG|BGN|CUC|HRK|SLL|XDR|XSU|ZWL)$/.test(code)), [])
   t.end()

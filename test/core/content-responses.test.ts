@@ -1,4 +1,4 @@
-/** What the import lets in, the answers' schemas let out: both those that judge them and those of the document. */
+/** Every record that the import accepts satisfies the response schemas and those of the OpenAPI document. */
 import addFormats from 'ajv-formats'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import fc from 'fast-check'
@@ -25,25 +25,25 @@ const off = { quota: 0, windowSeconds: 60 }
 const api = createPartnerApi({ store }, { maxStalenessMs: 0, limits: { key: off } })
 
 async function read(path: string) {
-  const answer = await api.fetch(
+  const response = await api.fetch(
     new Request(`https://api.example/service${path}`, { headers: { 'X-Service-Partner-Key': key.text } }),
   )
-  return { status: answer.status, body: await answer.json() }
+  return { status: response.status, body: await response.json() }
 }
 
-const { body: described } = await read('/openapi.json')
+const { body: document } = await read('/openapi.json')
 const ajv = new Ajv2020({ strict: false })
 addFormats.default(ajv)
 for (const format of ['int32', 'int64']) {
   ajv.addFormat(format, { type: 'number', validate: Number.isInteger })
 }
-ajv.addSchema({ $id: 'openapi', components: described.components })
+ajv.addSchema({ $id: 'openapi', components: document.components })
 
-/** What is wrong with a response. */
-function judge(path: string): (body: unknown) => unknown[] {
+/** Creates a validator that lists the violations of a response. */
+function createValidator(path: string): (body: unknown) => unknown[] {
   const { name } = ROUTES.find((route) => route.path === path.replace('{slug}', ':slug'))!
-  const said = described.paths[`/service${path}`].get.responses['200'].content['application/json'].schema
-  const validate = ajv.compile(JSON.parse(JSON.stringify(said).replaceAll('"#/', '"openapi#/')))
+  const schema = document.paths[`/service${path}`].get.responses['200'].content['application/json'].schema
+  const validate = ajv.compile(JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"openapi#/')))
   return (body) => {
     validate(body)
     const { issues = [] } = safeParse(RESPONSE_SCHEMAS[name], body)
@@ -60,7 +60,7 @@ const text = (max: number) =>
     fc.constantFrom('\u{1f600}'.repeat(max), ' ', '\u0001', '__proto__'),
   )
 const slug = fc.stringMatching(/^[a-z0-9][a-z0-9-]{0,79}$/)
-const whole = (min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER) =>
+const integer = (min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER) =>
   fc.oneof(fc.integer({ min, max }), fc.constantFrom(min, max))
 const url = fc.oneof(
   anyUrl,
@@ -83,7 +83,7 @@ const email = fc.oneof(
 
 interface Case {
   readonly line: fc.Arbitrary<Readonly<Record<string, unknown>>>
-  /** Where a record shows. */
+  /** Endpoints that contain the record. */
   readonly paths: readonly string[]
 }
 
@@ -98,13 +98,13 @@ const cases: Readonly<Record<ContentKind, Case>> = {
       name: text(200),
       description: text(5_000),
       price: fc.record({
-        amount_minor: whole(0),
+        amount_minor: integer(0),
         currency: fc.constantFrom('EUR', 'JPY', 'KWD', 'CLF', 'UYW'),
       }),
       interval: fc.constantFrom('month', 'year', 'once'),
       features: fc.array(text(200), { maxLength: 50 }),
       highlighted: fc.option(fc.boolean()),
-      position: optional(whole()),
+      position: optional(integer()),
     }),
     paths: ['/public/plans', '/partner-widget'],
   },
@@ -134,8 +134,8 @@ const cases: Readonly<Record<ContentKind, Case>> = {
       description: optional(text(5_000)),
       website_url: optional(url),
       city: optional(text(200)),
-      founded_year: optional(whole(1, 9_999)),
-      employees: optional(fc.record({ min: optional(whole(0)), max: optional(whole(0)) })),
+      founded_year: optional(integer(1, 9_999)),
+      employees: optional(fc.record({ min: optional(integer(0)), max: optional(integer(0)) })),
       tags: optional(fc.array(text(50), { maxLength: 20 })),
       contact: optional(fc.record({ email: optional(email), phone: optional(text(50)) })),
       links: optional(fc.array(fc.record({ rel: text(50), url }), { maxLength: 20 })),
@@ -149,10 +149,10 @@ const options = { now: Date.now(), actor }
 const home = JSON.stringify({ slug: 'home', name: 'Home' })
 
 for (const kind of ['industries', 'plans', 'banners', 'profiles'] as const) {
-  test(`every record of ${kind} that is imported can be answered with`, async (t) => {
+  test(`every imported record of ${kind} makes a valid response`, async (t) => {
     await importContent(store, 'industries', [home], options)
     const { line, paths } = cases[kind]
-    const judged = paths.map((path) => ({ path, wrongWith: judge(path) }))
+    const validators = paths.map((path) => ({ path, validate: createValidator(path) }))
     let imported = 0
     await fc.assert(
       fc.asyncProperty(line, async (line) => {
@@ -160,10 +160,10 @@ for (const kind of ['industries', 'plans', 'banners', 'profiles'] as const) {
         if ('errors' in outcome) return
         imported++
         const slug = String(line['slug'])
-        for (const { path, wrongWith } of judged) {
+        for (const { path, validate: validate } of validators) {
           const { status, body } = await read(`${path.replace('{slug}', slug)}?partner=${partner}`)
-          const wrong = status === 200 ? wrongWith(body) : [status]
-          if (wrong.length > 0) throw new Error(`${path}: ${JSON.stringify(wrong)}`)
+          const violations = status === 200 ? validate(body) : [status]
+          if (violations.length > 0) throw new Error(`${path}: ${JSON.stringify(violations)}`)
         }
         if (kind !== 'banners') await store.removeContent(kind, [slug], { actor, at: options.now })
         await importContent(store, 'industries', [home], options)

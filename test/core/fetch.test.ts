@@ -10,8 +10,8 @@ import { memory } from '../contract/http/stores.ts'
 import { httpContract } from '../contract/http/suites.ts'
 import { fillWorld } from '../support/world.ts'
 
-// The matrix holds the fetch handler to the whole contract, on workerd; Bun and Deno share most of its code.
-await t.test('the fetch handler keeps to the contract', async (t) => {
+// The matrix runs the complete contract on the fetch handlers of workerd, Bun and Deno.
+await t.test('the fetch handler satisfies the contract', async (t) => {
   const suites = [
     'conventions',
     'paths',
@@ -26,17 +26,18 @@ await t.test('the fetch handler keeps to the contract', async (t) => {
 
 await t.test('a cursor of another deployment is invalid', async (t) => {
   const deploy = deployTo(memory, inProcess)
-  const ask = (service: Service, more: string) => get(service, `/public/profiles?partner=demo&limit=3${more}`)
+  const getPage = (service: Service, more: string) =>
+    get(service, `/public/profiles?partner=demo&limit=3${more}`)
   await deploy({}, async (service) => {
-    const { page } = (await ask(service, '')).json
+    const { page } = (await getPage(service, '')).json
     await deploy({}, async (other) => {
-      const heard = await ask(other, `&cursor=${encodeURIComponent(page.next_cursor)}`)
-      expectProblem(t, heard, 'invalid_cursor', 'the secret is another')
+      const response = await getPage(other, `&cursor=${encodeURIComponent(page.next_cursor)}`)
+      expectProblem(t, response, 'invalid_cursor', 'the other deployment has another secret')
     })
   })
 })
 
-await t.test('a body that was read before the service gets it is an internal error, and logged', async (t) => {
+await t.test('a body that was already read is an internal error and logged', async (t) => {
   const store = createMemoryStore()
   const { keys } = await fillWorld(store)
   const events: LogEvent[] = []

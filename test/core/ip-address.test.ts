@@ -5,11 +5,11 @@ import { parseCidr, parseIpAddress, rangeContains } from '../../core/lib/ip-addr
 
 const includes = (range: string, address: string): boolean => {
   const parsed = parseIpAddress(address)
-  if (parsed === undefined) throw new Error(`no address: ${address}`)
+  if (parsed === undefined) throw new Error(`not an address: ${address}`)
   return rangeContains(parseCidr(range), parsed)
 }
 
-/** Few distinct bits, so that ranges meet addresses often; all shapes of text that `:`, `::` and dots allow. */
+/** Few distinct bits, so that ranges often include addresses; all text forms that `:`, `::` and dots allow. */
 const group = fc.constantFrom('0', '1', 'ffff', '8000', '00ff', 'ABCD')
 const ipv6 = fc.oneof(
   fc.ipV6(),
@@ -18,7 +18,7 @@ const ipv6 = fc.oneof(
     .map(([left, right]) => `${left.join(':')}::${right.join(':')}`),
 ).filter((text) => isIP(text) === 6)
 
-test('what is an address is what node:net takes for one, zones apart', (t) => {
+test('the same text is an address as in node:net, except for zones', (t) => {
   const nearly = fc.array(
     fc.constantFrom('0', '1', 'f', 'ffff', '255', '256', '01', ':', '::', '.', '1.2.3.4', ' '),
     { maxLength: 17 },
@@ -42,7 +42,7 @@ test('what is an address is what node:net takes for one, zones apart', (t) => {
   t.end()
 })
 
-test('IPv4 ranges include what node:net says', (t) => {
+test('IPv4 ranges include the same addresses as in node:net', (t) => {
   const word = fc.oneof(fc.nat(0xffffffff), fc.constantFrom(0, 0x7fffffff, 0x80000000, 0xffffffff))
   const dotted = (value: number) =>
     [value >>> 24, value >>> 16 & 255, value >>> 8 & 255, value & 255].join('.')
@@ -50,7 +50,7 @@ test('IPv4 ranges include what node:net says', (t) => {
     fc.property(word, fc.nat(32), word, fc.nat(32), (base, bits, other, flip) => {
       const mask = bits === 0 ? 0 : -1 << (32 - bits)
       const network = dotted((base & mask) >>> 0)
-      // As often a neighbour that differs in one bit as anything else.
+      // Half of them differ from the network in one bit.
       const address = dotted(flip === 32 ? other : (base ^ 1 << flip) >>> 0)
       const list = new BlockList()
       list.addSubnet(network, bits)
@@ -64,7 +64,7 @@ test('IPv4 ranges include what node:net says', (t) => {
   t.end()
 })
 
-test('IPv6 ranges include what node:net says', (t) => {
+test('IPv6 ranges include the same addresses as in node:net', (t) => {
   const bytes = fc.array(fc.oneof(fc.constant(0), fc.nat(255)), { minLength: 16, maxLength: 16 })
   const written = (parts: readonly number[]) =>
     Array.from({ length: 8 }, (_, index) => ((parts[2 * index]! << 8) | parts[2 * index + 1]!).toString(16))
@@ -90,7 +90,7 @@ test('IPv6 ranges include what node:net says', (t) => {
   t.end()
 })
 
-test('the families are apart, and a mapped address is IPv4', (t) => {
+test('ranges include only addresses of their family, and a mapped address is IPv4', (t) => {
   t.notOk(includes('::/0', '192.0.2.1'))
   t.notOk(includes('::/0', '::ffff:192.0.2.1'))
   t.notOk(includes('0.0.0.0/0', '::1'))
@@ -100,7 +100,7 @@ test('the families are apart, and a mapped address is IPv4', (t) => {
   t.end()
 })
 
-test('what is no range is refused, and host bits with the network that was meant', (t) => {
+test('an invalid range is refused, and one with host bits with the intended network', (t) => {
   const refused: [string, RegExp][] = [
     ['10.1.2.3/8', /the network is 10\.0\.0\.0\/8$/],
     ['255.255.255.255/0', /the network is 0\.0\.0\.0\/0$/],

@@ -1,4 +1,4 @@
-/** Keys that have to be looked up: how often the store is asked, and what a burst of them is answered. */
+/** Key lookups: the number of store reads, and the responses to bursts. */
 import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
@@ -12,7 +12,7 @@ import { forge } from '../contract/http/forgery.ts'
 import { FAR_LIMITS } from '../contract/http/service.ts'
 import { createTenant } from '../integration/trials/tenant.ts'
 
-/** A partner with as many keys, in a store that answers as one behind a network does. */
+/** A partner with `count` keys, in a store that responds asynchronously, as over a network. */
 async function createDeployment(count = 1) {
   const memory = createMemoryStore()
   const { issue } = await createTenant(memory)
@@ -30,7 +30,7 @@ async function createDeployment(count = 1) {
       seen.mostUnderWay = Math.max(seen.mostUnderWay, ++seen.underWay)
       await setImmediate()
       seen.underWay--
-      if (seen.isSilent) throw new Error('out of reach')
+      if (seen.isSilent) throw new Error('unreachable')
       return memory.findKey(id)
     },
   }
@@ -45,7 +45,7 @@ function serve(store: Store, options: PartnerApiOptions = {}): PartnerApi {
 }
 
 /** @returns The status. */
-async function ask(api: PartnerApi, key: string, address = '192.0.2.1'): Promise<number> {
+async function statusOf(api: PartnerApi, key: string, address = '192.0.2.1'): Promise<number> {
   const { status } = await api.handle({
     method: 'GET',
     target: '/service/public/plans?partner=acme',
@@ -56,13 +56,13 @@ async function ask(api: PartnerApi, key: string, address = '192.0.2.1'): Promise
   return status
 }
 
-/** How often each status was answered to requests that came at once. */
-async function askAtOnce(
+/** Sends concurrent requests. @returns The number of responses by status. */
+async function sendAtOnce(
   api: PartnerApi,
   keys: readonly string[],
   address?: string,
 ): Promise<Record<number, number>> {
-  const statuses = await Promise.all(keys.map((key) => ask(api, key, address)))
+  const statuses = await Promise.all(keys.map((key) => statusOf(api, key, address)))
   const counts: Record<number, number> = {}
   for (const status of statuses) counts[status] = (counts[status] ?? 0) + 1
   return counts
@@ -71,48 +71,48 @@ async function askAtOnce(
 const forged = (count: number) =>
   Array.from({ length: count }, (_, n) => forge('spk_live', `Nobody${String(n).padStart(6, '0')}`))
 
-await t.test('of forged keys at once no more are looked up than may fail', async (t) => {
+await t.test('of concurrent forged keys, only the quota of failures is looked up', async (t) => {
   const { store, keys, seen } = await createDeployment(2)
   const api = serve(store, { maxStalenessMs: 0 })
-  t.equal(await ask(api, keys[0]!), 200)
+  t.equal(await statusOf(api, keys[0]!), 200)
   seen.lookUps = 0
-  t.strictSame(await askAtOnce(api, forged(2_000)), { 401: 20, 429: 1_980 })
+  t.strictSame(await sendAtOnce(api, forged(2_000)), { 401: 20, 429: 1_980 })
   t.equal(seen.lookUps, 20)
-  t.strictSame(await askAtOnce(api, forged(3), '192.0.2.2'), { 401: 3 }, 'another address is not blocked')
-  t.equal(await ask(api, keys[0]!), 200, 'a key that is known passes')
+  t.strictSame(await sendAtOnce(api, forged(3), '192.0.2.2'), { 401: 3 }, 'another address is not limited')
+  t.equal(await statusOf(api, keys[0]!), 200, 'a known key passes')
   seen.revisions = 0
-  t.equal(await ask(api, keys[1]!), 429, 'one that is not does not')
-  t.equal(seen.revisions, 0, 'and costs the store no query')
+  t.equal(await statusOf(api, keys[1]!), 429, 'an unknown key is limited')
+  t.equal(seen.revisions, 0, 'the store is not read')
 })
 
-await t.test('one forged key at once is looked up once, and each attempt counts', async (t) => {
+await t.test('concurrent requests with one forged key cause one lookup, and each counts as a failure', async (t) => {
   const { store, seen } = await createDeployment()
-  t.strictSame(await askAtOnce(serve(store), Array(400).fill(forged(1)[0])), { 401: 20, 429: 380 })
+  t.strictSame(await sendAtOnce(serve(store), Array(400).fill(forged(1)[0])), { 401: 20, 429: 380 })
   t.equal(seen.lookUps, 1)
 })
 
-await t.test('a burst of good keys that were never used is answered', async (t) => {
+await t.test('a burst of valid, unused keys succeeds', async (t) => {
   const { store, keys, seen } = await createDeployment(100)
   const api = serve(store)
-  t.strictSame(await askAtOnce(api, Array(2_000).fill(keys[0])), { 200: 2_000 }, 'one key')
+  t.strictSame(await sendAtOnce(api, Array(2_000).fill(keys[0])), { 200: 2_000 }, 'one key')
   t.equal(seen.lookUps, 1)
-  t.strictSame(await askAtOnce(api, keys), { 200: 100 }, 'many keys')
+  t.strictSame(await sendAtOnce(api, keys), { 200: 100 }, 'many keys')
   t.equal(seen.lookUps, 100)
   t.equal(seen.mostUnderWay, 20)
-  t.strictSame(await askAtOnce(api, forged(30)), { 401: 20, 429: 10 }, 'and has spent nothing')
+  t.strictSame(await sendAtOnce(api, forged(30)), { 401: 20, 429: 10 }, 'the burst spent no failures')
 })
 
-await t.test('look-ups that wait fail when the store does not respond', async (t) => {
+await t.test('queued lookups fail when the store does not respond', async (t) => {
   const { store, keys, seen } = await createDeployment(50)
   const api = serve(store)
   seen.isSilent = true
-  t.strictSame(await askAtOnce(api, keys), { 503: 50 })
-  t.equal(seen.lookUps, 20, 'without asking it, too')
+  t.strictSame(await sendAtOnce(api, keys), { 503: 50 })
+  t.equal(seen.lookUps, 20, 'queued lookups fail without a read')
   seen.isSilent = false
-  t.strictSame(await askAtOnce(api, keys), { 200: 50 }, 'and it may be asked again')
+  t.strictSame(await sendAtOnce(api, keys), { 200: 50 }, 'later lookups succeed')
 })
 
-await t.test('replicas that share a quota hear no more failures together', async (t) => {
+await t.test('replicas with a shared quota admit no more failures together', async (t) => {
   const { store, seen } = await createDeployment()
   const ledger = createLocalLimiter()
   const quotas: QuotaStore = {
@@ -125,16 +125,16 @@ await t.test('replicas that share a quota hear no more failures together', async
     },
   }
   const replicas = [serve({ ...store, quotas }), serve({ ...store, quotas })]
-  const [here, there] = await Promise.all(replicas.map((api) => askAtOnce(api, forged(200))))
+  const [here, there] = await Promise.all(replicas.map((api) => sendAtOnce(api, forged(200))))
   t.equal(here![401]! + there![401]!, 20)
   t.equal(here![429]! + there![429]!, 380)
-  t.ok(seen.lookUps <= 40, 'each looks up what it may hear at most')
+  t.ok(seen.lookUps <= 40, 'each replica looks up its quota at most')
 })
 
-await t.test('a wrong key costs the same look-ups, whether its id exists, is in use, or neither', async (t) => {
+await t.test('a wrong key causes the same lookups for an unknown, an unused and a used id', async (t) => {
   const { store, keys, seen, issue } = await createDeployment(2)
   const api = serve(store, { maxStalenessMs: 0, limits: FAR_LIMITS })
-  t.equal(await ask(api, keys[0]!), 200)
+  t.equal(await statusOf(api, keys[0]!), 200)
   const idOf = (key: string) => key.slice(9, 21)
   const wrong = { unknown: 'Nobody000000', used: idOf(keys[0]!), unused: idOf(keys[1]!) }
   async function costs(): Promise<object> {
@@ -143,11 +143,11 @@ await t.test('a wrong key costs the same look-ups, whether its id exists, is in 
       const each: number[] = []
       for (const start of ['spk_live', 'spk_test', 'spk_live']) {
         seen.lookUps = 0
-        t.equal(await ask(api, forge(start, id)), 401)
+        t.equal(await statusOf(api, forge(start, id)), 401)
         each.push(seen.lookUps)
       }
-      // In use goes on being in use.
-      if (name === 'used') t.equal(await ask(api, keys[0]!), 200)
+      // Keeps the used key in the cache.
+      if (name === 'used') t.equal(await statusOf(api, keys[0]!), 200)
       all[name] = each
     }
     return all
@@ -157,7 +157,7 @@ await t.test('a wrong key costs the same look-ups, whether its id exists, is in 
   t.strictSame(await costs(), { unknown: [0, 0, 0], used: [0, 0, 0], unused: [0, 0, 0] })
   await issue()
   t.strictSame(await costs(), { unknown: once, used: once, unused: once }, 'after a change of facts')
-  t.equal(await ask(api, keys[1]!), 200, 'a wrong key refuses no right one')
+  t.equal(await statusOf(api, keys[1]!), 200, 'a wrong key does not affect the valid key of its id')
 })
 
 await t.test('a look-up from before a change is not used after it', async (t) => {

@@ -1,4 +1,4 @@
-/** Quotas that one process counts by itself, that replicas share, and what clients see of them. */
+/** Rate limits of one process, those that replicas share, and the RateLimit fields. */
 import fc from 'fast-check'
 import { parseList } from 'structured-headers'
 import t from 'tap'
@@ -16,8 +16,8 @@ const policy = (quota: number, windowSeconds = 60): Policy => ({
   field: `"key";q=${quota};w=${windowSeconds}`,
 })
 
-t.test('a route with two policies names both in structured fields', (t) => {
-  // The fields are read by somebody else's parser of RFC 9651.
+t.test('the RateLimit fields name both policies of a route', (t) => {
+  // A third-party parser of RFC 9651 reads the fields.
   const read = (field: string | undefined) =>
     Object.fromEntries(
       parseList(field ?? '').map(([name, parameters]) => [String(name), Object.fromEntries(parameters)]),
@@ -32,7 +32,7 @@ t.test('a route with two policies names both in structured fields', (t) => {
   }, { limits })
 })
 
-t.test('of several spent quotas the longest wait counts, and one that cannot be counted rejects', async (t) => {
+t.test('Retry-After is the longest of several spent quotas, and a failing limiter rejects', async (t) => {
   const local = createLocalLimiter()
   const policies = policiesFor({
     ...DEFAULT_LIMITS,
@@ -59,7 +59,7 @@ t.test('of several spent quotas the longest wait counts, and one that cannot be 
   })
 })
 
-t.test('exactly the quota passes in a window, whenever requests come', (t) => {
+t.test('exactly the quota passes in a window, whatever the timing of requests', (t) => {
   const schedule = fc.array(
     fc.record({
       wait: fc.oneof(
@@ -81,27 +81,27 @@ t.test('exactly the quota passes in a window, whenever requests come', (t) => {
       (quota, windowSeconds, all) => {
         const one = policy(quota, windowSeconds)
         const limiter = createLocalLimiter()
-        const windows = new Map<string, { end: number; asked: number }>()
+        const windows = new Map<string, { end: number; leases: number }>()
         let now = 0
         for (const { wait, subject, peek } of all) {
           now += wait
           let window = windows.get(subject)
           if (peek) {
             const open = window !== undefined && now < window.end
-            const remaining = open ? Math.max(0, quota - window!.asked) : quota
+            const remaining = open ? Math.max(0, quota - window!.leases) : quota
             if (limiter.peek(one, subject, now).remaining !== remaining) return false
           }
           if (window === undefined || now >= window.end) {
-            windows.set(subject, window = { end: now + windowSeconds * 1_000, asked: 0 })
+            windows.set(subject, window = { end: now + windowSeconds * 1_000, leases: 0 })
           }
-          window.asked++
+          window.leases++
           const { allowed, remaining, resetSeconds } = limiter.consume(one, subject, now)
           if (
-            allowed !== window.asked <= quota || remaining !== Math.max(0, quota - window.asked)
+            allowed !== window.leases <= quota || remaining !== Math.max(0, quota - window.leases)
           ) return false
-          // Less than a second longer than the window lasts, and the hair that fractions lose.
+          // At most a second longer than the window, plus rounding errors.
           if (resetSeconds * 1_000 >= window.end - now + 1_000 + 1e-6 && resetSeconds > 1) return false
-          // After that time, and that hair, the whole quota is available.
+          // After that time and the rounding error, the full quota is available.
           const after = limiter.peek(one, subject, now + resetSeconds * 1_000 + 1e-6)
           if (after.remaining !== quota || resetSeconds < 1) return false
           longest = Math.max(longest, resetSeconds - windowSeconds)
@@ -111,39 +111,39 @@ t.test('exactly the quota passes in a window, whenever requests come', (t) => {
     ),
     { numRuns: 500 },
   )
-  // Instants have fractions, and the end of a window less its beginning may be a hair more than its length.
-  t.equal(longest, 0, 'no reset is longer than a window')
+  // Instants have fractions: the end of a window minus its start may exceed its length by a rounding error.
+  t.equal(longest, 0, 'no reset exceeds the window')
   t.end()
 })
 
-/** A ledger of one window for each subject, and a clock that only `pass` moves. */
+/** A quota store with one window per subject, and a clock that only `pass` advances. */
 function createLedger() {
   const windows = new Map<string, { openedAt: number; taken: number }>()
   let now = 0
   let silent = false
-  const asked: LeaseRequest[] = []
+  const leases: LeaseRequest[] = []
   const ledger: QuotaStore = {
-    async leaseQuota(ask) {
-      asked.push(ask)
+    async leaseQuota(request) {
+      leases.push(request)
       await Promise.resolve()
       if (silent) throw new Error('silent')
-      const length = ask.windowSeconds * 1000
-      let window = windows.get(ask.subject)
+      const length = request.windowSeconds * 1000
+      let window = windows.get(request.subject)
       if (window === undefined || now >= window.openedAt + length) {
         window = { openedAt: now, taken: 0 }
-        if (ask.wanted > 0) windows.set(ask.subject, window)
+        if (request.wanted > 0) windows.set(request.subject, window)
       }
-      const granted = Math.max(0, Math.min(ask.wanted, ask.quota - window.taken))
+      const granted = Math.max(0, Math.min(request.wanted, request.quota - window.taken))
       window.taken += granted
       return {
         granted,
-        remaining: Math.max(0, ask.quota - window.taken),
+        remaining: Math.max(0, request.quota - window.taken),
         resetMs: window.openedAt + length - now,
       }
     },
   }
   return {
-    asked,
+    leases,
     elapsed: () => now,
     pass: (ms: number) => void (now += ms),
     fallSilent: (is: boolean) => void (silent = is),
@@ -156,7 +156,7 @@ function createLedger() {
   }
 }
 
-await t.test('never more than the quota passes, and of what is asked for 2 % less at most', async (t) => {
+await t.test('never more than the quota passes, and at least 98 % of it when requested', async (t) => {
   const property = fc.asyncProperty(
     fc.integer({ min: 1, max: 700 }),
     fc.integer({ min: 1, max: 6 }),
@@ -169,7 +169,7 @@ await t.test('never more than the quota passes, and of what is asked for 2 % les
       for (const [which, count] of bursts) {
         const limiter = replicas[which % size]!
         offered += count
-        // Some at once and some one after the other.
+        // Some concurrently, some in sequence.
         const together = Array.from(
           { length: Math.ceil(count / 2) },
           () => limiter.consume(policy(quota), 'k', 0),
@@ -187,7 +187,7 @@ await t.test('never more than the quota passes, and of what is asked for 2 % les
   t.ok(true, 'in 200 runs')
 })
 
-await t.test('one replica counts as exactly as a process by itself does', async (t) => {
+await t.test('a single replica counts exactly', async (t) => {
   const ledger = createLedger()
   const limiter = ledger.replica(1)
   const states = []
@@ -198,14 +198,14 @@ await t.test('one replica counts as exactly as a process by itself does', async 
     resetSeconds: 60,
   }))
   t.strictSame(states, expected)
-  t.equal(ledger.asked.length, 50, 'a portion of two at a time')
+  t.equal(ledger.leases.length, 50, 'each lease is for two')
 })
 
-await t.test('a spent quota is not asked for until its window ends', async (t) => {
+await t.test('a spent quota is not leased again until its window ends', async (t) => {
   const ledger = createLedger()
   const limiter = ledger.replica(4)
   for (let n = 0; n < 5; n++) await limiter.consume(policy(5), 'k', 0)
-  const asked = ledger.asked.length
+  const leases = ledger.leases.length
   const resets = new Set<number>()
   for (let n = 0; n < 1000; n++) {
     const { allowed, resetSeconds } = await limiter.consume(policy(5), 'k', ledger.elapsed())
@@ -213,13 +213,13 @@ await t.test('a spent quota is not asked for until its window ends', async (t) =
     ledger.pass(59)
   }
   t.strictSame([...resets], Array.from({ length: 59 }, (_, passed) => 60 - passed))
-  t.equal(ledger.asked.length, asked, 'in 59 seconds')
+  t.equal(ledger.leases.length, leases, 'in 59 seconds')
   ledger.pass(1_000)
   t.ok((await limiter.consume(policy(5), 'k', ledger.elapsed())).allowed)
-  t.equal(ledger.asked.length, asked + 1)
+  t.equal(ledger.leases.length, leases + 1)
 })
 
-await t.test('a window counts down, and its end is the same in every result', async (t) => {
+await t.test('the reset counts down to the same end in every result', async (t) => {
   const ledger = createLedger()
   const limiter = ledger.replica(1)
   const one = policy(3)
@@ -235,23 +235,23 @@ await t.test('a window counts down, and its end is the same in every result', as
     t.strictSame(await limiter.consume(one, 'k', elapsed), { allowed, remaining, resetSeconds })
     const seen = { allowed: remaining > 0, remaining, resetSeconds }
     t.strictSame(limiter.peekLocal(one, 'k', elapsed), seen, 'recalled')
-    t.strictSame(await limiter.peek(one, 'k', elapsed), seen, 'and looked at')
+    t.strictSame(await limiter.peek(one, 'k', elapsed), seen, 'peeking shows the same')
   }
 })
 
-await t.test('requests during the last lease ask for no more', async (t) => {
+await t.test('requests during the last lease cause no further lease', async (t) => {
   const ledger = createLedger()
   const limiter = ledger.replica(1)
   const spend = () => limiter.consume(policy(5), 'k', 0)
   const first = [1, 2, 3, 4, 5, 6].map(spend)
   await first[0]
-  // The second question, for the other five, is under way.
+  // The second lease, of the other five, is pending.
   const late = [1, 2, 3].map(spend)
   t.strictSame((await Promise.all([...first, ...late])).map(({ allowed }) => allowed), [
     ...Array(5).fill(true),
     ...Array(4).fill(false),
   ])
-  t.equal(ledger.asked.length, 2)
+  t.equal(ledger.leases.length, 2)
 })
 
 await t.test('requests during a lease share the next one', async (t) => {
@@ -259,18 +259,18 @@ await t.test('requests during a lease share the next one', async (t) => {
   const limiter = ledger.replica(4)
   const spent = await Promise.all(Array.from({ length: 64 }, () => limiter.consume(policy(600), 'k', 0)))
   t.ok(spent.every(({ allowed }) => allowed))
-  t.strictSame(ledger.asked.map(({ wanted }) => wanted), [3, 61], 'two of the first portion are left')
+  t.strictSame(ledger.leases.map(({ wanted }) => wanted), [3, 61], 'two of the first lease remain')
   t.strictSame(spent.map(({ remaining }) => remaining).sort((a, b) => b - a)[63], 536)
 })
 
-await t.test('requests that the current portion serves lease no other one', async (t) => {
+await t.test('requests that the current lease covers cause no other lease', async (t) => {
   const ledger = createLedger()
   const limiter = ledger.replica(1)
   await Promise.all([1, 2, 3].map(() => limiter.consume(policy(600), 'k', 0)))
-  t.strictSame(ledger.asked.map(({ wanted }) => wanted), [12], 'or more than 2 % would be held')
+  t.strictSame(ledger.leases.map(({ wanted }) => wanted), [12], 'a larger lease would hold more than 2 %')
 })
 
-await t.test('no request is refused because another came first while a lease was pending', async (t) => {
+await t.test('no request is refused because of an earlier one during a pending lease', async (t) => {
   const ledger = createLedger()
   const limiter = ledger.replica(4)
   const spent: Promise<unknown>[] = []
@@ -283,49 +283,49 @@ await t.test('no request is refused because another came first while a lease was
   t.notOk((await limiter.consume(policy(600), 'k', 0)).allowed)
 })
 
-await t.test('a changed policy applies at once', async (t) => {
+await t.test('a changed policy applies immediately', async (t) => {
   const ledger = createLedger()
   const limiter = ledger.replica(1)
   for (let n = 0; n < 3; n++) await limiter.consume(policy(2), 'k', 0)
   t.notOk((await limiter.consume(policy(2), 'k', 0)).allowed)
-  t.ok((await limiter.consume(policy(3), 'k', 0)).allowed, 'one more')
+  t.ok((await limiter.consume(policy(3), 'k', 0)).allowed, 'a raised quota')
   t.notOk((await limiter.consume(policy(3), 'k', 0)).allowed)
-  t.notOk((await limiter.consume(policy(1), 'k', 0)).allowed, 'and fewer')
+  t.notOk((await limiter.consume(policy(1), 'k', 0)).allowed, 'a lowered quota')
 })
 
-await t.test('a lease under an earlier policy does not apply', async (t) => {
+await t.test('a lease under the previous policy is discarded', async (t) => {
   const ledger = createLedger()
   const limiter = ledger.replica(1)
   const before = [limiter.consume(policy(1), 'k', 0), limiter.consume(policy(1), 'k', 0)]
   const after = limiter.consume(policy(3), 'k', 0)
   t.strictSame((await Promise.all(before)).map(({ allowed }) => allowed), [true, false])
   t.ok((await after).allowed)
-  t.ok((await limiter.consume(policy(3), 'k', 0)).allowed, 'the window is not over for the new one')
+  t.ok((await limiter.consume(policy(3), 'k', 0)).allowed, 'the new policy has its own window')
   t.notOk((await limiter.consume(policy(3), 'k', 0)).allowed)
 })
 
-await t.test('peeking consumes nothing, and includes other replicas', async (t) => {
+await t.test('peeking consumes nothing and includes other replicas', async (t) => {
   const ledger = createLedger()
   const [here, there] = [ledger.replica(2), ledger.replica(2)]
   t.equal((await here.peek(policy(600), 'k', 0)).remaining, 600)
   for (let n = 0; n < 100; n++) await there.consume(policy(600), 'k', 0)
-  t.ok(Math.abs((await here.peek(policy(600), 'k', 0)).remaining - 500) <= 12, 'but for what they hold')
-  t.equal(here.peekLocal(policy(600), 'k', 0).remaining, 600, 'what is known here is another matter')
+  t.ok(Math.abs((await here.peek(policy(600), 'k', 0)).remaining - 500) <= 12, 'except for what they hold')
+  t.equal(here.peekLocal(policy(600), 'k', 0).remaining, 600, 'peekLocal counts this replica only')
   t.equal((await there.peek(policy(600), 'k', 0)).remaining, 500)
   t.equal(there.peekLocal(policy(600), 'k', 0).remaining, 500)
 })
 
-await t.test('without the quota store nothing passes, unless a local fallback is allowed', async (t) => {
+await t.test('without the quota store nothing passes, unless a local fallback is configured', async (t) => {
   const ledger = createLedger()
   const limiter = ledger.replica(4)
   ledger.fallSilent(true)
   await t.rejects(Promise.resolve(limiter.consume(policy(600), 'k', 0)), { message: 'silent' })
   ledger.fallSilent(false)
-  t.ok((await limiter.consume(policy(600), 'k', 0)).allowed, 'and is asked again by the next')
+  t.ok((await limiter.consume(policy(600), 'k', 0)).allowed, 'the next request leases again')
 
   const alone = ledger.replica(4, true)
   ledger.fallSilent(true)
   let passed = 0
   for (let n = 0; n < 600; n++) if ((await alone.consume(policy(600), 'other', 0)).allowed) passed++
-  t.equal(passed, 150, 'its part of the quota')
+  t.equal(passed, 150, 'the local share of the quota')
 })

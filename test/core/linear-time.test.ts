@@ -1,4 +1,4 @@
-/** Section 10, "Work": whatever a request holds, twice as much of it takes at most twice the time. */
+/** Section 10, "Work": processing time is at most proportional to the length of any part of a request. */
 import fc from 'fast-check'
 import t from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
@@ -10,10 +10,10 @@ const maxTarget = 8_192
 const maxHead = 32_768
 const maxBody = 32_768
 
-/** A place for a client's text. */
+/** A part of a request that the client controls. */
 interface Place {
   readonly name: string
-  /** The most text that fits, in characters. */
+  /** Maximum length in characters. */
   readonly max: number
   request(text: string): Request
 }
@@ -46,7 +46,7 @@ const header = (name: string, more: Record<string, string> = key): Place => ({
 const target = (name: string, before: string): Place => ({
   name,
   max: maxTarget - before.length,
-  // What a URL may not hold as it is would be replaced by three characters.
+  // `Request` would percent-encode other characters, which triples their length.
   request: (text) =>
     get((before + text.replace(/[^!$&'()*+,\-./0-9:;=@A-Z_a-z~%[\]\\|]/g, '~')).slice(0, maxTarget)),
 })
@@ -101,7 +101,7 @@ const places: readonly Place[] = [
   ),
 ]
 
-/** The least of several times that a request takes, in milliseconds: a busy machine can only add to it. */
+/** The shortest of several durations of a request in milliseconds, to exclude the load of the machine. */
 async function cost({ request }: Place, text: string, times: number): Promise<number> {
   let least = Infinity
   for (let time = 0; time < times; time++) {
@@ -114,15 +114,15 @@ async function cost({ request }: Place, text: string, times: number): Promise<nu
   return least
 }
 
-/** Less than any of the sizes here could take if its square had to be worked off. */
+/** Less than quadratic processing of any size here would take. */
 const negligibleMs = 5
 
-/** Whether text of the greatest length takes little, or not much more than eight times what an eighth of it takes. */
+/** Whether the maximum length takes negligible time, or about eight times that of an eighth. */
 async function isLinear(place: Place, textOf: (length: number) => string): Promise<boolean> {
   if (await cost(place, textOf(place.max), 1) < negligibleMs) return true
   for (let attempt = 1; attempt <= 3; attempt++) {
     const whole = await cost(place, textOf(place.max), 3 * attempt)
-    // Sixty-four times for a square.
+    // Quadratic time would be sixty-four times.
     if (whole < negligibleMs || whole < 24 * await cost(place, textOf(place.max / 8), 3 * attempt)) {
       return true
     }
@@ -130,14 +130,14 @@ async function isLinear(place: Place, textOf: (length: number) => string): Promi
   return false
 }
 
-// What patterns and separators are made of, and letters.
+// Characters of patterns and separators, and letters.
 const signs = fc.constantFrom(...'\\\\""\',;=:/.%&+*@-_[]{}()<> \ta0f~')
 const pieces = fc.tuple(
   fc.string({ unit: signs, maxLength: 4 }),
   fc.string({ unit: signs, minLength: 1, maxLength: 3 }),
   fc.string({ unit: signs, maxLength: 2 }),
 )
-/** What has been quadratic somewhere, or nearly. */
+/** Patterns that were once quadratic, or nearly so. */
 const known: [string, string, string][] = [
   ['Digest ,"', '\\"', ''],
   ['Digest a="', '\\', '"'],
@@ -157,7 +157,7 @@ const known: [string, string, string][] = [
 ]
 
 for (const place of places) {
-  await t.test(`${place.name} costs no more than in proportion to its length`, async () => {
+  await t.test(`${place.name} is processed in linear time`, async () => {
     const property = fc.asyncProperty(pieces, ([before, unit, after]) =>
       isLinear(place, (length) => {
         const times = Math.max(0, Math.floor((length - before.length - after.length) / unit.length))

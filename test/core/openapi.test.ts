@@ -1,4 +1,4 @@
-/** The OpenAPI document: complete, true to the table it is made of, and served as contracted. */
+/** The OpenAPI document is complete, consistent with the routes, and matches the responses. */
 import addFormats from 'ajv-formats'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import t from 'tap'
@@ -23,18 +23,18 @@ const operations = Object.entries(made.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ path, method, operation }))
 )
 
-type Judge = (schema: JsonSchema, value: unknown) => string[]
+type Validate = (schema: JsonSchema, value: unknown) => string[]
 
-const judges = new WeakMap<OpenApiDocument, Judge>()
+const validators = new WeakMap<OpenApiDocument, Validate>()
 
-/** An independent judge of a document's schemas, references into `components` included. Compiling is slow. */
-function judge(described: OpenApiDocument): Judge {
-  const made = judges.get(described) ?? makeJudge(described)
-  judges.set(described, made)
+/** An independent validator of the document's schemas, including `components`. Cached, because compiling is slow. */
+function validatorFor(described: OpenApiDocument): Validate {
+  const made = validators.get(described) ?? createValidator(described)
+  validators.set(described, made)
   return made
 }
 
-function makeJudge(described: OpenApiDocument): Judge {
+function createValidator(described: OpenApiDocument): Validate {
   const ajv = new Ajv2020({ allErrors: true, strict: true, strictTypes: false, strictRequired: false })
   addFormats.default(ajv)
   for (const format of ['int32', 'int64']) {
@@ -63,7 +63,7 @@ function resolve<T>(value: T | { readonly $ref: string }, described = made): T {
 t.test('every route is an operation', (t) => {
   const ids = operations.map(({ operation }) => operation.operationId)
   t.equal(ids.length, ROUTES.length)
-  t.equal(new Set(ids).size, ids.length, 'each with a name of its own')
+  t.equal(new Set(ids).size, ids.length, 'operation ids are unique')
   for (const route of ROUTES) {
     const path = (route.atRoot ? '' : '/service') + route.path.replace(':slug', '{slug}')
     const operation = made.paths[path]?.[route.method.toLowerCase() as 'get' | 'post']
@@ -72,14 +72,14 @@ t.test('every route is an operation', (t) => {
     t.strictSame(
       scopes,
       route.access === 'open' ? [] : [route.scope ?? '', route.scope ?? ''],
-      'both schemes with its scope',
+      'both security schemes with the scope',
     )
   }
   t.equal(made.info.version, API_VERSION)
   t.end()
 })
 
-t.test('parameters are those of the table, with their ranges', (t) => {
+t.test('parameters are those of the routes, with their ranges', (t) => {
   const withIdempotencyKey = Object.entries(made.paths).flatMap(([path, methods]) =>
     Object.values(methods)
       .filter(({ parameters }) =>
@@ -119,10 +119,10 @@ t.test('parameters are those of the table, with their ranges', (t) => {
   t.end()
 })
 
-t.test('every problem is documented where it can happen, and only there', (t) => {
+t.test('every problem is documented exactly where it can occur', (t) => {
   const documented = new Set(operations.flatMap(({ operation }) => operation['x-problems']))
   const missing = Object.keys(PROBLEMS).filter((code) => !documented.has(code as keyof typeof PROBLEMS))
-  t.strictSame(missing, ['route_not_found', 'method_not_allowed'], 'two belong to no operation')
+  t.strictSame(missing, ['route_not_found', 'method_not_allowed'], 'two problems belong to no operation')
   for (const { operation } of operations) {
     const statuses = new Set(operation['x-problems'].map((code) => String(PROBLEMS[code].status)))
     const failures = Object.keys(operation.responses).filter((status) => status >= '400')
@@ -144,18 +144,18 @@ t.test('every problem is documented where it can happen, and only there', (t) =>
   t.end()
 })
 
-inOnePoint(t, 'every example is what its schema says', (t) => {
-  const judged = judge(made)
+inOnePoint(t, 'every example is valid by its schema', (t) => {
+  const validate = validatorFor(made)
   let examples = 0
   const expectValid = (schema: JsonSchema, value: unknown, where: string): void => {
     examples++
-    t.strictSame(judged(schema, value), [], where)
+    t.strictSame(validate(schema, value), [], where)
   }
   for (const { operation } of operations) {
     const id = operation.operationId
     for (const one of operation.parameters.map((one) => resolve<ParameterObject>(one))) {
       if (one.name === 'cursor') {
-        t.ok(!/"examples?"/.test(JSON.stringify(one)), 'only the service can make a cursor')
+        t.ok(!/"examples?"/.test(JSON.stringify(one)), 'a cursor has no example')
       } else expectValid(one.schema, one.example, `${id} ${one.name}`)
     }
     for (const media of Object.values(operation.requestBody?.content ?? {})) {
@@ -180,18 +180,18 @@ inOnePoint(t, 'every example is what its schema says', (t) => {
   return Promise.resolve()
 })
 
-t.test('what a client sends is closed, and what it is answered is open', (t) => {
+t.test('request schemas forbid unknown members, and response schemas allow them', (t) => {
   const signup = made.paths['/service/partner/signups']?.post
   t.equal(signup?.requestBody?.content['application/json']?.schema['additionalProperties'], false)
   for (const [name, schema] of Object.entries(made.components.schemas)) {
     t.notMatch(JSON.stringify(schema), /"additionalProperties":false/, name)
   }
-  const wrong = judge(made)({ $ref: '#/components/schemas/Country' }, { code: 'Germany' }).join()
-  t.match(wrong, /required property 'name'.*must be equal to one of/, 'and the judge sees what is wrong')
+  const wrong = validatorFor(made)({ $ref: '#/components/schemas/Country' }, { code: 'Germany' }).join()
+  t.match(wrong, /required property 'name'.*must be equal to one of/, 'the validator detects violations')
   t.end()
 })
 
-t.test('a service says its own names, limits and problems', (t) => {
+t.test('the document has the names, limits and problems of the service', (t) => {
   const acme = createDocument(ROUTES, {
     names: createServiceNames('acme'),
     problemBase: 'https://acme.example/problems',
@@ -209,11 +209,11 @@ t.test('a service says its own names, limits and problems', (t) => {
   t.match(text, /"name":"Acme-Version"/)
   t.match(text, /https:\/\/acme\.example\/problems\/key-missing/)
   t.match(text, /key\\";q=7;w=3/)
-  t.notMatch(text, /"browser_refused":\{/, 'browsers are let in')
+  t.notMatch(text, /"browser_refused":\{/, 'browsers are allowed')
   t.end()
 })
 
-t.test('a service says whose it is, and where', async (t) => {
+t.test('the document has the contact and the URL of the service', async (t) => {
   const deployment = {
     title: 'Acme API',
     contact: { name: 'Acme', email: 'api@acme.example' },
@@ -237,8 +237,8 @@ t.test('a service says whose it is, and where', async (t) => {
   }
 })
 
-t.test('inputs are described as the service judges them', (t) => {
-  const judged = judge(made)
+t.test('input schemas accept what the service accepts', (t) => {
+  const validate = validatorFor(made)
   const query = (path: string, name: string): JsonSchema =>
     made.paths[path]!.get!.parameters.map((one) => resolve<ParameterObject>(one))
       .find((one) => one.name === name)!.schema
@@ -248,18 +248,18 @@ t.test('inputs are described as the service judges them', (t) => {
   t.equal(signup.properties?.['locale']?.['pattern'], locale['pattern'])
   const tags = 'de EN-gb zh-Hant-TW de-CH-1996 ar-u-nu-latn x-a I-Klingon a de_DE de-'.split(' ')
   for (const tag of [...tags, 'toolongtag', 'de-1', 'en-a', 'sgn-be-fr', 'i-other', '']) {
-    t.equal(judged(locale, tag).length === 0, isLocale(tag), `locale ${tag}`)
+    t.equal(validate(locale, tag).length === 0, isLocale(tag), `locale ${tag}`)
   }
   const country = query('/service/public/profiles', 'country').items!
   const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'
   for (const code of [...letters].flatMap((one) => [...letters].map((other) => one + other))) {
     for (const text of [code, code.toLowerCase(), code[0] + code[1]!.toLowerCase()]) {
       const holds = parseCountryCode(text) !== undefined
-      if ((judged(country, text).length === 0) !== holds) t.fail(text)
-      if ((judged(signup.properties!['country']!, text).length === 0) !== holds) t.fail(`signup: ${text}`)
+      if ((validate(country, text).length === 0) !== holds) t.fail(text)
+      if ((validate(signup.properties!['country']!, text).length === 0) !== holds) t.fail(`signup: ${text}`)
     }
   }
-  t.strictSame(judged(signup.properties!['country']!, null), [])
+  t.strictSame(validate(signup.properties!['country']!, null), [])
   const q = query('/service/public/profiles', 'q')
   const searches = [
     'ab',
@@ -277,7 +277,7 @@ t.test('inputs are described as the service judges them', (t) => {
   ]
   for (const text of searches) {
     const accepted = text.length >= 2 && text.length <= 100 && foldWords(text).length > 0
-    t.equal(judged(q, text).length === 0, accepted, `q=${text}`)
+    t.equal(validate(q, text).length === 0, accepted, `q=${text}`)
   }
   const { schema } = made.components.parameters['idempotencyKey']!
   const quoted = (text: string): string => `"${text}"`
@@ -287,7 +287,7 @@ t.test('inputs are described as the service judges them', (t) => {
   const others = ['a"b"c', 'a"b', 'a, b', '"a', 'a b', 'é', quoted('\\x'), 'a\tb', quoted('a "b')]
   for (const field of [...fields, ...others]) {
     const isAccepted = 'key' in readIdempotencyKey(field, false)
-    t.equal(judged(schema, field).length === 0, isAccepted, `Idempotency-Key: ${field}`)
+    t.equal(validate(schema, field).length === 0, isAccepted, `Idempotency-Key: ${field}`)
   }
   t.end()
 })
@@ -301,16 +301,19 @@ const documents = [
   ],
 ] as const
 
-t.test('the documents are served to anybody', async (t) => {
+t.test('the documents need no key and allow browsers', async (t) => {
   const api = createPartnerApi({ store: createMemoryStore() })
   t.teardown(() => api.close())
-  const ask = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
+  const request = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
     api.fetch(new Request(`http://service.example${path}`, { method, headers }))
   for (const [path, type] of documents) {
-    const [first, second] = await Promise.all([ask(path), ask(path, { origin: 'https://other.example' })])
-    t.strictSame([first.status, second.status], [200, 200], `${path}, from a browser, too`)
+    const [first, second] = await Promise.all([
+      request(path),
+      request(path, { origin: 'https://other.example' }),
+    ])
+    t.strictSame([first.status, second.status], [200, 200], `${path}, from a browser too`)
     const fieldsOf = ({ headers }: Response) => [...headers].filter(([name]) => name !== 'x-request-id')
-    t.strictSame(fieldsOf(first), fieldsOf(second), 'one document')
+    t.strictSame(fieldsOf(first), fieldsOf(second), 'the same document')
     t.match(Object.fromEntries(first.headers), {
       'content-type': type,
       'cache-control': 'no-cache',
@@ -318,68 +321,68 @@ t.test('the documents are served to anybody', async (t) => {
     })
     t.notMatch(first.headers.get('vary') ?? '', /key|authorization/i, 'no key in Vary')
     t.equal(await first.text(), await second.text())
-    const head = await ask(path, {}, 'HEAD')
+    const head = await request(path, {}, 'HEAD')
     t.strictSame([await head.text(), fieldsOf(head)], ['', fieldsOf(first)], 'HEAD has the same fields')
     const own = type.split(';')[0] ?? ''
     for (const accept of [own, '*/*', `${own.split('/')[0]}/*`, `text/plain, ${own};q=0.1`]) {
-      t.equal((await ask(path, { accept })).status, 200, `Accept: ${accept}`)
+      t.equal((await request(path, { accept })).status, 200, `Accept: ${accept}`)
     }
-    t.equal((await ask(path, { accept: `${own};q=0` })).status, 406, `Accept: ${own};q=0`)
-    const post = await ask(path, {}, 'POST')
+    t.equal((await request(path, { accept: `${own};q=0` })).status, 406, `Accept: ${own};q=0`)
+    const post = await request(path, {}, 'POST')
     t.strictSame([post.status, post.headers.get('allow')], [405, 'GET, HEAD, OPTIONS'])
   }
-  const served = await (await ask('/service/openapi.json')).json()
+  const served = await (await request('/service/openapi.json')).json()
   t.strictSame(served, JSON.parse(JSON.stringify(made)), 'the served document')
-  const catalog = await ask('/.well-known/api-catalog')
+  const catalog = await request('/.well-known/api-catalog')
   t.match(catalog.headers.get('link'), /<\/\.well-known\/api-catalog>; rel="api-catalog"/, 'RFC 9727 §2')
   const { linkset } = await catalog.json()
   for (const relation of ['service-desc', 'service-doc', 'status']) {
     const [{ href }] = linkset[1][relation]
-    t.equal((await ask(href)).status, 200, `${relation} leads to ${href}`)
+    t.equal((await request(href)).status, 200, `${relation} leads to ${href}`)
   }
-  t.equal((await ask('/service/.well-known/api-catalog')).status, 404)
-  const page = await ask('/service/docs')
+  t.equal((await request('/service/.well-known/api-catalog')).status, 404)
+  const page = await request('/service/docs')
   t.match(page.headers.get('content-security-policy'), /^default-src 'none'; style-src 'sha256-/)
   t.equal(page.headers.get('referrer-policy'), 'no-referrer')
 })
 
-/** What every HTTP answer may have, and OpenAPI leaves out. */
+/** Fields of any HTTP response, which OpenAPI omits. */
 const ofHttp = ['connection', 'content-length', 'content-type', 'date', 'keep-alive']
 
-/** The answer as its operation has it: status, media type, fields and body. */
-function mismatches(heard: Heard, path: string, method: string, document: OpenApiDocument): string[] {
+/** Deviations of a response from its operation: status, media type, fields and body. */
+function mismatches(response: Heard, path: string, method: string, document: OpenApiDocument): string[] {
   const operation = document.paths[path]?.[method.toLowerCase() as 'get' | 'post']
-  const found = operation?.responses[String(heard.status)]
-  const judged = judge(document)
-  if (found === undefined) return [`${heard.status} is not described: ${heard.text}`]
+  const found = operation?.responses[String(response.status)]
+  const validate = validatorFor(document)
+  if (found === undefined) return [`${response.status} is not described: ${response.text}`]
   const { headers, content } = resolve<ResponseObject>(found as ResponseObject, document)
   const wrong: string[] = []
   for (const [name, reference] of Object.entries(headers)) {
     const { schema, required } = resolve<{ schema: JsonSchema; required?: boolean }>(reference, document)
-    const value = heard.headers.get(name.toLowerCase())
+    const value = response.headers.get(name.toLowerCase())
     if (value === undefined) {
       if (required === true) wrong.push(`no ${name}`)
     } else {wrong.push(
-        ...judged(schema, schema.type === 'integer' ? Number(value) : value).map((one) => name + one),
+        ...validate(schema, schema.type === 'integer' ? Number(value) : value).map((one) => name + one),
       )}
   }
   const described = Object.keys(headers).map((name) => name.toLowerCase())
-  const undescribed = [...heard.headers.keys()].filter((name) => !described.includes(name))
+  const undescribed = [...response.headers.keys()].filter((name) => !described.includes(name))
   wrong.push(
     ...undescribed.filter((name) => !ofHttp.includes(name)).map((name) => `${name} is not described`),
   )
-  const [type = ''] = (heard.headers.get('content-type') ?? '').split(';')
+  const [type = ''] = (response.headers.get('content-type') ?? '').split(';')
   const media = content?.[type]
-  if (heard.body.length === 0) return wrong
+  if (response.body.length === 0) return wrong
   if (media === undefined) return [...wrong, `${type} is not described`]
-  wrong.push(...judged(media.schema, type.endsWith('json') ? heard.json : heard.text))
-  if (heard.status >= 400 && media.examples?.[heard.json.code] === undefined) {
-    wrong.push(`no ${heard.json.code}`)
+  wrong.push(...validate(media.schema, type.endsWith('json') ? response.json : response.text))
+  if (response.status >= 400 && media.examples?.[response.json.code] === undefined) {
+    wrong.push(`no ${response.json.code}`)
   }
   return wrong
 }
 
-inOnePoint(t, 'a running service answers as it says', async (t) => {
+inOnePoint(t, 'the responses of a running service match the document', async (t) => {
   await deployTo(memory, onNode)({}, async (service: Service) => {
     const { send, world, root } = service
     const { json } = await send({ target: `${root}/openapi.json` })
@@ -398,7 +401,7 @@ inOnePoint(t, 'a running service answers as it says', async (t) => {
     ) => {
       const { method = 'GET', headers = {}, body, key = world.keys['demo full'] } = more
       const slug = world.lines.profiles[0]?.slug ?? ''
-      const heard = await send({
+      const response = await send({
         method,
         target: path.replace('{slug}', slug) + query,
         headers: {
@@ -408,20 +411,20 @@ inOnePoint(t, 'a running service answers as it says', async (t) => {
         },
         ...(body === undefined ? {} : { body }),
       })
-      t.equal(heard.status, status, `${method} ${path}${query}`)
+      t.equal(response.status, status, `${method} ${path}${query}`)
       t.strictSame(
-        mismatches(heard, path, method, described),
+        mismatches(response, path, method, described),
         [],
         `${method} ${path}${query} is as described`,
       )
-      seen.add(`${method.toLowerCase()} ${path} ${status < 400 ? status : heard.json.code}`)
-      return heard
+      seen.add(`${method.toLowerCase()} ${path} ${status < 400 ? status : response.json.code}`)
+      return response
     }
     const partner = '?partner=demo'
     for (const [path, methods] of Object.entries(described.paths)) {
       for (const [method, { security, operationId, parameters }] of Object.entries(methods)) {
-        const ask = method.toUpperCase()
-        const query = ask === 'GET' && security.length > 0 ? partner : ''
+        const verb = method.toUpperCase()
+        const query = verb === 'GET' && security.length > 0 ? partner : ''
         if (security.length === 0) {
           const tag = (await expect(path, '', 200, { key: null, headers: { 'accept-encoding': 'gzip' } }))
             .headers.get('etag')
@@ -440,7 +443,7 @@ inOnePoint(t, 'a running service answers as it says', async (t) => {
           verifyKey: { partner: 'demo' },
           signUp: { partner: 'demo', email: 'a@b.example', name: 'A', country: 'de', metadata: { a: 'b' } },
         }[operationId]
-        const body = full === undefined ? {} : { body: JSON.stringify(full), method: ask }
+        const body = full === undefined ? {} : { body: JSON.stringify(full), method: verb }
         const good = await expect(path, query, operationId === 'signUp' ? 201 : 200, body)
         const tag = good.headers.get('etag')
         if (tag !== undefined && operationId !== 'reportSummary') {
@@ -465,13 +468,13 @@ inOnePoint(t, 'a running service answers as it says', async (t) => {
           await expect(path, query, 403, { ...body, key: world.keys['demo powerless'] })
         }
         if (query !== '') await expect(path, '', 400)
-        if (ask === 'GET') {
+        if (verb === 'GET') {
           await expect(path, '?partner=hush', 403, { key: world.keys['hush full'] })
         } else {
-          await expect(path, '', 400, { method: ask, body: '{' })
-          await expect(path, '', 415, { method: ask, body: '{}', headers: { 'content-type': 'text/plain' } })
-          await expect(path, '', 413, { method: ask, body: `{"partner":"${'x'.repeat(40_000)}"}` })
-          await expect(path, '', 422, { method: ask, body: '{"partner":"demo","other":1}' })
+          await expect(path, '', 400, { method: verb, body: '{' })
+          await expect(path, '', 415, { method: verb, body: '{}', headers: { 'content-type': 'text/plain' } })
+          await expect(path, '', 413, { method: verb, body: `{"partner":"${'x'.repeat(40_000)}"}` })
+          await expect(path, '', 422, { method: verb, body: '{"partner":"demo","other":1}' })
         }
         if (parameters.some((one) => resolve<ParameterObject>(one, described).name === 'cursor')) {
           await expect(path, `${query}&cursor=nonsense`, 400)
@@ -495,19 +498,19 @@ inOnePoint(t, 'a running service answers as it says', async (t) => {
       headers: { 'x-service-partner-key': world.keys['demo full'].text },
     })
     t.strictSame(mismatches(missing, `${root}/public/profiles/{slug}`, 'GET', described), [])
-    t.ok(seen.size > 200, `${seen.size} kinds of answers`)
+    t.ok(seen.size > 200, `${seen.size} kinds of responses`)
   })
   await deployTo(memory, onNode)(
     { limits: { key: { quota: 1, windowSeconds: 60 } } },
     async ({ send, world, root }) => {
       const described = createDocument(ROUTES)
-      const ask = () =>
+      const request = () =>
         send({
           target: `${root}/public/plans?partner=demo`,
           headers: { 'x-service-partner-key': world.keys['demo full'].text },
         })
-      await ask()
-      const limited = await ask()
+      await request()
+      const limited = await request()
       t.equal(limited.status, 429)
       t.strictSame(mismatches(limited, `${root}/public/plans`, 'GET', described), [])
     },

@@ -18,7 +18,7 @@ const encoder = new TextEncoder()
 const prefixes = fc.stringMatching(/^[a-z][a-z0-9]{1,9}$/)
 const environments = fc.constantFrom('live' as const, 'test' as const)
 
-t.test('a CRC-32 is what zlib makes', (t) => {
+t.test('CRC-32 equals that of zlib', (t) => {
   fc.assert(
     fc.property(
       fc.string({ unit: 'binary-ascii', maxLength: 200 }),
@@ -26,11 +26,11 @@ t.test('a CRC-32 is what zlib makes', (t) => {
     ),
     { numRuns: 500 },
   )
-  t.equal(crc32('123456789'), 0xcbf43926, 'the check value that every description of CRC-32 gives')
+  t.equal(crc32('123456789'), 0xcbf43926, 'the check value of CRC-32')
   t.end()
 })
 
-t.test('every key that is made has the form of the contract, and its checksum at its end', (t) => {
+t.test('every generated key has the format of the contract and ends with its checksum', (t) => {
   fc.assert(fc.property(prefixes, environments, (prefix, environment) => {
     const { id, text, hint } = mintKey(prefix, environment)
     const form = new RegExp(`^${prefix}_${environment}_${id}_[0-9A-Za-z]{38}$`)
@@ -38,7 +38,7 @@ t.test('every key that is made has the form of the contract, and its checksum at
       text.slice(-6) === checksum(text.slice(0, -6)) && hasValidChecksum(text) &&
       isWellFormedKey(text, prefix) && extractKeyId(text, prefix) === id && containsKey(`<${text}>`)
   }))
-  // The expression of section 6.
+  // The regular expression of section 6.
   const scanner = /\bspk_(live|test)_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}\b/
   fc.assert(fc.property(environments, (environment) => {
     const { text } = mintKey('spk', environment)
@@ -47,7 +47,7 @@ t.test('every key that is made has the form of the contract, and its checksum at
   t.end()
 })
 
-t.test('a key with any one character changed is no key', (t) => {
+t.test('a key with one changed character is not well-formed', (t) => {
   const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_- é\n'
   fc.assert(
     fc.property(
@@ -74,7 +74,7 @@ t.test('a key with any one character changed is no key', (t) => {
   t.end()
 })
 
-t.test('no text but a key with this checksum is well-formed', (t) => {
+t.test('only text with a valid checksum is well-formed', (t) => {
   const nearly = fc.tuple(prefixes, fc.stringMatching(/^_(?:live|test)_[0-9A-Za-z]{12}_[0-9A-Za-z]{32}$/))
     .map(([prefix, rest]) => [prefix, prefix + rest + checksum(prefix + rest)] as const)
   fc.assert(fc.property(nearly, ([prefix, text]) => isWellFormedKey(text, prefix)))
@@ -82,7 +82,7 @@ t.test('no text but a key with this checksum is well-formed', (t) => {
   t.end()
 })
 
-t.test('every character of a key is as likely as any other', (t) => {
+t.test('all characters are equally likely in keys', (t) => {
   const counts = new Map<string, number>()
   for (let made = 0; made < 2_000; made++) {
     const { text } = mintKey('spk', 'live')
@@ -91,8 +91,8 @@ t.test('every character of a key is as likely as any other', (t) => {
     }
   }
   const expected = 2_000 * 44 / 62
-  // A remainder of 256 would make eight of them a quarter more likely, which is nine deviations; seven are one in
-  // some 10^10 runs.
+  // Modulo bias of a byte would make eight characters a quarter more likely, which is nine deviations. Seven occur by
+  // chance once in 10^10 runs.
   const far = [...counts].filter(([, count]) => Math.abs(count - expected) > 7 * Math.sqrt(expected))
   t.equal(counts.size, 62)
   t.same(far, [])
@@ -105,12 +105,12 @@ const position = fc.array(
 )
 const secret = fc.stringMatching(/^[0-9a-f]{64}$/)
 
-t.test('what was sealed in a cursor is what opens', (t) => {
+t.test('a cursor opens to the sealed position', (t) => {
   fc.assert(
     fc.property(secret, anyText(), position, (secret, bound, position) => {
       const cursors = createCursors(sha256, secret)
       const cursor = cursors.seal(bound, position)
-      // Needs no encoding in a URL.
+      // It needs no percent-encoding in a URL.
       return /^[\w.-]+$/.test(cursor) &&
         JSON.stringify(cursors.open(bound, cursor)) === JSON.stringify(position)
     }),
@@ -119,7 +119,7 @@ t.test('what was sealed in a cursor is what opens', (t) => {
   t.end()
 })
 
-t.test('a cursor that was altered, or belongs to another list or store, opens nothing', (t) => {
+t.test('a cursor that was altered, or belongs to another list or store, is invalid', (t) => {
   const urlSafe = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.= '
   fc.assert(
     fc.property(
@@ -158,7 +158,7 @@ t.test('a cursor that was altered, or belongs to another list or store, opens no
   t.end()
 })
 
-/** One name or value: percent-encoded, as it is, or with signs that mean something. */
+/** A name or value: percent-encoded, literal, or with reserved characters. */
 const piece = fc.oneof(
   anyText().map(encodeURIComponent),
   anyText().map((text) => encodeURIComponent(text).replaceAll('%20', '+').toLowerCase()),
@@ -186,10 +186,10 @@ const wellFormed = fc.array(fc.oneof(piece, fc.tuple(piece, piece).map((pair) =>
 })
   .map((pieces) => pieces.join('&'))
 
-t.test('a well-formed query is read as URLSearchParams reads it', (t) => {
+t.test('a well-formed query is parsed like URLSearchParams', (t) => {
   fc.assert(
     fc.property(wellFormed, (text) => {
-      // It takes one leading question mark for the separator of path and query.
+      // It drops one leading question mark.
       const expected = new Map<string, string[]>()
       for (const [name, value] of new URLSearchParams(`?${text}`)) {
         expected.set(name, [...expected.get(name) ?? [], value])
@@ -202,7 +202,7 @@ t.test('a well-formed query is read as URLSearchParams reads it', (t) => {
   t.end()
 })
 
-/** Whether every `%` begins an escape, and the bytes are UTF-8: decided by bytes, not by `decodeURIComponent`. */
+/** Whether every `%` begins an escape and the bytes are UTF-8, without `decodeURIComponent`. */
 function isPercentEncodedUtf8(text: string): boolean {
   if (/%(?![0-9a-f]{2})/i.test(text)) return false
   const bytes = [...encoder.encode(text)]
@@ -217,7 +217,7 @@ function isPercentEncodedUtf8(text: string): boolean {
   }
 }
 
-t.test('malformed percent-encoding of a value is reported, and nothing else is', (t) => {
+t.test('exactly the values with malformed percent-encoding are reported', (t) => {
   const broken = fc.string({
     unit: fc.constantFrom(
       '%',
@@ -235,24 +235,24 @@ t.test('malformed percent-encoding of a value is reported, and nothing else is',
     ),
     maxLength: 5,
   })
-  let told = 0
+  let malformedCount = 0
   fc.assert(
     fc.property(broken, (value) => {
       const { malformed, values } = readQuery(`first=1&name=${value}&last=2`)
-      told += malformed.size
+      malformedCount += malformed.size
       return malformed.has('name') === !isPercentEncodedUtf8(value) && malformed.size <= 1 &&
         values.get('first')?.[0] === '1' && values.get('last')?.[0] === '2' &&
         values.get('name')?.length === 1
     }),
     { numRuns: 500 },
   )
-  t.ok(told > 50 && told < 450, `${told} of 500 were malformed`)
+  t.ok(malformedCount > 50 && malformedCount < 450, `${malformedCount} of 500 were malformed`)
   t.end()
 })
 
 const read = (text: string): unknown => readJson(encoder.encode(text))
 
-/** What a text is read as, or that it is refused. */
+/** The parsed value as JSON, or that the text is refused. */
 function outcome(read: () => unknown): string {
   try {
     return JSON.stringify(read())
@@ -262,14 +262,14 @@ function outcome(read: () => unknown): string {
   }
 }
 
-t.test('JSON is read as JSON.parse reads it', (t) => {
+t.test('JSON is parsed like JSON.parse', (t) => {
   const json = fc.tuple(fc.jsonValue(), fc.constantFrom('', ' ', '\t', '\r\n'))
     .map(([value, space]) => `${space}${JSON.stringify(value, null, space)}${space}`)
   fc.assert(
     fc.property(json, (text) => outcome(() => read(text)) === JSON.stringify(JSON.parse(text))),
     { numRuns: 500 },
   )
-  // Broken by one character, where two members cannot have come to one name: no name is longer than its quotes.
+  // One character is changed, which cannot make two names equal.
   const plain = fc.jsonValue({ stringUnit: fc.constantFrom('"', '\\', '{', '}', ':', ',', '\u2028') })
   let refused = 0
   fc.assert(
@@ -295,7 +295,7 @@ t.test('JSON is read as JSON.parse reads it', (t) => {
 
 const memberName = fc.oneof(fc.constantFrom('a', '"', '\\', '\\u0061', '__proto__', ''), anyText())
 
-/** A JSON string for a text in which every character that `escaped` says is written as an escape. */
+/** A JSON string literal in which the characters selected by `escaped` are escapes. */
 function spell(text: string, escaped: (index: number) => boolean): string {
   const units = Array.from(
     { length: text.length },
@@ -307,7 +307,7 @@ function spell(text: string, escaped: (index: number) => boolean): string {
   return `"${units.join('')}"`
 }
 
-t.test('two members of one name are refused at any depth and in any spelling', (t) => {
+t.test('duplicate members are refused at any depth and with any escapes', (t) => {
   const depths = fc.array(
     fc.oneof(
       fc.constant((inner: string) => `[1,"}:{",${inner},{}]`),
@@ -358,11 +358,11 @@ t.test('a byte-order mark and anything but UTF-8 are refused', (t) => {
     const utf16 = Uint8Array.from([...json].flatMap((character) => [character.charCodeAt(0), 0]))
     return outcome(() => read(`\ufeff${json}`)) === 'refused' && outcome(() => readJson(utf16)) === 'refused'
   }))
-  t.equal(outcome(() => read('"\ufeff"')), '"\ufeff"', 'inside it is a character like any other')
+  t.equal(outcome(() => read('"\ufeff"')), '"\ufeff"', 'in a string it is an ordinary character')
   t.end()
 })
 
-t.test('what Accept admits is what a plain reading of RFC 9110 §12.5.1 admits', (t) => {
+t.test('Accept is evaluated as RFC 9110 §12.5.1 defines', (t) => {
   const range = fc.record({
     name: fc.constantFrom(
       'application/json',
@@ -397,7 +397,7 @@ t.test('what Accept admits is what a plain reading of RFC 9110 §12.5.1 admits',
   t.end()
 })
 
-t.test('request ids have one form, are unique, and do not reveal how many requests came between them', (t) => {
+t.test('request ids have one format, are unique, and do not reveal the number of requests', (t) => {
   const form = /^req_[0-9A-HJKMNP-TV-Z]{20}$/
   const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
   const digits = Uint8Array.from({ length: 128 }, (_, code) => alphabet.indexOf(String.fromCharCode(code)))
@@ -421,14 +421,18 @@ t.test('request ids have one form, are unique, and do not reveal how many reques
     if (count < 200) serials.push(serial)
     if (count % 10_000 === 0) samples.push(id)
   }
-  t.equal(repeated, 0, 'one random part as long as the serial numbers are new')
+  t.equal(repeated, 0, 'the random part stays while serial numbers are unused')
   const [replica, after] = [createRequestIds()(), next()]
-  t.equal(new Set([first, replica, after].map((id) => id.slice(0, 20))).size, 3, 'then another one')
+  t.equal(
+    new Set([first, replica, after].map((id) => id.slice(0, 20))).size,
+    3,
+    'then the random part changes',
+  )
   t.strictSame([...samples, replica, after].filter((id) => !form.test(id)), [])
   const steps = serials.slice(1).map((serial, index) => serial - serials[index]! & 0xfffff)
   t.ok(new Set(steps).size > 50, 'serial numbers do not count up')
   const starts = new Set(Array.from({ length: 50 }, () => serialOf(createRequestIds()())))
-  t.ok(starts.size > 40, 'nor start at one number')
+  t.ok(starts.size > 40, 'serial numbers start at random')
   t.end()
 })
 
@@ -448,7 +452,7 @@ const mapSteps = (weight: fc.Arbitrary<number>, deletes = true) =>
     { maxLength: 200, size: 'max' },
   )
 
-/** Runs steps on a map. @returns What was used last comes last, with the weight that it has. */
+/** Runs steps on a cache. @returns The entries by last use with their weights, the latest last. */
 function play(
   bound: number,
   steps: readonly MapStep[],
@@ -459,7 +463,7 @@ function play(
   const check = (key: string) => {
     const found = map.get(key)
     if (found !== undefined && found.serial !== latest.get(key)) {
-      throw new Error(`${key} is not what was set last`)
+      throw new Error(`${key} has not the value set last`)
     }
     return found
   }
@@ -480,7 +484,7 @@ function play(
       used.set(key, weight)
     }
   }
-  // The last used first: to ask for one can only drive out what was used before it.
+  // Latest first: a lookup can only evict entries used before it.
   const kept = new Map<string, number>()
   for (const key of [...used.keys()].reverse()) {
     const found = check(key)
@@ -491,7 +495,7 @@ function play(
 
 const sum = (weights: Iterable<number>) => [...weights].reduce((total, weight) => total + weight, 0)
 
-t.test('an LRU cache never holds more than its bound, whatever its entries weigh', (t) => {
+t.test('an LRU cache never exceeds its bound, whatever the weight of its entries', (t) => {
   const holds = fc.property(
     fc.integer({ min: 2, max: 40 }),
     mapSteps(fc.integer({ min: 1, max: 12 })),
@@ -510,8 +514,8 @@ t.test('an LRU cache never holds more than its bound, whatever its entries weigh
   t.end()
 })
 
-t.test('an LRU cache keeps what was used last, up to half its bound', (t) => {
-  // What was deleted may have taken the place of something by then, so nothing is deleted here.
+t.test('an LRU cache keeps the latest entries, up to half its bound', (t) => {
+  // Without deletions: a deleted entry may have evicted others before.
   fc.assert(
     fc.property(fc.integer({ min: 2, max: 40 }), mapSteps(fc.constant(1), false), (bound, steps) => {
       const { kept, used } = play(bound, steps)

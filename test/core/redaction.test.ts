@@ -1,4 +1,4 @@
-/** Masked activity contains nothing but what is listed, whatever the names of people are. */
+/** Masked activity contains only the listed members, for any personal data. */
 import fc from 'fast-check'
 import t from 'tap'
 import type { Activity } from '../../core/ports/reports.ts'
@@ -24,12 +24,12 @@ const base: Signup = {
   metadata: {},
 }
 
-function told(signup: Partial<Signup>) {
+function maskedActivity(signup: Partial<Signup>) {
   const row = maskActivity({ id: 'act_1', at: 0, type: 'signup.created', signup: { ...base, ...signup } })
   return { row, subject: row.subject as { readonly email: string; readonly name: string } }
 }
 
-t.test('e-mail addresses', (t) => {
+t.test('an e-mail address shows the first letters and the last label', (t) => {
   const cases = {
     'jane@example.com': 'j***@e***.com',
     'J@example.co.uk': 'J***@e***.uk',
@@ -38,7 +38,7 @@ t.test('e-mail addresses', (t) => {
     '.a@1.2.3.4': '.***@1***.4',
     '!#$@xn--80ak6aa92e.xn--p1ai': '!***@x***.xn--p1ai',
     'jane@localhost': 'j***@l***',
-    // No form lets these in; a store of somebody else may hold them.
+    // The service accepts none of these, but a custom store may hold them.
     '"a@b"@example.com': '"***@e***.com',
     'jane': 'j***@***',
     '@': '***@***',
@@ -51,11 +51,13 @@ t.test('e-mail addresses', (t) => {
     '\u0301jane@\u0301x.com': '***@***.com',
     '\ud83djane@x.com': '***@x***.com',
   }
-  for (const [email, masked] of Object.entries(cases)) t.equal(told({ email }).subject.email, masked, email)
+  for (const [email, masked] of Object.entries(cases)) {
+    t.equal(maskedActivity({ email }).subject.email, masked, email)
+  }
   t.end()
 })
 
-t.test('names', (t) => {
+t.test('a name shows its initials', (t) => {
   const cases = {
     'Jane Doe': 'J. D.',
     'jane van der Doe': 'j. v. d.',
@@ -75,11 +77,13 @@ t.test('names', (t) => {
     '***': '',
     ' ': '',
   }
-  for (const [name, initials] of Object.entries(cases)) t.equal(told({ name }).subject.name, initials, name)
+  for (const [name, initials] of Object.entries(cases)) {
+    t.equal(maskedActivity({ name }).subject.name, initials, name)
+  }
   t.end()
 })
 
-t.test('each type has its subject, and no more', (t) => {
+t.test('the subject of each type has only its members', (t) => {
   const key = { keyId: 'Key000000000', hint: '9xQ2', environment: 'live' } as const
   const more = { actor: 'canary', digest: 'canary', address: 'canary', allow: ['canary'], name: 'canary' }
   const cases: readonly (readonly [Activity, object])[] = [
@@ -99,7 +103,7 @@ t.test('each type has its subject, and no more', (t) => {
       subject,
     }, activity.type)
   }
-  t.strictSame(told({ plan: undefined, country: undefined }).row.subject, {
+  t.strictSame(maskedActivity({ plan: undefined, country: undefined }).row.subject, {
     signup_id: base.id,
     email: 'j***@e***.com',
     name: 'J. D.',
@@ -109,7 +113,7 @@ t.test('each type has its subject, and no more', (t) => {
   t.end()
 })
 
-// Words that no answer contains by itself.
+// Words that do not occur in responses otherwise.
 const secret = fc.string({
   unit: fc.constantFrom(...'qzQZ7_-\'"’.😀é\u0301\u202eקהابじ𝒬\ud83d \t'),
   minLength: 3,
@@ -134,15 +138,15 @@ const signups = fc.record({
   address: secret,
 })
 
-t.test('no personal text of three characters or more comes through', (t) => {
+t.test('no personal text of three or more characters is shown', (t) => {
   fc.assert(
     fc.property(signups, (signup) => {
-      const { subject, row } = told(signup)
+      const { subject, row } = maskedActivity(signup)
       const at = signup.email.lastIndexOf('@')
       const personal = [
         signup.email,
         signup.email.slice(0, Math.max(at, 0)),
-        // A mask shows the last label.
+        // A mask shows the last label of the domain.
         signup.email.slice(at + 1).replace(/\.?[0-9a-z-]*$/i, ''),
         ...signup.email.slice(0, Math.max(at, 0)).split(/[.+]/),
         signup.name,
@@ -155,21 +159,21 @@ t.test('no personal text of three characters or more comes through', (t) => {
         ...Object.entries(signup.metadata).flat(),
       ]
       const { email: masked, name: initials, ...rest } = subject
-      // A mask never has two adjacent characters of a text, except points, blanks and asterisks by chance.
-      const told3 = (text: string) => text.trim().length >= 3 && /[^\s.*@]{2}/u.test(text)
+      // A mask never has two adjacent characters of a text, except points, blanks and asterisks.
+      const mustNotShow = (text: string) => text.trim().length >= 3 && /[^\s.*@]{2}/u.test(text)
       const fixed = { signup_id: base.id, country: 'DE', plan: 'starter' }
       const only = { id: 'act_1', type: 'signup.created', occurred_at: '1970-01-01T00:00:00.000Z' }
       const mask = masked.replace(/\.[^.*]*$/, '')
       return JSON.stringify(rest) === JSON.stringify(fixed) &&
         JSON.stringify({ ...row, subject: {} }) === JSON.stringify({ ...only, subject: {} }) &&
-        personal.filter(told3).every((text) => !mask.includes(text) && !initials.includes(text))
+        personal.filter(mustNotShow).every((text) => !mask.includes(text) && !initials.includes(text))
     }),
     { numRuns: 500 },
   )
   t.end()
 })
 
-t.test('masked activity depends on nothing but what a mask may show', (t) => {
+t.test('masked activity depends only on what a mask may show', (t) => {
   const initial = (word: string) => /[\p{L}\p{N}]/u.exec(word)?.[0] ?? ''
   const words = fc.array(
     anyText({ minLength: 1 }).filter((word) => /[\p{L}\p{N}]/u.test(word) && !/\s/u.test(word)),
@@ -178,10 +182,10 @@ t.test('masked activity depends on nothing but what a mask may show', (t) => {
   const plain = fc.string({ unit: fc.constantFrom(...'abcxyz0189.-+_'), maxLength: 40 })
   fc.assert(
     fc.property(signups, signups, words, words, plain, plain, (one, other, names, others, local, domain) => {
-      // The other has the same initials, the same first letters and the same last label, and nothing else.
+      // The other one shares only the initials, first letters and last label.
       const paired = names.map((word, index) => initial(word) + (others[index] ?? ''))
-      const a = told({ ...one, name: names.join(' '), email: `j${local}@e${domain}.com` })
-      const b = told({ ...other, name: paired.join('  '), email: `j${domain}@e${local}.com` })
+      const a = maskedActivity({ ...one, name: names.join(' '), email: `j${local}@e${domain}.com` })
+      const b = maskedActivity({ ...other, name: paired.join('  '), email: `j${domain}@e${local}.com` })
       return JSON.stringify(a.row) === JSON.stringify(b.row)
     }),
     { numRuns: 500 },
@@ -189,10 +193,10 @@ t.test('masked activity depends on nothing but what a mask may show', (t) => {
   t.end()
 })
 
-t.test('it is well-formed, and short', (t) => {
+t.test('masked text is well-formed and short', (t) => {
   fc.assert(
     fc.property(anyText(), anyText(), (name, email) => {
-      const { subject } = told({ name, email })
+      const { subject } = maskedActivity({ name, email })
       const lastLabel = /\.([0-9a-z-]+)$/i.exec(email.slice(email.lastIndexOf('@') + 1))?.[0] ?? ''
       return subject.name.isWellFormed() && subject.email.isWellFormed() &&
         Array.from(subject.name).length <= 8 && Array.from(subject.email).length <= 9 + lastLabel.length

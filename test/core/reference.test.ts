@@ -1,4 +1,4 @@
-/** The reference page in a real browser: it reads well everywhere, asks for nothing, and hides nothing from anybody. */
+/** The reference page in a browser: it fits all screens, loads no other resource, and is accessible. */
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
@@ -17,7 +17,7 @@ import { escapeHtml, markup, prettyJson, prose } from '../../core/openapi/html.t
 import { createReferencePage } from '../../core/openapi/reference.ts'
 import { ROUTES } from '../../core/routes/router.ts'
 
-/** Where Debian, Fedora and Google put theirs; `CHROMIUM` names another. */
+/** Paths of Debian, Fedora and Google; `CHROMIUM` overrides them. */
 const places = [
   process.env['CHROMIUM'] ?? '',
   '/usr/bin/chromium',
@@ -26,9 +26,9 @@ const places = [
   '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
 ]
 const executablePath = places.find((place) => place !== '' && existsSync(place))
-/** What runs in the page is text: types of a browser would put its names within reach of all other tests. */
+/** Scripts for the page are text: the types of the DOM would add its globals to all other tests. */
 const widths = '[document.documentElement.scrollWidth, innerWidth]'
-/** A folder to keep pictures in, to be looked at. */
+/** A folder for screenshots. */
 const shots = process.env['REFERENCE_SHOTS']
 
 const screens = [
@@ -36,7 +36,7 @@ const screens = [
   { name: 'desktop', scheme: 'light', width: 1366, height: 900 },
 ] as const
 
-t.test('nothing that is shown can be more than text', (t) => {
+t.test('the page escapes all text', (t) => {
   const evil = `<script>alert('"&')</script>`
   const safe = '&lt;script&gt;alert(&#39;&quot;&amp;&#39;)&lt;/script&gt;'
   t.equal(escapeHtml(evil), safe)
@@ -60,11 +60,11 @@ t.test('nothing that is shown can be more than text', (t) => {
     },
     () => 'ab',
   )
-  t.equal(hostile.text.match(/<script/g)?.length, 1, 'its own script and no other')
+  t.equal(hostile.text.match(/<script/g)?.length, 1, 'the page has only its own script')
   t.end()
 })
 
-t.test('it says all that there is to say', (t) => {
+t.test('the page documents every operation and problem', (t) => {
   const described = createDocument(ROUTES)
   const { text } = createReferencePage(
     described,
@@ -78,23 +78,27 @@ t.test('it says all that there is to say', (t) => {
     () => 'ab',
   )
   const ids = [...text.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id)
-  t.equal(new Set(ids).size, ids.length, 'no id twice')
+  t.equal(new Set(ids).size, ids.length, 'ids are unique')
   for (const [, id] of text.matchAll(/href="#([^"]+)"/g)) {
-    if (!ids.includes(id)) t.fail(`#${id} leads nowhere`)
+    if (!ids.includes(id)) t.fail(`#${id} does not exist`)
   }
   for (const path of Object.keys(described.paths)) t.ok(text.includes(`<code>${path}</code>`), path)
   for (const code of Object.keys(PROBLEMS)) t.ok(ids.includes(code), code)
   const curls = [...text.matchAll(/<code id="(\w+)-curl">/g)].map(([, id]) => id)
   t.strictSame(curls, ROUTES.map(({ name }) => name.replace(/-(\w)/g, (_, letter) => letter.toUpperCase())))
   const headings = [...text.matchAll(/<h([1-6])/g)].map(([, level]) => Number(level))
-  t.strictSame(headings.filter((level, index) => level > (headings[index - 1] ?? 0) + 1), [], 'in order')
+  t.strictSame(
+    headings.filter((level, index) => level > (headings[index - 1] ?? 0) + 1),
+    [],
+    'headings skip no level',
+  )
   t.equal(headings.filter((level) => level === 1).length, 1)
-  t.notMatch(text, /\b(?:src|href)="(?:https?:)?\/\//, 'nothing from elsewhere')
-  t.notMatch(text, /spk_(?:live|test)_[0-9A-Za-z]{12}_/, 'nothing in the shape of a key')
+  t.notMatch(text, /\b(?:src|href)="(?:https?:)?\/\//, 'no external resource')
+  t.notMatch(text, /spk_(?:live|test)_[0-9A-Za-z]{12}_/, 'no text in the format of a key')
   t.end()
 })
 
-const skip = executablePath === undefined ? 'no Chromium here (.ci/run installs one)' : false
+const skip = executablePath === undefined ? 'Chromium is not installed (.ci/run installs it)' : false
 
 t.test('in a browser', { skip }, async (t) => {
   const api = createPartnerApi({ store: createMemoryStore() })
@@ -123,29 +127,29 @@ t.test('in a browser', { skip }, async (t) => {
     await t.test(`${screen.name}, ${screen.scheme}`, async (t) => {
       const { page, requests, errors, close } = await open(browser, url, { screen })
       const width = await page.evaluate<number[]>(widths)
-      t.strictSame(width, [screen.width, screen.width], 'no sideways scroll')
+      t.strictSame(width, [screen.width, screen.width], 'no horizontal scrolling')
       if (shots !== undefined) {
         mkdirSync(shots, { recursive: true })
         await page.screenshot({ path: join(shots, `${screen.name}-${screen.scheme}.png`) })
       }
       await page.evaluate(`for (const hidden of document.querySelectorAll('details')) hidden.open = true`)
       const all = await page.evaluate<number[]>(widths)
-      t.strictSame(all, [screen.width, screen.width], 'nor with everything open')
+      t.strictSame(all, [screen.width, screen.width], 'no horizontal scrolling with all details open')
       const wide = await page.evaluate<string[]>(`[...document.querySelectorAll('main *')]
         .filter((one) => one.closest('pre') === null && one.getBoundingClientRect().right > innerWidth + 0.5)
         .map((one) => one.outerHTML.slice(0, 100))`)
-      t.strictSame(wide, [], 'nothing is cut off at the side')
+      t.strictSame(wide, [], 'no element overflows')
       t.strictSame(await violations(page), [])
       const background = await page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
       const [red = 0] = (background.match(/\d+/g) ?? []).map(Number)
       t.ok(screen.scheme === 'dark' ? red < 64 : red > 192, `${screen.scheme}: ${background}`)
-      t.strictSame(requests, [url], 'one request, to the service')
-      t.strictSame(errors, [], 'no complaint of the browser, its policy included')
+      t.strictSame(requests, [url], 'one request')
+      t.strictSame(errors, [], 'no browser errors, including its content security policy')
       await close()
     })
   }
 
-  await t.test('code is copied by keyboard, and that is said', async (t) => {
+  await t.test('code is copied by keyboard, and the page announces it', async (t) => {
     const { page, close } = await open(browser, url, {})
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
     const button = page.locator('.copy[data-of="profiles-curl"]')
@@ -153,23 +157,26 @@ t.test('in a browser', { skip }, async (t) => {
     t.equal(
       await page.evaluate<string>('getComputedStyle(document.activeElement).outlineStyle'),
       'solid',
-      'focus can be seen',
+      'focus is visible',
     )
     await page.keyboard.press('Enter')
     await page.locator('#status:text-is("Copied to the clipboard.")').waitFor({ state: 'attached' })
     t.equal(await page.locator('#status').getAttribute('role'), 'status', 'politely')
     const copied = await page.evaluate<string>('navigator.clipboard.readText()')
     t.match(copied, /^curl \\\n {2}-H "X-Service-Partner-Key: \$PARTNER_API_KEY"/)
-    t.ok(copied.includes(`${server.url}/service/public/profiles?partner=demo`), 'with the host it came from')
+    t.ok(
+      copied.includes(`${server.url}/service/public/profiles?partner=demo`),
+      'the code has the host of the page',
+    )
     await close()
   })
 
-  await t.test('the keyboard leads past the contents, and long code can be scrolled', async (t) => {
+  await t.test('the keyboard can skip the contents and scroll long code', async (t) => {
     const { page, close } = await open(browser, url, {})
     await page.keyboard.press('Tab')
     t.equal(await page.evaluate<string>('document.activeElement.className'), 'skip')
     const top = await page.evaluate<number>('document.activeElement.getBoundingClientRect().top')
-    t.ok(top >= 0, 'it shows itself')
+    t.ok(top >= 0, 'the skip link appears')
     await page.keyboard.press('Enter')
     t.equal(await page.evaluate<string>('location.hash'), '#main')
     const still = await page.evaluate<number>(
@@ -179,13 +186,13 @@ t.test('in a browser', { skip }, async (t) => {
     await page.evaluate(`location.hash = '#problems'`)
     const current = page.locator('.side [aria-current]')
     await current.and(page.locator(':text-is("Problems")')).waitFor()
-    t.equal(await current.count(), 1, 'the contents show the current section')
+    t.equal(await current.count(), 1, 'the contents highlight the current section')
     await close()
   })
 
-  await t.test('it is whole without a script', async (t) => {
+  await t.test('the page is complete without scripts', async (t) => {
     const { page, close } = await open(browser, url, { script: false, screen: screens[0] })
-    t.equal(await page.locator('.copy:visible').count(), 0, 'no button that does nothing')
+    t.equal(await page.locator('.copy:visible').count(), 0, 'no copy buttons')
     await page.locator('.brief summary').click()
     await page.locator('.brief a[href="#signUp"]').click()
     t.ok(await page.locator('#signUp-title').isVisible())
@@ -227,7 +234,7 @@ async function open(
   return { page, requests, errors, close: () => context.close() }
 }
 
-/** What axe finds, best practices included. The page's policy does not bind what a debugger runs. */
+/** Violations found by axe, including best practices. The page's policy does not apply to a debugger's scripts. */
 async function violations(page: Page): Promise<string[]> {
   await page.evaluate(axe.source)
   const found = await page.evaluate<AxeResults>(

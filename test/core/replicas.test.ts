@@ -1,6 +1,6 @@
 /**
- * Replicas of the service on one Postgres: what a receipt says, how a quota holds across them, and what one does that
- * cannot reach its store. `test/integration/trials` has the long forms.
+ * Replicas on one PostgreSQL: receipts, shared quotas, and replicas that are cut off from the store.
+ * `test/integration/trials` has longer versions.
  */
 import { type Test, test } from 'tap'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
@@ -15,13 +15,13 @@ import { startGate } from '../postgres/network.ts'
 import { type PostgresServer, startServer } from '../postgres/server.ts'
 import { until } from '../postgres/until.ts'
 
-test('a receipt', async (t) => {
+test('a receipt lists which replicas have applied the change', async (t) => {
   const revision = { facts: '2', content: '1' }
-  /** The receipt for replicas whose progress each list shows in turn. */
+  /** The receipt for replicas with these successive states. */
   const receiptOf = async (...lists: readonly (readonly Partial<ReplicaProgress>[])[]) => {
-    let asked = 0
+    let reads = 0
     const progress = () =>
-      lists[Math.min(asked++, lists.length - 1)]!.map((replica) => ({
+      lists[Math.min(reads++, lists.length - 1)]!.map((replica) => ({
         id: replica.name!,
         name: '',
         applied: false,
@@ -37,20 +37,28 @@ test('a receipt', async (t) => {
   t.same(await receiptOf([{ name: 'killed' }, { name: 'slow' }], [{ name: 'slow' }], [slow]), [
     ['killed', false],
     ['slow', true],
-  ], 'does not wait for a replica that is no longer listed')
-  t.same(await receiptOf([{ name: 'slow' }], [{ name: 'new' }, slow]), [['slow', true]], 'nor for a new one')
+  ], 'it does not wait for a deregistered replica')
+  t.same(
+    await receiptOf([{ name: 'slow' }], [{ name: 'new' }, slow]),
+    [['slow', true]],
+    'it does not wait for a new replica',
+  )
   t.same(await receiptOf([{ name: 'asking', leaseMs: 0 }]), [['asking', true]])
-  t.equal(await awaitReceipt({ revision: () => revision }), undefined, 'a store without a registry has none')
+  t.equal(
+    await awaitReceipt({ revision: () => revision }),
+    undefined,
+    'a store without a registry has no receipt',
+  )
 })
 
 const off = { quota: 0, windowSeconds: 1 }
 const noLimits = { key: off, signup: off, verify: off, authfail: off }
 
-/** A replica in this process, with connections of its own. */
+/** A replica in this process, with its own connections. */
 interface Replica {
   readonly events: readonly LogEvent[]
   /** @returns The status. */
-  ask(key: string): Promise<number>
+  statusFor(key: string): Promise<number>
   // deno-lint-ignore no-explicit-any -- a test reads whatever members it expects
   read(key: string, path: string, body?: unknown): Promise<any>
   close(): Promise<void>
@@ -77,13 +85,13 @@ async function startReplica(
     )
   return {
     events,
-    ask: async (key) => (await send(key, READ)).status,
+    statusFor: async (key) => (await send(key, READ)).status,
     read: async (key, path, body) => (await send(key, path, body)).json(),
     close: () => api.close(),
   }
 }
 
-/** A database with a partner in it, and its operator. */
+/** A database with a partner, and its operator. */
 async function createDeployment(t: Test, server: PostgresServer) {
   const url = await server.createDatabase()
   const store = await openPostgresStore(url)
@@ -96,34 +104,35 @@ async function createDeployment(t: Test, server: PostgresServer) {
 test('replicas on one Postgres', { skip: hasServer() ?? false }, async (t) => {
   const server = await startServer()
   t.teardown(() => server.close())
-  await t.test('a change is in force at each of them when its receipt arrives', (t) => receipts(t, server))
-  await t.test('a quota holds across them', (t) => quota(t, server))
-  await t.test('two of them are cut off', (t) => cutOff(t, server))
+  await t.test('every replica has applied a change when its receipt arrives', (t) => receipts(t, server))
+  await t.test('replicas share a quota', (t) => quota(t, server))
+  await t.test('replicas that are cut off refuse keys, or use known ones with stale-if-error', (t) =>
+    cutOff(t, server))
 })
 
 async function receipts(t: Test, server: PostgresServer): Promise<void> {
   const { url, receipt, keys, issue } = await createDeployment(t, server)
-  // Longer than this test takes: they apply a change because they are notified.
+  // Longer than this test takes: only notifications can apply a change.
   const slow = { maxStalenessMs: 10_000 }
   const replicas = await Promise.all([
     startReplica(t, url, 'asking', { maxStalenessMs: 0 }),
     startReplica(t, url, 'leaving', { ...slow, staleIfErrorSeconds: 60 }),
     startReplica(t, url, 'staying', slow),
   ])
-  const ask = (key: string) => Promise.all(replicas.map((replica) => replica.ask(key)))
+  const statusFor = (key: string) => Promise.all(replicas.map((replica) => replica.statusFor(key)))
   for (let round = 0; round < 2; round++) {
     const { key, text } = await issue()
-    t.same(await ask(text), [200, 200, 200])
+    t.same(await statusFor(text), [200, 200, 200])
     await keys.revoke(key.id)
     t.same(await receipt(), [['asking', true], ['leaving', true], ['staying', true]])
-    t.same(await ask(text), [401, 401, 401])
+    t.same(await statusFor(text), [401, 401, 401])
   }
   const { text } = await issue()
-  t.same(await ask(text), [200, 200, 200])
+  t.same(await statusFor(text), [200, 200, 200])
   const closed = replicas[1]!.close()
-  t.equal(await replicas[1]!.ask(text), 503, 'a replica that closes uses nothing that it knew')
+  t.equal(await replicas[1]!.statusFor(text), 503, 'a closed replica accepts no key')
   await closed
-  t.equal(await replicas[1]!.ask(text), 503)
+  t.equal(await replicas[1]!.statusFor(text), 503)
   await issue()
   t.same(await receipt(), [['asking', true], ['staying', true]])
 }
@@ -133,26 +142,26 @@ async function quota(t: Test, server: PostgresServer): Promise<void> {
   const limits = { ...noLimits, key: { quota: 600, windowSeconds: 3600 } }
   const names = ['one', 'two', 'three', 'four']
   const replicas = await Promise.all(names.map((name) => startReplica(t, url, name, { limits })))
-  /** @returns How many of so many requests were accepted. */
+  /** Sends `count` requests. @returns How many were accepted. */
   const spend = async (key: string, count: number, pick: (index: number) => number): Promise<number> => {
-    const asked = Array.from({ length: count }, (_, index) => replicas[pick(index)]!.ask(key))
-    return (await Promise.all(asked)).filter((status) => status === 200).length
+    const outcomes = Array.from({ length: count }, (_, index) => replicas[pick(index)]!.statusFor(key))
+    return (await Promise.all(outcomes)).filter((status) => status === 200).length
   }
   const even = await issue()
   let accepted = 0
   for (let round = 0; round < 10; round++) accepted += await spend(even.text, 80, (index) => index % 4)
-  t.equal(accepted, 600, 'exactly, when all of them use what they leased')
+  t.equal(accepted, 600, 'exactly the quota, when all replicas use their leases')
   t.equal(await spend(even.text, 4, (index) => index), 0)
 
   const skewed = await issue()
   const first = await spend(skewed.text, 4, (index) => index)
   t.equal(first, 4)
   const rest = await spend(skewed.text, 700, () => 0)
-  t.ok(first + rest <= 600, 'never more')
-  t.ok(first + rest >= 588, 'the others hold at most 2 % of it')
+  t.ok(first + rest <= 600, 'never more than the quota')
+  t.ok(first + rest >= 588, 'the other replicas hold at most 2 % of the quota')
 }
 
-/** One of them may use what it knows while the store is down. */
+/** One of the replicas has stale-if-error. */
 async function cutOff(t: Test, server: PostgresServer): Promise<void> {
   const { url, store, keys, issue } = await createDeployment(t, server)
   const gate = await startGate(server.port)
@@ -171,9 +180,9 @@ async function cutOff(t: Test, server: PostgresServer): Promise<void> {
     (await lenient.read(doomed.text, '/developer/verify-key', { partner: PARTNER })).data.stale_if_error
   const health = async () => (await lenient.read('', '/health')).data?.status
   for (const { text } of [doomed, kept]) {
-    // A response is cached when it is requested again, and lenient has no other source while it is cut off.
+    // The second request caches a response, the only source of `lenient` while it is cut off.
     for (let time = 0; time < 3; time++) {
-      t.same(await Promise.all(all.map(({ ask }) => ask(text))), [200, 200, 200])
+      t.same(await Promise.all(all.map(({ statusFor }) => statusFor(text))), [200, 200, 200])
     }
   }
   t.same([await verify(), await health()], [{ seconds: 4, since: null }, 'ok'])
@@ -181,27 +190,29 @@ async function cutOff(t: Test, server: PostgresServer): Promise<void> {
   gate.cut()
   const statuses = new Set<number>()
   await until(async () => {
-    statuses.add(await lenient.ask(doomed.text))
+    statuses.add(await lenient.statusFor(doomed.text))
     return count(lenient, 'store_unavailable') > 0
-  }, 'it to notice')
+  }, 'the outage to be detected')
   t.same([...statuses], [200])
-  const [{ since }, state, status] = await Promise.all([verify(), health(), lenient.ask(unknown.text)])
+  const [{ since }, state, status] = await Promise.all([verify(), health(), lenient.statusFor(unknown.text)])
   t.same([typeof since, state, status], ['string', 'stale', 503])
 
   await keys.revoke(doomed.key.id)
   const { replicas = [] } = await awaitReceipt(store) ?? {}
   const applied = new Map(replicas.map(({ name, applied }) => [name, applied]))
   t.same(applied, new Map([['connected', true], ['strict', false], ['lenient', false]]))
-  const asked = [strict, lenient].flatMap(({ ask }) => [ask(doomed.text), ask(kept.text)])
-  t.same(await Promise.all(asked), [503, 503, 503, 503], 'no key is accepted after the receipt')
+  const outcomes = [strict, lenient].flatMap((
+    { statusFor },
+  ) => [statusFor(doomed.text), statusFor(kept.text)])
+  t.same(await Promise.all(outcomes), [503, 503, 503, 503], 'no key is accepted after the receipt')
   for (const replica of [strict, lenient]) t.equal(count(replica, 'store_unavailable'), 1)
-  t.same([await connected.ask(doomed.text), await connected.ask(kept.text)], [401, 200])
+  t.same([await connected.statusFor(doomed.text), await connected.statusFor(kept.text)], [401, 200])
   t.equal(await health(), undefined)
 
   await gate.restore()
   for (const replica of [strict, lenient]) {
-    await until(async () => await replica.ask(kept.text) === 200, 'the replica to recover')
-    t.equal(await replica.ask(doomed.text), 401)
+    await until(async () => await replica.statusFor(kept.text) === 200, 'the replica to recover')
+    t.equal(await replica.statusFor(doomed.text), 401)
     t.equal(count(replica, 'store_recovered'), 1)
   }
 }

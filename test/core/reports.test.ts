@@ -1,4 +1,4 @@
-/** Sections 4 and 10, reports: what the contract suites leave out. */
+/** Sections 4 and 10, reports: cases beyond the contract suites. */
 import t from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
@@ -14,7 +14,7 @@ const activity = '/partner/reports/activity?partner=demo'
 
 const day = (instant: number): string => new Date(instant).toISOString().slice(0, 10)
 
-t.test('periods', (t) => {
+t.test('a period has 1 to 366 days, 30 by default', (t) => {
   const now = Date.UTC(2028, 2, 1)
   type Bounds = readonly [from: string | undefined, to: string | undefined]
   const periods: readonly (readonly [...Bounds, from: string, to: string, days: number])[] = [
@@ -53,7 +53,7 @@ t.test('periods', (t) => {
   t.end()
 })
 
-t.test('the summary counts what live keys did in the period', (t) =>
+t.test('the summary counts requests and signups of live keys in the period', (t) =>
   withService(memory, async (service) => {
     const { ask, store, world } = service
     const now = Date.UTC(2027, 5, 30, 12)
@@ -98,13 +98,17 @@ t.test('the summary counts what live keys did in the period', (t) =>
           Number(b.signups) - Number(a.signups) ||
           (a[by] === null ? 1 : b[by] === null ? -1 : String(a[by]) < String(b[by]) ? -1 : 1)
         )
-        t.strictSame(data.signups[`by_${by}`], sorted, `by_${by}: the most first, then by name, none last`)
+        t.strictSame(
+          data.signups[`by_${by}`],
+          sorted,
+          `by_${by}: highest count first, then by name, null last`,
+        )
       }
       const { requests, errors } = add(counts)
       t.strictSame([data.requests.total, data.requests.errors], [requests, errors])
       const endpoints: { path: string; requests: number; errors: number }[] = data.requests.by_endpoint
-      t.strictSame(add(endpoints), { requests, errors }, 'they add up')
-      t.strictSame(endpoints, endpoints.toSorted((a, b) => b.requests - a.requests), 'the most first')
+      t.strictSame(add(endpoints), { requests, errors }, 'the endpoints add up to the totals')
+      t.strictSame(endpoints, endpoints.toSorted((a, b) => b.requests - a.requests), 'highest count first')
       t.strictSame(endpoints.find(({ path }) => path.endsWith('verify-key')), {
         method: 'POST',
         path: '/service/developer/verify-key',
@@ -115,14 +119,14 @@ t.test('the summary counts what live keys did in the period', (t) =>
         signups: signups.filter(({ createdAt }) => day(createdAt) === date).length,
         ...add(counts.filter((count) => count.day === date)),
       }))
-      t.strictSame(data.daily, days, 'day by day')
+      t.strictSame(data.daily, days, 'one row per day')
     }
     await store.recordUsage([{ ...usage[0]!, endpoint: 'of another release', day: '2020-01-01' }], 'b')
     const { requests } = (await ask(`${summary}&from=2020-01-01&to=2020-01-01`)).json.data
     t.strictSame([requests.total, requests.by_endpoint], [10, []], 'an unknown endpoint has no row')
   }))
 
-t.test('pages of the activity are full, though signups arrive, and name no person', (t) =>
+t.test('pages of the activity are full while signups arrive, and name no person', (t) =>
   withService(memory, async (service) => {
     const { ask, store } = service
     for (let n = 0; n < 30; n++) await store.createSignup(canary(service, { profile: 'bare' }), undefined)
@@ -149,7 +153,7 @@ t.test('pages of the activity are full, though signups arrive, and name no perso
     }
   }))
 
-t.test('a cursor of the activity belongs to its list', (t) =>
+t.test('a cursor of the activity is valid for its partner and types only', (t) =>
   withService(memory, async ({ ask }) => {
     const first = await ask(`${activity}&limit=1&type=key.issued`)
     const cursor = encodeURIComponent(first.json.page.next_cursor)
@@ -168,7 +172,7 @@ t.test('a cursor of the activity belongs to its list', (t) =>
     }
   }))
 
-t.test('parameters of reports', (t) =>
+t.test('invalid parameters of reports are refused', (t) =>
   withService(memory, async ({ ask }) => {
     t.equal((await ask(activity)).json.page.limit, 20)
     const many = '&type=key.issued'.repeat(20)
@@ -186,16 +190,16 @@ t.test('parameters of reports', (t) =>
       [`${summary}&limit=1&from=`, ['from', 'limit']],
     ]
     for (const [target, parameters] of wrong) {
-      const heard = await ask(target)
+      const response = await ask(target)
       t.strictSame(
-        [heard.status, heard.json.code, places(heard)],
+        [response.status, response.json.code, places(response)],
         [400, 'invalid_parameter', parameters],
         target,
       )
     }
   }))
 
-t.test('an activity that has not changed is 304', (t) =>
+t.test('an unchanged activity gets 304', (t) =>
   withService(memory, async ({ ask, post }) => {
     const path = '/partner/reports/activity?partner=acme'
     const key = 'acme full'
@@ -206,7 +210,7 @@ t.test('an activity that has not changed is 304', (t) =>
     t.equal((await again()).status, 200)
   }))
 
-t.test('a store that fails is 503', async (t) => {
+t.test('a failing store causes 503', async (t) => {
   const fail = (): never => {
     throw new Error('gone')
   }
@@ -217,13 +221,13 @@ t.test('a store that fails is 503', async (t) => {
     listActivity: () => Promise.reject(new Error('gone')),
   })
   for (const path of [summary, activity]) {
-    const heard = await service.ask(path)
-    t.strictSame([heard.status, heard.json.code], [503, 'store_unavailable'])
+    const response = await service.ask(path)
+    t.strictSame([response.status, response.json.code], [503, 'store_unavailable'])
   }
   await service.api.close()
 })
 
-t.test('counts are kept for 400 days by default', async (t) => {
+t.test('usage counts are kept for 400 days by default', async (t) => {
   const now = Date.now()
   const kept = async (options: { keepUsageDays?: number }): Promise<number> => {
     const store = await openSqliteStore(':memory:')
@@ -237,7 +241,7 @@ t.test('counts are kept for 400 days by default', async (t) => {
     const { requestsByDay } = await store.summarise('demo', '2000-01-01', '9999-12-31')
     return days.filter((day) => requestsByDay.some((row) => row.day === day)).length
   }
-  t.equal(await kept({}), 5, 'all but the day before the last 400')
+  t.equal(await kept({}), 5, 'only the day before the last 400 is removed')
   t.equal(await kept({ keepUsageDays: 30 }), 2)
   t.throws(() => createPartnerApi({ store: createMemoryStore() }, { keepUsageDays: 0 }), RangeError)
 })

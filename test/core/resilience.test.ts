@@ -1,4 +1,4 @@
-/** The service goes on when a log, a store or a directory fails or does not respond. */
+/** The service keeps running when a log, a store or a directory fails or does not respond. */
 import t from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
@@ -31,7 +31,7 @@ function get(target: string, key: string | undefined, headers: Record<string, st
 
 const page = '/service/public/profiles?partner=acme'
 
-t.test('a log that throws stops nothing', async (t) => {
+t.test('a log function that throws does not affect responses', async (t) => {
   const { store, key } = await createAcme()
   let lines = 0
   const api = createPartnerApi({ store }, {
@@ -44,10 +44,10 @@ t.test('a log that throws stops nothing', async (t) => {
   t.equal((await api.handle(get(page, key))).status, 200)
   t.equal((await api.handle(get(page, undefined))).status, 401)
   t.equal(api.refuse('malformed_request').status, 400)
-  t.equal(lines, 3, 'each answer had its line')
+  t.equal(lines, 3, 'each response was logged')
 })
 
-t.test('the log at its default level', async (t) => {
+t.test('the default log level omits successful requests and logs refused credentials', async (t) => {
   const { store, key } = await createAcme()
   const events: LogEvent[] = []
   const limits = { authfail: { quota: 2, windowSeconds: 60 } }
@@ -60,7 +60,7 @@ t.test('the log at its default level', async (t) => {
   const from = { 'x-forwarded-for': '203.0.113.9' }
   await api.handle(get(page, key, from))
   api.refuse('malformed_request', '192.0.2.2')
-  t.same(events, [], 'good answers and bad framing are not in it')
+  t.same(events, [], 'successful responses and framing errors are not logged')
   await api.handle(get(page, `${key},${key}`, from))
   await api.handle(get(page, 'nothing', from))
   await api.handle(get(page, 'nothing', from))
@@ -68,13 +68,13 @@ t.test('the log at its default level', async (t) => {
     { event: 'request', status: 400, code: 'ambiguous_credentials', address: '203.0.113.9', level: 'warn' },
     { event: 'request', status: 401, code: 'key_invalid', address: '203.0.113.9' },
     { event: 'request', status: 429, code: 'rate_limited', address: '203.0.113.9' },
-  ], 'every refused credential is, with the client behind the proxy')
+  ], 'every refused credential is logged with the address of the client')
   events.length = 0
   await api.handle(get(page.replace('=acme', '=other'), key, from))
   t.match(events, [{ status: 403, code: 'partner_mismatch', partner: 'acme', key_id: key.split('_')[2] }])
 })
 
-t.test('a body that is announced as too large is not asked for', async (t) => {
+t.test('a body whose Content-Length is too large is not read', async (t) => {
   const { store, key } = await createAcme()
   const api = createPartnerApi({ store })
   let asked = 0
@@ -93,7 +93,7 @@ t.test('a body that is announced as too large is not asked for', async (t) => {
   t.strictSame([(await api.handle(post(32_768))).status, asked], [200, 1])
 })
 
-t.test('what a client makes up is not logged', async (t) => {
+t.test('client input is not logged unvalidated', async (t) => {
   const { store, key } = await createAcme()
   const events: LogEvent[] = []
   const api = createPartnerApi({ store }, {
@@ -139,19 +139,19 @@ t.test('the log has the trace id of a valid traceparent', async (t) => {
   }
 })
 
-t.test('with stale-if-error, known keys work while the store is down, and responses say so', async (t) => {
+t.test('with stale-if-error, known keys work while the store is down, and responses report it', async (t) => {
   const { store: memory, key } = await createAcme()
-  let silent = false
-  const answering = <A extends unknown[], R>(ask: (...question: A) => R) => (...question: A): R => {
-    if (silent) throw new Error('out of reach')
-    return ask(...question)
+  let isDown = false
+  const unlessDown = <A extends unknown[], R>(call: (...args: A) => R) => (...args: A): R => {
+    if (isDown) throw new Error('unreachable')
+    return call(...args)
   }
   const store: Store = {
     ...memory,
-    revision: answering(memory.revision),
-    findKey: answering(memory.findKey),
-    check: answering(memory.check),
-    listProfiles: answering(memory.listProfiles),
+    revision: unlessDown(memory.revision),
+    findKey: unlessDown(memory.findKey),
+    check: unlessDown(memory.check),
+    listProfiles: unlessDown(memory.listProfiles),
   }
   const events: LogEvent[] = []
   const api = createPartnerApi({ store }, {
@@ -159,8 +159,8 @@ t.test('with stale-if-error, known keys work while the store is down, and respon
     staleIfErrorSeconds: 30,
     log: (event) => events.push(event),
   })
-  const data = async (exchange: HttpRequest): Promise<Record<string, unknown>> => {
-    const { status, body } = await api.handle(exchange)
+  const data = async (request: HttpRequest): Promise<Record<string, unknown>> => {
+    const { status, body } = await api.handle(request)
     return { status, ...JSON.parse(String(body)).data }
   }
   const health = get('/service/health', undefined)
@@ -174,14 +174,14 @@ t.test('with stale-if-error, known keys work while the store is down, and respon
   t.strictSame(await data(health), { status: 'ok' })
   t.strictSame((await data(verify)).stale_if_error, { seconds: 30, since: null })
   t.equal((await api.handle(get(page, key))).status, 200)
-  silent = true
-  t.equal((await api.handle(get(`${page}&limit=7`, key))).status, 503, 'what is not known is not made up')
+  isDown = true
+  t.equal((await api.handle(get(`${page}&limit=7`, key))).status, 503, 'an uncached page gets 503')
   t.equal((await api.handle(get('/service/public/countries?partner=acme', key))).status, 200)
   t.equal((await api.handle(get(page, other))).status, 401)
   t.match(await data(health), { status: 'stale', since: /Z$/, until: /Z$/ })
   t.match((await data(verify)).stale_if_error, { seconds: 30, since: /Z$/ })
-  silent = false
-  // It is asked again within a second, behind the requests that come.
+  isDown = false
+  // The store is read again within a second, in the background of requests.
   for (let round = 0; events.at(-1)?.event !== 'store_recovered' && round < 200; round++) {
     await api.handle(get(page, key))
     await new Promise((resolve) => setTimeout(resolve, 20))
@@ -196,7 +196,7 @@ t.test('with stale-if-error, known keys work while the store is down, and respon
   t.throws(() => createPartnerApi({ store }, { staleIfErrorSeconds: 3601 }), /staleIfErrorSeconds/)
 })
 
-t.test('administrative changes are logged where they take effect', async (t) => {
+t.test('administrative changes are logged by the server that applies them', async (t) => {
   const { store, key, id, keys } = await createAcme()
   const changes: LogEvent[] = []
   let arrived: () => void
@@ -209,7 +209,7 @@ t.test('administrative changes are logged where they take effect', async (t) => 
     },
   })
   const next = (): Promise<void> => new Promise((resolve) => arrived = resolve)
-  // The watch begins where the trail ends at its first look; a change made until it is seen ends the wait.
+  // Reading starts at the end of the audit log, so changes are repeated until the first one is logged.
   await api.handle(get(page, key))
   let seen = false
   const first = next().then(() => seen = true)
@@ -224,10 +224,10 @@ t.test('administrative changes are logged where they take effect', async (t) => 
   t.ok(at <= Date.now() && at > Date.now() - 60_000, 'with its instant')
 })
 
-t.test('a store that does not respond is 503 in time', async (t) => {
+t.test('an unresponsive store causes 503 within the timeout', async (t) => {
   const { store, key } = await createAcme()
-  const silent = { listProfiles: () => new Promise<never>(() => undefined) }
-  const directory: Directory = { ...store, ...silent }
+  const unresponsive = { listProfiles: () => new Promise<never>(() => undefined) }
+  const directory: Directory = { ...store, ...unresponsive }
   const api = createPartnerApi({ store, directory }, { storeTimeoutMs: 20 })
   const answer = await api.handle(get(page, key))
   t.equal(answer.status, 503)
@@ -246,7 +246,7 @@ t.test('a response that cannot be cached is sent', async (t) => {
   for (let time = 0; time < 3; time++) t.equal((await api.handle(get(page, key))).status, 200)
 })
 
-t.test('counts that cannot be written are logged once, and written when that is possible again', async (t) => {
+t.test('failed usage writes are logged once and retried until they succeed', async (t) => {
   const { store, key } = await createAcme()
   let works = false
   let written = 0
@@ -271,7 +271,7 @@ t.test('counts that cannot be written are logged once, and written when that is 
   t.equal(written, 2)
 })
 
-t.test('a key that is no longer in force is not a known one', async (t) => {
+t.test('a revoked key is no longer a known key', async (t) => {
   const { store, key, id, keys } = await createAcme()
   let reads = 0
   const revision = () => (reads++, store.revision())
@@ -291,19 +291,19 @@ t.test('a key that is no longer in force is not a known one', async (t) => {
   t.equal((await api.handle(get(page, retiring.text))).status, 200, 'one that retires is in force')
 })
 
-t.test('without an address, failures are not counted', async (t) => {
+t.test('without a client address, failures are not counted', async (t) => {
   const { store, key } = await createAcme()
   const api = createPartnerApi({ store }, { limits: { authfail: { quota: 1, windowSeconds: 60 } } })
-  const ask = (given: string, info?: { remoteAddr: { hostname: string } }) =>
+  const request = (given: string, info?: { remoteAddr: { hostname: string } }) =>
     api.fetch(new Request(`http://localhost${page}`, { headers: { authorization: `Bearer ${given}` } }), info)
-  for (let time = 0; time < 3; time++) t.equal((await ask('wrong')).status, 401)
-  t.equal((await ask(key)).status, 200, 'so that no key is blocked by others')
+  for (let time = 0; time < 3; time++) t.equal((await request('wrong')).status, 401)
+  t.equal((await request(key)).status, 200, 'keys are not limited by failures of others')
   const info = { remoteAddr: { hostname: '192.0.2.9' } }
-  t.equal((await ask('wrong', info)).status, 401)
-  t.equal((await ask('wrong', info)).status, 429, 'with one there is')
+  t.equal((await request('wrong', info)).status, 401)
+  t.equal((await request('wrong', info)).status, 429, 'with an address they are limited')
 })
 
-t.test('options out of their range', (t) => {
+t.test('options out of range throw', (t) => {
   const store = createMemoryStore()
   const refused: [PartnerApiOptions, RegExp][] = [
     [{ serviceName: 'Acme' }, /named "Acme"/],

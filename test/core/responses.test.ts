@@ -1,4 +1,4 @@
-/** Responses that reuse the headers of the last one with the same body are equal to new ones. */
+/** Responses that reuse the headers of an earlier one with the same body equal new ones. */
 import fc from 'fast-check'
 import t from 'tap'
 import { createResponseConverter } from '../../core/http/fetch.ts'
@@ -6,7 +6,7 @@ import type { HttpResponse } from '../../core/http/message.ts'
 
 const internal: HttpResponse = { status: 500, headers: ['X-Request-Id', 'req_0'], body: '{}' }
 
-/** A response that takes nothing over from anybody. */
+/** A response that reuses nothing. */
 function responseOf({ status, headers, body }: HttpResponse): Response {
   const pairs = Array.from({ length: headers.length / 2 }, (_, index): [string, string] => {
     return [headers[2 * index]!, headers[2 * index + 1]!]
@@ -43,7 +43,7 @@ const answers = fc.record({
   return { status: 200, headers: [...headers, ...more.flat()], body: asksForHead ? undefined : body }
 })
 
-t.test('whatever was answered before', async (t) => {
+t.test('a reused response equals a new one, whatever preceded it', async (t) => {
   await t.resolves(fc.assert(fc.asyncProperty(fc.array(answers, { maxLength: 12 }), async (sequence) => {
     const respond = createResponseConverter(() => internal)
     for (const answer of sequence) {
@@ -55,7 +55,7 @@ t.test('whatever was answered before', async (t) => {
   })))
 })
 
-t.test('a field that must not be sent', async (t) => {
+t.test('a field that the platform forbids is an error', async (t) => {
   const respond = createResponseConverter(() => internal)
   const body = Buffer.from('a')
   const answer = (id: string, limit: string): HttpResponse => {
@@ -72,7 +72,7 @@ t.test('a field that must not be sent', async (t) => {
   t.end()
 })
 
-t.test('no more is remembered than 2,048 answers', async (t) => {
+t.test('at most 2,048 responses are cached', async (t) => {
   const { Headers } = globalThis
   let made = 0
   globalThis.Headers = class extends Headers {
@@ -90,9 +90,9 @@ t.test('no more is remembered than 2,048 answers', async (t) => {
   const [first] = answers as [HttpResponse]
   const last = answers.pop() as HttpResponse
   for (const answer of [...answers, first]) respond(answer)
-  t.equal(made, 2_048, 'so many are')
+  t.equal(made, 2_048, '2,048 responses are cached')
   for (const answer of [last, last, first]) {
     t.strictSame(await contentOf(respond(answer)), await contentOf(responseOf(answer)))
   }
-  t.equal(made, 2_050, 'then the first is made anew')
+  t.equal(made, 2_050, 'then the first was evicted')
 })

@@ -1,4 +1,4 @@
-/** Sections 4 and 10, signups: what is stored, idempotency keys, and a store that fails. */
+/** Sections 4 and 10, signups: stored records, idempotency keys, and failing stores. */
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import t from 'tap'
@@ -15,7 +15,7 @@ const path = '/partner/signups'
 const required = { partner: 'demo', email: 'ada@example.com', name: 'Ada Lovelace' }
 const idempotent = (key: string): More => ({ headers: { 'idempotency-key': key } })
 
-t.test('a signup is stored as it was sent', (t) =>
+t.test('a signup is stored as sent', (t) =>
   withService(memory, async ({ store, post, world }) => {
     const message = 'Zeile 1\nZeile 2 😀'
     const texts = {
@@ -62,7 +62,7 @@ t.test('a signup is stored as it was sent', (t) =>
     })
   }))
 
-t.test('an idempotency key is checked after the body, and holds for 24 hours', (t) =>
+t.test('an idempotency key is checked after the body and is valid for 24 hours', (t) =>
   withService(memory, async ({ post }) => {
     const real = Date.now
     const start = real()
@@ -77,7 +77,7 @@ t.test('an idempotency key is checked after the body, and holds for 24 hours', (
       t.strictSame(places(await post(path, { ...required, email: 'x' }, idempotent('day'))), ['/email'])
       t.strictSame(await at(day - minute), [201, true])
       t.strictSame(await at(day + minute), [201, false])
-      t.strictSame(await at(2 * day), [201, true], 'from when it was used again')
+      t.strictSame(await at(2 * day), [201, true], 'a new claim holds for 24 hours again')
     } finally {
       Date.now = real
     }
@@ -115,13 +115,13 @@ t.test('an idempotency key is bare or quoted', (t) => {
   t.strictSame(
     readIdempotencyKey('a, b', false),
     { key: 'a, b' },
-    'where the runtime knows that it is one field',
+    'a comma in one field, if the runtime distinguishes fields',
   )
   t.match(readIdempotencyKey('"a"', true), { detail: /repeated/ })
   t.end()
 })
 
-t.test('equal JSON values have one text, and other values have others', (t) => {
+t.test('JSON values have the same canonical text exactly if they are equal', (t) => {
   const reversed = (value: unknown): unknown => {
     if (typeof value !== 'object' || value === null) return value
     if (Array.isArray(value)) return value.map(reversed)
@@ -132,7 +132,7 @@ t.test('equal JSON values have one text, and other values have others', (t) => {
   const value = fc.jsonValue({ maxDepth: 3 })
   fc.assert(fc.property(value, (value) => {
     const text = canonicalJson(value)
-    // What can be read back is of no other value.
+    // Text that parses back to the value cannot be that of another.
     return text === canonicalJson(reversed(value)) &&
       isDeepStrictEqual(JSON.parse(text), JSON.parse(JSON.stringify(value)))
   }))
@@ -140,7 +140,7 @@ t.test('equal JSON values have one text, and other values have others', (t) => {
   t.end()
 })
 
-t.test('what the store says of a running attempt is 409', async (t) => {
+t.test('a signup in progress causes 409', async (t) => {
   const store = createMemoryStore()
   const service = await serveStore({ ...store, createSignup: () => ({ outcome: 'conflict' }) })
   const heard = await service.post(path, required, idempotent('x'))
@@ -148,7 +148,7 @@ t.test('what the store says of a running attempt is 409', async (t) => {
   await service.api.close()
 })
 
-t.test('a store that fails is 503, and its error is not shown', async (t) => {
+t.test('a failing store causes 503 without its error', async (t) => {
   const store = createMemoryStore()
   const createSignup = () => {
     throw new Error('the disk is full of ada@example.com')
@@ -161,7 +161,7 @@ t.test('a store that fails is 503, and its error is not shown', async (t) => {
   await service.api.close()
 })
 
-t.test('over a socket, a repeated field is refused, and a comma in one field is not', (t) =>
+t.test('over a socket, a repeated Idempotency-Key is refused, and a comma in one is not', (t) =>
   deployTo(memory, onNode)({}, async (service) => {
     const send = (key: string | readonly string[]) =>
       post(service, JSON.stringify(required), {

@@ -4,7 +4,7 @@ import { test } from 'tap'
 import { compareCodePoints, fold, foldWords } from '../../core/lib/text.ts'
 import { anyText } from '../support/any-text.ts'
 
-test('folding what is folded changes nothing', (t) => {
+test('folding is idempotent', (t) => {
   fc.assert(fc.property(anyText(), (text) => fold(fold(text)) === fold(text)), { numRuns: 1_000 })
   for (const text of ['İstanbul', 'ẞ', 'ﬁ Å ͅ', '①Ⅳ', 'ŉ', 'ᾳ', 'ǅ', 'Ὰ͂']) {
     t.equal(fold(fold(text)), fold(text), text)
@@ -12,7 +12,7 @@ test('folding what is folded changes nothing', (t) => {
   t.end()
 })
 
-test('every single character folds to what stays as it is', (t) => {
+test('every character folds to folded text', (t) => {
   const unstable: string[] = []
   const perText = 4_096
   for (let start = 0; start < 0x110000; start += perText) {
@@ -25,7 +25,7 @@ test('every single character folds to what stays as it is', (t) => {
   t.end()
 })
 
-test('letters that Unicode does not take apart are spelled out', (t) => {
+test('letters without a Unicode decomposition are transliterated', (t) => {
   t.equal(fold('Université de Łódź'), 'universite de lodz')
   t.equal(
     fold('Øster Ðorđe Þór Weiß Æon Œuvre ısı Ħal Ŧe Ŋa'),
@@ -42,8 +42,8 @@ test('words are runs of letters and digits', (t) => {
   t.end()
 })
 
-test('text compares by code points as its UTF-8 bytes do', (t) => {
-  // Surrogate pairs against U+E000–U+FFFF are where UTF-16 units order otherwise.
+test('text compares by code points, like its UTF-8 bytes', (t) => {
+  // UTF-16 code units order surrogate pairs before U+E000–U+FFFF.
   const point = fc.oneof(
     fc.constantFrom('a', '\uD7FF', '\uE000', '\uFFFF', '\u{10000}', '\u{10FFFF}'),
     anyText(),

@@ -1,4 +1,4 @@
-/** Requests are counted in the background by partner, day, endpoint and outcome, and no count is lost. */
+/** Requests are counted in the background by partner, day, endpoint and outcome, without losing counts. */
 import { spawnSync } from 'node:child_process'
 import process from 'node:process'
 import t from 'tap'
@@ -12,7 +12,7 @@ import { type PartnerService, serveStore } from '../support/partner-service.ts'
 const noon = Date.UTC(2027, 5, 15, 12)
 const day = '2027-06-15'
 
-/** Where counts go, until they are refused. */
+/** Collects written counts, or refuses them. */
 function createLedger() {
   const written: UsageCount[] = []
   const calls: number[] = []
@@ -33,7 +33,7 @@ function createLedger() {
   }
 }
 
-/** Timers that fire when the test says so. */
+/** Replaces timers with ones that the test fires. */
 function holdTimers(): { readonly delays: number[]; fire(): void; restore(): void } {
   const { setTimeout: set, clearTimeout: clear } = globalThis
   const waiting = new Map<unknown, () => void>()
@@ -59,8 +59,8 @@ function holdTimers(): { readonly delays: number[]; fire(): void; restore(): voi
   }
 }
 
-/** Lets everything that needs no timer come to its end. */
-async function settle(): Promise<void> {
+/** Lets pending work without timers finish. */
+async function finishPendingWork(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await Promise.resolve()
 }
 
@@ -74,13 +74,13 @@ async function countsOf(
   )
 }
 
-await t.test('every request of a live key counts, once', async (t) => {
+await t.test('every request of a live key is counted once', async (t) => {
   const service = await serveStore(createMemoryStore(), {
     limits: { verify: { quota: 1, windowSeconds: 60 } },
   })
   const { api, ask, post } = service
   const demo = '?partner=demo'
-  const asked: readonly (readonly [status: number, ask: () => ReturnType<typeof ask>])[] = [
+  const counted: readonly (readonly [status: number, ask: () => ReturnType<typeof ask>])[] = [
     [200, () => ask(`/public/plans${demo}`)],
     [200, () => ask(`/public/plans${demo}`)],
     [200, () => ask(`/public/plans${demo}`, { method: 'HEAD' })],
@@ -99,7 +99,7 @@ await t.test('every request of a live key counts, once', async (t) => {
     [413, () => post('/partner/signups', 'x'.repeat(40_000))],
     [200, () => ask(`/partner/reports/summary${demo}`)],
   ]
-  for (const [status, send] of asked) t.equal((await send()).status, status)
+  for (const [status, send] of counted) t.equal((await send()).status, status)
   const uncounted: readonly (readonly [status: number, ask: () => ReturnType<typeof ask>])[] = [
     [200, () => ask(`/public/plans${demo}`, { key: 'demo test' })],
     [401, () => ask(`/public/plans${demo}`, { key: { text: 'nonsense' } })],
@@ -110,7 +110,7 @@ await t.test('every request of a live key counts, once', async (t) => {
     [200, () => ask('/health')],
   ]
   for (const [status, send] of uncounted) t.equal((await send()).status, status)
-  t.strictSame(await countsOf(service), {}, 'nothing is written while requests are answered')
+  t.strictSame(await countsOf(service), {}, 'nothing is written during requests')
   await api.close()
   t.strictSame(await countsOf(service), {
     'plans': [7, 3],
@@ -129,11 +129,11 @@ await t.test('every request of a live key counts, once', async (t) => {
     errors: 3,
   })
   await api.close()
-  t.strictSame((await countsOf(service))['report-summary'], [2, 0], 'what was written is not written again')
-  t.strictSame(await countsOf(service, 'acme'), {}, 'who is named in vain has asked nothing')
+  t.strictSame((await countsOf(service))['report-summary'], [2, 0], 'written counts are not written again')
+  t.strictSame(await countsOf(service, 'acme'), {}, 'a mismatched partner is not counted')
 })
 
-await t.test('answers that had to be waited for count like others', async (t) => {
+await t.test('asynchronous responses are counted', async (t) => {
   const store = createMemoryStore()
   const slow: Store = {
     ...store,
@@ -148,27 +148,30 @@ await t.test('answers that had to be waited for count like others', async (t) =>
   t.strictSame(await countsOf(service), { plans: [1, 1], banner: [1, 0] })
 })
 
-await t.test('counts show within 5 s without a request to push them', async (t) => {
+await t.test('counts are written within 5 s without further requests', async (t) => {
   const store = createMemoryStore()
   const service = await serveStore(store)
   const timers = holdTimers()
   t.teardown(timers.restore)
   await service.ask('/public/plans?partner=demo')
   await service.ask('/public/plans?partner=demo')
-  t.ok(timers.delays.length > 0 && timers.delays.every((ms) => ms <= 2_000), 'a write waits for 2 s at most')
-  t.ok(timers.delays.length <= 2, 'and there is one timer for all')
+  t.ok(
+    timers.delays.length > 0 && timers.delays.every((ms) => ms <= 2_000),
+    'writes are delayed by 2 s at most',
+  )
+  t.ok(timers.delays.length <= 2, 'all counts share one timer')
   t.strictSame(await countsOf(service), {})
   timers.fire()
-  await settle()
+  await finishPendingWork()
   t.strictSame(await countsOf(service), { plans: [2, 0] })
   await service.ask('/public/plans?partner=demo')
   timers.fire()
-  await settle()
-  t.strictSame(await countsOf(service), { plans: [3, 0] }, 'and again')
+  await finishPendingWork()
+  t.strictSame(await countsOf(service), { plans: [3, 0] }, 'later counts are written too')
   await service.api.close()
 })
 
-t.test('counts belong to the day of their request, in UTC', async (t) => {
+t.test('requests count for their UTC day', async (t) => {
   const ledger = createLedger()
   const counter = createUsageCounter(ledger)
   const midnight = Date.UTC(2027, 5, 16)
@@ -183,7 +186,7 @@ t.test('counts belong to the day of their request, in UTC', async (t) => {
   ])
 })
 
-t.test('what could not be written is tried again as it was, before anything else', async (t) => {
+t.test('a failed batch is retried unchanged before later counts', async (t) => {
   const timers = holdTimers()
   t.teardown(timers.restore)
   const ledger = createLedger()
@@ -191,14 +194,14 @@ t.test('what could not be written is tried again as it was, before anything else
   ledger.refuse(2)
   counter.count('demo', 'plans', 500, noon)
   timers.fire()
-  await settle()
+  await finishPendingWork()
   counter.count('demo', 'plans', 200, noon)
   counter.count('acme', 'plans', 399, noon)
   timers.fire()
-  await settle()
+  await finishPendingWork()
   t.strictSame(ledger.written, [])
   timers.fire()
-  await settle()
+  await finishPendingWork()
   const plans = { day, endpoint: 'plans', requests: 1 }
   t.strictSame(ledger.written[0], { partner: 'demo', ...plans, errors: 1 })
   t.strictSame(ledger.written.slice(1).toSorted((a, b) => a.partner < b.partner ? -1 : 1), [
@@ -206,25 +209,25 @@ t.test('what could not be written is tried again as it was, before anything else
     { partner: 'demo', ...plans, errors: 0 },
   ])
   const [first, second, third, fourth] = ledger.batches
-  t.strictSame([second, third], [first, first], 'under the name that it had')
+  t.strictSame([second, third], [first, first], 'with the same batch id')
   t.not(fourth, first)
   const delays = timers.delays.length
   timers.fire()
-  await settle()
-  t.strictSame([ledger.calls.length, timers.delays.length], [4, delays], 'then there is nothing left to do')
+  await finishPendingWork()
+  t.strictSame([ledger.calls.length, timers.delays.length], [4, delays], 'nothing remains to be written')
 
   ledger.refuse(1)
   counter.count('demo', 'plans', 200, noon)
   await counter.flush()
   const after = timers.delays.length
   timers.fire()
-  await settle()
-  t.equal(timers.delays.length, after, 'a flush that failed sets no timer: the service may be gone')
+  await finishPendingWork()
+  t.equal(timers.delays.length, after, 'a failed flush sets no timer, because the service may be closed')
   await counter.flush()
-  t.equal(ledger.total(), 4, 'and loses nothing')
+  t.equal(ledger.total(), 4, 'no count is lost')
 })
 
-t.test('many counts are written in batches, and a batch that fails does not take the others with it', async (t) => {
+t.test('many counts are written in batches, and a failing batch does not affect the others', async (t) => {
   const ledger = createLedger()
   const counter = createUsageCounter(ledger)
   for (let n = 0; n < 1300; n++) counter.count(`partner-${n}`, 'plans', 200, noon)
@@ -235,16 +238,16 @@ t.test('many counts are written in batches, and a batch that fails does not take
   })
   for (let n = 0; n < 1300; n++) failing.count(`partner-${n}`, 'plans', 200, noon)
   await counter.flush()
-  t.ok(ledger.calls.every((size) => size <= 500), 'of 500 at most')
+  t.ok(ledger.calls.every((size) => size <= 500), 'a batch has 500 counts at most')
   t.equal(ledger.total(), 1300)
   await failing.flush()
-  t.ok(ledger.total() < 2600, 'some had to wait')
+  t.ok(ledger.total() < 2600, 'the failed batch is pending')
   await failing.flush()
   t.equal(ledger.total(), 2600)
   t.equal(new Set(ledger.written.map(({ partner }) => partner)).size, 1300)
 })
 
-t.test('what is counted while a write is under way is written after it', async (t) => {
+t.test('requests during a write are written after it', async (t) => {
   const written: UsageCount[] = []
   let release = (): void => undefined
   const counter = createUsageCounter({
@@ -255,20 +258,20 @@ t.test('what is counted while a write is under way is written after it', async (
   })
   counter.count('demo', 'plans', 200, noon)
   const first = counter.flush()
-  await settle()
+  await finishPendingWork()
   counter.count('demo', 'plans', 200, noon)
   const second = counter.flush()
   release()
   await first
   t.strictSame(written.map(({ requests }) => requests), [1])
   release()
-  await settle()
+  await finishPendingWork()
   release()
   await second
   t.strictSame(written.map(({ requests }) => requests), [1, 1])
 })
 
-t.test('counters are bounded, and traffic makes no more of them', async (t) => {
+t.test('the number of counters is bounded', async (t) => {
   const ledger = createLedger()
   const counter = createUsageCounter(ledger, () => undefined, 100)
   for (let n = 0; n < 1000; n++) counter.count(`partner-${n}`, 'plans', 200, noon)
@@ -281,13 +284,13 @@ t.test('counters are bounded, and traffic makes no more of them', async (t) => {
     endpoint: 'plans',
     requests: 101,
     errors: 100,
-  }, 'the ones that are there go on')
+  }, 'existing counters continue')
   counter.count('partner-999', 'plans', 200, noon)
   await counter.flush()
-  t.equal(ledger.written.at(-1)?.partner, 'partner-999', 'a write makes room')
+  t.equal(ledger.written.at(-1)?.partner, 'partner-999', 'a write frees counters')
 })
 
-await t.test('a use of a key is written once a minute, and again when the clock was set back', async (t) => {
+await t.test('the last use of a key is written once a minute, and when the clock was set back', async (t) => {
   const written: [string, number][] = []
   const store = createMemoryStore()
   const uses = createLastUsedRecorder({ ...store, recordKeyUses: (all) => void written.push(...all) })
@@ -300,7 +303,7 @@ await t.test('a use of a key is written once a minute, and again when the clock 
   t.strictSame(written, [['a', noon], ['a', noon + 60_000], ['a', noon - 1], ['b', noon]])
 })
 
-t.test('a write that never succeeds is tried a few times more, and keeps no process alive', (t) => {
+t.test('a failing write is retried a few times and keeps no process alive', (t) => {
   const module = new URL('../../core/lib/write-behind.ts', import.meta.url).href
   const program = `
     import { createWriteBehind } from ${JSON.stringify(module)}

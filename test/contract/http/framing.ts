@@ -1,6 +1,6 @@
 /**
- * Responses to malformed, unusual and oversized HTTP/1.1 messages. Sent through raw sockets, because HTTP clients refuse
- * to send most of them. Every case is sent in one piece and again in two halves.
+ * Responses to malformed, unusual and oversized HTTP/1.1 messages. They are sent through raw sockets, because HTTP
+ * clients refuse to send most of them. Every case is sent in one piece and again in two halves.
  */
 import { type ProblemCode, PROBLEMS } from '../../../core/http/problem.ts'
 import { connectRaw, type RawAnswer } from '../../support/raw-connection.ts'

@@ -178,7 +178,7 @@ export async function directoryContract(check: Check, open: () => Promise<Store>
       await store.importContent('profiles', [profile('b', { publishedAt: undefined })], { now: T0, actor })
       const rest = await store.listProfiles('acme', query({ sort, after }), T0)
       t.strictSame(rest.map(({ slug }) => slug), ['c', 'd'])
-      // The position may come from a replica whose clock is ahead: listed profiles are not repeated, and future ones omitted.
+      // A position from a replica whose clock is ahead: listed profiles are not repeated, and future ones are omitted.
       const ahead = await store.listProfiles('acme', query({ sort, after }), T0 - 3)
       t.strictSame(ahead.map(({ slug }) => slug), ['d'])
       await store.importContent('profiles', [profile('b', { publishedAt: T0 - 1 })], { now: T0, actor })

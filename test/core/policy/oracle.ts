@@ -1,9 +1,9 @@
 /**
- * The contract's tables, read by a person and written down a second time. Nothing here comes from `core`: what the
- * service answers is compared with what the contract says, and not with another form of the same code.
+ * The tables of the contract, transcribed by hand. Nothing here imports `core`, so that the service is compared with the
+ * contract rather than with itself.
  */
 
-/** What refuses a request, or a request that came too far to be refused for who sent it. */
+/** Codes of refusals, including those after authorization. */
 export type Code =
   | 'route_not_found'
   | 'method_not_allowed'
@@ -60,7 +60,7 @@ export const STATUS: Readonly<Record<Code, number>> = {
   rate_limited: 429,
 }
 
-/** Section 3: a module, and the scope that it needs. A place in this list is a bit of a scope or module set. */
+/** Section 3: each module and its scope. The index is the bit in a set of scopes or modules. */
 export const NEEDS: readonly { readonly module: string; readonly scope: string }[] = [
   { module: 'widget', scope: 'read:partner-widget' },
   { module: 'profiles', scope: 'read:profiles' },
@@ -72,7 +72,7 @@ export const NEEDS: readonly { readonly module: string; readonly scope: string }
   { module: 'reporting', scope: 'read:partner-reports' },
 ]
 
-/** An endpoint that takes a key. */
+/** An endpoint that needs a key. */
 export interface Endpoint {
   readonly method: 'GET' | 'POST'
   readonly path: string
@@ -97,13 +97,13 @@ export const ENDPOINTS: readonly Endpoint[] = [
   { method: 'POST', path: '/service/partner/signups', scope: 'create:partner-signups', success: 201 },
 ]
 
-/** All that a request and the facts about it can have wrong; what is left out is right. */
+/** Everything that can be wrong with a request and its facts. By default nothing is. */
 export interface Situation {
   readonly route?: 'unknown' | 'wrong-method'
   readonly version?: 'unknown'
   readonly accept?: 'excludes'
   readonly sender?: 'browser'
-  /** The client's address has spent `authfail`; `knownGood`: and the key was seen to be good before. */
+  /** The client's address has spent `authfail`; `knownGood`: but the key was used successfully before. */
   readonly authfail?: 'spent'
   readonly knownGood?: boolean
   readonly credential?: 'missing' | 'ambiguous' | 'wrong'
@@ -122,7 +122,7 @@ export interface Situation {
   readonly precondition?: 'met'
 }
 
-/** Section 2, "the order is part of the contract": what is wrong, and what answers it. */
+/** Section 2, "the order is part of the contract": each check and the code of its failure. */
 const ORDER: readonly (readonly [wrong: (situation: Situation) => unknown, Code])[] = [
   // 2
   [(one) => one.route === 'unknown', 'route_not_found'],
@@ -131,7 +131,7 @@ const ORDER: readonly (readonly [wrong: (situation: Situation) => unknown, Code]
   [(one) => one.version, 'unknown_version'],
   [(one) => one.accept, 'not_acceptable'],
   [(one) => one.sender, 'browser_refused'],
-  // 4; section 10: a missing key does not meet the limiter
+  // 4; section 10: a missing key is not limited
   [
     (one) => one.authfail && one.credential !== 'missing' && !(one.knownGood && one.credential === undefined),
     'rate_limited',
@@ -139,7 +139,7 @@ const ORDER: readonly (readonly [wrong: (situation: Situation) => unknown, Code]
   // 5
   [(one) => one.credential === 'missing', 'key_missing'],
   [(one) => one.credential === 'ambiguous', 'ambiguous_credentials'],
-  // 6, the states in the order in which the contract names them
+  // 6, the states in the order of the contract
   [(one) => one.credential === 'wrong', 'key_invalid'],
   [(one) => one.revoked, 'key_revoked'],
   [(one) => one.expired, 'key_expired'],
@@ -148,7 +148,7 @@ const ORDER: readonly (readonly [wrong: (situation: Situation) => unknown, Code]
   [(one) => one.address, 'address_not_allowed'],
   // 8
   [(one) => one.limit, 'rate_limited'],
-  // 9; that no object is 422 can only be said before its partner is asked for
+  // 9; a body that is no object is 422 before its partner is checked
   [(one) => one.media === 'wrong-type', 'unsupported_media_type'],
   [(one) => one.media === 'too-large', 'body_too_large'],
   [(one) => one.media === 'no-json', 'malformed_request'],
@@ -169,7 +169,7 @@ const ORDER: readonly (readonly [wrong: (situation: Situation) => unknown, Code]
   [(one) => one.resource === 'no-banner', 'banner_not_found'],
 ]
 
-/** The codes of the policy alone, in the contract's order. */
+/** The codes of the policy, in the order of the contract. */
 export const POLICY_ORDER: readonly Code[] = [
   'key_revoked',
   'key_expired',
@@ -182,8 +182,8 @@ export const POLICY_ORDER: readonly Code[] = [
   'module_inactive',
 ]
 
-/** What the contract answers. */
-export interface Verdict {
+/** The response that the contract requires. */
+export interface ExpectedResponse {
   readonly code: Code | undefined
   readonly status: number
   readonly challenge: string | undefined
@@ -196,8 +196,8 @@ export function refusalOf(situation: Situation): Code | undefined {
   return ORDER.find(([wrong]) => wrong(situation))?.[1]
 }
 
-/** Judges a request to an endpoint. */
-export function judge(situation: Situation, endpoint: Endpoint): Verdict {
+/** The required response to a request. */
+export function expectedResponse(situation: Situation, endpoint: Endpoint): ExpectedResponse {
   const code = refusalOf(situation)
   return {
     code,

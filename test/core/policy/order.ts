@@ -1,14 +1,14 @@
 /**
- * The order of checks against the oracle: one request that is right in everything, and then every way to have one or two
- * things wrong. If any two checks were in another order, the request that fails just these two would show it.
+ * Compares the order of checks with the oracle: a valid request, and then every combination of one or two faults. If any
+ * two checks were swapped, the request with exactly these two faults would differ.
  *
- * Each failed credential comes from an address of its own, so that `authfail` (here: one failure a day) never meets
- * a request by accident.
+ * Each failed credential comes from a different address, so that `authfail` (here: one failure a day) never limits a
+ * request unintentionally.
  */
 import type { PartnerApi } from '../../../core/api.ts'
-import { createQuestioner, type Request, send, type Tally } from './asking.ts'
+import { createComparison, type Request, send, type Tally } from './comparison.ts'
 import { forge } from '../../contract/http/forgery.ts'
-import { type Endpoint, ENDPOINTS, judge, type Situation } from './oracle.ts'
+import { type Endpoint, ENDPOINTS, expectedResponse, type Situation } from './oracle.ts'
 import { createPartnerApi } from '../../../core/api.ts'
 import { bodyOf, createWorld, type HeldKey, modulesIn, scopesIn, targetOf, type World } from './world.ts'
 
@@ -37,7 +37,7 @@ const always: readonly Fault[] = [
   ['input', 'wrong-parameter'],
 ]
 
-/** What can be wrong with a request to this endpoint. */
+/** The possible faults of a request to this endpoint. */
 function faultsOf({ method, path, scope }: Endpoint): readonly Fault[] {
   const faults = [...always]
   if (method === 'GET') faults.push(['claim', 'repeated'], ['precondition', 'met'])
@@ -72,18 +72,18 @@ export function proveOrder(tally: Tally): void {
       authfail: { quota: 1, windowSeconds: 86_400 },
     },
   })
-  const desk = createDesk(world, api)
-  const questioner = createQuestioner(api, tally, [], [])
+  const factory = createRequestFactory(world, api)
+  const comparison = createComparison(api, tally, [], [])
   for (const endpoint of ENDPOINTS) {
     if (!api.routes.some(({ method, path }) => method === endpoint.method && path === endpoint.path)) continue
-    // A reply is kept once it is asked for again, and must not make up for any fault.
-    for (let time = 0; time < 2; time++) send(api, desk.prepare(endpoint, {}).request)
+    // The second request caches the response, which must not mask any fault.
+    for (let time = 0; time < 2; time++) send(api, factory.prepare(endpoint, {}).request)
     for (const situation of upTo(2, faultsOf(endpoint))) {
-      const { request, knownGood } = desk.prepare(endpoint, situation)
-      questioner.ask(request, judge({ ...situation, knownGood }, endpoint), endpoint)
+      const { request, knownGood } = factory.prepare(endpoint, situation)
+      comparison.check(request, expectedResponse({ ...situation, knownGood }, endpoint), endpoint)
     }
   }
-  proveWhoSpendsAuthfail(api, tally, desk)
+  proveAuthfailSpending(api, tally, factory)
   void api.close()
 }
 
@@ -96,19 +96,19 @@ function* upTo(most: number, faults: readonly Fault[], from = 0, so: Situation =
   }
 }
 
-interface Desk {
-  /** Makes the request, and before it whatever has to have happened. */
+interface RequestFactory {
+  /** Creates the request after preparing the situation. */
   prepare(endpoint: Endpoint, situation: Situation): { request: Request; knownGood: boolean }
-  /** An address that was not used before. */
+  /** An unused address. */
   newAddress(inside: boolean): string
 }
 
 const unknownKey = forge('spk_live', 'Nobody000000')
 
-function createDesk(world: World, api: PartnerApi): Desk {
+function createRequestFactory(world: World, api: PartnerApi): RequestFactory {
   const keys = new Map<string, HeldKey>()
   let addresses = 0
-  /** Both have failed once, and that is all that is allowed. */
+  /** Both have spent their quota of one failure. */
   const spent = { inside: '10.255.255.255', outside: '172.31.255.255' }
 
   function newAddress(inside: boolean): string {
@@ -146,7 +146,7 @@ function createDesk(world: World, api: PartnerApi): Desk {
       const modules = one.module === undefined ? 'on' : 'off'
       const partner = `${state}-${modules}-${one.resource === 'no-banner' ? 'none' : 'banner'}`
       const key = keyFor(partner, one)
-      // Makes the key known, and spends its quota where there is one; again for each endpoint, since limits differ.
+      // Makes the key known and spends its quota, for each endpoint because their policies differ.
       const knownGood = !one.revoked && !one.expired && !one.disabled
       if (knownGood) use(endpoint, key.text, newAddress(true))
       const inside = one.address === undefined
@@ -212,10 +212,10 @@ function credentialFor(credential: Situation['credential'], key: string): Reques
 }
 
 /**
- * Section 10: failures of steps 5 and 6 that carried a credential spend `authfail`, nothing else does. Whether one
- * was spent shows in what a wrong key gets from the same address next.
+ * Section 10: only failures of steps 5 and 6 with a credential spend `authfail`. The response to a wrong key from the
+ * same address afterwards shows whether the quota was spent.
  */
-function proveWhoSpendsAuthfail(api: PartnerApi, tally: Tally, desk: Desk): void {
+function proveAuthfailSpending(api: PartnerApi, tally: Tally, factory: RequestFactory): void {
   const endpoint = ENDPOINTS.find(({ path }) => path === '/service/public/profiles')!
   const spends = (one: Situation): boolean =>
     one.credential === 'ambiguous' || one.credential === 'wrong' ||
@@ -223,7 +223,7 @@ function proveWhoSpendsAuthfail(api: PartnerApi, tally: Tally, desk: Desk): void
   for (const fault of [undefined, ...faultsOf(endpoint)]) {
     const situation: Situation = fault === undefined ? {} : { [fault[0]]: fault[1] }
     if (situation.authfail !== undefined) continue
-    const { request } = desk.prepare(endpoint, situation)
+    const { request } = factory.prepare(endpoint, situation)
     send(api, request)
     const next = send(
       api,
@@ -236,8 +236,7 @@ function proveWhoSpendsAuthfail(api: PartnerApi, tally: Tally, desk: Desk): void
     const status = spends(situation) ? 429 : 401
     tally.compare(
       next.status === status,
-      () =>
-        `after ${JSON.stringify(situation)} a wrong key gets ${next.status}, and the contract says ${status}`,
+      () => `after ${JSON.stringify(situation)} a wrong key gets ${next.status} instead of ${status}`,
     )
   }
 }

@@ -1,8 +1,8 @@
 /**
- * `admit`, `authorize` and `explain` against the oracle. A decision gets the scope that a route needs and nothing else
- * of the route, so the endpoints ask nine questions: no scope, or one of eight. Two products are enumerated:
+ * Compares `admit`, `authorize` and `explain` with the oracle. A decision depends on the route only through its scope, so
+ * there are nine cases: no scope, or one of eight. Two products are enumerated:
  *
- * - All 256 scope sets × all 256 module sets × all nine questions, for a key that may be used.
+ * - All 256 scope sets × all 256 module sets × all nine cases, for a valid key.
  * - All 48 combinations of stored state, expiry and end of overlap × partner states × addresses × claims, with the pairs of
  *   sets in which the needed scope or module is the only one, or the only one left out.
  */
@@ -10,7 +10,7 @@ import type { Key, Partner } from '../../../core/model.ts'
 import { type AccessFacts, admit, authorize, type Decision, explain } from '../../../core/policy/decide.ts'
 import { preparePrincipal, type Principal } from '../../../core/keys/principal.ts'
 import { key, partner } from '../../contract/store/samples.ts'
-import type { Tally } from './asking.ts'
+import type { Tally } from './comparison.ts'
 import { type Code, NEEDS, POLICY_ORDER, refusalOf, type Situation } from './oracle.ts'
 
 const now = Date.UTC(2027, 0, 15)
@@ -21,7 +21,7 @@ interface KeyKind {
   readonly situation: Situation
 }
 
-/** "Valid until" an instant: at that instant not any more. */
+/** The key is no longer valid at the instant itself. */
 const keyKinds: readonly KeyKind[] = (['active', 'disabled', 'revoked'] as const).flatMap((state) =>
   instants.flatMap((expiresAt) =>
     instants.map((retiresAt): KeyKind => ({
@@ -73,46 +73,46 @@ const senders: readonly Sender[] = [
   ...outside.map((address): Sender => ({ allow, address, situation: { address: 'refused' } })),
 ]
 
-/** The scope that is asked for, as a place in `NEEDS`; -1 asks for none. */
-const questions = [-1, 0, 1, 2, 3, 4, 5, 6, 7]
+/** The required scope as an index into `NEEDS`, or -1 for none. */
+const needs = [-1, 0, 1, 2, 3, 4, 5, 6, 7]
 
 /** Compares the policy with the oracle: both products. */
 export function provePolicy(tally: Tally): void {
   for (let scopes = 0; scopes < 256; scopes++) {
     for (let modules = 0; modules < 256; modules++) {
       const principal = principalOf(keyKinds[0]!, senders[0]!, { scopes, modules, state: 'active' })
-      for (const question of questions) {
-        const situation = lackOf(question, scopes, modules)
-        decide(tally, principal, question, senders[0]!, claims[0]!, refusalOf(situation))
+      for (const need of needs) {
+        const situation = lackOf(need, scopes, modules)
+        decide(tally, principal, need, senders[0]!, claims[0]!, refusalOf(situation))
       }
     }
   }
-  for (const question of questions) {
-    const bit = question < 0 ? 0 : 1 << question
+  for (const need of needs) {
+    const bit = need < 0 ? 0 : 1 << need
     const sets = [bit, 255 & ~bit]
     for (const scopes of sets) {
-      for (const modules of sets) everything(tally, question, scopes, modules)
+      for (const modules of sets) everything(tally, need, scopes, modules)
     }
   }
 }
 
-function everything(tally: Tally, question: number, scopes: number, modules: number): void {
+function everything(tally: Tally, need: number, scopes: number, modules: number): void {
   for (const kind of keyKinds) {
     for (const state of ['active', 'suspended'] as const) {
       for (const sender of senders) {
         const principal = principalOf(kind, sender, { scopes, modules, state })
         for (const claim of claims) {
           const code = refusalOf({
-            ...lackOf(question, scopes, modules),
+            ...lackOf(need, scopes, modules),
             ...kind.situation,
             ...sender.situation,
             ...claim.situation,
             suspended: state === 'suspended',
           })
-          const facts = decide(tally, principal, question, sender, claim, code)
+          const facts = decide(tally, principal, need, sender, claim, code)
           const { decision, rules } = explain(facts)
           tally.compare(
-            agrees(decision, code, question, principal) && isTrace(rules, code),
+            agrees(decision, code, need, principal) && isTrace(rules, code),
             () => describe(facts, { decision, rules }, code),
           )
         }
@@ -124,21 +124,21 @@ function everything(tally: Tally, question: number, scopes: number, modules: num
 function decide(
   tally: Tally,
   principal: Principal,
-  question: number,
+  need: number,
   { address }: Sender,
   { requestedPartner }: Claim,
   code: Code | undefined,
 ): AccessFacts {
-  const scope = NEEDS[question]?.scope as AccessFacts['scope']
+  const scope = NEEDS[need]?.scope as AccessFacts['scope']
   const facts: AccessFacts = { principal, address, requestedPartner, scope, now }
   const denial = admit(facts)
   const decision = denial ?? authorize(facts)
-  tally.compare(agrees(decision, code, question, principal), () => describe(facts, decision, code))
+  tally.compare(agrees(decision, code, need, principal), () => describe(facts, decision, code))
   return facts
 }
 
-function lackOf(question: number, scopes: number, modules: number): Situation {
-  const lacks = (mask: number) => question >= 0 && (mask >> question & 1) === 0
+function lackOf(need: number, scopes: number, modules: number): Situation {
+  const lacks = (mask: number) => need >= 0 && (mask >> need & 1) === 0
   return { ...(lacks(scopes) && { scope: 'not-held' }), ...(lacks(modules) && { module: 'inactive' }) }
 }
 
@@ -161,18 +161,18 @@ function principalOf(
   }, {})
 }
 
-function agrees(decision: Decision, code: Code | undefined, question: number, principal: Principal): boolean {
+function agrees(decision: Decision, code: Code | undefined, need: number, principal: Principal): boolean {
   if (decision.allowed) {
     const { grant } = decision
     return code === undefined && grant.principal === principal && grant.partner === principal.partner &&
       grant.key === principal.key && grant.now === now
   }
   return code !== undefined && decision.reason === code &&
-    decision.requiredScope === (code === 'scope_missing' ? NEEDS[question]?.scope : undefined) &&
-    decision.requiredModule === (code === 'module_inactive' ? NEEDS[question]?.module : undefined)
+    decision.requiredScope === (code === 'scope_missing' ? NEEDS[need]?.scope : undefined) &&
+    decision.requiredModule === (code === 'module_inactive' ? NEEDS[need]?.module : undefined)
 }
 
-/** What `explain` calls the rule behind each code. */
+/** The rule of each code in `explain`. */
 const ruleNames: Readonly<Partial<Record<Code, string>>> = {
   key_revoked: 'the key is not revoked',
   key_expired: 'the key has not expired',
@@ -185,7 +185,7 @@ const ruleNames: Readonly<Partial<Record<Code, string>>> = {
   module_inactive: 'an active module of the partner needs the scope',
 }
 
-/** One rule for each code of the policy, in the contract's order. Rules after the one that refuses are not reached. */
+/** Whether there is one rule per code in the order of the contract, and those after the refusal are not reached. */
 function isTrace(rules: ReturnType<typeof explain>['rules'], code: Code | undefined): boolean {
   const decisive = code === undefined ? POLICY_ORDER.length : POLICY_ORDER.indexOf(code)
   return rules.length === POLICY_ORDER.length &&

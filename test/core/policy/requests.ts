@@ -1,15 +1,15 @@
 /**
- * Whole requests against the oracle: every endpoint × every state of a key, guessed or held × addresses × partner relations
- * × whether the scope is held and its module active.
+ * Compares complete requests with the oracle: every endpoint × every state of a key, guessed or held × addresses ×
+ * partner relations × whether the scope is held and its module active.
  *
  * Of the 256 × 256 sets, four stand for all: the needed scope alone or all but it, and the needed module alone or all but
- * it. `provePolicy` shows that no other bit matters. The facts change between rounds through `store.apply`, so that a fact
- * that is used after its revision is a mismatch too.
+ * it. `provePolicy` shows that no other bit matters. Facts change between rounds through `store.apply`, so that the use
+ * of a stale fact is a mismatch too.
  */
 import type { Change } from '../../../core/ports/changes.ts'
-import { createQuestioner, type Request, send, type Tally } from './asking.ts'
+import { createComparison, type Request, send, type Tally } from './comparison.ts'
 import { forge } from '../../contract/http/forgery.ts'
-import { type Endpoint, ENDPOINTS, judge, type Situation } from './oracle.ts'
+import { type Endpoint, ENDPOINTS, expectedResponse, type Situation } from './oracle.ts'
 import { createPartnerApi } from '../../../core/api.ts'
 import {
   bitOf,
@@ -30,7 +30,7 @@ interface KeyClass {
   readonly allow: boolean
 }
 
-/** Real time has to do, so every instant is a day away. */
+/** The clock is real, so every instant is a day away. */
 const states: readonly (readonly [facts: object, Situation])[] = [
   [{}, {}],
   [{ state: 'disabled' }, { disabled: true }],
@@ -69,21 +69,21 @@ export function proveRequests(tally: Tally): void {
   const limits = { key: off, signup: off, verify: off, authfail: off }
   const api = createPartnerApi({ store: world.store }, { maxStalenessMs: 0, limits })
   const secrets = [neighbour, ...keys.map(({ key }) => key)].map(({ text }) => text.slice(22))
-  const questioner = createQuestioner(api, tally, secrets)
+  const comparison = createComparison(api, tally, secrets)
   const served = api.routes.filter(({ access }) => access === 'key')
 
   for (const { method, path, scope } of served) {
     const listed = ENDPOINTS.find((endpoint) => endpoint.method === method && endpoint.path === path)
     tally.compare(
       listed !== undefined && listed.scope === scope,
-      () => `${method} ${path} needs ${scope}, and the contract says ${listed ? listed.scope : 'nothing'}`,
+      () => `${method} ${path} needs ${scope} instead of ${listed ? listed.scope : 'nothing'}`,
     )
   }
   const endpoints = ENDPOINTS.filter(({ method, path }) =>
     served.some((route) => route.method === method && route.path === path)
   )
   for (const endpoint of endpoints) {
-    // What another partner was answered is kept once it is asked for again, and must be of no use to this one.
+    // The second request of another partner caches its response, which must not be served to this one.
     for (let time = 0; time < 2; time++) send(api, requestFor(endpoint, 'globex', neighbour.text, '::1'))
     const bit = bitOf(endpoint)
     for (const scopes of [bit, 255 & ~bit]) {
@@ -97,21 +97,25 @@ export function proveRequests(tally: Tally): void {
             ...(bit && !(scopes & bit) ? { scope: 'not-held' } : {}),
             ...(bit && !(modules & bit) ? { module: 'inactive' } : {}),
           }
-          for (const one of keys) askAll(endpoint, one, facts)
+          for (const one of keys) checkAll(endpoint, one, facts)
         }
       }
     }
   }
   void api.close()
 
-  function askAll(endpoint: Endpoint, { situation, key, allow }: KeyClass, facts: Situation): void {
+  function checkAll(endpoint: Endpoint, { situation, key, allow }: KeyClass, facts: Situation): void {
     const guessed = requestFor(endpoint, 'acme', forge('spk_live', key.id), '198.51.100.7')
-    questioner.ask(guessed, judge({ ...facts, ...situation, credential: 'wrong' }, endpoint), endpoint)
+    comparison.check(
+      guessed,
+      expectedResponse({ ...facts, ...situation, credential: 'wrong' }, endpoint),
+      endpoint,
+    )
     for (const [claim, claimed] of claims) {
       for (const [address, inside] of addresses) {
         const refused: Situation = allow && !inside ? { address: 'refused' } : {}
-        const verdict = judge({ ...facts, ...situation, ...claimed, ...refused }, endpoint)
-        questioner.ask(requestFor(endpoint, claim, key.text, address), verdict, endpoint)
+        const verdict = expectedResponse({ ...facts, ...situation, ...claimed, ...refused }, endpoint)
+        comparison.check(requestFor(endpoint, claim, key.text, address), verdict, endpoint)
       }
     }
   }

@@ -1,4 +1,4 @@
-/** A memory store with what the proof asks about, and the requests that ask. */
+/** A memory store with the facts of the proof, and the targets and bodies of its requests. */
 import { createMemoryStore } from '../../../adapters/stores/memory/store.ts'
 import type { Key, Partner } from '../../../core/model.ts'
 import type { Change } from '../../../core/ports/changes.ts'
@@ -23,7 +23,7 @@ export interface HeldKey {
   readonly text: string
 }
 
-/** A store whose facts the proof sets as it likes. */
+/** A store whose facts the proof controls. */
 export interface World {
   readonly store: Store
   /** @throws when the store refuses. */
@@ -32,12 +32,12 @@ export interface World {
   createKey(more: Partial<Key>): HeldKey
 }
 
-/** Bits of `NEEDS` as names. */
+/** The names for bits of `NEEDS`. */
 export function scopesIn(mask: number): Key['scopes'] {
   return NEEDS.filter((_, index) => mask & (1 << index)).map(({ scope }) => scope) as unknown as Key['scopes']
 }
 
-/** Bits of `NEEDS` as names. */
+/** The names for bits of `NEEDS`. */
 export function modulesIn(mask: number): Partner['modules'] {
   return NEEDS.filter((_, index) => mask & (1 << index)).map(({ module }) => module) as Partner['modules']
 }
@@ -55,7 +55,7 @@ export function createWorld(bannerFor: readonly string[]): World {
   function apply(...changes: readonly Change[]): void {
     const revision = store.revision()
     if (revision instanceof Promise || store.apply(changes, revision.facts, stamp) !== true) {
-      throw new Error('The memory store did not apply the changes at once.')
+      throw new Error('The memory store did not apply the changes synchronously.')
     }
   }
 

@@ -1,15 +1,15 @@
-/** How the proof asks the service and compares its answer with the contract's. */
+/** Sends the requests of the proof and compares the responses with those of the contract. */
 import type { PartnerApi } from '../../../core/api.ts'
 import type { HttpRequest, HttpResponse } from '../../../core/http/message.ts'
-import type { Endpoint, Verdict } from './oracle.ts'
+import type { Endpoint, ExpectedResponse } from './oracle.ts'
 
-/** Counts what was compared with the oracle. */
+/** Counts comparisons with the oracle. */
 export interface Tally {
   decisions: number
   mismatches: number
   /** The first few mismatches. */
   readonly examples: string[]
-  /** @param difference What differed, asked for only if something did. */
+  /** @param difference Describes a mismatch; called only for one. */
   compare(agrees: boolean, difference: () => string): void
 }
 
@@ -29,7 +29,7 @@ export function createTally(stopAtFirst = false): Tally {
   }
 }
 
-/** A request in the proof's words. */
+/** A request of the proof. */
 export interface Request {
   readonly method: string
   readonly target: string
@@ -38,33 +38,33 @@ export interface Request {
   readonly address: string | undefined
 }
 
-/** What of an answer is compared, and what of it must be the same for different causes. */
-interface Seen {
+/** The compared parts of a response, and the bytes that must be equal for different causes. */
+interface ReadResponse {
   readonly status: number
   readonly code: string | undefined
   readonly challenge: string | undefined
   readonly requiredScope: string | undefined
   readonly requiredModule: string | undefined
-  /** The whole answer but for the request id. */
+  /** The response without its request id. */
   readonly bytes: string
 }
 
 const encoder = new TextEncoder()
-/** Asks, and the memory store answers at once. */
+/** Sends a request. With the memory store, the response is synchronous. */
 export function send(api: PartnerApi, request: Request): HttpResponse {
-  const exchange: HttpRequest = {
+  const httpRequest: HttpRequest = {
     method: request.method,
     target: request.target,
     header: (name) => request.headers[name],
     body: () => encoder.encode(request.body ?? ''),
     address: request.address,
   }
-  const answer = api.handle(exchange)
-  if (answer instanceof Promise) throw new Error('The service waited, and nothing had to be waited for.')
-  return answer
+  const response = api.handle(httpRequest)
+  if (response instanceof Promise) throw new Error('The service responded asynchronously.')
+  return response
 }
 
-function see({ status, headers, body }: HttpResponse): Seen {
+function readResponse({ status, headers, body }: HttpResponse): ReadResponse {
   const text = Buffer.from(body ?? '').toString()
   const fields: [string, string][] = []
   for (let index = 0; index < headers.length; index += 2) fields.push([headers[index]!, headers[index + 1]!])
@@ -82,26 +82,26 @@ function see({ status, headers, body }: HttpResponse): Seen {
   }
 }
 
-/** Asks requests and compares each answer with its verdict. */
-export interface Questioner {
-  ask(request: Request, verdict: Verdict, endpoint: Endpoint): void
+/** Sends requests and compares each response with the expected one. */
+export interface Comparison {
+  check(request: Request, verdict: ExpectedResponse, endpoint: Endpoint): void
 }
 
 /**
- * @param secrets Texts that no answer may contain.
- * @param alike The codes whose answers are the same bytes for every cause (section 2). They are for one endpoint:
- * `instance` is its path.
+ * @param secrets Texts that no response may contain.
+ * @param identical Codes whose responses have the same bytes for every cause (section 2), per endpoint: `instance` is
+ * its path.
  */
-export function createQuestioner(
+export function createComparison(
   api: PartnerApi,
   tally: Tally,
   secrets: readonly string[],
-  alike: readonly string[] = ['key_invalid', 'partner_mismatch'],
-): Questioner {
+  identical: readonly string[] = ['key_invalid', 'partner_mismatch'],
+): Comparison {
   const first = new Map<string, string>()
 
-  function same(code: string, endpoint: Endpoint, method: string, bytes: string): boolean {
-    if (!alike.includes(code)) return true
+  function equalsFirst(code: string, endpoint: Endpoint, method: string, bytes: string): boolean {
+    if (!identical.includes(code)) return true
     const place = `${code} ${method} ${endpoint.path}`
     const known = first.get(place)
     if (known === undefined) first.set(place, bytes)
@@ -109,15 +109,15 @@ export function createQuestioner(
   }
 
   return {
-    ask(request, verdict, endpoint) {
-      const answer = send(api, request)
-      const seen = see(answer)
+    check(request, verdict, endpoint) {
+      const response = send(api, request)
+      const seen = readResponse(response)
       const agrees = seen.status === verdict.status && seen.code === verdict.code &&
         seen.challenge === verdict.challenge && seen.requiredScope === verdict.requiredScope &&
         seen.requiredModule === verdict.requiredModule
       tally.compare(
         agrees && !secrets.some((secret) => seen.bytes.includes(secret)) &&
-          same(seen.code ?? '', endpoint, request.method, seen.bytes),
+          equalsFirst(seen.code ?? '', endpoint, request.method, seen.bytes),
         () => JSON.stringify({ request, contract: verdict, service: seen }),
       )
     },
