@@ -171,10 +171,10 @@ await t.test('a look-up from before a change is not used after it', async (t) =>
     return found
   }
   const api = serve({ ...memory, findKey }, { maxStalenessMs: 0 })
-  const before = ask(api, text)
+  const before = statusOf(api, text)
   await setImmediate()
   await keys.revoke(id)
-  const after = ask(api, text)
+  const after = statusOf(api, text)
   answer()
   t.strictSame(await Promise.all([before, after]), [200, 401])
 })
