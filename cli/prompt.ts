@@ -20,7 +20,10 @@ export async function confirm({ stdin, stderr }: Terminal, consequence: string, 
 /** Reads a secret, possibly empty, without echoing it. Ctrl-C interrupts the program. */
 export async function promptHidden({ stdin, stderr }: Terminal, prompt: string): Promise<string> {
   const hidden = new Writable({ write: (_chunk, _encoding, done) => done() })
-  const input = ask(stdin, hidden, '', () => process.kill(process.pid, 'SIGINT'))
+  const input = ask(stdin, hidden, '', () => {
+    stderr.write('\n')
+    process.kill(process.pid, 'SIGINT')
+  })
   // After the terminal has stopped echoing: input that arrives early must not be shown either.
   stderr.write(prompt)
   try {
@@ -30,18 +33,26 @@ export async function promptHidden({ stdin, stderr }: Terminal, prompt: string):
   }
 }
 
-/** @returns The line, empty at the end of the input. */
+/**
+ * @param onInterrupt Ends the process on Ctrl-C. Default: Ctrl-C ends the input.
+ * @returns The line, empty at the end of the input.
+ */
 async function ask(
   input: Io['stdin'],
   output: Writable,
   question: string,
-  onInterrupt: () => void = () => {},
+  onInterrupt?: () => void,
 ): Promise<string> {
   const terminal = createInterface({ input, output, terminal: true })
-  const closed = new Promise<string>((resolve) => terminal.once('close', () => resolve('')))
-  terminal.once('SIGINT', () => {
-    terminal.close()
-    onInterrupt()
+  const closed = new Promise<string>((resolve) => {
+    let isInterrupted = false
+    // The signal may arrive later: an interrupt is not an empty line.
+    terminal.once('close', () => isInterrupted || resolve(''))
+    terminal.once('SIGINT', () => {
+      isInterrupted = onInterrupt !== undefined
+      terminal.close()
+      onInterrupt?.()
+    })
   })
   try {
     return await Promise.race([terminal.question(question), closed])

@@ -192,7 +192,7 @@ test('the hidden prompt', { skip: noTerminal }, async (t) => {
   t.notMatch(given, new RegExp(`${text.slice(-38)}|wrong`))
   t.match(given, / echo /, 'the terminal echoes again')
   t.match(empty, 'exit 2')
-  t.match(interrupted, /exit 130.* icanon .* echo /s)
+  t.match(interrupted, /not shown\): \r\nexit 130.* icanon .* echo /s)
 })
 
 test('progress is shown on a terminal only', { skip: noTerminal }, async (t) => {
