@@ -28,6 +28,10 @@ export function toMigrationStatus(current: number, migrations: readonly Migratio
   }
 }
 
+export function missingStoreError(place: string): StoreError {
+  return new StoreError('missing', `There is no store at ${place}. To create one: partner-api migrate`)
+}
+
 export function migrationRequiredError(place: string, { current, latest }: MigrationStatus): StoreError {
   return new StoreError(
     'refused',

@@ -2,6 +2,7 @@ import {
   type Migration as SharedMigration,
   migrationRequiredError,
   type MigrationStatus,
+  missingStoreError,
   newerSchemaError,
   newSettings,
   randomHex,
@@ -70,9 +71,7 @@ export async function migrate(
 export async function checkMigrated(database: Database): Promise<void> {
   const { place } = database
   const schema = await readSchema(database.read, place)
-  if (schema.version === 0) {
-    throw new StoreError('missing', `There is no store at ${place}. To create one: partner-api migrate`)
-  }
+  if (schema.version === 0) throw missingStoreError(place)
   if (pendingAfter(schema, MIGRATIONS, place).length === 0) return
   throw migrationRequiredError(place, toMigrationStatus(schema.version, MIGRATIONS))
 }

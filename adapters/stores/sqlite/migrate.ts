@@ -2,6 +2,7 @@ import {
   type Migration,
   migrationRequiredError,
   type MigrationStatus,
+  missingStoreError,
   newerSchemaError,
   newSettings,
   randomHex,
@@ -64,14 +65,14 @@ export function migrate(
 /**
  * Checks that the schema is up to date or, if `mayMigrate`, that this program can migrate it. Changes nothing.
  *
- * @throws {StoreError} `refused` when it is older; otherwise as `migrate` does.
+ * @throws {StoreError} `missing` when the file is empty, `refused` when its schema is older; otherwise as `migrate` does.
  */
 export function checkSchema(database: Database, file: string, mayMigrate: boolean): void {
   const current = schemaVersion(database, file)
   const pending = pendingAfter(current, MIGRATIONS, file)
-  if (pending.length > 0 && !mayMigrate) {
-    throw migrationRequiredError(file, toMigrationStatus(current, MIGRATIONS))
-  }
+  if (mayMigrate || pending.length === 0) return
+  if (current === 0) throw missingStoreError(file)
+  throw migrationRequiredError(file, toMigrationStatus(current, MIGRATIONS))
 }
 
 function pendingAfter(

@@ -33,8 +33,8 @@ export interface SqliteStoreOptions {
  *
  * @param file Path of the file, or `:memory:`.
  * @throws {StoreError} `unreachable` when the file cannot be opened or read, `newer_schema` when a newer program has
- * migrated it, `refused` when it belongs to another program, when a copy into it has not been finished, when it has to
- * be migrated and `migrate` is false, or when the key prefix cannot be changed.
+ * migrated it, `refused` when it belongs to another program, when a copy into it has not been finished or when the key
+ * prefix cannot be changed; without `migrate` also `missing` when it is empty, and `refused` when its schema is older.
  */
 export async function openSqliteStore(file: string, options: SqliteStoreOptions = {}): Promise<Store> {
   const { create = true, migrate: mayMigrate = true, keyPrefix } = options
