@@ -35,7 +35,7 @@ const commandGroups: Readonly<Record<string, Readonly<Record<string, string>>>> 
 /** Runs the command line of this process, and sets its exit code. */
 export async function runProcess(argv: readonly string[], version: string): Promise<void> {
   const output = createOutput(argv, process)
-  exitOnClosedPipe()
+  exitOnClosedPipe(output)
   silenceSqliteWarning()
   hideCredentials(argv)
   process.once('uncaughtException', async (error) => {
@@ -70,10 +70,10 @@ function createOutput(argv: readonly string[], io: Io): Output {
 }
 
 /** Exits silently when the reader has gone (`| head`). */
-function exitOnClosedPipe(): void {
+function exitOnClosedPipe(output: Output): void {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EPIPE') process.exit()
+      if (error.code === 'EPIPE') process.exit(output.exitCode || process.exitCode)
       throw error
     })
   }

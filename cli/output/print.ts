@@ -1,6 +1,6 @@
 /** Prints on standard output and standard error. */
 import type { Readable, Writable } from 'node:stream'
-import type { CliError } from '../errors.ts'
+import type { CliError, ExitCode } from '../errors.ts'
 import { createTableFormatter, printable, printableJson, redact, redactAll } from './text.ts'
 
 /** What a run of the program reads and writes: `process`, except in tests. */
@@ -18,6 +18,8 @@ const progressIntervalMs = 100
 export class Output {
   /** Whether to print one JSON document instead of text for people. */
   json: boolean
+  /** That of the error which was printed, if any, even if its reader has gone. */
+  exitCode: ExitCode = 0
   readonly #io: Io
   #storeOption = ''
   /** Whether part of a list has been written, so that an error has to complete the document. */
@@ -113,7 +115,8 @@ export class Output {
   }
 
   /** Prints why a command failed. */
-  error({ message, code, members, lines, data }: CliError): Promise<void> {
+  error({ exitCode, message, code, members, lines, data }: CliError): Promise<void> {
+    this.exitCode = exitCode
     const detail = this.#withStore(redact(message))
     if (this.json) {
       const error = { code: redact(code), detail, ...redactAll(members) }

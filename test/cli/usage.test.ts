@@ -180,6 +180,15 @@ test('a reader that leaves is no error', async (t) => {
   t.equal(code, 0)
 })
 
+test('an error without a reader has its exit code', async (t) => {
+  const failed = [
+    [startProgram(['keyz'], { env }), 'stderr'],
+    [startProgram(['keyz', '--json'], { env }), 'stdout'],
+  ] as const
+  for (const [child, stream] of failed) child[stream].destroy()
+  for (const [code] of await Promise.all(failed.map(([child]) => once(child, 'close')))) t.equal(code, 2)
+})
+
 test('the hidden prompt', { skip: noTerminal }, async (t) => {
   const command = `'${process.execPath}' '${MAIN}' verify --url http://127.0.0.1:9 --partner acme`
   const answer = (typed: string) =>
