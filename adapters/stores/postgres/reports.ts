@@ -141,8 +141,8 @@ type ActivityRow = [
 ]
 
 /**
- * Merges the first rows of each type, which has an index of its own, in one snapshot. Entries beyond the recorded end of the audit log were not written by the store. `sequence + 0` keeps the planner from
- * reading the log in its own order.
+ * Merges the first rows of each type, which has an index of its own, in one snapshot. Entries beyond the recorded end of
+ * the audit log were not written by the store. `sequence + 0` keeps the planner from reading the log in its own order.
  */
 const activitySql = `
   (
