@@ -112,7 +112,23 @@ t.test('client input is not logged unvalidated', async (t) => {
   await api.handle({ ...get(page, key, { 'x-forwarded-for': '[fe80::1%eth0]:4711' }), method: 'PATCH' })
   t.match(last(), { status: 405, method: 'PATCH', address: 'fe80::1' })
   await api.handle(get(`/${key}`, key))
-  t.match(last(), { status: 404, path: '/' })
+  t.strictSame([last().status, last().path], [404, '/'])
+})
+
+t.test('a browser that is allowed has a line in the log', async (t) => {
+  const { store, key } = await createAcme()
+  const events: LogEvent[] = []
+  const api = createPartnerApi({ store }, { allowBrowsers: true, log: (event) => events.push(event) })
+  const fromBrowsers: Record<string, string>[] = [
+    { origin: 'https://browser.example' },
+    { 'sec-fetch-site': 'none' },
+  ]
+  for (const headers of [...fromBrowsers, {}]) {
+    t.equal((await api.handle(get(page, key, headers))).status, 200)
+  }
+  const line = { event: 'browser_allowed', level: 'warn', path: '/service/public/profiles' }
+  t.match(events, [line, line])
+  t.equal(events.length, 2)
 })
 
 t.test('the log has the trace id of a valid traceparent', async (t) => {

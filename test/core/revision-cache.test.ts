@@ -86,6 +86,13 @@ t.test('while the store is down, the revision is used only within stale-if-error
   t.equal((await back).facts, '2')
   t.strictSame(events, ['silent', 'answering'])
   t.equal(cache.staleWindow(7_100), undefined)
+
+  const [older, newer] = [cache.revalidate(7_200), cache.revalidate(7_300)]
+  reads.at(-1)!.answer('2')
+  await newer
+  reads.at(-2)!.fail()
+  await t.rejects(Promise.resolve(older))
+  t.strictSame(events, ['silent', 'answering'], 'a failure from before the last answer is no outage')
 })
 
 t.test('a revision from before the machine slept is not used afterwards', async (t) => {
