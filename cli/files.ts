@@ -12,7 +12,8 @@ export async function* readLines(file: string, stdin: Io['stdin']): AsyncGenerat
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   const name = file === '-' ? 'standard input' : file
   let count = 0
-  let rest: Uint8Array = new Uint8Array()
+  let rest: Uint8Array[] = []
+  let restLength = 0
 
   function lineError(reason: string): CliError {
     return new CliError(1, 'invalid_content', `Line ${count} of ${name} ${reason}.`, {
@@ -32,20 +33,25 @@ export async function* readLines(file: string, stdin: Io['stdin']): AsyncGenerat
 
   try {
     for await (const chunk of openInput(file, stdin)) {
-      const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
+      rest.push(chunk)
+      restLength += chunk.length
+      // Joined once per line: chunks may be much shorter than a line.
+      if (!chunk.includes(10) && restLength <= maxLineBytes) continue
+      const bytes = Buffer.concat(rest)
       let start = 0
       for (let end = bytes.indexOf(10); end !== -1; end = bytes.indexOf(10, start)) {
         yield decode(bytes.subarray(start, end))
         start = end + 1
       }
-      rest = bytes.subarray(start)
-      if (rest.length > maxLineBytes) decode(rest)
+      rest = [bytes.subarray(start)]
+      restLength = bytes.length - start
+      if (restLength > maxLineBytes) decode(rest[0]!)
     }
   } catch (error) {
     if (error instanceof CliError) throw error
     throw new CliError(1, 'unreadable_file', `${name} can't be read: ${describeFileError(error)}.`)
   }
-  if (rest.length > 0) yield decode(rest)
+  if (restLength > 0) yield decode(Buffer.concat(rest))
 }
 
 /** Like `readLines`. @throws {CliError} `wrong_format` when the first line is not one of JSON Lines. */

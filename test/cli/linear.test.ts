@@ -1,9 +1,11 @@
 /** Text from outside costs the command line and the client time that is linear in its length. */
 import process from 'node:process'
+import { Readable } from 'node:stream'
 import fc from 'fast-check'
 import t from 'tap'
 import { createPartnerClient } from '../../adapters/client/mod.ts'
 import { createRequestBuilder } from '../../adapters/client/transport.ts'
+import { readLines } from '../../cli/files.ts'
 import { holdsPassword, parseStoreUrl } from '../../cli/store-url.ts'
 import { endOption, limitParser } from '../../cli/options.ts'
 import {
@@ -153,4 +155,16 @@ t.test('answers to the client in linear time', async (t) => {
   for (const pattern of ['[', '{"a":', '0', ' ', ' GMT', '1 jan ']) {
     t.ok(await isLinear(read, pattern, 256 * kibibyte), pattern)
   }
+})
+
+t.test('a line that arrives in short chunks in linear time', async (t) => {
+  const chunkBytes = 256
+  const read = async (text: string) => {
+    const chunks = Array.from(
+      { length: text.length / chunkBytes },
+      (_, n) => Buffer.from(text.slice(n * chunkBytes, (n + 1) * chunkBytes)),
+    )
+    for await (const line of readLines('-', Readable.from(chunks))) t.equal(line.length, text.length)
+  }
+  t.ok(await isLinear(read, 'a', 1_024 * kibibyte))
 })
