@@ -17,7 +17,7 @@ const operator = { actor: 'Ada \u202e', clock: () => at }
 const { run, json, refuses } = programOn(`sqlite:${file}`)
 const sequences = (data: readonly { readonly sequence: number }[]) => data.map(({ sequence }) => sequence)
 
-await test('before anything has happened', async (t) => {
+await test('an empty store has empty lists and an intact audit log', async (t) => {
   const [entries, signups, exported, exportedJson, whole] = await Promise.all([
     run('audit', 'list'),
     run('signups', 'list'),
@@ -30,7 +30,7 @@ await test('before anything has happened', async (t) => {
   t.same(whole.data, { valid: true, entries: 0, seal: null })
 })
 
-// 1–2 partners, 3 key, 4–6 changes, 7 of the other partner.
+// Entries 1–2 create partners, 3 a key, 4–6 change it, 7 is of the other partner.
 const partners = createPartnerAdministration(store, { ...operator, actor: 'Grace' })
 const keys = createKeyAdministration(store, operator)
 await partners.create({ slug: 'acme', name: 'Acme', modules: ['profiles', 'signup'] })
@@ -50,7 +50,7 @@ await keys.disable(key.id)
 await keys.enable(key.id)
 const { key: otherKey } = await keys.issue({ partner: 'other', name: 'Form', environment: 'test' })
 
-await test('audit list', async (t) => {
+await test('audit list shows the latest entries, by partner and limit', async (t) => {
   const { data } = await json('audit', 'list')
   t.same(sequences(data), [1, 2, 3, 4, 5, 6, 7])
   t.match(data[3], {
@@ -117,7 +117,7 @@ await store.createSignup(
   undefined,
 )
 
-test('signups list and export', async (t) => {
+test('signups list and export show signups newest first', async (t) => {
   const ids = (rows: readonly { readonly id: string }[]) => rows.map(({ id }) => Number(id.slice(4)))
   const all = await json('signups', 'list')
   t.same(ids(all.data), [2, 3, 1], 'newest first')
@@ -154,7 +154,7 @@ test('signups list and export', async (t) => {
   t.same((await json('signups', 'export')).data, all.data)
 })
 
-test('explain', async (t) => {
+test('explain reports the decision for a request', async (t) => {
   const explain = (request: string, partner = 'acme', id = key.id) =>
     json('explain', '--key-id', id, '--partner', partner, ...request.split(' '))
   const inside = '--address 192.0.2.7'
@@ -207,7 +207,7 @@ test('explain', async (t) => {
   t.match(written.error, { code: 'method_not_allowed', detail: 'GET and HEAD' })
 })
 
-/** The program on a copy of the store that was changed behind its back. */
+/** The program on a copy of the store that was modified through SQL. */
 function onCopy(name: string, change = '') {
   const copy = join(folder.path, `${name}.db`)
   const source = new DatabaseSync(file)
@@ -222,7 +222,7 @@ function onCopy(name: string, change = '') {
   return { ...programOn(`sqlite:${copy}`), alter }
 }
 
-test('audit verify', async (t) => {
+test('audit verify names the first entry that was modified', async (t) => {
   const { sequence, hash: seal } = await store.auditHead()
   t.same((await json('audit', 'verify')).data, { valid: true, entries: sequence, seal })
   t.match((await run('audit', 'verify')).stdout, seal)
@@ -248,12 +248,12 @@ test('audit verify', async (t) => {
     t.match(await damaged.run('audit', 'verify'), { code: 1, stdout: '', stderr })
     const { code, error } = await damaged.json('audit', 'verify')
     t.match({ code, error }, { code: 1, error: { code: 'audit_broken', sequence: broken } })
-    t.equal((await damaged.json('audit', 'list')).code, 0, 'what is damaged can still be read')
+    t.equal((await damaged.json('audit', 'list')).code, 0, 'a damaged log can still be listed')
     t.equal((await damaged.run('audit', 'list')).code, 0)
   }
 })
 
-test('audit verify names triggers', async (t) => {
+test('audit verify reports foreign triggers', async (t) => {
   for (const event of ['INSERT ON audit', 'UPDATE ON store']) {
     const trigger = `CREATE TRIGGER hush BEFORE ${event} BEGIN SELECT RAISE(IGNORE); END`
     const watched = onCopy(`watched ${event}`, trigger)
@@ -262,7 +262,7 @@ test('audit verify names triggers', async (t) => {
   }
 })
 
-test('audit verify compares the stored rows with the entries, and the end of the log with a seal', async (t) => {
+test('audit verify compares stored records with the entries, and the log with a seal', async (t) => {
   const { run, json, alter } = onCopy('altered')
   const { sequence, hash: seal } = await store.auditHead()
   const sealed = (await run('audit', 'seal')).stdout.trim()
@@ -285,16 +285,16 @@ test('audit verify compares the stored rows with the entries, and the end of the
 
   alter(`
     UPDATE partner_key SET scopes = 255, digest = '${'e'.repeat(64)}' WHERE id = '${key.id}';
-    UPDATE partner SET name = 'Somebody else' WHERE slug = 'other'`)
+    UPDATE partner SET name = 'Changed' WHERE slug = 'other'`)
   const human = await run('audit', 'verify')
   t.match(human, { code: 1, stdout: '' })
   t.match(human.stderr, `key ${key.id}: scopes: read:profiles → read:partner-widget`)
   t.match(human.stderr, /, digest replaced$/m)
-  t.match(human.stderr, 'partner other: name: Other → Somebody else')
+  t.match(human.stderr, 'partner other: name: Other → Changed')
   t.match((await json('audit', 'verify')).error, {
     code: 'audit_mismatch',
     differences: [
-      { partner: 'other', expected: { name: 'Other' }, stored: { name: 'Somebody else' }, broken_at: null },
+      { partner: 'other', expected: { name: 'Other' }, stored: { name: 'Changed' }, broken_at: null },
       { key_id: key.id, expected: { scopes: ['read:profiles'] }, digest_replaced: true },
     ],
     intruders: [],

@@ -19,7 +19,7 @@ const wrongLine = (line: number, reason: string) => ({
 const fixture = (kind: string) => new URL(`../../fixtures/content/${kind}.jsonl`, import.meta.url)
 const lines = (...values: unknown[]) => values.map((value) => `${JSON.stringify(value)}\n`).join('')
 
-test('a file that cannot be imported, and a dry run, create no store', async (t) => {
+test('a failed import and a dry run create no store', async (t) => {
   const latin1 = Buffer.from('{"slug":"a","name":"A"}\n{"name":"\xe9"}', 'latin1')
   const cases: readonly (readonly [args: readonly string[], input: string | Uint8Array, error: object])[] = [
     [['plans', join(folder.path, 'nowhere.jsonl')], '', { code: 'unreadable_file', detail: 'no such file' }],
@@ -38,7 +38,7 @@ test('a file that cannot be imported, and a dry run, create no store', async (t)
   t.notOk(existsSync(file))
 })
 
-test('a line of more than 1 MiB is refused before it has been read to its end', async (t) => {
+test('a line of more than 1 MiB is refused without reading it completely', async (t) => {
   const longest = (bytes: number) => {
     const [before, after] = ['{"slug":"a","name":"', '"}']
     return `\n${before}${'x'.repeat(bytes - before.length - after.length)}${after}\n`
@@ -50,7 +50,7 @@ test('a line of more than 1 MiB is refused before it has been read to its end', 
   t.match(just.error, { lines: [{ line: 2, field: 'name' }] })
 })
 
-test('import', async (t) => {
+test('import reports created, replaced and unchanged records', async (t) => {
   const path = join(folder.path, 'industries.jsonl')
   writeFileSync(path, readFileSync(fixture('industries')))
   const first = await run(['import', 'industries', path])
@@ -63,7 +63,7 @@ test('import', async (t) => {
   t.match(piped, { code: 0, stdout: 'industries: 1 created, 1 replaced, 0 unchanged\n' })
 })
 
-test('a dry run lists what would change', async (t) => {
+test('a dry run lists the changes it would make', async (t) => {
   const input = '\n' +
     lines({ slug: 'education', name: 'Learning' }, { slug: 'a', name: 'line \u2028 break' }, {
       slug: 'b',
@@ -94,7 +94,7 @@ test('a dry run lists what would change', async (t) => {
   t.notMatch((await run(['export', 'industries'])).stdout, 'Learning')
 })
 
-test('wrong lines', async (t) => {
+test('invalid lines are reported with line, field and reason', async (t) => {
   const input = lines({ slug: 'fine', name: 'Fine' }, { slug: 'Not fine', name: 7 }) + 'no json\n' +
     lines({ slug: 'x', name: 'X', parent_slug: 'nowhere' })
   const { code, error } = await json(['import', 'industries', '-'], input)
@@ -110,7 +110,7 @@ test('wrong lines', async (t) => {
       human.stderr,
       /^error: Nothing was imported: 4 errors .*\n {2}line 2: slug .*\n {2}line 2: name .*\n {2}line 3: /,
     )
-    t.notMatch(human.stderr, '\r', 'progress is for terminals')
+    t.notMatch(human.stderr, '\r', 'no progress without a terminal')
   }
   t.notMatch((await run(['export', 'industries'])).stdout, '"fine"')
 
@@ -126,7 +126,7 @@ test('wrong lines', async (t) => {
   t.match(homeless.stderr, /\n {2}4 lines \(1, 2, 3, …\): industry must be an industry that exists.*\n$/)
 })
 
-test('files of other formats are named', async (t) => {
+test('JSON arrays, CSV and other formats are recognized', async (t) => {
   const cases = {
     '[\n{"slug":"a","name":"A"}\n]\n': /is a JSON array, .*jq -c '\.\[\]' FILE/,
     '\ufeff\n [{"slug":"a","name":"A"}]': /is a JSON array/,
@@ -142,7 +142,7 @@ test('files of other formats are named', async (t) => {
   }
 })
 
-test('export', async (t) => {
+test('export writes the imported lines', async (t) => {
   const plain = await run(['export', 'industries'])
   const records = plain.stdout.trimEnd().split('\n').map((line) => JSON.parse(line))
   t.equal(records.length, 18)
@@ -154,7 +154,7 @@ test('export', async (t) => {
   t.same((await json(['export', 'plans'])).data, [])
 })
 
-test('remove', async (t) => {
+test('remove deletes records by slug and reports missing ones', async (t) => {
   const used = await json(['remove', 'industries', 'a', 'education'])
   t.match(used, { code: 1, error: { code: 'content_in_use', detail: 'education' } })
   const missing = await json(['remove', 'industries', 'a', 'nowhere'])

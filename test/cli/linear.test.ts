@@ -1,4 +1,4 @@
-/** Text from outside costs the command line and the client time that is linear in its length. */
+/** The command line and the client process external text in linear time. */
 import process from 'node:process'
 import { Readable } from 'node:stream'
 import fc from 'fast-check'
@@ -47,7 +47,7 @@ const client = (text: string, header: string) =>
     fetch: () => Promise.resolve(new Response(text, { status: 503, headers: { 'retry-after': header } })),
   })
 
-/** What reads text from outside, and how long that may get: arguments, header fields, bodies. */
+/** Functions that read external text, and its maximum length. */
 const kibibyte = 1_024
 const readers: Readonly<Record<string, readonly [max: number, read: (text: string) => unknown]>> = {
   redact: [256 * kibibyte, redact],
@@ -86,7 +86,7 @@ const readers: Readonly<Record<string, readonly [max: number, read: (text: strin
   ],
 }
 
-/** Pieces that patterns look for. */
+/** Fragments that regular expressions search for. */
 const piece = fc.constantFrom(
   ...[
     '_live_',
@@ -107,10 +107,10 @@ const piece = fc.constantFrom(
   ...[',', ' ', '\n', '%', 'a', 'A', '0', '.', '\u202e', '\ud83d', "'"],
 )
 
-/** Milliseconds of processor time below which a measurement says nothing. */
+/** Milliseconds of processor time below which a measurement is noise. */
 const negligibleMs = 40
 
-/** Processor time in milliseconds, the least of three measurements: what else the machine does only ever adds to it. */
+/** Processor time in milliseconds, the minimum of three measurements to exclude other load. */
 async function cost(read: (text: string) => unknown, text: string): Promise<number> {
   let least = Infinity
   for (let time = 0; time < 3 && least >= negligibleMs; time++) {
@@ -118,7 +118,7 @@ async function cost(read: (text: string) => unknown, text: string): Promise<numb
     try {
       await read(text)
     } catch {
-      // Rejecting the text is fine, too.
+      // Rejecting the text is fine.
     }
     const { user, system } = process.cpuUsage(before)
     least = Math.min(least, (user + system) / 1_000)
@@ -126,7 +126,7 @@ async function cost(read: (text: string) => unknown, text: string): Promise<numb
   return least
 }
 
-/** Eight times the text: linear time is 8 times the time, quadratic time 64 times. */
+/** Compares with eight times the text, which takes 8 times as long in linear time, and 64 times in quadratic time. */
 async function isLinear(read: (text: string) => unknown, pattern: string, max: number): Promise<boolean> {
   const repeated = (length: number) => pattern.repeat(Math.ceil(length / pattern.length))
   for (let attempt = 0; attempt < 3; attempt++) {
@@ -137,7 +137,7 @@ async function isLinear(read: (text: string) => unknown, pattern: string, max: n
 }
 
 for (const [name, [max, read]] of Object.entries(readers)) {
-  t.test(`${name} in linear time`, async () => {
+  t.test(`${name} take linear time`, async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(piece, { minLength: 1, maxLength: 3 }),
@@ -148,7 +148,7 @@ for (const [name, [max, read]] of Object.entries(readers)) {
   })
 }
 
-t.test('answers to the client in linear time', async (t) => {
+t.test('the client reads responses in linear time', async (t) => {
   const read = async (text: string) => {
     await client(text, text.slice(0, 16 * kibibyte).replace(/[^ -~]/g, '')).plans()
   }

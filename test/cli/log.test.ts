@@ -15,9 +15,9 @@ const event = (id: string): LogEvent => ({
   path: '/ä',
 })
 
-test('every line is written whole, or counted', (t) => {
+test('every log line is written completely or counted as dropped', (t) => {
   fc.assert(fc.property(
-    // How many bytes the other side takes before each flush, and how many lines come before it.
+    // Bytes that the reader accepts before each flush, and lines that are logged before it.
     fc.array(fc.record({ room: fc.nat(400), lines: fc.nat(4) }), { maxLength: 20 }),
     (turns) => {
       let room = 0
@@ -50,7 +50,7 @@ test('every line is written whole, or counted', (t) => {
   t.end()
 })
 
-test('the log reports how many lines a slow reader missed', async (t) => {
+test('the log reports the number of dropped lines', async (t) => {
   const served = await startServing(['serve', '--port', '0', '--log', 'all'], 'memory:')
   t.teardown(() => served.child.kill())
   const { stderr } = served.child

@@ -1,4 +1,4 @@
-/** The commands that administer partners, modules, keys and scopes, and who the audit log says used them. */
+/** The commands for partners, modules, keys and scopes, and the operator in the audit log. */
 import { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
@@ -29,7 +29,7 @@ const issue = async (more: Partial<NewKey> = {}) =>
   (await keys.issue({ partner: 'acme', name: 'Plugin', environment: 'live', ...more })).key
 const names = (rows: readonly { readonly name: string }[]) => rows.map(({ name }) => name)
 
-test('partners create, list and show', async (t) => {
+test('partners create, list and show report the partner', async (t) => {
   t.match(await run('partners', 'list'), { code: 0, stdout: '', stderr: 'partners create' })
   const created = await json(
     ...['partners', 'create', 'acme', '--name', 'Acme Travel', '--module', 'profiles', 'banner'],
@@ -70,7 +70,7 @@ test('partners create, list and show', async (t) => {
   t.equal((await json('partners', 'resume', 'acme')).data.state, 'active')
 })
 
-test('partners update', async (t) => {
+test('partners update changes name and limits', async (t) => {
   const updated = await json('partners', 'update', 'acme', '--name', 'Acme Journeys', '--limit', 'signup=9/9')
   t.match(updated, { code: 0, data: { name: 'Acme Journeys', limits: { length: 3 } } })
   const cleared = await run('partners', 'update', 'acme', '--clear-limit', 'key', 'signup')
@@ -85,7 +85,7 @@ test('partners update', async (t) => {
   })
 })
 
-test('partners remove', async (t) => {
+test('partners remove needs --yes and revokes the keys', async (t) => {
   await partners.create({ slug: 'gone', name: 'Gone', modules: [] })
   const { id } = await issue({ partner: 'gone' })
   const yesterday = Date.now() - 86_400_000
@@ -105,7 +105,7 @@ test('partners remove', async (t) => {
   })
 })
 
-test('partners remove asks on a terminal', { skip: noTerminal }, async (t) => {
+test('partners remove asks for confirmation on a terminal', { skip: noTerminal }, async (t) => {
   await partners.create({ slug: 'brief', name: 'Brief', modules: [] })
   const command = `'${process.execPath}' '${MAIN}' partners remove brief; echo "exit $?"`
   const answer = (typed: string) => runOnTerminal(command, env, 'to confirm: ', typed)
@@ -118,7 +118,7 @@ test('partners remove asks on a terminal', { skip: noTerminal }, async (t) => {
   t.equal((await partners.show('brief')).state, 'removed')
 })
 
-test('modules', async (t) => {
+test('modules list, activate and deactivate', async (t) => {
   t.equal((await json('modules', 'list')).data.length, 8)
   const activated = await json('modules', 'activate', 'acme', 'pricing', 'countries')
   t.same(activated.data.modules, ['profiles', 'banner', 'countries', 'pricing'])
@@ -205,7 +205,7 @@ test('keys issue, list, show, disable, enable and revoke', async (t) => {
   for (const key of [first, issued.data.key]) t.notOk(stored.includes(key.slice(-38)), 'no secret is stored')
 })
 
-test('keys rotate', async (t) => {
+test('keys rotate prints a successor and ends the key after the overlap', async (t) => {
   const old = await issue({ environment: 'test', expiresAt: Date.now() + 86_400_000 })
   const rotated = await json('keys', 'rotate', old.id, '--overlap', '2h')
   t.match(rotated, {
@@ -242,7 +242,7 @@ test('keys rotate', async (t) => {
   })
 })
 
-test('keys update and limit', async (t) => {
+test('keys update and limit change a key', async (t) => {
   const { id } = await issue({ allow: ['192.0.2.1'], expiresAt: Date.now() + 86_400_000 })
   const update = async (...args: string[]) => (await json('keys', 'update', id, ...args)).data
   const allow = ['192.0.2.0/24', '2001:db8::/32']
@@ -282,7 +282,7 @@ test('keys update and limit', async (t) => {
   })
 })
 
-test('a limit of no requests is refused with advice', async (t) => {
+test('a limit of 0 requests is refused with advice', async (t) => {
   for (
     const command of [
       ...['partners create none --name None', 'partners update acme', 'keys issue acme --name None'],
@@ -294,7 +294,7 @@ test('a limit of no requests is refused with advice', async (t) => {
   }
 })
 
-test('a key is written to a new file that only its owner may read', async (t) => {
+test('--out writes the key to a new file that only its owner may read', async (t) => {
   const path = (name: string) => join(folder.path, name)
   const issued = await json('keys', 'issue', 'acme', '--name', 'a', '--out', path('a.key'))
   const text = readFileSync(path('a.key'), 'utf8')
@@ -310,7 +310,7 @@ test('a key is written to a new file that only its owner may read', async (t) =>
   const quiet = await run('keys', 'issue', 'acme', '--name', 'c', '--out', path('c.key'), '--quiet')
   t.match(quiet, { code: 0, stdout: '', stderr: '' })
 
-  // No file is overwritten, no link is followed, and no key is issued when its file cannot be created.
+  // Existing files and links are refused, and no key is issued without its file.
   writeFileSync(path('other'), 'mine')
   symlinkSync(path('nowhere'), path('link'))
   const count = (await gather(keys.list())).length
@@ -328,14 +328,14 @@ test('a key is written to a new file that only its owner may read', async (t) =>
   t.equal(readFileSync(path('other'), 'utf8'), 'mine')
   t.notOk(existsSync(path('nowhere')))
   await refuses(t, { [`keys issue nobody --name d --out ${path('d.key')}`]: '1 partner_not_found' })
-  t.notOk(existsSync(path('d.key')), 'a command that is refused leaves no file')
+  t.notOk(existsSync(path('d.key')), 'a refused command leaves no file')
   t.equal((await gather(keys.list())).length, count)
 })
 
-test('a key whose file cannot be written is named', {
-  skip: existsSync('/dev/full') ? false : 'there is no device that is full',
+test('if the file cannot be written, the message names the issued key', {
+  skip: existsSync('/dev/full') ? false : '/dev/full does not exist',
 }, async (t) => {
-  // A file on a disk that fills up between its creation and its writing.
+  // Simulates a disk that fills up after the file was created.
   const full = "import fs from 'node:fs/promises';import { syncBuiltinESMExports } from 'node:module';" +
     "const { open } = fs; fs.open = () => open('/dev/full', 'w'); syncBuiltinESMExports()"
   const nodeArguments = ['--import', `data:text/javascript,${encodeURIComponent(full)}`]
@@ -346,7 +346,7 @@ test('a key whose file cannot be written is named', {
   t.match(ended.stderr, `partner-api keys revoke ${id}`)
 })
 
-test('scopes', async (t) => {
+test('scopes show, grant and remove', async (t) => {
   const { data } = await json('scopes', 'list')
   t.same(data[5], { scope: 'read:plans', module: 'pricing', feature: 'Pricing' })
   const { id } = await issue({ scopes: ['read:profiles'] })
@@ -368,7 +368,7 @@ test('scopes', async (t) => {
   })
 })
 
-test('the audit log names the user of the system, or --actor', async (t) => {
+test('the audit log names the system user, or --actor', async (t) => {
   const { sequence } = await store.auditHead()
   for (const actor of [undefined, 'Ada “🤖”', 'x'.repeat(200)]) {
     t.equal((await run('partners', 'resume', 'acme', ...(actor ? ['--actor', actor] : []))).code, 0)
@@ -381,7 +381,7 @@ test('the audit log names the user of the system, or --actor', async (t) => {
     const refused = await json('partners', 'resume', 'acme', '--actor', actor)
     t.match(refused, { code: 2, error: { code: 'usage', detail: /1 to 200 characters/ } })
   }
-  t.same(await store.auditHead(), head, 'nothing was changed')
+  t.same(await store.auditHead(), head, 'the log is unchanged')
 })
 
 test('the end', async () => {

@@ -1,4 +1,4 @@
-/** The program on a Postgres store: what operators meet, `--wait`, and that no password is shown. */
+/** The program on a PostgreSQL store: errors, `--wait`, and hidden passwords. */
 import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -38,7 +38,7 @@ const plans = write('plans.jsonl', {
   features: [],
 })
 
-/** Every command that changes what servers serve, in an order in which all of them succeed. */
+/** Every command that affects running servers, in an order in which all succeed. */
 const changes = (key: string): readonly string[] => [
   'partners create other --name Other --module profiles',
   'partners update other --name Others',
@@ -60,7 +60,7 @@ const changes = (key: string): readonly string[] => [
   'content remove plans pro',
 ]
 
-test('a store without a list of servers refuses --wait before anything is changed', async (t) => {
+test('a store without a replica registry refuses --wait before any change', async (t) => {
   const file = join(folder.path, 'store.db')
   for (const store of [`sqlite:${file}`, 'memory:']) {
     const { json } = programOn(store)
@@ -91,7 +91,7 @@ test('the program on Postgres', { skip: hasServer() ?? false }, async (t) => {
     '--wait': everyChange,
     'the output of --wait for people': outputOfWait,
     'a server that does not respond': silentServer,
-    'the store goes away during --wait': lostStore,
+    'the store stops during --wait': lostStore,
   }
   for (const [name, part] of Object.entries(parts)) await t.test(name, (t) => part(t, server))
 })
@@ -170,7 +170,7 @@ async function servers(t: Test, server: PostgresServer): Promise<void> {
   t.equal(ended.code, 0)
   t.notMatch(ended.stderr, /"level":"(?:warn|error)"/)
   const after = await json('partners', 'resume', 'acme', '--wait')
-  t.same(after.receipt.replicas, [], 'a server that has stopped is deregistered')
+  t.same(after.receipt.replicas, [], 'a stopped server is deregistered')
 }
 
 async function password(t: Test, server: PostgresServer): Promise<void> {
@@ -259,12 +259,12 @@ async function unusable(t: Test, server: PostgresServer): Promise<void> {
   }
   await sql`grant usage on schema partner_api to stranger`
   await sql`grant select on all tables in schema partner_api to stranger`
-  t.equal((await stranger.run('partners', 'list')).code, 0, 'who may only read can read')
+  t.equal((await stranger.run('partners', 'list')).code, 0, 'an account that may only read can list partners')
   t.match(await stranger.run('serve', '--port', '0'), {
     code: 3,
     stdout: '',
     stderr: /^error: The store .*permission denied for table replica\.\n$/,
-  }, 'but not serve')
+  }, 'an account that may only read cannot serve')
   await sql`update partner_api.store set served_from = 99`
   await sql`insert into partner_api.migration values (99, '099-later', 0)`
   await refused(3, 'newer_schema')
@@ -329,7 +329,7 @@ async function everyChange(t: Test, server: PostgresServer): Promise<void> {
   }
   await stopServing(one)
   const { receipt } = await json('partners', 'suspend', 'acme', '--wait')
-  t.same(receipt.replicas.map(({ name }) => name), ['web-2'], 'a server that has stopped is not waited for')
+  t.same(receipt.replicas.map(({ name }) => name), ['web-2'], 'a stopped server is not waited for')
 }
 
 async function outputOfWait(t: Test, server: PostgresServer): Promise<void> {
@@ -375,22 +375,22 @@ async function lostStore(t: Test, server: PostgresServer): Promise<void> {
   const { url, run, serve } = await prepare(t, server)
   const frozen = await serve('web-1', '--max-staleness', '10000')
   frozen.child.kill('SIGSTOP')
-  /** Stops the store once the command waits for the server that does not answer. */
-  const lose = async (...args: string[]): Promise<Ended> => {
+  /** Stops the store while the command waits for the unresponsive server. */
+  const runAndStopStore = async (...args: string[]): Promise<Ended> => {
     const child = startProgram([...args, '--wait'], { env: { PARTNER_API_STORE: url } })
     const ended = ending(child)
     await once(args.includes('--json') ? child.stderr : child.stdout, 'data')
     await server.kill()
     return await within(ended, 'the command to give up')
   }
-  const human = await lose('keys', 'issue', 'acme', '--name', 'k', '--quiet')
+  const human = await runAndStopStore('keys', 'issue', 'acme', '--name', 'k', '--quiet')
   t.match(human, { code: 3, stdout: /^spk_live_\w{51}\n$/, stderr: /^error: The change is made, but / })
   await server.restart()
-  const json = await lose('keys', 'issue', 'acme', '--name', 'k', '--json')
+  const json = await runAndStopStore('keys', 'issue', 'acme', '--name', 'k', '--json')
   const { data, error } = documentOf(json)
   t.equal(json.code, 3)
   t.match(error, { code: 'store_unavailable', detail: /^The change is made, but / })
-  t.match(data.key, /^spk_live_/, 'the key is not lost')
+  t.match(data.key, /^spk_live_/, 'the key is printed')
   await server.restart()
-  t.equal((await run('keys', 'show', data.id)).code, 0, 'the change was made')
+  t.equal((await run('keys', 'show', data.id)).code, 0, 'the key was issued')
 }

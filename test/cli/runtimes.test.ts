@@ -1,4 +1,4 @@
-/** The same program on the other runtimes, and as npm runs it: it makes a store, serves it and drains. */
+/** The program on the other runtimes, and through npm: it creates a store, serves it and drains. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ const runtimes = {
   Node: [process.execPath, MAIN],
   Bun: [`${binaries}bun`, MAIN],
   Deno: [`${binaries}deno`, 'run', '-A', MAIN],
-  // npm hands the signal to its shell, which has to have become the program.
+  // npm signals its shell, which must have been replaced by the program (`exec`).
   'npm run': ['npm', 'run', '-s', 'partner-api', '--'],
 }
 
@@ -28,7 +28,7 @@ const folder = temporaryFolder()
 t.teardown(() => folder.remove())
 
 // Most of the time is spent waiting, so all runtimes start at once.
-t.test('each serves, and a signal ends it when it has drained', async (t) => {
+t.test('every runtime serves, and drains on a signal', async (t) => {
   await Promise.all(
     Object.entries(runtimes).map(([name, command]) =>
       serves(t, name, command, `sqlite:${join(folder.path, `${name}.db`)}`)
@@ -36,7 +36,7 @@ t.test('each serves, and a signal ends it when it has drained', async (t) => {
   )
 })
 
-t.test('each ends on a signal, whatever is open, and loses no count', async (t) => {
+t.test('every runtime ends on a signal despite open connections, and loses no counts', async (t) => {
   const { 'npm run': _npm, ...serving } = runtimes
   await Promise.all(
     Object.entries(serving).map(([name, command]) =>
@@ -45,7 +45,7 @@ t.test('each ends on a signal, whatever is open, and loses no count', async (t) 
   )
 })
 
-t.test('Bun and Deno serve a Postgres store', { skip: hasServer() ?? false }, async (t) => {
+t.test('Bun and Deno serve a PostgreSQL store', { skip: hasServer() ?? false }, async (t) => {
   const database = await startServer()
   t.teardown(() => database.close())
   for (const name of ['Bun', 'Deno'] as const) {
@@ -72,7 +72,7 @@ async function serves(t: Test, name: string, command: readonly string[], store: 
     t.equal(await home.text(), '')
   }
   t.equal((await fetch(`${base}/`)).headers.get('content-type'), 'text/html; charset=utf-8')
-  t.equal((await fetch(`${base}/`, { method: 'POST' })).status, 404, 'and nothing else at /')
+  t.equal((await fetch(`${base}/`, { method: 'POST' })).status, 404, 'other paths are 404')
   const refused = await fetch(`${base}/service/public/plans?partner=acme`)
   t.equal(refused.status, 401)
   t.equal((await refused.json()).code, 'key_missing')
@@ -116,7 +116,7 @@ async function endsWithAllOpen(
   t.teardown(() => stalled.destroy())
   stalled.write(known)
   await stalled.flushed()
-  // Its answer says that what came before has been read.
+  // Its response shows that the earlier bytes were read.
   t.equal((await fetch(`http://127.0.0.1:${port}/service/health`)).status, 200)
   const stopping = stopServing(served)
   t.equal((await stalled.answer()).status, 408, name)

@@ -23,23 +23,23 @@ const storeUrl = (name: string) => `sqlite:${join(folder.path, name)}`
 const env = { PARTNER_API_STORE: storeUrl('store.db') }
 const { run, json } = programOn(env.PARTNER_API_STORE)
 const start = (args: readonly string[], store: string = env.PARTNER_API_STORE) => startServing(args, store)
-// `npm start` in this checkout leaves one.
+// `npm start` in this checkout creates one.
 const hadDefaultStore = existsSync('partner-api.db')
-const noCurl = spawnSync('curl', ['--version']).status === 0 ? false : 'no curl on this machine'
+const noCurl = spawnSync('curl', ['--version']).status === 0 ? false : 'curl is not installed'
 const keyPattern = /spk_(?:live|test)_\w{12}_\w{38}/
 
-test('demo', { skip: noCurl }, async (t) => {
+test('demo serves sample content and prints curl commands that work', { skip: noCurl }, async (t) => {
   const demo = await start(['demo', '--port', '0'], 'memory:')
   t.teardown(() => demo.child.kill())
   const docs = await fetch(/open (\S+)/.exec(demo.words)![1]!)
-  t.match(docs.headers.get('content-type'), 'text/html', 'the address to open is a page')
+  t.match(docs.headers.get('content-type'), 'text/html', 'the printed URL is a web page')
   const [, header, key, url] = /^ {2}curl -H "([\w-]+): (\w+)" "([^"]+)"$/m.exec(demo.words) ?? []
   t.match(key, keyPattern)
   const answer = await fetch(url!, { headers: { [header!]: key! } })
   t.equal((await answer.json()).data.length, 3, 'the curl line works when pasted')
 
   const samples = [...(await docs.text()).matchAll(/<code id="([\w-]+)">(curl.*?)<\/code>/gs)]
-  t.equal(samples.length, 18, 'one sample for every endpoint, and two to begin with')
+  t.equal(samples.length, 18, 'one sample per endpoint, and two introductory ones')
   const entities = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" }
   await Promise.all(samples.map(async ([, id, code = '']) => {
     const command = code.replace(/<[^>]*>/g, '').replaceAll('https://api.example.com', demo.url)
@@ -54,7 +54,7 @@ test('demo', { skip: noCurl }, async (t) => {
   }))
   const ended = await stopServing(demo, 'SIGINT')
   t.equal(ended.code, 0)
-  t.match(ended.stdout, /^listening on http:\/\/127\.0\.0\.1:\d+\n$/, 'nothing else on standard output')
+  t.match(ended.stdout, /^listening on http:\/\/127\.0\.0\.1:\d+\n$/, 'standard output has one line')
   t.match(ended.stderr, `${demo.url}/service/docs`)
 })
 
@@ -81,23 +81,27 @@ test('a demo needs an empty store', async (t) => {
   })
 })
 
-test('serve warns of a store that others can read', { skip: process.platform === 'win32' }, async (t) => {
-  const file = join(folder.path, 'exposed.db')
-  const opened = async () => {
-    const { stderr } = await stopServing(await start(['serve', '--port', '0'], `sqlite:${file}`))
-    return JSON.parse(stderr.split('\n')[0]!)
-  }
-  t.match(
-    await opened(),
-    { level: 'info', event: 'store_opened', warning: undefined },
-    'a new one is for its owner alone',
-  )
-  chmodSync(file, 0o640)
-  const warning = new RegExp(`^Other accounts can read ${file}.* To prevent it: chmod 600 ${file}`)
-  t.match(await opened(), { level: 'warn', event: 'store_opened', warning })
-})
+test(
+  'serve warns if other accounts can read the store',
+  { skip: process.platform === 'win32' },
+  async (t) => {
+    const file = join(folder.path, 'exposed.db')
+    const opened = async () => {
+      const { stderr } = await stopServing(await start(['serve', '--port', '0'], `sqlite:${file}`))
+      return JSON.parse(stderr.split('\n')[0]!)
+    }
+    t.match(
+      await opened(),
+      { level: 'info', event: 'store_opened', warning: undefined },
+      'only the owner can read a new store',
+    )
+    chmodSync(file, 0o640)
+    const warning = new RegExp(`^Other accounts can read ${file}.* To prevent it: chmod 600 ${file}`)
+    t.match(await opened(), { level: 'warn', event: 'store_opened', warning })
+  },
+)
 
-test('serve, and what commands change meanwhile', async (t) => {
+test('changes by commands take effect on a running server', async (t) => {
   const served = await start(['serve', '--port', '0', '--max-staleness', '0', '--log', 'all'])
   t.teardown(() => served.child.kill())
   const issued = (await json('keys', 'issue', 'demo', '--name', 'k')).data
@@ -134,7 +138,7 @@ test('serve, and what commands change meanwhile', async (t) => {
   t.notMatch(ended.stderr, issued.key.slice(-38))
 })
 
-test('settings of serve', async (t) => {
+test('the options of serve configure the service', async (t) => {
   const options = [
     ...['--service-name', 'acme', '--limit', 'key=7/30', '--limit', 'verify=0', '--max-staleness', '500'],
     ...['--problem-base', 'https://acme.example/problems/', '--allow-browsers'],
@@ -197,7 +201,7 @@ test('settings of serve', async (t) => {
   }
 })
 
-test('PORT and HOST count when the options are absent', async (t) => {
+test('PORT and HOST are used without --port and --host', async (t) => {
   const port = String(await freePort())
   const fresh = storeUrl('fresh.db')
   const served = await startServing(['serve'], fresh, { env: { PORT: port, HOST: 'localhost' } })
@@ -222,7 +226,7 @@ test('PORT and HOST count when the options are absent', async (t) => {
   t.match(wrong, { code: 2, stderr: "env 'PORT'" })
 })
 
-test('where serve cannot listen', async (t) => {
+test('serve reports why it cannot listen', async (t) => {
   const blocker = createServer().listen(0, '127.0.0.1')
   await once(blocker, 'listening')
   t.teardown(() => blocker.close())
@@ -238,7 +242,7 @@ test('a memory store is served with a warning', async (t) => {
   t.match(await stopServing(served), { code: 0, stderr: /^warning: .*empty/ })
 })
 
-test('a signal lets requests under way end', async (t) => {
+test('a signal lets pending requests finish', async (t) => {
   const served = await start(['serve', '--port', '0'])
   t.teardown(() => served.child.kill('SIGKILL'))
   const issued = (await json('keys', 'issue', 'demo', '--name', 'k')).data
@@ -253,7 +257,7 @@ test('a signal lets requests under way end', async (t) => {
     `POST /service/developer/verify-key HTTP/1.1\r\nHost: x\r\nX-Service-Partner-Key: ${issued.key}\r\n` +
       `Content-Type: application/json\r\nContent-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`,
   )
-  t.match(String(await once(busy, 'data')), /^HTTP\/1\.1 100 /, 'a request is under way')
+  t.match(String(await once(busy, 'data')), /^HTTP\/1\.1 100 /, 'a request is pending')
   const closed = once(idle, 'close')
   served.child.kill('SIGTERM')
   await closed
@@ -265,7 +269,7 @@ test('a signal lets requests under way end', async (t) => {
 })
 
 test('the end', (t) => {
-  t.equal(existsSync('partner-api.db'), hadDefaultStore, 'no test has used the default store')
+  t.equal(existsSync('partner-api.db'), hadDefaultStore, 'no test used the default store')
   folder.remove()
   t.end()
 })

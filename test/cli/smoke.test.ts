@@ -1,4 +1,4 @@
-/** `verify --smoke` against the real service, alone and behind something that breaks what it answers. */
+/** `verify --smoke` against the service, directly and behind a proxy that alters responses. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -17,7 +17,7 @@ interface Row {
   readonly reasons: readonly string[]
 }
 
-/** A response on its way through the proxy, which may change it. */
+/** A response that the proxy may change. */
 interface Passing {
   status: number
   readonly headers: Map<string, string>
@@ -78,7 +78,7 @@ async function smoke(key: string, ...args: string[]) {
   return { ...ended, rows, row: (part: string) => rows.find(({ path }) => path.endsWith(part))! }
 }
 
-test('the real service', async (t) => {
+test('the unaltered service passes', async (t) => {
   const { code, rows, row } = await smoke(testKey)
   t.equal(code, 0)
   t.equal(rows.length, 11)
@@ -101,7 +101,7 @@ test('the real service', async (t) => {
   t.notMatch(human.stdout + human.stderr, live)
 })
 
-test('a signup is made when it is asked for, with a test key', async (t) => {
+test('--signup sends a signup, with a test key only', async (t) => {
   const refused = await smoke(live, '--with-signup')
   t.equal(refused.code, 1)
   t.match(refused.row('/signups'), { verdict: 'failed', status: null, reasons: [/test key/] })
@@ -117,7 +117,7 @@ test('a signup is made when it is asked for, with a test key', async (t) => {
   t.equal((await verify(proxied, testKey, '--with-signup')).code, 2)
 })
 
-test('what the key may not use is not called', async (t) => {
+test('endpoints that the key may not use are skipped', async (t) => {
   const key = await issue('live', ['read:plans', 'create:partner-signups'])
   const { code, rows, row } = await smoke(key)
   t.equal(code, 0)
@@ -130,7 +130,7 @@ test('what the key may not use is not called', async (t) => {
   ])
 })
 
-/** What is wrong with each endpoint, by the end of its path, and the reason that is given. */
+/** The change of each endpoint by path suffix, and the expected reason. */
 type Faults = Readonly<Record<string, readonly [reason: RegExp, change: Change]>>
 
 const set = (name: string, value: string): Change => ({ headers }) => headers.set(name, value)
@@ -160,18 +160,18 @@ async function expectFaults(t: Test, faults: Faults, others: Change, ...args: [s
     t.match(`${row(path).reasons.join('; ')};`, reason, path)
   }
   const failed = rows.filter(({ verdict }) => verdict === 'failed')
-  t.equal(failed.length, Object.keys(faults).length, 'and no other')
+  t.equal(failed.length, Object.keys(faults).length, 'no other endpoint fails')
   return { row }
 }
 
-test('a status', async (t) => {
+test('a wrong status is reported', async (t) => {
   const oops = respond(500, '<html><title>Oops</title>', 'text/html')
   const reason = /answered 500 and not 200, with the HTML page "Oops"/
   const { row } = await expectFaults(t, { '/plans': [reason, oops] }, () => {}, live)
   t.match(row('/plans'), { status: 500 })
 })
 
-test('bodies and fields', async (t) => {
+test('invalid bodies and fields are reported', async (t) => {
   const faults: Faults = {
     '/countries': [/data\.0\.name .*expected string, received 5/, replace(/"name":"[^"]*"/, '"name":5')],
     '/industries': [/body is not JSON/, replace('{', '')],
@@ -191,7 +191,7 @@ test('bodies and fields', async (t) => {
   await expectFaults(t, faults, () => {}, live)
 })
 
-test('fields for caches, browsers and limits', async (t) => {
+test('wrong Vary, CORS and RateLimit fields are reported', async (t) => {
   const faults: Faults = {
     '/plans': [
       /its Vary lacks X-Service-Partner-Key/,
@@ -210,7 +210,7 @@ test('fields for caches, browsers and limits', async (t) => {
   const more: Change = ({ headers }) => headers.set('vary', `Origin, ${headers.get('vary')}`)
   await expectFaults(t, faults, more, testKey, '--with-signup')
 
-  // If verify-key says that no limit is on, none of the fields is expected.
+  // If verify-key reports no limits, no RateLimit fields are expected.
   change = (response, call) => {
     if (call.target.endsWith('/verify-key')) return replace(/"limits":\[.*?\]/, '"limits":[]')(response, call)
     for (const name of ['ratelimit', 'ratelimit-policy']) response.headers.delete(name)
@@ -218,7 +218,7 @@ test('fields for caches, browsers and limits', async (t) => {
   t.equal((await smoke(live)).code, 0)
 })
 
-test('redirects, limits, tags, versions, pages and repeated signups', async (t) => {
+test('redirects, 429, wrong tags, versions, pages and repeated signups are reported', async (t) => {
   let firstPage = ''
   const faults: Faults = {
     '/countries': [/ETag changes with every response/, (response) => {
@@ -260,7 +260,7 @@ test('redirects, limits, tags, versions, pages and repeated signups', async (t) 
   t.match(row('/{slug}'), { verdict: 'skipped', reasons: [/no list has returned/] })
 })
 
-test('a deployment that is newer, or goes away', async (t) => {
+test('a newer deployment is accepted, and one that stops is reported', async (t) => {
   change = (response, call) => {
     if (call.target.includes('/plans')) return true
     if (!call.target.endsWith('/verify-key')) return false

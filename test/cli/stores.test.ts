@@ -1,4 +1,4 @@
-/** Where a store is, how it is created, and what is wrong with a SQLite file. */
+/** Store URLs, creation of stores, and unusable SQLite files. */
 import { chmodSync, existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
@@ -38,7 +38,7 @@ test('only commands that create a store create one', async (t) => {
   t.match(await run('migrate', '--status'), { code: 0, stdout: /pending: +nothing/ })
 })
 
-test('store URLs', async (t) => {
+test('invalid store URLs are refused', async (t) => {
   t.match(await runProgram(['--store', `sqlite://${path('slashes.db')}`, 'migrate']), { code: 0 })
   t.match(await runProgram([`--store=sqlite:${path('slashes.db')}`, 'partners', 'list']), { code: 0 })
   t.match(await runProgram(['--store', 'memory:', 'partners', 'list']), {
@@ -76,8 +76,8 @@ test('commands in messages repeat --store', async (t) => {
   t.match(await run('partners', 'list'), { stderr: /: partner-api partners create/ })
 })
 
-test('what prevents the use of a SQLite file is named', async (t) => {
-  // Root may do everything.
+test('the reason why a SQLite file cannot be used is reported', async (t) => {
+  // Root ignores permissions.
   const nodeArguments = process.getuid?.() === 0
     ? ['--import', 'data:text/javascript,process.setgid(65534);process.setuid(65534)']
     : []
@@ -85,7 +85,7 @@ test('what prevents the use of a SQLite file is named', async (t) => {
     runProcess(['--store', `sqlite:${store}`, ...args], { nodeArguments })
   const file = path('partners.db')
   t.match(await runProgram(['--store', `sqlite:${file}`, 'migrate']), { code: 0 })
-  // With these files, SQLite reads without writing.
+  // With these files, SQLite can read without writing.
   for (const end of ['-shm', '-wal']) rmSync(file + end, { force: true })
   chmodSync(folder.path, 0o555)
   chmodSync(file, 0o444)

@@ -43,7 +43,7 @@ test('the version is that of the package', async (t) => {
   t.match(await run('keys', '-V'), { code: 0, stdout: `${version}\n`, stderr: '' })
 })
 
-test('a Node that is too old is named', async (t) => {
+test('an unsupported Node version is refused', async (t) => {
   const onNode = (release: string) => {
     const pretend = `Object.defineProperty(process, 'versions', { value: { node: '${release}' } })`
     return runProcess(['--version'], { nodeArguments: ['--import', `data:text/javascript,${pretend}`] })
@@ -57,7 +57,7 @@ test('a Node that is too old is named', async (t) => {
   }
 })
 
-test('a command loads only what it uses', async (t) => {
+test('a command loads only the modules it uses', async (t) => {
   const hook =
     'import { registerHooks } from "node:module"; import { writeSync } from "node:fs"; const urls = [];' +
     'registerHooks({ load(url, context, next) { urls.push(url); return next(url, context) } });' +
@@ -87,7 +87,7 @@ test('a command loads only what it uses', async (t) => {
   t.notMatch(openapi.join(' '), /undici|adapters/)
 })
 
-test('help', async (t) => {
+test('help prints the usage of the program, a group or a command', async (t) => {
   const root = await run('--help')
   t.match(root, { code: 0, stderr: '' })
   for (const line of root.stdout.split('\n')) t.ok(line.length <= 110)
@@ -115,7 +115,7 @@ test('help', async (t) => {
   t.match(await run('keys'), { code: 2, stdout: '', stderr: 'Usage: partner-api keys' })
 })
 
-test('wrong usage', async (t) => {
+test('invalid usage is refused with a suggestion', async (t) => {
   const cases: Readonly<Record<string, string>> = {
     'keyz': 'Did you mean keys?',
     'keys isue': 'Did you mean issue?',
@@ -173,7 +173,7 @@ test('a key in the arguments is refused and not shown', async (t) => {
   }
 })
 
-test('a reader that leaves is no error', async (t) => {
+test('a closed output pipe is not an error', async (t) => {
   const child = startProgram(['--help'], { env })
   child.stdout.destroy()
   const [code] = await once(child, 'close')
@@ -189,7 +189,7 @@ test('an error without a reader has its exit code', async (t) => {
   for (const [code] of await Promise.all(failed.map(([child]) => once(child, 'close')))) t.equal(code, 2)
 })
 
-test('the hidden prompt', { skip: noTerminal }, async (t) => {
+test('the key prompt hides the input', { skip: noTerminal }, async (t) => {
   const command = `'${process.execPath}' '${MAIN}' verify --url http://127.0.0.1:9 --partner acme`
   const answer = (typed: string) =>
     runOnTerminal(`${command}; echo "exit $?"; stty -a`, env, 'not shown', typed)

@@ -1,4 +1,4 @@
-/** How `verify` connects to a deployment: with private certificates, and through a proxy. */
+/** `verify` with private certificates and through proxies. */
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
@@ -43,27 +43,27 @@ const valid = { code: 0, stdout: /The key is valid/ }
 /** A proxy that resolves every host to this machine and records its requests. */
 interface Proxy {
   readonly address: string
-  readonly asked: string[]
+  readonly requests: string[]
 }
 
 async function startProxy(portOf: (host: string) => number, status = 200): Promise<Proxy> {
-  const asked: string[] = []
+  const requests: string[] = []
   const server: Server = createServer((request, response) => {
-    asked.push(`${request.method} ${request.url}`)
+    requests.push(`${request.method} ${request.url}`)
     if (status !== 200) return response.writeHead(status).end()
     request.url = new URL(request.url!).pathname
     void listener(request, response)
   })
   server.on('connect', ({ url = '', headers }, near) => {
-    asked.push(`CONNECT ${url}`, JSON.stringify(headers))
+    requests.push(`CONNECT ${url}`, JSON.stringify(headers))
     if (status !== 200) return near.end(`HTTP/1.1 ${status} No\r\n\r\n`)
     const far = connect(portOf(url), '127.0.0.1', () => near.write('HTTP/1.1 200 OK\r\n\r\n'))
     near.on('error', () => far.destroy()).pipe(far).on('error', () => near.destroy()).pipe(near)
   })
-  return { address: `127.0.0.1:${await listen(server)}`, asked }
+  return { address: `127.0.0.1:${await listen(server)}`, requests }
 }
 
-t.test('by https', { skip: noOpenssl }, async (t) => {
+t.test('verify over https checks the certificate', { skip: noOpenssl }, async (t) => {
   const file = (name: string) => join(folder.path, name)
   const serveAs = (name: string): Promise<number> => {
     makeCertificate(name, file(`${name}.pem`), file(`${name}.key`))
@@ -74,7 +74,7 @@ t.test('by https', { skip: noOpenssl }, async (t) => {
   writeFileSync(file('nothing.pem'), 'no certificate')
   writeFileSync(file('half.pem'), readFileSync(file('localhost.pem')).subarray(0, 200))
 
-  await t.test('an untrusted server does not receive the key, unless --ca-file has its certificate', async (t) => {
+  await t.test('the key is not sent to an untrusted server unless --ca-file has its certificate', async (t) => {
     const url = `https://localhost:${here}`
     const untrusted = { code: 3, stderr: /not signed by a trusted authority/ }
     t.match(await verify(url, {}), untrusted)
@@ -85,26 +85,26 @@ t.test('by https', { skip: noOpenssl }, async (t) => {
     }
   })
 
-  await t.test('a proxy passes on what it cannot read', async (t) => {
+  await t.test('a proxy tunnels https without seeing the request', async (t) => {
     const proxy = await startProxy(() => there)
     const env = { HTTPS_PROXY: `http://someone:pass-word@${proxy.address}` }
     const ended = await verify('https://api.example', env, '--ca-file', file('api.example.pem'))
     t.match(ended, { ...valid, stderr: /^$/ })
-    t.match(proxy.asked[0], 'CONNECT api.example:443')
-    t.match(proxy.asked[1], `Basic ${Buffer.from('someone:pass-word').toString('base64')}`)
-    t.notMatch(proxy.asked.join(), key)
+    t.match(proxy.requests[0], 'CONNECT api.example:443')
+    t.match(proxy.requests[1], `Basic ${Buffer.from('someone:pass-word').toString('base64')}`)
+    t.notMatch(proxy.requests.join(), key)
     t.match(await verify('https://api.example', env), { code: 3, stderr: /trusted authority/ })
   })
 })
 
-t.test('a proxy sees requests to http://, and the program warns', async (t) => {
+t.test('a proxy sees requests over http, and the program warns', async (t) => {
   const proxy = await startProxy(() => 0)
   const ended = await verify('http://api.example/', { http_proxy: `http://${proxy.address}` })
   t.match(ended, { ...valid, stderr: /^warning: http:/ })
-  t.same(proxy.asked, ['POST http://api.example/service/developer/verify-key'])
+  t.same(proxy.requests, ['POST http://api.example/service/developer/verify-key'])
 })
 
-t.test('no proxy is used for this machine or the hosts in NO_PROXY', async (t) => {
+t.test('no proxy is used for localhost and hosts in NO_PROXY', async (t) => {
   const proxy = await startProxy(() => 0)
   const env = { HTTP_PROXY: `http://${proxy.address}`, HTTPS_PROXY: `http://${proxy.address}` }
   const port = await listen(createServer((request, response) => void listener(request, response)))
@@ -121,10 +121,10 @@ t.test('no proxy is used for this machine or the hosts in NO_PROXY', async (t) =
     code: 3,
     stderr: /The proxy in HTTPS_PROXY applies, except to the hosts in NO_PROXY\./,
   })
-  t.same(proxy.asked, [])
+  t.same(proxy.requests, [])
 })
 
-t.test('one variable counts, and it may leave out http://', async (t) => {
+t.test('the first proxy variable applies, with or without http://', async (t) => {
   const proxy = await startProxy(() => 0, 403)
   const cases: readonly Readonly<Record<string, string>>[] = [
     { HTTPS_PROXY: proxy.address, HTTP_PROXY: 'ftp://proxy.example' },
@@ -138,10 +138,10 @@ t.test('one variable counts, and it may leave out http://', async (t) => {
     t.match(stderr, `the proxy answered with 403. The proxy in ${variable} applies.`)
     t.equal(code, 3)
   }
-  t.equal(proxy.asked.filter((line) => line === 'CONNECT api.example:443').length, cases.length)
+  t.equal(proxy.requests.filter((line) => line === 'CONNECT api.example:443').length, cases.length)
 })
 
-t.test('what is wrong with a proxy is reported without its password', async (t) => {
+t.test('proxy errors are reported without the password', async (t) => {
   const refusing = await startProxy(() => 0, 407)
   const noProxy = 'PROXY is not the address of a proxy'
   const cases: Readonly<Record<string, readonly [code: number, message: string | RegExp]>> = {

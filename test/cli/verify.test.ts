@@ -74,7 +74,7 @@ const json = async (...args: string[]) => {
   return { ...ended, ...documentOf(ended) }
 }
 
-test('a valid key', async (t) => {
+test('a valid key is reported with its modules and limits', async (t) => {
   reply(200, { data })
   const human = await verify()
   t.equal(human.code, 0)
@@ -90,10 +90,10 @@ test('a valid key', async (t) => {
 
   const json = await verify(['--json'])
   t.equal(json.code, 0)
-  t.same(documentOf(json).data, data, 'the data of verify-key, whole')
+  t.same(documentOf(json).data, data, 'the complete data of verify-key')
 })
 
-test('how soon a change takes effect', async (t) => {
+test('the output reports how soon a change takes effect', async (t) => {
   const since = '2026-11-20T09:00:00.000Z'
   const later = 'take effect within 1,000 ms, or up to 60 s later while the store is unavailable'
   const cases = [
@@ -107,7 +107,7 @@ test('how soon a change takes effect', async (t) => {
   }
 })
 
-test('where the deployment is', async (t) => {
+test('--url may have a path, and without it the environment counts', async (t) => {
   reply(200, { data })
   seen.length = 0
   t.equal((await verifyAt(`${url}/partners/api/`)).code, 0)
@@ -133,7 +133,7 @@ test('where the deployment is', async (t) => {
   t.equal(seen.length, 0)
 })
 
-test('modules that have to be ready', async (t) => {
+test('--module requires modules to be ready', async (t) => {
   reply(200, { data })
   t.equal((await verify(['--module', 'profiles'])).code, 0)
   const unready = await json('--module', 'profiles', 'pricing', '--module', 'banner', 'widget')
@@ -144,7 +144,7 @@ test('modules that have to be ready', async (t) => {
   t.equal((await verify(['--module', 'nothing'])).code, 2)
 })
 
-test('where the key comes from', async (t) => {
+test('the key is read from a file, standard input or the environment', async (t) => {
   answer = (response, { headers }) => {
     const id = String(headers['x-service-partner-key']).split('_')[2]
     response.end(JSON.stringify({ data: { ...data, key: { ...data.key, id } } }))
@@ -181,7 +181,7 @@ test('where the key comes from', async (t) => {
   t.equal(documentOf(ended.at(-1)!).error.code, 'usage')
 })
 
-test('refusals', async (t) => {
+test('a refusal is reported with advice and exit code', async (t) => {
   for (
     const [status, code, hint] of [
       [401, 'key_invalid', 'the key is complete'],
@@ -204,7 +204,7 @@ test('refusals', async (t) => {
   const wrong = await verify(['--force'], { env: { PARTNER_API_KEY: `${key.slice(0, -1)}!` } })
   t.equal(wrong.code, 1)
   t.match(wrong.stderr, 'checksum is wrong')
-  t.notMatch(wrong.stderr, key, 'a key that comes back is not shown')
+  t.notMatch(wrong.stderr, key, 'a key in the response is not shown')
   t.notMatch(wrong.stderr, '\u009b')
   problem(403, 'partner_mismatch', 'Another partner.')
   t.same((await json()).error, { code: 'partner_mismatch', detail: 'Another partner.', request_id: 'req_1' })
@@ -237,9 +237,16 @@ test('a key that a deployment returns is not shown', async (t) => {
   }
 })
 
-test('text from a deployment cannot start a line or move the cursor', async (t) => {
-  const said = 'No.\nerror: \u001b[31mThe disk is broken.\n    at here'
-  reply(403, { type: 'about:blank', title: 'a', status: 403, code: 'a\nb', detail: said, request_id: 'c\nd' })
+test('control characters in responses are escaped', async (t) => {
+  const detail = 'No.\nerror: \u001b[31mThe disk is broken.\n    at here'
+  reply(403, {
+    type: 'about:blank',
+    title: 'a',
+    status: 403,
+    code: 'a\nb',
+    detail: detail,
+    request_id: 'c\nd',
+  })
   const [plain, debug] = [
     await verify(),
     await verify([], { env: { ...env, PARTNER_API_DEBUG: '1' } }),
@@ -250,7 +257,7 @@ test('text from a deployment cannot start a line or move the cursor', async (t) 
     t.notMatch(stderr, '\u001b')
     t.notMatch(stderr, /^(?:error: \S*The disk|b|d| *at here)/m)
   }
-  t.equal(documentOf(await verify(['--json'])).error.detail, said, 'JSON has it as it was')
+  t.equal(documentOf(await verify(['--json'])).error.detail, detail, 'JSON has the unaltered text')
 })
 
 test('a key with a wrong checksum is only sent with --force', async (t) => {
@@ -281,7 +288,7 @@ test('a response about another partner or key is refused', async (t) => {
   }
 })
 
-test('what a deployment sends is cut before it is shown', async (t) => {
+test('text from a deployment is truncated', async (t) => {
   const text = 'a@'.repeat(400_000)
   reply(403, { type: 'a', title: text, status: 403, code: text, detail: text, request_id: text })
   for (const args of [[], ['--json']]) {
@@ -293,14 +300,14 @@ test('what a deployment sends is cut before it is shown', async (t) => {
   const shown = await verify()
   t.equal(shown.code, 0)
   t.ok(shown.stdout.length < 4_000, `${shown.stdout.length} characters`)
-  // Nested deeper than the call stack.
+  // Nested deeper than the call stack allows.
   reply(200, `{"data":${JSON.stringify(data).slice(0, -1)},"deep":${'['.repeat(1e6)}${']'.repeat(1e6)}}}`)
   t.equal((await json()).code, 0)
   reply(200, { data: { ...data, modules: Array(100_000).fill({ ...data.modules[0], active: 1 }) } })
   t.equal((await verify()).code, 3)
 })
 
-test('a deployment that fails, or is none', async (t) => {
+test('a failing deployment and other servers are reported', async (t) => {
   const { host } = new URL(url)
   const notForm = { code: 'not_this_service', detail: 'form' }
   const down = (status: number) => ({

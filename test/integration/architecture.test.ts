@@ -11,7 +11,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import t from 'tap'
 import { binary } from '../package/installed.ts'
 
-/** Bottom up. A file belongs to the first layer that matches its path, and imports from that layer and those below. */
+/** From bottom to top. A file belongs to the first layer that matches its path, and imports from that layer or below. */
 const LAYERS: readonly RegExp[] = [
   /^core\/lib\//,
   /^core\/(?:model|policy\/modules)\.ts$/,
@@ -33,7 +33,7 @@ const PACKAGES: readonly (readonly [folder: string, allowed: RegExp])[] = [
   ['cli/', /^(?:commander|undici|valibot|node:.+)$/],
 ]
 
-/** What each file imports: paths below the folder, and the names of packages. */
+/** The imports of each file: paths below the folder, and names of packages. */
 type Graph = ReadonlyMap<string, readonly string[]>
 
 interface ModuleInfo {
@@ -78,8 +78,8 @@ function forbiddenImports(graph: Graph): string[] {
   )
 }
 
-/** What is left when files without imports, or without importers, are removed again and again. */
-function circles(graph: Graph): string[] {
+/** The files in cycles: repeatedly removes files without imports or importers. */
+function filesInCycles(graph: Graph): string[] {
   let left = [...graph.keys()]
   for (let before = Infinity; left.length < before;) {
     before = left.length
@@ -89,15 +89,15 @@ function circles(graph: Graph): string[] {
   return left
 }
 
-t.test('imports run down, and in no circle', (t) => {
+t.test('imports go to the same or a lower layer, without cycles', (t) => {
   const graph = readGraph(root)
-  t.ok([...graph.values()].flat().length > 500, 'the graph is there')
+  t.ok([...graph.values()].flat().length > 500, 'the graph has more than 500 imports')
   t.same(forbiddenImports(graph), [])
-  t.same(circles(graph), [])
+  t.same(filesInCycles(graph), [])
   t.end()
 })
 
-t.test('every kind of import counts', (t) => {
+t.test('every kind of import is checked', (t) => {
   const files = {
     'cli/main.ts': `import '../test/run.ts'`,
     'adapters/bun.ts': `export * from '../cli/main.ts'\nimport 'commander'`,
@@ -118,17 +118,17 @@ t.test('every kind of import counts', (t) => {
     'core/keys/b.ts imports node:crypto',
     'core/lib/c.ts imports core/keys/a.ts',
   ])
-  t.same(circles(graph).sort(), ['core/keys/a.ts', 'core/keys/b.ts'])
+  t.same(filesInCycles(graph).sort(), ['core/keys/a.ts', 'core/keys/b.ts'])
   t.end()
 })
 
-t.test('files are short, named after their subject, and re-exported by mod.ts alone', (t) => {
+t.test('files have at most 400 lines and specific names, and only mod.ts re-exports', (t) => {
   const vague = /\b(?:utils?|helpers?|commons?|types?|managers?|services?|misc|shared)(?:\.ts$|\/)/
   const files = pathsIn(root).map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }))
   const found = (isWrong: (file: { path: string; text: string }) => boolean) =>
     files.filter(isWrong).map(({ path }) => path)
   t.same(found(({ text }) => text.split('\n').length > 401), [], 'more than 400 lines')
-  t.same(found(({ path }) => !/^[a-z0-9/-]+\.ts$/.test(path) || vague.test(path)), [], 'names')
+  t.same(found(({ path }) => !/^[a-z0-9/-]+\.ts$/.test(path) || vague.test(path)), [], 'vague names')
   t.same(
     found(({ text }) => /^export [^(='`]* from '/m.test(text)).filter((path) => !path.endsWith('/mod.ts')),
     [],

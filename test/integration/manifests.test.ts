@@ -32,7 +32,7 @@ function temporaryFolder(t: Test): string {
   return folder
 }
 
-/** Runs a program that finds others in the folder first, without the settings of the npm that runs the tests. */
+/** Runs a program with the folder first in PATH, and without the settings of the npm that runs the tests. */
 function run(program: string, args: readonly string[], folder: string) {
   const env: NodeJS.ProcessEnv = { ...process.env }
   for (const name of Object.keys(env)) if (/^npm_config_/i.test(name)) delete env[name]
@@ -56,7 +56,7 @@ test('npm and JSR publish the same entries, one emitted from the other', (t) => 
   t.end()
 })
 
-test('npm ci installs the dependencies, one Node, and the types that the dependencies refer to', (t) => {
+test('npm ci installs the dependencies, one Node, and the types of the dependencies', (t) => {
   const installed = Object.keys(lock.packages).filter((path) => path.startsWith('node_modules/'))
     .map((path) => path.slice('node_modules/'.length))
   const nodes = Object.keys(read('test/node/package.json').optionalDependencies)
@@ -69,12 +69,12 @@ test('npm ci installs the dependencies, one Node, and the types that the depende
       hasInstallScript || deprecated
     ),
     [],
-    'and runs none of their scripts',
+    'no install scripts run',
   )
   t.end()
 })
 
-test('the test tools bring no other version of what the library depends on', (t) => {
+test('the test tools use the same versions of the library’s dependencies', (t) => {
   for (const name of Object.keys(npm.dependencies)) t.notHas(testLock.packages, `node_modules/${name}`)
   t.end()
 })
@@ -97,7 +97,7 @@ test('the test tools are installed when they are missing or their lock file has 
   const home = join(folder, 'test')
   const npmLog = join(folder, 'npm.log')
   cpSync(join(root, 'test/lab.ts'), join(home, 'lab.ts'))
-  // A substitute for npm, which is slow and needs a registry.
+  // A fake npm, because npm is slow and needs a registry.
   writeFileSync(
     join(folder, 'npm'),
     `#!/bin/sh\necho "$PWD $*" >> ${npmLog}\nrm -rf node_modules\nmkdir node_modules\n! test -e broken\n`,
@@ -113,7 +113,7 @@ test('the test tools are installed when they are missing or their lock file has 
   t.strictSame(lab('one'), { status: 0, stdout: '', lines: 1 })
   t.match(installations(), [`${home} ci `])
   t.strictSame(lab('one'), { status: 0, stdout: '', lines: 0 })
-  t.equal(installations().length, 1, 'nothing to install')
+  t.equal(installations().length, 1, 'the tools are up to date')
   t.strictSame(lab('two'), { status: 0, stdout: '', lines: 1 })
   t.equal(installations().length, 2)
 
@@ -125,6 +125,10 @@ test('the test tools are installed when they are missing or their lock file has 
   t.equal(lab('four').status, 0)
   mkdirSync(join(home, 'node_modules/.bin'))
   writeFileSync(join(home, 'node_modules/.bin/tool'), '#!/bin/sh\necho "tool $*"\nexit 3\n', { mode: 0o755 })
-  t.strictSame(lab('four', 'tool', 'a', 'b'), { status: 3, stdout: 'tool a b\n', lines: 0 }, 'and then used')
+  t.strictSame(
+    lab('four', 'tool', 'a', 'b'),
+    { status: 3, stdout: 'tool a b\n', lines: 0 },
+    'the installed tools are used',
+  )
   t.end()
 })

@@ -19,7 +19,7 @@ import { startServer } from '../postgres/server.ts'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const readme = await readFile(join(root, 'README.md'), 'utf8')
 
-/** The blocks of code in a language, in order. */
+/** The code blocks of a language, in order. */
 function blocks(language: string, text: string = readme): string[] {
   return [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(([, code = '']) =>
     code
@@ -34,7 +34,7 @@ const story = blocks('sh', readme.replace(many, ''))
 const exampleStore = 'postgres://partner_api@db.example/partner_api'
 const noServer = { skip: hasServer() ?? false }
 
-/** Creates a database. @returns Its URL without the password, as in the README, and the environment that has it. */
+/** Creates a database. @returns Its URL without the password, as in the README, and an environment with it. */
 async function exampleDatabase(t: Test): Promise<{ url: string; env: Readonly<Record<string, string>> }> {
   const server = await startServer()
   t.teardown(() => server.close())
@@ -56,7 +56,7 @@ async function makeFolder(t: Test): Promise<string> {
 /** Serves in the background on a free port, and waits until the server accepts connections. */
 function served(options: string): string {
   return [
-    // Another server may have written this file before.
+    // An earlier server may have written this file.
     ': > served',
     `partner-api serve --port 0 ${options} > served & server=$!`,
     `trap 'kill $server; wait $server' EXIT`,
@@ -92,10 +92,10 @@ t.test('the commands work in order', async (t) => {
   const { status, output } = await runShell(script, folder)
   t.equal(status, 0, output)
   t.match(output, /"slug":"universite-du-voyage"/, 'curl finds the profile')
-  t.notMatch(output, /nordlicht-reisen/, 'and no other')
+  t.notMatch(output, /nordlicht-reisen/, 'curl finds no other profile')
   t.match(output, /countries +no/, 'the deactivated module is listed as such')
 
-  await t.test('and continue after the move to PostgreSQL', noServer, async (t) => {
+  await t.test('the commands continue after the move to PostgreSQL', noServer, async (t) => {
     const { url, env } = await exampleDatabase(t)
     // Also use the key before and after it is revoked.
     const use = 'partner-api verify --url "$base" --partner acme --key-file next.key'
@@ -120,14 +120,14 @@ t.test('the npm scripts of the README exist', async (t) => {
   for (const name of named) t.type(scripts[name ?? ''], 'string', `npm script ${name}`)
 })
 
-t.test('commands that start a server stand alone, so that nothing pasted after them runs too early', (t) => {
+t.test('a command that starts a server is the only one of its code block', (t) => {
   const serving = blocks('sh').filter((block) => /^partner-api serve /m.test(block))
   t.equal(serving.length, 2)
-  for (const block of serving) t.match(block, /^partner-api serve .*\n$/, 'it stands alone')
+  for (const block of serving) t.match(block, /^partner-api serve .*\n$/, 'it is the only command')
   t.end()
 })
 
-t.test('the example of a directory is as short as the README says', async (t) => {
+t.test('the directory example is as short as the README states', async (t) => {
   const directory = await readFile(join(root, 'examples/companies.js'), 'utf8')
   t.match(readme, 'in fewer than 100 lines')
   t.ok(directory.split('\n').length < 100)

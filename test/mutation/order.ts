@@ -2,8 +2,8 @@
 import t from 'tap'
 import { createTally } from '../core/policy/comparison.ts'
 
-// Loaded inside of the test: StrykerJS counts a failed test, but not a file that cannot be loaded.
-t.test('the order of checks', async (t) => {
+// Imported in the test, because StrykerJS counts a failed test but not a file that fails to load.
+t.test('the order of checks equals that of the oracle', async (t) => {
   const { proveOrder } = await import('../core/policy/order.ts')
   const tally = createTally(true)
   proveOrder(tally)

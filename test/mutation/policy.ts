@@ -2,8 +2,8 @@
 import t from 'tap'
 import { createTally } from '../core/policy/comparison.ts'
 
-// Loaded inside of the tests: StrykerJS counts a failed test, but not a file that cannot be loaded.
-t.test('a denial names the scope or the module that is missing', async (t) => {
+// Imported in the tests, because StrykerJS counts a failed test but not a file that fails to load.
+t.test('a denial names the missing scope or module', async (t) => {
   const { problemForDenial } = await import('../../core/policy/decide.ts')
   const denied = { allowed: false } as const
   t.match(problemForDenial({ ...denied, reason: 'key_revoked' }), { code: 'key_revoked', members: {} })
@@ -17,7 +17,7 @@ t.test('a denial names the scope or the module that is missing', async (t) => {
   })
 })
 
-t.test('decide and explain', async (t) => {
+t.test('decide and explain equal the oracle', async (t) => {
   const { provePolicy } = await import('../core/policy/policy.ts')
   const tally = createTally(true)
   provePolicy(tally)

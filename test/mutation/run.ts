@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url'
 
 interface Room {
   readonly mutate: string
-  /** Quickest first: the first test that fails ends a mutant. */
+  /** Fastest first: the first failing test ends a mutant. */
   readonly tests: readonly string[]
 }
 

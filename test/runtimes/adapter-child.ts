@@ -1,6 +1,6 @@
 /**
- * A program that puts a small substitute for the service on the adapter of the runtime that runs it. Orders come in on
- * standard input, and what happens goes out on standard output, a line of JSON each. One server is tested at a time.
+ * A program that serves a small test API with the adapter of its runtime. It reads commands from standard input and writes
+ * events to standard output, one line of JSON each. It runs one server at a time.
  */
 import process from 'node:process'
 import { createInterface } from 'node:readline'
@@ -9,7 +9,7 @@ import type { ListenOptions, RunningServer, ServableApi } from '../../adapters/r
 import type { HttpRequest, HttpResponse } from '../../core/http/message.ts'
 import { Problem, type ProblemCode, PROBLEMS } from '../../core/http/problem.ts'
 
-/** Starts the server to test, tries whether another one can be started, or acts on the server. */
+/** Starts the server, attempts to start a second one, or acts on the server. */
 export type Order =
   | { readonly serve: ServeOptions }
   | { readonly attempt: ListenOptions }

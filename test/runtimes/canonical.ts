@@ -1,31 +1,31 @@
-/** One question of every kind, and the answers as bytes that are to be the same on every runtime. */
+/** Requests of every kind, and their normalized responses, which must be equal on every runtime. */
 import { PROBLEMS } from '../../core/http/problem.ts'
 import { keyedPaths } from '../contract/http/expect.ts'
 import { forge } from '../contract/http/forgery.ts'
 import type { Heard, Service, TestRequest } from '../contract/http/service.ts'
 import { FENCE, type KeyName } from '../support/world.ts'
 
-/** What was asked, and what came back: the status, the header fields by name and the body, a line each. */
+/** Normalized responses by request: status, header fields by name and body, one line each. */
 export type CanonicalAnswers = ReadonlyMap<string, string>
 
-/** Problems that no request brings about by itself. */
+/** Problems that these requests cannot cause. */
 export const UNASKED: readonly string[] = [
-  // A parser's, a clock's or a store's: see the tests of adapters and of resilience.
+  // Caused by the parser, the clock or the store: see the tests of adapters and resilience.
   'headers_too_large',
   'request_timeout',
   'internal',
   'store_unavailable',
-  // The first attempt would have to be running still.
+  // Needs a concurrent first attempt.
   'idempotency_conflict',
 ]
 
-/** What the settings of the service have to be. */
+/** The required settings of the service. */
 export const CANONICAL_SETTINGS = { limits: { verify: { quota: 5, windowSeconds: 600 } } }
 
-/** How the question for all countries ends. */
+/** The end of the request for all countries. */
 export const ALL_COUNTRIES = '/public/countries?partner=demo'
 
-type Question = readonly [path: string, more?: Partial<TestRequest>, key?: KeyName | 'none']
+type CanonicalRequest = readonly [path: string, more?: Partial<TestRequest>, key?: KeyName | 'none']
 
 const demo = 'partner=demo'
 const signup = (more: object): string =>
@@ -35,24 +35,24 @@ function post(body: string, headers: TestRequest['headers'] = {}): Partial<TestR
   return { method: 'POST', body, headers: { 'content-type': 'application/json', ...headers } }
 }
 
-function questions({ world }: Service, etag: string, cursor: string): readonly Question[] {
+function requestsFor({ world }: Service, etag: string, cursor: string): readonly CanonicalRequest[] {
   const verify = '/developer/verify-key'
   const signups = '/partner/signups'
   const plans = `/public/plans?${demo}`
   const paths = keyedPaths()
   const open = ['/health', '/openapi.json', '/docs']
   return [
-    ...paths.map((path): Question => [`${path}?${demo}`]),
-    ...paths.map((path): Question => [`${path}?${demo}`, { method: 'HEAD' }]),
-    ...open.map((path): Question => [path, {}, 'none']),
-    ...open.map((path): Question => [path, { method: 'HEAD' }, 'none']),
+    ...paths.map((path): CanonicalRequest => [`${path}?${demo}`]),
+    ...paths.map((path): CanonicalRequest => [`${path}?${demo}`, { method: 'HEAD' }]),
+    ...open.map((path): CanonicalRequest => [path, {}, 'none']),
+    ...open.map((path): CanonicalRequest => [path, { method: 'HEAD' }, 'none']),
     [`/public/profiles?${demo}&limit=3&country=de&country=FR&sort=-published_at`],
     [`/public/profiles?${demo}&limit=3&cursor=${cursor}`],
     [`/public/profiles?${demo}&q=universit%C3%A9`],
     [`/public/countries?${demo}&in_use=true&locale=de`],
     [`/public/industries?${demo}&in_use=true`],
     [`/partner/reports/summary?${demo}&from=2024-01-01&to=2024-01-03`],
-    // Rows have ids and instants of their own in every store.
+    // Ids and instants of rows differ by store.
     [`/partner/reports/activity?${demo}&type=signup.created`],
     [verify, post('{"partner":"demo"}')],
     [verify, post('{"partner":"acme"}'), 'acme full'],
@@ -104,13 +104,15 @@ function questions({ world }: Service, etag: string, cursor: string): readonly Q
   ]
 }
 
-/** Asks all of them, in order. */
+/** Sends all requests in order. */
 export async function canonicalAnswers(service: Service): Promise<CanonicalAnswers> {
   const startedAt = Date.now()
   const { root, send, world } = service
   const answers = new Map<string, string>()
 
-  async function ask([path, { headers, ...more } = {}, name = 'demo full']: Question): Promise<Heard> {
+  async function request(
+    [path, { headers, ...more } = {}, name = 'demo full']: CanonicalRequest,
+  ): Promise<Heard> {
     const key: TestRequest['headers'] = name === 'none'
       ? {}
       : { 'x-service-partner-key': world.keys[name].text }
@@ -121,23 +123,23 @@ export async function canonicalAnswers(service: Service): Promise<CanonicalAnswe
     return response
   }
 
-  const { headers } = await ask([`/public/plans?${demo}`])
-  const { json } = await ask([`/public/profiles?${demo}&limit=3`])
+  const { headers } = await request([`/public/plans?${demo}`])
+  const { json } = await request([`/public/profiles?${demo}&limit=3`])
   const cursor = encodeURIComponent(json.page.next_cursor)
-  for (const question of questions(service, headers.get('etag') ?? '', cursor)) await ask(question)
-  await ask(['/.well-known/api-catalog', {}, 'none'])
+  for (const one of requestsFor(service, headers.get('etag') ?? '', cursor)) await request(one)
+  await request(['/.well-known/api-catalog', {}, 'none'])
   await world.remove('banners', ['demo'])
-  await ask([`/public/banner?${demo}`])
+  await request([`/public/banner?${demo}`])
   return answers
 }
 
-/** The codes of problems that are among answers. */
+/** The problem codes in responses. */
 export function codesIn(answers: CanonicalAnswers): readonly string[] {
   const refusals = [...answers.values()].filter((answer) => /^[45]/.test(answer)).join('\n')
   return Object.keys(PROBLEMS).filter((code) => refusals.includes(`"code":"${code}"`))
 }
 
-/** What a runtime or the wire adds, and what says when it was. */
+/** Normalizes a response: drops fields of the runtime and of HTTP/1.1, and replaces times. */
 const passing = ['date', 'connection', 'keep-alive', 'x-request-id']
 
 function canonical({ status, headers, repeated, body }: Heard, startedAt: number): string {

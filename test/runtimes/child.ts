@@ -6,14 +6,14 @@ import type { PartnerApiOptions } from '../../core/settings.ts'
 import { cleanEnv } from '../support/cli-program.ts'
 import type { Done } from './server.ts'
 
-/** Where a service is. */
+/** The address of a service. */
 export interface Place {
   readonly origin: string
-  /** What `Host` has to say, when several are at one origin. */
+  /** The value of `Host` if one origin has several services. */
   readonly name?: string
 }
 
-/** A runtime in a process of its own. */
+/** A runtime in its own process. */
 export interface ServingChild {
   /** Serves a store. */
   serve(address: string, options: PartnerApiOptions, listening?: ListenOptions): Promise<Place>
@@ -25,8 +25,8 @@ export interface ServingChild {
 const script = fileURLToPath(new URL('server.ts', import.meta.url))
 
 /** @param command The runtime, and its arguments before the name of a script. */
-export function startChild([program = '', ...words]: readonly string[]): ServingChild {
-  const child: ChildProcessWithoutNullStreams = spawn(program, [...words, script], { env: cleanEnv() })
+export function startChild([program = '', ...args]: readonly string[]): ServingChild {
+  const child: ChildProcessWithoutNullStreams = spawn(program, [...args, script], { env: cleanEnv() })
   const waiting = new Map<number, (done: Done) => void>()
   let complaints = ''
   let orders = 0
@@ -41,7 +41,7 @@ export function startChild([program = '', ...words]: readonly string[]): Serving
     for (const [id, resolve] of waiting) resolve({ id, error: `${program} has ended: ${complaints}` })
   })
 
-  async function tell(order: Readonly<Record<string, unknown>>): Promise<Done> {
+  async function sendCommand(order: Readonly<Record<string, unknown>>): Promise<Done> {
     const id = orders++
     const done = new Promise<Done>((resolve) => waiting.set(id, resolve))
     child.stdin.write(`${JSON.stringify({ id, ...order })}\n`)
@@ -52,9 +52,9 @@ export function startChild([program = '', ...words]: readonly string[]): Serving
 
   return {
     async serve(address, options, listening) {
-      return { origin: (await tell({ serve: address, options, listening })).url as string }
+      return { origin: (await sendCommand({ serve: address, options, listening })).url as string }
     },
-    stop: async ({ origin }) => void await tell({ stop: origin }),
+    stop: async ({ origin }) => void await sendCommand({ stop: origin }),
     async end() {
       child.stdin.end()
       await ended

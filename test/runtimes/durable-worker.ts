@@ -1,13 +1,13 @@
 /**
- * A Worker that serves Postgres databases from Durable Objects, one for each name of a host: what an object has opened
- * serves all of its requests, which no two requests of a Worker can share.
+ * A Worker that serves PostgreSQL databases from Durable Objects, one per host name. Requests of a Worker cannot share
+ * connections; those of a Durable Object can.
  */
 import { createWorker, type WorkerContext, type WorkerHandler } from '../../adapters/runtimes/workers.ts'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
 
-/** What the operator wants. */
+/** A command of the operator. */
 export type DurableWish =
   | { readonly start: string; readonly url: string; readonly options: PartnerApiOptions }
   | { readonly stop: string }
@@ -40,7 +40,7 @@ function serve(url: string, options: PartnerApiOptions): Served {
   return { worker, close: () => close() }
 }
 
-/** The object. Its state lends requests their time, as a Worker's context does. */
+/** The Durable Object. Its state has `waitUntil`, like the context of a Worker. */
 export class Service {
   readonly #state: WorkerContext
   readonly #env: Env
@@ -61,7 +61,7 @@ export class Service {
 const objectFor = ({ SERVICE }: Env, name: string): { fetch(request: Request): Promise<Response> } =>
   SERVICE.get(SERVICE.idFromName(name))
 
-/** The operator's. */
+/** The entrypoint of the operator. */
 export const operator = {
   async fetch(request: Request, env: Env): Promise<Response> {
     const wish = await request.json() as DurableWish

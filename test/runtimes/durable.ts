@@ -3,13 +3,13 @@ import type { DurableWish } from './durable-worker.ts'
 import { ROOT } from '../package/installed.ts'
 import { startWorker } from '../support/workerd-process.ts'
 
-/** Starts workerd with `durable-worker.ts` in it, which serves Postgres databases. */
+/** Starts workerd with `durable-worker.ts`, which serves PostgreSQL databases. */
 export async function startDurable(): Promise<ServingChild> {
-  const { url: origin, tell, end } = await startWorker('test/runtimes/durable-worker.ts', ROOT, {
+  const { url: origin, callOperator, end } = await startWorker('test/runtimes/durable-worker.ts', ROOT, {
     durableObjects: { SERVICE: 'Service' },
     hasOperator: true,
   })
-  const wish = (what: DurableWish): Promise<unknown> => tell(what)
+  const wish = (what: DurableWish): Promise<unknown> => callOperator(what)
   let names = 0
   return {
     async serve(url, options) {

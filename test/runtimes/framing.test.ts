@@ -1,6 +1,6 @@
 /**
- * What the parsers of the runtimes make of bytes that are not one well-formed request. Workers are left out: their parser
- * is that of Cloudflare's edge.
+ * Responses of each runtime's HTTP parser to malformed and unusual messages. Workers are omitted: their parser is that of
+ * Cloudflare's edge.
  */
 import t from 'tap'
 import { framingContract, type OwnParser } from '../contract/http/framing.ts'
@@ -21,11 +21,11 @@ const parsers: Readonly<Record<string, OwnParser | undefined>> = {
     refusesAlone: true,
     differences: {
       'empty lines before a request (RFC 9112 §2.2)': malformed,
-      // A head has 16 KiB (`bun --max-http-header-size` allows more) and about 200 fields.
+      // The limit of a head is 16 KiB (`bun --max-http-header-size` allows more) and about 200 fields.
       'headers of 17 KB': tooLarge,
       'headers at the limit': tooLarge,
       'a thousand headers': tooLarge,
-      // These become URLs.
+      // Bun parses these as URLs.
       'authority form': notFound,
       'a target with a high byte': notFound,
       'chunks with a trailer': served,
@@ -33,7 +33,7 @@ const parsers: Readonly<Record<string, OwnParser | undefined>> = {
       'a trailer of 140 KB': served,
     },
   },
-  // Its `node:http` has Node's parser, but counts each trailer by itself, and no chunk extensions.
+  // Its `node:http` uses Node's parser, but limits each trailer separately and does not limit chunk extensions.
   Deno: {
     refusesAlone: false,
     differences: {
@@ -46,7 +46,7 @@ const parsers: Readonly<Record<string, OwnParser | undefined>> = {
 const two = 'Content-Length: 2\r\nContent-Length: 2'
 const host = 'Host: partner-api.test'
 
-/** Heads that are rejected before route and credential count; the code and instance if the service responds. */
+/** Heads that are refused before routing and authentication; the code and instance if the service responds. */
 const rejected: readonly (readonly [line: string, fields: string, code?: string, instance?: string])[] = [
   ['GET /service/health', `${host}\r\n${two}`],
   ['OPTIONS /service/health', `${host}\r\n${two}`],

@@ -1,6 +1,6 @@
 /**
- * PostgreSQL on every runtime: from a program on Node, Bun and Deno, and on workerd from a Durable Object. All runtimes run
- * the whole contract with another store.
+ * PostgreSQL on every runtime: Node, Bun, Deno, and workerd through a Durable Object. `matrix.test.ts` runs the complete
+ * contract on every runtime with another store.
  */
 import t from 'tap'
 import { deployAt } from '../contract/http/deploy.ts'
@@ -13,7 +13,7 @@ import { makePostgresTemplate } from './postgres-template.ts'
 import { type Runtime, RUNTIMES, WORKERD } from './runtimes.ts'
 import { siteOn } from './sites.ts'
 
-/** What depends on the store. */
+/** Suites that depend on the store. */
 const stored: readonly SuiteName[] = [
   'credentials',
   'directory',
@@ -28,7 +28,7 @@ const stored: readonly SuiteName[] = [
   'reports',
 ]
 
-/** What depends on the sockets and timers of a runtime. */
+/** Suites that depend on the sockets and timers of a runtime. */
 const timed: readonly SuiteName[] = ['caching', 'limits', 'administration', 'signups']
 
 const starters: readonly (readonly [Runtime, () => ServingChild | Promise<ServingChild>])[] = [
@@ -38,19 +38,23 @@ const starters: readonly (readonly [Runtime, () => ServingChild | Promise<Servin
   [WORKERD, startDurable],
 ]
 
-await t.test('keeps to the contract with PostgreSQL', { skip: hasServer() ?? false }, async (t) => {
-  const server = await startServer()
-  t.teardown(() => server.close())
-  const template = await makePostgresTemplate(server)
-  t.jobs = starters.length
-  await Promise.all(
-    starters.map(([{ name, quirks }, start]) =>
-      t.test(name, { buffered: true }, async (t) => {
-        const child = await start()
-        t.teardown(() => child.end())
-        const deploy = deployAt(siteOn(child, template, quirks))
-        await httpContract(t, deploy, name.startsWith('Node') ? stored : timed)
-      })
-    ),
-  )
-})
+await t.test(
+  'every runtime satisfies the contract with PostgreSQL',
+  { skip: hasServer() ?? false },
+  async (t) => {
+    const server = await startServer()
+    t.teardown(() => server.close())
+    const template = await makePostgresTemplate(server)
+    t.jobs = starters.length
+    await Promise.all(
+      starters.map(([{ name, quirks }, start]) =>
+        t.test(name, { buffered: true }, async (t) => {
+          const child = await start()
+          t.teardown(() => child.end())
+          const deploy = deployAt(siteOn(child, template, quirks))
+          await httpContract(t, deploy, name.startsWith('Node') ? stored : timed)
+        })
+      ),
+    )
+  },
+)

@@ -1,4 +1,4 @@
-/** Every runtime, one behaviour: the whole contract of the wire on each, and the same bytes from all. */
+/** The complete HTTP contract on every runtime, and equal responses from all. */
 import t from 'tap'
 import { PROBLEMS } from '../../core/http/problem.ts'
 import { inOnePoint } from '../contract/http/checks.ts'
@@ -21,7 +21,7 @@ import { siteIn, siteOn } from './sites.ts'
 import { makeTemplate } from './template.ts'
 import { startWorkerd } from './workerd.ts'
 
-/** All other runtimes' answers are compared with those of this one. */
+/** The runtime whose responses the others must equal. */
 const reference = 'Node 26'
 
 const template = await makeTemplate()
@@ -45,7 +45,7 @@ await Promise.all([
     t.test(runtime.name, { buffered: true, skip: absence(runtime) ?? false }, async (t) => {
       const child = startChild(runtime.command)
       t.teardown(() => child.end())
-      await inOnePoint(t, 'requests at the same time', (t) => interleaved(t, child, template))
+      await inOnePoint(t, 'concurrent requests do not mix', (t) => interleaved(t, child, template))
       await run(t, runtime, deployAt(siteOn(child, template, runtime.quirks)))
     })
   ),
@@ -56,10 +56,10 @@ await Promise.all([
   }),
 ])
 
-await t.test('answers are the same bytes on every runtime', (t) => {
+await t.test('responses have the same bytes on every runtime', (t) => {
   const wanted = [...answersOf].find(([{ name }]) => name === reference)![1]
   const possible = Object.keys(PROBLEMS).filter((code) => !UNASKED.includes(code))
-  t.strictSame(codesIn(wanted), possible, 'all problems that requests bring about are among them')
+  t.strictSame(codesIn(wanted), possible, 'the responses include every problem that requests can cause')
   for (const [{ name, quirks }, answers] of answersOf) {
     const compared = (from: CanonicalAnswers) =>
       [...from].filter(([question]) =>

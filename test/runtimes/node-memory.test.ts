@@ -4,6 +4,6 @@ import { onNode } from '../contract/http/mounts.ts'
 import { memory } from '../contract/http/stores.ts'
 import { httpContract } from '../contract/http/suites.ts'
 
-await t.test('Node with a memory store keeps to the contract', async (t) => {
+await t.test('Node with a memory store satisfies the contract', async (t) => {
   await httpContract(t, deployTo(memory, onNode))
 })

@@ -1,6 +1,6 @@
 import type { Store } from '../../core/ports/store.ts'
 
-/** Opens what a template has copied: a SQLite file or a Postgres database. Only the code of its kind is loaded. */
+/** Opens a copy of a template: a SQLite file or a PostgreSQL database. Loads only the code of its kind. */
 export async function openStore(address: string): Promise<Store> {
   if (address.startsWith('postgres:')) {
     const { openPostgresStore } = await import('../../adapters/stores/postgres/store.ts')

@@ -3,12 +3,12 @@ import type { PostgresServer } from '../postgres/server.ts'
 import { fillWorld } from '../support/world.ts'
 import type { Copied } from './template.ts'
 
-/** Makes a world in a database, which the server copies. */
+/** Creates a world in a database that PostgreSQL copies. */
 export async function makePostgresTemplate(server: PostgresServer): Promise<Copied> {
   const original = await server.createDatabase()
   const store = await openPostgresStore(original)
   const { keys, lines, importedAt } = await fillWorld(store)
-  // Nobody may be connected to what is copied.
+  // A template database must have no connections.
   await store.close()
   const nameOf = (url: string): string => new URL(url).pathname.slice(1)
   let copies = 0

@@ -2,23 +2,23 @@ import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Quirk } from '../contract/http/quirks.ts'
 
-/** A runtime, and where it differs. */
+/** A runtime and its quirks. */
 export interface Runtime {
   readonly name: string
   readonly quirks: readonly Quirk[]
 }
 
-/** A runtime that has files and sockets. */
+/** A runtime with files and sockets. */
 export interface Program extends Runtime {
-  /** Its program, and the arguments before the name of a script. */
+  /** The program and its arguments before the script. */
   readonly command: readonly string[]
 }
 
 const binary = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url))
-// They call stripped types and node:sqlite experimental.
+// Disables warnings about experimental type stripping and node:sqlite.
 const quiet = '--disable-warning=ExperimentalWarning'
 
-/** All that have, each as npm installs it. */
+/** All runtimes with files and sockets, as installed by npm. */
 export const RUNTIMES: readonly Program[] = [
   { name: 'Node 22', command: [binary('test/node-22/node_modules/.bin/node'), quiet], quirks: [] },
   { name: 'Node 24', command: [binary('test/node-24/node_modules/.bin/node'), quiet], quirks: [] },
@@ -31,13 +31,13 @@ export const RUNTIMES: readonly Program[] = [
   },
 ]
 
-/** What Cloudflare runs Workers on. */
+/** The runtime of Cloudflare Workers. */
 export const WORKERD: Runtime = {
   name: 'workerd',
   quirks: ['resolves-targets', 'no-trace', 'knows-few-methods', 'names-some-countries'],
 }
 
-/** Why a runtime can't be tried, if so: npm installs the ones that there are for this machine. */
+/** Why a runtime cannot be tested, if npm has no build for this machine. */
 export function absence({ name, command: [program = ''] }: Program): string | undefined {
-  return existsSync(program) ? undefined : `npm has installed no ${name} on this machine`
+  return existsSync(program) ? undefined : `npm did not install ${name} on this machine`
 }

@@ -1,6 +1,6 @@
 /**
- * A program for each runtime that has files and sockets: it serves stores with the runtime's own adapter. Commands come
- * in on standard input and results go out on standard output, a line of JSON each; it ends with its input.
+ * Serves stores with the adapter of the runtime that runs it. Reads commands from standard input and writes results to
+ * standard output, one line of JSON each. Ends with its input.
  */
 import process from 'node:process'
 import { createInterface } from 'node:readline'
@@ -19,7 +19,7 @@ export type Order =
   }
   | { readonly id: number; readonly stop: string }
 
-/** What it says when it has done so. */
+/** The result of a command. */
 export interface Done {
   readonly id: number
   readonly url?: string
@@ -37,7 +37,7 @@ async function loadAdapter(): Promise<Serve> {
 const serve = await loadAdapter()
 const stops = new Map<string, () => Promise<void>>()
 
-async function obey(order: Order): Promise<Omit<Done, 'id'>> {
+async function execute(order: Order): Promise<Omit<Done, 'id'>> {
   if ('stop' in order) {
     await stops.get(order.stop)?.()
     stops.delete(order.stop)
@@ -55,6 +55,6 @@ async function obey(order: Order): Promise<Omit<Done, 'id'>> {
 
 createInterface({ input: process.stdin }).on('line', async (line) => {
   const order: Order = JSON.parse(line)
-  const done = await obey(order).catch((error: Error) => ({ error: error.stack ?? error.message }))
+  const done = await execute(order).catch((error: Error) => ({ error: error.stack ?? error.message }))
   process.stdout.write(`${JSON.stringify({ id: order.id, ...done })}\n`)
 }).on('close', () => process.exit())

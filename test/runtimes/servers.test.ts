@@ -1,4 +1,4 @@
-/** What the servers of the runtimes promise beyond the HTTP contract: addresses, time limits, lost clients, draining. */
+/** The servers of the runtimes beyond the HTTP contract: addresses, time limits, lost clients, draining. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -11,7 +11,7 @@ import { connectRaw } from '../support/raw-connection.ts'
 import type { Order } from './adapter-child.ts'
 import { absence, RUNTIMES } from './runtimes.ts'
 
-/** Longer than a test may take: the test fails if something waits for it. */
+/** Longer than a test may take, so that waiting for it fails. */
 const never = 2 ** 31 - 1
 
 const script = fileURLToPath(new URL('adapter-child.ts', import.meta.url))
@@ -25,13 +25,13 @@ function startRuntime([runtime = '', ...words]: readonly string[]) {
     if (done) throw new Error('The program has ended.')
     return JSON.parse(value)
   }
-  const tell = (order: Order): void => void child.stdin.write(`${JSON.stringify(order)}\n`)
+  const sendCommand = (order: Order): void => void child.stdin.write(`${JSON.stringify(order)}\n`)
   return {
-    tell,
-    /** The next thing that happens. */
+    tell: sendCommand,
+    /** The next event. */
     response,
     async serve(options: ServeOptions = {}) {
-      tell({ serve: { port: 0, ...options } })
+      sendCommand({ serve: { port: 0, ...options } })
       const { url, port } = await response() as { url: string; port: number }
       return { url, port, open: () => connectRaw('127.0.0.1', port) }
     },
@@ -48,33 +48,37 @@ const post = (length: number): string => `POST /body HTTP/1.1\r\nHost: a\r\nCont
 t.jobs = RUNTIMES.length
 for (const runtime of RUNTIMES) {
   t.test(runtime.name, { buffered: true, skip: absence(runtime) ?? false, timeout: 120_000 }, async (t) => {
-    const { tell, response, serve, end } = startRuntime(runtime.command)
+    const { tell: sendCommand, response, serve, end } = startRuntime(runtime.command)
     t.teardown(end)
 
-    await t.test('addresses and headers', async (t) => {
+    await t.test('a request has the address of its client, and invalid options are refused', async (t) => {
       const { url, port } = await serve()
       t.equal(url, `http://127.0.0.1:${port}`)
       await (await fetch(`${url}/asked?a=b`)).text()
-      t.strictSame(await response(), { asked: '/asked?a=b', address: '127.0.0.1' }, "the client's is known")
+      t.strictSame(
+        await response(),
+        { asked: '/asked?a=b', address: '127.0.0.1' },
+        'the address of the client',
+      )
       const invalid = await fetch(`${url}/header`)
       t.strictSame([invalid.status, await invalid.json()], [500, { code: 'internal' }])
       await response()
 
-      tell({ attempt: { port } })
+      sendCommand({ attempt: { port } })
       const message = `Cannot listen on 127.0.0.1:${port}: the address is in use`
       t.strictSame(await response(), { name: 'Error', message, code: 'EADDRINUSE' })
-      tell({ attempt: { port: 0, host: 'no-such-host.invalid' } })
+      sendCommand({ attempt: { port: 0, host: 'no-such-host.invalid' } })
       t.match(await response(), { name: 'Error', code: 'ENOTFOUND' })
-      tell({ attempt: { port: 0, host: '::1' } })
+      sendCommand({ attempt: { port: 0, host: '::1' } })
       t.match(await response(), { url: /^http:\/\/\[::1\]:\d+$/, status: 200 })
       t.strictSame(await response(), { closed: true })
       for (const [name, value] of Object.entries({ port: 65_536, requestTimeoutMs: -1 })) {
-        tell({ attempt: { port: 0, [name]: value } })
+        sendCommand({ attempt: { port: 0, [name]: value } })
         t.match(await response(), { name: 'RangeError', message: new RegExp(`^${name} must be`) })
       }
     })
 
-    await t.test('bodies', async (t) => {
+    await t.test('bodies are read up to the limit and within the time limit', async (t) => {
       const { open } = await serve({ requestTimeoutMs: 500, drainTimeoutMs: never })
       const late = await open()
       late.write(`${post(3)}a`)
@@ -86,14 +90,14 @@ for (const runtime of RUNTIMES) {
 
       const large = await open()
       large.write(`${post(11)}a`)
-      t.equal((await large.answer()).status, 413, 'too large, before it has arrived')
+      t.equal((await large.answer()).status, 413, 'too large, before the body has arrived')
       large.destroy()
       t.match(await response(), { asked: '/body' })
       t.strictSame(await response(), { body: 'body_too_large' })
 
       late.end()
-      tell('drain')
-      t.strictSame(await response(), { closed: true }, 'drain does not wait for a body that is late')
+      sendCommand('drain')
+      t.strictSame(await response(), { closed: true }, 'drain does not wait for a late body')
       t.strictSame(await response(), { drained: true })
       late.destroy()
     })
@@ -105,13 +109,13 @@ for (const runtime of RUNTIMES) {
       socket.on('error', () => {})
       socket.write(get('/large'))
       t.match(await response(), { asked: '/large' })
-      tell('drain')
+      sendCommand('drain')
       t.strictSame(await response(), { closed: true })
       t.strictSame(await response(), { drained: true })
       socket.destroy()
     })
 
-    await t.test('a client that disconnects within its body', async (t) => {
+    await t.test('a client that disconnects during its body does not affect others', async (t) => {
       const { url, open } = await serve()
       for (const way of ['destroy', 'reset', 'end'] as const) {
         const connection = await open()
@@ -122,13 +126,13 @@ for (const runtime of RUNTIMES) {
         if (way === 'end' && runtime.name !== 'Bun') t.equal((await connection.answer()).status, 400)
         connection.destroy()
       }
-      t.equal((await fetch(`${url}/now`)).status, 200, 'others are served')
+      t.equal((await fetch(`${url}/now`)).status, 200, 'other clients are served')
     })
 
     await t.test('drain completes responses, closes idle connections and refuses new ones', async (t) => {
       const { open } = await serve({ drainTimeoutMs: never })
       const silent = await open()
-      // For a second, Linux does not show Bun a connection without data (TCP_DEFER_ACCEPT).
+      // For a second, Linux hides a connection without data from Bun (TCP_DEFER_ACCEPT).
       if (runtime.name === 'Bun') await new Promise((resolve) => setTimeout(resolve, 1_500))
       const idle = await open()
       idle.write(get('/now'))
@@ -136,13 +140,13 @@ for (const runtime of RUNTIMES) {
       const busy = await open()
       busy.write(get('/wait'))
       t.match(await response(), { asked: '/wait' })
-      tell('drain')
+      sendCommand('drain')
       t.equal(await idle.ended(), '')
-      tell('release')
+      sendCommand('release')
       const { status, headers } = await busy.answer()
       t.strictSame([status, headers.get('connection')], [200, runtime.name === 'Bun' ? undefined : 'close'])
       t.equal(await busy.ended(), '')
-      t.strictSame(await response(), { closed: true }, 'then the service is closed')
+      t.strictSame(await response(), { closed: true }, 'the service is closed after draining')
       t.strictSame(await response(), { drained: true }, 'once')
       await t.rejects(open(), { code: 'ECONNREFUSED' })
       for (const connection of [silent, idle, busy]) connection.destroy()
@@ -153,7 +157,7 @@ for (const runtime of RUNTIMES) {
       const late = await open()
       late.write(`${post(3)}a`)
       t.match(await response(), { asked: '/body' })
-      tell('drain')
+      sendCommand('drain')
       t.strictSame(await response(), { body: 'request_timeout' })
       t.equal((await late.answer()).status, 408)
       late.end()
@@ -167,7 +171,7 @@ for (const runtime of RUNTIMES) {
       const connection = await open()
       connection.write(get('/wait'))
       t.match(await response(), { asked: '/wait' })
-      tell('drain')
+      sendCommand('drain')
       t.strictSame(await response(), { closed: true })
       t.strictSame(await response(), { drained: true })
       connection.destroy()

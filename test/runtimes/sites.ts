@@ -1,4 +1,4 @@
-/** Where the matrix puts services: in children of each runtime, over worlds of one template. */
+/** Sites of the matrix: child processes of each runtime that serve copies of one template. */
 import type { Site } from '../contract/http/deploy.ts'
 import type { Quirk } from '../contract/http/quirks.ts'
 import { socketWire } from '../contract/http/wires.ts'
@@ -8,7 +8,7 @@ import { openStore } from './open-store.ts'
 import type { Copied, Template } from './template.ts'
 import type { Workerd } from './workerd.ts'
 
-/** A store that the operator has open here, and the service there. */
+/** A store that the operator opens in this process, and the service in a child. */
 export function siteOn(
   child: ServingChild,
   template: Copied,
@@ -41,7 +41,7 @@ export function siteOn(
 
 let names = 0
 
-/** A store in the memory of a Worker, which the operator reaches from here. */
+/** A store in the memory of a Worker, with remote access for the operator. */
 export function siteIn(
   workerd: Workerd,
   template: Template,

@@ -4,40 +4,40 @@ import { join } from 'node:path'
 import { collect } from '../../adapters/stores/content-text.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import type { Store, StoreSettings } from '../../core/ports/store.ts'
-import { type Filling, fillWorld } from '../support/world.ts'
+import { fillWorld, type WorldContents } from '../support/world.ts'
 
-/** A call of a store that changed it: the method and what it was given. */
+/** A store call that changed data: the method and its arguments. */
 export type Write = readonly [
   method: 'apply' | 'importContent' | 'removeContent',
   words: readonly unknown[],
 ]
 
-/** A world that was made once, to be served again and again. */
+/** A world that is created once and copied for each service. */
 export interface Copied {
-  readonly filling: Filling
-  /** Makes a store of one's own with the world in it. @returns Where it is. */
+  readonly filling: WorldContents
+  /** Creates a copy. @returns Its address. */
   copy(): string | Promise<string>
-  /** Removes a copy that is no longer open. */
+  /** Removes a closed copy. */
   discard(address: string): void | Promise<void>
 }
 
-/** One in SQLite files, and as all that it took to make it. */
+/** A template in a SQLite file, and the writes that created it. */
 export interface Template extends Copied {
   readonly settings: StoreSettings
-  /** All that was written, in order. */
+  /** All writes in order. */
   readonly writes: readonly Write[]
   copy(): string
   remove(): void
 }
 
-/** Makes a world. */
+/** Creates a world. */
 export async function makeTemplate(): Promise<Template> {
   const folder = mkdtempSync(join(tmpdir(), 'partner-api-matrix-'))
   const original = join(folder, 'original.db')
   const store = await openSqliteStore(original)
   const writes: Write[] = []
   const { keys, lines, importedAt } = await fillWorld(recording(store, writes))
-  // The last connection leaves one file.
+  // Closing the last connection leaves a single file.
   await store.close()
   let copies = 0
   return {
@@ -62,7 +62,7 @@ function recording(store: Store, writes: Write[]): Store {
       return store.apply(...words)
     },
     async importContent(kind, records, options) {
-      // Gathered: they can be read once, and are written to several stores.
+      // Collected, because they can be read once and are written to several stores.
       const all = await collect(records)
       writes.push(['importContent', [kind, all, options]])
       return await store.importContent(kind, all, options)

@@ -1,6 +1,6 @@
 /**
- * A Worker that serves stores in its memory, one for each name of a host. The second entrypoint is the operator's: it
- * calls a store as another process calls a file or a database, so that the same hands do the same work on it.
+ * A Worker that serves stores in its memory, one per host name. The second entrypoint lets the operator call a store
+ * remotely, so that the same administration code works on it.
  */
 import { createWorker, type WorkerContext, type WorkerHandler } from '../../adapters/runtimes/workers.ts'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
@@ -9,7 +9,7 @@ import type { Store, StoreSettings } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
 import type { Write } from './template.ts'
 
-/** What the operator wants. Everything in it, and in what is answered, is plain. */
+/** A command of the operator. Commands and results are plain JSON. */
 export type Wish =
   | {
     readonly open: string
@@ -31,7 +31,7 @@ export type Wish =
 const stores = new Map<string, Store>()
 const workers = new Map<string, WorkerHandler<unknown>>()
 
-/** Writes what was written to another store. Where changes say what they were judged by, that is this one's now. */
+/** Repeats the writes to another store, with revisions of this store. */
 async function write(
   store: Store,
   method: Write[0],
@@ -43,7 +43,7 @@ async function write(
   await (store[method] as (...words: readonly unknown[]) => unknown)(...said)
 }
 
-async function fulfil(wish: Wish): Promise<unknown> {
+async function execute(wish: Wish): Promise<unknown> {
   if ('open' in wish) {
     const store = { ...createMemoryStore(), settings: wish.settings }
     for (const [method, words] of wish.writes) {
@@ -57,7 +57,7 @@ async function fulfil(wish: Wish): Promise<unknown> {
       string,
       (...words: unknown[]) => unknown
     >
-    // JSON has no undefined: an argument that was left out arrives as null.
+    // JSON has no undefined: an omitted argument arrives as null.
     return await store[wish.method]?.(
       ...wish.words.map((word) => word ?? undefined),
     )
@@ -75,7 +75,7 @@ async function fulfil(wish: Wish): Promise<unknown> {
   workers.delete(wish.close)
 }
 
-/** A store whose revision has to be waited for, as that of one elsewhere. */
+/** A store with an asynchronous revision, like that of a remote store. */
 function late(store: Store, milliseconds: number): Store {
   if (milliseconds === 0) return store
   return {
@@ -87,10 +87,10 @@ function late(store: Store, milliseconds: number): Store {
   }
 }
 
-/** The operator's. */
+/** The entrypoint of the operator. */
 export const operator = {
   async fetch(request: Request): Promise<Response> {
-    return Response.json({ value: await fulfil(await request.json() as Wish) })
+    return Response.json({ value: await execute(await request.json() as Wish) })
   },
 }
 

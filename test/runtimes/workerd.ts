@@ -8,11 +8,11 @@ import { startWorker } from '../support/workerd-process.ts'
 import type { Template } from './template.ts'
 import type { Wish } from './worker.ts'
 
-/** workerd with `worker.ts` in it. */
+/** workerd with `worker.ts`. */
 export interface Workerd {
-  /** Where all of its services are; the name of the host tells them apart. */
+  /** The origin of all its services, which differ by host name. */
   readonly origin: string
-  /** Makes a store that is like another one. */
+  /** Creates a store with the contents of another. */
   open(
     name: string,
     template: Pick<Template, 'settings' | 'writes'>,
@@ -27,10 +27,10 @@ export interface Workerd {
   end(): Promise<void>
 }
 
-/** Starts it. */
+/** Starts workerd. */
 export async function startWorkerd(): Promise<Workerd> {
-  const { url, tell, end } = await startWorker('test/runtimes/worker.ts', ROOT, { hasOperator: true })
-  const wish = (what: Wish): Promise<unknown> => tell(what)
+  const { url, callOperator, end } = await startWorker('test/runtimes/worker.ts', ROOT, { hasOperator: true })
+  const wish = (what: Wish): Promise<unknown> => callOperator(what)
   return {
     origin: url,
     async open(name, { settings, writes }) {
@@ -44,7 +44,7 @@ export async function startWorkerd(): Promise<Workerd> {
   }
 }
 
-/** The memory store's own methods, called where it is. */
+/** The methods of the memory store, called remotely. */
 function remoteStore(
   name: string,
   wish: (what: Wish) => Promise<unknown>,
@@ -53,7 +53,7 @@ function remoteStore(
   const methods = Object.entries(createMemoryStore()).filter(([, member]) => typeof member === 'function')
   const calls = methods.map(([method]) => [
     method,
-    // Records may come one by one, and JSON takes no iterables.
+    // Records may be an iterable, which JSON cannot encode.
     async (...words: unknown[]) => {
       const gathered = method === 'importContent'
         ? words.with(1, await collect(words[1] as AsyncIterable<unknown>))

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 
-/** Text of any code points. fast-check's own unit `binary` has the same ones, but takes two seconds to set up. */
+/** Text of any code points. fast-check's own unit `binary` is equivalent, but takes two seconds to set up. */
 export function anyText(constraints: fc.StringConstraints = {}): fc.Arbitrary<string> {
   const point = fc.oneof(
     fc.integer({ min: 0, max: 0x7f }),

@@ -1,4 +1,4 @@
-/** The command-line program: in this process, or as its users meet it, in one of its own. */
+/** Runs the command-line program in this process or in a child process. */
 import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -25,7 +25,7 @@ export interface Start {
   /** Standard input; none by default. */
   readonly input?: string | Uint8Array
   readonly cwd?: string
-  /** What starts the program, instead of this Node. */
+  /** The command that starts the program, by default this Node. */
   readonly command?: readonly string[]
   /** Arguments of Node itself. */
   readonly nodeArguments?: readonly string[]
@@ -36,7 +36,7 @@ export const MAIN: string = fileURLToPath(new URL('../../cli/main.ts', import.me
 
 const { version: VERSION } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 
-/** Makes the program's clock fast by this many milliseconds, or slow. */
+/** Sets the program's clock ahead by this many milliseconds; negative values set it back. */
 export function clockAhead(ms: number): Pick<Start, 'nodeArguments'> {
   const code = `const now = Date.now; Date.now = () => now() + ${ms}`
   return { nodeArguments: ['--import', `data:text/javascript,${encodeURIComponent(code)}`] }
@@ -48,7 +48,7 @@ export function temporaryFolder(): { readonly path: string; remove(): void } {
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) }
 }
 
-/** The environment without variables that change what the program does. */
+/** The environment without variables that affect the program. */
 export function cleanEnv(more: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
   const { NODE_OPTIONS: _options, FORCE_COLOR: _color, npm_lifecycle_event: _event, ...env } = process.env
   for (const name of Object.keys(env)) {
@@ -64,13 +64,13 @@ export function startProgram(args: readonly string[], start: Start = {}): ChildP
     env: cleanEnv(start.env),
     cwd: start.cwd,
   })
-  // The program may end before it has read its input.
+  // The program may end before reading its input.
   child.stdin.on('error', () => {})
   child.stdin.end(start.input ?? '')
   return child
 }
 
-/** Runs the program to its end in this process, which is twenty times as fast as in one of its own. */
+/** Runs the program to its end in this process, which is twenty times as fast as in a child. */
 export async function runProgram(
   args: readonly string[],
   { env, input = '' }: Start & { readonly [Name in 'cwd' | 'command' | 'nodeArguments']?: never } = {},
@@ -93,7 +93,7 @@ export async function runProgram(
   return { code, signal: null, ...output }
 }
 
-/** Runs the program to its end in a process of its own. */
+/** Runs the program to its end in a child process. */
 export function runProcess(args: readonly string[], start: Start = {}): Promise<Ended> {
   return ending(startProgram(args, start))
 }
@@ -171,10 +171,10 @@ export async function runOnTerminal(
   return (await ended).stdout
 }
 
-/** Why there is no terminal on this machine, as `skip` has it. */
+/** Why terminals cannot be tested on this machine, for `skip`. */
 export const noTerminal: string | false = spawnSync('script', ['--version']).status === 0
   ? false
-  : 'there is no script(1) to make a terminal with'
+  : 'script(1) is not installed'
 
 /** A running server. */
 export interface Served {

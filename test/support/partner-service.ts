@@ -1,4 +1,4 @@
-/** A service over a store in this process, whose store tests can look into. */
+/** A service in this process, with access to its store. */
 import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
 import type { Signup } from '../../core/ports/signups.ts'
 import type { Store } from '../../core/ports/store.ts'
@@ -9,19 +9,19 @@ import { conventionViolations, schemaViolations } from '../contract/http/univers
 import { fetchWire } from '../contract/http/wires.ts'
 import { fillWorld, type KeyName, type World } from './world.ts'
 
-/** What a request has besides its target. */
+/** Options of a request. */
 export interface More extends Omit<Partial<TestRequest>, 'target'> {
   readonly key?: KeyName | { readonly text: string }
 }
 
-/** A service that runs, and what it runs on. */
+/** A running service and its store. */
 export interface PartnerService {
   readonly api: PartnerApi
   readonly store: Store
   readonly world: World
-  /** Sends a request; throws when the answer breaks what holds for every answer. `path` is below `/service`. */
+  /** Sends a request below `/service`; throws if the response breaks a convention of section 1. */
   ask(path: string, more?: More): Promise<Heard>
-  /** Posts a value as JSON, or text as it is. */
+  /** Posts a value as JSON, or text unmodified. */
   post(path: string, body: unknown, more?: More): Promise<Heard>
 }
 
@@ -59,7 +59,7 @@ export async function serveStore(store: Store, options: PartnerApiOptions = {}):
   }
 }
 
-/** Lends a service over a fresh world, and stops it. */
+/** Calls `body` with a service on a new world, and stops it. */
 export async function withService(
   open: () => Promise<OpenStores>,
   body: (service: PartnerService) => Promise<void>,
@@ -76,7 +76,7 @@ export async function withService(
 }
 
 let serial = 0
-/** A signup full of words that no report may say. */
+/** A signup whose personal data no report may contain. */
 export function canary({ world }: Pick<PartnerService, 'world'>, more: Partial<Signup>): Signup {
   return {
     id: `sgn_${String(serial++).padStart(20, '0')}`,
@@ -98,7 +98,7 @@ export function canary({ world }: Pick<PartnerService, 'world'>, more: Partial<S
   }
 }
 
-/** The places that a refusal of input names, in order, and whether each says why. */
+/** The fields that a validation problem names, sorted, each checked for a reason. */
 export function places({ json }: Heard): string[] {
   const errors: readonly { parameter?: string; pointer?: string; detail: string }[] = json.errors ?? []
   return errors.map(({ parameter, pointer, detail }) =>

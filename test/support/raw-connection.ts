@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 
-/** One answer as it came over the wire. */
+/** A response as received. */
 export interface RawAnswer {
   readonly status: number
   /** By lower-case name. */
@@ -8,51 +8,51 @@ export interface RawAnswer {
   readonly body: string
 }
 
-/** A connection that sends what it is given and reads answers. */
+/** A TCP connection that sends raw bytes and parses responses. */
 export interface RawConnection {
   write(bytes: Uint8Array | string): void
-  /** Resolves when what was written has left, and the other side had a turn to read it. */
+  /** Resolves when the written bytes were sent and the peer could read them. */
   flushed(): Promise<void>
   /**
-   * The next answer.
+   * The next response.
    *
-   * @param bodiless Whether it has no body whatever its length says: it answers a HEAD.
-   * @throws when the connection ends before, with what had come.
+   * @param bodiless Whether it has no body despite its Content-Length, as for HEAD.
+   * @throws when the connection ends before, with the received bytes.
    */
   answer(bodiless?: boolean): Promise<RawAnswer>
   /**
-   * Waits for the other side to close its half.
+   * Waits for the peer to close its half.
    *
-   * @returns What came before and was not read.
+   * @returns The received bytes that were not parsed.
    * @throws when the connection is reset instead.
    */
   ended(): Promise<string>
   /** Closes this half. */
   end(): void
-  /** Breaks the connection off with an RST. */
+  /** Resets the connection (RST). */
   reset(): void
   destroy(): void
 }
 
-/** @returns A connection, once it stands. It keeps its own half open when the other side closes. */
+/** Connects. The connection keeps its half open when the peer closes. */
 export async function connectRaw(host: string, port: number): Promise<RawConnection> {
   const socket = connect({ host, port, allowHalfOpen: true, noDelay: true })
   let received = ''
-  let over: Error | true | undefined
+  let ending: Error | true | undefined
   let wake = () => {}
-  const news = () => new Promise<void>((resolve) => wake = resolve)
+  const nextEvent = () => new Promise<void>((resolve) => wake = resolve)
   await new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject))
   socket.on('data', (bytes) => {
     received += bytes.toString('latin1')
     wake()
   })
   socket.on('end', () => {
-    over ??= true
+    ending ??= true
     wake()
   })
-  // What was written to a side that reads no more fails before what it has sent is read.
+  // A write to a closed peer fails before the peer's last bytes are read.
   socket.on('error', (error) => {
-    over ??= error
+    ending ??= error
     wake()
   })
 
@@ -63,16 +63,16 @@ export async function connectRaw(host: string, port: number): Promise<RawConnect
         received = received.slice(found.length)
         return found.answer
       }
-      if (over !== undefined) {
-        throw new Error(`The connection is over after ${JSON.stringify(received)}: ${over}`)
+      if (ending !== undefined) {
+        throw new Error(`The connection ended after ${JSON.stringify(received)}: ${ending}`)
       }
-      await news()
+      await nextEvent()
     }
   }
 
   async function ended(): Promise<string> {
-    while (over === undefined) await news()
-    if (over !== true) throw over
+    while (ending === undefined) await nextEvent()
+    if (ending !== true) throw ending
     return received
   }
 
@@ -100,10 +100,10 @@ function parse(text: string, bodiless: boolean): { answer: RawAnswer; length: nu
     return [line.slice(0, colon).toLowerCase(), line.slice(colon + 2)]
   }))
   const none = bodiless || status < 200 || status === 204 || status === 304
-  // A refusal that a server makes without the service may be a bare status line.
+  // A server may refuse a request with a bare status line.
   const isBare = headers.get('connection') === 'close' && !headers.has('transfer-encoding')
   const length = end + 4 + (none ? 0 : Number(headers.get('content-length') ?? (isBare ? 0 : undefined)))
-  if (Number.isNaN(length) || Number.isNaN(status)) throw new Error(`No answer: ${JSON.stringify(text)}`)
+  if (Number.isNaN(length) || Number.isNaN(status)) throw new Error(`Not a response: ${JSON.stringify(text)}`)
   if (text.length < length) return
   return { answer: { status, headers, body: text.slice(end + 4, length) }, length }
 }

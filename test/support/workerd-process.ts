@@ -7,11 +7,11 @@ import type { Readable } from 'node:stream'
 import { binary, run } from '../package/installed.ts'
 import { cleanEnv } from './cli-program.ts'
 
-/** A Worker in its own workerd. */
+/** A Worker in its own workerd process. */
 export interface WorkerProcess {
   readonly url: string
   /** Sends a value to the entrypoint `operator`. @returns The `value` in its response. */
-  tell(what: object): Promise<unknown>
+  callOperator(what: object): Promise<unknown>
   end(): Promise<void>
 }
 
@@ -21,14 +21,14 @@ export interface WorkerSettings {
   readonly variables?: Readonly<Record<string, string>>
   /** Class names of Durable Objects by the name that they have in `env`. */
   readonly durableObjects?: Readonly<Record<string, string>>
-  /** Whether it has an entrypoint `operator`, which gets a socket of its own. */
+  /** Whether it has an entrypoint `operator`, with its own socket. */
   readonly hasOperator?: boolean
 }
 
 /**
- * Bundles a Worker as Workers are, and starts it.
+ * Bundles a Worker and starts it in workerd.
  *
- * @param source Its file, in a project that has what it imports.
+ * @param source The file of the Worker, in a project with its dependencies.
  */
 export async function startWorker(
   source: string,
@@ -53,14 +53,14 @@ export async function startWorker(
   const urlOf = (socket: string): string => `http://127.0.0.1:${ports.get(socket)}`
   const worker: WorkerProcess = {
     url: urlOf('main'),
-    async tell(what) {
+    async callOperator(what) {
       const body = JSON.stringify(what)
       const answer = await fetch(urlOf('operator'), { method: 'POST', body })
       if (!answer.ok) throw new Error(`${body.slice(0, 200)}: ${output}`)
       return (await answer.json() as { readonly value: unknown }).value
     },
     async end() {
-      // It would wait for pending requests, which may wait for it.
+      // SIGTERM would wait for pending requests.
       child.kill('SIGKILL')
       await ended
       rmSync(folder, { recursive: true })
@@ -93,7 +93,7 @@ const config :Workerd.Config = (
   ],
   sockets = [
     ${hasOperator ? operator : ''}
-    # Like Cloudflare, replaces what a client says of its address.
+    # Like Cloudflare, overrides the address that a client claims.
     (name = "main", address = "127.0.0.1:0", service = "main",
      http = (injectRequestHeaders = [(name = "CF-Connecting-IP", value = "127.0.0.1")])),
   ]

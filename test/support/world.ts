@@ -1,6 +1,6 @@
 /**
- * The world that tests of the wire live in: the demo's content, rows that partners may not see, and partners and
- * keys in every state. Made by the code that operators use, and told to tests as the lines that were imported.
+ * The fixture of the HTTP tests: the demo content, records that partners may not see, and partners and keys in every
+ * state. Created through the administration API; tests compare responses with the imported lines.
  */
 import { readFileSync } from 'node:fs'
 import { createKeyAdministration, type KeyAdministration, type NewKey } from '../../core/admin/keys.ts'
@@ -10,7 +10,7 @@ import { MODULE_NAMES } from '../../core/policy/modules.ts'
 import type { ContentKind } from '../../core/ports/content.ts'
 import type { Store } from '../../core/ports/store.ts'
 
-/** A line of profiles as section 8 has it. */
+/** A line of a profile import (section 8). */
 export interface ProfileLine {
   readonly slug: string
   readonly name: string
@@ -52,7 +52,7 @@ export interface PlanLine {
 /** A line of banners. */
 export type BannerLine = Readonly<Record<string, string | null>>
 
-/** All that was imported. */
+/** All imported lines. */
 export interface Lines {
   readonly profiles: readonly ProfileLine[]
   readonly industries: readonly IndustryLine[]
@@ -60,13 +60,13 @@ export interface Lines {
   readonly banners: readonly BannerLine[]
 }
 
-/** A key whose secret the tests know. */
+/** A key with its secret. */
 export interface TestKey {
   readonly id: string
   readonly text: string
 }
 
-/** Keys of {@linkcode World}: the first word is the partner, the second says what is so with the key. */
+/** Keys of {@linkcode World}: the partner, and the property of the key. */
 export type KeyName =
   | 'demo full'
   | 'demo test'
@@ -83,27 +83,27 @@ export type KeyName =
   | 'hush full'
   | 'hush powerless'
 
-/** What a store was filled with. */
-export interface Filling {
+/** The contents of a store. */
+export interface WorldContents {
   readonly keys: Readonly<Record<KeyName, TestKey>>
   readonly lines: Lines
   /** When `lines` were imported, milliseconds since the epoch. */
   readonly importedAt: number
 }
 
-/** Hands of the operator, and what there is to expect. */
-export interface World extends Filling {
+/** The contents of a store, and its administration. */
+export interface World extends WorldContents {
   readonly partners: PartnerAdministration
   readonly keyRing: KeyAdministration
   issue(key: Partial<NewKey>): Promise<TestKey>
-  /** Gives a key a successor and ends it at an instant. */
+  /** Rotates a key that ends at an instant. */
   rotate(id: string, successorId: string, retiresAt: number): Promise<void>
-  /** Imports lines as `content import` does. @returns What was written down as the instant of the change. */
+  /** Imports lines like `content import`. @returns The instant of the import. */
   publish(kind: ContentKind, lines: readonly object[]): Promise<number>
   remove(kind: ContentKind, slugs: readonly string[]): Promise<void>
 }
 
-/** An address range that no test runs in, and one of its addresses. */
+/** An address range for allow-lists, and addresses inside and outside of it. */
 export const FENCE = { range: '198.51.100.0/24', inside: '198.51.100.7', outside: '203.0.113.9' } as const
 
 const bare: Omit<ProfileLine, 'slug' | 'name'> = {
@@ -113,7 +113,7 @@ const bare: Omit<ProfileLine, 'slug' | 'name'> = {
   published_at: '2024-02-29T12:00:00.000Z',
 }
 
-/** What the fixtures lack: rows for one other partner or for nobody, ties, and rows without optional values. */
+/** Additional records: for one partner or none, with equal sort keys, and without optional values. */
 const more: Lines = {
   industries: [
     { slug: 'tied-a', name: 'Éducation' },
@@ -165,12 +165,12 @@ const more: Lines = {
   ],
 }
 
-/** Who fills it, as the audit trail has it. */
+/** The operator in the audit log. */
 const actor = 'operator'
 
-/** Fills an empty store. */
+/** Fills an empty store with the world. */
 export async function fillWorld(store: Store): Promise<World> {
-  const { issue, keyRing, partners } = handsOn(store)
+  const { issue, keyRing, partners } = administrationOf(store)
   await partners.create({ slug: 'demo', name: 'Demo partner', modules: MODULE_NAMES })
   await partners.create({ slug: 'acme', name: 'Acme Travel', modules: MODULE_NAMES })
   await partners.create({ slug: 'kiosk', name: 'Kiosk', modules: ['widget'] })
@@ -214,15 +214,15 @@ export async function fillWorld(store: Store): Promise<World> {
   await keyRing.revoke(keys['demo fenced and revoked'].id)
   await keyRing.disable(keys['demo disabled'].id)
   await partners.suspend('hush')
-  // The scope stays with the key, and is out of force.
+  // The key keeps the scopes of inactive modules.
   await partners.deactivate('acme', ['banner', 'pricing'])
 
   return worldOn(store, { keys, lines, importedAt })
 }
 
-/** The world of a store that has been filled. */
-export function worldOn(store: Store, filling: Filling): World {
-  return { ...filling, ...handsOn(store) }
+/** The world of a filled store. */
+export function worldOn(store: Store, filling: WorldContents): World {
+  return { ...filling, ...administrationOf(store) }
 }
 
 async function publish(
@@ -236,7 +236,7 @@ async function publish(
   return now
 }
 
-function handsOn(store: Store): Omit<World, keyof Filling> {
+function administrationOf(store: Store): Omit<World, keyof WorldContents> {
   const keyRing = createKeyAdministration(store, { actor })
   return {
     partners: createPartnerAdministration(store, { actor }),
@@ -252,7 +252,7 @@ function handsOn(store: Store): Omit<World, keyof Filling> {
         actor,
         at: Date.now(),
       })
-      if (!applied) throw new Error('The facts changed under the rotation.')
+      if (!applied) throw new Error('The facts changed during the rotation.')
     },
     async remove(kind, slugs) {
       const { missing, used } = await store.removeContent(kind, slugs, { actor, at: Date.now() })
@@ -261,7 +261,7 @@ function handsOn(store: Store): Omit<World, keyof Filling> {
   }
 }
 
-/** The sample content of a kind, line by line. */
+/** The sample content of a kind. */
 export function fixture<T>(kind: ContentKind): T[] {
   const file = new URL(`../../fixtures/content/${kind}.jsonl`, import.meta.url)
   return readFileSync(file, 'utf8').split('\n').filter((line) => line !== '').map((line) => JSON.parse(line))

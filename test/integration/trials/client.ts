@@ -1,10 +1,10 @@
 import { Pool } from 'undici'
 
-/** What came of a request. Instants are those of `performance.now()`. */
+/** The outcome of a request. Instants are those of `performance.now()`. */
 export interface Reply {
   readonly askedAt: number
   readonly answeredAt: number
-  /** 0 when there was no answer: the connection was refused or lost, or nothing came in time. */
+  /** 0 without a response: the connection was refused or lost, or the request timed out. */
   readonly status: number
   readonly body: string
 }
@@ -12,37 +12,37 @@ export interface Reply {
 /** What a request has besides its path. */
 export interface Request {
   readonly key?: string
-  /** Is posted as JSON. */
+  /** Posted as JSON. */
   readonly body?: unknown
   readonly idempotencyKey?: string
-  /** Milliseconds to wait for the answer, default 15,000. */
+  /** Milliseconds to wait for the response, default 15,000. */
   readonly patienceMs?: number
 }
 
-/** Somebody who asks one replica, over as many connections as there are requests at once. */
+/** A client of one replica, with one connection per concurrent request. */
 export interface Client {
-  ask(path: string, request?: Request): Promise<Reply>
-  /** Replies that no fault of a store excuses: any 5xx but 503, and no answer at all. */
+  send(path: string, request?: Request): Promise<Reply>
+  /** Responses that no store failure excuses: 5xx other than 503, and lost connections. */
   readonly failures: readonly Reply[]
   close(): Promise<void>
 }
 
-/** @param base Where the replica listens. Paths are below `/service`. */
+/** @param base The origin of the replica. Paths are below `/service`. */
 export function createClient(base: string): Client {
   const pool = new Pool(base, { pipelining: 1 })
   const failures: Reply[] = []
 
-  function noted(reply: Reply): Reply {
+  function record(reply: Reply): Reply {
     if (reply.status === 0 || (reply.status >= 500 && reply.status !== 503)) failures.push(reply)
     return reply
   }
 
   return {
     failures,
-    async ask(path, { key, body, idempotencyKey, patienceMs = 15_000 } = {}) {
+    async send(path, { key, body, idempotencyKey, patienceMs = 15_000 } = {}) {
       const askedAt = performance.now()
       try {
-        const { statusCode, body: answer } = await pool.request({
+        const { statusCode, body: response } = await pool.request({
           path: `/service${path}`,
           method: body === undefined ? 'GET' : 'POST',
           headers: {
@@ -54,31 +54,31 @@ export function createClient(base: string): Client {
           headersTimeout: patienceMs,
           bodyTimeout: patienceMs,
         })
-        const text = await answer.text()
-        return noted({ askedAt, answeredAt: performance.now(), status: statusCode, body: text })
+        const text = await response.text()
+        return record({ askedAt, answeredAt: performance.now(), status: statusCode, body: text })
       } catch {
-        return noted({ askedAt, answeredAt: performance.now(), status: 0, body: '' })
+        return record({ askedAt, answeredAt: performance.now(), status: 0, body: '' })
       }
     },
     close: () => pool.destroy(),
   }
 }
 
-/** Somebody who goes on asking. */
+/** Requests that are repeated until stopped. */
 export interface Load {
-  /** What has been answered so far. */
+  /** The responses so far. */
   readonly replies: readonly Reply[]
-  /** Asks no more. @returns All replies, once the last one is there. */
+  /** Stops sending. @returns All responses, once the last has arrived. */
   stop(): Promise<readonly Reply[]>
 }
 
-/** Asks again and again, each of so many askers its next question a moment after its last answer. */
-export function startLoad(ask: () => Promise<Reply>, askers: number, pauseMs: number): Load {
+/** Sends requests from `concurrency` clients, each with a pause after its last response. */
+export function startLoad(send: () => Promise<Reply>, concurrency: number, pauseMs: number): Load {
   const replies: Reply[] = []
   let isOver = false
-  const all = Promise.all(Array.from({ length: askers }, async () => {
+  const all = Promise.all(Array.from({ length: concurrency }, async () => {
     while (!isOver) {
-      replies.push(await ask())
+      replies.push(await send())
       await new Promise((resolve) => setTimeout(resolve, pauseMs))
     }
   }))

@@ -1,5 +1,5 @@
 /**
- * Cuts one of two replicas off from Postgres while both are asked, and revokes a key at the other end meanwhile:
+ * Cuts one of two replicas off from PostgreSQL under load, and revokes a key meanwhile:
  * `node test/integration/trials/cut-replica.ts [TIMES EACH, 3]`. Packets vanish; the server itself hangs; the replica does; packets
  * vanish for a replica that may go on for five seconds. Nothing that is revoked may pass later than the bound allows.
  */
@@ -12,13 +12,13 @@ import { until } from '../../postgres/until.ts'
 import { type Load, type Reply, startLoad } from './client.ts'
 import { type ReplicaProcess, startReplica } from './replicas.ts'
 import { createTenant, NO_LIMITS, READ, type Tenant } from './tenant.ts'
-import { countAt, endWithin, judge, judgeFailures, ms } from './verdict.ts'
+import { check, checkFailures, countAt, endWithin, ms } from './verdict.ts'
 
 const times = countAt(0, 3)
 const maxStalenessMs = 1000
 const lookUpTimeoutMs = 1000
 const staleSeconds = 5
-/** What two processes and their client may take on a machine with two cores that has other things to do. */
+/** Allowance for a busy machine with two cores. */
 const slackMs = 150
 
 interface Scene {
@@ -26,7 +26,7 @@ interface Scene {
   readonly gate: Gate
   readonly store: Store
   readonly tenant: Tenant
-  /** Reaches Postgres through the gate. */
+  /** Connects to PostgreSQL through the gate. */
   readonly cut: ReplicaProcess
   readonly other: ReplicaProcess
 }
@@ -36,19 +36,21 @@ const server = await startServer()
 try {
   for (let time = 1; time <= times; time++) {
     console.log(`Packets vanish (${time} of ${times}):`)
-    await onStage([], (scene) => vanish(scene, maxStalenessMs))
+    await withScene([], (scene) => dropPackets(scene, maxStalenessMs))
     console.log(`The server hangs (${time} of ${times}):`)
-    await onStage([], hang)
+    await withScene([], hangServer)
     console.log(`The replica hangs (${time} of ${times}):`)
-    await onStage([], standStill)
-    console.log(`Packets vanish for a replica that may go on for ${staleSeconds} s (${time} of ${times}):`)
-    await onStage(['--stale-if-error', String(staleSeconds)], goOn)
+    await withScene([], suspendReplica)
+    console.log(
+      `Packets vanish for a replica that may use known keys for ${staleSeconds} s (${time} of ${times}):`,
+    )
+    await withScene(['--stale-if-error', String(staleSeconds)], serveStale)
   }
 } finally {
   await server.close()
 }
 
-async function onStage(args: readonly string[], play: (scene: Scene) => Promise<void>): Promise<void> {
+async function withScene(args: readonly string[], run: (scene: Scene) => Promise<void>): Promise<void> {
   const url = await server.createDatabase()
   const gate = await startGate(server.port)
   const store = await openPostgresStore(url)
@@ -58,8 +60,8 @@ async function onStage(args: readonly string[], play: (scene: Scene) => Promise<
     startReplica('other', url, settings),
   ])
   try {
-    await play({ server, gate, store, tenant: await createTenant(store), cut, other })
-    judgeFailures([cut.client, other.client])
+    await run({ server, gate, store, tenant: await createTenant(store), cut, other })
+    checkFailures([cut.client, other.client])
   } finally {
     await gate.restore()
     await Promise.all([cut.stop(), other.stop()])
@@ -68,14 +70,14 @@ async function onStage(args: readonly string[], play: (scene: Scene) => Promise<
   }
 }
 
-/** @param leaseMs For how long the replica that is cut off may go on. */
-async function vanish({ gate, store, tenant, cut, other }: Scene, leaseMs: number): Promise<void> {
+/** @param leaseMs How long the replica that is cut off may accept known keys. */
+async function dropPackets({ gate, store, tenant, cut, other }: Scene, leaseMs: number): Promise<void> {
   const [doomed, kept] = [await tenant.issue(), await tenant.issue()]
-  const ask = ({ client }: ReplicaProcess, key: string) => () => client.ask(READ, { key })
+  const send = ({ client }: ReplicaProcess, key: string) => () => client.send(READ, { key })
   const loads = {
-    doomedHere: startLoad(ask(cut, doomed.text), 2, 2),
-    keptHere: startLoad(ask(cut, kept.text), 2, 2),
-    keptThere: startLoad(ask(other, kept.text), 2, 2),
+    doomedHere: startLoad(send(cut, doomed.text), 2, 2),
+    keptHere: startLoad(send(cut, kept.text), 2, 2),
+    keptThere: startLoad(send(other, kept.text), 2, 2),
   }
   await allWarm(Object.values(loads))
   const cutAt = performance.now()
@@ -85,7 +87,7 @@ async function vanish({ gate, store, tenant, cut, other }: Scene, leaseMs: numbe
   const receipt = await awaitReceipt(store)
   const receivedAt = performance.now()
   await until(() => loads.keptHere.replies.some(({ status }) => status === 503), 'the first 503', 30_000)
-  // Long enough for the cut to be felt by all that could have gone on.
+  // Long enough for every replica to notice the cut.
   await new Promise((resolve) => setTimeout(resolve, leaseMs + lookUpTimeoutMs))
   const restoredAt = performance.now()
   await gate.restore()
@@ -95,7 +97,7 @@ async function vanish({ gate, store, tenant, cut, other }: Scene, leaseMs: numbe
   const [doomedHere, keptHere, keptThere] = await Promise.all(Object.values(loads).map((load) => load.stop()))
 
   const accepted = (replies: readonly Reply[]) => replies.filter(({ status }) => status === 200)
-  // Who is still waiting when the way is there again is answered by what is true then.
+  // Requests that still wait when the connection is back get the current state.
   const last = lastOf(accepted(keptHere!).filter(({ answeredAt }) => answeredAt < restoredAt))
   const doomedLast = lastOf(accepted(doomedHere!))
   const refusal = keptHere!.find(({ status }) => status === 503)!
@@ -106,34 +108,36 @@ async function vanish({ gate, store, tenant, cut, other }: Scene, leaseMs: numbe
       ms(refusal.answeredAt - cutAt)
     }, longest wait ${ms(Math.max(...waits))}, back ${ms(backAt - restoredAt)} after the restoration`,
   )
-  console.log(`  receipt after ${ms(receivedAt - revokedAt)}: ${receipt?.replicas.map(toldOf).join(', ')}`)
-  judge(`accepts nothing later than ${ms(leaseMs)} after the cut`, last - cutAt <= leaseMs)
-  judge(
+  console.log(
+    `  receipt after ${ms(receivedAt - revokedAt)}: ${receipt?.replicas.map(describeReceipt).join(', ')}`,
+  )
+  check(`accepts nothing later than ${ms(leaseMs)} after the cut`, last - cutAt <= leaseMs)
+  check(
     `accepts the revoked key no later than ${ms(leaseMs)} after its revocation (${
       ms(doomedLast - revokedAt)
     })`,
     doomedLast - revokedAt <= leaseMs,
   )
-  judge('accepts the revoked key never after the receipt', doomedLast <= receivedAt)
+  check('never accepts the revoked key after the receipt', doomedLast <= receivedAt)
   const boundMs = leaseMs + lookUpTimeoutMs + slackMs
-  judge(`first 503 within ${ms(boundMs)}`, refusal.answeredAt - cutAt <= boundMs)
-  judge(
+  check(`first 503 within ${ms(boundMs)}`, refusal.answeredAt - cutAt <= boundMs)
+  check(
     `no request waits longer than ${ms(lookUpTimeoutMs + slackMs)}`,
     Math.max(...waits) <= lookUpTimeoutMs + slackMs,
   )
-  judge('the receipt names it', named?.applied === false)
-  judge(
+  check('the receipt names the replica that is cut off', named?.applied === false)
+  check(
     `the receipt waits no longer than its lease of ${ms(leaseMs)}`,
     receivedAt - revokedAt <= leaseMs + slackMs,
   )
-  judge('it recovers by itself within 2 s', backAt - restoredAt <= 2000)
-  judge('the other one has answered everything', keptThere!.every(({ status }) => status === 200))
+  check('recovers without intervention within 2 s', backAt - restoredAt <= 2000)
+  check('the other replica answered every request', keptThere!.every(({ status }) => status === 200))
 }
 
-/** The same for both replicas, when nobody can be asked. */
-async function hang({ server, tenant, cut, other }: Scene): Promise<void> {
+/** The same for both replicas, when the server hangs. */
+async function hangServer({ server, tenant, cut, other }: Scene): Promise<void> {
   const { text: key } = await tenant.issue()
-  const loads = [cut, other].map(({ client }) => startLoad(() => client.ask(READ, { key }), 2, 2))
+  const loads = [cut, other].map(({ client }) => startLoad(() => client.send(READ, { key }), 2, 2))
   await allWarm(loads)
   await server.pause()
   const cutAt = performance.now()
@@ -156,78 +160,83 @@ async function hang({ server, tenant, cut, other }: Scene): Promise<void> {
         ms(refusal.answeredAt - cutAt)
       }, longest wait ${ms(longest)}, back ${ms(back.answeredAt - restoredAt)} after the server is`,
     )
-    judge(`accepts nothing later than ${ms(maxStalenessMs)}`, last - cutAt <= maxStalenessMs)
+    check(`accepts nothing later than ${ms(maxStalenessMs)}`, last - cutAt <= maxStalenessMs)
     const boundMs = maxStalenessMs + lookUpTimeoutMs + slackMs
-    judge(`first 503 within ${ms(boundMs)}`, refusal.answeredAt - cutAt <= boundMs)
-    judge('recovers by itself within 2 s', back.answeredAt - restoredAt <= 2000)
+    check(`first 503 within ${ms(boundMs)}`, refusal.answeredAt - cutAt <= boundMs)
+    check('recovers without intervention within 2 s', back.answeredAt - restoredAt <= 2000)
   }
 }
 
-/** What was asked while it stood still is answered by what is true when it goes on. */
-async function standStill({ store, tenant, cut, other }: Scene): Promise<void> {
+/** Requests to a suspended replica get the state at the time it resumes. */
+async function suspendReplica({ store, tenant, cut, other }: Scene): Promise<void> {
   const [doomed, kept] = [await tenant.issue(), await tenant.issue()]
-  const askBoth = ({ client }: ReplicaProcess) =>
-    Promise.all([doomed, kept].map(({ text: key }) => client.ask(READ, { key })))
-  for (let count = 0; count < 10; count++) await Promise.all([askBoth(cut), askBoth(other)])
+  const sendBoth = ({ client }: ReplicaProcess) =>
+    Promise.all([doomed, kept].map(({ text: key }) => client.send(READ, { key })))
+  for (let count = 0; count < 10; count++) await Promise.all([sendBoth(cut), sendBoth(other)])
   cut.freeze()
   await tenant.keys.revoke(doomed.key.id)
   const receipt = await awaitReceipt(store)
-  const asked = Array.from({ length: 50 }, () => askBoth(cut))
+  const asked = Array.from({ length: 50 }, () => sendBoth(cut))
   await new Promise((resolve) => setTimeout(resolve, 200))
   const thawedAt = performance.now()
   cut.thaw()
   const replies = await Promise.all(asked)
   const backMs = Math.max(...replies.flat().map(({ answeredAt }) => answeredAt)) - thawedAt
   console.log(
-    `  receipt: ${receipt?.replicas.map(toldOf).join(', ')}; all answered ${ms(backMs)} after it goes on`,
+    `  receipt: ${receipt?.replicas.map(describeReceipt).join(', ')}; all answered ${
+      ms(backMs)
+    } after it resumes`,
   )
-  judge('the receipt names it', receipt?.replicas.find(({ name }) => name === 'cut')?.applied === false)
-  judge('the revoked key is refused', replies.every(([refused]) => refused!.status === 401))
-  judge('the other key is accepted', replies.every(([, accepted]) => accepted!.status === 200))
+  check(
+    'the receipt names the replica that is cut off',
+    receipt?.replicas.find(({ name }) => name === 'cut')?.applied === false,
+  )
+  check('the revoked key is refused', replies.every(([refused]) => refused!.status === 401))
+  check('the other key is accepted', replies.every(([, accepted]) => accepted!.status === 200))
 }
 
-/** The bound is longer, and everything says so. */
-async function goOn(scene: Scene): Promise<void> {
+/** With stale-if-error, the bound is longer, and responses report it. */
+async function serveStale(scene: Scene): Promise<void> {
   const { gate, tenant, cut } = scene
   const [known, unknown] = [await tenant.issue(), await tenant.issue()]
-  // An answer that is asked for again is kept, and what is not kept nobody can be given.
-  for (let count = 0; count < 3; count++) await cut.client.ask(READ, { key: known.text })
+  // A repeated request caches its response, and only cached responses are available during the outage.
+  for (let count = 0; count < 3; count++) await cut.client.send(READ, { key: known.text })
   const [health, verified] = await Promise.all([
-    cut.client.ask('/health'),
-    cut.client.ask('/developer/verify-key', { key: known.text, body: { partner: 'acme' } }),
+    cut.client.send('/health'),
+    cut.client.send('/developer/verify-key', { key: known.text, body: { partner: 'acme' } }),
   ])
-  judge('health is ok before', JSON.parse(health.body).data.status === 'ok')
-  judge('verify-key knows of no outage before', JSON.parse(verified.body).data.stale_if_error?.since === null)
+  check('health is ok before', JSON.parse(health.body).data.status === 'ok')
+  check('verify-key reports no outage before', JSON.parse(verified.body).data.stale_if_error?.since === null)
 
   gate.cut()
   const cutAt = performance.now()
   await new Promise((resolve) => setTimeout(resolve, maxStalenessMs + lookUpTimeoutMs))
   const [sick, meanwhile, read, stranger] = await Promise.all([
-    cut.client.ask('/health'),
-    cut.client.ask('/developer/verify-key', { key: known.text, body: { partner: 'acme' } }),
-    cut.client.ask(READ, { key: known.text }),
-    cut.client.ask(READ, { key: unknown.text }),
+    cut.client.send('/health'),
+    cut.client.send('/developer/verify-key', { key: known.text, body: { partner: 'acme' } }),
+    cut.client.send(READ, { key: known.text }),
+    cut.client.send(READ, { key: unknown.text }),
   ])
-  judge('a known key goes on', read.status === 200)
-  judge('health says stale', JSON.parse(sick.body).data?.status === 'stale')
-  judge(
-    'verify-key says since when',
+  check('a known key is accepted', read.status === 200)
+  check('health reports stale', JSON.parse(sick.body).data?.status === 'stale')
+  check(
+    'verify-key reports the start of the outage',
     typeof JSON.parse(meanwhile.body).data?.stale_if_error?.since === 'string',
   )
-  judge('a key that it does not know is answered with 503', stranger.status === 503)
+  check('an unknown key gets 503', stranger.status === 503)
   await until(
-    async () => (await cut.client.ask(READ, { key: known.text })).status === 503,
-    'the end of its time',
+    async () => (await cut.client.send(READ, { key: known.text })).status === 503,
+    'the end of the bound',
     2 * staleSeconds * 1000,
   )
-  console.log(`  a known key goes on for ${ms(performance.now() - cutAt)} after the cut`)
-  judge('health is 503 then', (await cut.client.ask('/health')).status === 503)
+  console.log(`  a known key is accepted for ${ms(performance.now() - cutAt)} after the cut`)
+  check('health is 503 then', (await cut.client.send('/health')).status === 503)
   await gate.restore()
   await until(
-    async () => (await cut.client.ask(READ, { key: unknown.text })).status === 200,
+    async () => (await cut.client.send(READ, { key: unknown.text })).status === 200,
     'the replica to recover',
   )
-  await vanish(scene, maxStalenessMs + staleSeconds * 1000)
+  await dropPackets(scene, maxStalenessMs + staleSeconds * 1000)
 }
 
 async function allWarm(loads: readonly Load[]): Promise<void> {
@@ -235,16 +244,16 @@ async function allWarm(loads: readonly Load[]): Promise<void> {
   await until(() => loads.every(isWarm), 'all replicas to know the keys')
 }
 
-/** Whether something that was asked after an instant has been accepted. */
+/** Whether a request sent after an instant was accepted. */
 function isServed({ replies }: Pick<Load, 'replies'>, since: number): boolean {
   return replies.some(({ status, askedAt }) => status === 200 && askedAt > since)
 }
 
-/** When the last of these was asked. */
+/** When the last of these was sent. */
 function lastOf(replies: readonly Reply[]): number {
   return Math.max(-Infinity, ...replies.map(({ askedAt }) => askedAt))
 }
 
-function toldOf({ name, applied, ms: after }: ReplicaReceipt): string {
-  return `${name} ${applied ? 'applied' : 'not heard of'} after ${ms(after)}`
+function describeReceipt({ name, applied, ms: after }: ReplicaReceipt): string {
+  return `${name} ${applied ? 'applied' : 'not confirmed'} after ${ms(after)}`
 }

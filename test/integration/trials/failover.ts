@@ -3,9 +3,9 @@
  * replicas know of both servers, and find the one that takes writes by themselves. No signup that was acknowledged may
  * be lost or doubled, and no key may be accepted later than the bound after its revocation was acknowledged.
  *
- * The standby does as an operator's script has to make it: promoted, it waits for no standby of its own, or its first
- * commit would never end. The primary that was killed stays dead: started again, it would take writes that the other
- * one knows nothing of.
+ * The promoted standby must not wait for a standby of its own, or its first commit would never end; an operator's script
+ * has to configure that. The killed primary stays down: restarted, it would accept writes that the new primary does not
+ * have.
  */
 import { openPostgresStore } from '../../../adapters/stores/postgres/store.ts'
 import type { Signup } from '../../../core/ports/signups.ts'
@@ -18,16 +18,15 @@ import { type ReplicaProcess, startReplicas } from './replicas.ts'
 import { startRevoking } from './revoking.ts'
 import { startSigning } from './signing.ts'
 import { createTenant, NO_LIMITS, PARTNER, READ } from './tenant.ts'
-import { countAt, endWithin, judge, judgeFailures, ms } from './verdict.ts'
+import { check, checkFailures, countAt, endWithin, ms } from './verdict.ts'
 
 const times = countAt(0, 3)
 const maxStalenessMs = 1000
 const replicaCount = 2
-/** How long the load runs before the kill and after all is well again. */
+/** How long the load runs before the kill and after the recovery. */
 const loadMs = 3000
 /**
- * How long it takes somebody to notice and to decide, in turns: shorter and longer than replicas go on by what they
- * know, and longer than anybody waits for an answer.
+ * The delays before the promotion: shorter and longer than replicas use their cache, and longer than any request waits.
  */
 const noticeMs = [500, 3000, 8000]
 
@@ -53,7 +52,7 @@ async function failOver(noticeMs: number): Promise<void> {
     const clients = replicas.map(({ client }) => client)
     const signing = startSigning(clients, key, 12)
     const revoking = startRevoking(clients, store)
-    const reading = clients.map((client) => startLoad(() => client.ask(READ, { key }), 2, 3))
+    const reading = clients.map((client) => startLoad(() => client.send(READ, { key }), 2, 3))
     await pause(loadMs)
 
     const killedAt = performance.now()
@@ -92,12 +91,12 @@ async function failOver(noticeMs: number): Promise<void> {
         ms(signedAt - promotedAt)
       }`,
     )
-    await judgeSignups(store, signing.acknowledged.map(({ id }) => id), signing.retries())
-    await judgeKeys(store, revoking)
-    judgeFailures(clients)
-    // Who is promoted soon is found before anybody has to refuse.
-    if (noticeMs > maxStalenessMs) judgeReplicas(replicas)
-    judge('every replica is back within 5 s of the promotion', Math.max(...returns) <= 5000)
+    await checkSignups(store, signing.acknowledged.map(({ id }) => id), signing.retries())
+    await checkKeys(store, revoking)
+    checkFailures(clients)
+    // After an early promotion, no replica has to refuse requests.
+    if (noticeMs > maxStalenessMs) checkReplicas(replicas)
+    check('every replica is back within 5 s of the promotion', Math.max(...returns) <= 5000)
   } finally {
     await Promise.all(replicas.map((replica) => replica.stop()))
     await store.close()
@@ -106,7 +105,7 @@ async function failOver(noticeMs: number): Promise<void> {
   }
 }
 
-async function judgeSignups(store: Store, acknowledged: readonly string[], retries: number): Promise<void> {
+async function checkSignups(store: Store, acknowledged: readonly string[], retries: number): Promise<void> {
   const kept = await allSignups(store)
   const ids = new Set(kept.map(({ id }) => id))
   const people = new Set(kept.map(({ email }) => email))
@@ -114,12 +113,12 @@ async function judgeSignups(store: Store, acknowledged: readonly string[], retri
   console.log(
     `  ${acknowledged.length} signups acknowledged, ${retries} attempts were repeated, ${kept.length} are kept`,
   )
-  judge(`no acknowledged signup is lost (${lost})`, lost === 0)
-  judge(`none is there twice (${kept.length - people.size})`, kept.length === people.size)
-  judge('none is there that nobody was told of', ids.size === new Set(acknowledged).size)
+  check(`no acknowledged signup is lost (${lost})`, lost === 0)
+  check(`no signup is stored twice (${kept.length - people.size})`, kept.length === people.size)
+  check('every stored signup was acknowledged', ids.size === new Set(acknowledged).size)
 }
 
-async function judgeKeys(store: Store, revoking: ReturnType<typeof startRevoking>): Promise<void> {
+async function checkKeys(store: Store, revoking: ReturnType<typeof startRevoking>): Promise<void> {
   const { revoked, accepted } = revoking
   const keys = new Map((await store.listKeys(PARTNER, undefined, 1000)).map((key) => [key.id, key]))
   const alive = revoked.filter(({ id }) => keys.get(id)?.state !== 'revoked').length
@@ -130,15 +129,15 @@ async function judgeKeys(store: Store, revoking: ReturnType<typeof startRevoking
       ms(last)
     } after`,
   )
-  judge(`what was revoked stays revoked (${alive} are not)`, alive === 0)
-  judge(`none is accepted later than ${maxStalenessMs} ms after (${late})`, late === 0)
+  check(`revoked keys stay revoked (${alive} are not)`, alive === 0)
+  check(`no key is accepted later than ${maxStalenessMs} ms after (${late})`, late === 0)
 }
 
-function judgeReplicas(replicas: readonly ReplicaProcess[]): void {
+function checkReplicas(replicas: readonly ReplicaProcess[]): void {
   for (const replica of replicas) {
     const kinds = replica.events().map(({ event }) => event)
-    judge(
-      `the log of ${replica.name} says that the store fell silent, and that it answers again`,
+    check(
+      `the log of ${replica.name} reports that the store was unavailable and recovered`,
       kinds.includes('store_unavailable') &&
         kinds.lastIndexOf('store_recovered') > kinds.lastIndexOf('store_unavailable'),
     )

@@ -1,5 +1,5 @@
 /**
- * Kills a server with SIGKILL in a loop of signups, and counts what is left: `node test/integration/trials/kill-server.ts 50`.
+ * Kills a server with SIGKILL during signups, and counts the stored ones: `node test/integration/trials/kill-server.ts 50`.
  * Every acknowledged signup must be in the store once. Repeated with their keys, the others are doubled by none, and
  * those that were acknowledged last are answered as before, as replays.
  */
@@ -40,7 +40,7 @@ interface Receipt {
   readonly isReplay: boolean
 }
 
-/** @returns `undefined` when the server was gone before it answered. */
+/** @returns `undefined` if the server was killed before it answered. */
 async function sign(base: string, key: string, number: number): Promise<Receipt | undefined> {
   try {
     const answer = await fetch(`${base}/service/partner/signups`, {
@@ -68,7 +68,7 @@ async function sign(base: string, key: string, number: number): Promise<Receipt 
 
 command('partners', 'create', 'acme', '--name', 'Acme', '--module', 'signup')
 const key = command('keys', 'issue', 'acme', '--name', 'trial', '--quiet').trim()
-/** How many of those that were acknowledged last are repeated after each kill. */
+/** How many of the latest acknowledged signups are repeated after each kill. */
 const replays = 20
 const acknowledged = new Map<number, string>()
 const unanswered = new Set<number>()
@@ -77,7 +77,7 @@ let repeated = 0
 let replayed = 0
 let wrongReplays = 0
 
-/** Repeats what nobody answered, and what was answered last. */
+/** Repeats the unanswered signups and the latest acknowledged ones. */
 async function repeat(base: string): Promise<void> {
   for (const [number, id] of [...acknowledged].slice(-replays)) {
     const receipt = await sign(base, key, number)
@@ -86,7 +86,7 @@ async function repeat(base: string): Promise<void> {
   }
   for (const number of unanswered) {
     const receipt = await sign(base, key, number)
-    if (receipt === undefined) throw new Error('The server was gone before it was killed.')
+    if (receipt === undefined) throw new Error('The server ended before it was killed.')
     acknowledged.set(number, receipt.id)
     repeated++
   }

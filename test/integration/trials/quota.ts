@@ -1,5 +1,5 @@
 /**
- * Spends a quota at four replicas that share it, in different ways, and counts what passes:
+ * Spends a shared quota at four replicas in different ways, and counts the accepted requests:
  * `node test/integration/trials/quota.ts [QUOTA, 600]`. What passes may be 2 % less than the quota, and nothing more; and as much
  * again in the next window.
  */
@@ -11,14 +11,14 @@ import { startLoad } from './client.ts'
 import { spendQuota, type Spent, spreadsFor } from './quotas.ts'
 import { type ReplicaProcess, startReplicas } from './replicas.ts'
 import { createTenant, PARTNER, READ } from './tenant.ts'
-import { countAt, endWithin, judge, ms } from './verdict.ts'
+import { check, countAt, endWithin, ms } from './verdict.ts'
 
 const quota = countAt(0, 600)
 const windowSeconds = 60
-/** Enough for every replica to use up what it holds, whatever its part. */
+/** Enough for every replica to use up its lease. */
 const requests = 2 * quota
 const least = Math.ceil(quota * 0.98)
-/** For windows that follow each other: quota, seconds of one, and how many. */
+/** For consecutive windows: quota, seconds, and number of windows. */
 const short = { quota: 200, windowSeconds: 2, windows: 5 }
 
 endWithin(240)
@@ -35,10 +35,10 @@ try {
       for (const atOnce of [1, 32]) {
         const { text: key } = await issue()
         const spent = await spendQuota(replicas, server.admin, { key, spread, requests, atOnce })
-        tell(`${name}, ${atOnce === 1 ? 'one after the other' : `${atOnce} at once`}`, spent)
+        report(`${name}, ${atOnce === 1 ? 'one after the other' : `${atOnce} at once`}`, spent)
       }
     }
-    await askOnAndOn(replicas, await issueShort(store))
+    await requestContinuously(replicas, await issueShort(store))
   } finally {
     await Promise.all(replicas.map((replica) => replica.stop()))
     await store.close()
@@ -47,19 +47,19 @@ try {
   await server.close()
 }
 
-function tell(name: string, { accepted, refused, ms: taken, leases }: Spent): void {
+function report(name: string, { accepted, refused, ms: taken, leases }: Spent): void {
   const free = 100 * (1 - leases / requests)
   console.log(
     `${name}: ${accepted} of ${requests} accepted in ${ms(taken)}, ${leases} questions to Postgres, ${
       free.toFixed(1)
     } % of the requests cost none`,
   )
-  judge(`from ${least} to ${quota} pass`, accepted >= least && accepted <= quota)
-  judge('everything else is refused with 429', accepted + refused === requests)
-  judge(`all of it in one window of ${windowSeconds} s`, taken < windowSeconds * 1000)
+  check(`${least} to ${quota} requests pass`, accepted >= least && accepted <= quota)
+  check('all other requests are refused with 429', accepted + refused === requests)
+  check(`all requests are in one window of ${windowSeconds} s`, taken < windowSeconds * 1000)
 }
 
-/** A key with a quota of its own. */
+/** Issues a key with its own quota. */
 async function issueShort(store: Store): Promise<string> {
   const keys = createKeyAdministration(store, { actor: 'trial' })
   const { quota, windowSeconds } = short
@@ -67,21 +67,21 @@ async function issueShort(store: Store): Promise<string> {
   return (await keys.issue({ partner: PARTNER, name: 'short', environment: 'live', limits })).text
 }
 
-/** Begins with the opening of a window, and ends within one. */
-async function askOnAndOn(replicas: readonly ReplicaProcess[], key: string): Promise<void> {
+/** Starts with a new window and ends within a later one. */
+async function requestContinuously(replicas: readonly ReplicaProcess[], key: string): Promise<void> {
   const { quota, windowSeconds, windows } = short
-  const ask = ({ client }: ReplicaProcess) => () => client.ask(READ, { key })
-  const loads = replicas.map((replica) => startLoad(ask(replica), 4, 2))
+  const send = ({ client }: ReplicaProcess) => () => client.send(READ, { key })
+  const loads = replicas.map((replica) => startLoad(send(replica), 4, 2))
   await new Promise((resolve) => setTimeout(resolve, (windows - 0.5) * windowSeconds * 1000))
   const replies = (await Promise.all(loads.map((load) => load.stop()))).flat()
   const accepted = replies.filter(({ status }) => status === 200).length
   const refused = replies.filter(({ status }) => status === 429).length
   console.log(
-    `on and on, through ${windows} windows of ${quota} in ${windowSeconds} s: ${accepted} of ${replies.length} accepted`,
+    `continuously, through ${windows} windows of ${quota} in ${windowSeconds} s: ${accepted} of ${replies.length} accepted`,
   )
-  judge(
+  check(
     `from ${Math.ceil(windows * quota * 0.98)} to ${windows * quota} pass`,
     accepted >= windows * quota * 0.98 && accepted <= windows * quota,
   )
-  judge('everything else is refused with 429', accepted + refused === replies.length)
+  check('all other requests are refused with 429', accepted + refused === replies.length)
 }

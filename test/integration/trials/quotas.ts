@@ -1,9 +1,9 @@
-/** Spending a quota at several replicas, as it is tried and measured. */
+/** Spends a quota at several replicas, for trials and benchmarks. */
 import type { Sql } from 'postgres'
 import type { ReplicaProcess } from './replicas.ts'
 import { READ } from './tenant.ts'
 
-/** Which replica gets the request of this number. */
+/** The index of the replica that gets the nth request. */
 export type Spread = (number: number) => number
 
 /** How a quota is spent. */
@@ -11,25 +11,25 @@ export interface Plan {
   readonly key: string
   readonly spread: Spread
   readonly requests: number
-  /** How many ask at once. */
+  /** The number of concurrent clients. */
   readonly atOnce: number
 }
 
-/** What came of it. */
+/** The outcome. */
 export interface Spent {
   readonly accepted: number
   readonly refused: number
   readonly ms: number
-  /** How often a replica asked Postgres for a part of the quota. */
+  /** How many leases the replicas requested from PostgreSQL. */
   readonly leases: number
 }
 
-/** Ways for so many requests to reach four replicas. */
+/** Distributions of `requests` over four replicas. */
 export function spreadsFor(requests: number): Readonly<Record<string, Spread>> {
   return {
     'evenly': (number) => number % 4,
     '90, 5, 3 and 2 of a hundred': (number) => {
-      // As in a shuffled pack: 37 and 100 have no common divisor.
+      // A permutation, because 37 and 100 are coprime.
       const place = number * 37 % 100
       return place < 90 ? 0 : place < 95 ? 1 : place < 98 ? 2 : 3
     },
@@ -38,7 +38,7 @@ export function spreadsFor(requests: number): Readonly<Record<string, Spread>> {
   }
 }
 
-/** Asks as planned. The server has pg_stat_statements. */
+/** Sends the planned requests. Needs pg_stat_statements. */
 export async function spendQuota(
   replicas: readonly ReplicaProcess[],
   admin: Sql,
@@ -50,7 +50,7 @@ export async function spendQuota(
   let next = 0
   await Promise.all(Array.from({ length: atOnce }, async () => {
     while (next < requests) {
-      const { status } = await replicas[spread(next++)]!.client.ask(READ, { key })
+      const { status } = await replicas[spread(next++)]!.client.send(READ, { key })
       statuses.set(status, (statuses.get(status) ?? 0) + 1)
     }
   }))
@@ -62,7 +62,7 @@ export async function spendQuota(
   }
 }
 
-/** How often anybody has asked for a part of a quota so far. */
+/** The number of leases requested so far. */
 async function countLeases(admin: Sql): Promise<number> {
   const [row] = await admin`
     select coalesce(sum(calls), 0)::int as calls from pg_stat_statements

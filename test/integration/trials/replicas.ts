@@ -4,20 +4,20 @@ import type { LogEvent } from '../../../core/log.ts'
 import { type Ended, type Served, startServing, stopServing } from '../../support/cli-program.ts'
 import { type Client, createClient } from './client.ts'
 
-/** A replica that runs. */
+/** A running replica. */
 export interface ReplicaProcess {
   readonly name: string
   readonly client: Client
-  /** What it has logged so far. */
+  /** Its log events so far. */
   events(): readonly LogEvent[]
-  /** Stops it where it is. */
+  /** Suspends it. */
   freeze(): void
   thaw(): void
-  /** Ends it in order. */
+  /** Ends it with SIGTERM. */
   stop(): Promise<Ended>
 }
 
-/** @param args Of `serve`, besides port and name. @throws when it does not come to listen. */
+/** @param args Options of `serve` besides port and name. @throws when it does not listen. */
 export async function startReplica(
   name: string,
   storeUrl: string,
@@ -43,7 +43,7 @@ export async function startReplica(
   }
 }
 
-/** Starts so many at once, all on one store. */
+/** Starts several replicas concurrently on one store. */
 export function startReplicas(
   count: number,
   storeUrl: string,

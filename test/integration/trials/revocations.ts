@@ -1,4 +1,4 @@
-/** Revoking a key at once everywhere, as it is tried and measured. */
+/** Revokes keys on all replicas, for trials and benchmarks. */
 import type { Store } from '../../../core/ports/store.ts'
 import { awaitReceipt } from '../../../core/replicas/receipt.ts'
 import { until } from '../../postgres/until.ts'
@@ -7,33 +7,33 @@ import { type Load, startLoad } from './client.ts'
 import type { ReplicaProcess } from './replicas.ts'
 import { READ, type Tenant } from './tenant.ts'
 
-/** What became of one key. Milliseconds count from when the change was known to be made. */
+/** The outcome for one key. Milliseconds count from when the change was known to be committed. */
 export interface Revocation {
   readonly receiptMs: number
-  /** When the last request that was accepted had been asked. */
+  /** When the last accepted request was sent. */
   readonly lastAcceptedMs: number
   readonly asked: number
-  /** Requests that were accepted although they were asked after the receipt. */
+  /** The number of accepted requests that were sent after the receipt. */
   readonly acceptedAfterwards: number
-  /** Requests that were answered neither with 200 nor with 401. */
+  /** The number of responses other than 200 and 401. */
   readonly unanswered: number
 }
 
-/** A change, and that it binds everywhere. */
+/** A revocation that every replica has applied. */
 export interface Revoked {
-  /** An instant at which the change was made already. */
+  /** An instant after the commit. */
   readonly changedAt: number
   readonly receivedAt: number
   readonly replicas: readonly { readonly applied: boolean }[]
 }
 
-/** Revokes a key by its id and waits until that binds everywhere. */
+/** Revokes a key by id and waits until every replica has applied it. */
 export type Revoke = (id: string) => Promise<Revoked>
 
-/** For how long after its receipt a key is asked with: far longer than an answer takes. */
+/** How long a key is used after its receipt: much longer than a response takes. */
 const afterwardsMs = 150
 
-/** By the library. */
+/** Revokes through the library. */
 export function revokeHere(store: Store, { keys }: Tenant): Revoke {
   return async (id) => {
     await keys.revoke(id)
@@ -43,7 +43,7 @@ export function revokeHere(store: Store, { keys }: Tenant): Revoke {
   }
 }
 
-/** By the program, as an operator does it. The receipt is there when the command has ended. */
+/** Revokes through the program, as an operator does. */
 export function revokeByCommand(storeUrl: string): Revoke {
   return async (id) => {
     const ended = await runProgram(['keys', 'revoke', id, '--wait', '--json'], {
@@ -56,20 +56,20 @@ export function revokeByCommand(storeUrl: string): Revoke {
   }
 }
 
-/** Revokes a new key while all replicas are asked with it without a pause. */
+/** Revokes a new key while it is used continuously on all replicas. */
 export async function watchRevocation(
   replicas: readonly ReplicaProcess[],
   { issue }: Tenant,
   revoke: Revoke,
 ): Promise<Revocation> {
   const { key: { id }, text: key } = await issue()
-  const loads = replicas.map(({ client }) => startLoad(() => client.ask(READ, { key }), 2, 2))
+  const loads = replicas.map(({ client }) => startLoad(() => client.send(READ, { key }), 2, 2))
   await until(() => loads.every(isWarm), 'all replicas to know the key')
   const { changedAt, receivedAt, replicas: receipts } = await revoke(id)
   await new Promise((resolve) => setTimeout(resolve, afterwardsMs))
   const replies = (await Promise.all(loads.map((load) => load.stop()))).flat()
   if (receipts.length !== replicas.length || receipts.some(({ applied }) => !applied)) {
-    throw new Error(`A receipt was not of all replicas: ${JSON.stringify(receipts)}`)
+    throw new Error(`A receipt did not include all replicas: ${JSON.stringify(receipts)}`)
   }
   const accepted = replies.filter(({ status }) => status === 200)
   return {

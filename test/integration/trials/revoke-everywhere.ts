@@ -1,7 +1,7 @@
 /**
- * Revokes keys while four replicas are asked with them without a pause, and counts what any of them accepts of what
- * was asked after the receipt: `node test/integration/trials/revoke-everywhere.ts [TRIALS, 200] [OF THEM BY COMMAND, 10]`. Once
- * where replicas hear of changes, once through a pooler, where they find out by themselves.
+ * Revokes keys while they are used continuously on four replicas, and counts accepted requests that were sent after the
+ * receipt: `node test/integration/trials/revoke-everywhere.ts [TRIALS, 200] [OF THEM BY COMMAND, 10]`. Once
+ * with notifications, once through a pooler, where replicas poll.
  */
 import { openPostgresStore } from '../../../adapters/stores/postgres/store.ts'
 import { median, quantile } from '../../bench/report.ts'
@@ -10,7 +10,7 @@ import { startServer } from '../../postgres/server.ts'
 import { startReplicas } from './replicas.ts'
 import { type Revocation, revokeByCommand, revokeHere, watchRevocation } from './revocations.ts'
 import { createTenant, NO_LIMITS } from './tenant.ts'
-import { countAt, endWithin, judge, ms } from './verdict.ts'
+import { check, countAt, endWithin, ms } from './verdict.ts'
 
 const trials = countAt(0, 200)
 const byCommand = Math.min(countAt(1, 10), trials)
@@ -22,10 +22,10 @@ const server = await startServer()
 try {
   const pooler = await startPooler(server)
   try {
-    console.log(`${trials} revocations at ${replicaCount} replicas that hear of changes:`)
+    console.log(`${trials} revocations at ${replicaCount} replicas that are notified:`)
     const response = await revokeAll(await server.createDatabase())
-    judge('half of the receipts come within 50 ms', median(response.map(({ receiptMs }) => receiptMs)) <= 50)
-    console.log(`${trials} revocations at ${replicaCount} replicas behind a pooler, which hear nothing:`)
+    check('half of the receipts come within 50 ms', median(response.map(({ receiptMs }) => receiptMs)) <= 50)
+    console.log(`${trials} revocations at ${replicaCount} replicas behind a pooler, without notifications:`)
     await revokeAll(`${pooler.url(await server.createDatabase())}?pooler=transaction`)
   } finally {
     await pooler.close()
@@ -49,22 +49,22 @@ async function revokeAll(url: string): Promise<readonly Revocation[]> {
     await Promise.all(replicas.map((replica) => replica.stop()))
     await store.close()
   }
-  tell(found)
+  report(found)
   return found
 }
 
-function tell(found: readonly Revocation[]): void {
+function report(found: readonly Revocation[]): void {
   const sum = (of: (one: Revocation) => number): number => found.reduce((total, one) => total + of(one), 0)
   const receipts = found.map(({ receiptMs }) => receiptMs)
   const lasts = found.map(({ lastAcceptedMs }) => lastAcceptedMs)
   console.log(`  receipts: ${spread(receipts)}`)
-  console.log(`  the last accepted request had been asked, after the change: ${spread(lasts)}`)
+  console.log(`  the last accepted request was sent after the change: ${spread(lasts)}`)
   console.log(`  ${sum(({ asked }) => asked).toLocaleString('en')} requests`)
   const late = sum(({ acceptedAfterwards }) => acceptedAfterwards)
-  judge(`nothing that was asked after a receipt is accepted (${late})`, late === 0)
-  judge(`every receipt comes within ${maxStalenessMs} ms`, Math.max(...receipts) <= maxStalenessMs)
+  check(`no request sent after a receipt is accepted (${late})`, late === 0)
+  check(`every receipt comes within ${maxStalenessMs} ms`, Math.max(...receipts) <= maxStalenessMs)
   const wrong = sum(({ unanswered }) => unanswered)
-  judge(`every request is answered with 200 or 401 (${wrong} are not)`, wrong === 0)
+  check(`every request gets 200 or 401 (${wrong} do not)`, wrong === 0)
 }
 
 function spread(values: readonly number[]): string {

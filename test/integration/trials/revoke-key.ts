@@ -1,6 +1,6 @@
 /**
- * Revokes keys from the command line while others read with them, and tells how long they went on being answered:
- * `node test/integration/trials/revoke-key.ts 10`. Nothing may pass later than `max_staleness_ms` after the command has ended.
+ * Revokes keys with the command line while clients use them, and prints how long they were accepted:
+ * `node test/integration/trials/revoke-key.ts 10`. No request may pass later than `max_staleness_ms` after the command has ended.
  */
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'

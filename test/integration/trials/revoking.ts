@@ -3,16 +3,16 @@ import type { Store } from '../../../core/ports/store.ts'
 import type { Client } from './client.ts'
 import { PARTNER, READ } from './tenant.ts'
 
-/** An operator who issues keys and revokes them, and clients who go on with them. */
+/** An operator who issues and revokes keys, and clients that continue to use them. */
 export interface Revoking {
-  /** What the operator was told is revoked. */
+  /** Keys whose revocation was acknowledged. */
   readonly revoked: readonly { readonly id: string; readonly at: number }[]
-  /** Requests that were accepted although they were asked that long after. */
+  /** The number of accepted requests that were sent more than this long after the revocation. */
   readonly accepted: readonly { readonly id: string; readonly afterMs: number }[]
   stop(): Promise<void>
 }
 
-/** How long clients go on with a key after its revocation. */
+/** How long clients use a key after its revocation. */
 const afterwardsMs = 2500
 const pauseMs = 20
 
@@ -23,8 +23,8 @@ export function startRevoking(clients: readonly Client[], store: Store): Revokin
   const using: Promise<unknown>[] = []
   let isOver = false
 
-  /** Until it is done: an operator whose command fails repeats it. */
-  async function insist<T>(command: () => Promise<T>): Promise<T> {
+  /** Repeats a command until it succeeds. */
+  async function retry<T>(command: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
         return await command()
@@ -34,22 +34,22 @@ export function startRevoking(clients: readonly Client[], store: Store): Revokin
     }
   }
 
-  async function goOn(client: Client, id: string, key: string, isRevokedAt: () => number): Promise<void> {
+  async function useKey(client: Client, id: string, key: string, isRevokedAt: () => number): Promise<void> {
     while (performance.now() < isRevokedAt() + afterwardsMs) {
-      const { status, askedAt } = await client.ask(READ, { key })
+      const { status, askedAt } = await client.send(READ, { key })
       if (status === 200 && askedAt > isRevokedAt()) accepted.push({ id, afterMs: askedAt - isRevokedAt() })
       await pause()
     }
   }
 
   async function revokeOne(): Promise<void> {
-    const { key: { id }, text } = await insist(() =>
+    const { key: { id }, text } = await retry(() =>
       keys.issue({ partner: PARTNER, name: 'doomed', environment: 'live' })
     )
     let at = Infinity
-    using.push(...clients.map((client) => goOn(client, id, text, () => at)))
+    using.push(...clients.map((client) => useKey(client, id, text, () => at)))
     await pause()
-    await insist(() => keys.revoke(id))
+    await retry(() => keys.revoke(id))
     revoked.push({ id, at: at = performance.now() })
   }
 

@@ -1,7 +1,7 @@
 /**
  * Sends one signup 200 times at once to four replicas, and kills Postgres in the middle:
- * `node test/integration/trials/same-signup.ts [TIMES, 10] [REQUESTS, 200]`. However often it is sent and answered, it is there
- * once, and once it was acknowledged it is there for good.
+ * `node test/integration/trials/same-signup.ts [TIMES, 10] [REQUESTS, 200]`. The signup must be stored exactly once, and
+ * an acknowledged one must not be lost.
  */
 import { openPostgresStore } from '../../../adapters/stores/postgres/store.ts'
 import type { Store } from '../../../core/ports/store.ts'
@@ -11,13 +11,13 @@ import type { Client, Reply } from './client.ts'
 import { startReplicas } from './replicas.ts'
 import { bodyOf } from './signing.ts'
 import { createTenant, NO_LIMITS } from './tenant.ts'
-import { countAt, endWithin, judge, judgeFailures } from './verdict.ts'
+import { check, checkFailures, countAt, endWithin } from './verdict.ts'
 
 const times = countAt(0, 10)
 const requests = countAt(1, 200)
 const replicaCount = 4
-/** By which ids each signup was acknowledged. */
-const told = new Map<number, string[]>()
+/** The acknowledged ids of each signup. */
+const acknowledgedIds = new Map<number, string[]>()
 const statuses = new Map<number, number>()
 
 endWithin(60 + times * 30)
@@ -32,11 +32,11 @@ try {
     let number = 0
     for (let time = 0; time < times; time++) await sendAtOnce(clients, key, number++)
     console.log(`${times} × ${requests} equal signups at ${replicaCount} replicas:`)
-    await judgeSignups(store, times)
+    await checkSignups(store, times)
     for (let time = 0; time < times; time++) await sendAndKill(server, clients, key, number++)
-    console.log(`The same, and Postgres is killed in the middle:`)
-    await judgeSignups(store, 2 * times)
-    judgeFailures(clients)
+    console.log(`The same, with PostgreSQL killed meanwhile:`)
+    await checkSignups(store, 2 * times)
+    checkFailures(clients)
   } finally {
     await Promise.all(replicas.map((replica) => replica.stop()))
     await store.close()
@@ -49,11 +49,11 @@ function send(clients: readonly Client[], key: string, number: number): Promise<
   return Promise.all(
     Array.from({ length: requests }, async (_, index) => {
       const request = { key, body: bodyOf(number), idempotencyKey: `trial-${number}` }
-      const reply = await clients[index % clients.length]!.ask('/partner/signups', request)
+      const reply = await clients[index % clients.length]!.send('/partner/signups', request)
       statuses.set(reply.status, (statuses.get(reply.status) ?? 0) + 1)
       if (reply.status === 201) {
         const { id } = JSON.parse(reply.body).data
-        told.set(number, [...told.get(number) ?? [], id])
+        acknowledgedIds.set(number, [...acknowledgedIds.get(number) ?? [], id])
       }
       return reply
     }),
@@ -62,9 +62,9 @@ function send(clients: readonly Client[], key: string, number: number): Promise<
 
 async function sendAtOnce(clients: readonly Client[], key: string, number: number): Promise<void> {
   const replies = await send(clients, key, number)
-  // 409 says that the first attempt is still under way.
+  // 409 means that the first attempt is in progress.
   const others = replies.filter(({ status }) => status !== 201 && status !== 409).length
-  if (others > 0) judge(`every request is answered with 201 or 409 (${others} are not)`, false)
+  if (others > 0) check(`every request gets 201 or 409 (${others} do not)`, false)
 }
 
 async function sendAndKill(
@@ -85,15 +85,15 @@ async function sendAndKill(
   )
 }
 
-async function judgeSignups(store: Store, expected: number): Promise<void> {
+async function checkSignups(store: Store, expected: number): Promise<void> {
   const kept = await store.listSignups(undefined, undefined, 10_000)
   const ids = new Set(kept.map(({ id }) => id))
-  const answers = [...told.values()]
+  const answers = [...acknowledgedIds.values()]
   const lost = answers.flat().filter((id) => !ids.has(id)).length
   const count = [...statuses].map(([status, times]) => `${times} × ${status || 'no answer'}`).join(', ')
   console.log(`  answers: ${count}`)
   statuses.clear()
-  judge(`each signup is there once (${kept.length} of ${expected})`, kept.length === expected)
-  judge('each was told of by one id', answers.every((one) => new Set(one).size === 1))
-  judge(`nothing that was acknowledged is lost (${lost})`, lost === 0)
+  check(`each signup is stored once (${kept.length} of ${expected})`, kept.length === expected)
+  check('each signup is acknowledged with one id', answers.every((one) => new Set(one).size === 1))
+  check(`no acknowledged signup is lost (${lost})`, lost === 0)
 }

@@ -1,24 +1,24 @@
 import type { Client, Reply } from './client.ts'
 import { PARTNER } from './tenant.ts'
 
-/** A signup that was answered with 201. */
+/** A signup that got 201. */
 export interface Acknowledged extends Pick<Reply, 'askedAt' | 'answeredAt'> {
   readonly number: number
   readonly id: string
 }
 
-/** People who sign up as long as they are let. */
+/** Clients that send signups until stopped. */
 export interface Signing {
   readonly acknowledged: readonly Acknowledged[]
-  /** How many attempts were made again, because nobody acknowledged them. */
+  /** The number of attempts that were repeated because they were not acknowledged. */
   retries(): number
-  /** Lets nobody begin any more, and resolves when everybody who had begun is acknowledged. */
+  /** Starts no more signups, and resolves when all pending ones are acknowledged. */
   stop(): Promise<void>
 }
 
 const retryAfterMs = 50
 
-/** Each asks some replica, and when it does not answer well, another one with the same idempotency key. */
+/** Each signup goes to one replica, and after a failure to another with the same idempotency key. */
 export function startSigning(clients: readonly Client[], key: string, atOnce: number): Signing {
   const acknowledged: Acknowledged[] = []
   let retries = 0
@@ -28,7 +28,7 @@ export function startSigning(clients: readonly Client[], key: string, atOnce: nu
   async function signUp(number: number): Promise<void> {
     for (let attempt = number;; attempt++) {
       const { client, body } = { client: clients[attempt % clients.length]!, body: bodyOf(number) }
-      const reply = await client.ask('/partner/signups', { key, body, idempotencyKey: `trial-${number}` })
+      const reply = await client.send('/partner/signups', { key, body, idempotencyKey: `trial-${number}` })
       if (reply.status === 201) {
         const { askedAt, answeredAt } = reply
         acknowledged.push({ number, id: JSON.parse(reply.body).data.id, askedAt, answeredAt })
@@ -52,7 +52,7 @@ export function startSigning(clients: readonly Client[], key: string, atOnce: nu
   }
 }
 
-/** The same for the same number. */
+/** The body of the nth signup. */
 export function bodyOf(number: number): unknown {
   return { partner: PARTNER, email: `someone${number}@mail.example`, name: `Someone ${number}` }
 }

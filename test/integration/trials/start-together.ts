@@ -1,13 +1,13 @@
 /**
- * Starts two replicas at once on an empty database, again and again: `node test/integration/trials/start-together.ts [TIMES, 50]`.
- * Both must serve, on one schema, and neither may complain.
+ * Repeatedly starts two replicas at once on an empty database: `node test/integration/trials/start-together.ts [TIMES, 50]`.
+ * Both must serve on one schema without warnings.
  */
 import postgres from 'postgres'
 import { LATEST } from '../../../adapters/stores/postgres/migrate.ts'
 import { median } from '../../bench/report.ts'
 import { startServer } from '../../postgres/server.ts'
 import { startReplicas } from './replicas.ts'
-import { countAt, endWithin, judge, ms } from './verdict.ts'
+import { check, countAt, endWithin, ms } from './verdict.ts'
 
 const times = countAt(0, 50)
 
@@ -22,7 +22,7 @@ try {
     const url = await server.createDatabase()
     const startedAt = performance.now()
     const replicas = await startReplicas(2, url)
-    const answers = await Promise.all(replicas.map(({ client }) => client.ask('/health')))
+    const answers = await Promise.all(replicas.map(({ client }) => client.send('/health')))
     taken.push(performance.now() - startedAt)
     unwell += answers.filter(({ status }) => status !== 200).length
     const ends = await Promise.all(replicas.map((replica) => replica.stop()))
@@ -44,6 +44,6 @@ console.log(
     ms(Math.max(...taken))
   } at the slowest`,
 )
-judge(`one schema (${unlike} are not)`, unlike === 0)
-judge(`both are well (${unwell} are not)`, unwell === 0)
-judge(`neither says anything or ends badly (${complaints} do)`, complaints === 0)
+check(`one schema is created (${unlike} failures)`, unlike === 0)
+check(`both replicas are healthy (${unwell} failures)`, unwell === 0)
+check(`both replicas log no warnings and exit with 0 (${complaints} failures)`, complaints === 0)

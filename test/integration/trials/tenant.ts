@@ -3,23 +3,23 @@ import { createPartnerAdministration } from '../../../core/admin/partners.ts'
 import { MODULE_NAMES } from '../../../core/policy/modules.ts'
 import type { Store } from '../../../core/ports/store.ts'
 
-/** The one partner of a trial. */
+/** The partner of a trial. */
 export const PARTNER = 'acme'
 
-/** A question whose answer is kept: what it costs is the key. */
+/** A path with a cached response, so that requests only check the key. */
 export const READ: string = `/public/plans?partner=${PARTNER}`
 
-/** Settings of `serve` with which nothing but the key decides. */
+/** Options of `serve` without limits, so that only the key matters. */
 export const NO_LIMITS: readonly string[] = ['key=0', 'signup=0', 'verify=0', 'authfail=0']
   .flatMap((limit) => ['--limit', limit])
 
-/** Hands of the operator. */
+/** The administration of the partner. */
 export interface Tenant {
   readonly keys: KeyAdministration
   issue(): Promise<IssuedKey>
 }
 
-/** Makes a partner with every module. */
+/** Creates a partner with every module. */
 export async function createTenant(store: Store): Promise<Tenant> {
   const operator = { actor: 'trial' }
   await createPartnerAdministration(store, operator).create({

@@ -1,7 +1,7 @@
 /**
- * Runs replicas of this version on schemas of others: `node test/integration/trials/versions.ts`. A newer one is served while it
- * says that it may be, and refused with a reason otherwise, by those that start and by those that run; an older one is
- * migrated by who serves, and refused by who only looks.
+ * Runs replicas of this version on schemas of others: `node test/integration/trials/versions.ts`. A newer schema is served if it
+ * permits that, and otherwise refused with a reason by starting and running replicas. An older one is migrated by `serve`,
+ * and refused by commands that only read.
  */
 import postgres from 'postgres'
 import type { Sql } from 'postgres'
@@ -13,7 +13,7 @@ import { until } from '../../postgres/until.ts'
 import { ending, runProgram, startProgram } from '../../support/cli-program.ts'
 import { type ReplicaProcess, startReplica } from './replicas.ts'
 import { createTenant, NO_LIMITS, READ } from './tenant.ts'
-import { endWithin, judge } from './verdict.ts'
+import { check, endWithin } from './verdict.ts'
 
 const refusedWithinMs = 1000 + 1000
 
@@ -33,16 +33,16 @@ async function tryNewer(url: string): Promise<void> {
   const running = await startReplica('running', url, NO_LIMITS)
   const sql = postgres(url, { max: 1 })
   try {
-    await running.client.ask(READ, { key })
-    console.log(`A newer program adds version ${LATEST + 1}, which programs of this one may go on with:`)
+    await running.client.send(READ, { key })
+    console.log(`A newer program adds version ${LATEST + 1}, which this version may serve:`)
     await addVersion(sql, LATEST)
     await new Promise((resolve) => setTimeout(resolve, refusedWithinMs))
-    judge('who runs goes on', await statusOf(running, key) === 200)
+    check('a running replica continues', await statusOf(running, key) === 200)
     const starting = await startReplica('starting', url, NO_LIMITS)
-    judge('who starts serves it', await statusOf(starting, key) === 200)
+    check('a starting replica serves it', await statusOf(starting, key) === 200)
     await starting.stop()
 
-    console.log(`It then says that they may not:`)
+    console.log('The schema then excludes this version:')
     await sql`update partner_api.store set served_from = ${LATEST + 1}`
     await until(
       async () => await statusOf(running, key) === 503,
@@ -50,25 +50,25 @@ async function tryNewer(url: string): Promise<void> {
       refusedWithinMs + 500,
     )
     const reason = running.events().find(({ event }) => event === 'store_unavailable')?.error
-    console.log(`  who runs says: ${reason}`)
-    judge('who runs answers 503 and logs the reason', /schema version/.test(reason ?? ''))
+    console.log(`  the running replica logs: ${reason}`)
+    check('the running replica answers 503 and logs the reason', /schema version/.test(reason ?? ''))
     const refused = await ending(
       startProgram(['serve', '--port', '0'], { env: { PARTNER_API_STORE: url } }),
     )
-    console.log(`  who starts ends with ${refused.code}: ${refused.stderr.trim()}`)
-    judge(
-      'who starts ends with 3 and the reason',
+    console.log(`  the starting replica ends with ${refused.code}: ${refused.stderr.trim()}`)
+    check(
+      'the starting replica ends with 3 and the reason',
       refused.code === 3 && /newer program/.test(refused.stderr),
     )
 
-    console.log('It is put back:')
+    console.log('The schema permits this version again:')
     await sql`update partner_api.store set served_from = ${LATEST}`
     await until(
       async () => await statusOf(running, key) === 200,
       'the replica to recover',
       refusedWithinMs + 500,
     )
-    judge('who runs serves again by itself', true)
+    check('the running replica recovers', true)
   } finally {
     await sql.end()
     await running.stop()
@@ -76,18 +76,21 @@ async function tryNewer(url: string): Promise<void> {
 }
 
 async function tryOlder(url: string): Promise<void> {
-  console.log('A database holds no schema yet:')
+  console.log('The database has no schema:')
   const found = await openPostgresStore(url, { migrate: false }).catch((error: unknown) => error)
-  judge('who may not migrate it is refused', found instanceof StoreError && /migrate/.test(found.message))
+  check(
+    'an account that may not migrate is refused',
+    found instanceof StoreError && /migrate/.test(found.message),
+  )
   const listed = await runProgram(['keys', 'list'], { env: { PARTNER_API_STORE: url } })
   console.log(`  keys list ends with ${listed.code}: ${listed.stderr.trim()}`)
-  judge('a command that only looks ends with 3', listed.code === 3)
+  check('a command that only reads ends with 3', listed.code === 3)
   const sql = postgres(url, { max: 1 })
   try {
     const schemas = await sql`select 1 from pg_namespace where nspname = 'partner_api'`
-    judge('neither of them made anything', schemas.length === 0)
+    check('neither created a schema', schemas.length === 0)
     const serving = await startReplica('first', url)
-    judge('who serves migrates it', (await serving.client.ask('/health')).status === 200)
+    check('serve migrates it', (await serving.client.send('/health')).status === 200)
     await serving.stop()
   } finally {
     await sql.end()
@@ -105,5 +108,5 @@ async function addVersion(sql: Sql, servedFrom: number): Promise<void> {
 }
 
 async function statusOf({ client }: ReplicaProcess, key: string): Promise<number> {
-  return (await client.ask(READ, { key })).status
+  return (await client.send(READ, { key })).status
 }
