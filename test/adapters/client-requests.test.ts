@@ -1,4 +1,4 @@
-/** The client with answers of every kind: what it is created with, and when it retries. */
+/** The client: its options, and retries after each kind of response. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -21,29 +21,29 @@ function makeClient(options: Partial<PartnerClientOptions> = {}): PartnerClient 
 
 type Answer = () => Response
 
-/** A client that gets these answers, then none, and the requests that it has sent. */
-function scripted(answers: Answer[], options: Partial<PartnerClientOptions> = {}) {
-  const asked: Request[] = []
+/** A client that receives these responses and then network errors, and its requests. */
+function scripted(responses: Answer[], options: Partial<PartnerClientOptions> = {}) {
+  const requested: Request[] = []
   const client = makeClient({
     ...options,
     fetch(request) {
-      asked.push(request)
-      const answer = answers.shift()
+      requested.push(request)
+      const answer = responses.shift()
       return answer === undefined ? Promise.reject(new TypeError('fetch failed')) : Promise.resolve(answer())
     },
   })
-  return { asked, client }
+  return { requested, client }
 }
 
 const good: Answer = () => Response.json({ data: [] })
 
 const problem = (code: string, status: number, retryAfter?: string): Answer => () =>
-  Response.json({ code, status, detail: 'So it is.', request_id: 'req_1' }, {
+  Response.json({ code, status, detail: 'A detail.', request_id: 'req_1' }, {
     status,
     headers: retryAfter === undefined ? {} : { 'retry-after': retryAfter },
   })
 
-/** Delays take no time until the test ends. @returns Their milliseconds. */
+/** Makes delays immediate until the test ends. @returns Their milliseconds. */
 function recordDelays(t: Test): number[] {
   const { setTimeout } = globalThis
   t.teardown(() => Object.assign(globalThis, { setTimeout }))
@@ -57,7 +57,7 @@ function recordDelays(t: Test): number[] {
   return delays
 }
 
-t.test('it is created on servers only', (t) => {
+t.test('a client can be created on servers only', (t) => {
   const navigator = Object.getOwnPropertyDescriptor(globalThis, 'navigator')!
   t.teardown(() => Object.defineProperty(globalThis, 'navigator', navigator))
   const value = { userAgent: 'Mozilla/5.0 (X11; Linux x86_64)' }
@@ -68,7 +68,7 @@ t.test('it is created on servers only', (t) => {
   t.end()
 })
 
-t.test('invalid options are named, and a key is never shown', (t) => {
+t.test('invalid options are named without showing a key', (t) => {
   const unset = undefined as unknown as string
   const invalid: Readonly<Record<string, readonly [error: string, ...values: readonly unknown[]]>> = {
     // A misplaced key may be in any of them.
@@ -96,20 +96,20 @@ t.test('a key may come from a file, and a URL may have a path', async (t) => {
   const file = Buffer.from(`${key}\n`) as unknown as string
   for (const read of [`${key}\n`, `\ufeff${key}\r\n`, ` ${key}\f`, file]) {
     for (const url of ['https://api.example/below/it/', 'https://api.example/below/it?x=1#y']) {
-      const { asked, client } = scripted([good], { key: read, url, serviceName: 'acme' })
+      const { requested, client } = scripted([good], { key: read, url, serviceName: 'acme' })
       t.strictSame(await client.plans(), [])
-      const sent = asked.map((request) => [request.url, request.headers.get('x-acme-partner-key')])
+      const sent = requested.map((request) => [request.url, request.headers.get('x-acme-partner-key')])
       t.strictSame(sent, [[expected, key]])
     }
   }
 })
 
-t.test('a list that does not advance ends', async (t) => {
+t.test('a list whose cursor does not advance is an error', async (t) => {
   for (const [next_cursor, requests] of [['same', 2], [null, 1]] as const) {
     const page = () => Response.json({ data: [{}], page: { limit: 1, has_more: true, next_cursor } })
-    const { asked, client } = scripted([page, page, page])
+    const { requested, client } = scripted([page, page, page])
     await t.rejects(gather(client.profiles()), { name: 'ServiceUnreachableError' })
-    t.equal(asked.length, requests)
+    t.equal(requested.length, requests)
   }
   const { client } = scripted([good])
   await t.rejects(gather(client.profiles()), { name: 'ServiceUnreachableError' }, 'without pages')
@@ -135,7 +135,7 @@ t.test('temporary errors are retried after Retry-After', async (t) => {
 
   const cases: readonly (readonly [
     name: string,
-    answers: Answer[],
+    responses: Answer[],
     error: Readonly<Record<string, unknown>> | undefined,
     delays: readonly number[] | 1,
     options?: Partial<PartnerClientOptions>,
@@ -160,9 +160,9 @@ t.test('temporary errors are retried after Retry-After', async (t) => {
     }],
     ['a gateway, too long', [html(503, { 'retry-after': '61' }), good], unreachable(503), []],
     ['a gateway, a date', [html(503, { 'retry-after': later }), good], unreachable(503), []],
-    ['no answer', [], unreachable(), 1, { retries: 1 }],
-    ['an incomplete answer', [broken, good], undefined, 1],
-    ['an incomplete answer, no retries', [broken], unreachable(), [], { retries: 0 }],
+    ['no response', [], unreachable(), 1, { retries: 1 }],
+    ['an incomplete response', [broken, good], undefined, 1],
+    ['an incomplete response, no retries', [broken], unreachable(), [], { retries: 0 }],
     ['a redirect', [() => Response.redirect('https://other.example/')], unreachable(302), []],
     [
       'another service',
@@ -170,18 +170,23 @@ t.test('temporary errors are retried after Retry-After', async (t) => {
       unreachable(404),
       [],
     ],
-    ['its problem', [foreign({ code: 'x', detail: 'y', status: 503 }), good], unreachable(404), []],
+    [
+      'a problem of another service',
+      [foreign({ code: 'x', detail: 'y', status: 503 }), good],
+      unreachable(404),
+      [],
+    ],
     ['a page', [html(200)], unreachable(200), []],
   ]
-  for (const [name, answers, error, expected, options] of cases) {
+  for (const [name, responses, error, expected, options] of cases) {
     delays.length = 0
-    const { asked, client } = scripted(answers, options)
+    const { requested, client } = scripted(responses, options)
     if (error === undefined) t.strictSame(await client.plans(), [], name)
     else t.match(await client.plans().catch((error: unknown) => error), error, name)
     if (expected === 1) t.equal(delays.length, 1, name)
     else t.strictSame(delays, expected, name)
-    t.equal(asked.length, delays.length + 1, name)
-    t.ok(asked.every(({ redirect, url }) => redirect === 'manual' && !url.includes(key)))
+    t.equal(requested.length, delays.length + 1, name)
+    t.ok(requested.every(({ redirect, url }) => redirect === 'manual' && !url.includes(key)))
   }
 
   delays.length = 0
@@ -194,18 +199,18 @@ t.test('temporary errors are retried after Retry-After', async (t) => {
   }
 })
 
-t.test('a call can be aborted, also while it waits', async (t) => {
+t.test('a call can be aborted, even during a delay', async (t) => {
   const aborting = new AbortController()
-  const { asked, client } = scripted([problem('rate_limited', 429, '30'), good])
+  const { requested, client } = scripted([problem('rate_limited', 429, '30'), good])
   const call = client.plans({ signal: aborting.signal })
   setTimeout(() => aborting.abort(new Error('enough')), 20)
   await t.rejects(call, { message: 'enough' })
   await t.rejects(client.plans({ signal: AbortSignal.abort(new Error('before')) }), { message: 'before' })
-  t.equal(asked.length, 1)
+  t.equal(requested.length, 1)
 })
 
-t.test('an attempt that takes too long is repeated', async (t) => {
-  const asked: string[] = []
+t.test('an attempt that times out is retried', async (t) => {
+  const requested: string[] = []
   // The timer of an AbortSignal does not keep the process running.
   const keptAlive = setInterval(() => {}, 1_000)
   t.teardown(() => clearInterval(keptAlive))
@@ -213,7 +218,7 @@ t.test('an attempt that takes too long is repeated', async (t) => {
     timeoutMs: 50,
     retries: 1,
     fetch({ url, signal }) {
-      asked.push(url)
+      requested.push(url)
       return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
     },
   })
@@ -223,7 +228,7 @@ t.test('an attempt that takes too long is repeated', async (t) => {
     status: undefined,
     cause: { name: 'TimeoutError' },
   })
-  t.equal(asked.length, 2)
+  t.equal(requested.length, 2)
 })
 
 t.test('network errors are explained', async (t) => {

@@ -19,7 +19,7 @@ const key = world.keys['demo full'].text
 const demo = (more: Partial<PartnerClientOptions> = {}) =>
   createPartnerClient({ url: server.url, key, partner: 'demo', ...more })
 
-await t.test('every endpoint with a key has its call, and answers it', async (t) => {
+await t.test('every endpoint with a key has a method that returns its data', async (t) => {
   const called = new Set<string>()
   const client = demo({
     fetch(request) {
@@ -55,7 +55,7 @@ await t.test('every endpoint with a key has its call, and answers it', async (t)
   t.strictSame(Object.keys(client).sort(), ids.sort(), 'under the name of its operation')
 })
 
-await t.test('a list is read to its end, whatever its pages are', async (t) => {
+await t.test('a list is read to its end with any page size', async (t) => {
   const whole = (await gather(demo().profiles({ limit: 100 }))).map(({ slug }) => slug)
   const pages = await gather(demo().profiles({ limit: 3, sort: 'name' }).pages())
   t.strictSame(pages.flatMap(({ data }) => data.map(({ slug }) => slug)), whole)
@@ -65,10 +65,10 @@ await t.test('a list is read to its end, whatever its pages are', async (t) => {
   t.ok(some.length > 0 && some.every(({ country }) => countries.includes(country.code)))
 })
 
-await t.test('what is refused is thrown as the problem that it is, once', async (t) => {
-  let asked = 0
+await t.test('a refusal throws its problem without a retry', async (t) => {
+  let attempts = 0
   const counting = (request: Request): Promise<Response> => {
-    asked++
+    attempts++
     return fetch(request)
   }
   const missing = await demo({ fetch: counting }).profile('nobody/there').catch((error) => error)
@@ -83,13 +83,13 @@ await t.test('what is refused is thrown as the problem that it is, once', async 
     ['/email', '/name'],
   )
   t.match(invalid.message, /not acceptable\. \/email: must be an e-mail address\. \(invalid_body, req_/)
-  t.equal(asked, 3)
+  t.equal(attempts, 3)
   for (const error of [missing, wrong, invalid]) {
-    t.notOk(`${error.stack}${JSON.stringify(error)}`.includes(key.slice(-20)), 'the key stands in no error')
+    t.notOk(`${error.stack}${JSON.stringify(error)}`.includes(key.slice(-20)), 'no error contains the key')
   }
 })
 
-await t.test('a signup that is sent again is one signup', async (t) => {
+await t.test('a retried signup is stored once', async (t) => {
   let lost = 0
   const client = demo({
     async fetch(request) {

@@ -1,4 +1,4 @@
-/** What Node's server does with its connections, beyond what `test/runtimes/servers.test.ts` proves of all runtimes. */
+/** Connections of Node's server, beyond `test/runtimes/servers.test.ts`. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
@@ -37,12 +37,12 @@ t.test('responses keep the order of their requests', async (t) => {
 })
 
 t.test('an error waits for the responses before it', async (t) => {
-  let asked = later<void>()
+  let received = later<void>()
   let slow = later<HttpResponse>()
   const { open } = await serveStub(t, {
     handle({ target }) {
       if (target !== '/slow') return target === '/' ? refuse('key_missing') : json(200, { target })
-      asked.resolve()
+      received.resolve()
       return slow.promise
     },
   })
@@ -56,12 +56,12 @@ t.test('an error waits for the responses before it', async (t) => {
       [get('/slow'), chunks, 401],
     ] as const
   ) {
-    asked = later()
+    received = later()
     slow = later()
     const connection = await open()
     connection.write(before + error)
     if (before.includes('/slow')) {
-      await asked.promise
+      await received.promise
       await connection.flushed()
       slow.resolve(json(200, {}))
     } else t.equal((await connection.answer()).status, 200)
@@ -71,7 +71,7 @@ t.test('an error waits for the responses before it', async (t) => {
   }
 })
 
-t.test('nothing is processed after the last response', async (t) => {
+t.test('no request is processed after the last response', async (t) => {
   let handled = 0
   const { open } = await serveStub(t, {
     handle() {
@@ -89,7 +89,7 @@ t.test('nothing is processed after the last response', async (t) => {
   t.equal(handled, 0)
 })
 
-t.test('a response before the body has arrived', async (t) => {
+t.test('a response may precede the end of the request body', async (t) => {
   const { open } = await serveStub(t, { handle: () => refuse('key_missing') })
   const small = await open()
   small.write(post('Content-Length: 20000') + 'a'.repeat(100))
@@ -170,7 +170,7 @@ t.test('a slow client gets all of its response, even from a server that drains',
   t.ok(bytes > body.length)
 })
 
-t.test('a body that is read after its client has disconnected', async (t) => {
+t.test('reading a body after its client has disconnected fails', async (t) => {
   const gone = later<void>()
   const failure = later<unknown>()
   const { open } = await serveStub(t, {
@@ -197,19 +197,19 @@ t.test('a client that disconnects before or during its response affects no other
   const body = Buffer.alloc(16 * 1024 * 1024)
   const large: HttpResponse = { status: 200, headers: ['Content-Length', String(body.length)], body }
   for (const way of ['destroy', 'reset', 'end'] as const) {
-    const asked = later<void>()
+    const received = later<void>()
     const slow = later<HttpResponse>()
     const { open } = await serveStub(t, {
       handle({ target }) {
         if (target !== '/slow') return json(200, {})
-        asked.resolve()
+        received.resolve()
         return slow.promise
       },
     })
     const leaving = await open()
     // Another request waits for the first.
     leaving.write(get('/slow') + get('/other'))
-    await asked.promise
+    await received.promise
     leaving[way]()
     await leaving.flushed()
     slow.resolve(way === 'end' ? json(200, {}) : large)
@@ -224,11 +224,11 @@ t.test('a client that disconnects before or during its response affects no other
   }
 })
 
-t.test('clients that are too slow', async (t) => {
+t.test('clients that are too slow are disconnected', async (t) => {
   const { open } = await serveStub(t, { handle: echo }, { headersTimeoutMs: 60, requestTimeoutMs: 120 })
   for (
     const [name, bytes] of [
-      ['nothing at all', ''],
+      ['no data', ''],
       ['headers', get().slice(0, -2)],
       ['a body that the service reads', post('Content-Length: 3') + 'a'],
       ['chunks', `${post('Transfer-Encoding: chunked')}1\r\na`],

@@ -1,4 +1,4 @@
-/** What passes between Node's requests and responses and the service's, unchanged in either direction. */
+/** Conversion between Node's requests and responses and those of the service. */
 import { once } from 'node:events'
 import { connect, createServer, type OutgoingHttpHeaders } from 'node:http2'
 import type { AddressInfo } from 'node:net'
@@ -63,10 +63,10 @@ t.test('a request reaches the service as it was sent', async (t) => {
   t.equal(latest.address, '127.0.0.1', 'still known after the client has disconnected')
 })
 
-t.test('bodies', async (t) => {
+t.test('a body is read unmodified', async (t) => {
   const { open } = await serveStub(t, { handle: echo })
   const connection = await open()
-  const heard = async () => {
+  const nextBody = async () => {
     const { status, body } = await connection.answer()
     t.equal(status, 200)
     return JSON.parse(body).hex
@@ -80,12 +80,12 @@ t.test('bodies', async (t) => {
       await connection.flushed()
     }
     if (chunked) connection.write('0\r\n\r\n')
-    t.equal(await heard(), text.toString('hex'), 'byte by byte')
+    t.equal(await nextBody(), text.toString('hex'), 'byte by byte')
   }
   const bytes = Uint8Array.from({ length: 70_000 }, (_, index) => index * 7 % 256)
   connection.write(post(`Content-Length: ${bytes.length}`))
   connection.write(bytes)
-  t.equal(await heard(), Buffer.from(bytes).toString('hex'))
+  t.equal(await nextBody(), Buffer.from(bytes).toString('hex'))
   const empty = [
     post(),
     post('Content-Length: 0'),
@@ -95,11 +95,11 @@ t.test('bodies', async (t) => {
   ]
   for (const request of empty) {
     connection.write(request)
-    t.equal(await heard(), '')
+    t.equal(await nextBody(), '')
   }
 })
 
-t.test('a response is written as it is', async (t) => {
+t.test('a response is written unmodified', async (t) => {
   let response: HttpResponse
   const { open } = await serveStub(t, { handle: () => response })
   /** What is written after the status line. */
@@ -146,7 +146,7 @@ t.test('a response is written as it is', async (t) => {
   }
 })
 
-t.test('settings out of their range are named, and nothing listens', async (t) => {
+t.test('options out of range are refused before listening', async (t) => {
   const wrong: readonly (readonly [keyof ServeOptions, unknown])[] = [
     ['port', 65_536],
     // Node listens on a socket of this name.
@@ -167,7 +167,7 @@ t.test('settings out of their range are named, and nothing listens', async (t) =
   }
 })
 
-t.test('createListener on HTTP/2', async (t) => {
+t.test('createListener serves HTTP/2', async (t) => {
   const listener = createListener({
     async handle(request) {
       const { method, target, address } = request
@@ -184,7 +184,7 @@ t.test('createListener on HTTP/2', async (t) => {
     server.close()
   })
 
-  async function ask(headers: OutgoingHttpHeaders, body?: string) {
+  async function send(headers: OutgoingHttpHeaders, body?: string) {
     const stream = session.request({ ':path': '/service/health?x=%2e', ...headers }, { endStream: false })
     let text = ''
     stream.on('data', (chunk) => text += chunk).end(body)
@@ -194,13 +194,13 @@ t.test('createListener on HTTP/2', async (t) => {
   }
 
   const target = '/service/health?x=%2e'
-  t.match(await ask({ 'x-service-partner-key': ['a', 'b'] }), {
+  t.match(await send({ 'x-service-partner-key': ['a', 'b'] }), {
     status: 200,
     json: { method: 'GET', target, address: '127.0.0.1', credentials: [null, 'a, b'] },
   })
-  const head = await ask({ ':method': 'HEAD', authorization: 'a' })
+  const head = await send({ ':method': 'HEAD', authorization: 'a' })
   t.equal(head.json, undefined)
   t.ok(head.length > 0)
-  t.equal((await ask({ ':method': 'POST' }, '{"no":"length"}')).json.body, '{"no":"length"}')
-  t.equal((await ask({ ':method': 'POST' })).json.body, '')
+  t.equal((await send({ ':method': 'POST' }, '{"no":"length"}')).json.body, '{"no":"length"}')
+  t.equal((await send({ ':method': 'POST' })).json.body, '')
 })

@@ -1,4 +1,4 @@
-/** What a Worker does beyond the contract of the wire: its service is made late, and its work may end with an answer. */
+/** Workers beyond the HTTP contract: lazy creation of the service, and background work. */
 import process from 'node:process'
 import { mock } from 'node:test'
 import t from 'tap'
@@ -6,7 +6,7 @@ import { createWorker, type WorkerContext } from '../../adapters/runtimes/worker
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
 import { FAR_LIMITS, withKey } from '../contract/http/service.ts'
-import { socketWire } from '../contract/http/wires.ts'
+import { socketTransport } from '../contract/http/wires.ts'
 import { until } from '../postgres/until.ts'
 import { makeTemplate } from '../runtimes/template.ts'
 import { startWorkerd } from '../runtimes/workerd.ts'
@@ -22,10 +22,10 @@ const plans = {
   headers: withKey(template.filling.keys['demo full']),
 }
 
-await t.test('what requests noted is written behind their answers', async (t) => {
+await t.test('usage is written after responses through waitUntil', async (t) => {
   const store = await workerd.open('noted.test', template)
   await workerd.start('noted.test', {})
-  const { send, close } = socketWire(workerd.origin, 'noted.test')
+  const { send, close } = socketTransport(workerd.origin, 'noted.test')
   t.teardown(close)
   const today = new Date().toISOString().slice(0, 10)
   const counted = async (): Promise<number> => {
@@ -43,14 +43,14 @@ await t.test('what requests noted is written behind their answers', async (t) =>
   t.strictSame(used.map(({ id }) => id), [template.filling.keys['demo full'].id])
 })
 
-await t.test('who waits for what another request began gets an answer', async (t) => {
+await t.test('a request that waits for a read of another request gets a response', async (t) => {
   await workerd.open('late.test', template)
   await workerd.start('late.test', { maxStalenessMs: 100, limits: FAR_LIMITS }, 60)
-  const { send, close } = socketWire(workerd.origin, 'late.test')
+  const { send, close } = socketTransport(workerd.origin, 'late.test')
   t.teardown(close)
   const statuses = new Set<number>()
   const end = Date.now() + 1_000
-  // From half the bound on, a request asks behind its answer, and those beyond the bound wait for what it asked.
+  // From half the bound on, a request revalidates in the background, and requests beyond the bound wait for that read.
   const clients = Array.from({ length: 4 }, async () => {
     while (Date.now() < end) statuses.add((await send(plans)).status)
   })
@@ -67,7 +67,7 @@ function contextOf(): WorkerContext & { readonly work: Promise<unknown>[] } {
 
 const health = (): Request => new Request('https://worker.example/service/health')
 
-await t.test('the service is made once, at the first request, and again when that failed', async (t) => {
+await t.test('the service is created once at the first request, and again after a failure', async (t) => {
   const store = createMemoryStore()
   let made = 0
   const worker = createWorker<{ readonly fails: boolean }>(async ({ fails }) => {
@@ -79,16 +79,16 @@ await t.test('the service is made once, at the first request, and again when tha
   const context = contextOf()
   await t.rejects(worker.fetch(health(), { fails: true }, context), { message: 'no binding' })
   await Promise.all(context.work)
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 3 }, () => worker.fetch(health(), { fails: false }, context)),
   )
-  t.strictSame(answers.map(({ status }) => status), [200, 200, 200])
+  t.strictSame(responses.map(({ status }) => status), [200, 200, 200])
   t.equal((await worker.fetch(health(), { fails: true }, context)).status, 200)
   t.equal(made, 2)
   await Promise.all(context.work)
 })
 
-await t.test('a service that is never made, because its request was given up, is made by the next', async (t) => {
+await t.test('if creating the service never settles, the next request creates it', async (t) => {
   const api = createPartnerApi({ store: createMemoryStore() })
   const counts = { made: 0 }
   const worker = createWorker(() => counts.made++ === 0 ? new Promise<PartnerApi>(() => {}) : api)
@@ -99,13 +99,13 @@ await t.test('a service that is never made, because its request was given up, is
   const waiting = [1, 2].map(() => worker.fetch(health(), undefined, context))
   mock.timers.tick(4_999)
   await Promise.resolve()
-  t.equal(counts.made, 1, 'for five seconds they wait for it')
+  t.equal(counts.made, 1, 'requests wait for the first attempt for five seconds')
   mock.timers.tick(1)
   t.strictSame((await Promise.all(waiting)).map(({ status }) => status), [200, 200])
   t.equal(counts.made, 2)
 })
 
-await t.test('a service that fails late takes nothing from the next one, and leaves no timer', async (t) => {
+await t.test('a late failure does not affect the next attempt, and leaves no timer', async (t) => {
   const made: PromiseWithResolvers<PartnerApi>[] = []
   const worker = createWorker(() => {
     const making = Promise.withResolvers<PartnerApi>()
@@ -133,7 +133,7 @@ await t.test('a service that fails late takes nothing from the next one, and lea
   t.strictSame((await Promise.all(waiting)).map(({ status }) => status), [200, 200])
 })
 
-await t.test('one write for all who come while it waits', async (t) => {
+await t.test('requests during the delay share one write', async (t) => {
   let flushes = 0
   const api = createPartnerApi({ store: createMemoryStore() })
   const counting: PartnerApi = { ...api, flush: () => Promise.resolve(void flushes++) }

@@ -1,4 +1,4 @@
-/** Questions to the directory, and how long their pages take. */
+/** Directory queries, and the time their pages take. */
 import type { PartnerApi } from '../../core/api.ts'
 import { fold, foldWords } from '../../core/lib/text.ts'
 import type { ProfilePosition, ProfileQuery, ProfileSort } from '../../core/ports/directory.ts'
@@ -19,18 +19,18 @@ import {
 } from './profiles.ts'
 import { DIRECTORY_PATH, exchangeFor } from './tenant.ts'
 
-/** What is asked of the directory. */
+/** A directory query. */
 export interface Question {
   /** A word, or several with spaces between them. */
   readonly word?: string
   readonly countries?: readonly string[]
   readonly industries?: readonly string[]
   readonly sort?: ProfileSort
-  /** Where the first page begins: only a store can be asked for that. */
+  /** The position of the first page, for stores only. */
   readonly from?: ProfilePosition
 }
 
-/** Makes questions of one kind. */
+/** Creates queries of one kind. */
 export type QuestionKind = (random: () => number) => Question
 
 const countries = (random: () => number, length = 1) => Array.from({ length }, () => pick(COUNTRIES, random))
@@ -38,7 +38,7 @@ const industries = (random: () => number, length = 1) =>
   Array.from({ length }, () => pick(INDUSTRIES, random).slug)
 const newest = { sort: '-published_at' } as const
 
-/** What both databases are asked, by name. */
+/** The queries of both databases, by name. */
 export const QUESTIONS: Readonly<Record<string, QuestionKind>> = {
   'no filter': () => ({}),
   'no filter, newest first': () => newest,
@@ -75,7 +75,7 @@ export const QUESTIONS: Readonly<Record<string, QuestionKind>> = {
   'the first letters of a common word': () => ({ word: COMMON_WORD.slice(0, 6) }),
 }
 
-/** Also what a server may find harder: to begin far from the start, and to look for two words. */
+/** Additional queries: deep pages and two words. */
 export const SERVER_QUESTIONS: Readonly<Record<string, QuestionKind>> = {
   ...QUESTIONS,
   'no filter, from anywhere': (random) => ({ from: nameBefore(random) }),
@@ -116,7 +116,7 @@ function dateBefore(random: () => number): ProfilePosition {
 }
 
 const pageSize = 20
-/** How far a reader pages before it asks something else. */
+/** The number of pages read per query. */
 const pagesInARow = 10
 const samples = 2000
 const longestMs = 1500
@@ -124,7 +124,7 @@ const longestMs = 1500
 /** Reads the next page. @returns Milliseconds, and whether there is another page. */
 type Reader = () => Promise<{ milliseconds: number; more: boolean }>
 
-/** Times many pages of one kind of question; the first ones are not counted. */
+/** Times many pages of one kind of query, after a warm-up. */
 export async function timePages(kind: QuestionKind, open: (question: Question) => Reader): Promise<number[]> {
   const random = createRandom(11)
   const times: number[] = []
@@ -140,7 +140,7 @@ export async function timePages(kind: QuestionKind, open: (question: Question) =
   return times.slice(Math.min(50, times.length >> 1))
 }
 
-/** Through the whole pipeline, which keeps no replies here. */
+/** Through the pipeline, without cached responses. */
 export function pipelineReader(service: PartnerApi, key: string): (question: Question) => Reader {
   return ({ word, countries = [], industries = [], sort }) => {
     const query = new URLSearchParams({ partner: PARTNER, limit: String(pageSize) })

@@ -7,7 +7,7 @@ import { connect, type Socket } from 'node:net'
 import { availableParallelism } from 'node:os'
 import process from 'node:process'
 
-/** What was asked of a server, and how long it took. */
+/** The number of responses and the time they took. */
 export interface Load {
   readonly answers: number
   readonly seconds: number
@@ -37,13 +37,13 @@ export async function load(
 function converse(port: number, until: number, next: () => string): Promise<number> {
   return new Promise((resolve, reject) => {
     let answers = 0
-    /** Bytes of the answer that are still to come. */
+    /** Bytes of the response that have not arrived. */
     let missing = 0
 
     function arrived(length: number, buffer: Buffer): void {
       if (missing === 0) missing = lengthOf(buffer.subarray(0, length))
       missing -= length
-      if (missing < 0) throw new Error('More arrived than was asked for.')
+      if (missing < 0) throw new Error('More data arrived than expected.')
       if (missing > 0) return
       answers++
       if (performance.now() < until) return void socket.write(next(), 'latin1')

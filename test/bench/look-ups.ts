@@ -12,7 +12,7 @@ import { createRandom, PARTNER, pick } from './profiles.ts'
 import { figure, median, type Row, times } from './report.ts'
 import { keyFor } from './tenant.ts'
 
-/** One connection, on which all that is asked is on its way at once. */
+/** One connection with pipelined queries. */
 const onePipeline = {
   max: 1,
   max_pipeline: 1000,
@@ -94,7 +94,7 @@ async function compareAtOnce(
   }
 }
 
-/** Rounds beside each other, which of the two first by turns. */
+/** Adjacent rounds, in alternating order. */
 async function alternate(
   one: () => Promise<number>,
   other: () => Promise<number>,

@@ -39,7 +39,7 @@ export async function run(): Promise<Row[]> {
   }
 }
 
-/** Look-ups that no cache of the service answers: of pages that SQLite has to read first, and of pages that it has. */
+/** Uncached look-ups, of pages that SQLite must read and of pages in its cache. */
 async function keyRows(store: Store): Promise<Row[]> {
   const ids = keyIds(rows)
   const random = createRandom(3)
@@ -112,7 +112,7 @@ const partners = Array.from({ length: 1000 }, (_, number) => `partner-${number}`
 async function openBigStore(directory: string, rows: number): Promise<Store> {
   const file = join(directory, `partner-api-bench-${rows}.db`)
   if (!existsSync(file)) {
-    // Only a whole one gets the name: a run that was broken off leaves nothing to be taken for it.
+    // Renamed when complete, so that an interrupted run leaves no partial file.
     const unfinished = join(directory, `unfinished-${process.pid}.db`)
     const store = await openSqliteStore(unfinished)
     try {

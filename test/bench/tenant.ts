@@ -10,7 +10,7 @@ import { INDUSTRIES, PARTNER, profiles } from './profiles.ts'
 /** Where the directory is, in the service and in every peer. */
 export const DIRECTORY_PATH = '/service/public/profiles'
 
-/** The page that is asked for again and again: 20 profiles. */
+/** The benchmarked page: 20 profiles. */
 export const CACHED_TARGET: string = `${DIRECTORY_PATH}?partner=${PARTNER}&limit=20`
 
 /** A quota that no run spends. Requests are counted against it all the same. */
@@ -33,7 +33,7 @@ export async function issueKey(store: Store): Promise<string> {
   return issued.text
 }
 
-/** A key that no client has. */
+/** An unknown key. */
 export function keyFor(id: string, partner: string, digest: string): Key {
   return {
     id,
@@ -96,7 +96,7 @@ export interface ReadyAnswer {
 /** What is another one in each answer, and what a server writes by itself. */
 const changing = new Set(['X-Request-Id', 'RateLimit', 'Content-Length'])
 
-/** Asks the service for the page once. */
+/** Requests the page once. */
 export async function readyAnswer(service: PartnerApi, key: string): Promise<ReadyAnswer> {
   const { status, headers, body } = await service.handle(exchangeFor(CACHED_TARGET, key))
   if (status !== 200 || body === undefined) throw new Error(`The page was answered with ${status}.`)

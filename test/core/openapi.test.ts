@@ -12,10 +12,10 @@ import { createDocument, type OpenApiDocument } from '../../core/openapi/documen
 import type { JsonSchema, ParameterObject, ResponseObject } from '../../core/openapi/model.ts'
 import { ROUTES } from '../../core/routes/router.ts'
 import { readIdempotencyKey } from '../../core/signups/idempotency.ts'
-import { inOnePoint } from '../contract/http/checks.ts'
+import { asOneAssertion } from '../contract/http/checks.ts'
 import { deployTo } from '../contract/http/deploy.ts'
 import { onNode } from '../contract/http/mounts.ts'
-import type { Heard, Service } from '../contract/http/service.ts'
+import type { Service, TestResponse } from '../contract/http/service.ts'
 import { memory } from '../contract/http/stores.ts'
 
 const made = createDocument(ROUTES)
@@ -144,7 +144,7 @@ t.test('every problem is documented exactly where it can occur', (t) => {
   t.end()
 })
 
-inOnePoint(t, 'every example is valid by its schema', (t) => {
+asOneAssertion(t, 'every example is valid by its schema', (t) => {
   const validate = validatorFor(made)
   let examples = 0
   const expectValid = (schema: JsonSchema, value: unknown, where: string): void => {
@@ -350,7 +350,12 @@ t.test('the documents need no key and allow browsers', async (t) => {
 const ofHttp = ['connection', 'content-length', 'content-type', 'date', 'keep-alive']
 
 /** Deviations of a response from its operation: status, media type, fields and body. */
-function mismatches(response: Heard, path: string, method: string, document: OpenApiDocument): string[] {
+function mismatches(
+  response: TestResponse,
+  path: string,
+  method: string,
+  document: OpenApiDocument,
+): string[] {
   const operation = document.paths[path]?.[method.toLowerCase() as 'get' | 'post']
   const found = operation?.responses[String(response.status)]
   const validate = validatorFor(document)
@@ -382,7 +387,7 @@ function mismatches(response: Heard, path: string, method: string, document: Ope
   return wrong
 }
 
-inOnePoint(t, 'the responses of a running service match the document', async (t) => {
+asOneAssertion(t, 'the responses of a running service match the document', async (t) => {
   await deployTo(memory, onNode)({}, async (service: Service) => {
     const { send, world, root } = service
     const { json } = await send({ target: `${root}/openapi.json` })

@@ -4,9 +4,9 @@ import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { daysIn, isCalendarDay, resolvePeriod } from '../../core/reports/period.ts'
-import type { Heard } from '../contract/http/service.ts'
+import type { TestResponse } from '../contract/http/service.ts'
 import { memory } from '../contract/http/stores.ts'
-import { canary, places, serveStore, withService } from '../support/partner-service.ts'
+import { canary, invalidFields, serveStore, withService } from '../support/partner-service.ts'
 
 const dayMs = 86_400_000
 const summary = '/partner/reports/summary?partner=demo'
@@ -55,7 +55,7 @@ t.test('a period has 1 to 366 days, 30 by default', (t) => {
 
 t.test('the summary counts requests and signups of live keys in the period', (t) =>
   withService(memory, async (service) => {
-    const { ask, store, world } = service
+    const { request, store, world } = service
     const now = Date.UTC(2027, 5, 30, 12)
     const plans = ['starter', undefined, 'directory', 'starter', 'launch-package']
     const countries = ['DE', 'FR', undefined, 'AT', 'DE', 'DE', 'FR']
@@ -88,7 +88,7 @@ t.test('the summary counts requests and signups of live keys in the period', (t)
         requests: rows.reduce((sum, row) => sum + row.requests, 0),
         errors: rows.reduce((sum, row) => sum + row.errors, 0),
       })
-      const { data } = (await ask(`${summary}&from=${from}&to=${to}`)).json
+      const { data } = (await request(`${summary}&from=${from}&to=${to}`)).json
       t.equal(data.signups.total, signups.length)
       t.ok(signups.length > 5 && signups.length <= made.length)
       for (const by of ['plan', 'country'] as const) {
@@ -122,22 +122,22 @@ t.test('the summary counts requests and signups of live keys in the period', (t)
       t.strictSame(data.daily, days, 'one row per day')
     }
     await store.recordUsage([{ ...usage[0]!, endpoint: 'of another release', day: '2020-01-01' }], 'b')
-    const { requests } = (await ask(`${summary}&from=2020-01-01&to=2020-01-01`)).json.data
+    const { requests } = (await request(`${summary}&from=2020-01-01&to=2020-01-01`)).json.data
     t.strictSame([requests.total, requests.by_endpoint], [10, []], 'an unknown endpoint has no row')
   }))
 
 t.test('pages of the activity are full while signups arrive, and name no person', (t) =>
   withService(memory, async (service) => {
-    const { ask, store } = service
+    const { request, store } = service
     for (let n = 0; n < 30; n++) await store.createSignup(canary(service, { profile: 'bare' }), undefined)
-    const { json: { data: rows } } = await ask(`${activity}&limit=100`)
+    const { json: { data: rows } } = await request(`${activity}&limit=100`)
     const known = new Set(rows.map(({ id }: { id: string }) => id))
     for (const query of ['', '&type=key.issued&type=signup.created', '&type=signup.created']) {
       const found: { readonly id: string; readonly type: string }[] = []
       let everything = ''
       let next: string | undefined = `${activity}&limit=3${query}`
       while (next !== undefined) {
-        const { json, headers, text }: Heard = await ask(next)
+        const { json, headers, text }: TestResponse = await request(next)
         found.push(...json.data)
         everything += [...headers].join('\n') + text
         const { limit, has_more: more, next_cursor: cursor } = json.page
@@ -154,29 +154,29 @@ t.test('pages of the activity are full while signups arrive, and name no person'
   }))
 
 t.test('a cursor of the activity is valid for its partner and types only', (t) =>
-  withService(memory, async ({ ask }) => {
-    const first = await ask(`${activity}&limit=1&type=key.issued`)
+  withService(memory, async ({ request }) => {
+    const first = await request(`${activity}&limit=1&type=key.issued`)
     const cursor = encodeURIComponent(first.json.page.next_cursor)
     const use = async (query: string, key?: 'acme full') =>
-      (await ask(`/partner/reports/activity?${query}&cursor=${cursor}`, key && { key })).json.code
+      (await request(`/partner/reports/activity?${query}&cursor=${cursor}`, key && { key })).json.code
     t.equal(await use('partner=demo&type=key.issued&limit=7'), undefined, 'with any limit')
     t.equal(await use('partner=demo&type=key.issued&type=key.issued'), undefined, 'with the same types')
     for (const query of ['', '&type=key.revoked', '&type=key.issued&type=key.revoked']) {
       t.equal(await use(`partner=demo${query}`), 'invalid_cursor', query)
     }
     t.equal(await use('partner=acme&type=key.issued', 'acme full'), 'invalid_cursor')
-    const profiles = await ask('/public/profiles?partner=demo&limit=1')
+    const profiles = await request('/public/profiles?partner=demo&limit=1')
     const foreign = encodeURIComponent(profiles.json.page.next_cursor)
     for (const altered of [foreign, cursor.slice(1), `${cursor}A`, 'x', '', '.'.repeat(40)]) {
-      t.equal((await ask(`${activity}&type=key.issued&cursor=${altered}`)).status, 400, altered)
+      t.equal((await request(`${activity}&type=key.issued&cursor=${altered}`)).status, 400, altered)
     }
   }))
 
 t.test('invalid parameters of reports are refused', (t) =>
-  withService(memory, async ({ ask }) => {
-    t.equal((await ask(activity)).json.page.limit, 20)
+  withService(memory, async ({ request }) => {
+    t.equal((await request(activity)).json.page.limit, 20)
     const many = '&type=key.issued'.repeat(20)
-    t.equal((await ask(activity + many)).status, 200)
+    t.equal((await request(activity + many)).status, 200)
     const wrong: readonly (readonly [target: string, parameters: readonly string[]])[] = [
       ...['0', '101', '-1', '1.5', '', 'x', '1e1'].map((limit) =>
         [`${activity}&limit=${limit}`, ['limit']] as const
@@ -190,9 +190,9 @@ t.test('invalid parameters of reports are refused', (t) =>
       [`${summary}&limit=1&from=`, ['from', 'limit']],
     ]
     for (const [target, parameters] of wrong) {
-      const response = await ask(target)
+      const response = await request(target)
       t.strictSame(
-        [response.status, response.json.code, places(response)],
+        [response.status, response.json.code, invalidFields(response)],
         [400, 'invalid_parameter', parameters],
         target,
       )
@@ -200,11 +200,11 @@ t.test('invalid parameters of reports are refused', (t) =>
   }))
 
 t.test('an unchanged activity gets 304', (t) =>
-  withService(memory, async ({ ask, post }) => {
+  withService(memory, async ({ request, post }) => {
     const path = '/partner/reports/activity?partner=acme'
     const key = 'acme full'
-    const etag = (await ask(path, { key })).headers.get('etag')!
-    const again = () => ask(path, { key, headers: { 'if-none-match': etag } })
+    const etag = (await request(path, { key })).headers.get('etag')!
+    const again = () => request(path, { key, headers: { 'if-none-match': etag } })
     t.equal((await again()).status, 304)
     await post('/partner/signups', { partner: 'acme', email: 'a@b.example', name: 'A' }, { key })
     t.equal((await again()).status, 200)
@@ -221,7 +221,7 @@ t.test('a failing store causes 503', async (t) => {
     listActivity: () => Promise.reject(new Error('gone')),
   })
   for (const path of [summary, activity]) {
-    const response = await service.ask(path)
+    const response = await service.request(path)
     t.strictSame([response.status, response.json.code], [503, 'store_unavailable'])
   }
   await service.api.close()
@@ -236,7 +236,7 @@ t.test('usage counts are kept for 400 days by default', async (t) => {
     const days = [0, 29, 31, 366, 400, 401].map((age) => day(now - age * dayMs))
     const count = { partner: 'demo', endpoint: 'plans', requests: 1, errors: 0 }
     await store.recordUsage(days.map((day) => ({ ...count, day })), 'before')
-    await service.ask('/public/plans?partner=demo')
+    await service.request('/public/plans?partner=demo')
     await service.api.close()
     const { requestsByDay } = await store.summarise('demo', '2000-01-01', '9999-12-31')
     return days.filter((day) => requestsByDay.some((row) => row.day === day)).length

@@ -9,11 +9,16 @@ import { forge } from '../contract/http/forgery.ts'
 import { onNode } from '../contract/http/mounts.ts'
 import { post } from '../contract/http/service.ts'
 import { memory } from '../contract/http/stores.ts'
-import { type More, places, serveStore, withService } from '../support/partner-service.ts'
+import {
+  invalidFields,
+  serveStore,
+  type ServiceRequestOptions,
+  withService,
+} from '../support/partner-service.ts'
 
 const path = '/partner/signups'
 const required = { partner: 'demo', email: 'ada@example.com', name: 'Ada Lovelace' }
-const idempotent = (key: string): More => ({ headers: { 'idempotency-key': key } })
+const idempotent = (key: string): ServiceRequestOptions => ({ headers: { 'idempotency-key': key } })
 
 t.test('a signup is stored as sent', (t) =>
   withService(memory, async ({ store, post, world }) => {
@@ -68,13 +73,15 @@ t.test('an idempotency key is checked after the body and is valid for 24 hours',
     const start = real()
     const at = async (ms: number, body: object = required) => {
       Date.now = () => start + ms
-      const heard = await post(path, body, idempotent('day'))
-      return [heard.status, heard.headers.has('idempotent-replayed')]
+      const response = await post(path, body, idempotent('day'))
+      return [response.status, response.headers.has('idempotent-replayed')]
     }
     try {
       const [minute, day] = [60_000, 86_400_000]
       t.strictSame(await at(0), [201, false])
-      t.strictSame(places(await post(path, { ...required, email: 'x' }, idempotent('day'))), ['/email'])
+      t.strictSame(invalidFields(await post(path, { ...required, email: 'x' }, idempotent('day'))), [
+        '/email',
+      ])
       t.strictSame(await at(day - minute), [201, true])
       t.strictSame(await at(day + minute), [201, false])
       t.strictSame(await at(2 * day), [201, true], 'a new claim holds for 24 hours again')
@@ -143,8 +150,8 @@ t.test('JSON values have the same canonical text exactly if they are equal', (t)
 t.test('a signup in progress causes 409', async (t) => {
   const store = createMemoryStore()
   const service = await serveStore({ ...store, createSignup: () => ({ outcome: 'conflict' }) })
-  const heard = await service.post(path, required, idempotent('x'))
-  t.strictSame([heard.status, heard.json.code], [409, 'idempotency_conflict'])
+  const response = await service.post(path, required, idempotent('x'))
+  t.strictSame([response.status, response.json.code], [409, 'idempotency_conflict'])
   await service.api.close()
 })
 
@@ -154,10 +161,10 @@ t.test('a failing store causes 503 without its error', async (t) => {
     throw new Error('the disk is full of ada@example.com')
   }
   const service = await serveStore({ ...store, createSignup })
-  const heard = await service.post(path, required)
-  t.strictSame([heard.status, heard.json.code], [503, 'store_unavailable'])
-  t.match(heard.headers.get('retry-after'), /^\d+$/)
-  t.notMatch(heard.text, /disk|ada@/)
+  const response = await service.post(path, required)
+  t.strictSame([response.status, response.json.code], [503, 'store_unavailable'])
+  t.match(response.headers.get('retry-after'), /^\d+$/)
+  t.notMatch(response.text, /disk|ada@/)
   await service.api.close()
 })
 
@@ -171,6 +178,6 @@ t.test('over a socket, a repeated Idempotency-Key is refused, and a comma in one
     t.equal((await send('one, field')).status, 201)
     t.equal((await send('"one, field"')).headers.get('idempotent-replayed'), 'true')
     for (const twice of [['a', 'a'], ['"a"', '"a"'], ['"a', 'b"'], ['', 'a'], ['a', '']]) {
-      t.strictSame(places(await send(twice)), ['Idempotency-Key'], JSON.stringify(twice))
+      t.strictSame(invalidFields(await send(twice)), ['Idempotency-Key'], JSON.stringify(twice))
     }
   }))

@@ -78,36 +78,36 @@ await t.test('every request of a live key is counted once', async (t) => {
   const service = await serveStore(createMemoryStore(), {
     limits: { verify: { quota: 1, windowSeconds: 60 } },
   })
-  const { api, ask, post } = service
+  const { api, request, post } = service
   const demo = '?partner=demo'
-  const counted: readonly (readonly [status: number, ask: () => ReturnType<typeof ask>])[] = [
-    [200, () => ask(`/public/plans${demo}`)],
-    [200, () => ask(`/public/plans${demo}`)],
-    [200, () => ask(`/public/plans${demo}`, { method: 'HEAD' })],
-    [304, () => ask(`/public/plans${demo}`, { headers: { 'if-none-match': '*' } })],
-    [400, () => ask(`/public/plans${demo}&x=1`)],
-    [400, () => ask('/public/plans')],
-    [403, () => ask('/public/plans?partner=acme')],
-    [404, () => ask(`/public/profiles/nothing${demo}`)],
-    [403, () => ask(`/public/banner${demo}`, { key: 'demo profiles' })],
-    [403, () => ask(`/public/banner${demo}`, { key: 'demo fenced' })],
-    [401, () => ask(`/public/banner${demo}`, { key: 'demo revoked' })],
+  const counted: readonly (readonly [status: number, request: () => ReturnType<typeof request>])[] = [
+    [200, () => request(`/public/plans${demo}`)],
+    [200, () => request(`/public/plans${demo}`)],
+    [200, () => request(`/public/plans${demo}`, { method: 'HEAD' })],
+    [304, () => request(`/public/plans${demo}`, { headers: { 'if-none-match': '*' } })],
+    [400, () => request(`/public/plans${demo}&x=1`)],
+    [400, () => request('/public/plans')],
+    [403, () => request('/public/plans?partner=acme')],
+    [404, () => request(`/public/profiles/nothing${demo}`)],
+    [403, () => request(`/public/banner${demo}`, { key: 'demo profiles' })],
+    [403, () => request(`/public/banner${demo}`, { key: 'demo fenced' })],
+    [401, () => request(`/public/banner${demo}`, { key: 'demo revoked' })],
     [200, () => post('/developer/verify-key', { partner: 'demo' })],
     [429, () => post('/developer/verify-key', { partner: 'demo' })],
     [201, () => post('/partner/signups', { partner: 'demo', email: 'a@b.c', name: 'A' })],
     [422, () => post('/partner/signups', { partner: 'demo' })],
     [413, () => post('/partner/signups', 'x'.repeat(40_000))],
-    [200, () => ask(`/partner/reports/summary${demo}`)],
+    [200, () => request(`/partner/reports/summary${demo}`)],
   ]
   for (const [status, send] of counted) t.equal((await send()).status, status)
-  const uncounted: readonly (readonly [status: number, ask: () => ReturnType<typeof ask>])[] = [
-    [200, () => ask(`/public/plans${demo}`, { key: 'demo test' })],
-    [401, () => ask(`/public/plans${demo}`, { key: { text: 'nonsense' } })],
-    [404, () => ask(`/public/nothing${demo}`)],
-    [405, () => ask(`/public/plans${demo}`, { method: 'DELETE' })],
-    [204, () => ask('/public/plans', { method: 'OPTIONS' })],
-    [406, () => ask(`/public/plans${demo}`, { headers: { accept: 'text/html' } })],
-    [200, () => ask('/health')],
+  const uncounted: readonly (readonly [status: number, request: () => ReturnType<typeof request>])[] = [
+    [200, () => request(`/public/plans${demo}`, { key: 'demo test' })],
+    [401, () => request(`/public/plans${demo}`, { key: { text: 'nonsense' } })],
+    [404, () => request(`/public/nothing${demo}`)],
+    [405, () => request(`/public/plans${demo}`, { method: 'DELETE' })],
+    [204, () => request('/public/plans', { method: 'OPTIONS' })],
+    [406, () => request(`/public/plans${demo}`, { headers: { accept: 'text/html' } })],
+    [200, () => request('/health')],
   ]
   for (const [status, send] of uncounted) t.equal((await send()).status, status)
   t.strictSame(await countsOf(service), {}, 'nothing is written during requests')
@@ -120,7 +120,7 @@ await t.test('every request of a live key is counted once', async (t) => {
     'sign-up': [3, 2],
     'report-summary': [1, 0],
   })
-  const { data } = (await ask(`/partner/reports/summary${demo}`)).json
+  const { data } = (await request(`/partner/reports/summary${demo}`)).json
   t.strictSame([data.requests.total, data.requests.errors], [17, 10])
   t.strictSame(data.requests.by_endpoint[0], {
     method: 'GET',
@@ -142,8 +142,8 @@ await t.test('asynchronous responses are counted', async (t) => {
     listPlans: () => Promise.reject(new Error('gone')),
   }
   const service = await serveStore(slow)
-  t.equal((await service.ask('/public/plans?partner=demo')).status, 503)
-  t.equal((await service.ask('/public/banner?partner=demo')).status, 200)
+  t.equal((await service.request('/public/plans?partner=demo')).status, 503)
+  t.equal((await service.request('/public/banner?partner=demo')).status, 200)
   await service.api.close()
   t.strictSame(await countsOf(service), { plans: [1, 1], banner: [1, 0] })
 })
@@ -153,8 +153,8 @@ await t.test('counts are written within 5 s without further requests', async (t)
   const service = await serveStore(store)
   const timers = holdTimers()
   t.teardown(timers.restore)
-  await service.ask('/public/plans?partner=demo')
-  await service.ask('/public/plans?partner=demo')
+  await service.request('/public/plans?partner=demo')
+  await service.request('/public/plans?partner=demo')
   t.ok(
     timers.delays.length > 0 && timers.delays.every((ms) => ms <= 2_000),
     'writes are delayed by 2 s at most',
@@ -164,7 +164,7 @@ await t.test('counts are written within 5 s without further requests', async (t)
   timers.fire()
   await finishPendingWork()
   t.strictSame(await countsOf(service), { plans: [2, 0] })
-  await service.ask('/public/plans?partner=demo')
+  await service.request('/public/plans?partner=demo')
   timers.fire()
   await finishPendingWork()
   t.strictSame(await countsOf(service), { plans: [3, 0] }, 'later counts are written too')

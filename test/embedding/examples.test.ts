@@ -39,7 +39,7 @@ for (const [name, command] of Object.entries(programs)) {
 
 await t.test('next-route.js', async (t) => {
   const { folder, key } = await project.open('next')
-  await t.test('loading it, as a build does, opens no store', async (t) => {
+  await t.test('importing the module, as a build does, opens no store', async (t) => {
     const aside = join(folder, 'build')
     mkdirSync(aside)
     await run(process.execPath, ['--input-type=module', '--eval', "await import('../next-route.js')"], aside)
@@ -78,17 +78,17 @@ await t.test('nginx.conf', { skip: hasNginx() ?? false }, async (t) => {
   const service = await serve(t, folder, ['--trust-proxies', '1'])
   const nginx = await startNginx(Number(new URL(service).port))
   t.teardown(() => nginx.end())
-  await t.test('the address of the client of nginx counts, not the one that it claims', async (t) => {
+  await t.test('the service uses the address that nginx appends, not the one that the client claims', async (t) => {
     const { partner, name } = { partner: 'demo', name: 'From one address' }
     const words = ['keys', 'issue', partner, '--name', name, '--allow', '127.0.0.1/32', '--quiet']
     const narrow = (await program(folder, words)).trim()
-    const ask = async (base: string, forwarded: string) => {
+    const statusFrom = async (base: string, forwarded: string) => {
       const headers = { 'x-service-partner-key': narrow, 'x-forwarded-for': forwarded }
       const { status } = await fetch(`${base}/service/public/plans?partner=demo`, { headers })
       return status
     }
-    t.equal(await ask(nginx.url, '198.51.100.7'), 200, 'nginx appends to what a client sends')
-    t.equal(await ask(service, '198.51.100.7'), 403, 'without nginx, the header is trusted')
+    t.equal(await statusFrom(nginx.url, '198.51.100.7'), 200, 'nginx appends to what a client sends')
+    t.equal(await statusFrom(service, '198.51.100.7'), 403, 'without nginx, the header is trusted')
   }) // Last: afterwards, only known keys work from this address.
   await holdsMounted(t, { url: nginx.url, key })
 })
@@ -163,10 +163,10 @@ await t.test('own-tables.js', async (t) => {
   rename(shop, first.slug, 'Aardvark & Sons')
   const renamed = async () =>
     (await read(own, `${list}?partner=demo&limit=1`)).data[0].name === 'Aardvark & Sons'
-  await until(renamed, 'a change in the tables to show')
+  await until(renamed, 'a change in the tables to appear')
 })
 
-t.test('the README shows the examples as they are', (t) => {
+t.test('the README contains the examples verbatim', (t) => {
   const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
   const shown = [...readme.matchAll(/^<!-- (examples\/\S+) -->\n```\w+\n(.*?)^```$/gms)]
   t.ok(shown.length >= 3)
@@ -175,7 +175,7 @@ t.test('the README shows the examples as they are', (t) => {
   t.end()
 })
 
-t.test('the examples are formatted like everything else', async (t) => {
+t.test('the examples are formatted', async (t) => {
   // deno.json excludes them, because Deno cannot resolve their packages.
   const style = ['--line-width=110', '--single-quote', '--no-semicolons', '--indent-width=2']
   await t.resolves(run(binary('deno'), ['fmt', '--check', '--no-config', ...style, EXAMPLES], ROOT))

@@ -1,9 +1,9 @@
-/** What partners may expect wherever the service is mounted: what a mount can spoil, and nothing else. */
+/** Checks of a mounted service: only behaviour that mounting can break. */
 import type { Test } from 'tap'
 import { once } from 'node:events'
 import { request } from 'node:http'
 
-/** A program with the service in it. */
+/** A program that mounts the service. */
 export interface Mounted {
   /** Its site; the service is below. */
   readonly url: string
@@ -11,7 +11,7 @@ export interface Mounted {
 }
 
 /**
- * Asks a mounted service, on a store with the sample content, what goes through a mount in its own way.
+ * Checks a mounted service on a store with the sample content.
  *
  * @param proxied What the proxy that the program expects would add to each request.
  */
@@ -20,35 +20,35 @@ export async function holdsMounted(t: Test, { url, key }: Mounted, proxied: Head
     'x-service-partner-key': key,
     ...Object.fromEntries(new Headers(proxied)),
   }
-  const ask = (path: string, init: RequestInit = {}): Promise<Response> =>
+  const call = (path: string, init: RequestInit = {}): Promise<Response> =>
     fetch(`${url}${path}`, {
       ...init,
       headers: { ...headers, ...Object.fromEntries(new Headers(init.headers)) },
     })
   const send = (path: string, body: object, more: HeadersInit = {}): Promise<Response> =>
-    ask(path, {
+    call(path, {
       method: 'POST',
       headers: { 'content-type': 'application/json', ...Object.fromEntries(new Headers(more)) },
       body: JSON.stringify({ partner: 'demo', ...body }),
     })
   const list = '/service/public/profiles?partner=demo&limit=25'
 
-  await t.test('reads, and what is known already', async (t) => {
-    const answer = await ask(list)
+  await t.test('reads and conditional requests', async (t) => {
+    const answer = await call(list)
     t.equal(answer.status, 200)
     t.equal(answer.headers.get('content-type'), 'application/json; charset=utf-8')
     t.match(answer.headers.get('x-request-id'), /^req_/)
-    t.notOk(answer.headers.get('x-powered-by'), 'no framework shows')
+    t.notOk(answer.headers.get('x-powered-by'), 'no field names the framework')
     const etag = answer.headers.get('etag') ?? ''
-    const again = await ask(list, { headers: { 'if-none-match': etag } })
+    const again = await call(list, { headers: { 'if-none-match': etag } })
     t.equal(again.status, 304)
     t.equal(await again.text(), '')
-    const head = await ask(list, { method: 'HEAD' })
+    const head = await call(list, { method: 'HEAD' })
     t.equal(head.headers.get('content-length'), String(Buffer.byteLength(await answer.text())))
     t.equal(await head.text(), '')
   })
 
-  await t.test('pages, by their links', async (t) => {
+  await t.test('links lead to all pages', async (t) => {
     const slugs: string[] = []
     for (let next: string | undefined = `${url}${list}`; next !== undefined;) {
       const page: Response = await fetch(next, { headers })
@@ -61,7 +61,7 @@ export async function holdsMounted(t: Test, { url, key }: Mounted, proxied: Head
     t.equal(new Set(slugs).size, slugs.length)
   })
 
-  await t.test('bodies', async (t) => {
+  await t.test('bodies are read up to the limit', async (t) => {
     const verified = await send('/service/developer/verify-key', {})
     t.equal((await verified.json()).data?.valid, true)
     const form = { email: 'jane@example.com', name: 'Jane Doe — déjà' }
@@ -75,10 +75,10 @@ export async function holdsMounted(t: Test, { url, key }: Mounted, proxied: Head
     t.equal((await large.json()).code, 'body_too_large')
     const fields = [...Object.entries(headers), ['content-type', 'application/json'] as const]
     const chunked = await statusOf(`${url}/service/developer/verify-key`, fields, 'x'.repeat(40_000))
-    t.equal(chunked, 413, 'also one without a length')
+    t.equal(chunked, 413, 'a body without a length is limited too')
   })
 
-  await t.test('refusals are its own', async (t) => {
+  await t.test('refusals are problems of the service', async (t) => {
     const cases: readonly (readonly [string, RequestInit, string, number])[] = [
       ['/service/nope', {}, 'route_not_found', 404],
       [list, { method: 'DELETE' }, 'method_not_allowed', 405],
@@ -87,7 +87,7 @@ export async function holdsMounted(t: Test, { url, key }: Mounted, proxied: Head
       ['/service/public/profiles?limit=1', {}, 'partner_missing', 400],
     ]
     for (const [path, init, code, status] of cases) {
-      const answer = await ask(path, init)
+      const answer = await call(path, init)
       t.equal(answer.status, status, code)
       t.equal(answer.headers.get('content-type'), 'application/problem+json')
       t.equal((await answer.json()).code, code)
@@ -97,20 +97,20 @@ export async function holdsMounted(t: Test, { url, key }: Mounted, proxied: Head
     t.equal(await statusOf(url + list, [...others, twice, twice]), 400, 'the same key twice')
   })
 
-  await t.test('documents', async (t) => {
-    t.equal((await (await ask('/service/openapi.json')).json()).openapi, '3.1.1')
-    t.match(await (await ask('/service/docs')).text(), /^<!doctype html>/i)
-    t.match((await ask('/service/docs')).headers.get('content-security-policy'), /./)
+  await t.test('documents are served', async (t) => {
+    t.equal((await (await call('/service/openapi.json')).json()).openapi, '3.1.1')
+    t.match(await (await call('/service/docs')).text(), /^<!doctype html>/i)
+    t.match((await call('/service/docs')).headers.get('content-security-policy'), /./)
   })
 
-  await t.test('the address of who asks is known', async (t) => {
+  await t.test('the address of the client is known', async (t) => {
     const wrong = key.replace(/.$/, (last) => last === '0' ? '1' : '0')
     const statuses = new Set<number>()
     for (let count = 0; count < 21; count++) {
-      statuses.add((await ask(list, { headers: { 'x-service-partner-key': wrong } })).status)
+      statuses.add((await call(list, { headers: { 'x-service-partner-key': wrong } })).status)
     }
     t.same([...statuses], [401, 429], 'too many failures of one address are refused')
-    t.equal((await ask(list)).status, 200, 'and a key that is known goes on to work')
+    t.equal((await call(list)).status, 200, 'a known key still works')
   })
 }
 

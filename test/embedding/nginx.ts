@@ -13,7 +13,7 @@ const env = { ...process.env, PATH: `${process.env['PATH']}${delimiter}/usr/sbin
 /** @returns Why there is no nginx on this machine; undefined where there is one. */
 export function hasNginx(): string | undefined {
   const { error } = spawnSync('nginx', ['-v'], { env })
-  return error === undefined ? undefined : 'no nginx is installed'
+  return error === undefined ? undefined : 'nginx is not installed'
 }
 
 /** A site that passes what is below `/partners/` on, as the example says, to a service on a port of this machine. */

@@ -1,4 +1,4 @@
-/** What an embedder can do with the public exports alone: everything is imported from where the package exports it. */
+/** Embedding with public exports only: everything is imported from the entries of the package. */
 import { test } from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import {
@@ -64,7 +64,7 @@ test('a memory store is filled and served', async (t) => {
   await api.close()
 })
 
-/** Profiles that live in somebody's own table. */
+/** Profiles in a table of the embedder. */
 function ownDirectory(rows: readonly Profile[]): Directory {
   const keyOf = ({ name }: Profile) => fold(name)
   return {
@@ -145,7 +145,7 @@ test("profiles come from a directory of the embedder's own", async (t) => {
   await api.close()
 })
 
-test('a directory of a list is one to the letter', async (t) => {
+test('a directory of a list satisfies the directory contract', async (t) => {
   const store = createMemoryStore()
   const key = await admit(store)
   const travel = { slug: 'travel', name: 'Travel' }
@@ -178,7 +178,7 @@ test('a directory of a list is one to the letter', async (t) => {
   t.throws(() => directoryOf([row('Bad', { country: 'UK' })]), { message: /profile "bad": country must be/ })
 })
 
-test('null stands for what is absent, as drivers say it', async (t) => {
+test('null is accepted for absent members, as drivers return it', async (t) => {
   const store = createMemoryStore()
   const key = await admit(store)
   const opal = {
@@ -201,7 +201,7 @@ test('null stands for what is absent, as drivers say it', async (t) => {
   await api.close()
 })
 
-test("a wrong row of an embedder's directory is one clear error", async (t) => {
+test('an invalid row of a custom directory is one specific error', async (t) => {
   const store = createMemoryStore()
   const key = await admit(store)
   const good = profileNamed('Opal')
@@ -227,7 +227,11 @@ test("a wrong row of an embedder's directory is one clear error", async (t) => {
       for (const path of ['/public/profiles?partner=acme', '/public/profiles/opal?partner=acme']) {
         const { status, body } = await read(api, key, path)
         t.strictSame([status, body.code, 'errors' in body], [500, 'internal', false], `${member} ${path}`)
-        t.notMatch(JSON.stringify(body), new RegExp(`${member} must`), 'clients are not told')
+        t.notMatch(
+          JSON.stringify(body),
+          new RegExp(`${member} must`),
+          'the response does not show the reason',
+        )
       }
       await api.close()
     }
@@ -239,7 +243,7 @@ test("a wrong row of an embedder's directory is one clear error", async (t) => {
   }
 })
 
-test('checkDirectory finds what a row does not show', async (t) => {
+test('checkDirectory detects inconsistencies between rows', async (t) => {
   const rows = ['Östra Resor', 'Opal', 'Łódź Reisen', 'Anders', 'Zeta'].map(profileNamed)
   const directory = directoryOf(rows)
   await checkDirectory(directory)

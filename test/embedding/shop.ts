@@ -1,8 +1,8 @@
-/** Somebody's own database, in a shape of its own, with the companies of the sample content. */
+/** A database of an embedder, with its own schema and the companies of the sample content. */
 import { DatabaseSync } from 'node:sqlite'
 import { fixture, type IndustryLine, type ProfileLine } from '../support/world.ts'
 
-/** Makes the database. What is a draft, or not for every partner, was never in it. */
+/** Creates the database, without drafts and restricted profiles. */
 export function makeShop(file: string): void {
   const shop = new DatabaseSync(file)
   shop.exec(`

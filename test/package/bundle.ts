@@ -1,4 +1,4 @@
-/** What a program of somebody's comes to in a bundler: bytes, minified and gzipped. */
+/** Bundle sizes of programs: bytes, minified and gzipped. */
 import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -6,9 +6,9 @@ import { binary, run } from './installed.ts'
 
 /** Bytes after `gzip -9`. */
 export interface Weight {
-  /** What is loaded when the program starts: its own file, and all that these import at once. */
+  /** The files loaded at the start: the program and its static imports. */
   readonly start: number
-  /** All that it may ever load. */
+  /** All files, including dynamic imports. */
   readonly whole: number
   /** The program's own file, and what it imports at once. */
   readonly code: string

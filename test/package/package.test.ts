@@ -1,4 +1,4 @@
-/** What npm delivers: its files, its entries on every runtime, its types, its program, and what it weighs. */
+/** The published package: files, entries on every runtime, types, program, and bundle size. */
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { delimiter, join } from 'node:path'
@@ -29,7 +29,7 @@ const names = Object.fromEntries(
   })),
 )
 
-t.test('the tarball holds what is used, and nothing else', (t) => {
+t.test('the tarball contains only the expected files', (t) => {
   const allowed = [
     /^(?:package\.json|README\.md|CHANGELOG\.md|LICENSE)$/,
     /^dist\/(?:core|adapters)\/[\w\-/]+\.(?:js|d\.ts)$/,
@@ -48,7 +48,7 @@ t.test('the tarball holds what is used, and nothing else', (t) => {
   t.end()
 })
 
-t.test('what the README and the changelog lead to is there', (t) => {
+t.test('links of the README and the changelog exist', (t) => {
   const links = ['README.md', 'CHANGELOG.md']
     .flatMap((path) => [...read(path).matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, link = '']) => link))
   const paths = new Set(installed.files.map(({ path }) => path))
@@ -57,12 +57,12 @@ t.test('what the README and the changelog lead to is there', (t) => {
   t.end()
 })
 
-t.test('the changelog tells of this version', (t) => {
+t.test('the changelog has this version', (t) => {
   t.match(read('CHANGELOG.md'), `\n## ${MANIFEST.version}\n`)
   t.end()
 })
 
-t.test('it depends on six packages, and each is used', (t) => {
+t.test('the package has six dependencies and uses each', (t) => {
   const imported = new Set(
     installed.files.filter(({ path }) => /^dist\/.*\.js$/.test(path))
       .flatMap((
@@ -70,7 +70,7 @@ t.test('it depends on six packages, and each is used', (t) => {
       ) => [...read(path).matchAll(/(?:from|import)\s*\(?\s*'((?:@[\w-]+\/)?[\w-]+)[\w/-]*'/g)])
       .map(([, name = '']) => name),
   )
-  // `bun` never stands for a package here, and `node:` has a colon.
+  // `bun` is never a package here, and `node:` has a colon.
   t.same([...imported].sort(), Object.keys(MANIFEST.dependencies).sort())
   t.same([...imported].sort(), [
     '@valibot/to-json-schema',
@@ -98,7 +98,7 @@ for (const runtime of RUNTIMES) {
   })
 }
 
-t.test('in a Worker', async (t) => {
+t.test('every entry works in a Worker', async (t) => {
   const worker = await startWorker('worker.js', folder)
   t.teardown(() => worker.end())
   const key = await (await fetch(`${worker.url}/key`)).text()
@@ -109,7 +109,7 @@ t.test('in a Worker', async (t) => {
   t.equal((await answer.json()).data.length, 250)
 })
 
-t.test('its program is found by those who run packages', async (t) => {
+t.test('package runners find the program', async (t) => {
   const ways = [
     ['npx', '--no-install', 'partner-api', '--version'],
     [binary('bun'), 'x', '--no-install', 'partner-api', '--version'],
@@ -122,7 +122,7 @@ t.test('its program is found by those who run packages', async (t) => {
 
 const old = await findOldNode()
 t.test(
-  'an old Node is told so',
+  'an unsupported Node is refused with a message',
   { skip: old === undefined ? 'no Node before 22.19 on the PATH' : false },
   async (t) => {
     const { code, stdout, stderr } = await attempt(old!, [main, '--version'], folder)
@@ -143,7 +143,7 @@ async function findOldNode(): Promise<string | undefined> {
   return undefined
 }
 
-t.test('importing it sets nothing going', async (t) => {
+t.test('importing an entry has no side effects', async (t) => {
   const { stdout } = await run(process.execPath, ['trace-imports.js'], folder)
   t.same(JSON.parse(stdout), Object.fromEntries(entries.map((entry) => [entry, []])))
 })
@@ -177,7 +177,7 @@ for (
     ['TypeScript 5', typescript5, 'nodenext', 'nodenext'],
   ] as const
 ) {
-  t.test(`its types suffice for a program with ${name}, ${moduleResolution}`, async (t) => {
+  t.test(`the types compile in a program with ${name}, ${moduleResolution}`, async (t) => {
     const lib = ['es2022', 'esnext.disposable', 'dom', 'dom.iterable', 'dom.asynciterable']
     const lines = await compile(compiler, 'program.ts', { lib, module, moduleResolution, skipLibCheck: true })
     const foreign = lines.filter((line) =>
@@ -189,7 +189,7 @@ for (
   })
 }
 
-t.test('its types have no errors, without the DOM library and @types/node', async (t) => {
+t.test('the types compile without the DOM library and @types/node', async (t) => {
   writeFileSync(
     join(folder, 'imports.ts'),
     entries.map((entry) => `import '${entry.replace('.', 'partner-api')}'`).join('\n'),
@@ -199,7 +199,7 @@ t.test('its types have no errors, without the DOM library and @types/node', asyn
   t.same(lines.filter((line) => isError(line) && !line.startsWith('node_modules/valibot/')), [])
 })
 
-t.test('those who judge packages find nothing', async (t) => {
+t.test('package linters report nothing', async (t) => {
   const unpacked = join(folder, 'node_modules/partner-api')
   const [types, lint, slow] = await Promise.all([
     attempt(binary('attw'), [installed.tarball, '--profile', 'esm-only', '--format', 'json'], folder),
@@ -211,10 +211,10 @@ t.test('those who judge packages find nothing', async (t) => {
   t.match(lint.stdout, 'All good!')
   t.equal(slow.code, 0, slow.stderr)
   t.match(slow.stderr, 'Checking for slow types in the public API')
-  t.notMatch(slow.stderr, /\/(?:test|cli|fixtures)\/|tsconfig/, 'JSR gets what its entries lead to')
+  t.notMatch(slow.stderr, /\/(?:test|cli|fixtures)\/|tsconfig/, 'JSR gets only files that its entries import')
 })
 
-t.test('npm publishes the manifest as it stands', async (t) => {
+t.test('npm publishes the manifest unmodified', async (t) => {
   const aside = join(folder, 'manifest')
   mkdirSync(aside)
   cpSync(join(ROOT, 'package.json'), join(aside, 'package.json'))
@@ -222,7 +222,7 @@ t.test('npm publishes the manifest as it stands', async (t) => {
   t.same(
     JSON.parse(readFileSync(join(aside, 'package.json'), 'utf8')),
     JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')),
-    'npm pkg fix has nothing to mend',
+    'npm pkg fix changes nothing',
   )
 })
 
@@ -234,7 +234,7 @@ t.test('npm run check lints the documentation of every entry', (t) => {
 
 /**
  * Bytes, minified and gzipped, the packages that it depends on included. The first have to be loaded before a service can
- * answer; the second are all, with what makes its documents and is loaded when the first of them is asked for.
+ * respond; the second include what generates its documents, loaded on the first request for one.
  */
 const budgets = {
   "export { createPartnerApi } from 'partner-api'": [36_500, 62_000],
@@ -243,7 +243,7 @@ const budgets = {
   "export * from 'partner-api'": [46_000, 72_000],
 } as const
 
-t.test('what is not used is not bundled, and what is weighs no more than', async (t) => {
+t.test('bundles contain only what is used and stay within their size limits', async (t) => {
   const nothing = await weigh("import 'partner-api'", folder)
   t.equal(nothing.code, '')
   const said = new Map<string, Weight>()

@@ -22,7 +22,7 @@ export function hasServer(): string | undefined {
   return reason.text
 }
 
-/** The programs, where whoever is to run them can read them: a checkout in root's home is not open to others. */
+/** The programs, in a folder that the unprivileged user can read: a checkout in root's home is not accessible. */
 export function provideBinaries(): Promise<Binaries> {
   provided ??= findBinaries()
   return provided

@@ -12,7 +12,7 @@ const cache = fileURLToPath(new URL('../node_modules/.cache', import.meta.url))
 
 /**
  * Makes the data folder of a server that has never run: a copy of one that is made once, as that takes far longer.
- * Over TCP it asks for passwords, and nobody has one yet; whoever can look into its socket's folder needs none.
+ * Connections over TCP need a password, and no user has one yet. Connections through the socket need none.
  */
 export async function createDataFolder(binaries: Binaries, path: string): Promise<void> {
   const template = join(cache, `postgres-${binariesVersion()}-uid-${runningUid}`)

@@ -1,8 +1,8 @@
 import { createServer } from 'node:net'
 
 /**
- * A port of the loopback that nobody listens on. It lies below those that systems hand out by themselves, so that a
- * server that is down for a moment finds its own again. Another program can be faster: who binds it tries anew.
+ * An unused port of the loopback, below the ephemeral ports, so that a restarted server finds its port free. Another
+ * program may take it first: callers retry.
  */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < 100; tries++) {

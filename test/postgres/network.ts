@@ -2,19 +2,19 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 import { freePort } from './free-port.ts'
 import { atPort } from './server.ts'
 
-/** The way to a server, which a test can break. It lies within the test's process. */
+/** A TCP proxy to a server in the test's process, which tests can interrupt. */
 export interface Gate {
   readonly port: number
   /** The same database, through the gate. */
   url(databaseUrl: string): string
   /**
-   * Lets nothing through in either direction any more, not even that a side closes: what is sent waits, as behind a
-   * network that drops packets. The system still takes new connections; nobody greets them.
+   * Stops forwarding in both directions, including the end of connections: data is held back, as in a
+   * network that drops packets. The system still accepts connections, but the server does not answer.
    */
   cut(): void
-  /** Breaks all connections off with an RST and refuses new ones. */
+  /** Resets all connections and refuses new ones. */
   reset(): Promise<void>
-  /** Lets everything through again, what has waited first. */
+  /** Forwards again, first what was held back. */
   restore(): Promise<void>
   close(): Promise<void>
 }

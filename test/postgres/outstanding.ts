@@ -2,11 +2,11 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { atPort } from './server.ts'
 
-/** A way to a server that counts what a connection asks before it was answered. It lies within the test's process. */
+/** A TCP proxy in the test's process that counts pending requests per connection. */
 export interface Counter {
-  /** The same database, on this way, on which nobody speaks TLS. */
+  /** The same database through this proxy, without TLS. */
   url(databaseUrl: string): string
-  /** The most requests that any connection had under way at once. */
+  /** The maximum number of pending requests on any connection. */
   most(): number
   close(): void
 }

@@ -1,7 +1,7 @@
 import type { Query } from '../../adapters/stores/postgres/connection.ts'
 import type { Database } from '../../adapters/stores/postgres/database.ts'
 
-/** A step of how the server has answered a statement, as `EXPLAIN` tells it. */
+/** A node of an executed query plan, as in `EXPLAIN`. */
 export interface Plan {
   readonly 'Relation Name'?: string
   readonly 'Actual Rows': number
@@ -11,11 +11,11 @@ export interface Plan {
   readonly Plans?: readonly Plan[]
 }
 
-/** A database that has the server tell how it answers what is read. */
-export function explaining(database: Database, told: (plan: Plan) => void): Database {
+/** A database that explains every read. */
+export function explaining(database: Database, onPlan: (plan: Plan) => void): Database {
   const explained = (query: Query): Query => async (sql, parameters) => {
     const [row] = await query<[json: string]>(`EXPLAIN (ANALYZE, FORMAT JSON) ${sql}`, parameters)
-    told(JSON.parse(row![0])[0].Plan)
+    onPlan(JSON.parse(row![0])[0].Plan)
     return await query(sql, parameters)
   }
   return {
@@ -26,7 +26,7 @@ export function explaining(database: Database, told: (plan: Plan) => void): Data
   }
 }
 
-/** How many rows of tables and indexes were looked at, wanted or not. */
+/** The number of rows read from tables and indexes, including filtered ones. */
 export function rowsRead(plan: Plan): number {
   const own = plan['Relation Name'] === undefined
     ? 0

@@ -16,7 +16,7 @@ export interface PoolerOptions {
   readonly poolSize?: number
 }
 
-/** A pgbouncer of a test's own. */
+/** A pgbouncer process. */
 export interface Pooler {
   readonly port: number
   /** The same database, for the same user, through the pooler. */
@@ -32,7 +32,7 @@ export interface Pooler {
 /** @returns Why no pooler can be started on this machine; undefined where one can. */
 export function hasPooler(): string | undefined {
   if (runsAsRoot && !canEndWithUs) return 'pgbouncer does not run as root, and there is no setpriv'
-  return findPooler() === undefined ? 'no pgbouncer is installed' : undefined
+  return findPooler() === undefined ? 'pgbouncer is not installed' : undefined
 }
 
 /** Starts a pooler in front of all databases of a server. It ends with this process, however that ends. */
@@ -84,7 +84,7 @@ async function runPooler(plan: Plan, tries: number): Promise<Pooler> {
     await within(started.promise, 'pgbouncer to start')
   } catch (error) {
     await kill()
-    // Another program was faster.
+    // Another program took the port.
     if (tries === 1 || !log.includes('Address already in use')) throw error
     return await runPooler(plan, tries - 1)
   }

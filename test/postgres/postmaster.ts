@@ -11,14 +11,14 @@ export interface Postmaster {
   isRunning(): boolean
   /** What it wrote to its log: the last 256 Ki characters. */
   log(): string
-  /** Stops them all where they are: connections stay, and nobody answers. */
+  /** Suspends all processes: connections stay open without responses. */
   pause(): Promise<void>
   resume(): Promise<void>
-  /** Ends them all at once, as a machine does that loses power, but for what the system has yet to write. */
+  /** Kills all processes at once, like a power failure, except for data in the system's buffers. */
   kill(): Promise<void>
-  /** Ends in order: sessions are broken off, and everything is written. */
+  /** Shuts down cleanly: ends sessions and writes everything. */
   stop(): Promise<void>
-  /** Ends without writing anything more. */
+  /** Ends without further writes. */
   abandon(): Promise<void>
 }
 

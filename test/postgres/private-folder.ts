@@ -9,7 +9,7 @@ import { giveAway } from './unprivileged.ts'
 /** A new folder that only the one who runs the unprivileged programs can look into. */
 export interface PrivateFolder {
   readonly path: string
-  /** Deletes it. If nobody does, it is deleted when this process has ended, however it did. */
+  /** Deletes it. Otherwise it is deleted after this process has ended. */
   remove(): Promise<void>
 }
 

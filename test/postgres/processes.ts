@@ -14,7 +14,7 @@ interface Entry {
 /**
  * Stops a process, and then its children: it can start none any more.
  *
- * @param before Is told of each before it is stopped.
+ * @param before Called with each process before it is stopped.
  * @returns All of them.
  */
 export async function freeze(

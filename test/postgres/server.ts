@@ -34,7 +34,7 @@ export interface PostgresServer {
   /** The postmaster's; another one after `restart()`. */
   readonly pid: number
   readonly dataFolder: string
-  /** The superuser's one connection to the database "postgres", which is made when it is asked for something. */
+  /** The superuser's one connection to the database "postgres", opened on first use. */
   readonly admin: Sql
   /** The address of a database for the user. */
   url(database: string): string
@@ -42,7 +42,7 @@ export interface PostgresServer {
   adminUrl(database: string): string
   /** @returns The address of a new, empty database. */
   createDatabase(): Promise<string>
-  /** Drops the database of this address, whoever is connected to it. */
+  /** Drops the database at this URL, even with open connections. */
   dropDatabase(url: string): Promise<void>
   /** The end of what it wrote to its log since it was started last. */
   log(): string

@@ -23,7 +23,7 @@ export function sharedMemoryOf(pids: readonly number[]): SharedMemory {
   }
 }
 
-/** For when nobody uses it any more. */
+/** Call it once the segment is unused. */
 export async function removeSharedMemory({ files, segments }: SharedMemory): Promise<void> {
   await Promise.all([...files].map((path) => rm(path, { force: true })))
   // The last one who lets go of a segment may have removed it.

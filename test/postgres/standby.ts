@@ -17,7 +17,7 @@ export interface StandbyOptions {
   readonly synchronous?: boolean
 }
 
-/** A server that follows another one, with its users and databases, and answers questions. */
+/** A hot standby: it replicates another server and answers queries. */
 export interface Standby extends PostgresServer {
   /** Resolves when it shows everything that the primary has committed before the call. */
   caughtUp(): Promise<void>
@@ -36,7 +36,7 @@ export async function startStandby(primary: PostgresServer, options: StandbyOpti
     await backUp(primary, name, data)
     const way = `host=${primary.host} port=${primary.port} user=${superuser} password=${password}`
     await writeFile(join(data, 'standby.signal'), '')
-    // Of two lines for a setting the last one counts. When it is promoted, it waits for nobody.
+    // The last line of a setting applies. The promoted server waits for no standby.
     await appendFile(
       join(data, 'postgresql.auto.conf'),
       `\nprimary_conninfo = '${way} application_name=${name}'\nprimary_slot_name = '${name}'\n` +

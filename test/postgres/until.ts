@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * Resolves as soon as the condition holds. For what tells nobody when it happens.
+ * Resolves as soon as the condition holds. For conditions without an event.
  *
  * @param what What is waited for, for the error.
  * @param deadlineMs Milliseconds, default 60,000.

@@ -2,7 +2,7 @@
 import { PROBLEMS } from '../../core/http/problem.ts'
 import { keyedPaths } from '../contract/http/expect.ts'
 import { forge } from '../contract/http/forgery.ts'
-import type { Heard, Service, TestRequest } from '../contract/http/service.ts'
+import type { Service, TestRequest, TestResponse } from '../contract/http/service.ts'
 import { FENCE, type KeyName } from '../support/world.ts'
 
 /** Normalized responses by request: status, header fields by name and body, one line each. */
@@ -112,7 +112,7 @@ export async function canonicalAnswers(service: Service): Promise<CanonicalAnswe
 
   async function request(
     [path, { headers, ...more } = {}, name = 'demo full']: CanonicalRequest,
-  ): Promise<Heard> {
+  ): Promise<TestResponse> {
     const key: TestRequest['headers'] = name === 'none'
       ? {}
       : { 'x-service-partner-key': world.keys[name].text }
@@ -142,7 +142,7 @@ export function codesIn(answers: CanonicalAnswers): readonly string[] {
 /** Normalizes a response: drops fields of the runtime and of HTTP/1.1, and replaces times. */
 const passing = ['date', 'connection', 'keep-alive', 'x-request-id']
 
-function canonical({ status, headers, repeated, body }: Heard, startedAt: number): string {
+function canonical({ status, headers, repeated, body }: TestResponse, startedAt: number): string {
   const fields = [...headers].filter(([name]) => !passing.includes(name))
     .map(([name, value]) => `${name}: ${name === 'retry-after' ? 'SECONDS' : steady(value)}`).toSorted()
   const text = Buffer.from(body).toString('latin1')

@@ -1,6 +1,6 @@
 /** Concurrent responses to different keys do not mix. */
-import { type Heard, type TestContext, withKey } from '../contract/http/service.ts'
-import { socketWire } from '../contract/http/wires.ts'
+import { type TestContext, type TestResponse, withKey } from '../contract/http/service.ts'
+import { socketTransport } from '../contract/http/wires.ts'
 import type { ServingChild } from './child.ts'
 import type { Template } from './template.ts'
 
@@ -23,7 +23,7 @@ const requests = [
 export async function interleaved(t: TestContext, child: ServingChild, template: Template): Promise<void> {
   const limits = { key: { quota: 10_000, windowSeconds: 3_600 } }
   const place = await child.serve(template.copy(), { limits })
-  const wire = socketWire(place.origin)
+  const wire = socketTransport(place.origin)
   const responses = await Promise.all(Array.from({ length: 20 * requests.length }, async (_, index) => {
     const { by, ...request } = requests[index % requests.length]!
     const headers = {
@@ -35,7 +35,7 @@ export async function interleaved(t: TestContext, child: ServingChild, template:
   wire.close()
   await child.stop(place)
 
-  const remainingIn = ({ headers }: Heard) => /r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1]
+  const remainingIn = ({ headers }: TestResponse) => /r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1]
   const requestIds = new Set<string | undefined>()
   const fields = new Map<string, string>()
   for (const { by, ask: request, response: { status, headers, repeated, json } } of responses) {

@@ -1,7 +1,7 @@
 /** The complete HTTP contract on every runtime, and equal responses from all. */
 import t from 'tap'
 import { PROBLEMS } from '../../core/http/problem.ts'
-import { inOnePoint } from '../contract/http/checks.ts'
+import { asOneAssertion } from '../contract/http/checks.ts'
 import { deployAt } from '../contract/http/deploy.ts'
 import { QUIRKS } from '../contract/http/quirks.ts'
 import type { Deploy, TestContext } from '../contract/http/service.ts'
@@ -45,7 +45,7 @@ await Promise.all([
     t.test(runtime.name, { buffered: true, skip: absence(runtime) ?? false }, async (t) => {
       const child = startChild(runtime.command)
       t.teardown(() => child.end())
-      await inOnePoint(t, 'concurrent requests do not mix', (t) => interleaved(t, child, template))
+      await asOneAssertion(t, 'concurrent requests do not mix', (t) => interleaved(t, child, template))
       await run(t, runtime, deployAt(siteOn(child, template, runtime.quirks)))
     })
   ),

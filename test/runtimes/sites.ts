@@ -1,7 +1,7 @@
 /** Sites of the matrix: child processes of each runtime that serve copies of one template. */
 import type { Site } from '../contract/http/deploy.ts'
 import type { Quirk } from '../contract/http/quirks.ts'
-import { socketWire } from '../contract/http/wires.ts'
+import { socketTransport } from '../contract/http/wires.ts'
 import { worldOn } from '../support/world.ts'
 import type { ServingChild } from './child.ts'
 import { openStore } from './open-store.ts'
@@ -21,7 +21,7 @@ export function siteOn(
       world: worldOn(store, template.filling),
       async start(options) {
         const place = await child.serve(address, options)
-        const wire = socketWire(place.origin, place.name)
+        const wire = socketTransport(place.origin, place.name)
         return {
           send: wire.send,
           quirks: new Set(quirks),
@@ -54,7 +54,7 @@ export function siteIn(
       world: worldOn(store, template.filling),
       async start(options) {
         await workerd.start(name, options)
-        const wire = socketWire(workerd.origin, name)
+        const wire = socketTransport(workerd.origin, name)
         return {
           send: wire.send,
           quirks: new Set(quirks),

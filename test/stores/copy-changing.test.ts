@@ -84,7 +84,7 @@ for (const kind of places.kinds) {
       const report = await copy(changing, target, (source) => ({
         ...source,
         async changeToken() {
-          // The last read: everything has been compared.
+          // The last read, after all comparisons.
           if (++reads === 3) await change(store)
           return await source.changeToken()
         },
@@ -218,7 +218,7 @@ for (const kind of places.kinds) {
   })
 }
 
-await t.test('every change of a finished copy in sqlite counts as its use', async (t) => {
+await t.test('any change of a finished SQLite copy counts as its use', async (t) => {
   for (const [name, change] of Object.entries(changes)) {
     const [changing, target] = [await duplicate(), await places.vacant('sqlite')]
     await copy(changing, target)
@@ -242,7 +242,7 @@ await t.test('no command uses the target of an unfinished copy', async (t) => {
   }
 })
 
-await t.test('the command reports a source that changes all the time', async (t) => {
+await t.test('the command reports a source that keeps changing', async (t) => {
   const [changing, target] = [await duplicate(), await places.vacant('sqlite')]
   const writer = new DatabaseSync(fileOf(changing))
   const copying = ending(startProgram(['store', 'copy', '--from', changing, '--to', target, '--json']))
@@ -319,7 +319,7 @@ await t.test('a schema of another version is neither copied nor copied into', as
   t.notOk(existsSync(fileOf(target)))
 })
 
-await t.test('an audit log with a number that no store writes is not copied', async (t) => {
+await t.test('an audit log with an impossible sequence number is not copied', async (t) => {
   const tampered = await duplicate()
   const database = new DatabaseSync(fileOf(tampered))
   database.exec(`INSERT INTO audit (sequence, id, at, actor, type, seal)
@@ -331,7 +331,7 @@ await t.test('an audit log with a number that no store writes is not copied', as
   })
 })
 
-await t.test('a database that cannot be reached is named without its password', async (t) => {
+await t.test('an unreachable database is reported without its password', async (t) => {
   const url = 'postgres://somebody:s3cret-word@127.0.0.1:1/partners'
   const target = await places.vacant('sqlite')
   const attempts = [copy(source, url), copy(url, target), planned(source, url)]

@@ -1,4 +1,4 @@
-/** `store copy`: the copy equals its source, whatever kinds they are and however often it is interrupted. */
+/** `store copy`: the copy equals its source, for all kinds of stores and after interruptions. */
 import { existsSync } from 'node:fs'
 import t from 'tap'
 import { copyStore, planCopy } from '../../adapters/stores/copy/copy.ts'
@@ -63,7 +63,7 @@ await t.test('the command prints every table of a plan and of a copy', async (t)
   })
 })
 
-await t.test('a plan without a store has all rows to write, and every table has its own checksum', async (t) => {
+await t.test('the plan for an empty target lists all rows, with a checksum for each table', async (t) => {
   const source = await openSource(first)
   const plan = await planCopy(source, undefined, { now: Date.now() })
   await source.close()
@@ -75,7 +75,7 @@ await t.test('a plan without a store has all rows to write, and every table has 
   t.ok(plan.every(({ checksum }) => /^[0-9a-f]{64}$/.test(checksum)))
 })
 
-await t.test('a store that is copied from kind to kind stays the same', async (t) => {
+await t.test('copies between all kinds of stores give equal responses', async (t) => {
   // Requests change counts: the first store is not served.
   const urls = [second]
   // Every kind is copied into every kind.
@@ -128,7 +128,7 @@ const stops: readonly Stop[] = [
 ]
 
 for (const kind of places.kinds) {
-  await t.test(`a copy into ${kind} that is interrupted again and again is unusable until it is finished`, async (t) => {
+  await t.test(`a copy into ${kind} that is interrupted repeatedly is unusable until it is finished`, async (t) => {
     const target = await places.vacant(kind)
     for (const stop of stops) {
       await copyUpTo(first, target, stop)
@@ -137,7 +137,7 @@ for (const kind of places.kinds) {
     t.match(await copy(first, target), { tables, isFinished: true })
   })
 
-  await t.test(`a copy into ${kind} that is killed at any moment can be finished`, async (t) => {
+  await t.test(`a copy into ${kind} that is killed at any point can be finished`, async (t) => {
     const target = await places.vacant(kind)
     let kills = 0
     for (const delay of [150, 350, 550]) {

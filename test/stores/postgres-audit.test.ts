@@ -1,4 +1,4 @@
-/** The audit log in a database that is changed without the store. */
+/** The audit log in a database that is modified without the store. */
 import t from 'tap'
 import type { Test } from 'tap'
 import { verifyChain } from '../../core/audit/chain.ts'
@@ -36,7 +36,7 @@ await tamperingContract(t, async () => {
   }
 })
 
-await t.test('an entry whose place in reports was changed is found', async (t) => {
+await t.test('an entry whose position in reports was changed is detected', async (t) => {
   const { store, sql } = await open(t)
   const set = (recency: string) =>
     sql.unsafe(`update partner_api.audit set recency = ${recency} where sequence = 4`)
@@ -66,7 +66,7 @@ await t.test('rows with impossible numbers are listed', async (t) => {
 
 await t.test('triggers, rules and policies are reported', async (t) => {
   const { store, sql } = await open(t)
-  t.strictSame(await store.auditIntruders?.(), [], 'not those of foreign keys')
+  t.strictSame(await store.auditIntruders?.(), [], 'triggers of foreign keys are not reported')
   await sql.unsafe(`
     create function public.swallow() returns trigger language plpgsql as 'begin return null; end';
     create trigger b_swallow before insert on partner_api.audit
@@ -84,7 +84,7 @@ await t.test('triggers, rules and policies are reported', async (t) => {
   t.strictSame(await store.auditIntruders?.(), [])
 })
 
-await t.test('the removal of a partner with many keys has an entry for each', async (t) => {
+await t.test('removing a partner with many keys adds an entry for each key', async (t) => {
   const { store } = await createPlace(t, server)
   const ids = Array.from({ length: 1500 }, (_, index) => `key-${String(index).padStart(5, '0')}`)
   await createPartners(store, 'acme')
@@ -94,7 +94,7 @@ await t.test('the removal of a partner with many keys has an entry for each', as
   t.strictSame(revoked.map(({ keyId }) => keyId), ids)
   t.ok(
     (await store.listKeys(undefined, undefined, 10_000)).every(({ state }) => state === 'revoked'),
-    'all are revoked',
+    'all keys are revoked',
   )
   t.equal(await verifyChain(store, store.sha256), undefined)
 })

@@ -1,4 +1,4 @@
-/** Sends every kind of statement, and again when its input says that the server is cut off: `postgres-connections.test.ts`. */
+/** Sends every kind of statement, and again once its input reports that the server is cut off: `postgres-connections.test.ts`. */
 import { once } from 'node:events'
 import process from 'node:process'
 import { connect } from '../../adapters/stores/postgres/database.ts'
@@ -26,4 +26,4 @@ console.log(JSON.stringify([await database.lookUp(sql, row).catch(code), perform
 
 await once(process.stdin, 'end')
 console.log(JSON.stringify(await database.lookUp(sql, row)))
-// Ends, although nothing is closed.
+// Ends although no connection is closed.

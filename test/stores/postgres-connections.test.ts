@@ -1,4 +1,4 @@
-/** Statements on connections, servers and runtimes, and what happens when those break. */
+/** Statements, and failures of connections, servers and runtimes. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import process from 'node:process'
@@ -11,7 +11,7 @@ import type { Database } from '../../adapters/stores/postgres/database.ts'
 import { listText } from '../../adapters/stores/postgres/sql.ts'
 import { CommitUnknownError, SqlError } from '../../adapters/stores/postgres/errors.ts'
 import { StoreError } from '../../adapters/stores/store-error.ts'
-import { askOnAndOn } from '../postgres/asking.ts'
+import { queryContinuously } from '../postgres/continuous-queries.ts'
 import { openDatabase as open, outcomeOf, serverFor } from '../postgres/fixtures.ts'
 import { startGate } from '../postgres/network.ts'
 import { until, within } from '../postgres/until.ts'
@@ -37,7 +37,7 @@ await t.test('values keep their types', async (t) => {
   const list = listText(['a"b', 'c\\d', null, 'e,f'])
   const row = ['€ \' "', 2 ** 53 - 1, -7, true, null, 0.5, list]
   for (const query of [lookUp, note, read]) {
-    // The first is prepared, the second uses that; and those that come while it is being prepared.
+    // The first is prepared and the second reuses it; the others are sent during the preparation.
     const rows = await Promise.all(Array.from({ length: 5 }, () => query(sql, row)))
     rows.push(await query(sql, row))
     for (const found of rows) {
@@ -52,7 +52,7 @@ await t.test('values keep their types', async (t) => {
   t.equal(String(await lookUp('SELECT count(*) FROM seen')), '1')
 })
 
-await t.test('an integer beyond 2^53 is an error of its statement alone', async (t) => {
+await t.test('an integer beyond 2^53 fails only its statement', async (t) => {
   const { lookUp } = open(t, url)
   const [before, wrong, after] = await Promise.allSettled([
     lookUp('SELECT 1'),
@@ -115,17 +115,17 @@ await t.test('a rejected login fails at once, without the password', async (t) =
   ) {
     const database = open(t, address.href, { lookUpTimeoutMs: 60_000, timeoutMs: 60_000 })
     const start = performance.now()
-    const asked = [database.lookUp, database.asyncCommit, database.read].map((query) =>
+    const results = [database.lookUp, database.asyncCommit, database.read].map((query) =>
       outcomeOf(query('SELECT 1'))
     )
     for (
-      const error of [...await Promise.all(asked), await outcomeOf(database.transaction(async () => {}))]
+      const error of [...await Promise.all(results), await outcomeOf(database.transaction(async () => {}))]
     ) {
       t.ok(isUnreachable(error))
       t.match(error, { message: says })
       t.notOk(inspect(error, { showHidden: true, depth: null }).includes('hunter2'))
     }
-    t.ok(performance.now() - start < 30_000, 'not repeated until the time-out')
+    t.ok(performance.now() - start < 30_000, 'a rejected login is not retried')
   }
 })
 
@@ -137,16 +137,16 @@ for (
     ['connections are reset', () => gate.reset(), () => gate.restore()],
   ] as const
 ) {
-  await t.test(`while ${calamity}, every look-up settles within its time-out, and then they succeed`, async (t) => {
+  await t.test(`while ${calamity}, every look-up settles within its timeout, and later ones succeed`, async (t) => {
     const database = open(t, gate.url(url))
-    const asking = askOnAndOn(() => database.lookUp('SELECT times FROM seen WHERE id = $1', ['a']))
-    await until(() => asking.answered() > 20, 'look-ups to be answered')
+    const queries = queryContinuously(() => database.lookUp('SELECT times FROM seen WHERE id = $1', ['a']))
+    await until(() => queries.answered() > 20, 'look-ups to succeed')
     await strike()
-    await until(() => asking.failed() > 0, 'a look-up to fail')
+    await until(() => queries.failed() > 0, 'a look-up to fail')
     await mend()
-    await until(() => asking.answeredInARow() >= 30, 'look-ups to go on')
-    const all = await asking.stop()
-    // A second, and far less than what has no such bound.
+    await until(() => queries.answeredInARow() >= 30, 'look-ups to succeed again')
+    const all = await queries.stop()
+    // The timeout of a second, and much less than other statements wait.
     t.same(all.filter(({ tookMs }) => tookMs > 8_000), [])
     t.same(all.filter(({ error }) => error !== undefined && !isUnreachable(error)), [])
     t.equal(String(await database.read('SELECT 1')), '1')
@@ -154,7 +154,7 @@ for (
   })
 }
 
-await t.test('a look-up on a dead connection is repeated on another', async (t) => {
+await t.test('a look-up on a dead connection is retried on another', async (t) => {
   const { lookUp } = open(t, url)
   const pid = await pidOf(lookUp)
   process.kill(pid, 'SIGSTOP')
@@ -171,7 +171,7 @@ await t.test('a look-up that waits for a lock is cancelled by the server', async
     t.ok(isUnreachable(await outcomeOf(lookUp('SELECT times FROM seen'))))
     const waiting =
       `SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT times FROM seen' AND state = 'active'`
-    await until(async () => String(await setup.read(waiting)) === '0', 'the server to give up')
+    await until(async () => String(await setup.read(waiting)) === '0', 'the server to cancel the statement')
   })
 })
 
@@ -186,14 +186,14 @@ await t.test('an asynchronous commit is not repeated', async (t) => {
   process.kill(pid, 'SIGCONT')
   await until(
     async () => String(await setup.read('SELECT times FROM seen')) === '2',
-    'what was sent to be done',
+    'the sent commit to be applied',
   )
-  // On the same connection, if the server spoke again before that was given up.
+  // On the same connection if the server responded before the timeout.
   t.ok(await pidOf(note))
   t.equal(String(await setup.read('SELECT times FROM seen')), '2')
 })
 
-await t.test('a write that may have been committed says so', async (t) => {
+await t.test('a write whose commit is unknown is reported as such', async (t) => {
   const { write } = open(t, url, { timeoutMs: 500 })
   await setup.transaction(async (query) => {
     await query(`SELECT 1 FROM seen WHERE id = 'a' FOR UPDATE`)
@@ -204,7 +204,7 @@ await t.test('a write that may have been committed says so', async (t) => {
   await until(async () => String(await setup.read('SELECT times FROM seen')) === '3', 'it to be done')
 })
 
-await t.test('a long transaction is waited for while the server is alive, a read until its time-out', async (t) => {
+await t.test('a long transaction may continue while the server responds, a read only until its timeout', async (t) => {
   const { read, transaction } = open(t, url, { timeoutMs: 2_500 })
   const start = performance.now()
   const [rows, error] = await Promise.all([
@@ -219,12 +219,12 @@ await t.test('a long transaction is waited for while the server is alive, a read
 await t.test('the URL limits the number of connections', async (t) => {
   const { read, transaction } = open(t, `${url}?connections=2&application_name=few`)
   const few = `SELECT count(*) FROM pg_stat_activity WHERE application_name = 'few'`
-  const asked = Array.from(
+  const results = Array.from(
     { length: 20 },
     (_, index) =>
       index % 2 ? read('SELECT pg_sleep(0.01)') : transaction((query) => query('SELECT pg_sleep(0.01)')),
   )
-  await Promise.all(asked)
+  await Promise.all(results)
   t.equal(String(await read(few)), '2')
 })
 
@@ -237,13 +237,13 @@ const runtimes = {
 }
 
 for (const [name, [program = '', ...flags]] of Object.entries(runtimes)) {
-  await t.test(`${name} sends statements, gives up a silent server, and ends by itself`, async (t) => {
+  await t.test(`${name} sends statements, times out on an unresponsive server, and exits`, async (t) => {
     const running = spawn(program, [...flags, gate.url(url)], { stdio: ['pipe', 'pipe', 'inherit'] })
     t.teardown(() => running.kill('SIGKILL'))
     const ended = once(running, 'exit')
     const lines = createInterface({ input: running.stdout })[Symbol.asyncIterator]()
     const next = async () =>
-      JSON.parse((await within(lines.next(), 'the child to say something')).value ?? 'null')
+      JSON.parse((await within(lines.next(), 'the output of the child')).value ?? 'null')
     t.strictSame(await next(), [true, '22012'])
     gate.cut()
     running.stdin.write('cut\n')

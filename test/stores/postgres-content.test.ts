@@ -28,7 +28,7 @@ import { until } from '../postgres/until.ts'
 const server = await serverFor(t)
 const stamp = { now: T0, actor }
 
-await t.test('the server cancels a search that takes too long', async (t) => {
+await t.test('the server cancels a search that exceeds the timeout', async (t) => {
   const { url, store: patient } = await createPlace(t, server)
   const store = await openPostgresStore(url)
   t.teardown(async () => await store.close())
@@ -42,7 +42,7 @@ await t.test('the server cancels a search that takes too long', async (t) => {
   t.equal((await store.listProfiles('acme', query(), T0)).length, 1)
 })
 
-await t.test('an export is a snapshot, however long it takes', async (t) => {
+await t.test('an export reads one snapshot', async (t) => {
   const { store } = await createPlace(t, server)
   const slugs = Array.from({ length: 2500 }, (_, index) => `p${String(index).padStart(4, '0')}`)
   await publish(store, slugs.map((slug) => profile(slug)))
@@ -58,7 +58,7 @@ await t.test('an export is a snapshot, however long it takes', async (t) => {
   t.equal((await exported(store, 'profiles')).length, 2501)
 })
 
-await t.test('an export that is abandoned, or never read, ends its transaction', async (t) => {
+await t.test('an abandoned or unread export ends its transaction', async (t) => {
   const { url, store } = await createPlace(t, server)
   await publish(store, Array.from({ length: 5000 }, (_, index) => profile(`p${index}`)))
   await store.exportContent('profiles')
@@ -75,7 +75,7 @@ await t.test('an export that is abandoned, or never read, ends its transaction',
   t.equal((await exported(store, 'profiles')).length, 5000)
 })
 
-await t.test('a repeated import keeps nothing of its first attempt', async (t) => {
+await t.test('a retried import keeps nothing of its first attempt', async (t) => {
   const { url, store } = await createPlace(t, server)
   await createPartners(store, 'acme')
   await publish(store, [profile('a'), profile('b', { visibleTo: ['acme'] })])
@@ -106,9 +106,9 @@ await t.test('a repeated import keeps nothing of its first attempt', async (t) =
   t.strictSame([...await store.countProfiles('acme', 'country', T0)].sort(), [['DE', 1], ['FR', 1]])
 })
 
-await t.test('names and words that are too long for an index are sorted and found', async (t) => {
+await t.test('names and words too long for an index are sorted and found', async (t) => {
   const { store } = await createPlace(t, server)
-  // One character each, which folds to up to six; in an order that cannot be compressed.
+  // Characters that fold to up to six, in an incompressible order.
   const squares = (first: number) =>
     Array.from(
       { length: 200 },
@@ -125,9 +125,13 @@ await t.test('names and words that are too long for an index are sorted and foun
   await publish(store, records)
   for (const sort of ['name', '-published_at'] as const) {
     for (const words of [[], foldWords(long.slice(0, 100)), foldWords('㌖'.repeat(100)), ['東'.repeat(49)]]) {
-      const asked = query({ sort, words, limit: 2 })
-      const found = (await readAll(store, 'acme', asked, T0)).map(({ slug }) => slug)
-      t.strictSame(found, expectedSlugs(records, 'acme', asked, T0), `${words.length} words by ${sort}`)
+      const profileQuery = query({ sort, words, limit: 2 })
+      const found = (await readAll(store, 'acme', profileQuery, T0)).map(({ slug }) => slug)
+      t.strictSame(
+        found,
+        expectedSlugs(records, 'acme', profileQuery, T0),
+        `${words.length} words by ${sort}`,
+      )
     }
   }
 })
@@ -143,7 +147,7 @@ await t.test('values that the server rejects match nothing', async (t) => {
   t.strictSame(await ask(['{education}', '"', '\\', "'", 'NULL']), [])
 })
 
-await t.test('a page reads few rows, whatever its filters, and a search never all', async (t) => {
+await t.test('a page reads few rows with any filter, and a search never reads all', async (t) => {
   const { url, store } = await createPlace(t, server)
   await createPartners(store, 'acme')
   const size = 10_000
@@ -166,23 +170,23 @@ await t.test('a page reads few rows, whatever its filters, and a search never al
   const database = openDatabase(t, url)
   let read = 0
   const directory = createDirectory(explaining(database, (plan) => read += rowsRead(plan)))
-  const rowsReadFor = async (asked: ProfileQuery) => {
+  const rowsReadFor = async (profileQuery: ProfileQuery) => {
     read = 0
-    await directory.listProfiles('acme', asked, T0)
+    await directory.listProfiles('acme', profileQuery, T0)
     return read
   }
   for (const sort of ['name', '-published_at'] as const) {
     for (const country of [0, 1, 5, 20]) {
       for (const any of [0, 1, 3]) {
         for (const limit of [21, 101]) {
-          const asked = query({
+          const profileQuery = query({
             sort,
             limit,
             countries: countries.slice(0, country),
             industries: industries.slice(0, any),
           })
           const streams = 2 * Math.max(country, 1) * Math.max(any, 1)
-          const rows = await rowsReadFor(asked)
+          const rows = await rowsReadFor(profileQuery)
           t.ok(rows <= 8 * limit + 2 * streams, `${country} × ${any} by ${sort}: ${rows} rows for ${limit}`)
         }
       }
@@ -196,7 +200,7 @@ await t.test('a page reads few rows, whatever its filters, and a search never al
 
 await t.test('a page of a list reads no rows of others', async (t) => {
   const { url, sql } = await createPlace(t, server)
-  // Half of all rows are a partner's, and the newest: a plan that looks for them among all others reads thousands.
+  // The partner owns the newest half of all rows: a plan that scans all others reads thousands.
   const partner = `case when n <= 3000 then 'other' when n > 5990 then 'rare' else 'late' end`
   await sql.unsafe(`
     insert into partner_api.partner

@@ -1,4 +1,4 @@
-/** What `connection.ts` relies on in the driver, which no documentation promises. */
+/** Undocumented behaviour of the driver that `connection.ts` relies on. */
 import { spawnSync } from 'node:child_process'
 import { connect, type Socket } from 'node:net'
 import process from 'node:process'
@@ -10,7 +10,7 @@ import { within } from '../postgres/until.ts'
 const server = await serverFor(t)
 const url = await server.createDatabase()
 
-/** Opens a driver of one connection. @param written Is given the types of the messages of each write to the socket. */
+/** Opens a driver with one connection. @param written Receives the message types of each write to the socket. */
 function open(t: Test, options: object = {}, written: (types: string) => void = () => {}) {
   const sockets: Socket[] = []
   const socket = () => {
@@ -89,7 +89,7 @@ await t.test('the driver opens another socket once the first is lost', async (t)
   await sql.unsafe('')
   const lost = outcomeOf(sql.unsafe('SELECT pg_sleep(60)'))
   setTimeout(() => sockets[0]!.destroy(), 20)
-  t.match(await within(lost, 'it to be lost'), { code: 'CONNECTION_CLOSED' })
+  t.match(await within(lost, 'the connection to be lost'), { code: 'CONNECTION_CLOSED' })
   await sql.unsafe('')
   t.equal(sockets.length, 2)
 })
@@ -104,14 +104,18 @@ await t.test('a statement fails with the reason why there is no socket', async (
 })
 
 await t.test('results have a command, errors a severity, and notifications a callback', async (t) => {
-  const heard: string[] = []
+  const notifications: string[] = []
   const { sql } = open(t, {
-    onnotify: (channel: string) => heard.push(channel),
+    onnotify: (channel: string) => notifications.push(channel),
   })
   t.equal((await sql.unsafe('COMMIT').values()).command, 'COMMIT')
   await sql.unsafe('BEGIN; SELECT 1')
   t.match(await outcomeOf(sql.unsafe('SELECT 1/0')), { name: 'PostgresError', severity: 'ERROR' })
-  t.equal((await sql.unsafe('COMMIT').values()).command, 'ROLLBACK', 'of a failed transaction')
+  t.equal(
+    (await sql.unsafe('COMMIT').values()).command,
+    'ROLLBACK',
+    'the result of committing a failed transaction',
+  )
   await sql.unsafe('LISTEN here; NOTIFY here')
-  t.strictSame(heard, ['here'])
+  t.strictSame(notifications, ['here'])
 })

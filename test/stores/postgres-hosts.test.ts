@@ -1,4 +1,4 @@
-/** Which server is used, how the connection to it is encrypted, and LISTEN. */
+/** Selection of servers, TLS, and LISTEN. */
 import { writeFile } from 'node:fs/promises'
 import { type AddressInfo, connect as connectSocket, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
@@ -6,7 +6,7 @@ import process from 'node:process'
 import t from 'tap'
 import { connect, type Database } from '../../adapters/stores/postgres/database.ts'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
-import { askOnAndOn } from '../postgres/asking.ts'
+import { queryContinuously } from '../postgres/continuous-queries.ts'
 import { openDatabase as open, outcomeOf, serverFor } from '../postgres/fixtures.ts'
 import { startGate } from '../postgres/network.ts'
 import { hasPooler, startPooler } from '../postgres/pooler.ts'
@@ -33,7 +33,7 @@ async function set(name: string, value: string): Promise<void> {
   await server.admin`select pg_reload_conf()`
 }
 
-/** Listens. @returns How often something was heard up to now. */
+/** Listens. @returns The number of notifications so far. */
 function listen(database: Database): () => number {
   let times = 0
   database.listen(() => times++)
@@ -48,25 +48,25 @@ await t.test('a listener is called when LISTEN begins and on each notification',
   const second = listen(database)
   await until(() => first() === 1 && second() === 1, 'listening to begin')
   await other.notify()
-  await until(() => first() === 2 && second() === 2, 'it to be heard')
+  await until(() => first() === 2 && second() === 2, 'the notification')
   await database.notify()
-  await until(() => first() === 3, 'their own to be heard')
+  await until(() => first() === 3, 'its own notification')
 })
 
-await t.test('a lost connection is replaced, and the listener is called for what it may have missed', async (t) => {
+await t.test('a lost connection is replaced, and the listener is called for missed notifications', async (t) => {
   const database = open(t, `${url}?application_name=lost`)
-  const heard = listen(database)
-  await until(() => heard() === 1, 'listening to begin')
+  const notifications = listen(database)
+  await until(() => notifications() === 1, 'listening to begin')
   await other.read(`SELECT pg_terminate_backend(pid) FROM (${listening}) AS listening`, ['lost'])
-  await until(() => heard() === 2, 'LISTEN to begin again')
+  await until(() => notifications() === 2, 'LISTEN to begin again')
   await other.notify()
-  await until(() => heard() === 3, 'it to be heard')
+  await until(() => notifications() === 3, 'the notification')
 })
 
-await t.test('a dead connection is replaced when a look-up finds it dead', async (t) => {
+await t.test('a dead connection is replaced after a look-up fails on it', async (t) => {
   const database = open(t, `${url}?application_name=silent`)
-  const heard = listen(database)
-  await until(() => heard() === 1, 'listening to begin')
+  const notifications = listen(database)
+  await until(() => notifications() === 1, 'listening to begin')
   const pids = [
     ...await other.read(listening, ['silent']),
     ...await database.lookUp('SELECT pg_backend_pid()'),
@@ -74,12 +74,12 @@ await t.test('a dead connection is replaced when a look-up finds it dead', async
   t.teardown(() => pids.forEach((pid) => process.kill(pid, 'SIGCONT')))
   pids.forEach((pid) => process.kill(pid, 'SIGSTOP'))
   t.equal(String(await database.lookUp('SELECT 1')), '1')
-  await until(() => heard() === 2, 'LISTEN to begin again')
+  await until(() => notifications() === 2, 'LISTEN to begin again')
   await other.notify()
-  await until(() => heard() === 3, 'it to be heard')
+  await until(() => notifications() === 3, 'the notification')
 })
 
-await t.test('a pooler is not used for LISTEN, but for NOTIFY', {
+await t.test('a pooler is used for NOTIFY, but not for LISTEN', {
   skip: hasPooler() ?? false,
 }, async (t) => {
   const pooler = await startPooler(server)
@@ -89,52 +89,52 @@ await t.test('a pooler is not used for LISTEN, but for NOTIFY', {
   const nothing = listen(pooled)
   await until(() => direct() === 1, 'listening to begin')
   await pooled.notify()
-  await until(() => direct() === 2, 'it to be heard')
+  await until(() => direct() === 2, 'the notification')
   t.equal(nothing(), 0)
   t.same([...await other.read(listening, ['pooled'])], [])
 })
 
-await t.test('a server without LISTEN and NOTIFY is used without them', async (t) => {
+await t.test('a server that lacks LISTEN and NOTIFY can be used', async (t) => {
   const stranger = await startStranger(server.port)
   t.teardown(stranger.close)
   const database = open(t, atPort(url, stranger.port))
-  const heard = listen(database)
+  const notifications = listen(database)
   await until(() => stranger.refused() === 1, 'listening to be refused')
   await database.notify()
   await database.notify()
-  t.equal(stranger.refused(), 2, 'each is tried once')
+  t.equal(stranger.refused(), 2, 'each command is tried once')
   t.equal(String(await database.lookUp('SELECT 1')), '1')
   t.equal(String(await database.asyncCommit('SELECT 2')), '2')
-  t.equal(heard(), 0)
+  t.equal(notifications(), 0)
 })
 
-await t.test('a notification that cannot be sent is no error', async (t) => {
+await t.test('a failed notification is ignored', async (t) => {
   const gate = await startGate(server.port)
   await gate.close()
   await open(t, gate.url(url)).notify()
 })
 
-await t.test('closing ends what a silent server does not answer', async (t) => {
+await t.test('closing ends statements on an unresponsive server', async (t) => {
   const gate = await startGate(server.port)
   t.teardown(() => gate.close())
   const database = connect(gate.url(url))
-  const heard = listen(database)
-  await until(() => heard() === 1, 'listening to begin')
+  const notifications = listen(database)
+  await until(() => notifications() === 1, 'listening to begin')
   await Promise.all([
     database.lookUp('SELECT 1'),
     database.asyncCommit('SELECT 1'),
     database.read('SELECT 1'),
   ])
   gate.cut()
-  const asked = [
+  const pending = [
     database.read('SELECT 1'),
     database.write('SELECT 1'),
     database.transaction((query) => query('SELECT 1')),
     database.lookUp('SELECT 1'),
     database.asyncCommit('SELECT 1'),
   ].map((promise) => promise.then(() => undefined, (error) => error))
-  await within(database.close(), 'it to close')
-  for (const error of await Promise.all(asked)) t.match(error, { code: 'unreachable' })
+  await within(database.close(), 'the database to close')
+  for (const error of await Promise.all(pending)) t.match(error, { code: 'unreachable' })
   const late = [
     database.lookUp('SELECT 1'),
     database.asyncCommit('SELECT 1'),
@@ -148,9 +148,9 @@ await t.test('closing ends what a silent server does not answer', async (t) => {
   await gate.restore()
 })
 
-await t.test('closing waits for what is in flight', async (t) => {
+await t.test('closing waits for pending statements', async (t) => {
   const database = connect(url)
-  const asked = [
+  const pending = [
     database.lookUp('SELECT pg_sleep(0.2)'),
     database.read('SELECT pg_sleep(0.2)'),
     database.transaction((query) => query('SELECT pg_sleep(0.2)')),
@@ -158,12 +158,12 @@ await t.test('closing waits for what is in flight', async (t) => {
   await until(async () => {
     const asleep = `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'`
     return String(await other.read(asleep)) === '3'
-  }, 'all to be under way')
+  }, 'all statements to be pending')
   await database.close()
-  t.equal((await Promise.all(asked)).length, 3)
+  t.equal((await Promise.all(pending)).length, 3)
 })
 
-await t.test('a server that has become read-only is not used, although it answers', async (t) => {
+await t.test('a server that has become read-only is not used', async (t) => {
   const store = await openPostgresStore(url)
   const any = await openPostgresStore(`${url}?target_session_attrs=any`)
   t.teardown(() => Promise.all([store.close(), any.close()]))
@@ -172,32 +172,32 @@ await t.test('a server that has become read-only is not used, although it answer
     Promise.all(
       [database.lookUp, database.read].map(async (query) => String(await query('SELECT pg_backend_pid()'))),
     )
-  let heard = 0
-  database.listen(() => heard++)
-  await until(() => heard === 1, 'listening to begin')
+  let notifications = 0
+  database.listen(() => notifications++)
+  await until(() => notifications === 1, 'listening to begin')
   const before = await pids()
   const revision = await store.revision()
 
   await set('default_transaction_read_only', 'on')
-  const said = () => outcomeOf(Promise.resolve(store.revision()))
-  await until(async () => (await said()) instanceof Error, 'the server to be found read-only')
-  t.match(await said(), { code: 'unreachable', message: /takes no writes/ })
+  const outcome = () => outcomeOf(Promise.resolve(store.revision()))
+  await until(async () => (await outcome()) instanceof Error, 'the server to be found read-only')
+  t.match(await outcome(), { code: 'unreachable', message: /takes no writes/ })
   t.strictSame(await any.revision(), revision, 'with target_session_attrs=any it is used')
   const busy = database.transaction(async (query) => {
     t.throws(() => database.reportReadOnly(), { code: 'unreachable' })
     return String(await query('SELECT pg_backend_pid()'))
   }, { readOnly: true })
-  t.equal(await busy, before[1], 'what is in flight may end')
+  t.equal(await busy, before[1], 'a pending statement may finish')
 
   await set('default_transaction_read_only', 'off')
-  await until(async () => !((await said()) instanceof Error), 'the server to be used again')
+  await until(async () => !((await outcome()) instanceof Error), 'the server to be used again')
   t.strictSame(await store.revision(), revision)
   const after = await pids()
   t.ok(after.every((pid) => !before.includes(pid)), 'all connections are replaced')
-  await until(() => heard === 2, 'LISTEN to begin again')
+  await until(() => notifications === 2, 'LISTEN to begin again')
 })
 
-await t.test('a silent host delays no look-up beyond its time-out, and is then skipped', async (t) => {
+await t.test('an unresponsive host delays a look-up by its timeout at most, and is then skipped', async (t) => {
   const silent = await startGate(server.port)
   t.teardown(() => silent.close())
   silent.cut()
@@ -259,7 +259,7 @@ await t.test('the URL determines encryption and verification', { skip: noOpenssl
   const isEncrypted = async (url: string) =>
     (await open(t, url).lookUp<[boolean]>('SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()'))[0]![0]
   type Cases = readonly (readonly [url: string, encrypted: boolean | RegExp])[]
-  // What is refused is tried for a second.
+  // Refused connections are retried for a second.
   const check = (cases: Cases) =>
     Promise.all(cases.map(async ([url, expected]) => {
       if (typeof expected === 'boolean') t.equal(await isEncrypted(url), expected, url)
@@ -317,27 +317,27 @@ await t.test('of a primary and its standby, the primary is used', async (t) => {
 
   await t.test('when the primary is killed, the promoted standby is used', async (t) => {
     const database = open(t, onAll(url, server, standby))
-    let heard = 0
-    database.listen(() => heard++)
-    await until(() => heard === 1, 'listening to begin')
+    let notifications = 0
+    database.listen(() => notifications++)
+    await until(() => notifications === 1, 'listening to begin')
     await database.write('CREATE TABLE kept (id integer PRIMARY KEY)')
     await standby.caughtUp()
-    const asking = askOnAndOn(() => database.lookUp('SELECT count(*) FROM kept'))
-    await until(() => asking.answered() > 10, 'look-ups to be answered')
+    const queries = queryContinuously(() => database.lookUp('SELECT count(*) FROM kept'))
+    await until(() => queries.answered() > 10, 'look-ups to succeed')
     await server.kill()
-    await until(() => asking.failed() > 0, 'a look-up to fail')
+    await until(() => queries.failed() > 0, 'a look-up to fail')
     await standby.promote()
-    await until(() => asking.answeredInARow() >= 30, 'look-ups to go on')
-    const all = await asking.stop()
-    // A second, and far less than what has no such bound.
+    await until(() => queries.answeredInARow() >= 30, 'look-ups to succeed again')
+    const all = await queries.stop()
+    // The timeout of a second, and much less than other statements wait.
     t.same(all.filter(({ tookMs }) => tookMs > 8_000), [])
     await database.write('INSERT INTO kept VALUES (1)')
     t.equal(await database.transaction(isStandby), false)
-    await until(() => heard === 2, 'LISTEN to begin again')
+    await until(() => notifications === 2, 'LISTEN to begin again')
   })
 })
 
-/** A way to the server on which LISTEN and NOTIFY are words that it does not know. */
+/** A proxy that rejects LISTEN and NOTIFY as unknown commands. */
 async function startStranger(port: number) {
   let refused = 0
   const stranger = createServer((near) => {

@@ -1,4 +1,4 @@
-/** How look-ups of keys share queries. */
+/** Batching of key look-ups. */
 import t from 'tap'
 import type { Row, Value } from '../../adapters/stores/postgres/connection.ts'
 import type { Database } from '../../adapters/stores/postgres/database.ts'
@@ -9,12 +9,12 @@ import { key, partner } from '../contract/store/samples.ts'
 
 interface Sent {
   readonly ids: readonly string[]
-  /** Answers with what there is of these ids. */
+  /** Resolves the query with the existing rows. */
   answer(...known: string[]): Promise<void>
   fail(error: Error): Promise<void>
 }
 
-/** Look-ups, and the queries that they have sent to a server that answers on demand. */
+/** Look-ups, and their queries, which the test resolves. */
 function create() {
   const sent: Sent[] = []
   const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
@@ -25,7 +25,7 @@ function create() {
     sent.push({
       ids,
       answer(...known) {
-        // In another order than in the query.
+        // In an order other than that of the query.
         resolve(ids.filter((id) => known.includes(id)).reverse().map((id) => rowOf(id) as Row as R))
         return settled()
       },
@@ -57,7 +57,7 @@ await t.test('a single look-up is sent at once', async (t) => {
   t.equal(await missing, undefined)
 })
 
-await t.test('look-ups during queries share the next query, and each gets its own answer', async (t) => {
+await t.test('look-ups during a query share the next query, and each gets its own row', async (t) => {
   const { sent, findKey } = create()
   const found = ['a', 'b', 'c', 'd', 'e'].map((id) => findKey(id))
   t.strictSame(sent.map(({ ids }) => ids), [['a'], ['b']])
@@ -69,7 +69,7 @@ await t.test('look-ups during queries share the next query, and each gets its ow
   t.strictSame((await Promise.all(found)).map(idOf), ['a', 'b', 'c', undefined, 'e'])
 })
 
-await t.test('no look-up gets the answer to a query that was sent before it', async (t) => {
+await t.test('no look-up gets the result of an earlier query', async (t) => {
   const { sent, findKey } = create()
   const before = [findKey('a'), findKey('b')]
   const after = [findKey('a'), findKey('a')]

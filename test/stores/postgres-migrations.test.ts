@@ -24,7 +24,7 @@ async function relationsOf(sql: Sql): Promise<string[]> {
 
 const latest = MIGRATIONS.length
 
-await t.test('a store is created where there is none, unless migrate is false', async (t) => {
+await t.test('a missing store is created unless migrate is false', async (t) => {
   const url = await server.createDatabase()
   const sql = openSql(t, url)
   const { current, pending } = await migrationStatus(url)
@@ -41,7 +41,7 @@ await t.test('a store is created where there is none, unless migrate is false', 
   await (await openPostgresStore(url, { migrate: false, ...PATIENT })).close()
 })
 
-await t.test('of ten programs that start at once, one creates the store', async (t) => {
+await t.test('ten concurrent programs create the store once', async (t) => {
   for (let round = 0; round < 3; round++) {
     const url = await server.createDatabase()
     const stores = await Promise.all(Array.from({ length: 10 }, () => openPostgresStore(url, PATIENT)))
@@ -56,11 +56,11 @@ await t.test('of ten programs that start at once, one creates the store', async 
   }
 })
 
-await t.test('a failed migration leaves nothing, and can be repeated', async (t) => {
+await t.test('a failed migration is rolled back and can be repeated', async (t) => {
   const url = await server.createDatabase()
   const sql = openSql(t, url)
   await sql`create schema partner_api`
-  // A table has a type of its name.
+  // A table creates a type of its name, so that this one conflicts.
   await sql`create type partner_api.audit as enum ()`
   await t.rejects(openPostgresStore(url), { code: 'unreachable', message: /cannot be opened: .*audit/ })
   t.strictSame(await relationsOf(sql), [])
@@ -71,7 +71,7 @@ await t.test('a failed migration leaves nothing, and can be repeated', async (t)
   await store.close()
 })
 
-await t.test('a schema of another program is left alone', async (t) => {
+await t.test('a schema of another program is refused unchanged', async (t) => {
   for (const table of ['migration (version integer)', 'store (id text)', 'orders (id text)']) {
     const url = await server.createDatabase()
     const sql = openSql(t, url)
@@ -105,7 +105,7 @@ await t.test('a store without its settings is refused', async (t) => {
   await running.close()
 })
 
-await t.test('a database in another encoding is refused, and left alone', async (t) => {
+await t.test('a database in another encoding is refused unchanged', async (t) => {
   await server.admin`create database latin owner partner_api encoding 'LATIN1' template template0`
   await t.rejects(openPostgresStore(server.url('latin')), {
     code: 'refused',
@@ -115,7 +115,7 @@ await t.test('a database in another encoding is refused, and left alone', async 
   t.equal((await migrationStatus(server.url('latin'))).current, 0)
 })
 
-await t.test('a role that may not create a schema can be given one', async (t) => {
+await t.test('a role that may not create a schema can use an existing one', async (t) => {
   await server.admin`create database lent`
   const admin = openSql(t, server.adminUrl('lent'))
   const url = server.url('lent')
@@ -131,7 +131,7 @@ await t.test('a role that may not create a schema can be given one', async (t) =
   await store.close()
 })
 
-await t.test('a newer schema is used while it allows that', async (t) => {
+await t.test('a newer schema is used if it permits this version', async (t) => {
   const url = await server.createDatabase()
   const running = await openPostgresStore(url, PATIENT)
   await createPartners(running, 'acme')
@@ -151,7 +151,7 @@ await t.test('a newer schema is used while it allows that', async (t) => {
   }
   t.equal((await migrationStatus(url)).current, 99)
   const newer = { code: 'newer_schema', message }
-  await t.rejects(async () => await running.revision(), newer, 'also to a running program')
+  await t.rejects(async () => await running.revision(), newer, 'a running program refuses it too')
   await t.rejects(async () => await running.check(), newer)
   await t.rejects(
     async () => await running.apply([{ type: 'partner.resumed', slug: 'acme' }], 'any', { actor, at: T0 }),
@@ -168,7 +168,7 @@ await t.test('a newer schema is used while it allows that', async (t) => {
   await running.close()
 })
 
-/** What a program of a later version would bring along. */
+/** The migrations of a later version. */
 const later = (servedFrom: number): Migration[] => [
   ...MIGRATIONS,
   { name: 'next', sql: 'ALTER TABLE partner_api.partner ADD COLUMN colour TEXT', servedFrom: latest },
@@ -182,7 +182,7 @@ await t.test('a newer program migrates a store that programs of this version use
   await apply(running, { type: 'key.issued', key: key() })
   const newer = Array.from({ length: 5 }, () => openDatabase(t, url))
   const programs = newer.map((database) => migrate(database, undefined, later(latest)))
-  // Changes that are made meanwhile come before it or after it.
+  // Concurrent changes are applied before or after the migration.
   for (let times = 0; times < 10; times++) {
     await apply(running, { type: times % 2 === 0 ? 'key.disabled' : 'key.enabled', id: key().id })
   }
@@ -196,7 +196,7 @@ await t.test('a newer program migrates a store that programs of this version use
   await running.close()
 })
 
-await t.test('a change that waited for a migration checks whether it may be made', async (t) => {
+await t.test('a change that waited for a migration checks the schema version again', async (t) => {
   const url = await server.createDatabase()
   const running = await openPostgresStore(url, PATIENT)
   await createPartners(running, 'acme')

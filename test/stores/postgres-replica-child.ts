@@ -1,4 +1,4 @@
-/** A process that joins the replicas of a store and then has nothing to do, for `store-postgres-replicas.test.ts`. */
+/** A process that registers as a replica and has nothing else to do, for `postgres-replicas.test.ts`. */
 import process from 'node:process'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 

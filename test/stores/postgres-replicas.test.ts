@@ -1,4 +1,4 @@
-/** A PostgreSQL store that several processes share: replicas, quotas, revisions and concurrent changes. */
+/** A PostgreSQL store shared by several processes: replicas, quotas, revisions and concurrent changes. */
 import process from 'node:process'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -51,11 +51,11 @@ await t.test('replicas are notified of a change and confirm it', async (t) => {
   for (const member of members) await member.registered()
   await createPartners(store, 'acme')
   const first = await store.revision()
-  await until(() => hasApplied(store, first), 'all of them to listen')
+  await until(() => hasApplied(store, first), 'all replicas to listen')
   for (let round = 0; round < 10; round++) {
     await apply(store, { type: round % 2 ? 'partner.resumed' : 'partner.suspended', slug: 'acme' })
     const revision = await store.revision()
-    await until(() => hasApplied(store, revision), 'all of them to have applied the change')
+    await until(() => hasApplied(store, revision), 'all replicas to have applied the change')
   }
   await Promise.all(members.map((member) => member.deregister()))
 })
@@ -79,7 +79,7 @@ await t.test('notifications during a confirmation lead to one more', async (t) =
   await member.registered()
   await createPartners(store, 'acme')
   const before = await store.revision()
-  await until(() => hasApplied(store, before), 'it to listen')
+  await until(() => hasApplied(store, before), 'the replica to listen')
   const gate = Promise.withResolvers<void>()
   held = gate.promise
   confirmations = 0
@@ -90,28 +90,28 @@ await t.test('notifications during a confirmation lead to one more', async (t) =
   t.equal(confirmations, 1)
   gate.resolve()
   const last = await store.revision()
-  await until(() => hasApplied(store, last), 'it to have applied the last change')
+  await until(() => hasApplied(store, last), 'the replica to have applied the last change')
   t.equal(atOnce, 1)
-  // News of the last change may come when the one that follows has begun.
+  // A notification may arrive during the following confirmation.
   t.ok(confirmations <= 3, `${confirmations} confirmations of 10 changes`)
   await member.deregister()
 })
 
-await t.test('a replica that was removed is listed again when it next confirms', async (t) => {
+await t.test('a removed replica is listed again after its next confirmation', async (t) => {
   const { store, sql } = await createPlace(t, server)
   const member = store.replicas.register(replica(store, { leaseMs: 77, revalidateEveryMs: 5 }))
   await member.registered()
   await sql`DELETE FROM partner_api.replica`
-  await until(async () => (await progress(store)).length === 1, 'it to be listed again')
+  await until(async () => (await progress(store)).length === 1, 'the replica to be listed again')
   const revision = await store.revision()
-  await until(() => hasApplied(store, revision), 'it to be up to date')
+  await until(() => hasApplied(store, revision), 'the replica to be up to date')
   t.match(await progress(store), [{ name: 'one', leaseMs: 77 }])
   await member.deregister()
 })
 
-await t.test('a replica that was silent for too long registers again', async (t) => {
+await t.test('a replica that was unresponsive for too long registers again', async (t) => {
   const { store, sql } = await createPlace(t, server)
-  // It says nothing by itself.
+  // It does not confirm by itself.
   const member = store.replicas.register(replica(store, { revalidate: () => new Promise(() => {}) }))
   await member.registered()
   await sql`DELETE FROM partner_api.replica`
@@ -129,7 +129,7 @@ await t.test('a replica that was silent for too long registers again', async (t)
   t.same(await progress(store), [])
 })
 
-await t.test('a silent replica counts until its lease and a grace period are over', async (t) => {
+await t.test('an unresponsive replica counts until the end of its lease and a grace period', async (t) => {
   const { store, sql } = await createPlace(t, server)
   const silent = (id: string, leaseMs: number, agoMs: number) =>
     sql`
@@ -145,12 +145,12 @@ await t.test('a silent replica counts until its lease and a grace period are ove
   t.same(await names(), ['alive', 'just listed', 'listed', 'standing in'])
   const member = store.replicas.register(replica(store))
   await member.registered()
-  await until(() => member.replicaCount() > 1, 'it to count the others')
-  t.equal(member.replicaCount(), 3, 'of those whose lease may be used')
+  await until(() => member.replicaCount() > 1, 'the replica to count the others')
+  t.equal(member.replicaCount(), 3, 'replicas with a valid lease are counted')
   const left = async () => (await sql`SELECT id FROM partner_api.replica`).map(({ id }) => id)
-  await until(async () => !(await left()).includes('forgotten'), 'the oldest row to be cleared away')
+  await until(async () => !(await left()).includes('forgotten'), 'the oldest row to be deleted')
   t.ok((await left()).includes('gone'))
-  t.ok((await names()).includes('standing in'), 'however long it may stand in for the store')
+  t.ok((await names()).includes('standing in'), 'a replica with stale-if-error stays listed')
   await member.deregister()
 })
 
@@ -164,14 +164,14 @@ await t.test('equal numbers of changes on two servers are different revisions', 
     SELECT 'web-1', 'web-1', 60_000, ${revision.facts}, ${revision.content},
       floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint`
   t.ok(await hasApplied(store, revision))
-  // As a standby has it that takes over without the last changes.
+  // As on a promoted standby that lacks the last changes.
   await sql`UPDATE partner_api.replica SET facts = regexp_replace(facts, '-.*', '-00000000.1')`
   t.notOk(await hasApplied(store, revision))
   await sql`UPDATE partner_api.replica SET facts = regexp_replace(facts, '-.*', '-00000000.9')`
-  t.notOk(await hasApplied(store, revision), 'nor are more of them')
+  t.notOk(await hasApplied(store, revision), 'further changes do not make it equal')
 })
 
-await t.test('a replica survives a restart of the server, and deregisters in time while it is silent', async (t) => {
+await t.test('a replica survives a restart of the server, and deregisters in time while the server is unresponsive', async (t) => {
   const { store, open } = await createPlace(t, server)
   const other = await open()
   const member = other.replicas.register(replica(other, { revalidateEveryMs: 20 }))
@@ -184,12 +184,12 @@ await t.test('a replica survives a restart of the server, and deregisters in tim
     } catch {
       return false
     }
-  }, 'the server to take changes again')
+  }, 'the server to accept changes again')
   const revision = await store.revision()
-  await until(() => hasApplied(store, revision), 'it to have applied a change after that')
+  await until(() => hasApplied(store, revision), 'the replica to have applied a later change')
   await server.pause()
   try {
-    await within(member.deregister(), 'it to leave')
+    await within(member.deregister(), 'the replica to deregister')
   } finally {
     await server.resume()
   }
@@ -211,36 +211,40 @@ await t.test('a replica does not keep its process alive', async (t) => {
   t.equal(code, 0)
 })
 
-const ask = { policy: 'key', subject: 'a', quota: 10, windowSeconds: 60, wanted: 4 } as const
+const leaseRequest = { policy: 'key', subject: 'a', quota: 10, windowSeconds: 60, wanted: 4 } as const
 
 await t.test('expired windows are deleted when others are opened, except for locked ones', async (t) => {
   const { store, sql } = await createPlace(t, server)
-  for (let index = 0; index < 6; index++) await store.quotas.leaseQuota({ ...ask, subject: `old${index}` })
+  for (let index = 0; index < 6; index++) {
+    await store.quotas.leaseQuota({ ...leaseRequest, subject: `old${index}` })
+  }
   await sql`UPDATE partner_api.quota_window SET opened_at = 1, ends_at = 2`
   const left = async () =>
     (await sql`SELECT subject FROM partner_api.quota_window ORDER BY subject`).map(({ subject }) => subject)
   await sql.begin(async (held) => {
     await held`SELECT 1 FROM partner_api.quota_window WHERE subject = 'old0' FOR UPDATE`
-    for (let index = 0; index < 4; index++) await store.quotas.leaseQuota({ ...ask, subject: `new${index}` })
-    await until(async () => (await left()).join() === 'new0,new1,new2,new3,old0', 'all but one to be gone')
+    for (let index = 0; index < 4; index++) {
+      await store.quotas.leaseQuota({ ...leaseRequest, subject: `new${index}` })
+    }
+    await until(async () => (await left()).join() === 'new0,new1,new2,new3,old0', 'all but one to be deleted')
   })
-  t.match(await store.quotas.leaseQuota({ ...ask, subject: 'old0' }), { granted: 4, remaining: 6 })
+  t.match(await store.quotas.leaseQuota({ ...leaseRequest, subject: 'old0' }), { granted: 4, remaining: 6 })
 })
 
 await t.test('a window from the future is replaced', async (t) => {
   const { store, sql } = await createPlace(t, server)
-  await store.quotas.leaseQuota({ ...ask, wanted: 10 })
+  await store.quotas.leaseQuota({ ...leaseRequest, wanted: 10 })
   const moveTo = (aheadMs: number) =>
     sql`UPDATE partner_api.quota_window SET opened_at =
       floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint + ${aheadMs}::bigint`
   await moveTo(30_000)
-  const { granted, resetMs } = await store.quotas.leaseQuota(ask)
+  const { granted, resetMs } = await store.quotas.leaseQuota(leaseRequest)
   t.same([granted, resetMs], [0, 60_000], 'never longer than a window')
   await moveTo(3_600_000)
-  t.match(await store.quotas.leaseQuota(ask), { granted: 4, remaining: 6 })
+  t.match(await store.quotas.leaseQuota(leaseRequest), { granted: 4, remaining: 6 })
 })
 
-await t.test('of changes decided under the same facts, one is applied', async (t) => {
+await t.test('of concurrent changes based on the same facts, one is applied', async (t) => {
   const { store, open } = await createPlace(t, server)
   const stores = [store, await open(), await open(), await open()]
   await createPartners(store, 'acme')
@@ -307,7 +311,7 @@ await t.test('a store that lost its last changes does not repeat their revisions
     await publish(store, [profile(`p${times}`)])
     const { facts, content } = await store.revision()
     seen.add(facts).add(content)
-    // As on a standby that takes over without the last changes.
+    // As on a promoted standby that lacks the last changes.
     await sql`update partner_api.revision set changes = 1`
   }
   t.equal(seen.size, 10)

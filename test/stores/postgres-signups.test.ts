@@ -1,4 +1,4 @@
-/** Signups, counts and durability in a database that replicas share, that is lost, or whose rows are locked. */
+/** Signups, counts and durability in a shared database, with crashes and locked rows. */
 import type { Sql } from 'postgres'
 import t, { type Test } from 'tap'
 import type { SignupOutcome } from '../../core/ports/signups.ts'
@@ -14,7 +14,7 @@ import { startGate } from '../postgres/network.ts'
 import { hasPooler, startPooler } from '../postgres/pooler.ts'
 import { until, within } from '../postgres/until.ts'
 
-// A commit that the store does not wait for is lost when the server is killed within ten seconds.
+// An asynchronous commit is lost if the server is killed within ten seconds.
 const server = await serverFor(t, { settings: { synchronous_commit: 'off', wal_writer_delay: '10s' } })
 const pooler = hasPooler() === undefined ? await startPooler(server) : undefined
 t.teardown(() => pooler?.close())
@@ -33,7 +33,7 @@ async function count(sql: Sql, table: string): Promise<number> {
   return row!.rows
 }
 
-/** What is counted of signups by plan or by country: all of it. */
+/** The sum of the signup counts by plan or country. */
 async function counted(sql: Sql, dimension: 'plan' | 'country'): Promise<number> {
   const [row] = await sql`
     SELECT coalesce(sum(signups), 0)::integer AS signups FROM partner_api.signup_tally WHERE dimension = ${dimension}`
@@ -69,7 +69,7 @@ await t.test('of two concurrent bodies with one key, one is stored and the other
   t.equal((await store.listSignups(undefined, undefined, 100)).length, 10)
 })
 
-await t.test('a claim that has expired is taken over once', async (t) => {
+await t.test('an expired claim is taken over once', async (t) => {
   const { store, open } = await createPlace(t)
   const stores = [store, await open(), await open(), await open()]
   await store.createSignup(signup('first'), claim({ expiresAt: T0 + 10 }))
@@ -95,7 +95,7 @@ await t.test('an attempt that waits too long for another is a conflict', async (
         ('acme', 'live', ${claim().key}, ${'f'.repeat(64)}, 'sgn_x', ${T0}, ${T0 + DAY})`
     holding.resolve()
     await ended.promise
-    throw new Error('given up')
+    throw new Error('aborted')
   }).catch(() => undefined)
   await holding.promise
 
@@ -110,7 +110,7 @@ await t.test('an attempt that waits too long for another is a conflict', async (
   )
   t.strictSame(await store.createSignup(signup('a'), claim({ key: 'another' })), { outcome: 'created' })
   t.strictSame(await store.createSignup(signup('b'), undefined), { outcome: 'created' })
-  t.ok(isWaiting, 'others do not wait')
+  t.ok(isWaiting, 'other signups do not wait')
   t.strictSame(await waiting, Array(4).fill({ outcome: 'conflict' }))
   const waited = performance.now() - since
   t.ok(waited > 1_900 && waited < 30_000, `after ${waited} ms`)
@@ -119,7 +119,7 @@ await t.test('an attempt that waits too long for another is a conflict', async (
   t.strictSame(
     await store.createSignup(signup('0'), claim()),
     { outcome: 'created' },
-    'it has left nothing',
+    'the conflict stored nothing',
   )
 })
 
@@ -132,7 +132,7 @@ await t.test('a signup that waits for an attempt that fails is stored', async (t
         ('acme', 'live', ${claim().key}, ${'f'.repeat(64)}, 'sgn_x', ${T0}, ${T0 + DAY})`
     kept = Promise.resolve(store.createSignup(signup('1'), claim()))
     await until(() => waitsForLock(sql), 'the signup to wait')
-    throw new Error('given up')
+    throw new Error('aborted')
   }).catch(() => undefined)
   t.strictSame(await kept, { outcome: 'created' })
 })
@@ -192,7 +192,7 @@ await t.test('a signup whose response was lost is stored once, and acknowledged'
     const sent = signup(claimed === undefined ? 'unclaimed' : 'claimed')
     let outcome: Promise<SignupOutcome> | undefined
     await sql.begin(async (held) => {
-      // Every row that the signup may be counted in.
+      // Every row that may count the signup.
       await held`
         INSERT INTO partner_api.signup_tally
         SELECT 'acme', 'country', '2026-01-01', '', slot, 0 FROM generate_series(0, 63) AS slots (slot)
@@ -203,7 +203,7 @@ await t.test('a signup whose response was lost is stored once, and acknowledged'
     })
     await until(
       async () => await count(sql, 'signup') === before + 1,
-      'the signup to be kept by who cannot say so',
+      'the signup to be committed without a response',
     )
     await gate.restore()
     t.strictSame(await within(outcome!, 'the signup to be acknowledged'), { outcome: 'created' })
@@ -217,7 +217,7 @@ await t.test('a signup whose response was lost is stored once, and acknowledged'
   await t.rejects(Promise.resolve(store.createSignup(signup('unclaimed'), undefined)), { code: 'refused' })
 })
 
-await t.test('whenever the server is killed, acknowledged signups are kept, once', async (t) => {
+await t.test('acknowledged signups survive kills of the server and are stored once', async (t) => {
   const { url, store, open, sql } = await createPlace(t)
   const stores = [store, await open(pooled(url))]
   const kept: { id: string; name: string; isClaimed: boolean }[] = []
@@ -248,12 +248,12 @@ await t.test('whenever the server is killed, acknowledged signups are kept, once
   const working = Promise.all(workers)
   for (let round = 0; round < 2; round++) {
     const before = kept.length
-    await until(() => kept.length > before + 10 + 50 * round, 'some signups to be kept')
+    await until(() => kept.length > before + 10 + 50 * round, 'some signups to be acknowledged')
     await server.kill()
     await server.restart()
   }
   const before = kept.length
-  await until(() => kept.length > before + 20, 'signups to be kept again')
+  await until(() => kept.length > before + 20, 'signups to be acknowledged again')
   isOver = true
   await within(working, 'the last signups')
 
@@ -261,7 +261,10 @@ await t.test('whenever the server is killed, acknowledged signups are kept, once
   const there = new Set(rows.map(({ id }) => id))
   t.equal(there.size, rows.length)
   t.same(kept.filter(({ id }) => !there.has(id)), [], `${kept.length} acknowledged signups are there`)
-  t.ok(rows.length <= attempts && rows.length - kept.length <= failures, 'and no more than were given up')
+  t.ok(
+    rows.length <= attempts && rows.length - kept.length <= failures,
+    'other stored signups are at most the failed attempts',
+  )
   t.equal(await counted(sql, 'plan'), rows.length, 'each was counted once')
   const claimed = await count(sql, 'idempotency')
   t.ok(claimed >= kept.filter(({ isClaimed }) => isClaimed).length)
@@ -287,13 +290,13 @@ await t.test('signups delete expired claims, except for locked ones', async (t) 
     for (let index = 0; index < 8; index++) {
       await store.createSignup(signup(`b${index}`, { createdAt: T0 + 10 }), undefined)
     }
-    await until(async () => (await left()).join() === 'a0,a7', 'all but those that are held to be gone')
+    await until(async () => (await left()).join() === 'a0,a7', 'all but the locked claims to be deleted')
   })
   await store.createSignup(signup('late', { createdAt: T0 + 10 }), claim({ key: 'new' }))
-  await until(async () => (await left()).join() === 'new', 'the last ones to be gone')
+  await until(async () => (await left()).join() === 'new', 'the last claims to be deleted')
 })
 
-await t.test('writes are committed synchronously, whatever the default is', async (t) => {
+await t.test('writes are committed synchronously despite another default', async (t) => {
   const { url, sql, open } = await createPlace(t)
   await sql.unsafe(`
     CREATE TABLE seen (setting TEXT);

@@ -1,4 +1,4 @@
-/** Transactions that are repeated, given up, or whose outcome is unknown, and the changes made in them. */
+/** Transactions that are retried or aborted, or whose outcome is unknown, and their changes. */
 import t from 'tap'
 import type { Test } from 'tap'
 import { connect } from '../../adapters/stores/postgres/database.ts'
@@ -34,7 +34,7 @@ const open = (t: Test, address = url): Database => openDatabase(t, address)
 const keep = (query: Query, id: string) => query('INSERT INTO kept VALUES ($1, 1)', [id])
 const kept = async (id: string) => (await setup.read('SELECT times FROM kept WHERE id = $1', [id]))[0]?.[0]
 
-/** @returns What every one of so many waits for: that all have come this far. */
+/** @returns A barrier for `count` callers. */
 function barrier(many: number): () => Promise<void> {
   const all = Promise.withResolvers<void>()
   return () => {
@@ -43,7 +43,7 @@ function barrier(many: number): () => Promise<void> {
   }
 }
 
-await t.test('a transaction is committed or rolled back as a whole', async (t) => {
+await t.test('a transaction is committed or rolled back completely', async (t) => {
   const { transaction } = open(t)
   t.equal(await transaction((query) => keep(query, 'a').then(() => 'done')), 'done')
   t.equal(await kept('a'), 1)
@@ -87,7 +87,7 @@ await t.test('a failed statement rolls the transaction back, even if it was caug
     await keep(query, 'd')
     await keep(query, 'd')
   })
-  t.match(await outcomeOf(late), { name: 'SqlError', code: '23505' }, 'at its end')
+  t.match(await outcomeOf(late), { name: 'SqlError', code: '23505' }, 'at the end of the transaction')
   t.equal(await kept('d'), undefined)
 })
 
@@ -126,7 +126,7 @@ await t.test('a read-only transaction sees one snapshot and cannot write', async
 })
 
 await t.test('serialization failures and deadlocks are repeated', async (t) => {
-  // For the connections that begin now: each transaction has run a statement before its work begins.
+  // For new connections: each transaction has run a statement before its work begins.
   await setup.write('ALTER ROLE CURRENT_USER SET default_transaction_isolation = serializable')
   const { transaction } = open(t)
   await setup.write(`INSERT INTO kept VALUES ('h', 1), ('i', 1)`)
@@ -144,7 +144,7 @@ await t.test('serialization failures and deadlocks are repeated', async (t) => {
     })
   await Promise.all([addSum('h'), addSum('i')])
   t.ok(runs > 2)
-  t.same([await kept('h'), await kept('i')].sort(), [3, 5], 'as if one had followed the other')
+  t.same([await kept('h'), await kept('i')].sort(), [3, 5], 'the result of a serial execution')
 
   await setup.write('ALTER ROLE CURRENT_USER RESET default_transaction_isolation')
   const { transaction: locking } = open(t)
@@ -158,7 +158,7 @@ await t.test('serialization failures and deadlocks are repeated', async (t) => {
       await query('UPDATE kept SET times = 8 WHERE id = $1', [second])
     })
   await Promise.all([lockBoth('h', 'i'), lockBoth('i', 'h')])
-  t.equal(runs, 3, 'out of a deadlock, too')
+  t.equal(runs, 3, 'a deadlock is retried')
 })
 
 await t.test('after ten attempts, a transaction fails', async (t) => {
@@ -245,7 +245,7 @@ type Fate = 'fine' | 'committed' | 'rolled back' | 'in flight' | 'down'
 const { now } = performance
 t.teardown(() => void (performance.now = now))
 
-/** Creates a partner in transactions with these fates, the last of which repeats. */
+/** Creates a partner in transactions with these outcomes; the last one repeats. */
 async function change(slug: string, ...fates: Fate[]) {
   const released = Promise.withResolvers<void>()
   let notified = 0
@@ -275,7 +275,7 @@ async function change(slug: string, ...fates: Fate[]) {
         throw lost()
       }
       const result = await storeDatabase.transaction(async (query, rollback) => {
-        // Waits for a lock, too, but not as long.
+        // Waits for a lock, with a shorter timeout.
         const impatient: Query = (sql, parameters) => query(sql.replace("'5s'", "'50ms'"), parameters)
         const result = await work(impatient, rollback)
         if (fate === 'rolled back') rollback()
@@ -300,7 +300,7 @@ async function change(slug: string, ...fates: Fate[]) {
   }
 }
 
-await t.test('a change whose commit was not answered is looked up', async (t) => {
+await t.test('a change whose commit got no response is looked up', async (t) => {
   const nothing = /has nothing of the change: try again\.$/
   const unknown = /the change may have been made all the same\. Look before trying again\.$/
   const cases:
@@ -323,16 +323,16 @@ await t.test('a change whose commit was not answered is looked up', async (t) =>
   }
 })
 
-await t.test('a change that is still in flight is waited for', async (t) => {
+await t.test('a look-up waits for a pending change', async (t) => {
   const { applied, isCommitted, release } = await change('late', 'in flight', 'fine')
-  await until(() => waitsForLock(sql), 'the look-up of the change to wait for it')
+  await until(() => waitsForLock(sql), 'the look-up to wait for the change')
   t.equal(await isCommitted(), false)
   release()
   t.equal(await applied, true)
   t.equal(await isCommitted(), true)
 })
 
-await t.test('a change of facts does not wait for a lock for ever', async (t) => {
+await t.test('a change of facts waits for a lock until a timeout', async (t) => {
   await sql.begin(async (transaction) => {
     await transaction`select from partner_api.revision for update`
     const { applied, isCommitted, isMoved, apply } = await change('locked', 'fine')

@@ -3,7 +3,7 @@ import process from 'node:process'
 import fc from 'fast-check'
 import t from 'tap'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
-import { inOnePoint } from '../contract/http/checks.ts'
+import { asOneAssertion } from '../contract/http/checks.ts'
 import { contentContract } from '../contract/store/content.ts'
 import { directoryContract } from '../contract/store/directory.ts'
 import { factsContract } from '../contract/store/facts.ts'
@@ -41,7 +41,7 @@ await t.test('PostgreSQL through a pooler', { skip: hasPooler() ?? false }, asyn
   // A pooler changes how statements and transactions are sent, not what they find.
   fc.configureGlobal({ numRuns: 5 })
   const check: Check = async (name, body) => {
-    await inOnePoint(t, name, async (t) => body(t, await emptied()))
+    await asOneAssertion(t, name, async (t) => body(t, await emptied()))
   }
   for (const contract of [factsContract, contentContract, signupsContract, directoryContract]) {
     await contract(check, emptied)

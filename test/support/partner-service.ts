@@ -4,13 +4,19 @@ import type { Signup } from '../../core/ports/signups.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
 import type { OpenStores } from '../contract/http/deploy.ts'
-import { FAR_LIMITS, type Heard, type TestRequest, VERSION, withKey } from '../contract/http/service.ts'
+import {
+  FAR_LIMITS,
+  type TestRequest,
+  type TestResponse,
+  VERSION,
+  withKey,
+} from '../contract/http/service.ts'
 import { conventionViolations, schemaViolations } from '../contract/http/universals.ts'
-import { fetchWire } from '../contract/http/wires.ts'
+import { fetchTransport } from '../contract/http/wires.ts'
 import { fillWorld, type KeyName, type World } from './world.ts'
 
 /** Options of a request. */
-export interface More extends Omit<Partial<TestRequest>, 'target'> {
+export interface ServiceRequestOptions extends Omit<Partial<TestRequest>, 'target'> {
   readonly key?: KeyName | { readonly text: string }
 }
 
@@ -20,37 +26,37 @@ export interface PartnerService {
   readonly store: Store
   readonly world: World
   /** Sends a request below `/service`; throws if the response breaks a convention of section 1. */
-  ask(path: string, more?: More): Promise<Heard>
+  request(path: string, more?: ServiceRequestOptions): Promise<TestResponse>
   /** Posts a value as JSON, or text unmodified. */
-  post(path: string, body: unknown, more?: More): Promise<Heard>
+  post(path: string, body: unknown, more?: ServiceRequestOptions): Promise<TestResponse>
 }
 
 /** Fills a store and serves it. */
 export async function serveStore(store: Store, options: PartnerApiOptions = {}): Promise<PartnerService> {
   const world = await fillWorld(store)
   const api = createPartnerApi({ store }, { limits: FAR_LIMITS, maxStalenessMs: 0, ...options })
-  const wire = fetchWire(api.fetch)
+  const wire = fetchTransport(api.fetch)
 
-  const ask: PartnerService['ask'] = async (path, { key = 'demo full', headers, ...more } = {}) => {
+  const request: PartnerService['request'] = async (path, { key = 'demo full', headers, ...more } = {}) => {
     const secret = typeof key === 'string' ? world.keys[key] : key
     const sent = { target: `/service${path}`, headers: { ...withKey(secret), ...headers }, ...more }
-    const heard = await wire(sent)
-    const found = conventionViolations(heard, 'Service-Version')
+    const response = await wire(sent)
+    const found = conventionViolations(response, 'Service-Version')
     const method = more.method ?? 'GET'
-    if (heard.status <= 201 && method !== 'HEAD') {
-      found.push(...schemaViolations(sent.target, heard, method, api.routes))
+    if (response.status <= 201 && method !== 'HEAD') {
+      found.push(...schemaViolations(sent.target, response, method, api.routes))
     }
-    if (found.length === 0 && heard.headers.get('service-version') === VERSION) return heard
-    throw new Error(`${method} ${path.slice(0, 200)} → ${heard.status}: ${found.join('; ')}`)
+    if (found.length === 0 && response.headers.get('service-version') === VERSION) return response
+    throw new Error(`${method} ${path.slice(0, 200)} → ${response.status}: ${found.join('; ')}`)
   }
 
   return {
     api,
     store,
     world,
-    ask,
+    request,
     post: (path, body, { headers, ...more } = {}) =>
-      ask(path, {
+      request(path, {
         method: 'POST',
         body: typeof body === 'string' ? body : JSON.stringify(body),
         headers: { 'content-type': 'application/json', ...headers },
@@ -99,7 +105,7 @@ export function canary({ world }: Pick<PartnerService, 'world'>, more: Partial<S
 }
 
 /** The fields that a validation problem names, sorted, each checked for a reason. */
-export function places({ json }: Heard): string[] {
+export function invalidFields({ json }: TestResponse): string[] {
   const errors: readonly { parameter?: string; pointer?: string; detail: string }[] = json.errors ?? []
   return errors.map(({ parameter, pointer, detail }) =>
     typeof detail === 'string' && detail !== '' ? parameter ?? pointer ?? 'nowhere' : 'without a reason'

@@ -4,11 +4,11 @@ import { type Code, expectProblem } from './expect.ts'
 import {
   before,
   get,
-  type Heard,
   post,
   type Service,
   type Suite,
   type TestContext,
+  type TestResponse,
   until,
 } from './service.ts'
 
@@ -36,13 +36,13 @@ type Step = readonly [string, () => Promise<unknown>, Code | 200]
 async function createPartnerWithKey(
   service: Service,
   slug: string,
-): Promise<{ key: TestKey; request: () => Promise<Heard> }> {
+): Promise<{ key: TestKey; request: () => Promise<TestResponse> }> {
   await service.world.partners.create({ slug, name: slug, modules: ['pricing', 'profiles'] })
   const key = await service.world.issue({ partner: slug })
   return { key, request: () => get(service, `/public/plans?partner=${slug}`, { key }) }
 }
 
-function hasOutcome(code: Code | 200): (response: Heard) => boolean {
+function hasOutcome(code: Code | 200): (response: TestResponse) => boolean {
   return ({ status, json }) => code === 200 ? status === 200 : json?.code === code
 }
 

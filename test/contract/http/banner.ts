@@ -1,6 +1,14 @@
 /** Section 4: a banner is shown between its dates, which take effect without a request or a write. */
 import { expectProblem } from './expect.ts'
-import { before, get, type Heard, type Service, type Suite, type TestContext, until } from './service.ts'
+import {
+  before,
+  get,
+  type Service,
+  type Suite,
+  type TestContext,
+  type TestResponse,
+  until,
+} from './service.ts'
 
 export const banner: readonly Suite[] = [{
   tests: {
@@ -15,7 +23,7 @@ async function withBanner(
   service: Service,
   slug: string,
   line: object | undefined,
-): Promise<() => Promise<Heard>> {
+): Promise<() => Promise<TestResponse>> {
   const { world } = service
   await world.partners.create({ slug, name: slug, modules: ['banner', 'widget'] })
   const key = await world.issue({ partner: slug })

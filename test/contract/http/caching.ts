@@ -1,6 +1,14 @@
 /** Section 1, caching: an entity tag identifies the bytes, and preconditions are evaluated last. */
 import { expectProblem, keyedPaths } from './expect.ts'
-import { before, get, type Heard, type Service, type Suite, type TestContext, until } from './service.ts'
+import {
+  before,
+  get,
+  type Service,
+  type Suite,
+  type TestContext,
+  type TestResponse,
+  until,
+} from './service.ts'
 
 const vary = 'Authorization, X-Service-Partner-Key, Service-Version'
 
@@ -28,7 +36,7 @@ export const caching: readonly Suite[] = [{
   },
 }]
 
-function tagOf({ headers }: Heard): string {
+function tagOf({ headers }: TestResponse): string {
   return headers.get('etag') ?? ''
 }
 

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { TestContext } from '../store/suites.ts'
 
 /** Runs a test as one TAP assertion, plus one for each failed check. Reporting to TAP costs more than most checks. */
-export async function inOnePoint(
+export async function asOneAssertion(
   t: TestContext,
   title: string,
   body: (t: TestContext) => Promise<void>,

@@ -2,12 +2,12 @@
 import { comparable, expectInvalid, expectProblem, SCOPED_ENDPOINTS, SCOPES } from './expect.ts'
 import {
   get,
-  type Heard,
   post,
   type Service,
   type Suite,
   type TestContext,
   type TestRequest,
+  type TestResponse,
   withKey,
 } from './service.ts'
 import { forge, tamper } from './forgery.ts'
@@ -32,11 +32,11 @@ function getPlans(
   { send, root }: Service,
   headers: NonNullable<TestRequest['headers']>,
   query = 'partner=demo',
-): Promise<Heard> {
+): Promise<TestResponse> {
   return send({ target: `${root}/public/plans?${query}`, headers })
 }
 
-function challengeOf({ headers }: Heard): string | undefined {
+function challengeOf({ headers }: TestResponse): string | undefined {
   return headers.get('www-authenticate')
 }
 
@@ -221,7 +221,7 @@ async function scopesAndModules(t: TestContext, service: Service): Promise<void>
   for (const { method, path, module } of SCOPED_ENDPOINTS) {
     const instance = root + path.replace('{slug}', 'universite-de-valmorne')
     const required = SCOPES[module]
-    const request = (partner: string, key: { readonly text: string }): Promise<Heard> =>
+    const request = (partner: string, key: { readonly text: string }): Promise<TestResponse> =>
       method === 'POST'
         ? post(service, JSON.stringify({ partner }), { target: instance, key })
         : get(service, `${instance.slice(root.length)}?partner=${partner}`, { key })

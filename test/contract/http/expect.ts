@@ -1,5 +1,5 @@
 /** Expected responses of the contract. */
-import type { Heard, TestContext } from './service.ts'
+import type { TestContext, TestResponse } from './service.ts'
 
 /** The problem codes that requests can cause, by status (section 2). */
 const codes = {
@@ -61,7 +61,7 @@ const moreMembers: Partial<Record<Code, string>> = {
 /** Checks a problem: its code and status, exactly its members, and its type. */
 export function expectProblem(
   t: TestContext,
-  response: Heard,
+  response: TestResponse,
   code: Code,
   what: string,
   extra: Extra = {},
@@ -96,7 +96,7 @@ export function expectProblem(
 }
 
 /** The parameters or pointers that a validation problem names, sorted; an invalid entry as JSON. */
-export function invalidFields({ json }: Heard): string[] {
+export function invalidFields({ json }: TestResponse): string[] {
   const errors: Readonly<Record<string, unknown>>[] = json?.errors ?? []
   return errors.map((error) => {
     const place = error['parameter'] ?? error['pointer']
@@ -110,7 +110,7 @@ export function invalidFields({ json }: Heard): string[] {
 /** Checks an `invalid_parameter` problem that names exactly these parameters. */
 export function expectInvalid(
   t: TestContext,
-  response: Heard,
+  response: TestResponse,
   parameters: readonly string[],
   what: string,
 ): void {
@@ -119,13 +119,13 @@ export function expectInvalid(
 
 /** `data` of a 200. */
 // deno-lint-ignore no-explicit-any -- a test reads whatever members it expects
-export function dataOf(t: TestContext, response: Heard, what: string): any {
+export function dataOf(t: TestContext, response: TestResponse, what: string): any {
   t.equal(response.status, 200, what)
   return response.json?.data
 }
 
 /** The parts of a response that must be equal where the contract requires identical responses. */
-export function comparable({ status, headers, text }: Heard): Record<string, unknown> {
+export function comparable({ status, headers, text }: TestResponse): Record<string, unknown> {
   const requestId = headers.get('x-request-id') ?? 'none'
   const varying = ['x-request-id', 'date', 'ratelimit', 'content-length', 'connection', 'keep-alive']
   const fields = [...headers].filter(([name]) => !varying.includes(name)).toSorted()

@@ -4,12 +4,12 @@ import { expectProblem } from './expect.ts'
 import { forge } from './forgery.ts'
 import {
   get,
-  type Heard,
   post,
   type Service,
   type Suite,
   type TestContext,
   type TestRequest,
+  type TestResponse,
   withKey,
 } from './service.ts'
 
@@ -121,7 +121,7 @@ async function spendingCredentials(t: TestContext, service: Service): Promise<vo
   let last = 10
   for (const [what, spends, headers] of cases) {
     const address = from(`192.0.2.${last++}`)
-    const request = (more: NonNullable<TestRequest['headers']>): Promise<Heard> =>
+    const request = (more: NonNullable<TestRequest['headers']>): Promise<TestResponse> =>
       service.send({ target: service.root + plans, headers: { ...more, ...address } })
     for (let count = 0; count < quota; count++) {
       t.ok((await request(headers)).status !== 429, `${what} is not limited ${count + 1} times`)
@@ -175,7 +175,7 @@ async function unparseableAddresses(t: TestContext, service: Service): Promise<v
 function getWithAllowedAddress(
   service: Service,
   forwarded: string | readonly string[] | undefined,
-): Promise<Heard> {
+): Promise<TestResponse> {
   const headers: NonNullable<TestRequest['headers']> = forwarded === undefined
     ? {}
     : { 'x-forwarded-for': forwarded }

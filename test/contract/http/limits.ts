@@ -1,7 +1,7 @@
 /** Section 5: rate limits of a key, their RateLimit fields, and refusal after the quota. */
 import type { TestKey } from '../../support/world.ts'
 import { expectProblem } from './expect.ts'
-import { get, type Heard, post, type Service, type Suite, type TestContext, until } from './service.ts'
+import { get, post, type Service, type Suite, type TestContext, type TestResponse, until } from './service.ts'
 
 const plans = '/public/plans?partner=demo'
 
@@ -48,16 +48,16 @@ async function serviceQuotas(t: TestContext, service: Service): Promise<void> {
   }
 }
 
-function fieldsOf({ headers }: Heard): [string | undefined, string | undefined] {
+function fieldsOf({ headers }: TestResponse): [string | undefined, string | undefined] {
   return [headers.get('ratelimit-policy'), headers.get('ratelimit')]
 }
 
-function policyOf({ headers }: Heard): string[] {
+function policyOf({ headers }: TestResponse): string[] {
   return (headers.get('ratelimit-policy') ?? '').split(', ')
 }
 
 /** Quota, window, remaining requests and seconds until the reset, as the fields of one policy report them. */
-function rateLimitOf(response: Heard, policy: string): { q: number; w: number; r: number; t: number } {
+function rateLimitOf(response: TestResponse, policy: string): { q: number; w: number; r: number; t: number } {
   const number = String.raw`(0|[1-9]\d*)`
   const [, q, w] = new RegExp(`^"${policy}";q=${number};w=${number}$`).exec(fieldsOf(response)[0] ?? '') ?? []
   const [, r, t] = new RegExp(`^"${policy}";r=${number};t=${number}$`).exec(fieldsOf(response)[1] ?? '') ?? []
@@ -169,7 +169,9 @@ async function concurrentRequests(t: TestContext, service: Service): Promise<voi
 
 async function passesAfterRetryAfter(t: TestContext, service: Service): Promise<void> {
   // On a busy machine three requests may take longer than the window: then it is doubled.
-  const exhaust = async (windowSeconds: number): Promise<readonly [() => Promise<Heard>, Heard[]]> => {
+  const exhaust = async (
+    windowSeconds: number,
+  ): Promise<readonly [() => Promise<TestResponse>, TestResponse[]]> => {
     const key = await service.world.issue({ limits: { key: { quota: 2, windowSeconds } } })
     const request = () => get(service, plans, { key })
     const openedAt = performance.now()

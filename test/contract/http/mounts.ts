@@ -2,12 +2,12 @@
 import { serve } from '../../../adapters/runtimes/node.ts'
 import type { PartnerApi } from '../../../core/api.ts'
 import type { Mounted } from './deploy.ts'
-import { fetchWire, socketWire } from './wires.ts'
+import { fetchTransport, socketTransport } from './wires.ts'
 
 /** Serves on a free port of this machine. */
 export async function onNode(api: PartnerApi): Promise<Mounted> {
   const server = await serve(api, { port: 0 })
-  const wire = socketWire(server.url)
+  const wire = socketTransport(server.url)
   return {
     send: wire.send,
     quirks: new Set(),
@@ -23,7 +23,7 @@ export function inProcess(api: PartnerApi): Promise<Mounted> {
   // The address of the peer, as Deno passes it.
   const fetchFrom = (request: Request) => api.fetch(request, { remoteAddr: { hostname: '127.0.0.1' } })
   return Promise.resolve({
-    send: fetchWire(fetchFrom),
+    send: fetchTransport(fetchFrom),
     quirks: new Set(['resolves-targets', 'no-trace']),
     close: () => Promise.resolve(),
   })

@@ -2,12 +2,12 @@
 import { expectProblem, keyedPaths } from './expect.ts'
 import {
   get,
-  type Heard,
   post,
   type Service,
   type Suite,
   type TestContext,
   type TestRequest,
+  type TestResponse,
   VERSION,
   withKey,
 } from './service.ts'
@@ -43,7 +43,7 @@ export const negotiation: readonly Suite[] = [{
 }]
 
 /** GET of the plans with the full key of `demo`. */
-function getPlans(service: Service, headers: NonNullable<TestRequest['headers']>): Promise<Heard> {
+function getPlans(service: Service, headers: NonNullable<TestRequest['headers']>): Promise<TestResponse> {
   return get(service, '/public/plans?partner=demo', { headers })
 }
 
@@ -106,7 +106,7 @@ async function contentCodings(t: TestContext, { send, root }: Service): Promise<
         ...more,
         headers: { ...(acceptEncoding !== undefined && { 'accept-encoding': acceptEncoding }), ...headers },
       })
-    const fieldsOf = ({ headers }: Heard) =>
+    const fieldsOf = ({ headers }: TestResponse) =>
       ['content-encoding', 'content-length', 'content-type', 'etag', 'vary'].map((name) => headers.get(name))
     const plain = await request()
     t.equal(plain.headers.get('content-encoding'), undefined)

@@ -3,11 +3,11 @@ import { FENCE, type TestKey } from '../../support/world.ts'
 import { type Code, expectProblem } from './expect.ts'
 import { forge } from './forgery.ts'
 import {
-  type Heard,
   type Service,
   type Suite,
   type TestContext,
   type TestRequest,
+  type TestResponse,
   withKey,
 } from './service.ts'
 
@@ -143,7 +143,7 @@ function posts(spent: TestKey): readonly [Code, string, ...Fault[]][] {
   ]
 }
 
-function send(service: Service, start: Partial<Draft>, faults: readonly Fault[]): Promise<Heard> {
+function send(service: Service, start: Partial<Draft>, faults: readonly Fault[]): Promise<TestResponse> {
   const draft: Draft = {
     method: 'GET',
     path: '',

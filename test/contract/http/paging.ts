@@ -1,7 +1,7 @@
 /** Section 4: the pages together are the list, and a cursor is valid for one query of one partner. */
 import { expectProblem } from './expect.ts'
 import { byName, newestFirst, publicSet } from './oracle.ts'
-import { get, type Heard, type Service, type Suite, type TestContext, withKey } from './service.ts'
+import { get, type Service, type Suite, type TestContext, type TestResponse, withKey } from './service.ts'
 
 export const paging: readonly Suite[] = [{
   tests: {
@@ -15,7 +15,7 @@ export const paging: readonly Suite[] = [{
   tests: { 'paging skips and repeats no profile while others are added and removed': pagingDuringChanges },
 }]
 
-function getPage(service: Service, query: string, partner: 'demo' | 'acme' = 'demo'): Promise<Heard> {
+function getPage(service: Service, query: string, partner: 'demo' | 'acme' = 'demo'): Promise<TestResponse> {
   const key = service.world.keys[`${partner} full`]
   return get(service, `/public/profiles?partner=${partner}&${query}`, { key })
 }
@@ -87,7 +87,7 @@ async function nextPageLinks(t: TestContext, service: Service): Promise<void> {
     let target: string | undefined = `${root}/public/profiles?partner=demo&${query}`
     const expected = (await readPages(t, service, query.replace(/&?limit=\d+/, ''), 7)).flat()
     while (target !== undefined) {
-      const response: Heard = await send({ target, headers })
+      const response: TestResponse = await send({ target, headers })
       if (response.status !== 200) throw new Error(`${target}: ${response.status}`)
       slugs.push(...response.json.data.map(({ slug }: { slug: string }) => slug))
       const link = response.headers.get('link')

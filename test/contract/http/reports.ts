@@ -2,7 +2,7 @@
 import { MODULE_NAMES } from '../../../core/policy/modules.ts'
 import type { TestKey } from '../../support/world.ts'
 import { dataOf, expectInvalid, expectProblem } from './expect.ts'
-import { get, type Heard, post, type Service, type Suite, type TestContext, until } from './service.ts'
+import { get, post, type Service, type Suite, type TestContext, type TestResponse, until } from './service.ts'
 
 const dayMs = 86_400_000
 const person = {
@@ -16,8 +16,8 @@ interface Counted {
   readonly slug: string
   readonly live: TestKey
   readonly test: TestKey
-  request(path: string, key?: TestKey): Promise<Heard>
-  signUp(more: object, key?: TestKey): Promise<Heard>
+  request(path: string, key?: TestKey): Promise<TestResponse>
+  signUp(more: object, key?: TestKey): Promise<TestResponse>
 }
 
 async function createCounted(service: Service, slug: string): Promise<Counted> {
@@ -75,7 +75,7 @@ async function summary(t: TestContext, counted: Counted, { root }: Service): Pro
     readonly path: string
     readonly requests: number
   }
-  const rowOf = ({ json }: Heard, path: string): Row =>
+  const rowOf = ({ json }: TestResponse, path: string): Row =>
     json.data.requests.by_endpoint.find((row: Row) => row.path === root + path)
   const { response } = await until(summaryOf, (response) => rowOf(response, '/public/plans') !== undefined)
   const { data } = response.json

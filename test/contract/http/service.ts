@@ -28,7 +28,7 @@ export interface TestRequest {
 }
 
 /** A response. */
-export interface Heard {
+export interface TestResponse {
   readonly status: number
   /** Names in lower case. */
   readonly headers: ReadonlyMap<string, string>
@@ -42,7 +42,7 @@ export interface Heard {
 }
 
 /** Sends a request and waits for the complete response. */
-export type Send = (request: TestRequest) => Promise<Heard>
+export type Send = (request: TestRequest) => Promise<TestResponse>
 
 /** A running service. */
 export interface Service {
@@ -101,7 +101,7 @@ export function get(
   { send, root, world }: Service,
   path: string,
   more: Partial<TestRequest> & { readonly key?: { readonly text: string } } = {},
-): Promise<Heard> {
+): Promise<TestResponse> {
   const { key = world.keys['demo full'], headers, ...rest } = more
   return send({ target: root + path, ...rest, headers: { ...withKey(key), ...headers } })
 }
@@ -111,7 +111,7 @@ export function post(
   { send, root, world }: Service,
   body: string | Uint8Array,
   more: Partial<TestRequest> & { readonly key?: { readonly text: string } } = {},
-): Promise<Heard> {
+): Promise<TestResponse> {
   const { key = world.keys['demo full'], headers, ...rest } = more
   return send({
     method: 'POST',
@@ -124,7 +124,7 @@ export function post(
 
 /** The first expected response. */
 export interface AwaitedResponse {
-  readonly response: Heard
+  readonly response: TestResponse
   /** When the last request before it was sent; -Infinity if there was none. */
   readonly lastBefore: number
 }
@@ -137,8 +137,8 @@ export interface AwaitedResponse {
  * @throws {Error} after a minute.
  */
 export async function until(
-  request: () => Promise<Heard>,
-  isExpected: (response: Heard) => boolean,
+  request: () => Promise<TestResponse>,
+  isExpected: (response: TestResponse) => boolean,
   clock: () => number = () => performance.now(),
 ): Promise<AwaitedResponse> {
   const deadline = performance.now() + 60_000

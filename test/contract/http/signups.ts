@@ -3,12 +3,12 @@ import { FORGED_KEY, pairs, REFUSED as INVALID, TAKEN as VALID } from './signup-
 import { expectInvalid, expectProblem } from './expect.ts'
 import {
   get,
-  type Heard,
   post,
   type Service,
   type Suite,
   type TestContext,
   type TestRequest,
+  type TestResponse,
 } from './service.ts'
 
 const required = { partner: 'demo', email: 'ada@example.com', name: 'Ada Lovelace' }
@@ -19,7 +19,7 @@ interface More extends Partial<TestRequest> {
   readonly once?: string
 }
 
-type SignUp = (body: object | string, more?: More) => Promise<Heard>
+type SignUp = (body: object | string, more?: More) => Promise<TestResponse>
 
 function signUpAt(service: Service): SignUp {
   return (body, { once, headers, ...more } = {}) =>
@@ -108,7 +108,7 @@ async function allErrorsReported(t: TestContext, service: Service): Promise<void
 async function idempotency(t: TestContext, service: Service): Promise<void> {
   const { world } = service
   const signUp = signUpAt(service)
-  const replayed = (response: Heard): string | undefined => response.headers.get('idempotent-replayed')
+  const replayed = (response: TestResponse): string | undefined => response.headers.get('idempotent-replayed')
   const first = await signUp(required, { once: 'one' })
   t.strictSame([first.status, replayed(first)], [201, undefined])
   const reordered = `{ "name": "Ada Lovelace",\n "email": "ada\\u0040example.com", "partner": "demo" }`
@@ -118,7 +118,7 @@ async function idempotency(t: TestContext, service: Service): Promise<void> {
   }
   const other = await signUp({ ...required, name: 'Charles Babbage' }, { once: 'one' })
   expectProblem(t, other, 'idempotency_mismatch', 'another body')
-  const idOf = (response: Heard): string => response.json.data.id
+  const idOf = (response: TestResponse): string => response.json.data.id
   const ids = [
     first,
     await signUp(required, { once: 'ONE' }),

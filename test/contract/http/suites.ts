@@ -3,7 +3,7 @@ import { administration } from './administration.ts'
 import { banner } from './banner.ts'
 import { bodies } from './bodies.ts'
 import { caching } from './caching.ts'
-import { inOnePoint } from './checks.ts'
+import { asOneAssertion } from './checks.ts'
 import { conventions } from './conventions.ts'
 import { credentials } from './credentials.ts'
 import { directory } from './directory.ts'
@@ -61,7 +61,7 @@ export async function httpContract(
     await deploy(group[0]!.settings ?? {}, async (service) => {
       for (const { name, tests } of group) {
         for (const [title, body] of Object.entries(tests)) {
-          checks += await inOnePoint(t, `${name}: ${title}`, (t) => body(t, service))
+          checks += await asOneAssertion(t, `${name}: ${title}`, (t) => body(t, service))
         }
       }
     })

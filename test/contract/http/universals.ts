@@ -3,7 +3,7 @@ import { safeParse } from 'valibot'
 import type { Endpoint } from '../../../core/routes/context.ts'
 import { ROUTES } from '../../../core/routes/router.ts'
 import { RESPONSE_SCHEMAS } from '../../../core/schemas/responses.ts'
-import { type Heard, VERSION } from './service.ts'
+import { type TestResponse, VERSION } from './service.ts'
 
 const keyShape = /[a-z0-9]_(?:live|test)_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}/
 const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
@@ -12,7 +12,7 @@ const jsonType = 'application/json; charset=utf-8'
 
 /** Violated requirements of section 1. */
 export function conventionViolations(
-  { status, headers, repeated, text, json }: Heard,
+  { status, headers, repeated, text, json }: TestResponse,
   versionField: string,
   target = '/',
 ): string[] {
@@ -53,7 +53,7 @@ export function conventionViolations(
 /** Violations of the route's response schema. */
 export function schemaViolations(
   target: string,
-  { json, text }: Heard,
+  { json, text }: TestResponse,
   method: string,
   routes: readonly Endpoint[],
 ): string[] {

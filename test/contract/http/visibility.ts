@@ -2,7 +2,7 @@
 import { comparable, expectInvalid, expectProblem } from './expect.ts'
 import type { ProfileLine } from '../../support/world.ts'
 import { card, countriesInUse, detail, industries, newestFirst, plans, publicSet } from './oracle.ts'
-import { get, type Heard, type Service, type Suite, type TestContext } from './service.ts'
+import { get, type Service, type Suite, type TestContext, type TestResponse } from './service.ts'
 
 export const visibility: readonly Suite[] = [{
   tests: {
@@ -37,7 +37,7 @@ async function visibleProfiles(t: TestContext, service: Service): Promise<void> 
 }
 
 /** A response without the differences between two missing slugs. */
-function anonymous(response: Heard, slug: string): unknown {
+function anonymous(response: TestResponse, slug: string): unknown {
   return JSON.parse(JSON.stringify(comparable(response)).replaceAll(slug, 'SLUG'))
 }
 

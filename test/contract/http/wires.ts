@@ -1,14 +1,14 @@
 /** Transports to a service: a raw socket, or its fetch handler. */
 import { Agent, request } from 'node:http'
 import { gunzipSync } from 'node:zlib'
-import type { Heard, Send } from './service.ts'
+import type { Send, TestResponse } from './service.ts'
 
 /**
  * Sends targets and fields unmodified, unlike `fetch`.
  *
  * @param name The value of `Host`, by default the server's host.
  */
-export function socketWire(
+export function socketTransport(
   origin: string,
   name: string = new URL(origin).host,
 ): { readonly send: Send; close(): void } {
@@ -52,7 +52,7 @@ export function socketWire(
 }
 
 /** Calls a fetch handler in this process. Targets are normalised by `Request`, and repeated fields joined. */
-export function fetchWire(handler: (request: Request) => Promise<Response>): Send {
+export function fetchTransport(handler: (request: Request) => Promise<Response>): Send {
   return async ({ method = 'GET', target, headers = {}, body, chunked = false }) => {
     const fields = Object.entries(headers).flatMap(([name, value]): [string, string][] =>
       typeof value === 'string' ? [[name, value]] : value.map((one): [string, string] => [name, one])
@@ -73,7 +73,7 @@ export function fetchWire(handler: (request: Request) => Promise<Response>): Sen
   }
 }
 
-function toTestResponse(status: number, pairs: readonly [string, string][], body: Uint8Array): Heard {
+function toTestResponse(status: number, pairs: readonly [string, string][], body: Uint8Array): TestResponse {
   const isGzip = body.length > 0 &&
     pairs.some(([name, value]) => name === 'content-encoding' && value === 'gzip')
   const text = Buffer.from(isGzip ? gunzipSync(body) : body).toString('utf8')

@@ -1,4 +1,4 @@
-/** What somebody writes who has nothing but the published types: compiled by a test, never run. */
+/** A program that uses the published types: compiled by a test, never run. */
 import {
   type HttpResponse,
   awaitReceipt,
@@ -89,7 +89,7 @@ await client.signUp({ email: 'jane@example.com', name: 'Jane' }).catch((error: u
   else if (error instanceof ServiceUnreachableError) console.log(error.status satisfies number | undefined)
 })
 
-// Types that let everything through would let these through, too.
+// Ensures that the types are not `any`.
 // @ts-expect-error
 createPartnerApi({ store: memory }, { serviceNme: 'acme' })
 // @ts-expect-error

@@ -1,19 +1,19 @@
 /** The responses of a service over a store, for tests of copies: equal stores give equal responses. */
 import { createPartnerApi } from '../../../core/api.ts'
 import type { Store } from '../../../core/ports/store.ts'
-import { FAR_LIMITS, type Heard, withKey } from '../../contract/http/service.ts'
-import { fetchWire } from '../../contract/http/wires.ts'
+import { FAR_LIMITS, type TestResponse, withKey } from '../../contract/http/service.ts'
+import { fetchTransport } from '../../contract/http/wires.ts'
 import type { KeyName, World } from '../../support/world.ts'
 import { REPEATED } from './full-store.ts'
 
 /** A service over a store. */
 export interface StoreService {
-  /** Responses of every endpoint by key and path, without members that differ from request to request. */
+  /** Responses of every endpoint by key and path, without members that differ between requests. */
   everything(): Promise<Readonly<Record<string, string>>>
   /** A page of the directory. */
-  page(cursor?: string): Promise<Heard>
+  page(cursor?: string): Promise<TestResponse>
   /** Sends `REPEATED` again. */
-  repeat(): Promise<Heard>
+  repeat(): Promise<TestResponse>
   close(): Promise<void>
 }
 
@@ -33,13 +33,13 @@ const paths = [
   '/public/plans?partner=demo',
   '/partner-widget?partner=demo',
 ]
-/** Keys that are asked everything. Of all others, `verify-key` shows state and scopes. */
+/** Keys that call every endpoint. For all others, `verify-key` reports state and scopes. */
 const keyNames: readonly KeyName[] = ['demo full', 'demo test']
 
 /** Serves a store to the keys of its world. */
 export function serve(store: Store, { keys }: Pick<World, 'keys'>): StoreService {
   const api = createPartnerApi({ store }, { limits: FAR_LIMITS, maxStalenessMs: 0 })
-  const wire = fetchWire(api.fetch)
+  const wire = fetchTransport(api.fetch)
   const post = (path: string, body: unknown, key: KeyName, headers: Readonly<Record<string, string>> = {}) =>
     wire({
       method: 'POST',
@@ -74,7 +74,7 @@ export function serve(store: Store, { keys }: Pick<World, 'keys'>): StoreService
   }
 }
 
-function withoutVariables({ status, text }: Heard): string {
+function withoutVariables({ status, text }: TestResponse): string {
   return `${status} ${text}`
     .replace(/req_\w+/g, 'req_')
     .replace(/"checked_at":"[^"]*"/, '"checked_at":""')

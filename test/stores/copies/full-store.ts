@@ -24,12 +24,12 @@ export const MANY_ROWS = 520
 
 /** Fills an empty store as operators and partners do. Profiles and counts of requests have `MANY_ROWS` and more. */
 export async function fillStore(store: Store): Promise<World> {
-  const { api, ask, post, world } = await serveStore(store)
+  const { api, request, post, world } = await serveStore(store)
   const { keys, keyRing, partners } = world
   const now = Date.now()
   const actor = 'Grace “the operator”'
 
-  // Parents that come after their children.
+  // Parents after their children.
   const nested = ['zzz', 'mmm', 'aaa'].map((slug, index, slugs) => ({
     slug,
     name: `Nested ${slug}`,
@@ -80,8 +80,8 @@ export async function fillStore(store: Store): Promise<World> {
     errors: index % 3,
   }))
   await store.recordUsage(counts, 'counts')
-  await ask('/public/profiles?partner=demo&limit=1')
-  await ask('/public/profiles/nothing-there?partner=demo')
+  await request('/public/profiles?partner=demo&limit=1')
+  await request('/public/profiles/nothing-there?partner=demo')
   await api.close()
   return world
 }

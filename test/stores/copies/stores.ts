@@ -81,7 +81,7 @@ export async function withEnds<T>(
   }
 }
 
-/** Copies a store. @param view What the copy sees of its source. */
+/** Copies a store. @param view Wraps the source. */
 export function copy(
   from: string,
   to: string,
@@ -90,7 +90,7 @@ export function copy(
   return withEnds(from, to, (source, target) => copyStore(view(source), target, { now: Date.now() }))
 }
 
-/** Where a copy is interrupted: what it does, with which table, after how many rows. */
+/** Where a copy is interrupted: the step, the table, and the number of rows. */
 export type Stop = readonly [doing: 'copying' | 'comparing', table: string, rows: number]
 
 const interruption = new Error('interrupted')

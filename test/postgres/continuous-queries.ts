@@ -1,23 +1,23 @@
-/** Asks all the time, and keeps account of what came of it. */
-export interface Asking {
-  /** How many were answered or failed up to now. */
+/** Queries in a loop, with the outcome of each. */
+export interface ContinuousQueries {
+  /** The number of queries that succeeded or failed so far. */
   answered(): number
   failed(): number
-  /** How many of the last ones were answered, one after the other. */
+  /** The number of consecutive successes up to now. */
   answeredInARow(): number
-  /** Asks no more. @returns What came of each, once all are settled. */
-  stop(): Promise<readonly Asked[]>
+  /** Stops. @returns The outcomes, once all queries have settled. */
+  stop(): Promise<readonly QueryOutcome[]>
 }
 
-/** What came of one. */
-export interface Asked {
+/** The outcome of a query. */
+export interface QueryOutcome {
   readonly tookMs: number
   readonly error: unknown
 }
 
-/** Asks every few milliseconds, however many are still under way. */
-export function askOnAndOn(ask: () => Promise<unknown>): Asking {
-  const settled: Asked[] = []
+/** Sends a query every few milliseconds, however many are pending. */
+export function queryContinuously(query: () => Promise<unknown>): ContinuousQueries {
+  const settled: QueryOutcome[] = []
   const all: Promise<void>[] = []
   let inARow = 0
 
@@ -25,7 +25,7 @@ export function askOnAndOn(ask: () => Promise<unknown>): Asking {
     const askedAt = performance.now()
     let error: unknown
     try {
-      await ask()
+      await query()
       inARow++
     } catch (thrown) {
       inARow = 0
