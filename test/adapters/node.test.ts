@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { connect, createServer, type OutgoingHttpHeaders } from 'node:http2'
 import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { createListener, serve, type ServeOptions } from '../../adapters/runtimes/node.ts'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
@@ -171,12 +172,16 @@ t.test('createListener serves HTTP/2', async (t) => {
   const listener = createListener({
     async handle(request) {
       const { method, target, address } = request
+      if (method === 'PUT') return json(500, { error: await rejection(request) })
       const credentials = [request.header('authorization'), request.header('x-service-partner-key')]
       const body = method === 'POST' ? Buffer.from(await request.body(100)).toString() : undefined
       return json(200, { method, target, address, credentials, body }, method !== 'HEAD')
     },
   })
-  const server = createServer(listener).listen(0, '127.0.0.1')
+  const server = createServer(async (request, response) => {
+    if (request.method === 'PUT') await text(request)
+    await listener(request, response)
+  }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const session = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
   t.teardown(() => {
@@ -203,4 +208,15 @@ t.test('createListener serves HTTP/2', async (t) => {
   t.ok(head.length > 0)
   t.equal((await send({ ':method': 'POST' }, '{"no":"length"}')).json.body, '{"no":"length"}')
   t.equal((await send({ ':method': 'POST' })).json.body, '')
+  const { json: { error } } = await send({ ':method': 'PUT' }, '{}')
+  t.match(error, /^The body has already been read: /, 'by a body parser')
 })
+
+async function rejection(request: HttpRequest): Promise<string> {
+  try {
+    await request.body(100)
+    return ''
+  } catch (error) {
+    return (error as Error).message
+  }
+}

@@ -317,6 +317,10 @@ t.test('without a client address, failures are not counted', async (t) => {
   const info = { remoteAddr: { hostname: '192.0.2.9' } }
   t.equal((await request('wrong', info)).status, 401)
   t.equal((await request('wrong', info)).status, 429, 'with an address they are limited')
+  const network = (hostname: string) => request('wrong', { remoteAddr: { hostname } })
+  t.equal((await network('2001:db8::1')).status, 401)
+  t.equal((await network('2001:db8::ffff:0:0:2')).status, 429, 'the /64 of an IPv6 address counts')
+  t.equal((await network('2001:db8:0:1::1')).status, 401)
 })
 
 t.test('options out of range throw', (t) => {
