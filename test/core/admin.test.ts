@@ -550,6 +550,20 @@ test('a change is rebuilt when the facts have changed', async (t) => {
     raced.grant(other.id, ['read:profiles']),
     refused('module_inactive', /activate acme profiles$/),
   )
+
+  overtaken = false
+  await partners.activate('acme', ['profiles'])
+  const late = createKeyAdministration({
+    ...store,
+    async findPartner(slug) {
+      const found = await store.findPartner(slug)
+      if (!overtaken) await partners.deactivate('acme', ['profiles'])
+      overtaken = true
+      return found
+    },
+  }, { actor: 'operator', clock: () => now })
+  const { key: last } = await late.issue({ partner: 'acme', name: 'Plugin', environment: 'live' })
+  t.same(last.scopes, ['read:plans'], 'also when they change right after they were read')
 })
 
 test('a change is abandoned after eight attempts', async (t) => {
