@@ -8,6 +8,7 @@ import {
   ACTIVITY_TYPES,
   type ActivityType,
   type SummaryCounts,
+  type UsageCount,
 } from '../../core/ports/reports.ts'
 import type { Signup } from '../../core/ports/signups.ts'
 
@@ -100,27 +101,58 @@ export function activityFromExpiry(
   return { id: expiryPrefix + id, at, type: 'key.expired', keyId: id, hint, environment }
 }
 
-/** Every signup counts once in each dimension, so either has the sums by day; there are fewer plans than countries. */
-export const DAILY_SIGNUP_DIMENSION = 'plan'
-
 /** A part of the summary, a value in it ('' for none, or a day), and its signups, or its requests and errors. */
 export type SumRow = readonly [part: keyof SummaryCounts, value: string, count: number, errors: number]
 
 export function toSummary(rows: readonly SumRow[]): SummaryCounts {
-  const of = <R>(part: keyof SummaryCounts, read: (value: string, count: number, errors: number) => R): R[] =>
-    rows.filter((row) => row[0] === part).map(([, ...counts]) => read(...counts))
+  const of = (part: SumRow[0]) => rows.filter((row) => row[0] === part)
   return {
-    signupsByPlan: of('signupsByPlan', (plan, signups) => ({ plan: plan || undefined, signups })),
-    signupsByCountry: of(
-      'signupsByCountry',
-      (country, signups) => ({ country: country || undefined, signups }),
-    ),
-    signupsByDay: of('signupsByDay', (day, signups) => ({ day, signups })),
-    requestsByEndpoint: of(
-      'requestsByEndpoint',
-      (endpoint, requests, errors) => ({ endpoint, requests, errors }),
-    ),
-    requestsByDay: of('requestsByDay', (day, requests, errors) => ({ day, requests, errors })),
+    signupsByPlan: of('signupsByPlan').map(([, plan, signups]) => ({ plan: plan || undefined, signups })),
+    signupsByCountry: of('signupsByCountry')
+      .map(([, country, signups]) => ({ country: country || undefined, signups })),
+    signupsByDay: of('signupsByDay').map(([, day, signups]) => ({ day, signups })),
+    requestsByEndpoint: of('requestsByEndpoint')
+      .map(([, endpoint, requests, errors]) => ({ endpoint, requests, errors })),
+    requestsByDay: of('requestsByDay').map(([, day, requests, errors]) => ({ day, requests, errors })),
+  }
+}
+
+/**
+ * Selects the rows of `toSummary`. Its parameters are the partner, the first day and the last.
+ *
+ * @param schema Precedes the name of a table.
+ * @param mark Precedes the number of a parameter.
+ */
+export function summarySql(schema: '' | 'partner_api.', mark: '?' | '$'): string {
+  const select = (
+    part: SumRow[0],
+    column: string,
+    table: string,
+    sums: readonly string[],
+    condition = '',
+  ) => `
+    SELECT '${part}', ${column}, ${sums.map((sum) => `CAST(${sum} AS BIGINT)`)} FROM ${schema}${table}
+    WHERE partner = ${mark}1 AND day BETWEEN ${mark}2 AND ${mark}3 ${condition} GROUP BY ${column}`
+  const signups = (part: SumRow[0], column: 'value' | 'day', dimension: 'plan' | 'country') =>
+    select(part, column, 'signup_tally', ['sum(signups)', '0'], `AND dimension = '${dimension}'`)
+  const requests = (part: SumRow[0], column: 'endpoint' | 'day') =>
+    select(part, column, 'usage', ['sum(requests)', 'sum(errors)'])
+  return [
+    signups('signupsByPlan', 'value', 'plan'),
+    signups('signupsByCountry', 'value', 'country'),
+    // Every signup counts once in each dimension, so either has the sums by day; there are fewer plans than countries.
+    signups('signupsByDay', 'day', 'plan'),
+    requests('requestsByEndpoint', 'endpoint'),
+    requests('requestsByDay', 'day'),
+  ].join(' UNION ALL ')
+}
+
+/** Adds counts to the sums of their partner, day and endpoint. */
+export function addUsage(sums: Map<string, UsageCount>, counts: readonly UsageCount[]): void {
+  for (const count of counts) {
+    const key = [count.partner, count.day, count.endpoint].join('\n')
+    const { requests = 0, errors = 0 } = sums.get(key) ?? {}
+    sums.set(key, { ...count, requests: requests + count.requests, errors: errors + count.errors })
   }
 }
 

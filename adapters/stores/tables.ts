@@ -85,7 +85,7 @@ export const AUDIT_ENTRIES = createRowFormat<AuditEntry>({
   subject: 'subject',
   before: 'before',
   after: 'after',
-  hash: 'seal',
+  hash: 'hash',
 }, { sequence: { encode: Number, decode: readSequence } })
 
 /** The columns of an entry as SQL: tampering can have left integers that no driver reads. */
@@ -222,7 +222,7 @@ export interface CopiedTable {
 export const COPIED_TABLES = {
   settings: {
     name: 'store',
-    columns: ['key_prefix', 'cursor_secret', 'audit_sequence', 'audit_seal'],
+    columns: ['key_prefix', 'cursor_secret', 'audit_sequence', 'audit_hash'],
     keyLength: 0,
   },
   partners: { name: 'partner', columns: PARTNERS.columns, keyLength: 1 },

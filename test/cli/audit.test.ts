@@ -228,8 +228,8 @@ test('audit verify names the first entry that was modified', async (t) => {
   t.match((await run('audit', 'verify')).stdout, seal)
 
   const added = (place: string) => `
-    INSERT INTO audit (sequence, id, at, actor, type, partner, key_id, subject, before, after, seal)
-    SELECT ${place}, 'act_added', at, 'Mallory', type, partner, key_id, subject, before, after, seal
+    INSERT INTO audit (sequence, id, at, actor, type, partner, key_id, subject, before, after, hash)
+    SELECT ${place}, 'act_added', at, 'Mallory', type, partner, key_id, subject, before, after, hash
     FROM audit WHERE sequence = 4`
   const damages: readonly (readonly [change: string, broken: number, description: string])[] = [
     [`UPDATE audit SET actor = 'Mallory' WHERE sequence = 4`, 4, 'was changed .* Mallory'],

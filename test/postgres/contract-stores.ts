@@ -35,7 +35,7 @@ export async function contractStore(
       await sql.unsafe(`
         ${empty}
         update partner_api.revision set changes = 0, mark = '${randomBytes(8).toString('hex')}';
-        update partner_api.store set audit_sequence = 0, audit_seal = ''`)
+        update partner_api.store set audit_sequence = 0, audit_hash = ''`)
       return { ...store, close: () => Promise.resolve() }
     },
     async close() {

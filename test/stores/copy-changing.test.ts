@@ -322,7 +322,7 @@ await t.test('a schema of another version is neither copied nor copied into', as
 await t.test('an audit log with an impossible sequence number is not copied', async (t) => {
   const tampered = await duplicate()
   const database = new DatabaseSync(fileOf(tampered))
-  database.exec(`INSERT INTO audit (sequence, id, at, actor, type, seal)
+  database.exec(`INSERT INTO audit (sequence, id, at, actor, type, hash)
     VALUES (9223372036854775807, 'act_x', 0, 'x', 'x', '')`)
   database.close()
   await t.rejects(copy(tampered, await places.vacant('sqlite')), {

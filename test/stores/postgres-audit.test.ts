@@ -51,7 +51,7 @@ await t.test('an entry whose position in reports was changed is detected', async
 
 await t.test('rows with impossible numbers are listed', async (t) => {
   const { store, sql } = await open(t)
-  const others = 'at, actor, type, partner, key_id, subject, before, after, seal, recency'
+  const others = 'at, actor, type, partner, key_id, subject, before, after, hash, recency'
   const numbers = ['-9223372036854775808', '9223372036854775806', '9223372036854775807']
   for (const [index, number] of numbers.entries()) {
     await sql.unsafe(`

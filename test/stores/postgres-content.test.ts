@@ -210,7 +210,7 @@ await t.test('a page of a list reads no rows of others', async (t) => {
       from generate_series(1, 6000) as numbers (n);
     insert into partner_api.signup (id, partner, key_id, environment, created_at, record, recency)
       select 'sgn_' || n, ${partner}, 'key-1', 'live', -n, '{}', n from generate_series(1, 6000) as numbers (n);
-    insert into partner_api.audit (sequence, id, at, actor, type, partner, seal, recency)
+    insert into partner_api.audit (sequence, id, at, actor, type, partner, hash, recency)
       select n, 'act_' || n, n, 'root', 'key.issued', ${partner}, '', -n from generate_series(1, 6000) as numbers (n);
     update partner_api.store set audit_sequence = 6000;
     analyze`)

@@ -4,7 +4,7 @@ import type { ProfileRecord } from '../../../core/ports/content.ts'
 import type { Draft } from '../content-import.ts'
 import type { Value } from '../row-format.ts'
 import { StoreError, unfinishedCopyError } from '../store-error.ts'
-import { COPIED_TABLES, PROFILES, type TableName } from '../tables.ts'
+import { COPIED_TABLES, type CopiedTable, PROFILES, TABLE_NAMES, type TableName } from '../tables.ts'
 
 /** The values of a table's columns, or of those that are its key. */
 export type Row = readonly Value[]
@@ -66,6 +66,13 @@ export interface CopyTarget extends CopySource {
   refreshStatistics?(): MaybePromise<void>
   /** Removes the mark, and records the source and the state of this store. */
   finish(from: string): MaybePromise<void>
+}
+
+export function openTables(
+  open: (table: CopiedTable, name: TableName) => WritableTable,
+): CopyTarget['tables'] {
+  const tables = TABLE_NAMES.map((name) => [name, open(COPIED_TABLES[name], name)])
+  return Object.fromEntries(tables)
 }
 
 /** What a target holds before the copy. */

@@ -7,6 +7,7 @@ import {
   activityFromEntry,
   activityFromExpiry,
   activityFromSignup,
+  addUsage,
   AUDITED_ACTIVITY_TYPES,
   newestFirst,
   type SumRow,
@@ -51,11 +52,7 @@ export function createReports(
       }
       if (batches.get(batch) !== undefined) return
       batches.set(batch, true)
-      for (const count of counts) {
-        const key = [count.partner, count.day, count.endpoint].join('\n')
-        const { requests = 0, errors = 0 } = usage.get(key) ?? {}
-        usage.set(key, { ...count, requests: requests + count.requests, errors: errors + count.errors })
-      }
+      addUsage(usage, counts)
     },
 
     summarise(partner, from, to) {

@@ -8,7 +8,7 @@ import type { Database } from './database.ts'
 import { SqlError } from './errors.ts'
 import { columnParameters, unnestColumns } from './sql.ts'
 
-type HeadRow = [sequence: number, seal: string]
+type HeadRow = [sequence: number, hash: string]
 
 /** The removal of a partner has an entry for each key. */
 const entriesPerStatement = 1000
@@ -53,15 +53,15 @@ export async function appendAuditRecords(
   context: AuditContext,
 ): Promise<string | undefined> {
   if (records.length === 0) return undefined
-  const [row] = await query<HeadRow>('SELECT audit_sequence, audit_seal FROM partner_api.store FOR UPDATE')
-  const [sequence, seal] = row!
-  const entries = chainRecords({ sequence, hash: seal }, records, context)
+  const [row] = await query<HeadRow>('SELECT audit_sequence, audit_hash FROM partner_api.store FOR UPDATE')
+  const [sequence, hash] = row!
+  const entries = chainRecords({ sequence, hash }, records, context)
   for (let start = 0; start < entries.length; start += entriesPerStatement) {
     const rows = entries.slice(start, start + entriesPerStatement).map(AUDIT_ENTRIES.values)
     await query(insertEntries, columnParameters(rows))
   }
   const last = entries.at(-1)!
-  await query('UPDATE partner_api.store SET audit_sequence = $1, audit_seal = $2', [last.sequence, last.hash])
+  await query('UPDATE partner_api.store SET audit_sequence = $1, audit_hash = $2', [last.sequence, last.hash])
   return last.id
 }
 
@@ -94,10 +94,10 @@ export function createAuditLog(database: Database): Required<AuditLog> {
 
     async auditHead() {
       const [row] = await database.read<HeadRow>(
-        'SELECT CAST(audit_sequence AS DOUBLE PRECISION), audit_seal FROM partner_api.store',
+        'SELECT CAST(audit_sequence AS DOUBLE PRECISION), audit_hash FROM partner_api.store',
       )
-      const [sequence, seal] = row!
-      return { sequence, hash: seal }
+      const [sequence, hash] = row!
+      return { sequence, hash }
     },
 
     async auditIntruders() {

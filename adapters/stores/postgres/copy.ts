@@ -3,6 +3,7 @@ import {
   checkStillCopyable,
   type CopyTarget,
   formatCopyMark,
+  openTables,
   parseCopyMark,
   type Row,
   type StoreState,
@@ -12,7 +13,7 @@ import {
 import type { StoredRow } from '../row-format.ts'
 import { randomHex } from '../schema.ts'
 import { danglingReferenceError, StoreError } from '../store-error.ts'
-import { COPIED_TABLES, type CopiedTable, TABLE_NAMES, type TableName } from '../tables.ts'
+import { COPIED_TABLES, type CopiedTable, type TableName } from '../tables.ts'
 import type { Query } from './connection.ts'
 import { openProfileTable } from './content-tables.ts'
 import { connect, type Database } from './database.ts'
@@ -42,7 +43,7 @@ export function openPostgresCopy(url: string): CopyTarget {
 
     changeToken: () => withStoreErrors(database, () => readChangeToken(database.read)),
 
-    tables: openTables(database),
+    tables: openTables((table, name) => openTable(database, table, tableOverrides[name])),
 
     async begin(from) {
       await withStoreErrors(database, async () => {
@@ -101,7 +102,7 @@ async function readState(query: Query): Promise<StoreState> {
 /** Every change moves one of these: a revision, the end of the audit log, the prefix or a sum that only grows. */
 async function readChangeToken(query: Query): Promise<string> {
   const rows = await query(`
-    SELECT kind, changes, mark, key_prefix, audit_sequence, audit_seal,
+    SELECT kind, changes, mark, key_prefix, audit_sequence, audit_hash,
       (SELECT count(*)::text FROM partner_api.signup),
       (SELECT sum(last_used_at)::text FROM partner_api.partner_key),
       (SELECT sum(requests)::text FROM partner_api.usage)
@@ -154,14 +155,7 @@ async function changeProfiles(query: Query, rows: readonly Row[], removed: reado
   await table.flush()
 }
 
-function openTables(database: Database): CopyTarget['tables'] {
-  const tables = TABLE_NAMES.map((name) =>
-    [name, openTable(database, COPIED_TABLES[name], tableOverrides[name] ?? {})] as const
-  )
-  return Object.fromEntries(tables) as CopyTarget['tables']
-}
-
-function openTable(database: Database, form: CopiedTable, overrides: TableOverrides): WritableTable {
+function openTable(database: Database, form: CopiedTable, overrides: TableOverrides = {}): WritableTable {
   const { firstPage, nextPage, put, erase } = statementsFor(form, overrides)
 
   async function change(query: Query, rows: readonly Row[], removedKeys: readonly Row[]): Promise<void> {

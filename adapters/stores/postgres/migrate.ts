@@ -114,7 +114,7 @@ async function applyPending(
   }
   const settings = newSettings(keyPrefix)
   await query(
-    `INSERT INTO partner_api.store (id, key_prefix, cursor_secret, audit_sequence, audit_seal, served_from)
+    `INSERT INTO partner_api.store (id, key_prefix, cursor_secret, audit_sequence, audit_hash, served_from)
     VALUES ($1, $2, $3, 0, '', $4)`,
     [randomHex(8), settings.keyPrefix, settings.cursorSecret, last.servedFrom],
   )

@@ -12,12 +12,13 @@ import {
   activityFromExpiry,
   activityFromSignup,
   activityPositionsAfter,
+  addUsage,
   AUDITED_ACTIVITY_TYPES,
   BATCH_RETENTION_MS,
   BATCHES_PRUNED_PER_WRITE,
   COUNTS_PRUNED_PER_WRITE,
-  DAILY_SIGNUP_DIMENSION,
   newestFirst,
+  summarySql,
   type SumRow,
   toSummary,
 } from '../reports.ts'
@@ -48,7 +49,11 @@ export function createReports(database: Database): Reports {
     async recordUsage(counts, batch, keepFrom) {
       if (counts.length === 0) return
       const now = Date.now()
-      const rows = sumByRow(counts).map(
+      // A statement can change each row only once.
+      const sums = new Map<string, UsageCount>()
+      addUsage(sums, counts)
+      const rows = Array.from(
+        sums.values(),
         ({ partner, day, endpoint, requests, errors }) => [partner, day, endpoint, requests, errors],
       )
       await database.write(addUsageSql, [batch, now, ...columnParameters(rows)])
@@ -59,7 +64,7 @@ export function createReports(database: Database): Reports {
     },
 
     async summarise(partner, from, to) {
-      return toSummary(await database.read<SumRow>(summarySql, [partner, from, to]))
+      return toSummary(await database.read<SumRow>(selectSums, [partner, from, to]))
     },
 
     async listActivity(partner, { types, after, limit }, now) {
@@ -80,6 +85,8 @@ export function createReports(database: Database): Reports {
   }
 }
 
+const selectSums = summarySql('partner_api.', '$')
+
 /**
  * The batch first: a concurrent repetition waits for it, and adds nothing. Then the rows in one order, which prevents
  * deadlocks between replicas.
@@ -95,37 +102,6 @@ const addUsageSql = `
   ORDER BY partner, day, endpoint
   ON CONFLICT (partner, day, endpoint) DO UPDATE
   SET requests = sums.requests + excluded.requests, errors = sums.errors + excluded.errors`
-
-const summarySql = [
-  signupSumSql('signupsByPlan', 'plan', 'value'),
-  signupSumSql('signupsByCountry', 'country', 'value'),
-  signupSumSql('signupsByDay', DAILY_SIGNUP_DIMENSION, 'day'),
-  requestSumSql('requestsByEndpoint', 'endpoint'),
-  requestSumSql('requestsByDay', 'day'),
-].join(' UNION ALL ')
-
-function signupSumSql(part: SumRow[0], dimension: 'plan' | 'country', column: 'value' | 'day'): string {
-  return `
-    SELECT '${part}', ${column}, sum(signups)::bigint, 0::bigint FROM partner_api.signup_tally
-    WHERE partner = $1 AND dimension = '${dimension}' AND day BETWEEN $2 AND $3 GROUP BY ${column}`
-}
-
-function requestSumSql(part: SumRow[0], column: 'endpoint' | 'day'): string {
-  return `
-    SELECT '${part}', ${column}, sum(requests)::bigint, sum(errors)::bigint FROM partner_api.usage
-    WHERE partner = $1 AND day BETWEEN $2 AND $3 GROUP BY ${column}`
-}
-
-/** A statement can change each row only once. */
-function sumByRow(counts: readonly UsageCount[]): readonly UsageCount[] {
-  const sums = new Map<string, UsageCount>()
-  for (const count of counts) {
-    const row = [count.partner, count.day, count.endpoint].join('\n')
-    const { requests, errors } = sums.get(row) ?? { requests: 0, errors: 0 }
-    sums.set(row, { ...count, requests: requests + count.requests, errors: errors + count.errors })
-  }
-  return [...sums.values()]
-}
 
 /**
  * `id`, `subject` and `record` are those of an audit entry, with its key after the change; id, environment and record of a

@@ -12,9 +12,9 @@ export interface SqliteAuditLog extends AuditLog {
 
 export function createAuditLog(database: Database): SqliteAuditLog {
   const selectHead = database.statement<[sequence: number, hash: string]>(
-    'SELECT CAST(audit_sequence AS REAL), audit_seal FROM store',
+    'SELECT CAST(audit_sequence AS REAL), audit_hash FROM store',
   )
-  const updateHead = database.statement('UPDATE store SET audit_sequence = ?1, audit_seal = ?2')
+  const updateHead = database.statement('UPDATE store SET audit_sequence = ?1, audit_hash = ?2')
   const { columns } = AUDIT_ENTRIES
   const insertEntry = database.statement(`INSERT INTO audit (${columns}) VALUES (${placeholders(columns)})`)
   const selectEntries = database.statement<StoredRow>(

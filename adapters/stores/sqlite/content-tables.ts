@@ -123,7 +123,7 @@ export function createProfileTable(database: Database) {
   }
 }
 
-/** The column `search` of a record: see migration 008. */
+/** The column `search` of a record, which migrations/001-store.ts describes. */
 export function searchTerms(record: ProfileRecord): string {
   const { country, industry, publishedAt, visibleTo = [''] } = record
   const isListed = publishedAt !== undefined && visibleTo.length > 0

@@ -4,6 +4,7 @@ import {
   type CopySource,
   type CopyTarget,
   formatCopyMark,
+  openTables,
   parseCopyMark,
   type Row,
   type StoreState,
@@ -13,7 +14,7 @@ import {
 import { safeColumns } from '../row-format.ts'
 import { randomHex } from '../schema.ts'
 import { danglingReferenceError } from '../store-error.ts'
-import { COPIED_TABLES, type CopiedTable, TABLE_NAMES, type TableName } from '../tables.ts'
+import type { CopiedTable, TableName } from '../tables.ts'
 import { createProfileTable } from './content-tables.ts'
 import { type Database, errorMessage, openDatabase, placeholders, upsertSql } from './database.ts'
 import { checkSchema, configure, migrate, schemaVersion } from './migrate.ts'
@@ -45,7 +46,7 @@ type StateRow = [
 ]
 
 /** Every change changes this text. Seconds: the sum of milliseconds over millions of keys would overflow. */
-const contents = `json_array(facts_changes, content_changes, key_prefix, audit_sequence, audit_seal,
+const contents = `json_array(facts_changes, content_changes, key_prefix, audit_sequence, audit_hash,
   (SELECT count(*) FROM signup), (SELECT sum(last_used_at / 1000) FROM partner_key), (SELECT sum(requests) FROM usage))`
 
 function createCopyTarget(database: Database, file: string): CopyTarget {
@@ -59,6 +60,7 @@ function createCopyTarget(database: Database, file: string): CopyTarget {
   const clearMark = database.statement(
     'UPDATE store SET copied_from = NULL, copied_as = ?2 WHERE copied_from = ?1',
   )
+  const overrides = createOverrides(database)
 
   function readState(): StoreState {
     const [id, copyingFrom, mark, changeToken, isUsed] = selectState.get()!
@@ -82,7 +84,7 @@ function createCopyTarget(database: Database, file: string): CopyTarget {
     // Moves when another connection commits; this one writes nothing to a source.
     changeToken: () => String(dataVersion.get()![0]),
 
-    tables: openTables(database, file),
+    tables: openTables((table, name) => openTable(database, file, table, overrides[name])),
 
     async begin(from) {
       await configure(database)
@@ -108,10 +110,12 @@ interface TableOverrides {
   readonly beforeRemoval?: (keys: readonly Row[]) => void
 }
 
-function openTables(database: Database, file: string): CopyTarget['tables'] {
+type Overrides = { readonly [Name in TableName]?: TableOverrides }
+
+function createOverrides(database: Database): Overrides {
   const clearParent = database.statement('UPDATE industry SET parent_slug = NULL WHERE parent_slug = ?1')
   const profiles = createProfileTable(database)
-  const overrides: { readonly [Name in TableName]?: TableOverrides } = {
+  return {
     industries: {
       beforeRemoval(keys) {
         for (const [slug] of keys) clearParent.run(slug!)
@@ -123,10 +127,6 @@ function openTables(database: Database, file: string): CopyTarget['tables'] {
       beforeRemoval: (keys) => profiles.remove(keys.map(([slug]) => String(slug))),
     },
   }
-  const tables = TABLE_NAMES.map((name) =>
-    [name, openTable(database, file, COPIED_TABLES[name], overrides[name])] as const
-  )
-  return Object.fromEntries(tables) as CopyTarget['tables']
 }
 
 function openTable(

@@ -14,9 +14,9 @@ import {
   BATCH_RETENTION_MS,
   BATCHES_PRUNED_PER_WRITE,
   COUNTS_PRUNED_PER_WRITE,
-  DAILY_SIGNUP_DIMENSION,
   type Dated,
   newestFirst,
+  summarySql,
   type SumRow,
   toSummary,
 } from '../reports.ts'
@@ -45,19 +45,7 @@ export function createUsageCounts(database: Database) {
         )`)
     },
   )
-  const signupSums = (part: SumRow[0], dimension: 'plan' | 'country', column: 'value' | 'day') => `
-    SELECT '${part}', ${column}, sum(signups), 0 FROM signup_tally
-    WHERE partner = ?1 AND dimension = '${dimension}' AND day BETWEEN ?2 AND ?3 GROUP BY ${column}`
-  const requestSums = (part: SumRow[0], column: 'endpoint' | 'day') => `
-    SELECT '${part}', ${column}, sum(requests), sum(errors) FROM usage
-    WHERE partner = ?1 AND day BETWEEN ?2 AND ?3 GROUP BY ${column}`
-  const selectSums = database.statement<[SumRow[0], string, number, number]>([
-    signupSums('signupsByPlan', 'plan', 'value'),
-    signupSums('signupsByCountry', 'country', 'value'),
-    signupSums('signupsByDay', DAILY_SIGNUP_DIMENSION, 'day'),
-    requestSums('requestsByEndpoint', 'endpoint'),
-    requestSums('requestsByDay', 'day'),
-  ].join(' UNION ALL '))
+  const selectSums = database.statement<SumRow>(summarySql('', '?'))
 
   return {
     recordUsage(counts, batch, keepFrom = '') {

@@ -142,7 +142,7 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
     )
     await tamper(`
       DELETE FROM ${table('audit')} WHERE sequence = ${seal.sequence};
-      UPDATE ${table('store')} SET audit_sequence = ${before.sequence}, audit_seal = '${before.hash}';
+      UPDATE ${table('store')} SET audit_sequence = ${before.sequence}, audit_hash = '${before.hash}';
       UPDATE ${table('partner_key')} SET state = 'active', revoked_at = NULL WHERE id = 'acme-live'`)
     const { brokenAt: broken, differences } = await verifyAuditLog(store)
     t.strictSame([broken, differences], [undefined, []], 'the store alone cannot detect it')
@@ -189,7 +189,7 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
     await store.importContent('industries', [industry('a')], { ...stamp, now: T0 })
     await store.removeContent('industries', ['a'], stamp)
     const [audit, head] = [table('audit'), table('store')]
-    const columns = 'sequence id at actor type partner key_id subject before after seal'.split(' ')
+    const columns = 'sequence id at actor type partner key_id subject before after hash'.split(' ')
     const written = [...columns, ...Object.keys(derived)]
     /** SQL that adds a copy of the rows of `from`. */
     const add = (changed: Readonly<Record<string, string>>, from: string) =>
@@ -197,7 +197,7 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
       SELECT ${written.map((column) => changed[column] ?? derived[column] ?? column)} FROM ${from}`
     await tamper(`
       CREATE TABLE ${table('saved_audit')} AS SELECT ${columns} FROM ${audit};
-      CREATE TABLE ${table('saved_head')} AS SELECT audit_sequence, audit_seal FROM ${head}`)
+      CREATE TABLE ${table('saved_head')} AS SELECT audit_sequence, audit_hash FROM ${head}`)
     const query = { types: [], after: undefined, limit: 100 }
     const reported = await store.listActivity('acme', query, T0 * 2)
 
@@ -230,7 +230,7 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
     }
     changes.push(
       [`UPDATE ${head} SET audit_sequence = 10`, 10],
-      [`UPDATE ${head} SET audit_seal = 'x'`, 9],
+      [`UPDATE ${head} SET audit_hash = 'x'`, 9],
     )
     for (const [sql, brokenAt] of changes) {
       await tamper(sql)
@@ -246,7 +246,7 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
         DELETE FROM ${audit};
         ${add({}, table('saved_audit'))};
         UPDATE ${head} SET audit_sequence = (SELECT audit_sequence FROM ${table('saved_head')}),
-          audit_seal = (SELECT audit_seal FROM ${table('saved_head')})`)
+          audit_hash = (SELECT audit_hash FROM ${table('saved_head')})`)
     }
     t.equal(await verifyChain(store, store.sha256), undefined, 'the log is intact after every reversal')
     await store.close()

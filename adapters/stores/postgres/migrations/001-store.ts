@@ -13,7 +13,7 @@ CREATE TABLE partner_api.store (
   key_prefix TEXT NOT NULL,
   cursor_secret TEXT NOT NULL,
   audit_sequence BIGINT NOT NULL,
-  audit_seal TEXT NOT NULL,
+  audit_hash TEXT NOT NULL,
   served_from INTEGER NOT NULL,
   copied_from TEXT,
   copied_as TEXT
@@ -195,7 +195,7 @@ CREATE TABLE partner_api.usage_batch (
 
 CREATE INDEX usage_batch_age ON partner_api.usage_batch (added_at);
 
--- The audit log, append-only. seal is the hash of the row and of the seal before it.
+-- The audit log, append-only. hash covers the row and the hash before it.
 CREATE TABLE partner_api.audit (
   sequence BIGINT PRIMARY KEY,
   id TEXT COLLATE "C" NOT NULL UNIQUE,
@@ -207,7 +207,7 @@ CREATE TABLE partner_api.audit (
   subject TEXT,
   before TEXT,
   after TEXT,
-  seal TEXT NOT NULL,
+  hash TEXT NOT NULL,
   recency BIGINT NOT NULL
 );
 

@@ -15,7 +15,7 @@ CREATE TABLE store (
   content_changes INTEGER NOT NULL DEFAULT 0,
   -- The end of the audit log, kept apart from it: a log that was cut off no longer ends there.
   audit_sequence INTEGER NOT NULL DEFAULT 0,
-  audit_seal TEXT NOT NULL DEFAULT '',
+  audit_hash TEXT NOT NULL DEFAULT '',
   -- The source of an unfinished copy into this store, which must not be used until then.
   copied_from TEXT,
   -- The source of a finished copy and the state of this store at that time: while that is its state, the copy can be
@@ -202,7 +202,7 @@ CREATE TABLE usage_batch (
 
 CREATE INDEX usage_batch_age ON usage_batch (added_at);
 
--- The audit log: rows are added and never changed. seal is a hash of the row and of the seal before it.
+-- The audit log, append-only. hash covers the row and the hash before it.
 CREATE TABLE audit (
   sequence INTEGER PRIMARY KEY,
   id TEXT NOT NULL UNIQUE,
@@ -214,7 +214,7 @@ CREATE TABLE audit (
   subject TEXT,
   before TEXT,
   after TEXT,
-  seal TEXT NOT NULL,
+  hash TEXT NOT NULL,
   recency INTEGER NOT NULL GENERATED ALWAYS AS (-at) VIRTUAL
 ) STRICT;
 
