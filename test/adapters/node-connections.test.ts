@@ -1,6 +1,7 @@
 /** Connections of Node's server, beyond `test/runtimes/servers.test.ts`. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { mock } from 'node:test'
 import t from 'tap'
 import type { HttpResponse } from '../../core/http/message.ts'
 import type { RawConnection } from '../support/raw-connection.ts'
@@ -113,6 +114,19 @@ t.test('a response may precede the end of the request body', async (t) => {
     await connection.flushed()
     t.equal(await connection.ended(), '', 'is not reset while the client continues to send')
   }
+})
+
+t.test('a client that keeps its half open after the last response is disconnected after 5 s', async (t) => {
+  const options = { requestTimeoutMs: 0, headersTimeoutMs: 0, drainTimeoutMs: 2 ** 31 - 1 }
+  const { server, open } = await serveStub(t, { handle: () => refuse('key_missing') }, options)
+  const connection = await open()
+  mock.timers.enable({ apis: ['setTimeout'] })
+  connection.write(`${post('Content-Length: 20000000')}a`)
+  t.equal((await connection.answer()).status, 401)
+  t.equal(await connection.ended(), '')
+  mock.timers.tick(5_000)
+  mock.timers.reset()
+  await server.drain()
 })
 
 t.test('a client gets 100 (Continue) only when the service reads its body', async (t) => {

@@ -3,7 +3,10 @@ import { writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import process from 'node:process'
+import { Readable } from 'node:stream'
 import { test } from 'tap'
+import { readCredential } from '../../cli/verification/credential.ts'
 import { mintKey } from '../../core/keys/format.ts'
 import { documentOf, runProgram, temporaryFolder } from '../support/cli-program.ts'
 
@@ -179,6 +182,17 @@ test('the key is read from a file, standard input or the environment', async (t)
   }
   t.equal(seen.length, 0)
   t.equal(documentOf(ended.at(-1)!).error.code, 'usage')
+})
+
+test('a key piped without an end is refused after 4 KiB', async (t) => {
+  let chunks = 0
+  function* endless() {
+    for (; chunks < 1_000; chunks++) yield 'x'.repeat(1_024)
+  }
+  const { stdout, stderr } = process
+  const input = readCredential(undefined, { env: {}, stdin: Readable.from(endless()), stdout, stderr })
+  await t.rejects(input, { code: 'usage', message: /standard input is too long for a key/ })
+  t.ok(chunks < 100, `${chunks} KiB were requested`)
 })
 
 test('a refusal is reported with advice and exit code', async (t) => {

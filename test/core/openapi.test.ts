@@ -521,3 +521,18 @@ asOneAssertion(t, 'the responses of a running service match the document', async
     },
   )
 })
+
+t.test('a document that could not be made is made for the next request', async (t) => {
+  const store = createMemoryStore()
+  let requests = 0
+  const sha256: typeof store.sha256 = (text) => {
+    if (requests === 1) throw new Error('no digest')
+    return store.sha256(text)
+  }
+  const api = createPartnerApi({ store: { ...store, sha256 } })
+  for (const status of [500, 200]) {
+    requests++
+    t.equal((await api.fetch(new Request('http://api.example/service/docs'))).status, status)
+  }
+  await api.close()
+})

@@ -18,17 +18,17 @@ export const banner: readonly Suite[] = [{
   },
 }]
 
-/** Creates a partner with a banner. @returns Requests the banner. */
+/** Creates a partner with a banner. @returns Requests the banner, or another path. */
 async function withBanner(
   service: Service,
   slug: string,
   line: object | undefined,
-): Promise<() => Promise<TestResponse>> {
+): Promise<(path?: string) => Promise<TestResponse>> {
   const { world } = service
   await world.partners.create({ slug, name: slug, modules: ['banner', 'widget'] })
   const key = await world.issue({ partner: slug })
   if (line !== undefined) await world.publish('banners', [{ partner: slug, ...line }])
-  return () => get(service, `/public/banner?partner=${slug}`, { key })
+  return (path = '/public/banner') => get(service, `${path}?partner=${slug}`, { key })
 }
 
 async function members(t: TestContext, service: Service): Promise<void> {
@@ -73,17 +73,17 @@ async function dates(t: TestContext, service: Service): Promise<void> {
 async function datesAtRuntime(t: TestContext, service: Service): Promise<void> {
   const instant = (at: number): string => new Date(at).toISOString()
   const start = await before(async (at, attempt) => {
-    const slug = `starting-${attempt}`
-    const request = await withBanner(service, slug, { title: 'x', starts_at: instant(at) })
-    return { slug, request, response: await request() }
+    const request = await withBanner(service, `starting-${attempt}`, { title: 'x', starts_at: instant(at) })
+    // A second response is cached.
+    const widgets = [await request('/partner-widget'), await request('/partner-widget')]
+    return { request, widgets, response: await request() }
   })
+  t.strictSame(start.observed.widgets.map(({ json }) => json.data.banner), [null, null], 'the widget before')
   expectProblem(t, start.observed.response, 'banner_not_found', 'before its dates')
   const shown = await until(start.observed.request, ({ status }) => status === 200, Date.now)
   t.ok(Date.now() >= start.at, 'the banner does not appear early')
   t.ok(shown.lastBefore < start.at, 'the banner does not appear late')
-  const { slug } = start.observed
-  const key = await service.world.issue({ partner: slug })
-  const widget = await get(service, `/partner-widget?partner=${slug}`, { key })
+  const widget = await start.observed.request('/partner-widget')
   t.ok(widget.json.data.banner !== null, 'the widget has the banner')
 
   const end = await before(async (at, attempt) => {
