@@ -10,7 +10,7 @@ import { createResponseWriter } from './http/response.ts'
 import { createAuthenticator } from './keys/authenticate.ts'
 import { createLastUsedRecorder } from './keys/lifecycle.ts'
 import { createPrincipalCache, preparePrincipal } from './keys/principal.ts'
-import { createClock } from './lib/clock.ts'
+import { type Clock, createClock } from './lib/clock.ts'
 import { all, andThen, type MaybePromise } from './lib/promise.ts'
 import { MS_PER_DAY, utcDay } from './lib/time.ts'
 import type { WebRequest, WebResponse } from './lib/web.ts'
@@ -18,18 +18,19 @@ import { createFailedAuthentications } from './limits/failed-authentications.ts'
 import { createLocalLimiter } from './limits/limiter.ts'
 import { policiesFor } from './limits/policies.ts'
 import { createSharedLimiter } from './limits/shared-limiter.ts'
-import { createRequestLogger } from './log.ts'
+import { createRequestLogger, type RequestLogger } from './log.ts'
 import { createDocuments } from './openapi/documents.ts'
 import { createPipeline } from './pipeline.ts'
 import type { Directory } from './ports/directory.ts'
 import type { FactSource, Revision } from './ports/facts.ts'
+import type { Replica } from './ports/replicas.ts'
 import type { Store } from './ports/store.ts'
 import { withTimeouts } from './ports/with-timeouts.ts'
 import { afterRegistration, registerReplica } from './replicas/registration.ts'
 import { createUsageCounter } from './reports/usage-counter.ts'
 import type { Endpoint } from './routes/context.ts'
 import { compileRoutes, ROUTES } from './routes/router.ts'
-import { type PartnerApiOptions, resolveSettings } from './settings.ts'
+import { type PartnerApiOptions, resolveSettings, type Settings } from './settings.ts'
 
 /** Where the service gets its data. */
 export interface PartnerApiPorts {
@@ -71,9 +72,6 @@ export interface PartnerApi {
   close(): Promise<void>
 }
 
-/** A slow round trip looks like skew of this size. */
-const minReportedSkewMs = 100
-
 /**
  * Creates the service.
  *
@@ -84,58 +82,35 @@ const minReportedSkewMs = 100
  * ```
  */
 export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOptions = {}): PartnerApi {
-  const { store, directory = store } = ports
+  const { store } = ports
   const settings = resolveSettings(options)
-  const { names, limits, maxStalenessMs, staleIfErrorSeconds, trustedProxies, allowBrowsers } = settings
-  const elapsed = (): number => performance.now()
+  const { names, limits, trustedProxies, allowBrowsers } = settings
+  const bounded = boundPorts(ports, settings, options.log !== undefined)
+  const { facts, directory, catalog, signups, reports } = bounded
   const clock = createClock(() => store.clock?.())
-  const withStoreTimeout = withTimeouts(settings.storeTimeoutMs)
-  const withLookUpTimeout = withTimeouts(settings.lookUpTimeoutMs)
-  const facts = withLookUpTimeout.facts(store)
-  const catalog = withStoreTimeout.catalog(store)
-  const reports = withStoreTimeout.reports(store)
-  const boundedDirectory = withStoreTimeout.directory(directory)
-  // With a log, the event of the request contains the error.
-  const profiles = directory === store
-    ? boundedDirectory
-    : validatedDirectory(boundedDirectory, options.log === undefined ? console.error : undefined)
+  const logger = createRequestLogger(options.log, settings.logsAll, elapsed, trustedProxies)
+  const pollAuditLog = options.log === undefined ? undefined : createAuditWatcher(store, logger.auditLogged)
+  const { replica, revisionCache, staleness, clockSkewMs } = followStore(
+    bounded,
+    settings,
+    clock,
+    logger,
+    () => pollAuditLog?.(),
+  )
   const paths = compileRoutes(ROUTES, names.name)
   const principals = createPrincipalCache(
     facts,
     (found) => preparePrincipal(found, policiesFor(limits, found)),
   )
-  const writer = createResponseWriter(names, settings.problemBase, store.sha256)
-  const logger = createRequestLogger(options.log, settings.logsAll, elapsed, trustedProxies)
-  const pollAuditLog = options.log === undefined ? undefined : createAuditWatcher(store, logger.auditLogged)
-  const bounds = { maxStalenessMs, staleIfErrorMs: staleIfErrorSeconds * 1000 }
-  let isSkewed = false
-  const { replicas: registry } = store
-  const replica = registerReplica(
-    registry && ((replica) => withLookUpTimeout.registration(registry.register(replica))),
-    settings.replicaName,
-    bounds,
-    () => andThen(revisionCache.revalidate(elapsed()), storeRevision),
-    () => {
-      const skewMs = clockSkewMs()
-      if (skewMs !== undefined && !isSkewed) logger.clockSkewed(skewMs)
-      isSkewed = skewMs !== undefined
-      return skewMs ?? 0
-    },
-  )
-  const revision = directory === store ? facts.revision : combinedRevision(facts, profiles)
-  const revisionCache: RevisionCache = createRevisionCache(afterRegistration(replica, revision), bounds, {
-    onChange: () => pollAuditLog?.(),
-    onUnavailable: logger.storeUnavailable,
-    onRecovered: logger.storeRecovered,
-  }, clock.now)
-  const limiter = store.quotas === undefined || !settings.sharedLimits
+  const limiter = bounded.quotas === undefined || !settings.sharedLimits
     ? createLocalLimiter()
-    : createSharedLimiter(withLookUpTimeout.quotas(store.quotas), {
+    : createSharedLimiter(bounded.quotas, {
       replicas: replica.replicaCount,
       elapsed,
-      localFallback: staleIfErrorSeconds > 0,
+      localFallback: settings.staleIfErrorSeconds > 0,
     })
-  const hasRevision = directory === store || directory.directoryRevision !== undefined
+  const cacheBytes = bounded.hasRevision ? settings.responseCacheBytes : 0
+  const writer = createResponseWriter(names, settings.problemBase, store.sha256)
   const uses = createLastUsedRecorder(facts)
   const usage = createUsageCounter({
     recordUsage: (counts, batch) =>
@@ -152,15 +127,15 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     authenticator: createAuthenticator(principals, store.sha256, store.settings.keyPrefix),
     failures: createFailedAuthentications(limiter, policiesFor(limits).authfail),
     limiter,
-    responseCache: createResponseCache(hasRevision ? settings.responseCacheBytes : 0, profiles, catalog),
+    responseCache: createResponseCache(cacheBytes, directory, catalog),
     writer,
     uses,
     usage,
     logger,
     handlers: {
-      directory: profiles,
+      directory,
       catalog,
-      signups: withStoreTimeout.signups(store),
+      signups,
       reports,
       sha256: store.sha256,
       cursors: createCursors(store.sha256, store.settings.cursorSecret),
@@ -168,19 +143,11 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       elapsed,
       documents: createDocuments(ROUTES, settings, store.sha256),
       endpoints: paths.endpoints,
-      staleness: {
-        ...bounds,
-        staleWindow: () => toCalendar(revisionCache.staleWindow(elapsed()), clock.now() - elapsed()),
-      },
+      staleness,
       clockSkewMs,
       checkStore: facts.check,
     },
   })
-
-  function clockSkewMs(): number | undefined {
-    const ms = clock.skewMs()
-    return Math.abs(ms) > Math.max(maxStalenessMs, minReportedSkewMs) ? ms : undefined
-  }
 
   function refuse(code: ProblemCode, address?: string): HttpResponse {
     const requestId = writer.nextRequestId()
@@ -195,13 +162,93 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     connectionsRefused: logger.connectionsRefused,
     routes: paths.endpoints,
     async flush() {
-      await Promise.all([uses.flush(), usage.flush(), withStoreTimeout.idle(), withLookUpTimeout.idle()])
+      await Promise.all([uses.flush(), usage.flush(), bounded.idle()])
     },
     async close() {
       const left = replica.deregister()
       // Changes no longer wait for this replica, so its cache may be stale from now on.
       revisionCache.invalidate(elapsed())
       await Promise.all([uses.flush(), usage.flush(), left])
+    },
+  }
+}
+
+function elapsed(): number {
+  return performance.now()
+}
+
+type BoundedPorts = ReturnType<typeof boundPorts>
+
+/** The ports with their time-outs. What a custom directory returns is validated. */
+function boundPorts({ store, directory = store }: PartnerApiPorts, settings: Settings, hasLog: boolean) {
+  const withStoreTimeout = withTimeouts(settings.storeTimeoutMs)
+  const withLookUpTimeout = withTimeouts(settings.lookUpTimeoutMs)
+  const { quotas, replicas } = store
+  const facts = withLookUpTimeout.facts(store)
+  const isCustom = directory !== store
+  const profiles = withStoreTimeout.directory(directory)
+  // With a log, the event of the request contains the error.
+  const validated = isCustom ? validatedDirectory(profiles, hasLog ? undefined : console.error) : profiles
+  return {
+    facts,
+    directory: validated,
+    catalog: withStoreTimeout.catalog(store),
+    signups: withStoreTimeout.signups(store),
+    reports: withStoreTimeout.reports(store),
+    quotas: quotas && withLookUpTimeout.quotas(quotas),
+    register: replicas && ((replica: Replica) => withLookUpTimeout.registration(replicas.register(replica))),
+    revision: isCustom ? combinedRevision(facts, validated) : facts.revision,
+    hasRevision: !isCustom || directory.directoryRevision !== undefined,
+    /** Resolves when no call is pending. */
+    idle: () => Promise.all([withStoreTimeout.idle(), withLookUpTimeout.idle()]),
+  }
+}
+
+/** A slow round trip looks like skew of this size. */
+const minReportedSkewMs = 100
+
+/** Registers this replica, and caches the revision of its store. */
+function followStore(
+  { register, revision }: Pick<BoundedPorts, 'register' | 'revision'>,
+  { maxStalenessMs, staleIfErrorSeconds, replicaName }: Settings,
+  clock: Clock,
+  logger: RequestLogger,
+  onChange: () => void,
+) {
+  const bounds = { maxStalenessMs, staleIfErrorMs: staleIfErrorSeconds * 1000 }
+  let isSkewed = false
+  const replica = registerReplica(
+    register,
+    replicaName,
+    bounds,
+    () => andThen(revisionCache.revalidate(elapsed()), storeRevision),
+    reportSkew,
+  )
+  const revisionCache: RevisionCache = createRevisionCache(afterRegistration(replica, revision), bounds, {
+    onChange,
+    onUnavailable: logger.storeUnavailable,
+    onRecovered: logger.storeRecovered,
+  }, clock.now)
+
+  function clockSkewMs(): number | undefined {
+    const ms = clock.skewMs()
+    return Math.abs(ms) > Math.max(maxStalenessMs, minReportedSkewMs) ? ms : undefined
+  }
+
+  function reportSkew(): number {
+    const skewMs = clockSkewMs()
+    if (skewMs !== undefined && !isSkewed) logger.clockSkewed(skewMs)
+    isSkewed = skewMs !== undefined
+    return skewMs ?? 0
+  }
+
+  return {
+    replica,
+    revisionCache,
+    clockSkewMs,
+    staleness: {
+      ...bounds,
+      staleWindow: () => toCalendar(revisionCache.staleWindow(elapsed()), clock.now() - elapsed()),
     },
   }
 }

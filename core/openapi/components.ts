@@ -1,9 +1,10 @@
 /** The reusable parts of the document: headers, parameters, problems and their examples. */
 import { API_VERSION } from '../http/headers.ts'
-import { type ProblemCode, problemDocument, PROBLEMS } from '../http/problem.ts'
+import { type ProblemCode, problemDocument } from '../http/problem.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
-import { MODULE_NAMES, moduleForScope, type Scope, SCOPES } from '../policy/modules.ts'
+import { moduleForScope, type Scope } from '../policy/modules.ts'
 import type { Route } from '../routes/route.ts'
+import { EXAMPLE_REQUEST_ID, PROBLEM_CODES, REQUEST_ID_PATTERN } from '../schemas/responses.ts'
 import { IDEMPOTENCY_HEADER } from '../signups/idempotency.ts'
 import type {
   DocumentSettings,
@@ -15,9 +16,8 @@ import type {
 } from './model.ts'
 
 const rateLimitDraft = 'draft-ietf-httpapi-ratelimit-headers-11'
+const requestIdKeywords = { pattern: REQUEST_ID_PATTERN, maxLength: 80 }
 const exampleTag = '"9f86d081884c7d659a2feaa0c55ad015"'
-const exampleRequestId = 'req_0m4x2k7c9pQ1'
-const requestIdSchema = { type: 'string', pattern: '^req_[0-9A-Za-z]+$', maxLength: 80 }
 
 export function describeHeaders(
   { names, limits: { key } }: DocumentSettings,
@@ -33,7 +33,11 @@ export function describeHeaders(
     required: true,
   })
   return {
-    'X-Request-Id': always('Request ID. Include it in support requests.', requestIdSchema, exampleRequestId),
+    'X-Request-Id': always(
+      'Request ID. Include it in support requests.',
+      requestIdKeywords,
+      EXAMPLE_REQUEST_ID,
+    ),
     [names.versionHeader]: always('The API version of the response.', { const: API_VERSION }, API_VERSION),
     ETag: always(
       'Send it in `If-None-Match` to get a 304 without a body while the response is unchanged.',
@@ -158,8 +162,6 @@ export function describeParameters({ names }: DocumentSettings): Readonly<Record
   }
 }
 
-const problemCodes = Object.keys(PROBLEMS) as readonly ProblemCode[]
-
 /** Every problem of the operation, in the order of the table. */
 export function problemsOf(route: Route, { allowBrowsers }: DocumentSettings): readonly ProblemCode[] {
   const possible = new Set<ProblemCode>([
@@ -186,7 +188,7 @@ export function problemsOf(route: Route, { allowBrowsers }: DocumentSettings): r
     add(route.method === 'POST', 'body_too_large', 'unsupported_media_type', 'invalid_body')
     add(route.takesIdempotencyKey === true, 'idempotency_conflict', 'idempotency_mismatch')
   }
-  return problemCodes.filter((code) => possible.has(code))
+  return PROBLEM_CODES.filter((code) => possible.has(code))
 }
 
 export function exampleProblem(
@@ -205,55 +207,6 @@ export function exampleProblem(
     : code === 'invalid_body'
     ? { errors: [{ pointer: '/partner', detail: 'is required' }] }
     : {}
-  const value = problemDocument(code, members, problemBase, path, exampleRequestId)
+  const value = problemDocument(code, members, problemBase, path, EXAMPLE_REQUEST_ID)
   return { summary: value.title, value }
-}
-
-export function problemSchema(): JsonSchema {
-  const text = (description: string, maxLength: number, more: JsonSchema = {}): JsonSchema => ({
-    description,
-    type: 'string',
-    maxLength,
-    ...more,
-  })
-  return {
-    description: 'A problem (RFC 9457). Handle it by `code`; show `detail` to developers.',
-    type: 'object',
-    properties: {
-      type: text('Identifies the code.', 2048, { format: 'uri' }),
-      title: text('The same for every problem with this code.', 100),
-      status: {
-        description: 'Status of the response.',
-        type: 'integer',
-        format: 'int32',
-        minimum: 400,
-        maximum: 599,
-      },
-      code: {
-        description: 'Identifies the problem. Codes are never renamed.',
-        type: 'string',
-        enum: problemCodes,
-      },
-      detail: text('Explains this occurrence.', 1000),
-      instance: text('The path of the request.', 8192),
-      request_id: { description: 'The same as `X-Request-Id`.', ...requestIdSchema },
-      required_scope: { description: 'The scope that the key lacks.', type: 'string', enum: SCOPES },
-      required_module: { description: 'The module to activate.', type: 'string', enum: MODULE_NAMES },
-      errors: {
-        description: 'All errors in the parameters or the body.',
-        type: 'array',
-        maxItems: 8192,
-        items: {
-          type: 'object',
-          properties: {
-            parameter: text('Name of the parameter or header.', 8192),
-            pointer: text('Location in the body (RFC 6901).', 65_536, { pattern: '^(/.*)?$' }),
-            detail: text('What is wrong.', 1000),
-          },
-          required: ['detail'],
-        },
-      },
-    },
-    required: ['type', 'title', 'status', 'code', 'detail', 'instance', 'request_id'],
-  }
 }

@@ -5,7 +5,8 @@ import { DEFAULT_LIMITS } from '../limits/policies.ts'
 import { type Module, MODULES } from '../policy/modules.ts'
 import type { Route } from '../routes/route.ts'
 import { endpointPath } from '../routes/router.ts'
-import { describeHeaders, describeParameters, exampleProblem, problemSchema } from './components.ts'
+import { problemSchema } from '../schemas/responses.ts'
+import { describeHeaders, describeParameters, exampleProblem } from './components.ts'
 import { createSchemaCollection } from './json-schema.ts'
 import type { DocumentSettings, OperationObject, ResponseObject } from './model.ts'
 import { describeOperation, hasOwnExample, tagOf } from './operation.ts'
@@ -25,7 +26,7 @@ export function createDocument(routes: readonly Route[], settings: Partial<Docum
   const { names, title = 'Partner API', contact, servers } = complete
   const schemas = createSchemaCollection()
   const responses: Record<string, ResponseObject> = {}
-  schemas.name('Problem', problemSchema())
+  schemas.response(problemSchema)
   const paths: Record<string, Partial<Record<'get' | 'post', OperationObject>>> = {}
   for (const route of routes) {
     const path = endpointPath(route, names.name)

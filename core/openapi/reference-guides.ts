@@ -1,8 +1,9 @@
 /** The sections of the reference page that apply to all endpoints. */
 import { MAX_BODY_BYTES } from '../http/body.ts'
 import { API_VERSION } from '../http/headers.ts'
-import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
+import { PROBLEMS } from '../http/problem.ts'
 import { MODULE_NAMES, MODULES } from '../policy/modules.ts'
+import { PROBLEM_CODES } from '../schemas/responses.ts'
 import { codeBlock, curl, type Inset, type Markup, markup, prettyJson, table } from './html.ts'
 import type { OpenApiDocument } from './document.ts'
 import type { DocumentSettings } from './model.ts'
@@ -129,7 +130,7 @@ function scopes(): Markup {
 
 function problems({ components }: OpenApiDocument): Markup {
   const example = prettyJson(components.examples['invalid_parameter']?.value)
-  const rows = (Object.keys(PROBLEMS) as ProblemCode[]).map((code) => ({
+  const rows = PROBLEM_CODES.map((code) => ({
     id: code,
     name: markup`<code>${code}</code><small>${PROBLEMS[code].status}</small>`,
     about: PROBLEMS[code].detail,

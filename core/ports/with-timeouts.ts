@@ -1,5 +1,5 @@
 import { Problem } from '../http/problem.ts'
-import { timeout } from '../lib/promise.ts'
+import { type MaybePromise, timeout } from '../lib/promise.ts'
 import type { Catalog, Directory } from './directory.ts'
 import type { FactSource } from './facts.ts'
 import type { QuotaStore } from './quotas.ts'
@@ -23,41 +23,56 @@ export function withTimeouts(deadlineMs: number) {
     return first
   }
 
-  /** The methods of a port that have these names. */
-  function wrap<T, K extends keyof T>(port: T, ...names: readonly K[]): Pick<T, K> {
-    const methods = port as Readonly<Record<K, (...args: unknown[]) => unknown>>
-    const wrapped = names.map((name) => [name, (...args: unknown[]): unknown => {
-      try {
-        const result = methods[name](...args)
-        return result instanceof Promise ? inTime(result).catch(throwUnavailable) : result
-      } catch (cause) {
-        return throwUnavailable(cause)
-      }
-    }])
-    return Object.fromEntries(wrapped)
+  function bounded<T>(call: () => MaybePromise<T>): MaybePromise<T> {
+    try {
+      const result = call()
+      return result instanceof Promise ? inTime(result).catch(throwUnavailable) : result
+    } catch (cause) {
+      return throwUnavailable(cause)
+    }
   }
 
   return {
-    facts: (source: FactSource): FactSource => wrap(source, 'check', 'revision', 'findKey', 'recordKeyUses'),
-    directory: (directory: Directory): Required<Directory> => ({
-      ...wrap(
-        directory,
-        'listProfiles',
-        'findProfile',
-        'countProfiles',
-        'listIndustries',
-        'nextProfileChangeAt',
-      ),
-      ...wrap({ directoryRevision: () => directory.directoryRevision?.() ?? '' }, 'directoryRevision'),
+    facts: (source: FactSource): FactSource => ({
+      check: () => bounded(() => source.check()),
+      revision: () => bounded(() => source.revision()),
+      findKey: (id) => bounded(() => source.findKey(id)),
+      recordKeyUses: (uses) => bounded(() => source.recordKeyUses(uses)),
     }),
-    catalog: (catalog: Catalog): Catalog => wrap(catalog, 'findBanner', 'listPlans'),
-    signups: (store: SignupStore): Pick<SignupStore, 'createSignup'> => wrap(store, 'createSignup'),
-    reports: (reports: Reports): Reports => wrap(reports, 'recordUsage', 'summarise', 'listActivity'),
-    quotas: (quotas: QuotaStore): QuotaStore => wrap(quotas, 'leaseQuota'),
+
+    directory: (directory: Directory): Required<Directory> => ({
+      listProfiles: (partner, query, now) => bounded(() => directory.listProfiles(partner, query, now)),
+      findProfile: (partner, slug, now) => bounded(() => directory.findProfile(partner, slug, now)),
+      countProfiles: (partner, by, now) => bounded(() => directory.countProfiles(partner, by, now)),
+      listIndustries: () => bounded(() => directory.listIndustries()),
+      nextProfileChangeAt: (partner, now) => bounded(() => directory.nextProfileChangeAt(partner, now)),
+      directoryRevision: () => bounded(() => directory.directoryRevision?.() ?? ''),
+    }),
+
+    catalog: (catalog: Catalog): Catalog => ({
+      findBanner: (partner) => bounded(() => catalog.findBanner(partner)),
+      listPlans: () => bounded(() => catalog.listPlans()),
+    }),
+
+    signups: (store: SignupStore): Pick<SignupStore, 'createSignup'> => ({
+      createSignup: (signup, claim) => bounded(() => store.createSignup(signup, claim)),
+    }),
+
+    reports: (reports: Reports): Reports => ({
+      recordUsage: (counts, batch, keepFrom) => bounded(() => reports.recordUsage(counts, batch, keepFrom)),
+      summarise: (partner, from, to) => bounded(() => reports.summarise(partner, from, to)),
+      listActivity: (partner, query, now) => bounded(() => reports.listActivity(partner, query, now)),
+    }),
+
+    quotas: (quotas: QuotaStore): QuotaStore => ({
+      leaseQuota: (request) => bounded(() => quotas.leaseQuota(request)),
+    }),
+
     registration: (replica: ReplicaRegistration): ReplicaRegistration => ({
       ...replica,
-      ...wrap(replica, 'registered'),
+      registered: () => bounded(() => replica.registered()),
     }),
+
     /** Resolves when every pending call has responded or failed. Never rejects. */
     idle: (): Promise<unknown> => Promise.allSettled(pending),
   }

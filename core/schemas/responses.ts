@@ -1,6 +1,6 @@
 /**
- * The body of every endpoint's success: for the documents, and for clients that check a deployment. Apart from the
- * routes, so that it is only loaded when needed.
+ * The bodies of all responses: for the documents, and for clients that check a deployment. Apart from the routes, so
+ * that they are only loaded when needed.
  */
 import * as v from 'valibot'
 import { MAX_STALE_IF_ERROR_SECONDS } from '../cache/revision-cache.ts'
@@ -8,11 +8,12 @@ import { COUNTRY_CODES } from '../content/iso-codes.ts'
 import { CURSOR_FORMAT } from '../http/cursor.ts'
 import { API_VERSION } from '../http/headers.ts'
 import type { Page } from '../http/message.ts'
+import { DEFAULT_PROBLEM_BASE, type ProblemCode, PROBLEMS } from '../http/problem.ts'
 import { LIMIT_NAMES, MAX_WINDOW_SECONDS } from '../limits/policies.ts'
 import type { EndpointName } from '../model.ts'
 import { MODULE_NAMES, SCOPES } from '../policy/modules.ts'
 import type { ActivityType } from '../ports/reports.ts'
-import type { Activity, ReportSummary, SignupReceipt, Verification } from '../wire.ts'
+import type { Activity, Problem, ReportSummary, SignupReceipt, Verification } from '../wire.ts'
 import {
   bannerSchema,
   cardSchema,
@@ -282,6 +283,45 @@ const catalogSchema: v.GenericSchema = v.pipe(
       }],
     }],
   }),
+)
+
+export const PROBLEM_CODES = Object.keys(PROBLEMS) as readonly ProblemCode[]
+export const REQUEST_ID_PATTERN = '^req_[0-9A-Za-z]+$'
+export const EXAMPLE_REQUEST_ID = 'req_0m4x2k7c9pQ1'
+
+export const problemSchema: field.Schema<Problem> = field.named(
+  'Problem',
+  'A problem (RFC 9457). Handle it by `code`; show `detail` to developers.',
+  {
+    type: field.text('Identifies the code.', `${DEFAULT_PROBLEM_BASE}/key-missing`, 2048, { format: 'uri' }),
+    title: field.text('The same for every problem with this code.', 'Key missing', 100),
+    status: v.pipe(
+      v.number(),
+      v.integer(),
+      v.minValue(400),
+      v.maxValue(599),
+      v.metadata({ description: 'Status of the response.', format: 'int32', examples: [401] }),
+    ),
+    code: field.oneOf('Identifies the problem. Codes are never renamed.', PROBLEM_CODES, 'key_missing'),
+    detail: field.text('Explains this occurrence.', PROBLEMS.key_missing.detail, 1000),
+    instance: field.text('The path of the request.', '/service/public/profiles', 8192),
+    request_id: field.text('The same as `X-Request-Id`.', EXAMPLE_REQUEST_ID, 80, {
+      pattern: REQUEST_ID_PATTERN,
+    }),
+    required_scope: v.optional(scope('The scope that the key lacks.')),
+    required_module: v.optional(field.oneOf('The module to activate.', MODULE_NAMES, 'profiles')),
+    errors: v.optional(field.list(
+      'All errors in the parameters or the body.',
+      8192,
+      v.strictObject({
+        parameter: v.optional(field.text('Name of the parameter or header.', 'limit', 8192)),
+        pointer: v.optional(
+          field.text('Location in the body (RFC 6901).', '/email', 65_536, { pattern: '^(/.*)?$' }),
+        ),
+        detail: field.text('What is wrong.', 'is required', 1000),
+      }),
+    )),
+  },
 )
 
 const dataOf = (data: v.GenericSchema): v.GenericSchema => v.object({ data })
