@@ -1,6 +1,8 @@
 /** Reads the response of verify-key, and checks the responses of other endpoints against the contract. */
 import * as v from 'valibot'
 import type { ServiceNames } from '../../core/http/headers.ts'
+import { PROBLEM_ACTIONS } from '../../core/http/problem-actions.ts'
+import type { ProblemCode } from '../../core/http/problem.ts'
 import { hasValidChecksum } from '../../core/keys/format.ts'
 import { parseJson } from '../../core/lib/json.ts'
 import { parseInstant } from '../../core/lib/time.ts'
@@ -156,26 +158,14 @@ function describeHtmlPage({ header, text }: DeploymentResponse): string | undefi
   return title === '' ? 'an HTML page' : `the HTML page "${displayName(title.replace(/\s+/g, ' '))}"`
 }
 
-const isFinal = 'This is final: ask the operator for another key.'
-const isTemporary = 'The service failed to check the key: try again.'
-const hints: ReadonlyMap<string, string> = new Map([
-  ['key_missing', 'The key was sent: a proxy or gateway drops its header.'],
-  ['key_revoked', isFinal],
-  ['key_expired', isFinal],
-  ['key_disabled', 'The operator can enable it again.'],
-  ['partner_mismatch', 'The key is valid, but it belongs to another partner: check --partner.'],
-  ['partner_suspended', 'The operator can resume the partner.'],
-  ['address_not_allowed', 'The key has an IP allow-list: run this command where the integration runs.'],
-  ['store_unavailable', isTemporary],
-  ['internal', isTemporary],
-])
-
 function hintFor(code: string, key: string, { header }: DeploymentResponse): string {
   if (code === 'rate_limited') return `Try again in ${displayName(header('retry-after') ?? 'some')} seconds.`
-  if (code !== 'key_invalid') return hints.get(code) ?? ''
-  return hasValidChecksum(key)
-    ? 'Its checksum is correct, so the key is complete, but it belongs to another deployment.'
-    : 'Its checksum is wrong: the key is mistyped or incomplete, or not a key at all.'
+  if (code === 'key_invalid') {
+    return hasValidChecksum(key)
+      ? 'Its checksum is correct, so the key is complete, but it belongs to another deployment.'
+      : 'Its checksum is wrong: the key is mistyped or incomplete, or not a key at all.'
+  }
+  return Object.hasOwn(PROBLEM_ACTIONS, code) ? PROBLEM_ACTIONS[code as ProblemCode].replaceAll('`', '') : ''
 }
 
 /** @returns `undefined` unless the response is a problem document. */

@@ -7,7 +7,7 @@ export const health: Route = {
   access: 'open',
   method: 'GET',
   path: '/health',
-  summary: 'Health check',
+  summary: 'Check health',
   description: 'For load balancers and monitoring.',
   problems: ['store_unavailable'],
   handle: ({ checkStore, staleness, clockSkewMs }) => {

@@ -31,7 +31,7 @@ export const recentProfiles = defineGet({
   name: 'recent-profiles',
   path: '/public/profiles/recent',
   scope: 'read:profiles',
-  summary: 'Recent public profiles',
+  summary: 'List recent profiles',
   description: 'The newest profiles first.',
   parameters: { limit: limitParameter(50, 10, 'How many profiles') },
   cacheBy: 'content',
@@ -61,7 +61,7 @@ export const directory = defineGet({
   name: 'profiles',
   path: '/public/profiles',
   scope: 'read:profiles',
-  summary: 'Filtered partner directory',
+  summary: 'List profiles',
   description:
     'The matching profiles in pages. Follow `page.next_cursor`, or the `Link` header, to the last page.',
   parameters: {
@@ -114,7 +114,7 @@ export const profileDetail = defineGet({
   name: 'profile',
   path: '/public/profiles/:slug',
   scope: 'read:profiles',
-  summary: 'Protected profile detail',
+  summary: 'Get a profile',
   description: 'A complete profile.',
   problems: ['profile_not_found'],
   parameters: {},

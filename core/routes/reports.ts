@@ -20,7 +20,7 @@ export const reportSummary = defineGet({
   name: 'report-summary',
   path: '/partner/reports/summary',
   scope: 'read:partner-reports',
-  summary: 'Partner report summary',
+  summary: 'Get the report summary',
   description: 'Numbers of signups and requests with live keys in a period.',
   parameters: {
     from: single('text', day, undefined, 'First day, in UTC'),
@@ -96,7 +96,7 @@ export const reportActivity = defineGet({
   name: 'report-activity',
   path: '/partner/reports/activity',
   scope: 'read:partner-reports',
-  summary: 'Redacted partner report activity',
+  summary: 'List activity',
   description: 'The latest activities, with masked personal data.',
   parameters: {
     type: repeatable(

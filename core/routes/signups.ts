@@ -44,7 +44,7 @@ export const signups = definePost({
   name: 'sign-up',
   path: '/partner/signups',
   scope: 'create:partner-signups',
-  summary: 'Partner signup',
+  summary: 'Create a signup',
   description:
     'Submits a signup form. A 201 confirms durable storage. With an `Idempotency-Key`, the request is safe to retry.',
   takesIdempotencyKey: true,

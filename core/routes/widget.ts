@@ -36,7 +36,7 @@ export const banner = defineGet({
   name: 'banner',
   path: '/public/banner',
   scope: 'read:banner',
-  summary: 'Partner banner',
+  summary: 'Get the banner',
   description: 'The current banner of the partner.',
   problems: ['banner_not_found'],
   parameters: {},
@@ -52,7 +52,7 @@ export const widget = defineGet({
   name: 'widget',
   path: '/partner-widget',
   scope: 'read:partner-widget',
-  summary: 'Combined widget payload',
+  summary: 'Get the widget',
   description:
     'Everything that a widget shows, in one call. Each part equals its own endpoint; countries and industries are those in use.',
   parameters: {},

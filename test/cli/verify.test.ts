@@ -200,7 +200,7 @@ test('a refusal is reported with advice and exit code', async (t) => {
     const [status, code, hint] of [
       [401, 'key_invalid', 'the key is complete'],
       [401, 'key_revoked', 'another key'],
-      [403, 'partner_mismatch', '--partner'],
+      [403, 'partner_mismatch', 'check the partner slug'],
       [403, 'partner_suspended', 'resume'],
       [403, 'address_not_allowed', 'where the integration runs'],
       [429, 'rate_limited', '17 seconds'],
