@@ -1,6 +1,6 @@
 /**
- * A load generator that costs little and counts exactly: requests are written as they stand, of an answer only its
- * status and its length are looked at, and nothing is allocated for a chunk that arrives.
+ * A load generator that costs little and counts exactly: it writes one request again and again, reads only the status and
+ * length of responses, and allocates nothing for received data.
  */
 import { execFileSync } from 'node:child_process'
 import { connect, type Socket } from 'node:net'
@@ -14,27 +14,26 @@ export interface Load {
 }
 
 /**
- * Asks over so many connections, on each the next request when the last one is answered, and waits for all answers.
+ * Sends a request over several connections, on each again after its response, and waits for all responses.
  *
- * @param next The next request, byte by byte.
- * @throws when an answer is not 200 or has no `Content-Length`.
+ * @throws if the status of a response is not 200, or if it has no `Content-Length`.
  */
 export async function load(
   port: number,
   connections: number,
   seconds: number,
-  next: () => string,
+  request: string,
 ): Promise<Load> {
   const startedAt = performance.now()
   const until = startedAt + seconds * 1000
-  const counts = await Promise.all(Array.from({ length: connections }, () => converse(port, until, next)))
+  const counts = await Promise.all(Array.from({ length: connections }, () => converse(port, until, request)))
   return {
     answers: counts.reduce((sum, count) => sum + count, 0),
     seconds: (performance.now() - startedAt) / 1000,
   }
 }
 
-function converse(port: number, until: number, next: () => string): Promise<number> {
+function converse(port: number, until: number, request: string): Promise<number> {
   return new Promise((resolve, reject) => {
     let answers = 0
     /** Bytes of the response that have not arrived. */
@@ -46,7 +45,7 @@ function converse(port: number, until: number, next: () => string): Promise<numb
       if (missing < 0) throw new Error('More data arrived than expected.')
       if (missing > 0) return
       answers++
-      if (performance.now() < until) return void socket.write(next(), 'latin1')
+      if (performance.now() < until) return void socket.write(request, 'latin1')
       socket.end()
       resolve(answers)
     }
@@ -68,35 +67,35 @@ function converse(port: number, until: number, next: () => string): Promise<numb
         },
       },
     })
-    socket.once('connect', () => socket.write(next(), 'latin1'))
+    socket.once('connect', () => socket.write(request, 'latin1'))
     socket.once('error', reject)
     socket.once('close', () => reject(new Error('The server closed a connection.')))
   })
 }
 
-/** The length of the whole answer that begins here. Servers send a head in one piece. */
+/** The length of the response that begins here. Servers send the head in one piece. */
 function lengthOf(start: Buffer): number {
   const end = start.indexOf('\r\n\r\n')
   const head = start.toString('latin1', 0, end)
   if (end < 0 || !head.startsWith('HTTP/1.1 200 ')) {
-    throw new Error(`Not an answer to count: ${start.toString('latin1', 0, 300)}`)
+    throw new Error(`Unexpected response: ${start.toString('latin1', 0, 300)}`)
   }
   const field = /\r\ncontent-length: *(\d+)/i.exec(head)
-  if (field === null) throw new Error(`An answer without Content-Length: ${head}`)
+  if (field === null) throw new Error(`Response without Content-Length: ${head}`)
   return end + 4 + Number(field[1])
 }
 
-/** The core that servers run on, and the one of the process that loads them. */
+/** The core of the servers, and that of the load generator. */
 export const CORES = { server: 0, loader: 1 }
 
 const pins = process.platform === 'linux' && availableParallelism() > 1 && hasTaskset()
 
-/** A command line that runs on one core, where that can be had. */
+/** A command line that runs on one core, if the machine has `taskset`. */
 export function pinned(core: number, command: readonly string[]): readonly string[] {
   return pins ? ['taskset', '-c', String(core), ...command] : command
 }
 
-/** Keeps this process on one core for as long as `work` takes. */
+/** Keeps this process on one core during `work`. */
 export async function whilePinned<T>(core: number, work: () => Promise<T>): Promise<T> {
   if (!pins) return await work()
   const all = `0-${availableParallelism() - 1}`

@@ -1,45 +1,44 @@
 /**
- * Prints how fast the service is, as ratios to peers that did the same in the same run. Nothing here is asserted:
- * figures of one machine say little about another, and a busy machine makes all of them worse.
+ * Prints the speed of the service as ratios to peers that do the same in the same run. Nothing is asserted: absolute
+ * figures differ between machines, and a busy machine makes all of them worse.
  *
  *   npm run bench                    everything, in about ten minutes
  *   npm run bench -- http start      some parts
- *   npm run bench -- --json          the same for programs
+ *   npm run bench -- --json          as JSON
  *
- * PARTNER_API_BENCH_DIR=DIR keeps the big SQLite file there and uses it again; PARTNER_API_BENCH_ROWS=N makes the big
- * stores smaller than a million rows.
+ * PARTNER_API_BENCH_DIR=DIR keeps the large SQLite file there for the next run. PARTNER_API_BENCH_ROWS=N sets the number
+ * of rows of the large stores (default a million).
  */
 import process from 'node:process'
 import { machineLine, type Row, tableOf } from './report.ts'
 
-/** Loaded when they run, so that a part is measured without the others' code in its process. */
+/** Each part is loaded when it runs, so that it is measured without the code of the others in its process. */
 const parts: Readonly<Record<string, () => Promise<Row[]>>> = {
   pipeline: async () => (await import('./pipeline.ts')).run(),
   http: async () => (await import('./http.ts')).runNode(),
   bun: async () => (await import('./http.ts')).runBun(),
   deno: async () => (await import('./http.ts')).runDeno(),
-  distinct: async () => (await import('./http.ts')).runDistinct(),
   sqlite: async () => (await import('./sqlite.ts')).run(),
   postgres: async () => (await import('./postgres.ts')).run(),
   start: async () => (await import('./start.ts')).runVersion(),
   'first-answer': async () => (await import('./start.ts')).runFirstAnswer(),
 }
 
-const words = process.argv.slice(2)
-const json = words.includes('--json')
-const asked = words.filter((word) => word !== '--json')
-const unknown = asked.filter((name) => !Object.hasOwn(parts, name))
+const args = process.argv.slice(2)
+const json = args.includes('--json')
+const chosen = args.filter((name) => name !== '--json')
+const unknown = chosen.filter((name) => !Object.hasOwn(parts, name))
 
 if (unknown.length > 0) {
   process.stderr.write(
-    `There is no part ${unknown.join(', ')}; the parts are ${Object.keys(parts).join(', ')}.\n`,
+    `There is no part ${unknown.join(', ')}. The parts are ${Object.keys(parts).join(', ')}.\n`,
   )
   process.exitCode = 2
 } else {
   const machine = machineLine()
   const rows: Row[] = []
   for (const [name, run] of Object.entries(parts)) {
-    if (asked.length > 0 && !asked.includes(name)) continue
+    if (chosen.length > 0 && !chosen.includes(name)) continue
     const startedAt = performance.now()
     process.stderr.write(`${name} … `)
     rows.push(...await run())

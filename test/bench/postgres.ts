@@ -86,7 +86,7 @@ async function warmRow(url: string, store: Store, admin: Sql): Promise<Row> {
   try {
     const { port } = new URL(served.url)
     const request = `GET ${CACHED_TARGET} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${key}\r\n\r\n`
-    const ask = (seconds: number) => load(Number(port), 32, seconds, () => request)
+    const ask = (seconds: number) => load(Number(port), 32, seconds, request)
     await ask(0.5)
     await admin`select pg_stat_statements_reset()`
     let answers = 0

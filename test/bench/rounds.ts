@@ -5,25 +5,16 @@ import { fileURLToPath } from 'node:url'
 import { CORES, load, pinned, whilePinned } from './load.ts'
 import { median, type Row, times } from './report.ts'
 import type { ServerKind, ServerRuntime } from './server.ts'
+import { CACHED_TARGET } from './tenant.ts'
 
-/** How servers are compared. */
-export interface Contest {
-  /** Default Node. */
-  readonly runtime?: ServerRuntime
-  readonly kinds: readonly ServerKind[]
-  readonly profileCount: number
-  /** Makes the targets that are asked for. */
-  readonly targets: () => () => string
-}
-
-/** What a server did in one round. */
+/** The work of a server in one round. */
 export interface Result {
   /** Processor time of the server for one request. */
   readonly microseconds: number
   readonly requestsPerSecond: number
 }
 
-/** All rounds of each server: those of one number were beside each other in time. */
+/** The rounds of each server. Rounds with the same index ran next to each other. */
 export type Results = ReadonlyMap<ServerKind, readonly Result[]>
 
 const connections = 32
@@ -31,16 +22,15 @@ const roundCount = 10
 const roundSeconds = 0.75
 const warmUpSeconds = 1
 
-/** Loads all servers in turn, round after round, so that what the machine does besides hits all of them alike. */
-export async function compete({ runtime, kinds, profileCount, targets }: Contest): Promise<Results> {
-  const children = await Promise.all(kinds.map((kind) => startServer(kind, profileCount, runtime)))
-  const runners = children.map((child) => ({ child, next: requests(child, targets()) }))
+/** Loads all servers in turn, round after round, so that other load on the machine affects all of them alike. */
+export async function compete(runtime: ServerRuntime, kinds: readonly ServerKind[]): Promise<Results> {
+  const children = await Promise.all(kinds.map((kind) => startServer(runtime, kind)))
   const rounds = new Map(kinds.map((kind): [ServerKind, Result[]] => [kind, []]))
   try {
     await whilePinned(CORES.loader, async () => {
-      for (const { child, next } of runners) await load(child.port, connections, warmUpSeconds, next)
+      for (const child of children) await load(child.port, connections, warmUpSeconds, child.request)
       for (let round = 0; round < roundCount; round++) {
-        for (const { child, next } of runners) rounds.get(child.kind)!.push(await measure(child, next))
+        for (const child of children) rounds.get(child.kind)!.push(await measure(child))
       }
     })
   } finally {
@@ -49,22 +39,16 @@ export async function compete({ runtime, kinds, profileCount, targets }: Contest
   return rounds
 }
 
-async function measure(child: ServerChild, next: () => string): Promise<Result> {
+async function measure(child: ServerChild): Promise<Result> {
   const before = await child.usedMicroseconds()
-  const { answers, seconds } = await load(child.port, connections, roundSeconds, next)
+  const { answers, seconds } = await load(child.port, connections, roundSeconds, child.request)
   const used = await child.usedMicroseconds() - before
   return { microseconds: used / answers, requestsPerSecond: answers / seconds }
 }
 
-function requests({ key }: ServerChild, target: () => string): () => string {
-  const rest =
-    ` HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/json\r\nAuthorization: Bearer ${key}\r\n\r\n`
-  return () => `GET ${target()}${rest}`
-}
-
 /**
- * How many times less processor time, and how many times more throughput, a server needs than another one: the
- * median of the ratios of rounds that were beside each other, which a machine that gets slower does not change.
+ * Compares processor time and throughput of two servers: the median of the ratios of rounds that ran next to each other,
+ * which does not change if the machine gets slower.
  */
 export function comparisonRow(
   part: string,
@@ -94,12 +78,12 @@ function described(rounds: readonly Result[]): string {
   return `${microseconds.toFixed(1)} µs, ${Math.round(requestsPerSecond).toLocaleString('en')}/s`
 }
 
-/** A server that runs. */
+/** A running server. */
 interface ServerChild {
   readonly kind: ServerKind
   readonly port: number
-  readonly key: string
-  /** Processor time that it has used so far, all of its threads, in microseconds. */
+  readonly request: string
+  /** Processor time of all its threads so far, in microseconds. */
   usedMicroseconds(): Promise<number>
   stop(): void
 }
@@ -113,24 +97,16 @@ const programs: Readonly<Record<ServerRuntime, readonly string[]>> = {
   deno: [binary('deno'), 'run', '-A', '-q'],
 }
 
-/** Starts a server with so many profiles in memory, and waits until it listens. */
-async function startServer(
-  kind: ServerKind,
-  profileCount: number,
-  runtime: ServerRuntime = 'node',
-): Promise<ServerChild> {
-  const [command, ...words] = pinned(CORES.server, [
-    ...programs[runtime],
-    pathOf('server.ts'),
-    kind,
-    String(profileCount),
-  ])
-  const child = spawn(command!, words, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+/** Starts a server and waits until it listens. */
+async function startServer(runtime: ServerRuntime, kind: ServerKind): Promise<ServerChild> {
+  const [command, ...args] = pinned(CORES.server, [...programs[runtime], pathOf('server.ts'), kind])
+  const child = spawn(command!, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   const { port, key } = await nextMessage<{ port: number; key: string }>(child, kind)
   return {
     kind,
     port,
-    key,
+    request: `GET ${CACHED_TARGET} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/json\r\n` +
+      `Authorization: Bearer ${key}\r\n\r\n`,
     async usedMicroseconds() {
       const message = nextMessage<{ microseconds: number }>(child, kind)
       child.send('usage')

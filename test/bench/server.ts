@@ -1,6 +1,6 @@
 /**
- * One server in a process of its own, so that its processor time can be measured. It reports where it listens and, when
- * asked, the processor time that it has used.
+ * One server in its own process, so that its processor time can be measured. Reports its port and, on request, the
+ * processor time that it has used.
  */
 import type { RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -8,21 +8,21 @@ import process from 'node:process'
 import type { ServeOptions } from '../../adapters/runtimes/node.ts'
 import type { RunningServer, ServableApi } from '../../adapters/runtimes/server.ts'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
-import { honoListing, honoReady, honoSameWork } from './hono.ts'
+import { honoReady, honoSameWork } from './hono.ts'
 import { createService, fill, issueKey, readyAnswer } from './tenant.ts'
 
 export type ServerRuntime = 'node' | 'bun' | 'deno'
 
 /**
- * What is served. A peer of the plain name only checks the key and sends the page. `raw` is the runtime's own server,
- * `fetch` the service as a handler on it. Fastify runs on Node, Elysia on Bun.
+ * A server. A peer without a suffix only checks the key and sends the page. `raw` is the server of the runtime, `fetch`
+ * the service as a handler on it. Fastify runs on Node, Elysia on Bun.
  */
 export type ServerKind =
   | 'ours'
   | 'fetch'
   | 'raw'
   | 'raw-same-fields'
-  | `${'hono' | 'fastify'}${'' | '-same-work' | '-listing'}`
+  | `${'hono' | 'fastify'}${'' | '-same-work'}`
   | `elysia${'' | '-same-work'}`
 
 type Handler = (request: Request) => Response | Promise<Response>
@@ -46,7 +46,7 @@ const { Bun, Deno } = globalThis as unknown as FetchRuntime
 const hostname = '127.0.0.1'
 const runtime: ServerRuntime = Bun ? 'bun' : Deno ? 'deno' : 'node'
 
-/** Serves a handler the way the documentation of the runtime, or of Hono for Node, has it. */
+/** Serves a handler as the documentation of the runtime, or of Hono for Node, describes. */
 async function listen(handler: Handler): Promise<number> {
   if (Bun !== undefined) return Bun.serve({ port: 0, hostname, development: false, fetch: handler }).port
   if (Deno !== undefined) {
@@ -72,11 +72,11 @@ async function listenOurs(): Promise<number> {
   return (await serve(service, { port: 0, host: hostname })).port
 }
 
-/** The same bytes every time. A handler that takes its request is one that could read it. */
+/** Sends the same bytes every time. The handler takes the request, as one that reads it does. */
 function listenRaw(headers: Readonly<Record<string, string>>): Promise<number> {
   if (runtime !== 'node') return listen((_request) => new Response(ready.text, { headers }))
   const fields = { ...headers, 'Content-Length': String(ready.bytes.length) }
-  // As the documentation has it, or in the form that costs least.
+  // As in the documentation, or in the form that costs least.
   const written = kind === 'raw' ? fields : Object.entries(fields).flat()
   return listenNode((_request, response) => {
     response.writeHead(200, written)
@@ -84,11 +84,8 @@ function listenRaw(headers: Readonly<Record<string, string>>): Promise<number> {
   })
 }
 
-async function listenFastify(kind: 'fastifyReady' | 'fastifySameWork' | 'fastifyListing'): Promise<number> {
-  const { fastifyReady, fastifySameWork, fastifyListing } = await import('./fastify.ts')
-  const app = kind === 'fastifyListing'
-    ? await fastifyListing(key, store)
-    : await (kind === 'fastifyReady' ? fastifyReady : fastifySameWork)(key, ready)
+async function listenFastify(kind: 'fastifyReady' | 'fastifySameWork'): Promise<number> {
+  const app = await (await import('./fastify.ts'))[kind](key, ready)
   return Number(new URL(await app.listen({ port: 0, host: hostname })).port)
 }
 
@@ -106,17 +103,15 @@ const starters: Readonly<Record<ServerKind, () => Promise<number>>> = {
     }),
   hono: () => listen(honoReady(key, ready).fetch),
   'hono-same-work': () => listen(honoSameWork(key, ready).fetch),
-  'hono-listing': () => listen(honoListing(key, store).fetch),
   fastify: () => listenFastify('fastifyReady'),
   'fastify-same-work': () => listenFastify('fastifySameWork'),
-  'fastify-listing': () => listenFastify('fastifyListing'),
   elysia: async () => listen((await import('./elysia.ts')).elysiaReady(key, ready)),
   'elysia-same-work': async () => listen((await import('./elysia.ts')).elysiaSameWork(key, ready)),
 }
 
-const [kind, profileCount] = process.argv.slice(2)
+const [kind] = process.argv.slice(2)
 const store = createMemoryStore()
-await fill(store, Number(profileCount))
+await fill(store, 500)
 const key = await issueKey(store)
 const service = createService(store)
 const ready = await readyAnswer(service, key)
