@@ -77,7 +77,7 @@ const crcTable = Int32Array.from({ length: 256 }, (_, byte) => {
 })
 
 /** CRC-32 (IEEE 802.3, as in zip and PNG) of ASCII text, unsigned. */
-export function crc32(text: string): number {
+function crc32(text: string): number {
   let remainder = -1
   for (let index = 0; index < text.length; index++) {
     remainder = (crcTable[(remainder ^ text.charCodeAt(index)) & 0xff] ?? 0) ^ (remainder >>> 8)

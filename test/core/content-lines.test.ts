@@ -1,6 +1,4 @@
 import { readFileSync } from 'node:fs'
-import { isDeepStrictEqual } from 'node:util'
-import fc from 'fast-check'
 import { test } from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
@@ -22,7 +20,6 @@ import {
 import { parseInstant } from '../../core/lib/time.ts'
 import { CONTENT_KINDS, type ContentKind, type ContentRecords } from '../../core/ports/content.ts'
 import { exported } from '../contract/store/samples.ts'
-import { anyText, anyUrl } from '../support/any-text.ts'
 
 type Line = Record<string, unknown>
 
@@ -79,8 +76,10 @@ function readLines<K extends ContentKind>(
   return reader.finish()
 }
 
+const textOf = (line: Line | string): string => typeof line === 'string' ? line : JSON.stringify(line)
+
 function errorsOf(kind: ContentKind, ...lines: (Line | string)[]): readonly LineError[] {
-  const read = readLines(kind, lines.map((line) => typeof line === 'string' ? line : JSON.stringify(line)))
+  const read = readLines(kind, lines.map(textOf))
   return 'errors' in read ? read.errors : []
 }
 
@@ -93,84 +92,15 @@ function recordsOf<K extends ContentKind>(kind: K, lines: Iterable<string>): rea
 /** Base62 text in the format of a key, without a valid checksum. */
 const keyShaped = `spk_live_Zt81Zt81Zt81_${'0123456789'.repeat(4).slice(0, 38)}`
 
-test('exporting the imported fixtures yields the same bytes', (t) => {
+test('exporting imported lines yields the same bytes', (t) => {
   for (const kind of CONTENT_KINDS) {
     const text = readFileSync(new URL(`../../fixtures/content/${kind}.jsonl`, import.meta.url), 'utf8')
-    const written = recordsOf(kind, text.split('\n')).map((record) => `${formatContentLine(kind, record)}\n`)
-    t.equal(written.join(''), text, kind)
+    for (const lines of [text.trimEnd().split('\n'), [JSON.stringify(right[kind])]]) {
+      t.same(recordsOf(kind, lines).map((record) => formatContentLine(kind, record)), lines, kind)
+    }
   }
   t.end()
 })
-
-/** Without this, fast-check sometimes creates objects without a prototype. */
-const plain = <T>(model: { [K in keyof T]: fc.Arbitrary<T[K]> }) =>
-  fc.record<T>(model, { noNullPrototype: true })
-const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined })
-const slug = fc.stringMatching(/^[a-z0-9][a-z0-9-]{0,79}$/)
-const text = anyText({ minLength: 1, maxLength: 20 }).filter((value) => !value.includes('\0'))
-const instant = fc.date({ min: new Date('0001-01-01'), max: new Date('9999-12-31'), noInvalidDate: true })
-  .map((date) => date.getTime())
-const records: { [K in ContentKind]: fc.Arbitrary<ContentRecords[K]> } = {
-  profiles: plain({
-    slug,
-    name: text,
-    headline: text,
-    country: fc.constantFrom(...COUNTRY_CODES),
-    industry: slug,
-    publishedAt: maybe(instant),
-    logoUrl: maybe(anyUrl),
-    description: maybe(text),
-    websiteUrl: maybe(anyUrl),
-    city: maybe(text),
-    foundedYear: maybe(fc.integer({ min: 1, max: 9999 })),
-    employees: maybe(
-      plain({ min: maybe(fc.nat(100)), max: maybe(fc.integer({ min: 100, max: Number.MAX_SAFE_INTEGER })) }),
-    ),
-    tags: fc.array(text, { maxLength: 20 }),
-    contact: maybe(plain({ email: maybe(fc.constant('a@b.example')), phone: maybe(text) })),
-    links: fc.array(plain({ rel: text, url: anyUrl }), { maxLength: 20 }),
-    visibleTo: maybe(fc.uniqueArray(slug)),
-  }),
-  industries: plain({ slug, name: text, parentSlug: fc.constant(undefined) }),
-  plans: plain({
-    slug,
-    name: text,
-    description: text,
-    price: plain({ amountMinor: fc.maxSafeNat(), currency: fc.constantFrom('EUR', 'JPY', 'KWD', 'CLF') }),
-    interval: fc.constantFrom('month', 'year', 'once'),
-    features: fc.array(text, { maxLength: 50 }),
-    highlighted: fc.boolean(),
-    position: maybe(fc.maxSafeInteger()),
-  }),
-  banners: plain({
-    partner: slug,
-    title: text,
-    body: maybe(text),
-    imageUrl: maybe(anyUrl),
-    imageAlt: maybe(text),
-    linkUrl: maybe(anyUrl),
-    linkLabel: maybe(text),
-    startsAt: maybe(instant.map((at) => Math.min(at, 0))),
-    endsAt: maybe(instant.map((at) => Math.max(at, 1))),
-  }),
-}
-
-for (const kind of CONTENT_KINDS) {
-  test(`importing an export of ${kind} changes nothing`, (t) => {
-    fc.assert(fc.property(records[kind] as fc.Arbitrary<ContentRecords[typeof kind]>, (record) => {
-      const line = formatContentLine(kind, record)
-      const [read] = recordsOf(kind, [line])
-      return isDeepStrictEqual(read, record)
-    }))
-    t.end()
-  })
-
-  test(`an export of ${kind} has every field, including absent ones`, (t) => {
-    const line = JSON.stringify(right[kind])
-    t.equal(formatContentLine(kind, recordsOf(kind, [line])[0]!), line)
-    t.end()
-  })
-}
 
 test('only optional fields may be absent or null', (t) => {
   const required: Record<ContentKind, string[]> = {
@@ -185,11 +115,8 @@ test('only optional fields may be absent or null', (t) => {
       const missing = errorsOf(kind, without)
       const nulled = errorsOf(kind, { ...without, [field]: null })
       const isRequired = required[kind].includes(field)
-      t.same(
-        missing,
-        isRequired ? [{ line: 1, field, reason: 'is missing' }] : [],
-        `${kind} without ${field}`,
-      )
+      const expected = isRequired ? [{ line: 1, field, reason: 'is missing' }] : []
+      t.same(missing, expected, `${kind} without ${field}`)
       t.equal(nulled.length, isRequired && field !== 'published_at' ? 1 : 0, `${kind} with ${field} null`)
     }
   }
@@ -289,10 +216,8 @@ test('all errors are reported at once, by line', (t) => {
     { slug: 'b', name: '', parent_slug: 'a' },
     { slug: 'c', name: 'C', parent_slug: 'a' },
   )
-  t.same(circle.map(({ line, field }) => [line, field]), [[1, 'parent_slug'], [2, 'name'], [
-    2,
-    'parent_slug',
-  ]])
+  const places = circle.map(({ line, field }) => `${line} ${field}`)
+  t.same(places, ['1 parent_slug', '2 name', '2 parent_slug'])
   t.end()
 })
 
@@ -321,18 +246,15 @@ test('a repeated slug is reported with the line of its first use', (t) => {
 
 test('a thousand errors are listed, and all are counted', (t) => {
   const read = readLines('plans', Array(1_500).fill('{'))
-  t.ok('errors' in read)
-  if ('errors' in read) {
-    t.equal(read.errors.length, 1_000)
-    t.equal(read.errorCount, 1_500)
-  }
+  t.same('errors' in read && [read.errors.length, read.errorCount], [1_000, 1_500])
   t.end()
 })
 
 test('lines other than JSON objects are refused', (t) => {
-  t.same(errorsOf('plans', `{"secret":"${keyShaped}`), [{ line: 1, field: null, reason: 'is not JSON' }])
-  for (const line of ['[]', '1', 'null', '"a"']) {
-    t.same(errorsOf('plans', line), [{ line: 1, field: null, reason: 'must be a JSON object' }], line)
+  const reasons = { [`{"secret":"${keyShaped}`]: 'is not JSON' }
+  for (const line of ['[]', '1', 'null', '"a"']) reasons[line] = 'must be a JSON object'
+  for (const [line, reason] of Object.entries(reasons)) {
+    t.same(errorsOf('plans', line), [{ line: 1, field: null, reason }], line)
   }
   t.end()
 })
@@ -380,38 +302,22 @@ async function openStore() {
     { slug: 'textiles', name: 'Textiles', parentSlug: undefined },
     { slug: 'wool', name: 'Wool', parentSlug: 'textiles' },
   ], { now: 0, actor: 'operator' })
-  const run = (kind: ContentKind, lines: Line[], dryRun = false) =>
-    importContent(store, kind, lines.map((line) => JSON.stringify(line)), {
-      now: 1,
-      actor: 'operator',
-      dryRun,
-    })
+  const run = (kind: ContentKind, lines: (Line | string)[], dryRun = false) =>
+    importContent(store, kind, lines.map(textOf), { now: 1, actor: 'operator', dryRun })
   return { store, run }
 }
 
-test('an import stores all records or none, and repeating it changes nothing', async (t) => {
+test('an import stores all records or none, and importing an export changes nothing', async (t) => {
   const { store, run } = await openStore()
   const lines = [right.profiles, { ...right.profiles, slug: 'other', visible_to: ['gone'] }]
   const empty = await store.revision()
+  const invalid = { ...right.profiles, slug: 'third', name: '' }
   t.same(await run('profiles', lines, true), { created: 2, replaced: 0, unchanged: 0 })
-  t.match(await run('profiles', [...lines, { ...right.profiles, slug: 'third', name: '' }]), {
-    errorCount: 1,
-  })
+  t.match(await run('profiles', [...lines, invalid]), { errorCount: 1 })
   t.same(await store.revision(), empty)
   t.same(await run('profiles', lines), { created: 2, replaced: 0, unchanged: 0 })
-  const full = await store.revision()
   const again = (await exported(store, 'profiles')).map((record) => formatContentLine('profiles', record))
-  t.same(await importContent(store, 'profiles', again, { now: 2, actor: 'operator' }), {
-    created: 0,
-    replaced: 0,
-    unchanged: 2,
-  })
-  t.same(await store.revision(), full)
-  t.same(await run('profiles', [{ ...right.profiles, name: 'Wevare' }]), {
-    created: 0,
-    replaced: 1,
-    unchanged: 0,
-  })
+  t.same(await run('profiles', again), { created: 0, replaced: 0, unchanged: 2 })
 })
 
 test('missing references are reported with other errors', async (t) => {
@@ -439,22 +345,12 @@ test('parents of industries are in the file, in any order, or in the store, with
   t.match(await run('industries', [industry('linen', 'flax')]), {
     errors: [{ line: 1, field: 'parent_slug', reason: /in this file, not "flax"$/ }],
   })
-  t.match(
-    await run('industries', [industry('silk', null), industry('textiles', 'merino')]),
-    {
-      errors: [{
-        line: 2,
-        field: 'parent_slug',
-        reason: /circle: textiles → merino → sheep → wool → textiles$/,
-      }],
-    },
-    'a cycle through the store',
-  )
-  t.match(
-    await run('industries', [industry('wool', null), industry('textiles', 'merino')]),
-    { replaced: 2 },
-    'replacing a parent breaks the cycle',
-  )
+  const circle = /circle: textiles → merino → sheep → wool → textiles$/
+  t.match(await run('industries', [industry('silk', null), industry('textiles', 'merino')]), {
+    errors: [{ line: 2, field: 'parent_slug', reason: circle }],
+  }, 'a cycle through the store')
+  const broken = await run('industries', [industry('wool', null), industry('textiles', 'merino')])
+  t.match(broken, { replaced: 2 }, 'replacing a parent breaks the cycle')
 })
 
 test('a long cycle of industries is reported in linear time', async (t) => {
@@ -466,16 +362,6 @@ test('a long cycle of industries is reported in linear time', async (t) => {
     parent_slug: `i${(index + length - 1) % length}`,
   }))
   t.match(await run('industries', chain), { errorCount: length, errors: [{ reason: /→ … → / }] })
-})
-
-test('lines may be streamed', async (t) => {
-  const { store } = await openStore()
-  async function* lines() {
-    yield `\uFEFF${JSON.stringify(right.plans)}\r`
-    await Promise.resolve()
-    yield ''
-  }
-  t.match(await importContent(store, 'plans', lines(), { now: 1, actor: 'operator' }), { created: 1 })
 })
 
 test('instants are RFC 3339 with an offset, truncated to milliseconds', (t) => {
@@ -493,35 +379,16 @@ test('instants are RFC 3339 with an offset, truncated to milliseconds', (t) => {
   for (const [text, expected] of Object.entries(right)) {
     t.equal(parseInstant(text), Date.parse(expected), text)
   }
-  const days = [
-    '2025-02-29',
-    '2100-02-29',
-    '2025-04-31',
-    '2025-13-01',
-    '2025-00-01',
-    '2025-01-00',
-    '2025-1-1',
-    '２025-01-01',
-  ]
+  const days = '2025-02-29 2100-02-29 2025-04-31 2025-13-01 2025-00-01 2025-01-00 2025-1-1 ２025-01-01'
   const times = [
-    '24:00:00Z',
-    '00:60:00Z',
-    '23:59:60Z',
-    '00:00:00',
-    '00:00:00+24:00',
-    '00:00:00+00:60',
-    '00:00:00+0100',
+    ...'24:00:00Z 00:60:00Z 23:59:60Z 00:00:00 00:00:00+24:00 00:00:00+00:60 00:00:00+0100'.split(' '),
+    ...['00:00:00.Z', '00:00Z', '00:00:00Z\n'],
   ]
   const wrong = [
-    ...days.map((day) => `${day}T00:00:00Z`),
-    ...[...times, '00:00:00.Z', '00:00Z', '00:00:00Z\n'].map((time) => `2025-01-01T${time}`),
-    ...[
-      '2025-01-01 00:00:00Z',
-      '+002025-01-01T00:00:00Z',
-      '9999-12-31T23:59:59-00:01',
-      '0000-01-01T00:00:00+00:01',
-      '',
-    ],
+    ...days.split(' ').map((day) => `${day}T00:00:00Z`),
+    ...times.map((time) => `2025-01-01T${time}`),
+    ...['2025-01-01 00:00:00Z', '+002025-01-01T00:00:00Z', ''],
+    ...['9999-12-31T23:59:59-00:01', '0000-01-01T00:00:00+00:01'],
   ]
   t.same(wrong.filter((text) => parseInstant(text) !== undefined), [])
   t.end()
@@ -545,11 +412,9 @@ test('countries are the 249 assigned by ISO 3166-1, and Kosovo', (t) => {
 })
 
 test('country names are in the language of the locale, or in English without data', (t) => {
-  t.equal(countryName('DE', 'en'), 'Germany')
-  t.equal(countryName('DE', 'de-AT'), 'Deutschland')
   t.equal(countryName('XK', 'en'), 'Kosovo')
-  t.equal(countryName('DE', 'tlh'), 'Germany')
-  t.equal(countryName('DE', 'en-x-any'), 'Germany')
+  t.equal(countryName('DE', 'de-AT'), 'Deutschland')
+  for (const locale of ['en', 'tlh', 'en-x-any', 'i-klingon']) t.equal(countryName('DE', locale), 'Germany')
   for (let index = 0; index < 70; index++) countryName('FR', `fr-x-v${index}`)
   t.equal(countryName('DE', 'de'), 'Deutschland', 'after many other locales')
   const unnamed = ['x-private', 'i-klingon', 'sgn-BE-FR', 'art-lojban', 'de-DE-1996-x-own', 'zh-cmn-Hant-TW']
@@ -557,7 +422,6 @@ test('country names are in the language of the locale, or in English without dat
     t.ok(isLocale(locale), `${locale} is well-formed`)
     t.ok(countryName('DE', locale), 'it has names')
   }
-  t.equal(countryName('DE', 'i-klingon'), 'Germany')
   t.ok(isLocale('pt-BR') && isLocale('zh-Hant-TW-u-nu-latn') && isLocale('tlh'))
   for (const text of ['', 'e', 'en_US', 'en-', 'en-toolongsubtag', 'en--US', 'en, de']) {
     t.notOk(isLocale(text), text)

@@ -1,4 +1,5 @@
-/** Every record that the import accepts satisfies the response schemas and those of the OpenAPI document. */
+/** Every record that the import accepts makes valid responses and an export that imports as the same record. */
+import { isDeepStrictEqual } from 'node:util'
 import addFormats from 'ajv-formats'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import fc from 'fast-check'
@@ -9,7 +10,7 @@ import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { COUNTRY_CODES } from '../../core/content/iso-codes.ts'
-import { importContent } from '../../core/content/lines.ts'
+import { createLineReader, formatContentLine, importContent } from '../../core/content/lines.ts'
 import { MODULE_NAMES } from '../../core/policy/modules.ts'
 import type { ContentKind } from '../../core/ports/content.ts'
 import { ROUTES } from '../../core/routes/router.ts'
@@ -145,11 +146,19 @@ const cases: Readonly<Record<ContentKind, Case>> = {
   },
 }
 
+/** The record of a line; `undefined` for an invalid line. */
+function parse(kind: ContentKind, line: string) {
+  const reader = createLineReader(kind)
+  reader.read(line)
+  const read = reader.finish()
+  return 'errors' in read ? undefined : read.records[0]
+}
+
 const options = { now: Date.now(), actor }
 const home = JSON.stringify({ slug: 'home', name: 'Home' })
 
 for (const kind of ['industries', 'plans', 'banners', 'profiles'] as const) {
-  test(`every imported record of ${kind} makes a valid response`, async (t) => {
+  test(`every imported record of ${kind} makes valid responses and an equal export`, async (t) => {
     await importContent(store, 'industries', [home], options)
     const { line, paths } = cases[kind]
     const validators = paths.map((path) => ({ path, validate: createValidator(path) }))
@@ -159,8 +168,11 @@ for (const kind of ['industries', 'plans', 'banners', 'profiles'] as const) {
         const outcome = await importContent(store, kind, [JSON.stringify(line)], options)
         if ('errors' in outcome) return
         imported++
+        const record = parse(kind, JSON.stringify(line))!
+        const exported = formatContentLine(kind, record)
+        if (!isDeepStrictEqual(parse(kind, exported), record)) throw new Error(`exported as ${exported}`)
         const slug = String(line['slug'])
-        for (const { path, validate: validate } of validators) {
+        for (const { path, validate } of validators) {
           const { status, body } = await read(`${path.replace('{slug}', slug)}?partner=${partner}`)
           const violations = status === 200 ? validate(body) : [status]
           if (violations.length > 0) throw new Error(`${path}: ${JSON.stringify(violations)}`)

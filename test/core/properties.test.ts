@@ -1,4 +1,3 @@
-import { crc32 as zlibCrc32 } from 'node:zlib'
 import fc from 'fast-check'
 import t from 'tap'
 import { sha256 } from '../../adapters/digest.ts'
@@ -8,7 +7,7 @@ import { accepts } from '../../core/http/headers.ts'
 import { Problem } from '../../core/http/problem.ts'
 import { readQuery } from '../../core/http/query.ts'
 import { containsKey } from '../../core/http/redact.ts'
-import { crc32, extractKeyId, hasValidChecksum, isWellFormedKey, mintKey } from '../../core/keys/format.ts'
+import { extractKeyId, hasValidChecksum, isWellFormedKey, mintKey } from '../../core/keys/format.ts'
 import { createRequestIds } from '../../core/lib/ids.ts'
 import { createLruCache } from '../../core/lib/lru.ts'
 import { checksum } from '../contract/http/forgery.ts'
@@ -17,18 +16,6 @@ import { anyText } from '../support/any-text.ts'
 const encoder = new TextEncoder()
 const prefixes = fc.stringMatching(/^[a-z][a-z0-9]{1,9}$/)
 const environments = fc.constantFrom('live' as const, 'test' as const)
-
-t.test('CRC-32 equals that of zlib', (t) => {
-  fc.assert(
-    fc.property(
-      fc.string({ unit: 'binary-ascii', maxLength: 200 }),
-      (text) => crc32(text) === zlibCrc32(text),
-    ),
-    { numRuns: 500 },
-  )
-  t.equal(crc32('123456789'), 0xcbf43926, 'the check value of CRC-32')
-  t.end()
-})
 
 t.test('every generated key has the format of the contract and ends with its checksum', (t) => {
   fc.assert(fc.property(prefixes, environments, (prefix, environment) => {
@@ -40,44 +27,31 @@ t.test('every generated key has the format of the contract and ends with its che
   }))
   // The regular expression of section 6.
   const scanner = /\bspk_(live|test)_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}\b/
-  fc.assert(fc.property(environments, (environment) => {
-    const { text } = mintKey('spk', environment)
-    return scanner.exec(`key: ${text}, `)?.[0] === text
-  }))
+  const { text } = mintKey('spk', 'test')
+  t.equal(scanner.exec(`key: ${text}, `)?.[0], text)
   t.end()
 })
 
-t.test('a key with one changed character is not well-formed', (t) => {
+t.test('only an unchanged key with its own prefix is well-formed', (t) => {
   const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_- é\n'
+  const key = fc.tuple(prefixes, environments)
+    .map(([prefix, environment]) => ({ prefix, text: mintKey(prefix, environment).text }))
   fc.assert(
     fc.property(
+      key,
       prefixes,
-      environments,
       fc.nat(),
       fc.constantFrom(...alphabet),
-      (prefix, environment, at, other) => {
-        const { text } = mintKey(prefix, environment)
+      ({ prefix, text }, foreign, at, other) => {
         const place = at % text.length
-        fc.pre(text[place] !== other)
-        return !isWellFormedKey(text.slice(0, place) + other + text.slice(place + 1), prefix)
+        fc.pre(text[place] !== other && prefix !== foreign)
+        const changed = text.slice(0, place) + other + text.slice(place + 1)
+        const wrong = [changed, `${text}0`, ` ${text}`, `${text}\n`, text.slice(1)]
+        return !isWellFormedKey(text, foreign) && !wrong.some((text) => isWellFormedKey(text, prefix))
       },
     ),
     { numRuns: 500 },
   )
-  fc.assert(fc.property(prefixes, prefixes, environments, (prefix, other, environment) => {
-    fc.pre(prefix !== other)
-    const { text } = mintKey(prefix, environment)
-    return !isWellFormedKey(text, other) && !isWellFormedKey(`${text}0`, prefix) &&
-      !isWellFormedKey(` ${text}`, prefix) && !isWellFormedKey(`${text}\n`, prefix) &&
-      !isWellFormedKey(text.slice(1), prefix)
-  }))
-  t.end()
-})
-
-t.test('only text with a valid checksum is well-formed', (t) => {
-  const nearly = fc.tuple(prefixes, fc.stringMatching(/^_(?:live|test)_[0-9A-Za-z]{12}_[0-9A-Za-z]{32}$/))
-    .map(([prefix, rest]) => [prefix, prefix + rest + checksum(prefix + rest)] as const)
-  fc.assert(fc.property(nearly, ([prefix, text]) => isWellFormedKey(text, prefix)))
   fc.assert(fc.property(anyText(), prefixes, (text, prefix) => !isWellFormedKey(text, prefix)))
   t.end()
 })
@@ -105,56 +79,37 @@ const position = fc.array(
 )
 const secret = fc.stringMatching(/^[0-9a-f]{64}$/)
 
-t.test('a cursor opens to the sealed position', (t) => {
-  fc.assert(
-    fc.property(secret, anyText(), position, (secret, bound, position) => {
-      const cursors = createCursors(sha256, secret)
-      const cursor = cursors.seal(bound, position)
-      // It needs no percent-encoding in a URL.
-      return /^[\w.-]+$/.test(cursor) &&
-        JSON.stringify(cursors.open(bound, cursor)) === JSON.stringify(position)
-    }),
-    { numRuns: 300 },
-  )
-  t.end()
-})
-
-t.test('a cursor that was altered, or belongs to another list or store, is invalid', (t) => {
+t.test('a cursor opens to its position, unless it was altered or belongs to another list or store', (t) => {
   const urlSafe = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.= '
+  const change = fc.tuple(fc.nat(), fc.constantFrom(...urlSafe))
   fc.assert(
     fc.property(
-      secret,
-      anyText(),
+      fc.uniqueArray(secret, { minLength: 2, maxLength: 2 }),
+      fc.uniqueArray(anyText(), { minLength: 2, maxLength: 2 }),
       position,
-      fc.nat(),
-      fc.constantFrom(...urlSafe),
-      (secret, bound, held, at, other) => {
+      change,
+      ([secret = '', foreign = ''], [bound = '', elsewhere = ''], held, [at, other]) => {
         const cursors = createCursors(sha256, secret)
         const cursor = cursors.seal(bound, held)
         const place = at % cursor.length
         fc.pre(cursor[place] !== other)
-        const texts = [
+        const wrong = [
           cursor.slice(0, place) + other + cursor.slice(place + 1),
           cursor.slice(0, place) + other + cursor.slice(place),
           cursor.slice(0, place) + cursor.slice(place + 1),
           cursor.slice(0, place),
+          elsewhere,
         ]
-        return texts.every((text) => cursors.open(bound, text) === undefined)
+        // It needs no percent-encoding in a URL.
+        return /^[\w.-]+$/.test(cursor) &&
+          JSON.stringify(cursors.open(bound, cursor)) === JSON.stringify(held) &&
+          wrong.every((text) => cursors.open(bound, text) === undefined) &&
+          cursors.open(elsewhere, cursor) === undefined &&
+          createCursors(sha256, foreign).open(bound, cursor) === undefined
       },
     ),
     { numRuns: 500 },
   )
-  fc.assert(
-    fc.property(secret, secret, anyText(), anyText(), position, (secret, foreign, bound, other, held) => {
-      fc.pre(bound !== other && secret !== foreign)
-      const cursor = createCursors(sha256, secret).seal(bound, held)
-      return createCursors(sha256, secret).open(other, cursor) === undefined &&
-        createCursors(sha256, foreign).open(bound, cursor) === undefined
-    }),
-  )
-  fc.assert(fc.property(secret, anyText(), anyText(), (secret, bound, text) => {
-    return createCursors(sha256, secret).open(bound, text) === undefined
-  }))
   t.end()
 })
 
@@ -162,24 +117,7 @@ t.test('a cursor that was altered, or belongs to another list or store, is inval
 const piece = fc.oneof(
   anyText().map(encodeURIComponent),
   anyText().map((text) => encodeURIComponent(text).replaceAll('%20', '+').toLowerCase()),
-  fc.string({
-    unit: fc.constantFrom(
-      'a',
-      'b',
-      '+',
-      '=',
-      '&',
-      '?',
-      '%20',
-      '%2B',
-      '%26',
-      '%3d',
-      '%00',
-      '%C3%A9',
-      'é',
-      ';',
-    ),
-  }),
+  fc.string({ unit: fc.constantFrom(...'a b + = & ? %20 %2B %26 %3d %00 %C3%A9 é ;'.split(' ')) }),
 )
 const wellFormed = fc.array(fc.oneof(piece, fc.tuple(piece, piece).map((pair) => pair.join('='))), {
   maxLength: 6,
@@ -218,23 +156,8 @@ function isPercentEncodedUtf8(text: string): boolean {
 }
 
 t.test('exactly the values with malformed percent-encoding are reported', (t) => {
-  const broken = fc.string({
-    unit: fc.constantFrom(
-      '%',
-      '%4',
-      '%41',
-      '%zz',
-      '%C3',
-      '%A9',
-      '%ED%A0%80',
-      '%C0%80',
-      '%F4%90%80%80',
-      '%25',
-      'a',
-      '+',
-    ),
-    maxLength: 5,
-  })
+  const escapes = '% %4 %41 %zz %C3 %A9 %ED%A0%80 %C0%80 %F4%90%80%80 %25 a +'.split(' ')
+  const broken = fc.string({ unit: fc.constantFrom(...escapes), maxLength: 5 })
   let malformedCount = 0
   fc.assert(
     fc.property(broken, (value) => {
@@ -338,16 +261,8 @@ t.test('duplicate members are refused at any depth and with any escapes', (t) =>
 })
 
 t.test('a byte-order mark and anything but UTF-8 are refused', (t) => {
-  const invalid = fc.constantFrom(
-    [0xff],
-    [0xc0, 0x80],
-    [0xc3],
-    [0x80],
-    [0xed, 0xa0, 0x80],
-    [0xf4, 0x90, 0x80, 0x80],
-    [0xf8, 0x88, 0x80, 0x80, 0x80],
-    [0xe2, 0x82],
-  )
+  const invalid = fc.constantFrom(...'ff c080 c3 80 eda080 f4908080 f888808080 e282'.split(' '))
+    .map((digits) => Buffer.from(digits, 'hex'))
   fc.assert(fc.property(anyText(), anyText(), invalid, (before, after, bytes) => {
     const quoted = (text: string) => [...encoder.encode(JSON.stringify(text).slice(1, -1))]
     const json = Uint8Array.from([0x22, ...quoted(before), ...bytes, ...quoted(after), 0x22])
@@ -365,13 +280,7 @@ t.test('a byte-order mark and anything but UTF-8 are refused', (t) => {
 t.test('Accept is evaluated as RFC 9110 §12.5.1 defines', (t) => {
   const range = fc.record({
     name: fc.constantFrom(
-      'application/json',
-      'application/*',
-      '*/*',
-      'text/html',
-      'text/*',
-      'application/xml',
-      '*',
+      ...'application/json application/* */* text/html text/* application/xml *'.split(' '),
     ),
     weight: fc.constantFrom(undefined, '0', '0.0', '0.000', '0.001', '0.5', '1', '1.000'),
     upper: fc.boolean(),
@@ -441,6 +350,7 @@ type MapStep =
   | readonly ['get', string]
   | readonly ['delete', string]
 
+const bounds = fc.integer({ min: 2, max: 40 })
 const mapKey = fc.constantFrom(...'abcdefghijklmnopqrstuvwxyz')
 const mapSteps = (weight: fc.Arbitrary<number>, deletes = true) =>
   fc.array(
@@ -496,19 +406,9 @@ function play(
 const sum = (weights: Iterable<number>) => [...weights].reduce((total, weight) => total + weight, 0)
 
 t.test('an LRU cache never exceeds its bound, whatever the weight of its entries', (t) => {
-  const holds = fc.property(
-    fc.integer({ min: 2, max: 40 }),
-    mapSteps(fc.integer({ min: 1, max: 12 })),
-    (bound, steps) => sum(play(bound, steps).kept.values()) <= bound,
-  )
-  const { failed, counterexample } = fc.check(holds, { numRuns: 500 })
-  t.equal(failed, false, `counterexample: ${JSON.stringify(counterexample)}`)
+  const steps = mapSteps(fc.integer({ min: 1, max: 12 }))
   fc.assert(
-    fc.property(
-      fc.integer({ min: 2, max: 40 }),
-      mapSteps(fc.constant(1)),
-      (bound, steps) => play(bound, steps).kept.size <= bound,
-    ),
+    fc.property(bounds, steps, (bound, steps) => sum(play(bound, steps).kept.values()) <= bound),
     { numRuns: 500 },
   )
   t.end()
@@ -517,7 +417,7 @@ t.test('an LRU cache never exceeds its bound, whatever the weight of its entries
 t.test('an LRU cache keeps the latest entries, up to half its bound', (t) => {
   // Without deletions: a deleted entry may have evicted others before.
   fc.assert(
-    fc.property(fc.integer({ min: 2, max: 40 }), mapSteps(fc.constant(1), false), (bound, steps) => {
+    fc.property(bounds, mapSteps(fc.constant(1), false), (bound, steps) => {
       const { kept, used } = play(bound, steps)
       return [...used.keys()].slice(-Math.floor(bound / 2)).every((key) => kept.has(key))
     }),
