@@ -202,10 +202,8 @@ function issue(
   return withKeyFile(output.out, async (save) => {
     const { now, keys } = administerKeys(store, invocation)
     const environment = test ? 'test' : 'live'
-    const scopes = scope && { scopes: scope }
-    const issued = await keys.issue({
-      ...{ partner, name, environment, ...scopes, expiresAt: expires?.(now), allow, limits },
-    })
+    const permissions = { allow, limits, ...(scope && { scopes: scope }) }
+    const issued = await keys.issue({ partner, name, environment, expiresAt: expires?.(now), ...permissions })
     const advice = `To activate one: partner-api modules activate ${partner} …`
     return newKeyResult(
       store,

@@ -33,8 +33,12 @@ const never: Timestamp = { at: -Infinity, date: -Infinity }
 export type RevisionCache = ReturnType<typeof createRevisionCache>
 
 /**
- * Caches the revision, which counts as confirmed from the moment at which its read started. From half the bound on, a
- * request reads it again; it waits for that read only once the bound has passed.
+ * Caches the revision, which counts as confirmed from the moment at which its read started. It is
+ * - missing until the first read and after `invalidate`: requests wait for a read.
+ * - fresh up to half of `maxStalenessMs`: requests use it.
+ * - aging up to `maxStalenessMs`: requests use it, and one of them reads it again in the background.
+ * - expired then: requests wait for a read. While reads fail, they use it for up to `staleIfErrorMs`, and one of them reads
+ *   it again every second.
  *
  * @param calendarNow Milliseconds on the calendar. When it is set forward, the source is read once too often.
  */

@@ -1,10 +1,10 @@
 /** Directories of embedders. Their rows are validated, because the rows of a database need not have their types. */
 import { formatValue } from '../http/redact.ts'
+import { isObject } from '../lib/json.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
 import type { Profile } from '../model.ts'
 import type { Directory, ProfileQuery } from '../ports/directory.ts'
-import { isRecord } from './fields.ts'
 import { isCountryCode } from './iso-codes.ts'
 import { createProfileIndex, positionOf } from './profile-index.ts'
 
@@ -27,7 +27,7 @@ const listOf = ([expected, isValid]: MemberRule): MemberRule => [
 ]
 const object = (members: MemberRules): MemberRule => [
   `an object with ${Object.keys(members).join(' and ')}`,
-  (value) => isRecord(value) && Object.entries(members).every(([name, [, isValid]]) => isValid(value[name])),
+  (value) => isObject(value) && Object.entries(members).every(([name, [, isValid]]) => isValid(value[name])),
 ]
 /** Databases return `null` for an absent value. */
 const optional = ([expected, isValid]: MemberRule): MemberRule => [
@@ -67,7 +67,7 @@ function validateRows(rows: readonly unknown[], kind: string, rules: MemberRules
     throw new Error(`directory: ${kind} rows must be a list, not ${formatValue(rows)}`)
   }
   for (const row of rows) {
-    const members = isRecord(row) ? row : {}
+    const members = isObject(row) ? row : {}
     for (const [name, [expected, isValid]] of Object.entries(rules)) {
       if (isValid(members[name])) continue
       const found = formatValue(members[name])

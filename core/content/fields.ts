@@ -1,6 +1,7 @@
 /** Schemas for the fields of content lines. Every message is a clause about the field. */
 import * as v from 'valibot'
 import { containsKey, formatValue } from '../http/redact.ts'
+import { isObject } from '../lib/json.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
 import { parseInstant } from '../lib/time.ts'
 
@@ -38,7 +39,7 @@ export function strictFields(
 ): v.GenericSchema<unknown, Readonly<Record<string, unknown>>> {
   const schema = v.object(entries, 'is missing')
   return v.pipe(
-    v.custom<Readonly<Record<string, unknown>>>(isRecord, mustBe('an object')),
+    v.custom<Readonly<Record<string, unknown>>>(isObject, mustBe('an object')),
     v.rawTransform(({ dataset: { value }, addIssue, NEVER }) => {
       const addFieldIssue = (key: string, message: string) =>
         addIssue({
@@ -63,11 +64,6 @@ function isMisordered(values: Readonly<Record<string, unknown>>, [high, relation
   const [from, to] = [values[low], values[high]]
   if (typeof from !== 'number' || typeof to !== 'number') return false
   return relation === 'after' ? to <= from : to < from
-}
-
-/** Whether a JSON value is an object. */
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Text of 1 to `max` code points. */

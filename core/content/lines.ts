@@ -1,11 +1,11 @@
 import * as v from 'valibot'
 import { containsKey, formatValue } from '../http/redact.ts'
-import { hasDuplicateMembers, parseJson } from '../lib/json.ts'
+import { hasDuplicateMembers, isObject, parseJson } from '../lib/json.ts'
 import { readPages } from '../lib/read-pages.ts'
 import type { Partner } from '../model.ts'
 import type { ContentKind, ContentRecords, ImportOptions, ImportReport } from '../ports/content.ts'
 import type { Store } from '../ports/store.ts'
-import { isRecord, type References } from './fields.ts'
+import type { References } from './fields.ts'
 import { LINE_FORMATS, type LineFormat } from './kinds.ts'
 
 /** The result of an import: its report, or the errors because of which nothing was written. */
@@ -109,7 +109,7 @@ export function createLineReader<K extends ContentKind>(kind: K, references: Ref
   function parse(json: string): Readonly<Record<string, unknown>> | undefined {
     const value = parseJson(json)
     if (value === undefined) addError(null, 'is not JSON')
-    else if (!isRecord(value)) addError(null, 'must be a JSON object')
+    else if (!isObject(value)) addError(null, 'must be a JSON object')
     else if (hasDuplicateMembers(json)) addError(null, 'has two members of one name in an object')
     else return value
     return undefined

@@ -7,8 +7,7 @@ const heldShare = 0.02
 
 /**
  * Counts together with other replicas: each leases portions of a quota from the quota store and spends them by itself.
- * Never more than the quota passes in a window, and at most 2 % of it stays unused in leases. A spent quota is not
- * asked for again until its window ends.
+ * Never more than the quota passes in a window, and at most 2 % of it stays unused in leases.
  *
  * @param options.localFallback Whether to use this replica's share of each quota, instead of failing, while the quota
  * store does not respond.
@@ -110,6 +109,13 @@ export function createSharedLimiter(
   }
 }
 
+/**
+ * The window of a subject, as far as this process knows it. It is
+ * - unleased at first, and again when its time is over: requests wait for a lease.
+ * - leased while `held` is above 0: requests use that.
+ * - used up when `held` is 0: requests wait for the next lease.
+ * - spent when `remaining` is 0, too: requests are refused until its time is over.
+ */
 interface LeasedWindow extends Pick<Policy, 'quota' | 'windowSeconds'> {
   /** Requests that were leased and not yet used. */
   held: number

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
-import { isRecord } from '../content/fields.ts'
 import { COUNTRY_CODE_INPUT, isLocale, LOCALE_PATTERN, parseCountryCode } from '../content/iso-codes.ts'
 import { containsKey } from '../http/redact.ts'
+import { isObject } from '../lib/json.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
 import { parseInstant } from '../lib/time.ts'
 import type { SignupInput } from '../ports/signups.ts'
@@ -54,7 +54,7 @@ const metadataValue = text(0, 500)
 
 /** valibot's record ignores members with names such as `constructor`. */
 const metadata = v.pipe(
-  v.custom<Readonly<Record<string, unknown>>>(isRecord, 'must be an object'),
+  v.custom<Readonly<Record<string, unknown>>>(isObject, 'must be an object'),
   v.metadata({
     description: 'Additional data of the form: names of 1–40, values of up to 500 characters.',
     type: 'object',

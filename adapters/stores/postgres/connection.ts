@@ -42,7 +42,11 @@ const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f])
 /**
  * A driver with a pool of one, which is over when its socket is. With a larger pool, a server that ends a connection
  * within a transaction crashes the process, or the rest of the transaction runs outside of it:
- * https://github.com/porsager/postgres/issues/1208 and /pull/1155.
+ * https://github.com/porsager/postgres/issues/1208 and /pull/1155. It is
+ * - connecting from its first statement on, until one is answered. After `connectTimeoutMs` of silence, it is lost.
+ * - ready then. After `silenceMs` of silence with a statement in flight, it is lost, or `onSilent` is called.
+ * - lost for good, also when its socket closes or it is destroyed. What is in flight is rejected.
+ * - ended by `end`, which gives what is in flight some time.
  */
 export function createConnection(host: Host, url: PostgresUrl, options: ConnectionOptions) {
   const { connectTimeoutMs, silenceMs } = options
