@@ -59,6 +59,24 @@ t.test('Retry-After is the longest of several spent quotas, and a failing limite
   })
 })
 
+t.test('a policy that is off is not in the fields', async (t) => {
+  const fieldsOf = async (key: number, signup: number) => {
+    const policies = policiesFor({
+      ...DEFAULT_LIMITS,
+      key: { quota: key, windowSeconds: 30 },
+      signup: { quota: signup, windowSeconds: 60 },
+    })
+    return (await consumeQuotas(createLocalLimiter(), policies, ['key', 'signup'], 'k', 0)).fields
+  }
+  t.strictSame(await fieldsOf(0, 0), [])
+  t.strictSame(await fieldsOf(0, 1), [
+    'RateLimit-Policy',
+    '"signup";q=1;w=60',
+    'RateLimit',
+    '"signup";r=0;t=60',
+  ])
+})
+
 t.test('exactly the quota passes in a window, whatever the timing of requests', (t) => {
   const schedule = fc.array(
     fc.record({
@@ -89,7 +107,8 @@ t.test('exactly the quota passes in a window, whatever the timing of requests', 
           if (peek) {
             const open = window !== undefined && now < window.end
             const remaining = open ? Math.max(0, quota - window!.leases) : quota
-            if (limiter.peek(one, subject, now).remaining !== remaining) return false
+            const seen = limiter.peek(one, subject, now)
+            if (seen.remaining !== remaining || seen.allowed !== remaining > 0) return false
           }
           if (window === undefined || now >= window.end) {
             windows.set(subject, window = { end: now + windowSeconds * 1_000, leases: 0 })
@@ -266,8 +285,27 @@ await t.test('requests during a lease share the next one', async (t) => {
 await t.test('requests that the current lease covers cause no other lease', async (t) => {
   const ledger = createLedger()
   const limiter = ledger.replica(1)
-  await Promise.all([1, 2, 3].map(() => limiter.consume(policy(600), 'k', 0)))
+  const spend = (count: number) =>
+    Promise.all(Array.from({ length: count }, () => limiter.consume(policy(600), 'k', 0)))
+  await spend(3)
   t.strictSame(ledger.leases.map(({ wanted }) => wanted), [12], 'a larger lease would hold more than 2 %')
+  t.notOk(limiter.consume(policy(600), 'k', 0) instanceof Promise, 'the response does not wait')
+  await spend(8)
+  await spend(12)
+  t.strictSame(ledger.leases.map(({ wanted }) => wanted), [12, 12], 'the last of a lease needs no other')
+})
+
+await t.test('requests that wait while a window ends count in the next', async (t) => {
+  const ledger = createLedger()
+  const limiter = ledger.replica(1)
+  const spend = () => limiter.consume(policy(1), 'k', ledger.elapsed())
+  const waiting = [spend(), spend()]
+  // The store has counted the first request, and its response is on the way.
+  await Promise.resolve()
+  await Promise.resolve()
+  ledger.pass(60_000)
+  t.strictSame((await Promise.all(waiting)).map(({ allowed }) => allowed), [true, true])
+  t.strictSame(await spend(), { allowed: false, remaining: 0, resetSeconds: 60 })
 })
 
 await t.test('no request is refused because of an earlier one during a pending lease', async (t) => {
@@ -284,13 +322,14 @@ await t.test('no request is refused because of an earlier one during a pending l
 })
 
 await t.test('a changed policy applies immediately', async (t) => {
-  const ledger = createLedger()
-  const limiter = ledger.replica(1)
-  for (let n = 0; n < 3; n++) await limiter.consume(policy(2), 'k', 0)
-  t.notOk((await limiter.consume(policy(2), 'k', 0)).allowed)
-  t.ok((await limiter.consume(policy(3), 'k', 0)).allowed, 'a raised quota')
-  t.notOk((await limiter.consume(policy(3), 'k', 0)).allowed)
-  t.notOk((await limiter.consume(policy(1), 'k', 0)).allowed, 'a lowered quota')
+  for (const limiter of [createLocalLimiter(), createLedger().replica(1)]) {
+    for (let n = 0; n < 3; n++) await limiter.consume(policy(2), 'k', 0)
+    t.notOk((await limiter.consume(policy(2), 'k', 0)).allowed)
+    t.ok((await limiter.consume(policy(3), 'k', 0)).allowed, 'a raised quota')
+    t.notOk((await limiter.consume(policy(3), 'k', 0)).allowed)
+    t.notOk((await limiter.consume(policy(1), 'k', 0)).allowed, 'a lowered quota')
+    t.equal((await limiter.consume(policy(1, 30), 'k', 0)).resetSeconds, 30, 'a shorter window')
+  }
 })
 
 await t.test('a lease under the previous policy is discarded', async (t) => {
@@ -310,9 +349,15 @@ await t.test('peeking consumes nothing and includes other replicas', async (t) =
   t.equal((await here.peek(policy(600), 'k', 0)).remaining, 600)
   for (let n = 0; n < 100; n++) await there.consume(policy(600), 'k', 0)
   t.ok(Math.abs((await here.peek(policy(600), 'k', 0)).remaining - 500) <= 12, 'except for what they hold')
-  t.equal(here.peekLocal(policy(600), 'k', 0).remaining, 600, 'peekLocal counts this replica only')
+  const full = { allowed: true, remaining: 600, resetSeconds: 60 }
+  t.strictSame(here.peekLocal(policy(600), 'k', 0), full, 'peekLocal counts this replica only')
+  t.strictSame(here.peekLocal(policy(600), 'unknown', 0), full)
+  t.strictSame(there.peekLocal(policy(600), 'k', 60_000), full, 'after the end of the window')
   t.equal((await there.peek(policy(600), 'k', 0)).remaining, 500)
-  t.equal(there.peekLocal(policy(600), 'k', 0).remaining, 500)
+  const local = there.peekLocal(policy(600), 'k', 0)
+  t.equal(local.remaining, 500)
+  ledger.fallSilent(true)
+  t.strictSame(await there.peek(policy(600), 'k', 0), local, 'without the quota store')
 })
 
 await t.test('without the quota store nothing passes, unless a local fallback is configured', async (t) => {
@@ -325,7 +370,8 @@ await t.test('without the quota store nothing passes, unless a local fallback is
 
   const alone = ledger.replica(4, true)
   ledger.fallSilent(true)
-  let passed = 0
-  for (let n = 0; n < 600; n++) if ((await alone.consume(policy(600), 'other', 0)).allowed) passed++
-  t.equal(passed, 150, 'the local share of the quota')
+  const states = []
+  for (let n = 0; n < 600; n++) states.push(await alone.consume(policy(600), 'other', 0))
+  t.equal(states.filter(({ allowed }) => allowed).length, 150, 'the local share of the quota')
+  t.ok(states.every(({ resetSeconds }) => resetSeconds === 60))
 })
