@@ -3,7 +3,6 @@
  * returns every member, absent ones as `undefined`.
  */
 import type { MaybePromise } from '../../core/lib/promise.ts'
-import { foldWords } from '../../core/lib/text.ts'
 import type { Plan, ProfileCard } from '../../core/model.ts'
 import type { BannerRecord, ProfileRecord } from '../../core/ports/content.ts'
 import type { ProfileQuery } from '../../core/ports/directory.ts'
@@ -74,22 +73,6 @@ async function collectAsync<R>(records: AsyncIterable<R>): Promise<R[]> {
   const all: R[] = []
   for await (const record of records) all.push(record)
   return all
-}
-
-/** The words of a profile that a search finds it by: folded, each once. */
-export function searchWords(profile: ProfileRecord): Iterable<string> {
-  const text = [profile.name, profile.headline, profile.description ?? '', ...profile.tags].join(' ')
-  return new Set(foldWords(text))
-}
-
-/** The words with a space before each: `' uni'` matches the start of a word. */
-export function searchText(profile: ProfileRecord): string {
-  return Array.from(searchWords(profile), (word) => ` ${word}`).join('')
-}
-
-/** Whether each of the folded `words` starts a word of a search text. */
-export function matchesWords(text: string, words: readonly string[]): boolean {
-  return words.every((word) => text.includes(` ${word}`))
 }
 
 /** The position that a page starts after. By recency, profiles that are not due come before it. */

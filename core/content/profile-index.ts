@@ -25,9 +25,7 @@ function comparePositions(a: ProfilePosition, b: ProfilePosition): number {
 export function createProfileIndex(profiles: readonly IndexedProfile[]) {
   const searchable = profiles.map((profile) => {
     const { card: { name, headline }, description, tags } = profile
-    const words = [name, headline, description ?? '', ...tags].flatMap(foldWords)
-    // A space before each word, so that a term is found at the start of words only.
-    return { ...profile, search: words.map((word) => ` ${word}`).join('') }
+    return { ...profile, search: searchText({ name, headline, description, tags }) }
   })
   const sorted = (sort: ProfileSort) =>
     searchable.map((profile) => ({ ...profile, position: positionOf(profile.card, sort) }))
@@ -49,7 +47,7 @@ export function createProfileIndex(profiles: readonly IndexedProfile[]) {
           isPublic(profile, partner, now) &&
           (countries.length === 0 || countries.includes(card.country)) &&
           (industries.length === 0 || industries.includes(card.industry.slug)) &&
-          words.every((word) => search.includes(` ${word}`))
+          matchesWords(search, words)
         ) page.push(card)
       }
       return page
@@ -76,6 +74,24 @@ export function createProfileIndex(profiles: readonly IndexedProfile[]) {
       return next
     },
   }
+}
+
+type SearchedProfile = Pick<Profile, 'name' | 'headline' | 'description' | 'tags'>
+
+/** The words of a profile that a search finds it by: folded, each once. */
+export function searchWords(profile: SearchedProfile): Iterable<string> {
+  const text = [profile.name, profile.headline, profile.description ?? '', ...profile.tags].join(' ')
+  return new Set(foldWords(text))
+}
+
+/** The words with a space before each: `' uni'` matches the start of a word. */
+export function searchText(profile: SearchedProfile): string {
+  return Array.from(searchWords(profile), (word) => ` ${word}`).join('')
+}
+
+/** Whether each of the folded `words` starts a word of a search text. */
+export function matchesWords(text: string, words: readonly string[]): boolean {
+  return words.every((word) => text.includes(` ${word}`))
 }
 
 /** The index of the first item for which `isBefore` is false; it is true for all items before that one. */

@@ -1,7 +1,7 @@
+import { searchWords } from '../../../core/content/profile-index.ts'
 import { fold } from '../../../core/lib/text.ts'
 import type { ContentKind, ContentRecords, ProfileRecord } from '../../../core/ports/content.ts'
 import type { Draft } from '../content-import.ts'
-import { searchWords } from '../content-text.ts'
 import type { StoredRow } from '../row-format.ts'
 import { CONTENT_TABLES, PROFILES } from '../tables.ts'
 import type { Query } from './connection.ts'
