@@ -5,7 +5,7 @@ import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createKeyAdministration, type NewKey } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { AdminError, type AdminErrorCode, parseDuration } from '../../core/admin/validate.ts'
-import { extractKeyId, hasValidChecksum, isWellFormedKey } from '../../core/keys/format.ts'
+import { extractKeyId, isWellFormedKey } from '../../core/keys/format.ts'
 import { keyState } from '../../core/keys/lifecycle.ts'
 import type { Limit, LimitOverrides } from '../../core/model.ts'
 import type { Store } from '../../core/ports/store.ts'
@@ -13,10 +13,25 @@ import { gather } from '../support/gather.ts'
 
 const now = Date.UTC(2026, 0, 1)
 const hour = 3_600_000
+const lastExpiry = Date.UTC(10_000, 0) - 1
 const keyShaped = `spk_live_Zt81Zt81Zt81_${'0123456789'.repeat(4).slice(0, 38)}`
 
+/** A memory store that fails on NUL, as some stores do. */
+function createStrictStore(): Store {
+  const store = createMemoryStore()
+  const refuseNul = (text: string) => {
+    if (text.includes('\0')) throw new Error('NUL')
+    return text
+  }
+  return {
+    ...store,
+    findPartner: (slug) => store.findPartner(refuseNul(slug)),
+    findKey: (id) => store.findKey(refuseNul(id)),
+  }
+}
+
 /** A store with partner `acme`, whose profiles and pricing are active, and a clock that can be moved. */
-async function open(store: Store = createMemoryStore()) {
+async function open(store: Store = createStrictStore()) {
   const clock = { now }
   const operator = { actor: 'operator', clock: () => clock.now }
   const partners = createPartnerAdministration(store, operator)
@@ -102,6 +117,7 @@ test('a change to the state that a partner or key is already in changes nothing'
   const { store, partners, keys, issue } = await open()
   const { key } = await issue({ allow: ['192.0.2.1'], expiresAt: now + hour })
   const { id } = key
+  const few = { quota: 1, windowSeconds: 60 }
   const updated = { name: 'New', allow: ['2001:db8::/32'], expiresAt: now + 2 * hour }
   const steps: (readonly [act: () => Promise<object>, expected: object])[] = [
     [() => partners.resume('acme'), { state: 'active' }],
@@ -113,6 +129,12 @@ test('a change to the state that a partner or key is already in changes nothing'
     [() => partners.deactivate('acme', ['pricing', 'widget']), { modules: ['profiles', 'banner'] }],
     [() => partners.update('acme', { name: 'Acme' }), { name: 'Acme', limits: {} }],
     [() => partners.update('acme', {}), { name: 'Acme' }],
+    [() => partners.update('acme', { limits: { set: { key: few, signup: few } } }), {
+      limits: { key: few, signup: few },
+    }],
+    [() => partners.update('acme', { limits: { clear: ['key'], set: { key: few } } }), {
+      limits: { key: few, signup: few },
+    }],
     [() => keys.enable(id), { state: 'active' }],
     [() => keys.disable(id), { state: 'disabled' }],
     [() => keys.enable(id), { state: 'active' }],
@@ -198,7 +220,7 @@ test('a key is issued with the requested options, even to a suspended partner', 
   const wanted = {
     environment: 'test' as const,
     scopes: ['read:plans'],
-    expiresAt: now + 1,
+    expiresAt: lastExpiry,
     allow: ['192.0.2.1', '2001:db8::/32'],
     limits: { key: { quota: 0, windowSeconds: 1 } },
   }
@@ -217,7 +239,7 @@ test('invalid keys are refused', async (t) => {
     [{ scopes: ['read:everything'] }, 'unknown_scope', /"read:everything".*read:profiles/],
     [{ expiresAt: now }, 'invalid_expiry', /future/],
     [{ expiresAt: NaN }, 'invalid_expiry', /future/],
-    [{ expiresAt: Infinity }, 'invalid_expiry', /10000/],
+    [{ expiresAt: lastExpiry + 1 }, 'invalid_expiry', /10000/],
     [{ allow: ['10.0.0.0/8', '10.1.2.3/8'] }, 'invalid_address_range', /"10\.1\.2\.3\/8".*10\.0\.0\.0\/8/],
     [{ allow: ['localhost'] }, 'invalid_address_range', /"localhost"/],
     [
@@ -315,8 +337,6 @@ test('rotation issues a successor with the same rights and ends the key after th
   clock.now += hour
   const next = await keys.rotate(old.key.id)
   t.match(next.text, /^acme_test_/)
-  t.equal(extractKeyId(next.text, 'acme'), next.key.id)
-  t.ok(hasValidChecksum(next.text))
   t.same(next.key, {
     ...old.key,
     id: next.key.id,
@@ -352,7 +372,7 @@ test('disabled, ended and rotated keys are not rotated', async (t) => {
   const wrong: [string, Parameters<typeof keys.rotate>[1], AdminErrorCode, RegExp][] = [
     [revoked!.key.id, {}, 'key_revoked', /is revoked/],
     [expired!.key.id, {}, 'key_expired', /has expired/],
-    [disabled!.key.id, {}, 'key_disabled', new RegExp(`keys enable ${disabled!.key.id}`)],
+    [disabled!.key.id, {}, 'key_disabled', new RegExp(`is disabled.*keys enable ${disabled!.key.id}`)],
     [rotated!.key.id, {}, 'key_rotated', new RegExp(`keys rotate ${successor.key.id}`)],
     ['Zt81Zt81Zt81', {}, 'key_not_found', /Zt81/],
     [good!.key.id, { overlapMs: -1 }, 'invalid_duration', /overlap/],
@@ -388,14 +408,11 @@ test('in a chain of rotations each key ends at its overlap or expiry', async (t)
   })
   await t.resolves(fc.assert(
     fc.asyncProperty(
-      fc.subarray(['read:profiles', 'read:plans']),
-      limits,
       fc.option(fc.integer({ min: 1, max: 200 }), { nil: undefined }),
       fc.array(step, { minLength: 1, maxLength: 6 }),
-      async (scopes, ownLimits, expiresIn, steps) => {
+      async (expiresIn, steps) => {
         const { store, clock, keys, issue } = await open()
-        let last =
-          (await issue({ scopes, limits: ownLimits, ...(expiresIn && { expiresAt: now + expiresIn }) })).key
+        let last = (await issue(expiresIn ? { expiresAt: now + expiresIn } : {})).key
         // When each key ends, computed without the code under test.
         const ends = new Map([[last.id, last.expiresAt ?? Infinity]])
         for (const { wait, overlapMs, expiresIn } of steps) {
@@ -410,10 +427,6 @@ test('in a chain of rotations each key ends at its overlap or expiry', async (t)
           const end = overlapMs === 0 ? -Infinity : clock.now + (overlapMs ?? 24 * hour)
           ends.set(last.id, Math.min(ends.get(last.id)!, end))
           ends.set(key.id, expiresAt ?? last.expiresAt ?? Infinity)
-          const same = ['partner', 'name', 'environment', 'scopes', 'allow', 'limits'] as const
-          if (same.some((member) => JSON.stringify(key[member]) !== JSON.stringify(last[member]))) {
-            return false
-          }
           last = key
         }
         const kept = await gather(keys.list())
@@ -478,48 +491,44 @@ test('no message contains a key', async (t) => {
     t.ok(outcome instanceof AdminError && !outcome.message.includes('0123456789'), `${act}: ${outcome}`)
   }
   await t.rejects(keys.show(keyShaped), refused('key_not_found', /whole key.*Treat that key as exposed/))
-  await t.rejects(keys.show('Zt81Zt81Zt81'), refused('key_not_found', /"Zt81Zt81Zt81"/))
+  for (const [id, shown] of [['Zt81Zt81Zt81', '"Zt81Zt81Zt81"'], ['\0', 'u0000']] as const) {
+    await t.rejects(keys.show(id), refused('key_not_found', new RegExp(shown)))
+  }
 })
 
-test('a change is rebuilt when the facts have changed', async (t) => {
-  const store = createMemoryStore()
-  const { partners, issue } = await open(store)
-  let overtaken = false
+test('a change is rebuilt when the facts have changed after they were read', async (t) => {
+  const { store, partners } = await open()
+  let isOvertaken = false
   const raced = createKeyAdministration({
     ...store,
-    async apply(changes, ifFacts, stamp) {
-      if (!overtaken) {
-        overtaken = true
-        await partners.deactivate('acme', ['profiles'])
-      }
-      return await store.apply(changes, ifFacts, stamp)
+    async findPartner(slug) {
+      const found = await store.findPartner(slug)
+      if (!isOvertaken) await partners.deactivate('acme', ['profiles'])
+      isOvertaken = true
+      return found
     },
   }, { actor: 'operator', clock: () => now })
   const { key } = await raced.issue({ partner: 'acme', name: 'Plugin', environment: 'live' })
   t.same(key.scopes, ['read:plans'])
   t.same(await store.listKeys(undefined, undefined, 1000), [key], 'the key is issued once')
 
-  overtaken = false
+  isOvertaken = false
   await partners.activate('acme', ['profiles'])
-  const { key: other } = await issue({ scopes: [] })
-  await t.rejects(
-    raced.grant(other.id, ['read:profiles']),
-    refused('module_inactive', /activate acme profiles$/),
-  )
+  const late = raced.issue({
+    partner: 'acme',
+    name: 'Plugin',
+    environment: 'live',
+    scopes: ['read:profiles'],
+  })
+  await t.rejects(late, refused('module_inactive', /activate acme profiles$/))
+})
 
-  overtaken = false
-  await partners.activate('acme', ['profiles'])
-  const late = createKeyAdministration({
-    ...store,
-    async findPartner(slug) {
-      const found = await store.findPartner(slug)
-      if (!overtaken) await partners.deactivate('acme', ['profiles'])
-      overtaken = true
-      return found
-    },
-  }, { actor: 'operator', clock: () => now })
-  const { key: last } = await late.issue({ partner: 'acme', name: 'Plugin', environment: 'live' })
-  t.same(last.scopes, ['read:plans'], 'also when they change right after they were read')
+test('by default, changes are dated by the clock of the store', async (t) => {
+  const { store } = await open()
+  const clock = () => ({ at: now, askedAt: performance.now(), answeredAt: performance.now() })
+  const partners = createPartnerAdministration({ ...store, clock }, { actor: 'operator' })
+  const { createdAt } = await partners.create({ slug: 'beta', name: 'Beta', modules: [] })
+  t.ok(Math.abs(createdAt - now) < hour)
 })
 
 test('a change is abandoned after eight attempts', async (t) => {
@@ -576,6 +585,8 @@ test('durations are a number and a unit up to weeks', (t) => {
   }
   for (const [text, expected] of Object.entries(right)) t.equal(parseDuration(text), expected, text)
   const wrong = ['', '1', 'd', '-1d', '1.5h', '1w', '1 d', '1D', '36526d', '99999999999999d', '1d\n', '１d']
-  for (const text of wrong) t.throws(() => parseDuration(text), refused('invalid_duration'), text)
+  for (const text of wrong) {
+    t.throws(() => parseDuration(text), refused('invalid_duration', /24h.* not "/), text)
+  }
   t.end()
 })
