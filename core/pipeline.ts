@@ -9,17 +9,18 @@ import {
   endLookUp,
   readmit,
   requireCredential,
-} from './authentication.ts'
+} from './authenticate-request.ts'
 import { isFresh } from './cache/response-cache.ts'
 import { readBody } from './http/body.ts'
-import { accepts, API_VERSION, prefersGzip } from './http/headers.ts'
+import { accepts, API_VERSION } from './http/headers.ts'
 import type { CachedBody, HandlerResult, HttpRequest, HttpResponse } from './http/message.ts'
 import { Problem } from './http/problem.ts'
-import { isPercentEncoded, readParameters, readPartner } from './http/query.ts'
+import { isPercentEncoded, readPartner } from './http/query.ts'
 import { redactPath } from './http/redact.ts'
 import { andThen, type MaybePromise } from './lib/promise.ts'
 import { consumeQuotas, type RateLimitResult } from './limits/limiter.ts'
 import { authorize, type Grant, problemForDenial } from './policy/decide.ts'
+import { createPublicHandler } from './public-endpoints.ts'
 import {
   type AuthenticatedContext,
   clientOf,
@@ -29,7 +30,7 @@ import {
   type Service,
 } from './request-context.ts'
 import { readInput } from './routes/input.ts'
-import { allowedMethods, type DocumentRoute, type OpenRoute, type Route } from './routes/route.ts'
+import { allowedMethods, type Route } from './routes/route.ts'
 
 /** @returns The service's handler. It never throws and never rejects. */
 export function createPipeline(service: Service): (request: HttpRequest) => MaybePromise<HttpResponse> {
@@ -236,21 +237,19 @@ function validateAndHandle(
 
 /** Responds with a problem, once a failed authentication is counted: concurrent failures over the limit get 429. */
 function fail(service: Service, context: RequestContext, error: unknown): MaybePromise<HttpResponse> {
-  if (context.failureCount === undefined) {
-    return finish(service, context, respondProblem(service, context, error))
-  }
+  context.error = error
+  if (context.failureCount === undefined) return finish(service, context, respondProblem(service, context))
   return context.failureCount.then((retryAfterSeconds) => {
-    const isLimited = retryAfterSeconds !== undefined
-    const problem = isLimited ? new Problem('rate_limited', { retryAfterSeconds }) : error
-    return finish(service, context, respondProblem(service, context, problem))
+    if (retryAfterSeconds !== undefined) context.error = new Problem('rate_limited', { retryAfterSeconds })
+    return finish(service, context, respondProblem(service, context))
   })
 }
 
-function respondProblem(service: Service, context: RequestContext, error: unknown): HttpResponse {
+/** The response to the error of the context. */
+function respondProblem({ writer }: Service, context: RequestContext): HttpResponse {
+  const { error, path, rateLimitHeaders } = context
   const problem = error instanceof Problem ? error : new Problem('internal')
-  context.error = error
-  const { path, rateLimitHeaders } = context
-  return service.writer.respondProblem(problem, context, redactPath(path), rateLimitHeaders)
+  return writer.respondProblem(problem, context, redactPath(path), rateLimitHeaders)
 }
 
 /** Counts the request of a live key, and logs it. */
@@ -263,43 +262,4 @@ function finish(service: Service, context: RequestContext, response: HttpRespons
   }
   service.logger.requestCompleted(context, response.status)
   return response
-}
-
-/** Serves the endpoints that need no key: health, and documents, which are made once. */
-function createPublicHandler({ handlers, writer }: Service) {
-  const plain = memoize((route) =>
-    andThen(
-      route.createDocument(handlers),
-      (document) => writer.toCachedDocument(document, route.contentType),
-    )
-  )
-  const compressed = memoize((route) => andThen(plain(route), writer.compress))
-
-  return (context: RequestContext, route: OpenRoute | DocumentRoute): MaybePromise<HttpResponse> => {
-    // Refuses every parameter.
-    readParameters(parseQuery(context), {}, undefined)
-    if ('contentType' in route) {
-      const document = prefersGzip(context.request.header('accept-encoding')) ? compressed : plain
-      return andThen(document(route), (body) => writer.respond(body, context, []))
-    }
-    return andThen(
-      route.handle(handlers),
-      (result) => writer.respondUncached(result, 200, context, []),
-    )
-  }
-}
-
-/** Makes each document once; one that failed is made again for the next request. */
-function memoize(
-  make: (route: DocumentRoute) => MaybePromise<CachedBody>,
-): (route: DocumentRoute) => MaybePromise<CachedBody> {
-  const cache = new Map<DocumentRoute, MaybePromise<CachedBody>>()
-  return (route) => {
-    const known = cache.get(route)
-    if (known !== undefined) return known
-    const made = make(route)
-    cache.set(route, made)
-    if (made instanceof Promise) made.then((ready) => cache.set(route, ready), () => cache.delete(route))
-    return made
-  }
 }

@@ -5,7 +5,7 @@ import { type ClientAddress, clientAddressOf, type ServiceNames } from './http/h
 import type { HttpRequest } from './http/message.ts'
 import { type Query, readQuery } from './http/query.ts'
 import type { ResponseWriter } from './http/response.ts'
-import type { Authenticator } from './keys/authenticate.ts'
+import type { Authenticator } from './keys/authenticator.ts'
 import type { LastUsedRecorder } from './keys/lifecycle.ts'
 import type { Principal } from './keys/principal.ts'
 import type { Clock } from './lib/clock.ts'

@@ -32,7 +32,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
   },
   http: { mutate: 'core/http/*.ts', tests: [...core('redaction', 'properties', 'fetch'), contract] },
   pipeline: {
-    mutate: 'core/{pipeline,authentication}.ts',
+    mutate: 'core/{pipeline,authenticate-request,public-endpoints}.ts',
     tests: [...core('responses', 'resilience'), order, contract],
   },
   admin: { mutate: 'core/admin/*.ts', tests: core('admin') },

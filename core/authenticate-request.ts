@@ -1,7 +1,7 @@
 /** Steps 4 to 7 of a request: whose key it carries, and whether the key may be used. */
 import type { ClientAddress } from './http/headers.ts'
 import { Problem, type ProblemCode } from './http/problem.ts'
-import type { KeyLookup } from './keys/authenticate.ts'
+import type { KeyLookup } from './keys/authenticator.ts'
 import { readCredential } from './keys/credential.ts'
 import type { Principal } from './keys/principal.ts'
 import { andThen, type MaybePromise } from './lib/promise.ts'
