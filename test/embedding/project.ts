@@ -79,9 +79,13 @@ export async function start(
   t: Test,
   folder: string,
   [program = '', ...words]: readonly string[],
-): Promise<Pick<Mounted, 'url'>> {
+  env: Readonly<Record<string, string>> = {},
+): Promise<Pick<Mounted, 'url'> & { said(): string }> {
   const port = await freePort()
-  const child = spawn(program, words, { cwd: folder, env: cleanEnv({ PORT: String(port), NO_COLOR: '1' }) })
+  const child = spawn(program, words, {
+    cwd: folder,
+    env: cleanEnv({ ...env, PORT: String(port), NO_COLOR: '1' }),
+  })
   const ended = new Promise<void>((resolve) => child.once('close', () => resolve()))
   t.teardown(async () => {
     child.kill('SIGKILL')
@@ -97,7 +101,7 @@ export async function start(
     }
     void ended.then(() => reject(new Error(`${words.join(' ')} ended: ${said}`)))
   })
-  return { url: `http://127.0.0.1:${port}` }
+  return { url: `http://127.0.0.1:${port}`, said: () => said }
 }
 
 /** Writes a file beside an example. */
