@@ -9,7 +9,7 @@ import type { Signup } from '../../core/ports/signups.ts'
 import { programOn, temporaryFolder } from '../support/cli-program.ts'
 
 const folder = temporaryFolder()
-const file = join(folder.path, 'store.db')
+const file = join(folder, 'store.db')
 const store = await openSqliteStore(file)
 const at = Date.UTC(2026, 0, 1)
 const operator = { actor: 'Ada \u202e', clock: () => at }
@@ -209,7 +209,7 @@ test('explain reports the decision for a request', async (t) => {
 
 /** The program on a copy of the store that was modified through SQL. */
 function onCopy(name: string, change = '') {
-  const copy = join(folder.path, `${name}.db`)
+  const copy = join(folder, `${name}.db`)
   const source = new DatabaseSync(file)
   source.exec(`VACUUM INTO '${copy}'`)
   source.close()
@@ -310,5 +310,4 @@ test('audit verify compares stored records with the entries, and the log with a 
 
 test('the end', async () => {
   await store.close()
-  folder.remove()
 })

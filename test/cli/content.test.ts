@@ -4,7 +4,7 @@ import { test } from 'tap'
 import { documentOf, runProgram, temporaryFolder } from '../support/cli-program.ts'
 
 const folder = temporaryFolder()
-const file = join(folder.path, 'store.db')
+const file = join(folder, 'store.db')
 const env = { PARTNER_API_STORE: `sqlite:${file}` }
 const run = (args: readonly string[], input?: string | Uint8Array) =>
   runProgram(['content', ...args], { env, ...(input !== undefined && { input }) })
@@ -22,8 +22,8 @@ const lines = (...values: unknown[]) => values.map((value) => `${JSON.stringify(
 test('a failed import and a dry run create no store', async (t) => {
   const latin1 = Buffer.from('{"slug":"a","name":"A"}\n{"name":"\xe9"}', 'latin1')
   const cases: readonly (readonly [args: readonly string[], input: string | Uint8Array, error: object])[] = [
-    [['plans', join(folder.path, 'nowhere.jsonl')], '', { code: 'unreadable_file', detail: 'no such file' }],
-    [['plans', folder.path], '', { code: 'unreadable_file', detail: 'it is a folder' }],
+    [['plans', join(folder, 'nowhere.jsonl')], '', { code: 'unreadable_file', detail: 'no such file' }],
+    [['plans', folder], '', { code: 'unreadable_file', detail: 'it is a folder' }],
     [['industries', '-'], latin1, wrongLine(2, 'is not UTF-8')],
     [['people', '-'], '', { code: 'usage', detail: 'profiles, banners, industries, plans' }],
     [['plans', '-'], lines({ slug: 'a' }), { code: 'invalid_content' }],
@@ -51,7 +51,7 @@ test('a line of more than 1 MiB is refused without reading it completely', async
 })
 
 test('import reports created, replaced and unchanged records', async (t) => {
-  const path = join(folder.path, 'industries.jsonl')
+  const path = join(folder, 'industries.jsonl')
   writeFileSync(path, readFileSync(fixture('industries')))
   const first = await run(['import', 'industries', path])
   t.match(first, { code: 0, stderr: '', stdout: 'industries: 17 created, 0 replaced, 0 unchanged\n' })
@@ -162,9 +162,4 @@ test('remove deletes records by slug and reports missing ones', async (t) => {
   const done = await json(['remove', 'industries', 'a', 'a'])
   t.match(done, { code: 0, data: { kind: 'industries', removed: ['a'] } })
   t.equal((await run(['remove', 'industries'])).code, 2)
-})
-
-test('the end', (t) => {
-  folder.remove()
-  t.end()
 })

@@ -19,7 +19,7 @@ import {
 } from '../support/cli-program.ts'
 
 const folder = temporaryFolder()
-const file = join(folder.path, 'store.db')
+const file = join(folder, 'store.db')
 const env = { PARTNER_API_STORE: `sqlite:${file}` }
 const { run, json, refuses } = programOn(env.PARTNER_API_STORE)
 const store = await openSqliteStore(file, { keyPrefix: 'acme' })
@@ -295,7 +295,7 @@ test('a limit of 0 requests is refused with advice', async (t) => {
 })
 
 test('--out writes the key to a new file that only its owner may read', async (t) => {
-  const path = (name: string) => join(folder.path, name)
+  const path = (name: string) => join(folder, name)
   const issued = await json('keys', 'issue', 'acme', '--name', 'a', '--out', path('a.key'))
   const text = readFileSync(path('a.key'), 'utf8')
   t.match(text, /^acme_live_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}\n$/)
@@ -339,7 +339,7 @@ test('if the file cannot be written, the message names the issued key', {
   const full = "import fs from 'node:fs/promises';import { syncBuiltinESMExports } from 'node:module';" +
     "const { open } = fs; fs.open = () => open('/dev/full', 'w'); syncBuiltinESMExports()"
   const nodeArguments = ['--import', `data:text/javascript,${encodeURIComponent(full)}`]
-  const args = ['keys', 'issue', 'acme', '--name', 'e', '--out', join(folder.path, 'e.key')]
+  const args = ['keys', 'issue', 'acme', '--name', 'e', '--out', join(folder, 'e.key')]
   const ended = await runProcess(args, { env, nodeArguments })
   const { id } = (await gather(keys.list('acme'))).find(({ name }) => name === 'e')!
   t.match(ended, { code: 1, stdout: '', stderr: `Key ${id} was issued` })
@@ -386,5 +386,4 @@ test('the audit log names the system user, or --actor', async (t) => {
 
 test('the end', async () => {
   await store.close()
-  folder.remove()
 })

@@ -25,13 +25,12 @@ const runtimes = {
 }
 
 const folder = temporaryFolder()
-t.teardown(() => folder.remove())
 
 // Most of the time is spent waiting, so all runtimes start at once.
 t.test('every runtime serves, and drains on a signal', async (t) => {
   await Promise.all(
     Object.entries(runtimes).map(([name, command]) =>
-      serves(t, name, command, `sqlite:${join(folder.path, `${name}.db`)}`)
+      serves(t, name, command, `sqlite:${join(folder, `${name}.db`)}`)
     ),
   )
 })
@@ -40,7 +39,7 @@ t.test('every runtime ends on a signal despite open connections, and loses no co
   const { 'npm run': _npm, ...serving } = runtimes
   await Promise.all(
     Object.entries(serving).map(([name, command]) =>
-      endsWithAllOpen(t, name, command, join(folder.path, `${name}-open.db`))
+      endsWithAllOpen(t, name, command, join(folder, `${name}-open.db`))
     ),
   )
 })

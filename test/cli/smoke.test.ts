@@ -32,7 +32,7 @@ interface Call {
 }
 
 const folder = temporaryFolder()
-const file = join(folder.path, 'store.db')
+const file = join(folder, 'store.db')
 const served = await startServing(['demo', '--port', '0', '--json'], `sqlite:${file}`)
 const store = await openSqliteStore(file)
 const keys = createKeyAdministration(store, { actor: 'test' })
@@ -280,5 +280,4 @@ test('the end', async () => {
   proxy.close()
   await store.close()
   await stopServing(served)
-  folder.remove()
 })

@@ -13,7 +13,7 @@ import {
 } from '../support/cli-program.ts'
 
 const folder = temporaryFolder()
-const path = (name: string) => join(folder.path, name)
+const path = (name: string) => join(folder, name)
 
 test('only commands that create a store create one', async (t) => {
   const file = path('new.db')
@@ -87,7 +87,7 @@ test('the reason why a SQLite file cannot be used is reported', async (t) => {
   t.match(await runProgram(['--store', `sqlite:${file}`, 'migrate']), { code: 0 })
   // With these files, SQLite can read without writing.
   for (const end of ['-shm', '-wal']) rmSync(file + end, { force: true })
-  chmodSync(folder.path, 0o555)
+  chmodSync(folder, 0o555)
   chmodSync(file, 0o444)
   const [written, beside] = await Promise.all([
     run(file, 'partners', 'list'),
@@ -95,18 +95,18 @@ test('the reason why a SQLite file cannot be used is reported', async (t) => {
   ])
   chmodSync(file, 0o000)
   const hidden = await run(file, 'serve', '--port', '0')
-  chmodSync(folder.path, 0o755)
+  chmodSync(folder, 0o755)
   const lost = path('nowhere')
   const onStore = (store: string, ...args: string[]) => runProgram(['--store', `sqlite:${store}`, ...args])
-  const copy = ['store', 'copy', '--from', `sqlite:${folder.path}`, '--to', 'sqlite:unused']
+  const copy = ['store', 'copy', '--from', `sqlite:${folder}`, '--to', 'sqlite:unused']
   const answers: [Ended, string][] = [
     [written, `${file} cannot be used: this account may read but not write it`],
     [
       beside,
-      `cannot be used: this account may not write in ${folder.path}, where SQLite creates further files`,
+      `cannot be used: this account may not write in ${folder}, where SQLite creates further files`,
     ],
     [hidden, `${file} cannot be used: this account may not read it`],
-    [await onStore(folder.path, 'partners', 'list'), `${folder.path} cannot be used: it is a folder`],
+    [await onStore(folder, 'partners', 'list'), `${folder} cannot be used: it is a folder`],
     [await onStore(join(lost, 'partners.db'), 'migrate'), `cannot be used: there is no folder ${lost}`],
     [await runProgram(copy), 'it is a folder'],
     [await onStore(MAIN, 'partners', 'list'), 'file is not a database'],
@@ -116,10 +116,5 @@ test('the reason why a SQLite file cannot be used is reported', async (t) => {
     t.match(stderr, /^error: The store .*\n$/)
     t.ok(stderr.endsWith(`${sentence}.\n`), stderr)
   }
-  await programOn(`sqlite:${folder.path}`).refuses(t, { 'partners list': '3 store_unavailable' })
-})
-
-test('the end', (t) => {
-  folder.remove()
-  t.end()
+  await programOn(`sqlite:${folder}`).refuses(t, { 'partners list': '3 store_unavailable' })
 })

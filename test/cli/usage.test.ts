@@ -17,7 +17,7 @@ import {
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 const folder = temporaryFolder()
-const env = { PARTNER_API_STORE: `sqlite:${join(folder.path, 'store.db')}` }
+const env = { PARTNER_API_STORE: `sqlite:${join(folder, 'store.db')}` }
 const { run } = programOn(env.PARTNER_API_STORE)
 
 const groups: Readonly<Record<string, readonly string[]>> = {
@@ -206,15 +206,10 @@ test('the key prompt hides the input', { skip: noTerminal }, async (t) => {
 
 test('progress is shown on a terminal only', { skip: noTerminal }, async (t) => {
   const lines = Array.from({ length: 20_000 }, (_, n) => `{"slug":"i${n}","name":"Industry ${n}"}\n`).join('')
-  const file = join(folder.path, 'industries.jsonl')
+  const file = join(folder, 'industries.jsonl')
   writeFileSync(file, lines)
   const command = `'${process.execPath}' '${MAIN}' content import industries '${file}'`
   const shown = (await runOnTerminal(command, env, 'never', '')).split('\r\u001b[K')
   t.match(shown[1], /^[\d,]+ lines$/)
   t.match(shown.at(-1), /^industries: 20,000 created/)
-})
-
-test('the end', (t) => {
-  folder.remove()
-  t.end()
 })

@@ -23,7 +23,6 @@ const api = createPartnerApi({ store })
 t.teardown(() => api.close())
 const listener = createListener(api)
 const folder = temporaryFolder()
-t.teardown(() => folder.remove())
 
 async function listen(server: NetServer): Promise<number> {
   server.listen(0, '127.0.0.1')
@@ -64,7 +63,7 @@ async function startProxy(portOf: (host: string) => number, status = 200): Promi
 }
 
 t.test('verify over https checks the certificate', { skip: noOpenssl }, async (t) => {
-  const file = (name: string) => join(folder.path, name)
+  const file = (name: string) => join(folder, name)
   const serveAs = (name: string): Promise<number> => {
     makeCertificate(name, file(`${name}.pem`), file(`${name}.key`))
     const identity = { cert: readFileSync(file(`${name}.pem`)), key: readFileSync(file(`${name}.key`)) }

@@ -153,7 +153,7 @@ test('the key is read from a file, standard input or the environment', async (t)
     response.end(JSON.stringify({ data: { ...data, key: { ...data.key, id } } }))
   }
   const [inFile, inEnv, inPipe] = ['spk', 'env', 'pipe'].map((prefix) => mintKey(prefix, 'test').text)
-  const file = join(folder.path, 'key')
+  const file = join(folder, 'key')
   writeFileSync(file, `${inFile}\r\n`)
   const sent = async (args: readonly string[], start: Parameters<typeof runProgram>[1]) => {
     seen.length = 0
@@ -165,14 +165,14 @@ test('the key is read from a file, standard input or the environment', async (t)
   t.equal(await sent([], all), inEnv)
   t.equal(await sent([], { input: `${inPipe}\n` }), inPipe)
 
-  writeFileSync(join(folder.path, 'long'), 'x'.repeat(10_000))
+  writeFileSync(join(folder, 'long'), 'x'.repeat(10_000))
   seen.length = 0
   const ended = [
     await verify([], {}),
     await verify([], { input: ' \n' }),
     await verify([], { input: `${inPipe} ${inEnv}` }),
     ...await Promise.all(
-      ['nowhere', 'long', '.'].map((name) => verify(['--key-file', join(folder.path, name)])),
+      ['nowhere', 'long', '.'].map((name) => verify(['--key-file', join(folder, name)])),
     ),
     await verify(['--key-file', file, '--json', inFile!]),
   ]
@@ -391,6 +391,5 @@ test('a failing deployment and other servers are reported', async (t) => {
 test('the end', (t) => {
   stub.closeAllConnections()
   stub.close()
-  folder.remove()
   t.end()
 })

@@ -11,10 +11,10 @@ import { startWorker } from '../support/workerd-process.ts'
 import { hasServer } from '../postgres/binaries.ts'
 import { startServer } from '../postgres/server.ts'
 import { until } from '../postgres/until.ts'
-import { cleanEnv } from '../support/cli-program.ts'
+import { cleanEnv, programOn } from '../support/cli-program.ts'
 import { holdsMounted } from './mounted.ts'
 import { hasNginx, startNginx } from './nginx.ts'
-import { createProject, EXAMPLES, MAIN, start, write } from './project.ts'
+import { createProject, EXAMPLES, MAIN, start, storeIn, write } from './project.ts'
 import { makeShop, rename } from './shop.ts'
 
 const project = await createProject()
@@ -64,7 +64,7 @@ await t.test('worker.js', { skip: hasServer() ?? false }, async (t) => {
   t.teardown(() => server.close())
   const DATABASE_URL = await server.createDatabase()
   const { folder } = await project.open('worker')
-  const key = await project.fill(DATABASE_URL, 'worker')
+  const key = await project.fill(DATABASE_URL)
   const worker = await startWorker('worker.js', folder, {
     variables: { DATABASE_URL },
     durableObjects: { PARTNER_API: 'PartnerApi' },
@@ -79,9 +79,8 @@ await t.test('nginx.conf', { skip: hasNginx() ?? false }, async (t) => {
   const nginx = await startNginx(Number(new URL(service).port))
   t.teardown(() => nginx.end())
   await t.test('the service uses the address that nginx appends, not the one that the client claims', async (t) => {
-    const { partner, name } = { partner: 'demo', name: 'From one address' }
-    const words = ['keys', 'issue', partner, '--name', name, '--allow', '127.0.0.1/32', '--quiet']
-    const narrow = (await program(folder, words)).trim()
+    const args = ['keys', 'issue', 'demo', '--name', 'From one address', '--allow', '127.0.0.1/32', '--quiet']
+    const narrow = (await program(folder, args)).trim()
     const statusFrom = async (base: string, forwarded: string) => {
       const headers = { 'x-service-partner-key': narrow, 'x-forwarded-for': forwarded }
       const { status } = await fetch(`${base}/service/public/plans?partner=demo`, { headers })
@@ -181,9 +180,9 @@ t.test('the examples are formatted', async (t) => {
   await t.resolves(run(binary('deno'), ['fmt', '--check', '--no-config', ...style, EXAMPLES], ROOT))
 })
 
-/** Runs the installed command line. @returns What it printed. */
-async function program(folder: string, words: readonly string[]): Promise<string> {
-  return (await run(process.execPath, [MAIN, ...words], folder)).stdout
+/** Runs a command on the store of a folder. @returns What it printed. */
+async function program(folder: string, args: readonly string[]): Promise<string> {
+  return (await programOn(storeIn(folder)).run(...args)).stdout
 }
 
 /** Serves the store of a folder. @returns The URL. */

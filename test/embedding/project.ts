@@ -12,18 +12,17 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import process from 'node:process'
 import type { Test } from 'tap'
-import { MANIFEST, ROOT, run } from '../package/installed.ts'
+import { MANIFEST, ROOT } from '../package/installed.ts'
 import { freePort } from '../postgres/free-port.ts'
-import { cleanEnv } from '../support/cli-program.ts'
+import { cleanEnv, programOn } from '../support/cli-program.ts'
 import type { Mounted } from './mounted.ts'
 
 export const EXAMPLES: string = join(ROOT, 'examples')
 
 export interface Project {
   /** Fills a store with the sample content. @returns The key of the partner `demo`. */
-  fill(storeUrl: string, room: string): Promise<string>
+  fill(store: string): Promise<string>
   /** Creates a folder for one example, with a filled store. */
   open(name: string): Promise<{ readonly folder: string; readonly key: string }>
   remove(): void
@@ -31,6 +30,10 @@ export interface Project {
 
 /** The command line. */
 export const MAIN: string = join(ROOT, 'cli/main.ts')
+
+/** The URL of the default store of a folder. */
+export const storeIn = (folder: string): string => `sqlite:${join(folder, 'partner-api.db')}`
+
 const peers = ['express', 'fastify', 'hono', '@hono']
 
 /** The package is the sources under its name: `test/package` tests that what npm installs is the same. */
@@ -52,22 +55,19 @@ export async function createProject(): Promise<Project> {
     link(existsSync(own) ? own : join(ROOT, 'test/node_modules', peer), peer)
   }
 
-  async function fill(storeUrl: string, room: string): Promise<string> {
-    const words = [MAIN, '--store', storeUrl, '--json', 'demo', '--no-serve']
-    const { stdout } = await run(process.execPath, words, join(home, room))
-    return JSON.parse(stdout).data.key
-  }
+  const fill = async (store: string): Promise<string> =>
+    (await programOn(store).json('demo', '--no-serve')).data.key
 
-  const template = 'template'
-  mkdirSync(join(home, template))
-  const key = await fill('sqlite:partner-api.db', template)
-  cpSync(EXAMPLES, join(home, template), { recursive: true })
+  const template = join(home, 'template')
+  mkdirSync(template)
+  const key = await fill(storeIn(template))
+  cpSync(EXAMPLES, template, { recursive: true })
 
   return {
     fill,
     open(name) {
       const folder = join(home, name)
-      cpSync(join(home, template), folder, { recursive: true })
+      cpSync(template, folder, { recursive: true })
       return Promise.resolve({ folder, key })
     },
     remove: () => rmSync(home, { recursive: true }),

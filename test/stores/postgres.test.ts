@@ -1,5 +1,4 @@
 /** The contracts of a store, on a direct connection and through a pooler. */
-import process from 'node:process'
 import fc from 'fast-check'
 import t from 'tap'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
@@ -9,21 +8,15 @@ import { directoryContract } from '../contract/store/directory.ts'
 import { factsContract } from '../contract/store/facts.ts'
 import { signupsContract } from '../contract/store/signups.ts'
 import { type Check, sharedStoreContract, storeContract } from '../contract/store/suites.ts'
-import { hasServer } from '../postgres/binaries.ts'
 import { contractStore } from '../postgres/contract-stores.ts'
+import { serverFor } from '../postgres/fixtures.ts'
 import { startCounter } from '../postgres/outstanding.ts'
 import { hasPooler, startPooler } from '../postgres/pooler.ts'
-import { PATIENT, startServer } from '../postgres/server.ts'
+import { PATIENT } from '../postgres/server.ts'
 
-const reason = hasServer()
-if (reason !== undefined) {
-  t.plan(0, reason)
-  process.exit()
-}
-
-fc.configureGlobal({ numRuns: 30 })
-const server = await startServer()
-t.teardown(() => server.close())
+// The properties run on 60 memory and SQLite stores. PostgreSQL takes ten times as long.
+fc.configureGlobal({ numRuns: 15 })
+const server = await serverFor(t)
 
 await t.test('PostgreSQL', async (t) => {
   const { emptied, open, close } = await contractStore(server)

@@ -11,7 +11,6 @@ import {
   unlinkSync,
   writeSync,
 } from 'node:fs'
-import { join } from 'node:path'
 import process from 'node:process'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
@@ -29,13 +28,7 @@ import {
   stamp,
   T0,
 } from '../contract/store/samples.ts'
-import { documentOf, runProgram, temporaryFolder } from '../support/cli-program.ts'
-
-const folder = temporaryFolder()
-t.teardown(() => folder.remove())
-
-let files = 0
-const newFile = () => join(folder.path, `${++files}.db`)
+import { documentOf, newFile, runProgram } from '../support/cli-program.ts'
 
 /** Moves everything from the log into the file. */
 function checkpoint(file: string): void {

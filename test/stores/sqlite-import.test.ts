@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import t from 'tap'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
@@ -19,12 +16,8 @@ import {
   stamp,
   T0,
 } from '../contract/store/samples.ts'
+import { newFile } from '../support/cli-program.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'partner-api-sqlite-import-'))
-t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-
-let files = 0
-const newFile = () => join(folder, `${++files}.db`)
 const options = { now: T0, actor }
 
 /** More profiles than one transaction writes. */

@@ -16,8 +16,7 @@ const keys = 60_000
 const bigPartnerKeys = 2_500
 
 const folder = temporaryFolder()
-t.teardown(() => folder.remove())
-const file = join(folder.path, 'store.db')
+const file = join(folder, 'store.db')
 const env = { PARTNER_API_STORE: `sqlite:${file}` }
 await (await openSqliteStore(file)).close()
 const filler = new DatabaseSync(file)
@@ -117,7 +116,7 @@ t.test('--json prints one document, however many pages it has', async (t) => {
   t.equal(ids.length, bigPartnerKeys)
   t.same(ids, ids.toSorted())
 
-  const copy = join(folder.path, 'damaged.db')
+  const copy = join(folder, 'damaged.db')
   filler.exec(`VACUUM INTO '${copy}'`)
   const damaged = new DatabaseSync(copy)
   damaged.exec(`UPDATE partner_key SET allow = 'no JSON' WHERE id = 'key-00059000'`)

@@ -1,7 +1,6 @@
 /** Several processes on one file: they start at once, are killed, and wait for each other. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { join } from 'node:path'
 import process from 'node:process'
 import { createInterface } from 'node:readline'
 import { DatabaseSync } from 'node:sqlite'
@@ -24,13 +23,7 @@ import {
   signup,
   T0,
 } from '../contract/store/samples.ts'
-import { temporaryFolder } from '../support/cli-program.ts'
-
-const folder = temporaryFolder()
-t.teardown(() => folder.remove())
-
-let files = 0
-const newFile = () => join(folder.path, `${++files}.db`)
+import { newFile } from '../support/cli-program.ts'
 
 /** A store with a key, and its file. */
 async function openWithKey(): Promise<{ store: Store; file: string }> {

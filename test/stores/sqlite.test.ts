@@ -1,5 +1,4 @@
-import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import { DatabaseSync } from 'node:sqlite'
@@ -26,12 +25,7 @@ import {
   stamp,
   T0,
 } from '../contract/store/samples.ts'
-
-const folder = mkdtempSync(join(tmpdir(), 'partner-api-sqlite-'))
-t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-
-let files = 0
-const newFile = () => join(folder, `${++files}.db`)
+import { newFile } from '../support/cli-program.ts'
 
 // In memory, as a disk makes it many times slower. Files are opened below, and by the contract over HTTP.
 await t.test('the contract of stores', (t) => storeContract(t, () => openSqliteStore(':memory:')))
@@ -99,7 +93,7 @@ await t.test('a missing file is created, unless create is false', async (t) => {
   await t.rejects(openSqliteStore(file, { create: false }), { code: 'unreachable', message: /no such file/ })
   t.throws(() => migrationStatus(file), { code: 'unreachable', message: /no such file/ })
   t.notOk(existsSync(file))
-  await t.rejects(openSqliteStore(join(folder, 'none', 'a.db')), {
+  await t.rejects(openSqliteStore(join(newFile(), 'none', 'a.db')), {
     code: 'unreachable',
     message: /cannot be opened/,
   })

@@ -42,10 +42,21 @@ export function clockAhead(ms: number): Pick<Start, 'nodeArguments'> {
   return { nodeArguments: ['--import', `data:text/javascript,${encodeURIComponent(code)}`] }
 }
 
-/** Creates a folder for one test. */
-export function temporaryFolder(): { readonly path: string; remove(): void } {
+const folders: string[] = []
+process.on('exit', () => {
+  for (const path of folders) rmSync(path, { recursive: true, force: true })
+})
+
+/** Creates a folder that is removed when this process ends. */
+export function temporaryFolder(): string {
   const path = mkdtempSync(join(tmpdir(), 'partner-api-cli-'))
-  return { path, remove: () => rmSync(path, { recursive: true, force: true }) }
+  folders.push(path)
+  return path
+}
+
+/** The path of a new SQLite file. */
+export function newFile(): string {
+  return join(temporaryFolder(), 'store.db')
 }
 
 /** The environment without variables that affect the program. */

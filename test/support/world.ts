@@ -9,45 +9,36 @@ import { importContent } from '../../core/content/lines.ts'
 import { MODULE_NAMES } from '../../core/policy/modules.ts'
 import type { ContentKind } from '../../core/ports/content.ts'
 import type { Store } from '../../core/ports/store.ts'
+import type { Industry, Named, Plan, Profile } from '../../core/wire.ts'
+
+/** Members that a line may leave out or set to null. */
+type Optional<T> = { readonly [Name in keyof T]?: T[Name] | null }
+
+type Contact = Optional<NonNullable<Profile['contact']>>
+type Employees = Optional<NonNullable<Profile['employees']>>
 
 /** A line of a profile import (section 8). */
-export interface ProfileLine {
-  readonly slug: string
-  readonly name: string
-  readonly headline: string
+export interface ProfileLine extends
+  Pick<Profile, 'slug' | 'name' | 'headline'>,
+  Optional<
+    Pick<Profile, 'logo_url' | 'description' | 'website_url' | 'city' | 'founded_year' | 'tags' | 'links'>
+  > {
   readonly country: string
   readonly industry: string
   readonly published_at: string | null
-  readonly logo_url?: string | null
-  readonly description?: string | null
-  readonly website_url?: string | null
-  readonly city?: string | null
-  readonly founded_year?: number | null
-  readonly employees?: { readonly min?: number | null; readonly max?: number | null } | null
-  readonly tags?: readonly string[] | null
-  readonly contact?: { readonly email?: string | null; readonly phone?: string | null } | null
-  readonly links?: readonly { readonly rel: string; readonly url: string }[] | null
+  readonly employees?: Employees | null
+  readonly contact?: Contact | null
   readonly visible_to?: readonly string[] | null
 }
 
 /** A line of industries. */
-export interface IndustryLine {
-  readonly slug: string
-  readonly name: string
-  readonly parent_slug?: string | null
-}
+export type IndustryLine = Named & Optional<Pick<Industry, 'parent_slug'>>
 
 /** A line of plans. */
-export interface PlanLine {
-  readonly slug: string
-  readonly name: string
-  readonly description: string
-  readonly price: { readonly amount_minor: number; readonly currency: string }
-  readonly interval: string
-  readonly features: readonly string[]
-  readonly highlighted?: boolean | null
-  readonly position?: number | null
-}
+export type PlanLine =
+  & Pick<Plan, 'slug' | 'name' | 'description' | 'interval' | 'features'>
+  & Optional<Pick<Plan, 'highlighted' | 'position'>>
+  & { readonly price: Omit<Plan['price'], 'exponent'> }
 
 /** A line of banners. */
 export type BannerLine = Readonly<Record<string, string | null>>
@@ -68,19 +59,9 @@ export interface TestKey {
 
 /** Keys of {@linkcode World}: the partner, and the property of the key. */
 export type KeyName =
-  | 'demo full'
-  | 'demo test'
-  | 'demo profiles'
-  | 'demo powerless'
-  | 'demo fenced'
-  | 'demo local'
-  | 'demo revoked'
-  | 'demo expired'
-  | 'demo disabled'
-  | 'demo fenced and revoked'
-  | 'acme full'
-  | 'kiosk full'
-  | 'hush full'
+  | `demo ${'full' | 'test' | 'profiles' | 'powerless' | 'fenced' | 'local'}`
+  | `demo ${'revoked' | 'expired' | 'disabled' | 'fenced and revoked'}`
+  | `${'acme' | 'kiosk' | 'hush'} full`
   | 'hush powerless'
 
 /** The contents of a store. */
