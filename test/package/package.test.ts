@@ -37,6 +37,7 @@ t.test('the tarball contains only the expected files', (t) => {
     /^dist\/fixtures\/content\/(?:banners|industries|plans|profiles)\.jsonl$/,
     /^docs\/[A-Z]+\.md$/,
     /^examples\/[\w-]+\.(?:js|conf)$/,
+    /^examples\/partners\/\w+\/[\w-]+\.(?:js|md|php|py)$/,
   ]
   const paths = installed.files.map(({ path }) => path)
   t.same(paths.filter((path) => !allowed.some((pattern) => pattern.test(path))), [])
