@@ -71,7 +71,7 @@ function forbiddenImports(graph: Graph): string[] {
   const layerOf = (path: string) => LAYERS.findIndex((layer) => layer.test(path)) + 1 || Infinity
   return Array.from(graph).flatMap(([path, targets]) =>
     targets.filter((target) =>
-      target.endsWith('.ts')
+      /\.(?:ts|json)$/.test(target)
         ? layerOf(target) > layerOf(path)
         : PACKAGES.some(([folder, allowed]) => path.startsWith(folder) && !allowed.test(target))
     ).map((target) => `${path} imports ${target}`)

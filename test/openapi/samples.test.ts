@@ -1,11 +1,232 @@
-/** The code samples of the reference page are those of the route table. */
-import { readFile } from 'node:fs/promises'
+/** Runs every code sample of the reference page in its language, against a service with the sample content. */
+import { spawnSync } from 'node:child_process'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import process from 'node:process'
+import { safeParse } from 'valibot'
 import t from 'tap'
-import { createSamples, formatSamples, SAMPLES_FILE } from './samples.ts'
+import type { Test } from 'tap'
+import { serve } from '../../adapters/runtimes/node.ts'
+import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import { createPartnerApi } from '../../core/api.ts'
+import { createServiceNames } from '../../core/http/headers.ts'
+import { MODULE_NAMES } from '../../core/policy/modules.ts'
+import { ROUTES } from '../../core/routes/router.ts'
+import { RESPONSE_SCHEMAS } from '../../core/schemas/responses.ts'
+import { FAR_LIMITS } from '../contract/http/service.ts'
+import { createProject } from '../embedding/project.ts'
+import { runProcess } from '../support/cli-program.ts'
+import { ROOT } from '../package/installed.ts'
+import { fillWorld } from '../support/world.ts'
+import { createSamples, formatSamples, type Language, SAMPLES_FILE } from './samples.ts'
+
+/** A deployment, with what the page replaces. */
+interface Deployment {
+  readonly serviceName: string
+  readonly partner: string
+  readonly key: string
+  readonly origin: string
+}
+
+/** Runs samples as written. Resolves to what each has printed. */
+type Runner<Printed> = (files: readonly string[], key: string) => Promise<readonly Printed[]>
 
 const samples = createSamples()
+const operations = Object.keys(samples)
 
 t.test('core/openapi/samples.json is up to date', async (t) => {
   const committed = await readFile(SAMPLES_FILE, 'utf8')
   t.ok(committed === formatSamples(samples), 'otherwise, run: npm run samples')
+})
+
+t.test('what the page replaces occurs nowhere else', (t) => {
+  for (const [operation, { client, ...others }] of Object.entries(samples)) {
+    const needsKey = client !== undefined
+    for (const code of needsKey ? [client, ...Object.values(others)] : Object.values(others)) {
+      t.equal(code.split('https://api.example.com').length, 2, `${operation} names one origin`)
+      t.equal(code.split('demo').length, needsKey ? 2 : 1, `${operation} names the partner once`)
+      t.equal(code.split('PARTNER_API_KEY').length, needsKey ? 2 : 1, `${operation} reads the key once`)
+    }
+  }
+  t.end()
+})
+
+const store = createMemoryStore()
+const world = await fillWorld(store)
+const project = await createProject()
+t.teardown(() => project.remove())
+const { folder } = await project.open('samples')
+
+async function deploy(serviceName: string, partner: string, key: string): Promise<Deployment> {
+  const api = createPartnerApi({ store }, { serviceName, limits: FAR_LIMITS, maxStalenessMs: 0 })
+  const server = await serve(api, { port: 0 })
+  t.teardown(async () => {
+    await server.drain()
+    await api.close()
+  })
+  return { serviceName, partner, key, origin: server.url }
+}
+
+const usual = await deploy('service', 'demo', world.keys['demo full'].text)
+const partner = 'north-sea-travel'
+await world.partners.create({ slug: partner, name: 'North Sea Travel', modules: MODULE_NAMES })
+const renamed = await deploy('acme-api', partner, (await world.issue({ partner })).text)
+
+/** Every sample runs on the usual deployment, and two, with every placeholder, on one where all of them differ. */
+const plan = [
+  { deployment: usual, names: operations },
+  { deployment: renamed, names: ['profiles', 'signUp'] },
+]
+
+function replace(code: string, { serviceName, partner, origin }: Deployment): string {
+  const own = code
+    .replaceAll('https://api.example.com', origin)
+    .replaceAll('demo', partner)
+    .replaceAll('/service/', `/${serviceName}/`)
+    .replaceAll('X-Service-Partner-Key', createServiceNames(serviceName).keyHeader)
+  return serviceName === 'service'
+    ? own
+    : own.replace(/^ {2}partner: .*\n/m, (line) => `${line}  serviceName: '${serviceName}',\n`)
+}
+
+/** Writes and runs all samples of a language, and checks that each prints the body that its operation documents. */
+async function runAll<Printed>(
+  t: Test,
+  language: Language,
+  fileName: string,
+  run: Runner<Printed>,
+  bodyOf: (printed: Printed, operation: string) => unknown,
+): Promise<void> {
+  let count = 0
+  for (const { deployment, names } of plan) {
+    const present = names.filter((operation) => samples[operation]?.[language] !== undefined)
+    const files = await Promise.all(present.map(async (operation) => {
+      // A folder for each: in Go, it is a package.
+      const place = join(folder, language, `${operation}-${deployment.serviceName}`)
+      await mkdir(place, { recursive: true })
+      const file = join(place, fileName)
+      await writeFile(file, `${replace(samples[operation]?.[language] ?? '', deployment)}\n`)
+      return file
+    }))
+    const printed = await run(files, deployment.key)
+    t.equal(printed.length, present.length)
+    for (const [index, operation] of present.entries()) {
+      const route = ROUTES.find(({ name }) => name.replaceAll('-', '') === operation.toLowerCase())!
+      const { issues } = safeParse(RESPONSE_SCHEMAS[route.name], bodyOf(printed[index]!, operation))
+      t.same(issues?.map(({ message }) => message), undefined, `${operation} of ${deployment.serviceName}`)
+    }
+    count += present.length
+  }
+  languagesRun++
+  t.comment(`${count} samples`)
+}
+let languagesRun = 0
+
+/** Runs a program. What it writes to standard error is a failure, too. */
+async function runProgram([program = '', ...words]: readonly string[], key: string): Promise<string> {
+  // The file tells curl not to report its progress.
+  const env = { PARTNER_API_KEY: key, CURL_HOME: folder }
+  const { code, stdout, stderr } = await runProcess(words, { command: [program], env, cwd: folder })
+  if (code === 0 && stderr === '') return stdout
+  throw new Error(`${program} ended with ${code}: ${stderr}${stdout}`)
+}
+
+const separately = (commandOf: (file: string) => readonly string[]): Runner<string> => async (files, key) => {
+  const printed: string[] = []
+  for (const file of files) printed.push(await runProgram(commandOf(file), key))
+  return printed
+}
+
+/** For languages that start slowly: a program that takes the files and writes what they print as JSON. */
+const together = <Printed>(...command: readonly string[]): Runner<Printed> => async (files, key) =>
+  JSON.parse(await runProgram([...command, ...files], key))
+
+const read = (printed: string): unknown => printed.startsWith('{') ? JSON.parse(printed) : printed
+
+/** Whether a program runs; if not, why its tests are skipped. */
+function needs(program: string, ...words: readonly string[]): { readonly skip: string | false } {
+  const { status } = spawnSync(program, words, { stdio: 'ignore' })
+  return { skip: status !== 0 && `${program} ${words.join(' ')} does not run (.ci/run installs it)` }
+}
+
+t.test('Shell', needs('curl', '--version'), async (t) => {
+  await writeFile(join(folder, '.curlrc'), 'silent\nshow-error\n')
+  await runAll(t, 'shell', 'sample.sh', separately((file) => ['sh', file]), read)
+})
+
+const runModules = `
+  const all = []
+  for (const file of process.argv.slice(1)) {
+    const printed = []
+    console.log = (value) => printed.push(value)
+    await import(file)
+    all.push(printed)
+  }
+  process.stdout.write(JSON.stringify(all))
+`
+const node = together<readonly unknown[]>(process.execPath, '--input-type=module', '-e', runModules, '--')
+
+t.test('JavaScript with fetch', async (t) => {
+  await runAll(t, 'fetch', 'sample.mjs', node, ([body]) => body)
+})
+
+t.test('JavaScript with the client', async (t) => {
+  const page = { limit: 20, has_more: false, next_cursor: null }
+  const isPaged = (operation: string) => ['profiles', 'reportActivity'].includes(operation)
+  await runAll(
+    t,
+    'client',
+    'sample.mjs',
+    node,
+    (printed, operation) => isPaged(operation) ? { data: printed, page } : { data: printed[0] },
+  )
+})
+
+t.test('PHP', needs('php', '-r', 'exit(extension_loaded("curl") ? 0 : 1);'), async (t) => {
+  const strict = ['-d', 'error_reporting=-1', '-d', 'display_errors=stderr']
+  await runAll(t, 'php', 'sample.php', separately((file) => ['php', ...strict, file]), read)
+})
+
+const runScripts = `
+import contextlib, io, json, runpy, sys
+printed = []
+for file in sys.argv[1:]:
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        runpy.run_path(file, run_name="__main__")
+    printed.append(output.getvalue())
+print(json.dumps(printed))
+`
+
+t.test('Python', needs('python3', '--version'), async (t) => {
+  await runAll(t, 'python', 'sample.py', together<string>('python3', '-W', 'error', '-c', runScripts), read)
+})
+
+t.test('Go', needs('go', 'version'), async (t) => {
+  const module = join(folder, 'go')
+  await mkdir(module)
+  await writeFile(join(module, 'go.mod'), 'module samples\n\ngo 1.19\n')
+  const env = {
+    ...process.env,
+    GOFLAGS: '-mod=mod',
+    GOPROXY: 'off',
+    GOTOOLCHAIN: 'local',
+    GOCACHE: join(ROOT, 'test/node_modules/.cache/go'),
+  }
+  const options = { cwd: module, env, encoding: 'utf8' } as const
+  const run = separately((file) => [join(module, 'bin', basename(dirname(file)))])
+  await runAll(t, 'go', 'main.go', (files, key) => {
+    const packages = files.map((file) => `./${basename(dirname(file))}`)
+    // Together, and without debug information: linking takes most of the time.
+    const built = spawnSync('go', ['build', '-ldflags=-s -w', '-o', 'bin/', ...packages], options)
+    t.equal(built.status, 0, built.stderr)
+    return run(files, key)
+  }, read)
+  t.equal(spawnSync('gofmt', ['-l', '.'], options).stdout, '', 'they are formatted')
+})
+
+t.test('every signup had an idempotency key of its own', async (t) => {
+  const headers = { 'X-Service-Partner-Key': usual.key }
+  const response = await fetch(`${usual.origin}/service/partner/reports/summary?partner=demo`, { headers })
+  const { data } = await response.json()
+  t.equal(data.signups.total, languagesRun)
 })

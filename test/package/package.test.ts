@@ -32,7 +32,7 @@ const names = Object.fromEntries(
 t.test('the tarball contains only the expected files', (t) => {
   const allowed = [
     /^(?:package\.json|README\.md|CHANGELOG\.md|LICENSE)$/,
-    /^dist\/(?:core|adapters)\/[\w\-/]+\.(?:js|d\.ts)$/,
+    /^dist\/(?:(?:core|adapters)\/[\w\-/]+\.(?:js|d\.ts)|core\/openapi\/samples\.json)$/,
     /^dist\/cli\/[\w\-/]+\.js$/,
     /^dist\/fixtures\/content\/(?:banners|industries|plans|profiles)\.jsonl$/,
     /^docs\/[A-Z]+\.md$/,
