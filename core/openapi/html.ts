@@ -1,5 +1,3 @@
-import type { JsonSchema } from './model.ts'
-
 /** HTML, as opposed to text, which is escaped. */
 export interface Markup {
   readonly html: string
@@ -8,17 +6,9 @@ export interface Markup {
 /** A value in a template: text is escaped, markup is not, `undefined` is empty. */
 export type Inset = Markup | string | number | undefined | readonly Inset[]
 
-const entities: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-
 /** Escapes text for content and for quoted attributes. */
 export function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => entities[character] ?? '')
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 }
 
 /** A template that escapes its insets. Indentation is removed from the template, not from the insets. */
@@ -39,70 +29,89 @@ export function prose(text: string): readonly Inset[] {
   return text.split('`').map((part, index) => index % 2 === 1 ? markup`<code>${part}</code>` : part)
 }
 
-/** JSON on several lines with highlighted tokens. */
-export function prettyJson(value: unknown): readonly Inset[] {
-  const text = JSON.stringify(value, null, 2)
-  const token = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(true|false|null)\b|(-?\d+(?:\.\d+)?)/g
+/** Names of members, strings, and the rest that is highlighted: words of six languages, and figures. */
+const TOKEN = new RegExp(
+  [
+    /("(?:[^"\\\n]|\\.)*")(?=\s*:)/,
+    /("(?:[^"\\\n]|\\.)*"|'(?:[^'\\]|\\.)*'|`[^`]*`)/,
+    /(?<![\w$./-])(?:as|await|const|curl|defer|echo|except|export|for|from|func|if|import|new|nil|of|package|read|throw|try)\b(?![.:=])/,
+    /\b(?:true|false|null)\b|(?<![\w.$-])-?\d+(?:\.\d+)?\b/,
+  ].map(({ source }) => source).join('|'),
+  'g',
+)
+
+/** Code with highlighted tokens. */
+export function highlight(code: string): readonly Inset[] {
   const pieces: Inset[] = []
   let end = 0
-  for (const match of text.matchAll(token)) {
-    const [all, quoted, colon, word, figure] = match
-    pieces.push(text.slice(end, match.index))
-    if (colon !== undefined) pieces.push(markup`<span class="k">${quoted}</span>${colon}`)
-    else {pieces.push(
-        markup`<span class="${quoted === undefined ? 'n' : 's'}">${quoted ?? word ?? figure}</span>`,
-      )}
-    end = match.index + all.length
+  for (const match of code.matchAll(TOKEN)) {
+    const [token, name, text] = match
+    const kind = name !== undefined ? 'k' : text !== undefined ? 's' : 'n'
+    pieces.push(
+      ...markPlaces(code.slice(end, match.index)),
+      markup`<span class="${kind}">${markPlaces(token)}</span>`,
+    )
+    end = match.index + token.length
   }
-  return [...pieces, text.slice(end)]
+  return [...pieces, ...markPlaces(code.slice(end))]
 }
 
-/** A placeholder that the page's script replaces by the actual origin. */
-const ORIGIN: Markup = markup`<span class="origin">https://api.example.com</span>`
+export const EXAMPLE_ORIGIN = 'https://api.example.com'
 
-/** @param id Unique in the page. @param what Describes the code to screen readers. */
-export function codeBlock(id: string, caption: string, what: string, code: Inset, copies = true): Markup {
-  const button =
-    markup`<button class="copy" type="button" data-of="${id}" hidden aria-label="Copy ${what}">Copy</button>`
+/** Marks what the page's script replaces: the origin and the slug of the partner. */
+function markPlaces(code: string): readonly Inset[] {
+  return code.split(/(https:\/\/api\.example\.com|\bdemo\b)/).map((part, index) =>
+    index % 2 === 0 ? part : markup`<span class="${part === 'demo' ? 'slug' : 'origin'}">${part}</span>`
+  )
+}
+
+export interface CodeBlock {
+  readonly caption: Inset
+  readonly note?: string
+  /** Describes the code to screen readers. */
+  readonly what: string
+  /** Text, or a text in each of several languages. */
+  readonly code: string | ReadonlyMap<Language, string>
+  /** Whether there is no button to copy it. */
+  readonly fixed?: boolean
+}
+
+/** The languages of samples, with what the page calls them. */
+export const LANGUAGES = {
+  shell: 'Shell',
+  client: 'JS client',
+  fetch: 'JS fetch',
+  php: 'PHP',
+  python: 'Python',
+  go: 'Go',
+} as const
+
+export type Language = keyof typeof LANGUAGES
+
+export function codeBlock({ caption, note, what, code, fixed = false }: CodeBlock): Markup {
+  const button = markup`<button class="copy" type="button" hidden aria-label="Copy ${what}">Copy</button>`
+  const block = (classes: string, label: string, code: string) =>
+    markup`<pre class="${classes}" tabindex="0" role="group" aria-label="${label}"><code>${
+      highlight(code)
+    }</code></pre>`
+  const blocks = typeof code === 'string'
+    ? block('', what, code)
+    // What the client has no method for is done with fetch.
+    : [...code].map(([language, text]) =>
+      block(
+        language === 'fetch' && !code.has('client') ? 'in fetch client' : `in ${language}`,
+        `${what}, ${LANGUAGES[language]}`,
+        text,
+      )
+    )
   return markup`
-    <figure>
-      <figcaption>${caption}${copies ? button : undefined}</figcaption>
-      <pre class="tall" tabindex="0" role="group"
-        aria-label="${what}"><code id="${id}">${code}</code></pre>
+    <figure${typeof code === 'string' ? undefined : markup` class="request"`}>
+      <figcaption><span>${caption}</span>${note && markup`<small>${note}</small>`}${
+    fixed ? undefined : button
+  }</figcaption>
+      ${blocks}
     </figure>
   `
-}
-
-/** A shell command that reads the key from the environment. */
-export function curl({ keyHeader, method, target, headers = [], body }: {
-  readonly keyHeader?: string | undefined
-  readonly method: string
-  readonly target: string
-  readonly headers?: readonly string[]
-  readonly body?: unknown
-}): readonly Inset[] {
-  const fields = [
-    ...(keyHeader === undefined ? [] : [`"${keyHeader}: $PARTNER_API_KEY"`]),
-    ...(body === undefined ? [] : [`"Content-Type: application/json"`]),
-    ...headers.map((field) => `"${field}"`),
-  ]
-  return [
-    'curl',
-    ...(method === 'GET' || method === 'POST' && body !== undefined ? [] : [` -X ${method}`]),
-    fields.map((field) => ` \\\n  -H ${field}`),
-    body === undefined ? undefined : ` \\\n  -d '${bodyText(body)}'`,
-    fields.length + (body === undefined ? 0 : 1) === 0 ? ' ' : ' \\\n  ',
-    '"',
-    ORIGIN,
-    `${target}"`,
-  ]
-}
-
-/** A short body stays on one line. Quotes are escaped for the shell. */
-function bodyText(body: unknown): string {
-  const compact = JSON.stringify(body)
-  const text = compact.length > 60 ? JSON.stringify(body, null, 2).replaceAll('\n', '\n  ') : compact
-  return text.replaceAll("'", `'\\''`)
 }
 
 export function table(
@@ -110,50 +119,19 @@ export function table(
   heads: readonly [string, string],
   rows: readonly { readonly id?: string; readonly name: Inset; readonly about: Inset }[],
 ): Markup {
-  const body = rows.map(({ id, name, about }) => {
-    const cells = markup`
-      <th scope="row">${name}</th>
-      <td>${about}</td>
+  const body = rows.map(({ id, name, about }) =>
+    markup`
+      <tr${id === undefined ? undefined : markup` id="${id}"`}>
+        <th scope="row">${name}</th>
+        <td>${about}</td>
+      </tr>
     `
-    return id === undefined ? markup`<tr>${cells}</tr>` : markup`<tr id="${id}">${cells}</tr>`
-  })
+  )
   return markup`
     <table>
       <caption class="unseen">${caption}</caption>
-      <thead>
-        <tr>
-          <th scope="col">${heads[0]}</th>
-          <th scope="col">${heads[1]}</th>
-        </tr>
-      </thead>
-      <tbody>
-    ${body}</tbody>
+      <thead><tr><th scope="col">${heads[0]}</th><th scope="col">${heads[1]}</th></tr></thead>
+      <tbody>${body}</tbody>
     </table>
   `
-}
-
-export function typeOf(schema: JsonSchema): string {
-  if (schema.$ref !== undefined) return schema.$ref.split('/').at(-1) ?? ''
-  const options = schema.anyOf ?? schema.oneOf
-  if (options !== undefined) return [...new Set(options.map(typeOf))].join(' or ')
-  if (schema.const !== undefined) return JSON.stringify(schema.const)
-  const types = [schema.type ?? 'any'].flat()
-  const plain = types.map((type) =>
-    type === 'array' && schema.items ? `array of ${typeOf(schema.items)}` : type
-  )
-  return `${plain.join(' or ')}${schema.format?.startsWith('int') === false ? `, ${schema.format}` : ''}`
-}
-
-export function boundsOf(schema: JsonSchema): readonly string[] {
-  const { minimum, maximum, minLength = 0, maxLength, maxItems } = schema as Readonly<Record<string, number>>
-  const bounds: string[] = []
-  if (minimum !== undefined && maximum !== undefined && maximum < Number.MAX_SAFE_INTEGER) {
-    bounds.push(`${minimum}–${maximum}`)
-  }
-  const isFreeText = schema.format === undefined && schema['pattern'] === undefined
-  if (maxLength !== undefined && maxLength < 8192 && isFreeText) {
-    bounds.push(minLength > 0 ? `${minLength}–${maxLength} characters` : `up to ${maxLength} characters`)
-  }
-  if (maxItems !== undefined && maxItems < 1000) bounds.push(`at most ${maxItems}`)
-  return bounds
 }

@@ -1,30 +1,11 @@
 /** The endpoints on the reference page. */
-import { PROBLEMS } from '../http/problem.ts'
+import { PROBLEM_ACTIONS } from '../http/problem-actions.ts'
+import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
 import type { OpenApiDocument } from './document.ts'
-import {
-  boundsOf,
-  codeBlock,
-  curl,
-  type Inset,
-  type Markup,
-  markup,
-  prettyJson,
-  prose,
-  table,
-  typeOf,
-} from './html.ts'
-import type {
-  DocumentSettings,
-  JsonSchema,
-  OperationObject,
-  ParameterObject,
-  Reference,
-  ResponseObject,
-} from './model.ts'
-
-/** Lets long member names wrap after a dot. */
-const BREAK: Markup = markup`.<wbr>`
-const REQUIRED: Markup = markup`<span class="need">required</span>`
+import { codeBlock, type Inset, type Markup, markup, prose } from './html.ts'
+import type { JsonSchema, OperationObject, ParameterObject, Reference, ResponseObject } from './model.ts'
+import { sampleOf } from './reference-samples.ts'
+import type { DocumentSettings } from './model.ts'
 
 interface EndpointEntry {
   readonly path: string
@@ -32,176 +13,212 @@ interface EndpointEntry {
   readonly operation: OperationObject
 }
 
-/** Every operation, in the order of the document. */
-export function entriesOf({ paths }: OpenApiDocument): readonly EndpointEntry[] {
-  return Object.entries(paths).flatMap(([path, methods]) =>
+/** Groups by tag; the modules without one of their own read content. */
+const groupNames: Readonly<Record<string, string>> = {
+  keys: 'Keys',
+  reporting: 'Reports',
+  signup: 'Signups',
+  service: 'Service',
+}
+
+/** Every operation, grouped, in the order of the document. */
+export function groupEndpoints({ paths }: OpenApiDocument): ReadonlyMap<string, readonly EndpointEntry[]> {
+  const entries = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation }))
   )
+  return Map.groupBy(entries, ({ operation: { tags: [tag = ''] } }) => groupNames[tag] ?? 'Content')
 }
 
-/** All endpoints, grouped by tag. */
-export function endpointGroups(described: OpenApiDocument, settings: DocumentSettings): readonly Markup[] {
-  const entries = entriesOf(described)
-  return described.tags.map(({ name, description }) => {
-    const tagged = entries.filter(({ operation }) => operation.tags[0] === name)
-    return markup`
-      <div class="group">
-      <p class="eyebrow"><strong>${name}</strong> · ${description}</p>
-      ${tagged.map((entry) => endpoint(entry, described, settings))}</div>
-    `
-  })
+export function methodBadge(method: string): Markup {
+  return markup`<b class="method ${method.toLowerCase()}">${method}</b>`
 }
 
-function endpoint(place: EndpointEntry, described: OpenApiDocument, settings: DocumentSettings): Markup {
-  const { path, method, operation } = place
-  const { operationId: id, summary, description } = operation
-  return markup`
-    <section class="op" id="${id}" aria-labelledby="${id}-title">
-    <h3 id="${id}-title">${summary}</h3>
-    <p class="line"><span class="method ${method.toLowerCase()}">${method}</span> <code>${path}</code></p>
-    <p>${prose(description)}</p>
-    ${parameters(operation, described)}${body(operation)}
-    <h4>Request</h4>
-    ${codeBlock(`${id}-curl`, 'Shell', `the command for ${summary}`, request(place, described, settings))}
-    ${response(operation, described)}${problems(operation)}</section>
-  `
-}
-
-function resolve<T>(value: T | Reference, among: Readonly<Record<string, T>>): T {
-  const name = typeof value === 'object' && value !== null && '$ref' in value
-    ? value.$ref.split('/').at(-1)
-    : undefined
-  return name === undefined ? value as T : among[name] as T
-}
-
-function parametersOf(
-  operation: OperationObject,
-  { components }: OpenApiDocument,
-): readonly ParameterObject[] {
-  return operation.parameters.map((one) => resolve(one, components.parameters))
-}
-
-function parameters(operation: OperationObject, described: OpenApiDocument): Markup | undefined {
-  const own = parametersOf(operation, described).filter(({ name, in: place }) =>
-    place !== 'header' || name.startsWith('Idempotency')
-  )
-  if (own.length === 0) return undefined
-  const rows = own.map(({ name, in: place, required, description, schema }) => ({
-    name: markup`<code>${name}</code><small>${place}${required ? [' · ', REQUIRED] : undefined}</small>`,
-    about: meaning(description, schema, true),
-  }))
-  return markup`<h4>Parameters</h4>
-${table(`Parameters of ${operation.summary}`, ['Name', 'Meaning'], rows)}`
-}
-
-/** A description, and the type and range of the value. @param repeats Whether a list is a repeatable parameter. */
-function meaning(description: string | undefined, schema: JsonSchema, repeats = false): Markup {
-  const one = schema.items ?? schema
-  const parts: Inset[] = [
-    repeats && schema.items !== undefined ? `${typeOf(one)}, repeatable` : typeOf(schema),
-    ...(one.enum === undefined ? [] : [markup`one of ${codeList(one.enum)}`]),
-    ...boundsOf(one),
-    ...(schema.items === undefined ? [] : boundsOf(schema)),
-    ...(schema.default === undefined ? [] : [markup`default <code>${String(schema.default)}</code>`]),
-  ]
-  const limits = parts.map((part, index) => index === 0 ? part : [' · ', part])
-  return markup`${prose(description ?? '')}<small>${limits}</small>`
-}
-
-function codeList(values: readonly unknown[]): readonly Inset[] {
-  return values.filter((value) => value !== null).map((value, index) =>
-    markup`${index === 0 ? '' : ', '}<code>${String(value)}</code>`
-  )
-}
-
-function body({ requestBody, summary }: OperationObject): Markup | undefined {
-  const schema = requestBody?.content['application/json']?.schema
-  if (schema === undefined) return undefined
-  const required = new Set(schema.required)
-  const rows = Object.entries(schema.properties ?? {}).map(([name, member]) => ({
-    name: markup`<code>${name}</code>${required.has(name) ? markup`<small>${REQUIRED}</small>` : undefined}`,
-    about: meaning(member.description, member),
-  }))
-  return markup`<h4>Body</h4>
-${table(`Body of ${summary}`, ['Member', 'Meaning'], rows)}`
-}
-
-function request(
+export function endpoint(
   { path, method, operation }: EndpointEntry,
   described: OpenApiDocument,
-  { names }: DocumentSettings,
-): readonly Inset[] {
-  const all = parametersOf(operation, described)
-  const query = all
-    .filter(({ in: place, required, name }) => place === 'query' && (required || exampleParameters.has(name)))
-    .map(({ name, example }) => `${name}=${encodeURIComponent(String([example].flat()[0]))}`)
-  const exampleOf = (_: string, name: string) => String(all.find((one) => one.name === name)?.example)
-  const target = path.replace(/\{(\w+)\}/g, exampleOf)
-  const media = operation.requestBody?.content['application/json']
-  return curl({
-    keyHeader: operation.security.length === 0 ? undefined : names.keyHeader,
-    method,
-    target: query.length === 0 ? target : `${target}?${query.join('&')}`,
-    headers: all.some(({ name }) => name === 'Idempotency-Key')
-      ? ['Idempotency-Key: signup-$(date +%s)']
-      : [],
-    ...(media !== undefined && { body: media.example }),
-  })
-}
-
-/** Optional parameters that make an example more useful. */
-const exampleParameters = new Set(['q', 'limit', 'in_use'])
-
-function response(
-  { operationId, summary, responses }: OperationObject,
-  { components }: OpenApiDocument,
+  settings: DocumentSettings,
 ): Markup {
-  const [[status, success] = ['', {}]] = Object.entries(responses)
-  const { content = {} } = success as Partial<ResponseObject>
-  const [[type, media] = ['', undefined]] = Object.entries(content)
-  const example = media?.example
-  const shown = typeof example === 'string' ? example : prettyJson(example)
-  const rows = media === undefined ? [] : membersOf(media.schema, components.schemas)
-  const what = `a response to ${summary}`
-  const members = rows.length === 0 ? undefined : markup`
-    <details><summary>Members of the response<span class="unseen"> to ${summary}</span></summary>
-    ${table(`Members of ${what}`, ['Member', 'Meaning'], rows)}</details>
+  const { operationId: id, summary, description } = operation
+  const line = markup`${methodBadge(method)} <code>${path}</code>`
+  const sample = sampleOf(id, settings)
+  return markup`
+    <section class="op split" id="${id}" aria-labelledby="${id}-title">
+      <div class="text">
+        <h3 id="${id}-title">${summary}</h3>
+        <p class="line">${line}</p>
+        <p>${prose(description)}</p>
+        ${parameters(operation, described)}${body(operation, described)}
+        ${responseFields(operation, described)}${problems(operation)}
+      </div>
+      <div class="code">
+        ${sample && codeBlock({ caption: line, what: summary, code: sample })}
+        ${responseExample(operation)}
+      </div>
+    </section>
   `
-  return markup`<h4>Response</h4>
-${codeBlock(`${operationId}-answer`, `${status} · ${type}`, what, shown)}
-${members}`
 }
 
-function membersOf(
-  schema: JsonSchema,
-  among: Readonly<Record<string, JsonSchema>>,
-  prefix = '',
-): { readonly name: Inset; readonly about: Inset }[] {
-  const resolved = resolve(schema, among)
-  if (resolved.items !== undefined) return membersOf(resolved.items, among, `${prefix}[]`)
-  const option = resolved.anyOf?.[0] ?? resolved.oneOf?.[0]
-  if (option !== undefined) return membersOf(option, among, prefix)
-  return Object.entries(resolved.properties ?? {}).flatMap(([name, member]) => {
-    const place = prefix === '' ? name : `${prefix}.${name}`
-    const inner = membersOf(member, among, place)
-    const { description } = resolve(member, among)
-    const row = {
-      name: markup`<code>${place.split('.').map((part, index) => index === 0 ? part : [BREAK, part])}</code>`,
-      about: meaning(description, member),
-    }
-    return description === undefined && inner.length > 0 ? inner : [row, ...inner]
+type Schemas = Readonly<Record<string, JsonSchema>>
+
+function resolve<T>(value: T | Reference, among: Readonly<Record<string, T>>): T {
+  const isReference = typeof value === 'object' && value !== null && '$ref' in value && value.$ref
+  return isReference ? among[isReference.split('/').at(-1) ?? ''] as T : value as T
+}
+
+function parameters(operation: OperationObject, { components }: OpenApiDocument): Markup | undefined {
+  const own = operation.parameters.map((one) => resolve<ParameterObject>(one, components.parameters))
+    .filter(({ name, in: place }) => place !== 'header' || name.startsWith('Idempotency'))
+  if (own.length === 0) return undefined
+  const rows = own.map(({ name, in: place, required, description, schema }) => {
+    const { items } = schema
+    const about = { ...schema, ...items, description }
+    const notes = [place, ...(items ? ['repeatable'] : [])]
+    return field(name, about, components.schemas, notes, required ? 'required' : undefined)
+  })
+  return markup`<h4>Parameters</h4><ul class="fields" data-kind="parameter">${rows}</ul>`
+}
+
+function body({ requestBody }: OperationObject, { components }: OpenApiDocument): Markup | undefined {
+  const schema = requestBody?.content['application/json']?.schema
+  return schema && markup`
+    <h4>Body</h4>
+    <ul class="fields" data-kind="member">${members(schema, components.schemas, true)}</ul>
+  `
+}
+
+function responseFields({ responses }: OperationObject, { components }: OpenApiDocument): Markup | undefined {
+  const [success] = Object.values(responses) as readonly ResponseObject[]
+  const [media] = Object.values(success?.content ?? {})
+  const rows = media && members(media.schema, components.schemas)
+  return rows && rows.length > 0
+    ? markup`<h4>Response</h4><ul class="fields" data-kind="field">${rows}</ul>`
+    : undefined
+}
+
+/** The members of an object, of the rows of an array, or of each alternative. */
+function members(schema: JsonSchema, among: Schemas, isRequest = false): readonly Markup[] {
+  const { items, properties, required = [], ...resolved } = resolve<JsonSchema>(schema, among)
+  if (items !== undefined) return members(items, among)
+  const alternatives = (resolved.anyOf ?? resolved.oneOf ?? []).map((one) => resolve<JsonSchema>(one, among))
+    .filter((one) => one.properties !== undefined)
+  if (alternatives.length > 1) {
+    return alternatives.map((one) => {
+      const { type, status } = one.properties ?? {}
+      const values = (type?.enum ?? [status?.const]).map((value) => markup` <code>${String(value)}</code>`)
+      return markup`<li>${nested(markup`If it is${values}`, members(one, among))}</li>`
+    })
+  }
+  if (alternatives[0] !== undefined) return members(alternatives[0], among)
+  return Object.entries(properties ?? {}).map(([name, member]) => {
+    const need = required.includes(name) === isRequest ? isRequest ? 'required' : 'optional' : undefined
+    return field(name, member, among, [], need)
   })
 }
+
+function nested(summary: Inset, rows: readonly Markup[], isOpen = false): Markup {
+  return markup`<details${
+    isOpen ? markup` open` : undefined
+  }><summary>${summary}</summary><ul>${rows}</ul></details>`
+}
+
+function field(
+  name: string,
+  schema: JsonSchema,
+  among: Schemas,
+  notes: readonly string[],
+  need: 'required' | 'optional' | undefined,
+): Markup {
+  const resolved = resolve<JsonSchema>(schema, among)
+  const rows = members(schema, among)
+  const { enum: values = [] } = resolved.items ?? resolved
+  const limits: Inset[] = [
+    ...(values.length === 0 || values.length > 24 ? [] : [[
+      'one of ',
+      values.filter((one) => one !== null).map((one) => markup`<code>${String(one)}</code> `),
+    ]]),
+    ...values.length > 0 ? [] : boundsOf(resolved.items ?? resolved),
+    ...(resolved.default === undefined ? [] : [markup`default <code>${String(resolved.default)}</code>`]),
+  ]
+  return markup`
+    <li><code>${name}</code> <small>${[typeOf(schema, among), ...notes].join(' · ')}</small>${
+    need && markup` <small class="${need}">${need}</small>`
+  }
+    <p>${prose(resolved.description ?? '')}${
+    limits.length === 0
+      ? undefined
+      : markup` <small>${limits.map((one, index) => index === 0 ? one : [' · ', one])}</small>`
+  }</p>
+    ${rows.length === 0 ? undefined : nested(`${rows.length} fields`, rows, name === 'data')}</li>
+  `
+}
+
+function typeOf(schema: JsonSchema, among: Schemas): string {
+  const { anyOf, oneOf, type, items, ...resolved } = resolve<JsonSchema>(schema, among)
+  const options = type === undefined ? anyOf ?? oneOf : undefined
+  if (options !== undefined) return [...new Set(options.map((one) => typeOf(one, among)))].join(' or ')
+  if (resolved.const !== undefined) return JSON.stringify(resolved.const)
+  const types = [type ?? 'object'].flat().map((type) => {
+    if (type === 'array' && items) return `array of ${typeOf(items, among)}s`
+    return type === 'string' && resolved.format !== undefined ? resolved.format : type
+  })
+  return types.join(' or ')
+}
+
+function boundsOf(schema: JsonSchema): readonly string[] {
+  const { minimum, maximum, minLength = 0, maxLength, maxItems } = schema as Readonly<Record<string, number>>
+  const bounds: string[] = []
+  if (minimum !== undefined && maximum !== undefined && maximum < Number.MAX_SAFE_INTEGER) {
+    bounds.push(`${minimum}–${maximum}`)
+  }
+  const isFreeText = [schema.format, schema['pattern'], schema.anyOf].every((one) => one === undefined)
+  if (maxLength !== undefined && maxLength > 2 && maxLength < 8192 && isFreeText) {
+    bounds.push(minLength > 0 ? `${minLength}–${maxLength} characters` : `up to ${maxLength} characters`)
+  }
+  if (maxItems !== undefined && maxItems < 1000) bounds.push(`at most ${maxItems}`)
+  return bounds
+}
+
+function responseExample({ summary, responses }: OperationObject): Markup | undefined {
+  const [[status, success] = ['', {}]] = Object.entries(responses)
+  const [[type, media] = ['', undefined]] = Object.entries((success as Partial<ResponseObject>).content ?? {})
+  const example = media?.example
+  return codeBlock({
+    caption: 'Response',
+    note: `${status} · ${type}`,
+    what: `Response to ${summary}`,
+    code: typeof example === 'string' ? example : JSON.stringify(example, null, 2),
+    fixed: true,
+  })
+}
+
+/** Problems that an endpoint does not share with all others, the rarest first. */
+const particular: readonly ProblemCode[] = [
+  'profile_not_found',
+  'banner_not_found',
+  'invalid_body',
+  'idempotency_mismatch',
+  'idempotency_conflict',
+  'invalid_cursor',
+  'scope_missing',
+  'module_inactive',
+]
 
 function problems(operation: OperationObject): Markup {
-  const codes = operation['x-problems'].map((code) =>
+  const possible = operation['x-problems']
+  const own = particular.filter((code) => possible.includes(code))
+  const others: readonly ProblemCode[] = own.includes('scope_missing')
+    ? ['invalid_parameter']
+    : ['key_invalid', 'key_revoked', 'partner_mismatch', 'partner_suspended', 'not_acceptable']
+  const codes = [...own, ...others.filter((code) => possible.includes(code))].slice(0, 5)
+  const rows = codes.map((code) =>
     markup`
-      <li><a href="#${code}"><b>${PROBLEMS[code].status}</b> ${code}</a></li>
+      <li><a href="#${code}"><code>${code}</code></a> <small>${PROBLEMS[code].status}</small>
+      <p>${PROBLEMS[code].detail} ${prose(PROBLEM_ACTIONS[code])}</p></li>
     `
   )
   return markup`
-    <details><summary>Problems<span class="unseen"> of ${operation.summary}</span> (${codes.length})</summary>
-    <ul class="codes">
-    ${codes}</ul></details>
+    <h4>Problems</h4>
+    <ul class="fields">${rows}</ul>
+    <p><a href="#problems">Problems of every endpoint</a></p>
   `
 }

@@ -2,29 +2,43 @@
 import { API_VERSION } from '../http/headers.ts'
 import type { StaticDocument } from '../http/message.ts'
 import type { Sha256 } from '../lib/digest.ts'
-import { type Markup, markup } from './html.ts'
 import type { OpenApiDocument } from './document.ts'
+import { EXAMPLE_ORIGIN, type Inset, LANGUAGES, type Markup, markup } from './html.ts'
 import type { DocumentSettings } from './model.ts'
-import { REFERENCE_SCRIPT, REFERENCE_STYLE } from './reference-assets.ts'
-import { endpointGroups, entriesOf } from './reference-endpoints.ts'
+import { endpoint, groupEndpoints, methodBadge } from './reference-endpoints.ts'
 import { guides, type Section } from './reference-guides.ts'
+import { REFERENCE_SCRIPT } from './reference-script.ts'
+import { REFERENCE_STYLE } from './reference-style.ts'
 
 export function createReferencePage(
   described: OpenApiDocument,
   settings: DocumentSettings,
   sha256: Sha256,
 ): StaticDocument {
+  const { title, summary } = described.info
   const { before, after } = guides(described, settings)
-  const endpoints = { id: 'endpoints', title: 'Endpoints', content: endpointGroups(described, settings) }
-  const operations = entriesOf(described).map(({ operation: { operationId, summary } }) =>
-    contentsItem(operationId, summary)
+  const groups = [...groupEndpoints(described)]
+  const contents = [
+    contentsGroup('Overview', [contentsItem('introduction', 'Introduction'), ...before.map(toContents)]),
+    ...groups.map(([name, entries]) =>
+      contentsGroup(
+        name,
+        entries.map(({ method, operation }) =>
+          contentsItem(operation.operationId, operation.summary, methodBadge(method))
+        ),
+      )
+    ),
+    contentsGroup('Guides', after.map(toContents)),
+  ]
+  const endpoints = groups.map(([name, entries]) =>
+    markup`
+      <section class="group" aria-label="${name}">
+        <h2>${name}</h2>
+        ${entries.map((entry) => endpoint(entry, described, settings))}
+      </section>
+    `
   )
-  const contents = markup`
-    <ul>
-    ${contentsItem('introduction', 'Introduction')}${before.map(({ id, title }) => contentsItem(id, title))}${
-    contentsItem(endpoints.id, endpoints.title, markup`<ul>${operations}</ul>`)
-  }${after.map(({ id, title }) => contentsItem(id, title))}</ul>
-  `
+  const style = REFERENCE_STYLE.replace('LANGUAGE_RULES', languageRules)
   const page = markup`
     <!doctype html>
     <html lang="en">
@@ -32,35 +46,45 @@ export function createReferencePage(
         <meta charset="utf-8">
         <meta name="viewport" content="width=device-width, initial-scale=1">
         <meta name="color-scheme" content="light dark">
-        <meta name="description" content="${described.info.summary}">
-        <title>${described.info.title} · Reference</title>
+        <meta name="description" content="${summary}">
+        <title>${title} · Reference</title>
         <link rel="icon" href="${icon}">
-        <style>${{ html: REFERENCE_STYLE }}</style>
+        <style>${{ html: style }}</style>
+        <script>${{ html: REFERENCE_SCRIPT }}</script>
       </head>
       <body>
         <a class="skip" href="#main">Skip to the content</a>
-        <header
-          class="bar"><a href="#main">${mark}${described.info.title}</a><span class="pill">${API_VERSION}</span></header>
-        <details class="brief">
-          <summary>Contents</summary>
-          <nav aria-label="Contents">${contents}</nav>
-        </details>
+        <header class="bar">
+          <a class="brand" href="#introduction"><img src="${icon}" alt="">${title}</a>
+          <button class="menu" type="button" popovertarget="contents">Contents</button>
+          <button class="find" type="button" hidden>Search <kbd aria-hidden="true">/</kbd></button>
+          <fieldset class="langs"><legend class="unseen">Language of samples</legend>${languageChoices}</fieldset>
+          <label class="theme"><span class="unseen">Theme</span><select id="theme">
+            <option value="">System</option><option value="light">Light</option><option value="dark">Dark</option>
+          </select></label>
+        </header>
         <div class="frame">
-          <nav class="side" aria-label="Contents" tabindex="-1">${contents}</nav>
+          <nav class="side" id="contents" aria-label="Contents" tabindex="-1" popover>${contents}</nav>
           <main id="main" tabindex="-1">
-    ${introduction(described, settings)}${[...before, endpoints, ...after].map(section)}</main>
+            ${introduction(described, settings)}
+            ${[...before.map(section), ...endpoints, ...after.map(section)]}
+          </main>
         </div>
-        <footer>
-          <p>Generated from the service’s route table. For machines: <a href="/${settings.names.name}/openapi.json">OpenAPI 3.1</a>.</p>
-        </footer>
+        <footer><p>Generated from the service’s route table.</p></footer>
+        <dialog class="search" aria-label="Search">
+          <input type="text" role="combobox" aria-label="Search endpoints, parameters, fields and problems"
+            aria-expanded="true" aria-controls="results" aria-autocomplete="list" autocomplete="off" spellcheck="false"
+            placeholder="Search endpoints, parameters, fields and problems">
+          <ul id="results" role="listbox" aria-label="Results"></ul>
+          <p id="found" role="status"></p>
+        </dialog>
         <div id="status" class="unseen" role="status"></div>
-        <script>${{ html: REFERENCE_SCRIPT }}</script>
       </body>
     </html>
   `
   const policy = [
     `default-src 'none'`,
-    `style-src ${source(REFERENCE_STYLE, sha256)}`,
+    `style-src ${source(style, sha256)}`,
     `script-src ${source(REFERENCE_SCRIPT, sha256)}`,
     'img-src data:',
     `base-uri 'none'`,
@@ -73,18 +97,39 @@ export function createReferencePage(
   }
 }
 
-function section({ id, title, content }: Section): Markup {
+const languages = Object.entries(LANGUAGES)
+
+const languageChoices = languages.map(([id, name], index) =>
+  markup`<input type="radio" name="language" id="in-${id}"${
+    index === 0 ? markup` checked` : undefined
+  }><label for="in-${id}">${name}</label>`
+)
+
+/** Without `:has()`, all languages are shown. */
+const languageRules = languages.map(([id]) =>
+  `:root:has(#in-${id}:checked) .in:not(.${id}) { display: none }`
+)
+  .join('\n')
+
+function section({ id, title, text, code, below }: Section): Markup {
   return markup`
-    <section id="${id}" aria-labelledby="${id}-title"><h2 id="${id}-title">${title}</h2>
-    ${content}</section>
+    <section class="split" id="${id}" aria-labelledby="${id}-title">
+      <div class="text"><h2 id="${id}-title">${title}</h2>${text}</div>
+      <div class="code">${code}</div>
+      ${below && markup`<div class="below">${below}</div>`}
+    </section>
   `
 }
 
-function contentsItem(id: string, title: string, inner?: Markup): Markup {
-  return markup`
-    <li><a href="#${id}">${title}</a>${inner}</li>
-  `
+function contentsGroup(name: string, items: Inset): Markup {
+  return markup`<strong>${name}</strong><ul>${items}</ul>`
 }
+
+function contentsItem(id: string, title: string, badge?: Markup): Markup {
+  return markup`<li><a href="#${id}">${title}${badge}</a></li>`
+}
+
+const toContents = ({ id, title }: Section): Markup => contentsItem(id, title)
 
 /** Allows an inline style or script by its hash (CSP 3 §2.3.1). */
 function source(text: string, sha256: Sha256): string {
@@ -93,35 +138,31 @@ function source(text: string, sha256: Sha256): string {
 }
 
 function introduction({ info }: OpenApiDocument, { names }: DocumentSettings): Markup {
+  const facts: readonly (readonly [string, Inset])[] = [
+    ['Base URL', markup`<code class="origin">${EXAMPLE_ORIGIN}</code>`],
+    ['Key', markup`<code>${names.keyHeader}</code>`],
+    ['Version', markup`<code>${API_VERSION}</code>`],
+    ['For machines', markup`<a href="openapi.json">OpenAPI 3.1</a>`],
+  ]
   return markup`
-    <section id="introduction" aria-labelledby="introduction-title">
-      <h1 id="introduction-title">${info.title}</h1>
-      <p
-        class="lead">${info.summary} Profiles, a searchable directory, banners, countries, industries, plans, a widget, signups and reports: one key per partner, JSON over HTTP.</p>
-      <ul class="cards">
-        <li><strong>Base</strong><code class="origin">https://api.example.com</code></li>
-        <li><strong>Key</strong><code>${names.keyHeader}</code></li>
-        <li><strong>For machines</strong><a href="/${names.name}/openapi.json">openapi.json</a></li>
-      </ul>
+    <section class="split" id="introduction" aria-labelledby="introduction-title">
+      <div class="text">
+        <h1 id="introduction-title">${info.title}</h1>
+        <p class="lead">${info.summary} Profiles, a searchable directory, banners, countries, industries, plans, a widget, signups and reports: one key per partner, JSON over HTTP.</p>
+        <label class="slug-field" hidden><span>Your partner slug</span>
+          <input type="text" placeholder="demo" maxlength="80" autocomplete="off" autocapitalize="off" spellcheck="false">
+          <small>Fills in the samples on this page. Never enter a key here.</small></label>
+      </div>
+      <div class="code">
+        <dl class="facts">${
+    facts.map(([name, value]) => markup`<div><dt>${name}</dt><dd>${value}</dd></div>`)
+  }</dl>
+      </div>
     </section>
   `
 }
 
-const drawing =
-  '<path d="M9.5 13.5 17 6m-2.5 2.5 2 2M17 6l1.5 1.5" fill="none" stroke="STROKE" stroke-width="2" ' +
-  'stroke-linecap="round" stroke-linejoin="round"/><circle cx="7.5" cy="15.5" r="3" fill="none" stroke="STROKE" ' +
-  'stroke-width="2"/>'
-
-const mark: Markup = {
-  html: `<svg viewBox="0 0 24 24" width="26" height="26" aria-hidden="true">${
-    drawing.replaceAll('STROKE', 'currentColor')
-  }</svg>`,
-}
-
-const icon = `data:image/svg+xml,${
-  encodeURIComponent(
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24">${
-      drawing.replaceAll('STROKE', '#0a8f72')
-    }</svg>`,
-  )
-}`
+const drawing = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="3 3 18 18" fill="none" stroke="#0a8f72" ' +
+  'stroke-width="2" stroke-linecap="round" stroke-linejoin="round"><circle cx="7.5" cy="15.5" r="3"/>' +
+  '<path d="M9.5 13.5 17 6m-2.5 2.5 2 2M17 6l1.5 1.5"/></svg>'
+const icon = `data:image/svg+xml,${encodeURIComponent(drawing)}`

@@ -1,4 +1,3 @@
-import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, existsSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -9,7 +8,6 @@ import { test } from 'tap'
 import { freePort } from '../postgres/free-port.ts'
 import {
   documentOf,
-  ending,
   programOn,
   runProcess,
   startServing,
@@ -24,10 +22,9 @@ const { run, json } = programOn(env.PARTNER_API_STORE)
 const start = (args: readonly string[], store: string = env.PARTNER_API_STORE) => startServing(args, store)
 // `npm start` in this checkout creates one.
 const hadDefaultStore = existsSync('partner-api.db')
-const noCurl = spawnSync('curl', ['--version']).status === 0 ? false : 'curl is not installed'
 const keyPattern = /spk_(?:live|test)_\w{12}_\w{38}/
 
-test('demo serves sample content and prints curl commands that work', { skip: noCurl }, async (t) => {
+test('demo serves sample content and prints a command that works', async (t) => {
   const demo = await start(['demo', '--port', '0'], 'memory:')
   t.teardown(() => demo.child.kill())
   const docs = await fetch(/open (\S+)/.exec(demo.words)![1]!)
@@ -36,21 +33,6 @@ test('demo serves sample content and prints curl commands that work', { skip: no
   t.match(key, keyPattern)
   const answer = await fetch(url!, { headers: { [header!]: key! } })
   t.equal((await answer.json()).data.length, 3, 'the curl line works when pasted')
-
-  const samples = [...(await docs.text()).matchAll(/<code id="([\w-]+)">(curl.*?)<\/code>/gs)]
-  t.equal(samples.length, 18, 'one sample per endpoint, and two introductory ones')
-  const entities = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" }
-  await Promise.all(samples.map(async ([, id, code = '']) => {
-    const command = code.replace(/<[^>]*>/g, '').replaceAll('https://api.example.com', demo.url)
-      .replace(/&(amp|lt|gt|quot|#39);/g, (_, name: keyof typeof entities) => entities[name])
-    t.notMatch(command, 'uuidgen')
-    const { stdout } = await ending(
-      spawn('sh', ['-c', `${command} -s -o /dev/null -w '%{http_code}'`], {
-        env: { ...process.env, PARTNER_API_KEY: key },
-      }),
-    )
-    t.match(stdout, /^20[01]$/, `${id} works when pasted`)
-  }))
   const ended = await stopServing(demo, 'SIGINT')
   t.equal(ended.code, 0)
   t.match(ended.stdout, /^listening on http:\/\/127\.0\.0\.1:\d+\n$/, 'standard output has one line')

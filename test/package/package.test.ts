@@ -238,10 +238,10 @@ t.test('npm run check lints the documentation of every entry', (t) => {
  * respond; the second include what generates its documents, loaded on the first request for one.
  */
 const budgets = {
-  "export { createPartnerApi } from 'partner-api'": [36_500, 62_000],
+  "export { createPartnerApi } from 'partner-api'": [36_500, 68_000],
   "export { createPartnerClient } from 'partner-api/client'": [2_900, 2_900],
   "export { Problem } from 'partner-api'": [1_300, 1_300],
-  "export * from 'partner-api'": [46_000, 72_000],
+  "export * from 'partner-api'": [46_000, 79_000],
 } as const
 
 t.test('bundles contain only what is used and stay within their size limits', async (t) => {
