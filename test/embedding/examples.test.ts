@@ -1,7 +1,7 @@
 /** Starts and calls every example. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import t from 'tap'
@@ -163,15 +163,6 @@ await t.test('own-tables.js', async (t) => {
   const renamed = async () =>
     (await read(own, `${list}?partner=demo&limit=1`)).data[0].name === 'Aardvark & Sons'
   await until(renamed, 'a change in the tables to appear')
-})
-
-t.test('the README contains the examples verbatim', (t) => {
-  const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
-  const shown = [...readme.matchAll(/^<!-- (examples\/\S+) -->\n```\w+\n(.*?)^```$/gms)]
-  t.ok(shown.length >= 3)
-  for (const [, path = '', code] of shown) t.equal(code, readFileSync(join(ROOT, path), 'utf8'), path)
-  for (const name of readdirSync(EXAMPLES)) t.match(readme, `examples/${name}`)
-  t.end()
 })
 
 t.test('the examples are formatted', async (t) => {

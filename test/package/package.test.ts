@@ -35,7 +35,8 @@ t.test('the tarball contains only the expected files', (t) => {
     /^dist\/(?:(?:core|adapters)\/[\w\-/]+\.(?:js|d\.ts)|core\/openapi\/samples\.json)$/,
     /^dist\/cli\/[\w\-/]+\.js$/,
     /^dist\/fixtures\/content\/(?:banners|industries|plans|profiles)\.jsonl$/,
-    /^docs\/[A-Z]+\.md$/,
+    /^docs\/[\w-]+\.(?:md|svg)$/,
+    /^examples\/deploy\/[\w.-]+$/,
     /^examples\/[\w-]+\.(?:js|conf)$/,
     /^examples\/partners\/\w+\/[\w-]+\.(?:js|md|php|py)$/,
   ]
