@@ -5,15 +5,15 @@ import { join } from 'node:path'
 import process from 'node:process'
 import t from 'tap'
 import type { Test } from 'tap'
-import { cleanEnv, ending, runProgram, startServing, stopServing } from '../support/cli-program.ts'
-import { createProject, start } from './project.ts'
+import { cleanEnv, ending, programOn, startServing, stopServing } from '../support/cli-program.ts'
+import { createProject, start, storeIn } from './project.ts'
 import { startRecorder } from './recorder.ts'
 import { ADMINISTRATOR, hasWordPress, startWordPress } from './wordpress.ts'
 
 const project = await createProject()
 t.teardown(() => project.remove())
-const { folder, key } = await project.open('partners')
-const store = `sqlite:${join(folder, 'partner-api.db')}`
+const { folder, key } = await project.open('shared')
+const store = storeIn(folder)
 const served = await startServing(['serve', '--port', '0', '--log', 'all', '--max-staleness', '0'], store)
 const service = await startRecorder(served.url)
 t.teardown(() => service.close())
@@ -30,9 +30,9 @@ function requests() {
 const statuses = () => requests().map(({ status }) => status)
 
 async function cli(...words: string[]) {
-  const { code, stdout, stderr } = await runProgram(['--store', store, '--json', ...words])
-  if (code !== 0) throw new Error(stdout + stderr)
-  return JSON.parse(stdout).data
+  const { code, data, stdout } = await programOn(store).json(...words)
+  if (code !== 0) throw new Error(stdout)
+  return data
 }
 
 async function signups(email: string) {
@@ -424,7 +424,7 @@ await t.test('Node', async (t) => {
   const [first, second] = await Promise.all([visit(), visit()])
   t.equal(second, first)
   t.same(statuses(), [200, 200, 200], 'visits at once share the requests')
-  t.match(first, /Newest profiles .+, Hungary .*Last 30 days .+ \d+ signups, \d+ requests/)
+  t.match(first, /Newest profiles .+, Hungary .*Last 30 days .+ Signups: \d+\. Requests: \d+\./)
   t.match(
     first,
     /GET \/service\/public\/profiles \d+ \d+ .*Activity .*UTC: signup\.created p\*\*\*@e\*\*\*\.com/,

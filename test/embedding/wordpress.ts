@@ -1,12 +1,13 @@
 /** A WordPress on loopback, with a database server of its own, in a temporary folder. */
 import { spawn, spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir, userInfo } from 'node:os'
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { userInfo } from 'node:os'
 import { delimiter, join } from 'node:path'
 import process from 'node:process'
 import { freePort } from '../postgres/free-port.ts'
 import { until } from '../postgres/until.ts'
 import { run } from '../package/installed.ts'
+import { temporaryFolder } from '../support/cli-program.ts'
 
 const env = { ...process.env, PATH: `${process.env['PATH']}${delimiter}/usr/sbin` }
 /** Where Debian installs it. */
@@ -43,7 +44,7 @@ export async function startWordPress(
   pages: Readonly<Record<string, string>>,
   code = '',
 ): Promise<WordPress> {
-  const folder = mkdtempSync(join(tmpdir(), 'partner-api-wordpress-'))
+  const folder = temporaryFolder()
   const site = join(folder, 'site')
   cpSync(SOURCE, site, { recursive: true })
   const port = await freePort()
@@ -57,10 +58,6 @@ export async function startWordPress(
   ) => ['-d', pair])
 
   const database = startDatabase(folder)
-  const end = async () => {
-    await database.end()
-    rmSync(folder, { recursive: true })
-  }
   const evaluate = async (code: string, before = ''): Promise<unknown> => {
     const program = `$_SERVER += ['HTTP_HOST' => '127.0.0.1:${port}', 'REQUEST_URI' => '/'];
       ${before}
@@ -81,7 +78,7 @@ export async function startWordPress(
       }`
     await evaluate(install, "define('WP_INSTALLING', true);")
   } catch (error) {
-    await end()
+    await database.end()
     throw error
   }
   const server = startProgram('php', [...options, '-S', `127.0.0.1:${port}`, '-t', site])
@@ -92,7 +89,7 @@ export async function startWordPress(
     evaluate,
     async end() {
       await server.end()
-      await end()
+      await database.end()
     },
   }
 }

@@ -79,7 +79,7 @@ function drawSummary({ period, signups, requests }) {
   const rows = requests.by_endpoint.map(({ method, path, requests, errors }) =>
     markup`<tr><td>${method} ${path}</td><td>${requests}</td><td>${errors}</td></tr>`
   )
-  return markup`<p>${period.from} to ${period.to}: ${signups.total} signups, ${requests.total} requests</p>
+  return markup`<p>${period.from} to ${period.to}. Signups: ${signups.total}. Requests: ${requests.total}.</p>
     <table><tr><th>Endpoint</th><th>Requests</th><th>Errors</th></tr>${rows}</table>`
 }
 
@@ -104,7 +104,7 @@ const server = createServer(async (request, response) => {
     'cache-control': 'no-store',
   })
   response.end(markup`<!doctype html><html lang="en"><title>Partner dashboard</title>
-    <style>body { font: 16px/1.5 system-ui; max-width: 60rem; margin: auto } td { padding-right: 2em }</style>
+    <style>body { font: 16px/1.5 system-ui; max-width: 60rem; margin: auto } th { text-align: left }</style>
     <h1>Partner dashboard</h1>${sections}</html>`)
 })
 // Reports are not public: put your own login in front of this server before other machines can reach it.
