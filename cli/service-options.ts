@@ -1,4 +1,6 @@
 /** Options that are settings of the service: those of `openapi`, which `serve` has too, and further ones of `serve`. */
+import { readFileSync, statSync } from 'node:fs'
+import { extname } from 'node:path'
 import { Option } from 'commander'
 import { validateName } from '../core/admin/validate.ts'
 import { MS_PER_DAY } from '../core/lib/time.ts'
@@ -10,7 +12,9 @@ import { durationOption, integerBetween, limitParser, optionParser, serviceNameO
 /** The options of `openapi` and `serve`. Most have the names and values of settings. */
 export interface ServiceOptions extends PartnerApiOptions {
   readonly title?: string
+  readonly logo?: string
   readonly contact?: string
+  readonly terms?: string
   readonly publicUrl?: readonly string[]
   readonly limitsPerProcess?: boolean
 }
@@ -50,6 +54,7 @@ export function addServiceOptions(command: CliCommand): CliCommand {
     .option('--problem-base <url>', 'Base URL of problem types', httpUrlOption)
     .option('--title <text>', 'Title of the OpenAPI document and the reference page', labelOption)
     .option('--contact <email-or-url>', 'Contact in the OpenAPI document and the reference page', labelOption)
+    .option('--terms <url>', 'Terms of service in the OpenAPI document and the reference page', linkOption)
     .option(
       '--public-url <url>',
       'Address of this deployment, also shown there (repeatable)',
@@ -60,6 +65,7 @@ export function addServiceOptions(command: CliCommand): CliCommand {
 export function addServerOptions(command: CliCommand): CliCommand {
   const [keepUsageDays] = INTEGERS.keepUsageDays
   return addServiceOptions(command)
+    .option('--logo <file>', 'Logo of the reference page: PNG, SVG, WebP or JPEG, up to 32 KiB', logoOption)
     .addOption(
       integerSetting(
         '--stale-if-error <seconds>',
@@ -87,12 +93,14 @@ export function addServerOptions(command: CliCommand): CliCommand {
 }
 
 export function toSettings(options: ServiceOptions): PartnerApiOptions {
-  const { title, contact, publicUrl, limitsPerProcess = false, ...settings } = options
+  const { title, logo, contact, terms, publicUrl, limitsPerProcess = false, ...settings } = options
   return {
     ...settings,
     sharedLimits: !limitsPerProcess,
     deployment: {
       ...(title && { title }),
+      ...(logo && { logo }),
+      ...(terms && { terms }),
       ...(contact !== undefined && { contact: { [contact.includes('://') ? 'url' : 'email']: contact } }),
       ...(publicUrl !== undefined && { servers: publicUrl.map((url) => ({ url })) }),
     },
@@ -122,6 +130,29 @@ const replicaNameOption = optionParser(
 const labelOption = optionParser(
   'It must not be empty or contain control characters or line breaks.',
   (text) => text.trim() === '' || /[\p{Cc}\p{Zl}\p{Zp}]/u.test(text) ? undefined : text,
+)
+
+const imageTypes: Readonly<Record<string, string>> = {
+  '.png': 'png',
+  '.svg': 'svg+xml',
+  '.webp': 'webp',
+  '.jpg': 'jpeg',
+  '.jpeg': 'jpeg',
+}
+
+const logoOption = optionParser(
+  'It must be the name of a PNG, SVG, WebP or JPEG file of at most 32 KiB.',
+  (file) => {
+    const type = imageTypes[extname(file).toLowerCase()]
+    const stats = statSync(file, { throwIfNoEntry: false })
+    if (type === undefined || !stats?.isFile() || stats.size > 32_768) return undefined
+    return `data:image/${type};base64,${readFileSync(file, 'base64')}`
+  },
+)
+
+const linkOption = optionParser(
+  'It must be an http:// or https:// address.',
+  (text) => /^https?:$/.test(URL.parse(text)?.protocol ?? '') ? text : undefined,
 )
 
 const httpUrlOption = optionParser(

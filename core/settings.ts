@@ -35,7 +35,7 @@ export interface PartnerApiOptions {
   readonly allowBrowsers?: boolean
   /** Base of the `type` of problems, default `https://partner-api.example/problems`. */
   readonly problemBase?: string
-  /** Deployment details for the OpenAPI document and the reference page: title, contact, servers. */
+  /** Deployment details for the OpenAPI document and the reference page: title, logo, contact, terms, servers. */
   readonly deployment?: DeploymentInfo
   /** Size of the response cache in bytes, default 32 MiB; 0 turns it off. */
   readonly responseCacheBytes?: number
@@ -108,7 +108,14 @@ function validateDeployment(info: DeploymentInfo): DeploymentInfo {
   if (info.title !== undefined && info.title.trim() === '') {
     throw new RangeError('deployment.title must not be empty.')
   }
-  for (const url of [info.contact?.url, ...info.servers?.map(({ url }) => url) ?? []]) {
+  if (
+    info.logo && (info.logo.length > 45_000 || !/^data:image\/(?:png|svg\+xml|webp|jpeg)[;,]/.test(info.logo))
+  ) {
+    throw new RangeError(
+      'deployment.logo must be a data: URL of a PNG, SVG, WebP or JPEG image of at most 32 KiB.',
+    )
+  }
+  for (const url of [info.contact?.url, info.terms, ...info.servers?.map(({ url }) => url) ?? []]) {
     if (url === undefined || URL.canParse(url, 'http://relative.example')) continue
     throw new RangeError(`deployment: ${url} is not a URL.`)
   }

@@ -23,7 +23,7 @@ export function createDocument(routes: readonly Route[], settings: Partial<Docum
     allowBrowsers: false,
     ...settings,
   }
-  const { names, title = 'Partner API', contact, servers } = complete
+  const { names, title = 'Partner API', contact, terms, servers } = complete
   const schemas = createSchemaCollection()
   const responses: Record<string, ResponseObject> = {}
   schemas.response(problemSchema)
@@ -44,6 +44,7 @@ export function createDocument(routes: readonly Route[], settings: Partial<Docum
       summary: 'Keyed, scoped, server-side access for plugins and dashboards.',
       description: about(complete),
       version: API_VERSION,
+      ...(terms && { termsOfService: terms }),
       ...(contact && { contact }),
       license: { name: 'MIT', identifier: 'MIT' },
     },

@@ -47,18 +47,21 @@ export function createSchemaCollection() {
     return { $ref: prefix + title }
   }
 
-  /** An example made of the examples of its parts. */
-  function example(schema: JsonSchema): unknown {
-    if (schema.$ref !== undefined) return example(named[schema.$ref.slice(prefix.length)] ?? {})
+  /** An example made of the examples of its parts. That of a response has no optional members: most have none. */
+  function example(schema: JsonSchema, isResponse = false): unknown {
+    if (schema.$ref !== undefined) return example(named[schema.$ref.slice(prefix.length)] ?? {}, isResponse)
     if (schema.examples !== undefined) return schema.examples[0]
     if (schema.const !== undefined) return schema.const
     if (schema.enum !== undefined) return schema.enum[0]
     if (schema.default !== undefined) return schema.default
     const [first] = schema.anyOf ?? schema.oneOf ?? []
-    if (first !== undefined) return example(first)
-    if (schema.items !== undefined) return [example(schema.items)]
+    if (first !== undefined) return example(first, isResponse)
+    if (schema.items !== undefined) return [example(schema.items, isResponse)]
     if (schema.properties !== undefined) {
-      return Object.fromEntries(Object.entries(schema.properties).map(([name, one]) => [name, example(one)]))
+      return Object.fromEntries(
+        Object.entries(schema.properties).filter(([name]) => !isResponse || schema.required?.includes(name))
+          .map(([name, one]) => [name, example(one, isResponse)]),
+      )
     }
     throw new Error(`No example for ${JSON.stringify(schema)}.`)
   }

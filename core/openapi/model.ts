@@ -7,6 +7,10 @@ import type { Limit, LimitName } from '../model.ts'
 export interface DeploymentInfo {
   /** Title of the document and of the reference page, default `Partner API`. */
   readonly title?: string
+  /** Logo on the reference page: a `data:` URL of a PNG, SVG, WebP or JPEG image, at most 45,000 characters (32 KiB). */
+  readonly logo?: string
+  /** URL of the terms of service. */
+  readonly terms?: string
   /** Contact for users of the API. */
   readonly contact?: { readonly name?: string; readonly url?: string; readonly email?: string }
   /** URLs of the deployment, default `/`, relative to the document. */

@@ -156,7 +156,9 @@ function successOf(
     [status]: {
       description: STATUS_DESCRIPTIONS[status] ?? '',
       headers: headerRefs(...headers, ...contentHeaders),
-      content: { [route.mediaType ?? 'application/json']: { schema, example: schemas.example(schema) } },
+      content: {
+        [route.mediaType ?? 'application/json']: { schema, example: schemas.example(schema, true) },
+      },
     },
     ...(isCached(route) &&
       { 304: { description: STATUS_DESCRIPTIONS[304] ?? '', headers: headerRefs(...headers) } }),

@@ -3,10 +3,11 @@ import { API_VERSION } from '../http/headers.ts'
 import type { StaticDocument } from '../http/message.ts'
 import type { Sha256 } from '../lib/digest.ts'
 import type { OpenApiDocument } from './document.ts'
-import { EXAMPLE_ORIGIN, type Inset, LANGUAGES, type Markup, markup } from './html.ts'
+import { type Inset, LANGUAGES, markPlaces, type Markup, markup } from './html.ts'
 import type { DocumentSettings } from './model.ts'
 import { endpoint, groupEndpoints, methodBadge } from './reference-endpoints.ts'
 import { guides, type Section } from './reference-guides.ts'
+import { baseUrl } from './reference-samples.ts'
 import { REFERENCE_SCRIPT } from './reference-script.ts'
 import { REFERENCE_STYLE } from './reference-style.ts'
 
@@ -55,7 +56,7 @@ export function createReferencePage(
       <body>
         <a class="skip" href="#main">Skip to the content</a>
         <header class="bar">
-          <a class="brand" href="#introduction"><img src="${icon}" alt="">${title}</a>
+          <a class="brand" href="#introduction"><img src="${settings.logo ?? icon}" alt="">${title}</a>
           <button class="menu" type="button" popovertarget="contents">Contents</button>
           <button class="find" type="button" hidden>Search <kbd aria-hidden="true">/</kbd></button>
           <fieldset class="langs"><legend class="unseen">Language of samples</legend>${languageChoices}</fieldset>
@@ -137,12 +138,17 @@ function source(text: string, sha256: Sha256): string {
   return `'sha256-${btoa(String.fromCharCode(...bytes))}'`
 }
 
-function introduction({ info }: OpenApiDocument, { names }: DocumentSettings): Markup {
+const link = (url: string, text: string): Markup => markup`<a href="${url}">${text}</a>`
+
+function introduction({ info }: OpenApiDocument, settings: DocumentSettings): Markup {
+  const { names, contact: { name, email, url } = {}, terms } = settings
   const facts: readonly (readonly [string, Inset])[] = [
-    ['Base URL', markup`<code class="origin">${EXAMPLE_ORIGIN}</code>`],
+    ['Base URL', markup`<code>${markPlaces(baseUrl(settings))}</code>`],
     ['Key', markup`<code>${names.keyHeader}</code>`],
     ['Version', markup`<code>${API_VERSION}</code>`],
-    ['For machines', markup`<a href="openapi.json">OpenAPI 3.1</a>`],
+    ['For machines', link('openapi.json', 'OpenAPI 3.1')],
+    ['Contact', email ? link(`mailto:${email}`, name ?? email) : url && link(url, name ?? url)],
+    ['Terms', terms && link(terms, terms)],
   ]
   return markup`
     <section class="split" id="introduction" aria-labelledby="introduction-title">
@@ -155,7 +161,7 @@ function introduction({ info }: OpenApiDocument, { names }: DocumentSettings): M
       </div>
       <div class="code">
         <dl class="facts">${
-    facts.map(([name, value]) => markup`<div><dt>${name}</dt><dd>${value}</dd></div>`)
+    facts.map(([name, value]) => value && markup`<div><dt>${name}</dt><dd>${value}</dd></div>`)
   }</dl>
       </div>
     </section>

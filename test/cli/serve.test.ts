@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { chmodSync, existsSync } from 'node:fs'
+import { chmodSync, existsSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
@@ -118,9 +118,12 @@ test('the options of serve configure the service', async (t) => {
     ...['--service-name', 'acme', '--limit', 'key=7/30', '--limit', 'verify=0', '--max-staleness', '500'],
     ...['--problem-base', 'https://acme.example/problems/', '--allow-browsers'],
     ...['--title', 'Acme API', '--contact', 'api@acme.example', '--public-url', 'https://api.acme.example/'],
+    ...['--terms', 'https://acme.example/terms'],
   ]
+  const logo = join(folder, 'logo.svg')
+  writeFileSync(logo, '<svg/>')
   const served = await start([
-    ...['serve', '--port', '0', '--json', '--trust-proxies', '1', '--log', 'off'],
+    ...['serve', '--port', '0', '--json', '--trust-proxies', '1', '--log', 'off', '--logo', logo],
     ...options,
   ])
   t.teardown(() => served.child.kill())
@@ -134,16 +137,28 @@ test('the options of serve configure the service', async (t) => {
   const document = (await json('openapi', ...options)).data
   t.same(await (await fetch(`${served.url}/acme/openapi.json`)).json(), document)
   t.match(document, {
-    info: { title: 'Acme API', contact: { email: 'api@acme.example' } },
+    info: {
+      title: 'Acme API',
+      contact: { email: 'api@acme.example' },
+      termsOfService: 'https://acme.example/terms',
+    },
     servers: [{ url: 'https://api.acme.example' }],
   })
   t.match(JSON.parse((await run('openapi')).stdout), {
     openapi: /^3\.1\./,
     paths: { '/service/public/profiles': { get: {} } },
   })
+  t.match(
+    await (await fetch(`${served.url}/acme/docs`)).text(),
+    `<img src="data:image/svg+xml;base64,${btoa('<svg/>')}"`,
+  )
   t.match(await stopServing(served), { code: 0, stderr: '' })
 
+  const large = join(folder, 'large.png')
+  writeFileSync(large, Buffer.alloc(32_769))
   const invalid = {
+    logo: [join(folder, 'none.png'), large, join(folder, 'store.db'), folder],
+    terms: ['acme', 'javascript:alert(1)'],
     port: ['65536', 'http'],
     'max-staleness': ['10001'],
     limit: ['key', 'other=1/1'],

@@ -180,6 +180,15 @@ asOneAssertion(t, 'every example is valid by its schema', (t) => {
   return Promise.resolve()
 })
 
+t.test('examples of responses have no rare members', (t) => {
+  const exampleOf = (path: string, method: 'get' | 'post') =>
+    resolve<ResponseObject>(made.paths[path]![method]!.responses[200] as ResponseObject)
+      .content!['application/json']!.example
+  t.strictSame(exampleOf('/service/health', 'get'), { data: { status: 'ok' } })
+  t.notMatch(JSON.stringify(exampleOf('/service/developer/verify-key', 'post')), 'stale_if_error')
+  t.end()
+})
+
 t.test('request schemas forbid unknown members, and response schemas allow them', (t) => {
   const signup = made.paths['/service/partner/signups']?.post
   t.equal(signup?.requestBody?.content['application/json']?.schema['additionalProperties'], false)
@@ -213,10 +222,12 @@ t.test('the document has the names, limits and problems of the service', (t) => 
   t.end()
 })
 
-t.test('the document has the contact and the URL of the service', async (t) => {
+t.test('the document and the page describe the deployment', async (t) => {
   const deployment = {
     title: 'Acme API',
+    logo: 'data:image/png;base64,iVBORw0KGgo=',
     contact: { name: 'Acme', email: 'api@acme.example' },
+    terms: 'https://acme.example/terms',
     servers: [{ url: 'https://api.acme.example', description: 'Production' }],
   }
   const api = createPartnerApi({ store: createMemoryStore() }, { deployment })
@@ -225,10 +236,29 @@ t.test('the document has the contact and the URL of the service', async (t) => {
     await (await api.fetch(new Request(`http://a.example/service/${path}`))).text()
   const { info, servers } = JSON.parse(await read('openapi.json'))
   t.strictSame([info.title, info.contact, servers], ['Acme API', deployment.contact, deployment.servers])
-  t.match(await read('docs'), '<title>Acme API · Reference</title>')
+  t.equal(info.termsOfService, deployment.terms)
+  const page = await read('docs')
+  for (
+    const part of [
+      '<title>Acme API · Reference</title>',
+      `<img src="${deployment.logo}"`,
+      '<a href="mailto:api@acme.example">Acme</a>',
+      '<a href="https://acme.example/terms">',
+      'https://api.acme.example/service/health',
+    ]
+  ) t.ok(page.includes(part), part)
+  t.notMatch(page, 'https://api.example.com')
   t.strictSame([made.info.title, made.info.contact, made.servers[0]?.url], ['Partner API', undefined, '/'])
   for (
-    const wrong of [{ title: ' ' }, { servers: [{ url: 'http://[' }] }, { contact: { url: 'http://[' } }]
+    const wrong of [
+      { title: ' ' },
+      { servers: [{ url: 'http://[' }] },
+      { contact: { url: 'http://[' } },
+      { terms: 'http://[' },
+      { logo: 'https://acme.example/logo.png' },
+      { logo: 'data:text/html,x' },
+      { logo: `data:image/png;base64,${'A'.repeat(45_000)}` },
+    ]
   ) {
     t.throws(() => createPartnerApi({ store: createMemoryStore() }, { deployment: wrong }), {
       name: 'RangeError',
