@@ -1,4 +1,4 @@
-import { createPartnerClient, PartnerProblem } from 'partner-api/client'
+import { createPartnerClient, PartnerProblem } from 'partner-api-client'
 
 const client = createPartnerClient({
   url: process.env.PARTNER_API_URL ?? 'https://api.example',

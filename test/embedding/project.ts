@@ -36,19 +36,21 @@ export const storeIn = (folder: string): string => `sqlite:${join(folder, 'partn
 
 const peers = ['express', 'fastify', 'hono', '@hono']
 
-/** The package is the sources under its name: `test/package` tests that what npm installs is the same. */
+/** The packages are the sources under their names: `test/package` tests that what npm installs is the same. */
 export async function createProject(): Promise<Project> {
   const home = mkdtempSync(join(tmpdir(), 'partner-api-project-'))
   const link = (target: string, path: string) => {
     mkdirSync(join(home, 'node_modules', path, '..'), { recursive: true })
     symlinkSync(target, join(home, 'node_modules', path))
   }
-  mkdirSync(join(home, 'node_modules/partner-api'), { recursive: true })
   writeFileSync(join(home, 'package.json'), '{ "name": "project", "private": true, "type": "module" }\n')
   const { exports } = JSON.parse(readFileSync(join(ROOT, 'deno.json'), 'utf8'))
-  const manifest = { name: 'partner-api', type: 'module', exports }
-  writeFileSync(join(home, 'node_modules/partner-api/package.json'), JSON.stringify(manifest))
-  for (const folder of ['core', 'adapters']) link(join(ROOT, folder), `partner-api/${folder}`)
+  const packages = { 'partner-api': exports, 'partner-api-client': './adapters/client/mod.ts' }
+  for (const [name, exports] of Object.entries(packages)) {
+    for (const folder of ['core', 'adapters']) link(join(ROOT, folder), `${name}/${folder}`)
+    const manifest = { name, type: 'module', exports }
+    writeFileSync(join(home, 'node_modules', name, 'package.json'), JSON.stringify(manifest))
+  }
   for (const name of Object.keys(MANIFEST.dependencies)) link(join(ROOT, 'node_modules', name), name)
   for (const peer of peers) {
     const own = join(ROOT, 'test/embedding/node_modules', peer)

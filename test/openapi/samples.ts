@@ -139,7 +139,7 @@ function client({ operation, path, query, body }: SampleRequest): string {
   const values = [...Object.values(path), ...[query, form].filter((one) => Object.keys(one).length > 0)]
   const call = `client.${operation.operationId}(${values.map((value) => inspect(value)).join(', ')})`
   const isPaged = operation.parameters.some((one) => 'name' in one && one.name === 'cursor')
-  return `import { createPartnerClient } from 'partner-api/client'
+  return `import { createPartnerClient } from 'partner-api-client'
 
 const client = createPartnerClient({
   url: 'https://api.example.com',

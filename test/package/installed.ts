@@ -1,6 +1,6 @@
-/** Packs the package from a clean copy, and installs it where nothing else of the checkout can be found. */
+/** Releases a copy of the project, and runs programs where nothing else of the checkout can be found. */
 import { spawn } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import process from 'node:process'
@@ -18,20 +18,23 @@ export interface Manifest {
 
 export const MANIFEST: Manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
 
-export interface Installed {
-  /** The project. Its `node_modules` hold the package and the dependencies that the manifest declares. */
+/** The packages as `npm run release` leaves them. */
+export interface Released {
+  /** What the command printed. */
+  readonly report: string
+  /** A project in which both packages are installed. */
   readonly folder: string
-  readonly tarball: string
-  /** Path and bytes of everything in the tarball. */
-  readonly files: readonly { readonly path: string; readonly size: number }[]
-  /** Bytes of the tarball. */
-  readonly size: number
+  /** The folder of a package's files, or the path of one. */
+  pathIn(name: 'partner-api' | 'partner-api-client', file?: string): string
   remove(): void
 }
 
-/** What the package is built from. */
+/** What the packages are built from, and what a release reads. */
 const sources = [
+  '.gitignore',
   'package.json',
+  'package-lock.json',
+  'deno.json',
   'README.md',
   'CHANGELOG.md',
   'LICENSE',
@@ -43,45 +46,56 @@ const sources = [
   'examples',
   'docs',
   'test/lab.ts',
+  'test/package/build-client.ts',
   'test/package-lock.json',
 ]
 
-/**
- * Packs and installs without a registry: the declared dependencies are installed as copies of those in the checkout.
- */
-export async function installPackage(): Promise<Installed> {
+/** Copies the project into a repository of its own, with one commit and the installed dependencies. */
+export async function createRepository(folder: string, paths: readonly string[] = sources): Promise<void> {
+  for (const path of paths) cpSync(join(ROOT, path), join(folder, path), { recursive: true })
+  for (const path of ['node_modules', 'test/node_modules', 'test/package/node_modules']) {
+    if (existsSync(join(ROOT, path))) symlinkSync(join(ROOT, path), join(folder, path))
+  }
+  await run('git', ['init', '-q'], folder)
+  // A pattern that ends with a slash does not match links.
+  writeFileSync(join(folder, '.git/info/exclude'), 'node_modules\n')
+  await run('git', ['add', '--all'], folder)
+  const identity = ['-c', 'user.name=test', '-c', 'user.email=test@example.com', '-c', 'commit.gpgsign=false']
+  await run('git', [...identity, 'commit', '-qm', 'everything'], folder)
+}
+
+/** Runs `npm run release` on a repository, without npm's own lines. */
+export function release(repository: string, ...args: string[]): Promise<Ended> {
+  return attempt(process.execPath, [join(ROOT, 'test/package/release.ts'), ...args], repository)
+}
+
+/** Releases the working copy. @throws with the report if it is not ready. */
+export async function releasePackages(): Promise<Released> {
   const home = mkdtempSync(join(tmpdir(), 'partner-api-package-'))
   const remove = (): void => rmSync(home, { recursive: true, force: true })
   try {
-    return { ...await packAndInstall(home), remove }
+    const repository = join(home, 'repository')
+    await createRepository(repository)
+    const words = [
+      '--repository',
+      'https://github.com/acme-travel/partner-api',
+      '--checked',
+      '--out',
+      join(home, 'out'),
+    ]
+    const { code, stdout, stderr } = await release(repository, ...words)
+    if (code !== 0) throw new Error(`${stdout}${stderr}`)
+    const folder = join(home, 'out/project')
+    return {
+      report: stdout,
+      folder,
+      remove,
+      pathIn: (name, file = '') => join(folder, 'node_modules', name, file),
+    }
   } catch (error) {
     remove()
     throw error
   }
-}
-
-async function packAndInstall(home: string): Promise<Omit<Installed, 'remove'>> {
-  const copy = join(home, 'copy')
-  for (const path of sources) cpSync(join(ROOT, path), join(copy, path), { recursive: true })
-  for (const path of ['node_modules', 'test/node_modules']) symlinkSync(join(ROOT, path), join(copy, path))
-  const packed = await run('npm', ['pack', '--json', '--loglevel=error', '--pack-destination', home], copy)
-  // The output of the build comes first.
-  const [{ filename, files, size }] = JSON.parse(packed.stdout.slice(packed.stdout.indexOf('[\n')))
-  const tarball = join(home, filename)
-  const folder = join(home, 'project')
-  mkdirSync(folder)
-  writeFileSync(join(folder, 'package.json'), '{ "name": "project", "private": true, "type": "module" }\n')
-  await run('npm', [
-    'install',
-    '--offline',
-    '--install-links',
-    '--ignore-scripts',
-    '--no-audit',
-    '--no-fund',
-    tarball,
-    ...Object.keys(MANIFEST.dependencies).map((name) => join(ROOT, 'node_modules', name)),
-  ], folder)
-  return { folder, tarball, files, size }
 }
 
 /** Runs a program to its end. @throws with its output if it fails. */

@@ -1,6 +1,6 @@
 /** A page for a partner's own staff: the newest profiles, and what the integration does. */
 import { createServer } from 'node:http'
-import { createPartnerClient, PartnerProblem } from 'partner-api/client'
+import { createPartnerClient, PartnerProblem } from 'partner-api-client'
 
 const client = createPartnerClient({
   url: process.env.PARTNER_API_URL ?? 'https://api.example',

@@ -16,7 +16,7 @@ import {
   type Store,
 } from 'partner-api'
 import { serve as serveOnBun } from 'partner-api/bun'
-import { createPartnerClient, ServiceUnreachableError, type PartnerClient, PartnerProblem } from 'partner-api/client'
+import { createPartnerClient, ServiceUnreachableError, type PartnerClient, PartnerProblem } from 'partner-api-client'
 import { serve as serveOnDeno } from 'partner-api/deno'
 import { createMemoryStore } from 'partner-api/memory'
 import { type RunningServer, serve as serveOnNode, type ServeOptions } from 'partner-api/node'

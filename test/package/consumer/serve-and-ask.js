@@ -1,5 +1,5 @@
 /**
- * `serve-and-ask.js ENTRY` prints what every entry exports, and what a client receives from a service on SQLite behind
+ * `serve-and-ask.js ENTRY` prints what every entry of both packages exports, and what the client receives from a service on SQLite behind
  * the runtime's own server.
  */
 import { readFileSync } from 'node:fs'
@@ -10,11 +10,11 @@ import {
   createPartnerApi,
   MODULE_NAMES,
 } from 'partner-api'
-import { createPartnerClient } from 'partner-api/client'
+import { createPartnerClient } from 'partner-api-client'
 import { openSqliteStore } from 'partner-api/sqlite'
 
 const { exports } = JSON.parse(readFileSync('node_modules/partner-api/package.json', 'utf8'))
-const exported = {}
+const exported = { 'partner-api-client': Object.keys(await import('partner-api-client')).sort() }
 for (const name of Object.keys(exports)) {
   exported[name] = Object.keys(await import(`partner-api${name.slice(1)}`)).sort()
 }

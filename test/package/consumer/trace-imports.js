@@ -1,4 +1,4 @@
-/** Imports every entry of the package, and prints what each set going or left behind by that. */
+/** Imports every entry of both packages, and prints what each set going or left behind by that. */
 import { readFileSync } from 'node:fs'
 import process from 'node:process'
 
@@ -26,10 +26,11 @@ record(performance, 'now')
 // What Node itself makes global when HTTP is used for the first time.
 await import('node:http')
 
-for (const entry of Object.keys(manifest.exports)) {
+const entries = Object.keys(manifest.exports).map((entry) => [entry, `partner-api${entry.slice(1)}`])
+for (const [entry, specifier] of [...entries, ['partner-api-client', 'partner-api-client']]) {
   seen = []
   const before = new Set(Reflect.ownKeys(globalThis))
-  await import(`partner-api${entry.slice(1)}`)
+  await import(specifier)
   for (const name of Reflect.ownKeys(globalThis)) if (!before.has(name)) seen.push(`global ${String(name)}`)
   seen.push(...process.getActiveResourcesInfo().filter((name) => name !== 'PipeWrap'))
   traced[entry] = seen

@@ -1,10 +1,11 @@
-/** A Worker with a store of its own making, and the key to it told at `/key`. */
+/** A Worker with its own store, whose key is at `/key`. At `/ask`, it calls another service with the client. */
 import {
   createKeyAdministration,
   createPartnerAdministration,
   createPartnerApi,
   MODULE_NAMES,
 } from 'partner-api'
+import { createPartnerClient } from 'partner-api-client'
 import { createMemoryStore } from 'partner-api/memory'
 import { createWorker } from 'partner-api/workers'
 
@@ -26,7 +27,9 @@ const worker = createWorker(async () => {
 
 export default {
   async fetch(request, env, context) {
+    const { pathname } = new URL(request.url)
+    if (pathname === '/ask') return Response.json(await createPartnerClient(await request.json()).verifyKey())
     const answer = await worker.fetch(request, env, context)
-    return new URL(request.url).pathname === '/key' ? new Response(key) : answer
+    return pathname === '/key' ? new Response(key) : answer
   },
 }
