@@ -11,6 +11,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import process from 'node:process'
@@ -18,7 +19,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { hasServer } from '../postgres/binaries.ts'
 import { type PostgresServer, startServer } from '../postgres/server.ts'
-import { cleanEnv } from '../support/cli-program.ts'
+import { cleanEnv, runProgram } from '../support/cli-program.ts'
 import { type Block, blocksOf, PAGES, readPage, ROOT } from './docs.ts'
 
 /** Programs that need root, a registry or a daemon, and what comes from them. */
@@ -64,16 +65,17 @@ for (const page of PAGES) {
     { skip: needsServer && hasServer() || false },
     async (t) => {
       const folder = await makeFolder(t)
-      let script = [lifecycle, ...own.map(toScript)].join('\n')
-      let env: Readonly<Record<string, string>> = {}
+      const commands = await runCommandsIn(t, folder)
+      let script = [commands, lifecycle, ...own.map(toScript)].join('\n')
       if (needsServer) {
         const { password, createDatabase } = await (server ??= startServer())
         const url = new URL(await createDatabase())
         url.password = ''
         script = script.replaceAll(exampleStore, url.href)
-        env = { PGPASSWORD: password }
+        process.env['PGPASSWORD'] = password
+        t.teardown(() => delete process.env['PGPASSWORD'])
       }
-      const { status, output } = await runShell(script, folder, env)
+      const { status, output } = await runShell(script, folder)
       if (status !== 0) t.comment(output)
       t.equal(status, 0)
       t.match(output, new RegExp((printed[page] ?? []).map(({ source }) => source).join('.*'), 's'))
@@ -81,7 +83,7 @@ for (const page of PAGES) {
   )
 }
 
-/** Creates a folder with a `partner-api` command. */
+/** Creates a folder with the program `partner-api`. */
 async function makeFolder(t: Test): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'partner-api-docs-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
@@ -89,6 +91,46 @@ async function makeFolder(t: Test): Promise<string> {
   await writeFile(program, `#!/bin/sh\nexec "${process.execPath}" "${join(ROOT, 'cli/main.ts')}" "$@"\n`)
   await chmod(program, 0o755)
   return folder
+}
+
+/**
+ * Runs the commands of a page, except `serve`, in this process: a page has up to thirty, and a process for each would
+ * take most of the test's time.
+ *
+ * @returns A shell function `partner-api`, which sends its arguments to this process.
+ */
+async function runCommandsIn(t: Test, folder: string): Promise<string> {
+  const before = process.cwd()
+  process.chdir(folder)
+  t.teardown(() => process.chdir(before))
+  const [stdoutFile, stderrFile] = [join(folder, '.stdout'), join(folder, '.stderr')]
+  const listener = createServer((socket) => {
+    let received = ''
+    socket.on('data', async (chunk) => {
+      received += chunk
+      if (!received.endsWith('\0\n')) return
+      const [PARTNER_API_STORE = '', PARTNER_API_KEY = '', ...args] = received.slice(0, -2).split('\0')
+      const env = { ...PARTNER_API_STORE && { PARTNER_API_STORE }, ...PARTNER_API_KEY && { PARTNER_API_KEY } }
+      const { code, stdout, stderr } = await runProgram(args, { env })
+      await writeFile(stdoutFile, stdout)
+      await writeFile(stderrFile, stderr)
+      socket.end(`${code}\n`)
+    })
+  })
+  listener.listen(0, '127.0.0.1')
+  await once(listener, 'listening')
+  t.teardown(() => listener.close())
+  return `partner-api() {
+    local code
+    exec {connection}<>/dev/tcp/127.0.0.1/${(listener.address() as AddressInfo).port}
+    printf '%s\\0' "\${PARTNER_API_STORE-}" "\${PARTNER_API_KEY-}" "$@" >&$connection
+    echo >&$connection
+    read -r code <&$connection
+    exec {connection}>&-
+    cat .stdout
+    cat .stderr >&2
+    return $code
+  }`
 }
 
 /** One server runs at a time. `start COMMAND` waits until it accepts connections, and sets `base`. */
@@ -111,7 +153,7 @@ function toScript({ place, language, code }: Block): string {
     const commands = code
       .replace(
         /^partner-api serve (?:--host 0\.0\.0\.0 )?--port 8787(.*?)( &)?$/gm,
-        'start partner-api serve --port 0$1',
+        'start ./partner-api serve --port 0$1',
       )
       .replaceAll('http://127.0.0.1:8787', '$base')
     return `${title}\n${commands}`
@@ -130,12 +172,11 @@ function toScript({ place, language, code }: Block): string {
 async function runShell(
   script: string,
   folder: string,
-  env: Readonly<Record<string, string>>,
 ): Promise<{ status: number | null; output: string }> {
   const PATH = [folder, dirname(process.execPath), process.env['PATH']].join(delimiter)
   const child = spawn('bash', ['-eu', '-o', 'pipefail', '-c', script], {
     cwd: folder,
-    env: { ...cleanEnv(env), PATH },
+    env: { ...cleanEnv(), PATH },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let output = ''
