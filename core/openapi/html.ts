@@ -1,3 +1,5 @@
+import { PROBLEMS } from '../http/problem.ts'
+
 /** HTML, as opposed to text, which is escaped. */
 export interface Markup {
   readonly html: string
@@ -24,9 +26,29 @@ function write(inset: Inset): string {
   return escapeHtml(String(inset))
 }
 
-/** Converts backticks to `<code>`. */
+/** Converts backticks and links. The code of a problem links to it. */
 export function prose(text: string): readonly Inset[] {
-  return text.split('`').map((part, index) => index % 2 === 1 ? markup`<code>${part}</code>` : part)
+  return text.split(/(`[^`]+`|\[[^\]]+\]\(#\w+\))/).map((part) => {
+    const [, code, title, id] = /^`(.*)`$|^\[(.*)\]\((.*)\)$/.exec(part) ?? []
+    if (id !== undefined) return markup`<a href="${id}">${title}</a>`
+    if (code === undefined) return part
+    return Object.hasOwn(PROBLEMS, code)
+      ? markup`<a href="#${code}"><code>${code}</code></a>`
+      : markup`<code>${code}</code>`
+  })
+}
+
+/** Lines of `prose`: those that begin with `- ` or `1. ` are items of lists. */
+export function paragraphs(lines: readonly string[]): readonly Markup[] {
+  const kinds: Readonly<Record<string, string>> = { '- ': 'ul', '1. ': 'ol' }
+  const markerOf = (line: string | undefined) => /^(?:- |1\. )/.exec(line ?? '')?.[0] ?? ''
+  return lines.map((line, index) => {
+    const marker = markerOf(line)
+    if (marker === '') return markup`<p>${prose(line)}</p>`
+    const begin = markerOf(lines[index - 1]) === marker ? '' : `<${kinds[marker]}>`
+    const end = markerOf(lines[index + 1]) === marker ? '' : `</${kinds[marker]}>`
+    return markup`${{ html: begin }}<li>${prose(line.slice(marker.length))}</li>${{ html: end }}`
+  })
 }
 
 /** Names of members, strings, and the rest that is highlighted: words of six languages, and figures. */
@@ -68,8 +90,8 @@ export function markPlaces(code: string): readonly Inset[] {
 export interface CodeBlock {
   readonly caption: Inset
   readonly note?: string
-  /** Describes the code to screen readers. */
-  readonly what: string
+  /** Describes the code to screen readers; by default the caption. */
+  readonly what?: string
   /** Text, or a text in each of several languages. */
   readonly code: string | ReadonlyMap<Language, string>
   /** Whether there is no button to copy it. */
@@ -88,7 +110,7 @@ export const LANGUAGES = {
 
 export type Language = keyof typeof LANGUAGES
 
-export function codeBlock({ caption, note, what, code, fixed = false }: CodeBlock): Markup {
+export function codeBlock({ caption, note, what = String(caption), code, fixed = false }: CodeBlock): Markup {
   const button = markup`<button class="copy" type="button" hidden aria-label="Copy ${what}">Copy</button>`
   const block = (classes: string, label: string, code: string) =>
     markup`<pre class="${classes}" tabindex="0" role="group" aria-label="${label}"><code>${
@@ -115,22 +137,25 @@ export function codeBlock({ caption, note, what, code, fixed = false }: CodeBloc
 }
 
 export function table(
-  caption: string,
   heads: readonly [string, string],
-  rows: readonly { readonly id?: string; readonly name: Inset; readonly about: Inset }[],
+  rows: readonly {
+    readonly id?: string
+    readonly name: string
+    readonly note: Inset
+    readonly about: Inset
+  }[],
 ): Markup {
-  const body = rows.map(({ id, name, about }) =>
+  const body = rows.map(({ id, name, note, about }) =>
     markup`
       <tr${id === undefined ? undefined : markup` id="${id}"`}>
-        <th scope="row">${name}</th>
+        <th scope="row"><code>${name}</code><small>${note}</small></th>
         <td>${about}</td>
       </tr>
     `
   )
   return markup`
     <table>
-      <caption class="unseen">${caption}</caption>
-      <thead><tr><th scope="col">${heads[0]}</th><th scope="col">${heads[1]}</th></tr></thead>
+      <thead><tr>${heads.map((head) => markup`<th scope="col">${head}</th>`)}</tr></thead>
       <tbody>${body}</tbody>
     </table>
   `

@@ -5,11 +5,10 @@ import type { Sha256 } from '../lib/digest.ts'
 import type { OpenApiDocument } from './document.ts'
 import { type Inset, LANGUAGES, markPlaces, type Markup, markup } from './html.ts'
 import type { DocumentSettings } from './model.ts'
+import assets from './reference-assets.json' with { type: 'json' }
 import { endpoint, groupEndpoints, methodBadge } from './reference-endpoints.ts'
 import { guides, type Section } from './reference-guides.ts'
 import { baseUrl } from './reference-samples.ts'
-import { REFERENCE_SCRIPT } from './reference-script.ts'
-import { REFERENCE_STYLE } from './reference-style.ts'
 
 export function createReferencePage(
   described: OpenApiDocument,
@@ -17,7 +16,9 @@ export function createReferencePage(
   sha256: Sha256,
 ): StaticDocument {
   const { title, summary } = described.info
-  const { before, after } = guides(described, settings)
+  const sections = guides(described, settings)
+  // The first two are read before the endpoints.
+  const [before, after] = [sections.slice(0, 2), sections.slice(2)]
   const groups = [...groupEndpoints(described)]
   const contents = [
     contentsGroup('Overview', [contentsItem('introduction', 'Introduction'), ...before.map(toContents)]),
@@ -39,7 +40,6 @@ export function createReferencePage(
       </section>
     `
   )
-  const style = REFERENCE_STYLE.replace('LANGUAGE_RULES', languageRules)
   const page = markup`
     <!doctype html>
     <html lang="en">
@@ -50,8 +50,8 @@ export function createReferencePage(
         <meta name="description" content="${summary}">
         <title>${title} · Reference</title>
         <link rel="icon" href="${icon}">
-        <style>${{ html: style }}</style>
-        <script>${{ html: REFERENCE_SCRIPT }}</script>
+        <style>${{ html: assets.style }}</style>
+        <script>${{ html: assets.script }}</script>
       </head>
       <body>
         <a class="skip" href="#main">Skip to the content</a>
@@ -85,8 +85,8 @@ export function createReferencePage(
   `
   const policy = [
     `default-src 'none'`,
-    `style-src ${source(style, sha256)}`,
-    `script-src ${source(REFERENCE_SCRIPT, sha256)}`,
+    `style-src ${source(assets.style, sha256)}`,
+    `script-src ${source(assets.script, sha256)}`,
     'img-src data:',
     `base-uri 'none'`,
     `form-action 'none'`,
@@ -105,12 +105,6 @@ const languageChoices = languages.map(([id, name], index) =>
     index === 0 ? markup` checked` : undefined
   }><label for="in-${id}">${name}</label>`
 )
-
-/** Without `:has()`, all languages are shown. */
-const languageRules = languages.map(([id]) =>
-  `:root:has(#in-${id}:checked) .in:not(.${id}) { display: none }`
-)
-  .join('\n')
 
 function section({ id, title, text, code, below }: Section): Markup {
   return markup`

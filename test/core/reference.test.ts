@@ -1,5 +1,5 @@
 /** The reference page in a browser: it fits all screens, loads no other resource, and is accessible. */
-import { existsSync, mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import { gzipSync } from 'node:zlib'
@@ -71,6 +71,17 @@ t.test('the page escapes all text', (t) => {
     () => 'ab',
   )
   t.equal(hostile.text.match(/<script/g)?.length, 1, 'the page has only its own script')
+  t.end()
+})
+
+t.test('reference-assets.json is up to date', (t) => {
+  const read = (end: string) =>
+    readFileSync(new URL(`../../core/openapi/reference${end}`, import.meta.url), 'utf8')
+  t.strictSame(
+    JSON.parse(read('-assets.json')),
+    { style: read('.css'), script: read('.js') },
+    'otherwise, run: npm run reference',
+  )
   t.end()
 })
 
