@@ -1,6 +1,6 @@
 /** Runs the examples in Python and Node on a service that also fails, and checks what people see. */
 import { spawn, spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import t from 'tap'
@@ -42,6 +42,15 @@ api = partner_api.PartnerApi(os.environ["PARTNER_API_URL"], os.environ["PARTNER_
       line: 'GET /service/public/profiles?partner=demo&country=DE&country=FR',
       status: 200,
     }])
+  })
+  await t.test('the code of its README runs', async (t) => {
+    const readme = readFileSync(join(folder, 'python/README.md'), 'utf8')
+    const [, code = ''] = /```python\n(.*?)```/s.exec(readme) ?? []
+    t.match(await python(['-c', code.replace('"acme"', '"demo"')]), {
+      stdout: /Töchter\n.*\nsgn_\w+\n$/s,
+      stderr: '',
+    })
+    requests()
   })
   await t.test('follows relative links, and revalidates every page', async (t) => {
     const code = `for _ in range(2):

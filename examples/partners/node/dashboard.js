@@ -105,7 +105,7 @@ const server = createServer(async (request, response) => {
   })
   response.end(markup`<!doctype html><html lang="en"><title>Partner dashboard</title>
     <style>body { font: 16px/1.5 system-ui; max-width: 60rem; margin: auto } th { text-align: left }</style>
-    <h1>Partner dashboard</h1>${sections}</html>`)
+    <main><h1>Partner dashboard</h1>${sections}</main></html>`)
 })
 // Reports are not public: put your own login in front of this server before other machines can reach it.
 server.listen(process.env.PORT ?? 3000, '127.0.0.1', () => console.log('ready'))

@@ -264,9 +264,9 @@ function render_signup(): string {
 		return is_wp_error( $body ) ? array() : wp_list_pluck( $body['data'], 'name', $id );
 	};
 	$fields  = array(
-		'name'    => array( __( 'Name', 'partner-directory' ), '<input type="text" required %s value="%s">' ),
-		'email'   => array( __( 'E-mail', 'partner-directory' ), '<input type="email" required %s value="%s">' ),
-		'company' => array( __( 'Company', 'partner-directory' ), '<input type="text" %s value="%s">' ),
+		'name'    => array( __( 'Name', 'partner-directory' ), '<input type="text" autocomplete="name" required %s value="%s">' ),
+		'email'   => array( __( 'E-mail', 'partner-directory' ), '<input type="email" autocomplete="email" required %s value="%s">' ),
+		'company' => array( __( 'Company', 'partner-directory' ), '<input type="text" autocomplete="organization" %s value="%s">' ),
 		'country' => array( __( 'Country', 'partner-directory' ), $choices( '/public/countries', 'code', array( 'locale' => language_tag() ) ) ),
 		'plan'    => array( __( 'Plan', 'partner-directory' ), $choices( '/public/plans', 'slug' ) ),
 		'message' => array( __( 'Message', 'partner-directory' ), '<textarea rows="4" %s>%s</textarea>' ),
