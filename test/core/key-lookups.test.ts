@@ -44,14 +44,18 @@ function serve(store: Store, options: PartnerApiOptions = {}): PartnerApi {
   return createPartnerApi({ store }, { limits, maxStalenessMs: 10_000, lookUpTimeoutMs: 60_000, ...options })
 }
 
-/** @returns The status. */
-async function statusOf(api: PartnerApi, key: string, address = '192.0.2.1'): Promise<number> {
+/** @param address `null` when the runtime does not know it. @returns The status. */
+async function statusOf(
+  api: PartnerApi,
+  key: string,
+  address: string | null = '192.0.2.1',
+): Promise<number> {
   const { status } = await api.handle({
     method: 'GET',
     target: '/service/public/plans?partner=acme',
     header: (name) => name === 'x-service-partner-key' ? key : undefined,
     body: () => new Uint8Array(),
-    address,
+    address: address ?? undefined,
   })
   return status
 }
@@ -60,7 +64,7 @@ async function statusOf(api: PartnerApi, key: string, address = '192.0.2.1'): Pr
 async function sendAtOnce(
   api: PartnerApi,
   keys: readonly string[],
-  address?: string,
+  address?: string | null,
 ): Promise<Record<number, number>> {
   const statuses = await Promise.all(keys.map((key) => statusOf(api, key, address)))
   const counts: Record<number, number> = {}
@@ -83,6 +87,14 @@ await t.test('of concurrent forged keys, only the quota of failures is looked up
   seen.revisions = 0
   t.equal(await statusOf(api, keys[1]!), 429, 'an unknown key is limited')
   t.equal(seen.revisions, 0, 'the store is not read')
+})
+
+await t.test('failures without an address, or without a policy, are not counted', async (t) => {
+  const { store, keys } = await createDeployment()
+  t.strictSame(await sendAtOnce(serve(store), forged(50), null), { 401: 50 })
+  const unlimited = serve(store, { limits: { ...limits, authfail: { quota: 0, windowSeconds: 60 } } })
+  t.strictSame(await sendAtOnce(unlimited, forged(50)), { 401: 50 })
+  t.equal(await statusOf(unlimited, keys[0]!), 200)
 })
 
 await t.test('concurrent requests with one forged key cause one lookup, and each counts as a failure', async (t) => {

@@ -24,7 +24,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
   keys: { mutate: 'core/keys/*.ts', tests: [...core('key-lookups'), order, contract] },
   limits: {
     mutate: 'core/limits/*.ts',
-    tests: core('limits', 'key-lookups'),
+    tests: [...core('limits', 'key-lookups'), contract],
   },
   cache: {
     mutate: 'core/cache/*.ts',
