@@ -1,4 +1,4 @@
-// A directory over tables that were there before: companies in a database of a shop, with sectors.
+// A directory over existing tables: the companies and sectors in the database of a shop.
 import { DatabaseSync } from 'node:sqlite'
 import { fold, foldWords } from 'partner-api'
 
@@ -67,7 +67,7 @@ export function openCompanies(file) {
       return row.next ?? undefined
     },
 
-    // Counts what others have committed. Without it, every request would ask the tables.
+    // Changes with every commit of another connection. Without it, every request queries the tables.
     directoryRevision: () => String(ask('PRAGMA data_version', {})[0].data_version),
   }
 }

@@ -3,12 +3,12 @@ import { createPartnerApi } from 'partner-api'
 import { createListener } from 'partner-api/node'
 import { openSqliteStore } from 'partner-api/sqlite'
 
-// Behind a proxy with `{ trustedProxies: 1 }`, too: all that it passes on has one address otherwise.
+// Behind a proxy, also pass `{ trustedProxies: 1 }`: otherwise all clients share the proxy's address.
 const api = createPartnerApi({ store: await openSqliteStore('partner-api.db') })
 const answer = createListener(api)
 
 const fastify = Fastify()
-// Before Fastify reads bodies: the service does so by itself.
+// Runs before Fastify reads the body: the service reads it itself.
 fastify.addHook('onRequest', async ({ raw, url }, reply) => {
   if (!url.startsWith('/service/') && url !== '/.well-known/api-catalog') return
   reply.hijack()

@@ -4,7 +4,7 @@ import { Hono } from 'hono'
 import { createPartnerApi } from 'partner-api'
 import { openSqliteStore } from 'partner-api/sqlite'
 
-// Behind a proxy with `{ trustedProxies: 1 }`, too: all that it passes on has one address otherwise.
+// Behind a proxy, also pass `{ trustedProxies: 1 }`: otherwise all clients share the proxy's address.
 const api = createPartnerApi({ store: await openSqliteStore('partner-api.db') })
 
 const app = new Hono()

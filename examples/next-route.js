@@ -1,13 +1,13 @@
-// app/service/[...path]/route.js: all but /.well-known/api-catalog, which would be a route of its own.
+// app/service/[...path]/route.js; /.well-known/api-catalog needs a route of its own.
 import { createPartnerApi } from 'partner-api'
 import { openSqliteStore } from 'partner-api/sqlite'
 
 let opening
 
-// With the first request: `next build` loads this file, too, where no store may be in reach.
+// Called by the first request: `next build` also loads this file, and may have no access to the store.
 async function open() {
   const store = await openSqliteStore('partner-api.db')
-  // Next.js passes X-Forwarded-For on as it came: a proxy in front has to write it.
+  // Next.js does not add to X-Forwarded-For: a proxy in front has to.
   return createPartnerApi({ store }, { trustedProxies: 1 })
 }
 

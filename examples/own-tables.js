@@ -3,7 +3,7 @@ import { serve } from 'partner-api/node'
 import { openSqliteStore } from 'partner-api/sqlite'
 import { openCompanies } from './companies.js'
 
-// Partners, keys and signups are kept in a store; profiles and industries come from where they have always been.
+// The store keeps partners, keys and signups. Profiles and industries come from your own tables.
 const api = createPartnerApi({
   store: await openSqliteStore('partner-api.db'),
   directory: openCompanies('shop.db'),

@@ -1,5 +1,5 @@
-// On Cloudflare or workerd, with a variable DATABASE_URL, a Durable Object PARTNER_API of the class below, and
-// `nodejs_compat` where the compatibility date is before 2026-08-04.
+// For Cloudflare or workerd. Needs the variable DATABASE_URL, a Durable Object binding PARTNER_API for the class below,
+// and `nodejs_compat` if the compatibility date is before 2026-08-04.
 import { DurableObject } from 'cloudflare:workers'
 import { createPartnerApi } from 'partner-api'
 import { openPostgresStore } from 'partner-api/postgres'
@@ -10,7 +10,8 @@ const worker = createWorker(
   { trustConnectingIp: true },
 )
 
-// A request's connections end with it; an object's stay, and its quotas hold for everybody.
+// Connections of a Worker end with their request; those of a Durable Object stay open. It also counts limits for all
+// requests.
 export class PartnerApi extends DurableObject {
   fetch(request) {
     return worker.fetch(request, this.env, this.ctx)

@@ -222,13 +222,13 @@ t.test('the npm scripts and the tarball that the docs name exist', (t) => {
     const text = readPage(page)
     for (
       const [, script = ''] of text.matchAll(
-        /npm (?:run (?:-s )?)?(start|test|check|fmt|build|bench|mutation|partner-api)\b/g,
+        /npm (?:run (?:-s )?)?(start|test|check|fmt|build|bench|mutation|release|partner-api)\b/g,
       )
     ) {
       t.type(scripts[script], 'string', `${page}: npm script ${script}`)
     }
-    for (const [tarball] of text.matchAll(/\bpartner-api-\d\S*\.tgz/g)) {
-      t.equal(tarball, `${name}-${version}.tgz`, page)
+    for (const [tarball] of text.matchAll(/\bpartner-api-(?:client-)?\d\S*\.tgz/g)) {
+      t.equal(tarball.replace('-client', ''), `${name}-${version}.tgz`, page)
     }
   }
   t.end()

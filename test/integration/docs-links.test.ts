@@ -10,7 +10,7 @@ const hosts = ['semver.org', 'www.rfc-editor.org', 'www.postgresql.org', 'www.pg
 const all = [
   ...PAGES,
   'CHANGELOG.md',
-  ...globSync('{test,examples}/**/*.md', { cwd: ROOT, exclude: ['**/node_modules'] }).sort(),
+  ...globSync('{test,examples,adapters}/**/*.md', { cwd: ROOT, exclude: ['**/node_modules'] }).sort(),
 ]
 
 /** The anchors of a page, as GitHub makes them from headings. */
