@@ -58,12 +58,6 @@ export const KEYS: RowFormat<Key> = createRowFormat<Key>({
   lastUsedAt: 'last_used_at',
 }, { scopes: scopeSet, allow: rangesCodec, limits: limitsCodec })
 
-/** The position before the first key of every list. */
-export const FIRST_KEY_POSITION: Pick<Key, 'createdAt' | 'id'> = {
-  createdAt: -Number.MAX_SAFE_INTEGER,
-  id: '',
-}
-
 /** The columns of a key `k` and its partner `p`, in the order in which `readKeyFacts` reads them. */
 export const KEY_FACTS_COLUMNS: readonly string[] = [
   ...KEYS.columns.map((column) => `k.${column}`),

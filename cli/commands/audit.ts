@@ -120,8 +120,7 @@ async function verify(
 ): Promise<CommandResult> {
   const { brokenAt, sealMatches, differences, head } = await verifyAuditLog(store, seal)
     .catch((error) => {
-      // A missing table is tampering, not an outage. 42P01 is Postgres's undefined_table.
-      if (error.code !== '42P01' && !/^no such table/.test(error.message)) throw error
+      if (!isTampering(error)) throw error
       throw brokenError(`The store cannot be verified: ${error.message}.`)
     })
   if (brokenAt !== undefined) throw await brokenEntryError(store, brokenAt)
@@ -143,6 +142,15 @@ async function verify(
     text: `The audit log is intact, and every partner and key matches it.\n\n${details}`,
     notes: () => seal?.sequence === 0 ? [note] : [],
   }
+}
+
+/** Whether tables or rows are not as the program writes them, which is no outage. */
+function isTampering(error: unknown): boolean {
+  // An integer beyond ±2^53, a text that is not JSON, a JSON value of another type.
+  if (error instanceof RangeError || error instanceof SyntaxError || error instanceof TypeError) return true
+  const { code, message } = error as Error & { readonly code?: string }
+  // Postgres's undefined_table and undefined_column.
+  return code === '42P01' || code === '42703' || /^no such (?:table|column)/.test(message)
 }
 
 function parseSeal(text: string): AuditHead | undefined {

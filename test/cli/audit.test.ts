@@ -301,11 +301,22 @@ test('audit verify compares stored records with the entries, and the log with a 
   })
   const listing = await run('audit', 'list', '--json')
   for (const { stdout, stderr } of [human, listing]) t.notMatch(stdout + stderr, /digest_?hash/i)
+})
 
-  alter('DROP TABLE audit')
-  const missing = await json('audit', 'verify')
-  const detail = /^The store cannot be verified: no such table: audit/
-  t.match(missing, { code: 1, error: { code: 'audit_broken', detail } })
+test('audit verify reports rows and tables that cannot be read as broken', async (t) => {
+  const damages: readonly (readonly [change: string, detail: string])[] = [
+    ['DROP TABLE audit', 'no such table: audit'],
+    ['ALTER TABLE partner_key RENAME COLUMN hint TO clue', 'no such column: hint'],
+    ['UPDATE partner_key SET expires_at = 9223372036854775807', 'too large'],
+    [`UPDATE partner_key SET allow = '{'`, 'JSON'],
+  ]
+  for (const [index, [change, detail]] of damages.entries()) {
+    const { code, error } = await onCopy(`unreadable-${index}`, change).json('audit', 'verify')
+    t.match({ code, error }, {
+      code: 1,
+      error: { code: 'audit_broken', detail: new RegExp(`^The store cannot be verified: .*${detail}`) },
+    })
+  }
 })
 
 test('the end', async () => {

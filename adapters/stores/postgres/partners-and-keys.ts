@@ -3,7 +3,7 @@ import type { Administration, Change } from '../../../core/ports/changes.ts'
 import type { FactSource } from '../../../core/ports/facts.ts'
 import { applyChanges, checkWritten, factsOf, type StoredFacts } from '../change-set.ts'
 import type { StoredRow } from '../row-format.ts'
-import { FIRST_KEY_POSITION, KEY_FACTS_COLUMNS, KEYS, PARTNERS, readKeyFacts } from '../tables.ts'
+import { KEY_FACTS_COLUMNS, KEYS, PARTNERS, readKeyFacts } from '../tables.ts'
 import { runAudited } from './audited-change.ts'
 import type { Query } from './connection.ts'
 import type { Database } from './database.ts'
@@ -18,6 +18,9 @@ const selectAllKeys = `${selectKeys}
   WHERE (created_at + 0, id) > ($1::bigint, $2::text) ORDER BY created_at + 0, id LIMIT $3`
 const selectPartnerKeys = `${selectKeys}
   WHERE partner = $4 AND (created_at, id) > ($1::bigint, $2::text) ORDER BY created_at, id LIMIT $3`
+
+/** Before every key, those included that another program has added: text, since no number is the least bigint. */
+const firstKeyPosition = { createdAt: String(-(2n ** 63n)), id: '' }
 
 /** The removal of a partner changes all of its keys. */
 const rowsPerStatement = 1000
@@ -44,7 +47,8 @@ export function createAdministration(
       return row && PARTNERS.read(row)
     },
 
-    async listKeys(partner, { createdAt, id } = FIRST_KEY_POSITION, limit) {
+    async listKeys(partner, after, limit) {
+      const { createdAt, id } = after ?? firstKeyPosition
       const rows = partner === undefined
         ? await database.read<StoredRow>(selectAllKeys, [createdAt, id, limit])
         : await database.read<StoredRow>(selectPartnerKeys, [createdAt, id, limit, partner])

@@ -2,10 +2,13 @@ import type { Administration } from '../../../core/ports/changes.ts'
 import type { FactSource } from '../../../core/ports/facts.ts'
 import { applyChanges, checkWritten, type StoredFacts } from '../change-set.ts'
 import type { StoredRow } from '../row-format.ts'
-import { FIRST_KEY_POSITION, KEY_FACTS_COLUMNS, KEYS, PARTNERS, readKeyFacts } from '../tables.ts'
+import { KEY_FACTS_COLUMNS, KEYS, PARTNERS, readKeyFacts } from '../tables.ts'
 import type { SqliteAuditLog } from './audit.ts'
 import { type Database, upsertSql } from './database.ts'
 import type { Revisions } from './revisions.ts'
+
+/** Before every key, those included that another program has added. */
+const firstKeyPosition = { createdAt: -Infinity, id: '' }
 
 export function createAdministration(database: Database, revisions: Revisions, auditLog: SqliteAuditLog) {
   const selectPartners = database.statement<StoredRow>(
@@ -45,7 +48,7 @@ export function createAdministration(database: Database, revisions: Revisions, a
   return {
     listPartners: (after = '', limit) => selectPartners.all(after, limit).map(PARTNERS.read),
     findPartner: stored.findPartner,
-    listKeys(slug, { createdAt, id } = FIRST_KEY_POSITION, limit) {
+    listKeys(slug, { createdAt, id } = firstKeyPosition, limit) {
       const rows = slug === undefined
         ? selectKeys.all(createdAt, id, limit)
         : selectPartnerKeys.all(createdAt, id, limit, slug)

@@ -116,6 +116,11 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
       t.strictSame(await differences(), [], `${what}, undone`)
     }
 
+    const early = `${add('early', 'acme-test')}; ${set('created_at = -9223372036854775808', 'early')}`
+    await tamper(early)
+    t.ok(await fails(() => verifyAuditLog(store)), 'a key from before every instant is read')
+    await tamper(`DELETE FROM ${keys} WHERE id = 'early'`)
+
     await tamper(set('scopes = 255', 'acme-test'))
     await apply(store, { type: 'key.disabled', id: 'acme-test' })
     const { sequence } = await store.auditHead()
