@@ -1,11 +1,19 @@
 /** Releases a copy of the project, and runs programs where nothing else of the checkout can be found. */
 import { spawn } from 'node:child_process'
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
-import { cleanEnv, type Ended, ending } from '../support/cli-program.ts'
+import { cleanEnv, type Ended, ending, temporaryFolder } from '../support/cli-program.ts'
+import { NOTICE } from './ready.ts'
 
 export const ROOT: string = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -26,7 +34,6 @@ export interface Released {
   readonly folder: string
   /** The folder of a package's files, or the path of one. */
   pathIn(name: 'partner-api' | 'partner-api-client', file?: string): string
-  remove(): void
 }
 
 /** What the packages are built from, and what a release reads. */
@@ -50,18 +57,42 @@ const sources = [
   'test/package-lock.json',
 ]
 
-/** Copies the project into a repository of its own, with one commit and the installed dependencies. */
-export async function createRepository(folder: string, paths: readonly string[] = sources): Promise<void> {
+/**
+ * Copies the project into a repository of its own, with one commit and the installed dependencies.
+ *
+ * @param changes What becomes of the text of a file, by its path. A new file has no text.
+ */
+export async function createRepository(
+  folder: string,
+  paths: readonly string[],
+  changes: Readonly<Record<string, (text: string) => string>>,
+): Promise<void> {
   for (const path of paths) cpSync(join(ROOT, path), join(folder, path), { recursive: true })
-  for (const path of ['node_modules', 'test/node_modules', 'test/package/node_modules']) {
-    if (existsSync(join(ROOT, path))) symlinkSync(join(ROOT, path), join(folder, path))
+  for (const [path, change] of Object.entries(changes)) {
+    const file = join(folder, path)
+    writeFileSync(file, change(existsSync(file) ? readFileSync(file, 'utf8') : ''))
   }
+  linkDependencies(ROOT, folder)
   await run('git', ['init', '-q'], folder)
   // A pattern that ends with a slash does not match links.
   writeFileSync(join(folder, '.git/info/exclude'), 'node_modules\n')
-  await run('git', ['add', '--all'], folder)
+  await commit(folder)
+}
+
+/** Gives a copy of a project its installed dependencies. */
+export function linkDependencies(project: string, copy: string): void {
+  for (const path of ['node_modules', 'test/node_modules', 'test/package/node_modules']) {
+    if (!existsSync(join(project, path))) continue
+    mkdirSync(dirname(join(copy, path)), { recursive: true })
+    symlinkSync(realpathSync(join(project, path)), join(copy, path))
+  }
+}
+
+/** Commits everything. */
+export async function commit(folder: string): Promise<void> {
   const identity = ['-c', 'user.name=test', '-c', 'user.email=test@example.com', '-c', 'commit.gpgsign=false']
-  await run('git', [...identity, 'commit', '-qm', 'everything'], folder)
+  await run('git', ['add', '--all'], folder)
+  await run('git', [...identity, 'commit', '--allow-empty', '-qm', 'everything'], folder)
 }
 
 /** Runs `npm run release` on a repository, without npm's own lines. */
@@ -71,31 +102,16 @@ export function release(repository: string, ...args: string[]): Promise<Ended> {
 
 /** Releases the working copy. @throws with the report if it is not ready. */
 export async function releasePackages(): Promise<Released> {
-  const home = mkdtempSync(join(tmpdir(), 'partner-api-package-'))
-  const remove = (): void => rmSync(home, { recursive: true, force: true })
-  try {
-    const repository = join(home, 'repository')
-    await createRepository(repository)
-    const words = [
-      '--repository',
-      'https://github.com/acme-travel/partner-api',
-      '--checked',
-      '--out',
-      join(home, 'out'),
-    ]
-    const { code, stdout, stderr } = await release(repository, ...words)
-    if (code !== 0) throw new Error(`${stdout}${stderr}`)
-    const folder = join(home, 'out/project')
-    return {
-      report: stdout,
-      folder,
-      remove,
-      pathIn: (name, file = '') => join(folder, 'node_modules', name, file),
-    }
-  } catch (error) {
-    remove()
-    throw error
-  }
+  const home = temporaryFolder()
+  const repository = join(home, 'repository')
+  const published = (text: string): string => text.replaceAll(new RegExp(NOTICE, 'gi'), 'published')
+  await createRepository(repository, sources, { 'README.md': published, 'docs/partners.md': published })
+  const url = 'https://github.com/acme-travel/partner-api'
+  const words = ['--repository', url, '--checked', '--out', join(home, 'out')]
+  const { code, stdout, stderr } = await release(repository, ...words)
+  if (code !== 0) throw new Error(`${stdout}${stderr}`)
+  const folder = join(home, 'out/project')
+  return { report: stdout, folder, pathIn: (name, file = '') => join(folder, 'node_modules', name, file) }
 }
 
 /** Runs a program to its end. @throws with its output if it fails. */

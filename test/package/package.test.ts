@@ -11,6 +11,7 @@ import t from 'tap'
 import { absence, RUNTIMES } from '../runtimes/runtimes.ts'
 import { weigh, type Weight } from './bundle.ts'
 import { attempt, binary, MANIFEST, releasePackages, ROOT, run } from './installed.ts'
+import { createPartnerClient } from '../../adapters/client/mod.ts'
 import { serve } from '../../adapters/runtimes/node.ts'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
@@ -19,7 +20,6 @@ import { fillWorld } from '../support/world.ts'
 
 const released = await releasePackages()
 const { folder } = released
-t.teardown(() => released.remove())
 cpSync(join(ROOT, 'test/package/consumer'), folder, { recursive: true })
 
 const read = (path: string): string => readFileSync(released.pathIn('partner-api', path), 'utf8')
@@ -111,7 +111,10 @@ t.test('the client is one module with its types, and needs nothing else', (t) =>
   for (const path of ['client.js', 'client.d.ts']) t.notMatch(readClient(path), /\b(?:import|from)\b ?['"(]/)
   const { dependencies, exports } = readManifest('partner-api-client')
   t.same({ dependencies, exports }, { dependencies: undefined, exports: './client.js' })
-  t.match(readClient('README.md'), readFileSync(join(ROOT, 'examples/client.js'), 'utf8'))
+  const guide = readClient('README.md')
+  t.match(guide, readFileSync(join(ROOT, 'examples/client.js'), 'utf8'))
+  const methods = Object.keys(createPartnerClient(settings))
+  t.same(methods.filter((method) => !new RegExp(`^\\| .*\`${method}\\(`, 'm').test(guide)), [])
   t.end()
 })
 

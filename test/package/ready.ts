@@ -1,6 +1,6 @@
 /** What a commit needs before it is worth packing. Each check returns what it found, or throws what is not ready. */
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** Where the project is. */
@@ -62,13 +62,24 @@ export function checkTag(root: string): string {
   throw new Error(`${tag} is another commit: raise the version`)
 }
 
+/** What a page says as long as readers have to install a tarball. */
+export const NOTICE = /not published yet|until it is published/i
+
+/** @throws if a page of a package says that it is not published. */
+export function checkPages(root: string): string {
+  const stale = globSync(['README.md', 'docs/*.md', 'adapters/client/README.md'], { cwd: root })
+    .filter((page) => NOTICE.test(readText(root, page)))
+  if (stale.length === 0) return 'none says that a package is not published'
+  throw new Error(`say that a package is not published: ${stale.join(', ')}`)
+}
+
 /** @returns The version. @throws if two places disagree, or the changelog has nothing to say about it. */
 export function checkVersions(root: string): string {
   const lock = readJson(root, 'package-lock.json')
   const { version } = readJson(root, 'package.json')
-  const changelog = readFileSync(join(root, 'CHANGELOG.md'), 'utf8')
+  const changelog = readText(root, 'CHANGELOG.md')
   const [, newest = '', notes = ''] = /^## (.+)\n([^]*?)(?=^## |$(?![^]))/m.exec(changelog) ?? []
-  const guide = readFileSync(join(root, 'adapters/client/README.md'), 'utf8')
+  const guide = readText(root, 'adapters/client/README.md')
   const found = [
     ['package-lock.json', lock.version],
     ['package-lock.json, packages', lock.packages[''].version],
@@ -89,5 +100,9 @@ export function checkVersions(root: string): string {
 
 // deno-lint-ignore no-explicit-any -- a manifest
 function readJson(root: string, file: string): any {
-  return JSON.parse(readFileSync(join(root, file), 'utf8'))
+  return JSON.parse(readText(root, file))
+}
+
+function readText(root: string, file: string): string {
+  return readFileSync(join(root, file), 'utf8')
 }

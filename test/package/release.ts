@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path'
 import process from 'node:process'
 import { parseArgs } from 'node:util'
 import { attempt } from './installed.ts'
-import { checkSettings, checkTag, checkVersions, checkWorkTree, type Links } from './ready.ts'
+import { checkPages, checkSettings, checkTag, checkVersions, checkWorkTree, type Links } from './ready.ts'
 import { installPackages, NAMES, packPackages, verifications } from './tarballs.ts'
 
 const USAGE = `Usage: npm run release -- --repository URL [options]
@@ -49,6 +49,7 @@ async function release(out: string, given: Partial<Links>, isChecked: boolean): 
     ['work tree', () => checkWorkTree(root)],
     ['versions', () => `${version = checkVersions(root)} in every manifest and the changelog`],
     ['tag', () => checkTag(root)],
+    ['pages', () => checkPages(root)],
     ['settings', () => (links = checkSettings(given)).repository],
   ])
   if (!ready || links === undefined) return false

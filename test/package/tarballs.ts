@@ -9,14 +9,13 @@ import {
   readFileSync,
   realpathSync,
   rmSync,
-  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { isDeepStrictEqual } from 'node:util'
-import { binary, run } from './installed.ts'
+import { binary, linkDependencies, run } from './installed.ts'
 import type { Links } from './ready.ts'
 
 /** The packages on npm: the service, and the client for partners. */
@@ -33,9 +32,7 @@ export async function packPackages(root: string, out: string, links: Links): Pro
   mkdirSync(out, { recursive: true })
   try {
     await run('git', ['checkout-index', '--all', '--prefix', `${copy}/`], root)
-    for (const path of ['node_modules', 'test/node_modules', 'test/package/node_modules']) {
-      if (existsSync(join(root, path))) symlinkSync(realpathSync(join(root, path)), join(copy, path))
-    }
+    linkDependencies(root, copy)
     const manifest = {
       ...readJson(join(copy, 'package.json')),
       repository: { type: 'git', url: `git+${links.repository}.git` },
