@@ -152,9 +152,17 @@ function decode(text: string): string | undefined {
 
 function decodePercent(text: string): string | undefined {
   if (!text.includes('%')) return text
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return undefined
-  }
+  // `decodeURIComponent` would throw, and a query can have two thousand malformed pieces: 10 µs for each error.
+  return text.replace(percentEncoded, '').includes('%') ? undefined : decodeURIComponent(text)
 }
+
+/** A character as percent-encoded UTF-8 (RFC 3629 §4). */
+const percentEncoded = new RegExp(
+  [
+    '%[0-7]X',
+    '%(?:C[2-9A-F]|DX)T',
+    '%(?:E0%[AB]X|E[1-9ABCEF]T|ED%[89]X)T',
+    '%(?:F0%[9AB]XT|F[1-3]TT|F4%8XT)T',
+  ].join('|').replaceAll('T', '%[89AB]X').replaceAll('X', '[0-9A-F]'),
+  'gi',
+)

@@ -173,6 +173,36 @@ t.test('exactly the values with malformed percent-encoding are reported', (t) =>
   t.end()
 })
 
+t.test('escapes are well-formed at the same limits as for decodeURIComponent, which never has to throw', (t) => {
+  const { decodeURIComponent } = globalThis
+  t.teardown(() => Object.assign(globalThis, { decodeURIComponent }))
+  let throws = 0
+  globalThis.decodeURIComponent = (text) => {
+    try {
+      return decodeURIComponent(text)
+    } catch (error) {
+      throws++
+      throw error
+    }
+  }
+  const bytes = '7f 80 8f 90 9f a0 bf c1 c2 df e0 e1 ec ed ee ef f0 f1 f3 f4 f5'.split(' ')
+  let texts = ['']
+  for (let length = 1; length <= 4; length++) {
+    texts = texts.flatMap((text) => bytes.map((byte) => `${text}%${byte}`))
+      // Later bytes of longer sequences only continue earlier ones.
+      .filter((text) => length < 3 || /^%[ef]/.test(text))
+      .filter((text) => length < 4 || /^%f.%[89ab].%[89ab]/.test(text))
+    t.strictSame(
+      texts.filter((text) => readQuery(text).values.has(text) === isPercentEncodedUtf8(text)),
+      [],
+      `${texts.length} sequences of ${length}`,
+    )
+  }
+  readQuery('%ff=%ff&'.repeat(1000))
+  t.equal(throws, 0)
+  t.end()
+})
+
 const read = (text: string): unknown => readJson(encoder.encode(text))
 
 /** The parsed value as JSON, or that the text is refused. */
