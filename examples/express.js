@@ -3,11 +3,15 @@ import { createPartnerApi } from 'partner-api'
 import { createListener } from 'partner-api/node'
 import { openSqliteStore } from 'partner-api/sqlite'
 
-const api = createPartnerApi({ store: await openSqliteStore('partner-api.db') })
+const store = await openSqliteStore('partner-api.db')
+// Behind a proxy, also pass `{ trustedProxies: 1 }`: otherwise all clients share the proxy's address.
+const api = createPartnerApi({ store })
 
 const app = express()
 app.disable('x-powered-by')
 // Mount it before express.json(): the service reads request bodies itself.
 app.use(['/service', '/.well-known/api-catalog'], createListener(api))
 app.get('/', (_request, response) => response.send('The rest of the site'))
-app.listen(process.env.PORT ?? 3000, () => console.log('ready'))
+const server = app.listen(process.env.PORT ?? 3000, () => console.log('ready'))
+
+process.once('SIGTERM', () => server.close(() => api.close().then(() => store.close())))
