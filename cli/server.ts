@@ -17,7 +17,7 @@ const drainTimeoutMs = 7_000
 const stopTimeoutMs = 9_000
 
 /**
- * Serves a store until SIGTERM or SIGINT, then lets pending requests finish, for up to 10 s.
+ * Serves a store until SIGTERM or SIGINT, then lets pending requests finish, for up to 7 s.
  *
  * @param settings With `opened`, the log starts with that event and ends with `stopped`.
  */

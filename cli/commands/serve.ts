@@ -31,7 +31,7 @@ export function define(serve: CliCommand): void {
     .act(serveStore)
     .details(`
 Creates or migrates the store first. Prints one line on standard output when it accepts connections. SIGTERM and
-SIGINT let pending requests finish, for up to 10 s. Unless --log is off, the log starts with the location of the store
+SIGINT let pending requests finish, for up to 7 s. Unless --log is off, the log starts with the location of the store
 and whether it is new, and ends with the event "stopped".
 
 Any number of servers can share one PostgreSQL store, all with the same options. They share limits, and commands with
