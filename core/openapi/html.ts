@@ -111,7 +111,7 @@ export const LANGUAGES = {
 export type Language = keyof typeof LANGUAGES
 
 export function codeBlock({ caption, note, what = String(caption), code, fixed = false }: CodeBlock): Markup {
-  const button = markup`<button class="copy" type="button" hidden aria-label="Copy ${what}">Copy</button>`
+  const button = markup`<button class="copy" type="button" aria-label="Copy ${what}">Copy</button>`
   const block = (classes: string, label: string, code: string) =>
     markup`<pre class="${classes}" tabindex="0" role="group" aria-label="${label}"><code>${
       highlight(code)

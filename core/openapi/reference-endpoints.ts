@@ -171,7 +171,7 @@ function boundsOf(schema: JsonSchema): readonly string[] {
     bounds.push(`${minimum}–${maximum}`)
   }
   const isFreeText = [schema.format, schema['pattern'], schema.anyOf].every((one) => one === undefined)
-  if (maxLength !== undefined && maxLength > 2 && maxLength < 8192 && isFreeText) {
+  if (maxLength !== undefined && maxLength > 2 && maxLength < 8192 && (isFreeText || minLength > 1)) {
     bounds.push(minLength > 0 ? `${minLength}–${maxLength} characters` : `up to ${maxLength} characters`)
   }
   if (maxItems !== undefined && maxItems < 1000) bounds.push(`at most ${maxItems}`)

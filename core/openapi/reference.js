@@ -49,16 +49,14 @@ addEventListener('DOMContentLoaded', () => {
     const isSlug = /^[a-z0-9][a-z0-9-]{0,79}$/.test(text)
     slug.setAttribute('aria-invalid', String(!isSlug))
     if (!isSlug) return
-    for (const place of all('.slug')) place.textContent = text
+    for (const place of all('.slug')) if (place.textContent !== text) place.textContent = text
     remember('slug', text)
   }
-  field.hidden = false
   slug.value = recall('slug')
   writeSlug()
   slug.addEventListener('input', writeSlug)
 
   for (const button of all('.copy')) {
-    button.hidden = false
     let timer
     button.addEventListener('click', async () => {
       const code = all('pre', button.closest('figure')).find((one) => one.offsetParent !== null)
@@ -133,16 +131,19 @@ addEventListener('DOMContentLoaded', () => {
       place,
       name: titleOf(place),
       about: place.querySelector('.line')?.textContent ?? 'Guide',
+      text: all('.text > p, .text > ul:not(.fields)', place).map((one) => one.textContent).join(' '),
     })),
     ...all('main [data-kind] li').filter((place) => place.querySelector(':scope > code')).map((place) => ({
       place,
       name: nameOf(place),
       about: place.closest('[data-kind]').dataset.kind + ' · ' + titleOf(place),
+      text: place.querySelector(':scope > p').textContent,
     })),
     ...all('main tbody tr').map((place) => ({
       place,
       name: place.querySelector('code').textContent,
       about: titleOf(place),
+      text: place.querySelector('td').textContent,
     })),
   ]
   const choose = (index) => {
@@ -156,12 +157,14 @@ addEventListener('DOMContentLoaded', () => {
   let found = []
   const find = () => {
     const words = query.value.toLowerCase().split(/\s+/).filter(Boolean)
-    const rank = ({ name }) => {
-      const at = name.toLowerCase().indexOf(words[0] ?? '')
-      return at === 0 ? 0 : at > 0 ? 1 : 2
+    const has = (text, word) => text.toLowerCase().includes(word)
+    const [first = ''] = words
+    const rank = ({ name, about }) => {
+      if (has(name, first)) return name.toLowerCase().startsWith(first) ? 0 : 1
+      return has(about, first) ? 2 : 3
     }
     found = entries
-      .filter(({ name, about }) => words.every((word) => (name + ' ' + about).toLowerCase().includes(word)))
+      .filter(({ name, about, text }) => words.every((word) => has(name + ' ' + about + ' ' + text, word)))
       .sort((a, b) => rank(a) - rank(b))
       .slice(0, 40)
     list.replaceChildren(...found.map(({ name, about }, index) => {
@@ -209,7 +212,6 @@ addEventListener('DOMContentLoaded', () => {
     event.preventDefault()
   })
   const finder = document.querySelector('.find')
-  finder.hidden = false
   finder.addEventListener('click', open)
   addEventListener('keydown', (event) => {
     const isWriting = event.target.closest('input:not([type=radio]), select')

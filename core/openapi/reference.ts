@@ -58,7 +58,7 @@ export function createReferencePage(
         <header class="bar">
           <a class="brand" href="#introduction"><img src="${settings.logo ?? icon}" alt="">${title}</a>
           <button class="menu" type="button" popovertarget="contents">Contents</button>
-          <button class="find" type="button" hidden>Search <kbd aria-hidden="true">/</kbd></button>
+          <button class="find" type="button">Search <kbd aria-hidden="true">/</kbd></button>
           <fieldset class="langs"><legend class="unseen">Language of samples</legend>${languageChoices}</fieldset>
           <label class="theme"><span class="unseen">Theme</span><select id="theme">
             <option value="">System</option><option value="light">Light</option><option value="dark">Dark</option>
@@ -149,7 +149,7 @@ function introduction({ info }: OpenApiDocument, settings: DocumentSettings): Ma
       <div class="text">
         <h1 id="introduction-title">${info.title}</h1>
         <p class="lead">${info.summary} Profiles, a searchable directory, banners, countries, industries, plans, a widget, signups and reports: one key per partner, JSON over HTTP.</p>
-        <label class="slug-field" hidden><span>Your partner slug</span>
+        <label class="slug-field"><span>Your partner slug</span>
           <input type="text" placeholder="demo" maxlength="80" autocomplete="off" autocapitalize="off" spellcheck="false">
           <small>Fills in the samples on this page. Never enter a key here.</small></label>
       </div>
