@@ -95,17 +95,22 @@ function responseFields({ responses }: OperationObject, { components }: OpenApiD
     : undefined
 }
 
+function alternativesOf({ anyOf, oneOf }: JsonSchema, among: Schemas): readonly JsonSchema[] {
+  return (anyOf ?? oneOf ?? []).map((one) => resolve<JsonSchema>(one, among))
+    .filter(({ properties }) => properties !== undefined)
+}
+
 /** The members of an object, of the rows of an array, or of each alternative. */
 function members(schema: JsonSchema, among: Schemas, isRequest = false): readonly Markup[] {
   const { items, properties, required = [], ...resolved } = resolve<JsonSchema>(schema, among)
   if (items !== undefined) return members(items, among)
-  const alternatives = (resolved.anyOf ?? resolved.oneOf ?? []).map((one) => resolve<JsonSchema>(one, among))
-    .filter((one) => one.properties !== undefined)
+  const alternatives = alternativesOf(resolved, among)
   if (alternatives.length > 1) {
     return alternatives.map((one) => {
       const { type, status } = one.properties ?? {}
       const values = (type?.enum ?? [status?.const]).map((value) => markup` <code>${String(value)}</code>`)
-      return markup`<li>${nested(markup`If it is${values}`, members(one, among))}</li>`
+      const summary = markup`If <code>${type ? 'type' : 'status'}</code> is${values}`
+      return markup`<li>${nested(summary, members(one, among))}</li>`
     })
   }
   if (alternatives[0] !== undefined) return members(alternatives[0], among)
@@ -130,6 +135,8 @@ function field(
 ): Markup {
   const resolved = resolve<JsonSchema>(schema, among)
   const rows = members(schema, among)
+  const row = resolve<JsonSchema>(resolved.items ?? resolved, among)
+  const kind = alternativesOf(row, among).length > 1 ? 'alternatives' : 'fields'
   const { enum: values = [] } = resolved.items ?? resolved
   const limits: Inset[] = [
     ...(values.length === 0 || values.length > 24 ? [] : [[
@@ -148,7 +155,7 @@ function field(
       ? undefined
       : markup` <small>${limits.map((one, index) => index === 0 ? one : [' · ', one])}</small>`
   }</p>
-    ${rows.length === 0 ? undefined : nested(`${rows.length} fields`, rows, name === 'data')}</li>
+    ${rows.length === 0 ? undefined : nested(`${rows.length} ${kind}`, rows, name === 'data')}</li>
   `
 }
 

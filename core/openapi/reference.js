@@ -109,8 +109,13 @@ addEventListener('DOMContentLoaded', () => {
   const languages = document.querySelector('.langs')
   const saved = document.getElementById('in-' + recall('language'))
   if (saved) saved.checked = true
+  const showLanguage = (label) => {
+    languages.scrollLeft = label.offsetLeft - (languages.offsetWidth - label.offsetWidth) / 2
+  }
+  showLanguage(languages.querySelector(':checked + label'))
   languages.addEventListener('change', ({ target }) => {
     remember('language', target.id.slice(3))
+    showLanguage(target.labels[0])
     // What is being read stays where it is.
     scrollBy({ top: current.getBoundingClientRect().top - currentTop, behavior: 'instant' })
   })
