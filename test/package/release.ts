@@ -3,7 +3,7 @@
  * publishes nothing.
  */
 import { rmSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join, relative, resolve } from 'node:path'
 import process from 'node:process'
 import { parseArgs } from 'node:util'
 import { attempt } from './installed.ts'
@@ -65,13 +65,15 @@ async function release(out: string, given: Partial<Links>, isChecked: boolean): 
     rmSync(out, { recursive: true, force: true })
     return false
   }
+  const shown = relative(root, out) || '.'
   console.log(`
-Left for a person, or for a CI job of ${urls.repository}, whose builds npm and JSR can attest:
+Left to do:
   [ ] npm test passes on this commit
   [ ] git tag v${version} && git push origin v${version}
-${NAMES.map((name) => `  [ ] npm publish ${join(out, `${name}-${version}.tgz`)}`).join('\n')}
+In a CI job of ${urls.repository}, because npm attests its builds only (elsewhere, add --provenance=false to npm publish):
+${NAMES.map((name) => `  [ ] npm publish ${join(shown, `${name}-${version}.tgz`)}`).join('\n')}
   [ ] npx deno publish
-  [ ] (cd ${join(out, 'client')} && npx deno publish)`)
+  [ ] (cd ${join(shown, 'client')} && npx deno publish)`)
   return true
 }
 
