@@ -31,6 +31,11 @@ export function replacedByCopyError(place: string): StoreError {
   )
 }
 
+/** For a store whose tables are there, but not what was written into them when it was created. */
+export function missingSettingsError(place: string): StoreError {
+  return new StoreError('unreachable', `The store ${place} cannot be read: its settings are missing.`)
+}
+
 export function danglingReferenceError(place: string, cause: unknown): StoreError {
   return new StoreError(
     'refused',

@@ -148,7 +148,8 @@ async function verify(
 function isTampering(error: unknown): boolean {
   // An integer beyond ±2^53, a text that is not JSON, a JSON value of another type.
   if (error instanceof RangeError || error instanceof SyntaxError || error instanceof TypeError) return true
-  const { code, message } = error as Error & { readonly code?: string }
+  const { code, message, cause } = error as Error & { readonly code?: string }
+  if (cause instanceof RangeError) return true
   // Postgres's undefined_table and undefined_column.
   return code === '42P01' || code === '42703' || /^no such (?:table|column)/.test(message)
 }

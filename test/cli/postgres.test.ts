@@ -258,6 +258,12 @@ async function unusable(t: Test, server: PostgresServer): Promise<void> {
     stdout: '',
     stderr: /^error: The store .*permission denied for table replica\.\n$/,
   }, 'an account that may only read cannot serve')
+  await json('partners', 'create', 'acme', '--name', 'A')
+  await sql`update partner_api.partner set created_at = 9007199254740993`
+  t.match(await json('audit', 'verify'), {
+    code: 1,
+    error: { code: 'audit_broken', detail: 'an integer is beyond ±2^53' },
+  })
   await sql`update partner_api.store set served_from = 99`
   await sql`insert into partner_api.migration values (99, '099-later', 0)`
   await refused(3, 'newer_schema')

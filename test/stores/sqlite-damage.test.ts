@@ -161,6 +161,22 @@ await t.test('errors of SQLite about a file say what could not be done with the 
   t.end()
 })
 
+await t.test('a store without its settings or its schema version says so', async (t) => {
+  for (const table of ['store', 'migration']) {
+    const file = newFile()
+    await (await openSqliteStore(file)).close()
+    const database = new DatabaseSync(file)
+    database.exec(`DELETE FROM ${table}`)
+    database.close()
+    const ended = await runProgram(['--json', '--store', `sqlite:${file}`, 'partners', 'list'])
+    t.match(
+      documentOf(ended).error,
+      { code: 'store_unavailable', detail: /its settings are missing\.$/ },
+      table,
+    )
+  }
+})
+
 await t.test('commands exit 3 for a damaged store', async (t) => {
   const file = newFile()
   const store = await openSqliteStore(file)

@@ -87,7 +87,9 @@ export function fromDriver(error: unknown): Error {
 export function toStoreError(place: string, error: unknown): unknown {
   const isRange = error instanceof RangeError
   if (isStatementError(error) || !(isRange || error instanceof DatabaseError)) return error
-  const options = error instanceof CommitUnknownError ? { cause: error } : undefined
+  const options = error instanceof CommitUnknownError || error instanceof RangeError
+    ? { cause: error }
+    : undefined
   return new StoreError(
     'unreachable',
     `The store ${place} cannot be ${isRange ? 'read' : 'reached'}: ${error.message}.`,

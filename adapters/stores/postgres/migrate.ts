@@ -8,7 +8,7 @@ import {
   randomHex,
   toMigrationStatus,
 } from '../schema.ts'
-import { StoreError } from '../store-error.ts'
+import { missingSettingsError, StoreError } from '../store-error.ts'
 import type { Query } from './connection.ts'
 import { connect, type Database } from './database.ts'
 import { SqlError } from './errors.ts'
@@ -149,10 +149,6 @@ export async function readSchema(read: Query, place: string): Promise<Schema> {
     if (error instanceof SqlError && error.code === '42703') throw foreignSchemaError(place)
     throw error
   }
-}
-
-export function missingSettingsError(place: string): StoreError {
-  return new StoreError('unreachable', `The store ${place} cannot be read: its settings are missing.`)
 }
 
 function foreignSchemaError(place: string): StoreError {

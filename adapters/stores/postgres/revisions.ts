@@ -1,10 +1,10 @@
 import type { ClockReading } from '../../../core/lib/clock.ts'
 import type { Revision } from '../../../core/ports/facts.ts'
 import { newerSchemaError, randomHex } from '../schema.ts'
-import { replacedByCopyError, unfinishedCopyError } from '../store-error.ts'
+import { missingSettingsError, replacedByCopyError, unfinishedCopyError } from '../store-error.ts'
 import type { Query } from './connection.ts'
 import type { Database } from './database.ts'
-import { LATEST, missingSettingsError } from './migrate.ts'
+import { LATEST } from './migrate.ts'
 import { SERVER_NOW } from './sql.ts'
 
 export type Revisions = ReturnType<typeof createRevisions>

@@ -8,7 +8,7 @@ import {
   randomHex,
   toMigrationStatus,
 } from '../schema.ts'
-import { StoreError } from '../store-error.ts'
+import { missingSettingsError, StoreError } from '../store-error.ts'
 import { type Database, errorMessage, openDatabase, retryWhileBusy } from './database.ts'
 import * as store from './migrations/001-store.ts'
 
@@ -91,7 +91,9 @@ export function schemaVersion(database: Database, file: string): number {
   if (id !== applicationId && !(id === 0 && hasMigrations(database))) {
     throw new StoreError('refused', `The file ${file} is the SQLite database of another program.`)
   }
-  return database.statement<[number]>('SELECT max(version) FROM migration').get()![0]
+  const [version] = database.statement<[number | null]>('SELECT max(version) FROM migration').get()!
+  if (version === null) throw missingSettingsError(file)
+  return version
 }
 
 /** A file restored from `sqlite3 .dump` has the tables of a store, but no application id. */

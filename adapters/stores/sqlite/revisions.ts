@@ -1,5 +1,5 @@
 import type { Revision } from '../../../core/ports/facts.ts'
-import { replacedByCopyError, unfinishedCopyError } from '../store-error.ts'
+import { missingSettingsError, replacedByCopyError, unfinishedCopyError } from '../store-error.ts'
 import type { Database } from './database.ts'
 
 export type Revisions = ReturnType<typeof createRevisions>
@@ -26,7 +26,8 @@ export function createRevisions(database: Database, file: string) {
   const openedId = readRow()[0]
 
   function readRow(): StoreRow {
-    const row = selectRow.get()!
+    const row = selectRow.get()
+    if (row === undefined) throw missingSettingsError(file)
     if (row[3] !== null) throw unfinishedCopyError(file)
     return row
   }
