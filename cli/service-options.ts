@@ -53,7 +53,11 @@ export function addServiceOptions(command: CliCommand): CliCommand {
     .option('--allow-browsers', 'Answer requests from browsers, and log them')
     .option('--problem-base <url>', 'Base URL of problem types', httpUrlOption)
     .option('--title <text>', 'Title of the OpenAPI document and the reference page', labelOption)
-    .option('--contact <email-or-url>', 'Contact in the OpenAPI document and the reference page', labelOption)
+    .option(
+      '--contact <email-or-url>',
+      'Contact in the OpenAPI document and the reference page',
+      contactOption,
+    )
     .option('--terms <url>', 'Terms of service in the OpenAPI document and the reference page', linkOption)
     .option(
       '--public-url <url>',
@@ -129,8 +133,12 @@ const replicaNameOption = optionParser(
 
 const labelOption = optionParser(
   'It must not be empty or contain control characters or line breaks.',
-  (text) => text.trim() === '' || /[\p{Cc}\p{Zl}\p{Zp}]/u.test(text) ? undefined : text,
+  parseLabel,
 )
+
+function parseLabel(text: string): string | undefined {
+  return text.trim() === '' || /[\p{Cc}\p{Zl}\p{Zp}]/u.test(text) ? undefined : text
+}
 
 const imageTypes: Readonly<Record<string, string>> = {
   '.png': 'png',
@@ -150,10 +158,16 @@ const logoOption = optionParser(
   },
 )
 
-const linkOption = optionParser(
-  'It must be an http:// or https:// address.',
-  (text) => /^https?:$/.test(URL.parse(text)?.protocol ?? '') ? text : undefined,
+const linkOption = optionParser('It must be an http:// or https:// address.', parseLink)
+
+const contactOption = optionParser(
+  'It must be an e-mail address, or an http:// or https:// address.',
+  (text) => text.includes('://') ? parseLink(text) : parseLabel(text),
 )
+
+function parseLink(text: string): string | undefined {
+  return /^https?:$/.test(URL.parse(text)?.protocol ?? '') ? parseLabel(text) : undefined
+}
 
 const httpUrlOption = optionParser(
   'It must be an http:// or https:// address without query and fragment.',

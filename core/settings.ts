@@ -109,15 +109,17 @@ function validateDeployment(info: DeploymentInfo): DeploymentInfo {
     throw new RangeError('deployment.title must not be empty.')
   }
   if (
-    info.logo && (info.logo.length > 45_000 || !/^data:image\/(?:png|svg\+xml|webp|jpeg)[;,]/.test(info.logo))
+    info.logo !== undefined &&
+    (info.logo.length > 45_000 || !/^data:image\/(?:png|svg\+xml|webp|jpeg)[;,]/.test(info.logo))
   ) {
     throw new RangeError(
       'deployment.logo must be a data: URL of a PNG, SVG, WebP or JPEG image of at most 32 KiB.',
     )
   }
+  // The page links to them, so `javascript:` is refused.
   for (const url of [info.contact?.url, info.terms, ...info.servers?.map(({ url }) => url) ?? []]) {
-    if (url === undefined || URL.canParse(url, 'http://relative.example')) continue
-    throw new RangeError(`deployment: ${url} is not a URL.`)
+    if (url === undefined || URL.parse(url, 'http://relative.example')?.protocol.match(/^https?:$/)) continue
+    throw new RangeError(`deployment: ${url} is not an http:, https: or relative URL.`)
   }
   return info
 }

@@ -168,7 +168,7 @@ test('the options of serve configure the service', async (t) => {
     'public-url': ['acme'],
     log: ['loud'],
     title: ['', 'a\nb'],
-    contact: ['a\u0007@acme.example'],
+    contact: ['', 'a\u0007@acme.example', 'javascript://acme', 'http://['],
     'stale-if-error': ['3601', 'long'],
     'replica-name': ['', 'a\nb', 'x'.repeat(201)],
   }
