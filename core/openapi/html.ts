@@ -80,9 +80,9 @@ export function highlight(code: string): readonly Inset[] {
 
 export const EXAMPLE_ORIGIN = 'https://api.example.com'
 
-/** Marks what the page's script replaces: the origin and the slug of the partner. */
+/** Marks what the page's script replaces: the origin, and the slug of the partner where it is a whole value. */
 export function markPlaces(code: string): readonly Inset[] {
-  return code.split(/(https:\/\/api\.example\.com|\bdemo\b)/).map((part, index) =>
+  return code.split(/(https:\/\/api\.example\.com|(?<=[='"])demo(?=['"&\s]|$))/).map((part, index) =>
     index % 2 === 0 ? part : markup`<span class="${part === 'demo' ? 'slug' : 'origin'}">${part}</span>`
   )
 }

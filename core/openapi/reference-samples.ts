@@ -22,7 +22,7 @@ export function sampleOf(
     const text = programs[language]
       ?.replaceAll('/service/', `/${name}/`)
       .replaceAll('X-Service-Partner-Key', keyHeader)
-      .replaceAll(EXAMPLE_ORIGIN, baseUrl(settings))
+      .replaceAll(EXAMPLE_ORIGIN, () => baseUrl(settings))
       .replace("partner: 'demo',\n  key", `partner: 'demo',${clientOptions}\n  key`)
     return text === undefined ? [] : [[language, text] as const]
   }))

@@ -145,6 +145,20 @@ t.test('the page shows every sample, with the names of the service', (t) => {
   t.end()
 })
 
+t.test('only the slug of the partner is replaced, whatever the address of the service', (t) => {
+  const url = 'https://demo.acme.example/demo/a$&b'
+  const { text } = createReferencePage(
+    createDocument(ROUTES),
+    { ...settings, names: createServiceNames('demo'), servers: [{ url }] },
+    () => 'ab',
+  )
+  const [, sample = ''] = /id="profiles".*?<pre class="in shell"[^>]*>(.*?)<\/pre>/s.exec(text) ?? []
+  t.match(shown(sample), `curl '${url}/demo/public/profiles?partner=demo&q=`)
+  t.equal(sample.split('class="slug"').length, 2, sample)
+  t.match(text, `<code>${escapeHtml(url)}</code>`)
+  t.end()
+})
+
 const skip = executablePath === undefined ? 'Chromium is not installed (.ci/run installs it)' : false
 
 t.test('in a browser', { skip }, async (t) => {
