@@ -1,6 +1,6 @@
 /** What a commit needs before it is worth packing. Each check returns what it found, or throws what is not ready. */
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** Where the project is. */
@@ -60,6 +60,17 @@ export function checkTag(root: string): string {
   if (commit === undefined) return `${tag} is free`
   if (commit === git(root, 'rev-parse', 'HEAD')) return `${tag} is this commit`
   throw new Error(`${tag} is another commit: raise the version`)
+}
+
+/** @throws if a folder, which a release empties, has anything else than an earlier release. */
+export function checkFolder(out: string): string {
+  const others = existsSync(out)
+    ? readdirSync(out).filter((name) =>
+      !/^(?:client|partner|project|manifest-.*|partner-api-.*\.tgz)$/.test(name)
+    )
+    : []
+  if (others.length === 0) return out
+  throw new Error(`${out} has other files, which a release would remove: ${others.slice(0, 3).join(', ')}`)
 }
 
 /** What a page says as long as readers have to install a tarball. */

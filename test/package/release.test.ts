@@ -5,7 +5,7 @@ import process from 'node:process'
 import t from 'tap'
 import { temporaryFolder } from '../support/cli-program.ts'
 import { attempt, commit, createRepository, release, ROOT, run } from './installed.ts'
-import { checkSettings, NOTICE } from './ready.ts'
+import { checkFolder, checkSettings, NOTICE } from './ready.ts'
 
 const url = 'https://github.com/acme-travel/partner-api'
 /** What is read before anything is built. */
@@ -58,6 +58,22 @@ t.test('everything that is not ready is reported at once, before anything is bui
   ])
   t.match(stdout, /\nNot ready\. Nothing was packed or published\.\n$/)
   t.notOk(existsSync(join(folder, '.release')))
+})
+
+t.test('a folder with other files is refused, and kept', async (t) => {
+  const folder = temporaryFolder()
+  const inFolder = (...names: string[]) => {
+    for (const name of names) writeFileSync(join(folder, name), '')
+    return () => checkFolder(folder)
+  }
+  t.equal(inFolder('partner-api-0.1.0.tgz', 'client', 'project', 'partner')(), folder)
+  t.equal(checkFolder(join(folder, 'new')), join(folder, 'new'))
+  t.throws(inFolder('package.json'), { message: /has other files.*: package\.json$/ })
+  const repository = await repositoryWith(published)
+  const { code, stdout } = await release(repository, '--repository', url, '--out', '.')
+  t.equal(code, 1)
+  t.match(failures(stdout), [/^folder: .* has other files/])
+  t.ok(existsSync(join(repository, 'package.json')))
 })
 
 t.test('npm run check has to pass, and settings may come from the environment', async (t) => {

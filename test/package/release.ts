@@ -7,7 +7,15 @@ import { join, relative, resolve } from 'node:path'
 import process from 'node:process'
 import { parseArgs } from 'node:util'
 import { attempt } from './installed.ts'
-import { checkPages, checkSettings, checkTag, checkVersions, checkWorkTree, type Links } from './ready.ts'
+import {
+  checkFolder,
+  checkPages,
+  checkSettings,
+  checkTag,
+  checkVersions,
+  checkWorkTree,
+  type Links,
+} from './ready.ts'
 import { installPackages, NAMES, packPackages, verifications } from './tarballs.ts'
 
 const USAGE = `Usage: npm run release -- --repository URL [options]
@@ -17,7 +25,7 @@ Checks that this commit can be released, and packs it into a folder. Publishes n
   --repository URL  GitHub or GitLab project (or RELEASE_REPOSITORY)
   --homepage URL    default: the README of the repository (or RELEASE_HOMEPAGE)
   --bugs URL        default: the issues of the repository (or RELEASE_BUGS)
-  --out FOLDER      default: .release
+  --out FOLDER      default: .release; what an earlier release left there is removed
   --checked         npm run check has passed on this commit: skip it
 `
 
@@ -50,6 +58,7 @@ async function release(out: string, given: Partial<Links>, isChecked: boolean): 
     ['versions', () => `${version = checkVersions(root)} in every manifest and the changelog`],
     ['tag', () => checkTag(root)],
     ['pages', () => checkPages(root)],
+    ['folder', () => checkFolder(out)],
     ['settings', () => (links = checkSettings(given)).repository],
   ])
   if (!ready || links === undefined) return false
