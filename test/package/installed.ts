@@ -13,7 +13,7 @@ import { delimiter, dirname, join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { cleanEnv, type Ended, ending, temporaryFolder } from '../support/cli-program.ts'
-import { NOTICE } from './ready.ts'
+import { NOTICE, pages } from './ready.ts'
 
 export const ROOT: string = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -105,7 +105,7 @@ export async function releasePackages(): Promise<Released> {
   const home = temporaryFolder()
   const repository = join(home, 'repository')
   const published = (text: string): string => text.replaceAll(new RegExp(NOTICE, 'gi'), 'published')
-  await createRepository(repository, sources, { 'README.md': published, 'docs/partners.md': published })
+  await createRepository(repository, sources, Object.fromEntries(pages.map((page) => [page, published])))
   const url = 'https://github.com/acme-travel/partner-api'
   const words = ['--repository', url, '--checked', '--out', join(home, 'out')]
   const { code, stdout, stderr } = await release(repository, ...words)

@@ -77,7 +77,13 @@ export function checkFolder(out: string): string {
 export const NOTICE = /not published yet|until it is published/i
 
 /** The pages that say how to install a package. */
-const pages = ['README.md', 'docs/partners.md', 'adapters/client/README.md']
+export const pages = [
+  'README.md',
+  'docs/partners.md',
+  'docs/upgrade.md',
+  'adapters/client/README.md',
+  'examples/partners/node/README.md',
+] as const
 
 /** @throws if a page of a package says that it is not published. */
 export function checkPages(root: string): string {

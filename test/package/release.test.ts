@@ -19,7 +19,8 @@ const few = [
   'README.md',
   'adapters/client/README.md',
 ]
-const published = { 'README.md': (text: string) => text.replaceAll(new RegExp(NOTICE, 'gi'), 'published') }
+const publish = (text: string): string => text.replaceAll(new RegExp(NOTICE, 'gi'), 'published')
+const published = { 'README.md': publish, 'adapters/client/README.md': publish }
 
 async function repositoryWith(changes: Readonly<Record<string, (text: string) => string>>): Promise<string> {
   const folder = join(temporaryFolder(), 'repository')
@@ -51,7 +52,7 @@ t.test('everything that is not ready is reported at once, before anything is bui
     ' the newest section of CHANGELOG.md has Unreleased, and package.json 0.1.0' +
     ' CHANGELOG.md says nothing about Unreleased',
     'tag: v0.1.0 is another commit: raise the version',
-    'pages: say that a package is not published: README.md',
+    'pages: say that a package is not published: README.md, adapters/client/README.md',
     'settings: repository is a placeholder: https://github.com/OWNER/NAME' +
     ' homepage is a placeholder: https://github.com/OWNER/NAME#readme' +
     ' bugs is a placeholder: https://github.com/OWNER/NAME/issues',
@@ -99,6 +100,7 @@ writeFileSync('dist/client/client.js', 'export const made = "${folder}/x"\\n//# 
 writeFileSync('dist/index.js', 'import "nothing"\\n')`
   const folder: string = join(temporaryFolder(), 'repository')
   await createRepository(folder, few, {
+    ...published,
     'README.md': () =>
       '# Package\n\n[more](docs/none.md) <img src="none.svg"> [elsewhere](https://example.com)\n',
     'build.js': build,
