@@ -21,7 +21,10 @@ const core = (...names: string[]) => names.map((name) => `test/core/${name}.test
 
 const ROOMS: Readonly<Record<string, Room>> = {
   policy: { mutate: 'core/policy/*.ts', tests: ['test/mutation/policy.ts'] },
-  keys: { mutate: 'core/keys/*.ts', tests: [...core('key-lookups'), order, contract] },
+  keys: {
+    mutate: 'core/keys/*.ts',
+    tests: [...core('usage', 'properties', 'admin', 'key-lookups'), order, contract],
+  },
   limits: {
     mutate: 'core/limits/*.ts',
     tests: [...core('limits', 'key-lookups'), contract],
