@@ -147,7 +147,7 @@ await t.test('Node', async (t) => {
     first,
     /GET \/service\/public\/profiles \d+ \d+ .*Activity .*UTC: signup\.created p\*\*\*@e\*\*\*\.com/,
   )
-  waitSeconds(50)
+  waitSeconds(10)
   t.equal(await visit(), first)
   t.same(requests(), [])
   service.mode = 'down'
