@@ -9,6 +9,7 @@ import type { Test } from 'tap'
 import { serve } from '../../adapters/runtimes/node.ts'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
+import type { Language } from '../../core/openapi/html.ts'
 import { MODULE_NAMES } from '../../core/policy/modules.ts'
 import { ROUTES } from '../../core/routes/router.ts'
 import { RESPONSE_SCHEMAS } from '../../core/schemas/responses.ts'
@@ -17,7 +18,7 @@ import { createProject } from '../embedding/project.ts'
 import { runProcess } from '../support/cli-program.ts'
 import { ROOT } from '../package/installed.ts'
 import { fillWorld } from '../support/world.ts'
-import { createSamples, formatSamples, type Language, SAMPLES_FILE } from './samples.ts'
+import { createSamples, formatSamples, SAMPLES_FILE } from './samples.ts'
 
 interface Deployment {
   readonly serviceName: string

@@ -12,10 +12,9 @@ import { phpCurl } from '@scalar/snippetz/plugins/php/curl'
 import { pythonRequests } from '@scalar/snippetz/plugins/python/requests'
 import { shellCurl } from '@scalar/snippetz/plugins/shell/curl'
 import { createDocument } from '../../core/openapi/document.ts'
+import type { Language } from '../../core/openapi/html.ts'
 import type { OperationObject, ParameterObject, ResponseObject } from '../../core/openapi/model.ts'
 import { ROUTES } from '../../core/routes/router.ts'
-
-export type Language = 'shell' | 'client' | 'fetch' | 'php' | 'python' | 'go'
 
 /** Samples by operation and language. Endpoints that need no key have no method in the client. */
 export type Samples = Readonly<Record<string, Readonly<Partial<Record<Language, string>>>>>
