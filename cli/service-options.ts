@@ -149,12 +149,16 @@ const imageTypes: Readonly<Record<string, string>> = {
 }
 
 const logoOption = optionParser(
-  'It must be the name of a PNG, SVG, WebP or JPEG file of at most 32 KiB.',
+  'It must be the name of a readable PNG, SVG, WebP or JPEG file of at most 32 KiB.',
   (file) => {
     const type = imageTypes[extname(file).toLowerCase()]
-    const stats = statSync(file, { throwIfNoEntry: false })
-    if (type === undefined || !stats?.isFile() || stats.size > 32_768) return undefined
-    return `data:image/${type};base64,${readFileSync(file, 'base64')}`
+    try {
+      const stats = statSync(file)
+      if (type === undefined || !stats.isFile() || stats.size > 32_768) return undefined
+      return `data:image/${type};base64,${readFileSync(file, 'base64')}`
+    } catch {
+      return undefined
+    }
   },
 )
 

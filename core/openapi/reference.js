@@ -212,7 +212,7 @@ addEventListener('DOMContentLoaded', () => {
   dialog.addEventListener('keydown', (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
     if (step) choose(chosen + step)
-    else if (event.key === 'Enter') go(chosen)
+    else if (event.key === 'Enter' && !event.isComposing) go(chosen)
     else return
     event.preventDefault()
   })
@@ -221,7 +221,7 @@ addEventListener('DOMContentLoaded', () => {
   addEventListener('keydown', (event) => {
     const isWriting = event.target.closest('input:not([type=radio]), select')
     const isSlash = event.key === '/' && !isWriting && !event.ctrlKey && !event.metaKey && !event.altKey
-    const isK = event.key.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey)
+    const isK = event.key?.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey)
     if (!isSlash && !isK) return
     event.preventDefault()
     open()
