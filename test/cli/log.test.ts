@@ -60,7 +60,7 @@ test('the log reports the number of dropped lines', async (t) => {
   const asked = 800
   for (let count = 0; count < asked; count += 50) {
     await Promise.all(Array.from({ length: 50 }, async () => {
-      const answer = await fetch(`${served.url}/service/public/plans?partner=${'x'.repeat(70)}`, {
+      const answer = await fetch(`${served.url}/service/public/profiles/${'x'.repeat(2_000)}?partner=demo`, {
         headers: { 'X-Service-Partner-Key': 'wrong' },
       })
       await answer.arrayBuffer()
