@@ -1,4 +1,4 @@
-/** Profiles that nobody wrote, varied in what makes a directory slow or fast. */
+/** Generated profiles, varied in what makes a directory slow or fast. */
 import { fold } from '../../core/lib/text.ts'
 import type { Industry } from '../../core/model.ts'
 import type { ProfileRecord } from '../../core/ports/content.ts'

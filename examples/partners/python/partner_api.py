@@ -19,7 +19,7 @@ RETRYABLE = {408, 409, 429, 500, 502, 503, 504}
 
 
 class Problem(Exception):
-    """The service refused a request: branch on `code`, show `errors` to whoever filled in the form."""
+    """The service refused a request: branch on `code`, show `errors` in the form."""
 
     def __init__(self, members):
         super().__init__(f"{members['detail']} ({members['code']}, {members['request_id']})")
