@@ -99,6 +99,7 @@ async function printDryRun(
   const table = formatTable(
     ['line', kind === 'banners' ? 'partner' : 'slug', 'would be'],
     lines.slice(0, maxShown).map(({ line, slug, change }) => [String(line), slug, change]),
+    output,
   )
   await output.result({ kind, dry_run: true, ...report, lines }, lines.length === 0 ? '' : table)
   if (lines.length > maxShown) {

@@ -10,6 +10,7 @@ import { allowedMethods, type Route } from '../../core/routes/route.ts'
 import type { CliCommand, Invocation } from '../command.ts'
 import { CliError, type ExitCode, usageError } from '../errors.ts'
 import { optionParser, serviceNameOption } from '../options.ts'
+import type { Output } from '../output/print.ts'
 import { formatTable, joinList, printable } from '../output/text.ts'
 import { timeOf, withStore } from '../store.ts'
 
@@ -56,7 +57,10 @@ async function explainRequest(
   }
   const explanation = await withStore(invocation, {}, (store) => explainForKey(store, route.scope, options))
   const decision = decisionJson(explanation.decision)
-  await output.result({ decision, rules: explanation.rules }, formatExplanation(decision, explanation))
+  await output.result(
+    { decision, rules: explanation.rules },
+    formatExplanation(decision, explanation, output),
+  )
   if (explanation.decision.allowed) return 0
   if (decision.code === 'address_not_allowed' && options.address === undefined) {
     output.note('The key has an allow-list: pass the address of the client with --address.')
@@ -132,9 +136,10 @@ const outcomeLabels = { passed: 'yes', refused: 'NO', not_reached: 'not reached'
 function formatExplanation(
   { allowed, code, status, detail }: ReturnType<typeof decisionJson>,
   { rules }: ReturnType<typeof explain>,
+  output: Output,
 ): string {
   const decision = allowed ? 'allowed' : `refused: ${status} ${code}. ${detail}`
   return `${decision}\n\n${
-    formatTable(['rule', 'holds'], rules.map(({ rule, outcome }) => [rule, outcomeLabels[outcome]]))
+    formatTable(['rule', 'holds'], rules.map(({ rule, outcome }) => [rule, outcomeLabels[outcome]]), output)
   }`
 }

@@ -5,6 +5,7 @@ import { MODULE_NAMES, MODULES } from '../../core/policy/modules.ts'
 import type { CliCommand, CommandResult, Invocation } from '../command.ts'
 import { slugHelp } from '../options.ts'
 import { partnerJson } from '../output/json.ts'
+import type { Output } from '../output/print.ts'
 import { formatTable, yesOrNo } from '../output/text.ts'
 import { withStore } from '../store.ts'
 
@@ -42,20 +43,24 @@ function addChangeCommand(
     .addArgument(new Argument('<module...>', 'Names of modules').choices(MODULE_NAMES))
     .change(async (store, invocation, slug: string, names: readonly string[]) => {
       const partner = await createPartnerAdministration(store, invocation)[name](slug, names)
-      return { data: partnerJson(partner), text: modulesResult(partner).text, notes: () => [note] }
+      return {
+        data: partnerJson(partner),
+        text: modulesResult(invocation.output, partner).text,
+        notes: () => [note],
+      }
     })
     .examples(`partner-api modules ${name} acme profiles countries`)
 }
 
 async function list(invocation: Invocation, slug: string | undefined): Promise<void> {
   const { data, text } = slug === undefined
-    ? modulesResult()
+    ? modulesResult(invocation.output)
     : await withStore(invocation, {}, async (store) =>
-      modulesResult(await createPartnerAdministration(store, invocation).show(slug)))
+      modulesResult(invocation.output, await createPartnerAdministration(store, invocation).show(slug)))
   await invocation.output.result(data, text)
 }
 
-function modulesResult(partner?: Partner): CommandResult {
+function modulesResult(output: Output, partner?: Partner): CommandResult {
   const data = MODULE_NAMES.map((module) => {
     const active = partner && { active: partner.modules.includes(module) }
     return { module, ...active, scope: MODULES[module].scope, feature: MODULES[module].feature }
@@ -63,5 +68,6 @@ function modulesResult(partner?: Partner): CommandResult {
   const rows = data.map((row) =>
     Object.values(row).map((cell) => typeof cell === 'boolean' ? yesOrNo(cell) : cell)
   )
-  return { data, text: formatTable(['module', ...(partner ? ['active'] : []), 'needs', 'feature'], rows) }
+  const headings = ['module', ...(partner ? ['active'] : []), 'needs', 'feature']
+  return { data, text: formatTable(headings, rows, output) }
 }

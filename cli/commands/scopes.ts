@@ -64,7 +64,7 @@ async function scopesResult(
   const rows = data.map((
     { scope, in_force, module },
   ) => [scope, in_force ? 'yes' : 'no: module inactive', module])
-  return { data, text: formatTable(['scope', 'in force', 'module'], rows) }
+  return { data, text: formatTable(['scope', 'in force', 'module'], rows, invocation.output) }
 }
 
 function list({ output }: Invocation): Promise<void> {
@@ -72,5 +72,6 @@ function list({ output }: Invocation): Promise<void> {
     const module = moduleForScope(scope)
     return { scope, module, feature: MODULES[module].feature }
   })
-  return output.result(data, formatTable(['scope', 'module', 'feature'], data.map(Object.values<string>)))
+  const rows = data.map(Object.values<string>)
+  return output.result(data, formatTable(['scope', 'module', 'feature'], rows, output))
 }

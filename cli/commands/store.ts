@@ -59,7 +59,7 @@ async function copy(output: Output, source: CopySource, target: CopyTarget): Pro
   const report = await withCopyProgress(output, (options) => copyStore(source, target, options))
   if (!report.isFinished) throw copyIncompleteError(source, target, report)
   const tables = report.tables.map(tableJson)
-  await output.result({ tables, copied: true, dry_run: false }, formatTables(report.tables))
+  await output.result({ tables, copied: true, dry_run: false }, formatTables(report.tables, output))
   output.note(
     `The copy is complete and equal to its source. Keys and cursors are now valid in ${target.location}; ` +
       `${source.location} is unchanged.`,
@@ -78,6 +78,7 @@ async function plan(
   const text = formatTable(
     ['table', 'rows', 'to write', 'to remove'],
     tables.map((row) => Object.values(row).map((cell) => cell.toLocaleString('en'))),
+    output,
   )
   await output.result({ tables, copied: false, dry_run: true }, text)
   output.note('Nothing was written.')
@@ -116,7 +117,7 @@ function tableJson({ table, rows, checksum, differsAt }: TableReport): Record<st
   return { table, rows, checksum, same, ...(!same && { differs_at: differsAt }) }
 }
 
-function formatTables(tables: readonly TableReport[]): string {
+function formatTables(tables: readonly TableReport[], output?: Output): string {
   return formatTable(
     ['table', 'rows', 'checksum', 'same'],
     tables.map(({ table, rows, checksum, differsAt }) => [
@@ -126,6 +127,7 @@ function formatTables(tables: readonly TableReport[]): string {
       checksum.slice(0, 16),
       differsAt === undefined ? 'yes' : 'no',
     ]),
+    output,
   )
 }
 

@@ -92,7 +92,7 @@ async function verifyKey({ io, output }: Invocation, options: VerifyOptions): Pr
     const results = options.smoke && await runSmoke(output, deployment, verification, names, options)
     await output.result(
       redactAll(results ? { ...verification, smoke: results } : verification),
-      formatVerification(excerptAll(verification)) +
+      formatVerification(excerptAll(verification), output) +
         (results ? `\n${formatSmokeResults(excerptAll(results))}` : ''),
     )
     const smokeCode = results ? reportSmokeResults(output, results) : 0
@@ -148,7 +148,7 @@ function reportModules(output: Output, wanted: readonly string[], { modules }: V
   return reasons.length > 0 ? 1 : 0
 }
 
-function formatVerification(verification: Verification): string {
+function formatVerification(verification: Verification, output: Output): string {
   const { partner, key, modules, limits, version } = verification
   const { rotation } = key
   const details: readonly (readonly [string, string])[] = [
@@ -170,6 +170,7 @@ function formatVerification(verification: Verification): string {
     modules.map(({ module, active, ready, missing_scope: missing }) => [
       ...[module, yesOrNo(active), yesOrNo(ready), missing ?? ''],
     ]),
+    output,
   )
   return `The key is valid.\n\n${formatDetails(details)}\n${table}`
 }

@@ -1,21 +1,32 @@
 /** Prints on standard output and standard error. */
 import type { Readable, Writable } from 'node:stream'
+import { styleText } from 'node:util'
 import type { CliError, ExitCode } from '../errors.ts'
-import { createTableFormatter, printable, printableJson, redact, redactAll } from './text.ts'
+import {
+  createTableFormatter,
+  cutToWidth,
+  printable,
+  printableJson,
+  redact,
+  redactAll,
+  type TableStyle,
+} from './text.ts'
 
 /** What a run of the program reads and writes: `process`, except in tests. */
 export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly stdin: Readable & { readonly isTTY?: boolean; setRawMode?(isRaw: boolean): unknown }
-  readonly stdout: Writable & { readonly isTTY?: boolean }
-  readonly stderr: Writable & { readonly isTTY?: boolean }
+  readonly stdout: TerminalWritable
+  readonly stderr: TerminalWritable
 }
+
+type TerminalWritable = Writable & { readonly isTTY?: boolean; readonly columns?: number }
 
 const chunkRows = 1000
 const progressIntervalMs = 100
 
 /** The output of one run of the program. */
-export class Output {
+export class Output implements TableStyle {
   /** Whether to print one JSON document instead of text for people. */
   json: boolean
   /** That of the error which was printed, if any, even if its reader has gone. */
@@ -28,6 +39,22 @@ export class Output {
   constructor(io: Io, json: boolean) {
     this.#io = io
     this.json = json
+  }
+
+  /** Columns of the terminal that standard output is; `Infinity` if it is none. */
+  get width(): number {
+    return widthOf(this.#io.stdout)
+  }
+
+  styleHeading(text: string): string {
+    return this.#style('bold', text, 'stdout')
+  }
+
+  /** The only place that decides about colours. @see https://no-color.org */
+  #style(format: 'bold' | 'red' | 'yellow', text: string, stream: 'stdout' | 'stderr'): string {
+    const { env: { NO_COLOR, FORCE_COLOR, TERM }, [stream]: { isTTY } } = this.#io
+    const isColored = FORCE_COLOR ? FORCE_COLOR !== '0' : !NO_COLOR && isTTY && TERM !== 'dumb'
+    return isColored ? styleText(format, text, { validateStream: false }) : text
   }
 
   /** Adds this `--store` to every command that a message suggests, so that it uses the same store. */
@@ -83,7 +110,7 @@ export class Output {
     toCells: (row: T) => readonly string[],
     limit?: number,
   ): Promise<{ readonly last: T | undefined; readonly hasMore: boolean }> {
-    const addRows = createTableFormatter(headings)
+    const addRows = createTableFormatter(headings, this)
     return this.list(rows, toJson, (chunk) => addRows(chunk.map(toCells)), limit)
   }
 
@@ -107,7 +134,8 @@ export class Output {
 
   /** Prints a sentence for people, with nothing that a script would need. */
   note(sentence: string): void {
-    this.#io.stderr.write(`${this.#withStore(sentence)}\n`)
+    const label = (text: string) => this.#style('yellow', text, 'stderr')
+    this.#io.stderr.write(`${this.#withStore(sentence).replace(/^warning:/, label)}\n`)
   }
 
   #withStore(sentence: string): string {
@@ -127,7 +155,7 @@ export class Output {
     }
     const text = [`error: ${detail}`, ...lines.map((line) => `  ${redact(line)}`)]
       .map((line) => `${line.split('\n').map(printable).join('\n')}\n`).join('')
-    return write(this.#io.stderr, text)
+    return write(this.#io.stderr, text.replace(/^error:/, (label) => this.#style('red', label, 'stderr')))
   }
 
   /** Writes to standard output, at the pace of its reader. */
@@ -145,12 +173,17 @@ export class Output {
         const now = performance.now()
         if (now - reportedAt < progressIntervalMs) return
         reportedAt = now
-        stderr.write(`\r\u001b[K${text}`)
+        stderr.write(`\r\u001b[K${cutToWidth(text, widthOf(stderr) - 1)}`)
       })
     } finally {
       if (reportedAt !== -Infinity) stderr.write('\r\u001b[K')
     }
   }
+}
+
+/** A terminal without a known size has 0 columns. */
+function widthOf({ isTTY, columns }: TerminalWritable): number {
+  return isTTY && columns ? columns : Infinity
 }
 
 /** Waiting for the callback gives the event loop a turn, in which it reports EPIPE. */

@@ -129,25 +129,77 @@ function codePointHex(character: string): string {
 
 type TableRows = readonly (readonly string[])[]
 
-/** Formats a table. Cells are made printable. */
-export function formatTable(headings: readonly string[], rows: TableRows): string {
-  return createTableFormatter(headings)(rows)
+/** How a terminal shows a table. */
+export interface TableStyle {
+  /** Columns of the terminal; `Infinity` for a file or a pipe. */
+  readonly width: number
+  styleHeading(text: string): string
 }
 
-/** Formats a table in chunks, the first one with headings. Columns are as wide as their widest cell so far. */
-export function createTableFormatter(headings: readonly string[]): (rows: TableRows) => string {
-  const widths = headings.map(() => 0)
+const plainStyle: TableStyle = { width: Infinity, styleHeading: (text) => text }
+
+/** Formats a table. Cells are made printable. */
+export function formatTable(headings: readonly string[], rows: TableRows, style?: TableStyle): string {
+  return createTableFormatter(headings, style)(rows)
+}
+
+/**
+ * Formats a table in chunks, the first one with headings. Columns are as wide as their widest cell so far, and the widest
+ * are cut until the table fits the terminal.
+ */
+export function createTableFormatter(
+  headings: readonly string[],
+  style: TableStyle = plainStyle,
+): (rows: TableRows) => string {
+  const widths = headings.map((name) => displayWidth(name))
+  const mayBeCut = headings.map(() => false)
   let heading: TableRows = [headings.map((name) => name.toUpperCase())]
   return (rows) => {
-    const lines = [...heading, ...rows.map((row) => row.map(printable))]
-    heading = []
+    const lines = rows.map((row) => row.map(printable))
     for (const line of lines) {
       for (const [column, cell] of line.entries()) {
         widths[column] = Math.max(widths[column]!, displayWidth(cell))
+        mayBeCut[column] ||= !uncutHeadings.has(headings[column]!) && !/^[\d.,:%+-]*$/.test(cell)
       }
     }
-    return lines.map((line) => alignCells(line, widths)).join('')
+    const fitted = fitWidths(widths, mayBeCut, style.width)
+    const format = (line: readonly string[]) =>
+      alignCells(line.map((cell, column) => cutToWidth(cell, fitted[column]!)), fitted)
+    const first = heading.map((line) => `${style.styleHeading(format(line).trimEnd())}\n`)
+    heading = []
+    return [...first, ...lines.map(format)].join('')
   }
+}
+
+/** What a command takes as an argument is useless when it is cut, and a cut number is wrong. */
+const uncutHeadings: ReadonlySet<string> = new Set(['id', 'key', 'partner', 'slug', 'scope', 'module'])
+const minCutWidth = 4
+
+/** Shrinks the widest columns to the greatest common width with which all of them fit. */
+function fitWidths(
+  widths: readonly number[],
+  mayBeCut: readonly boolean[],
+  width: number,
+): readonly number[] {
+  const cutTo = (limit: number) =>
+    widths.map((each, column) => mayBeCut[column] ? Math.min(each, limit) : each)
+  const sum = (all: readonly number[]) => all.reduce((total, each) => total + each + 2, -2)
+  let limit = Math.max(...widths)
+  while (limit > minCutWidth && sum(cutTo(limit)) > width) limit--
+  return cutTo(limit)
+}
+
+/** Cuts text that is wider, and ends it with `…`. */
+export function cutToWidth(text: string, width: number): string {
+  if (displayWidth(text) <= width) return text
+  let cut = ''
+  let columns = 1
+  for (const character of text) {
+    columns += displayWidth(character)
+    if (columns > width) break
+    cut += character
+  }
+  return `${cut}…`
 }
 
 /** Formats names and values, one per line. Values are made printable. */

@@ -25,6 +25,8 @@ export interface Start {
   /** Standard input; none by default. */
   readonly input?: string | Uint8Array
   readonly cwd?: string
+  /** In this process only: both outputs are a terminal of this width. */
+  readonly columns?: number
   /** The command that starts the program, by default this Node. */
   readonly command?: readonly string[]
   /** Arguments of Node itself. */
@@ -61,7 +63,13 @@ export function newFile(): string {
 
 /** The environment without variables that affect the program. */
 export function cleanEnv(more: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
-  const { NODE_OPTIONS: _options, FORCE_COLOR: _color, npm_lifecycle_event: _event, ...env } = process.env
+  const {
+    NODE_OPTIONS: _options,
+    FORCE_COLOR: _color,
+    NO_COLOR: _noColor,
+    npm_lifecycle_event: _event,
+    ...env
+  } = process.env
   for (const name of Object.keys(env)) {
     if (/^PARTNER_API_|^(https?|no)_proxy$|^(port|host)$/i.test(name)) delete env[name]
   }
@@ -84,17 +92,21 @@ export function startProgram(args: readonly string[], start: Start = {}): ChildP
 /** Runs the program to its end in this process, which is twenty times as fast as in a child. */
 export async function runProgram(
   args: readonly string[],
-  { env, input = '' }: Start & { readonly [Name in 'cwd' | 'command' | 'nodeArguments']?: never } = {},
+  { env, input = '', columns }: Start & { readonly [Name in 'cwd' | 'command' | 'nodeArguments']?: never } =
+    {},
 ): Promise<Ended> {
   const output = { stdout: '', stderr: '' }
-  const collect = (name: keyof typeof output) =>
-    new Writable({
+  const terminal = columns === undefined ? {} : { isTTY: true, columns }
+  const collect = (name: keyof typeof output) => {
+    const stream = new Writable({
       decodeStrings: false,
       write(chunk: string, _encoding, done) {
         output[name] += chunk
         done()
       },
     })
+    return Object.assign(stream, terminal)
+  }
   const code = await run(args, VERSION, {
     env: cleanEnv(env),
     stdin: Readable.from([Buffer.from(input)]),

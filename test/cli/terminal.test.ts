@@ -1,0 +1,54 @@
+/** What people see on a terminal: tables that fit it, colours and progress. */
+import { test } from 'tap'
+import { displayWidth } from '../../cli/output/text.ts'
+import { newFile, programOn, runProgram } from '../support/cli-program.ts'
+
+const PARTNER_API_STORE = `sqlite:${newFile()}`
+const { run, json } = programOn(PARTNER_API_STORE)
+const long = 'A plugin whose name is much longer than people make them, 旅行代理店 included'
+await run('partners', 'create', 'acme-travel-international', '--name', long, '--module', 'profiles')
+const { data: key } = await json('keys', 'issue', 'acme-travel-international', '--name', long)
+
+const onTerminal = (columns: number, command: string, env: Readonly<Record<string, string>> = {}) =>
+  runProgram(command.split(' '), { columns, env: { PARTNER_API_STORE, NO_COLOR: '1', ...env } })
+
+test('tables fit the terminal', async (t) => {
+  for (const command of ['partners list', 'audit list', 'modules list', 'scopes list']) {
+    for (const columns of [80, 120]) {
+      const { stdout } = await onTerminal(columns, command)
+      const widths = stdout.split('\n').map(displayWidth)
+      t.ok(widths.every((width) => width <= columns), `${command} in ${columns} columns`)
+      t.ok(command !== 'audit list' || Math.max(...widths) > columns - 5, 'no more is cut than needed')
+    }
+  }
+  const { stdout } = await onTerminal(80, 'audit list')
+  t.match(stdout, 'acme-travel-international')
+  t.match(stdout, key.id)
+  t.match(stdout, / name…$/m)
+  const unknown = await onTerminal(0, 'audit list')
+  t.same(unknown.stdout, (await run('audit', 'list')).stdout, 'a terminal without a size is a pipe')
+  t.match(unknown.stdout, `${long}\n`)
+})
+
+test('colours are for terminals, NO_COLOR and FORCE_COLOR', async (t) => {
+  const heading = '\u001b[1mSCOPE '
+  const label = '\u001b[31merror:\u001b[39m '
+  const shown = async (env: Readonly<Record<string, string>>, columns?: number) => {
+    const [list, failed] = await Promise.all(
+      ['scopes list', 'keys show x'].map((command) =>
+        runProgram(command.split(' '), {
+          env: { PARTNER_API_STORE, ...env },
+          ...(columns !== undefined && { columns }),
+        })
+      ),
+    )
+    return [list!.stdout.includes(heading), failed!.stderr.includes(label)]
+  }
+  const [yes, no] = [[true, true], [false, false]]
+  t.same(await shown({ NO_COLOR: '' }, 80), yes)
+  t.same(await shown({ NO_COLOR: '1' }, 80), no)
+  t.same(await shown({ TERM: 'dumb' }, 80), no)
+  t.same(await shown({}), no)
+  t.same(await shown({ FORCE_COLOR: '1', NO_COLOR: '1' }), yes)
+  t.same(await shown({ FORCE_COLOR: '0' }, 80), no)
+})
