@@ -38,7 +38,7 @@ export type { DirectoryRow } from './content/custom-directory.ts'
 export { compareCodePoints, fold, foldWords } from './lib/text.ts'
 export type { ClockReading } from './lib/clock.ts'
 export type { AuditEntry, AuditEventType, AuditHead, AuditLog } from './ports/audit.ts'
-export type { Administration, AuditContext, Change } from './ports/changes.ts'
+export type { Administration, AuditContext, Change, KeyFilter } from './ports/changes.ts'
 export { CONTENT_KINDS } from './ports/content.ts'
 export type {
   BannerRecord,

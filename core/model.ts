@@ -92,6 +92,12 @@ export interface Key {
   readonly lastUsedAt: number | undefined
 }
 
+/** The states of a key as the contract names them: `Key.state` with what follows from the instants. */
+export const KEY_STATES = ['active', 'retiring', 'disabled', 'expired', 'revoked'] as const
+
+/** The state of a key at an instant. */
+export type KeyState = (typeof KEY_STATES)[number]
+
 /** A key with its partner. */
 export interface KeyFacts {
   /** The key. */

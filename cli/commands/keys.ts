@@ -295,7 +295,7 @@ async function list(store: Store, invocation: Invocation, partner: string | unde
   const { output } = invocation
   const now = timeOf(store)
   const { last } = await output.table(
-    createKeyAdministration(store, invocation).list(partner),
+    createKeyAdministration(store, invocation).list({ partner }),
     (key) => keyJson(key, now),
     ['id', 'partner', 'name', 'kind', 'hint', 'state', 'scopes', 'ends', 'last used'],
     (key) => [

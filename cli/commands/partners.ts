@@ -1,8 +1,7 @@
 import { Option } from 'commander'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
-import { keyState } from '../../core/keys/lifecycle.ts'
-import type { LimitOverrides, Partner } from '../../core/model.ts'
+import { KEY_STATES, type LimitOverrides, type Partner } from '../../core/model.ts'
 import { MODULE_NAMES } from '../../core/policy/modules.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { CliCommand, CommandResult, Invocation } from '../command.ts'
@@ -130,9 +129,9 @@ async function remove(
   const { name } = await partners.show(slug)
   const now = timeOf(store)
   let count = 0
-  for await (const key of createKeyAdministration(store, invocation).list(slug)) {
-    if (!['revoked', 'expired'].includes(keyState(key, now))) count++
-  }
+  const states = KEY_STATES.filter((state) => !['revoked', 'expired'].includes(state))
+  const keysToRevoke = createKeyAdministration(store, invocation).list({ partner: slug, states, now })
+  for await (const _key of keysToRevoke) count++
   const keys = count === 0 ? 'no key' : pluralize(count, 'key')
   if (!yes) {
     await confirm(

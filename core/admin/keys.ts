@@ -6,7 +6,7 @@ import { readPages } from '../lib/read-pages.ts'
 import { MS_PER_DAY } from '../lib/time.ts'
 import type { Environment, Key, KeyFacts, LimitOverrides } from '../model.ts'
 import { MODULES } from '../policy/modules.ts'
-import type { Change } from '../ports/changes.ts'
+import type { Change, KeyFilter } from '../ports/changes.ts'
 import type { Store } from '../ports/store.ts'
 import { createAdministrator, findKey, findPartner, type Operator } from './apply.ts'
 import {
@@ -92,10 +92,12 @@ export interface KeyAdministration {
    */
   issue(key: NewKey): Promise<IssuedKey>
   /**
-   * All keys, or those of one partner, oldest first, read from the store in pages.
-   * @throws {AdminError} `partner_not_found` when the iteration starts.
+   * The keys that a filter selects, by default all, oldest first, read from the store in pages.
+   * @param after Id of a key: only those that are listed after it.
+   * @param wanted The most keys that the caller takes, 1 or more.
+   * @throws {AdminError} `partner_not_found` and `key_not_found` when the iteration starts.
    */
-  list(partner?: string): AsyncIterable<Key>
+  list(filter?: KeyFilter, after?: string, wanted?: number): AsyncIterable<Key>
   /** The key, in any state. */
   show(id: string): Promise<Key>
   /**
@@ -181,9 +183,10 @@ export function createKeyAdministration(
       return { key: issuedKey(changes), text }
     },
 
-    async *list(slug) {
-      if (slug !== undefined) await findPartner(store, slug)
-      yield* readPages<Key>((after, limit) => store.listKeys(slug, after, limit))
+    async *list(filter = {}, afterId, wanted) {
+      if (filter.partner !== undefined) await findPartner(store, filter.partner)
+      const start = afterId === undefined ? undefined : await show(afterId)
+      yield* readPages<Key>((after, limit) => store.listKeys(filter, after, limit), wanted, start)
     },
 
     show,

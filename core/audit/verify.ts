@@ -95,7 +95,7 @@ async function* mismatches(store: AuditedStore, states: Map<string, string>): As
     const subject = formatSubject('partner', partner.slug)
     if (!matches(subject, partnerSnapshot(partner))) yield subject
   }
-  for await (const key of readPages<Key>((after, limit) => store.listKeys(undefined, after, limit))) {
+  for await (const key of readPages<Key>((after, limit) => store.listKeys({}, after, limit))) {
     const subject = formatSubject('key', key.id)
     if (!matches(subject, keySnapshot(key, sha256))) yield subject
   }

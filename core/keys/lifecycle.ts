@@ -1,10 +1,7 @@
 import { createLruCache } from '../lib/lru.ts'
 import { createWriteBehind } from '../lib/write-behind.ts'
-import type { Key } from '../model.ts'
+import type { Key, KeyState } from '../model.ts'
 import type { FactSource } from '../ports/facts.ts'
-
-/** The state of a key as the contract names it. */
-export type KeyState = 'active' | 'disabled' | 'retiring' | 'expired' | 'revoked'
 
 /**
  * The state of a key at an instant. Final states take precedence: revoked, then expired (by its expiry or by the end of

@@ -1,5 +1,5 @@
 import type { MaybePromise } from '../lib/promise.ts'
-import type { Key, Partner } from '../model.ts'
+import type { Environment, Key, KeyState, Partner } from '../model.ts'
 import type { Module, Scope } from '../policy/modules.ts'
 
 /** Who made a change, and when. */
@@ -10,6 +10,24 @@ export interface AuditContext {
   readonly at: number
 }
 
+/** Selects the keys that meet every condition; without one, all keys. A key is in force while active or retiring. */
+export interface KeyFilter {
+  /** Slug of the partner that owns it. */
+  readonly partner?: string | undefined
+  /** Its kind. */
+  readonly environment?: Environment | undefined
+  /** A scope that it holds. */
+  readonly scope?: Scope | undefined
+  /** Any of these states at `now`. */
+  readonly states?: readonly KeyState[] | undefined
+  /** In force at `now`, and its expiry or the end of its overlap is before this: milliseconds since the epoch. */
+  readonly endsBefore?: number | undefined
+  /** In force at `now`, created before this and not used since: milliseconds since the epoch. */
+  readonly unusedSince?: number | undefined
+  /** Milliseconds since the epoch; by default the current time. */
+  readonly now?: number | undefined
+}
+
 /** Administration of partners and keys. */
 export interface Administration {
   /** Partners, removed ones included, by slug: at most `limit` of those after the slug `after`. */
@@ -18,9 +36,9 @@ export interface Administration {
   /** The partner with this slug, removed or not, or `undefined`. `slug` has the form of one. */
   findPartner(slug: string): MaybePromise<Partner | undefined>
 
-  /** Keys of all partners or of one, oldest first, then by id; `after` is the last one seen. */
+  /** The keys that a filter selects, oldest first, then by id; `after` is the last one seen. */
   listKeys(
-    partner: string | undefined,
+    filter: KeyFilter,
     after: Pick<Key, 'createdAt' | 'id'> | undefined,
     limit: number,
   ): MaybePromise<readonly Key[]>

@@ -37,7 +37,7 @@ await t.test('usage is written after responses through waitUntil', async (t) => 
     await until(async () => await counted() >= wanted, 'the request to show')
     t.equal(await counted(), wanted)
   }
-  const used = (await store.listKeys('demo', undefined, 1000)).filter(({ lastUsedAt }) =>
+  const used = (await store.listKeys({ partner: 'demo' }, undefined, 1000)).filter(({ lastUsedAt }) =>
     lastUsedAt !== undefined
   )
   t.strictSame(used.map(({ id }) => id), [template.filling.keys['demo full'].id])

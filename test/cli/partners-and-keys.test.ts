@@ -341,7 +341,7 @@ test('if the file cannot be written, the message names the issued key', {
   const nodeArguments = ['--import', `data:text/javascript,${encodeURIComponent(full)}`]
   const args = ['keys', 'issue', 'acme', '--name', 'e', '--out', join(folder, 'e.key')]
   const ended = await runProcess(args, { env, nodeArguments })
-  const { id } = (await gather(keys.list('acme'))).find(({ name }) => name === 'e')!
+  const { id } = (await gather(keys.list({ partner: 'acme' }))).find(({ name }) => name === 'e')!
   t.match(ended, { code: 1, stdout: '', stderr: `Key ${id} was issued` })
   t.match(ended.stderr, `partner-api keys revoke ${id}`)
 })

@@ -225,8 +225,8 @@ await t.test('a page of a list reads no rows of others', async (t) => {
   t.ok(read <= 3, `partners: ${read} rows read`)
   for (const partner of [undefined, 'other', 'late', 'rare']) {
     const lists: Record<string, () => unknown> = {
-      keys: () => administration.listKeys(partner, undefined, 50),
-      'keys after one': () => administration.listKeys(partner, { createdAt: 450, id: 'key-4500' }, 50),
+      keys: () => administration.listKeys({ partner }, undefined, 50),
+      'keys after one': () => administration.listKeys({ partner }, { createdAt: 450, id: 'key-4500' }, 50),
       audit: () => auditLog.listAudit(0, 50, partner),
       'audit after an entry': () => auditLog.listAudit(4_500, 50, partner),
       'tail of the audit log': () => auditLog.auditTail(49, partner),

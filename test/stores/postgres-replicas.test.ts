@@ -297,7 +297,7 @@ await t.test('concurrent uses of keys are all recorded, while the keys change', 
       ),
       apply(store, ...ids.map((id) => ({ type: 'key.disabled' as const, id }))),
     ])
-    const used = (await store.listKeys(undefined, undefined, 1000)).map(({ lastUsedAt }) => lastUsedAt)
+    const used = (await store.listKeys({}, undefined, 1000)).map(({ lastUsedAt }) => lastUsedAt)
     t.strictSame(new Set(used), new Set([T0 + round * 10 + 3]))
   }
 })

@@ -57,11 +57,11 @@ t.test('no page of a list sorts rows or reads those of others', (t) => {
   const lists: readonly (readonly [read: () => unknown, ...plan: string[]])[] = [
     [() => administration.listPartners('a', 9), 'SEARCH partner USING PRIMARY KEY (slug>?)'],
     [
-      () => administration.listKeys(undefined, undefined, 9),
+      () => administration.listKeys({}, undefined, 9),
       'SEARCH partner_key USING INDEX partner_key_oldest ((created_at,id)>(?,?))',
     ],
     [
-      () => administration.listKeys('big', undefined, 9),
+      () => administration.listKeys({ partner: 'big' }, undefined, 9),
       'SEARCH partner_key USING INDEX partner_key_by_partner (partner=? AND (created_at,id)>(?,?))',
     ],
     [() => auditLog.listAudit(0, 9), 'SEARCH audit USING INTEGER PRIMARY KEY (rowid>?)'],

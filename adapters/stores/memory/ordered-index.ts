@@ -23,11 +23,20 @@ export function createOrderedIndex<P, T extends P = P>(compare: (a: P, b: P) => 
       }
     },
 
-    /** At most `limit` items after a position. */
-    page(partner: string | undefined, after: P | undefined, limit: number): readonly T[] {
+    /** At most `limit` items after a position, all of them selected. */
+    page(
+      partner: string | undefined,
+      after: P | undefined,
+      limit: number,
+      isSelected: (item: T) => boolean = () => true,
+    ): readonly T[] {
       const items = list(partner)
       const start = after === undefined ? 0 : startAfter(items, after)
-      return items.slice(start, start + limit)
+      const page: T[] = []
+      for (let index = start; index < items.length && page.length < limit; index++) {
+        if (isSelected(items[index]!)) page.push(items[index]!)
+      }
+      return page
     },
   }
 }

@@ -4,6 +4,7 @@ import type { Change } from '../../../core/ports/changes.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import type { AuditRecord } from '../audit-log.ts'
 import { applyChanges, factsOf, oldestFirst } from '../change-set.ts'
+import { createKeySelector } from '../key-filter.ts'
 import { createOrderedIndex } from './ordered-index.ts'
 
 type Lookups = Pick<Store, 'findKey' | 'recordKeyUses' | 'findPartner' | 'listPartners' | 'listKeys'>
@@ -21,7 +22,11 @@ export function createPartnersAndKeys() {
     },
     findPartner: (slug) => partners.get(slug),
     listPartners: (after, limit) => slugs.page(undefined, after, limit).map((slug) => partners.get(slug)!),
-    listKeys: (partner, after, limit) => keyOrder.page(partner, after, limit).map(({ id }) => keys.get(id)!),
+    listKeys(filter, after, limit) {
+      const isSelected = createKeySelector(filter)
+      return keyOrder.page(filter.partner, after, limit, ({ id }) => isSelected(keys.get(id)!))
+        .map(({ id }) => keys.get(id)!)
+    },
     recordKeyUses(uses) {
       for (const [id, at] of uses) {
         const key = keys.get(id)

@@ -2,7 +2,8 @@ import type { KeyFacts } from '../../../core/model.ts'
 import type { Administration, Change } from '../../../core/ports/changes.ts'
 import type { FactSource } from '../../../core/ports/facts.ts'
 import { applyChanges, checkWritten, factsOf, type StoredFacts } from '../change-set.ts'
-import type { StoredRow } from '../row-format.ts'
+import { keyConditions } from '../key-filter.ts'
+import type { StoredRow, Value } from '../row-format.ts'
 import { KEY_FACTS_COLUMNS, KEYS, PARTNERS, readKeyFacts } from '../tables.ts'
 import { runAudited } from './audited-change.ts'
 import type { Query } from './connection.ts'
@@ -12,12 +13,6 @@ import { columnParameters, listText, upsertSql } from './sql.ts'
 
 const selectPartners = `SELECT ${PARTNERS.columns} FROM partner_api.partner`
 const selectKeys = `SELECT ${KEYS.columns} FROM partner_api.partner_key`
-
-// The expression of its own index: the planner must not scan that for the keys of one partner.
-const selectAllKeys = `${selectKeys}
-  WHERE (created_at + 0, id) > ($1::bigint, $2::text) ORDER BY created_at + 0, id LIMIT $3`
-const selectPartnerKeys = `${selectKeys}
-  WHERE partner = $4 AND (created_at, id) > ($1::bigint, $2::text) ORDER BY created_at, id LIMIT $3`
 
 /** Before every key, those included that another program has added: text, since no number is the least bigint. */
 const firstKeyPosition = { createdAt: String(-(2n ** 63n)), id: '' }
@@ -47,11 +42,17 @@ export function createAdministration(
       return row && PARTNERS.read(row)
     },
 
-    async listKeys(partner, after, limit) {
+    async listKeys(filter, after, limit) {
       const { createdAt, id } = after ?? firstKeyPosition
-      const rows = partner === undefined
-        ? await database.read<StoredRow>(selectAllKeys, [createdAt, id, limit])
-        : await database.read<StoredRow>(selectPartnerKeys, [createdAt, id, limit, partner])
+      const parameters: Value[] = [createdAt, id, limit]
+      const conditions = keyConditions(filter, (value) => `$${parameters.push(value)}`)
+      // The expression of its own index: the planner must not scan that for the keys of one partner.
+      const order = filter.partner === undefined ? 'created_at + 0, id' : 'created_at, id'
+      const rows = await database.read<StoredRow>(
+        `${selectKeys} WHERE (${order}) > ($1::bigint, $2::text)${conditions}
+        ORDER BY ${order} LIMIT $3`,
+        parameters,
+      )
       return rows.map(KEYS.read)
     },
 

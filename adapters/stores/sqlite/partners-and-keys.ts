@@ -1,7 +1,8 @@
 import type { Administration } from '../../../core/ports/changes.ts'
 import type { FactSource } from '../../../core/ports/facts.ts'
 import { applyChanges, checkWritten, type StoredFacts } from '../change-set.ts'
-import type { StoredRow } from '../row-format.ts'
+import { keyConditions } from '../key-filter.ts'
+import type { StoredRow, Value } from '../row-format.ts'
 import { KEY_FACTS_COLUMNS, KEYS, PARTNERS, readKeyFacts } from '../tables.ts'
 import type { SqliteAuditLog } from './audit.ts'
 import { type Database, upsertSql } from './database.ts'
@@ -17,12 +18,6 @@ export function createAdministration(database: Database, revisions: Revisions, a
   const selectPartner = database.statement<StoredRow>(
     `SELECT ${PARTNERS.columns} FROM partner WHERE slug = ?1`,
   )
-  const selectKeys = database.statement<StoredRow>(`
-    SELECT ${KEYS.columns} FROM partner_key WHERE (created_at, id) > (?1, ?2)
-    ORDER BY created_at, id LIMIT ?3 + 0`)
-  const selectPartnerKeys = database.statement<StoredRow>(`
-    SELECT ${KEYS.columns} FROM partner_key WHERE partner = ?4 AND (created_at, id) > (?1, ?2)
-    ORDER BY created_at, id LIMIT ?3 + 0`)
   const selectUnrevokedKeys = database.statement<StoredRow>(
     `SELECT ${KEYS.columns} FROM partner_key WHERE partner = ?1 AND state <> 'revoked'`,
   )
@@ -48,11 +43,12 @@ export function createAdministration(database: Database, revisions: Revisions, a
   return {
     listPartners: (after = '', limit) => selectPartners.all(after, limit).map(PARTNERS.read),
     findPartner: stored.findPartner,
-    listKeys(slug, { createdAt, id } = firstKeyPosition, limit) {
-      const rows = slug === undefined
-        ? selectKeys.all(createdAt, id, limit)
-        : selectPartnerKeys.all(createdAt, id, limit, slug)
-      return rows.map(KEYS.read)
+    listKeys(filter, { createdAt, id } = firstKeyPosition, limit) {
+      const parameters: Value[] = [createdAt, id, limit]
+      const conditions = keyConditions(filter, (value) => `?${parameters.push(value)}`)
+      return database.statement<StoredRow>(`
+        SELECT ${KEYS.columns} FROM partner_key WHERE (created_at, id) > (?1, ?2)${conditions}
+        ORDER BY created_at, id LIMIT ?3 + 0`).all(...parameters).map(KEYS.read)
     },
 
     apply(changes, ifFacts, context) {

@@ -1,10 +1,10 @@
 import { verifyAuditLog } from '../../../core/audit/verify.ts'
 import { readPages } from '../../../core/lib/read-pages.ts'
-import type { Key, Partner } from '../../../core/model.ts'
+import { type Key, KEY_STATES, type Partner } from '../../../core/model.ts'
 import { MODULE_NAMES, SCOPES } from '../../../core/policy/modules.ts'
-import type { Change } from '../../../core/ports/changes.ts'
+import type { Change, KeyFilter } from '../../../core/ports/changes.ts'
 import { applyBy, lastEntry, operator, snapshotOf } from './audit.ts'
-import { apply, createPartners, fails, gatherFew, key, partner, stamp, T0 } from './samples.ts'
+import { apply, createPartners, DAY, fails, gatherFew, key, partner, stamp, T0 } from './samples.ts'
 import type { Check } from './suites.ts'
 
 const fullPartner = partner({
@@ -101,8 +101,8 @@ export async function factsContract(check: Check): Promise<void> {
     t.equal(await store.findKey('Zt81Zt81Zt81'), undefined)
     t.equal(await store.findPartner('acme'), undefined)
     t.strictSame(await store.listPartners(undefined, 1000), [])
-    t.strictSame(await store.listKeys(undefined, undefined, 1000), [])
-    t.strictSame(await store.listKeys('acme', undefined, 1000), [])
+    t.strictSame(await store.listKeys({}, undefined, 1000), [])
+    t.strictSame(await store.listKeys({ partner: 'acme' }, undefined, 1000), [])
   })
 
   await check('partners and keys are read as they were written', async (t, store) => {
@@ -113,7 +113,7 @@ export async function factsContract(check: Check): Promise<void> {
     t.strictSame(await store.findKey(fullKey.id), { key: fullKey, partner: fullPartner })
     t.strictSame(await store.findPartner('acme'), fullPartner)
     t.strictSame(await store.listPartners(undefined, 1000), [fullPartner])
-    t.strictSame(await store.listKeys(undefined, undefined, 1000), [fullKey])
+    t.strictSame(await store.listKeys({}, undefined, 1000), [fullKey])
     await apply(store, { type: 'partner.created', partner: partner({ slug: 'plain' }) })
     await apply(store, { type: 'key.issued', key: key({ id: 'plain', partner: 'plain' }) })
     t.strictSame(await store.findKey('plain'), {
@@ -138,9 +138,13 @@ export async function factsContract(check: Check): Promise<void> {
       })),
     )
     t.strictSame((await store.listPartners(undefined, 1000)).map(({ slug }) => slug), ['a', 'a-b', 'b'])
-    t.strictSame((await store.listKeys(undefined, undefined, 1000)).map(({ id }) => id), ['c', 'B', 'a', 'b'])
-    t.strictSame((await store.listKeys('a', undefined, 1000)).map(({ id }) => id), ['c', 'a', 'b'])
-    t.strictSame(await store.listKeys('a-b', undefined, 1000), [])
+    t.strictSame((await store.listKeys({}, undefined, 1000)).map(({ id }) => id), ['c', 'B', 'a', 'b'])
+    t.strictSame((await store.listKeys({ partner: 'a' }, undefined, 1000)).map(({ id }) => id), [
+      'c',
+      'a',
+      'b',
+    ])
+    t.strictSame(await store.listKeys({ partner: 'a-b' }, undefined, 1000), [])
   })
 
   await check('lists of partners and keys have pages of any size', async (t, store) => {
@@ -163,7 +167,7 @@ export async function factsContract(check: Check): Promise<void> {
       const partners = readPages<Partner>((after, size) => store.listPartners(after?.slug, size), limit)
       t.strictSame((await gatherFew(partners)).map(({ slug }) => slug), slugs, `partners, ${limit} a page`)
       for (const slug of [undefined, ...slugs, 'missing']) {
-        const keys = readPages<Key>((after, size) => store.listKeys(slug, after, size), limit)
+        const keys = readPages<Key>((after, size) => store.listKeys({ partner: slug }, after, size), limit)
         const wanted = sorted.filter(({ partner }) => slug === undefined || partner === slug)
         t.strictSame(await gatherFew(keys), wanted, `keys of ${slug}, ${limit} a page`)
       }
@@ -173,10 +177,82 @@ export async function factsContract(check: Check): Promise<void> {
       partner({ slug: 'globex' }),
     ])
     t.strictSame(await store.listPartners('idle', 9), [], 'after the last one')
-    t.strictSame(await store.listKeys('acme', { createdAt: T0, id: 'key-zz' }, 1), [
+    t.strictSame(await store.listKeys({ partner: 'acme' }, { createdAt: T0, id: 'key-zz' }, 1), [
       sorted.find(({ partner, createdAt }) => partner === 'acme' && createdAt > T0)!,
     ], 'a position between keys')
-    t.strictSame(await store.listKeys(undefined, { createdAt: T0 + 2, id: 'key-zz' }, 9), [])
+    t.strictSame(await store.listKeys({}, { createdAt: T0 + 2, id: 'key-zz' }, 9), [])
+  })
+
+  await check('keys are selected by every combination of filters, in pages of any size', async (t, store) => {
+    await createPartners(store, 'acme', 'globex')
+    const now = T0 + 10 * DAY
+    const ends = [undefined, now - 1, now, now + 1, now + DAY]
+    // Coprime steps: every two members meet in every combination.
+    const issued = Array.from({ length: 330 }, (_, index) =>
+      key({
+        id: `key-${(index * 7) % 330}`,
+        partner: index % 3 === 0 ? 'globex' : 'acme',
+        environment: index % 2 === 0 ? 'live' : 'test',
+        state:
+          (['active', 'active', 'active', 'disabled', 'revoked', 'retired', 'active'] as const)[index % 7]!,
+        scopes: SCOPES.filter((_, scope) => (index >> scope) % 2 === 1),
+        createdAt: T0 + (index % 11) * DAY,
+        expiresAt: ends[index % 5],
+        retiresAt: ends[Math.floor(index / 5) % 5],
+        lastUsedAt: index % 4 === 0 ? undefined : T0 + (index % 13) * DAY,
+      }))
+    await apply(store, ...issued.map((key): Change => ({ type: 'key.issued', key })))
+    const sorted = issued.toSorted((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
+
+    const endOf = ({ expiresAt, retiresAt }: Key) => Math.min(expiresAt ?? Infinity, retiresAt ?? Infinity)
+    function stateOf(key: Key): string {
+      if (key.state === 'revoked') return 'revoked'
+      if (key.state === 'retired' || endOf(key) <= now) return 'expired'
+      return key.state === 'disabled' ? 'disabled' : key.retiresAt === undefined ? 'active' : 'retiring'
+    }
+    const inForce = (key: Key) => ['active', 'retiring'].includes(stateOf(key))
+    const choices: readonly (readonly [filter: KeyFilter, isSelected: (key: Key) => boolean])[][] = [
+      [[{ partner: 'acme' }, ({ partner }) => partner === 'acme']],
+      [[{ environment: 'test' }, ({ environment }) => environment === 'test']],
+      [[{ scope: 'read:banner' }, ({ scopes }) => scopes.includes('read:banner')]],
+      [
+        ...KEY_STATES.map((state) => [{ states: [state] }, (key: Key) => stateOf(key) === state] as const),
+        [{ states: ['expired', 'active'] }, (key) => ['expired', 'active'].includes(stateOf(key))],
+        [{ states: [] }, () => false],
+      ],
+      [[{ endsBefore: now + DAY }, (key) => inForce(key) && endOf(key) < now + DAY]],
+      [[
+        { unusedSince: T0 + 5 * DAY },
+        (key) => inForce(key) && key.createdAt < T0 + 5 * DAY && (key.lastUsedAt ?? 0) < T0 + 5 * DAY,
+      ]],
+    ]
+    const combinations = choices.reduce<(typeof choices)[number][]>(
+      (all, next) => all.flatMap((one) => [one, ...next.map((choice) => [...one, choice])]),
+      [[]],
+    )
+    const wrong: KeyFilter[] = []
+    let found = 0
+    for (const [index, combination] of combinations.entries()) {
+      const filter = Object.assign({ now }, ...combination.map(([part]) => part))
+      const wanted = sorted.filter((key) => combination.every(([, isSelected]) => isSelected(key)))
+        .map(({ id }) => id)
+      const limit = [1000, 3, 7, 40][index % 4]!
+      const keys = await gatherFew(
+        readPages<Key>((after, size) => store.listKeys(filter, after, size), limit),
+        issued.length + 1,
+      )
+      if (keys.map(({ id }) => id).join() !== wanted.join()) wrong.push({ ...filter })
+      if (wanted.length > 0) found++
+    }
+    t.strictSame(wrong, [])
+    t.ok(found > combinations.length / 3, `${found} of ${combinations.length} combinations select keys`)
+    const lasting = key({ id: 'lasting', expiresAt: Date.now() + DAY })
+    await apply(store, { type: 'key.issued', key: lasting })
+    t.strictSame(
+      await store.listKeys({ endsBefore: Date.now() + 2 * DAY }, undefined, 9),
+      [lasting],
+      'now by default',
+    )
   })
 
   await check('each change of a partner is applied to it only, and recorded', async (t, store) => {
@@ -238,7 +314,7 @@ export async function factsContract(check: Check): Promise<void> {
     })
     // Issued by the same call as the removal.
     await apply(store, { type: 'key.issued', key: successor }, { type: 'partner.removed', slug: 'acme' })
-    t.strictSame((await store.listKeys('acme', undefined, 1000)).map(({ state }) => state), [
+    t.strictSame((await store.listKeys({ partner: 'acme' }, undefined, 1000)).map(({ state }) => state), [
       'revoked',
       'revoked',
     ])
@@ -281,7 +357,7 @@ export async function factsContract(check: Check): Promise<void> {
         t.ok(await fails(() => apply(store, suspended, change)), `${JSON.stringify(change)} fails`)
       }
       t.strictSame(await store.findPartner('acme'), partner())
-      t.strictSame(await store.listKeys(undefined, undefined, 1000), [key()])
+      t.strictSame(await store.listKeys({}, undefined, 1000), [key()])
       t.strictSame(await store.revision(), before)
     },
   )
@@ -316,8 +392,7 @@ export async function factsContract(check: Check): Promise<void> {
     await createPartners(store, 'acme')
     await apply(store, { type: 'key.issued', key: key() }, { type: 'key.issued', key: successor })
     const before = await store.revision()
-    const used = async () =>
-      (await store.listKeys(undefined, undefined, 1000)).map(({ lastUsedAt }) => lastUsedAt)
+    const used = async () => (await store.listKeys({}, undefined, 1000)).map(({ lastUsedAt }) => lastUsedAt)
     await store.recordKeyUses(new Map([['nothing', T0], [key().id, T0 + 5]]))
     t.strictSame(await used(), [T0 + 5, undefined])
     await store.recordKeyUses(new Map([[key().id, T0 + 4], [successor.id, T0 + 1]]))

@@ -198,10 +198,10 @@ export async function exported<K extends ContentKind>(store: Store, kind: K): Pr
   return records
 }
 
-/** Reads a short list, 100 rows at most: a list that repeats rows would never end. */
-export async function gatherFew<T>(rows: AsyncIterable<T>): Promise<T[]> {
+/** Reads a short list, 100 rows at most by default: a list that repeats rows would never end. */
+export async function gatherFew<T>(rows: AsyncIterable<T>, max = 100): Promise<T[]> {
   const found: T[] = []
-  for await (const row of rows) if (found.push(row) === 100) break
+  for await (const row of rows) if (found.push(row) === max) break
   return found
 }
 

@@ -120,7 +120,9 @@ async function checkSignups(store: Store, acknowledged: readonly string[], retri
 
 async function checkKeys(store: Store, revoking: ReturnType<typeof startRevoking>): Promise<void> {
   const { revoked, accepted } = revoking
-  const keys = new Map((await store.listKeys(PARTNER, undefined, 1000)).map((key) => [key.id, key]))
+  const keys = new Map(
+    (await store.listKeys({ partner: PARTNER }, undefined, 1000)).map((key) => [key.id, key]),
+  )
   const alive = revoked.filter(({ id }) => keys.get(id)?.state !== 'revoked').length
   const late = accepted.filter(({ afterMs }) => afterMs > maxStalenessMs).length
   const last = Math.max(-Infinity, ...accepted.map(({ afterMs }) => afterMs))
