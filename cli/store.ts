@@ -12,6 +12,8 @@ import { currentUser, type DurableAddress, parseStoreUrl, type StoreAddress } fr
 export interface StoreOptions {
   /** Create the store if there is none, and migrate its schema. */
   readonly create?: boolean
+  /** Change nothing in the store, not even by opening it. */
+  readonly readOnly?: boolean
   /** First part of every key of a new store. */
   readonly keyPrefix?: string | undefined
 }
@@ -46,7 +48,7 @@ export async function withStore<T>(
 async function openStore(
   address: StoreAddress,
   env: Io['env'],
-  { create = false, keyPrefix }: StoreOptions,
+  { create = false, readOnly = false, keyPrefix }: StoreOptions,
 ): Promise<Store> {
   if (address.kind === 'memory') {
     const { createMemoryStore } = await import('../adapters/stores/memory/store.ts')
@@ -60,7 +62,10 @@ async function openStore(
   }
   if (!create) requireFile(address.file)
   const { openSqliteStore } = await import('../adapters/stores/sqlite/store.ts')
-  return await openSqliteFile(address.file, () => openSqliteStore(address.file, { create, ...settings }))
+  return await openSqliteFile(
+    address.file,
+    () => openSqliteStore(address.file, { create, readOnly, ...settings }),
+  )
 }
 
 /** Milliseconds since the epoch, by the store's clock if it has one. */

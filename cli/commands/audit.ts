@@ -42,7 +42,7 @@ export function define(audit: CliCommand): void {
       'Earlier output of audit seal, which the log must still contain',
       optionParser('It must be SEQUENCE:HASH, the output of audit seal.', parseSeal),
     )
-    .read(verify)
+    .read((store, _invocation, { seal }: { readonly seal?: AuditHead }) => verifyAudit(store, seal))
     .details(`
 Detects entries that were changed, moved, added or removed; partners and keys whose rows differ from the entries; and
 triggers, rules and views that were added to the store.
@@ -113,11 +113,8 @@ function formatValue(value: unknown): string {
   return policy === undefined ? JSON.stringify(value) : `${policy}=${quota}/${seconds}`
 }
 
-async function verify(
-  store: Store,
-  _invocation: Invocation,
-  { seal }: { readonly seal?: AuditHead },
-): Promise<CommandResult> {
+/** @throws {CliError} `audit_broken` or `audit_mismatch` */
+export async function verifyAudit(store: Store, seal?: AuditHead): Promise<CommandResult> {
   const { brokenAt, sealMatches, differences, head } = await verifyAuditLog(store, seal)
     .catch((error) => {
       if (!isTampering(error)) throw error

@@ -9,6 +9,7 @@ import {
   printableJson,
   redact,
   redactAll,
+  shellQuote,
   type TableStyle,
 } from './text.ts'
 
@@ -59,7 +60,7 @@ export class Output implements TableStyle {
 
   /** Adds this `--store` to every command that a message suggests, so that it uses the same store. */
   suggestStore(url: string): void {
-    this.#storeOption = ` --store ${/^[\w@%+=:,./-]+$/.test(url) ? url : `'${url.replaceAll("'", "'\\''")}'`}`
+    this.#storeOption = ` --store ${shellQuote(url)}`
   }
 
   /** Prints `data` as the one JSON document, or `text` for people. */
@@ -135,17 +136,21 @@ export class Output implements TableStyle {
   /** Prints a sentence for people, with nothing that a script would need. */
   note(sentence: string): void {
     const label = (text: string) => this.#style('yellow', text, 'stderr')
-    this.#io.stderr.write(`${this.#withStore(sentence).replace(/^warning:/, label)}\n`)
+    this.#io.stderr.write(`${this.withStore(sentence).replace(/^warning:/, label)}\n`)
   }
 
-  #withStore(sentence: string): string {
-    return sentence.replace(/: partner-api (?=[a-z])/g, () => `: partner-api${this.#storeOption} `)
+  /** Adds the `--store` of this run to the commands of a sentence, or to one command. */
+  withStore(sentence: string): string {
+    return sentence.replace(
+      /(^|: )partner-api (?=[a-z])/g,
+      (_, start) => `${start}partner-api${this.#storeOption} `,
+    )
   }
 
   /** Prints why a command failed. */
   error({ exitCode, message, code, members, lines, data }: CliError): Promise<void> {
     this.exitCode = exitCode
-    const detail = this.#withStore(redact(message))
+    const detail = this.withStore(redact(message))
     if (this.json) {
       const error = { code: redact(code), detail, ...redactAll(members) }
       if (this.#isListOpen) {

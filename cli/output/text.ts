@@ -78,6 +78,11 @@ export function displayWidth(text: string): number {
   return columns
 }
 
+/** An argument in the form in which a shell takes it. */
+export function shellQuote(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+}
+
 /** `a, b and c`. */
 export function joinList(items: readonly string[], word: 'and' | 'or' = 'and'): string {
   if (items.length < 2) return items.join('')

@@ -135,11 +135,11 @@ function insertSettings(database: Database, keyPrefix: string | undefined): void
     .run(randomHex(8), settings.keyPrefix, settings.cursorSecret)
 }
 
-/** Configures a connection, and switches the file to write-ahead logging. */
-export async function configure(database: Database): Promise<void> {
+/** Configures a connection and, unless `readOnly`, switches the file to write-ahead logging. */
+export async function configure(database: Database, readOnly: boolean = false): Promise<void> {
   // With write-ahead logging, readers and a writer do not wait for each other. Unlike every other statement, the switch
   // fails at once while another process has the file locked, for instance for the same switch.
-  await retryWhileBusy(() => database.exec('PRAGMA journal_mode = WAL'))
+  if (!readOnly) await retryWhileBusy(() => database.exec('PRAGMA journal_mode = WAL'))
   database.exec(`
     -- A change is on disk before it is acknowledged. NORMAL would lose the last changes in a power failure.
     PRAGMA synchronous = FULL;

@@ -20,6 +20,8 @@ export interface SqliteStoreOptions {
   readonly create?: boolean
   /** Bring the schema up to date. Default true; otherwise an outdated schema is an error. */
   readonly migrate?: boolean
+  /** Change nothing in the file, which must exist. Default false. */
+  readonly readOnly?: boolean
   /**
    * First part of every key: 2–10 lower-case letters or digits, a letter first. `spk` for a new store. Can be changed
    * until the store holds a key.
@@ -37,14 +39,15 @@ export interface SqliteStoreOptions {
  * prefix cannot be changed; without `migrate` also `missing` when it is empty, and `refused` when its schema is older.
  */
 export async function openSqliteStore(file: string, options: SqliteStoreOptions = {}): Promise<Store> {
-  const { create = true, migrate: mayMigrate = true, keyPrefix } = options
+  const { readOnly = false, create = !readOnly, keyPrefix } = options
+  const mayMigrate = !readOnly && (options.migrate ?? true)
   if (keyPrefix !== undefined) checkKeyPrefix(keyPrefix)
-  const database = openDatabase(file, { create })
+  const database = openDatabase(file, { create, readOnly })
   try {
     // Before the first write: the file may belong to another program.
     checkSchema(database, file, mayMigrate)
-    await configure(database)
-    migrate(database, file, keyPrefix)
+    await configure(database, readOnly)
+    if (!readOnly) migrate(database, file, keyPrefix)
     if (mayMigrate) cleanUpAbandonedImport(database)
     const revisions = createRevisions(database, file)
     return assemble(database, file, revisions, readSettings(database, file, keyPrefix))
