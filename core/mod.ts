@@ -58,6 +58,8 @@ export type {
   Activity,
   ActivityQuery,
   ActivityType,
+  KeyUsage,
+  PartnerDay,
   Reports,
   SummaryCounts,
   UsageCount,

@@ -252,13 +252,13 @@ function respondProblem({ writer }: Service, context: RequestContext): HttpRespo
   return writer.respondProblem(problem, context, redactPath(path), rateLimitHeaders)
 }
 
-/** Counts the request of a live key, and logs it. */
+/** Counts the request of a key, and logs it. */
 function finish(service: Service, context: RequestContext, response: HttpResponse): HttpResponse {
   const { principal, route } = context
   // After an outage, `context.error` fails the look-ups that wait for this one.
   if (context.isLookUpPending) endLookUp(service, context)
-  if (route !== undefined && principal?.key.environment === 'live') {
-    service.usage.count(principal.partner.slug, route.name, response.status, context.now)
+  if (route !== undefined && principal !== undefined) {
+    service.usage.count(principal.key, route.name, response.status, context.now)
   }
   service.logger.requestCompleted(context, response.status)
   return response

@@ -7,6 +7,7 @@ import {
   type Activity,
   ACTIVITY_TYPES,
   type ActivityType,
+  type PartnerDay,
   type SummaryCounts,
   type UsageCount,
 } from '../../core/ports/reports.ts'
@@ -147,12 +148,49 @@ export function summarySql(schema: '' | 'partner_api.', mark: '?' | '$'): string
   ].join(' UNION ALL ')
 }
 
-/** Adds counts to the sums of their partner, day and endpoint. */
-export function addUsage(sums: Map<string, UsageCount>, counts: readonly UsageCount[]): void {
-  for (const count of counts) {
-    const key = [count.partner, count.day, count.endpoint].join('\n')
-    const { requests = 0, errors = 0 } = sums.get(key) ?? {}
-    sums.set(key, { ...count, requests: requests + count.requests, errors: errors + count.errors })
+/** Selects the rows of `toPartnerDay`. Its parameters are the first day, the last, the slug before and the limit. */
+export function partnerDaysSql(schema: '' | 'partner_api.', mark: '?' | '$'): string {
+  const days = `day BETWEEN ${mark}1 AND ${mark}2`
+  const isCounted = (table: string) =>
+    `EXISTS (SELECT 1 FROM ${schema}${table} AS counted WHERE counted.partner = slug AND ${days})`
+  return `
+    WITH listed AS (
+      SELECT slug FROM ${schema}partner
+      WHERE slug > ${mark}3 AND (${isCounted('usage')} OR ${isCounted('signup_tally')})
+      ORDER BY slug LIMIT ${mark}4
+    )
+    SELECT partner, day, CAST(sum(requests) AS BIGINT), CAST(sum(errors) AS BIGINT), CAST(sum(signups) AS BIGINT)
+    FROM (
+      SELECT partner, day, sum(requests) AS requests, sum(errors) AS errors, 0 AS signups FROM ${schema}usage
+      WHERE partner IN (SELECT slug FROM listed) AND ${days} GROUP BY partner, day
+      UNION ALL
+      SELECT partner, day, 0, 0, sum(signups) FROM ${schema}signup_tally
+      WHERE partner IN (SELECT slug FROM listed) AND dimension = 'plan' AND ${days} GROUP BY partner, day
+    ) AS counts GROUP BY partner, day ORDER BY partner, day`
+}
+
+export type PartnerDayRow = [partner: string, day: string, requests: number, errors: number, signups: number]
+
+export function toPartnerDay([partner, day, requests, errors, signups]: PartnerDayRow): PartnerDay {
+  return { partner, day, requests, errors, signups }
+}
+
+/** Counts of live keys by partner, day and endpoint. */
+export type Sums = Map<string, Pick<UsageCount, 'partner' | 'day' | 'endpoint' | 'requests' | 'errors'>>
+
+/** Adds the counts of live keys to the sums of their partner, day and endpoint. */
+export function addUsage(sums: Sums, counts: readonly UsageCount[]): void {
+  for (const { environment, partner, day, endpoint, requests, errors } of counts) {
+    if (environment !== 'live') continue
+    const key = [partner, day, endpoint].join('\n')
+    const sum = sums.get(key)
+    sums.set(key, {
+      partner,
+      day,
+      endpoint,
+      requests: requests + (sum?.requests ?? 0),
+      errors: errors + (sum?.errors ?? 0),
+    })
   }
 }
 

@@ -2,6 +2,7 @@
 import type { Industry, Key, KeyFacts, LimitOverrides, Partner, Plan, ProfileCard } from '../../core/model.ts'
 import type { AuditEntry } from '../../core/ports/audit.ts'
 import type { BannerRecord, ContentKind, ContentRecords, ProfileRecord } from '../../core/ports/content.ts'
+import type { KeyUsage } from '../../core/ports/reports.ts'
 import { pickBanner, pickCard, pickDetail, pickPlan, readCard, readDetail } from './content-text.ts'
 import {
   type Codec,
@@ -81,6 +82,14 @@ export const AUDIT_ENTRIES = createRowFormat<AuditEntry>({
   after: 'after',
   hash: 'hash',
 }, { sequence: { encode: Number, decode: readSequence } })
+
+export const KEY_USAGE = createRowFormat<KeyUsage>({
+  keyId: 'key_id',
+  day: 'day',
+  endpoint: 'endpoint',
+  requests: 'requests',
+  errors: 'errors',
+})
 
 /** The columns of an entry as SQL: tampering can have left integers that no driver reads. */
 export const AUDIT_READ_COLUMNS: readonly string[] = safeColumns(AUDIT_ENTRIES.columns)
@@ -241,6 +250,7 @@ export const COPIED_TABLES = {
     columns: ['partner', 'day', 'endpoint', 'requests', 'errors'],
     keyLength: 3,
   },
+  key_request_counts: { name: 'key_usage', columns: KEY_USAGE.columns, keyLength: 3 },
   audit: { name: 'audit', columns: AUDIT_ENTRIES.columns, keyLength: 1 },
 } satisfies Record<string, CopiedTable>
 

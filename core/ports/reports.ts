@@ -6,7 +6,8 @@ import type { Signup } from './signups.ts'
 /** The data of reports. */
 export interface Reports {
   /**
-   * Adds all of the counts, or none. Does not change a revision.
+   * Adds all of the counts, or none: those of live keys to the reports of their partners, and all to the usage of keys.
+   * Does not change a revision.
    *
    * @param batch A unique id. A failed call may have succeeded in a remote store: repeating it with the same id adds the
    * counts once.
@@ -16,6 +17,26 @@ export interface Reports {
 
   /** Counts of a partner's live keys over days, both inclusive, `YYYY-MM-DD` in UTC. */
   summarise(partner: string, from: string, to: string): MaybePromise<SummaryCounts>
+
+  /**
+   * Counts of live keys over days, both inclusive: a row for each partner and day that has any, by slug, then day.
+   *
+   * @param after Only partners with a greater slug.
+   * @param limit The most partners, 1 or more; each has all of its rows.
+   */
+  summarisePartners(
+    from: string,
+    to: string,
+    after: string | undefined,
+    limit: number,
+  ): MaybePromise<readonly PartnerDay[]>
+
+  /**
+   * Requests of keys, live and test, over days, both inclusive, by day, key and endpoint.
+   *
+   * @param keyIds At most 1,000; `undefined` for all.
+   */
+  keyUsage(keyIds: readonly string[] | undefined, from: string, to: string): MaybePromise<readonly KeyUsage[]>
 
   /**
    * The activity of a partner up to `now`: its live signups, changes of its keys, scopes and modules from the audit log,
@@ -81,10 +102,26 @@ export interface SummaryCounts {
   readonly requestsByDay: readonly Pick<UsageCount, 'day' | 'requests' | 'errors'>[]
 }
 
-/** Requests of live keys, counted by partner, day and endpoint since the last flush. */
+/** The counts of one partner and day. */
+export interface PartnerDay extends Pick<UsageCount, 'partner' | 'day' | 'requests' | 'errors'> {
+  /** 0 or more, as requests and errors are. */
+  readonly signups: number
+}
+
+/** The requests of one key, day and endpoint. */
+export interface KeyUsage extends Omit<UsageCount, 'partner' | 'environment' | 'keyId'> {
+  /** Public id of the key. */
+  readonly keyId: string
+}
+
+/** Requests, counted by key, day and endpoint since the last flush. */
 export interface UsageCount {
   /** Slug of the partner. */
   readonly partner: string
+  /** Public id of the key; `undefined` when a server had too many to count each by itself. */
+  readonly keyId: string | undefined
+  /** Of the key. */
+  readonly environment: Environment
   /** `YYYY-MM-DD`, UTC. */
   readonly day: string
   /** The route's name, which is stable. */

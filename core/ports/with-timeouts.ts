@@ -58,7 +58,7 @@ export function withTimeouts(deadlineMs: number) {
       createSignup: (signup, claim) => bounded(() => store.createSignup(signup, claim)),
     }),
 
-    reports: (reports: Reports): Reports => ({
+    reports: (reports: Reports): Pick<Reports, 'recordUsage' | 'summarise' | 'listActivity'> => ({
       recordUsage: (counts, batch, keepFrom) => bounded(() => reports.recordUsage(counts, batch, keepFrom)),
       summarise: (partner, from, to) => bounded(() => reports.summarise(partner, from, to)),
       listActivity: (partner, query, now) => bounded(() => reports.listActivity(partner, query, now)),

@@ -1,6 +1,8 @@
 import { drawId } from '../lib/ids.ts'
 import { MS_PER_DAY, utcDay } from '../lib/time.ts'
+import { delay } from '../lib/promise.ts'
 import { createWriteBehind } from '../lib/write-behind.ts'
+import type { Key } from '../model.ts'
 import type { Reports, UsageCount } from '../ports/reports.ts'
 
 export type UsageCounter = ReturnType<typeof createUsageCounter>
@@ -21,8 +23,8 @@ interface Batch {
  * before anything else is written.
  *
  * @param onFailure Called for the first of several failed writes in a row.
- * @param maxCounters The most counters in memory. While the store is down and they are used up, requests that need
- * another one are not counted.
+ * @param maxCounters The most counters in memory. When four fifths are used up, requests that need another one are
+ * counted for their partner without the key, and those of test keys not at all; when all are, none of them is counted.
  */
 export function createUsageCounter(
   source: Pick<Reports, 'recordUsage'>,
@@ -52,6 +54,8 @@ export function createUsageCounter(
         return false
       }
       unsent.shift()
+      // A store in this process writes synchronously: requests are answered between its batches.
+      if (unsent.length > 0) await delay(0)
     }
     isFailing = false
     return true
@@ -59,8 +63,13 @@ export function createUsageCounter(
 
   return {
     /** @param now The instant of the request, milliseconds since the epoch, which decides the day it counts for. */
-    count(partner: string, endpoint: string, status: number, now: number): void {
-      counters.count(partner, endpoint, status >= 400, now)
+    count(
+      key: Pick<Key, 'id' | 'partner' | 'environment'>,
+      endpoint: string,
+      status: number,
+      now: number,
+    ): void {
+      counters.count(key, endpoint, status >= 400, now)
       writeBehind.wake()
     },
     flush: writeBehind.flush,
@@ -80,43 +89,57 @@ interface Counter extends UsageCount {
   errors: number
 }
 
-/** One counter for each day, partner and endpoint. Nested maps, because joining a key would slow every request. */
+/** The key of a request, or its partner alone. */
+type Source = Pick<UsageCount, 'partner' | 'environment'> & { readonly id: string | undefined }
+
+/** One counter for each day, key and endpoint. Nested maps, because joining a key would slow every request. */
 function createCounters(maxCounters: number) {
   const days = new Map<string, Map<string, Map<string, Counter>>>()
+  /** The rest is for partners, whose reports need no key. */
+  const maxKeyCounters = maxCounters * 0.8
   let size = 0
   let day = ''
   let dayStart = NaN
-  let partners = new Map<string, Map<string, Counter>>()
+  let sources = new Map<string, Map<string, Counter>>()
 
   function selectDay(now: number): void {
     day = utcDay(now)
     dayStart = Math.floor(now / MS_PER_DAY) * MS_PER_DAY
-    partners = days.get(day) ?? new Map()
-    days.set(day, partners)
+    sources = days.get(day) ?? new Map()
+    days.set(day, sources)
   }
 
-  function addCounter(partner: string, endpoint: string): Counter | undefined {
-    if (size >= maxCounters) return undefined
+  function addCounter(name: string, { id, partner, environment }: Source, endpoint: string): Counter {
     size++
-    const counter = { partner, day, endpoint, requests: 0, errors: 0 }
-    const endpoints = partners.get(partner)
-    if (endpoints === undefined) partners.set(partner, new Map([[endpoint, counter]]))
+    const counter = { partner, keyId: id, environment, day, endpoint, requests: 0, errors: 0 }
+    const endpoints = sources.get(name)
+    if (endpoints === undefined) sources.set(name, new Map([[endpoint, counter]]))
     else endpoints.set(endpoint, counter)
     return counter
   }
 
+  function counterFor(key: Source & { readonly id: string }, endpoint: string): Counter | undefined {
+    if (size < maxKeyCounters) return addCounter(key.id, key, endpoint)
+    if (key.environment === 'test') return undefined
+    // No id of a key has a slash.
+    const name = `/${key.partner}`
+    const counter = sources.get(name)?.get(endpoint)
+    if (counter !== undefined || size >= maxCounters) return counter
+    return addCounter(name, { ...key, id: undefined }, endpoint)
+  }
+
   return {
-    count(partner: string, endpoint: string, isError: boolean, now: number): void {
+    count(key: Source & { readonly id: string }, endpoint: string, isError: boolean, now: number): void {
       if (!(now >= dayStart && now < dayStart + MS_PER_DAY)) selectDay(now)
-      const counter = partners.get(partner)?.get(endpoint) ?? addCounter(partner, endpoint)
+      const counter = sources.get(key.id)?.get(endpoint) ?? counterFor(key, endpoint)
       if (counter === undefined) return
       counter.requests++
       if (isError) counter.errors++
     },
 
     drain(): UsageCount[] {
-      const counts = [...days.values()].flatMap((partners) =>
-        [...partners.values()].flatMap((endpoints) => [...endpoints.values()])
+      const counts = [...days.values()].flatMap((sources) =>
+        [...sources.values()].flatMap((endpoints) => [...endpoints.values()])
       )
       days.clear()
       size = 0

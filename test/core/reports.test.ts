@@ -6,6 +6,7 @@ import { createPartnerApi } from '../../core/api.ts'
 import { daysIn, isCalendarDay, resolvePeriod } from '../../core/reports/period.ts'
 import type { TestResponse } from '../contract/http/service.ts'
 import { memory } from '../contract/http/stores.ts'
+import { usageCount } from '../contract/store/samples.ts'
 import { canary, invalidFields, serveStore, withService } from '../support/partner-service.ts'
 
 const dayMs = 86_400_000
@@ -70,13 +71,14 @@ t.test('the summary counts requests and signups of live keys in the period', (t)
       canary(service, { createdAt: now, partner: 'acme', keyId: world.keys['acme full'].id }),
     ]
     for (const one of [...made, ...uncounted]) await store.createSignup(one, undefined)
-    const usage = Array.from({ length: 60 }, (_, n) => ({
-      partner: 'demo',
-      day: day(now - n * dayMs),
-      endpoint: ['plans', 'sign-up', 'banner', 'countries', 'verify-key'][n % 5]!,
-      requests: n % 2 === 0 ? 10 : n,
-      errors: n % 4,
-    }))
+    const usage = Array.from({ length: 60 }, (_, n) =>
+      usageCount({
+        partner: 'demo',
+        day: day(now - n * dayMs),
+        endpoint: ['plans', 'sign-up', 'banner', 'countries', 'verify-key'][n % 5]!,
+        requests: n % 2 === 0 ? 10 : n,
+        errors: n % 4,
+      }))
     await store.recordUsage([...usage, { ...usage[0]!, partner: 'acme' }], 'a')
 
     const periods = [['2027-06-01', '2027-06-30'], ['2027-05-01', '2027-05-20'], ['2026-07-01', '2027-06-30']]
@@ -234,7 +236,7 @@ t.test('usage counts are kept for 400 days by default', async (t) => {
     t.teardown(() => store.close())
     const service = await serveStore(store, options)
     const days = [0, 29, 31, 366, 400, 401].map((age) => day(now - age * dayMs))
-    const count = { partner: 'demo', endpoint: 'plans', requests: 1, errors: 0 }
+    const count = usageCount({ partner: 'demo' })
     await store.recordUsage(days.map((day) => ({ ...count, day })), 'before')
     await service.request('/public/plans?partner=demo')
     await service.api.close()

@@ -12,6 +12,16 @@ import { type PartnerService, serveStore } from '../support/partner-service.ts'
 const noon = Date.UTC(2027, 5, 15, 12)
 const day = '2027-06-15'
 
+/** The live key of a partner. */
+function keyOf(partner: string) {
+  return { id: `key of ${partner}`, partner, environment: 'live' } as const
+}
+
+/** The count of `keyOf`, without its numbers. */
+function countOf(partner: string) {
+  return { partner, keyId: keyOf(partner).id, environment: 'live', day, endpoint: 'plans' } as const
+}
+
 /** Collects written counts, or refuses them. */
 function createLedger() {
   const written: UsageCount[] = []
@@ -74,7 +84,7 @@ async function countsOf(
   )
 }
 
-await t.test('every request of a live key is counted once', async (t) => {
+await t.test('every request of a key is counted once, for partners only those of live keys', async (t) => {
   const service = await serveStore(createMemoryStore(), {
     limits: { verify: { quota: 1, windowSeconds: 60 } },
   })
@@ -112,6 +122,22 @@ await t.test('every request of a live key is counted once', async (t) => {
   for (const [status, send] of uncounted) t.equal((await send()).status, status)
   t.strictSame(await countsOf(service), {}, 'nothing is written during requests')
   await api.close()
+  const { keys } = service.world
+  const ofKeys = Map.groupBy(
+    await service.store.keyUsage(undefined, '0001-01-01', '9999-12-31'),
+    ({ keyId }) => keyId,
+  )
+  t.strictSame(
+    ofKeys.get(keys['demo test'].id)?.map(({ endpoint, requests, errors }) => [endpoint, requests, errors]),
+    [
+      ['plans', 1, 0],
+    ],
+  )
+  t.strictSame([...ofKeys.values()].flat().reduce((sum, { requests }) => sum + requests, 0), 18)
+  t.strictSame(ofKeys.get(keys['demo profiles'].id)?.map(({ endpoint, errors }) => [endpoint, errors]), [[
+    'banner',
+    1,
+  ]])
   t.strictSame(await countsOf(service), {
     'plans': [7, 3],
     'profile': [1, 1],
@@ -176,13 +202,13 @@ t.test('requests count for their UTC day', async (t) => {
   const counter = createUsageCounter(ledger)
   const midnight = Date.UTC(2027, 5, 16)
   for (const at of [midnight - 1, midnight, midnight - 2, midnight + 1, noon - 30 * 86_400_000]) {
-    counter.count('demo', 'plans', 200, at)
+    counter.count(keyOf('demo'), 'plans', 200, at)
   }
   await counter.flush()
   t.strictSame(ledger.written.toSorted((a, b) => a.day < b.day ? -1 : 1), [
-    { partner: 'demo', day: '2027-05-16', endpoint: 'plans', requests: 1, errors: 0 },
-    { partner: 'demo', day: '2027-06-15', endpoint: 'plans', requests: 2, errors: 0 },
-    { partner: 'demo', day: '2027-06-16', endpoint: 'plans', requests: 2, errors: 0 },
+    { ...countOf('demo'), day: '2027-05-16', requests: 1, errors: 0 },
+    { ...countOf('demo'), requests: 2, errors: 0 },
+    { ...countOf('demo'), day: '2027-06-16', requests: 2, errors: 0 },
   ])
 })
 
@@ -192,21 +218,20 @@ t.test('a failed batch is retried unchanged before later counts', async (t) => {
   const ledger = createLedger()
   const counter = createUsageCounter(ledger)
   ledger.refuse(2)
-  counter.count('demo', 'plans', 500, noon)
+  counter.count(keyOf('demo'), 'plans', 500, noon)
   timers.fire()
   await finishPendingWork()
-  counter.count('demo', 'plans', 200, noon)
-  counter.count('acme', 'plans', 399, noon)
+  counter.count(keyOf('demo'), 'plans', 200, noon)
+  counter.count(keyOf('acme'), 'plans', 399, noon)
   timers.fire()
   await finishPendingWork()
   t.strictSame(ledger.written, [])
   timers.fire()
   await finishPendingWork()
-  const plans = { day, endpoint: 'plans', requests: 1 }
-  t.strictSame(ledger.written[0], { partner: 'demo', ...plans, errors: 1 })
+  t.strictSame(ledger.written[0], { ...countOf('demo'), requests: 1, errors: 1 })
   t.strictSame(ledger.written.slice(1).toSorted((a, b) => a.partner < b.partner ? -1 : 1), [
-    { partner: 'acme', ...plans, errors: 0 },
-    { partner: 'demo', ...plans, errors: 0 },
+    { ...countOf('acme'), requests: 1, errors: 0 },
+    { ...countOf('demo'), requests: 1, errors: 0 },
   ])
   const [first, second, third, fourth] = ledger.batches
   t.strictSame([second, third], [first, first], 'with the same batch id')
@@ -217,7 +242,7 @@ t.test('a failed batch is retried unchanged before later counts', async (t) => {
   t.strictSame([ledger.calls.length, timers.delays.length], [4, delays], 'nothing remains to be written')
 
   ledger.refuse(1)
-  counter.count('demo', 'plans', 200, noon)
+  counter.count(keyOf('demo'), 'plans', 200, noon)
   await counter.flush()
   const after = timers.delays.length
   timers.fire()
@@ -230,13 +255,13 @@ t.test('a failed batch is retried unchanged before later counts', async (t) => {
 t.test('many counts are written in batches, and a failing batch does not affect the others', async (t) => {
   const ledger = createLedger()
   const counter = createUsageCounter(ledger)
-  for (let n = 0; n < 1300; n++) counter.count(`partner-${n}`, 'plans', 200, noon)
+  for (let n = 0; n < 1300; n++) counter.count(keyOf(`partner-${n}`), 'plans', 200, noon)
   const half = ledger.recordUsage
   let calls = 0
   const failing = createUsageCounter({
     recordUsage: (counts, batch) => ++calls === 2 ? Promise.reject(new Error('busy')) : half(counts, batch),
   })
-  for (let n = 0; n < 1300; n++) failing.count(`partner-${n}`, 'plans', 200, noon)
+  for (let n = 0; n < 1300; n++) failing.count(keyOf(`partner-${n}`), 'plans', 200, noon)
   await counter.flush()
   t.ok(ledger.calls.every((size) => size <= 500), 'a batch has 500 counts at most')
   t.equal(ledger.total(), 1300)
@@ -256,10 +281,10 @@ t.test('requests during a write are written after it', async (t) => {
       written.push(...counts)
     },
   })
-  counter.count('demo', 'plans', 200, noon)
+  counter.count(keyOf('demo'), 'plans', 200, noon)
   const first = counter.flush()
   await finishPendingWork()
-  counter.count('demo', 'plans', 200, noon)
+  counter.count(keyOf('demo'), 'plans', 200, noon)
   const second = counter.flush()
   release()
   await first
@@ -274,18 +299,25 @@ t.test('requests during a write are written after it', async (t) => {
 t.test('the number of counters is bounded', async (t) => {
   const ledger = createLedger()
   const counter = createUsageCounter(ledger, () => undefined, 100)
-  for (let n = 0; n < 1000; n++) counter.count(`partner-${n}`, 'plans', 200, noon)
-  for (let n = 0; n < 100; n++) counter.count('partner-7', 'plans', 404, noon)
+  for (let n = 0; n < 1000; n++) counter.count(keyOf(`partner-${n}`), 'plans', 200, noon)
+  for (let n = 0; n < 100; n++) counter.count(keyOf('partner-7'), 'plans', 404, noon)
+  const testKey = { ...keyOf('partner-7'), id: 'test key', environment: 'test' } as const
+  counter.count(testKey, 'plans', 200, noon)
+  counter.count({ ...keyOf('partner-990'), id: 'another' }, 'plans', 200, noon)
+  counter.count({ ...keyOf('partner-85'), id: 'another' }, 'plans', 200, noon)
   await counter.flush()
   t.equal(ledger.written.length, 100)
+  t.strictSame(
+    ledger.written.slice(80).map(({ partner, keyId, requests }) => [partner, keyId, requests]),
+    Array.from({ length: 20 }, (_, n) => [`partner-${80 + n}`, undefined, n === 5 ? 2 : 1]),
+    'the last fifth counts partners without keys',
+  )
   t.strictSame(ledger.written.find(({ partner }) => partner === 'partner-7'), {
-    partner: 'partner-7',
-    day,
-    endpoint: 'plans',
+    ...countOf('partner-7'),
     requests: 101,
     errors: 100,
   }, 'existing counters continue')
-  counter.count('partner-999', 'plans', 200, noon)
+  counter.count(keyOf('partner-999'), 'plans', 200, noon)
   await counter.flush()
   t.equal(ledger.written.at(-1)?.partner, 'partner-999', 'a write frees counters')
 })

@@ -16,6 +16,7 @@ import {
   signup,
   stamp,
   T0,
+  usageCount,
 } from '../contract/store/samples.ts'
 import { until } from '../postgres/until.ts'
 import { documentOf, ending, runProgram, startProgram } from '../support/cli-program.ts'
@@ -68,11 +69,9 @@ const changes: Readonly<Record<string, (store: Store) => unknown>> = {
   'a signup': (store) => store.createSignup(signup('new', { keyId: 'acme-live' }), undefined),
   'a test signup': (store) =>
     store.createSignup(signup('test', { environment: 'test', keyId: 'acme-test' }), undefined),
-  'a count': (store) =>
-    store.recordUsage(
-      [{ partner: 'acme', day: '2026-01-01', endpoint: 'plans', requests: 1, errors: 0 }],
-      'batch',
-    ),
+  'a count': (store) => store.recordUsage([usageCount()], 'batch'),
+  'a count of a test key': (store) =>
+    store.recordUsage([usageCount({ keyId: 'acme-test', environment: 'test' })], 'test batch'),
 }
 
 for (const kind of places.kinds) {

@@ -3,7 +3,18 @@ import type { Sql } from 'postgres'
 import t, { type Test } from 'tap'
 import type { SignupOutcome } from '../../core/ports/signups.ts'
 import type { Store } from '../../core/ports/store.ts'
-import { actor, apply, claim, createPartners, DAY, key, plan, signup, T0 } from '../contract/store/samples.ts'
+import {
+  actor,
+  apply,
+  claim,
+  createPartners,
+  DAY,
+  key,
+  plan,
+  signup,
+  T0,
+  usageCount,
+} from '../contract/store/samples.ts'
 import {
   createPlace as createEmptyPlace,
   serverFor,
@@ -163,13 +174,10 @@ await t.test('concurrent signups of one partner are all counted', async (t) => {
 await t.test('replicas that add to the same counts do not deadlock', async (t) => {
   const { store, open } = await createPlace(t)
   const stores = [store, await open(), await open(), await open()]
-  const rows = Array.from({ length: 60 }, (_, index) => ({
-    partner: 'acme',
-    day: '2026-01-01',
-    endpoint: `e${index}`,
-    requests: 1,
-    errors: 0,
-  }))
+  const rows = Array.from(
+    { length: 60 },
+    (_, index) => usageCount({ day: '2026-01-01', endpoint: `e${index}` }),
+  )
   await Promise.all(stores.map(async (one, index) => {
     for (let round = 0; round < 15; round++) {
       const counts = (index + round) % 2 ? rows : rows.toReversed()
@@ -178,8 +186,11 @@ await t.test('replicas that add to the same counts do not deadlock', async (t) =
     }
   }))
   const { requestsByEndpoint } = await store.summarise('acme', '2026-01-01', '2026-01-01')
-  t.equal(requestsByEndpoint.length, 60)
-  t.same(new Set(requestsByEndpoint.map(({ requests }) => requests)), new Set([60]))
+  const ofKeys = await store.keyUsage(undefined, '2026-01-01', '2026-01-01')
+  for (const found of [requestsByEndpoint, ofKeys]) {
+    t.equal(found.length, 60)
+    t.same(new Set(found.map(({ requests }) => requests)), new Set([60]))
+  }
 })
 
 await t.test('a signup whose response was lost is stored once, and acknowledged', async (t) => {

@@ -27,6 +27,7 @@ import {
   signup,
   stamp,
   T0,
+  usageCount,
 } from '../contract/store/samples.ts'
 import { documentOf, newFile, runProgram } from '../support/cli-program.ts'
 
@@ -118,7 +119,7 @@ await t.test('a truncated file is an error, and does not end the process', async
   const program = `
     const { openSqliteStore } = await import(${JSON.stringify(module)})
     const store = await openSqliteStore(${JSON.stringify(file)})
-    store.recordUsage([{ partner: 'demo', day: '2026-01-01', endpoint: 'a', requests: 1, errors: 0 }], 'a')
+    store.recordUsage([${JSON.stringify(usageCount())}], 'a')
     store.listPlans()
     process.getBuiltinModule('fs').truncateSync(${JSON.stringify(file)}, 8192)
     try { [...store.exportContent('profiles')] } catch ({ code }) { console.log(code) }

@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { MIGRATIONS } from '../../adapters/stores/sqlite/migrate.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import type { SignupOutcome } from '../../core/ports/signups.ts'
 import type { Store } from '../../core/ports/store.ts'
@@ -22,6 +23,7 @@ import {
   query,
   signup,
   T0,
+  usageCount,
 } from '../contract/store/samples.ts'
 import { newFile } from '../support/cli-program.ts'
 
@@ -65,7 +67,7 @@ await t.test('processes that start at once on a missing file create one store', 
   await Promise.all(children.map(({ closed }) => closed))
   t.match(secrets[0], /^[0-9a-f]{64}$/)
   t.equal(new Set(secrets).size, 1)
-  t.strictSame(read(file, 'SELECT version FROM migration'), [[1]])
+  t.strictSame(read(file, 'SELECT count(*) FROM migration'), [[MIGRATIONS.length]])
 })
 
 await t.test('an import whose process is killed leaves nothing', async (t) => {
@@ -154,9 +156,7 @@ await t.test('while another process writes, signups and counts wait, and reads a
   const other = new DatabaseSync(file)
   other.exec('BEGIN IMMEDIATE')
   const waiting = store.createSignup(signup('1'), claim())
-  const counting = store.recordUsage([
-    { partner: 'acme', day: '2026-01-01', endpoint: 'plans', requests: 1, errors: 0 },
-  ], 'a')
+  const counting = store.recordUsage([usageCount({ day: '2026-01-01' })], 'a')
   t.ok(waiting instanceof Promise && counting instanceof Promise)
   t.equal((await store.findKey(key().id))?.key.id, key().id)
   t.equal((await store.listProfiles('acme', query(), T0)).length, 1)
@@ -215,7 +215,7 @@ await t.test('a signup removes two expired claims at most, so that they never ac
 await t.test('batches of counts are remembered for a day, and each removes two older ones at most', async (t) => {
   const { store, file } = await openWithKey()
   const batches = () => read(file, 'SELECT count(*) FROM usage_batch')[0]![0]
-  const counts = [{ partner: 'acme', day: '2026-01-01', endpoint: 'plans', requests: 1, errors: 0 }]
+  const counts = [usageCount({ day: '2026-01-01' })]
   const { now } = Date
   t.teardown(() => void (Date.now = now))
   for (const time of [T0, T0 + DAY - 1]) {

@@ -1,7 +1,8 @@
 import { createLruCache } from '../../../core/lib/lru.ts'
+import { compareCodePoints } from '../../../core/lib/text.ts'
 import { utcDay } from '../../../core/lib/time.ts'
 import type { Key } from '../../../core/model.ts'
-import type { Activity, Reports, UsageCount } from '../../../core/ports/reports.ts'
+import type { Activity, KeyUsage, PartnerDay, Reports } from '../../../core/ports/reports.ts'
 import type { Signup } from '../../../core/ports/signups.ts'
 import {
   activityFromEntry,
@@ -11,6 +12,7 @@ import {
   AUDITED_ACTIVITY_TYPES,
   newestFirst,
   type SumRow,
+  type Sums,
   toSummary,
 } from '../reports.ts'
 import type { createAuditLog } from './audit.ts'
@@ -24,14 +26,15 @@ export function createReports(
   signups: ReadonlyMap<string, Signup>,
   { entries, revokedAt }: Pick<ReturnType<typeof createAuditLog>, 'entries' | 'revokedAt'>,
 ) {
-  const usage = new Map<string, UsageCount>()
+  const usage: Sums = new Map()
+  const keyUsage = new Map<string, KeyUsage>()
   const batches = createLruCache<true>(maxBatches)
   /** Earlier days are not counted any more. */
   let countedFrom = ''
 
-  function liveSignups(partner: string): Signup[] {
+  function liveSignups(partner?: string): Signup[] {
     return [...signups.values()].filter((signup) =>
-      signup.partner === partner && signup.environment === 'live'
+      signup.environment === 'live' && (partner === undefined || signup.partner === partner)
     )
   }
 
@@ -48,11 +51,25 @@ export function createReports(
     recordUsage(counts, batch, keepFrom = '') {
       if (keepFrom > countedFrom) {
         countedFrom = keepFrom
-        for (const [key, { day }] of usage) if (day < keepFrom) usage.delete(key)
+        for (const counts of [usage, keyUsage]) {
+          for (const [key, { day }] of counts) if (day < keepFrom) counts.delete(key)
+        }
       }
       if (batches.get(batch) !== undefined) return
       batches.set(batch, true)
       addUsage(usage, counts)
+      for (const { keyId, day, endpoint, requests, errors } of counts) {
+        if (keyId === undefined) continue
+        const key = [day, keyId, endpoint].join('\n')
+        const sum = keyUsage.get(key)
+        keyUsage.set(key, {
+          keyId,
+          day,
+          endpoint,
+          requests: requests + (sum?.requests ?? 0),
+          errors: errors + (sum?.errors ?? 0),
+        })
+      }
     },
 
     summarise(partner, from, to) {
@@ -77,6 +94,34 @@ export function createReports(
       return toSummary([...sums.values()])
     },
 
+    summarisePartners(from, to, after = '', limit) {
+      const rows = new Map<string, PartnerDay>()
+      const add = (partner: string, day: string, requests: number, errors: number, signups: number) => {
+        if (partner <= after || day < from || day > to || day < countedFrom) return
+        const key = `${partner}\n${day}`
+        const sum = rows.get(key) ?? { requests: 0, errors: 0, signups: 0 }
+        rows.set(key, {
+          partner,
+          day,
+          requests: sum.requests + requests,
+          errors: sum.errors + errors,
+          signups: sum.signups + signups,
+        })
+      }
+      for (const { partner, day, requests, errors } of usage.values()) add(partner, day, requests, errors, 0)
+      for (const { partner, createdAt } of liveSignups()) add(partner, utcDay(createdAt), 0, 0, 1)
+      const partners = [...new Set(Array.from(rows.values(), ({ partner }) => partner))].sort()
+      const listed = new Set(partners.slice(0, limit))
+      return inOrder(rows).filter(({ partner }) => listed.has(partner))
+    },
+
+    keyUsage(keyIds, from, to) {
+      const listed = keyIds && new Set(keyIds)
+      return inOrder(keyUsage).filter(({ keyId, day }) =>
+        from <= day && day <= to && (listed === undefined || listed.has(keyId))
+      )
+    },
+
     listActivity(partner, { types, after, limit }, now) {
       const audited = entries.filter((entry) =>
         entry.partner === partner && (AUDITED_ACTIVITY_TYPES as readonly string[]).includes(entry.type)
@@ -93,4 +138,9 @@ export function createReports(
         .slice(0, limit)
     },
   } satisfies Reports
+}
+
+/** The rows in the order of their keys. */
+function inOrder<T>(rows: ReadonlyMap<string, T>): T[] {
+  return [...rows].sort(([one], [other]) => compareCodePoints(one, other)).map(([, row]) => row)
 }

@@ -105,7 +105,8 @@ async function readChangeToken(query: Query): Promise<string> {
     SELECT kind, changes, mark, key_prefix, audit_sequence, audit_hash,
       (SELECT count(*)::text FROM partner_api.signup),
       (SELECT sum(last_used_at)::text FROM partner_api.partner_key),
-      (SELECT sum(requests)::text FROM partner_api.usage)
+      (SELECT sum(requests)::text FROM partner_api.usage),
+      (SELECT sum(requests)::text FROM partner_api.key_usage)
     FROM partner_api.store, partner_api.revision ORDER BY kind`)
   return JSON.stringify(rows)
 }

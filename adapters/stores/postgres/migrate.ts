@@ -13,6 +13,7 @@ import type { Query } from './connection.ts'
 import { connect, type Database } from './database.ts'
 import { SqlError } from './errors.ts'
 import * as store from './migrations/001-store.ts'
+import * as keyUsage from './migrations/002-key-usage.ts'
 
 /** A schema as it was found. */
 interface Schema {
@@ -177,6 +178,6 @@ export interface Migration extends SharedMigration {
 }
 
 /** The version of each is its position, from 1. */
-export const MIGRATIONS: readonly Migration[] = [store]
+export const MIGRATIONS: readonly Migration[] = [store, keyUsage]
 
 export const LATEST: number = MIGRATIONS.length

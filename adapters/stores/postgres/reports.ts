@@ -5,24 +5,27 @@ import {
   ACTIVITY_TYPES,
   type ActivityType,
   type Reports,
-  type UsageCount,
 } from '../../../core/ports/reports.ts'
 import {
   activityFromEntry,
   activityFromExpiry,
   activityFromSignup,
   activityPositionsAfter,
-  addUsage,
   AUDITED_ACTIVITY_TYPES,
   BATCH_RETENTION_MS,
   BATCHES_PRUNED_PER_WRITE,
   COUNTS_PRUNED_PER_WRITE,
   newestFirst,
+  type PartnerDayRow,
+  partnerDaysSql,
   summarySql,
   type SumRow,
+  toPartnerDay,
   toSummary,
 } from '../reports.ts'
+import type { StoredRow } from '../row-format.ts'
 import { readSignup } from '../signups.ts'
+import { COPIED_TABLES, KEY_USAGE } from '../tables.ts'
 import type { Database } from './database.ts'
 import { columnParameters, createPruner, listText } from './sql.ts'
 
@@ -34,11 +37,10 @@ export function createReports(database: Database): Reports {
     batchSize: BATCHES_PRUNED_PER_WRITE,
   })
   const byDay = { expiry: 'day', condition: 'day < $1::text', batchSize: COUNTS_PRUNED_PER_WRITE }
-  const pruneRequests = createPruner<string>(database, {
-    table: 'usage',
-    key: ['partner', 'day', 'endpoint'],
-    ...byDay,
-  })
+  const { request_counts, key_request_counts } = COPIED_TABLES
+  const [pruneRequests, pruneKeyRequests] = [request_counts, key_request_counts].map((
+    { name, columns, keyLength },
+  ) => createPruner<string>(database, { table: name, key: columns.slice(0, keyLength), ...byDay }))
   const pruneSignups = createPruner<string>(database, {
     table: 'signup_tally',
     key: ['partner', 'dimension', 'day', 'value', 'slot'],
@@ -49,22 +51,36 @@ export function createReports(database: Database): Reports {
     async recordUsage(counts, batch, keepFrom) {
       if (counts.length === 0) return
       const now = Date.now()
-      // A statement can change each row only once.
-      const sums = new Map<string, UsageCount>()
-      addUsage(sums, counts)
-      const rows = Array.from(
-        sums.values(),
-        ({ partner, day, endpoint, requests, errors }) => [partner, day, endpoint, requests, errors],
-      )
+      const rows = counts.map((
+        { partner, keyId = null, environment, day, endpoint, requests, errors },
+      ) => [partner, keyId, environment, day, endpoint, requests, errors])
       await database.write(addUsageSql, [batch, now, ...columnParameters(rows)])
       pruneBatches(now - BATCH_RETENTION_MS)
       if (keepFrom === undefined) return
-      pruneRequests(keepFrom)
+      pruneRequests!(keepFrom)
+      pruneKeyRequests!(keepFrom)
       pruneSignups(keepFrom)
     },
 
     async summarise(partner, from, to) {
       return toSummary(await database.read<SumRow>(selectSums, [partner, from, to]))
+    },
+
+    async summarisePartners(from, to, after = '', limit) {
+      const rows = await database.read<PartnerDayRow>(selectPartnerDays, [from, to, after, limit])
+      return rows.map(toPartnerDay)
+    },
+
+    async keyUsage(keyIds, from, to) {
+      const rows =
+        await (keyIds === undefined
+          ? database.read<StoredRow>(keyUsageSql(''), [from, to])
+          : database.read<StoredRow>(keyUsageSql('AND key_id = ANY ($3::text[])'), [
+            from,
+            to,
+            listText(keyIds),
+          ]))
+      return rows.map((row) => KEY_USAGE.read(row))
     },
 
     async listActivity(partner, { types, after, limit }, now) {
@@ -87,20 +103,36 @@ export function createReports(database: Database): Reports {
 
 const selectSums = summarySql('partner_api.', '$')
 
+const selectPartnerDays = partnerDaysSql('partner_api.', '$')
+
+function keyUsageSql(condition: string): string {
+  return `SELECT ${KEY_USAGE.columns} FROM partner_api.key_usage
+    WHERE day BETWEEN $1 AND $2 ${condition} ORDER BY day, key_id, endpoint`
+}
+
 /**
- * The batch first: a concurrent repetition waits for it, and adds nothing. Then the rows in one order, which prevents
- * deadlocks between replicas.
+ * The batch first: a concurrent repetition waits for it, and adds nothing. Then the rows of each table in one order, which
+ * prevents deadlocks between replicas. They are added up, because a statement can change each row only once.
  */
 const addUsageSql = `
   WITH added AS (
     INSERT INTO partner_api.usage_batch (id, added_at) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING RETURNING id
+  ), counts AS (
+    SELECT partner, key_id, environment, day, endpoint, requests, errors
+    FROM added, unnest(
+      $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::bigint[]
+    ) AS counts (partner, key_id, environment, day, endpoint, requests, errors)
+  ), added_to_partners AS (
+    INSERT INTO partner_api.usage AS sums (partner, day, endpoint, requests, errors)
+    SELECT partner, day, endpoint, sum(requests), sum(errors) FROM counts WHERE environment = 'live'
+    GROUP BY partner, day, endpoint ORDER BY partner, day, endpoint
+    ON CONFLICT (partner, day, endpoint) DO UPDATE
+    SET requests = sums.requests + excluded.requests, errors = sums.errors + excluded.errors
   )
-  INSERT INTO partner_api.usage AS sums (partner, day, endpoint, requests, errors)
-  SELECT partner, day, endpoint, requests, errors
-  FROM added, unnest($3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[])
-    AS counts (partner, day, endpoint, requests, errors)
-  ORDER BY partner, day, endpoint
-  ON CONFLICT (partner, day, endpoint) DO UPDATE
+  INSERT INTO partner_api.key_usage AS sums (key_id, day, endpoint, requests, errors)
+  SELECT key_id, day, endpoint, sum(requests), sum(errors) FROM counts WHERE key_id IS NOT NULL
+  GROUP BY key_id, day, endpoint ORDER BY key_id, day, endpoint
+  ON CONFLICT (key_id, day, endpoint) DO UPDATE
   SET requests = sums.requests + excluded.requests, errors = sums.errors + excluded.errors`
 
 /**

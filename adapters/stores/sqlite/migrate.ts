@@ -11,8 +11,9 @@ import {
 import { missingSettingsError, StoreError } from '../store-error.ts'
 import { type Database, errorMessage, openDatabase, retryWhileBusy } from './database.ts'
 import * as store from './migrations/001-store.ts'
+import * as keyUsage from './migrations/002-key-usage.ts'
 
-export const MIGRATIONS: readonly Migration[] = [store]
+export const MIGRATIONS: readonly Migration[] = [store, keyUsage]
 
 /** "papi", the application id of a store's file. */
 const applicationId = 0x70617069

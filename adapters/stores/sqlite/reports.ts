@@ -11,17 +11,22 @@ import {
   activityFromSignup,
   type ActivityPositions,
   activityPositionsAfter,
+  addUsage,
   BATCH_RETENTION_MS,
   BATCHES_PRUNED_PER_WRITE,
   COUNTS_PRUNED_PER_WRITE,
   type Dated,
   newestFirst,
+  type PartnerDayRow,
+  partnerDaysSql,
   summarySql,
   type SumRow,
+  type Sums,
+  toPartnerDay,
   toSummary,
 } from '../reports.ts'
 import type { StoredRow } from '../row-format.ts'
-import { AUDIT_ENTRIES, AUDIT_READ_COLUMNS, COPIED_TABLES } from '../tables.ts'
+import { AUDIT_ENTRIES, AUDIT_READ_COLUMNS, COPIED_TABLES, KEY_USAGE } from '../tables.ts'
 import { type Database, transactionWithRetry } from './database.ts'
 import type { createSignups } from './signups.ts'
 
@@ -33,10 +38,13 @@ export function createUsageCounts(database: Database) {
     DELETE FROM usage_batch WHERE id IN (
       SELECT id FROM usage_batch WHERE added_at <= ?1 ORDER BY added_at LIMIT ${BATCHES_PRUNED_PER_WRITE}
     )`)
-  const addCounts = database.statement(`
-    INSERT INTO usage (partner, day, endpoint, requests, errors) VALUES (?1, ?2, ?3, ?4, ?5)
-    ON CONFLICT DO UPDATE SET requests = requests + excluded.requests, errors = errors + excluded.errors`)
-  const pruneCounts = [COPIED_TABLES.request_counts, COPIED_TABLES.signup_counts].map(
+  const { request_counts, signup_counts, key_request_counts } = COPIED_TABLES
+  const [addCounts, addKeyCounts] = [request_counts, key_request_counts].map(({ name, columns }) =>
+    database.statement(`
+      INSERT INTO ${name} (${columns}) VALUES (?1, ?2, ?3, ?4, ?5)
+      ON CONFLICT DO UPDATE SET requests = requests + excluded.requests, errors = errors + excluded.errors`)
+  )
+  const pruneCounts = [request_counts, signup_counts, key_request_counts].map(
     ({ name, columns, keyLength }) => {
       const key = columns.slice(0, keyLength)
       return database.statement(`
@@ -46,6 +54,15 @@ export function createUsageCounts(database: Database) {
     },
   )
   const selectSums = database.statement<SumRow>(summarySql('', '?'))
+  const selectPartnerDays = database.statement<PartnerDayRow>(partnerDaysSql('', '?'))
+  const usageOrder = 'ORDER BY day, key_id, endpoint'
+  const selectUsage = database.statement(
+    `SELECT ${KEY_USAGE.columns} FROM key_usage WHERE day BETWEEN ?1 AND ?2 ${usageOrder}`,
+  )
+  // Each key by the primary key: CROSS JOIN keeps the planner from reading whole days.
+  const selectUsageOfKeys = database.statement(`
+    SELECT ${KEY_USAGE.columns} FROM json_each(?3) CROSS JOIN key_usage ON key_id = value AND day BETWEEN ?1 AND ?2
+    ${usageOrder}`)
 
   return {
     recordUsage(counts, batch, keepFrom = '') {
@@ -54,14 +71,29 @@ export function createUsageCounts(database: Database) {
         const now = Date.now()
         if (insertBatch.run(batch, now) === 0) return
         pruneBatches.run(now - BATCH_RETENTION_MS)
-        for (const { partner, day, endpoint, requests, errors } of counts) {
-          addCounts.run(partner, day, endpoint, requests, errors)
+        const sums: Sums = new Map()
+        addUsage(sums, counts)
+        for (const { partner, day, endpoint, requests, errors } of sums.values()) {
+          addCounts!.run(partner, day, endpoint, requests, errors)
+        }
+        for (const { keyId, day, endpoint, requests, errors } of counts) {
+          if (keyId !== undefined) addKeyCounts!.run(keyId, day, endpoint, requests, errors)
         }
         for (const statement of pruneCounts) statement.run(keepFrom)
       })
     },
 
     summarise: (partner, from, to) => toSummary(selectSums.all(partner, from, to)),
+
+    summarisePartners: (from, to, after = '', limit) =>
+      selectPartnerDays.all(from, to, after, limit).map(toPartnerDay),
+
+    keyUsage(keyIds, from, to) {
+      const rows = keyIds === undefined
+        ? selectUsage.all(from, to)
+        : selectUsageOfKeys.all(from, to, JSON.stringify(keyIds))
+      return rows.map((row) => KEY_USAGE.read(row))
+    },
   } satisfies Omit<Reports, 'listActivity'>
 }
 

@@ -8,6 +8,7 @@ import type {
   ProfileRecord,
 } from '../../../core/ports/content.ts'
 import type { ProfileQuery } from '../../../core/ports/directory.ts'
+import type { UsageCount } from '../../../core/ports/reports.ts'
 import type { IdempotencyClaim, Signup } from '../../../core/ports/signups.ts'
 import type { Store } from '../../../core/ports/store.ts'
 
@@ -140,6 +141,20 @@ export function signup(id: string, more: Partial<Signup> = {}): Signup {
     keyId: key().id,
     environment: 'live',
     createdAt: T0,
+    ...more,
+  }
+}
+
+/** A request of the live key of `acme`. */
+export function usageCount(more: Partial<UsageCount> = {}): UsageCount {
+  return {
+    partner: 'acme',
+    keyId: 'acme-live',
+    environment: 'live',
+    day: '2026-01-31',
+    endpoint: 'plans',
+    requests: 1,
+    errors: 0,
     ...more,
   }
 }

@@ -4,7 +4,7 @@ import type { SummaryCounts, UsageCount } from '../../../core/ports/reports.ts'
 import type { Signup } from '../../../core/ports/signups.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { until } from '../../postgres/until.ts'
-import { claim, createKeys, DAY, signup, T0 } from './samples.ts'
+import { claim, createKeys, DAY, signup, T0, usageCount } from './samples.ts'
 import { type Check, checkProperty } from './suites.ts'
 
 /** First and last milliseconds of days around the end of a year. */
@@ -23,6 +23,8 @@ const anySignup = fc.record({
 
 const anyCount: fc.Arbitrary<UsageCount> = fc.record({
   partner: fc.constantFrom('acme', 'globex'),
+  keyId: fc.constantFrom('k', 'l', undefined),
+  environment: fc.constantFrom('live', 'live', 'test'),
   day: fc.constantFrom(...days),
   endpoint: fc.constantFrom('profiles', 'plans'),
   requests: fc.integer({ min: 1, max: 5_000_000_000 }),
@@ -41,7 +43,9 @@ function counted(
     one.partner === partner && one.environment === 'live' && utcDay(one.createdAt) >= from &&
     utcDay(one.createdAt) <= to
   )
-  const requests = counts.filter((one) => one.partner === partner && one.day >= from && one.day <= to)
+  const requests = counts.filter((one) =>
+    one.partner === partner && one.environment === 'live' && one.day >= from && one.day <= to
+  )
   const add = (rows: readonly UsageCount[]) => ({
     requests: rows.reduce((sum, row) => sum + row.requests, 0),
     errors: rows.reduce((sum, row) => sum + row.errors, 0),
@@ -89,7 +93,7 @@ export async function summaryContract(check: Check, open: () => Promise<Store>):
   await check('counts before the first day to keep are removed, and nothing else is', async (t, store) => {
     await createKeys(store, 'acme')
     const [old, oldest] = [T0 - DAY, T0 - 400 * DAY]
-    const count = { partner: 'acme', endpoint: 'plans', requests: 1, errors: 1 }
+    const count = usageCount({ errors: 1 })
     for (const [index, createdAt] of [oldest, old, T0].entries()) {
       await store.createSignup(signup(`${index}`, { keyId: 'acme-live', createdAt, plan: 'pro' }), undefined)
       await store.recordUsage([{ ...count, day: utcDay(createdAt) }], `${index}`)
@@ -102,17 +106,18 @@ export async function summaryContract(check: Check, open: () => Promise<Store>):
       )
       return [signupsByDay, requestsByDay].map((rows) => rows.map(({ day }) => day).sort().join())
         .concat(`${signupsByPlan[0]?.signups}`)
+        .concat((await store.keyUsage(undefined, '2000-01-01', '2027-01-01')).map(({ day }) => day).join())
     }
     const all = [oldest, old, T0].map(utcDay).join()
-    t.strictSame(await daysOf(), [all, all, '3'], 'without a first day, nothing is removed')
+    t.strictSame(await daysOf(), [all, all, '3', all], 'without a first day, nothing is removed')
     await store.recordUsage([{ ...count, day: utcDay(T0) }], 'next', utcDay(T0))
-    const left = [utcDay(T0), utcDay(T0), '1']
+    const left = [utcDay(T0), utcDay(T0), '1', utcDay(T0)]
     await until(async () => (await daysOf()).join(' ') === left.join(' '), 'the old counts to be removed')
     t.equal((await store.listSignups('acme', undefined, 10)).length, 3, 'signups are not removed')
   })
 
   await check('usage counts add up by day, and change no revision', async (t, store) => {
-    const count = { partner: 'acme', day: '2026-01-31', endpoint: 'plans', requests: 2, errors: 1 }
+    const count = usageCount({ requests: 2, errors: 1 })
     const before = await store.revision()
     await store.recordUsage(
       [count, { ...count, requests: 3, errors: 0 }, { ...count, day: '2026-02-01' }],
@@ -132,8 +137,70 @@ export async function summaryContract(check: Check, open: () => Promise<Store>):
     t.strictSame(await store.revision(), before)
   })
 
+  await check(
+    'usage of keys counts live and test keys, those of a partner only live ones',
+    async (t, store) => {
+      await store.recordUsage([
+        usageCount({ requests: 2, errors: 1 }),
+        usageCount({ requests: 3 }),
+        usageCount({ keyId: 'acme-test', environment: 'test', requests: 10, errors: 10 }),
+        usageCount({ keyId: 'zz', endpoint: 'banner', requests: 4 }),
+        usageCount({ keyId: undefined, requests: 100 }),
+      ], 'a')
+      await store.recordUsage([usageCount({ requests: 5 }), usageCount({ day: '2026-02-01' })], 'b')
+      const plans = { day: '2026-01-31', endpoint: 'plans' }
+      const january = [
+        { keyId: 'acme-live', ...plans, requests: 10, errors: 1 },
+        { keyId: 'acme-test', ...plans, requests: 10, errors: 10 },
+        { keyId: 'zz', ...plans, endpoint: 'banner', requests: 4, errors: 0 },
+      ]
+      const february = { ...january[0]!, day: '2026-02-01', requests: 1, errors: 0 }
+      t.strictSame(await store.keyUsage(undefined, '2026-01-31', '2026-01-31'), january)
+      t.strictSame(await store.keyUsage(undefined, '2026-01-01', '2026-02-01'), [...january, february])
+      t.strictSame(await store.keyUsage(['missing', 'acme-live'], '2026-01-01', '2026-12-31'), [
+        january[0],
+        february,
+      ])
+      t.strictSame(await store.keyUsage([], '2026-01-01', '2026-12-31'), [])
+      const { requestsByDay } = await store.summarise('acme', '2026-01-31', '2026-01-31')
+      t.strictSame(requestsByDay, [{ day: '2026-01-31', requests: 114, errors: 1 }])
+    },
+  )
+
+  await check('days of partners come by slug, and whole', async (t, store) => {
+    await createKeys(store, 'acme', 'globex', 'initech', 'idle')
+    const at = (day: number, keyId: string, more = {}) =>
+      signup(`${day}${keyId}`, { keyId, partner: keyId.split('-')[0]!, createdAt: T0 + day * DAY, ...more })
+    await store.createSignup(at(0, 'initech-live', { plan: 'pro' }), undefined)
+    await store.createSignup(at(1, 'initech-live', { country: 'DE' }), undefined)
+    await store.createSignup(at(1, 'acme-test', { environment: 'test' }), undefined)
+    await store.recordUsage([
+      usageCount({ partner: 'initech', day: '2026-01-02', requests: 7, errors: 2 }),
+      usageCount({ partner: 'initech', day: '2026-01-02', endpoint: 'banner', keyId: undefined }),
+      usageCount({ partner: 'acme', day: '2026-01-01' }),
+      usageCount({ partner: 'acme', day: '2026-01-05', requests: 9 }),
+      usageCount({ partner: 'idle', day: '2026-01-02', environment: 'test' }),
+      usageCount({ partner: 'globex', day: '2025-12-31' }),
+      usageCount({ partner: 'globex', day: '2026-01-06' }),
+    ], 'a')
+    const [none, first, last] = [undefined, '2026-01-01', '2026-01-05']
+    const row = { requests: 0, errors: 0, signups: 0 }
+    const acme = [
+      { partner: 'acme', day: first, ...row, requests: 1 },
+      { partner: 'acme', day: last, ...row, requests: 9 },
+    ]
+    const initech = [
+      { partner: 'initech', day: first, ...row, signups: 1 },
+      { partner: 'initech', day: '2026-01-02', requests: 8, errors: 2, signups: 1 },
+    ]
+    t.strictSame(await store.summarisePartners(first, last, none, 10), [...acme, ...initech])
+    t.strictSame(await store.summarisePartners(first, last, none, 1), acme, 'both days of the one partner')
+    t.strictSame(await store.summarisePartners(first, last, 'acme', 1), initech, 'not one without counts')
+    t.strictSame(await store.summarisePartners(first, last, 'initech', 10), [])
+  })
+
   await check('a batch of counts is added once, however often it is sent', async (t, store) => {
-    const count = { partner: 'acme', day: '2026-01-31', endpoint: 'plans', requests: 2, errors: 1 }
+    const count = usageCount({ requests: 2, errors: 1 })
     const send = (requests: number, batch: string) => store.recordUsage([{ ...count, requests }], batch)
     await send(1, 'a')
     await send(1, 'a')
@@ -167,6 +234,15 @@ export async function summaryContract(check: Check, open: () => Promise<Store>):
         const found = JSON.stringify(sorted(await store.summarise(partner, from, to)))
         const expected = JSON.stringify(sorted(counted(stored, counts, partner, from, to)))
         if (found !== expected) throw new Error(`found ${found} instead of ${expected}`)
+        const days = (await store.summarisePartners(from, to, undefined, 9)).filter((row) =>
+          row.partner === partner
+        )
+        const { signupsByDay, requestsByDay } = counted(stored, counts, partner, from, to)
+        for (const [name, rows] of Object.entries({ signups: signupsByDay, requests: requestsByDay })) {
+          const sum = (all: readonly object[]) =>
+            all.reduce((sum, row) => sum + Number(row[name as keyof typeof row]), 0)
+          if (sum(days) !== sum(rows)) throw new Error(`${sum(days)} ${name} instead of ${sum(rows)}`)
+        }
       }
     })
   })

@@ -3,6 +3,7 @@ import { utcDay } from '../../../core/lib/time.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { INDUSTRIES, profiles } from '../../bench/profiles.ts'
 import { canary, serveStore } from '../../support/partner-service.ts'
+import { usageCount } from '../../contract/store/samples.ts'
 import type { World } from '../../support/world.ts'
 
 const day = 86_400_000
@@ -72,13 +73,15 @@ export async function fillStore(store: Store): Promise<World> {
     fingerprint: '0'.repeat(64),
     expiresAt: before + day,
   })
-  const counts = Array.from({ length: MANY_ROWS }, (_, index) => ({
-    partner: 'demo',
-    day: utcDay(now - day * (1 + index % 20)),
-    endpoint: `endpoint-${index}`,
-    requests: 1 + index,
-    errors: index % 3,
-  }))
+  const counts = Array.from({ length: MANY_ROWS }, (_, index) =>
+    usageCount({
+      partner: 'demo',
+      keyId: keys['demo full'].id,
+      day: utcDay(now - day * (1 + index % 20)),
+      endpoint: `endpoint-${index}`,
+      requests: 1 + index,
+      errors: index % 3,
+    }))
   await store.recordUsage(counts, 'counts')
   await request('/public/profiles?partner=demo&limit=1')
   await request('/public/profiles/nothing-there?partner=demo')
