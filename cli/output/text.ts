@@ -103,6 +103,27 @@ export function formatTime(ms: number | undefined): string {
   return ms === undefined ? 'never' : `${new Date(ms).toISOString().slice(0, 16).replace('T', ' ')} UTC`
 }
 
+/** `in 12 days`, `3 hours ago`, or `never`. Intl.RelativeTimeFormat takes longer to load than a list to print. */
+export function formatRelative(ms: number | undefined, now: number): string {
+  if (ms === undefined) return 'never'
+  const seconds = Math.floor(Math.abs(ms - now) / 1000)
+  if (seconds === 0) return 'now'
+  const [unit, length] = relativeUnits.find(([, , from]) => seconds >= from)!
+  const count = Math.floor(seconds / length)
+  const text = `${count} ${unit}${count === 1 ? '' : 's'}`
+  return ms > now ? `in ${text}` : `${text} ago`
+}
+
+/** In seconds: the length of each unit, and the shortest time that is given in it. */
+const relativeUnits = [
+  ['year', 31_536_000, 63_072_000],
+  ['month', 2_592_000, 8_640_000],
+  ['day', 86_400, 172_800],
+  ['hour', 3_600, 7_200],
+  ['minute', 60, 60],
+  ['second', 1, 0],
+] as const
+
 /** Limits in the format of `--limit`. */
 export function formatLimits(limits: LimitOverrides): string {
   const overrides = Object.entries(limits).map(([policy, { quota, windowSeconds }]) =>

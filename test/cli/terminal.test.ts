@@ -1,6 +1,6 @@
 /** What people see on a terminal: tables that fit it, colours and progress. */
 import { test } from 'tap'
-import { displayWidth } from '../../cli/output/text.ts'
+import { displayWidth, formatRelative } from '../../cli/output/text.ts'
 import { newFile, programOn, runProgram } from '../support/cli-program.ts'
 
 const PARTNER_API_STORE = `sqlite:${newFile()}`
@@ -51,4 +51,29 @@ test('colours are for terminals, NO_COLOR and FORCE_COLOR', async (t) => {
   t.same(await shown({}), no)
   t.same(await shown({ FORCE_COLOR: '1', NO_COLOR: '1' }), yes)
   t.same(await shown({ FORCE_COLOR: '0' }, 80), no)
+})
+
+test('times are in words', (t) => {
+  const [hour, day] = [3_600_000, 86_400_000]
+  const expected: readonly (readonly [ms: number | undefined, text: string])[] = [
+    [undefined, 'never'],
+    [999, 'now'],
+    [-999, 'now'],
+    [1_000, 'in 1 second'],
+    [-59_999, '59 seconds ago'],
+    [60_000, 'in 1 minute'],
+    [-2 * hour + 1, '119 minutes ago'],
+    [2 * hour, 'in 2 hours'],
+    [-2 * day + 1, '47 hours ago'],
+    [2 * day, 'in 2 days'],
+    [13 * day - 1, 'in 12 days'],
+    [100 * day - 1, 'in 99 days'],
+    [100 * day, 'in 3 months'],
+    [-365 * day, '12 months ago'],
+    [730 * day, 'in 2 years'],
+  ]
+  for (const [ms, text] of expected) {
+    t.equal(formatRelative(ms === undefined ? ms : 1e12 + ms, 1e12), text)
+  }
+  t.end()
 })
