@@ -71,7 +71,7 @@ export interface Key {
   readonly hint: string
   /**
    * The administrative state; whether the key is expired or retiring follows from the instants below. `retired`: it was
-   * replaced without an overlap, and is no longer valid whatever the clocks say.
+   * replaced, and its overlap was 0 or ended early. It is no longer valid, whatever the clocks say.
    */
   readonly state: 'active' | 'disabled' | 'retired' | 'revoked'
   /** In force while an active module of the partner needs them; in the order of the specification. */

@@ -166,6 +166,8 @@ function changedKey(key: Key, change: Extract<Change, { id: string }>): Key {
         retiresAt: change.retiresAt,
         state: change.ended ? 'retired' : key.state,
       }
+    case 'key.retired':
+      return { ...key, state: 'retired', retiresAt: change.retiresAt }
     case 'key.updated': {
       const { name, allow, limits, expiresAt } = change
       return { ...key, name, allow, limits, expiresAt }

@@ -107,6 +107,11 @@ export interface KeyAdministration {
    */
   rotate(id: string, options?: RotationOptions): Promise<IssuedKey>
   /**
+   * Ends a rotated key before its overlap does; nothing changes when it has ended already.
+   * @throws {AdminError} `key_not_rotated`
+   */
+  finishRotation(id: string): Promise<Key>
+  /**
    * Changes its name, addresses, expiry and limits.
    * @throws {AdminError} `invalid_name`, `invalid_address_range`, `invalid_expiry`, `invalid_limit`
    */
@@ -200,6 +205,21 @@ export function createKeyAdministration(
         rotationChanges(await show(id), { id: successorId, hint, digest }, options, now())
       )
       return { key: issuedKey(changes), text }
+    },
+
+    async finishRotation(id) {
+      await apply(async () => {
+        const key = await show(id)
+        if (key.successorId === undefined) {
+          throw new AdminError(
+            'key_not_rotated',
+            `Key ${id} was not rotated. To replace it: partner-api keys rotate ${id}`,
+          )
+        }
+        const hasEnded = ['revoked', 'expired'].includes(keyState(key, now()))
+        return hasEnded ? [] : [{ type: 'key.retired', id, retiresAt: now() }]
+      })
+      return show(id)
     },
 
     async update(id, { name: newName, allow: newAllow, expiresAt: newExpiry, limits: limitChange = {} }) {

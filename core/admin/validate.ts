@@ -29,6 +29,8 @@ export type AdminErrorCode =
   | 'key_disabled'
   /** A key is rotated once. */
   | 'key_rotated'
+  /** Only the overlap of a rotated key can be ended. */
+  | 'key_not_rotated'
   /** Other changes interrupted every attempt. */
   | 'concurrent_change'
 

@@ -402,6 +402,30 @@ test('disabled, ended and rotated keys are not rotated', async (t) => {
   await t.rejects(keys.rotate(rotated!.key.id), refused('key_expired'), 'after its overlap')
 })
 
+test('a rotation is finished once, before the overlap ends', async (t) => {
+  const { store, clock, keys, issue } = await open()
+  const [old, over, revoked, plain] = await Promise.all([{}, {}, {}, {}].map(issue))
+  const successor = await keys.rotate(old!.key.id)
+  await keys.rotate(over!.key.id, { overlapMs: 1 })
+  await keys.rotate(revoked!.key.id)
+  await keys.revoke(revoked!.key.id)
+  clock.now += 1
+  t.match(await keys.finishRotation(old!.key.id), {
+    state: 'retired',
+    retiresAt: clock.now,
+    successorId: successor.key.id,
+  })
+  t.equal((await keys.show(successor.key.id)).state, 'active')
+  for (const { key: { id } } of [old!, over!, revoked!]) {
+    t.ok(await keepsFacts(store, () => keys.finishRotation(id)), 'it has ended already')
+  }
+  await t.rejects(
+    keys.finishRotation(plain!.key.id),
+    refused('key_not_rotated', new RegExp(`keys rotate ${plain!.key.id}`)),
+  )
+  await t.rejects(keys.enable(old!.key.id), refused('key_expired'))
+})
+
 const limit: fc.Arbitrary<Limit> = fc.record({
   quota: fc.integer({ min: 0, max: 1_000_000_000 }),
   windowSeconds: fc.integer({ min: 1, max: 86_400 }),

@@ -60,7 +60,8 @@ function expectedRows(events: readonly ActivityEvent[], keys: readonly Key[], no
     if (change.type === 'scope.granted' || change.type === 'scope.removed') {
       return [{ at, type: change.type, keyId, hint, environment, scope: change.scope }]
     }
-    return change.type === 'key.updated' ? [] : [{ at, type: change.type, keyId, hint, environment }]
+    if (change.type === 'key.updated' || change.type === 'key.retired') return []
+    return [{ at, type: change.type, keyId, hint, environment }]
   })
   for (const { id, hint, environment, expiresAt, retiresAt, createdAt } of keys) {
     rows.push({ at: createdAt, type: 'key.issued', keyId: id, hint, environment })
@@ -137,7 +138,7 @@ export async function activityContract(check: Check, open: () => Promise<Store>)
     await applyEvents(
       store,
       { at: T0 + 1, change: { type: 'module.activated', slug: 'acme', module: 'banner' } },
-      { at: T0 + 2, change: { type: 'key.issued', key: key({ id: 'acme-live', expiresAt: T0 + 10 }) } },
+      { at: T0 + 2, change: { type: 'key.issued', key: key({ id: 'acme-live', expiresAt: T0 + 20 }) } },
       { at: T0 + 3, change: { type: 'scope.granted', id: 'acme-live', scope: 'read:banner' } },
       { at: T0 + 4, change: { type: 'scope.removed', id: 'acme-live', scope: 'read:banner' } },
       { at: T0 + 5, change: { type: 'key.disabled', id: 'acme-live' } },
@@ -148,9 +149,10 @@ export async function activityContract(check: Check, open: () => Promise<Store>)
       },
       {
         at: T0 + 8,
-        change: { type: 'key.rotated', id: 'acme-live', successorId: 'acme-test', retiresAt: T0 + 10 },
+        change: { type: 'key.rotated', id: 'acme-live', successorId: 'acme-test', retiresAt: T0 + 15 },
       },
       { at: T0 + 9, signup: sent },
+      { at: T0 + 10, change: { type: 'key.retired', id: 'acme-live', retiresAt: T0 + 10 } },
       { at: T0 + 11, change: { type: 'key.revoked', id: 'acme-live' } },
       { at: T0 + 12, change: { type: 'module.deactivated', slug: 'acme', module: 'banner' } },
     )
