@@ -1,16 +1,23 @@
-import { Argument } from 'commander'
+import { Argument, Option } from 'commander'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
-import type { Key } from '../../core/model.ts'
-import { moduleForScope, MODULES, SCOPES } from '../../core/policy/modules.ts'
+import { requireModules, requireNotRemoved } from '../../core/admin/validate.ts'
+import type { Key, Partner } from '../../core/model.ts'
+import { MODULE_NAMES, moduleForScope, MODULES, type Scope, SCOPES } from '../../core/policy/modules.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { CliCommand, CommandResult, Invocation } from '../command.ts'
-import { keyHelp } from '../options.ts'
+import { keyHelp, serviceNameOption } from '../options.ts'
 import { keyJson } from '../output/json.ts'
-import { formatTable } from '../output/text.ts'
-import { timeOf } from '../store.ts'
+import { formatTable, printable } from '../output/text.ts'
+import { timeOf, withStore } from '../store.ts'
 
-/** `scopes list`, `show`, `grant` and `remove`. */
+interface PlanOptions {
+  readonly module: readonly string[]
+  readonly partner?: string
+  readonly serviceName: string
+}
+
+/** `scopes list`, `show`, `grant`, `remove` and `plan`. */
 export function define(scopes: CliCommand): void {
   scopes.command('list')
     .description('List the scopes, and the module that puts each in force')
@@ -33,6 +40,89 @@ export function define(scopes: CliCommand): void {
 
   addChangeCommand(scopes, 'grant', 'Grant a key scopes that active modules of its partner need')
   addChangeCommand(scopes, 'remove', 'Remove scopes from a key')
+
+  scopes.command('plan')
+    .description('Find the fewest scopes that modules need, and the commands that put them in force')
+    .addOption(
+      new Option('--module <module...>', 'The modules to use').choices(MODULE_NAMES).makeOptionMandatory(),
+    )
+    .option('--partner <slug>', 'Plan only what this partner still lacks')
+    .option('--service-name <name>', 'Name of the service in paths', serviceNameOption, 'service')
+    .act(plan)
+    .details('Changes nothing. Reads the store only with --partner.')
+    .examples(
+      'partner-api scopes plan --module profiles countries',
+      'partner-api scopes plan --module profiles signup --partner acme',
+    )
+}
+
+/** Prints what `--partner` lacks; everything without it. */
+async function plan(
+  invocation: Invocation,
+  { module, partner: slug, serviceName }: PlanOptions,
+): Promise<void> {
+  const { output } = invocation
+  const modules = requireModules(module)
+  const scopes = modules.map((module) => MODULES[module].scope)
+  const found = slug === undefined
+    ? undefined
+    : await withStore(invocation, {}, (store) => findSufficientKey(store, invocation, slug, scopes))
+  // Loaded here, with the schemas of all endpoints.
+  const { compileRoutes, ROUTES } = await import('../../core/routes/router.ts')
+  const { endpoints } = compileRoutes(ROUTES, serviceName)
+  const data = modules.map((module) => {
+    const { scope, feature } = MODULES[module]
+    const opened = endpoints.filter((endpoint) => endpoint.scope === scope)
+    return { scope, module, feature, endpoints: opened.map(({ method, path }) => `${method} ${path}`) }
+  })
+  const inactive = modules.filter((module) => !found?.partner.modules.includes(module))
+  const commands = {
+    'To accept its requests': found?.partner.state === 'suspended' && `partners resume ${slug}`,
+    'To activate the modules': inactive.length > 0 &&
+      `modules activate ${slug ?? 'SLUG'} ${inactive.join(' ')}`,
+    'To issue the key': !found?.key &&
+      `keys issue ${slug ?? 'SLUG'} --name "Purpose of the key" --scope ${scopes.join(' ')}`,
+  }
+  const needed = Object.entries(commands).filter(([, command]) => command)
+    .map(([purpose, command]) => [purpose, `partner-api ${command}`] as const)
+  const rows = data.flatMap(({ scope, module, feature, endpoints }) =>
+    endpoints.map((endpoint, index) => [...(index === 0 ? [scope, module, feature] : ['', '', '']), endpoint])
+  )
+  await output.result(
+    {
+      scopes: data,
+      ...(found && { partner: slug, key_id: found.key?.id ?? null }),
+      commands: needed.map(([, command]) => command),
+    },
+    formatTable(['scope', 'module', 'for', 'opens'], rows),
+  )
+  if (output.json) return
+  if (found?.key) output.note(`Key ${found.key.id} (${printable(found.key.name)}) holds these scopes.`)
+  for (const [purpose, command] of needed) output.note(`${purpose}: ${command}`)
+}
+
+/** The partner, and its active live key with all of these scopes and the fewest others, if there is one. */
+async function findSufficientKey(
+  store: Store,
+  invocation: Invocation,
+  slug: string,
+  scopes: readonly Scope[],
+): Promise<{ readonly partner: Partner; readonly key: Key | undefined }> {
+  const partner = await createPartnerAdministration(store, invocation).show(slug)
+  requireNotRemoved(partner)
+  const filter = {
+    partner: slug,
+    environment: 'live',
+    scope: scopes[0],
+    states: ['active'],
+    now: timeOf(store),
+  } as const
+  let key: Key | undefined
+  for await (const each of createKeyAdministration(store, invocation).list(filter)) {
+    const holdsAll = scopes.every((scope) => each.scopes.includes(scope))
+    if (holdsAll && each.scopes.length < (key?.scopes.length ?? Infinity)) key = each
+  }
+  return { partner, key }
 }
 
 function addChangeCommand(scopes: CliCommand, name: 'grant' | 'remove', description: string): void {

@@ -28,7 +28,7 @@ const groups: Readonly<Record<string, readonly string[]>> = {
   partners: ['create', 'list', 'show', 'update', 'suspend', 'resume', 'remove'],
   modules: ['list', 'activate', 'deactivate'],
   keys: ['issue', 'list', 'show', 'rotate', 'update', 'limit', 'disable', 'enable', 'revoke'],
-  scopes: ['list', 'show', 'grant', 'remove'],
+  scopes: ['list', 'show', 'grant', 'remove', 'plan'],
   content: ['import', 'export', 'remove'],
   signups: ['list', 'export'],
   explain: [],
