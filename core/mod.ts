@@ -19,6 +19,8 @@ export type { PartnerApiOptions } from './settings.ts'
 
 // Administration, for embedders without the command line.
 export type { Operator } from './admin/apply.ts'
+export { importKeys } from './admin/import-keys.ts'
+export type { KeyImportOptions, KeyImportOutcome, KeyImportReport } from './admin/import-keys.ts'
 export { createKeyAdministration } from './admin/keys.ts'
 export type { IssuedKey, KeyAdministration, KeyUpdate, NewKey, RotationOptions } from './admin/keys.ts'
 export { createPartnerAdministration } from './admin/partners.ts'
@@ -26,7 +28,8 @@ export type { NewPartner, PartnerAdministration, PartnerUpdate } from './admin/p
 export { AdminError } from './admin/validate.ts'
 export type { AdminErrorCode, LimitChange } from './admin/validate.ts'
 export { importContent } from './content/lines.ts'
-export type { ImportOutcome, LineError, LineErrors } from './content/lines.ts'
+export type { LineError, LineErrors } from './content/line-reader.ts'
+export type { ImportOutcome } from './content/lines.ts'
 export { MODULE_NAMES, MODULES, SCOPES } from './policy/modules.ts'
 export type { Module, Scope } from './policy/modules.ts'
 export { awaitReceipt } from './replicas/receipt.ts'
@@ -38,7 +41,7 @@ export type { DirectoryRow } from './content/custom-directory.ts'
 export { compareCodePoints, fold, foldWords } from './lib/text.ts'
 export type { ClockReading } from './lib/clock.ts'
 export type { AuditEntry, AuditEventType, AuditHead, AuditLog } from './ports/audit.ts'
-export type { Administration, AuditContext, Change, KeyFilter } from './ports/changes.ts'
+export type { Administration, AuditContext, Change, DigestScheme, KeyFilter } from './ports/changes.ts'
 export { CONTENT_KINDS } from './ports/content.ts'
 export type {
   BannerRecord,

@@ -65,9 +65,12 @@ export interface Key {
   readonly name: string
   /** Part of the key's text; never changes. */
   readonly environment: Environment
-  /** SHA-256 of the whole key, 64 lower-case hexadecimal digits. */
+  /**
+   * SHA-256 of the whole key, 64 lower-case hexadecimal digits; of an imported key `SCHEME:DIGEST`, with the id of its
+   * digest scheme.
+   */
   readonly digest: string
-  /** Last four characters of the key. */
+  /** Last four characters of the key; of an imported key they may be unknown, and the hint empty. */
   readonly hint: string
   /**
    * The administrative state; whether the key is expired or retiring follows from the instants below. `retired`: it was

@@ -14,6 +14,7 @@ import {
   type StoredRow,
   type Value,
 } from './row-format.ts'
+import { DIGEST_SCHEMES } from './digest-schemes.ts'
 import { SIGNUP_COLUMNS } from './signups.ts'
 
 const noLimits: LimitOverrides = Object.freeze({})
@@ -229,6 +230,7 @@ export const COPIED_TABLES = {
     keyLength: 0,
   },
   partners: { name: 'partner', columns: PARTNERS.columns, keyLength: 1 },
+  digest_schemes: { name: 'digest_scheme', columns: DIGEST_SCHEMES.columns, keyLength: 1 },
   keys: { name: 'partner_key', columns: [...KEYS.columns, 'revoked_at'], keyLength: 1 },
   industries: copiedContent('industries'),
   profiles: copiedContent('profiles'),

@@ -1,11 +1,6 @@
 import { Argument, Option } from 'commander'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
-import {
-  createLineReader,
-  formatContentLine,
-  importContent,
-  type LineErrors,
-} from '../../core/content/lines.ts'
+import { createLineReader, formatContentLine, importContent } from '../../core/content/lines.ts'
 import {
   CONTENT_KINDS,
   type ContentKind,
@@ -17,6 +12,7 @@ import { changeStore, type CliCommand, type CommandResult, type Invocation } fro
 import { CliError } from '../errors.ts'
 import { readContentLines } from '../files.ts'
 import type { Output } from '../output/print.ts'
+import { invalidLinesError } from '../line-errors.ts'
 import { formatTable, joinList, pluralize, printableJson } from '../output/text.ts'
 import { isMissingStore, timeOf, withStore } from '../store.ts'
 
@@ -129,7 +125,12 @@ async function importLines(
       progress: (done) => report(pluralize(done, 'line')),
     })
   )
-  if ('errors' in outcome) throw invalidLinesError(kind, outcome)
+  if ('errors' in outcome) {
+    const needsIndustries = kind === 'profiles' &&
+      outcome.errors.some(({ reason }) => reason.includes('an industry that exists'))
+    const hint = needsIndustries ? ' Import industries first: partner-api content import industries FILE' : ''
+    throw invalidLinesError(kind, outcome, hint)
+  }
   return outcome
 }
 
@@ -190,36 +191,4 @@ async function remove(
     throw new CliError(1, 'content_in_use', `Nothing was removed: ${detail}`)
   }
   return { data: { kind, removed: slugs }, text: `${kind}: ${slugs.length} removed\n` }
-}
-
-/** Groups of equal errors, and lines of a group, that are printed for people. */
-const maxGroups = 50
-const maxLines = 3
-
-/** For people, lines with the same error are grouped. */
-function invalidLinesError(kind: ContentKind, { errors, errorCount }: LineErrors): CliError {
-  const groups = Map.groupBy(errors, ({ field, reason }) => field === null ? reason : `${field} ${reason}`)
-  const shown = [...groups].slice(0, maxGroups)
-  const remaining = errorCount - shown.reduce((sum, [, lines]) => sum + lines.length, 0)
-  const needsIndustries = kind === 'profiles' &&
-    errors.some(({ reason }) => reason.includes('an industry that exists'))
-  const hint = needsIndustries ? ' Import industries first: partner-api content import industries FILE' : ''
-  return new CliError(
-    1,
-    'invalid_content',
-    `Nothing was imported: ${pluralize(errorCount, 'error')} in the lines of ${kind}.${hint}`,
-    {
-      members: { lines: errors, line_error_count: errorCount },
-      lines: [
-        ...shown.map(([error, lines]) => `${formatLineNumbers(lines.map(({ line }) => line))}: ${error}`),
-        ...(remaining > 0 ? [`… and ${pluralize(remaining, 'more', 'more')}`] : []),
-      ],
-    },
-  )
-}
-
-function formatLineNumbers(lines: readonly number[]): string {
-  if (lines.length === 1) return `line ${lines[0]}`
-  const more = lines.length > maxLines ? ', …' : ''
-  return `${pluralize(lines.length, 'line')} (${lines.slice(0, maxLines).join(', ')}${more})`
 }

@@ -8,6 +8,7 @@ import type { Store } from '../../core/ports/store.ts'
 import type { CliCommand, CommandResult, Invocation } from '../command.ts'
 import { usageError } from '../errors.ts'
 import { type SaveKey, withKeyFile } from '../files.ts'
+import { defineImport } from '../keys/import.ts'
 import {
   clearLimitOption,
   durationOption,
@@ -83,6 +84,8 @@ overwrites a file; with it, the output of --json has the file name as out instea
       'partner-api keys issue acme --name CI --test --expires 90d --scope read:profiles --allow 192.0.2.0/24',
       'partner-api keys issue acme --name dashboard --quiet | secret-manager store acme-key',
     )
+
+  defineImport(keys)
 
   keys.command('list')
     .description('List the keys of one partner or of all, oldest first')
@@ -314,6 +317,7 @@ function endTime({ expiresAt, retiresAt }: Key): number | undefined {
 }
 
 function keyDetails(key: Key, now: number): (readonly [name: string, value: string])[] {
+  const imported = key.digest.length > 64 ? ['imported'] : []
   const rotation = key.successorId === undefined
     ? []
     : [['replaced by', `${key.successorId}, until ${formatTime(key.retiresAt)}`] as const]
@@ -321,7 +325,7 @@ function keyDetails(key: Key, now: number): (readonly [name: string, value: stri
     ['id', key.id],
     ['partner', key.partner],
     ['name', key.name],
-    ['kind', `${key.environment}, ends in ${key.hint}`],
+    ['kind', [key.environment, ...imported, ...(key.hint ? [`ends in ${key.hint}`] : [])].join(', ')],
     ['state', keyState(key, now)],
     ['scopes', key.scopes.join(' ') || 'none'],
     ['allowed from', key.allow.join(' ') || 'anywhere'],

@@ -1,33 +1,14 @@
-import * as v from 'valibot'
-import { containsKey, formatValue } from '../http/redact.ts'
-import { hasDuplicateMembers, isObject, parseJson } from '../lib/json.ts'
+import { formatValue } from '../http/redact.ts'
 import { readPages } from '../lib/read-pages.ts'
 import type { Partner } from '../model.ts'
 import type { ContentKind, ContentRecords, ImportOptions, ImportReport } from '../ports/content.ts'
 import type { Store } from '../ports/store.ts'
 import type { References } from './fields.ts'
 import { LINE_FORMATS, type LineFormat } from './kinds.ts'
+import { createObjectReader, type LineErrors } from './line-reader.ts'
 
 /** The result of an import: its report, or the errors because of which nothing was written. */
 export type ImportOutcome = ImportReport | LineErrors
-
-/** An error in one field of one line. */
-export interface LineError {
-  /** From 1, blank lines included. */
-  readonly line: number
-  /** The field, as in `links[0].url`; `null` for the line as a whole. */
-  readonly field: string | null
-  /** One clause about the field or line, such as `must be a whole number from 0, not "ten"`. */
-  readonly reason: string
-}
-
-/** The errors in a file of lines. */
-export interface LineErrors {
-  /** At most 1,000, by line. */
-  readonly errors: readonly LineError[]
-  /** The number of all errors, 1 or more. */
-  readonly errorCount: number
-}
 
 /**
  * Imports JSON Lines, all or nothing: nothing is written unless every line is valid and everything that it refers to
@@ -84,78 +65,42 @@ async function partnerSlugs(store: Pick<Store, 'listPartners'>): Promise<Readonl
   return slugs
 }
 
-const maxErrors = 1_000
-
 /**
  * @param references What lines may refer to; by default anything.
  * @returns A reader that checks each line by itself, against the other lines and against `references`.
  */
 export function createLineReader<K extends ContentKind>(kind: K, references: References = {}) {
-  const { schema } = LINE_FORMATS[kind](references)
   const idField = kind === 'banners' ? 'partner' : 'slug'
   const firstLines = new Map<string, number>()
   const parents: ParentReference[] = []
-  const errors: LineError[] = []
-  let records: ContentRecords[K][] = []
-  let errorCount = 0
-  let line = 0
+  const reader = createObjectReader(LINE_FORMATS[kind](references).schema, (value, line) => {
+    checkUnique(value[idField], line)
+    recordParent(value, line)
+  })
 
-  function addError(field: string | null, reason: string, at = line): void {
-    errorCount++
-    if (errors.length < maxErrors) errors.push({ line: at, field, reason })
-  }
-
-  /** @returns `undefined` after an error about the line as a whole. */
-  function parse(json: string): Readonly<Record<string, unknown>> | undefined {
-    const value = parseJson(json)
-    if (value === undefined) addError(null, 'is not JSON')
-    else if (!isObject(value)) addError(null, 'must be a JSON object')
-    else if (hasDuplicateMembers(json)) addError(null, 'has two members of one name in an object')
-    else return value
-    return undefined
-  }
-
-  function checkUnique(id: unknown): void {
+  function checkUnique(id: unknown, line: number): void {
     if (typeof id !== 'string') return
     const first = firstLines.get(id)
     if (first === undefined) firstLines.set(id, line)
-    else addError(idField, `repeats ${formatValue(id)} of line ${first}`)
+    else reader.addError(line, idField, `repeats ${formatValue(id)} of line ${first}`)
   }
 
-  function recordParent({ slug, parent_slug: parent }: Readonly<Record<string, unknown>>): void {
+  function recordParent(
+    { slug, parent_slug: parent }: Readonly<Record<string, unknown>>,
+    line: number,
+  ): void {
     if (kind !== 'industries' || typeof slug !== 'string' || firstLines.get(slug) !== line) return
     parents.push({ line, slug, parent: typeof parent === 'string' ? parent : undefined })
   }
 
   return {
-    /** Reads the next line, with or without its line end. */
-    read(text: string): void {
-      line++
-      // Editors on Windows write a byte-order mark; JSON itself allows none (RFC 8259 §8.1).
-      const json = line === 1 && text.startsWith('\uFEFF') ? text.slice(1) : text
-      if (/^[ \t\r\n]*$/.test(json)) return
-      const value = parse(json)
-      if (value === undefined) return
-      checkUnique(value[idField])
-      recordParent(value)
-      const result = v.safeParse(schema, value)
-      if (result.success) records.push(result.output)
-      for (const { path, message } of result.issues ?? []) addError(fieldPath(path), message)
-    },
-
-    /** Returns the records since the last call; none once a line is invalid. */
-    take(): readonly ContentRecords[K][] {
-      const taken = errorCount === 0 ? records : []
-      if (records.length > 0) records = []
-      return taken
-    },
-
+    ...reader,
     /** Returns the remaining records, or all errors. */
     finish(): { readonly records: readonly ContentRecords[K][] } | LineErrors {
       for (const { line, reason } of findTreeErrors(parents, references.industries)) {
-        addError('parent_slug', reason, line)
+        reader.addError(line, 'parent_slug', reason)
       }
-      return errorCount === 0 ? { records } : { errors: errors.sort((a, b) => a.line - b.line), errorCount }
+      return reader.errors() ?? { records: reader.take() }
     },
   }
 }
@@ -167,18 +112,6 @@ export function formatContentLine<K extends ContentKind>(kind: K, record: Conten
   let format = exportFormats.get(kind)
   if (format === undefined) exportFormats.set(kind, format = LINE_FORMATS[kind]({}) as LineFormat<never>)
   return JSON.stringify(format.toLine(record as never))
-}
-
-function fieldPath(path: readonly { readonly key: unknown }[] | undefined): string | null {
-  if (path === undefined) return null
-  const steps = path.map(({ key }) => typeof key === 'number' ? `[${key}]` : `.${fieldName(String(key))}`)
-  return steps.join('').replace(/^\./, '')
-}
-
-/** The name of an unknown field is untrusted like any value. */
-function fieldName(name: string): string {
-  if (containsKey(name)) return '(a name in the shape of a key)'
-  return /^\w{1,60}$/.test(name) ? name : formatValue(name)
 }
 
 interface ParentReference {

@@ -1,7 +1,7 @@
 import { equalDigests, type Sha256 } from '../lib/digest.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
 import type { Revision } from '../ports/facts.ts'
-import { extractKeyId, isWellFormedKey } from './format.ts'
+import { extractKeyId, hasKeyShape, hasValidChecksum, IMPORTED_KEY_PATTERN } from './format.ts'
 import { keyState } from './lifecycle.ts'
 import type { Principal, PrincipalCache } from './principal.ts'
 
@@ -15,6 +15,17 @@ const dummyDigest = '0'.repeat(64)
 
 /** @param prefix The store's key prefix. */
 export function createAuthenticator(principals: PrincipalCache, sha256: Sha256, prefix: string) {
+  /** Finds the principal whose imported key this is, as `authenticate` does. Its digest is all that is cached of it. */
+  function authenticateImported(text: string, revision: Revision) {
+    if (!principals.mayHaveImports(revision) || !IMPORTED_KEY_PATTERN.test(text)) return undefined
+    const digest = sha256(text)
+    const cached = principals.peek(digest)
+    if (cached?.facts === revision.facts) return cached.principal
+    if (cached === undefined && principals.wasRefused(digest, revision)) return undefined
+    const lookUp: KeyLookup = () => principals.find(digest, revision, text)
+    return cached === undefined ? lookUp : lookUp()
+  }
+
   return {
     /**
      * Finds the principal that holds exactly this key. Malformed text, a wrong checksum, an unknown id and a wrong secret
@@ -23,15 +34,16 @@ export function createAuthenticator(principals: PrincipalCache, sha256: Sha256, 
      */
     authenticate(text: string, revision: Revision): MaybePromise<Principal | undefined> | KeyLookup {
       const id = extractKeyId(text, prefix)
-      if (id === undefined) return undefined
+      if (id === undefined) return authenticateImported(text, revision)
       const digest = sha256(text)
       const cached = principals.peek(id)
       const known = matchDigest(cached?.principal, digest)
       if (known !== undefined && cached?.facts === revision.facts) return known
-      // The first wrong key for an id costs a look-up and the others none, whether or not the id exists or is in use:
-      // the time of a refusal reveals nothing.
-      if (known === undefined && (!isWellFormedKey(text, prefix) || principals.wasRefused(id, revision))) {
-        return undefined
+      if (known === undefined) {
+        if (!hasKeyShape(text, prefix)) return authenticateImported(text, revision)
+        // The first wrong key for an id costs a look-up and the others none, whether or not the id exists or is in use:
+        // the time of a refusal reveals nothing.
+        if (!hasValidChecksum(text) || principals.wasRefused(id, revision)) return undefined
       }
       const lookUp: KeyLookup = () =>
         andThen(principals.find(id, revision), (principal) => {
@@ -45,7 +57,9 @@ export function createAuthenticator(principals: PrincipalCache, sha256: Sha256, 
     /** Whether this process has looked this key up and, by what it knew then, the key is in force. Grants nothing. */
     isKnown(text: string, now: number): boolean {
       const id = extractKeyId(text, prefix)
-      const known = id === undefined ? undefined : matchDigest(principals.peek(id)?.principal, sha256(text))
+      const digest = sha256(text)
+      const known = (id === undefined ? undefined : matchDigest(principals.peek(id)?.principal, digest)) ??
+        principals.peek(digest)?.principal
       return known !== undefined && ['active', 'retiring'].includes(keyState(known.key, now))
     },
   }

@@ -16,15 +16,23 @@ export const KEY_PREFIX_PATTERN: RegExp = /^[a-z][a-z0-9]{1,9}$/
 /** The form of a key's public id. */
 export const KEY_ID_PATTERN: RegExp = /^[0-9A-Za-z]{12}$/
 
+/** The form of a key that another system made: the store has its digest. No key contains a comma. */
+export const IMPORTED_KEY_PATTERN: RegExp = /^[!-+\--~]{16,512}$/
+
 /** Makes a key from the runtime's CSPRNG: 190 bits of secret. */
 export function mintKey(
   prefix: string,
   environment: Environment,
 ): { readonly id: string; readonly text: string; readonly hint: string } {
-  const id = randomBase62(idLength)
+  const id = drawKeyId()
   const unsigned = `${prefix}_${environment}_${id}_${randomBase62(secretLength)}`
   const text = unsigned + checksum(unsigned)
   return { id, text, hint: text.slice(-4) }
+}
+
+/** Draws the public id of a new key. */
+export function drawKeyId(): string {
+  return randomBase62(idLength)
 }
 
 /** The part of a text that would be the id of a key; `undefined` unless the text has the length of a key. */
@@ -37,8 +45,12 @@ export function extractKeyId(text: string, prefix: string): string | undefined {
 
 /** Whether a text has the form of a key with this prefix, and a valid checksum. */
 export function isWellFormedKey(text: string, prefix: string): boolean {
-  return text.startsWith(`${prefix}_`) && anchoredShape.test(text.slice(prefix.length)) &&
-    hasValidChecksum(text)
+  return hasKeyShape(text, prefix) && hasValidChecksum(text)
+}
+
+/** Whether a text has the form of a key with this prefix, whatever its checksum. */
+export function hasKeyShape(text: string, prefix: string): boolean {
+  return text.startsWith(`${prefix}_`) && anchoredShape.test(text.slice(prefix.length))
 }
 
 export function hasValidChecksum(text: string): boolean {

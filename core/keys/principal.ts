@@ -40,20 +40,27 @@ export type PrincipalCache = ReturnType<typeof createPrincipalCache>
 /** Unknown ids have a cache of their own, so that a flood of them cannot evict known keys. */
 const maxKeys = 100_000
 
-/** Caches principals by key id. @param prepare Makes a principal of the facts that the source found. */
+/**
+ * Caches principals by key id, and those of imported keys by the SHA-256 of their text.
+ *
+ * @param prepare Makes a principal of the facts that the source found.
+ */
 export function createPrincipalCache(
-  source: Pick<FactSource, 'findKey'>,
+  source: Pick<FactSource, 'findKey' | 'findImportedKey'>,
   prepare: (facts: KeyFacts) => Principal,
 ) {
   const principals = createLruCache<CachedPrincipal>(maxKeys)
   const unknownIds = createLruCache<string>(maxKeys)
+  /** The revision of facts under which the source has no imported keys. */
+  let withoutImports: string | undefined
   const inFlight = new Map<
     string,
     { readonly facts: string; readonly result: Promise<Principal | undefined> }
   >()
 
-  function remember(id: string, facts: string, found: KeyFacts | undefined): Principal | undefined {
-    if (found === undefined) {
+  function remember(id: string, facts: string, found: KeyFacts | undefined | false): Principal | undefined {
+    if (found === false) withoutImports = facts
+    if (!found) {
       principals.delete(id)
       unknownIds.set(id, facts)
       return undefined
@@ -67,12 +74,23 @@ export function createPrincipalCache(
     /** The cached principal. Under another revision it may identify a key, but grants nothing. */
     peek: principals.get,
 
-    /** Looks a key id up in the source; concurrent look-ups of one id are shared. */
-    find(id: string, { facts }: Revision): MaybePromise<Principal | undefined> {
+    /** Whether the source may have imported keys. */
+    mayHaveImports: ({ facts }: Revision): boolean =>
+      source.findImportedKey !== undefined && withoutImports !== facts,
+
+    /**
+     * Looks a key up in the source; concurrent look-ups of one id are shared.
+     *
+     * @param importedText The text of an imported key, whose SHA-256 is `id`.
+     */
+    find(id: string, { facts }: Revision, importedText?: string): MaybePromise<Principal | undefined> {
       const pending = inFlight.get(id)
       if (pending !== undefined && pending.facts === facts) return pending.result
       // Stored under the revision from before the look-up, so that a change during it is noticed.
-      const result = andThen(source.findKey(id), (found) => remember(id, facts, found))
+      const result = andThen<KeyFacts | undefined | false, Principal | undefined>(
+        importedText === undefined ? source.findKey(id) : source.findImportedKey!(importedText),
+        (found) => remember(id, facts, found),
+      )
       if (!(result instanceof Promise)) return result
       inFlight.set(id, { facts, result })
       const done = (): void => {

@@ -44,6 +44,14 @@ export interface Administration {
   ): MaybePromise<readonly Key[]>
 
   /**
+   * The ids of all digest schemes, and the keys with these digests, imported or not, in any order. Reads every key: it is
+   * meant for imports.
+   */
+  findDigests(
+    digests: readonly string[],
+  ): MaybePromise<{ readonly schemes: readonly string[]; readonly keys: readonly Key[] }>
+
+  /**
    * Applies all changes or none, in order, in one transaction that also moves `Revision.facts` and adds an audit entry
    * for each; the removal of a partner adds one for each key that it revokes.
    *
@@ -51,6 +59,17 @@ export interface Administration {
    * @returns false, with nothing applied, when the facts have changed since.
    */
   apply(changes: readonly Change[], ifFacts: string, context: AuditContext): MaybePromise<boolean>
+}
+
+/** How another system made the digests of its keys. */
+export interface DigestScheme {
+  /** Begins the digest of each of its keys, before a colon. Follows from the other members. */
+  readonly id: string
+  readonly algorithm: 'sha256' | 'hmac-sha256'
+  /** The digest is that of what follows this in a key; empty for the whole key. */
+  readonly prefix: string
+  /** The bytes of the HMAC secret in hexadecimal; empty for `sha256`. */
+  readonly secret: string
 }
 
 /** One administrative change, checked against all rules: a store only applies it. */
@@ -63,7 +82,12 @@ export type Change =
     readonly slug: string
     readonly module: Module
   }
-  | { readonly type: 'key.issued'; readonly key: Key }
+  | {
+    readonly type: 'key.issued'
+    readonly key: Key
+    /** The scheme of an imported key's digest. Stored unless there is one with its id. */
+    readonly scheme?: DigestScheme
+  }
   | {
     readonly type: 'key.rotated'
     readonly id: string

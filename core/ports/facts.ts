@@ -21,6 +21,14 @@ export interface FactSource {
    */
   findKey(id: string): MaybePromise<KeyFacts | undefined>
 
+  /**
+   * The imported key with this text and its partner, in any state; `undefined` without one, and `false` when the store has
+   * no imported keys. Only text in the form `IMPORTED_KEY_PATTERN` is looked up. When several schemes lead to a key, that
+   * with the longest prefix counts. A store without this method has no imported keys.
+   * @throws when the store does not respond.
+   */
+  findImportedKey?(text: string): MaybePromise<KeyFacts | undefined | false>
+
   /** Records when keys were last used, by public id. Does not change the revision; ignores unknown ids. */
   recordKeyUses(uses: ReadonlyMap<string, number>): MaybePromise<void>
 }

@@ -37,6 +37,9 @@ export function withTimeouts(deadlineMs: number) {
       check: () => bounded(() => source.check()),
       revision: () => bounded(() => source.revision()),
       findKey: (id) => bounded(() => source.findKey(id)),
+      ...(source.findImportedKey && {
+        findImportedKey: (text: string) => bounded(() => source.findImportedKey!(text)),
+      }),
       recordKeyUses: (uses) => bounded(() => source.recordKeyUses(uses)),
     }),
 

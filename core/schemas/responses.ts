@@ -27,8 +27,9 @@ import * as field from './fields.ts'
 
 const keyId = (description: string, example: string): field.Schema<string> =>
   field.text(description, example, 12, { pattern: '^[0-9A-Za-z]{12}$' })
+// Those of an imported key may be unknown, or other characters than ours.
 const keyHint: field.Schema<string> = field.text('Last four characters of the key.', '…9xQ2', 5, {
-  pattern: '^…[0-9A-Za-z]{4}$',
+  pattern: '^…(?:[!-~]{4})?$',
 })
 /** What identifies an endpoint. */
 const endpointPlace = {

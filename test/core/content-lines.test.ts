@@ -10,13 +10,8 @@ import {
   isCurrencyCode,
   isLocale,
 } from '../../core/content/iso-codes.ts'
-import {
-  createLineReader,
-  formatContentLine,
-  importContent,
-  type LineError,
-  type LineErrors,
-} from '../../core/content/lines.ts'
+import type { LineError, LineErrors } from '../../core/content/line-reader.ts'
+import { createLineReader, formatContentLine, importContent } from '../../core/content/lines.ts'
 import { parseInstant } from '../../core/lib/time.ts'
 import { CONTENT_KINDS, type ContentKind, type ContentRecords } from '../../core/ports/content.ts'
 import { exported } from '../contract/store/samples.ts'

@@ -3,6 +3,7 @@
  * state. Created through the administration API; tests compare responses with the imported lines.
  */
 import { readFileSync } from 'node:fs'
+import { importKeys, type KeyImportOptions, type KeyImportReport } from '../../core/admin/import-keys.ts'
 import { createKeyAdministration, type KeyAdministration, type NewKey } from '../../core/admin/keys.ts'
 import { createPartnerAdministration, type PartnerAdministration } from '../../core/admin/partners.ts'
 import { importContent } from '../../core/content/lines.ts'
@@ -77,6 +78,7 @@ export interface World extends WorldContents {
   readonly partners: PartnerAdministration
   readonly keyRing: KeyAdministration
   issue(key: Partial<NewKey>): Promise<TestKey>
+  importKeys(lines: readonly object[], options?: KeyImportOptions): Promise<KeyImportReport>
   /** Rotates a key that ends at an instant. */
   rotate(id: string, successorId: string, retiresAt: number): Promise<void>
   /** Imports lines like `content import`. @returns The instant of the import. */
@@ -225,6 +227,12 @@ function administrationOf(store: Store): Omit<World, keyof WorldContents> {
     async issue(key) {
       const issued = await keyRing.issue({ partner: 'demo', name: 'Test key', environment: 'live', ...key })
       return { id: issued.key.id, text: issued.text }
+    },
+    async importKeys(lines, options) {
+      const texts = lines.map((line) => JSON.stringify(line))
+      const outcome = await importKeys(store, texts, { actor }, options)
+      if ('errors' in outcome) throw new Error(JSON.stringify(outcome.errors))
+      return outcome
     },
     publish: (kind, lines) => publish(store, kind, lines, Date.now()),
     async rotate(id, successorId, retiresAt) {

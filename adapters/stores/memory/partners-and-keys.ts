@@ -1,25 +1,49 @@
 import { compareCodePoints } from '../../../core/lib/text.ts'
 import type { Key, Partner } from '../../../core/model.ts'
-import type { Change } from '../../../core/ports/changes.ts'
+import type { Change, DigestScheme } from '../../../core/ports/changes.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import type { AuditRecord } from '../audit-log.ts'
 import { applyChanges, factsOf, oldestFirst } from '../change-set.ts'
+import { digestsOf, schemesOf } from '../digest-schemes.ts'
 import { createKeySelector } from '../key-filter.ts'
 import { createOrderedIndex } from './ordered-index.ts'
 
-type Lookups = Pick<Store, 'findKey' | 'recordKeyUses' | 'findPartner' | 'listPartners' | 'listKeys'>
+type Lookups = Pick<
+  Store,
+  | 'findKey'
+  | 'findImportedKey'
+  | 'recordKeyUses'
+  | 'findPartner'
+  | 'listPartners'
+  | 'listKeys'
+  | 'findDigests'
+>
 
 export function createPartnersAndKeys() {
   const partners = new Map<string, Partner>()
   const keys = new Map<string, Key>()
+  const schemes = new Map<string, DigestScheme>()
+  /** The ids of keys by digest. */
+  const idsByDigest = new Map<string, string>()
   const slugs = createOrderedIndex<string>(compareCodePoints)
   const keyOrder = createOrderedIndex<Pick<Key, 'createdAt' | 'id'>>(oldestFirst)
 
+  function findKey(id: string) {
+    const key = keys.get(id)
+    return key && { key, partner: partners.get(key.partner)! }
+  }
+
   const lookups = {
-    findKey(id) {
-      const key = keys.get(id)
-      return key && { key, partner: partners.get(key.partner)! }
+    findKey,
+    findImportedKey(text) {
+      if (schemes.size === 0) return false
+      const digest = digestsOf(text, [...schemes.values()]).find((each) => idsByDigest.has(each))
+      return digest === undefined ? undefined : findKey(idsByDigest.get(digest)!)
     },
+    findDigests: (digests) => ({
+      schemes: [...schemes.keys()],
+      keys: digests.flatMap((digest) => keys.get(idsByDigest.get(digest) ?? '') ?? []),
+    }),
     findPartner: (slug) => partners.get(slug),
     listPartners: (after, limit) => slugs.page(undefined, after, limit).map((slug) => partners.get(slug)!),
     listKeys(filter, after, limit) {
@@ -48,7 +72,9 @@ export function createPartnersAndKeys() {
         if (!partners.has(slug)) slugs.add(slug)
         partners.set(slug, partner)
       }
+      for (const scheme of schemesOf(changes)) schemes.set(scheme.id, scheme)
       for (const [id, key] of changed.keys) {
+        idsByDigest.set(key.digest, id)
         if (!keys.has(id)) keyOrder.add({ createdAt: key.createdAt, id }, key.partner)
         keys.set(id, key)
       }

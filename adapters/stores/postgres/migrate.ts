@@ -14,6 +14,7 @@ import { connect, type Database } from './database.ts'
 import { SqlError } from './errors.ts'
 import * as store from './migrations/001-store.ts'
 import * as keyUsage from './migrations/002-key-usage.ts'
+import * as digestScheme from './migrations/003-digest-scheme.ts'
 
 /** A schema as it was found. */
 interface Schema {
@@ -178,6 +179,6 @@ export interface Migration extends SharedMigration {
 }
 
 /** The version of each is its position, from 1. */
-export const MIGRATIONS: readonly Migration[] = [store, keyUsage]
+export const MIGRATIONS: readonly Migration[] = [store, keyUsage, digestScheme]
 
 export const LATEST: number = MIGRATIONS.length

@@ -2,6 +2,7 @@ import type { KeyFacts } from '../../../core/model.ts'
 import type { Administration, Change } from '../../../core/ports/changes.ts'
 import type { FactSource } from '../../../core/ports/facts.ts'
 import { applyChanges, checkWritten, factsOf, type StoredFacts } from '../change-set.ts'
+import { DIGEST_SCHEMES, digestsOf, schemesOf } from '../digest-schemes.ts'
 import { keyConditions } from '../key-filter.ts'
 import type { StoredRow, Value } from '../row-format.ts'
 import { KEY_FACTS_COLUMNS, KEYS, PARTNERS, readKeyFacts } from '../tables.ts'
@@ -17,10 +18,13 @@ const selectKeys = `SELECT ${KEYS.columns} FROM partner_api.partner_key`
 /** Before every key, those included that another program has added: text, since no number is the least bigint. */
 const firstKeyPosition = { createdAt: String(-(2n ** 63n)), id: '' }
 
+const selectSchemes = `SELECT ${DIGEST_SCHEMES.columns} FROM partner_api.digest_scheme ORDER BY id`
+
 /** The removal of a partner changes all of its keys. */
 const rowsPerStatement = 1000
 
 const upsertPartners = upsertSql('partner', PARTNERS.columns)
+const upsertSchemes = upsertSql('digest_scheme', DIGEST_SCHEMES.columns)
 // Other processes may have recorded uses since the row was read.
 const upsertKeys = upsertSql('partner_key', KEYS.columns, { preserved: ['last_used_at'] })
 
@@ -56,12 +60,21 @@ export function createAdministration(
       return rows.map(KEYS.read)
     },
 
+    async findDigests(digests) {
+      const [schemes, keys] = await Promise.all([
+        database.read<StoredRow>(selectSchemes),
+        database.read<StoredRow>(`${selectKeys} WHERE digest = ANY ($1::text[])`, [listText(digests)]),
+      ])
+      return { schemes: schemes.map((row) => DIGEST_SCHEMES.read(row).id), keys: keys.map(KEYS.read) }
+    },
+
     apply(changes, ifFacts, stamp) {
       return runAudited(database, revisions, 'facts', stamp, async (query, facts) => {
         if (facts !== ifFacts) return { result: false, auditRecords: [] }
         const changed = applyChanges(await loadFacts(query, changes), changes)
         const { partners, keys, auditRecords } = changed
         await writeRows(query, upsertPartners, Array.from(partners.values(), PARTNERS.values))
+        await writeRows(query, upsertSchemes, schemesOf(changes).map(DIGEST_SCHEMES.values))
         await writeRows(query, upsertKeys, Array.from(keys.values(), KEYS.values))
         const revoked = auditRecords.filter(({ type }) => type === 'key.revoked').map(({ keyId }) => keyId!)
         if (revoked.length > 0) {
@@ -136,15 +149,18 @@ const maxBatch = 500
 const maxInFlight = 2
 
 const selectFacts = `SELECT ${KEY_FACTS_COLUMNS}
-  FROM partner_api.partner_key k JOIN partner_api.partner p ON p.slug = k.partner WHERE k.id`
-const selectOneFacts = `${selectFacts} = $1`
-const selectManyFacts = `${selectFacts} = ANY ($1::text[])`
+  FROM partner_api.partner_key k JOIN partner_api.partner p ON p.slug = k.partner WHERE`
+const selectOneFacts = `${selectFacts} k.id = $1`
+const selectManyFacts = `${selectFacts} k.id = ANY ($1::text[])`
+// With the condition of the index.
+const selectImportedFacts = `${selectFacts} k.digest = ANY ($1::text[]) AND length(k.digest) > 64`
 
 /**
  * Sends a first look-up at once, and batches those that arrive while queries are in flight. For a single id, the server
  * needs a quarter of the time that it takes for a list of one.
  */
 export function createKeyFacts(database: Database) {
+  let knownSchemes: readonly StoredRow[] = []
   let queue: PendingLookup[] = []
   let inFlight = 0
 
@@ -181,7 +197,26 @@ export function createKeyFacts(database: Database) {
     void fetchMany(batch)
   }
 
+  /** Both queries are sent at once. Another round follows if the schemes have changed since the last look-up. */
+  async function findImportedKey(text: string): Promise<KeyFacts | undefined | false> {
+    const known = knownSchemes
+    const digests = digestsOf(text, known.map(DIGEST_SCHEMES.read))
+    const [schemes, rows] = await Promise.all([
+      database.lookUp<StoredRow>(selectSchemes),
+      digests.length === 0 ? [] : database.lookUp<StoredRow>(selectImportedFacts, [listText(digests)]),
+    ])
+    if (schemes.length === 0) return false
+    if (JSON.stringify(schemes) !== JSON.stringify(known)) {
+      knownSchemes = schemes
+      return findImportedKey(text)
+    }
+    const found = new Map(rows.map(readKeyFacts).map((facts) => [facts.key.digest, facts]))
+    return digests.map((digest) => found.get(digest)).find((facts) => facts !== undefined)
+  }
+
   return {
+    findImportedKey,
+
     findKey(id) {
       // Postgres rejects the NUL, and with it the whole batch.
       if (id.includes('\0')) return Promise.resolve(undefined)
@@ -202,5 +237,5 @@ export function createKeyFacts(database: Database) {
         [listText(ids), listText(ids.map((id) => uses.get(id)!))],
       )
     },
-  } satisfies Pick<FactSource, 'findKey' | 'recordKeyUses'>
+  } satisfies Pick<FactSource, 'findKey' | 'findImportedKey' | 'recordKeyUses'>
 }

@@ -12,8 +12,9 @@ import { missingSettingsError, StoreError } from '../store-error.ts'
 import { type Database, errorMessage, openDatabase, retryWhileBusy } from './database.ts'
 import * as store from './migrations/001-store.ts'
 import * as keyUsage from './migrations/002-key-usage.ts'
+import * as digestScheme from './migrations/003-digest-scheme.ts'
 
-export const MIGRATIONS: readonly Migration[] = [store, keyUsage]
+export const MIGRATIONS: readonly Migration[] = [store, keyUsage, digestScheme]
 
 /** "papi", the application id of a store's file. */
 const applicationId = 0x70617069

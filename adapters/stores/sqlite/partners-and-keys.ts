@@ -1,12 +1,15 @@
 import type { Administration } from '../../../core/ports/changes.ts'
 import type { FactSource } from '../../../core/ports/facts.ts'
 import { applyChanges, checkWritten, type StoredFacts } from '../change-set.ts'
+import { DIGEST_SCHEMES, digestsOf, schemesOf } from '../digest-schemes.ts'
 import { keyConditions } from '../key-filter.ts'
 import type { StoredRow, Value } from '../row-format.ts'
 import { KEY_FACTS_COLUMNS, KEYS, PARTNERS, readKeyFacts } from '../tables.ts'
 import type { SqliteAuditLog } from './audit.ts'
-import { type Database, upsertSql } from './database.ts'
+import { type Database, placeholders, upsertSql } from './database.ts'
 import type { Revisions } from './revisions.ts'
+
+const selectSchemesSql = `SELECT ${DIGEST_SCHEMES.columns} FROM digest_scheme`
 
 /** Before every key, those included that another program has added. */
 const firstKeyPosition = { createdAt: -Infinity, id: '' }
@@ -24,6 +27,13 @@ export function createAdministration(database: Database, revisions: Revisions, a
   const selectKey = database.statement<StoredRow>(`SELECT ${KEYS.columns} FROM partner_key WHERE id = ?1`)
   const upsertPartner = database.statement(upsertSql('partner', PARTNERS.columns))
   const upsertKey = database.statement(upsertSql('partner_key', KEYS.columns))
+  const insertScheme = database.statement(`
+    INSERT INTO digest_scheme (${DIGEST_SCHEMES.columns}) VALUES (${placeholders(DIGEST_SCHEMES.columns)})
+    ON CONFLICT DO NOTHING`)
+  const selectSchemes = database.statement<StoredRow>(selectSchemesSql)
+  const selectDigests = database.statement<StoredRow>(
+    `SELECT ${KEYS.columns} FROM partner_key WHERE digest IN (SELECT value FROM json_each(?1))`,
+  )
   const setRevokedAt = database.statement(
     'UPDATE partner_key SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL',
   )
@@ -51,11 +61,17 @@ export function createAdministration(database: Database, revisions: Revisions, a
         ORDER BY created_at, id LIMIT ?3 + 0`).all(...parameters).map(KEYS.read)
     },
 
+    findDigests: (digests) => ({
+      schemes: selectSchemes.all().map((row) => DIGEST_SCHEMES.read(row).id),
+      keys: selectDigests.all(JSON.stringify(digests)).map(KEYS.read),
+    }),
+
     apply(changes, ifFacts, context) {
       return database.transaction(() => {
         if (revisions.current().facts !== ifFacts) return false
         const changed = applyChanges(stored, changes)
         for (const partner of changed.partners.values()) upsertPartner.run(...PARTNERS.values(partner))
+        for (const scheme of schemesOf(changes)) insertScheme.run(...DIGEST_SCHEMES.values(scheme))
         for (const key of changed.keys.values()) upsertKey.run(...KEYS.values(key))
         for (const { type, keyId } of changed.auditRecords) {
           if (type === 'key.revoked') setRevokedAt.run(keyId!, context.at)
@@ -70,8 +86,13 @@ export function createAdministration(database: Database, revisions: Revisions, a
 }
 
 export function createKeyLookup(database: Database) {
-  const selectKeyFacts = database.statement<StoredRow>(`
-    SELECT ${KEY_FACTS_COLUMNS} FROM partner_key k JOIN partner p ON p.slug = k.partner WHERE k.id = ?1`)
+  const selectFacts = `SELECT ${KEY_FACTS_COLUMNS} FROM partner_key k JOIN partner p ON p.slug = k.partner`
+  const selectKeyFacts = database.statement<StoredRow>(`${selectFacts} WHERE k.id = ?1`)
+  const selectSchemes = database.statement<StoredRow>(selectSchemesSql)
+  // The condition of the index.
+  const selectImported = database.statement<StoredRow>(
+    `${selectFacts} WHERE k.digest = ?1 AND length(k.digest) > 64`,
+  )
   const updateLastUsed = database.statement(`
     UPDATE partner_key SET last_used_at = ?2 WHERE id = ?1 AND (last_used_at IS NULL OR last_used_at < ?2)`)
 
@@ -81,6 +102,16 @@ export function createKeyLookup(database: Database) {
       return row && readKeyFacts(row)
     },
 
+    findImportedKey(text) {
+      const schemes = selectSchemes.all().map(DIGEST_SCHEMES.read)
+      if (schemes.length === 0) return false
+      for (const digest of digestsOf(text, schemes)) {
+        const row = selectImported.get(digest)
+        if (row !== undefined) return readKeyFacts(row)
+      }
+      return undefined
+    },
+
     recordKeyUses(uses) {
       if (uses.size === 0) return
       // The service does not block for this while another process imports: the next use is recorded again.
@@ -88,5 +119,5 @@ export function createKeyLookup(database: Database) {
         for (const [id, at] of uses) updateLastUsed.run(id, at)
       }, { wait: false })
     },
-  } satisfies Pick<FactSource, 'findKey' | 'recordKeyUses'>
+  } satisfies Pick<FactSource, 'findKey' | 'findImportedKey' | 'recordKeyUses'>
 }

@@ -8,6 +8,7 @@ import { conventions } from './conventions.ts'
 import { credentials } from './credentials.ts'
 import { directory } from './directory.ts'
 import { failures } from './failures.ts'
+import { importedKeys } from './imported-keys.ts'
 import { limits } from './limits.ts'
 import { negotiation } from './negotiation.ts'
 import { order } from './order.ts'
@@ -39,6 +40,7 @@ const SUITES = {
   limits,
   failures,
   administration,
+  'imported-keys': importedKeys,
   signups,
   reports,
 } satisfies Readonly<Record<string, readonly Suite[]>>

@@ -6,6 +6,7 @@ import { auditContract } from './audit.ts'
 import { contentContract } from './content.ts'
 import { directoryContract } from './directory.ts'
 import { factsContract } from './facts.ts'
+import { importsContract } from './imports.ts'
 import { quotasContract } from './quotas.ts'
 import { replicasContract } from './replicas.ts'
 import { searchContract } from './search.ts'
@@ -57,6 +58,7 @@ export async function storeContract(t: TestContext, open: () => Promise<Store>):
     })
   }
   await factsContract(check)
+  await importsContract(check)
   await contentContract(check)
   await auditContract(check)
   await signupsContract(check)

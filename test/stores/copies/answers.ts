@@ -4,7 +4,7 @@ import type { Store } from '../../../core/ports/store.ts'
 import { FAR_LIMITS, type TestResponse, withKey } from '../../contract/http/service.ts'
 import { fetchTransport } from '../../contract/http/wires.ts'
 import type { KeyName, World } from '../../support/world.ts'
-import { REPEATED } from './full-store.ts'
+import { IMPORTED, REPEATED } from './full-store.ts'
 
 /** A service over a store. */
 export interface StoreService {
@@ -40,11 +40,16 @@ const keyNames: readonly KeyName[] = ['demo full', 'demo test']
 export function serve(store: Store, { keys }: Pick<World, 'keys'>): StoreService {
   const api = createPartnerApi({ store }, { limits: FAR_LIMITS, maxStalenessMs: 0 })
   const wire = fetchTransport(api.fetch)
-  const post = (path: string, body: unknown, key: KeyName, headers: Readonly<Record<string, string>> = {}) =>
+  const post = (
+    path: string,
+    body: unknown,
+    key: { readonly text: string },
+    headers: Readonly<Record<string, string>> = {},
+  ) =>
     wire({
       method: 'POST',
       target: `/service${path}`,
-      headers: { ...withKey(keys[key]), 'content-type': 'application/json', ...headers },
+      headers: { ...withKey(key), 'content-type': 'application/json', ...headers },
       body: JSON.stringify(body),
     })
   const get = (path: string, key: KeyName) => wire({ target: `/service${path}`, headers: withKey(keys[key]) })
@@ -58,9 +63,12 @@ export function serve(store: Store, { keys }: Pick<World, 'keys'>): StoreService
       for (const key of Object.keys(keys) as KeyName[]) {
         const partner = key.split(' ')[0]!
         responses[`${key}: verify-key`] = withoutVariables(
-          await post('/developer/verify-key', { partner }, key),
+          await post('/developer/verify-key', { partner }, keys[key]),
         )
       }
+      const imported = await post('/developer/verify-key', { partner: 'demo' }, { text: IMPORTED })
+      if (imported.status !== 200) throw new Error(`The imported key gets ${imported.status}.`)
+      responses['imported: verify-key'] = withoutVariables(imported)
       return responses
     },
     page: (cursor) =>
@@ -69,7 +77,9 @@ export function serve(store: Store, { keys }: Pick<World, 'keys'>): StoreService
         'demo full',
       ),
     repeat: () =>
-      post('/partner/signups', REPEATED.body, 'demo full', { 'idempotency-key': REPEATED.idempotencyKey }),
+      post('/partner/signups', REPEATED.body, keys['demo full'], {
+        'idempotency-key': REPEATED.idempotencyKey,
+      }),
     close: () => api.close(),
   }
 }

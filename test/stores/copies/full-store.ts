@@ -1,4 +1,5 @@
 /** A store with rows in every table, for tests of copies. */
+import { createHmac } from 'node:crypto'
 import { utcDay } from '../../../core/lib/time.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { INDUSTRIES, profiles } from '../../bench/profiles.ts'
@@ -19,6 +20,9 @@ export const REPEATED = {
     plan: 'also-second',
   },
 } as const
+
+/** An imported key. */
+export const IMPORTED = 'tok_made-by-another-system'
 
 /** Rows of a table that does not fit into one page of a copy. */
 export const MANY_ROWS = 520
@@ -49,6 +53,14 @@ export async function fillStore(store: Store): Promise<World> {
   await partners.remove('gone')
   await keyRing.rotate((await world.issue({ expiresAt: now + day })).id, { overlapMs: 0 })
   await keyRing.update(keys['demo local'].id, { limits: { set: { signup: { quota: 0, windowSeconds: 1 } } } })
+
+  const secret = new TextEncoder().encode('the secret of another system')
+  const digest = createHmac('sha256', secret).update(IMPORTED.slice(4)).digest('hex')
+  await world.importKeys([{ partner: 'demo', name: 'Imported', digest }], {
+    algorithm: 'hmac-sha256',
+    prefix: 'tok_',
+    secret,
+  })
 
   const { body, idempotencyKey } = REPEATED
   const once = { headers: { 'idempotency-key': idempotencyKey } }

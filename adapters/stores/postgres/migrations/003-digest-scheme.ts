@@ -1,0 +1,19 @@
+/** Frozen: a change of the schema is another migration. */
+export const name = '003-digest-scheme'
+
+/** Servers of older versions go on, and refuse imported keys. */
+export const servedFrom = 1
+
+export const sql = `
+-- How another system made the digests of its keys. The digest of an imported key is SCHEME:DIGEST. secret is the HMAC
+-- secret in hexadecimal, or empty.
+CREATE TABLE partner_api.digest_scheme (
+  id TEXT COLLATE "C" PRIMARY KEY,
+  algorithm TEXT NOT NULL CHECK (algorithm IN ('sha256', 'hmac-sha256')),
+  prefix TEXT NOT NULL,
+  secret TEXT NOT NULL
+);
+
+-- Imported keys are found by their digest, which is longer than that of other keys.
+CREATE UNIQUE INDEX partner_key_imported ON partner_api.partner_key (digest) WHERE length(digest) > 64;
+`

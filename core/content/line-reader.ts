@@ -1,0 +1,94 @@
+/** Reads JSON Lines, and collects the errors of all lines. */
+import * as v from 'valibot'
+import { containsKey, formatValue } from '../http/redact.ts'
+import { hasDuplicateMembers, isObject, parseJson } from '../lib/json.ts'
+
+/** An error in one field of one line. */
+export interface LineError {
+  /** From 1, blank lines included. */
+  readonly line: number
+  /** The field, as in `links[0].url`; `null` for the line as a whole. */
+  readonly field: string | null
+  /** One clause about the field or line, such as `must be a whole number from 0, not "ten"`. */
+  readonly reason: string
+}
+
+/** The errors in a file of lines. */
+export interface LineErrors {
+  /** At most 1,000, by line. */
+  readonly errors: readonly LineError[]
+  /** The number of all errors, 1 or more. */
+  readonly errorCount: number
+}
+
+const maxErrors = 1_000
+
+/**
+ * @param schema Makes a record of the object in a line.
+ * @param inspect Called with each object before that, and its line.
+ */
+export function createObjectReader<R>(
+  schema: v.GenericSchema<unknown, R>,
+  inspect: (value: Readonly<Record<string, unknown>>, line: number) => void = () => {},
+) {
+  const errors: LineError[] = []
+  let records: R[] = []
+  let errorCount = 0
+  let line = 0
+
+  function addError(at: number, field: string | null, reason: string): void {
+    errorCount++
+    if (errors.length < maxErrors) errors.push({ line: at, field, reason })
+  }
+
+  /** @returns `undefined` after an error about the line as a whole. */
+  function parse(json: string): Readonly<Record<string, unknown>> | undefined {
+    const value = parseJson(json)
+    if (value === undefined) addError(line, null, 'is not JSON')
+    else if (!isObject(value)) addError(line, null, 'must be a JSON object')
+    else if (hasDuplicateMembers(json)) addError(line, null, 'has two members of one name in an object')
+    else return value
+    return undefined
+  }
+
+  return {
+    addError,
+
+    /** Reads the next line, with or without its line end. */
+    read(text: string): void {
+      line++
+      // Editors on Windows write a byte-order mark; JSON itself allows none (RFC 8259 §8.1).
+      const json = line === 1 && text.startsWith('\uFEFF') ? text.slice(1) : text
+      if (/^[ \t\r\n]*$/.test(json)) return
+      const value = parse(json)
+      if (value === undefined) return
+      inspect(value, line)
+      const result = v.safeParse(schema, value)
+      if (result.success) records.push(result.output)
+      for (const { path, message } of result.issues ?? []) addError(line, fieldPath(path), message)
+    },
+
+    /** Returns the records since the last call; none once a line is invalid. */
+    take(): readonly R[] {
+      const taken = errorCount === 0 ? records : []
+      if (records.length > 0) records = []
+      return taken
+    },
+
+    /** All errors by line; `undefined` when there are none. */
+    errors: (): LineErrors | undefined =>
+      errorCount === 0 ? undefined : { errors: errors.sort((a, b) => a.line - b.line), errorCount },
+  }
+}
+
+function fieldPath(path: readonly { readonly key: unknown }[] | undefined): string | null {
+  if (path === undefined) return null
+  const steps = path.map(({ key }) => typeof key === 'number' ? `[${key}]` : `.${fieldName(String(key))}`)
+  return steps.join('').replace(/^\./, '')
+}
+
+/** The name of an unknown field is untrusted like any value. */
+function fieldName(name: string): string {
+  if (containsKey(name)) return '(a name in the shape of a key)'
+  return /^\w{1,60}$/.test(name) ? name : formatValue(name)
+}
