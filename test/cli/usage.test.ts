@@ -118,7 +118,7 @@ test('help prints the usage of the program, a group or a command', async (t) => 
 test('invalid usage is refused with a suggestion', async (t) => {
   const cases: Readonly<Record<string, string>> = {
     'keyz': 'Did you mean keys?',
-    'keys isue': 'Did you mean issue?',
+    'keys isue': 'Did you mean issue or import?',
     'partners list --jsno': 'Did you mean --json?',
     '--store': 'argument missing',
     '--sotre=postgres://user:hush@db/x partners list': "unknown option '--sotre=…'",
@@ -127,8 +127,8 @@ test('invalid usage is refused with a suggestion', async (t) => {
     '--store memory: partners create acme --nmae=hush':
       "option '--name <name>' not specified, and there is no option '--nmae'",
     '--store postgres://user:hush@db/x?colour=hush migrate --status': 'colour',
-    'keys create acme --name n': '(Did you mean issue?)',
-    'keys add': '(Did you mean issue?)',
+    'keys create acme --name n': '(Did you mean issue or import?)',
+    'keys add': '(Did you mean issue or import?)',
     'keys delete Zt81mQv04KsD': '(Did you mean revoke?)',
     'keys rm': '(Did you mean revoke?)',
     'keys ls': '(Did you mean list?)',
