@@ -118,7 +118,7 @@ test('help prints the usage of the program, a group or a command', async (t) => 
 test('invalid usage is refused with a suggestion', async (t) => {
   const cases: Readonly<Record<string, string>> = {
     'keyz': 'Did you mean keys?',
-    'keys isue': 'Did you mean issue or import?',
+    'keys isue': 'Did you mean issue?',
     'partners list --jsno': 'Did you mean --json?',
     '--store': 'argument missing',
     '--sotre=postgres://user:hush@db/x partners list': "unknown option '--sotre=…'",
