@@ -1,10 +1,9 @@
 import { Option } from 'commander'
-import { createServiceNames, type ServiceNames } from '../../core/http/headers.ts'
 import { MODULE_NAMES } from '../../core/policy/modules.ts'
 import type { Verification } from '../../core/wire.ts'
 import type { CliCommand, Invocation } from '../command.ts'
 import { CliError, type ExitCode, usageError } from '../errors.ts'
-import { serviceNameOption } from '../options.ts'
+import { durationOption, serviceNameOption } from '../options.ts'
 import type { Output } from '../output/print.ts'
 import {
   excerptAll,
@@ -16,21 +15,22 @@ import {
   redactAll,
   yesOrNo,
 } from '../output/text.ts'
+import type { CheckRequest, CheckResult } from '../verification/check.ts'
 import { isLoopback, parseDeploymentUrl, parseKeyId, readCredential } from '../verification/credential.ts'
-import type { Deployment } from '../verification/deployment.ts'
 import type { SmokeResult } from '../verification/smoke.ts'
 
-interface VerifyOptions {
+interface VerifyOptions extends Omit<CheckRequest, 'base' | 'key' | 'keyId'> {
   readonly url: string
-  readonly partner: string
-  readonly module?: readonly string[]
   readonly keyFile?: string
-  readonly caFile?: string
-  readonly serviceName: string
   readonly force?: true
-  readonly smoke?: true
-  readonly withSignup?: boolean
+  readonly watch?: true
+  /** Milliseconds. */
+  readonly interval?: number
+  readonly junit?: string
 }
+
+const defaultIntervalMs = 30_000
+const minIntervalMs = 1_000
 
 /** `verify`. */
 export function define(verify: CliCommand): void {
@@ -42,27 +42,44 @@ export function define(verify: CliCommand): void {
     )
     .option('--key-file <file>', 'A file that contains the key')
     .option('--ca-file <file>', 'Additional trusted certificates, in PEM format')
-    .option('--service-name <name>', 'Service name of the deployment', serviceNameOption, 'service')
+    .option(
+      '--service-name <name>',
+      'Service name of the deployment (default: the one in its API catalog, or service)',
+      serviceNameOption,
+    )
     .option('--force', 'Send the key even if its checksum is wrong')
     .option('--smoke', 'Call every endpoint that the key may use, and check the responses')
     .option('--with-signup', 'With --smoke and a test key: make one signup, and repeat it')
+    .option('--watch', 'Repeat until Ctrl-C, and print a line when the result changes')
+    .option(
+      '--interval <duration>',
+      'With --watch: time between checks, 1s or more (default: 30s)',
+      durationOption,
+    )
+    .option('--junit <file>', 'Also write the result to a file, in the XML format of JUnit')
     .act(verifyKey)
     .details(`
 Reads the key from --key-file, PARTNER_API_KEY, standard input or a hidden prompt, in that order, and never from an
 argument. Does not follow redirects. Uses the proxy in HTTPS_PROXY or HTTP_PROXY, with the exceptions in NO_PROXY,
 except for this machine. --smoke sends two or three requests to each endpoint and exits 1 if a response violates the
-contract.`)
+contract. --watch exits with the code of the last result; with --json, every line is a document.`)
     .examples(
       'partner-api verify --url https://api.example --partner acme',
       'partner-api verify --url https://api.example --partner acme --smoke --with-signup --key-file test.key',
       'partner-api verify --url https://api.example --partner acme --module profiles countries < key.txt',
+      'partner-api verify --url https://api.example --partner acme --smoke --junit verify.xml --key-file acme.key',
+      'partner-api verify --url https://api.example --partner acme --watch --interval 5m --key-file acme.key',
       'PARTNER_API_KEY=… partner-api verify --url http://127.0.0.1:8787 --partner demo --json | jq .data.modules',
     )
 }
 
-async function verifyKey({ io, output }: Invocation, options: VerifyOptions): Promise<ExitCode> {
+async function verifyKey(invocation: Invocation, options: VerifyOptions): Promise<ExitCode> {
+  const { io, output } = invocation
   const base = parseDeploymentUrl(options.url)
   if (options.withSignup && !options.smoke) throw usageError('--with-signup requires --smoke.')
+  const { interval = defaultIntervalMs } = options
+  if (options.interval !== undefined && !options.watch) throw usageError('--interval requires --watch.')
+  if (interval < minIntervalMs) throw usageError('--interval must be 1s or more.')
   if (base.protocol === 'http:' && !isLoopback(base)) {
     output.note('warning: http:// sends the key unencrypted.')
   }
@@ -76,46 +93,30 @@ async function verifyKey({ io, output }: Invocation, options: VerifyOptions): Pr
         'Pass --force to send it anyway.',
     )
   }
-  const [{ connectToDeployment }, { readVerification }] = await Promise.all([
-    import('../verification/deployment.ts'),
-    import('../verification/response.ts'),
-  ])
-  const names = createServiceNames(options.serviceName)
-  const { partner, module: modules = [] } = options
-  const deployment = await connectToDeployment(base, names, key, io.env, options.caFile)
-  try {
-    const response = await deployment.send({
-      target: `/${names.name}/developer/verify-key`,
-      body: { partner },
-    })
-    const verification = readVerification(response, { key, keyId, partner })
-    const results = options.smoke && await runSmoke(output, deployment, verification, names, options)
-    await output.result(
-      redactAll(results ? { ...verification, smoke: results } : verification),
-      formatVerification(excerptAll(verification), output) +
-        (results ? `\n${formatSmokeResults(excerptAll(results))}` : ''),
-    )
-    const smokeCode = results ? reportSmokeResults(output, results) : 0
-    return reportModules(output, modules, verification) || smokeCode
-  } finally {
-    await deployment.close()
+  const { check } = await import('../verification/check.ts')
+  const checkAndReport = async (signal?: AbortSignal): Promise<CheckResult> => {
+    const result = await check(invocation, { ...options, base, key, keyId }, signal)
+    if (options.junit !== undefined && !signal?.aborted) {
+      const { writeJunit } = await import('../verification/junit.ts')
+      await writeJunit(options.junit, result, options.module ?? [])
+    }
+    return result
   }
-}
-
-async function runSmoke(
-  output: Output,
-  deployment: Deployment,
-  verification: Verification,
-  names: ServiceNames,
-  { withSignup = false }: VerifyOptions,
-): Promise<readonly SmokeResult[]> {
-  // Loaded here, with the schemas of all endpoints.
-  const { runSmokeTests } = await import('../verification/smoke.ts')
-  return await output.progress((report) =>
-    runSmokeTests(deployment, verification, names, withSignup, (done, total) => {
-      report(`${done} of ${pluralize(total, 'endpoint')}`)
-    })
+  if (options.watch) {
+    const { watch } = await import('../verification/watch.ts')
+    return await watch(output, interval, checkAndReport)
+  }
+  const { error, verification, smoke, warnings, notReady, exitCode } = await checkAndReport()
+  for (const warning of warnings) output.note(warning)
+  if (verification === undefined) throw error
+  await output.result(
+    redactAll(smoke ? { ...verification, smoke } : verification),
+    formatVerification(excerptAll(verification), output) +
+      (smoke ? `\n${formatSmokeResults(excerptAll(smoke))}` : ''),
   )
+  if (smoke) summarizeSmoke(output, smoke)
+  for (const { reason } of notReady) output.note(`not ready: ${reason}`)
+  return exitCode
 }
 
 const verdictLabels: Readonly<Record<SmokeResult['verdict'], string>> = {
@@ -126,26 +127,12 @@ const verdictLabels: Readonly<Record<SmokeResult['verdict'], string>> = {
   skipped: 'skipped',
 }
 
-function reportSmokeResults(output: Output, results: readonly SmokeResult[]): ExitCode {
+function summarizeSmoke(output: Output, results: readonly SmokeResult[]): void {
   const counts = Object.entries(verdictLabels).flatMap(([verdict, label]) => {
     const count = results.filter((result) => result.verdict === verdict).length
     return count === 0 ? [] : [`${count} ${label}`]
   })
   output.note(`${pluralize(results.length, 'endpoint')}: ${joinList(counts) || 'nothing to call'}.`)
-  if (results.some(({ verdict }) => verdict === 'failed')) return 1
-  return results.some(({ verdict }) => verdict === 'unreachable') ? 3 : 0
-}
-
-function reportModules(output: Output, wanted: readonly string[], { modules }: Verification): ExitCode {
-  const reasons = wanted.flatMap((name) => {
-    const found = modules.find(({ module }) => module === name)
-    if (found === undefined) return `this deployment has no module ${name}`
-    if (found.ready) return []
-    if (!found.active) return `the module ${name} is not active for this partner`
-    return `the module ${name} needs the scope ${printable(found.missing_scope ?? 'it requires')}`
-  })
-  for (const reason of reasons) output.note(`not ready: ${reason}.`)
-  return reasons.length > 0 ? 1 : 0
 }
 
 function formatVerification(verification: Verification, output: Output): string {

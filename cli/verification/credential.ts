@@ -64,6 +64,7 @@ export function parseDeploymentUrl(text: string): URL {
   if (base.username || base.password || text.includes('?') || text.includes('#')) {
     throw usageError('--url must not have credentials, a query or a fragment.')
   }
+  base.pathname = base.pathname.replace(/(?<!\/)\/+$/, '')
   return base
 }
 

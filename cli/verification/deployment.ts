@@ -4,6 +4,7 @@ import process from 'node:process'
 import * as tls from 'node:tls'
 import { Agent, type Dispatcher, EnvHttpProxyAgent, request } from 'undici'
 import {
+  type AuthenticatedRequest,
   createRequestBuilder,
   describeNetworkError,
   type RequestSpec,
@@ -12,10 +13,17 @@ import type { ServiceNames } from '../../core/http/headers.ts'
 import { CliError, usageError } from '../errors.ts'
 import { describeFileError } from '../files.ts'
 import type { Io } from '../output/print.ts'
+import { excerpt, formatTime, printable } from '../output/text.ts'
 import { isLoopback } from './credential.ts'
 
 /** A deployment that verify sends requests to. */
-export type Deployment = Awaited<ReturnType<typeof connectToDeployment>>
+export interface Deployment {
+  /** Sends a request with the key, once. It does not follow redirects, which would carry the key to another server. */
+  send(spec: RequestSpec): Promise<DeploymentResponse>
+}
+
+/** How verify reaches an address. */
+export type Connection = Awaited<ReturnType<typeof openConnection>>
 
 /** An HTTP response, perhaps not the service's. */
 export interface DeploymentResponse {
@@ -27,33 +35,34 @@ export interface DeploymentResponse {
   readonly ms: number
 }
 
+/** How much is shown of a name from a deployment, in UTF-16 units. */
+export const maxNameLength = 200
 const timeoutMs = 10_000
 /** A valid list without pages (industries, plans) can be long. */
 const maxBodyMebibytes = 16
 
-/** Prepares requests to a deployment. It does not connect yet. @param caFile Additional trusted certificates. */
-export async function connectToDeployment(
-  base: URL,
-  { name }: ServiceNames,
-  key: string,
-  env: Io['env'],
-  caFile?: string,
-) {
-  const buildRequest = createRequestBuilder(base, name, key)
+/** A name from a deployment, safe for a terminal. */
+export function displayName(name: string): string {
+  return printable(excerpt(name, maxNameLength))
+}
+
+/** The address of a path below `base`. */
+export function urlBelow({ origin, pathname }: URL, path: string): string {
+  return `${origin}${pathname === '/' ? '' : pathname}${path}`
+}
+
+/** Prepares requests to `base` and addresses beside it. @param caFile Additional trusted certificates. */
+export async function openConnection(base: URL, env: Io['env'], caFile?: string) {
   const { dispatcher, proxyHint } = await createDispatcher(base, env, caFile)
 
   return {
-    /** Sends a request once. It does not follow redirects, which would carry the key to another server. */
-    async send({ target, headers, body }: RequestSpec): Promise<DeploymentResponse> {
-      const { url, ...init } = buildRequest({
-        target,
-        headers: { ...headers, 'user-agent': 'partner-api-cli' },
-        body,
-      })
+    /** Sends a request once. */
+    async request(url: string, init: Omit<AuthenticatedRequest, 'url'>): Promise<DeploymentResponse> {
       const startedAt = performance.now()
       try {
         const signal = AbortSignal.timeout(timeoutMs)
-        const response = await request(url, { ...init, dispatcher, signal })
+        const headers = { ...init.headers, 'user-agent': 'partner-api-cli' }
+        const response = await request(url, { ...init, headers, dispatcher, signal })
         const text = await readText(response.body, url)
         return {
           url,
@@ -67,11 +76,8 @@ export async function connectToDeployment(
         }
       } catch (error) {
         if (error instanceof CliError) throw error
-        throw new CliError(
-          3,
-          'unreachable',
-          `${base.origin} can't be reached: ${describeFailure(error)}.${proxyHint}`,
-        )
+        const sentence = `${base.origin} can't be reached: ${describeFailure(error, base)}`
+        throw new CliError(3, 'unreachable', `${sentence}${proxyHint}`)
       }
     },
 
@@ -79,6 +85,22 @@ export async function connectToDeployment(
     async close(): Promise<void> {
       // Bun replaces undici by an implementation without this method.
       await dispatcher.destroy?.()
+    },
+  }
+}
+
+/** The service with this name below `base`. */
+export function createDeployment(
+  connection: Connection,
+  base: URL,
+  { name }: ServiceNames,
+  key: string,
+): Deployment {
+  const buildRequest = createRequestBuilder(base, name, key)
+  return {
+    send(spec) {
+      const { url, ...init } = buildRequest(spec)
+      return connection.request(url, init)
     },
   }
 }
@@ -96,35 +118,106 @@ async function readText(body: AsyncIterable<Uint8Array>, url: string): Promise<s
   return Buffer.concat(chunks).toString('utf8')
 }
 
+/** What to do about a response that is not the service's, unless the service is found elsewhere. */
+export const checkAddressStep = 'Check --url and --service-name.'
+
 /** The error for a response that is not the service's. */
 export function notThisServiceError(url: string, reason: string): CliError {
   return new CliError(
     3,
     'not_this_service',
-    `${url} is not a partner-api service: ${reason}. Check --url and --service-name.`,
+    `${url} is not a partner-api service: ${reason}. ${checkAddressStep}`,
   )
 }
 
-/** Errors that the client's table does not tell apart: its size counts. */
-const detailedErrors: readonly (readonly [code: RegExp, meaning: string])[] = [
-  [/^E(?:HOST|NET)UNREACH$/, 'its network is unreachable'],
-  [/ALTNAME_INVALID$/, 'its TLS certificate is for another host'],
-  [/^CERT_HAS_EXPIRED$/, 'its TLS certificate has expired'],
-  [/SELF_SIGNED|^UNABLE_TO_/, 'its TLS certificate is not signed by a trusted authority'],
-  [/^ERR_SSL_(?:WRONG_VERSION|PACKET_LENGTH)/, 'it does not speak TLS, so its address may be http://'],
+type NetworkError = NodeJS.ErrnoException & { readonly cert?: { readonly subjectaltname?: string } }
+
+interface Diagnosis {
+  /** Error codes, or what the client's table says about others. */
+  readonly pattern: RegExp
+  /** What the client's table does not tell apart: its size counts. */
+  readonly meaning?: string
+  /** What to do next. */
+  readonly step: string | ((base: URL, error: NetworkError) => string)
+}
+
+const diagnoses: readonly Diagnosis[] = [
+  {
+    pattern: /\(DNS\)/,
+    step: ({ hostname }) => `Check the spelling of ${hostname}, and the name servers of this machine.`,
+  },
+  { pattern: /was refused/, step: 'Check the port in --url, and ask the operator whether the service runs.' },
+  {
+    pattern: /\bE(?:HOST|NET)UNREACH\b/,
+    meaning: 'its network is unreachable',
+    step: 'Check the network or VPN of this machine.',
+  },
+  {
+    pattern: /timed out/,
+    step: 'Check the port in --url, and ask the operator whether a firewall blocks this machine.',
+  },
+  {
+    pattern: /ALTNAME_INVALID\b/,
+    meaning: 'its TLS certificate is for another host',
+    step: ({ hostname }, { cert }) =>
+      `Its names are ${
+        displayName(cert?.subjectaltname ?? 'unknown')
+      }: use one of them in --url, or ask the ` +
+      `operator for a certificate for ${hostname}.`,
+  },
+  {
+    pattern: /\bCERT_HAS_EXPIRED\b/,
+    meaning: 'its TLS certificate has expired',
+    step: () =>
+      `Ask the operator to renew it, unless the clock of this machine is wrong: it says ${clock()}.`,
+  },
+  {
+    pattern: /\bCERT_NOT_YET_VALID\b/,
+    meaning: 'its TLS certificate is not valid yet',
+    step: () => `Check the clock of this machine: it says ${clock()}.`,
+  },
+  {
+    pattern: /SELF_SIGNED|\bUNABLE_TO_/,
+    meaning: 'its TLS certificate is not signed by a trusted authority',
+    step: "If you trust that authority, pass the authority's certificate with --ca-file FILE.",
+  },
+  {
+    pattern: /\bERR_SSL_(?:WRONG_VERSION|PACKET_LENGTH)/,
+    meaning: 'it does not speak TLS, so its address may be http://',
+    step: ({ host }) => `Check the port, or pass --url http://${host}, which sends the key unencrypted.`,
+  },
+  { pattern: /\bHPE_/, meaning: 'the response is not valid HTTP', step: perhapsTls },
+  { pattern: /was closed/, step: perhapsTls },
 ]
 
-function describeFailure(error: unknown): string {
-  const { name, code, message, cause } = error as NodeJS.ErrnoException
-  const codes = [code, (cause as NodeJS.ErrnoException | undefined)?.code].join(' ')
-  if (name === 'TimeoutError') return 'no response within 10 s'
+function perhapsTls({ protocol, host }: URL): string {
+  return protocol === 'http:' ? `If it speaks TLS, pass --url https://${host}.` : 'Check the port in --url.'
+}
+
+function clock(): string {
+  return formatTime(Date.now())
+}
+
+/** @returns What happened, and a sentence with the next step. */
+function describeFailure(error: unknown, base: URL): string {
+  const { name, code, message, cause } = error as NetworkError
+  if (name === 'TimeoutError') {
+    return 'no response within 10 s. Check the port in --url, and try again.'
+  }
   const [, proxyStatus] = /^Proxy (?:response|Authentication Required) \((\d+)\)/.exec(message) ?? []
-  if (proxyStatus !== undefined) return `the proxy answered with ${proxyStatus}`
-  if (code?.startsWith('HPE_')) return 'the response is not valid HTTP'
-  const [, meaning] =
-    detailedErrors.find(([pattern]) => codes.split(' ').some((code) => pattern.test(code))) ?? []
-  return meaning ?? describeNetworkError(error) ??
+  if (proxyStatus !== undefined) {
+    return `the proxy answered with ${proxyStatus}. ${
+      proxyStatus === '407'
+        ? 'It needs a user name and a password in its address: http://USER:PASSWORD@proxy.example:3128.'
+        : `Ask its operator to allow ${base.host}, or add ${base.hostname} to NO_PROXY.`
+    }`
+  }
+  const known = describeNetworkError(error)
+  const text = `${code} ${(cause as NetworkError | undefined)?.code} ${known}`
+  const { meaning, step } = diagnoses.find(({ pattern }) => pattern.test(text)) ?? {}
+  const what = meaning ?? known ??
     `${code ?? name ?? 'error'}${message ? ` (${message.split('\n')[0]})` : ''}`
+  return `${what}. ${typeof step === 'function' ? step(base, error as NetworkError) : step ?? 'Check --url.'}`
 }
 
 /** Bun replaces undici by an implementation that ignores dispatchers. */

@@ -1,8 +1,6 @@
 /** Reads the response of verify-key, and checks the responses of other endpoints against the contract. */
 import * as v from 'valibot'
-import type { ServiceNames } from '../../core/http/headers.ts'
-import { PROBLEM_ACTIONS } from '../../core/http/problem-actions.ts'
-import type { ProblemCode } from '../../core/http/problem.ts'
+import { API_VERSION, type ServiceNames } from '../../core/http/headers.ts'
 import { hasValidChecksum } from '../../core/keys/format.ts'
 import { parseJson } from '../../core/lib/json.ts'
 import { parseInstant } from '../../core/lib/time.ts'
@@ -10,16 +8,13 @@ import { verificationSchema } from '../../core/schemas/responses.ts'
 import type { Verification } from '../../core/wire.ts'
 import { CliError } from '../errors.ts'
 import { excerpt, printable } from '../output/text.ts'
-import { type DeploymentResponse, notThisServiceError } from './deployment.ts'
+import { type DeploymentResponse, displayName, maxNameLength, notThisServiceError } from './deployment.ts'
+import { redirectError } from './discovery.ts'
+import { formatRetryTime, nextStep } from './next-step.ts'
 
 /** How much is shown of a text from a deployment, in UTF-16 units. */
 const maxDetailLength = 1_000
-const maxNameLength = 200
 const maxExcerptLength = 160
-
-function displayName(name: string): string {
-  return printable(excerpt(name, maxNameLength))
-}
 
 export function shortExcerpt(text: string): string {
   return excerpt(text, maxExcerptLength)
@@ -39,15 +34,23 @@ interface VerificationRequest {
   /** `undefined` when the key is malformed. */
   readonly keyId: string | undefined
   readonly partner: string
+  readonly names: ServiceNames
+}
+
+/** The path of verify-key below the address of a deployment. */
+export function verifyKeyPath({ name }: ServiceNames): string {
+  return `/${name}/developer/verify-key`
 }
 
 /** Reads the response of verify-key. @throws {CliError} for any but the valid one to this request. */
 export function readVerification(response: DeploymentResponse, request: VerificationRequest): Verification {
-  const { url, status } = response
-  if (status >= 300 && status < 400) throw redirectError(response)
+  const { url, status, header } = response
+  if (status >= 300 && status < 400) throw redirectError(response, verifyKeyPath(request.names))
   if (status === 200) {
     const verification = parseVerification(parseJson(response.text))
     if (verification !== undefined) return requireSameSubject(verification, request)
+    const version = header(request.names.versionHeader)
+    if (version !== undefined) throw otherReleaseError(url, version)
     const page = describeHtmlPage(response)
     throw notThisServiceError(url, `the response is ${page ?? 'not in the form of a verify-key response'}`)
   }
@@ -58,20 +61,21 @@ export function readVerification(response: DeploymentResponse, request: Verifica
     throw notThisServiceError(url, 'it has no verify-key there')
   }
   const sentence = excerpt(detail, maxDetailLength)
+  const action = hintFor(code, request, response)
   // The default of `serve --log`.
   const isLogged = status === 401 || status === 403 || status >= 500
   const label = isLogged ? "Request ID, for the operator's log" : 'Request ID'
-  const lines = [
-    hintFor(code, request.key, response),
-    request_id ? `${label}: ${displayName(request_id)}` : '',
-  ]
   throw new CliError(
     status >= 500 ? 3 : 1,
     excerpt(code, maxNameLength),
     `${printable(sentence)} (${displayName(code)})`,
     {
-      members: { detail: sentence, ...(request_id && { request_id: excerpt(request_id, maxNameLength) }) },
-      lines: lines.filter((line) => line !== ''),
+      members: {
+        detail: sentence,
+        ...(action && { action }),
+        ...(request_id && { request_id: excerpt(request_id, maxNameLength) }),
+      },
+      lines: [action, request_id ? `${label}: ${displayName(request_id)}` : ''].filter(Boolean),
     },
   )
 }
@@ -123,27 +127,35 @@ function requireSameSubject(
   )
 }
 
-function redirectError({ url, header }: DeploymentResponse): CliError {
+function otherReleaseError(url: string, version: string): CliError {
   return new CliError(
     3,
-    'redirected',
-    `${url} redirects to ${
-      displayName(header('location') ?? 'nowhere')
-    }. verify does not follow redirects, which ` +
-      'would send the key there. If that is the right deployment, pass its address as --url.',
+    'other_release',
+    `${url} is a partner-api service of another release (version ${
+      displayName(version)
+    }, and this program has ` +
+      `${API_VERSION}): its response is not in the form of a verify-key response. Use the program of that release.`,
   )
 }
 
 function unexpectedResponseError(response: DeploymentResponse): CliError {
-  const { url, status } = response
+  const { url, status, header, text } = response
   const page = describeHtmlPage(response)
+  const { host } = new URL(url)
+  const what = `answered ${status}${page === undefined ? '' : ` with ${page}`}`
   if (status === 502 || status === 503 || status === 504) {
-    const suffix = page === undefined ? '' : ` with ${page}`
-    const { host } = new URL(url)
-    const detail = `The service is down behind ${host}, which answered ${status}${suffix}.`
+    const detail =
+      `The service is down behind ${host}, which ${what}. Ask the operator to start it, and try again.`
     return new CliError(3, 'service_down', detail)
   }
-  return notThisServiceError(url, `it answered with status ${status} and ${page ?? 'no problem document'}`)
+  if (status === 429) {
+    const detail = `A server in front of the service limits requests: ${host} ${what}. ${
+      formatRetryTime(header)
+    }`
+    return new CliError(1, 'rate_limited', detail)
+  }
+  const other = parseJson(text) === undefined ? 'no problem document' : 'JSON of another API'
+  return notThisServiceError(url, `it answered with status ${status} and ${page ?? other}`)
 }
 
 /** @returns `undefined` unless the response is an HTML page. */
@@ -158,14 +170,18 @@ function describeHtmlPage({ header, text }: DeploymentResponse): string | undefi
   return title === '' ? 'an HTML page' : `the HTML page "${displayName(title.replace(/\s+/g, ' '))}"`
 }
 
-function hintFor(code: string, key: string, { header }: DeploymentResponse): string {
-  if (code === 'rate_limited') return `Try again in ${displayName(header('retry-after') ?? 'some')} seconds.`
+function hintFor(
+  code: string,
+  { key, keyId, partner }: VerificationRequest,
+  { header }: DeploymentResponse,
+): string {
+  if (code === 'rate_limited' || code === 'store_unavailable') return formatRetryTime(header)
   if (code === 'key_invalid') {
     return hasValidChecksum(key)
       ? 'Its checksum is correct, so the key is complete, but it belongs to another deployment.'
       : 'Its checksum is wrong: the key is mistyped or incomplete, or not a key at all.'
   }
-  return Object.hasOwn(PROBLEM_ACTIONS, code) ? PROBLEM_ACTIONS[code as ProblemCode].replaceAll('`', '') : ''
+  return nextStep(code, { keyId, partner })
 }
 
 /** @returns `undefined` unless the response is a problem document. */

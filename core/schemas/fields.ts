@@ -55,12 +55,16 @@ export function day(description: string): Schema<string> {
   return text(description, '2026-11-01', 10, { format: 'date' })
 }
 
+const urlPattern = '^[Hh][Tt][Tt][Pp][Ss]?://\\S+$'
+
 /**
  * An absolute `http` or `https` URL as imported: `format: uri` would promise that international characters are escaped
  * (RFC 3986 §2).
  */
 export function url(description: string, example: string): Schema<string> {
-  return text(description, example, 2048, { pattern: '^[Hh][Tt][Tt][Pp][Ss]?://\\S+$' })
+  const keywords = { pattern: urlPattern, maxLength: 2048, examples: [example] }
+  // Validated: a page that links to `javascript:` runs it.
+  return v.pipe(v.string(), v.description(description), v.regex(new RegExp(urlPattern)), v.metadata(keywords))
 }
 
 /** An integer from 0. */

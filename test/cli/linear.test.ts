@@ -30,7 +30,7 @@ const expected = {
   version: '2026-11-20',
   policies: ['key'],
 } as const
-const asked = { key: 'none', keyId: undefined, partner: 'acme' }
+const asked = { key: 'none', keyId: undefined, partner: 'acme', names: expected.names }
 const replyOf = (status: number, text: string, header: string): DeploymentResponse => ({
   url: 'http://127.0.0.1/',
   status,

@@ -100,7 +100,10 @@ t.test('a proxy sees requests over http, and the program warns', async (t) => {
   const proxy = await startProxy(() => 0)
   const ended = await verify('http://api.example/', { http_proxy: `http://${proxy.address}` })
   t.match(ended, { ...valid, stderr: /^warning: http:/ })
-  t.same(proxy.requests, ['POST http://api.example/service/developer/verify-key'])
+  t.same(proxy.requests, [
+    'GET http://api.example/.well-known/api-catalog',
+    'POST http://api.example/service/developer/verify-key',
+  ])
 })
 
 t.test('no proxy is used for localhost and hosts in NO_PROXY', async (t) => {
@@ -134,7 +137,8 @@ t.test('the first proxy variable applies, with or without http://', async (t) =>
   for (const env of cases) {
     const { code, stderr } = await verify('https://api.example', env)
     const [variable] = Object.entries(env).find(([, value]) => value === proxy.address)!
-    t.match(stderr, `the proxy answered with 403. The proxy in ${variable} applies.`)
+    t.match(stderr, `the proxy answered with 403. `)
+    t.match(stderr, `add api.example to NO_PROXY. The proxy in ${variable} applies.`)
     t.equal(code, 3)
   }
   t.equal(proxy.requests.filter((line) => line === 'CONNECT api.example:443').length, cases.length)

@@ -8,7 +8,7 @@ import { Readable } from 'node:stream'
 import { test } from 'tap'
 import { readCredential } from '../../cli/verification/credential.ts'
 import { mintKey } from '../../core/keys/format.ts'
-import { documentOf, runProgram, temporaryFolder } from '../support/cli-program.ts'
+import { documentOf, ending, runProgram, startProgram, temporaryFolder } from '../support/cli-program.ts'
 
 const { id: keyId, text: key } = mintKey('spk', 'live')
 const data = {
@@ -44,11 +44,14 @@ interface Seen {
   readonly body: string
 }
 
+/** Requests with a key. */
 const seen: Seen[] = []
 let answer: (response: ServerResponse, request: IncomingMessage) => void = () => {}
 const stub = createServer(async (request, response) => {
   let body = ''
   for await (const chunk of request) body += chunk
+  // An application of another kind.
+  if (request.method === 'GET' && !request.headers['x-service-partner-key']) return response.end('<p>Hello')
   seen.push({ method: request.method, url: request.url, headers: request.headers, body })
   answer(response, request)
 })
@@ -195,33 +198,20 @@ test('a key piped without an end is refused after 4 KiB', async (t) => {
   t.ok(chunks < 100, `${chunks} KiB were requested`)
 })
 
-test('a refusal is reported with advice and exit code', async (t) => {
-  for (
-    const [status, code, hint] of [
-      [401, 'key_invalid', 'the key is complete'],
-      [401, 'key_revoked', 'another key'],
-      [403, 'partner_mismatch', 'check the partner slug'],
-      [403, 'partner_suspended', 'resume'],
-      [403, 'address_not_allowed', 'where the integration runs'],
-      [429, 'rate_limited', '17 seconds'],
-    ] as const
-  ) {
-    problem(status, code, 'What the service said.', { 'retry-after': '17' })
-    const human = await verify()
-    t.equal(human.code, 1, code)
-    t.equal(human.stdout, '')
-    t.match(human.stderr, `What the service said. (${code})`)
-    t.match(human.stderr, hint)
-    t.match(human.stderr, 'req_1')
-  }
+test('a problem is reported without its control characters and keys', async (t) => {
   problem(401, 'key_invalid', `No key \u009b2J ${key}`)
   const wrong = await verify(['--force'], { env: { PARTNER_API_KEY: `${key.slice(0, -1)}!` } })
-  t.equal(wrong.code, 1)
-  t.match(wrong.stderr, 'checksum is wrong')
-  t.notMatch(wrong.stderr, key, 'a key in the response is not shown')
+  t.match(wrong, { code: 1, stdout: '', stderr: 'checksum is wrong' })
+  t.notMatch(wrong.stderr, key)
   t.notMatch(wrong.stderr, '\u009b')
   problem(403, 'partner_mismatch', 'Another partner.')
-  t.same((await json()).error, { code: 'partner_mismatch', detail: 'Another partner.', request_id: 'req_1' })
+  t.match(await verify(), {
+    code: 1,
+    stderr: /Another partner\. \(partner_mismatch\)\n.*\n {2}Request ID.*: req_1/,
+  })
+  const action = 'The key is valid, but it belongs to another partner: check the partner slug.'
+  const detail = 'Another partner.'
+  t.same((await json()).error, { code: 'partner_mismatch', detail, action, request_id: 'req_1' })
 })
 
 test('a key that a deployment returns is not shown', async (t) => {
@@ -321,14 +311,8 @@ test('text from a deployment is truncated', async (t) => {
   t.equal((await verify()).code, 3)
 })
 
-test('a failing deployment and other servers are reported', async (t) => {
-  const { host } = new URL(url)
+test('a response that is not the expected one is refused', async (t) => {
   const notForm = { code: 'not_this_service', detail: 'form' }
-  const down = (status: number) => ({
-    code: 'service_down',
-    detail: `The service is down behind ${host}, which answered ${status} with the HTML page "Bad Gateway".`,
-  })
-  const badGateway = '<html><head><title>Bad Gateway</title>'
   const problemOf = (status: number, code: string) => ({ title: code, status, code, detail: 'It fails.' })
   const endpoints = [{
     method: 'GET',
@@ -348,20 +332,10 @@ test('a failing deployment and other servers are reported', async (t) => {
   ]
   const cases: readonly (readonly [status: number, body: unknown, error: object])[] = [
     [503, problemOf(503, 'store_unavailable'), { code: 'store_unavailable', detail: 'It fails.' }],
-    [404, problemOf(404, 'route_not_found'), { code: 'not_this_service', detail: '--service-name' }],
-    [200, '<html>hello</html>', {
-      code: 'not_this_service',
-      detail: 'the response is an HTML page. Check --url',
-    }],
     [200, `<!doctype html><TITLE lang="en">\n \u001b[31mWelcome ${key}\n to nginx!</title>`, {
       code: 'not_this_service',
       detail: 'the response is the HTML page "\\u{1b}[31mWelcome [key] to nginx!". Check',
     }],
-    [502, badGateway, down(502)],
-    [503, badGateway, down(503)],
-    [504, badGateway, down(504)],
-    [502, 'bad gateway', { code: 'service_down', detail: 'which answered 502.' }],
-    [500, 'oops', { code: 'not_this_service', detail: 'status 500 and no problem document' }],
     ...lies.map((lie) => [200, { data: { ...data, endpoints, ...lie } }, notForm] as const),
     [200, 'x'.repeat(17_000_000), { code: 'not_this_service', detail: 'longer' }],
   ]
@@ -369,22 +343,54 @@ test('a failing deployment and other servers are reported', async (t) => {
     reply(status, body)
     t.match(await json('--smoke'), { code: 3, error }, JSON.stringify(body).slice(0, 60))
   }
-  answer = (response) => response.destroy()
-  t.match(await json(), { code: 3, error: { code: 'unreachable', detail: 'connection was closed' } })
   seen.length = 0
   reply(307, '', { location: `${url}/elsewhere` })
   t.match(await json(), { code: 3, error: { code: 'redirected', detail: '/elsewhere' } })
   t.equal(seen.length, 1, 'no redirect is followed')
+})
+
+test('--watch prints each change of the result, and exits with the last one', async (t) => {
+  const steps: (() => void)[] = [
+    () => reply(200, { data }),
+    () => reply(200, { data: { ...data, checked_at: '2026-11-20T00:00:01.000Z' } }),
+    () => problem(429, 'rate_limited', 'Too many requests.', { 'retry-after': '17' }),
+    () => problem(429, 'rate_limited', 'Too many requests.', { 'retry-after': '16' }),
+    () => problem(401, 'key_revoked', 'The key has been revoked.'),
+  ]
   for (
-    const [base, stderr] of [
-      ['http://127.0.0.1:9', 'the connection was refused'],
-      [url.replace('http', 'https'), 'does not speak TLS'],
-      ['http://nowhere.invalid', /warning: http:.*unencrypted/],
+    const [args, pattern] of [
+      [
+        [],
+        /^\S+Z {2}The key is valid\.\n\S+Z {2}.*\(rate_limited\) Try again in 17 s.*\n\S+Z {2}.*\(key_revoked\).*\n$/,
+      ],
+      [
+        ['--json'],
+        /^\{"data":.*"exit_code":0.*\}\n\{"data":.*"exit_code":1.*rate_.*\}\n\{"data":.*key_revoked.*\}\n$/,
+      ],
     ] as const
   ) {
-    const ended = await verifyAt(base)
-    t.match(ended, { code: 3, stderr })
-    t.notMatch(ended.stderr, /^ +at /m)
+    let step = 0
+    seen.length = 0
+    const child = startProgram(
+      ['verify', '--url', url, '--partner', 'acme', '--watch', '--interval', '1s', ...args],
+      { env },
+    )
+    answer = (response, request) => {
+      steps[Math.min(step++, steps.length - 1)]!()
+      const now = answer
+      answer = again
+      now(response, request)
+    }
+    const again = answer
+    child.stdout.on('data', (text) => String(text).includes('key_revoked') && child.kill('SIGINT'))
+    const ended = await ending(child)
+    t.match(ended, { code: 1, signal: null, stdout: pattern, stderr: /^$/ })
+    t.equal(seen.length, steps.length)
+  }
+  for (
+    const args of [['--interval', '5s'], ['--watch', '--interval', '0'], ['--watch', '--interval', 'soon']]
+  ) {
+    t.match(await verify(args), { code: 2, stderr: '--interval' })
   }
 })
 

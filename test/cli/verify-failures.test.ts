@@ -1,0 +1,337 @@
+/** What `verify` says about every way to get it wrong, and with which exit code. */
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer, type RequestListener, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import { type AddressInfo, createServer as createNetServer, type Server } from 'node:net'
+import { join } from 'node:path'
+import t from 'tap'
+import { createListener } from '../../adapters/runtimes/node.ts'
+import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import { createPartnerApi } from '../../core/api.ts'
+import { mintKey } from '../../core/keys/format.ts'
+import { freePort } from '../postgres/free-port.ts'
+import { expireCertificate, makeCertificate, noOpenssl } from '../support/certificate.ts'
+import { runProgram, temporaryFolder } from '../support/cli-program.ts'
+import { fillWorld } from '../support/world.ts'
+
+const store = createMemoryStore()
+const { keys, keyRing } = await fillWorld(store)
+const limited = (await keyRing.issue({
+  partner: 'demo',
+  name: 'Limited',
+  environment: 'live',
+  limits: { verify: { quota: 1, windowSeconds: 300 } },
+})).text
+const api = createPartnerApi({ store })
+const acmeApi = createPartnerApi({ store }, { serviceName: 'acme-data' })
+t.teardown(() => Promise.all([api.close(), acmeApi.close()]))
+const [listener, acmeListener] = [createListener(api), createListener(acmeApi)]
+const folder = temporaryFolder()
+
+async function listen(server: Server): Promise<string> {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+const serve = async (handle: RequestListener): Promise<string> => {
+  const server = createServer(handle)
+  t.teardown(() => server.closeAllConnections())
+  return `http://${await listen(server)}`
+}
+
+/** Keys that arrive at addresses that redirect. */
+const leaked: string[] = []
+const answering = (status: number, body = '', headers: Readonly<Record<string, string>> = {}) =>
+  serve((_request, response) =>
+    response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body)
+  )
+const html = (status: number, title: string) =>
+  answering(status, `<!doctype html><title>${title}</title>`, { 'content-type': 'text/html' })
+const redirecting = (locate: (path: string, host: string | undefined) => string) =>
+  serve(({ url = '', headers }, response) => {
+    leaked.push(...[headers['x-service-partner-key'] ?? []].flat())
+    response.writeHead(301, { location: locate(url, headers.host) }).end()
+  })
+/** Removes a prefix, as a proxy does, and answers other paths like a site. */
+const below = (prefix: string, handle: RequestListener): RequestListener => (request, response) => {
+  if (!request.url!.startsWith(`${prefix}/`)) return void site(response)
+  request.url = request.url!.slice(prefix.length)
+  return handle(request, response)
+}
+const site = (response: ServerResponse) =>
+  response.writeHead(404, { 'content-type': 'text/html' }).end('<title>Nothing here</title>')
+const onlyService: RequestListener = (request, response) =>
+  request.url!.startsWith('/service/') ? void listener(request, response) : void site(response)
+
+const [here, acme, prefixed, bare] = await Promise.all([
+  serve((request, response) => void listener(request, response)),
+  serve((request, response) => void acmeListener(request, response)),
+  serve(below('/partners/v1', (request, response) => void acmeListener(request, response))),
+  serve(onlyService),
+])
+const tls: Record<string, string> = {}
+const caFile = (name: string) => join(folder, `${name}.pem`)
+if (!noOpenssl) {
+  for (
+    const [name, host] of [['good', 'localhost'], ['other', 'api.example'], ['expired', 'localhost']] as const
+  ) {
+    const key = join(folder, `${name}.key`)
+    makeCertificate(host, caFile(name), key)
+    if (name === 'expired') expireCertificate(caFile(name), key)
+    const server = createTlsServer({ cert: readFileSync(caFile(name)), key: readFileSync(key) }, listener)
+    tls[name] = (await listen(server)).replace('127.0.0.1', 'localhost')
+  }
+}
+const silent = await listen(createNetServer(() => {}))
+const oldForm = await serve((request, response) => {
+  request.resume()
+  const headers = { 'content-type': 'application/json', 'service-version': '2025-01-01' }
+  response.writeHead(request.method === 'POST' ? 200 : 404, headers).end('{"data":{"valid":true}}')
+})
+const lateClock = await serve((request, response) => {
+  response.setHeader('date', new Date(Date.now() - 3_600_000).toUTCString())
+  void listener(request, response)
+})
+
+interface Case {
+  readonly url: string
+  readonly key?: string
+  readonly args?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+  readonly code: number
+  readonly says: RegExp
+}
+
+const demo = keys['demo full'].text
+const refused = { url: here, code: 1 }
+const cases: Readonly<Record<string, Case>> = {
+  'a mistyped key': { ...refused, key: `${demo.slice(0, -1)}?`, says: /was not sent: its checksum is wrong/ },
+  'a key of another deployment': {
+    ...refused,
+    key: mintKey('spk', 'live').text,
+    says: /\(key_invalid\)\n {2}Its checksum is correct, so .* belongs to another deployment\./,
+  },
+  'a revoked key': {
+    ...refused,
+    key: keys['demo revoked'].text,
+    says:
+      /\(key_revoked\)\n.*another key\. The operator's command: partner-api keys issue demo --name NAME\n/,
+  },
+  'an expired key': {
+    ...refused,
+    key: keys['demo expired'].text,
+    says: /\(key_expired\)\n.*partner-api keys issue demo --name NAME\n/,
+  },
+  'a disabled key': {
+    ...refused,
+    key: keys['demo disabled'].text,
+    says: new RegExp(`\\(key_disabled\\)\n.*partner-api keys enable ${keys['demo disabled'].id}\n`),
+  },
+  'the slug of another partner': {
+    ...refused,
+    args: ['--partner', 'acme'],
+    says: /\(partner_mismatch\)\n.*check the partner slug\./,
+  },
+  'a suspended partner': {
+    ...refused,
+    key: keys['hush full'].text,
+    args: ['--partner', 'hush'],
+    says: /\(partner_suspended\)\n.*partner-api partners resume hush\n/,
+  },
+  'an address that is not allowed': {
+    ...refused,
+    key: keys['demo fenced'].text,
+    says: /\(address_not_allowed\)\n.*allow-list: .*partner-api keys show \w{12}\n/,
+  },
+  'a scope that the key lacks': {
+    ...refused,
+    key: keys['demo profiles'].text,
+    args: ['--module', 'banner'],
+    says: new RegExp(
+      'not ready: the module banner needs the scope read:banner\\. Ask the operator to grant the key the scope ' +
+        `read:banner\\. .*: partner-api scopes grant ${keys['demo profiles'].id} read:banner\n`,
+    ),
+  },
+  'an inactive module': {
+    ...refused,
+    key: keys['acme full'].text,
+    args: ['--partner', 'acme', '--module', 'banner'],
+    says: /not ready: the module banner is not active .*: partner-api modules activate acme banner\n$/,
+  },
+  'too many requests': {
+    ...refused,
+    key: limited,
+    says: /\(rate_limited\)\n {2}Try again in \d+ seconds, at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\.\n/,
+  },
+  'too many requests for a gateway': {
+    url: await answering(429, '{}', { 'retry-after': '7' }),
+    code: 1,
+    says: /server in front .* limits requests: .* answered 429\. Try again in 7 seconds, at /,
+  },
+  'a clock that is wrong': {
+    url: lateClock,
+    code: 0,
+    says: /^warning: The clock of this machine is 60 minutes ahead of that of the deployment\. Correct it/,
+  },
+  'an unknown host': {
+    url: 'https://api.invalid',
+    code: 3,
+    says: /could not be resolved \(DNS\).*\. Check the spelling of api\.invalid, and the name servers/,
+  },
+  'a port without a server': {
+    url: `http://127.0.0.1:${await freePort()}`,
+    code: 3,
+    says: /the connection was refused.*\. Check the port in --url/,
+  },
+  'a server that does not respond': {
+    url: `http://${silent}`,
+    code: 3,
+    says: /no response within 10 s\. Check the port/,
+  },
+  'a server that closes the connection': {
+    url: await serve((_request, response) => response.destroy()),
+    code: 3,
+    says: /the connection was closed.*\. If it speaks TLS, pass --url https:\/\/127/,
+  },
+  'https:// for a server without TLS': {
+    url: here.replace('http', 'https'),
+    code: 3,
+    says:
+      /does not speak TLS.*\. Check the port, or pass --url http:\/\/127\S+, which sends the key unencrypted\./,
+  },
+  'a proxy that refuses': {
+    url: 'https://api.example',
+    env: { HTTPS_PROXY: await listen(createNetServer((socket) => socket.end('HTTP/1.1 403 No\r\n\r\n'))) },
+    code: 3,
+    says: /the proxy answered with 403\. Ask its operator to allow api\.example.* HTTPS_PROXY applies/,
+  },
+  'an HTML page': {
+    url: await html(200, 'Acme &mdash; Home'),
+    code: 3,
+    says: /the response is the HTML page "Acme &mdash; Home"\. Check --url and --service-name\./,
+  },
+  'a redirect to https://': {
+    url: await redirecting((path, host) => `https://${host}${path}`),
+    code: 3,
+    says:
+      /api-catalog redirects to https:\/\/127\S+ verify does not follow redirects, .* Pass --url https:\/\/127[^/]+\.\n/,
+  },
+  'a redirect to a login page': {
+    url: await redirecting(() => 'https://login.example/'),
+    code: 3,
+    says: /verify-key redirects to https:\/\/login\.example\/\. .*If that is the right deployment/,
+  },
+  'a redirect that adds a slash': {
+    url: await redirecting((path) => `${path}/`),
+    code: 3,
+    says: /Ask the operator to have the server in front of the service leave its paths/,
+  },
+  'an address that ends in /service': {
+    url: `${here}/service`,
+    code: 3,
+    says: new RegExp(
+      `/service/service/\\S+ is not .* The service is at another address: pass --url ${here}\\.\n`,
+    ),
+  },
+  'the same without an API catalog': {
+    url: `${bare}/service/`,
+    code: 3,
+    says: new RegExp(`The service is at another address: pass --url ${bare}\\.\n`),
+  },
+  'a path below the service': {
+    url: `${prefixed}/partners/v1/api/docs`,
+    code: 3,
+    says: new RegExp(
+      `it has no verify-key there\\. The service is at another address: pass --url ${prefixed}/partners/v1 --service-name acme-data\\.`,
+    ),
+  },
+  'a wrong service name': {
+    url: acme,
+    args: ['--service-name', 'acme'],
+    code: 3,
+    says: new RegExp(`it has no verify-key there\\. .* pass --url ${acme} --service-name acme-data\\.`),
+  },
+  'a site without this API': {
+    url: await html(404, 'Not found'),
+    code: 3,
+    says: /status 404 and the HTML page "Not found"\. Check --url/,
+  },
+  'another API': {
+    url: await answering(404, '{"message":"no Route matched"}'),
+    code: 3,
+    says: /status 404 and JSON of another API\. Check --url/,
+  },
+  'a proxy before a service that is down': {
+    url: await html(502, '502 Bad Gateway'),
+    code: 3,
+    says:
+      /service is down behind .* answered 502 with the HTML page "502 Bad Gateway"\. Ask the operator to start it/,
+  },
+  'an unavailable store': {
+    url: await answering(
+      503,
+      '{"title":"Store unavailable","code":"store_unavailable","detail":"No store."}',
+    ),
+    code: 3,
+    says: /\(store_unavailable\)\n {2}Try again/,
+  },
+  'an old release': {
+    url: oldForm,
+    code: 3,
+    says:
+      /another release \(version 2025-01-01, and this program has \d{4}-\d\d-\d\d\): .*Use the program of that release/,
+  },
+  ...tls['good'] && {
+    'an unknown certificate authority': {
+      url: `https://${tls['good']}`,
+      code: 3,
+      says: /not signed by a trusted authority\. If you trust .* with --ca-file FILE\./,
+    },
+    'a certificate for another host': {
+      url: `https://${tls['other']}`,
+      args: ['--ca-file', caFile('other')],
+      code: 3,
+      says:
+        /certificate is for another host\. Its names are DNS:api\.example: .* certificate for localhost\./,
+    },
+    'an expired certificate': {
+      url: `https://${tls['expired']}`,
+      args: ['--ca-file', caFile('expired')],
+      code: 3,
+      says: /certificate has expired\. Ask the operator to renew it, unless the clock .* says \d{4}-/,
+    },
+    'http:// for a server with TLS': {
+      url: `http://${tls['good']}`,
+      code: 3,
+      says: /\. If it speaks TLS, pass --url https:\/\/localhost/,
+    },
+  },
+}
+
+function verify({ url, key = demo, args = [], env = {} }: Omit<Case, 'code' | 'says'>) {
+  const partner = args.includes('--partner') ? [] : ['--partner', 'demo']
+  return runProgram(['verify', '--url', url, ...partner, ...args], { env: { PARTNER_API_KEY: key, ...env } })
+}
+
+t.test('every failure has a sentence with the next step, and its exit code', async (t) => {
+  await verify({ url: here, key: limited })
+  const ended = await Promise.all(Object.values(cases).map(verify))
+  for (const [index, [name, { code, says, key = demo }]] of Object.entries(cases).entries()) {
+    const { code: actual, stdout, stderr } = ended[index]!
+    t.equal(actual, code, name)
+    t.match(stderr, says, name)
+    t.notMatch(stdout + stderr, key, name)
+    t.notMatch(stderr, /^ +at /m)
+  }
+  t.equal(leaked.length, 2, 'the key is not sent over http:// if the address redirects to https://')
+})
+
+t.test('the service name is found in the API catalog', async (t) => {
+  for (const url of [acme, `${acme}/`, `${prefixed}/partners/v1`, `${prefixed}/partners/v1/`]) {
+    t.match(await verify({ url }), { code: 0, stderr: /^$/ }, url)
+  }
+  t.match(await verify({ url: bare }), { code: 0 }, 'without a catalog, the name is service')
+})
