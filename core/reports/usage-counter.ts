@@ -9,8 +9,8 @@ export type UsageCounter = ReturnType<typeof createUsageCounter>
 
 /** How long a write waits for more counts: reports show them within 5 s, also when the store is slow. */
 const writeDelayMs = 2_000
-/** Limits a write, so that its transaction does not block others for long. */
-const maxCountsPerWrite = 500
+/** A write of keys that are all over a large SQLite file takes some 5 ms, in which a server answers nothing else. */
+const maxCountsPerWrite = 100
 
 /** Counts that were sent, kept unchanged until the store has them. */
 interface Batch {

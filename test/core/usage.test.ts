@@ -263,7 +263,7 @@ t.test('many counts are written in batches, and a failing batch does not affect 
   })
   for (let n = 0; n < 1300; n++) failing.count(keyOf(`partner-${n}`), 'plans', 200, noon)
   await counter.flush()
-  t.ok(ledger.calls.every((size) => size <= 500), 'a batch has 500 counts at most')
+  t.ok(ledger.calls.every((size) => size <= 100), 'a batch has 100 counts at most')
   t.equal(ledger.total(), 1300)
   await failing.flush()
   t.ok(ledger.total() < 2600, 'the failed batch is pending')

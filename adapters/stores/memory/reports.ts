@@ -1,8 +1,7 @@
 import { createLruCache } from '../../../core/lib/lru.ts'
-import { compareCodePoints } from '../../../core/lib/text.ts'
 import { utcDay } from '../../../core/lib/time.ts'
 import type { Key } from '../../../core/model.ts'
-import type { Activity, KeyUsage, PartnerDay, Reports } from '../../../core/ports/reports.ts'
+import type { Activity, Reports, UsageCount } from '../../../core/ports/reports.ts'
 import type { Signup } from '../../../core/ports/signups.ts'
 import {
   activityFromEntry,
@@ -10,9 +9,10 @@ import {
   activityFromSignup,
   addUsage,
   AUDITED_ACTIVITY_TYPES,
+  inOrder,
+  mergePartnerDays,
   newestFirst,
   type SumRow,
-  type Sums,
   toSummary,
 } from '../reports.ts'
 import type { createAuditLog } from './audit.ts'
@@ -26,8 +26,7 @@ export function createReports(
   signups: ReadonlyMap<string, Signup>,
   { entries, revokedAt }: Pick<ReturnType<typeof createAuditLog>, 'entries' | 'revokedAt'>,
 ) {
-  const usage: Sums = new Map()
-  const keyUsage = new Map<string, KeyUsage>()
+  const usage = new Map<string, UsageCount>()
   const batches = createLruCache<true>(maxBatches)
   /** Earlier days are not counted any more. */
   let countedFrom = ''
@@ -36,6 +35,14 @@ export function createReports(
     return [...signups.values()].filter((signup) =>
       signup.environment === 'live' && (partner === undefined || signup.partner === partner)
     )
+  }
+
+  function isIncluded(day: string, from: string, to: string): boolean {
+    return from <= day && day <= to && day >= countedFrom
+  }
+
+  function liveCounts(): UsageCount[] {
+    return [...usage.values()].filter(({ environment }) => environment === 'live')
   }
 
   function expiries(partner: string): Activity[] {
@@ -51,25 +58,11 @@ export function createReports(
     recordUsage(counts, batch, keepFrom = '') {
       if (keepFrom > countedFrom) {
         countedFrom = keepFrom
-        for (const counts of [usage, keyUsage]) {
-          for (const [key, { day }] of counts) if (day < keepFrom) counts.delete(key)
-        }
+        for (const [key, { day }] of usage) if (day < keepFrom) usage.delete(key)
       }
       if (batches.get(batch) !== undefined) return
       batches.set(batch, true)
-      addUsage(usage, counts)
-      for (const { keyId, day, endpoint, requests, errors } of counts) {
-        if (keyId === undefined) continue
-        const key = [day, keyId, endpoint].join('\n')
-        const sum = keyUsage.get(key)
-        keyUsage.set(key, {
-          keyId,
-          day,
-          endpoint,
-          requests: requests + (sum?.requests ?? 0),
-          errors: errors + (sum?.errors ?? 0),
-        })
-      }
+      addUsage(usage, counts, ['day', 'keyId', 'endpoint', 'partner', 'environment'])
     },
 
     summarise(partner, from, to) {
@@ -78,16 +71,15 @@ export function createReports(
         const [, , counted = 0, failed = 0] = sums.get(`${part} ${value}`) ?? []
         sums.set(`${part} ${value}`, [part, value, counted + count, failed + errors])
       }
-      const isIncluded = (day: string) => from <= day && day <= to && day >= countedFrom
       for (const { createdAt, plan = '', country = '' } of liveSignups(partner)) {
         const day = utcDay(createdAt)
-        if (!isIncluded(day)) continue
+        if (!isIncluded(day, from, to)) continue
         add('signupsByPlan', plan, 1)
         add('signupsByCountry', country, 1)
         add('signupsByDay', day, 1)
       }
-      for (const { partner: owner, day, endpoint, requests, errors } of usage.values()) {
-        if (owner !== partner || !isIncluded(day)) continue
+      for (const { partner: owner, day, endpoint, requests, errors } of liveCounts()) {
+        if (owner !== partner || !isIncluded(day, from, to)) continue
         add('requestsByEndpoint', endpoint, requests, errors)
         add('requestsByDay', day, requests, errors)
       }
@@ -95,30 +87,22 @@ export function createReports(
     },
 
     summarisePartners(from, to, after = '', limit) {
-      const rows = new Map<string, PartnerDay>()
-      const add = (partner: string, day: string, requests: number, errors: number, signups: number) => {
-        if (partner <= after || day < from || day > to || day < countedFrom) return
-        const key = `${partner}\n${day}`
-        const sum = rows.get(key) ?? { requests: 0, errors: 0, signups: 0 }
-        rows.set(key, {
-          partner,
-          day,
-          requests: sum.requests + requests,
-          errors: sum.errors + errors,
-          signups: sum.signups + signups,
-        })
-      }
-      for (const { partner, day, requests, errors } of usage.values()) add(partner, day, requests, errors, 0)
-      for (const { partner, createdAt } of liveSignups()) add(partner, utcDay(createdAt), 0, 0, 1)
-      const partners = [...new Set(Array.from(rows.values(), ({ partner }) => partner))].sort()
-      const listed = new Set(partners.slice(0, limit))
-      return inOrder(rows).filter(({ partner }) => listed.has(partner))
+      const days = mergePartnerDays(
+        liveCounts().map(({ partner, day, requests, errors }) =>
+          [partner, day, requests, errors, 0] as const
+        ),
+        liveSignups().map(({ partner, createdAt }) => [partner, utcDay(createdAt), 0, 0, 1] as const),
+      ).filter(({ partner, day }) => partner > after && isIncluded(day, from, to))
+      const partners = [...new Set(days.map(({ partner }) => partner))].slice(0, limit)
+      return days.filter(({ partner }) => partners.includes(partner))
     },
 
     keyUsage(keyIds, from, to) {
       const listed = keyIds && new Set(keyIds)
-      return inOrder(keyUsage).filter(({ keyId, day }) =>
-        from <= day && day <= to && (listed === undefined || listed.has(keyId))
+      return inOrder(usage).flatMap(({ keyId, day, endpoint, requests, errors }) =>
+        keyId !== undefined && from <= day && day <= to && (listed === undefined || listed.has(keyId))
+          ? [{ keyId, day, endpoint, requests, errors }]
+          : []
       )
     },
 
@@ -138,9 +122,4 @@ export function createReports(
         .slice(0, limit)
     },
   } satisfies Reports
-}
-
-/** The rows in the order of their keys. */
-function inOrder<T>(rows: ReadonlyMap<string, T>): T[] {
-  return [...rows].sort(([one], [other]) => compareCodePoints(one, other)).map(([, row]) => row)
 }

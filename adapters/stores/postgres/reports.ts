@@ -15,12 +15,12 @@ import {
   BATCH_RETENTION_MS,
   BATCHES_PRUNED_PER_WRITE,
   COUNTS_PRUNED_PER_WRITE,
+  mergePartnerDays,
   newestFirst,
   type PartnerDayRow,
   partnerDaysSql,
   summarySql,
   type SumRow,
-  toPartnerDay,
   toSummary,
 } from '../reports.ts'
 import type { StoredRow } from '../row-format.ts'
@@ -67,8 +67,16 @@ export function createReports(database: Database): Reports {
     },
 
     async summarisePartners(from, to, after = '', limit) {
-      const rows = await database.read<PartnerDayRow>(selectPartnerDays, [from, to, after, limit])
-      return rows.map(toPartnerDay)
+      const [row] = await database.read<[slug: string | null]>(partnerDays.last, [from, to, after, limit])
+      const last = row?.[0] ?? null
+      if (last === null) return []
+      const page = [from, to, after, last]
+      return mergePartnerDays(
+        ...await Promise.all([
+          database.read<PartnerDayRow>(partnerDays.requests, page),
+          database.read<PartnerDayRow>(partnerDays.signups, page),
+        ]),
+      )
     },
 
     async keyUsage(keyIds, from, to) {
@@ -103,7 +111,7 @@ export function createReports(database: Database): Reports {
 
 const selectSums = summarySql('partner_api.', '$')
 
-const selectPartnerDays = partnerDaysSql('partner_api.', '$')
+const partnerDays = partnerDaysSql('partner_api.', '$')
 
 function keyUsageSql(condition: string): string {
   return `SELECT ${KEY_USAGE.columns} FROM partner_api.key_usage

@@ -4,6 +4,7 @@ import {
   ACTIVITY_TYPES,
   type ActivityType,
   type Reports,
+  type UsageCount,
 } from '../../../core/ports/reports.ts'
 import {
   activityFromEntry,
@@ -16,13 +17,12 @@ import {
   BATCHES_PRUNED_PER_WRITE,
   COUNTS_PRUNED_PER_WRITE,
   type Dated,
+  mergePartnerDays,
   newestFirst,
   type PartnerDayRow,
   partnerDaysSql,
   summarySql,
   type SumRow,
-  type Sums,
-  toPartnerDay,
   toSummary,
 } from '../reports.ts'
 import type { StoredRow } from '../row-format.ts'
@@ -54,7 +54,10 @@ export function createUsageCounts(database: Database) {
     },
   )
   const selectSums = database.statement<SumRow>(summarySql('', '?'))
-  const selectPartnerDays = database.statement<PartnerDayRow>(partnerDaysSql('', '?'))
+  const partnerDays = partnerDaysSql('', '?')
+  const selectLastPartner = database.statement<[slug: string | null]>(partnerDays.last)
+  const selectRequests = database.statement<PartnerDayRow>(partnerDays.requests)
+  const selectSignups = database.statement<PartnerDayRow>(partnerDays.signups)
   const usageOrder = 'ORDER BY day, key_id, endpoint'
   const selectUsage = database.statement(
     `SELECT ${KEY_USAGE.columns} FROM key_usage WHERE day BETWEEN ?1 AND ?2 ${usageOrder}`,
@@ -71,8 +74,12 @@ export function createUsageCounts(database: Database) {
         const now = Date.now()
         if (insertBatch.run(batch, now) === 0) return
         pruneBatches.run(now - BATCH_RETENTION_MS)
-        const sums: Sums = new Map()
-        addUsage(sums, counts)
+        const sums = new Map<string, UsageCount>()
+        addUsage(sums, counts.filter(({ environment }) => environment === 'live'), [
+          'partner',
+          'day',
+          'endpoint',
+        ])
         for (const { partner, day, endpoint, requests, errors } of sums.values()) {
           addCounts!.run(partner, day, endpoint, requests, errors)
         }
@@ -86,7 +93,12 @@ export function createUsageCounts(database: Database) {
     summarise: (partner, from, to) => toSummary(selectSums.all(partner, from, to)),
 
     summarisePartners: (from, to, after = '', limit) =>
-      selectPartnerDays.all(from, to, after, limit).map(toPartnerDay),
+      database.snapshot(() => {
+        const [last] = selectLastPartner.get(from, to, after, limit)!
+        if (last === null) return []
+        const page = [from, to, after, last]
+        return mergePartnerDays(selectRequests.all(...page), selectSignups.all(...page))
+      }),
 
     keyUsage(keyIds, from, to) {
       const rows = keyIds === undefined
