@@ -1,9 +1,9 @@
-import { readFile } from 'node:fs/promises'
+import { createReadStream } from 'node:fs'
 import { Option } from 'commander'
 import type { KeyImportOptions, KeyImportReport } from '../../core/admin/import-keys.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { changeStore, type CliCommand, type CommandResult, type Invocation } from '../command.ts'
-import { CliError } from '../errors.ts'
+import { CliError, usageError } from '../errors.ts'
 import { describeFileError, readContentLines } from '../files.ts'
 import { optionParser } from '../options.ts'
 import { formatTable, pluralize } from '../output/text.ts'
@@ -101,13 +101,18 @@ function importResult({ issued, unchanged }: KeyImportReport, dryRun: boolean): 
   }
 }
 
+/** More bytes are a wrong file. */
+const maxSecretBytes = 4_096
+
 /** Editors end a file with a line end, which is no part of the secret. */
 async function readSecret(file: string): Promise<Uint8Array> {
   try {
-    const bytes = await readFile(file)
+    const bytes = Buffer.concat(await createReadStream(file, { end: maxSecretBytes }).toArray())
+    if (bytes.length > maxSecretBytes) throw usageError(`The file ${file} is too long for a secret.`)
     const end = bytes.at(-1) === 10 ? bytes.at(-2) === 13 ? -2 : -1 : bytes.length
     return bytes.subarray(0, end)
   } catch (error) {
+    if (error instanceof CliError) throw error
     throw new CliError(1, 'unreadable_file', `${file} can't be read: ${describeFileError(error)}.`)
   }
 }

@@ -73,16 +73,18 @@ export async function importKeys(
   const secretHex = Array.from(secret ?? [], (byte) => byte.toString(16).padStart(2, '0')).join('')
   const { now, apply } = createAdministrator(store, operator)
   const rows: Row[] = []
-  let currentLine = 0
-  const reader = createObjectReader(keySchema, (_, line) => currentLine = line)
+  const reader = createObjectReader(keySchema)
   const { addError } = reader
   let report: KeyImportReport = { issued: [], unchanged: 0 }
 
-  for await (const line of lines) {
-    reader.read(line)
-    for (const row of reader.take()) rows.push({ ...row, line: currentLine })
+  let line = 0
+  for await (const text of lines) {
+    line++
+    const row = reader.read(text)
+    if (row === undefined) continue
+    rows.push({ ...row, line })
     if (rows.length <= MAX_IMPORTED_KEYS) continue
-    addError(currentLine, null, `is key ${rows.length}, and an import has at most ${MAX_IMPORTED_KEYS}`)
+    addError(line, null, `is key ${rows.length}, and an import has at most ${MAX_IMPORTED_KEYS}`)
     break
   }
 
@@ -155,7 +157,7 @@ export async function importKeys(
       }
       issued.push({ line, scheme, key: toKey(row, partner, stored, at) })
     }
-    if (reader.errors() !== undefined) return []
+    if (!reader.isValid()) return []
     report = { issued, unchanged }
     return dryRun ? [] : issued.map(({ key, scheme }) => ({ type: 'key.issued', key, scheme }))
   }

@@ -32,7 +32,6 @@ export function createObjectReader<R>(
   inspect: (value: Readonly<Record<string, unknown>>, line: number) => void = () => {},
 ) {
   const errors: LineError[] = []
-  let records: R[] = []
   let errorCount = 0
   let line = 0
 
@@ -54,26 +53,21 @@ export function createObjectReader<R>(
   return {
     addError,
 
-    /** Reads the next line, with or without its line end. */
-    read(text: string): void {
+    /** Reads the next line, with or without its line end. @returns `undefined` for a blank or invalid line. */
+    read(text: string): R | undefined {
       line++
       // Editors on Windows write a byte-order mark; JSON itself allows none (RFC 8259 §8.1).
       const json = line === 1 && text.startsWith('\uFEFF') ? text.slice(1) : text
-      if (/^[ \t\r\n]*$/.test(json)) return
+      if (/^[ \t\r\n]*$/.test(json)) return undefined
       const value = parse(json)
-      if (value === undefined) return
+      if (value === undefined) return undefined
       inspect(value, line)
       const result = v.safeParse(schema, value)
-      if (result.success) records.push(result.output)
       for (const { path, message } of result.issues ?? []) addError(line, fieldPath(path), message)
+      return result.success ? result.output : undefined
     },
 
-    /** Returns the records since the last call; none once a line is invalid. */
-    take(): readonly R[] {
-      const taken = errorCount === 0 ? records : []
-      if (records.length > 0) records = []
-      return taken
-    },
+    isValid: () => errorCount === 0,
 
     /** All errors by line; `undefined` when there are none. */
     errors: (): LineErrors | undefined =>

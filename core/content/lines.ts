@@ -73,6 +73,7 @@ export function createLineReader<K extends ContentKind>(kind: K, references: Ref
   const idField = kind === 'banners' ? 'partner' : 'slug'
   const firstLines = new Map<string, number>()
   const parents: ParentReference[] = []
+  let records: ContentRecords[K][] = []
   const reader = createObjectReader(LINE_FORMATS[kind](references).schema, (value, line) => {
     checkUnique(value[idField], line)
     recordParent(value, line)
@@ -93,14 +94,28 @@ export function createLineReader<K extends ContentKind>(kind: K, references: Ref
     parents.push({ line, slug, parent: typeof parent === 'string' ? parent : undefined })
   }
 
+  /** Returns the records since the last call; none once a line is invalid. */
+  function take(): readonly ContentRecords[K][] {
+    const taken = reader.isValid() ? records : []
+    if (records.length > 0) records = []
+    return taken
+  }
+
   return {
-    ...reader,
+    /** Reads the next line, with or without its line end. */
+    read(text: string): void {
+      const record = reader.read(text)
+      if (record !== undefined) records.push(record)
+    },
+
+    take,
+
     /** Returns the remaining records, or all errors. */
     finish(): { readonly records: readonly ContentRecords[K][] } | LineErrors {
       for (const { line, reason } of findTreeErrors(parents, references.industries)) {
         reader.addError(line, 'parent_slug', reason)
       }
-      return reader.errors() ?? { records: reader.take() }
+      return reader.errors() ?? { records: take() }
     },
   }
 }

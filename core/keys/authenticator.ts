@@ -57,9 +57,9 @@ export function createAuthenticator(principals: PrincipalCache, sha256: Sha256, 
     /** Whether this process has looked this key up and, by what it knew then, the key is in force. Grants nothing. */
     isKnown(text: string, now: number): boolean {
       const id = extractKeyId(text, prefix)
-      const digest = sha256(text)
-      const known = (id === undefined ? undefined : matchDigest(principals.peek(id)?.principal, digest)) ??
-        principals.peek(digest)?.principal
+      const known =
+        (id === undefined ? undefined : matchDigest(principals.peek(id)?.principal, sha256(text))) ??
+          (IMPORTED_KEY_PATTERN.test(text) ? principals.peek(sha256(text))?.principal : undefined)
       return known !== undefined && ['active', 'retiring'].includes(keyState(known.key, now))
     },
   }

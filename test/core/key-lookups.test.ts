@@ -1,7 +1,9 @@
 /** Key lookups: the number of store reads, and the responses to bursts. */
+import { randomBytes } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import { importKeys } from '../../core/admin/import-keys.ts'
 import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
 import type { HttpRequest } from '../../core/http/message.ts'
 import { createLocalLimiter } from '../../core/limits/limiter.ts'
@@ -19,22 +21,36 @@ async function createDeployment(count = 1) {
   const keys: string[] = []
   while (keys.length < count) keys.push((await issue()).text)
   const seen = { revisions: 0, lookUps: 0, underWay: 0, mostUnderWay: 0, isSilent: false }
+  async function lookUp<T>(find: () => T): Promise<T> {
+    seen.lookUps++
+    seen.mostUnderWay = Math.max(seen.mostUnderWay, ++seen.underWay)
+    await setImmediate()
+    seen.underWay--
+    if (seen.isSilent) throw new Error('unreachable')
+    return find()
+  }
   const store: Store = {
     ...memory,
     revision() {
       seen.revisions++
       return memory.revision()
     },
-    async findKey(id) {
-      seen.lookUps++
-      seen.mostUnderWay = Math.max(seen.mostUnderWay, ++seen.underWay)
-      await setImmediate()
-      seen.underWay--
-      if (seen.isSilent) throw new Error('unreachable')
-      return memory.findKey(id)
-    },
+    findKey: async (id) => await lookUp(() => memory.findKey(id)),
+    findImportedKey: async (text) => await lookUp(() => memory.findImportedKey!(text)),
   }
-  return { store, keys, seen, issue }
+  return { store, keys, seen, issue, importKey: () => importKey(memory) }
+}
+
+/** Imports a key of another system. */
+async function importKey(store: Store) {
+  const text = `sk_live_${randomBytes(24).toString('base64url')}`
+  const line = JSON.stringify({ partner: 'acme', name: 'imported', digest: store.sha256(text.slice(8)) })
+  const outcome = await importKeys(store, [line], { actor: 'test' }, {
+    algorithm: 'sha256',
+    prefix: 'sk_live_',
+  })
+  if ('errors' in outcome) throw new Error(JSON.stringify(outcome.errors))
+  return { text, key: outcome.issued[0]!.key }
 }
 
 const limits = { ...FAR_LIMITS, authfail: { quota: 20, windowSeconds: 600 } }
@@ -237,4 +253,82 @@ await t.test('a key that ends while its request waits is refused', async (t) => 
   }
   const target = '/service/developer/verify-key'
   t.equal(await statusOf({}, posting.text, { method: 'POST', target, body }), 401, 'its body')
+})
+
+const garbage = (count: number) =>
+  Array.from({ length: count }, (_, n) => `sk_live_garbage-${String(n).padStart(32, '0')}`)
+
+await t.test('text that is no key costs no look-up in a store without imported keys', async (t) => {
+  const { store, keys, seen, issue } = await createDeployment()
+  const unlimited = serve(store, { limits: FAR_LIMITS, maxStalenessMs: 0 })
+  t.equal(await statusOf(unlimited, garbage(1)[0]!), 401)
+  t.equal(seen.lookUps, 1, 'the first one learns that there are none')
+  t.strictSame(await sendAtOnce(unlimited, garbage(500)), { 401: 500 })
+  t.equal(seen.lookUps, 1)
+  await issue()
+  t.strictSame(await sendAtOnce(unlimited, garbage(3).slice(0, 1)), { 401: 1 })
+  t.equal(seen.lookUps, 2, 'after a change of facts, it is learnt again')
+  t.equal(await statusOf(unlimited, keys[0]!), 200)
+
+  const { findImportedKey: _, ...custom } = store
+  t.strictSame(await sendAtOnce(serve(custom), garbage(3)), { 401: 3 }, 'a store that knows no imported keys')
+})
+
+await t.test('of 10,000 unknown keys from one address, only the quota of failures is looked up', async (t) => {
+  const { store, seen, importKey } = await createDeployment()
+  const { text, key } = await importKey()
+  const api = serve(store, { maxStalenessMs: 0 })
+  t.equal(await statusOf(api, text), 200)
+  seen.lookUps = 0
+  t.strictSame(await sendAtOnce(api, garbage(10_000)), { 401: 20, 429: 9_980 })
+  t.equal(seen.lookUps, 20)
+  t.equal(await statusOf(api, text), 200, 'a known key passes')
+  t.equal(await statusOf(api, (await importKey()).text), 429, 'an unknown key is limited')
+  t.equal(await statusOf(api, text.toUpperCase(), '192.0.2.2'), 401)
+  t.equal(await statusOf(api, text, '192.0.2.2'), 200)
+  seen.lookUps = 0
+  t.equal(await statusOf(api, text.toUpperCase(), '192.0.2.2'), 401)
+  t.equal(await statusOf(api, text, '192.0.2.2'), 200)
+  t.equal(seen.lookUps, 0, 'neither a refused nor a known key is looked up again')
+  t.equal(key.hint, '')
+})
+
+await t.test('concurrent requests with one imported key cause one look-up', async (t) => {
+  const { store, seen, importKey } = await createDeployment()
+  const { text } = await importKey()
+  const api = serve(store)
+  t.strictSame(await sendAtOnce(api, Array(400).fill(text)), { 200: 400 })
+  t.equal(seen.lookUps, 1)
+  seen.isSilent = true
+  t.strictSame(
+    await sendAtOnce(api, garbage(5), '192.0.2.3'),
+    { 503: 5 },
+    'nothing is decided without the store',
+  )
+})
+
+await t.test('a key with the id of an imported one is refused', async (t) => {
+  const { store, importKey } = await createDeployment()
+  const { text, key } = await importKey()
+  const api = serve(store)
+  t.strictSame(await sendAtOnce(api, [forge('spk_live', key.id), text]), { 200: 1, 401: 1 })
+})
+
+await t.test('a look-up of an imported key from before a change is not used after it', async (t) => {
+  const memory = createMemoryStore()
+  const { keys } = await createTenant(memory)
+  const { text, key } = await importKey(memory)
+  const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
+  async function findImportedKey(sent: string) {
+    const found = await memory.findImportedKey!(sent)
+    await answered
+    return found
+  }
+  const api = serve({ ...memory, findImportedKey }, { maxStalenessMs: 0 })
+  const before = statusOf(api, text)
+  await setImmediate()
+  await keys.revoke(key.id)
+  const after = statusOf(api, text)
+  answer()
+  t.strictSame(await Promise.all([before, after]), [200, 401])
 })

@@ -4,12 +4,18 @@ import { comparable, expectProblem } from './expect.ts'
 import { FENCE } from '../../support/world.ts'
 import { get, post, type Service, type Suite, type TestContext, until } from './service.ts'
 
+/** Milliseconds, as in the suite of administration, which shares its service. */
+const bound = 200
+
 export const importedKeys: readonly Suite[] = [{
   tests: {
     'keys of three other systems work once their digests are imported': threeSystems,
     'other text is refused like a malformed key': garbage,
     'an imported key is administered like any other': administered,
   },
+}, {
+  settings: { maxStalenessMs: bound },
+  tests: { 'an imported key works within the bound': worksWithinBound },
 }]
 
 /** A new key of another system. The start of the last one begins with the start of the one before. */
@@ -129,4 +135,14 @@ async function administered(t: TestContext, service: Service): Promise<void> {
   await keyRing.revoke(id)
   const { response } = await until(request, ({ status }) => status !== 200)
   expectProblem(t, response, 'key_revoked', 'revoked')
+}
+
+async function worksWithinBound(t: TestContext, service: Service): Promise<void> {
+  const { text, line } = makers[kinds[1]!]!()
+  const request = () => get(service, '/public/plans?partner=demo', { key: { text } })
+  expectProblem(t, await request(), 'key_invalid', 'before the import')
+  await service.world.importKeys([{ partner: 'demo', name: 'Bound', ...line }])
+  const began = performance.now()
+  const { lastBefore } = await until(request, ({ status }) => status === 200)
+  t.ok(lastBefore <= began + bound, 'although it was refused before')
 }

@@ -1,0 +1,192 @@
+/** `keys import`: lines of another system's keys, checked and imported all or nothing. */
+import { createHash, createHmac, randomBytes } from 'node:crypto'
+import { watch, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { test } from 'tap'
+import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
+import { MAX_IMPORTED_KEYS } from '../../core/admin/import-keys.ts'
+import { createKeyAdministration } from '../../core/admin/keys.ts'
+import { createPartnerAdministration } from '../../core/admin/partners.ts'
+import { verifyAuditLog } from '../../core/audit/verify.ts'
+import { gather } from '../support/gather.ts'
+import { documentOf, ending, runProgram, startProgram, temporaryFolder } from '../support/cli-program.ts'
+
+const folder = temporaryFolder()
+const file = join(folder, 'store.db')
+const env = { PARTNER_API_STORE: `sqlite:${file}` }
+const store = await openSqliteStore(file)
+const partners = createPartnerAdministration(store, { actor: 'test' })
+const keys = createKeyAdministration(store, { actor: 'test' })
+await partners.create({ slug: 'acme', name: 'Acme', modules: ['pricing', 'profiles'] })
+await partners.create({ slug: 'other', name: 'Other', modules: ['widget'] })
+await partners.create({ slug: 'gone', name: 'Gone', modules: [] })
+await partners.remove('gone')
+
+const secretFile = join(folder, 'hmac.secret')
+const secret = randomBytes(24).toString('base64')
+writeFileSync(secretFile, `${secret}\r\n`)
+
+const sha256 = (text: string) => createHash('sha256').update(text)
+const digest = () => sha256(randomBytes(20).toString('hex')).digest('hex')
+const row = (more: object = {}) => ({ partner: 'acme', name: 'Shop', digest: digest(), ...more })
+const jsonl = (rows: readonly object[]) => rows.map((each) => `${JSON.stringify(each)}\n`).join('')
+const importRows = async (rows: readonly object[], ...options: string[]) => {
+  const args = ['keys', 'import', '-', '--algorithm', 'sha256', '--json', ...options]
+  const ended = await runProgram(args, { env, input: jsonl(rows) })
+  return { ...ended, ...documentOf(ended) }
+}
+const count = async () => (await gather(keys.list())).length
+
+test('every member of a line is imported', async (t) => {
+  const text = `sk_live_${randomBytes(24).toString('base64url')}`
+  const full = {
+    partner: 'acme',
+    name: 'Full',
+    digest: createHmac('sha256', secret).update(text.slice(8)).digest('base64url'),
+    algorithm: 'hmac-sha256',
+    prefix: 'sk_live_',
+    scopes: ['read:plans'],
+    environment: 'test',
+    created_at: '2020-01-01T00:00:00Z',
+    expires_at: '2098-01-01T00:00:00Z',
+    last_used_at: '2024-01-01T00:00:00Z',
+    allow: ['192.0.2.0/24'],
+    limits: [{ policy: 'key', quota: 5, window_seconds: 60 }],
+    hint: text.slice(-4),
+  }
+  const plain = row({ algorithm: null, scopes: null, hint: null })
+  const dry = await importRows([full, plain], '--secret-file', secretFile, '--dry-run')
+  t.match(dry.data, {
+    dry_run: true,
+    issued: 2,
+    unchanged: 0,
+    lines: [{ line: 1, id: null, name: 'Full' }, {}],
+  })
+  t.equal(await count(), 0, 'a dry run writes nothing')
+  const { data } = await importRows([full, plain], '--secret-file', secretFile)
+  const [first, second] = data.lines
+  const { digest: _, algorithm: _a, prefix: _p, ...members } = full
+  t.match((await runProgram(['keys', 'show', first.id, '--json'], { env })).stdout, /"hint":"….{4}"/)
+  const shown = documentOf(await runProgram(['keys', 'show', first.id, '--json'], { env })).data
+  const instants = { created_at: '2020-01-01T00:00:00.000Z', expires_at: '2098-01-01T00:00:00.000Z' }
+  t.match(shown, { ...members, ...instants, hint: `…${full.hint}`, last_used_at: '2024-01-01T00:00:00.000Z' })
+  t.match(documentOf(await runProgram(['keys', 'show', second.id, '--json'], { env })).data, {
+    ...{ environment: 'live', scopes: ['read:profiles', 'read:plans'], allow: [], limits: [] },
+    ...{ expires_at: null, last_used_at: null, hint: '…' },
+  })
+  t.match((await runProgram(['keys', 'show', second.id], { env })).stdout, /kind: +live, imported\n/)
+  t.equal(
+    (await importRows([full, plain], '--secret-file', secretFile)).data.unchanged,
+    2,
+    'again: nothing changes',
+  )
+  t.equal((await importRows([{ ...full, scopes: ['read:banner'] }], '--secret-file', secretFile)).code, 0)
+  const found = await store.findImportedKey!(text)
+  t.equal(found && found.key.id, first.id, 'the line end of the secret file is no part of the secret')
+  t.strictSame((await verifyAuditLog(store)).differences, [])
+  const { stdout } = await runProgram(['audit', 'list', '--json'], { env })
+  t.notOk(stdout.includes(secret) || stdout.includes(sha256(text).digest('hex')), 'the log shows neither')
+})
+
+test('all lines are checked, and an error prevents all of them', async (t) => {
+  const native = await keys.issue({ partner: 'acme', name: 'Native', environment: 'live' })
+  const known = row()
+  await importRows([known])
+  const repeated = row()
+  const bytes = Buffer.from(repeated.digest, 'hex')
+  const before = await count()
+  const whole = 'a-whole-key-that-was-pasted-by-mistake-0123456789'
+  const cases: readonly (readonly [line: object, error: string])[] = [
+    [repeated, ''],
+    [row({ digest: bytes.toString('base64') }), ''],
+    [row({ digest: bytes.toString('base64url') }), ''],
+    [row({ digest: 'ab'.repeat(31) }), 'digest must be a SHA-256 digest in hexadecimal or base64'],
+    [row({ digest: whole }), 'digest must be a SHA-256 digest in hexadecimal or base64'],
+    [
+      row({ digest: '0'.repeat(64) }),
+      'digest must be the digest of a secret, not of nothing or a placeholder',
+    ],
+    [
+      row({ digest: sha256('').digest('base64') }),
+      'digest must be the digest of a secret, not of nothing or a placeholder',
+    ],
+    [row({ hint: whole }), 'hint must be the last four characters of the key'],
+    [row({ prefix: 'sk,live' }), 'prefix must have up to 64 visible ASCII characters and no comma'],
+    [row({ id: 'Zt81mQv04KsD' }), 'id is not a known field'],
+    [row({ partner: 'nobody' }), 'partner must be a partner that exists and is not removed, not "nobody"'],
+    [row({ partner: 'gone' }), 'partner must be a partner that exists and is not removed, not "gone"'],
+    [row({ scopes: ['read:banner'] }), 'scopes has read:banner, which no active module of acme needs'],
+    [row({ allow: ['192.0.2.0/33'] }), 'allow[0]'],
+    [
+      row({ limits: [{ policy: 'authfail', quota: 1, window_seconds: 1 }] }),
+      'limits[0].policy must be key, signup, verify',
+    ],
+    [row({ expires_at: '2020-01-01T00:00:00Z' }), 'expires_at must be in the future'],
+    [row({ created_at: '2098-01-01T00:00:00Z' }), 'created_at must not be in the future'],
+    [row({ algorithm: 'md5' }), 'algorithm must be sha256 or hmac-sha256, not "md5"'],
+    [row({ algorithm: 'hmac-sha256' }), 'algorithm needs the HMAC secret: pass --secret-file FILE'],
+    [row({ name: native.text }), 'name must not contain a key'],
+    [row({ digest: sha256(native.text).digest('hex') }), `digest is that of key ${native.key.id} of acme`],
+    [{ ...known, partner: 'other' }, 'digest is that of key'],
+    [known, 'digest repeats that of line 22'],
+  ]
+  const { code, error } = await importRows(cases.map(([line]) => line))
+  t.match({ code, error }, { code: 1, error: { code: 'invalid_content' } })
+  const lines = error.lines as { line: number; field: string; reason: string }[]
+  for (const [index, [, expected]] of cases.entries()) {
+    const found = lines.filter(({ line }) => line === index + 1).map(({ field, reason }) =>
+      `${field} ${reason}`
+    )
+    if (index === 1 || index === 2) {
+      t.strictSame(found, ['digest repeats that of line 1'], 'one digest in two forms')
+    } else t.ok(expected === '' ? found.length === 0 : found[0]?.startsWith(expected), `${index}: ${found}`)
+  }
+  t.notOk(JSON.stringify(error).includes(whole), 'what may be a key is not printed')
+  t.equal(await count(), before)
+  const text = await runProgram(['keys', 'import', '-'], { env, input: jsonl([row()]) })
+  t.match(text.stderr, /line 1: algorithm is missing, and --algorithm was not passed/)
+})
+
+test('secrets are files of 16 bytes and more, and never arguments', async (t) => {
+  const path = join(folder, 'short.secret')
+  writeFileSync(path, 'fifteen bytes..\n')
+  t.match(await importRows([row()], '--secret-file', path), { code: 1, error: { code: 'invalid_secret' } })
+  t.match(await importRows([row()], '--secret-file', '/dev/zero'), { code: 2 })
+  t.match(await importRows([row()], '--secret-file', join(folder, 'none')), {
+    error: { code: 'unreadable_file' },
+  })
+})
+
+test('a store has at most 8 schemes, and an import at most 50,000 keys', async (t) => {
+  const prefixed = (from: number, to: number) =>
+    Array.from({ length: to - from }, (_, n) => row({ prefix: `p${from + n}_` }))
+  const { schemes } = await store.findDigests([])
+  const free = 8 - schemes.length
+  t.match((await importRows(prefixed(0, free + 1))).error.lines, [{
+    line: free + 1,
+    field: null,
+    reason: /at most 8/,
+  }])
+  t.equal((await importRows(prefixed(0, free))).data.issued, free)
+  t.equal((await importRows([row({ prefix: 'p0_' })])).code, 0, 'known ones can be used again')
+  const many = Array.from({ length: MAX_IMPORTED_KEYS + 1 }, () => row({ partner: 'gone', digest: '1' }))
+  t.match((await importRows(many)).error, { line_error_count: MAX_IMPORTED_KEYS + 1 })
+})
+
+test('an import that is killed leaves all keys or none', async (t) => {
+  const path = join(folder, 'many.jsonl')
+  writeFileSync(path, jsonl(Array.from({ length: 4000 }, () => row())))
+  const before = await count()
+  const written = watch(`${file}-wal`)
+  const child = startProgram(['keys', 'import', path, '--algorithm', 'sha256'], { env })
+  const ended = ending(child)
+  await Promise.race([once(written, 'change'), ended])
+  child.kill('SIGKILL')
+  written.close()
+  await ended
+  t.ok([before, before + 4000].includes(await count()), 'not some of them')
+  t.strictSame((await verifyAuditLog(store)).differences, [])
+  t.equal((await runProgram(['keys', 'import', path, '--algorithm', 'sha256'], { env })).code, 0)
+  t.equal(await count(), before + 4000)
+})
