@@ -1,9 +1,10 @@
 /** What the commands have in common: global options, actions, and changes that servers apply. */
-import { Command } from 'commander'
+import { Command, Option } from 'commander'
 import type { MaybePromise } from '../core/lib/promise.ts'
 import type { Store } from '../core/ports/store.ts'
 import { awaitReceipt, type Receipt, type ReplicaReceipt } from '../core/replicas/receipt.ts'
 import { CliError, type ExitCode, toCliError, usageError } from './errors.ts'
+import { integerBetween } from './options.ts'
 import type { Io, Output } from './output/print.ts'
 import { printable } from './output/text.ts'
 import { type StoreAccess, type StoreOptions, withStore } from './store.ts'
@@ -85,9 +86,24 @@ export class CliCommand extends Command {
     action: (store: Store, invocation: Invocation, ...given: Given) => Promise<CommandResult>,
     storeOptions: StoreOptions = {},
   ): this {
-    return this.waits().act((invocation, ...given: Given) =>
-      changeStore(invocation, storeOptions, (store) => action(store, invocation, ...given))
-    )
+    return this.waits().act((invocation, ...given: Given) => {
+      const change = (store: Store) => action(store, invocation, ...given)
+      const { dryRun, days } = this.opts()
+      return dryRun ? previewChange(invocation, days, change) : changeStore(invocation, storeOptions, change)
+    })
+  }
+
+  /** Adds `--dry-run` to a change that can cause refusals. */
+  dryRuns(): this {
+    return this
+      .addOption(
+        new Option('--dry-run', 'Change nothing; say which keys and recent requests would be refused')
+          .conflicts('wait'),
+      )
+      .addOption(
+        new Option('--days <n>', 'Days of requests in a dry run, 1 to 366, today included')
+          .argParser(integerBetween(1, 366)).default(7).implies({ dryRun: true }),
+      )
   }
 
   /** Adds `--wait`. */
@@ -139,6 +155,19 @@ export async function changeStore(
     const receipt = await awaitServers(store, output, result.data)
     if (output.json) await output.document({ data: result.data, receipt: receiptJson(receipt) })
     else for (const line of receiptLines(receipt)) output.note(line)
+  })
+}
+
+async function previewChange(
+  invocation: Invocation,
+  days: number,
+  change: (store: Store) => Promise<unknown>,
+): Promise<void> {
+  // Loaded here, with the schemas of all endpoints.
+  const { dryRun } = await import('./dry-run.ts')
+  const { output } = invocation
+  await withStore(invocation, {}, async (store) => {
+    await printResult(output, await dryRun(store, days, output, change))
   })
 }
 

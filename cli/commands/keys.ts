@@ -21,6 +21,7 @@ import {
   type ResolveEnd,
   slugHelp,
 } from '../options.ts'
+import { defineRotation } from '../keys/rotation.ts'
 import { keyJson } from '../output/json.ts'
 import { formatDetails, formatLimits, formatTime } from '../output/text.ts'
 import { timeOf } from '../store.ts'
@@ -122,6 +123,8 @@ it with --overlap 0, which ends it at once.`)
       'partner-api keys rotate Zt81mQv04KsD --overlap 0 --quiet | secret-manager store acme-key',
     )
 
+  defineRotation(keys)
+
   keys.command('update')
     .description('Change the name, the address ranges and the expiry of a key')
     .argument('<key>', keyHelp)
@@ -132,6 +135,7 @@ it with --overlap 0, which ends it at once.`)
     .addOption(new Option('--never', 'Remove the expiry').conflicts('expires'))
     .hook('preAction', requireChange)
     .change(update)
+    .dryRuns()
     .details(
       'Other members do not change. Expired and revoked keys cannot be updated, and --never does not undo a rotation.',
     )
@@ -147,6 +151,7 @@ it with --overlap 0, which ends it at once.`)
     .addOption(clearLimitOption())
     .hook('preAction', requireChange)
     .change(update)
+    .dryRuns()
     .details(
       "Other limits do not change. Without a limit of the key, its partner's applies, and then the service's.",
     )
@@ -160,14 +165,14 @@ it with --overlap 0, which ends it at once.`)
     'disable',
     'Refuse a key until it is enabled again',
     (id) => [`To undo this: partner-api keys enable ${id}`],
-  )
+  ).dryRuns()
   addStateCommand(keys, 'enable', 'Accept a disabled key again', () => [])
   addStateCommand(
     keys,
     'revoke',
     'Refuse a key permanently',
     (_id, wait) => [`Revoked permanently${wait ? '.' : stalenessNote}`],
-  )
+  ).dryRuns()
 }
 
 function outOption(): Option {
@@ -185,8 +190,8 @@ function addStateCommand(
   name: 'disable' | 'enable' | 'revoke',
   description: string,
   notes: (id: string, wait: boolean) => readonly string[],
-): void {
-  keys.command(name)
+): CliCommand {
+  return keys.command(name)
     .description(description)
     .argument('<key>', keyHelp)
     .change(async (store, invocation, id: string) => {

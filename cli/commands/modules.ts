@@ -28,7 +28,7 @@ export function define(modules: CliCommand): void {
     'deactivate',
     "Deactivate modules, which takes their scopes out of force for all of the partner's keys",
     'The keys still hold these scopes. Activating the module again puts them back in force.',
-  )
+  ).dryRuns()
 }
 
 function addChangeCommand(
@@ -36,8 +36,8 @@ function addChangeCommand(
   name: 'activate' | 'deactivate',
   description: string,
   note: string,
-): void {
-  modules.command(name)
+): CliCommand {
+  return modules.command(name)
     .description(description)
     .argument('<partner>', slugHelp)
     .addArgument(new Argument('<module...>', 'Names of modules').choices(MODULE_NAMES))

@@ -65,6 +65,7 @@ export function define(partners: CliCommand): void {
       const partners = createPartnerAdministration(store, invocation)
       return partnerResult(await partners.update(slug, { name, limits: limitChange(options) }))
     })
+    .dryRuns()
     .details('Other limits do not change. The limits of a key take precedence over those of its partner.')
     .examples(
       'partner-api partners update acme --name "Acme Journeys"',
@@ -77,7 +78,7 @@ export function define(partners: CliCommand): void {
     'suspend',
     'Refuse all requests of a partner until it is resumed',
     (slug) => [`Suspended: running servers refuse ${slug} within their max staleness (1 s by default).`],
-  )
+  ).dryRuns()
   addStateCommand(partners, 'resume', 'Accept requests of a suspended partner again', () => [])
 
   partners.command('remove')
@@ -85,6 +86,7 @@ export function define(partners: CliCommand): void {
     .argument('<slug>', slugHelp)
     .option('-y, --yes', 'Do not ask for confirmation')
     .change(remove)
+    .dryRuns()
     .details('This cannot be undone. To refuse a partner temporarily: partner-api partners suspend SLUG')
     .examples('partner-api partners remove acme', 'partner-api partners remove acme --yes --json')
 }
@@ -95,8 +97,8 @@ function addStateCommand(
   name: 'suspend' | 'resume',
   description: string,
   notes: (slug: string) => readonly string[],
-): void {
-  partners.command(name)
+): CliCommand {
+  return partners.command(name)
     .description(description)
     .argument('<slug>', slugHelp)
     .change(async (store, invocation, slug: string) => {
@@ -123,7 +125,7 @@ async function remove(
   store: Store,
   invocation: Invocation,
   slug: string,
-  { yes }: { readonly yes?: true },
+  { yes, dryRun }: { readonly yes?: true; readonly dryRun?: true },
 ): Promise<CommandResult> {
   const partners = createPartnerAdministration(store, invocation)
   const { name } = await partners.show(slug)
@@ -133,7 +135,7 @@ async function remove(
   const keysToRevoke = createKeyAdministration(store, invocation).list({ partner: slug, states, now })
   for await (const _key of keysToRevoke) count++
   const keys = count === 0 ? 'no key' : pluralize(count, 'key')
-  if (!yes) {
+  if (!yes && !dryRun) {
     await confirm(
       invocation.io,
       `This removes partner ${slug} (${printable(name)}) and revokes ${keys}.`,

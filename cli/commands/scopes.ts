@@ -39,7 +39,7 @@ export function define(scopes: CliCommand): void {
     .examples('partner-api scopes show Zt81mQv04KsD')
 
   addChangeCommand(scopes, 'grant', 'Grant a key scopes that active modules of its partner need')
-  addChangeCommand(scopes, 'remove', 'Remove scopes from a key')
+  addChangeCommand(scopes, 'remove', 'Remove scopes from a key').dryRuns()
 
   scopes.command('plan')
     .description('Find the fewest scopes that modules need, and the commands that put them in force')
@@ -94,7 +94,7 @@ async function plan(
       ...(found && { partner: slug, key_id: found.key?.id ?? null }),
       commands: needed.map(([, command]) => command),
     },
-    formatTable(['scope', 'module', 'for', 'opens'], rows),
+    formatTable(['scope', 'module', 'for', 'opens'], rows, output),
   )
   if (output.json) return
   if (found?.key) output.note(`Key ${found.key.id} (${printable(found.key.name)}) holds these scopes.`)
@@ -125,8 +125,8 @@ async function findSufficientKey(
   return { partner, key }
 }
 
-function addChangeCommand(scopes: CliCommand, name: 'grant' | 'remove', description: string): void {
-  scopes.command(name)
+function addChangeCommand(scopes: CliCommand, name: 'grant' | 'remove', description: string): CliCommand {
+  return scopes.command(name)
     .description(description)
     .argument('<key>', keyHelp)
     .addArgument(new Argument('<scope...>', 'Names of scopes').choices(SCOPES))

@@ -21,6 +21,7 @@ import {
   requireName,
   requireNotEnded,
   requireNotRemoved,
+  requireRotated,
   requireScopes,
 } from './validate.ts'
 
@@ -210,12 +211,7 @@ export function createKeyAdministration(
     async finishRotation(id) {
       await apply(async () => {
         const key = await show(id)
-        if (key.successorId === undefined) {
-          throw new AdminError(
-            'key_not_rotated',
-            `Key ${id} was not rotated. To replace it: partner-api keys rotate ${id}`,
-          )
-        }
+        requireRotated(key)
         const hasEnded = ['revoked', 'expired'].includes(keyState(key, now()))
         return hasEnded ? [] : [{ type: 'key.retired', id, retiresAt: now() }]
       })

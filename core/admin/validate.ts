@@ -118,6 +118,14 @@ export function requireNotEnded(key: Key, now: number): void {
   }
 }
 
+export function requireRotated({ id, successorId }: Key): void {
+  if (successorId !== undefined) return
+  throw new AdminError(
+    'key_not_rotated',
+    `Key ${id} was not rotated. To replace it: partner-api keys rotate ${id}`,
+  )
+}
+
 /** The last millisecond that RFC 3339 can express. */
 const maxExpiry = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 

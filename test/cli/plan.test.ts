@@ -1,9 +1,17 @@
-/** Plans of changes: `scopes plan`. */
+/** Plans of changes: `scopes plan` and `--dry-run`; rotations with evidence. */
 import { join } from 'node:path'
+import fc from 'fast-check'
 import { test } from 'tap'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { createKeyAdministration, type NewKey } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
+import { createPartnerApi } from '../../core/api.ts'
+import { MODULE_NAMES, SCOPES } from '../../core/policy/modules.ts'
+import { endpointPath, ROUTES } from '../../core/routes/router.ts'
+import { createLocalLimiter } from '../../core/limits/limiter.ts'
+import { utcDay } from '../../core/lib/time.ts'
+import { verifyAuditLog } from '../../core/audit/verify.ts'
+import { DAY } from '../contract/store/samples.ts'
 import { programOn, temporaryFolder } from '../support/cli-program.ts'
 
 const file = join(temporaryFolder(), 'store.db')
@@ -65,6 +73,294 @@ test('scopes plan --partner asks only for what the partner lacks', async (t) => 
   await refuses(t, { 'scopes plan --partner gone --module banner': '1 partner_removed' })
 })
 
+const api = createPartnerApi({ store }, {
+  maxStalenessMs: 0,
+  limits: Object.fromEntries(
+    ['key', 'signup', 'verify', 'authfail'].map((name) => [name, { quota: 0, windowSeconds: 1 }]),
+  ),
+})
+const endpoints = ROUTES.filter(({ access }) => access === 'key')
+
+/** Asks every endpoint with a key. @returns The problem codes, `undefined` for a success. */
+async function askAll({ text, partner }: { readonly text: string; readonly partner: string }) {
+  const codes = endpoints.map(async (route): Promise<[endpoint: string, code: string | undefined]> => {
+    const url = `http://service${endpointPath(route, 'service').replace('{slug}', 'nothing')}`
+    const headers = { authorization: `Bearer ${text}`, 'content-type': 'application/json' }
+    const request = route.method === 'GET'
+      ? new Request(`${url}?partner=${partner}`, { headers })
+      : new Request(url, { method: 'POST', headers, body: JSON.stringify({ partner }) })
+    const response = await api.fetch(request)
+    return [route.name, response.ok ? undefined : (await response.json()).code]
+  })
+  return new Map(await Promise.all(codes))
+}
+
+/** The problems of the policy; others are about the request. */
+const denials = [
+  'key_revoked',
+  'key_expired',
+  'key_disabled',
+  'partner_suspended',
+  'scope_missing',
+  'module_inactive',
+]
+
+test('a dry run says what HTTP answers after the change', { timeout: 120_000 }, async (t) => {
+  const anyKey = fc.record({
+    scopes: fc.subarray([...SCOPES]),
+    environment: fc.constantFrom('live', 'test'),
+    state: fc.constantFrom('active', 'active', 'active', 'disabled', 'revoked', 'retiring', 'retired'),
+    rounds: fc.nat(2),
+  })
+  const anyChange = fc.oneof(
+    fc.record({
+      command: fc.constantFrom('scopes remove KEY'),
+      names: fc.subarray([...SCOPES], { minLength: 1 }),
+    }),
+    fc.record({
+      command: fc.constant('modules deactivate PARTNER'),
+      names: fc.subarray([...MODULE_NAMES], { minLength: 1 }),
+    }),
+    fc.record({
+      command: fc.constantFrom(
+        ...['keys revoke KEY', 'keys disable KEY', 'keys update KEY --clear-allow --name Other'],
+        ...['partners suspend PARTNER', 'partners remove PARTNER --yes', 'keys limit KEY --limit key=0'],
+      ),
+      names: fc.constant([]),
+    }),
+  )
+  let count = 0
+  const seen = new Set<string>()
+  const property = fc.asyncProperty(
+    fc.subarray([...MODULE_NAMES]),
+    fc.array(anyKey, { minLength: 1, maxLength: 3 }),
+    fc.boolean(),
+    anyChange,
+    async (inactive, drawn, isSuspended, { command, names }) => {
+      const partner = `partner-${++count}`
+      await partners.create({ slug: partner, name: partner, modules: MODULE_NAMES })
+      const issued = []
+      for (const { scopes, environment, state, rounds } of drawn) {
+        const { text, key: { id } } = await keys.issue({ partner, name: 'Any', environment, scopes })
+        issued.push({ id, text, partner, rounds })
+        if (state === 'disabled') await keys.disable(id)
+        else if (state === 'revoked') await keys.revoke(id)
+        else if (state !== 'active') {
+          const successor = await keys.rotate(id, state === 'retired' ? { overlapMs: 0 } : {})
+          issued.push({ id: successor.key.id, text: successor.text, partner, rounds: 0 })
+        }
+      }
+      await partners.deactivate(partner, inactive)
+      if (isSuspended && count % 4 === 0) await partners.suspend(partner)
+
+      const before = []
+      for (const key of issued) {
+        before.push(await askAll(key))
+        for (let round = 0; round < key.rounds; round++) await askAll(key)
+      }
+      await api.flush()
+      const args = [...command.replace('KEY', issued[0]!.id).replace('PARTNER', partner).split(' '), ...names]
+      const facts = await store.revision()
+      const head = await store.auditHead()
+      const planned = await json(...args, '--dry-run')
+      const untouched = [await store.revision(), await store.auditHead()]
+      if (JSON.stringify(untouched) !== JSON.stringify([facts, head])) {
+        throw new Error('the dry run changed the store')
+      }
+
+      const real = await json(...args)
+      if (planned.code !== real.code || planned.error?.code !== real.error?.code) {
+        throw new Error(`${planned.code} ${planned.error?.code}, and really ${real.code} ${real.error?.code}`)
+      }
+      const expected = []
+      for (const [index, key] of issued.entries()) {
+        for (const [endpoint, code = ''] of await askAll(key)) {
+          if (!denials.includes(code) || denials.includes(before[index]!.get(endpoint) ?? '')) continue
+          expected.push(`${key.id} ${endpoint} ${code} ${1 + key.rounds}`)
+          seen.add(code)
+        }
+      }
+      // deno-lint-ignore no-explicit-any -- the document of the command
+      const found = (planned.data?.keys ?? []).flatMap(({ id, refusals }: any) =>
+        // deno-lint-ignore no-explicit-any -- as above
+        refusals.map(({ endpoint, code, requests }: any) => `${id} ${endpoint} ${code} ${requests}`)
+      )
+      if (found.sort().join('\n') !== expected.sort().join('\n')) {
+        throw new Error(`${args.join(' ')}\nplanned:\n${found.join('\n')}\nanswered:\n${expected.join('\n')}`)
+      }
+      const sum = (lines: readonly string[]) =>
+        lines.reduce((all, line) => all + Number(line.split(' ').at(-1)), 0)
+      if ((planned.data?.requests ?? 0) !== sum(expected)) throw new Error('the sum is wrong')
+    },
+  )
+  const full = { scopes: [...SCOPES], environment: 'live', state: 'active', rounds: 1 } as const
+  const commands: [string, string[]][] = [
+    ['scopes remove KEY', ['read:banner']],
+    ['modules deactivate PARTNER', ['banner', 'pricing']],
+    ['keys revoke KEY', []],
+    ['keys disable KEY', []],
+    ['partners suspend PARTNER', []],
+    ['partners remove PARTNER --yes', []],
+  ]
+  const examples = commands.map(([command, names]) => [[], [full, full], false, { command, names }])
+  await t.resolves(fc.assert(property, { numRuns: 30, examples: examples as never }))
+  t.same(
+    [...seen].sort(),
+    [...denials].filter((code) => code !== 'key_expired').sort(),
+    'every denial was planned',
+  )
+})
+
+const today = utcDay(Date.now())
+const daysAgo = (days: number) => utcDay(Date.now() - days * DAY)
+/** Counts requests of a key, without errors. */
+const countRequests = (keyId: string, day: string, endpoint: string, requests: number, errors = 0) =>
+  store.recordUsage(
+    [{ partner: 'acme', keyId, environment: 'live', day, endpoint, requests, errors }],
+    `batch ${keyId} ${day} ${endpoint}`,
+  )
+
+test('a dry run counts whole days, is refused as the change would be, and explains what is unknown', async (t) => {
+  await partners.resume('acme')
+  const { id } = await issue({ scopes: ['read:profiles'] })
+  await countRequests(id, today, 'profiles', 1000, 3)
+  await countRequests(id, daysAgo(6), 'verify-key', 20)
+  await countRequests(id, daysAgo(7), 'profiles', 7)
+  const plan = async (...args: string[]) => (await json(...args, '--dry-run')).data
+  t.match(await plan('modules', 'deactivate', 'acme', 'profiles'), {
+    changes: ['module.deactivated'],
+    from: daysAgo(6),
+    to: today,
+    requests: 1000,
+    refusals: {
+      2: { endpoint: 'profile', requests: 0 },
+      1: { endpoint: 'profiles', errors: 3, status: 403 },
+    },
+    keys: [{ id, partner: 'acme', name: 'Plugin', requests: 1000 }, { requests: 0 }, { requests: 0 }],
+  })
+  t.equal((await plan('keys', 'revoke', id)).requests, 1020)
+  t.equal((await json('keys', 'revoke', id, '--days', '8')).data.requests, 1027, '--days implies --dry-run')
+  t.equal((await keys.show(id)).state, 'active')
+  t.match(await run('partners', 'remove', 'acme', '--dry-run'), {
+    code: 0,
+    stdout: /^1,020 requests from .*\n\nENDPOINT .*\n(.*\n)*profiles +401 key_revoked +3 +1,000 +3\n/,
+    stderr: 'Dry run: nothing was changed.\n',
+  })
+
+  const expiry = await plan('keys', 'update', id, '--expires', '2099-12-31T00:00:00Z')
+  t.match(expiry, { requests: 1020, keys: [{ refused_from: '2099-12-31T00:00:00.000Z' }] })
+  const allow = await json('keys', 'update', id, '--allow', '192.0.2.1', '--dry-run')
+  t.match(allow.data, { requests: 0, are_addresses_unknown: true, refusals: { length: 0 } })
+  t.match(await run('keys', 'update', id, '--allow', '192.0.2.1', '--dry-run'), {
+    stderr: /addresses of requests are not recorded/,
+  })
+  // 145 windows of ten minutes touch a day.
+  const limit = await plan('partners', 'update', 'acme', '--limit', 'key=5/600')
+  t.match(limit, {
+    is_lower_bound: true,
+    requests: 997 - 5 * 145,
+    refusals: [{ endpoint: null, policy: 'key', code: 'rate_limited', status: 429, requests: 272, keys: 1 }],
+  })
+  t.match(await plan('keys', 'limit', id, '--limit', 'key=100000/1'), {
+    requests: 0,
+    refusals: { length: 0 },
+  })
+  await refuses(t, {
+    'keys revoke nothing --dry-run': '1 key_not_found',
+    [`scopes remove ${id} nothing --dry-run`]: '2 usage',
+    'modules deactivate nobody banner --dry-run': '1 partner_not_found',
+    'partners suspend gone --dry-run': '1 partner_removed',
+    [`keys update ${id} --expires 2020-01-01 --dry-run`]: '1 invalid_expiry',
+    [`keys revoke ${id} --dry-run --wait`]: '2 usage',
+    [`keys revoke ${id} --days 367`]: '2 usage',
+  })
+})
+
+test('a dry run of a limit never exceeds what the limiter refuses', async (t) => {
+  const anyLimit = fc.tuple(fc.integer({ min: 1, max: 5 }), fc.constantFrom(3600, 10_000, 43_200, 86_400))
+  const anyTimes = fc.array(fc.double({ min: 0, max: 3, maxExcluded: true, noNaN: true }), {
+    minLength: 20,
+    maxLength: 300,
+  })
+  let greatest = 0
+  const property = fc.asyncProperty(anyLimit, anyTimes, async ([quota, windowSeconds], times) => {
+    const { id } = await issue()
+    const limiter = createLocalLimiter()
+    const policy = { name: 'key', quota, windowSeconds, field: '' } as const
+    const refused = times.sort((a, b) => a - b).filter((time) =>
+      !limiter.consume(policy, id, time * DAY).allowed
+    )
+    for (const [day, each] of Map.groupBy(times, Math.floor)) {
+      await countRequests(id, daysAgo(2 - day), 'profiles', each.length)
+    }
+    const args = ['keys', 'limit', id, '--limit', `key=${quota}/${windowSeconds}`, '--days', '3']
+    const { requests } = (await json(...args)).data
+    if (requests > refused.length) throw new Error(`${requests} > ${refused.length}`)
+    greatest = Math.max(greatest, requests)
+  })
+  await t.resolves(fc.assert(property, { numRuns: 15 }))
+  t.ok(greatest > 10, `up to ${greatest} were predicted`)
+})
+
+test('keys rotation shows the traffic that has moved, and finish ends a quiet key', async (t) => {
+  const old = await issue()
+  const unused = await json('keys', 'rotation', old.id)
+  t.match(unused, { code: 1, error: { code: 'key_not_rotated' } })
+  const { key: successor } = await keys.rotate(old.id, { overlapMs: 7 * DAY })
+  await countRequests(old.id, today, 'profiles', 25)
+  await countRequests(old.id, today, 'plans', 5)
+  const use = (id: string, ago: number) => store.recordKeyUses(new Map([[id, Date.now() - ago]]))
+  await use(old.id, DAY)
+  t.match(await json('keys', 'rotation', old.id), {
+    code: 0,
+    data: { key_id: old.id, moved: 0, next: /ends .* its successor has not been used yet/ },
+  })
+  await use(successor.id, 0)
+  await countRequests(successor.id, today, 'plans', 70)
+  const { key: newest } = await keys.rotate(successor.id)
+  await countRequests(newest.id, today, 'plans', 20)
+  t.match((await json('keys', 'rotation', old.id)).data, {
+    chain: [old.id, successor.id, newest.id],
+    moved: 0.75,
+    keys: [{ id: old.id, state: 'retiring', requests: 30 }, { id: successor.id }, {
+      id: newest.id,
+      requests: 20,
+    }],
+    days: [{ day: today, old_key: 30, successors: 90, moved: 0.75 }],
+  })
+  const shown = await run('keys', 'rotation', newest.id)
+  t.match(shown.stdout, `${newest.id} is the newest key of ${old.id} → ${successor.id} → ${newest.id}\n`)
+  t.match(shown.stdout, /^\d{4}-\d\d-\d\d +70 +20 +22% █+/m)
+
+  const early = await json('keys', 'rotation', 'finish', old.id)
+  t.match(
+    early,
+    { code: 1, error: { code: 'key_in_use', endpoint: 'profiles', requests: 25 } },
+    'a day is not two minutes more',
+  )
+  t.match(early.error.detail, /or up to two minutes later.*--force/)
+  t.match((await json('keys', 'rotation', 'finish', successor.id)).error, { code: 'key_in_use' })
+  await refuses(t, {
+    'keys rotation': '2 usage',
+    'keys rotation finish': '2 usage',
+    'keys rotation nothing': '1 key_not_found',
+    'keys rotation finish nothing': '1 key_not_found',
+    [`keys rotation finish ${old.id} --quiet-for long`]: '2 usage',
+  })
+  const finish = ['keys', 'rotation', 'finish', old.id, '--quiet-for', '23h']
+  t.match(await json(...finish), { code: 0, data: { id: old.id, state: 'expired' } })
+  const { sequence } = await store.auditHead()
+  t.match(await run(...finish), { code: 0, stdout: /had ended before/ })
+  t.equal((await store.auditHead()).sequence, sequence, 'nothing is changed twice')
+  t.match((await json('keys', 'rotation', old.id)).data.next, /rotation is over: key .* is expired/)
+  t.match(await run('keys', 'rotation', 'finish', newest.id, '--force'), {
+    code: 0,
+    stdout: `Key ${successor.id} was ended`,
+  })
+  t.match(await verifyAuditLog(store), { brokenAt: undefined, differences: { length: 0 } })
+})
+
 test('the end', async () => {
+  await api.close()
   await store.close()
 })
