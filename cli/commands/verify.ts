@@ -90,7 +90,7 @@ async function verifyKey(invocation: Invocation, options: VerifyOptions): Promis
       1,
       'key_invalid',
       'The key was not sent: its checksum is wrong, so it is mistyped or incomplete, or not a key at all. ' +
-        'Pass --force to send it anyway.',
+        'Pass --force to send it anyway, for instance if it is an imported key of another system.',
     )
   }
   const { check } = await import('../verification/check.ts')
