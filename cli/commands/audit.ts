@@ -8,26 +8,21 @@ import { CliError } from '../errors.ts'
 import { integerBetween, optionParser } from '../options.ts'
 import { auditEntryJson, auditStateJson } from '../output/json.ts'
 import { formatDetails, formatTime, joinList } from '../output/text.ts'
+import { type PageOptions, pageRows, printPage, withPages } from '../pages.ts'
 
-interface ListOptions {
+interface ListOptions extends PageOptions<number> {
   readonly partner?: string
-  readonly after?: number
-  readonly limit: number
 }
 
 /** `audit list`, `verify` and `seal`. */
 export function define(audit: CliCommand): void {
-  audit.command('list')
+  withPages(audit.command('list'), 'sequence', integerBetween(0, 9_999_999_999))
     .description('List administrative changes: who, when, what, before and after')
     .option('--partner <slug>', 'Only entries about this partner, its modules and keys')
-    .option(
-      '--after <sequence>',
-      'Start after this entry (default: show the last entries)',
-      integerBetween(0, 9_999_999_999),
-    )
-    .option('--limit <n>', 'Number of entries, 1 to 100000', integerBetween(1, 100_000), 100)
     .read(list)
-    .details('Oldest first. The table shows what differs; --json has the complete state before and after.')
+    .details(`
+Oldest first; with --limit and without --after, the last entries. The table shows what differs; --json has the complete
+state before and after.`)
     .examples(
       'partner-api audit list --partner acme',
       `partner-api audit list --after 0 --limit 1000 --json | jq '.data[] | select(.actor == "root")'`,
@@ -66,21 +61,24 @@ async function list(
   { partner, after, limit }: ListOptions,
 ): Promise<void> {
   if (partner !== undefined) await findPartner(store, partner)
-  const start = after ?? await store.auditTail(limit, partner)
-  const { last, hasMore } = await output.table(
-    readPages<AuditEntry>((last, rows) => store.listAudit(last?.sequence ?? start, rows, partner), limit + 1),
-    auditEntryJson,
-    ['no.', 'when', 'who', 'what', 'partner', 'key', 'about', 'change'],
-    (entry) => {
+  const rows = pageRows(output, limit)
+  const start = after ?? (rows === Infinity ? -Infinity : await store.auditTail(rows, partner))
+  await printPage<AuditEntry>(output, limit, {
+    read: (wanted) =>
+      readPages((last, rows) => store.listAudit(last?.sequence ?? start, rows, partner), wanted),
+    toJson: auditEntryJson,
+    headings: ['no.', 'when', 'who', 'what', 'partner', 'key', 'about', 'change'],
+    toCells(entry) {
       const { sequence, actor, type, partner = '', keyId = '', subject = '' } = entry
       return [String(sequence), entryTime(entry), actor, type, partner, keyId, subject, describeChange(entry)]
     },
-    limit,
-  )
-  if (last === undefined) output.note('There are no such entries.')
-  else if (after === undefined && start !== -Infinity) {
+    rows: 'entries',
+    after: ({ sequence }) => String(sequence),
+    none: 'There are no such entries.',
+  })
+  if (after === undefined && start !== -Infinity) {
     output.note('There are older entries: --limit shows more, --after 0 the first.')
-  } else if (hasMore) output.note(`There are more entries: --after ${last.sequence}`)
+  }
 }
 
 /** The time of an entry, which may have been tampered with. */

@@ -22,6 +22,7 @@ import {
   slugHelp,
 } from '../options.ts'
 import { defineRotation } from '../keys/rotation.ts'
+import { defineList } from '../keys/list.ts'
 import { keyJson } from '../output/json.ts'
 import { formatDetails, formatLimits, formatTime } from '../output/text.ts'
 import { timeOf } from '../store.ts'
@@ -88,12 +89,7 @@ overwrites a file; with it, the output of --json has the file name as out instea
 
   defineImport(keys)
 
-  keys.command('list')
-    .description('List the keys of one partner or of all, oldest first')
-    .argument('[partner]', slugHelp)
-    .read(list)
-    .details('ENDS is when the key expires, or when its overlap after a rotation ends, whichever is earlier.')
-    .examples('partner-api keys list', 'partner-api keys list acme')
+  defineList(keys)
 
   keys.command('show')
     .description('Show one key')
@@ -299,33 +295,10 @@ async function newKeyResult(
   }
 }
 
-async function list(store: Store, invocation: Invocation, partner: string | undefined): Promise<void> {
-  const { output } = invocation
-  const now = timeOf(store)
-  const { last } = await output.table(
-    createKeyAdministration(store, invocation).list({ partner }),
-    (key) => keyJson(key, now),
-    ['id', 'partner', 'name', 'kind', 'hint', 'state', 'scopes', 'ends', 'last used'],
-    (key) => [
-      ...[key.id, key.partner, key.name, key.environment, `…${key.hint}`, keyState(key, now)],
-      ...[String(key.scopes.length), formatTime(endTime(key)), formatTime(key.lastUsedAt)],
-    ],
-  )
-  if (last !== undefined) return
-  output.note('There are no keys yet. To issue one: partner-api keys issue PARTNER --name NAME')
-}
-
-/** When a key stops working, by its expiry or by a rotation; `undefined` for never. */
-function endTime({ expiresAt, retiresAt }: Key): number | undefined {
-  const end = Math.min(expiresAt ?? Infinity, retiresAt ?? Infinity)
-  return end === Infinity ? undefined : end
-}
-
 function keyDetails(key: Key, now: number): (readonly [name: string, value: string])[] {
   const imported = key.digest.length > 64 ? ['imported'] : []
-  const rotation = key.successorId === undefined
-    ? []
-    : [['replaced by', `${key.successorId}, until ${formatTime(key.retiresAt)}`] as const]
+  const until = key.state === 'revoked' ? '' : `, until ${formatTime(key.retiresAt)}`
+  const rotation = key.successorId === undefined ? [] : [['replaced by', key.successorId + until] as const]
   return [
     ['id', key.id],
     ['partner', key.partner],

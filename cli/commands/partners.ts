@@ -1,6 +1,7 @@
 import { Option } from 'commander'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
+import { readPages } from '../../core/lib/read-pages.ts'
 import { KEY_STATES, type LimitOverrides, type Partner } from '../../core/model.ts'
 import { MODULE_NAMES } from '../../core/policy/modules.ts'
 import type { Store } from '../../core/ports/store.ts'
@@ -9,6 +10,7 @@ import { usageError } from '../errors.ts'
 import { clearLimitOption, limitChange, limitOption, type LimitOptions, slugHelp } from '../options.ts'
 import { partnerJson } from '../output/json.ts'
 import { formatDetails, formatLimits, formatTime, pluralize, printable } from '../output/text.ts'
+import { type PageOptions, printPage, withPages } from '../pages.ts'
 import { confirm } from '../prompt.ts'
 import { timeOf } from '../store.ts'
 
@@ -36,8 +38,8 @@ export function define(partners: CliCommand): void {
       'partner-api partners create acme --name "Acme Travel" --module profiles countries --limit key=1200/60',
     )
 
-  partners.command('list')
-    .description('List all partners')
+  withPages(partners.command('list'), 'slug')
+    .description('List all partners, by slug')
     .read(list)
     .examples('partner-api partners list', "partner-api partners list --json | jq -r '.data[].slug'")
 
@@ -147,16 +149,22 @@ async function remove(
   return { ...partnerResult(removed), notes: () => [note] }
 }
 
-async function list(store: Store, invocation: Invocation): Promise<void> {
-  const { output } = invocation
-  const { last } = await output.table(
-    createPartnerAdministration(store, invocation).list(),
-    partnerJson,
-    ['slug', 'name', 'state', 'modules'],
-    ({ slug, name, state, modules }) => [slug, name, state, modules.join(' ') || '–'],
-  )
-  if (last !== undefined) return
-  output.note('There are no partners yet. To create one: partner-api partners create SLUG --name NAME')
+async function list(
+  store: Store,
+  { output }: Invocation,
+  { after, limit }: PageOptions<string>,
+): Promise<void> {
+  await printPage<Partner>(output, limit, {
+    read: (wanted) => readPages((last, rows) => store.listPartners(last?.slug ?? after, rows), wanted),
+    toJson: partnerJson,
+    headings: ['slug', 'name', 'state', 'modules'],
+    toCells: ({ slug, name, state, modules }) => [slug, name, state, modules.join(' ') || '–'],
+    rows: 'partners',
+    after: ({ slug }) => slug,
+    none: after === undefined
+      ? 'There are no partners yet. To create one: partner-api partners create SLUG --name NAME'
+      : 'There are no more partners.',
+  })
 }
 
 function partnerResult(partner: Partner): CommandResult {

@@ -1,18 +1,19 @@
 import { findPartner } from '../../core/admin/apply.ts'
+import { formatValue } from '../../core/http/redact.ts'
 import { readPages } from '../../core/lib/read-pages.ts'
 import type { Signup } from '../../core/ports/signups.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { CliCommand, Invocation } from '../command.ts'
-import { integerBetween } from '../options.ts'
+import { CliError } from '../errors.ts'
 import { signupJson } from '../output/json.ts'
 import { formatTime, printableJson } from '../output/text.ts'
+import { type PageOptions, printPage, withPages } from '../pages.ts'
 
 /** `signups list` and `export`. */
 export function define(signups: CliCommand): void {
-  signups.command('list')
+  withPages(signups.command('list'), 'signup')
     .description('List signups, newest first')
     .option('--partner <slug>', 'Only signups of this partner')
-    .option('--limit <n>', 'Number of signups, 1 to 100000', integerBetween(1, 100_000), 50)
     .read(list)
     .examples('partner-api signups list', 'partner-api signups list --partner acme --limit 10 --json')
 
@@ -32,19 +33,29 @@ export function define(signups: CliCommand): void {
 async function list(
   store: Store,
   { output }: Invocation,
-  { partner, limit }: { readonly partner?: string; readonly limit: number },
+  { partner, after, limit }: PageOptions<string> & { readonly partner?: string },
 ): Promise<void> {
-  const { last, hasMore } = await output.table(
-    readSignups(store, partner, limit + 1),
-    signupJson,
-    ['id', 'received', 'partner', 'kind', 'name', 'email', 'company', 'country', 'plan'],
-    ({ id, createdAt, partner, environment, name, email, company = '', country = '', plan = '' }) => [
+  const start = after === undefined ? undefined : await findSignup(store, after)
+  await printPage<Signup>(output, limit, {
+    read: (wanted) => readSignups(store, partner, wanted, start),
+    toJson: signupJson,
+    headings: ['id', 'received', 'partner', 'kind', 'name', 'email', 'company', 'country', 'plan'],
+    toCells: (
+      { id, createdAt, partner, environment, name, email, company = '', country = '', plan = '' },
+    ) => [
       ...[id, formatTime(createdAt), partner, environment, name, email, company, country, plan],
     ],
-    limit,
-  )
-  if (last === undefined) output.note('There are no signups yet.')
-  if (hasMore) output.note('There are older signups: --limit shows more, signups export all of them.')
+    rows: 'signups',
+    after: ({ id }) => id,
+    none: after === undefined ? 'There are no signups yet.' : 'There are no older signups.',
+  })
+}
+
+/** @throws {CliError} `signup_not_found` */
+async function findSignup(store: Store, id: string): Promise<Signup> {
+  const signup = await store.findSignup(id)
+  if (signup !== undefined) return signup
+  throw new CliError(1, 'signup_not_found', `There is no signup ${formatValue(id)}.`)
 }
 
 async function exportAll(
@@ -62,8 +73,9 @@ async function exportAll(
 async function* readSignups(
   store: Store,
   partner: string | undefined,
-  maxCount?: number,
+  wanted?: number,
+  start?: Signup,
 ): AsyncGenerator<Signup> {
   if (partner !== undefined) await findPartner(store, partner)
-  yield* readPages<Signup>((after, limit) => store.listSignups(partner, after, limit), maxCount)
+  yield* readPages<Signup>((after, limit) => store.listSignups(partner, after ?? start, limit), wanted)
 }

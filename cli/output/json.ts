@@ -1,7 +1,7 @@
 /** Records of the store for `--json`, with the wire's names. */
 import { isObject, parseJson } from '../../core/lib/json.ts'
 import { keyState } from '../../core/keys/lifecycle.ts'
-import { rfc3339 } from '../../core/lib/time.ts'
+import { optionalRfc3339, rfc3339 } from '../../core/lib/time.ts'
 import type { Key, LimitOverrides, Partner } from '../../core/model.ts'
 import type { AuditEntry } from '../../core/ports/audit.ts'
 import type { Signup } from '../../core/ports/signups.ts'
@@ -10,13 +10,17 @@ export function partnerJson(partner: Partner): Record<string, unknown> {
   return pickMembers(partner, ['slug', 'name', 'state', 'modules', 'limits', 'createdAt'])
 }
 
-/** All of a key but its digest. */
+/** All of a key but its digest. The overlap of a revoked key has no end: it is over. */
 export function keyJson(key: Key, now: number): Record<string, unknown> {
+  const { successorId, retiresAt } = key
   return {
     ...pickMembers(key, ['id', 'partner', 'name', 'environment', 'hint']),
     state: keyState(key, now),
     ...pickMembers(key, ['scopes', 'allow', 'limits', 'createdAt', 'expiresAt']),
-    rotation: key.successorId === undefined ? null : pickMembers(key, ['successorId', 'retiresAt']),
+    rotation: successorId === undefined ? null : {
+      successor_id: successorId,
+      retires_at: key.state === 'revoked' ? null : optionalRfc3339(retiresAt),
+    },
     ...pickMembers(key, ['lastUsedAt']),
   }
 }

@@ -94,11 +94,9 @@ export interface KeyAdministration {
   issue(key: NewKey): Promise<IssuedKey>
   /**
    * The keys that a filter selects, by default all, oldest first, read from the store in pages.
-   * @param after Id of a key: only those that are listed after it.
-   * @param wanted The most keys that the caller takes, 1 or more.
-   * @throws {AdminError} `partner_not_found` and `key_not_found` when the iteration starts.
+   * @throws {AdminError} `partner_not_found` when the iteration starts.
    */
-  list(filter?: KeyFilter, after?: string, wanted?: number): AsyncIterable<Key>
+  list(filter?: KeyFilter): AsyncIterable<Key>
   /** The key, in any state. */
   show(id: string): Promise<Key>
   /**
@@ -189,10 +187,9 @@ export function createKeyAdministration(
       return { key: issuedKey(changes), text }
     },
 
-    async *list(filter = {}, afterId, wanted) {
+    async *list(filter = {}) {
       if (filter.partner !== undefined) await findPartner(store, filter.partner)
-      const start = afterId === undefined ? undefined : await show(afterId)
-      yield* readPages<Key>((after, limit) => store.listKeys(filter, after, limit), wanted, start)
+      yield* readPages<Key>((after, limit) => store.listKeys(filter, after, limit))
     },
 
     show,

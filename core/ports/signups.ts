@@ -11,6 +11,9 @@ export interface SignupStore {
    */
   createSignup(signup: Signup, claim: IdempotencyClaim | undefined): MaybePromise<SignupOutcome>
 
+  /** The signup with this id, or `undefined`. */
+  findSignup(id: string): MaybePromise<Signup | undefined>
+
   /** Signups of all partners or of one, test ones included, newest first, then by id; `after` is the last one seen. */
   listSignups(
     partner: string | undefined,

@@ -124,7 +124,7 @@ test('signups list and export show signups newest first', async (t) => {
   t.same(ids((await json('signups', 'list', '--partner', 'acme')).data), [2, 1])
   const one = await json('signups', 'list', '--limit', '1')
   t.same(ids(one.data), [2])
-  t.match(one.stderr, 'older')
+  t.match(one.stderr, 'more signups')
   const human = await run('signups', 'list')
   t.match(human.stdout, /^ID +RECEIVED +PARTNER/)
   t.match(human.stdout, /other +test /)

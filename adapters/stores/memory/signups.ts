@@ -43,7 +43,9 @@ export function createSignups(keys: ReadonlyMap<string, Key>) {
       byNewest.add(copy, partner)
       return { outcome: 'created' }
     },
-    listSignups: byNewest.page,
+    findSignup: (id) => all.get(id),
+
+    listSignups: (partner, after, limit) => byNewest.page(partner, after, limit),
   } satisfies SignupStore
 
   return { signupStore, all: all as ReadonlyMap<string, Signup> }

@@ -130,6 +130,11 @@ export function createSignups(database: Database) {
       return outcome
     },
 
+    async findSignup(id) {
+      const [row] = await database.read<SignupRow>(`${selectSignups} WHERE id = $1`, [id])
+      return row && readSignup(row)
+    },
+
     async listSignups(partner, after, limit) {
       const { createdAt, id } = after ?? { createdAt: Number.MAX_SAFE_INTEGER, id: '' }
       const rows = partner === undefined
@@ -140,8 +145,9 @@ export function createSignups(database: Database) {
   } satisfies SignupStore
 }
 
-const selectNewest = `
-  SELECT ${SIGNUP_COLUMNS} FROM partner_api.signup
+const selectSignups = `SELECT ${SIGNUP_COLUMNS} FROM partner_api.signup`
+
+const selectNewest = `${selectSignups}
   WHERE created_at <= $1 AND (created_at < $1 OR id > $2) ORDER BY created_at DESC, id LIMIT $3`
 
 /** Merges the first of each environment, which are apart in the index. */

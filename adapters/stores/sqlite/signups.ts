@@ -21,7 +21,7 @@ export function createSignups(database: Database) {
   const insertRow = database.statement(
     `INSERT INTO signup (${SIGNUP_COLUMNS}) VALUES (${placeholders(SIGNUP_COLUMNS)})`,
   )
-  const selectId = database.statement<[1]>('SELECT 1 FROM signup WHERE id = ?1')
+  const selectSignup = database.statement<SignupRow>(`SELECT ${SIGNUP_COLUMNS} FROM signup WHERE id = ?1`)
   const selectKey = database.statement<[1]>('SELECT 1 FROM partner_key WHERE id = ?1 AND partner = ?2')
   const selectClaim = database.statement<ClaimRow>(`
     SELECT fingerprint, signup_id, created_at FROM idempotency
@@ -50,7 +50,7 @@ export function createSignups(database: Database) {
       if (found !== undefined) return repeatedOutcome(found, claim)
     }
     if (selectKey.get(keyId, partner) === undefined) throw unknownKeyError(signup)
-    if (selectId.get(id) !== undefined) throw duplicateIdError(signup)
+    if (selectSignup.get(id) !== undefined) throw duplicateIdError(signup)
     insertRow.run(...signupRow(signup))
     if (environment === 'live') {
       const day = utcDay(createdAt)
@@ -77,6 +77,11 @@ export function createSignups(database: Database) {
 
   return {
     createSignup: (signup, claim) => transactionWithRetry(database, () => insertSignup(signup, claim)),
+
+    findSignup(id) {
+      const row = selectSignup.get(id)
+      return row && readSignup(row)
+    },
 
     listSignups(partner, after, limit) {
       const position: KeysetPosition = after === undefined ? FIRST_POSITION : [-after.createdAt, after.id]

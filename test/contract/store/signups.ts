@@ -174,6 +174,8 @@ export async function signupsContract(check: Check): Promise<void> {
     }
     for (const one of sent) await store.createSignup(one, undefined)
     const sorted = sent.toSorted((a, b) => b.createdAt - a.createdAt || (a.id < b.id ? -1 : 1))
+    t.strictSame(await store.findSignup(sent[1]!.id), sent[1])
+    t.equal(await store.findSignup('missing'), undefined)
     for (const partner of [undefined, 'acme', 'globex', 'idle', 'missing']) {
       const wanted = sorted.filter((one) => partner === undefined || one.partner === partner)
       t.strictSame(await list(store, partner), wanted, `${partner}`)

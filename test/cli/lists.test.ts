@@ -1,0 +1,133 @@
+/** The lists of keys, partners, signups and audit entries: filters, pages and columns. */
+import { test } from 'tap'
+import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
+import { utcDay } from '../../core/lib/time.ts'
+import type { Key } from '../../core/model.ts'
+import type { Change } from '../../core/ports/changes.ts'
+import { apply, createPartners, key } from '../contract/store/samples.ts'
+import { newFile, programOn, runProgram } from '../support/cli-program.ts'
+
+const hour = 3_600_000
+const day = 24 * hour
+const now = Date.now()
+const file = newFile()
+const store = await openSqliteStore(file)
+await createPartners(store, ...Array.from({ length: 101 }, (_, index) => `partner-${100 + index}`))
+const special: readonly Partial<Key>[] = [
+  { expiresAt: now + 12.5 * day, scopes: ['read:banner'], lastUsedAt: now - 5 * day },
+  {
+    retiresAt: now + 36.5 * hour,
+    successorId: 'key000000002',
+    createdAt: now - 10 * day,
+    environment: 'test',
+  },
+  { expiresAt: now - 3.5 * hour },
+  { state: 'revoked', retiresAt: now + day, successorId: 'key000000004', expiresAt: now + 2 * day },
+  { lastUsedAt: now - 100 * day },
+]
+const issued = Array.from({ length: 105 }, (_, index): Change => ({
+  type: 'key.issued',
+  key: key({
+    id: `key${String(index).padStart(9, '0')}`,
+    partner: 'partner-100',
+    createdAt: now - 200 * day + index,
+    lastUsedAt: now - day,
+    ...special[index],
+  }),
+}))
+await apply(store, ...issued)
+const counts = (keyId: string, daysAgo: number, endpoint: string, requests: number) => ({
+  ...{ partner: 'partner-100', keyId, environment: 'live' as const, day: utcDay(now - daysAgo * day) },
+  ...{ endpoint, requests, errors: 1 },
+})
+const used = 'key000000000'
+await store.recordUsage(
+  [
+    counts(used, 0, 'plans', 5),
+    counts(used, 6, 'plans', 7),
+    counts(used, 6, 'banner', 2),
+    counts(used, 7, 'plans', 9),
+  ],
+  'batch',
+)
+const signupIds = Array.from({ length: 102 }, (_, index) => `sgn_${String(index).padStart(20, '0')}`)
+for (const [index, id] of signupIds.entries()) {
+  await store.createSignup({
+    ...{ id, partner: 'partner-100', keyId: used, environment: 'live', createdAt: now - (index >> 1) },
+    ...{ email: 'jo@example.com', name: 'Jo', company: undefined, country: undefined, plan: undefined },
+    ...{ profile: undefined, locale: undefined, message: undefined, consentAt: undefined, metadata: {} },
+  }, undefined)
+}
+await store.close()
+
+const PARTNER_API_STORE = `sqlite:${file}`
+const { run, json, refuses } = programOn(PARTNER_API_STORE)
+const onTerminal = (...args: string[]) =>
+  runProgram(args, { columns: 200, env: { PARTNER_API_STORE, NO_COLOR: '1' } })
+const ids = async (...args: string[]) =>
+  (await json('keys', 'list', ...args)).data.map(({ id }: { readonly id: string }) => Number(id.slice(3)))
+
+test('keys list selects keys by what operators ask', async (t) => {
+  t.same(await ids('--expiring', '14d'), [0, 1])
+  t.same(await ids('--expiring', '2d'), [1])
+  t.same(await ids('--unused', '90d'), [4])
+  t.same(await ids('--unused', '4d', '--scope', 'read:banner'), [0])
+  t.same(await ids('--state', 'expired', 'revoked'), [2, 3])
+  t.same(await ids('--environment', 'test'), [1])
+  t.equal((await ids('partner-100', '--state', 'active')).length, 102)
+  t.same(await ids('partner-101'), [])
+  await refuses(t, {
+    'keys list --state retired': '2 usage',
+    'keys list --scope banner': '2 usage',
+    'keys list --environment staging': '2 usage',
+    'keys list --expiring soon': '2 usage',
+    'keys list --after key000000999': '1 key_not_found',
+    'signups list --after sgn_x': '1 signup_not_found',
+  })
+  t.match((await run('keys', 'list', '--unused', '365d')).stderr, 'no such keys')
+})
+
+test('keys list says ends and uses in words, and counts the requests of seven days', async (t) => {
+  const lines = (await run('keys', 'list', '--limit', '5')).stdout.split('\n').slice(1)
+  const ends = ['in 12 days +5 days ago +14', 'in 36 hours +24 hours ago +0', '3 hours ago +24 hours ago +0']
+  // The last key was issued ten days ago, and has no place among the oldest five.
+  const [first, expired, revoked, unused] = lines
+  t.match(first, new RegExp(`${ends[0]}$`))
+  t.match(expired, new RegExp(`expired +0 +${ends[2]}$`))
+  t.match(revoked, /revoked +0 +– +24 hours ago +0$/)
+  t.match(unused, /active +0 +never +3 months ago +0$/)
+  t.match((await run('keys', 'list', '--state', 'retiring')).stdout, new RegExp(`${ends[1]}\n`))
+  const { data } = await json('keys', 'list', '--limit', '3')
+  t.match(data[0], { expires_at: new Date(now + 12.5 * day).toISOString(), requests_7d: 14, errors_7d: 3 })
+  t.match(data[1], { requests_7d: 0, errors_7d: 0 })
+  t.same(
+    data[2].rotation,
+    { successor_id: 'key000000004', retires_at: null },
+    'the overlap of a revoked key is over',
+  )
+  t.match((await run('keys', 'show', 'key000000003')).stdout, /replaced by: +key000000004\n/)
+})
+
+test('lists have pages on a terminal, and programs get all rows', async (t) => {
+  const lists: readonly (readonly [command: string, total: number, lastOfPage: string, next: number])[] = [
+    ['keys list', 105, 'key000000100', 5],
+    ['partners list', 101, 'partner-199', 1],
+    ['signups list', 102, signupIds[99]!, 2],
+    ['audit list --after 0', 206, '100', 106],
+  ]
+  for (const [command, total, lastOfPage, next] of lists) {
+    const args = command.split(' ')
+    const page = await onTerminal(...args)
+    t.equal(page.stdout.trimEnd().split('\n').length, 101, command)
+    t.match(page.stderr, new RegExp(`--after ${lastOfPage} `), command)
+    t.equal((await run(...args)).stdout.trimEnd().split('\n').length, total + 1, `${command} in a pipe`)
+    const { data } = await json(...args)
+    t.equal(data.length, total, `${command} --json`)
+    const rest = await json(...args, '--after', lastOfPage)
+    t.same(rest.data, data.slice(-next), `${command} --after`)
+    t.equal(rest.stderr, '')
+    const limited = await json(...args, '--after', lastOfPage, '--limit', '1')
+    t.same(limited.data, data.slice(-next).slice(0, 1), `${command} --limit`)
+  }
+  t.match((await onTerminal('audit', 'list')).stdout, /^206 /m, 'the last entries')
+})
