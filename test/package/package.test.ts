@@ -233,6 +233,8 @@ t.test('importing an entry has no side effects', async (t) => {
   t.same(JSON.parse(stdout), Object.fromEntries(Object.keys(sources).map((entry) => [entry, []])))
 })
 
+// By path: npm links the last of several packages that have a tsc.
+const typescript7 = join(ROOT, 'test/node_modules/typescript/bin/tsc')
 const typescript5 = createRequire(
   createRequire(join(ROOT, 'test/openapi/package.json')).resolve('openapi-typescript'),
 ).resolve('typescript/bin/tsc')
@@ -257,8 +259,8 @@ const isError = (line: string): boolean => line.includes('error TS')
 
 for (
   const [name, compiler, module, moduleResolution] of [
-    ['TypeScript 7', binary('tsc'), 'nodenext', 'nodenext'],
-    ['TypeScript 7', binary('tsc'), 'esnext', 'bundler'],
+    ['TypeScript 7', typescript7, 'nodenext', 'nodenext'],
+    ['TypeScript 7', typescript7, 'esnext', 'bundler'],
     ['TypeScript 5', typescript5, 'nodenext', 'nodenext'],
   ] as const
 ) {
@@ -280,7 +282,7 @@ t.test('the types compile without the DOM library and @types/node', async (t) =>
     join(folder, 'imports.ts'),
     Object.keys(sources).map((entry) => `import '${entry.replace('.', 'partner-api')}'`).join('\n'),
   )
-  const lines = await compile(binary('tsc'), 'imports.ts', { lib: ['es2022'], skipLibCheck: false })
+  const lines = await compile(typescript7, 'imports.ts', { lib: ['es2022'], skipLibCheck: false })
   t.ok(lines.some((line) => line.endsWith('/partner-api-client/client.d.ts')))
   t.same(lines.filter((line) => isError(line) && !line.startsWith('node_modules/valibot/')), [])
 })
