@@ -4,7 +4,7 @@ import { findKey, findPartner } from '../core/admin/apply.ts'
 import { type ProblemCode, PROBLEMS } from '../core/http/problem.ts'
 import { preparePrincipal } from '../core/keys/principal.ts'
 import { MS_PER_DAY, rfc3339, utcDay } from '../core/lib/time.ts'
-import { DEFAULT_LIMITS, LIMIT_NAMES, policiesFor, type Policy } from '../core/limits/policies.ts'
+import { DEFAULT_LIMITS, policiesFor, type Policy } from '../core/limits/policies.ts'
 import type { Key, KeyFacts } from '../core/model.ts'
 import { admit, authorize } from '../core/policy/decide.ts'
 import type { Scope } from '../core/policy/modules.ts'
@@ -15,35 +15,23 @@ import { ROUTES } from '../core/routes/router.ts'
 import { formatTable, formatTime, pluralize, type TableStyle } from './output/text.ts'
 import { timeOf } from './store.ts'
 
-/** Requests of one key that a change would refuse. */
+/** Requests with one key that a change would refuse. */
 interface Refusal {
   /** `null` for those over a limit. */
   readonly endpoint: string | null
   /** The limit that they are over, or `null`. */
   readonly policy: string | null
   readonly code: ProblemCode
-  readonly status: number
   /** Over a limit: at least so many. */
   readonly requests: number
   /** Those that had failed anyway. */
   readonly errors: number
 }
 
-/** What a change does to one key. */
-interface Effect {
-  readonly facts: KeyFacts
-  /** When it does: later for an expiry. */
-  readonly at: number
-  readonly denials: ReadonlyMap<string, ProblemCode>
-  /** Those that let less through than before. */
-  readonly limits: readonly Policy[]
-  readonly hasNewRanges: boolean
-}
-
 /** The result names the keys with the most requests. */
 const maxKeys = 1000
 const maxShownKeys = 20
-/** Bounds the counts of a page of keys: one for each key, day and endpoint. */
+/** Bounds the counts of a page of keys, which has one for each day and endpoint of each key. */
 const maxKeyDays = 7000
 
 const keyedRoutes = ROUTES.filter((route) => route.access === 'key')
@@ -56,7 +44,7 @@ export async function dryRun(
   change: (store: Store) => Promise<unknown>,
 ) {
   let changes: readonly Change[] = []
-  const apply: Store['apply'] = (recorded) => {
+  const apply = (recorded: readonly Change[]): boolean => {
     changes = recorded
     return true
   }
@@ -71,10 +59,10 @@ export async function dryRun(
     const effects = effectsOf(page, changes, now)
     hasNewRanges ||= effects.some((effect) => effect.hasNewRanges)
     const affected = effects.filter(({ denials, limits }) => denials.size + limits.length > 0)
-    const ids = affected.map(({ facts }) => facts.key.id)
+    const ids = affected.map(({ key }) => key.id)
     const usage = Map.groupBy(ids.length > 0 ? await store.keyUsage(ids, from, to) : [], ({ keyId }) => keyId)
     for (const effect of affected) {
-      const { id, partner, name } = effect.facts.key
+      const { id, partner, name } = effect.key
       const refusals = countRefusals(effect, usage.get(id) ?? [], days)
       if (refusals.length === 0) continue
       for (const refusal of refusals) {
@@ -83,7 +71,7 @@ export async function dryRun(
         const sums = { requests: requests + refusal.requests, errors: errors + refusal.errors }
         totals.set(title, { ...refusal, ...sums, keys: keys + 1 })
       }
-      const requests = refusals.reduce((sum, refusal) => sum + refusal.requests, 0)
+      const requests = sumOf(refusals, 'requests')
       keys.push({ id, partner, name, refused_from: rfc3339(effect.at), requests, refusals })
       keyCount++
       requestCount += requests
@@ -93,65 +81,41 @@ export async function dryRun(
   }
 
   const refusals = [...totals.values()]
-  const hasLimits = refusals.some(({ policy }) => policy !== null)
+  const isLowerBound = refusals.some(({ policy }) => policy !== null)
   const sentence =
-    `${hasLimits ? 'At least ' : ''}${pluralize(requestCount, 'request')} from ${from} to ${to} ` +
-    `(UTC) would be refused${start > now ? ` from ${formatTime(start)} on` : ''}, with ${
-      pluralize(keyCount, 'key')
-    }.\n`
-  const toCells = ({ endpoint, policy, code, status, keys, requests, errors }: typeof refusals[number]) => [
-    ...[endpoint ?? `any over the ${policy} limit`, `${status} ${code}`, keys.toLocaleString('en')],
-    ...[`${policy === null ? '' : 'at least '}${requests.toLocaleString('en')}`, errors.toLocaleString('en')],
+    `${isLowerBound ? 'At least ' : ''}${pluralize(requestCount, 'request')} from ${from} to ` +
+    `${to} (UTC) would be refused${start > now ? ` from ${formatTime(start)} on` : ''}, with ` +
+    `${pluralize(keyCount, 'key')}.\n`
+  const byEndpoint = refusals.map(({ endpoint, policy, code, keys, ...counts }) => [
+    ...[endpoint ?? `over the ${policy} limit`, `${PROBLEMS[code].status} ${code}`],
+    ...[keys, counts.requests, counts.errors].map((count) => count.toLocaleString('en')),
+  ])
+  const byKey = keys.slice(0, maxShownKeys)
+    .map(({ id, partner, name, requests }) => [id, partner, name, requests.toLocaleString('en')])
+  const tables = [
+    formatTable(['endpoint', 'refused with', 'keys', 'requests', 'failed'], byEndpoint, style),
+    formatTable(['key', 'partner', 'name', 'requests'], byKey, style),
   ]
-  const byEndpoint = formatTable(
-    ['endpoint', 'refused with', 'keys', 'requests', 'failed'],
-    refusals.map(toCells),
-    style,
-  )
-  const byKey = formatTable(
-    ['key', 'partner', 'name', 'requests'],
-    keys.slice(0, maxShownKeys).map((
-      { id, partner, name, requests },
-    ) => [id, partner, name, requests.toLocaleString('en')]),
-    style,
-  )
-  const notes = [
-    'Dry run: nothing was changed.',
-    ...(changes.length === 0 ? ['The change has been made already.'] : []),
-    ...(keys.length > maxShownKeys
-      ? [`The busiest ${maxShownKeys} keys are shown; --json has up to ${maxKeys}.`]
-      : []),
-    ...(hasLimits
-      ? [
-        'Only days are counted, so the numbers for limits are lower bounds: bursts within a day exceed a limit sooner.',
-      ]
-      : []),
-    ...(hasNewRanges
-      ? ['The addresses of requests are not recorded, so how many the new address ranges refuse is unknown.']
-      : []),
+  const notes: readonly (readonly [holds: boolean, note: string])[] = [
+    [true, 'Dry run: nothing was changed.'],
+    [changes.length === 0, 'The change has been made already.'],
+    [keys.length > maxShownKeys, `The busiest ${maxShownKeys} keys are shown; --json has up to ${maxKeys}.`],
+    [isLowerBound, 'Only days are counted: bursts within a day exceed a limit sooner.'],
+    [hasNewRanges, 'Addresses are not recorded: how many requests the address ranges refuse is unknown.'],
   ]
   return {
     data: {
       ...{ dry_run: true, changes: changes.map(({ type }) => type), from, to, requests: requestCount },
-      ...{
-        is_lower_bound: hasLimits,
-        are_addresses_unknown: hasNewRanges,
-        keys_affected: keyCount,
-        refusals,
-        keys,
-      },
+      ...{ is_lower_bound: isLowerBound, are_addresses_unknown: hasNewRanges },
+      ...{ keys_affected: keyCount, refusals, keys },
     },
-    text: sentence + (refusals.length === 0 ? '' : `\n${byEndpoint}\n${byKey}`),
-    notes: () => notes,
+    text: [sentence, ...(keyCount > 0 ? tables : [])].join('\n'),
+    notes: () => notes.filter(([holds]) => holds).map(([, note]) => note),
   }
 }
 
 /** The keys that a change of one partner or key concerns. */
-async function* pagesOfKeys(
-  store: Store,
-  change: Change | undefined,
-  pageKeys: number,
-): AsyncGenerator<readonly KeyFacts[]> {
+async function* pagesOfKeys(store: Store, change: Change | undefined, pageKeys: number) {
   if (change === undefined) return
   if ('id' in change) yield [await findKey(store, change.id)]
   if (!('slug' in change)) return
@@ -159,20 +123,17 @@ async function* pagesOfKeys(
   let after: Key | undefined
   for (;;) {
     const page = await store.listKeys({ partner: partner.slug }, after, pageKeys)
-    yield page.map((key) => ({ key, partner }))
+    yield page.map((key): KeyFacts => ({ key, partner }))
     if (page.length < pageKeys) return
     after = page.at(-1)
   }
 }
 
+type Effect = ReturnType<typeof effectOf>
+
 function effectsOf(page: readonly KeyFacts[], changes: readonly Change[], now: number): Effect[] {
-  const changed = applyChanges(
-    factsOf(
-      new Map(page.map(({ partner }) => [partner.slug, partner])),
-      new Map(page.map(({ key }) => [key.id, key])),
-    ),
-    changes,
-  )
+  const partners = new Map(page.map(({ partner }) => [partner.slug, partner]))
+  const changed = applyChanges(factsOf(partners, new Map(page.map(({ key }) => [key.id, key]))), changes)
   return page.map((before) => {
     const key = changed.keys.get(before.key.id) ?? before.key
     const partner = changed.partners.get(before.partner.slug) ?? before.partner
@@ -180,22 +141,26 @@ function effectsOf(page: readonly KeyFacts[], changes: readonly Change[], now: n
   })
 }
 
-function effectOf(before: KeyFacts, after: KeyFacts, now: number): Effect {
-  const { expiresAt } = after.key
-  const at = expiresAt === undefined || expiresAt === before.key.expiresAt ? now : expiresAt
-  const [denialBefore, denialAfter] = [createPolicy(before, at), createPolicy(after, at)]
-  const denials = keyedRoutes.flatMap(({ name, scope }) => {
-    const code = denialBefore(scope) === undefined ? denialAfter(scope) : undefined
-    return code === undefined ? [] : [[name, code] as const]
+/** What a change of the facts of one key does. */
+function effectOf(before: KeyFacts, after: KeyFacts, now: number) {
+  const { key } = after
+  const at = key.expiresAt === before.key.expiresAt ? now : key.expiresAt ?? now
+  const [codeBefore, codeAfter] = [createPolicy(before, at), createPolicy(after, at)]
+  const denials = new Map<string, ProblemCode>()
+  for (const { name, scope } of keyedRoutes) {
+    const code = codeAfter(scope)
+    if (code !== undefined && codeBefore(scope) === undefined) denials.set(name, code)
+  }
+  const [limitsBefore, limitsAfter] = [
+    policiesFor(DEFAULT_LIMITS, before),
+    policiesFor(DEFAULT_LIMITS, after),
+  ]
+  const limits = Object.values(limitsAfter).filter((limit) => {
+    const limitBefore = limitsBefore[limit.name]
+    return limitBefore === undefined || mostIn(1, limit) < mostIn(1, limitBefore)
   })
-  const [limitsBefore, limitsAfter] = [before, after].map((facts) => policiesFor(DEFAULT_LIMITS, facts))
-  const limits = LIMIT_NAMES.flatMap((name) => {
-    const [limitBefore, limit] = [limitsBefore![name], limitsAfter![name]]
-    const isLower = limit && (limitBefore === undefined || mostIn(1, limit) < mostIn(1, limitBefore))
-    return isLower ? [limit] : []
-  })
-  const hasNewRanges = after.key.allow.length > 0 && after.key.allow.join() !== before.key.allow.join()
-  return { facts: before, at, denials: new Map(denials), limits, hasNewRanges }
+  const hasNewRanges = key.allow.length > 0 && key.allow.join() !== before.key.allow.join()
+  return { key, at, denials, limits, hasNewRanges }
 }
 
 /** The decision of the policy on requests with a key for its own partner. */
@@ -213,23 +178,24 @@ function countRefusals({ denials, limits }: Effect, usage: readonly KeyUsage[], 
   const denied = Array.from(denials, ([endpoint, code]): Refusal => {
     const counts = usage.filter((count) => count.endpoint === endpoint)
     const [requests, errors] = [sumOf(counts, 'requests'), sumOf(counts, 'errors')]
-    return { endpoint, policy: null, code, status: PROBLEMS[code].status, requests, errors }
+    return { endpoint, policy: null, code, requests, errors }
   })
   const limited = limits.map((limit): Refusal => {
-    const names = keyedRoutes.filter((route) => route.limits.includes(limit.name)).map(({ name }) =>
-      name as string
-    )
+    const names = keyedRoutes.filter(({ limits }) => limits.includes(limit.name)).map(({ name }) => `${name}`)
     const counts = usage.filter(({ endpoint }) => names.includes(endpoint) && !denials.has(endpoint))
     const over = (counts: readonly KeyUsage[], days: number) =>
       Math.max(0, sumOf(counts, 'requests') - sumOf(counts, 'errors') - mostIn(days, limit))
-    const byDay = [...Map.groupBy(counts, ({ day }) => day).values()].map((counts) => over(counts, 1))
+    const byDay = Array.from(Map.groupBy(counts, ({ day }) => day).values(), (counts) => over(counts, 1))
     const requests = Math.max(byDay.reduce((sum, each) => sum + each, 0), over(counts, days))
-    return { endpoint: null, policy: limit.name, code: 'rate_limited', status: 429, requests, errors: 0 }
+    return { endpoint: null, policy: limit.name, code: 'rate_limited', requests, errors: 0 }
   })
   return [...denied, ...limited.filter(({ requests }) => requests > 0)]
 }
 
-function sumOf(counts: readonly KeyUsage[], member: 'requests' | 'errors'): number {
+function sumOf(
+  counts: readonly Pick<Refusal, 'requests' | 'errors'>[],
+  member: 'requests' | 'errors',
+): number {
   return counts.reduce((sum, count) => sum + count[member], 0)
 }
 
