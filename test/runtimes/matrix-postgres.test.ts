@@ -24,6 +24,7 @@ const stored: readonly SuiteName[] = [
   'limits',
   'failures',
   'administration',
+  'imported-keys',
   'signups',
   'reports',
 ]
