@@ -65,6 +65,7 @@ export interface Administration {
 export interface DigestScheme {
   /** Begins the digest of each of its keys, before a colon. Follows from the other members. */
   readonly id: string
+  /** The function of the digest. */
   readonly algorithm: 'sha256' | 'hmac-sha256'
   /** The digest is that of what follows this in a key; empty for the whole key. */
   readonly prefix: string
