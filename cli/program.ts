@@ -24,6 +24,7 @@ const commandGroups: Readonly<Record<string, Readonly<Record<string, string>>>> 
     signups: 'List and export signups',
     explain: 'Explain whether a key may make a request, rule by rule',
     audit: 'List administrative changes, and verify the audit log',
+    doctor: 'Check an installation, and name what mends each finding',
     store: 'Copy a store to another location',
   },
   'To integrate with one:': {

@@ -69,7 +69,7 @@ export function parseDeploymentUrl(text: string): URL {
 }
 
 /** Whether requests to this address stay on this machine. */
-export function isLoopback({ hostname }: URL): boolean {
+export function isLoopback({ hostname }: Pick<URL, 'hostname'>): boolean {
   return hostname === 'localhost' || hostname.endsWith('.localhost') || hostname === '[::1]' ||
     /^127\.[\d.]+$/.test(hostname)
 }

@@ -1,0 +1,295 @@
+/** doctor: every check with a store, a machine or a deployment that has the fault. */
+import fs from 'node:fs'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { syncBuiltinESMExports } from 'node:module'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { test } from 'tap'
+import { serve } from '../../adapters/runtimes/node.ts'
+import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
+import { CliCommand } from '../../cli/command.ts'
+import { createPartnerApi } from '../../core/api.ts'
+import { createKeyAdministration, type NewKey } from '../../core/admin/keys.ts'
+import { createPartnerAdministration } from '../../core/admin/partners.ts'
+import { MS_PER_DAY, utcDay } from '../../core/lib/time.ts'
+import type { PartnerApiOptions } from '../../core/settings.ts'
+import { documentOf, runProgram, temporaryFolder } from '../support/cli-program.ts'
+
+interface Result {
+  readonly check: string
+  readonly status: string
+  readonly severity: string | null
+  readonly message: string | null
+  readonly command: string | null
+}
+
+const folder = temporaryFolder()
+const now = Date.now()
+const days = (count: number) => now - count * MS_PER_DAY
+
+/** Runs doctor with `--json`. @returns Its exit code, and what it found: the severity and command by check. */
+async function diagnose(
+  store: string,
+  args: readonly string[] = [],
+  env: Readonly<Record<string, string>> = {},
+) {
+  const ended = await runProgram(['doctor', '--json', ...args], { env: { PARTNER_API_STORE: store, ...env } })
+  const checks: readonly Result[] = documentOf(ended).data?.checks ?? []
+  const found = checks.filter(({ status }) => status === 'found')
+  for (const { command } of found) if (command?.startsWith('partner-api ')) await parse(command)
+  return {
+    ...ended,
+    checks,
+    found: Object.fromEntries(found.map(({ check, severity, command }) => [check, `${severity} ${command}`])),
+  }
+}
+
+/** Parses a command by the program's own definitions. @throws when there is no such command or option. */
+async function parse(command: string): Promise<void> {
+  const [, name = '', ...args] = command.split(' ')
+  const silent = { writeOut() {}, writeErr() {}, outputError() {} }
+  const group = new CliCommand(name, undefined as never).exitOverride().configureOutput(silent)
+  const { define }: { define(command: CliCommand): void } = await import(`../../cli/commands/${name}.ts`)
+  define(group)
+  for (const each of group.commands.length > 0 ? group.commands : [group]) each.action(() => {})
+  await group.parseAsync(args, { from: 'user' })
+}
+
+/** Creates a store with the partner acme. */
+async function createStore(name: string) {
+  const file = join(folder, name)
+  const store = await openSqliteStore(file)
+  const operator = { actor: 'test' }
+  const partners = createPartnerAdministration(store, operator)
+  await partners.create({ slug: 'acme', name: 'Acme', modules: ['profiles', 'banner'] })
+  /** @param age Days. */
+  async function issue(age: number, more: Partial<NewKey> = {}) {
+    const ring = createKeyAdministration(store, { ...operator, clock: () => days(age) })
+    const expiresAt = days(-365)
+    return await ring.issue({ partner: 'acme', name: 'Key', environment: 'live', expiresAt, ...more })
+  }
+  return {
+    file,
+    url: `sqlite:${file}`,
+    store,
+    partners,
+    issue,
+    keys: createKeyAdministration(store, operator),
+  }
+}
+
+async function withServer(
+  store: Parameters<typeof createPartnerApi>[0]['store'],
+  options: PartnerApiOptions,
+  work: (url: string) => Promise<void>,
+): Promise<void> {
+  const api = createPartnerApi({ store }, options)
+  const server = await serve(api, { port: 0 })
+  try {
+    await work(server.url)
+  } finally {
+    await server.drain()
+  }
+}
+
+await test('a clean installation has no findings', async (t) => {
+  const { file, url, store, issue } = await createStore('clean.db')
+  const keyFile = join(folder, 'clean.key')
+  fs.writeFileSync(keyFile, (await issue(0)).text, { mode: 0o600 })
+  await withServer(store, {}, async (base) => {
+    const before = fs.readFileSync(file)
+    const { code, found, checks } = await diagnose(url, ['--url', base, '--key-file', keyFile])
+    t.same({ code, found }, { code: 0, found: {} })
+    t.same(checks.filter(({ status }) => status !== 'ok'), [])
+    t.ok(checks.length > 25)
+    t.ok(before.equals(fs.readFileSync(file)))
+    const text = await runProgram(['--store', url, 'doctor', '--url', base])
+    t.match(text, { code: 0, stdout: /^ok {7}audit-log$/m, stderr: /0 errors, 0 warnings/ })
+    t.match(text.stdout, /^skipped {2}deployment-limits: .*--key-file/m)
+  })
+  await store.close()
+})
+
+await test('keys and partners', async (t) => {
+  const { url, store, partners, keys, issue, file } = await createStore('keys.db')
+  const use = (id: string, age: number) => store.recordKeyUses(new Map([[id, days(age)]]))
+  const eternal = (await issue(0, { expiresAt: undefined })).key.id
+  await issue(0, { expiresAt: days(-13) })
+  const old = (await issue(2)).key.id
+  const ring = createKeyAdministration(store, { actor: 'test', clock: () => days(1.5) })
+  await ring.rotate(old, { overlapMs: 5 * MS_PER_DAY })
+  await use(old, 1)
+  const unused = (await issue(100)).key.id
+  await use(unused, 95)
+  await issue(31)
+  await keys.disable((await issue(100)).key.id)
+  const broad = (await issue(60)).key.id
+  await use(broad, 0)
+  const count = {
+    partner: 'acme',
+    environment: 'live',
+    endpoint: 'profiles',
+    requests: 1,
+    errors: 0,
+  } as const
+  await store.recordUsage([{ ...count, keyId: broad, day: utcDay(days(40)) }], 'a')
+  // Counted for too short a time.
+  const recent = (await issue(60)).key.id
+  await use(recent, 0)
+  await store.recordUsage([{ ...count, keyId: recent, day: utcDay(days(1)) }], 'b')
+  await partners.create({ slug: 'narrow', name: 'Narrow', modules: ['profiles', 'pricing'] })
+  const narrow = (await issue(0, { partner: 'narrow', scopes: ['read:profiles'] })).key.id
+  await partners.create({ slug: 'idle', name: 'Idle', modules: [] })
+  await partners.suspend('idle')
+
+  const { code, found } = await diagnose(url)
+  t.equal(code, 1)
+  t.same(found, {
+    'keys-without-expiry': `info partner-api keys update ${eternal} --expires 365d`,
+    'keys-expiring': 'warning partner-api keys list --expiring 14d',
+    'keys-retiring': `warning partner-api keys rotation ${old}`,
+    'keys-unused': 'warning partner-api keys list --unused 90d',
+    'keys-never-used': 'warning partner-api keys list --unused 30d',
+    'keys-disabled': 'info partner-api keys list --state disabled',
+    'scopes-unused': `info partner-api scopes remove ${broad} read:banner`,
+    'modules-without-key': `info partner-api scopes grant ${narrow} read:plans`,
+    'partners-without-key': 'info partner-api keys issue idle --name idle',
+    'partners-suspended': 'info partner-api partners resume idle',
+  })
+
+  await partners.remove('narrow')
+  await store.close()
+  const database = new DatabaseSync(file)
+  database.exec(`UPDATE partner_key SET state = 'active' WHERE id = '${narrow}'`)
+  const tampered = await diagnose(url)
+  t.equal(tampered.found['partners-removed'], `error partner-api keys revoke ${narrow}`)
+  t.equal(tampered.found['audit-log'], 'error partner-api audit verify')
+  const page = database.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'idempotency'").get()
+  database.close()
+  const bytes = fs.readFileSync(file)
+  fs.writeFileSync(
+    file,
+    bytes.fill(7, (Number(page!['rootpage']) - 1) * 4_096, Number(page!['rootpage']) * 4_096),
+  )
+  t.match((await diagnose(url)).found['integrity'], /^error sqlite3 \S+ 'PRAGMA integrity_check'$/)
+})
+
+await test('the output about 5,000 keys is short', async (t) => {
+  const { url, store, issue } = await createStore('many.db')
+  const { key } = await issue(100, { expiresAt: undefined })
+  const changes = Array.from({ length: 4_999 }, (_, index) => ({
+    type: 'key.issued' as const,
+    key: { ...key, id: `key${String(index).padStart(9, '0')}`, digest: String(index).padStart(64, '0') },
+  }))
+  await store.apply(changes, (await store.revision()).facts, { actor: 'test', at: now })
+  const { stdout } = await runProgram(['--store', url, 'doctor'])
+  t.ok(stdout.length < 2_500, `${stdout.length} characters`)
+  t.match(stdout, /^ {9}To mend it: partner-api --store sqlite:\S+ keys list --unused 30d$/m)
+  const { checks } = await diagnose(url)
+  t.match(checks.find(({ check }) => check === 'keys-never-used'), {
+    count: 5_000,
+    message: /and 4,995 more\.$/,
+  })
+  await store.close()
+})
+
+await test('the machine', async (t) => {
+  const { file, url, store } = await createStore('machine.db')
+  await store.close()
+  const keyFile = join(folder, 'open.key')
+  fs.writeFileSync(keyFile, 'x', { mode: 0o644 })
+  fs.chmodSync(file, 0o640)
+  fs.chmodSync(folder, 0o777)
+  fs.writeFileSync(`${file}-wal`, '')
+  fs.truncateSync(`${file}-wal`, 65 * 1_048_576)
+  const { statfsSync } = fs
+  fs.statfsSync =
+    ((path: string) => ({ ...statfsSync(path), type: 0x6969, bsize: 4_096, bavail: 256 })) as never
+  syncBuiltinESMExports()
+  const { code, found } = await diagnose(url, ['--key-file', keyFile], { NODE_TLS_REJECT_UNAUTHORIZED: '0' })
+  Object.assign(fs, { statfsSync })
+  syncBuiltinESMExports()
+  fs.chmodSync(folder, 0o700)
+  t.equal(code, 1)
+  t.same(found, {
+    'key-files': `error chmod 600 ${keyFile}`,
+    'certificate-checks': 'error unset NODE_TLS_REJECT_UNAUTHORIZED',
+    'store-files': `error chmod 600 ${file} ${file}-wal ${file}-shm`,
+    'store-folder': `warning chmod go-w ${folder}`,
+    'disk-space': `warning df -h ${folder}`,
+    'network-file-system': `error partner-api store copy --from ${url} --to sqlite:/var/lib/partner-api.db`,
+    'wal-size': `warning fuser -v ${file}`,
+    'partners-without-key': 'info partner-api keys issue acme --name acme',
+  })
+})
+
+await test('stores that cannot be checked', async (t) => {
+  t.match(await runProgram(['--store', 'memory:', 'doctor']), { code: 2, stderr: /sqlite:FILE/ })
+  const missing = await diagnose('sqlite:nowhere.db', [], { NODE_TLS_REJECT_UNAUTHORIZED: '0' })
+  t.match(missing, { code: 3, found: { store: 'error partner-api migrate', 'certificate-checks': /^error/ } })
+
+  const { file, url, store } = await createStore('versions.db')
+  await store.close()
+  const database = new DatabaseSync(file)
+  const atVersion = async (version: number) => {
+    database.exec(`DELETE FROM migration; INSERT INTO migration VALUES (${version}, '001-store', 0)`)
+    return (await diagnose(url)).found['schema']
+  }
+  t.equal(await atVersion(99), 'warning npm install --global partner-api')
+  t.equal(await atVersion(1), 'error partner-api migrate')
+  // As restored from a dump.
+  database.exec('PRAGMA application_id = 0; PRAGMA journal_mode = DELETE')
+  database.close()
+  const before = fs.readFileSync(file)
+  await diagnose(url)
+  t.ok(before.equals(fs.readFileSync(file)), 'nothing is changed')
+})
+
+await test('deployments', async (t) => {
+  const { url, store, issue } = await createStore('deployments.db')
+  const env = { PARTNER_API_KEY: (await issue(0)).text }
+  const off = { quota: 0, windowSeconds: 60 }
+  const limits = { key: off, signup: off, verify: off, authfail: off }
+  await withServer(store, { allowBrowsers: true, limits, maxStalenessMs: 6_000 }, async (base) => {
+    // Linux connects 0.0.0.0 to this machine, but it is not an address of the loopback.
+    const address = base.replace('127.0.0.1', '0.0.0.0')
+    const { code, found } = await diagnose(url, ['--url', address], env)
+    t.equal(code, 1)
+    t.same(found, {
+      'deployment-https': `error https://${new URL(address).host}`,
+      'deployment-browsers': 'warning partner-api serve',
+      'deployment-limits':
+        'warning partner-api serve --limit key=600/60 --limit signup=20/60 --limit verify=30/60 --limit authfail=20/60',
+      'deployment-staleness': 'warning partner-api serve --max-staleness 1000 --stale-if-error 0',
+    })
+  })
+
+  const skewed = createServer((request, response) => {
+    const isHealth = request.url === '/service/health'
+    response.writeHead(isHealth ? 200 : 401, {
+      'service-version': '2020-01-01',
+      date: new Date(Date.now() - 3_600_000).toUTCString(),
+    })
+    response.end(JSON.stringify({ data: { status: 'stale', clock_skew_ms: 1_500 } }))
+  }).listen(0, '127.0.0.1')
+  await once(skewed, 'listening')
+  const base = `http://127.0.0.1:${(skewed.address() as AddressInfo).port}`
+  const { code, found, checks } = await diagnose(url, ['--url', base, '--url', 'http://127.0.0.1:9'], env)
+  skewed.close()
+  await store.close()
+  t.equal(code, 3)
+  t.match(found, {
+    deployment: 'error null',
+    'deployment-health': 'error partner-api doctor',
+    'deployment-clock': 'warning timedatectl set-ntp true',
+    'deployment-version': 'warning npm install --global partner-api',
+    'deployment-key': /^error/,
+  })
+  const skews = checks.filter(({ check }) => check === 'deployment-clock').map((found) =>
+    Object(found).skew_ms
+  )
+  t.equal(skews[1], 1_500)
+  t.ok(skews[0] > 3_590_000 && skews[0] < 3_610_000, skews[0])
+})
