@@ -22,6 +22,7 @@ const commandGroups: Readonly<Record<string, Readonly<Record<string, string>>>> 
     scopes: 'Grant scopes to a key and remove them',
     content: 'Import, export and remove profiles, banners, industries and plans',
     signups: 'List and export signups',
+    reports: 'Report requests, errors and signups of partners by day, endpoint, plan and country',
     explain: 'Explain whether a key may make a request, rule by rule',
     audit: 'List administrative changes, and verify the audit log',
     doctor: 'Check an installation, and name what mends each finding',

@@ -159,6 +159,8 @@ type TableRows = readonly (readonly string[])[]
 export interface TableStyle {
   /** Columns of the terminal; `Infinity` for a file or a pipe. */
   readonly width: number
+  /** Headings of numbers, which are aligned to the right. */
+  readonly numbers?: readonly string[]
   styleHeading(text: string): string
 }
 
@@ -179,6 +181,7 @@ export function createTableFormatter(
 ): (rows: TableRows) => string {
   const widths = headings.map((name) => displayWidth(name))
   const mayBeCut = headings.map(() => false)
+  const isNumber = headings.map((name) => style.numbers?.includes(name) ?? false)
   let heading: TableRows = [headings.map((name) => name.toUpperCase())]
   return (rows) => {
     const lines = rows.map((row) => row.map(printable))
@@ -190,7 +193,7 @@ export function createTableFormatter(
     }
     const fitted = fitWidths(widths, mayBeCut, style.width)
     const format = (line: readonly string[]) =>
-      alignCells(line.map((cell, column) => cutToWidth(cell, fitted[column]!)), fitted)
+      alignCells(line.map((cell, column) => cutToWidth(cell, fitted[column]!)), fitted, isNumber)
     const first = heading.map((line) => `${style.styleHeading(format(line).trimEnd())}\n`)
     heading = []
     return [...first, ...lines.map(format)].join('')
@@ -234,11 +237,14 @@ export function formatDetails(members: readonly (readonly [name: string, value: 
   return members.map(([name, value]) => alignCells([`${name}:`, printable(value)], widths)).join('')
 }
 
-function alignCells(cells: readonly string[], widths: readonly number[]): string {
-  return `${
-    cells
-      .map((cell, column) => cell + ' '.repeat(Math.max(0, (widths[column] ?? 0) - displayWidth(cell))))
-      .join('  ')
-      .trimEnd()
-  }\n`
+function alignCells(
+  cells: readonly string[],
+  widths: readonly number[],
+  isNumber: readonly boolean[] = [],
+): string {
+  const aligned = cells.map((cell, column) => {
+    const space = ' '.repeat(Math.max(0, (widths[column] ?? 0) - displayWidth(cell)))
+    return isNumber[column] ? space + cell : cell + space
+  })
+  return `${aligned.join('  ').trimEnd()}\n`
 }

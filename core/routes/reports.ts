@@ -48,7 +48,12 @@ function ranked<T>(rows: readonly T[], count: (row: T) => number, name: (row: T)
   })
 }
 
-function toWireSummary(period: Period, counts: SummaryCounts, endpoints: readonly Endpoint[]): ReportSummary {
+/** The summary as the service answers it: a row for every day, and endpoints by their paths. */
+export function toWireSummary(
+  period: Period,
+  counts: SummaryCounts,
+  endpoints: readonly Endpoint[],
+): ReportSummary {
   const signupsOn = new Map(counts.signupsByDay.map(({ day, signups }) => [day, signups]))
   const requestsOn = new Map(counts.requestsByDay.map((row) => [row.day, row]))
   const daily = daysIn(period).map((date) => ({

@@ -1,11 +1,8 @@
 /** The reference page in a browser: it fits all screens, loads no other resource, and is accessible. */
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import { gzipSync } from 'node:zlib'
-import axe from 'axe-core'
-import type { AxeResults } from 'axe-core'
-import { type Browser, chromium, type Page } from 'playwright-core'
 import t from 'tap'
 import { serve } from '../../adapters/runtimes/node.ts'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
@@ -19,18 +16,8 @@ import { escapeHtml, highlight, markup, prose } from '../../core/openapi/html.ts
 import { createReferencePage } from '../../core/openapi/reference.ts'
 import samples from '../../core/openapi/samples.json' with { type: 'json' }
 import { ROUTES } from '../../core/routes/router.ts'
+import { launchBrowser, noBrowser, openPage, violations, widths } from '../support/browser.ts'
 
-/** Paths of Debian, Fedora and Google; `CHROMIUM` overrides them. */
-const places = [
-  process.env['CHROMIUM'] ?? '',
-  '/usr/bin/chromium',
-  '/usr/bin/chromium-browser',
-  '/usr/bin/google-chrome',
-  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
-]
-const executablePath = places.find((place) => place !== '' && existsSync(place))
-/** Scripts for the page are text: the types of the DOM would add its globals to all other tests. */
-const widths = '[document.documentElement.scrollWidth, innerWidth]'
 /** A folder for screenshots. */
 const shots = process.env['REFERENCE_SHOTS']
 
@@ -159,24 +146,10 @@ t.test('only the slug of the partner is replaced, whatever the address of the se
   t.end()
 })
 
-const skip = executablePath === undefined ? 'Chromium is not installed (.ci/run installs it)' : false
-
-t.test('in a browser', { skip }, async (t) => {
+t.test('in a browser', { skip: noBrowser }, async (t) => {
   const api = createPartnerApi({ store: createMemoryStore() })
   const server = await serve(api, { port: 0 })
-  const browser = await chromium.launch({
-    executablePath: executablePath ?? '',
-    args: [
-      '--headless',
-      '--no-sandbox',
-      '--disable-gpu',
-      '--disable-quic',
-      '--no-first-run',
-      '--disable-background-networking',
-      '--disable-component-update',
-      '--disable-sync',
-    ],
-  })
+  const browser = await launchBrowser()
   t.teardown(async () => {
     await browser.close()
     await server.drain()
@@ -186,7 +159,7 @@ t.test('in a browser', { skip }, async (t) => {
 
   for (const screen of screens) {
     await t.test(`${screen.name}, ${screen.scheme}`, async (t) => {
-      const { page, requests, errors, close } = await open(browser, url, { screen })
+      const { page, requests, errors, close } = await openPage(browser, url, screen)
       const width = await page.evaluate<number[]>(widths)
       t.strictSame(width, [screen.width, screen.width], 'no horizontal scrolling')
       if (shots !== undefined) {
@@ -211,7 +184,7 @@ t.test('in a browser', { skip }, async (t) => {
   }
 
   await t.test('code is copied by keyboard, and the page announces it', async (t) => {
-    const { page, close } = await open(browser, url, {})
+    const { page, close } = await openPage(browser, url, screens[2])
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
     await page.locator('#in-python').focus()
     await page.keyboard.press('Space')
@@ -232,7 +205,7 @@ t.test('in a browser', { skip }, async (t) => {
   })
 
   await t.test('the keyboard can skip the contents and scroll long code', async (t) => {
-    const { page, close } = await open(browser, url, {})
+    const { page, close } = await openPage(browser, url, screens[2])
     await page.keyboard.press('Tab')
     t.equal(await page.evaluate<string>('document.activeElement.className'), 'skip')
     const top = await page.evaluate<number>('document.activeElement.getBoundingClientRect().top')
@@ -248,7 +221,7 @@ t.test('in a browser', { skip }, async (t) => {
 
   for (const screen of [screens[0], screens[2]]) {
     await t.test(`the contents highlight every section that is scrolled to, ${screen.name}`, async (t) => {
-      const { page, close } = await open(browser, url, { screen })
+      const { page, close } = await openPage(browser, url, screen)
       const wrong = await page.evaluate<string[]>(`(async () => {
         const wrong = []
         for (const link of document.querySelectorAll('.side a')) {
@@ -265,7 +238,7 @@ t.test('in a browser', { skip }, async (t) => {
   }
 
   await t.test('the slug of the partner fills in all samples, and choices are remembered', async (t) => {
-    const { page, close } = await open(browser, url, {})
+    const { page, close } = await openPage(browser, url, screens[2])
     const slug = page.locator('.slug-field input')
     await slug.fill('acme-travel')
     await page.locator('label[for="in-php"]').click()
@@ -288,7 +261,7 @@ t.test('in a browser', { skip }, async (t) => {
   })
 
   await t.test('search finds endpoints, parameters, fields and problems', async (t) => {
-    const { page, errors, close } = await open(browser, url, {})
+    const { page, errors, close } = await openPage(browser, url, screens[2])
     const query = page.locator('.search input')
     const options = page.locator('.search [role=option]')
     await page.keyboard.press('/')
@@ -329,7 +302,7 @@ t.test('in a browser', { skip }, async (t) => {
   })
 
   await t.test('on a phone, contents stay in reach', async (t) => {
-    const { page, close } = await open(browser, `${url}#reportSummary`, { screen: screens[0] })
+    const { page, close } = await openPage(browser, `${url}#reportSummary`, screens[0])
     await page.locator('.menu').click()
     t.strictSame(await violations(page, '.side'), [])
     await page.locator('.side a[href="#problems"]').click()
@@ -342,7 +315,7 @@ t.test('in a browser', { skip }, async (t) => {
   })
 
   await t.test('the page is complete without scripts', async (t) => {
-    const { page, close } = await open(browser, url, { script: false, screen: screens[0] })
+    const { page, close } = await openPage(browser, url, screens[0], false)
     t.equal(await page.locator('.copy:visible, .find:visible, .slug-field:visible').count(), 0)
     await page.locator('.menu').click()
     await page.locator('.side a[href="#signUp"]').click()
@@ -360,42 +333,3 @@ t.test('in a browser', { skip }, async (t) => {
     await close()
   })
 })
-
-interface Opened {
-  readonly page: Page
-  readonly requests: string[]
-  readonly errors: string[]
-  close(): Promise<void>
-}
-
-async function open(
-  browser: Browser,
-  url: string,
-  { screen = screens[2], script = true }: {
-    readonly screen?: (typeof screens)[number]
-    readonly script?: boolean
-  },
-): Promise<Opened> {
-  const context = await browser.newContext({
-    colorScheme: screen.scheme,
-    viewport: { width: screen.width, height: screen.height },
-    javaScriptEnabled: script,
-  })
-  const page = await context.newPage()
-  const requests: string[] = []
-  const errors: string[] = []
-  page.on('request', (request) => void (request.url().startsWith('data:') || requests.push(request.url())))
-  page.on('console', (message) => void errors.push(message.text()))
-  page.on('pageerror', (error) => void errors.push(error.message))
-  await page.goto(url, { waitUntil: 'load' })
-  return { page, requests, errors, close: () => context.close() }
-}
-
-/** Violations found by axe, including best practices. The page's policy does not apply to a debugger's scripts. */
-async function violations(page: Page, part = 'html'): Promise<string[]> {
-  await page.evaluate(axe.source)
-  const found = await page.evaluate<AxeResults>(
-    `axe.run('${part}', { resultTypes: ['violations', 'incomplete'] })`,
-  )
-  return [...found.violations, ...found.incomplete].map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`)
-}

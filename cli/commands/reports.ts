@@ -1,0 +1,184 @@
+import { createReadStream } from 'node:fs'
+import { lstat, rename, rm, writeFile } from 'node:fs/promises'
+import process from 'node:process'
+import { Option } from 'commander'
+import { findPartner } from '../../core/admin/apply.ts'
+import type { MaybePromise } from '../../core/lib/promise.ts'
+import { readPages } from '../../core/lib/read-pages.ts'
+import type { Partner } from '../../core/model.ts'
+import type { PartnerDay } from '../../core/ports/reports.ts'
+import type { Store } from '../../core/ports/store.ts'
+import { daysIn, isCalendarDay, type Period, resolvePeriod } from '../../core/reports/period.ts'
+import type { CliCommand, Invocation } from '../command.ts'
+import { CliError, usageError } from '../errors.ts'
+import { describeFileError } from '../files.ts'
+import { optionParser, serviceNameOption } from '../options.ts'
+import type { Output } from '../output/print.ts'
+import { printable } from '../output/text.ts'
+import { type PartnerReport, toReport, withTotal } from '../reports/counts.ts'
+import { createPartnerTable, formatReport } from '../reports/text.ts'
+import { timeOf } from '../store.ts'
+
+interface ReportOptions {
+  readonly from?: string
+  readonly to?: string
+  readonly csv?: true
+  readonly html?: string
+  readonly force?: true
+  readonly title?: string
+  readonly serviceName: string
+}
+
+const parseDay = (text: string) => isCalendarDay(text) ? text : undefined
+const dayOption = optionParser('It must be a date, YYYY-MM-DD.', parseDay)
+/** Each has a row for every day. */
+const partnersPerPage = 100
+
+/** `reports`. */
+export function define(reports: CliCommand): void {
+  const csv = new Option('--csv', 'Print CSV: partner, day, requests, errors and signups')
+  reports
+    .argument('[partner]', "A partner's slug (default: all partners side by side)")
+    .option('--from <date>', 'First day, in UTC (default: 29 days before the last)', dayOption)
+    .option('--to <date>', 'Last day, in UTC (default: today); a period has at most 366 days', dayOption)
+    .addOption(csv.conflicts('html'))
+    .option('--html <file>', 'Write a page with charts to a new file, or replace an earlier report')
+    .option('--force', 'Replace any file')
+    .option('--title <text>', 'Name of the service on the page')
+    .option('--service-name <name>', 'Name of the service in paths', serviceNameOption, 'service')
+    .read(report)
+    .details(`
+Counts requests and signups with live keys. An error is a response with status 400 or above. Servers write their counts
+within seconds. The page has no scripts and loads nothing, so it can be sent to others.`)
+    .examples(
+      'partner-api reports',
+      'partner-api reports acme --from 2026-10-01 --to 2026-10-31',
+      'partner-api reports --csv > reports.csv',
+      'partner-api reports acme --html acme.html --title "Example Partner API"',
+    )
+}
+
+async function report(
+  store: Store,
+  { output }: Invocation,
+  slug: string | undefined,
+  { from, to, csv, html, force, title, serviceName }: ReportOptions,
+): Promise<void> {
+  if (csv && output.json) throw usageError('--csv and --json contradict each other.')
+  const now = timeOf(store)
+  const period = resolvePeriod(from, to, now)
+  if (typeof period === 'string') throw usageError(`--from ${period.replace(/\bto$/, '--to')}.`)
+  const head = { period, now, ...(title !== undefined && { title }) }
+  if (slug === undefined) {
+    const all = readReports(store, period)
+    if (csv) return await writeCsv(output, all)
+    if (html) return await savePage(output, html, force, ({ pageOfAll }) => pageOfAll(head, all))
+    const rows = output.json ? all : withTotal(all)
+    const { last } = await output.list(rows, (row) => row, createPartnerTable(output))
+    if (last === undefined) {
+      output.note('There are no partners yet. To create one: partner-api partners create SLUG --name NAME')
+    }
+    return
+  }
+  const { name } = await findPartner(store, slug)
+  const summary = await summarise(store, slug, period, serviceName)
+  if (csv) return await writeCsv(output, [{ partner: slug, ...summary }])
+  if (html) return await savePage(output, html, force, ({ pageOfOne }) => pageOfOne(head, name, summary))
+  await output.result(summary, formatReport(`${name} (${slug})`, summary, output))
+}
+
+/** The summary that the service sends to the partner. */
+async function summarise(store: Store, slug: string, { from, to }: Period, serviceName: string) {
+  // Loaded here, with the schemas of all endpoints.
+  const { toWireSummary } = await import('../../core/routes/reports.ts')
+  const { compileRoutes, ROUTES } = await import('../../core/routes/router.ts')
+  const { endpoints } = compileRoutes(ROUTES, serviceName)
+  return toWireSummary({ from, to }, await store.summarise(slug, from, to), endpoints)
+}
+
+/** Partners by slug, also those without counts; removed ones only with counts. */
+async function* readReports(store: Store, period: Period): AsyncGenerator<PartnerReport> {
+  const days = daysIn(period)
+  const counted = readCounts(store, period)
+  let next = await counted.next()
+  const partners = readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit))
+  for await (const { slug, name, state } of partners) {
+    // A partner in between was created after the page of partners was read.
+    while (!next.done && next.value[0] < slug) next = await counted.next()
+    const rows = !next.done && next.value[0] === slug ? next.value[1] : []
+    if (state === 'removed' && rows.length === 0) continue
+    const byDay = new Map(rows.map((row) => [row.day, row]))
+    const daily = days.map((date) => {
+      const { requests = 0, errors = 0, signups = 0 } = byDay.get(date) ?? {}
+      return { date, signups, requests, errors }
+    })
+    yield toReport(slug, name, daily)
+  }
+}
+
+/** The rows of each partner that has any, by slug. */
+async function* readCounts(store: Store, { from, to }: Period) {
+  let after: string | undefined
+  for (;;) {
+    const rows: readonly PartnerDay[] = await store.summarisePartners(from, to, after, partnersPerPage)
+    const byPartner = Map.groupBy(rows, ({ partner }) => partner)
+    yield* byPartner
+    if (byPartner.size < partnersPerPage) return
+    after = rows.at(-1)!.partner
+  }
+}
+
+type CsvRows = Pick<PartnerReport, 'partner' | 'daily'>
+
+/** Prints RFC 4180. */
+async function writeCsv(output: Output, reports: AsyncIterable<CsvRows> | Iterable<CsvRows>): Promise<void> {
+  await output.write('partner,day,requests,errors,signups\r\n')
+  for await (const { partner, daily } of reports) {
+    const lines = daily.map((row) => [csvCell(partner), row.date, row.requests, row.errors, row.signups])
+    await output.write(lines.map((line) => `${line.join()}\r\n`).join(''))
+  }
+}
+
+/** A spreadsheet would calculate text that begins with one of these characters. */
+function csvCell(text: string): string {
+  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+}
+
+type Pages = typeof import('../reports/html.ts')
+
+/** Replaces an earlier report at once: nobody reads half of a page. */
+async function savePage(
+  output: Output,
+  file: string,
+  force: boolean | undefined,
+  draw: (pages: Pages) => MaybePromise<string>,
+): Promise<void> {
+  const pages = await import('../reports/html.ts')
+  const draft = `${file}.${process.pid}.tmp`
+  try {
+    const stats = await lstat(file).catch(() => undefined)
+    if (stats && !(stats.isFile() && (force || await contains(file, pages.GENERATOR)))) {
+      throw new CliError(
+        1,
+        'file_exists',
+        `${file} exists and is no report: choose another name, or pass --force.`,
+      )
+    }
+    await writeFile(draft, await draw(pages), { flag: 'wx' })
+    await rename(draft, file)
+  } catch (error) {
+    await rm(draft, { force: true }).catch(() => {})
+    if (error instanceof CliError || (error as NodeJS.ErrnoException).syscall === undefined) throw error
+    throw new CliError(1, 'file_not_created', `${file} can't be written: ${describeFileError(error)}.`)
+  }
+  await output.result({ file }, `Wrote ${printable(file)}\n`)
+}
+
+/** Whether the first kilobyte of a file contains a text. */
+async function contains(file: string, text: string): Promise<boolean> {
+  for await (const start of createReadStream(file, { encoding: 'utf8', end: 1023 })) {
+    if (start.includes(text)) return true
+  }
+  return false
+}

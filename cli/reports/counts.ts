@@ -1,0 +1,105 @@
+/** Counts of requests, errors and signups: their sums, and how people read them. */
+import { MS_PER_DAY, startOfDay, utcDay } from '../../core/lib/time.ts'
+import type { ReportSummary } from '../../core/wire.ts'
+import { printable } from '../output/text.ts'
+
+/** A row for every day of a period. */
+export type Daily = ReportSummary['daily']
+export type Counts = Omit<Daily[number], 'date'>
+/** Some of the counts. The first one sets the scale of a chart, and contains errors. */
+export type Series = readonly (keyof Counts)[]
+export const ALL = ['requests', 'errors', 'signups'] as const
+export const CALLS = ['requests', 'errors'] as const
+
+/** The report of one partner among others, with names of the wire. */
+export interface PartnerReport extends Pick<ReportSummary, 'period' | 'daily'> {
+  readonly partner: string
+  readonly name: string
+  readonly requests: Pick<ReportSummary['requests'], 'total' | 'errors'>
+  readonly signups: Pick<ReportSummary['signups'], 'total'>
+}
+
+/** What the days of a span have in common. Weeks begin on Monday. */
+const units = {
+  day: (day: string) => day,
+  week: (day: string) => utcDay(startOfDay(day) - (new Date(day).getUTCDay() + 6) % 7 * MS_PER_DAY),
+  month: (day: string) => day.slice(0, 7),
+}
+
+/** Sums by day, week or calendar month: the first that gives at most `most` spans, or else by month. */
+export function toSpans(daily: Daily, most: number) {
+  const group = (unit: keyof typeof units) => Map.groupBy(daily, ({ date }) => units[unit](date))
+  const unit = (['day', 'week'] as const).find((unit) => group(unit).size <= most) ?? 'month'
+  const spans = [...group(unit).values()].map((days) => (
+    { from: days[0]!.date, to: days.at(-1)!.date, ...sumCounts(days) }
+  ))
+  return { unit, spans }
+}
+
+export function sumCounts(rows: readonly Counts[]): Counts {
+  const sum = { requests: 0, errors: 0, signups: 0 }
+  for (const row of rows) {
+    for (const name of ALL) sum[name] += row[name]
+  }
+  return sum
+}
+
+export function toReport(partner: string, name: string, daily: Daily): PartnerReport {
+  const { requests, errors, signups } = sumCounts(daily)
+  const period = { from: daily[0]!.date, to: daily.at(-1)!.date }
+  return { partner, name, period, requests: { total: requests, errors }, signups: { total: signups }, daily }
+}
+
+/** Passes reports on, and after them the one on all partners. */
+export async function* withTotal(reports: AsyncIterable<PartnerReport>): AsyncGenerator<PartnerReport> {
+  let all: Daily = []
+  for await (const report of reports) {
+    yield report
+    all = report.daily.map((row, day) => ({ ...row, ...sumCounts([row, ...all.slice(day, day + 1)]) }))
+  }
+  if (all.length > 0) yield toReport('Total', 'All partners', all)
+}
+
+/** The tables of a report: what they count by, and the counts of each name. */
+export function tablesOf({ requests, signups }: ReportSummary) {
+  const toRow = (name: string, counts: Partial<Counts>) => ({
+    ...sumCounts([]),
+    ...counts,
+    name: printable(name),
+  })
+  const endpoints = requests.by_endpoint.map((row) => toRow(`${row.method} ${row.path}`, row))
+  const plans = signups.by_plan.map((row) => toRow(row.plan ?? 'none', row))
+  const countries = signups.by_country.map((row) => toRow(countryName(row.country), row))
+  return [
+    { by: 'endpoint', series: CALLS, rows: endpoints },
+    { by: 'plan', series: ['signups'] as const, rows: plans },
+    { by: 'country', series: ['signups'] as const, rows: countries },
+  ]
+}
+
+function countryName(code: string | null): string {
+  const regions = new Intl.DisplayNames('en', { type: 'region' })
+  return code === null ? 'none' : /^[A-Z]{2}$/.test(code) ? `${regions.of(code)} (${code})` : code
+}
+
+/** The headings of `cellsOf`. */
+export function headingsOf(series: Series): string[] {
+  return series.flatMap((name) => name === 'errors' ? ['errors', 'error rate'] : [name])
+}
+
+export function cellsOf(series: Series, counts: Counts): string[] {
+  return series.flatMap((
+    name,
+  ) => [formatCount(counts[name]), ...name === 'errors' ? [errorRate(counts)] : []])
+}
+
+function errorRate({ requests, errors }: Counts): string {
+  const percent = errors / requests * 100
+  if (requests === 0) return '–'
+  return errors > 0 && percent < 0.1 ? '<0.1%' : `${percent.toFixed(1)}%`
+}
+
+/** `12,345`, or `12K`. */
+export function formatCount(count: number, notation: 'standard' | 'compact' = 'standard'): string {
+  return count.toLocaleString('en', { notation })
+}

@@ -1,0 +1,206 @@
+/** Reports as pages without scripts, which load nothing. */
+import { createHash } from 'node:crypto'
+import { type Inset, type Markup, markup } from '../../core/openapi/html.ts'
+import { daysIn } from '../../core/reports/period.ts'
+import type { ReportSummary } from '../../core/wire.ts'
+import { formatTime, pluralize, printable } from '../output/text.ts'
+import * as counts from './counts.ts'
+import { STYLE } from './style.ts'
+
+/** A file with this is a report of ours. */
+export const GENERATOR = '<meta name="generator" content="partner-api reports">'
+
+/** What the head of a page says. */
+export interface PageHead extends Pick<ReportSummary, 'period'> {
+  /** Name of the service. */
+  readonly title?: string
+  /** Milliseconds since the epoch. */
+  readonly now: number
+}
+
+type Spans = ReturnType<typeof counts.toSpans>
+type Row = counts.Counts & { readonly name: Inset }
+
+/** Bars that stay apart on a phone. */
+const mostBars = 92
+const mostSmallBars = 31
+const mostSmallCharts = 100
+
+/** The page of one partner. */
+export function pageOfOne(head: PageHead, name: string, summary: ReportSummary): string {
+  const tables = counts.tablesOf(summary).map(({ by, series, rows }) => {
+    const body = rows.length === 0 ? markup`<p>None in this period.</p>` : table(by, series, rows, true)
+    const title = `${titleCase(series[0])} by ${by}`
+    return markup`<section class="${by}"><h2>${title}</h2>${body}</section>`
+  })
+  return page(head, name, [overview(summary.daily), tables])
+}
+
+/** The page of all partners. */
+export async function pageOfAll(
+  head: PageHead,
+  reports: AsyncIterable<counts.PartnerReport>,
+): Promise<string> {
+  const rows = []
+  let all: counts.Daily = daysIn(head.period).map((date) => ({ date, ...counts.sumCounts([]) }))
+  for await (const { partner, name, daily } of counts.withTotal(reports)) {
+    all = daily
+    const label = markup`<bdi>${printable(name)}</bdi>`
+    const small = counts.toSpans(daily, mostSmallBars)
+    rows.push({
+      ...counts.sumCounts(daily),
+      small,
+      label,
+      name: [label, markup` <small>${printable(partner)}</small>`],
+    })
+  }
+  const ranked = rows.slice(0, -1).sort((one, other) => other.requests - one.requests)
+  const charts = ranked.slice(0, mostSmallCharts).filter(({ requests }) => requests > 0)
+  const which = charts.length < ranked.length
+    ? `The ${pluralize(charts.length, 'partner')} with the most requests. `
+    : ''
+  return page(head, 'All partners', [
+    overview(all),
+    markup`<section><h2>Partners</h2>${table('partner', counts.ALL, ranked, true)}</section>`,
+    markup`<section><h2>Requests of each partner</h2><p>${which}Each chart has its own scale.</p>`,
+    legend(counts.CALLS),
+    markup`<div class="small">${
+      charts.map(({ label, small }) => chart(3, label, ['Requests of ', label], small, counts.CALLS))
+    }</div></section>`,
+  ])
+}
+
+function page({ title, period, now }: PageHead, subject: string, body: Inset): string {
+  const hash = createHash('sha256').update(STYLE).digest('base64')
+  const policy =
+    `default-src 'none'; style-src 'sha256-${hash}'; img-src data:; base-uri 'none'; form-action 'none'`
+  const service = title === undefined ? '' : markup`<bdi>${printable(title)}</bdi> · `
+  const { html } = markup`
+    <!doctype html>
+    <html lang="en">
+    <head>
+    <meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="${policy}">
+    ${{ html: GENERATOR }}
+    <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
+    <title>${printable(subject)}, ${period.from} to ${period.to}</title><link rel="icon" href="data:,">
+    <style>${{ html: STYLE }}</style>
+    </head>
+    <body>
+    <svg width="0" height="0" aria-hidden="true"><pattern id="stripes" patternUnits="userSpaceOnUse" width="400" height="4">
+    ${bar('stripe', 0, 0, 400, 4)}${bar('gap', 0, 3, 400, 1)}</pattern></svg>
+    <header>
+    <p>${service}Partner report</p>
+    <h1><bdi>${printable(subject)}</bdi></h1>
+    <p>${period.from} to ${period.to}, UTC. Created ${formatTime(now)}.</p>
+    </header>
+    <main>
+    ${body}
+    </main>
+    <footer><p>Requests and signups with live keys. An error is a response with status 400 or above. Days are in UTC, and
+    weeks begin on Monday.</p></footer>
+    </body>
+    </html>`
+  return `${html}\n`
+}
+
+/** Totals, and charts of requests and signups. */
+function overview(daily: counts.Daily): Markup {
+  const cells = counts.cellsOf(counts.ALL, counts.sumCounts(daily))
+  const toTotal = (name: string, index: number) =>
+    markup`<div><dt>${titleCase(name)}</dt><dd>${cells[index]}</dd></div>`
+  const spans = counts.toSpans(daily, mostBars)
+  const charts = [counts.CALLS, ['signups'] as const].map((series) => {
+    const title = `${titleCase(series[0])} by ${spans.unit}`
+    return markup`<section>${chart(2, title, title, spans, series)}</section>`
+  })
+  return markup`<dl>${counts.headingsOf(counts.ALL).map(toTotal)}</dl>${charts}`
+}
+
+/** A chart with a vertical bar for each span, and a table of its numbers. The page explains the colours of level 3. */
+function chart(
+  level: 2 | 3,
+  heading: Inset,
+  title: Inset,
+  { unit, spans }: Spans,
+  series: counts.Series,
+): Markup {
+  const top = roundUp(Math.max(...spans.map((span) => span[series[0]!])))
+  const rows = spans.map((span) => ({
+    ...span,
+    name: span.from === span.to ? span.from : `${span.from} to ${span.to}`,
+  }))
+  // Few bars are as wide as ten.
+  const width = Math.min(0.8, spans.length * 0.08)
+  const bars = rows.map((row, index) => {
+    const label = [row.name, ...series.map((name) => `${counts.formatCount(row[name])} ${name}`)].join(', ')
+    const parts = series.map((name) => {
+      const height = share(row[name], top)
+      return bar(name, index + (1 - width) / 2, 100 - height, width, height)
+    })
+    return markup`<g><title>${label}</title>${bar('hit', index, 0, 1, 100)}${parts}</g>`
+  })
+  const [from, to] = [spans[0]!.from, spans.at(-1)!.to]
+  const dates = [...new Set([from, to])].map((date) => markup`<span>${date}</span>`)
+  const scale = [top, top / 2, 0].map((value) => markup`<span>${counts.formatCount(value, 'compact')}</span>`)
+  const grid = [0, 50, 100].map((y) => `M0 ${y}h${spans.length}`).join('')
+  return markup`
+    <figure>
+    <figcaption>${{ html: `<h${level}>` }}${heading}${{ html: `</h${level}>` }}${
+    level === 2 ? legend(series) : ''
+  }</figcaption>
+    <div class="plot">
+    <div class="scale" aria-hidden="true">${scale}</div>
+    <svg viewBox="0 0 ${spans.length} 100" preserveAspectRatio="none" role="img"><title>${title}, ${from} to ${to}</title>
+    <path class="grid" d="${grid}"/>${bars}</svg>
+    <div class="dates" aria-hidden="true">${dates}</div>
+    </div>
+    <details><summary>Numbers by ${unit}</summary>${table(unit, series, rows)}</details>
+    </figure>`
+}
+
+function legend(series: counts.Series): Inset {
+  if (series.length === 1) return undefined
+  return markup`<ul class="legend">${
+    series.map((name) =>
+      markup`<li><svg viewBox="0 0 12 12" aria-hidden="true">${bar(name, 0, 0, 12, 12)}</svg>${
+        titleCase(name)
+      }</li>`
+    )
+  }</ul>`
+}
+
+function table(by: string, series: counts.Series, rows: readonly Row[], hasBars = false): Markup {
+  const most = Math.max(...rows.map((row) => row[series[0]!]))
+  const body = rows.map((row) => {
+    const bars = series.slice(0, 2).map((name) => bar(name, 0, 0, share(row[name], most), 8))
+    const drawn = markup`<svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">${bars}</svg>`
+    const cells = counts.cellsOf(series, row).map((cell) => markup`<td>${cell}</td>`)
+    return markup`<tr><th scope="row">${row.name}${hasBars ? drawn : ''}</th>${cells}</tr>`
+  })
+  const head = [by, ...counts.headingsOf(series)].map((name) =>
+    markup`<th scope="col">${titleCase(name)}</th>`
+  )
+  return markup`<table><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table>`
+}
+
+function bar(className: string, x: number, y: number, width: number, height: number): Markup {
+  const [left, across] = [x, width].map((value) => Number(value.toFixed(3)))
+  return markup`<path class="${className}" d="M${left} ${y}h${across}v${height}h-${across}z"/>`
+}
+
+/** In percent, with one decimal. */
+function share(count: number, most: number): number {
+  return count > 0 ? Math.round(count / most * 1000) / 10 : 0
+}
+
+/** The end of a scale, of which the half is a whole number. */
+function roundUp(most: number): number {
+  const power = 10 ** Math.floor(Math.log10(Math.max(1, most)))
+  return [1, 1.2, 1.5, 2, 3, 4, 5, 6, 8, 10].map((step) => step * power).find((end) =>
+    end >= most && end % 2 === 0
+  )!
+}
+
+function titleCase(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}

@@ -1,0 +1,230 @@
+/** `reports`: numbers from the store, a chart that fits the terminal, CSV, and a page for people. */
+import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { pathToFileURL } from 'node:url'
+import { test } from 'tap'
+import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
+import { toSpans } from '../../cli/reports/counts.ts'
+import { displayWidth } from '../../cli/output/text.ts'
+import { createPartnerAdministration } from '../../core/admin/partners.ts'
+import { daysIn } from '../../core/reports/period.ts'
+import { launchBrowser, noBrowser, openPage, violations, widths } from '../support/browser.ts'
+import { programOn, runProgram, temporaryFolder } from '../support/cli-program.ts'
+
+const folder = temporaryFolder()
+const file = join(folder, 'store.db')
+const PARTNER_API_STORE = `sqlite:${file}`
+const { run, json, refuses } = programOn(PARTNER_API_STORE)
+const year = { from: '2026-01-01', to: '2026-12-31' }
+const period = ['--from', year.from, '--to', year.to]
+const evil = `<script>alert("1")</script>'&\u0007\u001b[2J\u202e旅行 שלום`
+
+const store = await openSqliteStore(file)
+const partners = createPartnerAdministration(store, { actor: 'test' })
+const empty = await run('reports')
+for (const slug of ['acme', 'quiet', 'removed', 'wide', 'zeta']) {
+  await partners.create({ slug, name: `Name of ${slug}`, modules: ['profiles'] })
+}
+await partners.remove('removed')
+const counts = daysIn(year).flatMap((day, index) =>
+  ['acme', 'wide', 'zeta'].flatMap((partner, place) => [
+    { partner, day, endpoint: 'profiles', requests: 1_000 + index * 10 + place, errors: index % 7 },
+    { partner, day, endpoint: 'sign-up-of-another-release', requests: 1, errors: 1 },
+  ])
+)
+await store.recordUsage(
+  counts.map((count) => ({ ...count, keyId: undefined, environment: 'live' as const })),
+  'use_1',
+)
+await store.close()
+
+const database = new DatabaseSync(file)
+database.prepare(`UPDATE partner SET name = ? WHERE slug = 'wide'`).run(evil)
+// No command accepts this slug.
+for (const table of ['partner', 'usage']) {
+  const column = table === 'partner' ? 'slug' : 'partner'
+  database.prepare(`UPDATE ${table} SET ${column} = '=1+"2"' WHERE ${column} = 'zeta'`).run()
+}
+const addSignups = database.prepare('INSERT INTO signup_tally VALUES (?, ?, ?, ?, ?)')
+for (const day of ['2026-02-01', '2026-11-30']) {
+  for (const [plan, count] of [['team', 3], [evil, 1], ['', 2]] as const) {
+    addSignups.run('acme', 'plan', day, plan, count)
+  }
+  for (const [country, count] of [['DE', 4], ['XK', 2]] as const) {
+    addSignups.run('acme', 'country', day, country, count)
+  }
+}
+database.close()
+
+const requests = daysIn(year).reduce((sum, _, index) => sum + 1_001 + index * 10, 0)
+const onTerminal = (columns: number, ...args: string[]) =>
+  runProgram(['reports', ...args], { columns, env: { PARTNER_API_STORE, NO_COLOR: '1' } })
+
+test('the report of one partner has the numbers of the wire', async (t) => {
+  t.match(empty, { code: 0, stdout: '', stderr: 'There are no partners yet.' })
+  const { code, data } = await json('reports', 'acme', ...period)
+  t.equal(code, 0)
+  t.same(data.period, year)
+  t.equal(data.requests.total, requests)
+  t.same(data.requests.by_endpoint.map(({ path }: { path: string }) => path), ['/service/public/profiles'])
+  t.same(data.signups.by_country, [{ country: 'DE', signups: 8 }, { country: 'XK', signups: 4 }])
+  t.same(data.signups.by_plan.at(-1), { plan: evil, signups: 2 })
+  t.same(data.daily.length, 365)
+  t.same(data.daily[31], { date: '2026-02-01', signups: 6, requests: 1_311, errors: 4 })
+  const { data: named } = await json('reports', 'acme', ...period, '--service-name', 'partners')
+  t.equal(named.requests.by_endpoint[0].path, '/partners/public/profiles')
+  await refuses(t, {
+    'reports nobody': '1 partner_not_found',
+    'reports --from 2026-02-30': '2 usage',
+    'reports --from 2026-02-02 --to 2026-02-01': '2 usage',
+    'reports --from 2024-01-01 --to 2025-01-01': '2 usage',
+    'reports --csv': '2 usage',
+    'reports --csv --html report.html': '2 usage',
+  })
+  const late = await run('reports', '--from', '2026-02-02', '--to', '2026-02-01')
+  t.equal(late.stderr, 'error: --from must not be after --to.\n')
+})
+
+test('the report on all partners has a row for each, and a total', async (t) => {
+  const { data } = await json('reports', ...period)
+  t.match(data, [
+    { partner: '=1+"2"', name: 'Name of zeta', requests: { total: requests + 730 }, signups: { total: 0 } },
+    { partner: 'acme', period: year, requests: { total: requests, errors: 1_457 }, signups: { total: 12 } },
+    { partner: 'quiet', requests: { total: 0, errors: 0 }, signups: { total: 0 } },
+    { partner: 'wide', name: evil, requests: { total: requests + 365 } },
+  ])
+  t.equal(data.length, 4)
+  t.same(data[1].daily.length, 365)
+  const { stdout } = await onTerminal(100, ...period)
+  t.match(stdout, /^PARTNER +REQUESTS +ERRORS +ERROR RATE +SIGNUPS +BY MONTH\n/)
+  t.match(stdout, /^quiet +0 +0 +– +0 +▁{12}$/m)
+  t.match(stdout, new RegExp(`^Total +${(requests * 3 + 1_095).toLocaleString('en')} .* 12 +▃.*█$`, 'm'))
+})
+
+test('the chart fits the terminal, and its spans add up', async (t) => {
+  const { data } = await json('reports', 'acme', ...period)
+  for (const columns of [20, 28, 40, 80, 200]) {
+    for (
+      const days of [['2026-02-01', '2026-02-01'], ['2026-02-01', '2026-03-02'], ['2025-12-31', '2026-12-31']]
+    ) {
+      const { stdout } = await onTerminal(columns, 'acme', '--from', days[0]!, '--to', days[1]!)
+      const lines = /^BY [^]*?\n\n/m.exec(stdout)?.[0].split('\n') ?? ['']
+      t.ok(lines.every((line) => displayWidth(line) <= columns), `${days} in ${columns} columns`)
+      if (columns >= 40 || days[0] === days[1]) t.match(lines[0], /^BY /)
+      if (columns >= 40 && days[0] !== days[1]) {
+        t.ok(Math.max(...lines.map(displayWidth)) > columns / 2.5, 'fills it')
+      }
+      t.notMatch(stdout, '\u001b')
+    }
+  }
+  for (
+    const [most, unit, length] of [[365, 'day', 365], [364, 'week', 53], [52, 'month', 12], [
+      1,
+      'month',
+      12,
+    ]] as const
+  ) {
+    const grouped = toSpans(data.daily, most)
+    t.same([grouped.unit, grouped.spans.length], [unit, length])
+    t.equal(grouped.spans.reduce((sum, span) => sum + span.requests, 0), requests)
+    t.equal(grouped.spans.reduce((sum, span) => sum + span.signups, 0), 12)
+  }
+  t.match(toSpans(data.daily, 60).spans[1], { from: '2026-01-05', to: '2026-01-11' }, 'from Monday to Sunday')
+  const [quiet, piped] = await Promise.all([
+    run('reports', 'quiet', ...period),
+    run('reports', 'wide', ...period),
+  ])
+  t.notMatch(quiet.stdout, 'BY ')
+  t.match(
+    piped.stdout,
+    `partner:     <script>alert("1")</script>'&\\u{7}\\u{1b}[2J\\u{202e}旅行 שלום (wide)\n`,
+  )
+  t.match(await onTerminal(80, 'acme', ...period), { stdout: /^Kosovo \(XK\) +4 {2}█+$/m })
+})
+
+const noPython = spawnSync('python3', ['--version']).status === 0 ? false : 'python3 is not installed'
+
+test('CSV is read by other programs', { skip: noPython }, async (t) => {
+  const read = (input: string) => {
+    const program =
+      'import csv, json, sys; print(json.dumps(list(csv.DictReader(open(0, newline=""), strict=True))))'
+    return JSON.parse(spawnSync('python3', ['-c', program], { input, encoding: 'utf8' }).stdout)
+  }
+  const { stdout } = await run('reports', '--csv', ...period)
+  t.notMatch(stdout.replaceAll('\r\n', ''), /[\r\n]/)
+  const rows: Record<string, string>[] = read(stdout)
+  t.equal(rows.length, 4 * 365)
+  t.same(rows[0], { partner: `'=1+"2"`, day: '2026-01-01', requests: '1003', errors: '1', signups: '0' })
+  const sum = rows.reduce((sum, row) => sum + Number(row['requests']), 0)
+  t.equal(sum, requests * 3 + 1_095)
+  const one = await run('reports', 'acme', '--csv', '--from', '2026-02-01', '--to', '2026-02-01')
+  t.equal(one.stdout, 'partner,day,requests,errors,signups\r\nacme,2026-02-01,1311,4,6\r\n')
+})
+
+test('a page replaces nothing but a report', async (t) => {
+  const page = join(folder, 'page.html')
+  const write = (...more: string[]) => json('reports', 'acme', '--html', page, ...more)
+  t.match(await write(), { code: 0, data: { file: page } })
+  t.match(await write(...period), { code: 0 })
+  t.match(readFileSync(page, 'utf8'), '<p>2026-01-01 to 2026-12-31, UTC. Created ')
+  writeFileSync(page, 'my notes')
+  t.match(await write(), { code: 1, error: { code: 'file_exists' } })
+  t.equal(readFileSync(page, 'utf8'), 'my notes')
+  t.match(await write('--force'), { code: 0 })
+  const link = join(folder, 'link.html')
+  symlinkSync(page, link)
+  t.match(await json('reports', '--html', link, '--force'), { code: 1, error: { code: 'file_exists' } })
+  t.match(await json('reports', '--html', join(page, 'x')), { code: 1, error: { code: 'file_not_created' } })
+  t.same(readdirSync(folder).filter((name) => name.endsWith('.tmp')), [])
+})
+
+test('pages in a browser', { skip: noBrowser }, async (t) => {
+  const browser = await launchBrowser()
+  t.teardown(() => browser.close())
+  const day = ['--from', '2026-02-01', '--to', '2026-02-01']
+  const pages = { acme: ['acme', ...period], wide: ['wide', ...day], quiet: ['quiet'], all: period }
+  for (const [name, args] of Object.entries(pages)) {
+    const path = join(folder, `${name}.html`)
+    t.equal((await run('reports', ...args, '--html', path, '--title', evil)).code, 0)
+    for (
+      const screen of [{ scheme: 'dark', width: 390, height: 844 }, {
+        scheme: 'light',
+        width: 1440,
+        height: 900,
+      }] as const
+    ) {
+      const { page, requests, errors, close } = await openPage(browser, pathToFileURL(path).href, screen)
+      await page.evaluate(`for (const hidden of document.querySelectorAll('details')) hidden.open = true`)
+      t.same(await page.evaluate(widths), [screen.width, screen.width], `${name}: no horizontal scrolling`)
+      t.same(await violations(page), [], `${name}: accessible, ${screen.scheme}`)
+      t.same(requests, [pathToFileURL(path).href], 'one request')
+      t.same(errors, [], 'no errors, also of its content security policy')
+      const charts = await page.evaluate<number[]>(
+        `['svg[role=img]', 'svg[role=img] > title', 'figure details table'].map((each) => document.querySelectorAll(each).length)`,
+      )
+      t.same(charts, Array(3).fill(name === 'all' ? 5 : 2), 'every chart has a title and a table')
+      if (name === 'acme') {
+        const table = page.locator('figure').first().locator('tbody')
+        t.match(await table.locator('tr').nth(1).textContent(), '2026-01-05 to 2026-01-11')
+        t.equal(await table.locator('tr').count(), 53)
+      }
+      await close()
+    }
+    const html = readFileSync(path, 'utf8')
+    t.notMatch(html, /<script|\p{Bidi_Control}|style=|(?:src|href)="(?!data:)/u)
+    t.notMatch(html.replaceAll('\n', ''), /\p{Cc}/u)
+  }
+  const { page, errors, close } = await openPage(browser, pathToFileURL(join(folder, 'acme.html')).href, {
+    scheme: 'light',
+    width: 800,
+    height: 600,
+  })
+  await page.evaluate(
+    `document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.ran = 1' }))`,
+  )
+  t.equal(await page.evaluate('window.ran'), undefined, 'its policy lets no script run')
+  t.match(errors.join(), 'Content Security Policy')
+  await close()
+})
