@@ -27,6 +27,7 @@ const commandGroups: Readonly<Record<string, Readonly<Record<string, string>>>> 
     audit: 'List administrative changes, and verify the audit log',
     doctor: 'Check an installation, and name what mends each finding',
     store: 'Copy a store to another location',
+    leaks: 'Find keys in files and in the history of a repository, and revoke them',
   },
   'To integrate with one:': {
     verify: 'Check a key against any deployment, and test the endpoints it may use',

@@ -44,6 +44,7 @@ const groups: Readonly<Record<string, readonly string[]>> = {
   content: ['import', 'export', 'remove'],
   signups: ['list', 'export'],
   explain: [],
+  leaks: ['scan'],
   audit: ['list', 'verify', 'seal'],
   verify: [],
   openapi: [],

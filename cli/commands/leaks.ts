@@ -1,0 +1,169 @@
+import { existsSync } from 'node:fs'
+import { Option } from 'commander'
+import { createKeyAdministration } from '../../core/admin/keys.ts'
+import { KEY_PREFIX_PATTERN } from '../../core/keys/format.ts'
+import { keyState } from '../../core/keys/lifecycle.ts'
+import { equalDigests } from '../../core/lib/digest.ts'
+import type { Key, KeyState } from '../../core/model.ts'
+import type { Store } from '../../core/ports/store.ts'
+import type { CliCommand, Invocation } from '../command.ts'
+import { type ExitCode, usageError } from '../errors.ts'
+import type { Leak } from '../leaks/scan.ts'
+import { optionParser } from '../options.ts'
+import { joinList, pluralize, printable } from '../output/text.ts'
+import { confirm } from '../prompt.ts'
+import { timeOf, withStore } from '../store.ts'
+import { parseStoreUrl } from '../store-url.ts'
+
+interface ScanOptions {
+  readonly prefix?: string
+  readonly exclude?: readonly string[]
+  readonly format: 'text' | 'json' | 'sarif'
+  readonly revoke?: true
+  readonly yes?: true
+  /** `false` for `--no-store`. */
+  readonly store: boolean
+}
+
+/** What the store has of keys, by the key. */
+type Known = ReadonlyMap<string, Pick<Key, 'partner' | 'name'> & { readonly state: KeyState }>
+
+/** `leaks scan`. */
+export function define(leaks: CliCommand): void {
+  leaks.command('scan')
+    .description('Find keys in files, folders and the history of a repository, without a network')
+    .argument('<path...>', 'Files and folders, and - for standard input')
+    .option(
+      '--prefix <prefix>',
+      "Prefix of the keys (default: the store's, or any)",
+      optionParser(
+        'It must consist of 2 to 10 lower-case letters and digits, and start with a letter.',
+        (text) => KEY_PREFIX_PATTERN.test(text) ? text : undefined,
+      ),
+    )
+    .option('--exclude <glob...>', 'Leave out files and folders that match, such as dist or *.min.js')
+    .addOption(new Option('--format <format>', 'Output').choices(['text', 'json', 'sarif']).default('text'))
+    .option('--no-store', 'Do not look the keys up in the store')
+    .option('--revoke', 'Revoke the keys that are found and in force')
+    .option('-y, --yes', 'With --revoke: skip the prompt')
+    .act(scanPaths)
+    .details(`
+Recognizes keys by their format and checksum, and prints their ids, never the keys. With --store, or if the default store
+exists, it also prints partner, name and state. Skips .git, symbolic links and binary files; UTF-16 needs a byte-order
+mark. Keys of another system, see keys import, have no checksum and are not found.
+
+Exits 1 if keys are found, and otherwise 3 if something could not be read.`)
+    .examples(
+      'partner-api leaks scan .',
+      'partner-api leaks scan . --no-store --exclude dist --format sarif > leaks.sarif',
+      'git log -p --all | partner-api leaks scan -',
+      'partner-api leaks scan /var/log/nginx --revoke',
+    )
+}
+
+async function scanPaths(
+  invocation: Invocation,
+  paths: readonly string[],
+  options: ScanOptions,
+): Promise<ExitCode> {
+  const { io, storeUrl } = invocation
+  if (options.yes && !options.revoke) throw usageError('--yes requires --revoke.')
+  const address = parseStoreUrl(storeUrl)
+  const isDefault = storeUrl === 'sqlite:partner-api.db' && io.env.PARTNER_API_STORE === undefined
+  const isAbsent = isDefault && address.kind === 'sqlite' && !existsSync(address.file)
+  if (options.store && !isAbsent) {
+    return await withStore(invocation, {}, (store) => scanWith(store, invocation, paths, options))
+  }
+  if (options.revoke) throw usageError('--revoke needs the store of the keys: pass --store URL.')
+  return await scanWith(undefined, invocation, paths, options)
+}
+
+async function scanWith(
+  store: Store | undefined,
+  invocation: Invocation,
+  paths: readonly string[],
+  { format, prefix = store?.settings.keyPrefix, exclude = [], revoke, yes }: ScanOptions,
+): Promise<ExitCode> {
+  const { io, output } = invocation
+  const { scan } = await import('../leaks/scan.ts')
+  const result = await output.progress((report) =>
+    scan(paths, prefix, exclude, io.stdin, (files) => report(pluralize(files, 'file')))
+  )
+  const { leaks, unreadable, files, binaryFiles } = result
+  let known = store && await lookUp(store, leaks)
+  if (
+    store && revoke &&
+    await revokeKeys(store, invocation, leaks.filter((leak) => isInForce(leak, known)), yes)
+  ) {
+    known = await lookUp(store, leaks)
+  }
+  if (format === 'sarif') {
+    const { toSarif } = await import('../leaks/sarif.ts')
+    const report = toSarif(result, (leak) => describe(leak, known), (leak) => isInForce(leak, known))
+    await output.result(report, `${JSON.stringify(report, null, 2)}\n`)
+  } else {
+    output.json ||= format === 'json'
+    const lines = leaks.map((leak) => `${printable(`${placeOf(leak)}: ${describe(leak, known)}`)}\n`)
+    await output.result(leaks.map((leak) => leakJson(leak, known)), lines.join(''))
+  }
+  for (const { path, reason } of unreadable) output.note(printable(`${path} can't be read: ${reason}.`))
+  const scanned = `${pluralize(leaks.length, 'key')} in ${pluralize(files - binaryFiles, 'file')}`
+  output.note(`${scanned}, ${pluralize(binaryFiles, 'binary file')} skipped.`)
+  return leaks.length > 0 ? 1 : unreadable.length > 0 ? 3 : 0
+}
+
+async function lookUp(store: Store, leaks: readonly Leak[]): Promise<Known> {
+  const known = new Map()
+  const now = timeOf(store)
+  for (const { id, text } of leaks) {
+    const key = known.has(text) ? undefined : (await store.findKey(id))?.key
+    if (key === undefined || !equalDigests(key.digest, store.sha256(text))) continue
+    known.set(text, { partner: key.partner, name: key.name, state: keyState(key, now) })
+  }
+  return known
+}
+
+/** Without the store, every key counts as one that works. */
+function isInForce({ text }: Leak, known: Known | undefined): boolean {
+  return known === undefined || ['active', 'retiring', 'disabled'].includes(known.get(text)?.state ?? '')
+}
+
+/** @returns Whether there was something to revoke. */
+async function revokeKeys(
+  store: Store,
+  invocation: Invocation,
+  leaks: readonly Leak[],
+  yes: boolean | undefined,
+): Promise<boolean> {
+  const ids = [...new Set(leaks.map(({ id }) => id))]
+  if (ids.length === 0) return false
+  if (!yes) {
+    const consequence = `This revokes ${pluralize(ids.length, 'key')}: ${joinList(ids)}.`
+    await confirm(invocation.io, consequence, 'revoke')
+  }
+  const keys = createKeyAdministration(store, invocation)
+  for (const id of ids) await keys.revoke(id)
+  return true
+}
+
+function placeOf({ path, line, column, commit, file }: Leak): string {
+  const name = path === '-' ? 'standard input' : path
+  const inHistory = [file, commit?.slice(0, 12)].filter(Boolean).join(' in commit ')
+  return `${name}:${line}:${column}${inHistory && ` (${inHistory})`}`
+}
+
+function describe({ text, id }: Leak, known: Known | undefined): string {
+  const key = known?.get(text)
+  const owner = key ? ` of ${key.partner}, ${key.name}: ${key.state}` : known ? ', not of this store' : ''
+  return `key ${id} (${environmentOf(text)}, …${text.slice(-4)})${owner}`
+}
+
+function leakJson({ path, line, column, commit, file, id, text }: Leak, known: Known | undefined): object {
+  const { partner = null, name = null, state = null } = known?.get(text) ?? {}
+  const key = { id, environment: environmentOf(text), hint: `…${text.slice(-4)}`, partner, name, state }
+  return { path, line, column, commit: commit ?? null, file: file ?? null, ...key }
+}
+
+function environmentOf(text: string): string {
+  return text.split('_')[1]!
+}
