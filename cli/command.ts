@@ -1,5 +1,5 @@
 /** What the commands have in common: global options, actions, and changes that servers apply. */
-import { Command, Option } from 'commander'
+import { Command, Option, type ParseOptionsResult } from 'commander'
 import type { MaybePromise } from '../core/lib/promise.ts'
 import type { Store } from '../core/ports/store.ts'
 import { awaitReceipt, type Receipt, type ReplicaReceipt } from '../core/replicas/receipt.ts'
@@ -7,7 +7,8 @@ import { CliError, type ExitCode, toCliError, usageError } from './errors.ts'
 import { integerBetween } from './options.ts'
 import type { Io, Output } from './output/print.ts'
 import { printable } from './output/text.ts'
-import { type StoreAccess, type StoreOptions, withStore } from './store.ts'
+import { applySettings, type Settings } from './config.ts'
+import { exposedFiles, type StoreAccess, type StoreOptions, withStore } from './store.ts'
 import { currentUser, holdsPassword, parseStoreUrl } from './store-url.ts'
 
 /** One run of the program. */
@@ -15,6 +16,9 @@ export interface Run {
   readonly io: Io
   readonly output: Output
   exitCode: ExitCode
+  readonly settings: Settings
+  /** Loads the file of a command. */
+  load(name: string): Promise<{ define(command: CliCommand): void }>
 }
 
 /** What an action gets. */
@@ -38,6 +42,7 @@ export interface CommandResult {
 /** A command of Commander that belongs to a run. */
 export class CliCommand extends Command {
   readonly run: Run
+  #isLoaded = false
 
   constructor(name: string | undefined, run: Run) {
     super(name)
@@ -46,6 +51,38 @@ export class CliCommand extends Command {
 
   override createCommand(name?: string): CliCommand {
     return new CliCommand(name, this.run)
+  }
+
+  /** Loads the definition of a command in commands/, once. */
+  async load(): Promise<this> {
+    if (this.parent?.parent !== null || this.#isLoaded) return this
+    this.#isLoaded = true
+    const { define } = await this.run.load(this.name())
+    define(this.helpCommand('help [command]', 'Print help for a command'))
+    return this
+  }
+
+  /** Finds and loads the command that words name, and returns the words that follow its name. */
+  async find(
+    words: readonly string[],
+  ): Promise<{ readonly command: CliCommand; readonly rest: readonly string[] }> {
+    const next = this.commands.find((command) => command.name() === words[0]) as CliCommand | undefined
+    return next === undefined
+      ? { command: this, rest: words }
+      : await (await next.load()).find(words.slice(1))
+  }
+
+  /** Parses arguments, and sets the options that are not among them from the environment and the configuration file. */
+  override parseOptions(argv: string[]): ParseOptionsResult {
+    const { operands, unknown } = super.parseOptions(argv)
+    applySettings(this, this.run.settings, this.run.io.env)
+    const isUnknown = this.commands.length > 0 && operands[0] !== undefined &&
+      this.commands.every((command) => command.name() !== operands[0])
+    // Help about an unknown command is not help about its group.
+    return {
+      operands,
+      unknown: isUnknown ? unknown.filter((word) => !/^(?:-h|--help)$/.test(word)) : unknown,
+    }
   }
 
   /** Adds a text to the help, after the options. */
@@ -116,7 +153,12 @@ export class CliCommand extends Command {
     const { store: storeUrl, json = false, actor = currentUser(io.env), wait = false } = this
       .optsWithGlobals()
     output.json = json
-    if (this.getOptionValueSourceWithGlobals('store') === 'cli') {
+    const source = this.getOptionValueSourceWithGlobals('store')
+    const { file } = this.run.settings
+    if (source === 'config' && holdsPassword(storeUrl) && !json && exposedFiles(file!.path).length > 0) {
+      output.note(`warning: Other accounts can read a password in ${file!.path}: chmod 600 ${file!.path}`)
+    }
+    if (source === 'cli') {
       warnAboutPasswords(output, [storeUrl])
       output.suggestStore(holdsPassword(storeUrl) ? 'URL' : storeUrl)
     }

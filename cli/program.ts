@@ -1,5 +1,5 @@
 import process from 'node:process'
-import { type Command, CommanderError, Option } from 'commander'
+import { type Command, CommanderError } from 'commander'
 import { validateName } from '../core/admin/validate.ts'
 import { containsKey } from '../core/http/redact.ts'
 import { CliCommand, type Run } from './command.ts'
@@ -7,6 +7,7 @@ import { type CliError, type ExitCode, toCliError, usageError } from './errors.t
 import { optionParser } from './options.ts'
 import { type Io, Output } from './output/print.ts'
 import { formatStack, joinList, redact } from './output/text.ts'
+import { suggest } from './suggest.ts'
 
 /** The commands by their heading in the help. The file of a command in commands/ is loaded when it runs. */
 const commandGroups: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -28,6 +29,8 @@ const commandGroups: Readonly<Record<string, Readonly<Record<string, string>>>> 
     doctor: 'Check an installation, and name what mends each finding',
     store: 'Copy a store to another location',
     leaks: 'Find keys in files and in the history of a repository, and revoke them',
+    config: 'Show the values of options, and where they come from',
+    completions: 'Print completions for bash, zsh or fish',
   },
   'To integrate with one:': {
     verify: 'Check a key against any deployment, and test the endpoints it may use',
@@ -54,7 +57,8 @@ export async function run(
   io: Io,
   output: Output = createOutput(argv, io),
 ): Promise<ExitCode> {
-  const program = createProgram(version, { io, output, exitCode: 0 })
+  const load = (name: string) => import(`./commands/${name}.ts`)
+  const program = createProgram(version, { io, output, exitCode: 0, settings: { values: new Map() }, load })
   try {
     rejectKeys(argv)
     await program.parseAsync(translateHelpCommand(argv, program), { from: 'user' })
@@ -111,21 +115,20 @@ const actorOption = optionParser(
 )
 
 function createProgram(version: string, run: Run): CliCommand {
-  const { env, stdout, stderr } = run.io
+  const { stdout, stderr } = run.io
   const program = new CliCommand('partner-api', run)
     .description('A partner integration API: partners, modules, keys, scopes and read-only content.')
     .version(version, '-V, --version', 'Print the version')
     .helpOption('-h, --help', 'Print help for a command')
     .helpCommand(false)
-    .addOption(
-      new Option('--store <url>', 'The store: sqlite:FILE, postgres://USER@HOST/NAME or memory:')
-        .default(
-          env.PARTNER_API_STORE ?? 'sqlite:partner-api.db',
-          '"sqlite:partner-api.db", env: PARTNER_API_STORE',
-        ),
+    .option(
+      '--store <url>',
+      'The store: sqlite:FILE, postgres://USER@HOST/NAME or memory:',
+      'sqlite:partner-api.db',
     )
     .option('--actor <name>', 'Your name in the audit log (default: the current user)', actorOption)
     .option('--json', 'Print one JSON document on standard output')
+    .option('--config <file>', 'Values of options, see config show --help')
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({
       writeOut: (text) => stdout.write(text),
@@ -137,9 +140,9 @@ function createProgram(version: string, run: Run): CliCommand {
     program.commandsGroup(heading)
     for (const [name, summary] of Object.entries(commands)) program.command(name).description(summary)
   }
-  program.hook('preSubcommand', async (_program, command) => {
-    const { define }: { define(command: CliCommand): void } = await import(`./commands/${command.name()}.ts`)
-    define((command as CliCommand).helpCommand('help [command]', 'Print help for a command'))
+  program.hook('preSubcommand', async (program, command) => {
+    await (command as CliCommand).load()
+    rejectUnknownCommand(command, program.args.slice(1).find((word) => word !== 'help') ?? '')
   })
   return program.addHelpText(
     'after',
@@ -154,6 +157,13 @@ Examples:
 partner-api COMMAND --help prints the options and examples of a command.
 Exit codes: 0 done or valid, 1 refused or invalid, 2 usage, 3 store or deployment unreachable.`,
   )
+}
+
+/** Commander prints the help of a group when there is `--help` after an unknown command. */
+function rejectUnknownCommand(group: Command, name: string): void {
+  const names = group.commands.map((command) => command.name())
+  if (names.length === 0 || name === '' || name.startsWith('-') || names.includes(name)) return
+  throw new CommanderError(2, 'commander.unknownCommand', `unknown command '${name}'${suggest(name, names)}`)
 }
 
 /** Changes what `ps` shows. Bun ignores it. */

@@ -39,6 +39,12 @@ export async function withStore<T>(
   const store = await openStore(address, io.env, options)
   try {
     return await command(store)
+  } catch (error) {
+    if (toCliError(error).code.endsWith('_not_found')) {
+      const { suggestStored } = await import('./suggest.ts')
+      await suggestStored(error, store)
+    }
+    throw error
   } finally {
     await store.close()
   }

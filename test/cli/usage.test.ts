@@ -48,6 +48,8 @@ const groups: Readonly<Record<string, readonly string[]>> = {
   audit: ['list', 'verify', 'seal'],
   verify: [],
   openapi: [],
+  config: ['show'],
+  completions: ['bash', 'zsh', 'fish'],
 }
 
 test('the version is that of the package', async (t) => {

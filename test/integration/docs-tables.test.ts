@@ -149,10 +149,11 @@ t.test('the environment variables match the code', (t) => {
     ...code.matchAll(/\.env\('([A-Z]+)'\)|env: \{ ([A-Z_]+) \}/g),
     ...code.matchAll(/'((?:PG[A-Z_]{3,}|[A-Z]+_PROXY))'/g),
   ].map(([, name, other = '']) => name ?? other)
+  const global = column(settings, 'global', 0).map((option) => `PARTNER_API_${option.slice(2).toUpperCase()}`)
   const documented = quotedIn(proseOf(settings) + proseOf('docs/postgres.md')).filter((name) =>
-    /^(?:PARTNER_API_|PG|PORT$|HOST$|USER$)|_PROXY$/.test(name)
+    /^(?:PARTNER_API_|PG|PORT$|HOST$|USER$|HOME$|XDG_)|_PROXY$/.test(name)
   )
-  sameNames(t, [...new Set(documented)], [...new Set(used)], 'variables')
+  sameNames(t, [...new Set(documented)], [...new Set([...used, ...global])], 'variables')
   t.end()
 })
 

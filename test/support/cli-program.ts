@@ -73,7 +73,8 @@ export function cleanEnv(more: Readonly<Record<string, string>> = {}): NodeJS.Pr
   for (const name of Object.keys(env)) {
     if (/^PARTNER_API_|^(https?|no)_proxy$|^(port|host)$/i.test(name)) delete env[name]
   }
-  return { ...env, ...more }
+  // The developer's own configuration file is none of the tests'.
+  return { ...env, XDG_CONFIG_HOME: '/nonexistent', ...more }
 }
 
 /** Starts the program and leaves it running. */

@@ -1,0 +1,175 @@
+import process from 'node:process'
+import type { Argument, Option } from 'commander'
+import { keyState } from '../../core/keys/lifecycle.ts'
+import type { Store } from '../../core/ports/store.ts'
+import type { CliCommand, Invocation } from '../command.ts'
+import { keyHelp, slugHelp } from '../options.ts'
+import { printable } from '../output/text.ts'
+import { timeOf, withStore } from '../store.ts'
+
+/** Partners or keys that a shell offers at most, and how long it waits for the store. */
+const maxNames = 1_000
+const maxStoreMs = 1_500
+
+/** A word with its description. */
+type Candidate = readonly [word: string, description: string]
+/** A shell completes file names itself. */
+const files = ':files'
+
+/** `completions bash`, `zsh` and `fish`, which print a script that calls the hidden `completions complete`. */
+export function define(completions: CliCommand): void {
+  const installations = {
+    bash: 'partner-api completions bash > ~/.local/share/bash-completion/completions/partner-api',
+    zsh: 'partner-api completions zsh > ~/.zfunc/_partner-api',
+    fish: 'partner-api completions fish > ~/.config/fish/completions/partner-api.fish',
+  }
+  for (const [shell, example] of Object.entries(installations)) {
+    completions.command(shell)
+      .description(`Print completions for ${shell}`)
+      .act(({ output }) => output.result(scripts[shell], scripts[shell]!))
+      .details(
+        'Completes commands, options and choices, and slugs of partners and ids of keys from the store.',
+      )
+      .examples(example)
+  }
+  completions.command('complete', { hidden: true })
+    .argument('[word...]', 'The words before the cursor; the last one is completed')
+    .act((invocation, words: readonly string[]) =>
+      complete(completions.parent as CliCommand, invocation, words).catch(() => {})
+    )
+}
+
+async function complete(
+  program: CliCommand,
+  invocation: Invocation,
+  words: readonly string[],
+): Promise<void> {
+  // A store that does not answer must not keep the shell waiting.
+  setTimeout(() => process.exit(0), maxStoreMs).unref()
+  const typed = words.at(-1) ?? ''
+  const [, assigned, text = typed] = /^(--[^=]+)=(.*)$/s.exec(typed) ?? []
+  const before = words.slice(0, -1)
+  const lastOption = before.findLastIndex((word) => word.startsWith('-'))
+  const isValue = lastOption !== -1 && lastOption === before.length - 1
+  // Commander refuses an option without its value.
+  const { operands: [...names], unknown } = program.parseOptions(isValue ? before.slice(0, -1) : before)
+  const { command, rest } = await program.find(names)
+  const operands = command === program ? rest : command.parseOptions([...rest, ...unknown]).operands
+  const options = [...command.createHelp().visibleOptions(command), ...program.options]
+  const named = assigned ?? before[lastOption]
+  const taking = options.find(({ long, short, required, variadic }) =>
+    required && (assigned || isValue || variadic) && named && [long, short].includes(named)
+  )
+  const candidates = text.startsWith('-')
+    ? options.map(({ long, short, description }): Candidate => [long ?? short!, description])
+    : taking !== undefined
+    ? await candidatesFor(taking, invocation, program)
+    : command.commands.length > 0
+    ? operands.length > 0 ? [] : command.createHelp().visibleCommands(command).map((
+      each,
+    ): Candidate => [each.name(), each.description()])
+    : await candidatesFor(argumentAt(command, operands.length), invocation, program)
+  const lines = candidates === files ? [files] : candidates
+    .filter(([word]) => word.startsWith(text))
+    .map(([word, description]) => `${assigned ? `${assigned}=` : ''}${word}\t${printable(description)}`)
+  await invocation.output.write(lines.map((line) => `${line}\n`).join(''))
+}
+
+function argumentAt(command: CliCommand, index: number): Argument | undefined {
+  const last = command.registeredArguments.at(-1)
+  return command.registeredArguments[index] ?? (last?.variadic ? last : undefined)
+}
+
+async function candidatesFor(
+  place: Option | Argument | undefined,
+  { io, output }: Invocation,
+  program: CliCommand,
+): Promise<readonly Candidate[] | typeof files> {
+  if (place?.argChoices) return place.argChoices.map((word) => [word, ''])
+  const name = place === undefined
+    ? ''
+    : 'long' in place
+    ? `${place.long} ${place.flags}`
+    : `<${place.name()}>`
+  if (/<(?:\w+-)?(?:file|path|folder)/.test(name)) return files
+  const list = place?.description === keyHelp || /^--key-id /.test(name)
+    ? listKeys
+    : place?.description === slugHelp || /^--partner /.test(name)
+    ? listPartners
+    : undefined
+  const storeUrl: string = program.opts().store
+  if (list === undefined || storeUrl === 'memory:') return []
+  return await withStore({ storeUrl, io, output }, {}, list)
+}
+
+async function listPartners(store: Store): Promise<readonly Candidate[]> {
+  return (await store.listPartners(undefined, maxNames)).map(({ slug, name }) => [slug, name])
+}
+
+async function listKeys(store: Store): Promise<readonly Candidate[]> {
+  const now = timeOf(store)
+  return (await store.listKeys({}, undefined, maxNames))
+    .map((key) => [key.id, `${key.partner}, ${key.name}, ${keyState(key, now)}`])
+}
+
+// Bash splits words at = and :, which are joined here, and replaces only the part after them.
+const scripts: Readonly<Record<string, string>> = {
+  bash: `_partner_api() {
+  local word joined=() cut lines line IFS=$'\\n'
+  for word in "\${COMP_WORDS[@]:1:COMP_CWORD}"; do
+    local last=$((\${#joined[@]} - 1))
+    if ((last >= 0)) && { [[ $word == [=:]* ]] || [[ -n $word && \${joined[last]} == *[=:] ]]; }; then
+      joined[last]+=$word
+    else
+      joined+=("$word")
+    fi
+  done
+  word=\${joined[\${#joined[@]} - 1]}
+  cut=\${word%"\${word##*[=:]}"}
+  lines=$("\${COMP_WORDS[0]}" completions complete -- "\${joined[@]}" 2>/dev/null </dev/null)
+  COMPREPLY=()
+  if [[ $lines == :files ]]; then
+    compopt -o filenames 2>/dev/null
+    COMPREPLY=($(compgen -f -- "\${COMP_WORDS[COMP_CWORD]}"))
+    return
+  fi
+  for line in $lines; do
+    line=\${line%%$'\\t'*}
+    COMPREPLY+=("\${line#"$cut"}")
+  done
+}
+complete -F _partner_api partner-api
+`,
+  zsh: `#compdef partner-api
+_partner_api() {
+  local -a lines values
+  local line
+  lines=("\${(@f)$("$words[1]" completions complete -- "\${(@)words[2,CURRENT]}" 2>/dev/null </dev/null)}")
+  if [[ $lines[1] == :files ]]; then
+    _files
+    return
+  fi
+  for line in $lines; do
+    values+=("\${\${line%%$'\\t'*}//:/\\\\:}:\${line#*$'\\t'}")
+  done
+  _describe -V 'partner-api' values
+}
+if [[ $funcstack[1] == _partner_api || $funcstack[1] == _partner-api ]]; then
+  _partner_api "$@"
+else
+  compdef _partner_api partner-api
+fi
+`,
+  fish: `function __partner_api_complete
+  set -l words (commandline -opc)
+  set -l current (commandline -ct)
+  set -l lines ($words[1] completions complete -- $words[2..] $current 2>/dev/null </dev/null)
+  if test "$lines" = ':files'
+    __fish_complete_path $current
+  else
+    printf '%s\\n' $lines
+  end
+end
+complete -c partner-api -f -a '(__partner_api_complete)'
+`,
+}

@@ -1,0 +1,140 @@
+/** Values of options from the environment and from the configuration file. Arguments take precedence over both. */
+import { readFileSync } from 'node:fs'
+import { isAbsolute, join } from 'node:path'
+import type { Command, Option } from 'commander'
+import { isObject, parseJson } from '../core/lib/json.ts'
+import { usageError } from './errors.ts'
+import { describeFileError } from './files.ts'
+import type { Io } from './output/print.ts'
+import { suggest } from './suggest.ts'
+
+/** The values of one command by the names of its options, and those of its subcommands by their names. */
+type Section = Readonly<Record<string, unknown>>
+
+export interface ConfigFile {
+  readonly path: string
+  readonly values: Section
+}
+
+/** The values of one run that are not arguments. */
+export interface Settings {
+  file?: ConfigFile | undefined
+  /** `text` is the value as an argument; `source` is `environment NAME` or `file PATH`. */
+  readonly values: Map<Option, { readonly text: string; readonly source: string }>
+}
+
+/** What only an argument can say: a confirmation is about one run. */
+const argumentsOnly: ReadonlySet<string> = new Set(['config', 'force', 'revoke', 'version', 'yes'])
+
+/** Sets the options that are no arguments. The program comes first. @throws {CliError} exit code 2 for an invalid value. */
+export function applySettings(command: Command, settings: Settings, env: Io['env']): void {
+  const path = pathOf(command)
+  if (path.length === 0) settings.file = readConfigFile(command.opts().config, env)
+  const { file } = settings
+  const options = command.options.filter((option) => !argumentsOnly.has(nameOf(option)))
+  // The member of this name is the option.
+  const section = path[0] === 'store' ? {} : readSection(file, path)
+  rejectUnknown(file, section, path, [...options, ...command.commands])
+  for (const option of options) {
+    if (command.getOptionValueSource(option.attributeName()) === 'cli') continue
+    const variable = option.envVar ?? environmentName([...path, nameOf(option)])
+    const text = env[variable] || undefined
+    const configured = section[nameOf(option)]
+    if (text === undefined && configured === undefined) continue
+    const source = text === undefined ? `file ${file!.path}` : `environment ${variable}`
+    const value = text === undefined ? configured : fromText(option, text)
+    try {
+      const parsed = parseValue(option, value)
+      command.setOptionValueWithSource(option.attributeName(), parsed, text === undefined ? 'config' : 'env')
+    } catch (error) {
+      const place = text === undefined ? `${file!.path}: ${[...path, nameOf(option)].join('.')}` : variable
+      throw usageError(`${place}: ${(error as Error).message}`)
+    }
+    settings.values.set(option, { text: [value].flat().join(' '), source })
+  }
+}
+
+export function nameOf(option: Option): string {
+  return option.long?.slice(2) ?? option.name()
+}
+
+/** The names of a command below the program. */
+export function pathOf(command: Command): string[] {
+  return command.parent === null ? [] : [...pathOf(command.parent), command.name()]
+}
+
+function environmentName(path: readonly string[]): string {
+  return ['partner-api', ...path].join('_').replaceAll('-', '_').toUpperCase()
+}
+
+/**
+ * The file in the working folder is never read: it could send a key of `verify` to another host. @throws {CliError}
+ */
+function readConfigFile(argument: string | undefined, env: Io['env']): ConfigFile | undefined {
+  const named = argument ?? (env.PARTNER_API_CONFIG || undefined)
+  const home = env.XDG_CONFIG_HOME && isAbsolute(env.XDG_CONFIG_HOME)
+    ? env.XDG_CONFIG_HOME
+    : env.HOME && join(env.HOME, '.config')
+  const path = named ?? (home && join(home, 'partner-api', 'config.json'))
+  if (!path) return undefined
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    if (named === undefined) return undefined
+    throw usageError(`The configuration file ${path} can't be read: ${describeFileError(error)}.`)
+  }
+  const values = parseJson(text)
+  if (!isObject(values)) throw usageError(`The configuration file ${path} is not a JSON object.`)
+  return { path, values }
+}
+
+function readSection(config: ConfigFile | undefined, path: readonly string[]): Section {
+  let section: Section = config?.values ?? {}
+  for (const [index, name] of path.entries()) {
+    const next = Object.hasOwn(section, name) ? section[name] : {}
+    if (!isObject(next)) {
+      throw usageError(
+        `${config!.path}: ${path.slice(0, index + 1).join('.')}: It must be an object of options.`,
+      )
+    }
+    section = next
+  }
+  return section
+}
+
+function rejectUnknown(
+  config: ConfigFile | undefined,
+  section: Section,
+  path: readonly string[],
+  known: readonly (Option | { name(): string })[],
+): void {
+  const names = [...new Set(known.map((each) => 'long' in each ? nameOf(each) : each.name()))]
+  const unknown = Object.keys(section).find((name) => !names.includes(name))
+  if (unknown === undefined) return
+  const reason = argumentsOnly.has(unknown)
+    ? 'It must be an argument.'
+    : 'There is no such option or command.'
+  throw usageError(`${config!.path}: ${[...path, unknown].join('.')}: ${reason}${suggest(unknown, names)}`)
+}
+
+function fromText(option: Option, text: string): unknown {
+  if (option.required || option.optional) return option.variadic ? text.trim().split(/\s+/) : text
+  return { 1: true, true: true, 0: false, false: false }[text]
+}
+
+/** Parses a value as the same argument, or the same arguments in order, would be. */
+function parseValue(option: Option, value: unknown): unknown {
+  if (!option.required && !option.optional) {
+    if (typeof value !== 'boolean') throw new TypeError('It must be true or false.')
+    return value !== option.negate
+  }
+  const texts = [value].flat().map((each) => {
+    if (typeof each !== 'string' && typeof each !== 'number') {
+      throw new TypeError('It must be text or a number.')
+    }
+    return String(each)
+  })
+  if (option.parseArg === undefined) return option.variadic ? texts : texts.at(-1)
+  return texts.reduce((previous: unknown, text) => option.parseArg!(text, previous), undefined)
+}

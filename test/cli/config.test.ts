@@ -1,0 +1,126 @@
+/** Options from the environment and the configuration file, and suggestions for mistyped names. */
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'tap'
+import { documentOf, newFile, programOn, runProgram, temporaryFolder } from '../support/cli-program.ts'
+
+const folder = temporaryFolder()
+const file = join(folder, 'partner-api', 'config.json')
+mkdirSync(join(folder, 'partner-api'))
+const store = `sqlite:${newFile()}`
+const { run } = programOn(store)
+await run('partners', 'create', 'acme-travel', '--name', 'Acme', '--module', 'profiles', 'pricing')
+const { key } = documentOf(await run('keys', 'issue', 'acme-travel', '--name', 'x', '--json')).data
+const [, , id = ''] = key.split('_')
+
+function configured(values: unknown, args: string, env: Readonly<Record<string, string>> = {}) {
+  writeFileSync(file, typeof values === 'string' ? values : JSON.stringify(values))
+  return runProgram(args.split(' '), { env: { XDG_CONFIG_HOME: folder, ...env } })
+}
+
+/** What `config show --json` says about one option. */
+async function shown(option: string, ...given: Parameters<typeof configured>) {
+  const { data } = documentOf(await configured(...given))
+  return data.find((each: { readonly option: string }) => each.option === option)
+}
+
+test('arguments precede variables, variables the file, and the file defaults', async (t) => {
+  const values = { store, serve: { port: 1, limit: ['key=1/60', 'authfail=0'], 'allow-browsers': true } }
+  t.match(await configured(values, 'partners list'), { code: 0, stdout: /acme-travel/ })
+  const source = `file ${file}`
+  const show = 'config show serve --json'
+  t.same(await shown('port', values, show), { option: 'port', value: '1', source })
+  t.same(await shown('limit', values, show), { option: 'limit', value: 'key=1/60 authfail=0', source })
+  t.same(await shown('allow-browsers', values, show), { option: 'allow-browsers', value: 'true', source })
+  t.same(await shown('log', values, show), { option: 'log', value: 'errors', source: 'default' })
+  for (const variable of ['PARTNER_API_SERVE_LIMIT', 'PORT', 'PARTNER_API_SERVE_ALLOW_BROWSERS']) {
+    const option = variable.replace('PARTNER_API_SERVE_', '').replace('_', '-').toLowerCase()
+    const value = { port: '8', limit: 'key=2/60', 'allow-browsers': 'false' }[option]!
+    const expected = { option, value, source: `environment ${variable}` }
+    t.same(await shown(option, values, show, { [variable]: value }), expected)
+  }
+  const actor = (args: string, env = {}) =>
+    shown('actor', { actor: 'file' }, `${args}config show --json`, env)
+  t.match(await actor(''), { value: 'file', source })
+  t.match(await actor('', { PARTNER_API_ACTOR: 'env' }), { value: 'env' })
+  t.match(await actor('--actor me ', { PARTNER_API_ACTOR: 'env' }), { value: 'me', source: 'argument' })
+  const audit = await configured({ store, audit: { list: { limit: 1 } } }, 'audit list')
+  t.match(audit.stderr, 'There are older entries')
+  const more = await configured({ store, audit: { list: { limit: 1 } } }, 'audit list --limit 50')
+  t.notMatch(more.stderr, 'There are older entries')
+  const grant = { store, keys: { issue: { name: 'configured', scope: ['read:plans'] } } }
+  const issued = await configured(grant, 'keys issue acme-travel --scope read:profiles --json')
+  t.match(documentOf(issued).data, { name: 'configured', scopes: ['read:profiles'] })
+})
+
+test('an invalid file names its member', async (t) => {
+  const cases: readonly (readonly [values: unknown, args: string, message: string])[] = [
+    [
+      { stroe: store },
+      'partners list',
+      `${file}: stroe: There is no such option or command.\n(Did you mean store`,
+    ],
+    [{ store, keys: { lsit: {} } }, 'keys list', `${file}: keys.lsit: There is no such`],
+    [{ serve: { port: 'x' } }, 'serve', `${file}: serve.port: It must be a whole number`],
+    [{ serve: { limit: [{}] } }, 'serve', `${file}: serve.limit: It must be text or a number.`],
+    [{ json: 'yes' }, 'partners list', `${file}: json: It must be true or false.`],
+    [{ serve: 1 }, 'serve', `${file}: serve: It must be an object of options.`],
+    [
+      { partners: { remove: { yes: true } } },
+      'partners remove x',
+      'partners.remove.yes: It must be an argument.',
+    ],
+    [
+      '{"store": "postgres://u:hush@',
+      'partners list',
+      `The configuration file ${file} is not a JSON object.`,
+    ],
+    ['{}', '--config nowhere.json partners list', "nowhere.json can't be read: there is no such file."],
+  ]
+  for (const [values, args, message] of cases) {
+    const { code, stdout, stderr } = await configured(values, args)
+    t.same([code, stdout], [2, ''])
+    t.ok(stderr.startsWith('error: ') && stderr.includes(message), stderr)
+    t.notMatch(stderr, 'hush')
+  }
+  const { code, stderr } = await configured({}, 'serve', { PARTNER_API_SERVE_LOG: 'x', PORT: '' })
+  t.match([code, stderr], [2, /^error: PARTNER_API_SERVE_LOG: Allowed choices are off, errors, all\.\n$/])
+})
+
+test('a password in a file that others can read is reported, and shown to nobody', async (t) => {
+  const values = { store: 'postgres://user:hush@db.example/x' }
+  chmodSync(file, 0o644)
+  const open = await configured(values, 'config show')
+  t.match(open, { code: 0, stdout: 'postgres://[credentials]@db.example/x', stderr: `chmod 600 ${file}` })
+  chmodSync(file, 0o600)
+  const closed = await configured(values, 'config show')
+  t.equal(closed.stderr, '')
+  t.notMatch(open.stdout + open.stderr + closed.stdout, 'hush')
+})
+
+test('mistyped partners, keys and commands have suggestions', async (t) => {
+  const near = `${id.slice(0, -1)}${id.at(-1) === 'x' ? 'y' : 'x'}`
+  const swapped = id.replace(
+    /[a-z]/i,
+    (letter: string) => letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase(),
+  )
+  const cases: Readonly<Record<string, readonly [code: number, message: string | RegExp]>> = {
+    'partners show acme-travle': [1, '"acme-travle".\n(Did you mean acme-travel?)'],
+    'keys list Acme-Trave1': [1, '(Did you mean acme-travel?)'],
+    [`keys show ${near}`]: [1, `(Did you mean ${id}?)`],
+    [`keys revoke ${swapped}`]: [1, `(Did you mean ${id}?)`],
+    'partners show nonsense': [1, /"nonsense"\.\n$/],
+    'help nonsense': [2, "unknown command 'nonsense'"],
+    'help kyes': [2, '(Did you mean keys?)'],
+    'keys isue --help': [2, '(Did you mean issue?)'],
+    'help keys isue': [2, '(Did you mean issue?)'],
+    'keys help isue': [2, '(Did you mean issue?)'],
+    'keys issue acme-travel --nmae x': [2, "no option '--nmae'"],
+    'keys list --stat active': [2, '(Did you mean --state?)'],
+  }
+  for (const [args, [code, message]] of Object.entries(cases)) {
+    const ended = await run(...args.split(' '))
+    t.same([ended.code, ended.stdout], [code, ''], args)
+    t.match(ended.stderr, message)
+  }
+})
