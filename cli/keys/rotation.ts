@@ -48,16 +48,11 @@ export function defineRotation(keys: CliCommand): void {
     )
 }
 
-interface Rotation {
-  /** All keys that replaced each other, from the first. */
-  readonly chain: readonly Key[]
-  readonly old: Key
-  /** Its successor, and those that have replaced that. */
-  readonly successors: readonly Key[]
-}
-
-/** The rotation of a key, or of its predecessor if it was not rotated itself. */
-async function findRotation(store: Store, invocation: Invocation, id: string): Promise<Rotation> {
+/**
+ * The rotation of a key, or of its predecessor if it was not rotated itself: all keys that replaced each other, the old
+ * key, its successor, and those that have replaced that.
+ */
+async function findRotation(store: Store, invocation: Invocation, id: string) {
   const { key } = await findKey(store, id)
   const predecessors = new Map<string, Key>()
   for await (const each of createKeyAdministration(store, invocation).list({ partner: key.partner })) {
@@ -120,17 +115,16 @@ function nextStep(old: Key, successors: readonly Key[], now: number): string {
   const newest = successors.at(-1)!
   const state = keyState(newest, now)
   if (hasEnded(old, now)) return `The rotation is over: key ${old.id} is ${keyState(old, now)}.`
-  if (state === 'disabled') {
-    return `Its successor is disabled. To enable it: partner-api keys enable ${newest.id}`
-  }
+  if (state === 'disabled') return `Key ${newest.id} is disabled: partner-api keys enable ${newest.id}`
   if (hasEnded(newest, now)) {
-    return `Its successor is ${state}. To issue one that works: partner-api keys issue ${old.partner} --name NAME`
+    return `Key ${newest.id} is ${state}. To issue another: partner-api keys issue ${old.partner} --name NAME`
   }
   const end = `Key ${old.id} is ${keyState(old, now)} and ends ${formatTime(endTime(old))}`
   if (isUsed(old, MS_PER_DAY, now)) {
-    return newest.lastUsedAt === undefined
-      ? `${end}, and its successor has not been used yet: make sure that the partner has it.`
-      : `${end}, and is still used: ask the partner to use its successor everywhere.`
+    const isUnused = newest.lastUsedAt === undefined
+    return `${end}. ${
+      isUnused ? 'Its successor is unused' : 'It is still used'
+    }: ask the partner to use ${newest.id}.`
   }
   return `${end}, but has not been used for a day. To end it now: partner-api keys rotation finish ${old.id}`
 }
@@ -157,23 +151,14 @@ async function inUseError(store: Store, old: Key, quietFor: number, now: number)
   const counts = Map.groupBy(await store.keyUsage([old.id], from, utcDay(now)), ({ endpoint }) => endpoint)
   const [most] = Array.from(counts, ([endpoint, each]) => ({ endpoint, requests: sumOf(each) }))
     .sort((a, b) => b.requests - a.requests)
-  const endpoint = most &&
-    `, since ${from} mostly for ${most.endpoint} (${pluralize(most.requests, 'request')})`
-  return new CliError(
-    1,
-    'key_in_use',
-    `Key ${old.id} is still used: last at ${formatTime(old.lastUsedAt)} or up to two minutes later${
-      endpoint ?? ''
-    }. ` +
-      `To end it nevertheless: partner-api keys rotation finish ${old.id} --force`,
-    {
-      members: {
-        last_used_at: optionalRfc3339(old.lastUsedAt),
-        endpoint: most?.endpoint ?? null,
-        requests: most?.requests ?? 0,
-      },
-    },
-  )
+  const where = most
+    ? `, since ${from} mostly for ${most.endpoint} (${pluralize(most.requests, 'request')})`
+    : ''
+  const detail =
+    `Key ${old.id} is still used: last at ${formatTime(old.lastUsedAt)} or up to two minutes later` +
+    `${where}. To end it nevertheless: partner-api keys rotation finish ${old.id} --force`
+  const members = { last_used_at: optionalRfc3339(old.lastUsedAt), endpoint: null, requests: 0, ...most }
+  return new CliError(1, 'key_in_use', detail, { members })
 }
 
 function hasEnded(key: Key, now: number): boolean {

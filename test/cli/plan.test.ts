@@ -313,7 +313,7 @@ test('keys rotation shows the traffic that has moved, and finish ends a quiet ke
   await use(old.id, DAY)
   t.match(await json('keys', 'rotation', old.id), {
     code: 0,
-    data: { key_id: old.id, moved: 0, next: /ends .* its successor has not been used yet/ },
+    data: { key_id: old.id, moved: 0, next: /ends .* Its successor is unused/ },
   })
   await use(successor.id, 0)
   await countRequests(successor.id, today, 'plans', 70)
