@@ -25,6 +25,7 @@ const commandGroups: Readonly<Record<string, Readonly<Record<string, string>>>> 
     signups: 'List and export signups',
     reports: 'Report requests, errors and signups of partners by day, endpoint, plan and country',
     explain: 'Explain whether a key may make a request, rule by rule',
+    top: 'Show which keys are in use now, and what they ask for, until Ctrl-C',
     audit: 'List administrative changes, and verify the audit log',
     doctor: 'Check an installation, and name what mends each finding',
     store: 'Copy a store to another location',

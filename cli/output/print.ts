@@ -21,7 +21,11 @@ export interface Io {
   readonly stderr: TerminalWritable
 }
 
-type TerminalWritable = Writable & { readonly isTTY?: boolean; readonly columns?: number }
+type TerminalWritable = Writable & {
+  readonly isTTY?: boolean
+  readonly columns?: number
+  readonly rows?: number
+}
 
 const chunkRows = 1000
 const progressIntervalMs = 100

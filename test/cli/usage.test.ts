@@ -45,6 +45,7 @@ const groups: Readonly<Record<string, readonly string[]>> = {
   signups: ['list', 'export'],
   explain: [],
   leaks: ['scan'],
+  top: [],
   audit: ['list', 'verify', 'seal'],
   verify: [],
   openapi: [],
