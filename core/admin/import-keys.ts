@@ -7,33 +7,27 @@ import { drawKeyId } from '../keys/format.ts'
 import { parseCidr } from '../lib/ip-address.ts'
 import { readPages } from '../lib/read-pages.ts'
 import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../limits/policies.ts'
-import type { Environment, Key, OverridableLimit, Partner } from '../model.ts'
-import { moduleForScope, MODULES, type Scope, SCOPES } from '../policy/modules.ts'
+import type { Key, Partner } from '../model.ts'
+import { moduleForScope, MODULES, SCOPES } from '../policy/modules.ts'
 import type { Change, DigestScheme } from '../ports/changes.ts'
 import type { Store } from '../ports/store.ts'
 import { createAdministrator, type Operator } from './apply.ts'
-import { AdminError, validateName } from './validate.ts'
+import { validateName } from './validate.ts'
 
-/** The most keys of one import: their transaction keeps other changes waiting. */
+/** The most keys of one import: other changes wait for their transaction. */
 export const MAX_IMPORTED_KEYS = 50_000
 
-/** What is hashed in front of each look-up is bounded. */
+/** A look-up computes a digest for each. */
 const maxSchemes = 8
 
-/** 128 bits: with fewer, a digest lets anyone find the secret. */
+/** 128 bits: a digest reveals a secret with fewer. */
 const minSecretBytes = 16
-
-/** The algorithms of digests that can be imported. */
-export const DIGEST_ALGORITHMS = ['sha256', 'hmac-sha256'] as const
-
-/** The form of what precedes the digested part of a key. */
-export const DIGEST_PREFIX_PATTERN: RegExp = /^[!-+\--~]{0,64}$/
 
 /** Options of `importKeys`. */
 export interface KeyImportOptions {
   /** For lines without an algorithm. */
   readonly algorithm?: DigestScheme['algorithm'] | undefined
-  /** For lines without a prefix: up to 64 visible ASCII characters without a comma. Default: the whole key is digested. */
+  /** For lines without a prefix. Default: empty, for digests of whole keys. */
   readonly prefix?: string | undefined
   /** The bytes of the HMAC secret, 16 or more. The store keeps it. */
   readonly secret?: Uint8Array | undefined
@@ -41,14 +35,14 @@ export interface KeyImportOptions {
   readonly dryRun?: boolean | undefined
 }
 
-/** The result of an import of keys, or the errors because of which nothing was written. */
+/** What an import of keys did, or would do; or the errors because of which nothing was written. */
 export type KeyImportOutcome = KeyImportReport | LineErrors
 
 /** What an import of keys did, or would do. */
 export interface KeyImportReport {
   /** The new keys, each with the number of its line. */
   readonly issued: readonly { readonly line: number; readonly key: Key }[]
-  /** The number of keys that the partner had already. They are left as they are. */
+  /** The number of keys that their partner has already. They stay as they are. */
   readonly unchanged: number
 }
 
@@ -56,158 +50,129 @@ export interface KeyImportReport {
  * Imports keys as JSON Lines, all or nothing, in one transaction.
  *
  * @param lines 50,000 at most, with or without line ends.
- * @throws {AdminError} `invalid_secret`, `concurrent_change`
+ * @throws {AdminError} `concurrent_change`
  */
 export async function importKeys(
   store: Pick<Store, 'revision' | 'clock' | 'apply' | 'findDigests' | 'listPartners' | 'sha256'>,
   lines: Iterable<string> | AsyncIterable<string>,
   operator: Operator,
-  { secret, dryRun = false, ...defaults }: KeyImportOptions = {},
+  { secret = new Uint8Array(), dryRun = false, ...defaults }: KeyImportOptions = {},
 ): Promise<KeyImportOutcome> {
-  if (secret !== undefined && secret.length < minSecretBytes) {
-    throw new AdminError(
-      'invalid_secret',
-      `The HMAC secret has ${secret.length} bytes and must have at least ${minSecretBytes}.`,
-    )
-  }
-  const secretHex = Array.from(secret ?? [], (byte) => byte.toString(16).padStart(2, '0')).join('')
   const { now, apply } = createAdministrator(store, operator)
-  const rows: Row[] = []
   const reader = createObjectReader(keySchema)
   const { addError } = reader
+  const rows: (KeyLine & { line: number; scheme: DigestScheme; stored: string })[] = []
   let report: KeyImportReport = { issued: [], unchanged: 0 }
-
   let line = 0
+
   for await (const text of lines) {
     line++
     const row = reader.read(text)
-    if (row === undefined) continue
-    rows.push({ ...row, line })
+    const scheme = row && schemeOf(row)
+    if (scheme !== undefined) rows.push({ ...row!, line, scheme, stored: `${scheme.id}:${row!.digest}` })
     if (rows.length <= MAX_IMPORTED_KEYS) continue
     addError(line, null, `is key ${rows.length}, and an import has at most ${MAX_IMPORTED_KEYS}`)
     break
   }
 
-  /** The scheme of a line, with an id that follows from it: equal digests of equal schemes are equal. */
-  function schemeOf({ line, ...row }: Row): DigestScheme | undefined {
+  /** The scheme of a line. Its id follows from it, so that equal digests are equal when they are imported again. */
+  function schemeOf(row: KeyLine): DigestScheme | undefined {
     const algorithm = row.algorithm ?? defaults.algorithm
     const prefix = row.prefix ?? defaults.prefix ?? ''
     if (algorithm === undefined) addError(line, 'algorithm', 'is missing, and --algorithm was not passed')
-    else if (algorithm === 'sha256' || secret !== undefined) {
-      const members = { algorithm, prefix, secret: algorithm === 'sha256' ? '' : secretHex }
+    else if (!/^[!-+\--~]{0,64}$/.test(prefix)) {
+      addError(line, 'prefix', 'must have up to 64 visible ASCII characters and no comma')
+    } else if (algorithm === 'hmac-sha256' && secret.length < minSecretBytes) {
+      const needed = `needs a secret of ${minSecretBytes} bytes or more in --secret-file FILE`
+      addError(line, 'algorithm', `${needed}, not of ${secret.length}`)
+    } else {
+      const members = { algorithm, prefix, secret: algorithm === 'sha256' ? '' : toHex([...secret]) }
       return { id: store.sha256(JSON.stringify(Object.values(members))).slice(0, 16), ...members }
-    } else addError(line, 'algorithm', 'needs the HMAC secret: pass --secret-file FILE')
+    }
     return undefined
   }
 
   async function check(): Promise<readonly Change[]> {
-    const digested = rows.flatMap((row) => {
-      const scheme = schemeOf(row)
-      return scheme === undefined ? [] : [{ ...row, scheme, stored: `${scheme.id}:${row.digest}` }]
-    })
     const partners = new Map<string, Partner>()
-    for await (
-      const partner of readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit))
-    ) {
-      partners.set(partner.slug, partner)
+    for await (const each of readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit))) {
+      if (each.state !== 'removed') partners.set(each.slug, each)
     }
-    const existing = await store.findDigests(digested.flatMap(({ stored, digest }) => [stored, digest]))
+    const existing = await store.findDigests(rows.flatMap(({ stored, digest }) => [stored, digest]))
     const keys = new Map(existing.keys.map((key) => [key.digest, key]))
     const schemes = new Set(existing.schemes)
     const firstLines = new Map<string, number>()
     const issued: { line: number; key: Key; scheme: DigestScheme }[] = []
+    const at = now()
     let unchanged = 0
 
-    for (const { line, scheme, stored, ...row } of digested) {
-      if (!schemes.has(scheme.id) && schemes.size >= maxSchemes) {
-        addError(
-          line,
-          null,
-          `needs another pair of algorithm and prefix, and a store has at most ${maxSchemes}`,
-        )
-        continue
-      }
-      schemes.add(scheme.id)
+    for (const { line, scheme, stored, ...row } of rows) {
       const first = firstLines.get(stored)
       firstLines.set(stored, first ?? line)
       if (first !== undefined) addError(line, 'digest', `repeats that of line ${first}`)
-      const key = keys.get(stored) ?? (scheme.algorithm === 'sha256' ? keys.get(row.digest) : undefined)
-      if (key?.digest === stored && key.partner === row.partner) {
-        unchanged++
-        continue
+      if (schemes.size < maxSchemes) schemes.add(scheme.id)
+      else if (!schemes.has(scheme.id)) {
+        addError(line, null, `needs another algorithm or prefix, and a store has at most ${maxSchemes} pairs`)
       }
-      if (key !== undefined) addError(line, 'digest', `is that of key ${key.id} of ${key.partner}`)
+      const key = keys.get(stored) ?? keys.get(row.digest)
       const partner = partners.get(row.partner)
-      if (partner === undefined || partner.state === 'removed') {
-        addError(
-          line,
-          'partner',
-          `must be a partner that exists and is not removed, not ${formatValue(row.partner)}`,
-        )
-        continue
+      if (key?.digest === stored && key.partner === row.partner) unchanged++
+      else if (key !== undefined) addError(line, 'digest', `is that of key ${key.id} of ${key.partner}`)
+      else if (partner === undefined) {
+        const expected = 'must be a partner that exists and is not removed'
+        addError(line, 'partner', `${expected}, not ${formatValue(row.partner)}`)
+      } else {
+        for (const [field, reason] of findErrors(row, partner, at)) addError(line, field, reason)
+        issued.push({ line, scheme, key: toKey(row, partner, stored, at) })
       }
-      const at = now()
-      if ((row.expires_at ?? Infinity) <= at) addError(line, 'expires_at', 'must be in the future')
-      for (const field of ['created_at', 'last_used_at'] as const) {
-        if ((row[field] ?? 0) > at) addError(line, field, 'must not be in the future')
-      }
-      const inactive = row.scopes?.find((scope) => !partner.modules.includes(moduleForScope(scope)))
-      if (inactive !== undefined) {
-        addError(line, 'scopes', `has ${inactive}, which no active module of ${row.partner} needs`)
-      }
-      issued.push({ line, scheme, key: toKey(row, partner, stored, at) })
     }
-    if (!reader.isValid()) return []
     report = { issued, unchanged }
-    return dryRun ? [] : issued.map(({ key, scheme }) => ({ type: 'key.issued', key, scheme }))
+    return dryRun || !reader.isValid()
+      ? []
+      : issued.map(({ key, scheme }) => ({ type: 'key.issued', key, scheme }))
   }
 
   await apply(check)
   return reader.errors() ?? report
 }
 
-interface KeyLine {
-  readonly partner: string
-  readonly name: string
-  /** 64 lower-case hexadecimal digits. */
-  readonly digest: string
-  readonly algorithm?: DigestScheme['algorithm'] | null
-  readonly prefix?: string | null
-  readonly scopes?: readonly Scope[] | null
-  readonly environment?: Environment | null
-  readonly created_at?: number | null
-  readonly expires_at?: number | null
-  readonly last_used_at?: number | null
-  readonly allow?: readonly string[] | null
-  readonly limits?: readonly { policy: OverridableLimit; quota: number; window_seconds: number }[] | null
-  readonly hint?: string | null
+function* findErrors(
+  row: KeyLine,
+  { modules }: Partner,
+  now: number,
+): Generator<[field: string, reason: string]> {
+  if ((row.expires_at ?? Infinity) <= now) yield ['expires_at', 'must be in the future']
+  for (const field of ['created_at', 'last_used_at'] as const) {
+    if ((row[field] ?? 0) > now) yield [field, 'must not be in the future']
+  }
+  const inactive = row.scopes?.find((scope) => !modules.includes(moduleForScope(scope)))
+  if (inactive !== undefined) {
+    yield ['scopes', `has ${inactive}, which no active module of ${row.partner} needs`]
+  }
 }
 
-interface Row extends KeyLine {
-  readonly line: number
-}
+const hintError = 'must be the last four characters of the key'
+
+/** SHA-256 of the empty text. */
+const emptyDigest = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
 /** Messages do not show values that may contain a key by mistake. */
-const keySchema = strictFields({
+const fields = {
   partner: slug(),
   name: v.pipe(v.string(mustBe('text')), customCheck(validateName)),
   digest: v.pipe(
     v.unknown(),
     v.rawTransform(({ dataset: { value }, addIssue, NEVER }) => {
       const digest = typeof value === 'string' ? decodeDigest(value) : undefined
-      if (digest !== undefined && !/^(..)\1*$/.test(digest) && digest !== emptyDigest) return digest
+      const isPlaceholder = digest === emptyDigest || /^(..)\1*$/.test(digest ?? '')
+      if (digest !== undefined && !isPlaceholder) return digest
       addIssue({
-        message: digest === undefined
-          ? 'must be a SHA-256 digest in hexadecimal or base64'
-          : 'must be the digest of a secret, not of nothing or a placeholder',
+        message: isPlaceholder ? 'must not be a placeholder' : 'must be SHA-256 in hexadecimal or base64',
       })
       return NEVER
     }),
   ),
-  algorithm: v.nullish(v.picklist(DIGEST_ALGORITHMS, mustBe(DIGEST_ALGORITHMS.join(' or ')))),
-  prefix: v.nullish(
-    textOf(DIGEST_PREFIX_PATTERN, 'must have up to 64 visible ASCII characters and no comma'),
-  ),
+  algorithm: v.nullish(v.picklist(['sha256', 'hmac-sha256'], mustBe('sha256 or hmac-sha256'))),
+  prefix: v.nullish(v.string('must be text')),
   scopes: v.nullish(list(v.picklist(SCOPES, mustBe('a scope')), SCOPES.length)),
   environment: v.nullish(v.picklist(['live', 'test'], mustBe('live or test'))),
   created_at: v.nullish(instant()),
@@ -222,15 +187,15 @@ const keySchema = strictFields({
     }),
     OVERRIDABLE_LIMITS.length,
   )),
-  hint: v.nullish(textOf(/^[!-~]{4}$/, 'must be the last four characters of the key')),
-}) as unknown as v.GenericSchema<unknown, KeyLine>
-
-/** SHA-256 of the empty text. */
-const emptyDigest = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
-
-function textOf(form: RegExp, message: string): v.GenericSchema<unknown, string> {
-  return v.pipe(v.string(message), v.regex(form, message))
+  hint: v.nullish(v.pipe(v.string(hintError), v.regex(/^[!-~]{4}$/, hintError))),
 }
+
+type KeyLine = Readonly<v.InferOutput<v.ObjectSchema<typeof fields, undefined>>>
+
+const keySchema = strictFields(fields) as v.GenericSchema<unknown, unknown> as v.GenericSchema<
+  unknown,
+  KeyLine
+>
 
 function validateRange(range: string): string | undefined {
   try {
@@ -246,13 +211,17 @@ function decodeDigest(text: string): string | undefined {
   if (/^[0-9a-f]{64}$/i.test(text)) return text.toLowerCase()
   if (!/^[\w+/-]{43}=?$/.test(text)) return undefined
   const bytes = atob(text.replaceAll('-', '+').replaceAll('_', '/'))
-  return Array.from(bytes, (byte) => byte.charCodeAt(0).toString(16).padStart(2, '0')).join('')
+  return toHex(Array.from(bytes, (byte) => byte.charCodeAt(0)))
+}
+
+function toHex(bytes: readonly number[]): string {
+  return bytes.map((byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
 function toKey(row: KeyLine, partner: Partner, digest: string, now: number): Key {
-  const limits = row.limits?.map(({ policy, quota, window_seconds: windowSeconds }) =>
-    [policy, { quota, windowSeconds }] as const
-  )
+  const limits = row.limits?.map((
+    { policy, quota, window_seconds },
+  ) => [policy, { quota, windowSeconds: window_seconds }])
   return {
     id: drawKeyId(),
     partner: partner.slug,

@@ -31,8 +31,6 @@ export type AdminErrorCode =
   | 'key_rotated'
   /** Only the overlap of a rotated key can be ended. */
   | 'key_not_rotated'
-  /** An HMAC secret is too short. */
-  | 'invalid_secret'
   /** Other changes interrupted every attempt. */
   | 'concurrent_change'
 

@@ -101,15 +101,15 @@ test('all lines are checked, and an error prevents all of them', async (t) => {
     [repeated, ''],
     [row({ digest: bytes.toString('base64') }), ''],
     [row({ digest: bytes.toString('base64url') }), ''],
-    [row({ digest: 'ab'.repeat(31) }), 'digest must be a SHA-256 digest in hexadecimal or base64'],
-    [row({ digest: whole }), 'digest must be a SHA-256 digest in hexadecimal or base64'],
+    [row({ digest: 'ab'.repeat(31) }), 'digest must be SHA-256 in hexadecimal or base64'],
+    [row({ digest: whole }), 'digest must be SHA-256 in hexadecimal or base64'],
     [
       row({ digest: '0'.repeat(64) }),
-      'digest must be the digest of a secret, not of nothing or a placeholder',
+      'digest must not be a placeholder',
     ],
     [
       row({ digest: sha256('').digest('base64') }),
-      'digest must be the digest of a secret, not of nothing or a placeholder',
+      'digest must not be a placeholder',
     ],
     [row({ hint: whole }), 'hint must be the last four characters of the key'],
     [row({ prefix: 'sk,live' }), 'prefix must have up to 64 visible ASCII characters and no comma'],
@@ -125,7 +125,10 @@ test('all lines are checked, and an error prevents all of them', async (t) => {
     [row({ expires_at: '2020-01-01T00:00:00Z' }), 'expires_at must be in the future'],
     [row({ created_at: '2098-01-01T00:00:00Z' }), 'created_at must not be in the future'],
     [row({ algorithm: 'md5' }), 'algorithm must be sha256 or hmac-sha256, not "md5"'],
-    [row({ algorithm: 'hmac-sha256' }), 'algorithm needs the HMAC secret: pass --secret-file FILE'],
+    [
+      row({ algorithm: 'hmac-sha256' }),
+      'algorithm needs a secret of 16 bytes or more in --secret-file FILE, not of 0',
+    ],
     [row({ name: native.text }), 'name must not contain a key'],
     [row({ digest: sha256(native.text).digest('hex') }), `digest is that of key ${native.key.id} of acme`],
     [{ ...known, partner: 'other' }, 'digest is that of key'],
@@ -151,7 +154,9 @@ test('all lines are checked, and an error prevents all of them', async (t) => {
 test('secrets are files of 16 bytes and more, and never arguments', async (t) => {
   const path = join(folder, 'short.secret')
   writeFileSync(path, 'fifteen bytes..\n')
-  t.match(await importRows([row()], '--secret-file', path), { code: 1, error: { code: 'invalid_secret' } })
+  const rows = [row({ algorithm: 'hmac-sha256' })]
+  const reason = 'needs a secret of 16 bytes or more in --secret-file FILE, not of 15'
+  t.match(await importRows(rows, '--secret-file', path), { code: 1, error: { lines: [{ line: 1, reason }] } })
   t.match(await importRows([row()], '--secret-file', '/dev/zero'), { code: 2 })
   t.match(await importRows([row()], '--secret-file', join(folder, 'none')), {
     error: { code: 'unreadable_file' },
