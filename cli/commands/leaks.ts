@@ -25,8 +25,10 @@ interface ScanOptions {
   readonly store: boolean
 }
 
-/** What the store has of keys, by the key. */
-type Known = ReadonlyMap<string, Pick<Key, 'partner' | 'name'> & { readonly state: KeyState }>
+type KnownKey = Pick<Key, 'id' | 'partner' | 'name'> & { readonly state: KeyState }
+
+/** What the store has of keys, by their secrets. */
+type Known = ReadonlyMap<string, KnownKey>
 
 /** `leaks scan`. */
 export function define(leaks: CliCommand): void {
@@ -87,19 +89,20 @@ async function scanWith(
   const { io, output } = invocation
   const { scan } = await import('../leaks/scan.ts')
   const result = await output.progress((report) =>
-    scan(paths, prefix, exclude, io.stdin, (files) => report(pluralize(files, 'file')))
+    scan(paths, prefix, exclude, io.stdin, (files) => {
+      // Formatting a number takes longer than reading a small file.
+      if (files % 100 === 0) report(pluralize(files, 'file'))
+    })
   )
   const { leaks, unreadable, files, binaryFiles } = result
   let known = store && await lookUp(store, leaks)
-  if (
-    store && revoke &&
-    await revokeKeys(store, invocation, leaks.filter((leak) => isInForce(leak, known)), yes)
-  ) {
+  if (store && known && revoke) {
+    await revokeKeys(store, invocation, known, yes)
     known = await lookUp(store, leaks)
   }
   if (format === 'sarif') {
     const { toSarif } = await import('../leaks/sarif.ts')
-    const report = toSarif(result, (leak) => describe(leak, known), (leak) => isInForce(leak, known))
+    const report = toSarif(result, (leak) => describe(leak, known), ({ text }) => !isOver(known?.get(text)))
     await output.result(report, `${JSON.stringify(report, null, 2)}\n`)
   } else {
     output.json ||= format === 'json'
@@ -113,37 +116,34 @@ async function scanWith(
 }
 
 async function lookUp(store: Store, leaks: readonly Leak[]): Promise<Known> {
-  const known = new Map()
+  const known = new Map<string, KnownKey>()
   const now = timeOf(store)
   for (const { id, text } of leaks) {
     const key = known.has(text) ? undefined : (await store.findKey(id))?.key
     if (key === undefined || !equalDigests(key.digest, store.sha256(text))) continue
-    known.set(text, { partner: key.partner, name: key.name, state: keyState(key, now) })
+    known.set(text, { id, partner: key.partner, name: key.name, state: keyState(key, now) })
   }
   return known
 }
 
-/** Without the store, every key counts as one that works. */
-function isInForce({ text }: Leak, known: Known | undefined): boolean {
-  return known === undefined || ['active', 'retiring', 'disabled'].includes(known.get(text)?.state ?? '')
+function isOver(key: KnownKey | undefined): boolean {
+  return key?.state === 'revoked' || key?.state === 'expired'
 }
 
-/** @returns Whether there was something to revoke. */
 async function revokeKeys(
   store: Store,
   invocation: Invocation,
-  leaks: readonly Leak[],
+  known: Known,
   yes: boolean | undefined,
-): Promise<boolean> {
-  const ids = [...new Set(leaks.map(({ id }) => id))]
-  if (ids.length === 0) return false
+): Promise<void> {
+  const found = [...known.values()].filter((key) => !isOver(key))
+  if (found.length === 0) return
   if (!yes) {
-    const consequence = `This revokes ${pluralize(ids.length, 'key')}: ${joinList(ids)}.`
-    await confirm(invocation.io, consequence, 'revoke')
+    const names = joinList(found.map(({ id, partner }) => `${id} of ${partner}`))
+    await confirm(invocation.io, `This revokes ${pluralize(found.length, 'key')}: ${names}.`, 'revoke')
   }
   const keys = createKeyAdministration(store, invocation)
-  for (const id of ids) await keys.revoke(id)
-  return true
+  for (const { id } of found) await keys.revoke(id)
 }
 
 function placeOf({ path, line, column, commit, file }: Leak): string {

@@ -18,11 +18,11 @@ const rule = {
   properties: { 'security-severity': '9.0', tags: ['security'] },
 } as const
 
-/** @param describe What is known about a key, for people. @param isInForce Whether it still works, as far as is known. */
+/** @param describe What is known about a key, for people. @param mayWork Whether it works, as far as is known. */
 export function toSarif(
   { leaks, unreadable }: Scan,
   describe: (leak: Leak) => string,
-  isInForce: (leak: Leak) => boolean,
+  mayWork: (leak: Leak) => boolean,
 ): object {
   return {
     $schema: 'https://json.schemastore.org/sarif-2.1.0.json',
@@ -40,7 +40,7 @@ export function toSarif(
       results: leaks.map((leak) => ({
         ruleId: rule.id,
         ruleIndex: 0,
-        level: isInForce(leak) ? 'error' : 'note',
+        level: mayWork(leak) ? 'error' : 'note',
         message: { text: printable(describe(leak)) },
         locations: [{
           physicalLocation: {

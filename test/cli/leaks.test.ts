@@ -235,13 +235,13 @@ test('with the store, keys have their partner, name and state, and are revoked',
   const document = JSON.parse((await run('leaks', 'scan', folder, '--format', 'sarif')).stdout)
   checkSarif(t, document)
   t.same(document.runs[0].results.map(({ level }: { level: string }) => level), [
-    ...['error', 'error', 'error', 'note', 'note', 'note'],
+    ...['error', 'error', 'error', 'note', 'error', 'error'],
   ])
   checkOutput(t, { stdout: JSON.stringify(document), stderr: '', code: 0, signal: null }, secrets)
 
   t.match(await run('leaks', 'scan', folder, '--revoke'), {
     code: 2,
-    stderr: `This revokes 2 keys: ${plain.id} and ${off.id}.`,
+    stderr: `This revokes 2 keys: ${plain.id} of acme and ${off.id} of acme.`,
   })
   t.equal((await json('keys', 'show', plain.id)).data.state, 'active')
   const revoked = await json('leaks', 'scan', folder, '--revoke', '--yes')
