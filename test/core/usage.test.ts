@@ -272,6 +272,20 @@ t.test('many counts are written in batches, and a failing batch does not affect 
   t.equal(new Set(ledger.written.map(({ partner }) => partner)).size, 1300)
 })
 
+t.test('other work is done between the batches of a synchronous store', async (t) => {
+  let turn = 0
+  let handle = setImmediate(function next() {
+    turn++
+    handle = setImmediate(next)
+  })
+  t.teardown(() => clearImmediate(handle))
+  const turns: number[] = []
+  const counter = createUsageCounter({ recordUsage: () => void turns.push(turn) })
+  for (let n = 0; n < 500; n++) counter.count(keyOf(`partner-${n}`), 'plans', 200, noon)
+  await counter.flush()
+  t.equal(new Set(turns).size, 5)
+})
+
 t.test('requests during a write are written after it', async (t) => {
   const written: UsageCount[] = []
   let release = (): void => undefined

@@ -8,7 +8,7 @@ import {
   migrationStatus,
 } from '../../adapters/stores/postgres/migrate.ts'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
-import { actor, apply, createPartners, industry, key, T0 } from '../contract/store/samples.ts'
+import { actor, apply, createPartners, industry, key, T0, usageCount } from '../contract/store/samples.ts'
 import { openDatabase, openSql, serverFor, waitsForLock } from '../postgres/fixtures.ts'
 import { PATIENT } from '../postgres/server.ts'
 import { until } from '../postgres/until.ts'
@@ -194,6 +194,20 @@ await t.test('a newer program migrates a store that programs of this version use
   t.equal(await apply(running, { type: 'key.disabled', id: key().id }), true)
   t.equal((await migrationStatus(url)).current, latest + 2)
   await running.close()
+})
+
+await t.test('a store of version 1 keeps its counts, and its servers may go on', async (t) => {
+  const url = await server.createDatabase()
+  await migrate(openDatabase(t, url), undefined, MIGRATIONS.slice(0, 1))
+  const sql = openSql(t, url)
+  await sql`insert into partner_api.usage values ('acme', '2026-01-31', 'plans', 7, 2)`
+  const store = await openPostgresStore(url, PATIENT)
+  await store.recordUsage([usageCount()], 'a')
+  const { requestsByDay } = await store.summarise('acme', '2026-01-31', '2026-01-31')
+  t.strictSame(requestsByDay, [{ day: '2026-01-31', requests: 8, errors: 2 }])
+  t.equal((await store.keyUsage(undefined, '2026-01-31', '2026-01-31'))[0]?.requests, 1)
+  t.same(await sql`select served_from from partner_api.store`, [{ served_from: 1 }])
+  await store.close()
 })
 
 await t.test('a change that waited for a migration checks the schema version again', async (t) => {

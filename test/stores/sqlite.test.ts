@@ -24,6 +24,7 @@ import {
   signup,
   stamp,
   T0,
+  usageCount,
 } from '../contract/store/samples.ts'
 import { newFile } from '../support/cli-program.ts'
 
@@ -158,6 +159,20 @@ await t.test('a file of an older schema is migrated, and of a newer one refused'
   })
   await t.rejects(openSqliteStore(file, { migrate: false }), { code: 'newer_schema' })
   t.equal(migrationStatus(file).current, MIGRATIONS.length + 1)
+})
+
+await t.test('a file of version 1 keeps its counts', async (t) => {
+  const file = newFile()
+  const database = openDatabase(file, { create: true })
+  migrate(database, file, undefined, MIGRATIONS.slice(0, 1))
+  database.exec("INSERT INTO usage VALUES ('acme', '2026-01-31', 'plans', 7, 2)")
+  database.close()
+  const store = await openSqliteStore(file)
+  await store.recordUsage([usageCount()], 'a')
+  const { requestsByDay } = await store.summarise('acme', '2026-01-31', '2026-01-31')
+  t.strictSame(requestsByDay, [{ day: '2026-01-31', requests: 8, errors: 2 }])
+  t.equal((await store.keyUsage(undefined, '2026-01-31', '2026-01-31'))[0]?.requests, 1)
+  await store.close()
 })
 
 await t.test('a file restored from a dump opens, and gets the application id that dumps lack', async (t) => {
