@@ -12,8 +12,8 @@ export interface PageOptions<Position> {
 
 /** A list, read from the store in pages. */
 export interface List<T> {
-  /** @param wanted The most rows that are printed, and one more. */
-  read(wanted: number): AsyncIterable<T>
+  /** @param pageRows How many rows to read from the store at once. */
+  read(pageRows: number): AsyncIterable<T>
   toJson(row: T): unknown
   readonly headings: readonly string[]
   toCells(row: T): readonly string[]
@@ -43,15 +43,15 @@ export function withPages(
 }
 
 /** How many rows a list prints: on a terminal a page, and for programs all of them, unless `--limit` says how many. */
-export function pageRows(output: Output, limit: number | undefined): number {
+export function rowsToPrint(output: Output, limit: number | undefined): number {
   return limit ?? (output.json || output.width === Infinity ? Infinity : terminalRows)
 }
 
 /** Prints a page of a list, and how to see the next one. */
 export async function printPage<T>(output: Output, limit: number | undefined, list: List<T>): Promise<void> {
-  const rows = pageRows(output, limit)
+  const rows = rowsToPrint(output, limit)
   const { last, hasMore } = await output.table(
-    list.read(rows + 1),
+    list.read(Math.min(rows, terminalRows) + 1),
     list.toJson,
     list.headings,
     list.toCells,

@@ -8,7 +8,7 @@ import { CliError } from '../errors.ts'
 import { integerBetween, optionParser } from '../options.ts'
 import { auditEntryJson, auditStateJson } from '../output/json.ts'
 import { formatDetails, formatTime, joinList } from '../output/text.ts'
-import { type PageOptions, pageRows, printPage, withPages } from '../pages.ts'
+import { type PageOptions, printPage, rowsToPrint, withPages } from '../pages.ts'
 
 interface ListOptions extends PageOptions<number> {
   readonly partner?: string
@@ -61,11 +61,11 @@ async function list(
   { partner, after, limit }: ListOptions,
 ): Promise<void> {
   if (partner !== undefined) await findPartner(store, partner)
-  const rows = pageRows(output, limit)
+  const rows = rowsToPrint(output, limit)
   const start = after ?? (rows === Infinity ? -Infinity : await store.auditTail(rows, partner))
   await printPage<AuditEntry>(output, limit, {
-    read: (wanted) =>
-      readPages((last, rows) => store.listAudit(last?.sequence ?? start, rows, partner), wanted),
+    read: (pageRows) =>
+      readPages((last, rows) => store.listAudit(last?.sequence ?? start, rows, partner), pageRows),
     toJson: auditEntryJson,
     headings: ['no.', 'when', 'who', 'what', 'partner', 'key', 'about', 'change'],
     toCells(entry) {

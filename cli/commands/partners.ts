@@ -155,7 +155,7 @@ async function list(
   { after, limit }: PageOptions<string>,
 ): Promise<void> {
   await printPage<Partner>(output, limit, {
-    read: (wanted) => readPages((last, rows) => store.listPartners(last?.slug ?? after, rows), wanted),
+    read: (pageRows) => readPages((last, rows) => store.listPartners(last?.slug ?? after, rows), pageRows),
     toJson: partnerJson,
     headings: ['slug', 'name', 'state', 'modules'],
     toCells: ({ slug, name, state, modules }) => [slug, name, state, modules.join(' ') || '–'],

@@ -37,7 +37,7 @@ async function list(
 ): Promise<void> {
   const start = after === undefined ? undefined : await findSignup(store, after)
   await printPage<Signup>(output, limit, {
-    read: (wanted) => readSignups(store, partner, wanted, start),
+    read: (pageRows) => readSignups(store, partner, pageRows, start),
     toJson: signupJson,
     headings: ['id', 'received', 'partner', 'kind', 'name', 'email', 'company', 'country', 'plan'],
     toCells: (
@@ -73,9 +73,9 @@ async function exportAll(
 async function* readSignups(
   store: Store,
   partner: string | undefined,
-  wanted?: number,
+  pageRows?: number,
   start?: Signup,
 ): AsyncGenerator<Signup> {
   if (partner !== undefined) await findPartner(store, partner)
-  yield* readPages<Signup>((after, limit) => store.listSignups(partner, after ?? start, limit), wanted)
+  yield* readPages<Signup>((after, limit) => store.listSignups(partner, after ?? start, limit), pageRows)
 }

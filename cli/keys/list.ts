@@ -75,10 +75,10 @@ async function printKeys(
   const filter: KeyFilter = { now, partner, ...selection }
   const isSelective = after !== undefined || Object.values(selection).some((value) => value !== undefined)
   await printPage<UsedKey>(output, limit, {
-    read: (wanted) =>
+    read: (pageRows) =>
       readPages(
         async (last, rows) => addUsage(store, await store.listKeys(filter, last ?? start, rows), now),
-        wanted,
+        pageRows,
       ),
     toJson: ({ requests, errors, ...key }) => ({
       ...keyJson(key, now),

@@ -48,7 +48,12 @@ function pickMembers<T extends object>(
   record: T,
   names: readonly (keyof T & string)[],
 ): Record<string, unknown> {
-  return Object.fromEntries(names.map((name) => jsonMember(name, record[name] ?? null)))
+  const members: Record<string, unknown> = {}
+  for (const name of names) {
+    const [wireName, value] = jsonMember(name, record[name] ?? null)
+    members[wireName] = value
+  }
+  return members
 }
 
 /** A state in the audit log; the text itself if it is not valid JSON, since anyone may have edited the table. */

@@ -27,7 +27,8 @@ type TerminalWritable = Writable & {
   readonly rows?: number
 }
 
-const chunkRows = 1000
+/** A table aligns the rows of a chunk. As JSON, fewer are in memory at once. */
+const chunkRows = { json: 50, table: 1000 }
 const progressIntervalMs = 100
 
 /** The output of one run of the program. */
@@ -100,7 +101,7 @@ export class Output implements TableStyle {
       count++
       last = row
       chunk.push(row)
-      if (chunk.length === chunkRows) await writeChunk()
+      if (chunk.length === chunkRows[this.json ? 'json' : 'table']) await writeChunk()
     }
     await writeChunk()
     if (this.json) await this.write(count === 0 ? this.#format({ data: [] }) : this.#listEnd(''))

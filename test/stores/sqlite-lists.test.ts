@@ -9,6 +9,7 @@ import { createAdministration } from '../../adapters/stores/sqlite/partners-and-
 import { createRevisions } from '../../adapters/stores/sqlite/revisions.ts'
 import { createSignups } from '../../adapters/stores/sqlite/signups.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
+import { KEY_STATES } from '../../core/model.ts'
 import { formatTable } from '../../cli/output/text.ts'
 import { documentOf, runProcess, runProgram, temporaryFolder } from '../support/cli-program.ts'
 
@@ -54,15 +55,40 @@ t.test('no page of a list sorts rows or reads those of others', (t) => {
   const signups = createSignups(explained)
   const ofPartner = 'SEARCH signup USING INDEX signup_newest_of_partner ' +
     '(partner=? AND environment=? AND (recency,id)>(?,?))'
+  const ofAllKeys = [
+    'CO-ROUTINE (subquery-1)',
+    'SEARCH partner_key USING COVERING INDEX partner_key_listed ((created_at,id)>(?,?))',
+    'SCAN (subquery-1)',
+    'SEARCH partner_key USING PRIMARY KEY (id=?)',
+  ]
   const lists: readonly (readonly [read: () => unknown, ...plan: string[]])[] = [
     [() => administration.listPartners('a', 9), 'SEARCH partner USING PRIMARY KEY (slug>?)'],
     [
       () => administration.listKeys({}, undefined, 9),
-      'SEARCH partner_key USING INDEX partner_key_oldest ((created_at,id)>(?,?))',
+      ...ofAllKeys,
+    ],
+    [
+      () =>
+        administration.listKeys(
+          { environment: 'live', scope: 'read:plans', states: KEY_STATES, endsBefore: 9, unusedSince: 9 },
+          undefined,
+          9,
+        ),
+      ofAllKeys[0]!,
+      ofAllKeys[1]!.replace('>(?,?)', '>(?,?) AND created_at<?'),
+      ...ofAllKeys.slice(2),
     ],
     [
       () => administration.listKeys({ partner: 'big' }, undefined, 9),
-      'SEARCH partner_key USING INDEX partner_key_by_partner (partner=? AND (created_at,id)>(?,?))',
+      ...ofAllKeys.map((step) =>
+        step.replace('partner_key_listed (', 'partner_key_by_partner (partner=? AND ')
+      ),
+    ],
+    [
+      () => administration.listKeys({ partner: 'big', endsBefore: 9 }, undefined, 9),
+      ...ofAllKeys.map((step) =>
+        step.replace('COVERING INDEX partner_key_listed (', 'INDEX partner_key_by_partner (partner=? AND ')
+      ),
     ],
     [() => auditLog.listAudit(0, 9), 'SEARCH audit USING INTEGER PRIMARY KEY (rowid>?)'],
     [
@@ -123,6 +149,6 @@ t.test('--json prints one document, however many pages it has', async (t) => {
   damaged.close()
   const broken = await runProgram(['keys', 'list', 'big', '--json', '--store', `sqlite:${copy}`])
   t.equal(broken.code, 1)
-  t.equal(documentOf(broken).data.length, 1000, 'the rows before the error')
+  t.equal(documentOf(broken).data.length, 1400, 'the rows before the error')
   t.match(documentOf(broken).error, { code: 'internal', detail: 'JSON' })
 })

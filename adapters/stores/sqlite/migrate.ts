@@ -13,8 +13,9 @@ import { type Database, errorMessage, openDatabase, retryWhileBusy } from './dat
 import * as store from './migrations/001-store.ts'
 import * as keyUsage from './migrations/002-key-usage.ts'
 import * as digestScheme from './migrations/003-digest-scheme.ts'
+import * as keyList from './migrations/004-key-list.ts'
 
-export const MIGRATIONS: readonly Migration[] = [store, keyUsage, digestScheme]
+export const MIGRATIONS: readonly Migration[] = [store, keyUsage, digestScheme, keyList]
 
 /** "papi", the application id of a store's file. */
 const applicationId = 0x70617069
@@ -137,8 +138,11 @@ function insertSettings(database: Database, keyPrefix: string | undefined): void
     .run(randomHex(8), settings.keyPrefix, settings.cursorSecret)
 }
 
-/** Configures a connection and, unless `readOnly`, switches the file to write-ahead logging. */
-export async function configure(database: Database, readOnly: boolean = false): Promise<void> {
+/**
+ * Configures a connection and, unless `readOnly`, switches the file to write-ahead logging.
+ * @param cacheMiB Of pages, which only a large import or a large store fills.
+ */
+export async function configure(database: Database, readOnly = false, cacheMiB = 256): Promise<void> {
   // With write-ahead logging, readers and a writer do not wait for each other. Unlike every other statement, the switch
   // fails at once while another process has the file locked, for instance for the same switch.
   if (!readOnly) await retryWhileBusy(() => database.exec('PRAGMA journal_mode = WAL'))
@@ -150,8 +154,7 @@ export async function configure(database: Database, readOnly: boolean = false): 
     PRAGMA trusted_schema = OFF;
     -- Truncates the log that an import of a million profiles has written.
     PRAGMA journal_size_limit = 67108864;
-    -- Up to 256 MiB of pages, which only a large import or a large store fills.
-    PRAGMA cache_size = -262144;
+    PRAGMA cache_size = ${-1024 * cacheMiB};
     -- Without memory mapping, reading a truncated file is an error and does not end the process.
     PRAGMA mmap_size = 0;`)
 }

@@ -21,6 +21,7 @@ export function createAdministration(database: Database, revisions: Revisions, a
   const selectPartner = database.statement<StoredRow>(
     `SELECT ${PARTNERS.columns} FROM partner WHERE slug = ?1`,
   )
+  let lastSelection = { sql: '', statement: selectPartners }
   const selectUnrevokedKeys = database.statement<StoredRow>(
     `SELECT ${KEYS.columns} FROM partner_key WHERE partner = ?1 AND state <> 'revoked'`,
   )
@@ -56,9 +57,15 @@ export function createAdministration(database: Database, revisions: Revisions, a
     listKeys(filter, { createdAt, id } = firstKeyPosition, limit) {
       const parameters: Value[] = [createdAt, id, limit]
       const conditions = keyConditions(filter, (value) => `?${parameters.push(value)}`)
-      return database.statement<StoredRow>(`
-        SELECT ${KEYS.columns} FROM partner_key WHERE (created_at, id) > (?1, ?2)${conditions}
-        ORDER BY created_at, id LIMIT ?3 + 0`).all(...parameters).map(KEYS.read)
+      // The inner query reads an index only.
+      const sql = `
+        SELECT ${KEYS.columns} FROM (
+          SELECT created_at AS page_at, id AS page_id FROM partner_key
+          WHERE (created_at, id) > (?1, ?2)${conditions} ORDER BY created_at, id LIMIT ?3 + 0
+        ) CROSS JOIN partner_key ON id = page_id ORDER BY page_at, page_id`
+      // A statement for each page would fill the memory until it is collected.
+      if (sql !== lastSelection.sql) lastSelection = { sql, statement: database.statement(sql) }
+      return lastSelection.statement.all(...parameters).map(KEYS.read)
     },
 
     findDigests: (digests) => ({

@@ -46,7 +46,8 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
   try {
     // Before the first write: the file may belong to another program.
     checkSchema(database, file, mayMigrate)
-    await configure(database, readOnly)
+    // A command that lists a million keys reads most pages once.
+    await configure(database, readOnly, mayMigrate ? 256 : 4)
     if (!readOnly) migrate(database, file, keyPrefix)
     if (mayMigrate) cleanUpAbandonedImport(database)
     const revisions = createRevisions(database, file)
