@@ -8,8 +8,8 @@ import type { Check } from './suites.ts'
 
 const secret = '0f'.repeat(32)
 const whole: DigestScheme = { id: 'whole', algorithm: 'sha256', prefix: '', secret: '' }
-const short: DigestScheme = { id: 'short', algorithm: 'sha256', prefix: 'sk_', secret: '' }
-const long: DigestScheme = { id: 'long', algorithm: 'sha256', prefix: 'sk_live_', secret: '' }
+const short: DigestScheme = { id: 'a-short', algorithm: 'sha256', prefix: 'sk_', secret: '' }
+const long: DigestScheme = { id: 'b-long', algorithm: 'sha256', prefix: 'sk_live_', secret: '' }
 const mac: DigestScheme = { id: 'mac', algorithm: 'hmac-sha256', prefix: '', secret }
 const macPrefix: DigestScheme = { ...mac, id: 'mac-prefix', prefix: 'tok"\\_' }
 
