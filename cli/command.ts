@@ -43,6 +43,9 @@ export interface CommandResult {
 export class CliCommand extends Command {
   readonly run: Run
   #isLoaded = false
+  /** The texts of the help after its options. */
+  readonly notes: string[] = []
+  readonly exampleLines: string[] = []
 
   constructor(name: string | undefined, run: Run) {
     super(name)
@@ -85,15 +88,18 @@ export class CliCommand extends Command {
     }
   }
 
-  /** Adds a text to the help, after the options. */
+  /** Adds a text to the help, after the options. Lines that begin with a space keep their line breaks. */
   details(text: string): this {
-    return this.addHelpText('after', `\n${text.trim()}`)
+    const paragraphs = text.trim().replace(/(?<=\S)\n(?=\S)/g, ' ')
+    this.notes.push(paragraphs)
+    return this.addHelpText('after', `\n${this.createHelp().boxWrap(paragraphs, 80)}`)
   }
 
   /** Ends the help with examples. */
   examples(...lines: readonly string[]): this {
+    this.exampleLines.push(...lines)
     const heading = lines.length === 1 ? 'Example' : 'Examples'
-    return this.details(`${heading}:${lines.map((line) => `\n  $ ${line}`).join('')}`)
+    return this.addHelpText('after', `\n${heading}:${lines.map((line) => `\n  $ ${line}`).join('')}`)
   }
 
   /** Sets the action. Its exit code, if any, is that of the program. */

@@ -58,8 +58,7 @@ export async function run(
   io: Io,
   output: Output = createOutput(argv, io),
 ): Promise<ExitCode> {
-  const load = (name: string) => import(`./commands/${name}.ts`)
-  const program = createProgram(version, { io, output, exitCode: 0, settings: { values: new Map() }, load })
+  const program = createProgram(version, createRun(io, output))
   try {
     rejectKeys(argv)
     await program.parseAsync(translateHelpCommand(argv, program), { from: 'user' })
@@ -115,6 +114,18 @@ const actorOption = optionParser(
   (text) => validateName(text) === undefined ? text : undefined,
 )
 
+/** The program with the definitions of all commands loaded. */
+export async function loadProgram(version: string, io: Io): Promise<CliCommand> {
+  const program = createProgram(version, createRun(io, createOutput([], io)))
+  await Promise.all(program.commands.map((command) => (command as CliCommand).load()))
+  return program
+}
+
+function createRun(io: Io, output: Output): Run {
+  const load = (name: string) => import(`./commands/${name}.ts`)
+  return { io, output, exitCode: 0, settings: { values: new Map() }, load }
+}
+
 function createProgram(version: string, run: Run): CliCommand {
   const { stdout, stderr } = run.io
   const program = new CliCommand('partner-api', run)
@@ -130,7 +141,7 @@ function createProgram(version: string, run: Run): CliCommand {
     .option('--actor <name>', 'Your name in the audit log (default: the current user)', actorOption)
     .option('--json', 'Print one JSON document on standard output')
     .option('--config <file>', 'Values of options, see config show --help')
-    .configureHelp({ showGlobalOptions: true })
+    .configureHelp({ showGlobalOptions: true, minWidthToWrap: 20 })
     .configureOutput({
       writeOut: (text) => stdout.write(text),
       writeErr: (text) => stderr.write(text),
@@ -145,19 +156,18 @@ function createProgram(version: string, run: Run): CliCommand {
     await (command as CliCommand).load()
     rejectUnknownCommand(command, program.args.slice(1).find((word) => word !== 'help') ?? '')
   })
-  return program.addHelpText(
-    'after',
-    `
-Examples:
-  $ partner-api demo
-  $ partner-api partners create acme --name "Acme Travel" --module profiles countries
-  $ partner-api keys issue acme --name "WordPress plugin"
-  $ partner-api serve --port 8787
-  $ partner-api verify --url https://api.example --partner acme --smoke
-
+  return program
+    .examples(
+      'partner-api demo',
+      'partner-api partners create acme --name "Acme Travel" --module profiles countries',
+      'partner-api keys issue acme --name "WordPress plugin"',
+      'partner-api serve --port 8787',
+      'partner-api verify --url https://api.example --partner acme --smoke',
+    )
+    .details(`
 partner-api COMMAND --help prints the options and examples of a command.
-Exit codes: 0 done or valid, 1 refused or invalid, 2 usage, 3 store or deployment unreachable.`,
-  )
+
+Exit codes: 0 done or valid, 1 refused or invalid, 2 usage, 3 store or deployment unreachable.`)
 }
 
 /** Commander prints the help of a group when there is `--help` after an unknown command. */

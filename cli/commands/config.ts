@@ -15,7 +15,7 @@ An argument takes precedence over an environment variable, and that over the con
 PARTNER_API_CONFIG, or else partner-api/config.json in $XDG_CONFIG_HOME (~/.config by default). The file is a JSON
 object of options without their dashes; those of a command are in an object of its name, and lists are arrays:
 
-  {"store": "sqlite:/var/lib/partner-api.db", "serve": {"port": 8080, "limit": ["key=1200/60", "address=0"]}}
+  {"serve": {"port": 8080, "limit": ["key=1200/60", "authfail=0"]}}
 
 Variables are named PARTNER_API_STORE for --store, and PARTNER_API_KEYS_LIST_LIMIT for keys list --limit. --yes, --force
 and --revoke must be arguments.`)

@@ -54,6 +54,8 @@ const sources = [
   'docs',
   'test/lab.ts',
   'test/package/build-client.ts',
+  'test/package/build-man.ts',
+  'test/package/man.ts',
   'test/package-lock.json',
 ]
 

@@ -81,6 +81,7 @@ t.test('the tarball of the service contains only the expected files', (t) => {
     /^(?:package\.json|README\.md|CHANGELOG\.md|LICENSE)$/,
     /^dist\/(?:(?:core|adapters)\/[\w\-/]+\.(?:js|d\.ts)|core\/openapi\/[\w-]+\.json)$/,
     /^dist\/cli\/[\w\-/]+\.js$/,
+    /^dist\/partner-api\.1$/,
     /^dist\/fixtures\/content\/(?:banners|industries|plans|profiles)\.jsonl$/,
     /^docs\/[\w-]+\.(?:md|svg)$/,
     /^examples\/deploy\/[\w.-]+$/,

@@ -1,0 +1,113 @@
+/** The help of every command: its width, its examples, and the man page that has the same definitions. */
+import { spawnSync } from 'node:child_process'
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import process from 'node:process'
+import { test } from 'tap'
+import type { CliCommand } from '../../cli/command.ts'
+import { pathOf } from '../../cli/config.ts'
+import { loadProgram } from '../../cli/program.ts'
+import { formatManPage } from '../package/man.ts'
+import { programOn, runProgram, temporaryFolder } from '../support/cli-program.ts'
+
+const program = await loadProgram('0.1.0', process)
+const all = (
+  command: CliCommand,
+): CliCommand[] => [command, ...(command.commands as CliCommand[]).flatMap(all)]
+const commands = all(program)
+const has = (name: string): boolean => spawnSync('sh', ['-c', `command -v ${name}`]).status === 0
+
+test('no line of help is wider than 80 columns, but for examples', async (t) => {
+  for (const command of commands.filter((each) => each.name() !== 'complete')) {
+    const { code, stdout } = await runProgram([...pathOf(command), '--help'])
+    t.equal(code, 0)
+    t.same(
+      stdout.split('\n').filter((line) => line.length > 80 && !line.startsWith('  $ ')),
+      [],
+      command.name(),
+    )
+  }
+})
+
+/** Commands that serve, that ask another host, or that run until Ctrl-C: their arguments are parsed only. */
+const parsedOnly =
+  /\b(?:serve|demo|top|--watch|postgres:\/\/\S+ migrate|keys import|leaks scan)\b|store copy|--url https/
+
+/** What Commander says about arguments. */
+const usage = /unknown|too many|missing|is invalid|not specified|cannot be used with/
+
+test('every example works', async (t) => {
+  const folder = temporaryFolder()
+  const { run, json } = programOn(`sqlite:${join(folder, 'template.db')}`)
+  await run('partners', 'create', 'acme', '--name', 'Acme', '--module', 'profiles')
+  const { data: key } = await json('keys', 'issue', 'acme', '--name', 'Plugin')
+  const line = { slug: 'old-mill', name: 'Mill', headline: 'H', country: 'DE', industry: 'travel' }
+  const profile = { ...line, published_at: '2026-01-01T00:00:00Z', tags: [] }
+  writeFileSync(join(folder, 'industries.jsonl'), '{"slug":"travel","name":"Travel"}\n')
+  writeFileSync(
+    join(folder, 'profiles.jsonl'),
+    ['old-mill', 'northern-light'].map((slug) => `${JSON.stringify({ ...profile, slug })}\n`).join(''),
+  )
+  writeFileSync(join(folder, 'last-seal'), (await run('audit', 'seal')).stdout)
+  for (const kind of ['industries', 'profiles']) {
+    await run('content', 'import', kind, join(folder, `${kind}.jsonl`))
+  }
+  mkdirSync(join(folder, 'work'))
+  const start = process.cwd()
+  process.chdir(folder)
+  t.teardown(() => process.chdir(start))
+
+  const examples = commands.flatMap((command) => command.exampleLines).map((example) =>
+    example.replaceAll('Zt81mQv04KsD', key.id)
+  )
+  t.ok(examples.length > 60)
+  for (const [index, example] of [...new Set(examples)].entries()) {
+    const segment = example.split(/ \| /).find((part) => part.includes('partner-api '))!
+    const rest = example.slice(example.indexOf(segment) + segment.length).replace(/^ \| /, '')
+    const [, variables = '', words = ''] =
+      /^((?:[A-Z_]+=\S+ )*)partner-api (.*?)(?: [<>] \S+)?$/.exec(segment) ?? []
+    const { stdout } = spawnSync('sh', ['-c', `printf '%s\\n' ${words}`], { encoding: 'utf8' })
+    const store = join(folder, 'work', `${index}.db`)
+    copyFileSync('template.db', store)
+    const given = stdout.trimEnd().split('\n')
+    // A store URL that is invalid is refused when all arguments have been parsed.
+    const extra = parsedOnly.test(example)
+      ? ['--store', 'invalid']
+      : given.join(' ').startsWith('partners remove')
+      ? ['--yes']
+      : []
+    const env = {
+      PARTNER_API_STORE: `sqlite:${store}`,
+      ...Object.fromEntries(variables.trim().split(' ').filter(Boolean).map((each) => each.split('='))),
+    }
+    const ended = await runProgram([
+      ...given.map((word) => word.replace(/\.key$/, `-${index}.key`)),
+      ...extra,
+    ], {
+      env,
+      input: readFileSync('profiles.jsonl'),
+    })
+    if (extra[0] === '--store') {
+      t.notMatch(ended.stderr, usage, example)
+      continue
+    }
+    t.ok(ended.code === 0 || ended.code === 1, `${example}: ${ended.code} ${ended.stderr}`)
+    t.notMatch(ended.stderr, 'Unexpected error')
+    if (!/^jq /.test(rest) || !has('jq') || ended.code !== 0) continue
+    t.equal(spawnSync('sh', ['-c', rest], { input: ended.stdout }).status, 0, example)
+  }
+})
+
+test('the man page has every command and option, and is valid', async (t) => {
+  const page = await formatManPage('0.1.0', '2026-11-20')
+  const text = page.replaceAll('\\-', '-')
+  for (const command of commands.filter((each) => !/^(?:complete|help)$/.test(each.name()))) {
+    if (command.commands.length === 0) {
+      t.ok(text.includes(`\n.SS ${pathOf(command).join(' ')}\n`), command.name())
+    }
+    for (const { long } of command.options) t.ok(text.includes(long!), `${command.name()} ${long}`)
+  }
+  const lint = spawnSync('mandoc', ['-Tlint', '-Wwarning'], { input: page, encoding: 'utf8' })
+  if (lint.error === undefined) t.same([lint.status, lint.stdout], [0, ''])
+  else t.pass('mandoc is not installed')
+})
