@@ -132,6 +132,7 @@ export class CliCommand extends Command {
     return this.waits().act((invocation, ...given: Given) => {
       const change = (store: Store) => action(store, invocation, ...given)
       const { dryRun, days } = this.opts()
+      if (!dryRun && this.getOptionValueSource('days') === 'cli') throw usageError('--days needs --dry-run.')
       return dryRun ? previewChange(invocation, days, change) : changeStore(invocation, storeOptions, change)
     })
   }
@@ -145,7 +146,7 @@ export class CliCommand extends Command {
       )
       .addOption(
         new Option('--days <n>', 'Days of requests in a dry run, 1 to 366, today included')
-          .argParser(integerBetween(1, 366)).default(7).implies({ dryRun: true }),
+          .argParser(integerBetween(1, 366)).default(7),
       )
   }
 
@@ -215,7 +216,11 @@ async function previewChange(
   const { dryRun } = await import('./dry-run.ts')
   const { output } = invocation
   await withStore(invocation, {}, async (store) => {
-    await printResult(output, await dryRun(store, days, output, change))
+    const result = await output.progress((report) => {
+      report('Counting the requests of keys …')
+      return dryRun(store, days, output, change)
+    })
+    await printResult(output, result)
   })
 }
 

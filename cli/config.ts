@@ -23,8 +23,8 @@ export interface Settings {
   readonly values: Map<Option, { readonly text: string; readonly source: string }>
 }
 
-/** What only an argument can say: a confirmation is about one run. */
-const argumentsOnly: ReadonlySet<string> = new Set(['config', 'force', 'revoke', 'version', 'yes'])
+/** What only an argument can say: a confirmation or a dry run is about one run. */
+const argumentsOnly: ReadonlySet<string> = new Set(['config', 'dry-run', 'force', 'revoke', 'version', 'yes'])
 
 /** Sets the options that are no arguments. The program comes first. @throws {CliError} exit code 2 for an invalid value. */
 export function applySettings(command: Command, settings: Settings, env: Io['env']): void {

@@ -123,7 +123,7 @@ async function* pagesOfKeys(store: Store, change: Change | undefined, pageKeys: 
   let after: Key | undefined
   for (;;) {
     const page = await store.listKeys({ partner: partner.slug }, after, pageKeys)
-    yield page.map((key): KeyFacts => ({ key, partner }))
+    if (page.length > 0) yield page.map((key): KeyFacts => ({ key, partner }))
     if (page.length < pageKeys) return
     after = page.at(-1)
   }

@@ -239,7 +239,7 @@ test('a dry run counts whole days, is refused as the change would be, and explai
     keys: [{ id, partner: 'acme', name: 'Plugin', requests: 1000 }, { requests: 0 }, { requests: 0 }],
   })
   t.equal((await plan('keys', 'revoke', id)).requests, 1020)
-  t.equal((await json('keys', 'revoke', id, '--days', '8')).data.requests, 1027, '--days implies --dry-run')
+  t.equal((await plan('keys', 'revoke', id, '--days', '8')).requests, 1027)
   t.equal((await keys.show(id)).state, 'active')
   t.match(await run('partners', 'remove', 'acme', '--dry-run'), {
     code: 0,
@@ -265,6 +265,8 @@ test('a dry run counts whole days, is refused as the change would be, and explai
     requests: 0,
     refusals: { length: 0 },
   })
+  await partners.create({ slug: 'keyless', name: 'Keyless', modules: [] })
+  t.match(await plan('partners', 'suspend', 'keyless'), { changes: ['partner.suspended'], keys_affected: 0 })
   await refuses(t, {
     'keys revoke nothing --dry-run': '1 key_not_found',
     [`scopes remove ${id} nothing --dry-run`]: '2 usage',
@@ -272,7 +274,8 @@ test('a dry run counts whole days, is refused as the change would be, and explai
     'partners suspend gone --dry-run': '1 partner_removed',
     [`keys update ${id} --expires 2020-01-01 --dry-run`]: '1 invalid_expiry',
     [`keys revoke ${id} --dry-run --wait`]: '2 usage',
-    [`keys revoke ${id} --days 367`]: '2 usage',
+    [`keys revoke ${id} --days 3`]: '2 usage',
+    [`keys revoke ${id} --days 367 --dry-run`]: '2 usage',
   })
 })
 
@@ -293,7 +296,7 @@ test('a dry run of a limit never exceeds what the limiter refuses', async (t) =>
     for (const [day, each] of Map.groupBy(times, Math.floor)) {
       await countRequests(id, daysAgo(2 - day), 'profiles', each.length)
     }
-    const args = ['keys', 'limit', id, '--limit', `key=${quota}/${windowSeconds}`, '--days', '3']
+    const args = ['keys', 'limit', id, '--limit', `key=${quota}/${windowSeconds}`, '--days', '3', '--dry-run']
     const { requests } = (await json(...args)).data
     if (requests > refused.length) throw new Error(`${requests} > ${refused.length}`)
     greatest = Math.max(greatest, requests)
