@@ -80,11 +80,10 @@ async function show(
   store: Store,
   { io: { env, stdout }, output }: Invocation,
   partner: string | undefined,
-  options: Options,
+  { interval, once: isOnce }: Options,
 ): Promise<void> {
   const { TERM } = env
-  const isScreen = stdout.isTTY === true && TERM !== 'dumb' && !output.json && !options.once
-  const wanted = isScreen && stdout.rows ? Math.max(1, stdout.rows - headingLines) : maxKeys
+  const isScreen = stdout.isTTY === true && TERM !== 'dumb' && !output.json && !isOnce
   const interrupt = new AbortController()
   const interrupted = once(interrupt.signal, 'abort').then(() => undefined)
   const stop = () => interrupt.abort()
@@ -97,22 +96,16 @@ async function show(
       if (reading === undefined) return
       // The first reading alone does not say what is asked now.
       if (isScreen || reading.seconds !== undefined) {
-        const rows = await Promise.all(
-          reading.keys.slice(0, wanted).map((key) => withKey(store, key, reading)),
-        )
-        if (output.json) {
-          await output.document({
-            data: rows.map((row) => rowJson(row, reading)),
-            read_at: rfc3339(reading.at),
-          })
-        } else {
-          const table = formatTable(headings, rows.map((row) => cells(row, reading)), output)
-          const text = `${describe(reading)}\n\n${rows.length === 0 ? '' : table}`
-          await output.write(isScreen ? toScreen(text) : `${text}\n`)
-        }
-        if (options.once) return
+        const lines = isScreen && stdout.rows ? Math.max(1, stdout.rows - headingLines) : maxKeys
+        const keys = reading.keys.slice(0, lines)
+        const rows = await Promise.all(keys.map((key) => describeKey(store, key, reading)))
+        const text = describeReading(reading) + formatTable(headings, rows.map(({ cells }) => cells), output)
+        if (isScreen) await output.write(toScreen(text))
+        else if (!output.json) await output.write(`${text}\n`)
+        else await output.document({ data: rows.map(({ json }) => json), read_at: rfc3339(reading.at) })
+        if (isOnce) return
       }
-      await delay(options.interval, interrupt.signal).catch(() => {})
+      await delay(interval, interrupt.signal).catch(() => {})
     }
   } finally {
     for (const signal of signals) process.removeListener(signal, stop)
@@ -145,19 +138,12 @@ function createReader(store: Store, partner: string | undefined): () => Promise<
       }
       keys.set(keyId, key)
     }
-    return {
-      at,
-      seconds,
-      keys: [...keys.values()].sort((a, b) => b.requests - a.requests || b.today - a.today),
-    }
+    const byRate = (a: Activity, b: Activity) => b.requests - a.requests || b.today - a.today
+    return { at, seconds, keys: [...keys.values()].sort(byRate) }
   }
 }
 
-async function readUsage(
-  store: Store,
-  partner: string | undefined,
-  day: string,
-): Promise<readonly KeyUsage[]> {
+async function readUsage(store: Store, partner: string | undefined, day: string) {
   if (partner === undefined) return await store.keyUsage(undefined, day, day)
   await findPartner(store, partner)
   const usage: KeyUsage[] = []
@@ -170,49 +156,35 @@ async function readUsage(
   }
 }
 
-type Row = Activity & { readonly key: Key }
-
-/** Counts are newer than the last use of a key, which servers write once a minute. */
-async function withKey(store: Store, activity: Activity, { at }: Reading): Promise<Row> {
-  const { key } = (await store.findKey(activity.keyId))!
-  return { ...activity, key: activity.requests > 0 ? { ...key, lastUsedAt: at } : key }
-}
-
-function describe({ at, seconds, keys }: Reading): string {
+function describeReading({ at, seconds, keys }: Reading): string {
   const sum = (name: 'requests' | 'errors' | 'today') => keys.reduce((total, key) => total + key[name], 0)
-  const rate = seconds &&
-    `${(sum('requests') / seconds).toFixed(1)} requests/s, ${pluralize(sum('errors'), 'error')}; `
-  return `${rfc3339(at)}  ${rate ?? ''}today ${pluralize(sum('today'), 'request')} of ${
-    pluralize(keys.length, 'key')
-  }`
+  const today = `today ${pluralize(sum('today'), 'request')} of ${pluralize(keys.length, 'key')}`
+  const rate = seconds && (sum('requests') / seconds).toFixed(1)
+  const now = rate && `${rate} requests/s, ${pluralize(sum('errors'), 'error')}; `
+  return `${rfc3339(at)}  ${now ?? ''}${today}\n\n`
 }
 
-const headings = [
-  'req/s',
-  'errors',
-  'today',
-  'partner',
-  'key',
-  'name',
-  'hint',
-  'kind',
-  'endpoint',
-  'last used',
-]
+const headings = 'req/s,errors,today,partner,key,name,hint,kind,endpoint,last used'.split(',')
 
-function cells({ key, requests, errors, today, endpoint }: Row, { at, seconds }: Reading): string[] {
-  const recent = seconds === undefined ? ['–', '–'] : [(requests / seconds).toFixed(1), `${errors}`]
-  return [
-    ...[...recent, today.toLocaleString('en'), key.partner, key.id, key.name, key.hint && `…${key.hint}`],
-    ...[key.environment, endpoint, formatRelative(key.lastUsedAt, at)],
-  ]
-}
-
-function rowJson({ key, requests, errors, today, endpoint }: Row, { at, seconds = 0 }: Reading): object {
-  const { id, partner, name, hint, environment, last_used_at } = keyJson(key, at)
-  const requests_per_second = Number((requests / seconds).toFixed(2))
-  const counts = { requests_per_second, errors, requests_today: today, endpoint, last_used_at }
-  return { partner, key_id: id, name, hint, environment, ...counts }
+async function describeKey(store: Store, activity: Activity, { at, seconds = 0 }: Reading) {
+  const { keyId, requests, errors, today, endpoint } = activity
+  const { key } = (await store.findKey(keyId))!
+  // Counts are newer than the last use of a key, which servers write once a minute.
+  const lastUsedAt = requests > 0 ? at : key.lastUsedAt
+  const { partner, name, hint, environment, last_used_at } = keyJson({ ...key, lastUsedAt }, at)
+  const perSecond = requests / seconds
+  const recent = seconds === 0 ? ['–', '–'] : [perSecond.toFixed(1), `${errors}`]
+  const about = [partner, keyId, name, key.hint && hint, environment].map(String)
+  const counts = {
+    requests_per_second: Number(perSecond.toFixed(2)),
+    errors,
+    requests_today: today,
+    endpoint,
+  }
+  return {
+    json: { partner, key_id: keyId, name, hint, environment, ...counts, last_used_at },
+    cells: [...recent, today.toLocaleString('en'), ...about, endpoint, formatRelative(lastUsedAt, at)],
+  }
 }
 
 /** Writes over what the screen shows. */
