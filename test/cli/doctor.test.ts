@@ -6,6 +6,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import postgres from 'postgres'
 import { test } from 'tap'
 import { serve } from '../../adapters/runtimes/node.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
@@ -14,7 +15,12 @@ import { createPartnerApi } from '../../core/api.ts'
 import { createKeyAdministration, type NewKey } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { MS_PER_DAY, utcDay } from '../../core/lib/time.ts'
+import type { Store } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
+import { hasServer } from '../postgres/binaries.ts'
+import { createPlace, serverFor } from '../postgres/fixtures.ts'
+import { hasPooler, startPooler } from '../postgres/pooler.ts'
+import { until } from '../postgres/until.ts'
 import { documentOf, runProgram, temporaryFolder } from '../support/cli-program.ts'
 
 interface Result {
@@ -50,17 +56,22 @@ async function diagnose(
 async function parse(command: string): Promise<void> {
   const [, name = '', ...args] = command.split(' ')
   const silent = { writeOut() {}, writeErr() {}, outputError() {} }
-  const group = new CliCommand(name, undefined as never).exitOverride().configureOutput(silent)
+  const run = { settings: { values: new Map() }, io: { env: {} } } as never
+  const group = new CliCommand(name, run).exitOverride().configureOutput(silent)
   const { define }: { define(command: CliCommand): void } = await import(`../../cli/commands/${name}.ts`)
   define(group)
   for (const each of group.commands.length > 0 ? group.commands : [group]) each.action(() => {})
   await group.parseAsync(args, { from: 'user' })
 }
 
-/** Creates a store with the partner acme. */
+/** Creates a SQLite store with the partner acme. */
 async function createStore(name: string) {
   const file = join(folder, name)
-  const store = await openSqliteStore(file)
+  return { ...await fillStore(await openSqliteStore(file)), file, url: `sqlite:${file}` }
+}
+
+/** Creates the partner acme. */
+async function fillStore(store: Store) {
   const operator = { actor: 'test' }
   const partners = createPartnerAdministration(store, operator)
   await partners.create({ slug: 'acme', name: 'Acme', modules: ['profiles', 'banner'] })
@@ -71,8 +82,6 @@ async function createStore(name: string) {
     return await ring.issue({ partner: 'acme', name: 'Key', environment: 'live', expiresAt, ...more })
   }
   return {
-    file,
-    url: `sqlite:${file}`,
     store,
     partners,
     issue,
@@ -292,4 +301,53 @@ await test('deployments', async (t) => {
   )
   t.equal(skews[1], 1_500)
   t.ok(skews[0] > 3_590_000 && skews[0] < 3_610_000, skews[0])
+})
+
+await test('PostgreSQL', { skip: hasServer() ?? false }, async (t) => {
+  const server = await serverFor(t)
+  const { store, url, sql } = await createPlace(t, server)
+  const { issue } = await fillStore(store)
+  await issue(0)
+  const clean = await diagnose(url)
+  t.same([clean.code, clean.found], [0, {}])
+
+  const revalidate = async () => await store.revision()
+  const more = { revalidate, revalidateEveryMs: 1_000, skewMs: () => -2_500 }
+  const replica = store.replicas!.register({ name: 'web-1', leaseMs: 6_000, ...more })
+  await replica.registered()
+  await sql`INSERT INTO partner_api.replica (id, name, lease_ms, facts, content, seen_at)
+    SELECT 'x', 'web-2', 1000, facts, content, seen_at - 10000 FROM partner_api.replica`
+  // Of 100 connections, three are the superuser's.
+  const countConnections = async (): Promise<number> =>
+    (await sql`SELECT sum(numbackends)::int AS count FROM pg_stat_database`)[0]!['count']
+  const busy = Array.from({ length: 88 - await countConnections() }, () => postgres(url, { max: 1 }))
+  await Promise.all(busy.map((sql) => sql`SELECT 1`))
+  const dateNow = Date.now
+  Date.now = () => dateNow() + 60_000
+  const { code, found, stdout } = await diagnose(url.replace('127.0.0.1', '0.0.0.0'))
+  Date.now = dateNow
+  await replica.deregister()
+  await sql`DELETE FROM partner_api.replica`
+  await Promise.all(busy.map((sql) => sql.end()))
+  await until(async () => await countConnections() < 30, 'connections to end')
+  t.equal(code, 1)
+  t.same(found, {
+    'store-clock': 'warning timedatectl set-ntp true',
+    'server-clocks': 'warning timedatectl set-ntp true',
+    'servers-current': 'warning restart web-2',
+    'server-staleness': 'warning partner-api serve --max-staleness 1000 --stale-if-error 0',
+    'postgres-tls': 'warning sslmode=verify-full',
+    'postgres-connections': 'warning max_connections',
+  })
+  t.notMatch(stdout, server.password)
+
+  if (hasPooler() !== undefined) return
+  const pooler = await startPooler(server, {
+    ignoredParameters: ['options', 'statement_timeout', 'synchronous_commit'],
+  })
+  t.teardown(() => pooler.close())
+  const pooled = await diagnose(pooler.url(url))
+  t.same([pooled.code, pooled.found], [1, { 'postgres-pooler': 'error pooler=transaction' }])
+  const declared = await diagnose(`${pooler.url(url)}?pooler=transaction`)
+  t.same([declared.code, declared.found], [0, {}])
 })

@@ -14,6 +14,8 @@ export interface PoolerOptions {
   readonly mode?: 'session' | 'transaction' | 'statement'
   /** The most connections to each database, default 20. */
   readonly poolSize?: number
+  /** Parameters of the startup message that it drops, as a hosted pooler may; by default it refuses them. */
+  readonly ignoredParameters?: readonly string[]
 }
 
 /** A pgbouncer process. */
@@ -116,6 +118,7 @@ pool_mode = ${options.mode ?? 'transaction'}
 default_pool_size = ${options.poolSize ?? 20}
 max_client_conn = 500
 server_login_retry = 0.1
+ignore_startup_parameters = ${(options.ignoredParameters ?? []).join(',')}
 `
 }
 
