@@ -64,7 +64,8 @@ export async function check(
     return { ...result, warnings, ms: performance.now() - startedAt }
   }
   const connection = await openConnection(base, io.env, request.caFile)
-  signal?.addEventListener('abort', () => void connection.close())
+  const close = () => void connection.close()
+  signal?.addEventListener('abort', close)
   try {
     const names = request.serviceName === undefined
       ? await findServiceNames(connection, base)
@@ -73,13 +74,9 @@ export async function check(
     const response = await deployment.send({ target: verifyKeyPath(names), body: { partner } })
     warnings.push(...clockWarnings(response))
     const verification = await readVerificationAt(connection, response, names, request)
-    const { version } = verification
+    const version = displayName(verification.version)
     if (version !== API_VERSION) {
-      warnings.push(
-        `warning: The deployment has version ${
-          displayName(version)
-        } of the API, and this program ${API_VERSION}.`,
-      )
+      warnings.push(`warning: The deployment has API version ${version}, and this program ${API_VERSION}.`)
     }
     const smoke = request.smoke && await output.progress(async (report) => {
       // Loaded here, with the schemas of all endpoints.
@@ -98,6 +95,7 @@ export async function check(
     if (cliError.code === 'internal') throw error
     return ended({ exitCode: cliError.exitCode, error: cliError, notReady: [] })
   } finally {
+    signal?.removeEventListener('abort', close)
     await connection.close()
   }
 }

@@ -1,4 +1,5 @@
 /** `verify --watch`. */
+import { once } from 'node:events'
 import process from 'node:process'
 import { delay } from '../../core/lib/promise.ts'
 import type { ExitCode } from '../errors.ts'
@@ -22,9 +23,7 @@ export async function watch(
   check: (signal: AbortSignal) => Promise<CheckResult>,
 ): Promise<ExitCode> {
   const interrupt = new AbortController()
-  const interrupted = new Promise<undefined>((resolve) => {
-    interrupt.signal.addEventListener('abort', () => resolve(undefined))
-  })
+  const interrupted = once(interrupt.signal, 'abort').then(() => undefined)
   const stop = () => interrupt.abort()
   let shown = ''
   let exitCode: ExitCode = 0
@@ -49,7 +48,7 @@ export async function watch(
         report(`${pluralize(count, 'check')}, the last at ${time.slice(11, 19)} UTC. Ctrl-C ends.`)
         // Before there is a result to exit with, signals have their usual effect.
         if (count === 1) { for (const signal of signals) process.on(signal, stop) }
-        await Promise.race([delay(intervalMs, interrupt.signal).catch(() => {}), interrupted])
+        if (!interrupt.signal.aborted) await delay(intervalMs, interrupt.signal).catch(() => {})
         if (interrupt.signal.aborted) return
       }
     })

@@ -103,13 +103,14 @@ test('the output reports how soon a change takes effect', async (t) => {
   const since = '2026-11-20T09:00:00.000Z'
   const later = 'take effect within 1,000 ms, or up to 60 s later while the store is unavailable'
   const cases = [
-    [{}, 'take effect within 1,000 ms'],
+    [{ version: '2020-01-01' }, 'take effect within 1,000 ms'],
     [{ stale_if_error: { seconds: 60, since: null } }, later],
     [{ stale_if_error: { seconds: 60, since } }, `${later}, as it has been since ${since}`],
   ] as const
   for (const [more, text] of cases) {
     reply(200, { data: { ...data, ...more } })
-    t.match(await verify(), { code: 0, stdout: `${text}\n` })
+    const stderr = 'version' in more ? 'has API version 2020-01-01, and this program 20' : /^$/
+    t.match(await verify(), { code: 0, stdout: `${text}\n`, stderr })
   }
 })
 
