@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { open, rm } from 'node:fs/promises'
+import process from 'node:process'
 import { CliError } from './errors.ts'
 import type { Io } from './output/print.ts'
 
@@ -95,6 +96,8 @@ export function describeFileError(error: unknown): string {
 /** Writes a new key to the file of `--out`, if any. @throws {CliError} `key_not_written` */
 export type SaveKey = (key: string, id: string) => Promise<void>
 
+const interrupts = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
 /** Creates the file for a new key before the key is issued, so that none is lost, and removes it when that fails. */
 export async function withKeyFile<T>(
   path: string | undefined,
@@ -109,6 +112,12 @@ export async function withKeyFile<T>(
     throw new CliError(1, 'file_not_created', `Nothing was changed. ${path} can't be created: ${reason}.`)
   })
   let isSaved = false
+  // A key that is issued but not written would be lost: an interrupt ends the program afterwards.
+  let interrupt: NodeJS.Signals | undefined
+  const defer = (signal: NodeJS.Signals) => {
+    interrupt = signal
+  }
+  for (const signal of interrupts) process.on(signal, defer)
   try {
     return await command(async (key, id) => {
       await file.writeFile(`${key}\n`).then(() => file.sync()).catch((error) => {
@@ -121,5 +130,7 @@ export async function withKeyFile<T>(
   } finally {
     await file.close()
     if (!isSaved) await rm(path, { force: true })
+    for (const signal of interrupts) process.off(signal, defer)
+    if (interrupt !== undefined) process.kill(process.pid, interrupt)
   }
 }

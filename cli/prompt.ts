@@ -12,18 +12,15 @@ export async function confirm({ stdin, stderr }: Terminal, consequence: string, 
   if (!stdin.isTTY || !stderr.isTTY) {
     throw usageError(`${consequence} This cannot be undone. Pass --yes to skip this prompt.`)
   }
-  if ((await ask(stdin, stderr, `${consequence}\nType ${word} to confirm: `)).trim() !== word) {
+  if ((await ask(stdin, stderr, `${consequence}\nType ${word} to confirm: `, stderr)).trim() !== word) {
     throw new CliError(1, 'not_confirmed', 'Nothing was changed.')
   }
 }
 
-/** Reads a secret, possibly empty, without echoing it. Ctrl-C interrupts the program. */
+/** Reads a secret, possibly empty, without echoing it. */
 export async function promptHidden({ stdin, stderr }: Terminal, prompt: string): Promise<string> {
   const hidden = new Writable({ write: (_chunk, _encoding, done) => done() })
-  const input = ask(stdin, hidden, '', () => {
-    stderr.write('\n')
-    process.kill(process.pid, 'SIGINT')
-  })
+  const input = ask(stdin, hidden, '', stderr)
   // After the terminal has stopped echoing: input that arrives early must not be shown either.
   stderr.write(prompt)
   try {
@@ -33,15 +30,12 @@ export async function promptHidden({ stdin, stderr }: Terminal, prompt: string):
   }
 }
 
-/**
- * @param onInterrupt Ends the process on Ctrl-C. Default: Ctrl-C ends the input.
- * @returns The line, empty at the end of the input.
- */
+/** Ctrl-C interrupts the program. @returns The line, empty at the end of the input. */
 async function ask(
   input: Io['stdin'],
   output: Writable,
   question: string,
-  onInterrupt?: () => void,
+  stderr: Writable,
 ): Promise<string> {
   const terminal = createInterface({ input, output, terminal: true })
   const closed = new Promise<string>((resolve) => {
@@ -49,9 +43,10 @@ async function ask(
     // The signal may arrive later: an interrupt is not an empty line.
     terminal.once('close', () => isInterrupted || resolve(''))
     terminal.once('SIGINT', () => {
-      isInterrupted = onInterrupt !== undefined
+      isInterrupted = true
       terminal.close()
-      onInterrupt?.()
+      stderr.write('\n')
+      process.kill(process.pid, 'SIGINT')
     })
   })
   try {

@@ -1,7 +1,22 @@
-/** What people see on a terminal: tables that fit it, colours and progress. */
+/** What people see on a terminal: tables that fit it, colours, and what an interrupt leaves. */
+import { spawn } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import process from 'node:process'
+import { DatabaseSync } from 'node:sqlite'
+import { setTimeout } from 'node:timers/promises'
 import { test } from 'tap'
 import { displayWidth, formatRelative } from '../../cli/output/text.ts'
-import { newFile, programOn, runProgram } from '../support/cli-program.ts'
+import {
+  cleanEnv,
+  ending,
+  MAIN,
+  newFile,
+  noTerminal,
+  programOn,
+  runOnTerminal,
+  runProgram,
+  startProgram,
+} from '../support/cli-program.ts'
 
 const PARTNER_API_STORE = `sqlite:${newFile()}`
 const { run, json } = programOn(PARTNER_API_STORE)
@@ -76,4 +91,45 @@ test('times are in words', (t) => {
     t.equal(formatRelative(ms === undefined ? ms : 1e12 + ms, 1e12), text)
   }
   t.end()
+})
+
+test('an interrupt leaves an import undone, and a key in its file or not issued', async (t) => {
+  const file = newFile()
+  const env = { PARTNER_API_STORE: `sqlite:${file}` }
+  const { run, json } = programOn(env.PARTNER_API_STORE)
+  await run('partners', 'create', 'acme', '--name', 'Acme', '--module', 'profiles')
+
+  const importing = spawn(process.execPath, [MAIN, 'content', 'import', 'industries', '-'], {
+    env: cleanEnv(env),
+  })
+  const imported = ending(importing)
+  const lines = Array.from({ length: 5_000 }, (_, n) => `{"slug":"i${n}","name":"Industry ${n}"}\n`).join('')
+  // More than a pipe holds, so the program is reading when this has been written.
+  await new Promise((resolve) => importing.stdin.write(lines, resolve))
+  importing.kill('SIGINT')
+  t.match(await imported, { code: null, signal: 'SIGINT', stdout: '' })
+  t.equal((await run('content', 'export', 'industries')).stdout, '')
+  t.equal((await run('audit', 'verify')).code, 0)
+
+  const database = new DatabaseSync(file)
+  database.exec('BEGIN IMMEDIATE')
+  const out = `${file}.key`
+  const issuing = startProgram(['keys', 'issue', 'acme', '--name', 'x', '--out', out], { env })
+  const issued = ending(issuing)
+  while (!existsSync(out)) await setTimeout(20)
+  issuing.kill('SIGINT')
+  database.exec('ROLLBACK')
+  database.close()
+  t.match(await issued, { code: null, signal: 'SIGINT' })
+  const { data: keys } = await json('keys', 'list', 'acme')
+  const written = existsSync(out) ? [readFileSync(out, 'utf8').split('_')[2]] : []
+  t.same(keys.map((each: { readonly id: string }) => each.id), written)
+})
+
+test('Ctrl-C at a confirmation exits with 130', { skip: noTerminal }, async (t) => {
+  const command =
+    `'${process.execPath}' '${MAIN}' partners remove acme-travel-international; echo "exit $?"; stty -a`
+  const shown = await runOnTerminal(command, { PARTNER_API_STORE }, 'to confirm', '\u0003')
+  t.match(shown, /exit 130.* icanon .* echo /s)
+  t.match((await json('partners', 'show', 'acme-travel-international')).data.state, 'active')
 })
