@@ -1,5 +1,4 @@
-import { createReadStream } from 'node:fs'
-import { lstat, rename, rm, writeFile } from 'node:fs/promises'
+import { lstat, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import process from 'node:process'
 import { Option } from 'commander'
 import { findPartner } from '../../core/admin/apply.ts'
@@ -13,10 +12,21 @@ import type { CliCommand, Invocation } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
 import { describeFileError } from '../files.ts'
 import { optionParser, serviceNameOption } from '../options.ts'
+import { sparkline } from '../output/chart.ts'
 import type { Output } from '../output/print.ts'
 import { printable } from '../output/text.ts'
-import { type PartnerReport, toReport, withTotal } from '../reports/counts.ts'
-import { createPartnerTable, formatReport } from '../reports/text.ts'
+import {
+  ALL,
+  cellsOf,
+  emptyDays,
+  headingsOf,
+  type PartnerReport,
+  sumCounts,
+  toReport,
+  toSpans,
+  withTotal,
+} from '../reports/counts.ts'
+import { formatReport } from '../reports/text.ts'
 import { timeOf } from '../store.ts'
 
 interface ReportOptions {
@@ -74,7 +84,12 @@ async function report(
     if (csv) return await writeCsv(output, all)
     if (html) return await savePage(output, html, force, ({ pageOfAll }) => pageOfAll(head, all))
     const rows = output.json ? all : withTotal(all)
-    const { last } = await output.list(rows, (row) => row, createPartnerTable(output))
+    const most = output.width < 80 ? 13 : 31
+    const headings = ['partner', ...headingsOf(ALL), `by ${toSpans(emptyDays(period), most).unit}`]
+    const { last } = await output.table(rows, (row) => row, headings, ({ partner, daily }) => {
+      const trend = sparkline(toSpans(daily, most).spans.map(({ requests }) => requests))
+      return [partner, ...cellsOf(ALL, sumCounts(daily)), trend]
+    })
     if (last === undefined) {
       output.note('There are no partners yet. To create one: partner-api partners create SLUG --name NAME')
     }
@@ -158,11 +173,11 @@ async function savePage(
   const draft = `${file}.${process.pid}.tmp`
   try {
     const stats = await lstat(file).catch(() => undefined)
-    if (stats && !(stats.isFile() && (force || await contains(file, pages.GENERATOR)))) {
+    if (stats && !(stats.isFile() && (force || (await readFile(file)).includes(pages.GENERATOR)))) {
       throw new CliError(
         1,
         'file_exists',
-        `${file} exists and is no report: choose another name, or pass --force.`,
+        `${file} exists and is no report. Choose another name, or pass --force.`,
       )
     }
     await writeFile(draft, await draw(pages), { flag: 'wx' })
@@ -173,12 +188,4 @@ async function savePage(
     throw new CliError(1, 'file_not_created', `${file} can't be written: ${describeFileError(error)}.`)
   }
   await output.result({ file }, `Wrote ${printable(file)}\n`)
-}
-
-/** Whether the first kilobyte of a file contains a text. */
-async function contains(file: string, text: string): Promise<boolean> {
-  for await (const start of createReadStream(file, { encoding: 'utf8', end: 1023 })) {
-    if (start.includes(text)) return true
-  }
-  return false
 }

@@ -159,8 +159,6 @@ type TableRows = readonly (readonly string[])[]
 export interface TableStyle {
   /** Columns of the terminal; `Infinity` for a file or a pipe. */
   readonly width: number
-  /** Headings of numbers, which are aligned to the right. */
-  readonly numbers?: readonly string[]
   styleHeading(text: string): string
 }
 
@@ -181,7 +179,7 @@ export function createTableFormatter(
 ): (rows: TableRows) => string {
   const widths = headings.map((name) => displayWidth(name))
   const mayBeCut = headings.map(() => false)
-  const isNumber = headings.map((name) => style.numbers?.includes(name) ?? false)
+  const isNumber = headings.map((name) => numberHeadings.has(name))
   let heading: TableRows = [headings.map((name) => name.toUpperCase())]
   return (rows) => {
     const lines = rows.map((row) => row.map(printable))
@@ -203,6 +201,8 @@ export function createTableFormatter(
 /** What a command takes as an argument is useless when it is cut, and a cut number is wrong. */
 const uncutHeadings: ReadonlySet<string> = new Set(['id', 'key', 'partner', 'slug', 'scope', 'module'])
 const minCutWidth = 4
+/** Columns that are aligned to the right. */
+const numberHeadings: ReadonlySet<string> = new Set(['requests', 'errors', 'error rate', 'signups'])
 
 /** Shrinks the widest columns to the greatest common width with which all of them fit. */
 function fitWidths(

@@ -1,5 +1,6 @@
 /** Counts of requests, errors and signups: their sums, and how people read them. */
 import { MS_PER_DAY, startOfDay, utcDay } from '../../core/lib/time.ts'
+import { daysIn, type Period } from '../../core/reports/period.ts'
 import type { ReportSummary } from '../../core/wire.ts'
 import { printable } from '../output/text.ts'
 
@@ -42,6 +43,10 @@ export function sumCounts(rows: readonly Counts[]): Counts {
     for (const name of ALL) sum[name] += row[name]
   }
   return sum
+}
+
+export function emptyDays(period: Period): Daily {
+  return daysIn(period).map((date) => ({ date, ...sumCounts([]) }))
 }
 
 export function toReport(partner: string, name: string, daily: Daily): PartnerReport {

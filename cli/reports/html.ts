@@ -1,7 +1,6 @@
 /** Reports as pages without scripts, which load nothing. */
 import { createHash } from 'node:crypto'
 import { type Inset, type Markup, markup } from '../../core/openapi/html.ts'
-import { daysIn } from '../../core/reports/period.ts'
 import type { ReportSummary } from '../../core/wire.ts'
 import { formatTime, pluralize, printable } from '../output/text.ts'
 import * as counts from './counts.ts'
@@ -10,14 +9,8 @@ import { STYLE } from './style.ts'
 /** A file with this is a report of ours. */
 export const GENERATOR = '<meta name="generator" content="partner-api reports">'
 
-/** What the head of a page says. */
-export interface PageHead extends Pick<ReportSummary, 'period'> {
-  /** Name of the service. */
-  readonly title?: string
-  /** Milliseconds since the epoch. */
-  readonly now: number
-}
-
+/** For the head of a page: the period, the name of the service, and when the page is made. */
+type PageHead = Pick<ReportSummary, 'period'> & { readonly title?: string; readonly now: number }
 type Spans = ReturnType<typeof counts.toSpans>
 type Row = counts.Counts & { readonly name: Inset }
 
@@ -42,7 +35,7 @@ export async function pageOfAll(
   reports: AsyncIterable<counts.PartnerReport>,
 ): Promise<string> {
   const rows = []
-  let all: counts.Daily = daysIn(head.period).map((date) => ({ date, ...counts.sumCounts([]) }))
+  let all = counts.emptyDays(head.period)
   for await (const { partner, name, daily } of counts.withTotal(reports)) {
     all = daily
     const label = markup`<bdi>${printable(name)}</bdi>`

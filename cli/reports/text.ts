@@ -1,24 +1,8 @@
 /** Reports on a terminal. */
 import type { ReportSummary } from '../../core/wire.ts'
 import { bars, columns, sparkline, widen } from '../output/chart.ts'
-import {
-  createTableFormatter,
-  cutToWidth,
-  displayWidth,
-  formatDetails,
-  type TableStyle,
-} from '../output/text.ts'
-import {
-  ALL,
-  cellsOf,
-  type Daily,
-  formatCount,
-  headingsOf,
-  type PartnerReport,
-  sumCounts,
-  tablesOf,
-  toSpans,
-} from './counts.ts'
+import { cutToWidth, displayWidth, formatDetails, formatTable, type TableStyle } from '../output/text.ts'
+import { ALL, cellsOf, type Daily, formatCount, headingsOf, sumCounts, tablesOf, toSpans } from './counts.ts'
 
 /** Columns left of a chart. */
 const legendWidth = 16
@@ -38,11 +22,10 @@ export function formatReport(name: string, summary: ReportSummary, style: TableS
     ...headingsOf(ALL).map((heading, index) => [heading, cells[index]!] as const),
   ])
   const tables = tablesOf(summary).filter(({ rows }) => rows.length > 0).map(({ by, series, rows }) => {
-    const addRows = createTableFormatter([by, ...headingsOf(series)], withNumbers(style))
+    const headings = [by, ...headingsOf(series)]
+    const table = formatTable(headings, rows.map((row) => [row.name, ...cellsOf(series, row)]), style)
     // Numbers end the lines, so all of them are equally wide.
-    const [heading, ...lines] = addRows(rows.map((row) => [row.name, ...cellsOf(series, row)])).trim().split(
-      '\n',
-    )
+    const [heading, ...lines] = table.trim().split('\n')
     const space = Math.min(longestBar, widthOf(style) - displayWidth(lines[0]!) - 2)
     const drawn = space < shortestBar ? [] : bars(rows.map((row) => row[series[0]]), space)
     return [heading, ...lines.map((line, index) => `${line}  ${drawn[index] ?? ''}`.trimEnd()), ''].join('\n')
@@ -70,28 +53,7 @@ function formatChart(daily: Daily, style: TableStyle): string[] {
   return [[style.styleHeading(heading), ...rows, cutToWidth(dates, width), ''].join('\n')]
 }
 
-/** Formats chunks of a table with all partners, and the requests of each by day, week or month in small. */
-export function createPartnerTable(style: TableStyle): (reports: readonly PartnerReport[]) => string {
-  const most = style.width < 80 ? 13 : 31
-  let addRows: ReturnType<typeof createTableFormatter> | undefined
-  return (reports) => {
-    const small = reports.map(({ daily }) => toSpans(daily, most))
-    addRows ??= createTableFormatter(
-      ['partner', ...headingsOf(ALL), `by ${small[0]!.unit}`],
-      withNumbers(style),
-    )
-    return addRows(reports.map(({ partner, daily }, index) => {
-      const trend = sparkline(small[index]!.spans.map(({ requests }) => requests))
-      return [partner, ...cellsOf(ALL, sumCounts(daily)), trend]
-    }))
-  }
-}
-
 /** That of a terminal, and a usual one for a file or a pipe. */
 function widthOf({ width }: TableStyle): number {
   return width === Infinity ? 80 : width
-}
-
-function withNumbers(style: TableStyle): TableStyle {
-  return { width: style.width, styleHeading: (text) => style.styleHeading(text), numbers: headingsOf(ALL) }
 }
