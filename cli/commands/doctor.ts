@@ -6,6 +6,7 @@ import { type ExitCode, toCliError } from '../errors.ts'
 import { serviceNameOption } from '../options.ts'
 import type { Output } from '../output/print.ts'
 import { pluralize, printable, redactAll } from '../output/text.ts'
+import type { ServiceOptions } from '../service-options.ts'
 import { describeStore, schemaStatus, timeOf, withStore } from '../store.ts'
 import { parseDurableUrl } from '../store-url.ts'
 import { parseDeploymentUrl, parseKeyId, readCredential } from '../verification/credential.ts'
@@ -25,7 +26,7 @@ export function define(doctor: CliCommand): void {
       'Also check who can read these files; --url sends the key in the first one',
     )
     .option('--service-name <name>', 'Service name of the deployments', serviceNameOption, 'service')
-    .act(diagnose)
+    .act((invocation, options: DoctorOptions) => diagnose(doctor.parent as CliCommand, invocation, options))
     .details(`
 Changes nothing. Each finding has the command or the setting that mends it. Exits 1 if there is an error or a warning,
 and 3 if the store or a service cannot be reached; the other checks still run.`)
@@ -36,7 +37,11 @@ and 3 if the store or a service cannot be reached; the other checks still run.`)
     )
 }
 
-async function diagnose(invocation: Invocation, options: DoctorOptions): Promise<ExitCode> {
+async function diagnose(
+  program: CliCommand,
+  invocation: Invocation,
+  options: DoctorOptions,
+): Promise<ExitCode> {
   const { storeUrl, io, io: { env }, output } = invocation
   const { url: urls = [], keyFile: keyFiles = [], serviceName } = options
   const address = parseDurableUrl(storeUrl, 'doctor checks a store that lasts: sqlite:FILE or postgres://….')
@@ -73,7 +78,9 @@ async function diagnose(invocation: Invocation, options: DoctorOptions): Promise
   }
 
   await output.progress(async (report) => {
-    await run(MACHINE_CHECKS, { env, keyFiles })
+    const { keyFile } = await settingsOf<{ readonly keyFile?: string }>(program, 'verify')
+    const served = await settingsOf<ServiceOptions>(program, 'serve')
+    await run(MACHINE_CHECKS, { env, keyFiles: keyFile ? [...keyFiles, keyFile] : keyFiles, served })
     await run({ store: () => checkStore(report) }, undefined)
     for (const base of bases) await run({ deployment: checkDeployment }, base, { url: base.href })
   })
@@ -84,6 +91,13 @@ async function diagnose(invocation: Invocation, options: DoctorOptions): Promise
     pluralize(results.filter(({ severity }) => severity === name).length, name)
   output.note(`${pluralize(results.length, 'check')}: ${count('error')}, ${count('warning')}.`)
   return exitCode()
+}
+
+/** The options of a command in the environment and the configuration file. */
+async function settingsOf<Options extends object>(program: CliCommand, name: string): Promise<Options> {
+  const { command } = await program.find([name])
+  command.parseOptions([])
+  return command.opts<Options>()
 }
 
 type Severity = Exclude<Finding['severity'], 'skipped'>

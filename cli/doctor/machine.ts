@@ -5,11 +5,14 @@ import process from 'node:process'
 import { openDatabase } from '../../adapters/stores/sqlite/database.ts'
 import type { Io } from '../output/print.ts'
 import { shellQuote } from '../output/text.ts'
+import type { ServiceOptions } from '../service-options.ts'
 import { exposedFiles } from '../store.ts'
-import { type Checks, error, type Finding, findMany, warning } from './check.ts'
+import { type Checks, error, type Finding, findMany, findStaleness, warning } from './check.ts'
 
 interface MachineContext {
   readonly env: Io['env']
+  /** The options of `serve` in the environment and the configuration file. */
+  readonly served: Pick<ServiceOptions, 'allowBrowsers' | 'limits' | 'maxStalenessMs' | 'staleIfErrorSeconds'>
   /** Files with keys. */
   readonly keyFiles: readonly string[]
 }
@@ -20,6 +23,16 @@ export const MACHINE_CHECKS: Checks<MachineContext> = {
   'certificate-checks'({ env }) {
     const { NODE_TLS_REJECT_UNAUTHORIZED: setting } = env
     return setting === '0' && error('Any certificate is accepted.', 'unset NODE_TLS_REJECT_UNAUTHORIZED')
+  },
+
+  'serve-options'({ served: { allowBrowsers, limits = {}, maxStalenessMs = 0, staleIfErrorSeconds = 0 } }) {
+    const names = Object.entries(limits).filter(([, limit]) => limit.quota === 0).map(([name]) => name)
+    const command = 'partner-api config show serve'
+    return [
+      ...findStaleness('serve', maxStalenessMs + staleIfErrorSeconds * 1_000),
+      ...findMany({ severity: 'warning', what: 'Limits that serve turns off', names, command }),
+      ...allowBrowsers ? [warning('serve answers browsers, where everybody can read a key.', command)] : [],
+    ]
   },
 }
 

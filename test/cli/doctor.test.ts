@@ -217,7 +217,11 @@ await test('the machine', async (t) => {
   fs.statfsSync =
     ((path: string) => ({ ...statfsSync(path), type: 0x6969, bsize: 4_096, bavail: 256 })) as never
   syncBuiltinESMExports()
-  const { code, found } = await diagnose(url, ['--key-file', keyFile], { NODE_TLS_REJECT_UNAUTHORIZED: '0' })
+  const { code, found } = await diagnose(url, [], {
+    NODE_TLS_REJECT_UNAUTHORIZED: '0',
+    PARTNER_API_VERIFY_KEY_FILE: keyFile,
+    PARTNER_API_SERVE_ALLOW_BROWSERS: 'true',
+  })
   Object.assign(fs, { statfsSync })
   syncBuiltinESMExports()
   fs.chmodSync(folder, 0o700)
@@ -225,6 +229,7 @@ await test('the machine', async (t) => {
   t.same(found, {
     'key-files': `error chmod 600 ${keyFile}`,
     'certificate-checks': 'error unset NODE_TLS_REJECT_UNAUTHORIZED',
+    'serve-options': 'warning partner-api config show serve',
     'store-files': `error chmod 600 ${file} ${file}-wal ${file}-shm`,
     'store-folder': `warning chmod go-w ${folder}`,
     'disk-space': `warning df -h ${folder}`,
