@@ -202,7 +202,7 @@ test('PORT and HOST are used without --port and --host', async (t) => {
     t.equal((await stopServing(other)).code, 0)
   }
   const wrong = await runProcess(['serve'], { env: { ...env, PORT: 'none' } })
-  t.match(wrong, { code: 2, stderr: "env 'PORT'" })
+  t.match(wrong, { code: 2, stderr: 'error: PORT: It must be' })
 })
 
 test('serve reports why it cannot listen', async (t) => {

@@ -114,12 +114,24 @@ export async function runProgram(
     stdout: collect('stdout'),
     stderr: collect('stderr'),
   })
-  return { code, signal: null, ...output }
+  return withoutSecrets(args, { code, signal: null, ...output })
+}
+
+const issued = new Set<string>()
+
+/** Fails when a run prints a key, unless it is the one that makes it. */
+function withoutSecrets(args: readonly string[], ended: Ended): Ended {
+  const printed = (ended.stdout + ended.stderr).match(/\b[a-z][a-z0-9]+_(?:live|test)_\w{12}_\w{38}\b/g) ?? []
+  for (const key of new Set(printed)) {
+    if (issued.has(key)) throw new Error(`${args.join(' ')} printed a key that another command issued`)
+    if (args.some((word) => /^(?:issue|rotate|demo)$/.test(word))) issued.add(key)
+  }
+  return ended
 }
 
 /** Runs the program to its end in a child process. */
 export function runProcess(args: readonly string[], start: Start = {}): Promise<Ended> {
-  return ending(startProgram(args, start))
+  return ending(startProgram(args, start)).then((ended) => withoutSecrets(args, ended))
 }
 
 /** Collects what a process writes until it ends. */
