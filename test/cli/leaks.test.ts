@@ -20,6 +20,7 @@ import {
   MAIN,
   newFile,
   programOn,
+  runProcess,
   runProgram,
   temporaryFolder,
 } from '../support/cli-program.ts'
@@ -161,6 +162,11 @@ test('keys in the history of a repository have their commit and file', async (t)
   const { rows } = await scan(t, ['-'], git('log', '-p'))
   t.match(rows, [{ id, file: 'src/app.js' }, { id, file: 'src/app.js', commit, path: '-' }])
   t.not(rows[0]!['commit'], commit)
+
+  // A pipe has chunks of 64 KiB, which end anywhere.
+  const long = Array.from({ length: 8_000 }, (_, n) => `diff --git a/folder/f${n} b/folder/f${n}\n+${key}\n`)
+  const piped = await runProcess(['leaks', 'scan', '--no-store', '--json', '-'], { input: long.join('') })
+  t.same(documentOf(piped).data.map(({ file }: Row) => file), long.map((_, n) => `folder/f${n}`))
 
   const hook = join(folder, '.git/hooks/pre-commit')
   const command = `'${process.execPath}' '${MAIN}'`
