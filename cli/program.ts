@@ -19,8 +19,8 @@ const commandGroups: Readonly<Record<string, Readonly<Record<string, string>>>> 
   'To operate it:': {
     partners: 'Create, list, update, suspend, resume and remove partners',
     modules: 'Activate and deactivate integration modules of a partner',
-    keys: 'Issue, list, rotate, limit, disable, enable and revoke keys',
-    scopes: 'Grant scopes to a key and remove them',
+    keys: 'Issue, import, list, rotate, limit, disable, enable and revoke keys',
+    scopes: 'Plan the scopes of a key, grant them and remove them',
     content: 'Import, export and remove profiles, banners, industries and plans',
     signups: 'List and export signups',
     reports: 'Report requests, errors and signups of partners by day, endpoint, plan and country',

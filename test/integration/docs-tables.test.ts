@@ -139,6 +139,17 @@ t.test('the settings match the code', async (t) => {
   }
 })
 
+t.test('the commands of the README are those of the program', async (t) => {
+  const { stdout: help } = await runProgram(['--help'])
+  const commands = Array.from(help.matchAll(/^ {2}([a-z]+) {2,}[A-Z]/gm), ([, name = '']) => name)
+  sameNames(
+    t,
+    tableRows('README.md', 'commands').flatMap((row) => quotedIn(cellsOf(row)[0]!)),
+    commands,
+    'commands',
+  )
+})
+
 t.test('the environment variables match the code', (t) => {
   const code = globSync('{cli,adapters}/**/*.ts', { cwd: ROOT }).map((path) =>
     readFileSync(join(ROOT, path), 'utf8')
