@@ -37,7 +37,12 @@ state before and after.`)
       'Earlier output of audit seal, which the log must still contain',
       optionParser('It must be SEQUENCE:HASH, the output of audit seal.', parseSeal),
     )
-    .read((store, _invocation, { seal }: { readonly seal?: AuditHead }) => verifyAudit(store, seal))
+    .read((store, { output }, { seal }: { readonly seal?: AuditHead }) =>
+      output.progress((report) => {
+        report('Verifying the audit log …')
+        return verifyAudit(store, seal)
+      })
+    )
     .details(`
 Detects entries that were changed, moved, added or removed; partners and keys whose rows differ from the entries; and
 triggers, rules and views that were added to the store.

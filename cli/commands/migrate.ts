@@ -45,7 +45,12 @@ async function migrateStore(
     storeUrl,
     'A memory: store has no schema and ends with the command. Use sqlite:FILE or postgres://….',
   )
-  if (!status) await withStore(invocation, { create: true, keyPrefix }, async () => {})
+  if (!status) {
+    await output.progress((report) => {
+      report('Migrating the store …')
+      return withStore(invocation, { create: true, keyPrefix }, async () => {})
+    })
+  }
   const { current, latest, pending } = await schemaStatus(address, env)
   await output.result(
     { current, latest, pending },

@@ -5,6 +5,7 @@ import type { CliError, ExitCode } from '../errors.ts'
 import {
   createTableFormatter,
   cutToWidth,
+  pluralize,
   printable,
   printableJson,
   redact,
@@ -90,20 +91,24 @@ export class Output implements TableStyle {
     let last: T | undefined
     let chunk: T[] = []
 
-    const writeChunk = async (): Promise<void> => {
+    const writeChunk = async (report: (text: string) => void): Promise<void> => {
+      // On a terminal the rows themselves show the progress.
+      if (!this.#io.stdout.isTTY) report(pluralize(count, 'row'))
       if (chunk.length > 0) await this.write(this.json ? this.#listPart(chunk.map(toJson)) : toText(chunk))
       chunk = []
     }
 
-    for await (const row of rows) {
-      hasMore = count === limit
-      if (hasMore) break
-      count++
-      last = row
-      chunk.push(row)
-      if (chunk.length === chunkRows[this.json ? 'json' : 'table']) await writeChunk()
-    }
-    await writeChunk()
+    await this.progress(async (report) => {
+      for await (const row of rows) {
+        hasMore = count === limit
+        if (hasMore) break
+        count++
+        last = row
+        chunk.push(row)
+        if (chunk.length === chunkRows[this.json ? 'json' : 'table']) await writeChunk(report)
+      }
+      await writeChunk(report)
+    })
     if (this.json) await this.write(count === 0 ? this.#format({ data: [] }) : this.#listEnd(''))
     return { last, hasMore }
   }
