@@ -85,7 +85,7 @@ t.test('the tarball of the service contains only the expected files', (t) => {
     /^dist\/fixtures\/content\/(?:banners|industries|plans|profiles)\.jsonl$/,
     /^docs\/[\w-]+\.(?:md|svg)$/,
     /^examples\/deploy\/[\w.-]+$/,
-    /^examples\/[\w-]+\.(?:js|conf)$/,
+    /^examples\/(?:[\w-]+\.(?:js|conf)|pre-commit)$/,
     /^examples\/partners\/\w+\/[\w-]+\.(?:js|md|php|py)$/,
   ]
   const paths = pathsOf('partner-api')
@@ -151,7 +151,9 @@ console.log((await client.verifyKey()).valid)`,
 t.test('the package has six dependencies and uses each', (t) => {
   const imported = new Set(
     pathsOf('partner-api').filter((path) => /^dist\/.*\.js$/.test(path))
-      .flatMap((path) => [...read(path).matchAll(/(?:from|import)\s*\(?\s*'((?:@[\w-]+\/)?[\w-]+)[\w/-]*'/g)])
+      .flatMap((
+        path,
+      ) => [...read(path).matchAll(/(?:from\s*|import\s*\(?\s*)'((?:@[\w-]+\/)?[\w-]+)[\w/-]*'/g)])
       .map(([, name = '']) => name),
   )
   // `bun` is never a package here, and `node:` has a colon.
