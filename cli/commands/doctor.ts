@@ -1,15 +1,15 @@
 import { createServiceNames } from '../../core/http/headers.ts'
 import type { CliCommand, Invocation } from '../command.ts'
-import type { Checks, Finding } from '../doctor/check.ts'
-import { MACHINE_CHECKS, SQLITE_CHECKS } from '../doctor/machine.ts'
+import { createDiagnosis, type Judge, type Result, type Severity } from '../doctor/check.ts'
+import { checkAccess, checkDisk, checkServeOptions } from '../doctor/machine.ts'
 import { type ExitCode, toCliError } from '../errors.ts'
 import { serviceNameOption } from '../options.ts'
-import type { Output } from '../output/print.ts'
 import { pluralize, printable, redactAll } from '../output/text.ts'
 import type { ServiceOptions } from '../service-options.ts'
 import { describeStore, schemaStatus, timeOf, withStore } from '../store.ts'
 import { parseDurableUrl } from '../store-url.ts'
 import { parseDeploymentUrl, parseKeyId, readCredential } from '../verification/credential.ts'
+import { verifyAudit } from './audit.ts'
 
 interface DoctorOptions {
   readonly url?: readonly string[]
@@ -49,44 +49,58 @@ async function diagnose(
   const bases = urls.map(parseDeploymentUrl)
   const hasKey = bases.length > 0 && (keyFiles.length > 0 || env['PARTNER_API_KEY'])
   const key = hasKey ? await readCredential(keyFiles[0], io) : ''
-  const { results, run, exitCode } = createDiagnosis(output)
+  const verify = await settingsOf<{ readonly keyFile?: string }>(program, 'verify')
+  const serve = await settingsOf<ServiceOptions>(program, 'serve')
   let partner: string | undefined
 
-  async function checkStore(report: (progress: string) => void): Promise<void> {
-    const { SCHEMA_CHECKS, STORE_CHECKS } = await import('../doctor/store.ts')
-    const schema = await schemaStatus(address, env)
-    await run(SCHEMA_CHECKS, schema)
-    if (address.kind === 'sqlite') await run(SQLITE_CHECKS, address.file)
-    if (schema.current < schema.latest) return
+  async function checkStore(judge: Judge, report: (progress: string) => void): Promise<void> {
+    checkAccess(judge, 'key-files', verify.keyFile ? [...keyFiles, verify.keyFile] : keyFiles)
+    checkServeOptions(judge, serve)
+    const { current, latest } = await schemaStatus(address, env)
+    const message = `The store has schema version ${current}, and this program needs ${latest}.`
+    const command = current < latest ? 'partner-api migrate' : 'npm install --global partner-api'
+    judge('schema', current !== latest && { message, command })
+    if (address.kind === 'sqlite') {
+      checkAccess(judge, 'store-files', [address.file])
+      checkDisk(judge, address.file)
+    }
+    if (current < latest) return
     await withStore(invocation, { readOnly: true }, async (store) => {
       if (address.kind === 'postgres') {
-        const { POSTGRES_CHECKS, readPostgres } = await import('../doctor/postgres.ts')
-        await run(POSTGRES_CHECKS, await readPostgres(storeUrl, store, env))
+        const { checkPostgres } = await import('../doctor/postgres.ts')
+        await checkPostgres(judge, storeUrl, store, env)
       }
       partner = (await store.findKey(parseKeyId(key) ?? ''))?.partner.slug
-      const { readKeys } = await import('../doctor/keys.ts')
-      await run(await readKeys(store, timeOf(store), report), undefined)
-      await run(STORE_CHECKS, { store, report })
+      const { checkKeys } = await import('../doctor/keys.ts')
+      await checkKeys(judge, store, timeOf(store), report)
+      report('Verifying the audit log …')
+      const broken = await verifyAudit(store).then(() => undefined, toCliError)
+      if (broken?.exitCode === 3) throw broken
+      const command = 'partner-api audit verify'
+      judge('audit-log', broken && { message: broken.message.replace(/:$/, '.'), command })
     })
   }
 
-  async function checkDeployment(base: URL): Promise<void> {
-    const { DEPLOYMENT_CHECKS, readDeployment } = await import('../doctor/deployment.ts')
-    const credential = partner === undefined ? undefined : { key, partner }
-    const deployment = await readDeployment(base, createServiceNames(serviceName), env, credential)
-    await run(DEPLOYMENT_CHECKS, deployment, { url: base.href })
-  }
-
+  const { results, run, exitCode } = createDiagnosis(output)
   await output.progress(async (report) => {
-    const { keyFile } = await settingsOf<{ readonly keyFile?: string }>(program, 'verify')
-    const served = await settingsOf<ServiceOptions>(program, 'serve')
-    await run(MACHINE_CHECKS, { env, keyFiles: keyFile ? [...keyFiles, keyFile] : keyFiles, served })
-    await run({ store: () => checkStore(report) }, undefined)
-    for (const base of bases) await run({ deployment: checkDeployment }, base, { url: base.href })
+    await run('store', (judge) => checkStore(judge, report))
+    for (const base of bases) {
+      const { checkDeployment } = await import('../doctor/deployment.ts')
+      const names = createServiceNames(serviceName)
+      const credential = partner === undefined ? undefined : { key, partner }
+      await run('deployment', (judge) => checkDeployment(judge, base, names, env, credential), {
+        url: base.href,
+      })
+    }
   })
   const checks = redactAll(results)
   const rows = checks.toSorted((a, b) => order.indexOf(a.severity) - order.indexOf(b.severity))
   await output.result({ checks }, rows.map(formatResult).join(''))
+  if (bases.length > 0 && partner === undefined) {
+    output.note(
+      'Limits and staleness of a service are checked with a key of the store: --key-file or PARTNER_API_KEY.',
+    )
+  }
   const count = (name: Severity) =>
     pluralize(results.filter(({ severity }) => severity === name).length, name)
   output.note(`${pluralize(results.length, 'check')}: ${count('error')}, ${count('warning')}.`)
@@ -100,67 +114,11 @@ async function settingsOf<Options extends object>(program: CliCommand, name: str
   return command.opts<Options>()
 }
 
-type Severity = Exclude<Finding['severity'], 'skipped'>
 /** On a terminal, the worst is at the bottom. */
 const order: readonly (Severity | null)[] = [null, 'info', 'warning', 'error']
 
-interface Result {
-  readonly check: string
-  readonly status: 'ok' | 'found' | 'skipped'
-  readonly severity: Severity | null
-  readonly message: string | null
-  readonly command: string | null
-}
-
-const nothing = { severity: null, message: null, command: null }
-
-/** Collects the results of checks. One that throws is an error, and the others still run. */
-function createDiagnosis(output: Output) {
-  const results: Result[] = []
-  let isUnreachable = false
-
-  function toFinding(thrown: unknown): Finding {
-    const { exitCode, message } = toCliError(thrown)
-    isUnreachable ||= exitCode === 3
-    const [sentence = '', command] = message.split(/ [^.]+: (?=partner-api )/)
-    return { severity: 'error', message: sentence, command }
-  }
-
-  return {
-    results,
-
-    /** @param facts Further members of each result. */
-    async run<Context>(checks: Checks<Context>, context: Context, facts: object = {}): Promise<void> {
-      for (const [check, judge] of Object.entries(checks)) {
-        const findings = [await Promise.resolve(context).then(judge).catch(toFinding) || []].flat()
-        if (findings.length === 0) results.push({ check, status: 'ok', ...nothing, ...facts })
-        for (const { severity, message, command = null, facts: own } of findings) {
-          const isSkipped = severity === 'skipped'
-          const outcome = isSkipped
-            ? { status: severity, severity: null }
-            : { status: 'found', severity } as const
-          results.push({
-            check,
-            ...outcome,
-            message,
-            command: command && output.withStore(command),
-            ...facts,
-            ...own,
-          })
-        }
-      }
-    },
-
-    exitCode(): ExitCode {
-      if (isUnreachable) return 3
-      return results.some(({ severity }) => severity === 'error' || severity === 'warning') ? 1 : 0
-    },
-  }
-}
-
-function formatResult({ check, status, severity, message, command }: Result): string {
-  const title = `${(severity ?? status).padEnd(8)} ${check}${
-    message === null ? '' : `: ${printable(message)}`
-  }\n`
-  return command === null ? title : `${title}         To mend it: ${printable(command)}\n`
+function formatResult({ check, severity, message, command }: Result): string {
+  if (severity === null) return `ok       ${check}\n`
+  const line = `${severity.padEnd(8)} ${check}: ${printable(message!)}\n`
+  return command === null ? line : `${line}         To mend it: ${printable(command)}\n`
 }

@@ -1,58 +1,125 @@
-import type { MaybePromise } from '../../core/lib/promise.ts'
+import { type ExitCode, toCliError } from '../errors.ts'
+import type { Output } from '../output/print.ts'
 import { joinList } from '../output/text.ts'
 
+export type Severity = 'info' | 'warning' | 'error'
+
+/** Every check, and how severe what it finds is. */
+export const CHECKS = {
+  'key-files': 'error',
+  'serve-options': 'warning',
+  'schema': 'error',
+  'store-files': 'error',
+  'disk-space': 'warning',
+  'wal-size': 'warning',
+  'store-clock': 'warning',
+  'server-clocks': 'warning',
+  'server-revisions': 'warning',
+  'server-staleness': 'warning',
+  'postgres-tls': 'warning',
+  'postgres-pooler': 'error',
+  'keys-without-expiry': 'info',
+  'keys-expiring': 'warning',
+  'keys-unused': 'warning',
+  'scopes-unused': 'info',
+  'modules-without-key': 'info',
+  'partners-without-key': 'info',
+  'audit-log': 'error',
+  'store': 'error',
+  'deployment-https': 'error',
+  'deployment-health': 'error',
+  'deployment-clock': 'warning',
+  'deployment-browsers': 'warning',
+  'deployment-limits': 'warning',
+  'deployment-staleness': 'warning',
+  'deployment': 'error',
+} as const satisfies Record<string, Severity>
+
+export type Check = keyof typeof CHECKS
+
 export interface Finding {
-  /** `skipped`: it was not checked. */
-  readonly severity: 'error' | 'warning' | 'info' | 'skipped'
   /** One sentence. */
   readonly message: string
-  /** The command or setting that mends it. */
+  /** The command or the setting that mends it. */
   readonly command?: string | undefined
-  /** Further members under `--json`. */
-  readonly facts?: Readonly<Record<string, unknown>>
+  /** How many things it is about, and the first of them. */
+  readonly count?: number
+  readonly first?: readonly string[]
 }
 
-/** Checks by name. Each judges one thing, and finds nothing when that is in order. */
-export type Checks<Context> = Readonly<
-  Record<string, (context: Context) => MaybePromise<Finding | readonly Finding[] | false | undefined | void>>
->
+/** Records what a check has found: nothing when all is in order. */
+export type Judge = (check: Check, ...findings: readonly (Finding | false | undefined)[]) => void
 
-export function error(message: string, command?: string): Finding {
-  return { severity: 'error', message, command }
-}
-
-export function warning(message: string, command: string, facts: Finding['facts'] = {}): Finding {
-  return { severity: 'warning', message, command, facts }
-}
-
-/** One finding about one or more things. @param names The first of them. */
+/** One finding about all things of a kind. @param names The first of them. */
 export function findMany(
-  { severity, what, names, command, count = names.length }: Pick<Finding, 'severity' | 'command'> & {
-    readonly what: string
-    readonly names: readonly string[]
-    readonly count?: number
-  },
-): readonly Finding[] {
+  what: string,
+  names: readonly string[],
+  command: string,
+  count: number = names.length,
+): Finding | false {
   const first = names.slice(0, 5)
-  const list = count > first.length
-    ? [...first, `${(count - first.length).toLocaleString('en')} more`]
-    : first
-  return count === 0
-    ? []
-    : [{ severity, message: `${what}: ${joinList(list)}.`, command, facts: { count, first } }]
+  const more = count > first.length ? [`${(count - first.length).toLocaleString('en')} more`] : []
+  return count > 0 && { message: `${what}: ${joinList([...first, ...more])}.`, command, count, first }
 }
 
 /** @param skewMs By how much the clock of `name` is ahead of that of `other`. */
-export function findSkew(name: string, other: string, skewMs: number, maxMs: number): readonly Finding[] {
-  const message = `The clock of ${name} is ${Math.abs(skewMs)} ms ${
-    skewMs > 0 ? 'ahead of' : 'behind'
-  } that of ${other}.`
-  return Math.abs(skewMs) > maxMs ? [warning(message, 'timedatectl set-ntp true', { skew_ms: skewMs })] : []
+export function findSkew(name: string, other: string, skewMs: number, maxMs: number): Finding | false {
+  const direction = skewMs > 0 ? 'ahead of' : 'behind'
+  const message = `The clock of ${name} is ${Math.abs(skewMs)} ms ${direction} that of ${other}.`
+  return Math.abs(skewMs) > maxMs && { message, command: 'timedatectl set-ntp true' }
 }
 
 /** @param ms How long a server may use outdated data. */
-export function findStaleness(name: string, ms: number): readonly Finding[] {
+export function findStaleness(name: string, ms: number): Finding | false {
   const message = `${name} may accept a key for ${ms / 1_000} s after it is revoked.`
-  const command = 'partner-api serve --max-staleness 1000 --stale-if-error 0'
-  return ms > 5_000 ? [warning(message, command, { staleness_ms: ms })] : []
+  return ms > 5_000 && { message, command: 'partner-api serve --max-staleness 1000 --stale-if-error 0' }
+}
+
+/** The result of a check under `--json`. */
+export interface Result {
+  readonly check: Check
+  /** `null` when nothing was found. */
+  readonly severity: Severity | null
+  readonly message: string | null
+  readonly command: string | null
+}
+
+/** Collects what checks find. */
+export function createDiagnosis(output: Output) {
+  const results: Result[] = []
+  let isUnreachable = false
+
+  /** @param facts Further members of each result. */
+  function judgeWith(facts: object): Judge {
+    return (check, ...findings) => {
+      const found = findings.filter((finding) => !!finding)
+      if (found.length === 0) results.push({ check, severity: null, message: null, command: null, ...facts })
+      for (const { command, ...finding } of found) {
+        const mends = command === undefined ? null : output.withStore(command)
+        results.push({ check, severity: CHECKS[check], ...finding, command: mends, ...facts })
+      }
+    }
+  }
+
+  return {
+    results,
+
+    /** Runs checks. When one throws, that is an error too. */
+    async run(check: Check, work: (judge: Judge) => Promise<void>, facts: object = {}): Promise<void> {
+      const judge = judgeWith(facts)
+      judge(check, await work(judge).then(() => undefined, toFinding))
+    },
+
+    exitCode(): ExitCode {
+      if (isUnreachable) return 3
+      return results.some(({ severity }) => severity === 'error' || severity === 'warning') ? 1 : 0
+    },
+  }
+
+  function toFinding(thrown: unknown): Finding {
+    const { exitCode, message } = toCliError(thrown)
+    isUnreachable ||= exitCode === 3
+    const [sentence = '', command] = message.split(/ [^.]+: (?=partner-api )/)
+    return { message: sentence, command }
+  }
 }

@@ -6,7 +6,6 @@ import { syncBuiltinESMExports } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import postgres from 'postgres'
 import { test } from 'tap'
 import { serve } from '../../adapters/runtimes/node.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
@@ -20,12 +19,10 @@ import type { PartnerApiOptions } from '../../core/settings.ts'
 import { hasServer } from '../postgres/binaries.ts'
 import { createPlace, serverFor } from '../postgres/fixtures.ts'
 import { hasPooler, startPooler } from '../postgres/pooler.ts'
-import { until } from '../postgres/until.ts'
 import { documentOf, runProgram, temporaryFolder } from '../support/cli-program.ts'
 
 interface Result {
   readonly check: string
-  readonly status: string
   readonly severity: string | null
   readonly message: string | null
   readonly command: string | null
@@ -43,7 +40,7 @@ async function diagnose(
 ) {
   const ended = await runProgram(['doctor', '--json', ...args], { env: { PARTNER_API_STORE: store, ...env } })
   const checks: readonly Result[] = documentOf(ended).data?.checks ?? []
-  const found = checks.filter(({ status }) => status === 'found')
+  const found = checks.filter(({ severity }) => severity !== null)
   for (const { command } of found) if (command?.startsWith('partner-api ')) await parse(command)
   return {
     ...ended,
@@ -111,12 +108,12 @@ await test('a clean installation has no findings', async (t) => {
     const before = fs.readFileSync(file)
     const { code, found, checks } = await diagnose(url, ['--url', base, '--key-file', keyFile])
     t.same({ code, found }, { code: 0, found: {} })
-    t.same(checks.filter(({ status }) => status !== 'ok'), [])
-    t.ok(checks.length > 25)
+    t.ok(checks.length > 18)
     t.ok(before.equals(fs.readFileSync(file)))
     const text = await runProgram(['--store', url, 'doctor', '--url', base])
     t.match(text, { code: 0, stdout: /^ok {7}audit-log$/m, stderr: /0 errors, 0 warnings/ })
-    t.match(text.stdout, /^skipped {2}deployment-limits: .*--key-file/m)
+    t.match(text.stderr, /^Limits and staleness .*--key-file/m)
+    t.notMatch(text.stdout, 'deployment-limits')
   })
   await store.close()
 })
@@ -126,13 +123,10 @@ await test('keys and partners', async (t) => {
   const use = (id: string, age: number) => store.recordKeyUses(new Map([[id, days(age)]]))
   const eternal = (await issue(0, { expiresAt: undefined })).key.id
   await issue(0, { expiresAt: days(-13) })
-  const old = (await issue(2)).key.id
-  const ring = createKeyAdministration(store, { actor: 'test', clock: () => days(1.5) })
-  await ring.rotate(old, { overlapMs: 5 * MS_PER_DAY })
-  await use(old, 1)
+  const old = (await issue(2, { expiresAt: days(-3) })).key.id
+  await keys.rotate(old, { overlapMs: MS_PER_DAY })
   const unused = (await issue(100)).key.id
   await use(unused, 95)
-  await issue(31)
   await keys.disable((await issue(100)).key.id)
   const broad = (await issue(60)).key.id
   await use(broad, 0)
@@ -151,38 +145,23 @@ await test('keys and partners', async (t) => {
   await partners.create({ slug: 'narrow', name: 'Narrow', modules: ['profiles', 'pricing'] })
   const narrow = (await issue(0, { partner: 'narrow', scopes: ['read:profiles'] })).key.id
   await partners.create({ slug: 'idle', name: 'Idle', modules: [] })
-  await partners.suspend('idle')
 
   const { code, found } = await diagnose(url)
   t.equal(code, 1)
   t.same(found, {
     'keys-without-expiry': `info partner-api keys update ${eternal} --expires 365d`,
     'keys-expiring': 'warning partner-api keys list --expiring 14d',
-    'keys-retiring': `warning partner-api keys rotation ${old}`,
     'keys-unused': 'warning partner-api keys list --unused 90d',
-    'keys-never-used': 'warning partner-api keys list --unused 30d',
-    'keys-disabled': 'info partner-api keys list --state disabled',
     'scopes-unused': `info partner-api scopes remove ${broad} read:banner`,
     'modules-without-key': `info partner-api scopes grant ${narrow} read:plans`,
     'partners-without-key': 'info partner-api keys issue idle --name idle',
-    'partners-suspended': 'info partner-api partners resume idle',
   })
 
-  await partners.remove('narrow')
   await store.close()
   const database = new DatabaseSync(file)
-  database.exec(`UPDATE partner_key SET state = 'active' WHERE id = '${narrow}'`)
-  const tampered = await diagnose(url)
-  t.equal(tampered.found['partners-removed'], `error partner-api keys revoke ${narrow}`)
-  t.equal(tampered.found['audit-log'], 'error partner-api audit verify')
-  const page = database.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'idempotency'").get()
+  database.exec(`UPDATE partner_key SET name = 'Other' WHERE id = '${narrow}'`)
   database.close()
-  const bytes = fs.readFileSync(file)
-  fs.writeFileSync(
-    file,
-    bytes.fill(7, (Number(page!['rootpage']) - 1) * 4_096, Number(page!['rootpage']) * 4_096),
-  )
-  t.match((await diagnose(url)).found['integrity'], /^error sqlite3 \S+ 'PRAGMA integrity_check'$/)
+  t.equal((await diagnose(url)).found['audit-log'], 'error partner-api audit verify')
 })
 
 await test('the output about 5,000 keys is short', async (t) => {
@@ -195,9 +174,9 @@ await test('the output about 5,000 keys is short', async (t) => {
   await store.apply(changes, (await store.revision()).facts, { actor: 'test', at: now })
   const { stdout } = await runProgram(['--store', url, 'doctor'])
   t.ok(stdout.length < 2_500, `${stdout.length} characters`)
-  t.match(stdout, /^ {9}To mend it: partner-api --store sqlite:\S+ keys list --unused 30d$/m)
+  t.match(stdout, /^ {9}To mend it: partner-api --store sqlite:\S+ keys list --unused 90d$/m)
   const { checks } = await diagnose(url)
-  t.match(checks.find(({ check }) => check === 'keys-never-used'), {
+  t.match(checks.find(({ check }) => check === 'keys-unused'), {
     count: 5_000,
     message: /and 4,995 more\.$/,
   })
@@ -210,30 +189,24 @@ await test('the machine', async (t) => {
   const keyFile = join(folder, 'open.key')
   fs.writeFileSync(keyFile, 'x', { mode: 0o644 })
   fs.chmodSync(file, 0o640)
-  fs.chmodSync(folder, 0o777)
   fs.writeFileSync(`${file}-wal`, '')
   fs.truncateSync(`${file}-wal`, 65 * 1_048_576)
   const { statfsSync } = fs
   fs.statfsSync =
-    ((path: string) => ({ ...statfsSync(path), type: 0x6969, bsize: 4_096, bavail: 256 })) as never
+    ((path: string) => ({ ...statfsSync(path), bsize: 4_096, bavail: 256, blocks: 1e6 })) as never
   syncBuiltinESMExports()
   const { code, found } = await diagnose(url, [], {
-    NODE_TLS_REJECT_UNAUTHORIZED: '0',
     PARTNER_API_VERIFY_KEY_FILE: keyFile,
     PARTNER_API_SERVE_ALLOW_BROWSERS: 'true',
   })
   Object.assign(fs, { statfsSync })
   syncBuiltinESMExports()
-  fs.chmodSync(folder, 0o700)
   t.equal(code, 1)
   t.same(found, {
     'key-files': `error chmod 600 ${keyFile}`,
-    'certificate-checks': 'error unset NODE_TLS_REJECT_UNAUTHORIZED',
     'serve-options': 'warning partner-api config show serve',
     'store-files': `error chmod 600 ${file} ${file}-wal ${file}-shm`,
-    'store-folder': `warning chmod go-w ${folder}`,
     'disk-space': `warning df -h ${folder}`,
-    'network-file-system': `error partner-api store copy --from ${url} --to sqlite:/var/lib/partner-api.db`,
     'wal-size': `warning fuser -v ${file}`,
     'partners-without-key': 'info partner-api keys issue acme --name acme',
   })
@@ -241,8 +214,8 @@ await test('the machine', async (t) => {
 
 await test('stores that cannot be checked', async (t) => {
   t.match(await runProgram(['--store', 'memory:', 'doctor']), { code: 2, stderr: /sqlite:FILE/ })
-  const missing = await diagnose('sqlite:nowhere.db', [], { NODE_TLS_REJECT_UNAUTHORIZED: '0' })
-  t.match(missing, { code: 3, found: { store: 'error partner-api migrate', 'certificate-checks': /^error/ } })
+  const missing = await diagnose('sqlite:nowhere.db', [], { PARTNER_API_SERVE_ALLOW_BROWSERS: 'true' })
+  t.match(missing, { code: 3, found: { store: 'error partner-api migrate', 'serve-options': /^warning/ } })
 
   const { file, url, store } = await createStore('versions.db')
   await store.close()
@@ -251,7 +224,7 @@ await test('stores that cannot be checked', async (t) => {
     database.exec(`DELETE FROM migration; INSERT INTO migration VALUES (${version}, '001-store', 0)`)
     return (await diagnose(url)).found['schema']
   }
-  t.equal(await atVersion(99), 'warning npm install --global partner-api')
+  t.equal(await atVersion(99), 'error npm install --global partner-api')
   t.equal(await atVersion(1), 'error partner-api migrate')
   // As restored from a dump.
   database.exec('PRAGMA application_id = 0; PRAGMA journal_mode = DELETE')
@@ -273,7 +246,7 @@ await test('deployments', async (t) => {
     t.equal(code, 1)
     t.same(found, {
       'deployment-https': `error https://${new URL(address).host}`,
-      'deployment-browsers': 'warning partner-api serve',
+      'deployment-browsers': 'warning partner-api config show serve',
       'deployment-limits':
         'warning partner-api serve --limit key=600/60 --limit signup=20/60 --limit verify=30/60 --limit authfail=20/60',
       'deployment-staleness': 'warning partner-api serve --max-staleness 1000 --stale-if-error 0',
@@ -295,17 +268,13 @@ await test('deployments', async (t) => {
   await store.close()
   t.equal(code, 3)
   t.match(found, {
-    deployment: 'error null',
+    deployment: /^error/,
     'deployment-health': 'error partner-api doctor',
     'deployment-clock': 'warning timedatectl set-ntp true',
-    'deployment-version': 'warning npm install --global partner-api',
-    'deployment-key': /^error/,
   })
-  const skews = checks.filter(({ check }) => check === 'deployment-clock').map((found) =>
-    Object(found).skew_ms
-  )
-  t.equal(skews[1], 1_500)
-  t.ok(skews[0] > 3_590_000 && skews[0] < 3_610_000, skews[0])
+  const skews = checks.filter(({ check }) => check === 'deployment-clock').map(({ message }) => message)
+  t.match(skews[0], /^The clock of this machine is 3[56]\d\d\d\d\d ms ahead of that of http:/)
+  t.match(skews[1], /is 1500 ms ahead of that of its store\.$/)
 })
 
 await test('PostgreSQL', { skip: hasServer() ?? false }, async (t) => {
@@ -321,28 +290,20 @@ await test('PostgreSQL', { skip: hasServer() ?? false }, async (t) => {
   const replica = store.replicas!.register({ name: 'web-1', leaseMs: 6_000, ...more })
   await replica.registered()
   await sql`INSERT INTO partner_api.replica (id, name, lease_ms, facts, content, seen_at)
-    SELECT 'x', 'web-2', 1000, facts, content, seen_at - 10000 FROM partner_api.replica`
-  // Of 100 connections, three are the superuser's.
-  const countConnections = async (): Promise<number> =>
-    (await sql`SELECT sum(numbackends)::int AS count FROM pg_stat_database`)[0]!['count']
-  const busy = Array.from({ length: 88 - await countConnections() }, () => postgres(url, { max: 1 }))
-  await Promise.all(busy.map((sql) => sql`SELECT 1`))
+    SELECT 'x', 'web-2', 1000, 'old', content, seen_at FROM partner_api.replica`
   const dateNow = Date.now
   Date.now = () => dateNow() + 60_000
   const { code, found, stdout } = await diagnose(url.replace('127.0.0.1', '0.0.0.0'))
   Date.now = dateNow
   await replica.deregister()
   await sql`DELETE FROM partner_api.replica`
-  await Promise.all(busy.map((sql) => sql.end()))
-  await until(async () => await countConnections() < 30, 'connections to end')
   t.equal(code, 1)
   t.same(found, {
     'store-clock': 'warning timedatectl set-ntp true',
     'server-clocks': 'warning timedatectl set-ntp true',
-    'servers-current': 'warning restart web-2',
+    'server-revisions': 'warning restart web-2',
     'server-staleness': 'warning partner-api serve --max-staleness 1000 --stale-if-error 0',
     'postgres-tls': 'warning sslmode=verify-full',
-    'postgres-connections': 'warning max_connections',
   })
   t.notMatch(stdout, server.password)
 
