@@ -1,9 +1,7 @@
 import { Option } from 'commander'
-import { once } from 'node:events'
-import process from 'node:process'
 import { findPartner } from '../../core/admin/apply.ts'
 import { parseDuration } from '../../core/admin/validate.ts'
-import { delay } from '../../core/lib/promise.ts'
+import { pagesOf } from '../../core/lib/read-pages.ts'
 import { rfc3339, utcDay } from '../../core/lib/time.ts'
 import type { Key } from '../../core/model.ts'
 import type { KeyUsage } from '../../core/ports/reports.ts'
@@ -12,6 +10,8 @@ import type { CliCommand, Invocation } from '../command.ts'
 import { optionParser, slugHelp } from '../options.ts'
 import { keyJson } from '../output/json.ts'
 import { formatRelative, formatTable, pluralize } from '../output/text.ts'
+import { repeat } from '../repeat.ts'
+import { formatCount, sumOf } from '../reports/counts.ts'
 import { timeOf, withStore } from '../store.ts'
 import { parseDurableUrl } from '../store-url.ts'
 
@@ -53,121 +53,104 @@ one document.`)
 const maxKeys = 100
 /** Lines of a terminal above the first key. */
 const headingLines = 3
-const signals = ['SIGINT', 'SIGTERM'] as const
 /** Another screen, without cursor and line wrap, and the way back. */
 const [enter, leave] = ['\u001b[?1049h\u001b[?25l\u001b[?7l', '\u001b[?7h\u001b[?25h\u001b[?1049l']
 
-/** What a key asked for since the reading before, and today. */
-interface Activity {
-  readonly keyId: string
-  requests: number
-  errors: number
-  today: number
-  /** Asked most since the reading before, or else today, and how often. */
-  endpoint: string
-  most: readonly [requests: number, today: number]
-}
-
-interface Reading {
-  readonly at: number
-  /** Since the reading before; `undefined` for the first one. */
-  readonly seconds: number | undefined
-  /** The key that asks most first. */
-  readonly keys: readonly Activity[]
-}
+type Reading = Awaited<ReturnType<ReturnType<typeof createReader>>>
 
 async function show(
   store: Store,
   { io: { env, stdout }, output }: Invocation,
   partner: string | undefined,
-  { interval, once: isOnce }: Options,
+  { interval, once }: Options,
 ): Promise<void> {
-  const { TERM } = env
-  const isScreen = stdout.isTTY === true && TERM !== 'dumb' && !output.json && !isOnce
-  const interrupt = new AbortController()
-  const interrupted = once(interrupt.signal, 'abort').then(() => undefined)
-  const stop = () => interrupt.abort()
-  for (const signal of signals) process.on(signal, stop)
+  const isScreen = stdout.isTTY === true && env.TERM !== 'dumb' && !output.json && !once
+  let isEntered = false
   try {
-    if (isScreen) await output.write(enter)
-    const read = createReader(store, partner)
-    while (!interrupt.signal.aborted) {
-      const reading = await Promise.race([read(), interrupted])
-      if (reading === undefined) return
+    for await (const reading of repeat(interval, createReader(store, partner))) {
       // The first reading alone does not say what is asked now.
-      if (isScreen || reading.seconds !== undefined) {
-        const lines = isScreen && stdout.rows ? Math.max(1, stdout.rows - headingLines) : maxKeys
-        const keys = reading.keys.slice(0, lines)
-        const rows = await Promise.all(keys.map((key) => describeKey(store, key, reading)))
-        const text = describeReading(reading) + formatTable(headings, rows.map(({ cells }) => cells), output)
-        if (isScreen) await output.write(toScreen(text))
-        else if (!output.json) await output.write(`${text}\n`)
-        else await output.document({ data: rows.map(({ json }) => json), read_at: rfc3339(reading.at) })
-        if (isOnce) return
-      }
-      await delay(interval, interrupt.signal).catch(() => {})
+      if (!isScreen && reading.seconds === undefined) continue
+      const lines = isScreen && stdout.rows ? Math.max(1, stdout.rows - headingLines) : maxKeys
+      const keys = reading.keys.slice(0, lines)
+      const rows = await Promise.all(keys.map((key) => describeKey(store, key, reading)))
+      const text = describeReading(reading) + formatTable(headings, rows.map(({ cells }) => cells), output)
+      if (isScreen) {
+        const start = isEntered ? '' : enter
+        isEntered = true
+        await output.write(start + toScreen(text))
+      } else if (output.json) {
+        await output.document({ data: rows.map(({ json }) => json), read_at: rfc3339(reading.at) })
+      } else await output.write(`${text}\n`)
+      if (once) return
     }
   } finally {
-    for (const signal of signals) process.removeListener(signal, stop)
-    if (isScreen) await output.write(leave)
+    if (isEntered) await output.write(leave)
   }
 }
 
-/** Returns a function that makes the next reading. */
-function createReader(store: Store, partner: string | undefined): () => Promise<Reading> {
-  let counted: ReadonlyMap<string, KeyUsage> | undefined
-  let readAt = 0
+/** Returns a function that makes the next reading: what each key asked for since the reading before, and today. */
+function createReader(store: Store, partner: string | undefined) {
+  let counted = new Map<string, KeyUsage>()
+  let readAt: number | undefined
   return async () => {
-    const [at, now, before] = [timeOf(store), performance.now(), counted]
+    const at = timeOf(store)
+    const now = performance.now()
     const usage = await readUsage(store, partner, utcDay(at))
-    const seconds = before && (now - readAt) / 1000
-    const keys = new Map<string, Activity>()
-    counted = new Map(usage.map((row) => [`${row.day} ${row.keyId} ${row.endpoint}`, row]))
+    const placeOf = ({ day, keyId, endpoint }: KeyUsage) => `${day} ${keyId} ${endpoint}`
+    const byKey = Map.groupBy(usage, ({ keyId }) => keyId)
+    const keys = Array.from(byKey, ([keyId, counts]) => {
+      const endpoints = counts.map((count) => {
+        // The first reading has nothing to compare with.
+        const before = readAt === undefined ? count : counted.get(placeOf(count))
+        const requests = count.requests - (before?.requests ?? 0)
+        const errors = count.errors - (before?.errors ?? 0)
+        return { endpoint: count.endpoint, requests, errors, today: count.requests }
+      }).sort(busiestFirst)
+      const { endpoint } = endpoints[0]!
+      const [requests, errors] = [sumOf(endpoints, 'requests'), sumOf(endpoints, 'errors')]
+      return { keyId, endpoint, requests, errors, today: sumOf(endpoints, 'today') }
+    }).sort(busiestFirst)
+    const seconds = readAt === undefined ? undefined : (now - readAt) / 1000
+    counted = new Map(usage.map((count) => [placeOf(count), count]))
     readAt = now
-    for (const [place, row] of counted) {
-      const { keyId, endpoint, requests: today } = row
-      const known = before === undefined ? row : before.get(place)
-      const requests = today - (known?.requests ?? 0)
-      const key = keys.get(keyId) ?? { keyId, requests: 0, errors: 0, today: 0, endpoint, most: [0, 0] }
-      key.requests += requests
-      key.errors += row.errors - (known?.errors ?? 0)
-      key.today += today
-      if (requests > key.most[0] || (requests === key.most[0] && today > key.most[1])) {
-        key.endpoint = endpoint
-        key.most = [requests, today]
-      }
-      keys.set(keyId, key)
-    }
-    const byRate = (a: Activity, b: Activity) => b.requests - a.requests || b.today - a.today
-    return { at, seconds, keys: [...keys.values()].sort(byRate) }
+    return { at, seconds, keys }
   }
+}
+
+interface Activity {
+  /** Since the reading before. */
+  readonly requests: number
+  readonly today: number
+}
+
+function busiestFirst(a: Activity, b: Activity): number {
+  return b.requests - a.requests || b.today - a.today
 }
 
 async function readUsage(store: Store, partner: string | undefined, day: string) {
   if (partner === undefined) return await store.keyUsage(undefined, day, day)
   await findPartner(store, partner)
   const usage: KeyUsage[] = []
-  let after: Key | undefined
-  while (true) {
-    const page = await store.listKeys({ partner }, after, 1_000)
-    usage.push(...await store.keyUsage(page.map(({ id }) => id), day, day))
-    if (page.length < 1_000) return usage
-    after = page.at(-1)
+  for await (const keys of pagesOf<Key>((after, limit) => store.listKeys({ partner }, after, limit))) {
+    usage.push(...await store.keyUsage(keys.map(({ id }) => id), day, day))
   }
+  return usage
 }
 
 function describeReading({ at, seconds, keys }: Reading): string {
-  const sum = (name: 'requests' | 'errors' | 'today') => keys.reduce((total, key) => total + key[name], 0)
-  const today = `today ${pluralize(sum('today'), 'request')} of ${pluralize(keys.length, 'key')}`
-  const rate = seconds && (sum('requests') / seconds).toFixed(1)
-  const now = rate && `${rate} requests/s, ${pluralize(sum('errors'), 'error')}; `
+  const today = `today ${pluralize(sumOf(keys, 'today'), 'request')} of ${pluralize(keys.length, 'key')}`
+  const rate = seconds && (sumOf(keys, 'requests') / seconds).toFixed(1)
+  const now = rate && `${rate} requests/s, ${pluralize(sumOf(keys, 'errors'), 'error')}; `
   return `${rfc3339(at)}  ${now ?? ''}${today}\n\n`
 }
 
 const headings = 'req/s,errors,today,partner,key,name,hint,kind,endpoint,last used'.split(',')
 
-async function describeKey(store: Store, activity: Activity, { at, seconds = 0 }: Reading) {
-  const { keyId, requests, errors, today, endpoint } = activity
+async function describeKey(
+  store: Store,
+  { keyId, requests, errors, today, endpoint }: Reading['keys'][number],
+  { at, seconds = 0 }: Reading,
+) {
   const { key } = (await store.findKey(keyId))!
   // Counts are newer than the last use of a key, which servers write once a minute.
   const lastUsedAt = requests > 0 ? at : key.lastUsedAt
@@ -175,15 +158,13 @@ async function describeKey(store: Store, activity: Activity, { at, seconds = 0 }
   const perSecond = requests / seconds
   const recent = seconds === 0 ? ['–', '–'] : [perSecond.toFixed(1), `${errors}`]
   const about = [partner, keyId, name, key.hint && hint, environment].map(String)
-  const counts = {
-    requests_per_second: Number(perSecond.toFixed(2)),
-    errors,
-    requests_today: today,
-    endpoint,
-  }
   return {
-    json: { partner, key_id: keyId, name, hint, environment, ...counts, last_used_at },
-    cells: [...recent, today.toLocaleString('en'), ...about, endpoint, formatRelative(lastUsedAt, at)],
+    json: {
+      ...{ partner, key_id: keyId, name, hint, environment },
+      ...{ requests_per_second: Number(perSecond.toFixed(2)), errors, requests_today: today },
+      ...{ endpoint, last_used_at },
+    },
+    cells: [...recent, formatCount(today), ...about, endpoint, formatRelative(lastUsedAt, at)],
   }
 }
 

@@ -37,6 +37,14 @@ export function toSpans(daily: Daily, most: number) {
   return { unit, spans }
 }
 
+/** The sum of one member of all rows. */
+export function sumOf<Name extends string>(
+  rows: readonly { readonly [_ in Name]: number }[],
+  name: Name,
+): number {
+  return rows.reduce((sum, row) => sum + row[name], 0)
+}
+
 export function sumCounts(rows: readonly Counts[]): Counts {
   const sum = { requests: 0, errors: 0, signups: 0 }
   for (const row of rows) {

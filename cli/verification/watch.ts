@@ -1,16 +1,13 @@
 /** `verify --watch`. */
-import { once } from 'node:events'
-import process from 'node:process'
-import { delay } from '../../core/lib/promise.ts'
 import type { ExitCode } from '../errors.ts'
 import type { Output } from '../output/print.ts'
 import { excerpt, joinList, pluralize, printable } from '../output/text.ts'
+import { repeat } from '../repeat.ts'
 import type { CheckResult } from './check.ts'
 
 const maxSentenceLength = 1_000
 /** Times in sentences, which differ between checks. */
 const volatile = /\d+ seconds?|[\d-]+ \d\d:\d\d(?::\d\d)?/g
-const signals = ['SIGINT', 'SIGTERM'] as const
 
 /**
  * Repeats a check until SIGINT or SIGTERM, and prints each result that differs from the one before it.
@@ -22,39 +19,28 @@ export async function watch(
   intervalMs: number,
   check: (signal: AbortSignal) => Promise<CheckResult>,
 ): Promise<ExitCode> {
-  const interrupt = new AbortController()
-  const interrupted = once(interrupt.signal, 'abort').then(() => undefined)
-  const stop = () => interrupt.abort()
   let shown = ''
   let exitCode: ExitCode = 0
-  try {
-    await output.progress(async (report) => {
-      for (let count = 1;; count++) {
-        const result = await Promise.race([check(interrupt.signal), interrupted])
-        if (result === undefined) return
-        exitCode = result.exitCode
-        const sentence = describeResult(result)
-        const time = new Date().toISOString()
-        const essence = sentence.replace(volatile, '')
-        if (essence !== shown) {
-          // Removes the progress, which may be on the same terminal.
-          report('')
-          await output.result(
-            { checked_at: time, exit_code: exitCode, result: sentence },
-            `${time}  ${sentence}\n`,
-          )
-          shown = essence
-        }
-        report(`${pluralize(count, 'check')}, the last at ${time.slice(11, 19)} UTC. Ctrl-C ends.`)
-        // Before there is a result to exit with, signals have their usual effect.
-        if (count === 1) { for (const signal of signals) process.on(signal, stop) }
-        if (!interrupt.signal.aborted) await delay(intervalMs, interrupt.signal).catch(() => {})
-        if (interrupt.signal.aborted) return
+  let count = 0
+  await output.progress(async (report) => {
+    for await (const result of repeat(intervalMs, check)) {
+      count++
+      exitCode = result.exitCode
+      const sentence = describeResult(result)
+      const time = new Date().toISOString()
+      const essence = sentence.replace(volatile, '')
+      if (essence !== shown) {
+        // Removes the progress, which may be on the same terminal.
+        report('')
+        await output.result(
+          { checked_at: time, exit_code: exitCode, result: sentence },
+          `${time}  ${sentence}\n`,
+        )
+        shown = essence
       }
-    })
-  } finally {
-    for (const signal of signals) process.removeListener(signal, stop)
-  }
+      report(`${pluralize(count, 'check')}, the last at ${time.slice(11, 19)} UTC. Ctrl-C ends.`)
+    }
+  })
   return exitCode
 }
 

@@ -21,6 +21,7 @@ export function all<T extends readonly unknown[], R>(
 
 /** Resolves after `ms` milliseconds, or rejects with the reason of `signal` when that is aborted first. */
 export function delay(ms: number, signal?: WebAbortSignal): Promise<void> {
+  if (signal?.aborted) return Promise.reject(signal.reason)
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
       signal?.removeEventListener('abort', abort)

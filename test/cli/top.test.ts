@@ -84,6 +84,14 @@ test('a terminal shows each reading in place until Ctrl-C', async (t) => {
   t.equal(last.split('\u001b]').length, 1, 'names cannot control the terminal')
 })
 
+test('Ctrl-C while a reading is shown does not wait for the next one', async (t) => {
+  const terminal = { isTTY: true, columns: 100, rows: 5 }
+  const code = await watch(['top', '--interval', '1h'], terminal, (text) => {
+    if (text.endsWith('\u001b[J')) process.emit('SIGINT')
+  })
+  t.equal(code, 0)
+})
+
 test('one reading, and one for each interval', async (t) => {
   const counting = setInterval(() => count('acme-test', 1, { environment: 'test', errors: 1 }), 50)
   t.teardown(() => clearInterval(counting))
