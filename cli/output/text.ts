@@ -132,9 +132,14 @@ export function formatLimits(limits: LimitOverrides): string {
   return overrides.join(' ') || "the service's"
 }
 
+/** `5,000`. Intl takes longer to load than most commands take. @param count 0 or more, whole. */
+export function formatCount(count: number): string {
+  return String(count).replace(/\B(?=(?:\d{3})+$)/g, ',')
+}
+
 /** `1 profile`, `5,000 profiles`. */
 export function pluralize(count: number, singular: string, plural: string = `${singular}s`): string {
-  return `${count.toLocaleString('en')} ${count === 1 ? singular : plural}`
+  return `${formatCount(count)} ${count === 1 ? singular : plural}`
 }
 
 const bidiControls = '\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069'
