@@ -1,4 +1,4 @@
-import { keyState } from '../../core/keys/lifecycle.ts'
+import { endOf, keyState } from '../../core/keys/lifecycle.ts'
 import type { Key, KeyState } from '../../core/model.ts'
 import type { KeyFilter } from '../../core/ports/changes.ts'
 import { scopeSet, type Value } from './row-format.ts'
@@ -14,7 +14,7 @@ export function createKeySelector(filter: KeyFilter): (key: Key) => boolean {
       (scope === undefined || key.scopes.includes(scope)) &&
       (states === undefined || states.includes(state)) &&
       (endsBefore === undefined ||
-        inForce && Math.min(key.expiresAt ?? Infinity, key.retiresAt ?? Infinity) < endsBefore) &&
+        inForce && (endOf(key) ?? Infinity) < endsBefore) &&
       (unusedSince === undefined ||
         inForce && key.createdAt < unusedSince && (key.lastUsedAt ?? -Infinity) < unusedSince)
   }

@@ -1,6 +1,6 @@
 import { Option } from 'commander'
 import { findKey, findPartner } from '../../core/admin/apply.ts'
-import { keyState } from '../../core/keys/lifecycle.ts'
+import { endOf, keyState } from '../../core/keys/lifecycle.ts'
 import { readPages } from '../../core/lib/read-pages.ts'
 import { MS_PER_DAY, utcDay } from '../../core/lib/time.ts'
 import { type Environment, type Key, KEY_STATES, type KeyState } from '../../core/model.ts'
@@ -112,8 +112,6 @@ async function addUsage(store: Store, keys: readonly Key[], now: number): Promis
 }
 
 /** When a key stops working, by its expiry or by a rotation. A revoked key has stopped already. */
-function formatEnd({ state, expiresAt, retiresAt }: Key, now: number): string {
-  if (state === 'revoked') return '–'
-  const end = Math.min(expiresAt ?? Infinity, retiresAt ?? Infinity)
-  return formatRelative(end === Infinity ? undefined : end, now)
+function formatEnd(key: Key, now: number): string {
+  return key.state === 'revoked' ? '–' : formatRelative(endOf(key), now)
 }

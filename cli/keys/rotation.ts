@@ -2,10 +2,9 @@ import { Option } from 'commander'
 import { findKey } from '../../core/admin/apply.ts'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { requireRotated } from '../../core/admin/validate.ts'
-import { keyState } from '../../core/keys/lifecycle.ts'
+import { endOf, hasEnded, keyState } from '../../core/keys/lifecycle.ts'
 import { MS_PER_DAY, optionalRfc3339, utcDay } from '../../core/lib/time.ts'
 import type { Key } from '../../core/model.ts'
-import type { KeyUsage } from '../../core/ports/reports.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { daysIn } from '../../core/reports/period.ts'
 import type { CliCommand, CommandResult, Invocation } from '../command.ts'
@@ -14,6 +13,7 @@ import { durationOption, keyHelp } from '../options.ts'
 import { bars } from '../output/chart.ts'
 import { keyJson } from '../output/json.ts'
 import { formatTable, formatTime, pluralize } from '../output/text.ts'
+import { formatCount, sumOf } from '../reports/counts.ts'
 import { timeOf } from '../store.ts'
 
 /** Uses are recorded once a minute and key, seconds late, and after a failed write a minute later. */
@@ -48,83 +48,81 @@ export function defineRotation(keys: CliCommand): void {
     )
 }
 
-/**
- * The rotation of a key, or of its predecessor if it was not rotated itself: all keys that replaced each other, the old
- * key, its successor, and those that have replaced that.
- */
-async function findRotation(store: Store, invocation: Invocation, id: string) {
-  const { key } = await findKey(store, id)
-  const predecessors = new Map<string, Key>()
-  for await (const each of createKeyAdministration(store, invocation).list({ partner: key.partner })) {
-    if (each.successorId !== undefined) predecessors.set(each.successorId, each)
+/** A rotated key and those that have replaced it, oldest first. `id` is that of the rotated key or of the newest one. */
+async function findRotation(
+  store: Store,
+  invocation: Invocation,
+  id: string,
+): Promise<readonly [old: Key, ...successors: Key[]]> {
+  let { key: old } = await findKey(store, id)
+  if (old.successorId === undefined) {
+    const keys = createKeyAdministration(store, invocation).list({ partner: old.partner })
+    for await (const key of keys) if (key.successorId === id) old = key
   }
-  const chain = [key]
-  for (let next; (next = predecessors.get(chain[0]!.id)) && !chain.includes(next);) chain.unshift(next)
-  for (let next; (next = chain.at(-1)!.successorId) && chain.every(({ id }) => id !== next);) {
-    chain.push((await findKey(store, next)).key)
-  }
-  const position = chain.indexOf(key) - (key.successorId === undefined ? 1 : 0)
-  const old = chain[position] ?? key
   requireRotated(old)
-  return { chain, old, successors: chain.slice(position + 1) }
+  const keys: [Key, ...Key[]] = [old]
+  for (let next; (next = keys.at(-1)!.successorId) && keys.every(({ id }) => id !== next);) {
+    keys.push((await findKey(store, next)).key)
+  }
+  return keys
 }
 
 async function show(store: Store, invocation: Invocation, id: string): Promise<CommandResult> {
-  const { chain, old, successors } = await findRotation(store, invocation, id)
   const { output } = invocation
+  const keys = await findRotation(store, invocation, id)
+  const [old, { createdAt: rotatedAt }] = keys as readonly [Key, Key]
   const now = timeOf(store)
-  const keys = [old, ...successors]
-  const from = utcDay(Math.max(successors[0]!.createdAt, now - (maxDays - 1) * MS_PER_DAY))
-  const usage = await store.keyUsage(keys.map(({ id }) => id), from, utcDay(now))
-  const requestsOf = (key: Key, day?: string) =>
-    sumOf(usage.filter((count) => count.keyId === key.id && (day === undefined || count.day === day)))
-  const days = daysIn({ from, to: utcDay(now) }).map((day) => {
-    const [old = 0, ...others] = keys.map((key) => requestsOf(key, day))
-    const moved = others.reduce((sum, requests) => sum + requests, 0)
-    return { day, old_key: old, successors: moved, moved: old + moved === 0 ? null : moved / (old + moved) }
+  const from = utcDay(Math.max(rotatedAt, now - (maxDays - 1) * MS_PER_DAY))
+  const to = utcDay(now)
+  const usage = await store.keyUsage(keys.map(({ id }) => id), from, to)
+  const byKey = Map.groupBy(usage, ({ keyId }) => keyId)
+  const byDay = Map.groupBy(usage, ({ day }) => day)
+  const requestsOf = ({ id }: Key) => sumOf(byKey.get(id) ?? [], 'requests')
+  const days = daysIn({ from, to }).map((day) => {
+    const counts = byDay.get(day) ?? []
+    const all = sumOf(counts, 'requests')
+    const successors = sumOf(counts.filter(({ keyId }) => keyId !== old.id), 'requests')
+    return { day, old_key: all - successors, successors, moved: all === 0 ? null : successors / all }
   })
   const moved = days.findLast((day) => day.moved !== null)?.moved ?? null
-  const next = nextStep(old, successors, now)
-  const data = {
-    ...{ key_id: id, chain: chain.map(({ id }) => id), ends_at: optionalRfc3339(endTime(old)), moved, next },
-    keys: keys.map((key) => ({ ...keyJson(key, now), requests: requestsOf(key) })),
-    days,
-  }
+  const next = nextStep(old, keys.at(-1)!, now)
   const keyTable = formatTable(
     ['key', 'state', 'created', 'ends', 'last used', 'requests'],
     keys.map((key) => [
-      ...[key.id, keyState(key, now), formatTime(key.createdAt), formatTime(endTime(key))],
-      ...[formatTime(key.lastUsedAt), requestsOf(key).toLocaleString('en')],
+      ...[key.id, keyState(key, now), formatTime(key.createdAt), formatEnd(key)],
+      ...[formatTime(key.lastUsedAt), formatCount(requestsOf(key))],
     ]),
     output,
   )
   const dayTable = formatTable(
     ['day', 'old key', 'successor', 'moved'],
     days.slice(-maxShownDays).map(({ day, old_key, successors, moved }) => [
-      ...[day, old_key.toLocaleString('en'), successors.toLocaleString('en')],
+      ...[day, formatCount(old_key), formatCount(successors)],
       moved === null ? '–' : `${Math.floor(moved * 100)}% ${bars([moved, 1], barWidth)[0]}`,
     ]),
     output,
   )
-  const role = id === old.id ? 'the old key' : 'the newest key'
-  const text = `${id} is ${role} of ${chain.map(({ id }) => id).join(' → ')}\n\n${keyTable}\n${dayTable}`
-  return { data, text, notes: () => [next] }
+  return {
+    data: {
+      keys: keys.map((key) => ({ ...keyJson(key, now), requests: requestsOf(key) })),
+      ...{ moved, next, days },
+    },
+    text: `${keyTable}\n${dayTable}`,
+    notes: () => [next],
+  }
 }
 
-function nextStep(old: Key, successors: readonly Key[], now: number): string {
-  const newest = successors.at(-1)!
-  const state = keyState(newest, now)
-  if (hasEnded(old, now)) return `The rotation is over: key ${old.id} is ${keyState(old, now)}.`
-  if (state === 'disabled') return `Key ${newest.id} is disabled: partner-api keys enable ${newest.id}`
+function nextStep(old: Key, newest: Key, now: number): string {
+  const [oldState, newState] = [keyState(old, now), keyState(newest, now)]
+  if (hasEnded(old, now)) return `The rotation is over: key ${old.id} is ${oldState}.`
+  if (newState === 'disabled') return `Key ${newest.id} is disabled: partner-api keys enable ${newest.id}`
   if (hasEnded(newest, now)) {
-    return `Key ${newest.id} is ${state}. To issue another: partner-api keys issue ${old.partner} --name NAME`
+    return `Key ${newest.id} is ${newState}. To issue another: partner-api keys issue ${old.partner} --name NAME`
   }
-  const end = `Key ${old.id} is ${keyState(old, now)} and ends ${formatTime(endTime(old))}`
+  const end = `Key ${old.id} is ${oldState} and ends ${formatTime(endOf(old))}`
   if (isUsed(old, MS_PER_DAY, now)) {
-    const isUnused = newest.lastUsedAt === undefined
-    return `${end}. ${
-      isUnused ? 'Its successor is unused' : 'It is still used'
-    }: ask the partner to use ${newest.id}.`
+    const use = newest.lastUsedAt === undefined ? 'Its successor is unused' : 'It is still used'
+    return `${end}. ${use}: ask the partner to use ${newest.id}.`
   }
   return `${end}, but has not been used for a day. To end it now: partner-api keys rotation finish ${old.id}`
 }
@@ -135,21 +133,21 @@ async function finish(
   id: string,
   { quietFor, force }: { readonly quietFor: number; readonly force?: true },
 ): Promise<CommandResult> {
-  const { old } = await findRotation(store, invocation, id)
+  const [old] = await findRotation(store, invocation, id)
   const now = timeOf(store)
   const isOver = hasEnded(old, now)
   if (!isOver && !force && isUsed(old, quietFor, now)) throw await inUseError(store, old, quietFor, now)
   const key = await createKeyAdministration(store, invocation).finishRotation(old.id)
   return {
     data: keyJson(key, timeOf(store)),
-    text: `Key ${key.id} ${isOver ? 'had ended before' : 'was ended'}: ${formatTime(endTime(key))}\n`,
+    text: `Key ${key.id} ${isOver ? `had ended before: it is ${keyState(key, now)}` : 'was ended'}\n`,
   }
 }
 
 async function inUseError(store: Store, old: Key, quietFor: number, now: number): Promise<CliError> {
   const from = utcDay(Math.min(old.lastUsedAt!, now - quietFor))
   const counts = Map.groupBy(await store.keyUsage([old.id], from, utcDay(now)), ({ endpoint }) => endpoint)
-  const [most] = Array.from(counts, ([endpoint, each]) => ({ endpoint, requests: sumOf(each) }))
+  const [most] = Array.from(counts, ([endpoint, each]) => ({ endpoint, requests: sumOf(each, 'requests') }))
     .sort((a, b) => b.requests - a.requests)
   const where = most
     ? `, since ${from} mostly for ${most.endpoint} (${pluralize(most.requests, 'request')})`
@@ -161,20 +159,12 @@ async function inUseError(store: Store, old: Key, quietFor: number, now: number)
   return new CliError(1, 'key_in_use', detail, { members })
 }
 
-function hasEnded(key: Key, now: number): boolean {
-  return ['revoked', 'expired'].includes(keyState(key, now))
-}
-
 /** Whether a key may have been used within the last `ms` milliseconds. */
 function isUsed({ lastUsedAt }: Key, ms: number, now: number): boolean {
   return lastUsedAt !== undefined && now - lastUsedAt < ms + lastUseMarginMs
 }
 
-/** By its expiry or its rotation. */
-function endTime({ expiresAt, retiresAt }: Key): number | undefined {
-  return expiresAt === undefined ? retiresAt : Math.min(expiresAt, retiresAt ?? Infinity)
-}
-
-function sumOf(counts: readonly KeyUsage[]): number {
-  return counts.reduce((sum, { requests }) => sum + requests, 0)
+/** A revoked key has ended before. */
+function formatEnd(key: Key): string {
+  return key.state === 'revoked' ? '–' : formatTime(endOf(key))
 }

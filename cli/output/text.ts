@@ -207,7 +207,10 @@ export function createTableFormatter(
 const uncutHeadings: ReadonlySet<string> = new Set(['id', 'key', 'partner', 'slug', 'scope', 'module'])
 const minCutWidth = 4
 /** Columns that are aligned to the right. */
-const numberHeadings: ReadonlySet<string> = new Set(['requests', 'errors', 'error rate', 'signups'])
+const numberHeadings: ReadonlySet<string> = new Set([
+  ...['requests', 'errors', 'error rate', 'signups', 'failed', 'keys'],
+  ...['req/s', 'today', 'old key', 'successor'],
+])
 
 /** Shrinks the widest columns to the greatest common width with which all of them fit. */
 function fitWidths(

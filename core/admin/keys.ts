@@ -1,6 +1,6 @@
 import { formatValue } from '../http/redact.ts'
 import { mintKey } from '../keys/format.ts'
-import { keyState } from '../keys/lifecycle.ts'
+import { hasEnded, keyState } from '../keys/lifecycle.ts'
 import { parseCidr } from '../lib/ip-address.ts'
 import { readPages } from '../lib/read-pages.ts'
 import { MS_PER_DAY } from '../lib/time.ts'
@@ -209,8 +209,7 @@ export function createKeyAdministration(
       await apply(async () => {
         const key = await show(id)
         requireRotated(key)
-        const hasEnded = ['revoked', 'expired'].includes(keyState(key, now()))
-        return hasEnded ? [] : [{ type: 'key.retired', id, retiresAt: now() }]
+        return hasEnded(key, now()) ? [] : [{ type: 'key.retired', id, retiresAt: now() }]
       })
       return show(id)
     },

@@ -15,6 +15,16 @@ export function keyState(key: Pick<Key, 'state' | 'expiresAt' | 'retiresAt'>, no
   return key.retiresAt === undefined ? 'active' : 'retiring'
 }
 
+/** Whether a key can never be used again. */
+export function hasEnded(key: Pick<Key, 'state' | 'expiresAt' | 'retiresAt'>, now: number): boolean {
+  return ['revoked', 'expired'].includes(keyState(key, now))
+}
+
+/** When a key that is not revoked ends, by its expiry or by its rotation. */
+export function endOf({ expiresAt, retiresAt }: Pick<Key, 'expiresAt' | 'retiresAt'>): number | undefined {
+  return retiresAt === undefined ? expiresAt : Math.min(expiresAt ?? Infinity, retiresAt)
+}
+
 export type LastUsedRecorder = ReturnType<typeof createLastUsedRecorder>
 
 const minIntervalMs = 60_000

@@ -316,14 +316,13 @@ test('keys rotation shows the traffic that has moved, and finish ends a quiet ke
   await use(old.id, DAY)
   t.match(await json('keys', 'rotation', old.id), {
     code: 0,
-    data: { key_id: old.id, moved: 0, next: /ends .* Its successor is unused/ },
+    data: { moved: 0, next: /ends .* Its successor is unused/ },
   })
   await use(successor.id, 0)
   await countRequests(successor.id, today, 'plans', 70)
   const { key: newest } = await keys.rotate(successor.id)
   await countRequests(newest.id, today, 'plans', 20)
   t.match((await json('keys', 'rotation', old.id)).data, {
-    chain: [old.id, successor.id, newest.id],
     moved: 0.75,
     keys: [{ id: old.id, state: 'retiring', requests: 30 }, { id: successor.id }, {
       id: newest.id,
@@ -332,7 +331,7 @@ test('keys rotation shows the traffic that has moved, and finish ends a quiet ke
     days: [{ day: today, old_key: 30, successors: 90, moved: 0.75 }],
   })
   const shown = await run('keys', 'rotation', newest.id)
-  t.match(shown.stdout, `${newest.id} is the newest key of ${old.id} → ${successor.id} → ${newest.id}\n`)
+  t.match(shown.stdout, new RegExp(`^KEY .*\n${successor.id} +retiring .*\n${newest.id} +active `))
   t.match(shown.stdout, /^\d{4}-\d\d-\d\d +70 +20 +22% █+/m)
 
   const early = await json('keys', 'rotation', 'finish', old.id)
@@ -358,7 +357,16 @@ test('keys rotation shows the traffic that has moved, and finish ends a quiet ke
   t.match((await json('keys', 'rotation', old.id)).data.next, /rotation is over: key .* is expired/)
   t.match(await run('keys', 'rotation', 'finish', newest.id, '--force'), {
     code: 0,
-    stdout: `Key ${successor.id} was ended`,
+    stdout: `Key ${successor.id} was ended\n`,
+  })
+  await keys.revoke(successor.id)
+  t.match(
+    (await run('keys', 'rotation', newest.id)).stdout,
+    new RegExp(`\n${successor.id} +revoked .* UTC +– .*UTC`),
+  )
+  t.match(await run('keys', 'rotation', 'finish', successor.id), {
+    code: 0,
+    stdout: /before: it is revoked\n$/,
   })
   t.match(await verifyAuditLog(store), { brokenAt: undefined, differences: { length: 0 } })
 })

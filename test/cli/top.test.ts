@@ -70,16 +70,16 @@ test('a terminal shows each reading in place until Ctrl-C', async (t) => {
     /Z {2}today 1,030 requests of 3 keys$/,
     /^$/,
     /^REQ\/S /,
-    /^– +– +1,000 +acme +acme-live .*plans +never$/,
+    /^ +– +– +1,000 +acme +acme-live .*plans +never$/,
   ])
   t.match(second, [
     /Z {2}\d+\.\d requests\/s, 2 errors; today 1,061 requests of 3 keys$/,
     /^$/,
     /^REQ\/S /,
-    /^[123]\d\.\d +2 +51 +globex +evil +evil.* live +banner +now$/,
+    /^ *[123]\d\.\d +2 +51 +globex +evil +evil.* live +banner +now$/,
   ])
   t.match(second?.[3], 'evil \\u')
-  t.match(second?.[4], /^0\.0 +0 +1,000 +acme +acme-live /, 'as many keys as there are lines')
+  t.match(second?.[4], /^ *0\.0 +0 +1,000 +acme +acme-live /, 'as many keys as there are lines')
   t.equal(second?.length, 5)
   t.equal(last.split('\u001b]').length, 1, 'names cannot control the terminal')
 })
@@ -122,7 +122,7 @@ test('one reading, and one for each interval', async (t) => {
   for (const block of blocks) {
     t.match(
       block,
-      /^\d{4}-\S+Z {2}[\d.]+ requests\/s, \d+ errors; .* of 3 keys\n\nREQ\/S .*\n[\d.]+ .* acme-test /,
+      /^\d{4}-\S+Z {2}[\d.]+ requests\/s, \d+ errors; .* of 3 keys\n\nREQ\/S .*\n *[\d.]+ .* acme-test /,
     )
   }
 })

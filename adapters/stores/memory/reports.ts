@@ -1,3 +1,4 @@
+import { endOf } from '../../../core/keys/lifecycle.ts'
 import { createLruCache } from '../../../core/lib/lru.ts'
 import { utcDay } from '../../../core/lib/time.ts'
 import type { Key } from '../../../core/model.ts'
@@ -47,7 +48,7 @@ export function createReports(
 
   function expiries(partner: string): Activity[] {
     return [...keys.values()].flatMap((key) => {
-      const at = Math.min(key.expiresAt ?? Infinity, key.retiresAt ?? Infinity)
+      const at = endOf(key) ?? Infinity
       // A revocation without an audit entry is older than the audit log.
       const end = key.state === 'revoked' ? revokedAt(key.id) ?? -Infinity : Infinity
       return key.partner === partner && at < end ? [activityFromExpiry(key, at)] : []
