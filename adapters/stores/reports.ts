@@ -9,7 +9,6 @@ import {
   type ActivityType,
   type PartnerDay,
   type SummaryCounts,
-  type UsageCount,
 } from '../../core/ports/reports.ts'
 import type { Signup } from '../../core/ports/signups.ts'
 
@@ -200,24 +199,6 @@ export function mergePartnerDays(...lists: readonly (readonly PartnerDayRow[])[]
 /** Compares ASCII, far faster than code points. */
 function compare(a: string, b: string): number {
   return a === b ? 0 : a < b ? -1 : 1
-}
-
-/** The rows in the order of their keys, which are ASCII. */
-export function inOrder<T>(rows: ReadonlyMap<string, T>): T[] {
-  return [...rows].sort(([one], [other]) => compare(one, other)).map(([, row]) => row)
-}
-
-/** Adds counts to the sums of those that equal them in these members. */
-export function addUsage(
-  sums: Map<string, UsageCount>,
-  counts: readonly UsageCount[],
-  members: readonly (keyof UsageCount)[],
-): void {
-  for (const count of counts) {
-    const key = members.map((member) => count[member]).join('\n')
-    const { requests = 0, errors = 0 } = sums.get(key) ?? {}
-    sums.set(key, { ...count, requests: requests + count.requests, errors: errors + count.errors })
-  }
 }
 
 /** Milliseconds for which a batch of counts is remembered: longer than any process resends it. */

@@ -8,9 +8,7 @@ import {
   activityFromEntry,
   activityFromExpiry,
   activityFromSignup,
-  addUsage,
   AUDITED_ACTIVITY_TYPES,
-  inOrder,
   mergePartnerDays,
   newestFirst,
   type SumRow,
@@ -27,6 +25,7 @@ export function createReports(
   signups: ReadonlyMap<string, Signup>,
   { entries, revokedAt }: Pick<ReturnType<typeof createAuditLog>, 'entries' | 'revokedAt'>,
 ) {
+  /** By day, key, endpoint, partner and environment, in one text. */
   const usage = new Map<string, UsageCount>()
   const batches = createLruCache<true>(maxBatches)
   /** Earlier days are not counted any more. */
@@ -63,7 +62,12 @@ export function createReports(
       }
       if (batches.get(batch) !== undefined) return
       batches.set(batch, true)
-      addUsage(usage, counts, ['day', 'keyId', 'endpoint', 'partner', 'environment'])
+      for (const count of counts) {
+        const { day, keyId, endpoint, partner, environment } = count
+        const key = [day, keyId, endpoint, partner, environment].join('\n')
+        const { requests = 0, errors = 0 } = usage.get(key) ?? {}
+        usage.set(key, { ...count, requests: requests + count.requests, errors: errors + count.errors })
+      }
     },
 
     summarise(partner, from, to) {
@@ -100,7 +104,8 @@ export function createReports(
 
     keyUsage(keyIds, from, to) {
       const listed = keyIds && new Set(keyIds)
-      return inOrder(usage).flatMap(({ keyId, day, endpoint, requests, errors }) =>
+      const inOrder = [...usage.keys()].sort().map((key) => usage.get(key)!)
+      return inOrder.flatMap(({ keyId, day, endpoint, requests, errors }) =>
         keyId !== undefined && from <= day && day <= to && (listed === undefined || listed.has(keyId))
           ? [{ keyId, day, endpoint, requests, errors }]
           : []

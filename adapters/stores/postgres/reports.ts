@@ -36,16 +36,20 @@ export function createReports(database: Database): Reports {
     expiry: 'added_at',
     batchSize: BATCHES_PRUNED_PER_WRITE,
   })
-  const byDay = { expiry: 'day', condition: 'day < $1::text', batchSize: COUNTS_PRUNED_PER_WRITE }
   const { request_counts, key_request_counts } = COPIED_TABLES
-  const [pruneRequests, pruneKeyRequests] = [request_counts, key_request_counts].map((
-    { name, columns, keyLength },
-  ) => createPruner<string>(database, { table: name, key: columns.slice(0, keyLength), ...byDay }))
-  const pruneSignups = createPruner<string>(database, {
-    table: 'signup_tally',
-    key: ['partner', 'dimension', 'day', 'value', 'slot'],
-    ...byDay,
-  })
+  const pruneCounts = [
+    ...[request_counts, key_request_counts].map(({ name, columns, keyLength }) => (
+      { table: name, key: columns.slice(0, keyLength) }
+    )),
+    { table: 'signup_tally', key: ['partner', 'dimension', 'day', 'value', 'slot'] },
+  ].map((counts) =>
+    createPruner<string>(database, {
+      ...counts,
+      expiry: 'day',
+      condition: 'day < $1::text',
+      batchSize: COUNTS_PRUNED_PER_WRITE,
+    })
+  )
 
   return {
     async recordUsage(counts, batch, keepFrom) {
@@ -57,9 +61,7 @@ export function createReports(database: Database): Reports {
       await database.write(addUsageSql, [batch, now, ...columnParameters(rows)])
       pruneBatches(now - BATCH_RETENTION_MS)
       if (keepFrom === undefined) return
-      pruneRequests!(keepFrom)
-      pruneKeyRequests!(keepFrom)
-      pruneSignups(keepFrom)
+      for (const prune of pruneCounts) prune(keepFrom)
     },
 
     async summarise(partner, from, to) {
@@ -80,14 +82,13 @@ export function createReports(database: Database): Reports {
     },
 
     async keyUsage(keyIds, from, to) {
-      const rows =
-        await (keyIds === undefined
-          ? database.read<StoredRow>(keyUsageSql(''), [from, to])
-          : database.read<StoredRow>(keyUsageSql('AND key_id = ANY ($3::text[])'), [
-            from,
-            to,
-            listText(keyIds),
-          ]))
+      const rows = await database.read<StoredRow>(
+        `
+        SELECT ${KEY_USAGE.columns} FROM partner_api.key_usage
+        WHERE day BETWEEN $1 AND $2 ${keyIds === undefined ? '' : 'AND key_id = ANY ($3::text[])'}
+        ORDER BY day, key_id, endpoint`,
+        keyIds === undefined ? [from, to] : [from, to, listText(keyIds)],
+      )
       return rows.map((row) => KEY_USAGE.read(row))
     },
 
@@ -112,11 +113,6 @@ export function createReports(database: Database): Reports {
 const selectSums = summarySql('partner_api.', '$')
 
 const partnerDays = partnerDaysSql('partner_api.', '$')
-
-function keyUsageSql(condition: string): string {
-  return `SELECT ${KEY_USAGE.columns} FROM partner_api.key_usage
-    WHERE day BETWEEN $1 AND $2 ${condition} ORDER BY day, key_id, endpoint`
-}
 
 /**
  * The batch first: a concurrent repetition waits for it, and adds nothing. Then the rows of each table in one order, which

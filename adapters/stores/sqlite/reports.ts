@@ -4,7 +4,6 @@ import {
   ACTIVITY_TYPES,
   type ActivityType,
   type Reports,
-  type UsageCount,
 } from '../../../core/ports/reports.ts'
 import {
   activityFromEntry,
@@ -12,7 +11,6 @@ import {
   activityFromSignup,
   type ActivityPositions,
   activityPositionsAfter,
-  addUsage,
   BATCH_RETENTION_MS,
   BATCHES_PRUNED_PER_WRITE,
   COUNTS_PRUNED_PER_WRITE,
@@ -74,16 +72,8 @@ export function createUsageCounts(database: Database) {
         const now = Date.now()
         if (insertBatch.run(batch, now) === 0) return
         pruneBatches.run(now - BATCH_RETENTION_MS)
-        const sums = new Map<string, UsageCount>()
-        addUsage(sums, counts.filter(({ environment }) => environment === 'live'), [
-          'partner',
-          'day',
-          'endpoint',
-        ])
-        for (const { partner, day, endpoint, requests, errors } of sums.values()) {
-          addCounts!.run(partner, day, endpoint, requests, errors)
-        }
-        for (const { keyId, day, endpoint, requests, errors } of counts) {
+        for (const { partner, keyId, environment, day, endpoint, requests, errors } of counts) {
+          if (environment === 'live') addCounts!.run(partner, day, endpoint, requests, errors)
           if (keyId !== undefined) addKeyCounts!.run(keyId, day, endpoint, requests, errors)
         }
         for (const statement of pruneCounts) statement.run(keepFrom)
