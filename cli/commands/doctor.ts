@@ -117,8 +117,9 @@ async function settingsOf<Options extends object>(program: CliCommand, name: str
 /** On a terminal, the worst is at the bottom. */
 const order: readonly (Severity | null)[] = [null, 'info', 'warning', 'error']
 
-function formatResult({ check, severity, message, command }: Result): string {
-  if (severity === null) return `ok       ${check}\n`
-  const line = `${severity.padEnd(8)} ${check}: ${printable(message!)}\n`
+function formatResult({ check, severity, message, command, url }: Result): string {
+  const title = `${(severity ?? 'ok').padEnd(8)} ${check}${url ? ` at ${url}` : ''}`
+  if (message === null) return `${title}\n`
+  const line = `${title}: ${printable(message)}\n`
   return command === null ? line : `${line}         To mend it: ${printable(command)}\n`
 }

@@ -1,6 +1,6 @@
 import { type ExitCode, toCliError } from '../errors.ts'
 import type { Output } from '../output/print.ts'
-import { joinList } from '../output/text.ts'
+import { formatCount, joinList } from '../output/text.ts'
 
 export type Severity = 'info' | 'warning' | 'error'
 
@@ -58,7 +58,7 @@ export function findMany(
   count: number = names.length,
 ): Finding | false {
   const first = names.slice(0, 5)
-  const more = count > first.length ? [`${(count - first.length).toLocaleString('en')} more`] : []
+  const more = count > first.length ? [`${formatCount(count - first.length)} more`] : []
   return count > 0 && { message: `${what}: ${joinList([...first, ...more])}.`, command, count, first }
 }
 
@@ -82,6 +82,8 @@ export interface Result {
   readonly severity: Severity | null
   readonly message: string | null
   readonly command: string | null
+  /** The deployment, if it is about one. */
+  readonly url?: string
 }
 
 /** Collects what checks find. */
@@ -89,14 +91,13 @@ export function createDiagnosis(output: Output) {
   const results: Result[] = []
   let isUnreachable = false
 
-  /** @param facts Further members of each result. */
-  function judgeWith(facts: object): Judge {
+  function judgeWith(about: Pick<Result, 'url'>): Judge {
     return (check, ...findings) => {
       const found = findings.filter((finding) => !!finding)
-      if (found.length === 0) results.push({ check, severity: null, message: null, command: null, ...facts })
+      if (found.length === 0) results.push({ check, severity: null, message: null, command: null, ...about })
       for (const { command, ...finding } of found) {
         const mends = command === undefined ? null : output.withStore(command)
-        results.push({ check, severity: CHECKS[check], ...finding, command: mends, ...facts })
+        results.push({ check, severity: CHECKS[check], ...finding, command: mends, ...about })
       }
     }
   }
@@ -105,8 +106,12 @@ export function createDiagnosis(output: Output) {
     results,
 
     /** Runs checks. When one throws, that is an error too. */
-    async run(check: Check, work: (judge: Judge) => Promise<void>, facts: object = {}): Promise<void> {
-      const judge = judgeWith(facts)
+    async run(
+      check: Check,
+      work: (judge: Judge) => Promise<void>,
+      about: Pick<Result, 'url'> = {},
+    ): Promise<void> {
+      const judge = judgeWith(about)
       judge(check, await work(judge).then(() => undefined, toFinding))
     },
 

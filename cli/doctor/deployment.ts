@@ -61,10 +61,11 @@ export async function checkDeployment(
       findSkew(origin, 'its store', Number(data['clock_skew_ms'] ?? 0), 0),
     )
 
-    const { status: browserStatus } = await get('/public/plans', { origin: 'https://browser.example' })
+    // Browsers are refused before keys are read.
+    const browser = await get('/public/plans', { origin: 'https://browser.example' })
     judge(
       'deployment-browsers',
-      browserStatus !== 403 && {
+      browser.status === 401 && {
         message: `${origin} answers browsers, where everybody can read a key.`,
         command: 'partner-api config show serve',
       },

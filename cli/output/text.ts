@@ -191,7 +191,7 @@ export function createTableFormatter(
     for (const line of lines) {
       for (const [column, cell] of line.entries()) {
         widths[column] = Math.max(widths[column]!, displayWidth(cell))
-        mayBeCut[column] ||= !uncutHeadings.has(headings[column]!) && !/^[\d.,:%+-]*$/.test(cell)
+        mayBeCut[column] ||= !uncutHeadings.has(headings[column]!) && !/^[\d.,:%+<–-]*$/.test(cell)
       }
     }
     const fitted = fitWidths(widths, mayBeCut, style.width)

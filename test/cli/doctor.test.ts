@@ -111,7 +111,11 @@ await test('a clean installation has no findings', async (t) => {
     t.ok(checks.length > 18)
     t.ok(before.equals(fs.readFileSync(file)))
     const text = await runProgram(['--store', url, 'doctor', '--url', base])
-    t.match(text, { code: 0, stdout: /^ok {7}audit-log$/m, stderr: /0 errors, 0 warnings/ })
+    t.match(text, {
+      code: 0,
+      stdout: /^ok {7}audit-log$[^]*^ok {7}deployment-health at http:/m,
+      stderr: /0 errors, 0 warnings/,
+    })
     t.match(text.stderr, /^Limits and staleness .*--key-file/m)
     t.notMatch(text.stdout, 'deployment-limits')
   })
@@ -255,7 +259,7 @@ await test('deployments', async (t) => {
 
   const skewed = createServer((request, response) => {
     const isHealth = request.url === '/service/health'
-    response.writeHead(isHealth ? 200 : 401, {
+    response.writeHead(isHealth ? 200 : 503, {
       'service-version': '2020-01-01',
       date: new Date(Date.now() - 3_600_000).toUTCString(),
     })
@@ -272,6 +276,7 @@ await test('deployments', async (t) => {
     'deployment-health': 'error partner-api doctor',
     'deployment-clock': 'warning timedatectl set-ntp true',
   })
+  t.notOk(found['deployment-browsers'], 'an outage is no answer to a browser')
   const skews = checks.filter(({ check }) => check === 'deployment-clock').map(({ message }) => message)
   t.match(skews[0], /^The clock of this machine is 3[56]\d\d\d\d\d ms ahead of that of http:/)
   t.match(skews[1], /is 1500 ms ahead of that of its store\.$/)

@@ -119,6 +119,8 @@ test('the chart fits the terminal, and its spans add up', async (t) => {
       t.notMatch(stdout, '\u001b')
     }
   }
+  const narrow = await onTerminal(28, 'acme', '--from', '2026-01-02', '--to', '2026-01-02')
+  t.match(narrow.stdout, / <0\.1%/, 'numbers are not cut')
   for (
     const [most, unit, length] of [[365, 'day', 365], [364, 'week', 53], [52, 'month', 12], [
       1,
