@@ -115,7 +115,7 @@ async function listKeys(store: Store): Promise<readonly Candidate[]> {
 // Bash splits words at = and :, which are joined here, and replaces only the part after them.
 const scripts: Readonly<Record<string, string>> = {
   bash: `_partner_api() {
-  local word joined=() cut lines line IFS=$'\\n'
+  local word joined=() cut lines description
   for word in "\${COMP_WORDS[@]:1:COMP_CWORD}"; do
     local last=$((\${#joined[@]} - 1))
     if ((last >= 0)) && { [[ $word == [=:]* ]] || [[ -n $word && \${joined[last]} == *[=:] ]]; }; then
@@ -130,13 +130,11 @@ const scripts: Readonly<Record<string, string>> = {
   COMPREPLY=()
   if [[ $lines == :files ]]; then
     compopt -o filenames 2>/dev/null
-    COMPREPLY=($(compgen -f -- "\${COMP_WORDS[COMP_CWORD]}"))
-    return
+    lines=$(compgen -f -- "\${COMP_WORDS[COMP_CWORD]}") cut=
   fi
-  for line in $lines; do
-    line=\${line%%$'\\t'*}
-    COMPREPLY+=("\${line#"$cut"}")
-  done
+  while IFS=$'\\t' read -r word description; do
+    [[ -z $word ]] || COMPREPLY+=("\${word#"$cut"}")
+  done <<< "$lines"
 }
 complete -F _partner_api partner-api
 `,

@@ -9,7 +9,7 @@ import { cleanEnv, MAIN, newFile, programOn, runProgram, temporaryFolder } from 
 const PARTNER_API_STORE = `sqlite:${newFile()}`
 const { run, json } = programOn(PARTNER_API_STORE)
 await run('partners', 'create', 'acme-travel', '--name', 'Acme: Travel')
-await run('partners', 'create', 'beta', '--name', 'Beta')
+await run('partners', 'create', 'beta', '--name', 'Beta *?[a-z]')
 const { data: key } = await json('keys', 'issue', 'acme-travel', '--name', 'Shop')
 
 const folder = temporaryFolder()
@@ -30,7 +30,7 @@ const drivers: Readonly<
   bash: [['--norc', '-c'], (line) => {
     // Readline splits words at = and : too.
     const words = line.split(/(?<=[=:])|(?=[=:])| /)
-    return `source ./bash; COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')})
+    return `source ./bash; shopt -s nullglob; COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')})
       COMP_CWORD=${words.length - 1}; _partner_api; printf '%s\n' "\${COMPREPLY[@]}"`
   }],
   zsh: [['-f', '-c'], (line) =>
