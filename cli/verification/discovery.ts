@@ -23,8 +23,7 @@ const maxServices = 3
  */
 export async function findServiceNames(connection: Connection, base: URL): Promise<ServiceNames> {
   const response = await connection.request(urlBelow(base, catalogPath), keyless)
-  const moved = movedTo(response, catalogPath)
-  if (moved !== undefined) throw redirectError(response, catalogPath)
+  if (movedTo(response, catalogPath) !== undefined) throw redirectError(response, catalogPath)
   const services = readCatalog(response, base).filter((service) => service.base.href === base.href)
   return services[0]?.names ?? createServiceNames('service')
 }
@@ -76,7 +75,7 @@ function readCatalog({ status, text }: DeploymentResponse, base: URL): Location[
 }
 
 function namesOf(name: string | undefined): ServiceNames[] {
-  return /^[a-z][a-z0-9-]*$/.test(name ?? '') ? [createServiceNames(name!)] : []
+  return /^[a-z][a-z0-9-]{0,62}$/.test(name ?? '') ? [createServiceNames(name!)] : []
 }
 
 /** Every response of the service has its version; health is 200 or 503. */
@@ -91,7 +90,8 @@ async function isService(connection: Connection, { base, names }: Location): Pro
 function movedTo({ status, url, header }: DeploymentResponse, path: string): URL | undefined {
   const target = status >= 300 && status < 400 ? URL.parse(header('location') ?? '', url) : null
   if (!target?.pathname.endsWith(path)) return undefined
-  return new URL(target.pathname.slice(0, -path.length) || '/', target.origin)
+  // An address without a host, such as data:, has the origin null.
+  return URL.parse(target.origin + target.pathname.slice(0, -path.length)) ?? undefined
 }
 
 /** @param path Of the request, below the address of the deployment. */

@@ -224,6 +224,11 @@ const cases: Readonly<Record<string, Case>> = {
     code: 3,
     says: /verify-key redirects to https:\/\/login\.example\/\. .*If that is the right deployment/,
   },
+  'a redirect to an address without a host': {
+    url: await answering(307, '', { location: 'data:/service/developer/verify-key' }),
+    code: 3,
+    says: /redirects to data:\/service\/developer\/verify-key\. .*If that is the right deployment/,
+  },
   'a redirect that adds a slash': {
     url: await redirecting((path) => `${path}/`),
     code: 3,
