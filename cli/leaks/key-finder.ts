@@ -58,12 +58,13 @@ export function createKeyFinder(prefix: string | undefined, places: 'none' | 'li
 
   return {
     keys,
-    /** @returns Whether it is a text: a binary file has NUL in its head, unless it is UTF-16 with a byte-order mark. */
+    /** @returns `false` for a binary file: it has NUL in its head, and no byte-order mark of UTF-16. */
     add(chunk: Buffer, isLast: boolean): boolean {
       if (isFirst) {
         const encoding = utf16Encoding(chunk)
         if (encoding !== undefined) decoder = new TextDecoder(encoding)
-        else if (chunk.subarray(0, headLength).includes(0)) return false
+        // The history of a repository may begin with a file that has NUL.
+        else if (!isHistory && chunk.subarray(0, headLength).includes(0)) return false
       }
       isFirst = false
       const added = decoder === undefined ? chunk : Buffer.from(decoder.decode(chunk, { stream: !isLast }))
