@@ -13,7 +13,7 @@ import { CliError } from '../errors.ts'
 import { readContentLines } from '../files.ts'
 import type { Output } from '../output/print.ts'
 import { invalidLinesError } from '../line-errors.ts'
-import { formatTable, joinList, pluralize, printableJson } from '../output/text.ts'
+import { formatCount, formatTable, joinList, pluralize, printableJson } from '../output/text.ts'
 import { isMissingStore, timeOf, withStore } from '../store.ts'
 
 /** Changes that a dry run prints for people. */
@@ -105,8 +105,8 @@ async function printDryRun(
 }
 
 function formatReport(kind: ContentKind, { created, replaced, unchanged }: ImportReport): string {
-  return `${kind}: ${created.toLocaleString('en')} created, ${replaced.toLocaleString('en')} replaced, ` +
-    `${unchanged.toLocaleString('en')} unchanged`
+  return `${kind}: ${formatCount(created)} created, ${formatCount(replaced)} replaced, ` +
+    `${formatCount(unchanged)} unchanged`
 }
 
 /** @throws {CliError} `invalid_content` when a line is wrong. */

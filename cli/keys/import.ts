@@ -1,11 +1,11 @@
 import { createReadStream } from 'node:fs'
 import { Option } from 'commander'
-import type { KeyImportOptions, KeyImportReport } from '../../core/admin/import-keys.ts'
+import type { KeyImportOptions } from '../../core/admin/import-keys.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { changeStore, type CliCommand, type CommandResult, type Invocation } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
 import { describeFileError, readContentLines } from '../files.ts'
-import { withStore } from '../store.ts'
+import { formatCount } from '../output/text.ts'
 
 interface ImportOptions extends Pick<KeyImportOptions, 'algorithm' | 'prefix' | 'dryRun'> {
   readonly secretFile?: string
@@ -27,7 +27,9 @@ export function defineImport(keys: CliCommand): void {
     )
     .addOption(new Option('--dry-run', 'Only check the lines').conflicts('wait'))
     .waits()
-    .act(importFile)
+    .act((invocation, file: string, options: ImportOptions) =>
+      changeStore(invocation, {}, (store) => importFile(store, invocation, file, options))
+    )
     .details(`
 A line has partner, name and digest (hexadecimal or base64), and may have algorithm, prefix, scopes, environment,
 expires_at, created_at, last_used_at, allow, limits and hint (the last four characters). Importing the same lines again
@@ -40,43 +42,32 @@ changes nothing. Import keys with 128 or more random bits only: the digest of a 
 }
 
 async function importFile(
-  invocation: Invocation,
+  store: Store,
+  { actor, io, output }: Invocation,
   file: string,
   { secretFile, dryRun = false, ...defaults }: ImportOptions,
-): Promise<void> {
-  const { actor, io, output } = invocation
-  const options = {
-    ...defaults,
-    dryRun,
-    secret: secretFile === undefined ? undefined : await readSecret(secretFile),
-  }
-  const importLines = async (store: Store): Promise<CommandResult> => {
-    const { importKeys } = await import('../../core/admin/import-keys.ts')
-    const outcome = await output.progress((report) => {
-      report('Reading keys …')
-      return importKeys(store, readContentLines(file, io.stdin), { actor }, options)
-    })
-    if (!('errors' in outcome)) return importResult(outcome, dryRun)
+): Promise<CommandResult> {
+  const secret = secretFile === undefined ? undefined : await readSecret(secretFile)
+  const { importKeys } = await import('../../core/admin/import-keys.ts')
+  const outcome = await output.progress((report) => {
+    report('Reading keys …')
+    return importKeys(store, readContentLines(file, io.stdin), { actor }, { ...defaults, dryRun, secret })
+  })
+  if ('errors' in outcome) {
     const { invalidLinesError } = await import('../line-errors.ts')
     throw invalidLinesError('keys', outcome)
   }
-  if (!dryRun) return await changeStore(invocation, {}, importLines)
-  const { data, text } = await withStore(invocation, {}, importLines)
-  await output.result(data, text)
-  output.note('Nothing was written.')
-}
-
-function importResult({ issued, unchanged }: KeyImportReport, dryRun: boolean): CommandResult {
-  const lines = issued.map(({ line, key }) => ({
+  const { issued, unchanged } = outcome
+  const lines = issued.map(({ line, key: { id, partner, name } }) => ({
     line,
-    id: dryRun ? null : key.id,
-    partner: key.partner,
-    name: key.name,
+    id: dryRun ? null : id,
+    partner,
+    name,
   }))
-  const data = { dry_run: dryRun, issued: issued.length, unchanged, lines }
   return {
-    data,
-    text: `keys: ${issued.length.toLocaleString('en')} issued, ${unchanged.toLocaleString('en')} unchanged\n`,
+    data: { dry_run: dryRun, issued: issued.length, unchanged, lines },
+    text: `keys: ${formatCount(issued.length)} issued, ${formatCount(unchanged)} unchanged\n`,
+    notes: () => dryRun ? ['Nothing was written.'] : [],
   }
 }
 

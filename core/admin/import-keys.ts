@@ -4,7 +4,6 @@ import { customCheck, instant, integer, list, mustBe, slug, strictFields } from 
 import { createObjectReader, type LineErrors } from '../content/line-reader.ts'
 import { formatValue } from '../http/redact.ts'
 import { drawKeyId } from '../keys/format.ts'
-import { parseCidr } from '../lib/ip-address.ts'
 import { readPages } from '../lib/read-pages.ts'
 import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../limits/policies.ts'
 import type { Key, Partner } from '../model.ts'
@@ -12,7 +11,7 @@ import { moduleForScope, MODULES, SCOPES } from '../policy/modules.ts'
 import type { Change, DigestScheme } from '../ports/changes.ts'
 import type { Store } from '../ports/store.ts'
 import { createAdministrator, type Operator } from './apply.ts'
-import { validateName } from './validate.ts'
+import { validateName, validateRange } from './validate.ts'
 
 /** The most keys of one import: other changes wait for their transaction. */
 export const MAX_IMPORTED_KEYS = 50_000
@@ -86,7 +85,7 @@ export async function importKeys(
       const needed = `needs a secret of ${minSecretBytes} bytes or more in --secret-file FILE`
       addError(line, 'algorithm', `${needed}, not of ${secret.length}`)
     } else {
-      const members = { algorithm, prefix, secret: algorithm === 'sha256' ? '' : toHex([...secret]) }
+      const members = { algorithm, prefix, secret: algorithm === 'sha256' ? '' : toHex(secret) }
       return { id: store.sha256(JSON.stringify(Object.values(members))).slice(0, 16), ...members }
     }
     return undefined
@@ -111,7 +110,8 @@ export async function importKeys(
       if (first !== undefined) addError(line, 'digest', `repeats that of line ${first}`)
       if (schemes.size < maxSchemes) schemes.add(scheme.id)
       else if (!schemes.has(scheme.id)) {
-        addError(line, null, `needs another algorithm or prefix, and a store has at most ${maxSchemes} pairs`)
+        const needed = 'needs another combination of algorithm, prefix and secret'
+        addError(line, null, `${needed}, and a store has at most ${maxSchemes}`)
       }
       const key = keys.get(stored) ?? keys.get(row.digest)
       const partner = partners.get(row.partner)
@@ -121,7 +121,13 @@ export async function importKeys(
         const expected = 'must be a partner that exists and is not removed'
         addError(line, 'partner', `${expected}, not ${formatValue(row.partner)}`)
       } else {
-        for (const [field, reason] of findErrors(row, partner, at)) addError(line, field, reason)
+        if ((row.expires_at ?? Infinity) <= at) addError(line, 'expires_at', 'must be in the future')
+        if ((row.created_at ?? 0) > at) addError(line, 'created_at', 'must not be in the future')
+        if ((row.last_used_at ?? 0) > at) addError(line, 'last_used_at', 'must not be in the future')
+        const inactive = row.scopes?.find((scope) => !partner.modules.includes(moduleForScope(scope)))
+        if (inactive !== undefined) {
+          addError(line, 'scopes', `has ${inactive}, which no active module of ${partner.slug} needs`)
+        }
         issued.push({ line, scheme, key: toKey(row, partner, stored, at) })
       }
     }
@@ -135,41 +141,21 @@ export async function importKeys(
   return reader.errors() ?? report
 }
 
-function* findErrors(
-  row: KeyLine,
-  { modules }: Partner,
-  now: number,
-): Generator<[field: string, reason: string]> {
-  if ((row.expires_at ?? Infinity) <= now) yield ['expires_at', 'must be in the future']
-  for (const field of ['created_at', 'last_used_at'] as const) {
-    if ((row[field] ?? 0) > now) yield [field, 'must not be in the future']
-  }
-  const inactive = row.scopes?.find((scope) => !modules.includes(moduleForScope(scope)))
-  if (inactive !== undefined) {
-    yield ['scopes', `has ${inactive}, which no active module of ${row.partner} needs`]
-  }
-}
-
-const hintError = 'must be the last four characters of the key'
-
 /** SHA-256 of the empty text. */
 const emptyDigest = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
-/** Messages do not show values that may contain a key by mistake. */
-const fields = {
+// Messages do not show values that may contain a key by mistake.
+const digestError = 'must be SHA-256 in hexadecimal or base64'
+const hintError = 'must be the last four characters of the key'
+
+const keySchema = strictFields({
   partner: slug(),
   name: v.pipe(v.string(mustBe('text')), customCheck(validateName)),
   digest: v.pipe(
-    v.unknown(),
-    v.rawTransform(({ dataset: { value }, addIssue, NEVER }) => {
-      const digest = typeof value === 'string' ? decodeDigest(value) : undefined
-      const isPlaceholder = digest === emptyDigest || /^(..)\1*$/.test(digest ?? '')
-      if (digest !== undefined && !isPlaceholder) return digest
-      addIssue({
-        message: isPlaceholder ? 'must not be a placeholder' : 'must be SHA-256 in hexadecimal or base64',
-      })
-      return NEVER
-    }),
+    v.string(digestError),
+    v.transform(decodeDigest),
+    v.string(digestError),
+    v.check((digest) => digest !== emptyDigest && !/^(..)\1*$/.test(digest), 'must not be a placeholder'),
   ),
   algorithm: v.nullish(v.picklist(['sha256', 'hmac-sha256'], mustBe('sha256 or hmac-sha256'))),
   prefix: v.nullish(v.string('must be text')),
@@ -188,40 +174,23 @@ const fields = {
     OVERRIDABLE_LIMITS.length,
   )),
   hint: v.nullish(v.pipe(v.string(hintError), v.regex(/^[!-~]{4}$/, hintError))),
-}
+})
 
-type KeyLine = Readonly<v.InferOutput<v.ObjectSchema<typeof fields, undefined>>>
-
-const keySchema = strictFields(fields) as v.GenericSchema<unknown, unknown> as v.GenericSchema<
-  unknown,
-  KeyLine
->
-
-function validateRange(range: string): string | undefined {
-  try {
-    parseCidr(range)
-    return undefined
-  } catch (error) {
-    return (error as RangeError).message
-  }
-}
+type KeyLine = Readonly<v.InferOutput<typeof keySchema>>
 
 /** @returns 64 hexadecimal digits; `undefined` unless the text has 32 bytes in hexadecimal, base64 or base64url. */
 function decodeDigest(text: string): string | undefined {
   if (/^[0-9a-f]{64}$/i.test(text)) return text.toLowerCase()
   if (!/^[\w+/-]{43}=?$/.test(text)) return undefined
   const bytes = atob(text.replaceAll('-', '+').replaceAll('_', '/'))
-  return toHex(Array.from(bytes, (byte) => byte.charCodeAt(0)))
+  return toHex(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0)))
 }
 
-function toHex(bytes: readonly number[]): string {
-  return bytes.map((byte) => byte.toString(16).padStart(2, '0')).join('')
+function toHex(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
 function toKey(row: KeyLine, partner: Partner, digest: string, now: number): Key {
-  const limits = row.limits?.map((
-    { policy, quota, window_seconds },
-  ) => [policy, { quota, windowSeconds: window_seconds }])
   return {
     id: drawKeyId(),
     partner: partner.slug,
@@ -232,7 +201,11 @@ function toKey(row: KeyLine, partner: Partner, digest: string, now: number): Key
     state: 'active',
     scopes: row.scopes ?? partner.modules.map((module) => MODULES[module].scope),
     allow: row.allow ?? [],
-    limits: Object.fromEntries(limits ?? []),
+    limits: Object.fromEntries(
+      (row.limits ?? []).map((
+        { policy, quota, window_seconds },
+      ) => [policy, { quota, windowSeconds: window_seconds }]),
+    ),
     createdAt: row.created_at ?? now,
     expiresAt: row.expires_at ?? undefined,
     retiresAt: undefined,

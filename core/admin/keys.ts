@@ -1,7 +1,6 @@
 import { formatValue } from '../http/redact.ts'
 import { mintKey } from '../keys/format.ts'
 import { hasEnded, keyState } from '../keys/lifecycle.ts'
-import { parseCidr } from '../lib/ip-address.ts'
 import { readPages } from '../lib/read-pages.ts'
 import { MS_PER_DAY } from '../lib/time.ts'
 import type { Environment, Key, KeyFacts, LimitOverrides } from '../model.ts'
@@ -23,6 +22,7 @@ import {
   requireNotRemoved,
   requireRotated,
   requireScopes,
+  validateRange,
 } from './validate.ts'
 
 /** A key to be issued. */
@@ -265,12 +265,9 @@ function issuedKey(changes: readonly Change[]): Key {
 
 function requireRanges(ranges: readonly string[]): void {
   for (const range of ranges) {
-    try {
-      parseCidr(range)
-    } catch (error) {
-      if (!(error instanceof RangeError)) throw error
-      throw new AdminError('invalid_address_range', `The range ${formatValue(range)} ${error.message}.`)
-    }
+    const problem = validateRange(range)
+    if (problem === undefined) continue
+    throw new AdminError('invalid_address_range', `The range ${formatValue(range)} ${problem}.`)
   }
 }
 

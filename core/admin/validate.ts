@@ -1,5 +1,6 @@
 import { containsKey, formatValue } from '../http/redact.ts'
 import { keyState } from '../keys/lifecycle.ts'
+import { parseCidr } from '../lib/ip-address.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
 import { MS_PER_DAY } from '../lib/time.ts'
 import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../limits/policies.ts'
@@ -199,6 +200,17 @@ export function validateName(name: string): string | undefined {
   if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(name)) return 'must not contain control characters or line breaks'
   if (!name.isWellFormed()) return 'must be well-formed Unicode'
   return containsKey(name) ? 'must not contain a key' : undefined
+}
+
+/** @returns What is wrong with an address range, as the end of a sentence about it. */
+export function validateRange(range: string): string | undefined {
+  try {
+    parseCidr(range)
+    return undefined
+  } catch (error) {
+    if (error instanceof RangeError) return error.message
+    throw error
+  }
 }
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: MS_PER_DAY }

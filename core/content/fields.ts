@@ -33,10 +33,10 @@ export type FieldOrder = readonly [high: string, relation: 'after' | 'at least',
  * An object with these fields and no others. valibot's own strict object stops at the first unknown name and ignores
  * `constructor` and `__proto__`.
  */
-export function strictFields(
-  entries: v.ObjectEntries,
+export function strictFields<const E extends v.ObjectEntries>(
+  entries: E,
   order?: FieldOrder,
-): v.GenericSchema<unknown, Readonly<Record<string, unknown>>> {
+): v.GenericSchema<unknown, v.InferOutput<v.ObjectSchema<E, undefined>>> {
   const schema = v.object(entries, 'is missing')
   return v.pipe(
     v.custom<Readonly<Record<string, unknown>>>(isObject, mustBe('an object')),

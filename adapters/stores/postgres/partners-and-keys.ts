@@ -160,7 +160,6 @@ const selectImportedFacts = `${selectFacts} k.digest = ANY ($1::text[]) AND leng
  * needs a quarter of the time that it takes for a list of one.
  */
 export function createKeyFacts(database: Database) {
-  let knownSchemes: readonly StoredRow[] = []
   let queue: PendingLookup[] = []
   let inFlight = 0
 
@@ -197,25 +196,17 @@ export function createKeyFacts(database: Database) {
     void fetchMany(batch)
   }
 
-  /** Both queries are sent at once. Another round follows if the schemes have changed since the last look-up. */
-  async function findImportedKey(text: string): Promise<KeyFacts | undefined | false> {
-    const known = knownSchemes
-    const digests = digestsOf(text, known.map(DIGEST_SCHEMES.read))
-    const [schemes, rows] = await Promise.all([
-      database.lookUp<StoredRow>(selectSchemes),
-      digests.length === 0 ? [] : database.lookUp<StoredRow>(selectImportedFacts, [listText(digests)]),
-    ])
-    if (schemes.length === 0) return false
-    if (JSON.stringify(schemes) !== JSON.stringify(known)) {
-      knownSchemes = schemes
-      return findImportedKey(text)
-    }
-    const found = new Map(rows.map(readKeyFacts).map((facts) => [facts.key.digest, facts]))
-    return digests.map((digest) => found.get(digest)).find((facts) => facts !== undefined)
-  }
-
   return {
-    findImportedKey,
+    async findImportedKey(text) {
+      const schemes = await database.lookUp<StoredRow>(selectSchemes)
+      if (schemes.length === 0) return false
+      const digests = digestsOf(text, schemes.map(DIGEST_SCHEMES.read))
+      const rows = await database.lookUp<StoredRow>(selectImportedFacts, [listText(digests)])
+      const found = rows.map(readKeyFacts)
+      return digests.map((digest) => found.find(({ key }) => key.digest === digest)).find((facts) =>
+        facts !== undefined
+      )
+    },
 
     findKey(id) {
       // Postgres rejects the NUL, and with it the whole batch.
