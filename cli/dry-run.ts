@@ -3,6 +3,7 @@ import { applyChanges, factsOf } from '../adapters/stores/change-set.ts'
 import { findKey, findPartner } from '../core/admin/apply.ts'
 import { type ProblemCode, PROBLEMS } from '../core/http/problem.ts'
 import { preparePrincipal } from '../core/keys/principal.ts'
+import { pagesOf } from '../core/lib/read-pages.ts'
 import { MS_PER_DAY, rfc3339, utcDay } from '../core/lib/time.ts'
 import { DEFAULT_LIMITS, policiesFor, type Policy } from '../core/limits/policies.ts'
 import type { Key, KeyFacts } from '../core/model.ts'
@@ -13,6 +14,7 @@ import type { KeyUsage } from '../core/ports/reports.ts'
 import type { Store } from '../core/ports/store.ts'
 import { ROUTES } from '../core/routes/router.ts'
 import { formatTable, formatTime, pluralize, type TableStyle } from './output/text.ts'
+import { formatCount, sumOf } from './reports/counts.ts'
 import { timeOf } from './store.ts'
 
 /** Requests with one key that a change would refuse. */
@@ -43,12 +45,8 @@ export async function dryRun(
   style: TableStyle,
   change: (store: Store) => Promise<unknown>,
 ) {
-  let changes: readonly Change[] = []
-  const apply = (recorded: readonly Change[]): boolean => {
-    changes = recorded
-    return true
-  }
-  await change({ ...store, apply })
+  const changes: Change[] = []
+  await change({ ...store, apply: (recorded) => changes.push(...recorded) > 0 })
   const now = timeOf(store)
   const [from, to] = [utcDay(now - (days - 1) * MS_PER_DAY), utcDay(now)]
   const totals = new Map<string, Refusal & { readonly keys: number }>()
@@ -60,7 +58,7 @@ export async function dryRun(
     hasNewRanges ||= effects.some((effect) => effect.hasNewRanges)
     const affected = effects.filter(({ denials, limits }) => denials.size + limits.length > 0)
     const ids = affected.map(({ key }) => key.id)
-    const usage = Map.groupBy(ids.length > 0 ? await store.keyUsage(ids, from, to) : [], ({ keyId }) => keyId)
+    const usage = Map.groupBy(await store.keyUsage(ids, from, to), ({ keyId }) => keyId)
     for (const effect of affected) {
       const { id, partner, name } = effect.key
       const refusals = countRefusals(effect, usage.get(id) ?? [], days)
@@ -88,10 +86,10 @@ export async function dryRun(
     `${pluralize(keyCount, 'key')}.\n`
   const byEndpoint = refusals.map(({ endpoint, policy, code, keys, ...counts }) => [
     ...[endpoint ?? `over the ${policy} limit`, `${PROBLEMS[code].status} ${code}`],
-    ...[keys, counts.requests, counts.errors].map((count) => count.toLocaleString('en')),
+    ...[keys, counts.requests, counts.errors].map((count) => formatCount(count)),
   ])
   const byKey = keys.slice(0, maxShownKeys)
-    .map(({ id, partner, name, requests }) => [id, partner, name, requests.toLocaleString('en')])
+    .map(({ id, partner, name, requests }) => [id, partner, name, formatCount(requests)])
   const tables = [
     formatTable(['endpoint', 'refused with', 'keys', 'requests', 'failed'], byEndpoint, style),
     formatTable(['key', 'partner', 'name', 'requests'], byKey, style),
@@ -115,18 +113,14 @@ export async function dryRun(
 }
 
 /** The keys that a change of one partner or key concerns. */
-async function* pagesOfKeys(store: Store, change: Change | undefined, pageKeys: number) {
+async function* pagesOfKeys(store: Store, change: Change | undefined, pageRows: number) {
   if (change === undefined) return
   if ('id' in change) yield [await findKey(store, change.id)]
   if (!('slug' in change)) return
   const partner = await findPartner(store, change.slug)
-  let after: Key | undefined
-  for (;;) {
-    const page = await store.listKeys({ partner: partner.slug }, after, pageKeys)
-    if (page.length > 0) yield page.map((key): KeyFacts => ({ key, partner }))
-    if (page.length < pageKeys) return
-    after = page.at(-1)
-  }
+  const readPage = (after: Key | undefined, rows: number) =>
+    store.listKeys({ partner: partner.slug }, after, rows)
+  for await (const page of pagesOf(readPage, pageRows)) yield page.map((key): KeyFacts => ({ key, partner }))
 }
 
 type Effect = ReturnType<typeof effectOf>
@@ -151,11 +145,8 @@ function effectOf(before: KeyFacts, after: KeyFacts, now: number) {
     const code = codeAfter(scope)
     if (code !== undefined && codeBefore(scope) === undefined) denials.set(name, code)
   }
-  const [limitsBefore, limitsAfter] = [
-    policiesFor(DEFAULT_LIMITS, before),
-    policiesFor(DEFAULT_LIMITS, after),
-  ]
-  const limits = Object.values(limitsAfter).filter((limit) => {
+  const limitsBefore = policiesFor(DEFAULT_LIMITS, before)
+  const limits = Object.values(policiesFor(DEFAULT_LIMITS, after)).filter((limit) => {
     const limitBefore = limitsBefore[limit.name]
     return limitBefore === undefined || mostIn(1, limit) < mostIn(1, limitBefore)
   })
@@ -181,22 +172,16 @@ function countRefusals({ denials, limits }: Effect, usage: readonly KeyUsage[], 
     return { endpoint, policy: null, code, requests, errors }
   })
   const limited = limits.map((limit): Refusal => {
-    const names = keyedRoutes.filter(({ limits }) => limits.includes(limit.name)).map(({ name }) => `${name}`)
+    const names: readonly string[] = keyedRoutes.filter(({ limits }) => limits.includes(limit.name))
+      .map(({ name }) => name)
     const counts = usage.filter(({ endpoint }) => names.includes(endpoint) && !denials.has(endpoint))
     const over = (counts: readonly KeyUsage[], days: number) =>
       Math.max(0, sumOf(counts, 'requests') - sumOf(counts, 'errors') - mostIn(days, limit))
-    const byDay = Array.from(Map.groupBy(counts, ({ day }) => day).values(), (counts) => over(counts, 1))
-    const requests = Math.max(byDay.reduce((sum, each) => sum + each, 0), over(counts, days))
+    const byDay = [...Map.groupBy(counts, ({ day }) => day).values()]
+    const requests = Math.max(byDay.reduce((sum, counts) => sum + over(counts, 1), 0), over(counts, days))
     return { endpoint: null, policy: limit.name, code: 'rate_limited', requests, errors: 0 }
   })
   return [...denied, ...limited.filter(({ requests }) => requests > 0)]
-}
-
-function sumOf(
-  counts: readonly Pick<Refusal, 'requests' | 'errors'>[],
-  member: 'requests' | 'errors',
-): number {
-  return counts.reduce((sum, count) => sum + count[member], 0)
 }
 
 /** The most requests that a limit lets through in whole days, which windows from the day before may reach into. */
