@@ -34,8 +34,6 @@ interface ReportOptions {
   readonly to?: string
   readonly csv?: true
   readonly html?: string
-  readonly force?: true
-  readonly title?: string
   readonly serviceName: string
 }
 
@@ -53,8 +51,6 @@ export function define(reports: CliCommand): void {
     .option('--to <date>', 'Last day, in UTC (default: today); a period has at most 366 days', dayOption)
     .addOption(csv.conflicts('html'))
     .option('--html <file>', 'Write a page with charts to a new file, or replace an earlier report')
-    .option('--force', 'Replace any file')
-    .option('--title <text>', 'Name of the service on the page')
     .option('--service-name <name>', 'Name of the service in paths', serviceNameOption, 'service')
     .read(report)
     .details(`
@@ -64,7 +60,7 @@ within seconds. The page has no scripts and loads nothing, so it can be sent to 
       'partner-api reports',
       'partner-api reports acme --from 2026-10-01 --to 2026-10-31',
       'partner-api reports --csv > reports.csv',
-      'partner-api reports acme --html acme.html --title "Example Partner API"',
+      'partner-api reports acme --html acme.html',
     )
 }
 
@@ -72,17 +68,18 @@ async function report(
   store: Store,
   { output }: Invocation,
   slug: string | undefined,
-  { from, to, csv, html, force, title, serviceName }: ReportOptions,
+  { from, to, csv, html, serviceName }: ReportOptions,
 ): Promise<void> {
   if (csv && output.json) throw usageError('--csv and --json contradict each other.')
   const now = timeOf(store)
   const period = resolvePeriod(from, to, now)
   if (typeof period === 'string') throw usageError(`--from ${period.replace(/\bto$/, '--to')}.`)
-  const head = { period, now, ...(title !== undefined && { title }) }
   if (slug === undefined) {
     const all = readReports(store, period)
     if (csv) return await writeCsv(output, all)
-    if (html) return await savePage(output, html, force, ({ pageOfAll }) => pageOfAll(head, all))
+    if (html !== undefined) {
+      return await savePage(output, html, ({ pageOfAll }) => pageOfAll(period, now, all))
+    }
     const rows = output.json ? all : withTotal(all)
     const most = output.width < 80 ? 13 : 31
     const headings = ['partner', ...headingsOf(ALL), `by ${toSpans(emptyDays(period), most).unit}`]
@@ -98,7 +95,9 @@ async function report(
   const { name } = await findPartner(store, slug)
   const summary = await summarise(store, slug, period, serviceName)
   if (csv) return await writeCsv(output, [{ partner: slug, ...summary }])
-  if (html) return await savePage(output, html, force, ({ pageOfOne }) => pageOfOne(head, name, summary))
+  if (html !== undefined) {
+    return await savePage(output, html, ({ pageOfOne }) => pageOfOne(now, name, summary))
+  }
   await output.result(summary, formatReport(`${name} (${slug})`, summary, output))
 }
 
@@ -149,8 +148,10 @@ type CsvRows = Pick<PartnerReport, 'partner' | 'daily'>
 async function writeCsv(output: Output, reports: AsyncIterable<CsvRows> | Iterable<CsvRows>): Promise<void> {
   await output.write('partner,day,requests,errors,signups\r\n')
   for await (const { partner, daily } of reports) {
-    const lines = daily.map((row) => [csvCell(partner), row.date, row.requests, row.errors, row.signups])
-    await output.write(lines.map((line) => `${line.join()}\r\n`).join(''))
+    const lines = daily.map(({ date, requests, errors, signups }) =>
+      `${csvCell(partner)},${date},${requests},${errors},${signups}\r\n`
+    )
+    await output.write(lines.join(''))
   }
 }
 
@@ -166,19 +167,14 @@ type Pages = typeof import('../reports/html.ts')
 async function savePage(
   output: Output,
   file: string,
-  force: boolean | undefined,
   draw: (pages: Pages) => MaybePromise<string>,
 ): Promise<void> {
   const pages = await import('../reports/html.ts')
   const draft = `${file}.${process.pid}.tmp`
   try {
     const stats = await lstat(file).catch(() => undefined)
-    if (stats && !(stats.isFile() && (force || (await readFile(file)).includes(pages.GENERATOR)))) {
-      throw new CliError(
-        1,
-        'file_exists',
-        `${file} exists and is no report. Choose another name, or pass --force.`,
-      )
+    if (stats && !(stats.isFile() && (await readFile(file)).includes(pages.GENERATOR))) {
+      throw new CliError(1, 'file_exists', `${file} exists and is no report. Choose another name.`)
     }
     await writeFile(draft, await draw(pages), { flag: 'wx' })
     await rename(draft, file)

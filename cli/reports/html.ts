@@ -1,6 +1,7 @@
 /** Reports as pages without scripts, which load nothing. */
 import { createHash } from 'node:crypto'
 import { type Inset, type Markup, markup } from '../../core/openapi/html.ts'
+import type { Period } from '../../core/reports/period.ts'
 import type { ReportSummary } from '../../core/wire.ts'
 import { formatTime, pluralize, printable } from '../output/text.ts'
 import * as counts from './counts.ts'
@@ -9,8 +10,6 @@ import { STYLE } from './style.ts'
 /** A file with this is a report of ours. */
 export const GENERATOR = '<meta name="generator" content="partner-api reports">'
 
-/** For the head of a page: the period, the name of the service, and when the page is made. */
-type PageHead = Pick<ReportSummary, 'period'> & { readonly title?: string; readonly now: number }
 type Spans = ReturnType<typeof counts.toSpans>
 type Row = counts.Counts & { readonly name: Inset }
 
@@ -19,23 +18,24 @@ const mostBars = 92
 const mostSmallBars = 31
 const mostSmallCharts = 100
 
-/** The page of one partner. */
-export function pageOfOne(head: PageHead, name: string, summary: ReportSummary): string {
+/** The page of one partner. @param now When it is made. */
+export function pageOfOne(now: number, name: string, summary: ReportSummary): string {
   const tables = counts.tablesOf(summary).map(({ by, series, rows }) => {
     const body = rows.length === 0 ? markup`<p>None in this period.</p>` : table(by, series, rows, true)
     const title = `${titleCase(series[0])} by ${by}`
     return markup`<section class="${by}"><h2>${title}</h2>${body}</section>`
   })
-  return page(head, name, [overview(summary.daily), tables])
+  return page(summary.period, now, name, [overview(summary.daily), tables])
 }
 
 /** The page of all partners. */
 export async function pageOfAll(
-  head: PageHead,
+  period: Period,
+  now: number,
   reports: AsyncIterable<counts.PartnerReport>,
 ): Promise<string> {
   const rows = []
-  let all = counts.emptyDays(head.period)
+  let all = counts.emptyDays(period)
   for await (const { partner, name, daily } of counts.withTotal(reports)) {
     all = daily
     const label = markup`<bdi>${printable(name)}</bdi>`
@@ -52,7 +52,7 @@ export async function pageOfAll(
   const which = charts.length < ranked.length
     ? `The ${pluralize(charts.length, 'partner')} with the most requests. `
     : ''
-  return page(head, 'All partners', [
+  return page(period, now, 'All partners', [
     overview(all),
     markup`<section><h2>Partners</h2>${table('partner', counts.ALL, ranked, true)}</section>`,
     markup`<section><h2>Requests of each partner</h2><p>${which}Each chart has its own scale.</p>`,
@@ -63,11 +63,10 @@ export async function pageOfAll(
   ])
 }
 
-function page({ title, period, now }: PageHead, subject: string, body: Inset): string {
+function page(period: Period, now: number, subject: string, body: Inset): string {
   const hash = createHash('sha256').update(STYLE).digest('base64')
   const policy =
     `default-src 'none'; style-src 'sha256-${hash}'; img-src data:; base-uri 'none'; form-action 'none'`
-  const service = title === undefined ? '' : markup`<bdi>${printable(title)}</bdi> · `
   const { html } = markup`
     <!doctype html>
     <html lang="en">
@@ -82,7 +81,7 @@ function page({ title, period, now }: PageHead, subject: string, body: Inset): s
     <svg width="0" height="0" aria-hidden="true"><pattern id="stripes" patternUnits="userSpaceOnUse" width="400" height="4">
     ${bar('stripe', 0, 0, 400, 4)}${bar('gap', 0, 3, 400, 1)}</pattern></svg>
     <header>
-    <p>${service}Partner report</p>
+    <p>Partner report</p>
     <h1><bdi>${printable(subject)}</bdi></h1>
     <p>${period.from} to ${period.to}, UTC. Created ${formatTime(now)}.</p>
     </header>

@@ -174,10 +174,11 @@ test('a page replaces nothing but a report', async (t) => {
   writeFileSync(page, 'my notes')
   t.match(await write(), { code: 1, error: { code: 'file_exists' } })
   t.equal(readFileSync(page, 'utf8'), 'my notes')
-  t.match(await write('--force'), { code: 0 })
   const link = join(folder, 'link.html')
   symlinkSync(page, link)
-  t.match(await json('reports', '--html', link, '--force'), { code: 1, error: { code: 'file_exists' } })
+  t.match(await json('reports', '--html', link), { code: 1, error: { code: 'file_exists' } })
+  t.match(await json('reports', '--html', folder), { code: 1, error: { code: 'file_exists' } })
+  t.match(await json('reports', '--html', ''), { code: 1, error: { code: 'file_not_created' } })
   t.match(await json('reports', '--html', join(page, 'x')), { code: 1, error: { code: 'file_not_created' } })
   t.same(readdirSync(folder).filter((name) => name.endsWith('.tmp')), [])
 })
@@ -194,7 +195,7 @@ test('pages in a browser', { skip: noBrowser }, async (t) => {
   const pages = { acme: ['acme', ...period], wide: ['wide', ...day], quiet: ['quiet'], all: period }
   for (const [name, args] of Object.entries(pages)) {
     const path = join(folder, `${name}.html`)
-    t.equal((await run('reports', ...args, '--html', path, '--title', evil)).code, 0)
+    t.equal((await run('reports', ...args, '--html', path)).code, 0)
     // Pages that differ in their data only: one screen.
     for (const screen of name === 'acme' || name === 'all' ? screens : screens.slice(0, 1)) {
       const { page, requests, errors, close } = await openPage(browser, pathToFileURL(path).href, screen)

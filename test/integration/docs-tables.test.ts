@@ -144,7 +144,7 @@ t.test('the environment variables match the code', (t) => {
   )
     .join('').replace(/\/\*\*.*?\*\//gs, '').replace(/^ *\/\/.*$/gm, '')
   const used = [
-    ...code.matchAll(/env(?:ironment)?(?:\.|\[')([A-Z][A-Z_]+)\b/g),
+    ...code.matchAll(/env(?:ironment)?(?:\.|\[')(?!TERM\b)([A-Z][A-Z_]+)\b/g),
     ...code.matchAll(/\.env\('([A-Z]+)'\)|env: \{ ([A-Z_]+) \}/g),
     ...code.matchAll(/'((?:PG[A-Z_]{3,}|[A-Z]+_PROXY))'/g),
   ].map(([, name, other = '']) => name ?? other)
