@@ -10,9 +10,8 @@ import {
 import type { Store } from '../../core/ports/store.ts'
 import { changeStore, type CliCommand, type CommandResult, type Invocation } from '../command.ts'
 import { CliError } from '../errors.ts'
-import { readContentLines } from '../files.ts'
+import { invalidLinesError, readContentLines } from '../files.ts'
 import type { Output } from '../output/print.ts'
-import { invalidLinesError } from '../line-errors.ts'
 import { formatCount, formatTable, joinList, pluralize, printableJson } from '../output/text.ts'
 import { isMissingStore, timeOf, withStore } from '../store.ts'
 

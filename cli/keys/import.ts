@@ -4,7 +4,7 @@ import type { KeyImportOptions } from '../../core/admin/import-keys.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { changeStore, type CliCommand, type CommandResult, type Invocation } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
-import { describeFileError, readContentLines } from '../files.ts'
+import { describeFileError, invalidLinesError, readContentLines } from '../files.ts'
 import { formatCount } from '../output/text.ts'
 
 interface ImportOptions extends Pick<KeyImportOptions, 'algorithm' | 'prefix' | 'dryRun'> {
@@ -53,10 +53,7 @@ async function importFile(
     report('Reading keys …')
     return importKeys(store, readContentLines(file, io.stdin), { actor }, { ...defaults, dryRun, secret })
   })
-  if ('errors' in outcome) {
-    const { invalidLinesError } = await import('../line-errors.ts')
-    throw invalidLinesError('keys', outcome)
-  }
+  if ('errors' in outcome) throw invalidLinesError('keys', outcome)
   const { issued, unchanged } = outcome
   const lines = issued.map(({ line, key: { id, partner, name } }) => ({
     line,

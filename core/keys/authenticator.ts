@@ -56,10 +56,10 @@ export function createAuthenticator(principals: PrincipalCache, sha256: Sha256, 
 
     /** Whether this process has looked this key up and, by what it knew then, the key is in force. Grants nothing. */
     isKnown(text: string, now: number): boolean {
+      const digest = sha256(text)
       const id = extractKeyId(text, prefix)
-      const known =
-        (id === undefined ? undefined : matchDigest(principals.peek(id)?.principal, sha256(text))) ??
-          (IMPORTED_KEY_PATTERN.test(text) ? principals.peek(sha256(text))?.principal : undefined)
+      const native = id === undefined ? undefined : matchDigest(principals.peek(id)?.principal, digest)
+      const known = native ?? principals.peek(digest)?.principal
       return known !== undefined && ['active', 'retiring'].includes(keyState(known.key, now))
     },
   }
