@@ -3,6 +3,7 @@ import type { CliCommand, Invocation } from '../command.ts'
 import { nameOf } from '../config.ts'
 import { usageError } from '../errors.ts'
 import { formatTable, redact } from '../output/text.ts'
+import { suggest } from '../suggest.ts'
 
 /** `config show`. */
 export function define(config: CliCommand): void {
@@ -24,7 +25,10 @@ and --revoke must be arguments.`)
 
 async function show(program: CliCommand, { output }: Invocation, words: readonly string[]): Promise<void> {
   const { command, rest } = await program.find(words)
-  if (rest.length > 0) throw usageError(`There is no command ${words.join(' ')}.`)
+  if (rest.length > 0) {
+    const names = command.commands.map((each) => each.name())
+    throw usageError(`There is no command ${words.join(' ')}.${suggest(rest[0]!, names)}`)
+  }
   const commands = command === program ? [program] : [program, command]
   const data = commands.flatMap((each) => {
     if (each !== program) each.parseOptions([])

@@ -115,6 +115,7 @@ test('mistyped partners, keys and commands have suggestions', async (t) => {
     'keys isue --help': [2, '(Did you mean issue?)'],
     'help keys isue': [2, '(Did you mean issue?)'],
     'keys help isue': [2, '(Did you mean issue?)'],
+    'config show keys isue': [2, '(Did you mean issue?)'],
     'keys issue acme-travel --nmae x': [2, "no option '--nmae'"],
     'keys list --stat active': [2, '(Did you mean --state?)'],
   }
