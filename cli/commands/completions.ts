@@ -60,15 +60,15 @@ async function complete(
   const taking = options.find(({ long, short, required, variadic }) =>
     required && (assigned || isValue || variadic) && named && [long, short].includes(named)
   )
-  const candidates = text.startsWith('-')
-    ? options.map(({ long, short, description }): Candidate => [long ?? short!, description])
-    : taking !== undefined
-    ? await candidatesFor(taking, invocation, program)
-    : command.commands.length > 0
-    ? operands.length > 0 ? [] : command.createHelp().visibleCommands(command).map((
-      each,
-    ): Candidate => [each.name(), each.description()])
-    : await candidatesFor(argumentAt(command, operands.length), invocation, program)
+  let candidates: readonly Candidate[] | typeof files = []
+  if (text.startsWith('-')) {
+    candidates = options.map(({ long, short, description }) => [long ?? short!, description])
+  } else if (taking !== undefined || command.commands.length === 0) {
+    candidates = await candidatesFor(taking ?? argumentAt(command, operands.length), invocation, program)
+  } else if (operands.length === 0) {
+    const commands = command.createHelp().visibleCommands(command)
+    candidates = commands.map((each) => [each.name(), each.description()])
+  }
   const lines = candidates === files ? [files] : candidates
     .filter(([word]) => word.startsWith(text))
     .map(([word, description]) => `${assigned ? `${assigned}=` : ''}${word}\t${printable(description)}`)
