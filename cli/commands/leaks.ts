@@ -1,7 +1,5 @@
-import { existsSync } from 'node:fs'
 import { Option } from 'commander'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
-import { KEY_PREFIX_PATTERN } from '../../core/keys/format.ts'
 import { keyState } from '../../core/keys/lifecycle.ts'
 import { equalDigests } from '../../core/lib/digest.ts'
 import type { Key, KeyState } from '../../core/model.ts'
@@ -9,16 +7,13 @@ import type { Store } from '../../core/ports/store.ts'
 import type { CliCommand, Invocation } from '../command.ts'
 import { type ExitCode, usageError } from '../errors.ts'
 import type { Leak } from '../leaks/scan.ts'
-import { optionParser } from '../options.ts'
 import { joinList, pluralize, printable } from '../output/text.ts'
 import { confirm } from '../prompt.ts'
-import { timeOf, withStore } from '../store.ts'
-import { parseStoreUrl } from '../store-url.ts'
+import { isMissingStore, timeOf, withStore } from '../store.ts'
 
 interface ScanOptions {
-  readonly prefix?: string
   readonly exclude?: readonly string[]
-  readonly format: 'text' | 'json' | 'sarif'
+  readonly format: 'text' | 'sarif'
   readonly revoke?: true
   readonly yes?: true
   /** `false` for `--no-store`. */
@@ -35,23 +30,15 @@ export function define(leaks: CliCommand): void {
   leaks.command('scan')
     .description('Find keys in files, folders and the history of a repository, without a network')
     .argument('<path...>', 'Files and folders, and - for standard input')
-    .option(
-      '--prefix <prefix>',
-      "Prefix of the keys (default: the store's, or any)",
-      optionParser(
-        'It must consist of 2 to 10 lower-case letters and digits, and start with a letter.',
-        (text) => KEY_PREFIX_PATTERN.test(text) ? text : undefined,
-      ),
-    )
-    .option('--exclude <glob...>', 'Leave out files and folders that match, such as dist or *.min.js')
-    .addOption(new Option('--format <format>', 'Output').choices(['text', 'json', 'sarif']).default('text'))
+    .option('--exclude <name...>', 'Leave out files and folders of these names, such as dist')
+    .addOption(new Option('--format <format>', 'Output').choices(['text', 'sarif']).default('text'))
     .option('--no-store', 'Do not look the keys up in the store')
     .option('--revoke', 'Revoke the keys that are found and in force')
     .option('-y, --yes', 'With --revoke: skip the prompt')
     .act(scanPaths)
     .details(`
 Recognizes keys by their format and checksum, and prints their ids, never the keys. With --store, or if the default store
-exists, it also prints partner, name and state. Skips .git, symbolic links and binary files; UTF-16 needs a byte-order
+exists, it searches only for keys with the prefix of that store, and also prints partner, name and state. Skips .git, symbolic links and binary files; UTF-16 needs a byte-order
 mark. Keys of another system, see keys import, have no checksum and are not found.
 
 Exits 1 if keys are found, and otherwise 3 if something could not be read.`)
@@ -68,12 +55,10 @@ async function scanPaths(
   paths: readonly string[],
   options: ScanOptions,
 ): Promise<ExitCode> {
-  const { io, storeUrl } = invocation
   if (options.yes && !options.revoke) throw usageError('--yes requires --revoke.')
-  const address = parseStoreUrl(storeUrl)
-  const isDefault = storeUrl === 'sqlite:partner-api.db' && io.env.PARTNER_API_STORE === undefined
-  const isAbsent = isDefault && address.kind === 'sqlite' && !existsSync(address.file)
-  if (options.store && !isAbsent) {
+  // The default store may be missing, another one must not.
+  const mayBeMissing = invocation.storeUrl === 'sqlite:partner-api.db'
+  if (options.store && !(mayBeMissing && await isMissingStore(invocation))) {
     return await withStore(invocation, {}, (store) => scanWith(store, invocation, paths, options))
   }
   if (options.revoke) throw usageError('--revoke needs the store of the keys: pass --store URL.')
@@ -84,12 +69,12 @@ async function scanWith(
   store: Store | undefined,
   invocation: Invocation,
   paths: readonly string[],
-  { format, prefix = store?.settings.keyPrefix, exclude = [], revoke, yes }: ScanOptions,
+  { format, exclude = [], revoke, yes }: ScanOptions,
 ): Promise<ExitCode> {
   const { io, output } = invocation
   const { scan } = await import('../leaks/scan.ts')
   const result = await output.progress((report) =>
-    scan(paths, prefix, exclude, io.stdin, (files) => {
+    scan(paths, store?.settings.keyPrefix, exclude, io.stdin, (files) => {
       // Formatting a number takes longer than reading a small file.
       if (files % 100 === 0) report(pluralize(files, 'file'))
     })
@@ -105,7 +90,6 @@ async function scanWith(
     const report = toSarif(result, (leak) => describe(leak, known), ({ text }) => !isOver(known?.get(text)))
     await output.result(report, `${JSON.stringify(report, null, 2)}\n`)
   } else {
-    output.json ||= format === 'json'
     const lines = leaks.map((leak) => `${printable(`${placeOf(leak)}: ${describe(leak, known)}`)}\n`)
     await output.result(leaks.map((leak) => leakJson(leak, known)), lines.join(''))
   }

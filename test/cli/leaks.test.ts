@@ -103,9 +103,7 @@ test('keys are found by format and checksum, whatever is around them', async (t)
   for (const row of found.rows) t.match(row, expected)
   t.match(found.stderr, '10 keys in 9 files, 1 binary file skipped.')
 
-  t.same((await scan(t, [folder, '--exclude', '*.min.js', 'b', '--prefix', 'spk'])).rows.length, 7)
-  t.same((await scan(t, [folder, '--exclude', '**/?.{json', 'dist/**', 'sub'])).rows.length, 9)
-  t.match(await scan(t, [folder, '--prefix', 'other']), { code: 0, rows: [] })
+  t.same((await scan(t, [folder, '--exclude', 'x.min.js', 'b'])).rows.length, 7)
   const { stdout } = await runProgram(['leaks', 'scan', '--no-store', join(folder, 'a.env')])
   t.equal(stdout, `${join(folder, 'a.env')}:1:5: key ${id} (live, …${key.slice(-4)})\n`)
 })
@@ -203,7 +201,6 @@ test('what cannot be read is reported, and never counts as free of keys', async 
     code: 2,
     stderr: '--yes requires --revoke',
   })
-  t.match(await runProgram(['leaks', 'scan', '--prefix', 'S', folder]), { code: 2, stderr: '--prefix' })
 })
 
 test('with the store, keys have their partner, name and state, and are revoked', async (t) => {
