@@ -4,6 +4,7 @@ import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { requireModules, requireNotRemoved } from '../../core/admin/validate.ts'
 import type { Key, Partner } from '../../core/model.ts'
 import { MODULE_NAMES, moduleForScope, MODULES, type Scope, SCOPES } from '../../core/policy/modules.ts'
+import type { KeyFilter } from '../../core/ports/changes.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { CliCommand, CommandResult, Invocation } from '../command.ts'
 import { keyHelp, serviceNameOption } from '../options.ts'
@@ -110,15 +111,11 @@ async function findSufficientKey(
 ): Promise<{ readonly partner: Partner; readonly key: Key | undefined }> {
   const partner = await createPartnerAdministration(store, invocation).show(slug)
   requireNotRemoved(partner)
-  const filter = {
-    partner: slug,
-    environment: 'live',
-    scope: scopes[0],
-    states: ['active'],
-    now: timeOf(store),
-  } as const
+  const filter: KeyFilter = { partner: slug, environment: 'live', scope: scopes[0], states: ['active'] }
   let key: Key | undefined
-  for await (const each of createKeyAdministration(store, invocation).list(filter)) {
+  for await (
+    const each of createKeyAdministration(store, invocation).list({ ...filter, now: timeOf(store) })
+  ) {
     const holdsAll = scopes.every((scope) => each.scopes.includes(scope))
     if (holdsAll && each.scopes.length < (key?.scopes.length ?? Infinity)) key = each
   }

@@ -64,7 +64,7 @@ export function createUsageCounter(
   return {
     /** @param now The instant of the request, milliseconds since the epoch, which decides the day it counts for. */
     count(
-      key: Pick<Key, 'id' | 'partner' | 'environment'>,
+      key: CountedKey,
       endpoint: string,
       status: number,
       now: number,
@@ -89,8 +89,7 @@ interface Counter extends UsageCount {
   errors: number
 }
 
-/** The key of a request, or its partner alone. */
-type Source = Pick<UsageCount, 'partner' | 'environment'> & { readonly id: string | undefined }
+type CountedKey = Pick<Key, 'id' | 'partner' | 'environment'>
 
 /** One counter for each day, key and endpoint. Nested maps, because joining a key would slow every request. */
 function createCounters(maxCounters: number) {
@@ -109,29 +108,29 @@ function createCounters(maxCounters: number) {
     days.set(day, sources)
   }
 
-  function addCounter(name: string, { id, partner, environment }: Source, endpoint: string): Counter {
-    size++
-    const counter = { partner, keyId: id, environment, day, endpoint, requests: 0, errors: 0 }
-    const endpoints = sources.get(name)
-    if (endpoints === undefined) sources.set(name, new Map([[endpoint, counter]]))
-    else endpoints.set(endpoint, counter)
-    return counter
-  }
-
-  function counterFor(key: Source & { readonly id: string }, endpoint: string): Counter | undefined {
-    if (size < maxKeyCounters) return addCounter(key.id, key, endpoint)
-    if (key.environment === 'test') return undefined
+  /** @param keyId `undefined` to count for the partner alone. */
+  function counterFor(
+    { partner, environment }: CountedKey,
+    keyId: string | undefined,
+    endpoint: string,
+  ): Counter | undefined {
     // No id of a key has a slash.
-    const name = `/${key.partner}`
-    const counter = sources.get(name)?.get(endpoint)
-    if (counter !== undefined || size >= maxCounters) return counter
-    return addCounter(name, { ...key, id: undefined }, endpoint)
+    const name = keyId ?? `/${partner}`
+    const endpoints = sources.get(name)
+    const counter = endpoints?.get(endpoint)
+    if (counter !== undefined || size >= (keyId === undefined ? maxCounters : maxKeyCounters)) return counter
+    size++
+    const added = { partner, keyId, environment, day, endpoint, requests: 0, errors: 0 }
+    if (endpoints === undefined) sources.set(name, new Map([[endpoint, added]]))
+    else endpoints.set(endpoint, added)
+    return added
   }
 
   return {
-    count(key: Source & { readonly id: string }, endpoint: string, isError: boolean, now: number): void {
+    count(key: CountedKey, endpoint: string, isError: boolean, now: number): void {
       if (!(now >= dayStart && now < dayStart + MS_PER_DAY)) selectDay(now)
-      const counter = sources.get(key.id)?.get(endpoint) ?? counterFor(key, endpoint)
+      let counter = counterFor(key, key.id, endpoint)
+      if (key.environment === 'live') counter ??= counterFor(key, undefined, endpoint)
       if (counter === undefined) return
       counter.requests++
       if (isError) counter.errors++
