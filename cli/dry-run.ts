@@ -13,8 +13,8 @@ import type { Change } from '../core/ports/changes.ts'
 import type { KeyUsage } from '../core/ports/reports.ts'
 import type { Store } from '../core/ports/store.ts'
 import { ROUTES } from '../core/routes/router.ts'
-import { formatTable, formatTime, pluralize, type TableStyle } from './output/text.ts'
-import { formatCount, sumOf } from './reports/counts.ts'
+import { formatCount, formatTable, formatTime, pluralize, type TableStyle } from './output/text.ts'
+import { sumOf } from './reports/counts.ts'
 import { timeOf } from './store.ts'
 
 /** Requests with one key that a change would refuse. */

@@ -12,8 +12,8 @@ import { CliError } from '../errors.ts'
 import { durationOption, keyHelp } from '../options.ts'
 import { bars } from '../output/chart.ts'
 import { keyJson } from '../output/json.ts'
-import { formatTable, formatTime, pluralize } from '../output/text.ts'
-import { formatCount, sumOf } from '../reports/counts.ts'
+import { formatCount, formatTable, formatTime, pluralize } from '../output/text.ts'
+import { sumOf } from '../reports/counts.ts'
 import { timeOf } from '../store.ts'
 
 /** Uses are recorded once a minute and key, seconds late, and after a failed write a minute later. */

@@ -2,7 +2,7 @@
 import { MS_PER_DAY, startOfDay, utcDay } from '../../core/lib/time.ts'
 import { daysIn, type Period } from '../../core/reports/period.ts'
 import type { ReportSummary } from '../../core/wire.ts'
-import { printable } from '../output/text.ts'
+import { formatCount, printable } from '../output/text.ts'
 
 /** A row for every day of a period. */
 export type Daily = ReportSummary['daily']
@@ -101,9 +101,10 @@ export function headingsOf(series: Series): string[] {
 }
 
 export function cellsOf(series: Series, counts: Counts): string[] {
-  return series.flatMap((
-    name,
-  ) => [formatCount(counts[name]), ...name === 'errors' ? [errorRate(counts)] : []])
+  return series.flatMap((name) => {
+    const count = formatCount(counts[name])
+    return name === 'errors' ? [count, errorRate(counts)] : [count]
+  })
 }
 
 function errorRate({ requests, errors }: Counts): string {
@@ -112,7 +113,7 @@ function errorRate({ requests, errors }: Counts): string {
   return errors > 0 && percent < 0.1 ? '<0.1%' : `${percent.toFixed(1)}%`
 }
 
-/** `12,345`, or `12K`. */
-export function formatCount(count: number, notation: 'standard' | 'compact' = 'standard'): string {
-  return count.toLocaleString('en', { notation })
+/** `12K`. */
+export function formatCompact(count: number): string {
+  return count.toLocaleString('en', { notation: 'compact' })
 }

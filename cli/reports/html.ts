@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { type Inset, type Markup, markup } from '../../core/openapi/html.ts'
 import type { Period } from '../../core/reports/period.ts'
 import type { ReportSummary } from '../../core/wire.ts'
-import { formatTime, pluralize, printable } from '../output/text.ts'
+import { formatCount, formatTime, pluralize, printable } from '../output/text.ts'
 import * as counts from './counts.ts'
 import { STYLE } from './style.ts'
 
@@ -124,7 +124,7 @@ function chart(
   // Few bars are as wide as ten.
   const width = Math.min(0.8, spans.length * 0.08)
   const bars = rows.map((row, index) => {
-    const label = [row.name, ...series.map((name) => `${counts.formatCount(row[name])} ${name}`)].join(', ')
+    const label = [row.name, ...series.map((name) => `${formatCount(row[name])} ${name}`)].join(', ')
     const parts = series.map((name) => {
       const height = share(row[name], top)
       return bar(name, index + (1 - width) / 2, 100 - height, width, height)
@@ -133,7 +133,7 @@ function chart(
   })
   const [from, to] = [spans[0]!.from, spans.at(-1)!.to]
   const dates = [...new Set([from, to])].map((date) => markup`<span>${date}</span>`)
-  const scale = [top, top / 2, 0].map((value) => markup`<span>${counts.formatCount(value, 'compact')}</span>`)
+  const scale = [top, top / 2, 0].map((value) => markup`<span>${counts.formatCompact(value)}</span>`)
   const grid = [0, 50, 100].map((y) => `M0 ${y}h${spans.length}`).join('')
   return markup`
     <figure>

@@ -2,7 +2,16 @@
 import type { ReportSummary } from '../../core/wire.ts'
 import { bars, columns, sparkline, widen } from '../output/chart.ts'
 import { cutToWidth, displayWidth, formatDetails, formatTable, type TableStyle } from '../output/text.ts'
-import { ALL, cellsOf, type Daily, formatCount, headingsOf, sumCounts, tablesOf, toSpans } from './counts.ts'
+import {
+  ALL,
+  cellsOf,
+  type Daily,
+  formatCompact,
+  headingsOf,
+  sumCounts,
+  tablesOf,
+  toSpans,
+} from './counts.ts'
 
 /** Columns left of a chart. */
 const legendWidth = 16
@@ -45,7 +54,7 @@ function formatChart(daily: Daily, style: TableStyle): string[] {
   const rows = ALL.flatMap((name) => {
     const values = spans.map((span) => span[name])
     const lines = name === 'requests' ? columns(values, chartLines, cell) : [widen(sparkline(values), cell)]
-    const label = `${name.padEnd(8)} ${formatCount(Math.max(...values), 'compact').padStart(4)}`
+    const label = `${name.padEnd(8)} ${formatCompact(Math.max(...values)).padStart(4)}`
     return lines.map((line, index) => `${index === 0 ? label : ' '.repeat(label.length)} │ ${line}`.trimEnd())
   })
   const dates = ' '.repeat(legendWidth) + from + (space > 0 ? ' '.repeat(space) + to : '')
