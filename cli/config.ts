@@ -36,20 +36,20 @@ export function applySettings(command: Command, settings: Settings, env: Io['env
   const section = path[0] === 'store' ? {} : readSection(file, path)
   rejectUnknown(file, section, path, [...options, ...command.commands])
   for (const option of options) {
-    if (command.getOptionValueSource(option.attributeName()) === 'cli') continue
-    const variable = option.envVar ?? environmentName([...path, nameOf(option)])
+    const name = nameOf(option)
+    const attribute = option.attributeName()
+    const variable = option.envVar ?? environmentName([...path, name])
     const text = env[variable] || undefined
-    const configured = section[nameOf(option)]
-    if (text === undefined && configured === undefined) continue
-    const source = text === undefined ? `file ${file!.path}` : `environment ${variable}`
-    const value = text === undefined ? configured : fromText(option, text)
+    const isInFile = text === undefined
+    const value = isInFile ? section[name] : fromText(option, text)
+    if (command.getOptionValueSource(attribute) === 'cli' || isInFile && value === undefined) continue
     try {
-      const parsed = parseValue(option, value)
-      command.setOptionValueWithSource(option.attributeName(), parsed, text === undefined ? 'config' : 'env')
+      command.setOptionValueWithSource(attribute, parseValue(option, value), isInFile ? 'config' : 'env')
     } catch (error) {
-      const place = text === undefined ? `${file!.path}: ${[...path, nameOf(option)].join('.')}` : variable
+      const place = isInFile ? `${file!.path}: ${[...path, name].join('.')}` : variable
       throw usageError(`${place}: ${(error as Error).message}`)
     }
+    const source = isInFile ? `file ${file!.path}` : `environment ${variable}`
     settings.values.set(option, { text: [value].flat().join(' '), source })
   }
 }

@@ -1,6 +1,7 @@
 /** The report of `leaks scan --format sarif`, for code scanning (OASIS SARIF 2.1.0). */
+import { sep } from 'node:path'
 import { printable } from '../output/text.ts'
-import { type Leak, type Scan, toPosix } from './scan.ts'
+import type { Leak, Scan } from './scan.ts'
 
 const rule = {
   id: 'partner-api-key',
@@ -61,7 +62,7 @@ export function toSarif(
 
 /** A relative reference (RFC 3986 §4.2), as code scanning needs it, or the address of an absolute path. */
 function toUri({ path, file }: Leak): string {
-  const name = toPosix(path === '-' ? file ?? 'standard-input' : path).replace(/^(?:\.\/)+/, '')
+  const name = path === '-' ? file ?? 'standard-input' : path.replaceAll(sep, '/').replace(/^(?:\.\/)+/, '')
   const encoded = name.split('/').map(encodeURIComponent).join('/')
   return name.startsWith('/') ? `file://${encoded}` : encoded
 }

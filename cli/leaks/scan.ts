@@ -1,7 +1,7 @@
 /** Reads files and folders, and searches them for keys. */
 import { closeSync, openSync, readSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
-import { join, sep } from 'node:path'
+import { join } from 'node:path'
 import { describeFileError } from '../files.ts'
 import type { Io } from '../output/print.ts'
 import { createKeyFinder, type FoundKey, type KeyFinder } from './key-finder.ts'
@@ -103,8 +103,4 @@ function searchFile(finder: KeyFinder, path: string, buffer: Buffer): boolean {
 async function searchStream(finder: KeyFinder, stream: AsyncIterable<Buffer>): Promise<boolean> {
   for await (const chunk of stream) if (!finder.add(chunk, false)) return false
   return finder.add(Buffer.alloc(0), true)
-}
-
-export function toPosix(path: string): string {
-  return sep === '/' ? path : path.replaceAll(sep, '/')
 }
