@@ -52,6 +52,7 @@ const changes = (key: string): readonly string[] => [
   `keys disable ${key}`,
   `keys enable ${key}`,
   `keys rotate ${key} --overlap 1h`,
+  `keys rotation finish ${key} --force`,
   `keys revoke ${key}`,
   'keys issue other --name Plugin',
   'partners remove other --yes',
@@ -140,6 +141,11 @@ async function operators(t: Test, server: PostgresServer): Promise<void> {
   const explain = () =>
     run('explain', '--key-id', demo.id, '--partner', 'demo', 'GET', '/service/public/profiles')
   t.match(await explain(), { code: 0, stdout: /^allowed/ })
+  t.match(await json('keys', 'revoke', demo.id, '--dry-run'), {
+    code: 0,
+    data: { keys_affected: 1, requests: 0 },
+  })
+  t.match(await explain(), { code: 0 }, 'a dry run changes nothing')
   await run('keys', 'revoke', demo.id, '--actor', 'Ada')
   t.match(await explain(), { code: 1, stdout: /key_revoked/ })
   t.match(await run('audit', 'list'), { code: 0, stdout: /Ada +key\.revoked/ })
@@ -324,7 +330,9 @@ async function everyChange(t: Test, server: PostgresServer): Promise<void> {
       ['web-2', true],
     ])
     for (const { ms } of receipt.replicas) t.ok(Number.isInteger(ms) && ms >= 0 && ms <= receipt.ms)
-    if (command.startsWith('keys revoke')) t.same([await read(one), await read(other)], [401, 401])
+    if (/^keys (?:rotation finish|revoke)/.test(command)) {
+      t.same([await read(one), await read(other)], [401, 401])
+    }
   }
   await stopServing(one)
   const { receipt } = await json('partners', 'suspend', 'acme', '--wait')
