@@ -45,7 +45,7 @@ Exits 1 if keys are found, and otherwise 3 if something could not be read.`)
     .examples(
       'partner-api leaks scan .',
       'partner-api leaks scan . --no-store --exclude dist --format sarif > leaks.sarif',
-      'git log -p --all | partner-api leaks scan -',
+      'git log -p --all --text | partner-api leaks scan -',
       'partner-api leaks scan /var/log/nginx --revoke',
     )
 }
