@@ -41,7 +41,7 @@ export async function checkKeys(
     report('Reading keys …')
     return await addUnusedScopes(store, await store.listKeys(filter, after, limit), now)
   }, keysPerPage)
-  /** By partner: one of its keys, and the scopes of all, a bit for each. */
+  /** By partner: its newest key, and the scopes of all, a bit for each. */
   const owners = new Map<string, { readonly id: string; readonly scopes: number }>()
   for await (const key of keys) {
     const { id, partner, createdAt, lastUsedAt = createdAt, expiresAt, successorId, unusedScopes } = key
@@ -57,8 +57,11 @@ export async function checkKeys(
     if (unusedScopes.length > 0) {
       found('scopes-unused', id, `partner-api scopes remove ${id} ${unusedScopes.join(' ')}`)
     }
-    const scopes = (owners.get(partner)?.scopes ?? 0) | toBits(key.scopes)
-    owners.set(partner, { id: owners.get(partner)?.id ?? id, scopes })
+    const owner = owners.get(partner) ?? { id, scopes: 0 }
+    owners.set(partner, {
+      id: successorId === undefined ? id : owner.id,
+      scopes: owner.scopes | toBits(key.scopes),
+    })
   }
 
   for await (const partner of readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit))) {

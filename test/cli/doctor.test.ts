@@ -148,6 +148,7 @@ await test('keys and partners', async (t) => {
   await store.recordUsage([{ ...count, keyId: recent, day: utcDay(days(1)) }], 'b')
   await partners.create({ slug: 'narrow', name: 'Narrow', modules: ['profiles', 'pricing'] })
   const narrow = (await issue(0, { partner: 'narrow', scopes: ['read:profiles'] })).key.id
+  const successor = await keys.rotate(narrow, { overlapMs: 90 * MS_PER_DAY })
   await partners.create({ slug: 'idle', name: 'Idle', modules: [] })
 
   const { code, found } = await diagnose(url)
@@ -157,7 +158,7 @@ await test('keys and partners', async (t) => {
     'keys-expiring': 'warning partner-api keys list --expiring 14d',
     'keys-unused': 'warning partner-api keys list --unused 90d',
     'scopes-unused': `info partner-api scopes remove ${broad} read:banner`,
-    'modules-without-key': `info partner-api scopes grant ${narrow} read:plans`,
+    'modules-without-key': `info partner-api scopes grant ${successor.key.id} read:plans`,
     'partners-without-key': 'info partner-api keys issue idle --name idle',
   })
 
