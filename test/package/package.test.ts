@@ -94,7 +94,7 @@ t.test('the tarball of the service contains only the expected files', (t) => {
   const [{ files, bytes } = { files: Infinity, bytes: Infinity }] = tarballs
   t.comment(`${files} files, ${bytes} bytes`)
   t.ok(files <= 800, 'at most 800 files')
-  t.ok(bytes < 500_000, 'less than half a megabyte')
+  t.ok(bytes < 524_288, 'less than half a mebibyte')
   t.end()
 })
 
