@@ -38,8 +38,9 @@ export function define(leaks: CliCommand): void {
     .act(scanPaths)
     .details(`
 Recognizes keys by their format and checksum, and prints their ids, never the keys. With --store, or if the default store
-exists, it searches only for keys with the prefix of that store, and also prints partner, name and state. Skips .git, symbolic links and binary files; UTF-16 needs a byte-order
-mark. Keys of another system, see keys import, have no checksum and are not found.
+exists, it searches only for keys with the prefix of that store, and also prints partner, name and state. Skips .git,
+symbolic links and binary files; UTF-16 needs a byte-order mark. Keys of another system, see keys import, have no
+checksum and are not found.
 
 Exits 1 if keys are found, and otherwise 3 if something could not be read.`)
     .examples(
@@ -81,7 +82,11 @@ async function scanWith(
   )
   const { leaks, unreadable, files, binaryFiles } = result
   let known = store && await lookUp(store, leaks)
+  const describeAll = () =>
+    leaks.map((leak) => `${printable(`${placeOf(leak)}: ${describe(leak, known)}`)}\n`).join('')
   if (store && known && revoke) {
+    // Before the prompt, whose answer may be no.
+    if (!yes) io.stderr.write(describeAll())
     await revokeKeys(store, invocation, known, yes)
     known = await lookUp(store, leaks)
   }
@@ -90,8 +95,7 @@ async function scanWith(
     const report = toSarif(result, (leak) => describe(leak, known), ({ text }) => !isOver(known?.get(text)))
     await output.result(report, `${JSON.stringify(report, null, 2)}\n`)
   } else {
-    const lines = leaks.map((leak) => `${printable(`${placeOf(leak)}: ${describe(leak, known)}`)}\n`)
-    await output.result(leaks.map((leak) => leakJson(leak, known)), lines.join(''))
+    await output.result(leaks.map((leak) => leakJson(leak, known)), describeAll())
   }
   for (const { path, reason } of unreadable) output.note(printable(`${path} can't be read: ${reason}.`))
   const scanned = `${pluralize(leaks.length, 'key')} in ${pluralize(files - binaryFiles, 'file')}`

@@ -247,7 +247,9 @@ test('with the store, keys have their partner, name and state, and are revoked',
   ])
   checkOutput(t, { stdout: JSON.stringify(document), stderr: '', code: 0, signal: null }, secrets)
 
-  t.match(await run('leaks', 'scan', folder, '--revoke'), {
+  const asked = await run('leaks', 'scan', folder, '--revoke')
+  t.ok(asked.stderr.includes(`key ${plain.id} (live`), 'the places are printed before the prompt')
+  t.match(asked, {
     code: 2,
     stderr: `This revokes 2 keys: ${plain.id} of acme and ${off.id} of acme.`,
   })
