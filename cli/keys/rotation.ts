@@ -147,8 +147,8 @@ async function finish(
 async function inUseError(store: Store, old: Key, quietFor: number, now: number): Promise<CliError> {
   const from = utcDay(Math.min(old.lastUsedAt!, now - quietFor))
   const counts = Map.groupBy(await store.keyUsage([old.id], from, utcDay(now)), ({ endpoint }) => endpoint)
-  const [most] = Array.from(counts, ([endpoint, each]) => ({ endpoint, requests: sumOf(each, 'requests') }))
-    .sort((a, b) => b.requests - a.requests)
+  const most = Array.from(counts, ([endpoint, each]) => ({ endpoint, requests: sumOf(each, 'requests') }))
+    .sort((a, b) => b.requests - a.requests).at(0)
   const where = most
     ? `, since ${from} mostly for ${most.endpoint} (${pluralize(most.requests, 'request')})`
     : ''
