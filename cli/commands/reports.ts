@@ -163,7 +163,7 @@ function csvCell(text: string): string {
 
 type Pages = typeof import('../reports/html.ts')
 
-/** Replaces an earlier report at once: nobody reads half of a page. */
+/** Replaces an earlier report atomically, so that a reader never gets half of a page. */
 async function savePage(
   output: Output,
   file: string,

@@ -154,7 +154,7 @@ async function inUseError(store: Store, old: Key, quietFor: number, now: number)
     : ''
   const detail =
     `Key ${old.id} is still used: last at ${formatTime(old.lastUsedAt)} or up to two minutes later` +
-    `${where}. To end it nevertheless: partner-api keys rotation finish ${old.id} --force`
+    `${where}. To end it now: partner-api keys rotation finish ${old.id} --force`
   const members = { last_used_at: optionalRfc3339(old.lastUsedAt), endpoint: null, requests: 0, ...most }
   return new CliError(1, 'key_in_use', detail, { members })
 }

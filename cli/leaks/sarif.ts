@@ -8,7 +8,7 @@ const rule = {
   name: 'PartnerApiKey',
   shortDescription: { text: 'A key of a partner API' },
   fullDescription: {
-    text: 'The file contains a key of a partner API: whoever reads it can use the API as the partner.',
+    text: 'The file contains a key of a partner API. Anyone who can read it can use the API as the partner.',
   },
   help: {
     text:
