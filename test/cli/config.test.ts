@@ -101,7 +101,7 @@ test('a password in a file that others can read is reported, and shown to nobody
 test('mistyped partners, keys and commands have suggestions', async (t) => {
   const near = `${id.slice(0, -1)}${id.at(-1) === 'x' ? 'y' : 'x'}`
   const swapped = id.replace(
-    /[a-z]/i,
+    /[a-z]/gi,
     (letter: string) => letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase(),
   )
   const cases: Readonly<Record<string, readonly [code: number, message: string | RegExp]>> = {

@@ -98,7 +98,7 @@ test('every example works', async (t) => {
   }
 })
 
-test('the man page has every command and option, and is valid', async (t) => {
+test('the man page has every command and option', async (t) => {
   const page = await formatManPage('0.1.0', '2026-11-20')
   const text = page.replaceAll('\\-', '-')
   for (const command of commands.filter((each) => !/^(?:complete|help)$/.test(each.name()))) {
@@ -107,7 +107,10 @@ test('the man page has every command and option, and is valid', async (t) => {
     }
     for (const { long } of command.options) t.ok(text.includes(long!), `${command.name()} ${long}`)
   }
-  const lint = spawnSync('mandoc', ['-Tlint', '-Wwarning'], { input: page, encoding: 'utf8' })
-  if (lint.error === undefined) t.same([lint.status, lint.stdout], [0, ''])
-  else t.pass('mandoc is not installed')
+})
+
+test('the man page is valid', { skip: !has('mandoc') && 'mandoc is not installed' }, async (t) => {
+  const input = await formatManPage('0.1.0', '2026-11-20')
+  const lint = spawnSync('mandoc', ['-Tlint', '-Wwarning'], { input, encoding: 'utf8' })
+  t.same([lint.status, lint.stdout], [0, ''])
 })

@@ -161,6 +161,9 @@ export async function summaryContract(check: Check, open: () => Promise<Store>):
         january[0],
         february,
       ])
+      for (const [day, row] of [['2026-01-31', january[0]], ['2026-02-01', february]] as const) {
+        t.strictSame(await store.keyUsage(['acme-live'], day, day), [row])
+      }
       t.strictSame(await store.keyUsage([], '2026-01-01', '2026-12-31'), [])
       const { requestsByDay } = await store.summarise('acme', '2026-01-31', '2026-01-31')
       t.strictSame(requestsByDay, [{ day: '2026-01-31', requests: 114, errors: 1 }])
