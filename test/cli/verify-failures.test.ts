@@ -339,4 +339,12 @@ t.test('the service name is found in the API catalog', async (t) => {
     t.match(await verify({ url }), { code: 0, stderr: /^$/ }, url)
   }
   t.match(await verify({ url: bare }), { code: 0 }, 'without a catalog, the name is service')
+  const linkset = ['https://other.example/other', '/acme-data'].map((href) => ({
+    'service-desc': [{ href: `${href}/openapi.json` }],
+  }))
+  const mixed = await serve((request, response) => {
+    if (request.url !== '/.well-known/api-catalog') return void acmeListener(request, response)
+    response.end(JSON.stringify({ linkset }))
+  })
+  t.match(await verify({ url: mixed }), { code: 0 }, 'services of other hosts are ignored')
 })
