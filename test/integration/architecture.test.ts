@@ -18,7 +18,7 @@ const LAYERS: readonly RegExp[] = [
   /^core\/http\/(?!response|fetch)/,
   /^core\/ports\//,
   /^core\/wire\.ts$/,
-  /^core\/(?:keys|policy|limits|cache|content|audit|admin|reports|signups|replicas)\//,
+  /^core\/(?:keys|policy|limits|cache|content|audit|admin|reports|signups|replicas|webhooks)\//,
   /^core\/schemas\//,
   /^core\/routes\//,
   /^core\/(?:openapi|http)\//,
@@ -29,7 +29,7 @@ const LAYERS: readonly RegExp[] = [
 
 const PACKAGES: readonly (readonly [folder: string, allowed: RegExp])[] = [
   ['core/', /^(?:valibot|@valibot\/to-json-schema|itty-router\/Router)$/],
-  ['adapters/', /^(?:postgres|node:.+)$/],
+  ['adapters/', /^(?:@opentelemetry\/api|postgres|prom-client|undici|node:.+)$/],
   ['cli/', /^(?:commander|undici|valibot|node:.+)$/],
 ]
 
