@@ -69,3 +69,13 @@ export type {
 } from './ports/reports.ts'
 export type * from './ports/signups.ts'
 export type * from './ports/store.ts'
+export { WEBHOOK_EVENT_TYPES } from './ports/webhooks.ts'
+export type {
+  Delivery,
+  DeliveryResult,
+  Webhook,
+  WebhookChangeType,
+  WebhookEvent,
+  WebhookEventType,
+  WebhookStore,
+} from './ports/webhooks.ts'

@@ -1,5 +1,6 @@
 import type { MaybePromise } from '../lib/promise.ts'
 import type { AuditContext, Change } from './changes.ts'
+import type { WebhookChangeType } from './webhooks.ts'
 
 /** The log of all administrative changes. */
 export interface AuditLog {
@@ -25,7 +26,7 @@ export interface AuditLog {
 }
 
 /** The type of an audit entry. Changes of content have one entry, not one for each record. */
-export type AuditEventType = Change['type'] | 'content.imported' | 'content.removed'
+export type AuditEventType = Change['type'] | WebhookChangeType | 'content.imported' | 'content.removed'
 
 /** One entry of the audit log. Its hash covers all entries before it. */
 export interface AuditEntry extends AuditContext {
@@ -39,7 +40,7 @@ export interface AuditEntry extends AuditContext {
   readonly partner: string | undefined
   /** Public id of the key that was changed. */
   readonly keyId: string | undefined
-  /** The scope or module that was granted, removed, activated or deactivated; the kind of content. */
+  /** The scope or module that was granted, removed, activated or deactivated; the kind of content; a webhook. */
   readonly subject: string | undefined
   /**
    * The state before and after as JSON text. That of a key has `digestHash`, the SHA-256 of its digest, and not the digest.

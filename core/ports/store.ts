@@ -10,6 +10,7 @@ import type { QuotaStore } from './quotas.ts'
 import type { ReplicaRegistry } from './replicas.ts'
 import type { Reports } from './reports.ts'
 import type { SignupStore } from './signups.ts'
+import type { WebhookStore } from './webhooks.ts'
 
 /** Settings that are fixed when the store is created. */
 export interface StoreSettings {
@@ -38,6 +39,8 @@ export interface Store
   readonly replicas?: ReplicaRegistry
   /** The shared quotas; without them, every process counts by itself. */
   readonly quotas?: QuotaStore
+  /** Webhooks and what is to be sent to them. */
+  readonly webhooks?: WebhookStore
   /** SHA-256 of the UTF-8 bytes of `text`, 64 lower-case hexadecimal digits. */
   sha256(text: string): string
   /** Releases all resources. The store must not be used afterwards. */

@@ -1,0 +1,158 @@
+import type { MaybePromise } from '../lib/promise.ts'
+import type { AuditContext } from './changes.ts'
+
+/** The events that a webhook can be sent. */
+export const WEBHOOK_EVENT_TYPES = [
+  'signup.created',
+  'key.issued',
+  'key.rotated',
+  'key.revoked',
+  'key.expiring',
+  'partner.suspended',
+  'partner.resumed',
+  'module.activated',
+  'module.deactivated',
+] as const
+
+/** A type of event. */
+export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number]
+
+/** The most webhooks of a store. */
+export const MAX_WEBHOOKS = 100
+
+/** A URL that events are sent to. */
+export interface Webhook {
+  /** `whk_` and 20 characters. */
+  readonly id: string
+  /** Where deliveries are posted. */
+  readonly url: string
+  /** One or more. */
+  readonly events: readonly WebhookEventType[]
+  /** Slug: only events about this partner; `undefined` for all. */
+  readonly partner: string | undefined
+  /** Events are written for active webhooks only; pending deliveries of a disabled one wait. */
+  readonly state: 'active' | 'disabled'
+  /** Milliseconds since the epoch. */
+  readonly createdAt: number
+  /** The signing secrets, encrypted, the current one first; one that was replaced has an expiry. */
+  readonly secrets: readonly { readonly sealed: string; readonly expiresAt: number | undefined }[]
+  /** When the first attempt failed since one succeeded; kept by `settleDeliveries`. */
+  readonly failingSince: number | undefined
+}
+
+/** A kind of change in the audit log. */
+export type WebhookChangeType = `webhook.${
+  | 'created'
+  | 'updated'
+  | 'enabled'
+  | 'disabled'
+  | 'rotated'
+  | 'removed'}`
+
+/** An event that is to be sent. */
+export interface WebhookEvent {
+  /** `msg_…`, the same for all webhooks: the header `webhook-id`. */
+  readonly id: string
+  /** `webhook.test` is sent on request only. */
+  readonly type: WebhookEventType | 'webhook.test'
+  /** Slug of the partner that it is about. */
+  readonly partner: string | undefined
+  /** Milliseconds since the epoch. */
+  readonly createdAt: number
+  /** The body as it is sent. */
+  readonly payload: string
+}
+
+/** An event that is to be sent, or was, to one webhook. Unique by webhook and id. */
+export interface Delivery extends WebhookEvent {
+  /** Id of the webhook. */
+  readonly webhook: string
+  /** `delivered` and `failed` are settled: there are no further attempts. */
+  readonly state: 'pending' | 'delivered' | 'failed'
+  /** Settled attempts, 0 or more. */
+  readonly attempts: number
+  /** When the next attempt is due or, while it is leased, the lease ends; when it was settled. By the store's clock. */
+  readonly dueAt: number
+  /** Status of the last response, if there was one. */
+  readonly lastStatus: number | undefined
+  /** Why the last attempt failed, without secrets. */
+  readonly lastError: string | undefined
+}
+
+/** The outcome of an attempt. */
+export interface DeliveryResult
+  extends Pick<Delivery, 'webhook' | 'id' | 'state' | 'lastStatus' | 'lastError'> {
+  /** Milliseconds until the next attempt of a `pending` one, 0 or more. */
+  readonly retryMs: number
+}
+
+/** Webhooks and their outbox. Deliveries are written in the transaction of the change that they tell of. */
+export interface WebhookStore {
+  /** All webhooks, by id. */
+  listWebhooks(): MaybePromise<readonly Webhook[]>
+
+  /**
+   * Creates, changes or removes a webhook in a transaction, with an audit entry. Moves no revision.
+   *
+   * @param change Returns the webhook as it is to be stored, `undefined` to remove it, or its argument to change nothing.
+   * `current` is locked until then; `undefined` if there is no such webhook. May be called more than once.
+   * @returns What `change` has returned.
+   * @throws {StoreError} `refused` when there would be more than `MAX_WEBHOOKS`; whatever `change` throws.
+   */
+  changeWebhook(
+    id: string,
+    type: WebhookChangeType,
+    context: AuditContext,
+    change: (current: Webhook | undefined) => Webhook | undefined,
+  ): MaybePromise<Webhook | undefined>
+
+  /**
+   * Adds deliveries, due at once, for the active webhooks that events and partner match. Those that exist are left alone.
+   *
+   * @param webhook Only for this one, whatever its state and events.
+   */
+  enqueue(events: readonly WebhookEvent[], webhook?: string): MaybePromise<void>
+
+  /** The ids of active webhooks that have a delivery to lease. Takes no lock. */
+  dueWebhooks(): MaybePromise<readonly string[]>
+
+  /**
+   * Leases pending deliveries of a webhook, the longest due first: until the lease ends, nobody else gets them. Those of
+   * an expired lease are due again.
+   *
+   * @param limit 1–500.
+   */
+  leaseDeliveries(webhook: string, limit: number, leaseMs: number): MaybePromise<readonly Delivery[]>
+
+  /**
+   * Records the outcomes of attempts, and `failingSince`, in one round trip. The outcome of an expired lease is recorded
+   * unless another attempt has settled the delivery; a success always is.
+   */
+  settleDeliveries(results: readonly DeliveryResult[]): MaybePromise<void>
+
+  /** Deliveries of a webhook, newest event first; `after` is the last one seen. */
+  listDeliveries(
+    webhook: string,
+    state: Delivery['state'] | undefined,
+    after: Pick<Delivery, 'createdAt' | 'id'> | undefined,
+    limit: number,
+  ): MaybePromise<readonly Delivery[]>
+
+  /**
+   * Makes settled deliveries pending again, due at once and without attempts: those with these ids, or some that have failed
+   * and whose event is not older. Call it again until it returns 0.
+   *
+   * @returns How many: 500 at most.
+   */
+  replayDeliveries(
+    webhook: string,
+    which: { readonly ids: readonly string[] } | { readonly since: number },
+  ): MaybePromise<number>
+
+  /**
+   * Removes deliveries that were settled 30 days ago, and those of removed webhooks.
+   *
+   * @returns How many: 500 at most.
+   */
+  pruneDeliveries(): MaybePromise<number>
+}
