@@ -5,7 +5,7 @@ import { validatedDirectory } from './content/custom-directory.ts'
 import { createCursors } from './http/cursor.ts'
 import { createFetch, type PeerInfo } from './http/fetch.ts'
 import type { HttpRequest, HttpResponse } from './http/message.ts'
-import { Problem, type ProblemCode } from './http/problem.ts'
+import { Problem, type ProblemCode, PROBLEMS } from './http/problem.ts'
 import { createResponseWriter } from './http/response.ts'
 import { createAuthenticator } from './keys/authenticator.ts'
 import { createLastUsedRecorder } from './keys/lifecycle.ts'
@@ -23,12 +23,15 @@ import { createDocuments } from './openapi/documents.ts'
 import { createPipeline } from './pipeline.ts'
 import type { Directory } from './ports/directory.ts'
 import type { FactSource, Revision } from './ports/facts.ts'
+import { composeObservers, type Measurements, type Observer } from './ports/observer.ts'
 import type { Replica } from './ports/replicas.ts'
 import type { Store } from './ports/store.ts'
 import { withTimeouts } from './ports/with-timeouts.ts'
 import { afterRegistration, registerReplica } from './replicas/registration.ts'
 import { createUsageCounter } from './reports/usage-counter.ts'
-import type { Endpoint } from './routes/context.ts'
+import type { Endpoint, HandlerContext } from './routes/context.ts'
+import { health } from './routes/health.ts'
+import type { OpenRoute } from './routes/route.ts'
 import { compileRoutes, ROUTES } from './routes/router.ts'
 import { type PartnerApiOptions, resolveSettings, type Settings } from './settings.ts'
 
@@ -60,6 +63,10 @@ export interface PartnerApi {
   connectionsRefused(limit: number): void
   /** Every endpoint with its complete path. */
   readonly routes: readonly Endpoint[]
+  /** Whether requests can be answered: the store responds, or cached keys still work, see `staleIfErrorSeconds`. */
+  isReady(): Promise<boolean>
+  /** What the service counted since it was created, and its state. Confirms the revision first, as a request does. */
+  measurements(): Promise<Measurements>
   /**
    * Writes pending usage to the store, and waits for pending store calls. Only needed in runtimes that stop work when a
    * response is sent; otherwise this happens within seconds. Never rejects.
@@ -85,7 +92,8 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   const { store } = ports
   const settings = resolveSettings(options)
   const { names, limits, trustedProxies, allowBrowsers } = settings
-  const bounded = boundPorts(ports, settings, options.log !== undefined)
+  const observer = composeObservers(options.observers ?? [])
+  const bounded = boundPorts(ports, settings, options.log !== undefined, observer?.storeCall)
   const { facts, directory, catalog, signups, reports } = bounded
   const clock = createClock(() => store.clock?.())
   const logger = createRequestLogger(options.log, settings.logsAll, elapsed, trustedProxies)
@@ -116,6 +124,21 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     recordUsage: (counts, batch) =>
       reports.recordUsage(counts, batch, utcDay(clock.now() - settings.keepUsageDays * MS_PER_DAY)),
   }, logger.writeFailed)
+  const handlers: HandlerContext = {
+    directory,
+    catalog,
+    signups,
+    reports,
+    sha256: store.sha256,
+    cursors: createCursors(store.sha256, store.settings.cursorSecret),
+    limiter,
+    elapsed,
+    documents: createDocuments(ROUTES, settings, store.sha256),
+    endpoints: paths.endpoints,
+    staleness,
+    clockSkewMs,
+    checkStore: facts.check,
+  }
   const handle = createPipeline({
     names,
     routes: paths,
@@ -132,26 +155,14 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     uses,
     usage,
     logger,
-    handlers: {
-      directory,
-      catalog,
-      signups,
-      reports,
-      sha256: store.sha256,
-      cursors: createCursors(store.sha256, store.settings.cursorSecret),
-      limiter,
-      elapsed,
-      documents: createDocuments(ROUTES, settings, store.sha256),
-      endpoints: paths.endpoints,
-      staleness,
-      clockSkewMs,
-      checkStore: facts.check,
-    },
+    observer,
+    handlers,
   })
 
   function refuse(code: ProblemCode, address?: string): HttpResponse {
     const requestId = writer.nextRequestId()
     logger.requestRejected(code, requestId, address)
+    observer?.requestCompleted?.({ requestId, status: PROBLEMS[code].status, code, durationMs: 0 })
     return writer.respondProblem(new Problem(code), { requestId, request: undefined }, '/', [])
   }
 
@@ -161,6 +172,30 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     refuse,
     connectionsRefused: logger.connectionsRefused,
     routes: paths.endpoints,
+    async isReady() {
+      try {
+        return await (health as OpenRoute).handle(handlers) !== undefined
+      } catch {
+        return false
+      }
+    },
+    async measurements() {
+      try {
+        // While no request arrives, the revision grows old.
+        await revisionCache.get(elapsed())
+      } catch {
+        // The age and the availability say so.
+      }
+      return {
+        keyCache: principals.counts,
+        revisionAgeMs: revisionCache.ageMs(elapsed()),
+        maxRevisionAgeMs: settings.maxStalenessMs + settings.staleIfErrorSeconds * 1000,
+        isStoreAvailable: revisionCache.isAvailable(),
+        limits: limiter.decisions,
+        replicas: replica.replicaCount(),
+        usageWrites: usage.writes,
+      }
+    },
     async flush() {
       await Promise.all([uses.flush(), usage.flush(), bounded.idle()])
     },
@@ -180,9 +215,14 @@ function elapsed(): number {
 type BoundedPorts = ReturnType<typeof boundPorts>
 
 /** The ports with their time-outs. What a custom directory returns is validated. */
-function boundPorts({ store, directory = store }: PartnerApiPorts, settings: Settings, hasLog: boolean) {
-  const withStoreTimeout = withTimeouts(settings.storeTimeoutMs)
-  const withLookUpTimeout = withTimeouts(settings.lookUpTimeoutMs)
+function boundPorts(
+  { store, directory = store }: PartnerApiPorts,
+  settings: Settings,
+  hasLog: boolean,
+  observe: Observer['storeCall'],
+) {
+  const withStoreTimeout = withTimeouts(settings.storeTimeoutMs, observe)
+  const withLookUpTimeout = withTimeouts(settings.lookUpTimeoutMs, observe)
   const { quotas, replicas } = store
   const facts = withLookUpTimeout.facts(store)
   const isCustom = directory !== store

@@ -110,7 +110,7 @@ export function createRequestLogger(
   function requestFields({ request, requestId, path, client }: LoggedRequest): LogFields {
     return {
       request_id: requestId,
-      method: registeredMethods.has(request.method) ? request.method : undefined,
+      method: registeredMethod(request.method),
       path: redactPath(path),
       address: (client ?? clientAddressOf(request, trustedProxies)).text,
       trace_id: traceId(request.header('traceparent')),
@@ -163,6 +163,10 @@ export function createRequestLogger(
 const registeredMethods: ReadonlySet<string> = new Set(
   ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT', 'QUERY'],
 )
+
+export function registeredMethod(method: string): string | undefined {
+  return registeredMethods.has(method) ? method : undefined
+}
 
 function levelOf(status: number, isCredentialRejected: boolean): LogEvent['level'] {
   return status >= 500 ? 'error' : status === 401 || isCredentialRejected ? 'warn' : 'info'

@@ -54,6 +54,7 @@ export type {
 } from './ports/content.ts'
 export type * from './ports/directory.ts'
 export type * from './ports/facts.ts'
+export type { CompletedRequest, Measurements, Observer } from './ports/observer.ts'
 export type * from './ports/quotas.ts'
 export type * from './ports/replicas.ts'
 export { ACTIVITY_TYPES } from './ports/reports.ts'

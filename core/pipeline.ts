@@ -19,6 +19,7 @@ import { isPercentEncoded, readPartner } from './http/query.ts'
 import { redactPath } from './http/redact.ts'
 import { andThen, type MaybePromise } from './lib/promise.ts'
 import { consumeQuotas, type RateLimitResult } from './limits/limiter.ts'
+import { registeredMethod } from './log.ts'
 import { authorize, type Grant, problemForDenial } from './policy/decide.ts'
 import { createPublicHandler } from './public-endpoints.ts'
 import {
@@ -35,7 +36,12 @@ import { allowedMethods, type Route } from './routes/route.ts'
 /** @returns The service's handler. It never throws and never rejects. */
 export function createPipeline(service: Service): (request: HttpRequest) => MaybePromise<HttpResponse> {
   const handlePublic = createPublicHandler(service)
-  return (request) => {
+  const { observer } = service
+  return observer?.request === undefined
+    ? handleRequest
+    : (request) => observer.request!(request, () => handleRequest(request))
+
+  function handleRequest(request: HttpRequest): MaybePromise<HttpResponse> {
     const context = createRequestContext(service, request)
     try {
       const response = handle(service, context, handlePublic)
@@ -161,6 +167,7 @@ function handleGet(service: Service, context: AuthenticatedContext): MaybePromis
     requireGrant(service, context, cached.partner)
     return writer.respond(cached, context, context.rateLimitHeaders)
   }
+  context.cached = undefined
   const query = parseQuery(context)
   const grant = requireGrant(service, context, readPartner(query))
   return andThen(validateAndHandle(service, context, grant), (result) => {
@@ -261,5 +268,30 @@ function finish(service: Service, context: RequestContext, response: HttpRespons
     service.usage.count(principal.key, route.name, response.status, context.now)
   }
   service.logger.requestCompleted(context, response.status)
+  if (service.observer?.requestCompleted !== undefined) observe(service, context, response.status)
   return response
+}
+
+/** A failing observer never fails a request. */
+function observe(
+  { observer, elapsed, routes }: Service,
+  { request, requestId, route, error, principal, cached, startedAt }: RequestContext,
+  status: number,
+): void {
+  const isCacheable = error === undefined && route?.access === 'key' && route.cacheBy !== 'none'
+  try {
+    observer!.requestCompleted!({
+      request,
+      requestId,
+      method: registeredMethod(request.method),
+      route: route && routes.endpointOf(route),
+      status,
+      code: error instanceof Problem ? error.code : error === undefined ? undefined : 'internal',
+      durationMs: elapsed() - startedAt,
+      partner: principal?.partner.slug,
+      responseCache: !isCacheable ? undefined : cached === undefined ? 'miss' : 'hit',
+    })
+  } catch {
+    // Requests are answered all the same.
+  }
 }

@@ -13,6 +13,7 @@ import type { FailedAuthentications } from './limits/failed-authentications.ts'
 import type { Limiter } from './limits/limiter.ts'
 import type { RequestLogger } from './log.ts'
 import type { Revision } from './ports/facts.ts'
+import type { Observer } from './ports/observer.ts'
 import type { UsageCounter } from './reports/usage-counter.ts'
 import type { HandlerContext } from './routes/context.ts'
 import type { KeyedRoute, Route } from './routes/route.ts'
@@ -36,6 +37,7 @@ export interface Service {
   readonly uses: LastUsedRecorder
   readonly usage: UsageCounter
   readonly logger: RequestLogger
+  readonly observer: Observer | undefined
   readonly handlers: HandlerContext
 }
 
@@ -56,7 +58,7 @@ export interface RequestContext {
   body: JsonObject | undefined
   client: ClientAddress | undefined
   credential: string
-  /** The cached response to the same target, fresh or not. */
+  /** The cached response to the same target; undefined once it is known to be stale. */
   cached: CachedResponse<KeyedRoute> | undefined
   revision: Revision
   principal: Principal | undefined

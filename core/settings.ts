@@ -7,6 +7,7 @@ import { DEFAULT_LIMITS, LIMIT_NAMES, MAX_QUOTA, MAX_WINDOW_SECONDS } from './li
 import type { LogEvent } from './log.ts'
 import type { Limit, LimitName } from './model.ts'
 import type { DeploymentInfo } from './openapi/model.ts'
+import type { Observer } from './ports/observer.ts'
 
 /** Settings of the service. All have defaults. */
 export interface PartnerApiOptions {
@@ -45,6 +46,8 @@ export interface PartnerApiOptions {
   readonly log?: (event: LogEvent) => void
   /** `errors` (default): rejected credentials, statuses from 500, administrative changes. `all`: every response too. */
   readonly logLevel?: 'errors' | 'all'
+  /** Observe requests and calls of the store, for metrics and traces; default none. */
+  readonly observers?: readonly Observer[]
 }
 
 /** Default, minimum and maximum of each option that is an integer. */

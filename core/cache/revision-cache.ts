@@ -144,6 +144,9 @@ export function createRevisionCache(
     get,
     revalidate,
     staleWindow,
+    isAvailable: (): boolean => !isDown,
+    /** Milliseconds since the source confirmed the revision; `undefined` before. */
+    ageMs: (now: number): number | undefined => current && age(confirmedAt, now),
     /** Uses nothing any more that was read before `now`. */
     invalidate(now: number): void {
       current = pending = undefined

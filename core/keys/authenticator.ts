@@ -15,13 +15,18 @@ const dummyDigest = '0'.repeat(64)
 
 /** @param prefix The store's key prefix. */
 export function createAuthenticator(principals: PrincipalCache, sha256: Sha256, prefix: string) {
+  function hit(principal: Principal | undefined): Principal | undefined {
+    principals.counts.hits++
+    return principal
+  }
+
   /** Finds the principal whose imported key this is, as `authenticate` does. Its digest is all that is cached of it. */
   function authenticateImported(text: string, revision: Revision) {
     if (!principals.mayHaveImports(revision) || !IMPORTED_KEY_PATTERN.test(text)) return undefined
     const digest = sha256(text)
     const cached = principals.peek(digest)
-    if (cached?.facts === revision.facts) return cached.principal
-    if (cached === undefined && principals.wasRefused(digest, revision)) return undefined
+    if (cached?.facts === revision.facts) return hit(cached.principal)
+    if (cached === undefined && principals.wasRefused(digest, revision)) return hit(undefined)
     const lookUp: KeyLookup = () => principals.find(digest, revision, text)
     return cached === undefined ? lookUp : lookUp()
   }
@@ -38,12 +43,13 @@ export function createAuthenticator(principals: PrincipalCache, sha256: Sha256, 
       const digest = sha256(text)
       const cached = principals.peek(id)
       const known = matchDigest(cached?.principal, digest)
-      if (known !== undefined && cached?.facts === revision.facts) return known
+      if (known !== undefined && cached?.facts === revision.facts) return hit(known)
       if (known === undefined) {
         if (!hasKeyShape(text, prefix)) return authenticateImported(text, revision)
         // The first wrong key for an id costs a look-up and the others none, whether or not the id exists or is in use:
         // the time of a refusal reveals nothing.
-        if (!hasValidChecksum(text) || principals.wasRefused(id, revision)) return undefined
+        if (!hasValidChecksum(text)) return undefined
+        if (principals.wasRefused(id, revision)) return hit(undefined)
       }
       const lookUp: KeyLookup = () =>
         andThen(principals.find(id, revision), (principal) => {

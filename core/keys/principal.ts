@@ -51,6 +51,7 @@ export function createPrincipalCache(
 ) {
   const principals = createLruCache<CachedPrincipal>(maxKeys)
   const unknownIds = createLruCache<string>(maxKeys)
+  const counts = { hits: 0, misses: 0 }
   /** The revision of facts under which the source has no imported keys. */
   let withoutImports: string | undefined
   const inFlight = new Map<
@@ -71,6 +72,9 @@ export function createPrincipalCache(
   }
 
   return {
+    /** Authentications that the cache decided, and look-ups in the source. */
+    counts,
+
     /** The cached principal. Under another revision it may identify a key, but grants nothing. */
     peek: principals.get,
 
@@ -86,6 +90,7 @@ export function createPrincipalCache(
     find(id: string, { facts }: Revision, importedText?: string): MaybePromise<Principal | undefined> {
       const pending = inFlight.get(id)
       if (pending !== undefined && pending.facts === facts) return pending.result
+      counts.misses++
       // Stored under the revision from before the look-up, so that a change during it is noticed.
       const result = andThen<KeyFacts | undefined | false, Principal | undefined>(
         importedText === undefined ? source.findKey(id) : source.findImportedKey!(importedText),

@@ -21,7 +21,12 @@ export interface Limiter {
   peek(policy: Policy, subject: string, now: number): MaybePromise<RateLimitState>
   /** The same as far as this process knows it. */
   peekLocal(policy: Policy, subject: string, now: number): RateLimitState
+  /** What `consume` decided since the start. */
+  readonly decisions: LimitDecisions
 }
+
+/** Counts of decisions by policy. */
+export type LimitDecisions = Readonly<Record<LimitName, { allowed: number; refused: number }>>
 
 export function rateLimitState(
   { windowSeconds }: Policy,
@@ -38,6 +43,10 @@ export function rateLimitState(
   }
 }
 
+export function createDecisions(): LimitDecisions {
+  return Object.fromEntries(LIMIT_NAMES.map((name) => [name, { allowed: 0, refused: 0 }])) as LimitDecisions
+}
+
 const maxWindows = 200_000
 
 /** The windows of each policy by subject, without those that were least recently used. */
@@ -51,6 +60,7 @@ export function createWindows<W>(): Readonly<Record<LimitName, LruCache<W>>> {
 /** Counts in memory, in windows of fixed length that start with their first request: each passes exactly the quota. */
 export function createLocalLimiter() {
   const windows = createWindows<RateWindow>()
+  const decisions = createDecisions()
 
   function peek(policy: Policy, subject: string, now: number): RateLimitState {
     const window = windows[policy.name].get(subject)
@@ -70,10 +80,12 @@ export function createLocalLimiter() {
       }
       const allowed = window.count < policy.quota
       if (allowed) window.count++
+      decisions[policy.name][allowed ? 'allowed' : 'refused']++
       return stateOf(policy, window, now, allowed)
     },
     peek,
     peekLocal: peek,
+    decisions,
   } satisfies Limiter
 }
 

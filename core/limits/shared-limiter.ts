@@ -1,5 +1,11 @@
 import type { QuotaLease, QuotaStore } from '../ports/quotas.ts'
-import { createWindows, type Limiter, type RateLimitState, rateLimitState } from './limiter.ts'
+import {
+  createDecisions,
+  createWindows,
+  type Limiter,
+  type RateLimitState,
+  rateLimitState,
+} from './limiter.ts'
 import type { Policy } from './policies.ts'
 
 /** The largest part of a quota that all replicas together hold without having used it. */
@@ -18,6 +24,7 @@ export function createSharedLimiter(
 ): Limiter {
   const { replicas, elapsed, localFallback } = options
   const windows = createWindows<LeasedWindow>()
+  const decisions = createDecisions()
 
   /** The window as far as this process knows it. */
   function windowOf({ name, quota, windowSeconds }: Policy, subject: string, now: number): LeasedWindow {
@@ -76,6 +83,13 @@ export function createSharedLimiter(
     window.isLeasing = false
   }
 
+  function take(window: LeasedWindow, policy: Policy, now: number): RateLimitState {
+    const allowed = window.held > 0
+    if (allowed) window.held--
+    decisions[policy.name][allowed ? 'allowed' : 'refused']++
+    return rateLimitState(policy, allowed, window.held + (window.remaining ?? 0), window.endsAt - now)
+  }
+
   function peekLocal(policy: Policy, subject: string, now: number): RateLimitState {
     const window = windows[policy.name].get(subject)
     if (window === undefined || window.remaining === undefined || now >= window.endsAt) {
@@ -106,6 +120,7 @@ export function createSharedLimiter(
     },
 
     peekLocal,
+    decisions,
   }
 }
 
@@ -131,9 +146,3 @@ interface LeasedWindow extends Pick<Policy, 'quota' | 'windowSeconds'> {
 }
 
 const unleased = { held: 0, remaining: undefined, endsAt: Infinity }
-
-function take(window: LeasedWindow, policy: Policy, now: number): RateLimitState {
-  const allowed = window.held > 0
-  if (allowed) window.held--
-  return rateLimitState(policy, allowed, window.held + (window.remaining ?? 0), window.endsAt - now)
-}

@@ -2,6 +2,7 @@ import { Problem } from '../http/problem.ts'
 import { type MaybePromise, timeout } from '../lib/promise.ts'
 import type { Catalog, Directory } from './directory.ts'
 import type { FactSource } from './facts.ts'
+import type { Observer } from './observer.ts'
 import type { QuotaStore } from './quotas.ts'
 import type { ReplicaRegistration } from './replicas.ts'
 import type { Reports } from './reports.ts'
@@ -11,8 +12,12 @@ import type { SignupStore } from './signups.ts'
  * Wraps ports so that they respond in time or throw the `Problem` `store_unavailable`, with the error as its cause.
  *
  * @param deadlineMs Milliseconds, 1 or more, after which a pending call fails.
+ * @param observe Runs each call.
  */
-export function withTimeouts(deadlineMs: number) {
+export function withTimeouts(
+  deadlineMs: number,
+  observe: NonNullable<Observer['storeCall']> = (_, call) => call(),
+) {
   const pending = new Set<Promise<unknown>>()
 
   function inTime<T>(result: Promise<T>): Promise<T> {
@@ -32,50 +37,39 @@ export function withTimeouts(deadlineMs: number) {
     }
   }
 
+  /** The methods with these names that the port has. */
+  function wrap<P extends object, N extends keyof P & string>(port: P, ...names: readonly N[]): Pick<P, N> {
+    const methods = port as Record<N, (...args: unknown[]) => MaybePromise<unknown>>
+    const entries = names.filter((name) => methods[name] !== undefined).map((name) => {
+      const method = (...args: unknown[]) => observe(name, () => bounded(() => methods[name](...args)))
+      return [name, method] as const
+    })
+    return Object.fromEntries(entries) as unknown as Pick<P, N>
+  }
+
   return {
-    facts: (source: FactSource): FactSource => ({
-      check: () => bounded(() => source.check()),
-      revision: () => bounded(() => source.revision()),
-      findKey: (id) => bounded(() => source.findKey(id)),
-      ...(source.findImportedKey && {
-        findImportedKey: (text: string) => bounded(() => source.findImportedKey!(text)),
-      }),
-      recordKeyUses: (uses) => bounded(() => source.recordKeyUses(uses)),
-    }),
-
+    facts: (source: FactSource): FactSource =>
+      wrap(source, 'check', 'revision', 'findKey', 'findImportedKey', 'recordKeyUses'),
     directory: (directory: Directory): Required<Directory> => ({
-      listProfiles: (partner, query, now) => bounded(() => directory.listProfiles(partner, query, now)),
-      findProfile: (partner, slug, now) => bounded(() => directory.findProfile(partner, slug, now)),
-      countProfiles: (partner, by, now) => bounded(() => directory.countProfiles(partner, by, now)),
-      listIndustries: () => bounded(() => directory.listIndustries()),
-      nextProfileChangeAt: (partner, now) => bounded(() => directory.nextProfileChangeAt(partner, now)),
-      directoryRevision: () => bounded(() => directory.directoryRevision?.() ?? ''),
+      ...wrap(
+        directory,
+        'listProfiles',
+        'findProfile',
+        'countProfiles',
+        'listIndustries',
+        'nextProfileChangeAt',
+      ),
+      directoryRevision: () => '',
+      ...wrap(directory, 'directoryRevision') as Partial<Directory>,
     }),
-
-    catalog: (catalog: Catalog): Catalog => ({
-      findBanner: (partner) => bounded(() => catalog.findBanner(partner)),
-      listPlans: () => bounded(() => catalog.listPlans()),
-    }),
-
-    signups: (store: SignupStore): Pick<SignupStore, 'createSignup'> => ({
-      createSignup: (signup, claim) => bounded(() => store.createSignup(signup, claim)),
-    }),
-
-    reports: (reports: Reports): Pick<Reports, 'recordUsage' | 'summarise' | 'listActivity'> => ({
-      recordUsage: (counts, batch, keepFrom) => bounded(() => reports.recordUsage(counts, batch, keepFrom)),
-      summarise: (partner, from, to) => bounded(() => reports.summarise(partner, from, to)),
-      listActivity: (partner, query, now) => bounded(() => reports.listActivity(partner, query, now)),
-    }),
-
-    quotas: (quotas: QuotaStore): QuotaStore => ({
-      leaseQuota: (request) => bounded(() => quotas.leaseQuota(request)),
-    }),
-
+    catalog: (catalog: Catalog): Catalog => wrap(catalog, 'findBanner', 'listPlans'),
+    signups: (store: SignupStore) => wrap(store, 'createSignup'),
+    reports: (reports: Reports) => wrap(reports, 'recordUsage', 'summarise', 'listActivity'),
+    quotas: (quotas: QuotaStore): QuotaStore => wrap(quotas, 'leaseQuota'),
     registration: (replica: ReplicaRegistration): ReplicaRegistration => ({
       ...replica,
-      registered: () => bounded(() => replica.registered()),
+      ...wrap(replica, 'registered'),
     }),
-
     /** Resolves when every pending call has responded or failed. Never rejects. */
     idle: (): Promise<unknown> => Promise.allSettled(pending),
   }

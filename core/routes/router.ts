@@ -42,6 +42,14 @@ export function compileRoutes(routes: readonly Route[], serviceName: string) {
     if (expression === undefined) throw new Error('The route table was not compiled.')
     return { expression, routes }
   })
+  const endpoints = new Map(routes.map((route): [Route, Endpoint] => [route, {
+    name: route.name,
+    method: route.method,
+    path: endpointPath(route, serviceName),
+    access: route.access,
+    scope: route.access === 'key' ? route.scope : undefined,
+    summary: route.summary,
+  }]))
   return {
     /** @returns The routes of the first matching path, whatever their methods, and its `:slug`, percent-encoded. */
     match(path: string): { readonly routes: readonly Route[]; readonly slug: string } | undefined {
@@ -53,14 +61,8 @@ export function compileRoutes(routes: readonly Route[], serviceName: string) {
       }
       return undefined
     },
-    endpoints: routes.map((route): Endpoint => ({
-      name: route.name,
-      method: route.method,
-      path: endpointPath(route, serviceName),
-      access: route.access,
-      scope: route.access === 'key' ? route.scope : undefined,
-      summary: route.summary,
-    })),
+    endpoints: [...endpoints.values()],
+    endpointOf: (route: Route): Endpoint | undefined => endpoints.get(route),
   }
 }
 
