@@ -152,7 +152,7 @@ export class CliCommand extends Command {
 
   /** Adds `--wait`. */
   waits(): this {
-    return this.option('--wait', 'Wait until every server has applied the change (postgres:// only)')
+    return this.option('--wait', 'Wait until every server has applied the change')
   }
 
   #invocation(): Invocation {
@@ -189,11 +189,8 @@ export async function changeStore(
   change: (store: Store) => Promise<CommandResult>,
 ): Promise<void> {
   const { wait, output } = invocation
-  if (wait && parseStoreUrl(invocation.storeUrl).kind !== 'postgres') {
-    throw usageError(
-      'Only a PostgreSQL store has a list of its servers, which --wait needs (postgres://…). Servers on any other ' +
-        'store apply the change within their max staleness: 1 s by default, 10 s at most.',
-    )
+  if (wait && parseStoreUrl(invocation.storeUrl).kind === 'memory') {
+    throw usageError('A memory: store has no other servers, so there is nothing to --wait for.')
   }
   await withStore(invocation, storeOptions, async (store) => {
     const result = await change(store)
@@ -237,7 +234,7 @@ function awaitServers(store: Store, output: Output, data: unknown): Promise<Rece
   return output.progress(async (report) => {
     report('Waiting until every server has applied the change …')
     try {
-      // Postgres stores have a list of servers, so there is a receipt.
+      // All stores but memory: have a list of servers, so there is a receipt.
       return (await awaitReceipt(store))!
     } catch (error) {
       const { exitCode, code, message } = toCliError(error)

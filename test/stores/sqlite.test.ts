@@ -9,7 +9,7 @@ import { openDatabase } from '../../adapters/stores/sqlite/database.ts'
 import { migrate, MIGRATIONS, migrationStatus } from '../../adapters/stores/sqlite/migrate.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { durableContract } from '../contract/store/durable.ts'
-import { storeContract } from '../contract/store/suites.ts'
+import { sharedStoreContract, storeContract } from '../contract/store/suites.ts'
 import { tamperingContract } from '../contract/store/tampering.ts'
 import { verifyChain } from '../../core/audit/chain.ts'
 import {
@@ -30,6 +30,12 @@ import { newFile } from '../support/cli-program.ts'
 
 // In memory, as a disk makes it many times slower. Files are opened below, and by the contract over HTTP.
 await t.test('the contract of stores', (t) => storeContract(t, () => openSqliteStore(':memory:')))
+
+await t.test('the contract of stores that processes share', (t) =>
+  sharedStoreContract(t, () => {
+    const file = newFile()
+    return Promise.resolve(() => openSqliteStore(file, { shareLimits: true }))
+  }))
 
 await tamperingContract(t, async () => {
   const file = newFile()

@@ -231,12 +231,16 @@ function lockedError(file: string, hasWaited: boolean, cause: unknown): StoreErr
  * @throws {StoreError} `unreachable` when the other process keeps the lock.
  */
 export function transactionWithRetry<T>(database: Database, work: () => T): MaybePromise<T> {
-  const attempt = () => database.transaction(work, { wait: false })
+  return runWithRetry(() => database.transaction(work, { wait: false }))
+}
+
+/** Runs `work` at once, and again while another process holds the lock. */
+export function runWithRetry<T>(work: () => T): MaybePromise<T> {
   try {
-    return attempt()
+    return work()
   } catch (error) {
     if (!isBusy(error)) throw error
-    return retryWhileBusy(attempt)
+    return retryWhileBusy(work)
   }
 }
 

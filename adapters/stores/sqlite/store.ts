@@ -10,8 +10,11 @@ import { type Database, errorMessage, openDatabase } from './database.ts'
 import { createCatalog, createDirectory } from './directory.ts'
 import { checkSchema, configure, migrate } from './migrate.ts'
 import { createAdministration, createKeyLookup } from './partners-and-keys.ts'
+import { createQuotaStore } from './quotas.ts'
+import { createReplicaRegistry } from './replicas.ts'
 import { createActivityList, createUsageCounts } from './reports.ts'
 import { createRevisions, type Revisions } from './revisions.ts'
+import { createServersFile } from './servers-file.ts'
 import { createSignups } from './signups.ts'
 
 /** How a file is opened. */
@@ -27,6 +30,10 @@ export interface SqliteStoreOptions {
    * until the store holds a key.
    */
   readonly keyPrefix?: string
+  /**
+   * Share limits with all other processes that open the file so. Default false, which costs less: each counts by itself.
+   */
+  readonly shareLimits?: boolean
 }
 
 /**
@@ -51,7 +58,10 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
     if (!readOnly) migrate(database, file, keyPrefix)
     if (mayMigrate) cleanUpAbandonedImport(database)
     const revisions = createRevisions(database, file)
-    return assemble(database, file, revisions, readSettings(database, file, keyPrefix))
+    const store = assemble(database, file, revisions, readSettings(database, file, keyPrefix))
+    return file === ':memory:'
+      ? store
+      : { ...store, ...createServerPorts(file, revisions, store, options.shareLimits) }
   } catch (error) {
     database.close()
     if (error instanceof StoreError) throw error
@@ -81,6 +91,19 @@ function assemble(database: Database, file: string, revisions: Revisions, settin
     ...createUsageCounts(database),
     ...createActivityList(database, readSignups),
     ...auditPorts,
+  }
+}
+
+/** The ports that the processes which open the file share. */
+function createServerPorts(file: string, revisions: Revisions, store: Store, shareLimits = false) {
+  const servers = createServersFile(file)
+  return {
+    replicas: createReplicaRegistry(servers, revisions),
+    ...(shareLimits && { quotas: createQuotaStore(servers) }),
+    close() {
+      servers.close()
+      return store.close()
+    },
   }
 }
 

@@ -1,0 +1,158 @@
+/** The registration of a replica in a store that several processes share. */
+import { drawId } from '../../core/lib/ids.ts'
+import { completesWithin, type MaybePromise } from '../../core/lib/promise.ts'
+import type { Revision } from '../../core/ports/facts.ts'
+import type { Replica, ReplicaProgress, ReplicaRegistration } from '../../core/ports/replicas.ts'
+import { StoreError } from './store-error.ts'
+
+/**
+ * Milliseconds, beyond its lease, for which a replica stays registered after it was last heard of: by then it cannot use
+ * what it knew any more.
+ */
+export const RETENTION_MS = 60_000
+
+/** Milliseconds after the end of its lease at which a silent replica no longer counts as live. */
+export const LIVE_GRACE_MS = 5_000
+
+/** Without an answer in time, the registration expires by itself. */
+const deregisterTimeoutMs = 2_000
+
+/** Id, name and milliseconds of the lease. */
+export type ReplicaIdentity = readonly [id: string, name: string, leaseMs: number]
+
+/** What a store does for a registered replica. */
+export interface ReplicaStatements {
+  /** When a crash of the store undid it, receipts would not wait for the replica. */
+  register(identity: ReplicaIdentity): MaybePromise<void>
+  /** @returns The number of other live replicas. */
+  confirm(identity: ReplicaIdentity, revision: Revision, skewMs: number): MaybePromise<number>
+  remove(id: string): MaybePromise<void>
+  /** Calls `notify` when there may be a new revision. @returns A function that ends this. */
+  listen?(notify: () => void): () => void
+}
+
+/**
+ * Confirms revisions while the replica is registered: as often as it wants, and whenever there may be a new one. What
+ * fails is repeated the next time.
+ */
+export function createRegistration(
+  store: ReplicaStatements,
+  { name, leaseMs, skewMs = () => 0, revalidate, revalidateEveryMs }: Replica,
+): ReplicaRegistration {
+  const identity = [drawId('rep_'), name, Math.ceil(leaseMs)] as const
+  let state: 'unregistered' | 'registered' | 'closed' = 'unregistered'
+  let registering: Promise<void> | undefined
+  let isPolling = false
+  let isPollDue = false
+  let confirming: Promise<unknown> | undefined
+  let timer: NodeJS.Timeout | undefined
+  let live = 1
+  /** When the last statement was sent: the monotonic clock may stand still while the machine sleeps. */
+  let lastContact = { at: 0, date: 0 }
+  let unsubscribe = (): void => undefined
+
+  async function register(): Promise<void> {
+    const now = instant()
+    try {
+      await store.register(identity)
+    } finally {
+      registering = undefined
+    }
+    assertOpen()
+    lastContact = now
+    state = 'registered'
+    unsubscribe()
+    unsubscribe = store.listen?.(pollNow) ?? unsubscribe
+    pollNow()
+  }
+
+  function assertOpen(): void {
+    if (state === 'closed') throw new StoreError('unreachable', 'The replica is deregistered.')
+  }
+
+  function pollNow(): void {
+    isPollDue = true
+    if (isPolling) return
+    clearTimeout(timer)
+    void pollLoop()
+  }
+
+  async function pollLoop(): Promise<void> {
+    isPolling = true
+    while (isPollDue && state === 'registered') {
+      // A notification from now on may be about a later revision.
+      isPollDue = false
+      await poll().catch(() => undefined)
+    }
+    isPolling = false
+    if (state === 'registered') timer = setTimeout(pollNow, revalidateEveryMs).unref()
+  }
+
+  async function poll(): Promise<void> {
+    const revision = await revalidate()
+    if (state !== 'registered') return
+    const now = instant()
+    const confirmation = Promise.resolve(store.confirm(identity, revision, skewMs()))
+    confirming = confirmation
+    live = 1 + await confirmation
+    lastContact = now
+  }
+
+  async function remove(): Promise<void> {
+    await registering?.catch(() => undefined)
+    await confirming?.catch(() => undefined)
+    await store.remove(identity[0])
+  }
+
+  return {
+    registered() {
+      assertOpen()
+      // After longer silence, it may have been removed. Half of the time, as clocks differ.
+      if (state === 'registered' && ageOf(lastContact) < RETENTION_MS / 2) return undefined
+      return registering ??= register()
+    },
+
+    replicaCount: () => live,
+
+    async deregister() {
+      if (state === 'closed') return
+      const mayBeStored = state === 'registered' || registering !== undefined
+      state = 'closed'
+      clearTimeout(timer)
+      unsubscribe()
+      if (mayBeStored) await completesWithin(deregisterTimeoutMs, remove().catch(() => undefined))
+    },
+  }
+}
+
+function instant(): { at: number; date: number } {
+  return { at: performance.now(), date: Date.now() }
+}
+
+function ageOf({ at, date }: { at: number; date: number }): number {
+  return Math.max(performance.now() - at, Date.now() - date)
+}
+
+export type ProgressRow = [
+  id: string,
+  name: string,
+  leaseMs: number,
+  facts: string,
+  content: string,
+  skewMs: number,
+]
+
+/** Revisions have no order: the one asked for counts, and the current one. */
+export function toProgress(
+  rows: readonly ProgressRow[],
+  ...revisions: readonly Revision[]
+): ReplicaProgress[] {
+  return rows.map(([id, name, leaseMs, facts, content, skewMs]) => ({
+    id,
+    name,
+    applied: revisions.some((known) => known.facts === facts) &&
+      revisions.some((known) => known.content === content),
+    leaseMs,
+    skewMs,
+  }))
+}
