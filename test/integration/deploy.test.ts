@@ -1,11 +1,11 @@
-/** Checks the systemd unit and the Dockerfile of the examples, and runs what they start. */
+/** Checks the systemd unit of the examples, and runs what it starts. */
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import t from 'tap'
 import type { Test } from 'tap'
-import { cleanEnv, type Served, startServing, temporaryFolder } from '../support/cli-program.ts'
+import { type Served, startServing, temporaryFolder } from '../support/cli-program.ts'
 import { readPage } from './docs.ts'
 
 const program = 'node_modules/.bin/partner-api'
@@ -44,45 +44,4 @@ t.test('the unit starts the service', async (t) => {
   await servesAndStops(t, served)
   const seconds = Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)?.[1])
   t.ok(seconds > 10, 'systemd waits for pending requests')
-})
-
-t.test('the image starts a healthy service', async (t) => {
-  const folder = temporaryFolder()
-  const lines = readPage('examples/deploy/Dockerfile').replaceAll(/\\\n\s*/g, '').trim().split('\n')
-  const instructions = new Map(lines.map((line) => {
-    const [name = '', ...rest] = line.split(' ')
-    return [name, rest.join(' ')]
-  }))
-  t.same([...instructions.keys()], [
-    'FROM',
-    'WORKDIR',
-    'COPY',
-    'RUN',
-    'USER',
-    'ENV',
-    'VOLUME',
-    'EXPOSE',
-    'HEALTHCHECK',
-    'CMD',
-  ])
-  const { engines } = JSON.parse(readPage('package.json'))
-  const needed = Number(/\d+/.exec(engines.node)![0])
-  t.ok(Number(/^node:(\d+)-slim$/.exec(instructions.get('FROM')!)?.[1]) >= needed)
-  const env = Object.fromEntries(instructions.get('ENV')!.split(' ').map((pair) => pair.split('=')))
-  t.same(Object.keys(env).sort(), ['HOST', 'PARTNER_API_STORE', 'PORT'])
-  const { PARTNER_API_STORE } = env
-  t.ok(PARTNER_API_STORE.startsWith(`sqlite:${instructions.get('VOLUME')}/`))
-  t.equal(env.PORT, instructions.get('EXPOSE'))
-
-  const [path, ...words]: string[] = JSON.parse(instructions.get('CMD')!)
-  t.equal(path, program)
-  const store = `sqlite:${join(folder, 'partner-api.db')}`
-  const served = await startServing(words, store, { env: { PORT: '0', HOST: '127.0.0.1' } })
-  const [node = '', ...script]: string[] = JSON.parse(instructions.get('HEALTHCHECK')!.replace('CMD ', ''))
-  t.equal(node, 'node')
-  const check = () =>
-    spawnSync(process.execPath, script, { env: cleanEnv({ PORT: new URL(served.url).port }) }).status
-  t.equal(check(), 0, 'healthy')
-  await servesAndStops(t, served)
-  t.equal(check(), 1, 'unhealthy')
 })
