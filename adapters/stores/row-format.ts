@@ -25,6 +25,10 @@ export const INTEGER_COLUMNS: ReadonlySet<string> = new Set([
   'sequence',
   'at',
   'audit_sequence',
+  'failing_since',
+  'attempts',
+  'due_at',
+  'last_status',
 ])
 
 /**

@@ -16,6 +16,7 @@ import {
 } from './row-format.ts'
 import { DIGEST_SCHEMES } from './digest-schemes.ts'
 import { SIGNUP_COLUMNS } from './signups.ts'
+import { DELIVERIES, WEBHOOKS } from './webhooks.ts'
 
 const noLimits: LimitOverrides = Object.freeze({})
 const anyAddress: readonly string[] = Object.freeze([])
@@ -253,6 +254,8 @@ export const COPIED_TABLES = {
     keyLength: 3,
   },
   key_request_counts: { name: 'key_usage', columns: KEY_USAGE.columns, keyLength: 3 },
+  webhooks: { name: 'webhook', columns: WEBHOOKS.columns, keyLength: 1 },
+  webhook_deliveries: { name: 'webhook_delivery', columns: DELIVERIES.columns, keyLength: 2 },
   audit: { name: 'audit', columns: AUDIT_ENTRIES.columns, keyLength: 1 },
 } satisfies Record<string, CopiedTable>
 

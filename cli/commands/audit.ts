@@ -6,7 +6,7 @@ import type { Store } from '../../core/ports/store.ts'
 import type { CliCommand, CommandResult, Invocation } from '../command.ts'
 import { CliError } from '../errors.ts'
 import { integerBetween, optionParser } from '../options.ts'
-import { auditEntryJson, auditStateJson } from '../output/json.ts'
+import { auditEntryJson, auditStateJson } from '../../core/admin/record-json.ts'
 import { formatDetails, formatTime, joinList } from '../output/text.ts'
 import { type PageOptions, printPage, rowsToPrint, withPages } from '../pages.ts'
 

@@ -23,7 +23,7 @@ import {
 } from '../options.ts'
 import { defineRotation } from '../keys/rotation.ts'
 import { defineList } from '../keys/list.ts'
-import { keyJson } from '../output/json.ts'
+import { keyJson } from '../../core/admin/record-json.ts'
 import { formatDetails, formatLimits, formatTime } from '../output/text.ts'
 import { timeOf } from '../store.ts'
 

@@ -8,7 +8,7 @@ import type { KeyFilter } from '../../core/ports/changes.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { CliCommand, CommandResult, Invocation } from '../command.ts'
 import { keyHelp, serviceNameOption } from '../options.ts'
-import { keyJson } from '../output/json.ts'
+import { keyJson } from '../../core/admin/record-json.ts'
 import { formatTable, printable } from '../output/text.ts'
 import { timeOf, withStore } from '../store.ts'
 

@@ -5,7 +5,7 @@ import type { Signup } from '../../core/ports/signups.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { CliCommand, Invocation } from '../command.ts'
 import { CliError } from '../errors.ts'
-import { signupJson } from '../output/json.ts'
+import { signupJson } from '../../core/admin/record-json.ts'
 import { formatTime, printableJson } from '../output/text.ts'
 import { type PageOptions, printPage, withPages } from '../pages.ts'
 

@@ -139,8 +139,9 @@ async function readSnapshot(store: AuditedStore, subject: string): Promise<strin
   return partner && partnerSnapshot(partner)
 }
 
-/** The partner or key of an entry; `undefined` for content. */
-function subjectOf({ partner, keyId }: AuditEntry): string | undefined {
+/** The partner or key of an entry; `undefined` for content and webhooks. */
+function subjectOf({ type, partner, keyId }: AuditEntry): string | undefined {
+  if (type.startsWith('webhook.')) return undefined
   if (keyId !== undefined) return formatSubject('key', keyId)
   return partner === undefined ? undefined : formatSubject('partner', partner)
 }

@@ -6,6 +6,15 @@ export function drawId(prefix: string): string {
   return prefix + Array.from(random, (byte) => alphabet.charAt(byte & 31)).join('')
 }
 
+/** An id as `drawId` generates it, which follows from a digest in hexadecimal. */
+export function deriveId(prefix: string, digest: string): string {
+  return prefix +
+    Array.from(
+      digest.slice(0, 20),
+      (digit, index) => alphabet.charAt(parseInt(digit + digest.charAt(20 + index), 16) & 31),
+    ).join('')
+}
+
 const pairs = Array.from(
   { length: 1024 },
   (_, index) => alphabet.charAt(index >> 5) + alphabet.charAt(index & 31),

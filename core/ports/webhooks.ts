@@ -117,8 +117,8 @@ export interface WebhookStore {
   dueWebhooks(): MaybePromise<readonly string[]>
 
   /**
-   * Leases pending deliveries of a webhook, the longest due first: until the lease ends, nobody else gets them. Those of
-   * an expired lease are due again.
+   * Leases pending deliveries of a webhook, those that are due longest, in the order of their events: no other caller gets
+   * them until the lease ends. Then they are due again.
    *
    * @param limit 1–500.
    */

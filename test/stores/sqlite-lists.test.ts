@@ -51,8 +51,8 @@ t.test('no page of a list sorts rows or reads those of others', (t) => {
     },
   }
   const auditLog = createAuditLog(explained)
-  const administration = createAdministration(explained, createRevisions(database, file), auditLog)
-  const signups = createSignups(explained)
+  const administration = createAdministration(explained, createRevisions(database, file), auditLog, () => {})
+  const signups = createSignups(explained, () => {})
   const ofPartner = 'SEARCH signup USING INDEX signup_newest_of_partner ' +
     '(partner=? AND environment=? AND (recency,id)>(?,?))'
   const ofAllKeys = [

@@ -2,8 +2,7 @@ import { compareCodePoints } from '../../../core/lib/text.ts'
 import type { Key, Partner } from '../../../core/model.ts'
 import type { Change, DigestScheme } from '../../../core/ports/changes.ts'
 import type { Store } from '../../../core/ports/store.ts'
-import type { AuditRecord } from '../audit-log.ts'
-import { applyChanges, factsOf, oldestFirst } from '../change-set.ts'
+import { type AppliedChanges, applyChanges, factsOf, oldestFirst } from '../change-set.ts'
 import { digestsOf, schemesOf } from '../digest-schemes.ts'
 import { createKeySelector } from '../key-filter.ts'
 import { createOrderedIndex } from './ordered-index.ts'
@@ -65,8 +64,8 @@ export function createPartnersAndKeys() {
     lookups,
     keys: keys as ReadonlyMap<string, Key>,
 
-    /** Applies all changes or, when one throws, none. @returns The audit records of the changes. */
-    apply(changes: readonly Change[]): readonly AuditRecord[] {
+    /** Applies all changes or, when one throws, none. @returns What they came to. */
+    apply(changes: readonly Change[]): AppliedChanges {
       const changed = applyChanges(factsOf(partners, keys), changes)
       for (const [slug, partner] of changed.partners) {
         if (!partners.has(slug)) slugs.add(slug)
@@ -78,7 +77,7 @@ export function createPartnersAndKeys() {
         if (!keys.has(id)) keyOrder.add({ createdAt: key.createdAt, id }, key.partner)
         keys.set(id, key)
       }
-      return changed.auditRecords
+      return changed
     },
   }
 }

@@ -9,7 +9,7 @@ interface StoredClaim extends IdempotencyClaim {
   readonly createdAt: number
 }
 
-export function createSignups(keys: ReadonlyMap<string, Key>) {
+export function createSignups(keys: ReadonlyMap<string, Key>, created: (signup: Signup) => void) {
   const all = new Map<string, Signup>()
   const byNewest = createOrderedIndex<Pick<Signup, 'createdAt' | 'id'>, Signup>(
     (a, b) => b.createdAt - a.createdAt || compareCodePoints(a.id, b.id),
@@ -41,6 +41,7 @@ export function createSignups(keys: ReadonlyMap<string, Key>) {
       const copy = { ...signup, metadata: { ...signup.metadata } }
       all.set(id, copy)
       byNewest.add(copy, partner)
+      created(copy)
       return { outcome: 'created' }
     },
     findSignup: (id) => all.get(id),

@@ -2,6 +2,7 @@
 import type { AuditContext } from '../../../core/ports/changes.ts'
 import type { Revision } from '../../../core/ports/facts.ts'
 import type { Store } from '../../../core/ports/store.ts'
+import { changeEvents, signupEvent } from '../../../core/webhooks/events.ts'
 import { sha256 } from '../../digest.ts'
 import type { AuditRecord } from '../audit-log.ts'
 import { newSettings, randomHex } from '../schema.ts'
@@ -11,6 +12,7 @@ import { createDirectory } from './directory.ts'
 import { createPartnersAndKeys } from './partners-and-keys.ts'
 import { createReports } from './reports.ts'
 import { createSignups } from './signups.ts'
+import { createWebhooks } from './webhooks.ts'
 
 /** How a memory store is made. */
 export interface MemoryStoreOptions {
@@ -26,7 +28,11 @@ export interface MemoryStoreOptions {
 export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
   const { lookups, keys, apply } = createPartnersAndKeys()
   const { auditLog, append, ...audit } = createAuditLog()
-  const { signupStore, all: signups } = createSignups(keys)
+  const { webhooks, addEvents } = createWebhooks(append)
+  const { signupStore, all: signups } = createSignups(
+    keys,
+    (signup) => addEvents(() => [signupEvent(signup)]),
+  )
   const content = createContent()
   const { directory, invalidate } = createDirectory(content)
   const storeId = randomHex(8)
@@ -53,7 +59,9 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
     ...lookups,
     apply(changes, ifFacts, context) {
       if (ifFacts !== revision.facts) return false
-      commit('facts', apply(changes), context)
+      const changed = apply(changes)
+      commit('facts', changed.auditRecords, context)
+      addEvents(() => changeEvents(changed, context.at))
       return true
     },
     ...directory,
@@ -64,5 +72,6 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
     ...signupStore,
     ...createReports(keys, signups, audit),
     ...auditLog,
+    webhooks,
   }
 }

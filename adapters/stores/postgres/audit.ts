@@ -1,12 +1,14 @@
 import type { AuditLog } from '../../../core/ports/audit.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
+import type { WebhookEvent } from '../../../core/ports/webhooks.ts'
 import { type AuditRecord, chainRecords } from '../audit-log.ts'
 import type { StoredRow } from '../row-format.ts'
 import { AUDIT_ENTRIES, AUDIT_READ_COLUMNS, readTailSequence } from '../tables.ts'
+import { enqueueSql, eventRowsSql } from '../webhooks.ts'
 import type { Query } from './connection.ts'
 import type { Database } from './database.ts'
 import { SqlError } from './errors.ts'
-import { columnParameters, unnestColumns } from './sql.ts'
+import { columnParameters, unnestColumns, WEBHOOK_DIALECT } from './sql.ts'
 
 type HeadRow = [sequence: number, hash: string]
 
@@ -18,6 +20,8 @@ const insertEntries = `
   SELECT ${AUDIT_ENTRIES.columns}, -at FROM ${
   unnestColumns(AUDIT_ENTRIES.columns)
 } AS entry (${AUDIT_ENTRIES.columns})`
+
+const enqueue = enqueueSql(WEBHOOK_DIALECT, eventRowsSql(WEBHOOK_DIALECT))
 
 /**
  * `recency`, by which reports are sorted, is not hashed. An entry in which it was tampered with is read with an impossible
@@ -45,16 +49,21 @@ const intruderQueries = [
 /**
  * Appends records within a transaction, as late as possible: it locks the end of the log, and every other change waits.
  *
+ * @param events To be sent; not called without webhooks.
  * @returns The id of the last entry; undefined without records.
  */
 export async function appendAuditRecords(
   query: Query,
   records: readonly AuditRecord[],
   context: AuditContext,
+  events: () => readonly WebhookEvent[] = () => [],
 ): Promise<string | undefined> {
   if (records.length === 0) return undefined
-  const [row] = await query<HeadRow>('SELECT audit_sequence, audit_hash FROM partner_api.store FOR UPDATE')
-  const [sequence, hash] = row!
+  const [row] = await query<[...HeadRow, hasWebhooks: boolean]>(`
+    SELECT audit_sequence, audit_hash, EXISTS (SELECT 1 FROM partner_api.webhook) FROM partner_api.store FOR UPDATE`)
+  const [sequence, hash, hasWebhooks] = row!
+  const added = hasWebhooks ? events() : []
+  if (added.length > 0) await query(enqueue, [JSON.stringify(added)])
   const entries = chainRecords({ sequence, hash }, records, context)
   for (let start = 0; start < entries.length; start += entriesPerStatement) {
     const rows = entries.slice(start, start + entriesPerStatement).map(AUDIT_ENTRIES.values)

@@ -1,6 +1,7 @@
 import { delay, timeout } from '../../../core/lib/promise.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
 import type { Revision } from '../../../core/ports/facts.ts'
+import type { WebhookEvent } from '../../../core/ports/webhooks.ts'
 import type { AuditRecord } from '../audit-log.ts'
 import { StoreError } from '../store-error.ts'
 import { appendAuditRecords, hasAuditEntry } from './audit.ts'
@@ -13,6 +14,10 @@ import type { Revisions } from './revisions.ts'
 export interface AuditedResult<T> {
   readonly result: T
   readonly auditRecords: readonly AuditRecord[]
+  /** What webhooks are told. */
+  readonly events?: () => readonly WebhookEvent[]
+  /** Whether caches need not notice the change. */
+  readonly keepsRevision?: boolean
 }
 
 /**
@@ -27,7 +32,7 @@ const confirmTimeoutMs = 10_000
 const retryPauseMs = 200
 
 /**
- * Makes a change, writes its audit records, moves the revision of its kind and notifies all replicas. Changes of one kind
+ * Makes a change, writes its audit records and events, moves the revision of its kind and notifies all replicas. Changes of one kind
  * wait for each other.
  *
  * @param work May run more than once. It is given the revision that the change is made under.
@@ -47,13 +52,13 @@ export async function runAudited<T>(
       attempted = undefined
       if (kind === 'facts') await query(setLockTimeout)
       const revision = await revisions.lock(query, kind)
-      const { result, auditRecords } = await work(query, revision)
-      const id = await appendAuditRecords(query, auditRecords, context)
+      const { result, auditRecords, events, keepsRevision = false } = await work(query, revision)
+      const id = await appendAuditRecords(query, auditRecords, context, events)
       if (id === undefined) {
         rollback()
         return result
       }
-      await revisions.bump(query, kind)
+      if (!keepsRevision) await revisions.bump(query, kind)
       attempted = { id, result }
       return result
     })

@@ -106,7 +106,9 @@ async function readChangeToken(query: Query): Promise<string> {
       (SELECT count(*)::text FROM partner_api.signup),
       (SELECT sum(last_used_at)::text FROM partner_api.partner_key),
       (SELECT sum(requests)::text FROM partner_api.usage),
-      (SELECT sum(requests)::text FROM partner_api.key_usage)
+      (SELECT sum(requests)::text FROM partner_api.key_usage),
+      (SELECT sum(failing_since)::text FROM partner_api.webhook),
+      (SELECT count(*) || '.' || sum(attempts) || '.' || sum(due_at) FROM partner_api.webhook_delivery)
     FROM partner_api.store, partner_api.revision ORDER BY kind`)
   return JSON.stringify(rows)
 }

@@ -15,6 +15,7 @@ import { SqlError } from './errors.ts'
 import * as store from './migrations/001-store.ts'
 import * as keyUsage from './migrations/002-key-usage.ts'
 import * as digestScheme from './migrations/003-digest-scheme.ts'
+import * as webhook from './migrations/004-webhook.ts'
 
 /** A schema as it was found. */
 interface Schema {
@@ -179,6 +180,6 @@ export interface Migration extends SharedMigration {
 }
 
 /** The version of each is its position, from 1. */
-export const MIGRATIONS: readonly Migration[] = [store, keyUsage, digestScheme]
+export const MIGRATIONS: readonly Migration[] = [store, keyUsage, digestScheme, webhook]
 
 export const LATEST: number = MIGRATIONS.length

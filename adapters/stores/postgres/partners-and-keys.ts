@@ -1,6 +1,7 @@
 import type { KeyFacts } from '../../../core/model.ts'
 import type { Administration, Change } from '../../../core/ports/changes.ts'
 import type { FactSource } from '../../../core/ports/facts.ts'
+import { changeEvents } from '../../../core/webhooks/events.ts'
 import { applyChanges, checkWritten, factsOf, type StoredFacts } from '../change-set.ts'
 import { DIGEST_SCHEMES, digestsOf, schemesOf } from '../digest-schemes.ts'
 import { keyConditions } from '../key-filter.ts'
@@ -84,7 +85,7 @@ export function createAdministration(
           )
         }
         checkWritten(changed, await readFacts(query, [...partners.keys()], [...keys.keys()], []))
-        return { result: true, auditRecords }
+        return { result: true, auditRecords, events: () => changeEvents(changed, stamp.at) }
       })
     },
   } satisfies Administration

@@ -1,6 +1,7 @@
 import { delay } from '../../../core/lib/promise.ts'
 import { utcDay } from '../../../core/lib/time.ts'
 import type { IdempotencyClaim, Signup, SignupOutcome, SignupStore } from '../../../core/ports/signups.ts'
+import { signupEvent } from '../../../core/webhooks/events.ts'
 import {
   type ClaimRow,
   CLAIMS_PRUNED_PER_SIGNUP,
@@ -12,10 +13,11 @@ import {
   signupRow,
   unknownKeyError,
 } from '../signups.ts'
+import { enqueueSql } from '../webhooks.ts'
 import { StoreError } from '../store-error.ts'
 import type { Database } from './database.ts'
 import { isCommitUnknown, SqlError } from './errors.ts'
-import { createPruner, SERVER_NOW } from './sql.ts'
+import { createPruner, SERVER_NOW, WEBHOOK_DIALECT } from './sql.ts'
 import { SET_DURABLE_COMMIT } from './transaction.ts'
 
 /** Milliseconds to resend a signup whose outcome is unknown, and between two attempts. */
@@ -52,7 +54,8 @@ export function createSignups(database: Database) {
   ): Promise<AttemptRow | undefined> {
     const { createdAt, country, plan } = signup
     const slot = Math.floor(Math.random() * counterSlots)
-    const parameters = [...signupRow(signup), utcDay(createdAt), slot, country ?? '', plan ?? '']
+    const { payload } = signupEvent(signup)
+    const parameters = [...signupRow(signup), utcDay(createdAt), slot, country ?? '', plan ?? '', payload]
     try {
       const [row] = claim === undefined
         ? await database.write<AttemptRow>(insertUnclaimedSql, parameters)
@@ -164,14 +167,18 @@ type AttemptRow = [isCreated: boolean, hasKey: boolean, idExists: boolean, ...(C
 /** Claims have to be expired by the server's clock, too: this one may be fast. */
 const ATTEMPTED_AT = `least($5::bigint, ${SERVER_NOW})`
 
+/** The id is that of `signupEvent`. */
+const signupEventSql = `SELECT 'msg_' || substr($1, 5) AS id, 'signup.created' AS type, $2::text AS partner,
+  $5::bigint AS created_at, $11::text AS payload FROM kept`
+
 const insertClaimedSql = insertSql(
   `found AS (
     SELECT fingerprint, signup_id, created_at FROM partner_api.idempotency
-    WHERE partner = $2 AND environment = $4 AND key = $11 AND expires_at > ${ATTEMPTED_AT}
+    WHERE partner = $2 AND environment = $4 AND key = $12 AND expires_at > ${ATTEMPTED_AT}
   )`,
   `INSERT INTO partner_api.idempotency AS held
     (partner, environment, key, fingerprint, signup_id, created_at, expires_at)
-  SELECT $2::text, $4::text, $11::text, $12::text, $1::text, $5::bigint, $13::bigint FROM admitted
+  SELECT $2::text, $4::text, $12::text, $13::text, $1::text, $5::bigint, $14::bigint FROM admitted
   WHERE NOT EXISTS (SELECT 1 FROM found)
   ON CONFLICT (partner, environment, key) DO UPDATE SET fingerprint = excluded.fingerprint,
     signup_id = excluded.signup_id, created_at = excluded.created_at, expires_at = excluded.expires_at
@@ -204,7 +211,8 @@ function insertSql(found: string, claim: string): string {
       FROM kept, (VALUES ('country', $9::text), ('plan', $10::text)) AS counts (dimension, value)
       WHERE $4 = 'live' ORDER BY dimension
       ON CONFLICT (partner, dimension, day, value, slot) DO UPDATE SET signups = sums.signups + 1
-    )
+    ),
+    outbox AS (${enqueueSql(WEBHOOK_DIALECT, signupEventSql)})
     SELECT EXISTS (SELECT 1 FROM kept), EXISTS (SELECT 1 FROM owned), EXISTS (SELECT 1 FROM known),
       fingerprint, signup_id, created_at
     FROM (SELECT 1) AS one LEFT JOIN found ON true`

@@ -1,9 +1,17 @@
 /** Pieces of statements. Rows are sent as one list per column. */
 import { INTEGER_COLUMNS, type Value } from '../row-format.ts'
+import type { WebhookDialect } from '../webhooks.ts'
 import type { Database } from './database.ts'
 
 /** The server's clock, which all replicas share: milliseconds since the epoch. */
 export const SERVER_NOW = 'floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint'
+
+export const WEBHOOK_DIALECT: WebhookDialect = {
+  now: SERVER_NOW,
+  rows: (parameter) => `jsonb_array_elements(CAST(${parameter} AS jsonb)) AS element (value)`,
+  forUpdate: ' FOR UPDATE',
+  skipLocked: 'FOR UPDATE SKIP LOCKED',
+}
 
 /** A list as the text of a Postgres array, for `$1::text[]` and the like. */
 export function listText(values: readonly (string | number | null)[]): string {

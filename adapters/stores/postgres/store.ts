@@ -15,6 +15,7 @@ import { createReplicaRegistry } from './replicas.ts'
 import { createReports } from './reports.ts'
 import { createRevisions, type Revisions } from './revisions.ts'
 import { createSignups } from './signups.ts'
+import { createWebhooks } from './webhooks.ts'
 
 /** Options of `openPostgresStore`. */
 export interface PostgresStoreOptions {
@@ -82,6 +83,7 @@ function assemble(database: Database, revisions: Revisions, settings: StoreSetti
     ...createAuditLog(database),
     replicas: createReplicaRegistry(database, revisions),
     quotas: createQuotaStore(database),
+    webhooks: createWebhooks(database, revisions),
   }
 }
 

@@ -48,7 +48,9 @@ type StateRow = [
 /** Every change changes this text. Seconds: the sum of milliseconds over millions of keys would overflow. */
 const contents = `json_array(facts_changes, content_changes, key_prefix, audit_sequence, audit_hash,
   (SELECT count(*) FROM signup), (SELECT sum(last_used_at / 1000) FROM partner_key), (SELECT sum(requests) FROM usage),
-  (SELECT sum(requests) FROM key_usage))`
+  (SELECT sum(requests) FROM key_usage),
+  (SELECT json_array(count(*), sum(attempts), sum(due_at / 1000)) FROM webhook_delivery),
+  (SELECT sum(failing_since) FROM webhook))`
 
 function createCopyTarget(database: Database, file: string): CopyTarget {
   const selectState = database.statement<StateRow>(`

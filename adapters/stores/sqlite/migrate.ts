@@ -14,8 +14,9 @@ import * as store from './migrations/001-store.ts'
 import * as keyUsage from './migrations/002-key-usage.ts'
 import * as digestScheme from './migrations/003-digest-scheme.ts'
 import * as keyList from './migrations/004-key-list.ts'
+import * as webhook from './migrations/005-webhook.ts'
 
-export const MIGRATIONS: readonly Migration[] = [store, keyUsage, digestScheme, keyList]
+export const MIGRATIONS: readonly Migration[] = [store, keyUsage, digestScheme, keyList, webhook]
 
 /** "papi", the application id of a store's file. */
 const applicationId = 0x70617069

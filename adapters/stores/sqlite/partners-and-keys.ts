@@ -1,5 +1,6 @@
 import type { Administration } from '../../../core/ports/changes.ts'
 import type { FactSource } from '../../../core/ports/facts.ts'
+import { changeEvents } from '../../../core/webhooks/events.ts'
 import { applyChanges, checkWritten, type StoredFacts } from '../change-set.ts'
 import { DIGEST_SCHEMES, digestsOf, schemesOf } from '../digest-schemes.ts'
 import { keyConditions } from '../key-filter.ts'
@@ -8,13 +9,19 @@ import { KEY_FACTS_COLUMNS, KEYS, PARTNERS, readKeyFacts } from '../tables.ts'
 import type { SqliteAuditLog } from './audit.ts'
 import { type Database, placeholders, upsertSql } from './database.ts'
 import type { Revisions } from './revisions.ts'
+import type { AddEvents } from './webhooks.ts'
 
 const selectSchemesSql = `SELECT ${DIGEST_SCHEMES.columns} FROM digest_scheme`
 
 /** Before every key, those included that another program has added. */
 const firstKeyPosition = { createdAt: -Infinity, id: '' }
 
-export function createAdministration(database: Database, revisions: Revisions, auditLog: SqliteAuditLog) {
+export function createAdministration(
+  database: Database,
+  revisions: Revisions,
+  auditLog: SqliteAuditLog,
+  addEvents: AddEvents,
+) {
   const selectPartners = database.statement<StoredRow>(
     `SELECT ${PARTNERS.columns} FROM partner WHERE slug > ?1 ORDER BY slug LIMIT ?2 + 0`,
   )
@@ -85,6 +92,7 @@ export function createAdministration(database: Database, revisions: Revisions, a
         }
         checkWritten(changed, stored)
         auditLog.append(changed.auditRecords, context)
+        addEvents(() => changeEvents(changed, context.at))
         revisions.bump('facts')
         return true
       })

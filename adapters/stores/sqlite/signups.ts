@@ -2,6 +2,7 @@ import { compareCodePoints } from '../../../core/lib/text.ts'
 import { utcDay } from '../../../core/lib/time.ts'
 import type { Environment } from '../../../core/model.ts'
 import type { IdempotencyClaim, Signup, SignupOutcome, SignupStore } from '../../../core/ports/signups.ts'
+import { signupEvent } from '../../../core/webhooks/events.ts'
 import { FIRST_POSITION, type KeysetPosition } from '../reports.ts'
 import {
   type ClaimRow,
@@ -16,8 +17,9 @@ import {
 } from '../signups.ts'
 import { COPIED_TABLES } from '../tables.ts'
 import { type Database, placeholders, transactionWithRetry, upsertSql } from './database.ts'
+import type { AddEvents } from './webhooks.ts'
 
-export function createSignups(database: Database) {
+export function createSignups(database: Database, addEvents: AddEvents) {
   const insertRow = database.statement(
     `INSERT INTO signup (${SIGNUP_COLUMNS}) VALUES (${placeholders(SIGNUP_COLUMNS)})`,
   )
@@ -52,6 +54,7 @@ export function createSignups(database: Database) {
     if (selectKey.get(keyId, partner) === undefined) throw unknownKeyError(signup)
     if (selectSignup.get(id) !== undefined) throw duplicateIdError(signup)
     insertRow.run(...signupRow(signup))
+    addEvents(() => [signupEvent(signup)])
     if (environment === 'live') {
       const day = utcDay(createdAt)
       incrementCounter.run(partner, 'plan', day, plan ?? '')

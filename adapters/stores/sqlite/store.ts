@@ -16,6 +16,7 @@ import { createActivityList, createUsageCounts } from './reports.ts'
 import { createRevisions, type Revisions } from './revisions.ts'
 import { createServersFile } from './servers-file.ts'
 import { createSignups } from './signups.ts'
+import { createWebhooks } from './webhooks.ts'
 
 /** How a file is opened. */
 export interface SqliteStoreOptions {
@@ -74,7 +75,8 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
 function assemble(database: Database, file: string, revisions: Revisions, settings: StoreSettings): Store {
   const auditLog = createAuditLog(database)
   const { append: _, ...auditPorts } = auditLog
-  const { readSignups, ...signupStore } = createSignups(database)
+  const { webhooks, addEvents } = createWebhooks(database, auditLog)
+  const { readSignups, ...signupStore } = createSignups(database, addEvents)
   return {
     settings,
     sha256,
@@ -85,12 +87,13 @@ function assemble(database: Database, file: string, revisions: Revisions, settin
     ...createKeyLookup(database),
     ...createDirectory(database),
     ...createCatalog(database),
-    ...createAdministration(database, revisions, auditLog),
+    ...createAdministration(database, revisions, auditLog, addEvents),
     ...createContentAdministration(database, revisions, auditLog),
     ...signupStore,
     ...createUsageCounts(database),
     ...createActivityList(database, readSignups),
     ...auditPorts,
+    webhooks,
   }
 }
 

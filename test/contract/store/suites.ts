@@ -12,6 +12,7 @@ import { replicasContract } from './replicas.ts'
 import { searchContract } from './search.ts'
 import { signupsContract } from './signups.ts'
 import { summaryContract } from './summary.ts'
+import { webhooksContract } from './webhooks.ts'
 
 /** The part of a test object that the suites use. */
 export interface TestContext {
@@ -66,6 +67,7 @@ export async function storeContract(t: TestContext, open: () => Promise<Store>):
   await activityContract(check, open)
   await directoryContract(check, open)
   await searchContract(check)
+  await webhooksContract(check)
 }
 
 /** A store that replicas share. */

@@ -2,6 +2,7 @@
 import { createHmac } from 'node:crypto'
 import { utcDay } from '../../../core/lib/time.ts'
 import type { Store } from '../../../core/ports/store.ts'
+import type { Webhook } from '../../../core/ports/webhooks.ts'
 import { INDUSTRIES, profiles } from '../../bench/profiles.ts'
 import { canary, serveStore } from '../../support/partner-service.ts'
 import { usageCount } from '../../contract/store/samples.ts'
@@ -62,6 +63,18 @@ export async function fillStore(store: Store): Promise<World> {
     secret,
   })
 
+  const hook = {
+    id: 'whk_00000000000000000001',
+    url: 'https://hooks.example/“x”',
+    events: ['signup.created', 'key.issued'],
+    partner: 'demo',
+    state: 'active',
+    createdAt: now,
+    secrets: [{ sealed: 'sealed', expiresAt: undefined }, { sealed: 'older', expiresAt: now + day }],
+    failingSince: undefined,
+  } satisfies Webhook
+  await store.webhooks!.changeWebhook(hook.id, 'webhook.created', { at: now, actor }, () => hook)
+
   const { body, idempotencyKey } = REPEATED
   const once = { headers: { 'idempotency-key': idempotencyKey } }
   const signups = '/partner/signups'
@@ -79,6 +92,10 @@ export async function fillStore(store: Store): Promise<World> {
     profile: 'bare',
     consent_at: '2026-01-01T00:00:00.000Z',
   })
+  // Of three, one is settled, and one is leased.
+  const [{ webhook, id } = { webhook: '', id: '' }] = await store.webhooks!.leaseDeliveries(hook.id, 2, day)
+  const failed = { state: 'failed', retryMs: 0, lastStatus: 500, lastError: 'Łódź “é”' } as const
+  await store.webhooks!.settleDeliveries([{ webhook, id, ...failed }])
   const before = now - 3 * day
   await store.createSignup(canary({ world }, { createdAt: before, plan: 'a-plan-that-was', country: 'DE' }), {
     key: 'long over',

@@ -1,10 +1,10 @@
-/** Records of the store for `--json`, with the wire's names. */
-import { isObject, parseJson } from '../../core/lib/json.ts'
-import { keyState } from '../../core/keys/lifecycle.ts'
-import { optionalRfc3339, rfc3339 } from '../../core/lib/time.ts'
-import type { Key, LimitOverrides, Partner } from '../../core/model.ts'
-import type { AuditEntry } from '../../core/ports/audit.ts'
-import type { Signup } from '../../core/ports/signups.ts'
+/** Records of the store as JSON with the wire's names: for `--json`, and for webhooks. */
+import { isObject, parseJson } from '../lib/json.ts'
+import { keyState } from '../keys/lifecycle.ts'
+import { optionalRfc3339, rfc3339 } from '../lib/time.ts'
+import type { Key, LimitOverrides, Partner } from '../model.ts'
+import type { AuditEntry } from '../ports/audit.ts'
+import type { Signup } from '../ports/signups.ts'
 
 export function partnerJson(partner: Partner): Record<string, unknown> {
   return pickMembers(partner, ['slug', 'name', 'state', 'modules', 'limits', 'createdAt'])

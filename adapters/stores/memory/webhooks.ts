@@ -1,0 +1,107 @@
+import type { AuditContext } from '../../../core/ports/changes.ts'
+import type { Delivery, Webhook, WebhookEvent, WebhookStore } from '../../../core/ports/webhooks.ts'
+import type { AuditRecord } from '../audit-log.ts'
+import { changeWebhook, MAX_BATCH, newestFirst, RETENTION_MS, storableResult } from '../webhooks.ts'
+
+export function createWebhooks(
+  append: (auditRecords: readonly AuditRecord[], context: AuditContext) => void,
+) {
+  let all: readonly Webhook[] = []
+  /** By webhook and id. */
+  const deliveries = new Map<string, Delivery>()
+  const keyOf = ({ webhook, id }: Pick<Delivery, 'webhook' | 'id'>) => `${webhook} ${id}`
+  const set = (delivery: Delivery, change: Partial<Delivery>) =>
+    deliveries.set(keyOf(delivery), { ...delivery, ...change })
+  const select = (isSelected: (delivery: Delivery) => boolean) => [...deliveries.values()].filter(isSelected)
+  const due = (webhook: string) =>
+    select((each) => each.webhook === webhook && each.state === 'pending' && each.dueAt <= Date.now())
+
+  const webhooks = {
+    listWebhooks: () => all,
+
+    changeWebhook(id, type, context, change) {
+      const { result, auditRecords } = changeWebhook(all, id, type, change)
+      if (auditRecords.length === 0) return result
+      append(auditRecords, context)
+      all = [...all.filter((webhook) => webhook.id !== id), ...(result === undefined ? [] : [result])]
+        .sort((a, b) => a.id < b.id ? -1 : 1)
+      return result
+    },
+
+    enqueue(events, only?: string) {
+      for (const event of events) {
+        const { partner, type } = event
+        const isSubscribed = (webhook: Webhook) =>
+          webhook.state === 'active' && (webhook.events as readonly string[]).includes(type) &&
+          (webhook.partner ?? partner) === partner
+        for (const webhook of all) {
+          const delivery = { webhook: webhook.id, ...event }
+          if (only === undefined ? !isSubscribed(webhook) : only !== webhook.id) continue
+          if (deliveries.has(keyOf(delivery))) continue
+          const last = { lastStatus: undefined, lastError: undefined }
+          set({ ...delivery, state: 'pending', attempts: 0, dueAt: Date.now(), ...last }, {})
+        }
+      }
+    },
+
+    dueWebhooks: () =>
+      all.filter(({ id, state }) => state === 'active' && due(id).length > 0).map(({ id }) => id),
+
+    leaseDeliveries(webhook, limit, leaseMs) {
+      const leased = due(webhook).sort((a, b) => a.dueAt - b.dueAt).slice(0, limit).sort((a, b) =>
+        newestFirst(b, a)
+      )
+      for (const delivery of leased) set(delivery, { dueAt: Date.now() + leaseMs })
+      return leased.map((delivery) => deliveries.get(keyOf(delivery))!)
+    },
+
+    settleDeliveries(results) {
+      const now = Date.now()
+      for (const result of results.map(storableResult)) {
+        const { state, retryMs, lastStatus, lastError } = result
+        const stored = deliveries.get(keyOf(result))
+        if (stored?.state !== 'pending' && (stored?.state !== 'failed' || state !== 'delivered')) continue
+        const dueAt = now + (state === 'pending' ? retryMs : 0)
+        set(stored, { state, attempts: stored.attempts + 1, dueAt, lastStatus, lastError })
+      }
+      all = all.map((webhook) => {
+        const states = results.filter((result) => result.webhook === webhook.id).map(({ state }) => state)
+        const failingSince = states.includes('delivered') ? undefined : webhook.failingSince ?? now
+        return states.length === 0 ? webhook : { ...webhook, failingSince }
+      })
+    },
+
+    listDeliveries: (webhook, state, after, limit) =>
+      select((each) => each.webhook === webhook && (state ?? each.state) === each.state)
+        .sort(newestFirst)
+        .filter((each) => after === undefined || newestFirst(after as Delivery, each) < 0)
+        .slice(0, limit),
+
+    replayDeliveries(webhook, which) {
+      const replayed = select(({ id, state, createdAt, ...each }) =>
+        each.webhook === webhook &&
+        ('ids' in which
+          ? state !== 'pending' && which.ids.includes(id)
+          : state === 'failed' && createdAt >= which.since)
+      ).slice(0, MAX_BATCH)
+      for (const delivery of replayed) set(delivery, { state: 'pending', attempts: 0, dueAt: Date.now() })
+      return replayed.length
+    },
+
+    pruneDeliveries() {
+      const ids = new Set(all.map(({ id }) => id))
+      const before = Date.now() - RETENTION_MS
+      const pruned = select(({ webhook, state, dueAt }) =>
+        !ids.has(webhook) || state !== 'pending' && dueAt <= before
+      ).slice(0, MAX_BATCH)
+      for (const delivery of pruned) deliveries.delete(keyOf(delivery))
+      return pruned.length
+    },
+  } satisfies WebhookStore
+
+  return {
+    webhooks,
+    /** Without webhooks, the events are not made. */
+    addEvents: (events: () => readonly WebhookEvent[]) => all.length > 0 && webhooks.enqueue(events()),
+  }
+}

@@ -1,0 +1,49 @@
+import type { WebhookEvent, WebhookStore } from '../../../core/ports/webhooks.ts'
+import type { StoredRow, Value } from '../row-format.ts'
+import { createWebhookStore, enqueueSql, eventRowsSql, type WebhookDialect } from '../webhooks.ts'
+import type { SqliteAuditLog } from './audit.ts'
+import { type Database, type Statement, transactionWithRetry } from './database.ts'
+
+const dialect: WebhookDialect = {
+  now: "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+  rows: (parameter) => `json_each(${parameter})`,
+  forUpdate: '',
+  skipLocked: '',
+}
+
+export function createWebhooks(database: Database, auditLog: SqliteAuditLog) {
+  const statements = new Map<string, Statement<StoredRow>>()
+  const hasWebhooks = database.statement('SELECT 1 FROM webhook LIMIT 1')
+
+  function query(sql: string, parameters: readonly Value[]): StoredRow[] {
+    let statement = statements.get(sql)
+    if (statement === undefined) {
+      statement = database.statement<StoredRow>(sql.replaceAll('partner_api.', '').replaceAll('$', '?'))
+      statements.set(sql, statement)
+    }
+    return statement.all(...parameters)
+  }
+
+  const webhooks: WebhookStore = createWebhookStore(dialect, {
+    read: query,
+    write: (statements, parameters) =>
+      transactionWithRetry(database, () => statements.map((sql) => query(sql, parameters)).at(-1)!),
+    change: (context, work) =>
+      database.transaction(() => {
+        const { result, auditRecords } = work(query) as Exclude<ReturnType<typeof work>, Promise<unknown>>
+        auditLog.append(auditRecords, context)
+        return result
+      }),
+  })
+  const enqueue = enqueueSql(dialect, eventRowsSql(dialect))
+
+  return {
+    webhooks,
+    /** To be called in the transaction of the change. Without webhooks, the events are not made. */
+    addEvents(events: () => readonly WebhookEvent[]): void {
+      if (hasWebhooks.get() !== undefined) query(enqueue, [JSON.stringify(events())])
+    },
+  }
+}
+
+export type AddEvents = ReturnType<typeof createWebhooks>['addEvents']
