@@ -1,7 +1,8 @@
 import { hostname } from 'node:os'
 import process from 'node:process'
 import { setTimeout } from 'node:timers'
-import type { ServableApi } from '../adapters/runtimes/server.ts'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { ListenOptions, RunningServer, ServableApi } from '../adapters/runtimes/server.ts'
 import { createPartnerApi } from '../core/api.ts'
 import { API_VERSION, createServiceNames } from '../core/http/headers.ts'
 import { createRequestIds } from '../core/lib/ids.ts'
@@ -15,6 +16,7 @@ import { createLog, type ServeEvent } from './output/log.ts'
 const drainTimeoutMs = 7_000
 /** Milliseconds after which the process exits, even if work is left. */
 const stopTimeoutMs = 9_000
+const signals = ['SIGTERM', 'SIGINT'] as const
 
 /**
  * Serves a store until SIGTERM or SIGINT, then lets pending requests finish, for up to 7 s.
@@ -29,14 +31,23 @@ export async function serveUntilStopped(
     readonly log: 'off' | 'errors' | 'all'
     readonly opened?: Partial<ServeEvent>
     readonly api: PartnerApiOptions
+    /** Where metrics and readiness are served; default nowhere. */
+    readonly metrics?: { readonly host: string; readonly port: number; readonly by: 'partner' | undefined }
+    /** Seconds from the signal until connections are refused. */
+    readonly drainDelay?: number
   },
-  onListening: (url: string) => Promise<void>,
+  onListening: (url: string, metricsUrl?: string) => Promise<void>,
 ): Promise<void> {
-  const { port, host, log: level, opened, api: options } = settings
+  const { port, host, log: level, opened, api: options, metrics: metricsAddress, drainDelay = 0 } = settings
+  let isAccepting = false
   const stopped = new Promise<void>((resolve) => {
     // Without a handler left, a second signal ends the process at once.
-    process.once('SIGTERM', resolve)
-    process.once('SIGINT', resolve)
+    const stop = (): void => {
+      for (const signal of signals) process.off(signal, stop)
+      isAccepting = false
+      resolve()
+    }
+    for (const signal of signals) process.once(signal, stop)
   })
   const { replicaName = `${hostname()}:${process.pid}` } = options
   await checkRegistration(store, replicaName)
@@ -46,27 +57,48 @@ export async function serveUntilStopped(
     log.write({ time: new Date().toISOString(), level: 'info', event, ...members })
   }
   logEvent('store_opened', opened)
+  const metrics = metricsAddress && (await import('../adapters/metrics.ts')).createMetrics(metricsAddress)
   const api = createPartnerApi(
     { store },
-    { ...options, replicaName, ...(level !== 'off' && { log: log.write, logLevel: level }) },
+    {
+      ...options,
+      replicaName,
+      ...(level !== 'off' && { log: log.write, logLevel: level }),
+      observers: metrics ? [metrics.observer] : [],
+    },
   )
   const { serve } = await importAdapter()
+  const listen = async (api: ServableApi, option: string, address: ListenOptions) => {
+    return await serve(api, address).catch((error) => {
+      const code = error.cause?.code
+      if (code === undefined) throw error
+      throw new CliError(1, 'address_unavailable', describeListenError(code, option, address))
+    })
+  }
   const rootApi = withRootRedirect(api, options.serviceName, level === 'all' ? log.write : () => {})
-  const server = await serve(rootApi, { port, host, drainTimeoutMs }).catch((error) => {
-    const code = error.cause?.code
-    throw code === undefined
-      ? error
-      : new CliError(1, 'address_unavailable', describeListenError(code, port, host))
-  })
+  const server = await listen(rootApi, '--port', { port, host, drainTimeoutMs })
+  let listener: RunningServer | undefined
   try {
-    await onListening(server.url)
+    isAccepting = true
+    if (metrics) {
+      metrics.watch(api, store)
+      const { createMetricsApi, isReady } = await import('./metrics/listener.ts')
+      const metricsApi = createMetricsApi({
+        sample: async () => [await metrics.collect()],
+        isReady: () => isAccepting && isReady(api),
+      })
+      listener = await listen(metricsApi, '--metrics', { ...metricsAddress, drainTimeoutMs: 500 })
+    }
+    await onListening(server.url, listener?.url)
     await stopped
+    await delay(drainDelay * 1000)
   } finally {
     setTimeout(() => {
       log.flush()
       process.exit()
     }, stopTimeoutMs).unref()
     await server.drain()
+    await listener?.drain()
     logEvent('stopped')
     log.flush()
   }
@@ -118,10 +150,10 @@ function importAdapter() {
   return import('../adapters/runtimes/node.ts')
 }
 
-function describeListenError(code: string, port: number, host: string): string {
+function describeListenError(code: string, option: string, { host, port }: ListenOptions): string {
   const address = `Port ${port} on ${host}`
   if (code === 'EADDRINUSE') {
-    return `${address} is in use. Choose another one with --port; --port 0 takes a free one.`
+    return `${address} is in use. Choose another one with ${option}; ${option} 0 takes a free one.`
   }
   if (code === 'EACCES') return `${address} needs more permissions. This account can use ports from 1024 up.`
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') return `This machine has no address ${host}.`

@@ -29,9 +29,7 @@ import type { Store } from './ports/store.ts'
 import { withTimeouts } from './ports/with-timeouts.ts'
 import { afterRegistration, registerReplica } from './replicas/registration.ts'
 import { createUsageCounter } from './reports/usage-counter.ts'
-import type { Endpoint, HandlerContext } from './routes/context.ts'
-import { health } from './routes/health.ts'
-import type { OpenRoute } from './routes/route.ts'
+import type { Endpoint } from './routes/context.ts'
 import { compileRoutes, ROUTES } from './routes/router.ts'
 import { type PartnerApiOptions, resolveSettings, type Settings } from './settings.ts'
 
@@ -63,8 +61,6 @@ export interface PartnerApi {
   connectionsRefused(limit: number): void
   /** Every endpoint with its complete path. */
   readonly routes: readonly Endpoint[]
-  /** Whether requests can be answered: the store responds, or cached keys still work, see `staleIfErrorSeconds`. */
-  isReady(): Promise<boolean>
   /** What the service counted since it was created, and its state. Confirms the revision first, as a request does. */
   measurements(): Promise<Measurements>
   /**
@@ -124,21 +120,6 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     recordUsage: (counts, batch) =>
       reports.recordUsage(counts, batch, utcDay(clock.now() - settings.keepUsageDays * MS_PER_DAY)),
   }, logger.writeFailed)
-  const handlers: HandlerContext = {
-    directory,
-    catalog,
-    signups,
-    reports,
-    sha256: store.sha256,
-    cursors: createCursors(store.sha256, store.settings.cursorSecret),
-    limiter,
-    elapsed,
-    documents: createDocuments(ROUTES, settings, store.sha256),
-    endpoints: paths.endpoints,
-    staleness,
-    clockSkewMs,
-    checkStore: facts.check,
-  }
   const handle = createPipeline({
     names,
     routes: paths,
@@ -156,7 +137,21 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     usage,
     logger,
     observer,
-    handlers,
+    handlers: {
+      directory,
+      catalog,
+      signups,
+      reports,
+      sha256: store.sha256,
+      cursors: createCursors(store.sha256, store.settings.cursorSecret),
+      limiter,
+      elapsed,
+      documents: createDocuments(ROUTES, settings, store.sha256),
+      endpoints: paths.endpoints,
+      staleness,
+      clockSkewMs,
+      checkStore: facts.check,
+    },
   })
 
   function refuse(code: ProblemCode, address?: string): HttpResponse {
@@ -172,13 +167,6 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     refuse,
     connectionsRefused: logger.connectionsRefused,
     routes: paths.endpoints,
-    async isReady() {
-      try {
-        return await (health as OpenRoute).handle(handlers) !== undefined
-      } catch {
-        return false
-      }
-    },
     async measurements() {
       try {
         // While no request arrives, the revision grows old.
@@ -193,7 +181,6 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
         isStoreAvailable: revisionCache.isAvailable(),
         limits: limiter.decisions,
         replicas: replica.replicaCount(),
-        usageWrites: usage.writes,
       }
     },
     async flush() {

@@ -1,7 +1,8 @@
 import process from 'node:process'
 import { Option } from 'commander'
 import type { CliCommand, Invocation } from '../command.ts'
-import { integerBetween } from '../options.ts'
+import { usageError } from '../errors.ts'
+import { integerBetween, optionParser } from '../options.ts'
 import { joinList, listeningLine } from '../output/text.ts'
 import { addServerOptions, type ServiceOptions, toSettings } from '../service-options.ts'
 import { describeStore, exposedFiles, isMissingStore, withStore } from '../store.ts'
@@ -11,6 +12,9 @@ interface ServeOptions extends Omit<ServiceOptions, 'log'> {
   readonly port: number
   readonly host: string
   readonly log: 'off' | 'errors' | 'all'
+  readonly metrics?: { readonly host: string; readonly port: number }
+  readonly metricsBy?: 'partner'
+  readonly drainDelay: number
 }
 
 /** `serve`. */
@@ -28,6 +32,12 @@ export function define(serve: CliCommand): void {
       new Option('--log <level>', 'JSON lines on standard error')
         .choices(['off', 'errors', 'all']).default('errors'),
     )
+    .option('--metrics <[host:]port>', 'Serve /metrics, /ready and /live there', metricsOption)
+    .addOption(new Option('--metrics-by <label>', 'Count requests by partner, too').choices(['partner']))
+    .addOption(
+      new Option('--drain-delay <seconds>', 'Time between /ready turning 503 and the drain, 0 to 3600')
+        .argParser(integerBetween(0, 3_600)).default(0),
+    )
     .act(serveStore)
     .details(`
 Creates or migrates the store first. Prints one line on standard output when it accepts connections. SIGTERM and
@@ -42,13 +52,26 @@ also accepts keys that have been revoked; verify-key and health report that stat
       'partner-api --store sqlite:/var/lib/partner-api.db serve --host 0.0.0.0 --port 80 --trust-proxies 1',
       'PARTNER_API_STORE=postgres://partner_api@db.example/partner_api partner-api serve --replica-name web-1',
       'partner-api serve --limit key=1200/60 --limit authfail=0 --log all',
+      'partner-api serve --metrics 9464 --drain-delay 5',
     )
 }
 
+const metricsOption = optionParser(
+  'It must be a port, or HOST:PORT such as 0.0.0.0:9464 or [::1]:9464.',
+  (text) => {
+    const { host = '127.0.0.1', port = '' } =
+      /^(?:(?<host>\[[^\]]+\]|[^:]+):)?(?<port>\d{1,5})$/.exec(text)?.groups ?? {}
+    return port === '' || Number(port) > 65_535
+      ? undefined
+      : { host: host.replace(/[[\]]/g, ''), port: Number(port) }
+  },
+)
+
 async function serveStore(
   invocation: Invocation,
-  { port, host, log, ...options }: ServeOptions,
+  { port, host, log, metrics, metricsBy: by, drainDelay, ...options }: ServeOptions,
 ): Promise<void> {
+  if (by && !metrics) throw usageError('--metrics-by needs --metrics.')
   const address = parseStoreUrl(invocation.storeUrl)
   const created = address.kind === 'memory' || await isMissingStore(invocation)
   await withStore(invocation, { create: true }, async (store) => {
@@ -63,8 +86,16 @@ async function serveStore(
     const { serveUntilStopped } = await import('../server.ts')
     await serveUntilStopped(
       store,
-      { port, host, log, opened, api: toSettings(options) },
-      (url) => invocation.output.result({ url }, listeningLine(url)),
+      {
+        port,
+        host,
+        log,
+        opened,
+        drainDelay,
+        api: toSettings(options),
+        ...(metrics && { metrics: { ...metrics, by } }),
+      },
+      (url, metricsUrl) => invocation.output.result({ url, metrics_url: metricsUrl }, listeningLine(url)),
     )
   })
 }

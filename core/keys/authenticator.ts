@@ -16,7 +16,7 @@ const dummyDigest = '0'.repeat(64)
 /** @param prefix The store's key prefix. */
 export function createAuthenticator(principals: PrincipalCache, sha256: Sha256, prefix: string) {
   function hit(principal: Principal | undefined): Principal | undefined {
-    principals.counts.hits++
+    principals.counts.hit++
     return principal
   }
 

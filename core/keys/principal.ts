@@ -51,7 +51,7 @@ export function createPrincipalCache(
 ) {
   const principals = createLruCache<CachedPrincipal>(maxKeys)
   const unknownIds = createLruCache<string>(maxKeys)
-  const counts = { hits: 0, misses: 0 }
+  const counts = { hit: 0, miss: 0 }
   /** The revision of facts under which the source has no imported keys. */
   let withoutImports: string | undefined
   const inFlight = new Map<
@@ -90,7 +90,7 @@ export function createPrincipalCache(
     find(id: string, { facts }: Revision, importedText?: string): MaybePromise<Principal | undefined> {
       const pending = inFlight.get(id)
       if (pending !== undefined && pending.facts === facts) return pending.result
-      counts.misses++
+      counts.miss++
       // Stored under the revision from before the look-up, so that a change during it is noticed.
       const result = andThen<KeyFacts | undefined | false, Principal | undefined>(
         importedText === undefined ? source.findKey(id) : source.findImportedKey!(importedText),

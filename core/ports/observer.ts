@@ -42,7 +42,7 @@ export interface CompletedRequest {
 /** Counters since the start, and the state of the service. */
 export interface Measurements {
   /** Authentications that the cache of keys decided, and look-ups in the store. */
-  readonly keyCache: { readonly hits: number; readonly misses: number }
+  readonly keyCache: { readonly hit: number; readonly miss: number }
   /** Milliseconds since the store last confirmed the revision; absent before the first time. */
   readonly revisionAgeMs: number | undefined
   /** Milliseconds for which the revision is used: `maxStalenessMs`, and `staleIfErrorSeconds` during an outage. */
@@ -53,8 +53,6 @@ export interface Measurements {
   readonly limits: Readonly<Record<LimitName, { readonly allowed: number; readonly refused: number }>>
   /** The last known number of replicas, this one included. */
   readonly replicas: number
-  /** Writes of usage counts to the store. */
-  readonly usageWrites: { readonly done: number; readonly failed: number }
 }
 
 /** Several observers as one; the first is the outermost. `undefined` without any. */

@@ -34,7 +34,6 @@ export function createUsageCounter(
   const counters = createCounters(maxCounters)
   let unsent: Batch[] = []
   let isFailing = false
-  const writes = { done: 0, failed: 0 }
 
   const writeBehind = createWriteBehind(writeDelayMs, async () => {
     const hadUnsent = unsent.length > 0
@@ -50,12 +49,10 @@ export function createUsageCounter(
       try {
         await source.recordUsage(batch.counts, batch.id)
       } catch (error) {
-        writes.failed++
         if (!isFailing) onFailure(error)
         isFailing = true
         return false
       }
-      writes.done++
       unsent.shift()
       // A store in this process writes synchronously: requests are answered between its batches.
       if (unsent.length > 0) await delay(0)
@@ -76,8 +73,6 @@ export function createUsageCounter(
       writeBehind.wake()
     },
     flush: writeBehind.flush,
-    /** Writes since the start. */
-    writes,
   }
 }
 

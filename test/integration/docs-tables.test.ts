@@ -98,7 +98,11 @@ t.test('the settings match the code', async (t) => {
 
   const serve = new CliCommand('serve', undefined as never)
   defineServe(serve)
-  const shown = [...column(settings, 'service', 1), ...column(settings, 'server', 1)]
+  const shown = [
+    ...column(settings, 'service', 1),
+    ...column(settings, 'server', 1),
+    ...column(settings, 'serve', 0),
+  ]
   sameNames(t, [...new Set(shown)], serve.options.map(({ long }) => long ?? ''), 'options of serve')
   const { stdout: help } = await runProgram(['--help'])
   const common = Array.from(help.matchAll(/^ {2}(?:-\w, )?(--\w+)/gm), ([, option = '']) => option)

@@ -1,0 +1,252 @@
+/**
+ * Metrics of the service for Prometheus, by prom-client.
+ *
+ * @module
+ */
+import { AggregatorRegistry, collectDefaultMetrics, Registry } from 'prom-client'
+import type { PartnerApi } from '../core/api.ts'
+import { endOf } from '../core/keys/lifecycle.ts'
+import type { MaybePromise } from '../core/lib/promise.ts'
+import { MS_PER_DAY } from '../core/lib/time.ts'
+import type { CompletedRequest, Observer } from '../core/ports/observer.ts'
+import type { Store } from '../core/ports/store.ts'
+
+/** A value of a metric and its labels; a histogram has several, each with the name of its part. */
+export type MetricValue = { labels: Record<string, string | number>; value: number; metricName?: string }
+/** A metric of one process, as plain JSON for other processes. */
+export type Metric = Record<'name' | 'help' | 'type' | 'aggregator', string> & { values: MetricValue[] }
+/** The metrics of one process. */
+export type MetricsSample = readonly Metric[]
+
+/** The metrics of this process. */
+export interface Metrics {
+  /** For the option `observers` of the service. */
+  readonly observer: Observer
+  /** Adds metrics that are read when the metrics of this process are collected. */
+  add(source: () => MaybePromise<MetricsSample>): void
+  /** Adds the measurements of the service, and the keys of its store that end soon. */
+  watch(api: Pick<PartnerApi, 'measurements'>, store: Pick<Store, 'listKeys'>): void
+  /** Reads the metrics of this process. */
+  collect(): Promise<MetricsSample>
+}
+
+/** The most partners with a label value of their own. */
+const maxPartners = 1_000
+/** The label value of further partners, and of unregistered methods. */
+const other = '_OTHER'
+
+/**
+ * Creates the metrics of this process.
+ *
+ * @param options.by Adds the label `partner` to `partner_api_requests_total`, for up to 1,000 partners.
+ * @example
+ * ```ts
+ * const metrics = createMetrics()
+ * const api = createPartnerApi({ store }, { observers: [metrics.observer] })
+ * metrics.watch(api, store)
+ * const { text } = await renderMetrics([await metrics.collect()])
+ * ```
+ */
+export function createMetrics({ by }: { readonly by?: 'partner' | undefined } = {}): Metrics {
+  // A map for each label: joining or hashing labels would slow every request.
+  const requests = new Map<string, Map<string, Map<string | number, Map<string, MetricValue>>>>()
+  const responses: MetricValue[] = []
+  const partners = new Set<string>()
+  const responseCache = { hit: 0, miss: 0 }
+  const requestTimes = createHistogram('request_duration_seconds', 'Time to the response', 'route')
+  const callTimes = createHistogram('store_call_duration_seconds', 'Calls of the store', 'operation')
+  const callErrors: Record<string, number> = {}
+  const sources: (() => MaybePromise<MetricsSample>)[] = []
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+
+  function partnerLabel(slug: string | undefined): string {
+    if (by === undefined || slug === undefined) return ''
+    if (partners.size >= maxPartners && !partners.has(slug)) return other
+    partners.add(slug)
+    return slug
+  }
+
+  function countResponse(route: string, { method = other, status, code, partner }: CompletedRequest): void {
+    const slug = partnerLabel(partner)
+    const counters = inner(inner(inner(requests, route), method), code ?? status)
+    let counter = counters.get(slug)
+    if (counter === undefined) {
+      const labels = { route, method, status, code: code ?? '', ...(by && { partner: slug }) }
+      responses.push(counter = { labels, value: 0 })
+      counters.set(slug, counter)
+    }
+    counter.value++
+  }
+
+  const observer: Observer = {
+    requestCompleted(completed) {
+      const route = completed.route?.name ?? ''
+      countResponse(route, completed)
+      requestTimes.observe(route, completed.durationMs)
+      if (completed.responseCache !== undefined) responseCache[completed.responseCache]++
+    },
+    storeCall(operation, call) {
+      const startedAt = performance.now()
+      const record = (errors: number): void => {
+        callTimes.observe(operation, performance.now() - startedAt)
+        callErrors[operation] = (callErrors[operation] ?? 0) + errors
+      }
+      try {
+        const result = call()
+        if (result instanceof Promise) result.then(() => record(0), () => record(1))
+        else record(0)
+        return result
+      } catch (error) {
+        record(1)
+        throw error
+      }
+    },
+  }
+
+  return {
+    observer,
+    add: (source) => sources.push(source),
+    watch: (api, store) => sources.push(() => measure(api), createKeyCounter(store)),
+    async collect() {
+      const process = await registry.getMetricsAsJSON() as unknown as MetricsSample
+      const added = await Promise.all(sources.map((source) => source()))
+      return [
+        metric('requests_total', 'Responses by endpoint, method, status and problem code', responses),
+        requestTimes.metric,
+        metric('response_cache_lookups_total', 'Cacheable responses', byLabel('result', responseCache)),
+        callTimes.metric,
+        metric('store_call_errors_total', 'Calls that failed or timed out', byLabel('operation', callErrors)),
+        ...added.flat(),
+        // The others break the rules for names, or are 0 on other runtimes.
+        ...process.filter(({ name }) => !/^nodejs_(?:active|heap_space)/.test(name)),
+      ].filter(({ values }) => values.length > 0)
+    },
+  }
+}
+
+/**
+ * Renders the metrics of one or more processes together.
+ *
+ * @param accept The scraper's `Accept`. If it has OpenMetrics, that is the format, else Prometheus' text format 0.0.4.
+ */
+export async function renderMetrics(
+  samples: readonly MetricsSample[],
+  accept = '',
+): Promise<{ type: string; text: string }> {
+  const isOpen = accept.includes('application/openmetrics-text')
+  const type = isOpen ? Registry.OPENMETRICS_CONTENT_TYPE : Registry.PROMETHEUS_CONTENT_TYPE
+  const prepared = samples.map((sample) =>
+    sample.map((metric) => ({
+      ...metric,
+      // prom-client omits the start time, and appends `_total` again.
+      aggregator: metric.aggregator.replace('omit', 'min'),
+      name: isOpen && metric.type === 'counter' ? metric.name.replace(/_total$/, '') : metric.name,
+      values: isOpen ? metric.values.map(withFloatBound) : metric.values,
+    }))
+  )
+  const registry = AggregatorRegistry.aggregate(prepared as never)
+  registry.setContentType(type as never)
+  return { type, text: await registry.metrics() }
+}
+
+/** OpenMetrics writes the bound of a bucket with a fraction: `1.0`. */
+function withFloatBound(value: MetricValue): MetricValue {
+  const { le } = value.labels
+  return Number.isInteger(le) ? { ...value, labels: { ...value.labels, le: `${le}.0` } } : value
+}
+
+/** Makes a metric: a counter if its name ends in `_total`, else a gauge of which the largest of all processes counts. */
+export function metric(name: string, help: string, values: number | MetricValue[]): Metric {
+  const [type, aggregator] = name.endsWith('_total') ? ['counter', 'sum'] : ['gauge', 'max']
+  return {
+    name: `partner_api_${name}`,
+    help,
+    type,
+    aggregator,
+    values: typeof values === 'number' ? [{ labels: {}, value: values }] : values,
+  }
+}
+
+function byLabel(label: string, counts: Readonly<Record<string, number>>, labels = {}): MetricValue[] {
+  return Object.entries(counts).map(([name, value]) => ({ labels: { ...labels, [label]: name }, value }))
+}
+
+function inner<K, V extends Map<unknown, unknown>>(map: Map<K, V>, key: K): V {
+  let found = map.get(key)
+  if (found === undefined) map.set(key, found = new Map() as V)
+  return found
+}
+
+async function measure(api: Pick<PartnerApi, 'measurements'>): Promise<MetricsSample> {
+  const { keyCache, limits, ...state } = await api.measurements()
+  const { revisionAgeMs, maxRevisionAgeMs, isStoreAvailable, replicas } = state
+  const decisions = Object.entries(limits).flatMap(([policy, counts]) =>
+    byLabel('decision', counts, { policy })
+  )
+  const age = revisionAgeMs === undefined ? [] : revisionAgeMs / 1000
+  return [
+    metric('key_cache_lookups_total', 'Authentications by result', byLabel('result', keyCache)),
+    metric('limit_decisions_total', 'Decisions of the limiter by policy', decisions),
+    metric(
+      'store_unavailable',
+      '1 if the last read of the revision failed, else 0',
+      Number(!isStoreAvailable),
+    ),
+    metric('revision_age_seconds', 'Time since the store confirmed the revision', age),
+    metric('revision_age_limit_seconds', 'Age from which the revision is not used', maxRevisionAgeMs / 1000),
+    metric('replicas', 'Servers that share the store', replicas),
+  ]
+}
+
+/** Counts the keys in the background, once a minute at most: the store may be slow, and a scrape has a time limit. */
+function createKeyCounter(store: Pick<Store, 'listKeys'>): () => MetricsSample {
+  let values: MetricValue[] = []
+  let dueAt = 0
+  async function count(now: number): Promise<void> {
+    const end = (days: number): number => now + days * MS_PER_DAY
+    const keys = await store.listKeys({ endsBefore: end(14), now }, undefined, 1_000)
+    const endingWithin = (days: number) => keys.filter((key) => endOf(key)! < end(days)).length
+    values = [3, 14].map((days) => ({ labels: { days }, value: endingWithin(days) }))
+  }
+  return () => {
+    if (performance.now() >= dueAt) {
+      dueAt = Infinity
+      count(Date.now()).catch(() => values = []).finally(() => dueAt = performance.now() + 60_000)
+    }
+    return [metric('keys_expiring', 'Keys in force that end within so many days, at most 1,000', values)]
+  }
+}
+
+const bounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, Infinity]
+
+/** A histogram of durations by one label. */
+function createHistogram(name: string, help: string, label: string) {
+  const series = new Map<string, MetricValue[]>()
+  const all = metric(name, help, [])
+
+  function addSeries(of: string): MetricValue[] {
+    const part = (suffix: string, le?: object): MetricValue => ({
+      metricName: `${all.name}_${suffix}`,
+      labels: { [label]: of, ...le },
+      value: 0,
+    })
+    const buckets = bounds.map((bound) => part('bucket', { le: bound === Infinity ? '+Inf' : bound }))
+    const parts = [...buckets, part('sum'), part('count')]
+    series.set(of, parts)
+    all.values.push(...parts)
+    return parts
+  }
+
+  return {
+    metric: { ...all, type: 'histogram', aggregator: 'sum' },
+    observe(of: string, ms: number): void {
+      const parts = series.get(of) ?? addSeries(of)
+      const seconds = ms / 1000
+      let index = bounds.length
+      parts[index]!.value += seconds
+      parts[index + 1]!.value++
+      while (index > 0 && seconds <= bounds[index - 1]!) parts[--index]!.value++
+    },
+  }
+}
