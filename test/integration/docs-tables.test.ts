@@ -175,7 +175,7 @@ t.test('the parameters of the PostgreSQL URL match the code', (t) => {
   const { tls, connections, hosts, startup } = parse('')
   t.same([tls.mode, connections, hosts[0]?.port, startup.application_name], [
     'prefer',
-    4,
+    5,
     5432,
     'partner-api',
   ])

@@ -228,6 +228,24 @@ await t.test('the URL limits the number of connections', async (t) => {
   t.equal(String(await read(few)), '2')
 })
 
+await t.test('writes that wait leave a connection to reads', async (t) => {
+  const { read, write, transaction } = open(t, url)
+  const update = `UPDATE seen SET times = 4 WHERE id = 'a'`
+  const writes: Promise<unknown>[] = []
+  await setup.transaction(async (query) => {
+    await query(`SELECT 1 FROM seen WHERE id = 'a' FOR UPDATE`)
+    for (let count = 0; count < 4; count++) {
+      writes.push(write(update), transaction((query) => query(update)))
+    }
+    const waiting = `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'`
+    await until(async () => Number(await setup.read(waiting)) >= 3, 'writes to wait')
+    t.equal(String(await read('SELECT 1')), '1')
+    t.equal(await transaction(async (query) => String(await query('SELECT 2')), { readOnly: true }), '2')
+  })
+  await Promise.all(writes)
+  t.equal(String(await read('SELECT times FROM seen')), '4')
+})
+
 const child = fileURLToPath(new URL('postgres-connections-child.ts', import.meta.url))
 const binaries = fileURLToPath(new URL('../node_modules/.bin/', import.meta.url))
 const runtimes = {

@@ -29,7 +29,7 @@ test('the URL has host, port, user, password and database', (t) => {
     tls: { mode: 'prefer', rootFile: undefined, certificate: undefined },
     primaryOnly: true,
     isPooled: false,
-    connections: 4,
+    connections: 5,
     connectTimeoutMs: undefined,
     startup: { application_name: 'partner-api' },
     place: 'db.example:6000/shop',
@@ -133,7 +133,7 @@ test('parameters of the store', (t) => {
     )
   }
   t.match(refusalOf('postgres://h?connect_timeout=0'), /connect_timeout to be an integer from 1/)
-  t.equal(parse('postgres://h?connections=').connections, 4, 'an empty value counts as absent')
+  t.equal(parse('postgres://h?connections=').connections, 5, 'an empty value counts as absent')
   t.end()
 })
 

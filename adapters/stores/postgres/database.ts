@@ -76,7 +76,7 @@ interface RunOptions {
   readonly deadline?: number
   /** Whether `work` is a statement that commits. */
   readonly commits?: boolean
-  /** Whether `work` is a transaction that may not write. */
+  /** Whether `work` is a transaction that may not write, or one that may. */
   readonly readOnly?: boolean
 }
 
@@ -134,6 +134,7 @@ export function connect(address: string, options: ConnectOptions = {}): Database
   /** Runs `work` on a connection, again where that may help. */
   async function run<T>(work: (connection: Connection) => Promise<T>, options: RunOptions): Promise<T> {
     const { shared, deadline = Infinity, commits, readOnly } = options
+    const isWrite = commits === true || readOnly === false
     const startedAt = performance.now()
     const late = () =>
       hosts.failure() ?? new ConnectionLostError(`no answer within ${Math.round(deadline - startedAt)} ms`)
@@ -142,7 +143,7 @@ export function connect(address: string, options: ConnectOptions = {}): Database
       let connection: Connection | undefined
       try {
         if (isClosed) throw new ConnectionLostError('it was closed')
-        slot = shared ?? await pool.take(Math.min(deadline, performance.now() + timeoutMs))
+        slot = shared ?? await pool.take(Math.min(deadline, performance.now() + timeoutMs), isWrite)
         connection = slot.current() ?? await before(deadline, slot.open(), late)
         return await before(deadline, work(connection), late)
       } catch (cause) {
@@ -163,7 +164,7 @@ export function connect(address: string, options: ConnectOptions = {}): Database
         // A timer may be a millisecond early.
         if (!isWorthwhile || performance.now() > deadline - 2) throw toStoreError(place, error)
       } finally {
-        if (slot && !shared) pool.release(slot)
+        if (slot && !shared) pool.release(slot, isWrite)
       }
       if (repeats > 0) await pause(repeats)
     }

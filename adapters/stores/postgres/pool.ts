@@ -32,18 +32,26 @@ export function createSlot(connect: () => Promise<Connection>, epoch: () => numb
 }
 
 /**
- * Slots that are used by one at a time.
+ * Slots that are used by one at a time. Writes leave one of several to reads: when a synchronous standby is lost, every
+ * commit waits for seconds.
  *
  * @param late Makes the error for what has waited for a slot until its deadline.
  */
 export function createPool(slots: readonly Slot[], late: () => Error) {
   const idle = [...slots]
-  const waiting = new Set<PromiseWithResolvers<Slot>>()
+  const waiting = new Set<PromiseWithResolvers<Slot> & { readonly isWrite: boolean }>()
+  const mostWrites = Math.max(1, slots.length - 1)
+  let writes = 0
 
-  function take(deadline: number): Slot | Promise<Slot> {
-    const slot = idle.findLast((slot) => slot.current()) ?? idle.at(-1)
-    if (slot) return idle.splice(idle.indexOf(slot), 1)[0]!
-    const waiter = Promise.withResolvers<Slot>()
+  const mayTake = (isWrite: boolean): boolean => !isWrite || writes < mostWrites
+
+  function take(deadline: number, isWrite: boolean): Slot | Promise<Slot> {
+    const slot = mayTake(isWrite) ? idle.findLast((slot) => slot.current()) ?? idle.at(-1) : undefined
+    if (slot) {
+      if (isWrite) writes++
+      return idle.splice(idle.indexOf(slot), 1)[0]!
+    }
+    const waiter = { ...Promise.withResolvers<Slot>(), isWrite }
     waiting.add(waiter)
     return before(deadline, waiter.promise, late).finally(() => waiting.delete(waiter))
   }
@@ -51,9 +59,11 @@ export function createPool(slots: readonly Slot[], late: () => Error) {
   return {
     take,
 
-    release(slot: Slot): void {
-      const [waiter] = waiting
+    release(slot: Slot, wasWrite: boolean): void {
+      if (wasWrite) writes--
+      const waiter = waiting.values().find(({ isWrite }) => mayTake(isWrite))
       if (!waiter) return void idle.push(slot)
+      if (waiter.isWrite) writes++
       waiting.delete(waiter)
       waiter.resolve(slot)
     },
@@ -62,7 +72,7 @@ export function createPool(slots: readonly Slot[], late: () => Error) {
     async close(deadline: number): Promise<void> {
       for (const { reject } of waiting) reject(new ConnectionLostError('it was closed'))
       waiting.clear()
-      await Promise.allSettled(slots.map(() => take(deadline)))
+      await Promise.allSettled(slots.map(() => take(deadline, false)))
     },
   }
 }

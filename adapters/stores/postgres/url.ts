@@ -82,7 +82,7 @@ export function parseUrl(
     /** Whether a pooler may run each transaction on another server connection. */
     isPooled: get('pooler') !== undefined,
     /** For reads and transactions. */
-    connections: integer('connections', get('connections') ?? '4', 100),
+    connections: integer('connections', get('connections') ?? '5', 100),
     connectTimeoutMs: seconds === undefined ? undefined : integer('connect_timeout', seconds, 3600) * 1000,
     /** Parameters of the startup message. */
     startup: { application_name: get('application_name') ?? 'partner-api', options: get('options') ?? '' },
