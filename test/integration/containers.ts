@@ -24,8 +24,8 @@ export interface Podman {
 }
 
 /**
- * Podman needs cgroups of one version, and would otherwise see those of two on some machines. A mount namespace shows it
- * one; a process namespace ends its containers with this process.
+ * Podman needs cgroups of one version, and would otherwise see those of two on some machines. Namespaces show it
+ * one, of this process alone, and end its containers with this process.
  */
 const namespace = 'umount -R /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup && echo ready && exec cat'
 
@@ -38,13 +38,13 @@ export async function openPodman(): Promise<Podman | string> {
   const env = cleanEnv({ CONTAINERS_CONF: join(folder, 'containers.conf') })
   const prefix: string[] = []
   const holder = process.getuid!() === 0
-    ? spawn('unshare', ['--mount', '--pid', '--fork', '--kill-child', '--mount-proc', 'sh', '-c', namespace])
+    ? spawn('unshare', [...'-m -C -p --fork --kill-child --mount-proc sh -c'.split(' '), namespace])
     : undefined
   if (holder !== undefined) {
     const [ready] = await Promise.race([once(holder.stdout, 'data'), once(holder, 'exit')])
     if (String(ready) !== 'ready\n') return 'root may not mount file systems here'
     const path = `/proc/${holder.pid}/ns`
-    prefix.push('nsenter', `--mount=${path}/mnt`, `--pid=${path}/pid_for_children`)
+    prefix.push('nsenter', `-m${path}/mnt`, `-C${path}/cgroup`, `-p${path}/pid_for_children`)
   }
   const [program = '', ...words] = [
     ...prefix,
@@ -108,7 +108,9 @@ export async function buildImage(
       cpSync(realpathSync(program), place(path))
       for (const library of librariesOf(program)) cpSync(realpathSync(library), place(library))
     }
-    for (const [path, folder] of Object.entries(folders)) cpSync(folder, place(path), { recursive: true })
+    for (const [path, folder] of Object.entries(folders)) {
+      cpSync(folder, place(path), { recursive: true, verbatimSymlinks: true })
+    }
     for (const [path, target] of Object.entries(links)) symlinkSync(target, place(path))
     for (const [path, text] of Object.entries(texts)) writeFileSync(place(path), text)
     writeFileSync(

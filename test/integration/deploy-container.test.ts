@@ -1,8 +1,9 @@
 /**
  * Builds the Containerfile of the examples and runs what it makes, with the restrictions of docs/deploy.md. The images that
- * it names are replaced by local ones with the same programs at the same paths; the file itself is unchanged.
+ * it names are replaced by local ones with the same programs at the same paths; the file itself is unchanged. Then runs
+ * the systemd unit of the examples, with systemd as the first process of a container.
  */
-import { cpSync } from 'node:fs'
+import { cpSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import t from 'tap'
@@ -21,6 +22,7 @@ if (typeof podman === 'string') {
 }
 t.teardown(() => podman.close())
 
+const execStart = /^ExecStart=.*$/m.exec(readPage('examples/deploy/partner-api.service'))![0]
 const FILE = 'examples/deploy/Containerfile'
 const [withNpm = '', withNode = ''] = [...readPage(FILE).matchAll(/^FROM (\S+)/gm)].map(([, name]) => name!)
 const restrictions = [
@@ -140,4 +142,76 @@ await t.test('it serves, answers commands, stops when told, and finds its data a
   await start()
   t.equal((await verify(key)).code, 0, 'the volume has the data')
   await stop()
+})
+
+const systemd = '/lib/systemd/systemd'
+
+await t.test('the unit runs under systemd', {
+  skip: !existsSync(systemd)
+    ? 'systemd is not installed'
+    : process.getuid!() !== 0
+    ? 'systemd as the first process of a container needs root'
+    : false,
+}, async (t) => {
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const target = '[Unit]\nDescription=Nothing\n'
+  await buildImage(podman, 'systemd', {
+    from: 'partner-api',
+    programs: { [systemd]: systemd, '/usr/bin/systemctl': '/usr/bin/systemctl' },
+    links: { '/usr/bin/node': '/nodejs/bin/node' },
+    texts: {
+      '/etc/passwd': 'root:x:0:0::/:/sbin/nologin\npartner-api:x:990:990::/:/sbin/nologin\n',
+      '/etc/group': 'root:x:0:\npartner-api:x:990:\n',
+      // Folders that systemd expects.
+      ...Object.fromEntries(['tmp', 'var/tmp', 'var/lib', 'home', 'root'].map((path) => [`/${path}/x`, ''])),
+      // Its only units: nothing else of a system is started, cleaned up or mounted.
+      '/units/partner-api.service': readPage('examples/deploy/partner-api.service'),
+      '/units/partner-api.service.d/test.conf': `[Service]\nExecStart=\n${
+        execStart.replace('8787', String(port))
+      }\nStandardError=file:/run/log\n`,
+      ...Object.fromEntries(
+        ['sysinit', 'basic', 'shutdown'].map((name) => [`/units/${name}.target`, target]),
+      ),
+    },
+    instructions: ['USER 0:0'],
+  })
+  const flags = [
+    ...['--cap-add=all', '--security-opt=seccomp=unconfined', '--security-opt=unmask=all', '--systemd=false'],
+    ...['--cgroups=disabled', '--cgroupns=host', '--volume=/sys/fs/cgroup:/sys/fs/cgroup', '--network=host'],
+    ...['--pull=never', '--tmpfs=/run', '--env=container=podman', '--env=SYSTEMD_UNIT_PATH=/units'],
+  ]
+  const words = [`--entrypoint=${systemd}`, 'systemd', '--unit=partner-api.service']
+  await podman.run('run', '--detach', '--name', 'systemd', ...flags, ...words)
+  t.teardown(() => podman.attempt(['rm', '--force', '--time', '0', 'systemd']))
+  const inside = (...words: string[]) => podman.run('exec', 'systemd', ...words)
+  const show = (property: string) =>
+    inside('/usr/bin/systemctl', 'show', '--value', '--property', property, 'partner-api')
+  await until(
+    () => fetch(`${url}/service/health`).then(({ ok }) => ok, () => false),
+    'the service to be healthy',
+  )
+
+  const script = `
+    const read = (name) => fs.readFileSync('/proc/${await show('MainPID')}/' + name, 'utf8')
+    const mounts = read('mountinfo').trim().split('\\n').map((line) => line.split(' '))
+    console.log(JSON.stringify({
+      status: Object.fromEntries(read('status').split('\\n').map((line) => line.split(':\\t'))),
+      writable: mounts.filter(([,,,,, options]) => /^rw/.test(options)).map(([,,,, path]) => path),
+      users: read('uid_map').trim().split('\\n').length,
+      mode: fs.statSync('/var/lib/partner-api/partner-api.db').mode & 0o777,
+    }))`
+  const { status, writable, users, mode } = JSON.parse(await inside('node', '-e', script))
+  t.match(status.Uid, /^990\t/)
+  t.equal(status.NoNewPrivs, '1')
+  t.equal(parseInt(status.CapBnd, 16), 0)
+  t.equal(status.Seccomp, '2')
+  t.ok(users > 1, 'PrivateUsers')
+  t.comment(`writable: ${writable.join(' ')}`)
+  t.ok(writable.includes('/var/lib/partner-api'))
+  t.notOk(writable.some((path: string) => /^\/(?:|etc|opt|usr|home|sys)$/.test(path)))
+  t.equal(mode, 0o600)
+  await inside('/usr/bin/systemctl', 'stop', 'partner-api')
+  t.equal(await show('Result'), 'success')
+  t.match(await inside('node', '-p', "fs.readFileSync('/run/log', 'utf8')"), '"event":"stopped"')
 })

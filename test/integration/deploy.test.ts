@@ -6,7 +6,7 @@ import process from 'node:process'
 import t from 'tap'
 import type { Test } from 'tap'
 import { type Served, startServing, temporaryFolder } from '../support/cli-program.ts'
-import { readPage } from './docs.ts'
+import { readPage, ROOT } from './docs.ts'
 
 const program = 'node_modules/.bin/partner-api'
 const unit = readPage('examples/deploy/partner-api.service')
@@ -26,6 +26,14 @@ t.test('systemd accepts the unit', { skip: hasSystemd ? false : 'systemd is not 
   const { status, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', file], { encoding: 'utf8' })
   t.notMatch(stderr, 'partner-api.service')
   t.equal(status, 0)
+  t.end()
+})
+
+t.test('the unit is exposed little', { skip: hasSystemd ? false : 'systemd is not installed' }, (t) => {
+  const words = ['security', '--offline=true', '--threshold=15', 'examples/deploy/partner-api.service']
+  const { status, stdout } = spawnSync('systemd-analyze', words, { cwd: ROOT, encoding: 'utf8' })
+  t.comment(/Overall exposure.*/.exec(stdout)?.[0])
+  t.equal(status, 0, stdout)
   t.end()
 })
 
