@@ -127,7 +127,7 @@ export function describeFileError(error: unknown): string {
 /** Writes a new key to the file of `--out`, if any. @throws {CliError} `key_not_written` */
 export type SaveKey = (key: string, id: string) => Promise<void>
 
-const interrupts = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+export const interrupts = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /** Creates the file for a new key before the key is issued, so that none is lost, and removes it when that fails. */
 export async function withKeyFile<T>(

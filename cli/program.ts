@@ -28,7 +28,7 @@ const commandGroups: Readonly<Record<string, Readonly<Record<string, string>>>> 
     top: 'Show which keys are in use now, and what they ask for, until Ctrl-C',
     audit: 'List administrative changes, and verify the audit log',
     doctor: 'Check an installation, and name what mends each finding',
-    store: 'Copy a store to another location',
+    store: 'Back up, restore and copy a store',
     leaks: 'Find keys in files and in the history of a repository, and revoke them',
     config: 'Show the values of options, and where they come from',
     completions: 'Print completions for bash, zsh or fish',

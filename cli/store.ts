@@ -127,7 +127,8 @@ async function postgresPlace(url: string, env: Io['env']): Promise<string> {
   }
 }
 
-function requireFile(file: string): void {
+/** @throws {CliError} `store_missing` */
+export function requireFile(file: string): void {
   if (!existsSync(file)) throw storeMissingError(file)
 }
 

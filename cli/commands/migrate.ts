@@ -24,11 +24,8 @@ export function define(migrate: CliCommand): void {
     )
     .act(migrateStore)
     .details(`
-serve, demo, partners create and content import do this on their own.
-
-Back up a SQLite store that is in use with SQLite's own tools (sqlite3 FILE ".backup COPY", or VACUUM INTO), not with
-cp. Stop the server before you replace its file. A PostgreSQL store is the schema partner_api of its database, which
-pg_dump can back up.`)
+serve, demo, partners create and content import do this on their own. Older versions cannot use a migrated store: store
+backup makes a copy to go back to.`)
     .examples(
       'partner-api migrate --status',
       'partner-api --store sqlite:/var/lib/partner-api.db migrate --key-prefix acme',

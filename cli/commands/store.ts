@@ -1,4 +1,6 @@
-import { existsSync } from 'node:fs'
+import { existsSync, realpathSync, rmSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import process from 'node:process'
 import type { TableReport } from '../../adapters/stores/copy/compare.ts'
 import { type CopyOptions, type CopyReport, copyStore, planCopy } from '../../adapters/stores/copy/copy.ts'
 import {
@@ -6,12 +8,16 @@ import {
   type CopyTarget,
   readSourceState,
 } from '../../adapters/stores/copy/source-and-target.ts'
-import { type CliCommand, warnAboutPasswords } from '../command.ts'
-import { CliError } from '../errors.ts'
+import { readPages } from '../../core/lib/read-pages.ts'
+import { rfc3339 } from '../../core/lib/time.ts'
+import type { AuditEntry, AuditLog } from '../../core/ports/audit.ts'
+import { type CliCommand, type Invocation, warnAboutPasswords } from '../command.ts'
+import { CliError, usageError } from '../errors.ts'
+import { interrupts } from '../files.ts'
 import type { Output } from '../output/print.ts'
-import { formatTable, joinList, pluralize } from '../output/text.ts'
-import { openSqliteFile } from '../store.ts'
-import { type DurableAddress, parseDurableUrl } from '../store-url.ts'
+import { formatDetails, formatTable, joinList, pluralize, shellQuote } from '../output/text.ts'
+import { describeStore, openSqliteFile, requireFile } from '../store.ts'
+import { currentUser, type DurableAddress, parseDurableUrl } from '../store-url.ts'
 
 interface CopyStoreOptions {
   readonly from: string
@@ -19,8 +25,17 @@ interface CopyStoreOptions {
   readonly dryRun?: boolean
 }
 
-/** `store copy`. */
+/** `store backup`, `copy` and `restore`. */
 export function define(store: CliCommand): void {
+  store.command('backup').argument('<file>', 'The backup')
+    .description('Back up a SQLite store while servers use it; for PostgreSQL, say what to run')
+    .option('--force', 'Replace an existing file')
+    .act(backUp)
+    .details(`
+Copies one state of the store, and checks the copy and its audit log. The backup is a store itself, and only you can
+read it. Keep its seal elsewhere, for audit verify --seal.`)
+    .examples('partner-api store backup monday.db')
+
   store.command('copy')
     .description('Copy a store to another location, and check that both are equal')
     .requiredOption('--from <url>', 'The store to copy, which is only read')
@@ -42,6 +57,179 @@ stop it, copy again, and serve the new store.`)
       'partner-api store copy --from sqlite:partner-api.db --to postgres://partner_api@db.internal/partner_api --dry-run',
       'partner-api store copy --from postgres://partner_api@db.internal/partner_api --to sqlite:partner-api.db',
     )
+
+  store.command('restore').argument('<file>', 'The backup, which is not changed')
+    .description('Put a backup in the place of a SQLite store; for PostgreSQL, say what to run')
+    .option('--replace', 'Replace an existing store, and keep it under another name')
+    .option('--dry-run', 'Only check the backup, and show what would be undone')
+    .act(restore)
+    .details(`
+Refuses while another process has the store open. Lists the restrictions since the backup that are undone, such as
+revocations of keys, which then work again: repeat them before you serve the store.`)
+    .examples(
+      'partner-api store restore monday.db --dry-run',
+      'partner-api store restore monday.db --replace',
+    )
+}
+
+const loadBackup = () => import('../../adapters/stores/sqlite/backup.ts')
+
+async function backUp(invocation: Invocation, file: string, { force }: { force?: boolean }): Promise<void> {
+  const store = await requireSqlite(invocation, (database) => [
+    `(umask 077; pg_dump --dbname=${database()} --schema=partner_api --format=custom --file=${
+      shellQuote(file)
+    })`,
+  ])
+  requireFile(store)
+  const isStore = existsSync(file) && realpathSync(file) === realpathSync(store)
+  if (isStore) throw usageError(`${file} is the store itself.`)
+  if (existsSync(file) && !force) throw new CliError(1, 'file_exists', `To replace ${file}, pass --force.`)
+  const { putInPlace } = await loadBackup()
+  await withCopy(invocation.output, store, file, (copy, contents) => {
+    putInPlace(copy, resolve(file))
+    return invocation.output.result({ file, ...contents }, formatContents(contents))
+  })
+}
+
+async function restore(
+  invocation: Invocation,
+  file: string,
+  { replace, dryRun = false }: { replace?: boolean; dryRun?: boolean },
+): Promise<void> {
+  const { output } = invocation
+  const path = await requireSqlite(invocation, (database) => [
+    `createdb --maintenance-db=${database()} partner_api_restored`,
+    `pg_restore --dbname=${database('partner_api_restored')} --single-transaction ${shellQuote(file)}`,
+  ])
+  requireFile(file)
+  const isThere = existsSync(path)
+  const store = isThere ? realpathSync(path) : resolve(path)
+  if (realpathSync(file) === store) throw usageError(`${file} is the store itself.`)
+  if (isThere && !replace && !dryRun) {
+    const advice = 'To keep it under another name, pass --replace; --dry-run shows what that undoes.'
+    throw new CliError(1, 'store_exists', `There is a store at ${store}. ${advice}`)
+  }
+  const { openForReplacement } = await loadBackup()
+  const target = openForReplacement(store, !dryRun)
+  try {
+    await withCopy(output, file, store, async (copy, contents) => {
+      const undone = await readUndone(target.log, contents.seal).catch(() => null)
+      const kept = `${store}.replaced-${new Date().toISOString().replaceAll(':', '-')}`
+      if (!dryRun) target.replaceBy(copy, kept)
+      const replaced = isThere && !dryRun ? kept : null
+      await output.result({ file, ...contents, replaced, undone, dry_run: dryRun }, formatContents(contents))
+      output.note(dryRun ? 'Nothing was changed.' : `Restored ${store}.`)
+      if (isThere) noteUndone(output, replaced ?? store, undone)
+    })
+  } finally {
+    target.close()
+  }
+}
+
+/** @returns The file of the store. @throws {CliError} for PostgreSQL, with the commands to run instead. */
+async function requireSqlite(
+  invocation: Invocation,
+  toCommands: (connection: (database?: string) => string) => readonly string[],
+): Promise<string> {
+  const address = parseDurableUrl(
+    invocation.storeUrl,
+    'A memory: store ends with its process: it has no backup.',
+  )
+  if (address.kind === 'sqlite') return address.file
+  const place = await describeStore(invocation)
+  const { env: environment } = invocation.io
+  const { parseUrl } = await import('../../adapters/stores/postgres/url.ts')
+  const { hosts, user, database, tls } = parseUrl(address.url, {
+    environment,
+    user: currentUser(environment),
+  })
+  const host = hosts.map(({ name, isSocket }) => isSocket ? dirname(name) : name)
+  const start = `host=${host} port=${hosts.map(({ port }) => port)} user=${user} sslmode=${tls.mode}`
+  const commands = toCommands((name = database) => shellQuote(`${start} dbname=${name}`))
+  const detail = `The store ${place} is backed up and restored with the tools of PostgreSQL:`
+  throw new CliError(1, 'postgres_tools', detail, { lines: commands, members: { commands } })
+}
+
+type Contents = Awaited<ReturnType<Awaited<ReturnType<typeof loadBackup>>['copyFile']>>
+
+/** Copies a store to a file beside `target`, which is removed unless `work` renames it. */
+async function withCopy(
+  output: Output,
+  store: string,
+  target: string,
+  work: (copy: string, contents: Contents) => Promise<void>,
+): Promise<void> {
+  const { copyFile } = await loadBackup()
+  const copy = `${resolve(target)}.${process.pid}.partial`
+  const discard = () => ['', '-journal'].forEach((end) => rmSync(copy + end, { force: true }))
+  const stop = (signal: NodeJS.Signals) => {
+    discard()
+    process.kill(process.pid, signal)
+  }
+  for (const signal of interrupts) process.once(signal, stop)
+  try {
+    const contents = await output.progress((report) => {
+      const progress = (part: number) => report(`Copied ${Math.floor(part * 100)} % …`)
+      return openSqliteFile(store, () => copyFile(store, copy, progress))
+    })
+    await work(copy, contents)
+  } finally {
+    discard()
+    for (const signal of interrupts) process.off(signal, stop)
+  }
+}
+
+function formatContents(contents: Contents): string {
+  return formatDetails(
+    Object.entries(contents).map(([name, value]) => [name.replace('_', ' '), String(value)]),
+  )
+}
+
+/** The commands that repeat a restriction, by the state of the key or partner. */
+const repeats: Readonly<Record<string, string>> = {
+  revoked: 'keys revoke',
+  disabled: 'keys disable',
+  suspended: 'partners suspend',
+  removed: 'partners remove',
+}
+
+type Undone = Awaited<ReturnType<typeof readUndone>>
+
+/** @returns What a log has since a seal; `null` if the log does not contain it. */
+async function readUndone(log: AuditLog | undefined, seal: string) {
+  const [start, hash] = [parseInt(seal), seal.split(':')[1]]
+  const [sealed] = await log?.listAudit(start - 1, 1) ?? []
+  if (log === undefined || start > 0 && sealed?.hash !== hash) return null
+  const issued = new Set<string>()
+  const changed = new Map<string, AuditEntry>()
+  let entries = 0
+  const read = (last: AuditEntry | undefined, rows: number) => log.listAudit(last?.sequence ?? start, rows)
+  for await (const entry of readPages(read)) {
+    entries++
+    const subject = entry.keyId ?? entry.partner ?? ''
+    if (entry.type === 'key.issued') issued.add(subject)
+    else if (entry.type !== 'partner.created' && !issued.has(subject)) changed.set(subject, entry)
+  }
+  const restrictions = [...changed].flatMap(([subject, { at, actor, type, after = '{}' }]) => {
+    const command = repeats[JSON.parse(after).state]
+    if (command === undefined) return []
+    return { command: `partner-api ${command} ${subject}`, type, actor, occurred_at: rfc3339(at) }
+  })
+  return { after: start, entries, restrictions, issued_keys: [...issued] }
+}
+
+function noteUndone(output: Output, store: string, undone: Undone): void {
+  if (undone === null) {
+    return output.note(
+      `warning: ${store} cannot be read, or does not continue the backup: what is undone is unknown.`,
+    )
+  }
+  const { after, entries, restrictions, issued_keys: keys } = undone
+  const list = `partner-api --store ${shellQuote(`sqlite:${store}`)} audit list --after ${after}`
+  output.note(`${pluralize(entries, 'change')} since the backup, and all signups since: ${list}`)
+  if (keys.length > 0) output.note(`warning: Keys issued since the backup do not work: ${keys.join(' ')}`)
+  if (restrictions.length > 0) output.note('warning: Undone, to be repeated before you serve the store:')
+  for (const { command } of restrictions) output.note(command)
 }
 
 async function withOpen<S extends CopySource | undefined>(

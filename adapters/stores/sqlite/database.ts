@@ -44,6 +44,8 @@ export interface Database {
    * @throws {StoreError} `unreachable` when it does not.
    */
   checkFileIdentity(): void
+  /** Copies one state of the file, whatever others commit meanwhile. `progress` gets the part done, from 0 to 1. */
+  copyTo(copy: string, progress: (part: number) => void): Promise<void>
   close(): void
 }
 
@@ -147,12 +149,23 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
     },
 
     checkFileIdentity: identity.checkThrottled,
+
+    async copyTo(copy, progress) {
+      const { backup } = await import('node:sqlite')
+      // Without a transaction, the copy starts again whenever another process writes.
+      driver.exec('BEGIN; SELECT 1 FROM sqlite_schema')
+      await backup(driver, copy, {
+        rate: 2048,
+        progress: ({ totalPages, remainingPages }) => progress(1 - remainingPages / totalPages),
+      }).finally(() => driver.exec('COMMIT'))
+    },
+
     close: () => driver.close(),
   }
 }
 
 /** Whether another process holds a lock. On Deno, errors carry no SQLite code. */
-function isBusy(error: unknown): boolean {
+export function isBusy(error: unknown): boolean {
   return error instanceof Error && (error.message.includes('database is locked') || isBusy(error.cause))
 }
 

@@ -1,0 +1,91 @@
+/** Copies of a store's file, and its replacement by one. */
+import * as fs from 'node:fs'
+import { dirname } from 'node:path'
+import process from 'node:process'
+import { verifyChain } from '../../../core/audit/chain.ts'
+import { sha256 } from '../../digest.ts'
+import { StoreError } from '../store-error.ts'
+import { createAuditLog } from './audit.ts'
+import { type Database, errorMessage, isBusy, openDatabase } from './database.ts'
+import { checkSchema, schemaVersion } from './migrate.ts'
+import { createRevisions } from './revisions.ts'
+
+/** Copies a store, which servers may be using, to a new file that only its owner can read, and checks the copy. */
+export async function copyFile(store: string, copy: string, progress: (part: number) => void) {
+  const source = openDatabase(store, { create: false, readOnly: true })
+  try {
+    // The schema of a backup may be older than that of this program.
+    checkSchema(source, store, schemaVersion(source, store) > 0)
+    fs.closeSync(fs.openSync(copy, 'wx', 0o600))
+    await source.copyTo(copy, progress)
+  } catch (error) {
+    if (error instanceof StoreError) throw error
+    throw new StoreError('unreachable', `${store} cannot be copied to ${copy}: ${errorMessage(error)}.`)
+  } finally {
+    source.close()
+  }
+  const database = openDatabase(copy, { create: false })
+  try {
+    // The copy is then one file. Opening it as a store switches back to write-ahead logging.
+    database.exec('PRAGMA journal_mode = DELETE')
+    const [damage] = database.statement<[string]>('PRAGMA integrity_check(1)').get()!
+    const log = createAuditLog(database)
+    const brokenAt = damage === 'ok' ? await verifyChain(log, sha256) : undefined
+    const fault = brokenAt === undefined ? damage : `its audit log is broken at entry ${brokenAt}`
+    if (fault !== 'ok') throw new StoreError('refused', `The store ${store} is damaged: ${fault}.`)
+    const { sequence, hash } = await log.auditHead()
+    const { facts, content } = createRevisions(database, store).current()
+    const [partners, keys, profiles, signups] = database.statement<[number, number, number, number]>(`
+      SELECT (SELECT count(*) FROM partner), (SELECT count(*) FROM partner_key), (SELECT count(*) FROM profile),
+        (SELECT count(*) FROM signup)`).get()!
+    return {
+      ...{ bytes: fs.statSync(copy).size, schema: schemaVersion(database, store) },
+      ...{ partners, keys, profiles, signups },
+      ...{ facts_revision: facts, content_revision: content, seal: `${sequence}:${hash}` },
+    }
+  } finally {
+    database.close()
+  }
+}
+
+/** Gives a copy, which SQLite has synced, the name of another file, and replaces that. */
+export function putInPlace(copy: string, file: string): void {
+  fs.renameSync(copy, file)
+  // Windows cannot open folders.
+  if (process.platform === 'win32') return
+  const folder = fs.openSync(dirname(file), 'r')
+  fs.fsyncSync(folder)
+  fs.closeSync(folder)
+}
+
+/** Opens a store that is to be replaced. With `lock`, no other process can open it until it is closed. */
+export function openForReplacement(file: string, lock: boolean) {
+  let database: Database | undefined
+  try {
+    database = openDatabase(file, { create: false, readOnly: !lock })
+    // With write-ahead logging, each process that has used the file holds a lock on it until it closes the file.
+    if (lock) {
+      database.exec('PRAGMA busy_timeout = 500; PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; COMMIT')
+    }
+    schemaVersion(database, file)
+  } catch (error) {
+    database?.close()
+    database = undefined
+    if (isBusy(error)) throw new StoreError('refused', `Another process has ${file} open: stop it first.`)
+    // The store may be damaged, but not that of another program.
+    if (!(error instanceof StoreError) || error.code !== 'unreachable') throw error
+  }
+  return {
+    log: database && createAuditLog(database),
+    /** Puts a copy in its place. The replaced file, if there is one, is then at `kept`. */
+    replaceBy(copy: string, kept: string): void {
+      database?.exec('PRAGMA journal_mode = DELETE')
+      if (fs.existsSync(file)) fs.linkSync(file, kept)
+      // Of a store that cannot be read. They must not be applied to the copy.
+      const journals = database ? [] : ['-wal', '-shm', '-journal'].filter((end) => fs.existsSync(file + end))
+      for (const end of journals) fs.renameSync(file + end, kept + end)
+      putInPlace(copy, file)
+    },
+    close: () => database?.close(),
+  }
+}

@@ -1,0 +1,194 @@
+/** `store backup` and `store restore`. The trial `backup` repeats the drill under load. */
+import { appendFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import process from 'node:process'
+import { test } from 'tap'
+import {
+  documentOf,
+  newFile,
+  programOn,
+  runProgram,
+  startProgram,
+  startServing,
+  stopServing,
+  temporaryFolder,
+} from '../support/cli-program.ts'
+
+const issue = ['keys', 'issue', 'acme', '--name', 'n']
+
+/** A store with a partner and keys. */
+async function filled(keys: number) {
+  const file = newFile()
+  const program = programOn(`sqlite:${file}`)
+  await program.run('partners', 'create', 'acme', '--name', 'Acme', '--module', 'signup')
+  const issued: { readonly id: string; readonly key: string }[] = []
+  while (issued.length < keys) issued.push((await program.json(...issue)).data)
+  return { file, issued, backup: `${file}.backup`, ...program }
+}
+
+const beside = (file: string) => readdirSync(dirname(file)).filter((name) => name !== basename(file)).sort()
+
+test('a backup under load has every signup acknowledged before, and restores all keys', async (t) => {
+  const { file, issued: [first, second, third], backup, run, json } = await filled(3)
+  const served = await startServing(
+    ['serve', '--port', '0', '--limit', 'signup=0', '--limit', 'key=0'],
+    `sqlite:${file}`,
+  )
+  const acknowledged: string[] = []
+  let isOver = false
+  const signUp = async (sender: number): Promise<void> => {
+    for (let number = 0; !isOver; number++) {
+      const { status } = await fetch(`${served.url}/service/partner/signups`, {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          'x-service-partner-key': first!.key,
+          'idempotency-key': `test-${sender}-${number}`,
+        },
+        body: JSON.stringify({ partner: 'acme', email: `p${sender}.${number}@mail.example`, name: 'P' }),
+      })
+      if (status === 201) acknowledged.push(`p${sender}.${number}@mail.example`)
+    }
+  }
+  const senders = [1, 2, 3, 4].map(signUp)
+  while (acknowledged.length < 20) await new Promise((resolve) => setTimeout(resolve, 5))
+  const before = [...acknowledged]
+  const { data } = await json('store', 'backup', backup)
+  t.match(data, { file: backup, partners: 1, keys: 3, bytes: statSync(backup).size, schema: Number })
+  t.equal(data.signups >= before.length, true)
+  t.equal(statSync(backup).mode & 0o777, process.platform === 'win32' ? 0o666 : 0o600)
+  await run('keys', 'revoke', second!.id)
+  await run('partners', 'suspend', 'acme')
+  await run('partners', 'resume', 'acme')
+  const lost = (await json(...issue)).data.id
+  isOver = true
+  await Promise.all(senders)
+
+  t.match((await json('store', 'restore', backup, '--replace')).error, {
+    code: 'refused',
+    detail: /Another process has .* open/,
+  })
+  served.child.kill('SIGKILL')
+  await served.ended
+  const undone = {
+    after: 4,
+    entries: 4,
+    restrictions: [{ command: `partner-api keys revoke ${second!.id}`, type: 'key.revoked' }],
+    issued_keys: [lost],
+  }
+  const plan = await json('store', 'restore', backup, '--dry-run')
+  t.match(plan.data, { dry_run: true, replaced: null, undone })
+  t.equal((await json('keys', 'show', second!.id)).data.state, 'revoked')
+  t.match(await json('store', 'restore', backup), { code: 1, error: { code: 'store_exists' } })
+  const restored = await json('store', 'restore', backup, '--replace')
+  t.match(restored.data, { dry_run: false, undone, seal: data.seal })
+  const replaced = programOn(`sqlite:${restored.data.replaced}`)
+  t.equal((await replaced.json('keys', 'show', second!.id)).data.state, 'revoked')
+
+  t.match(await run('audit', 'verify', '--seal', data.seal), { code: 0 })
+  const { stdout } = await run('signups', 'export')
+  t.same(before.filter((email) => !stdout.includes(`"${email}"`)), [])
+  const again = await startServing(['serve', '--port', '0'], `sqlite:${file}`)
+  for (const { key } of [first!, second!, third!]) {
+    const { status } = await fetch(`${again.url}/service/developer/verify-key`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-service-partner-key': key },
+      body: JSON.stringify({ partner: 'acme' }),
+    })
+    t.equal(status, 200)
+  }
+  await stopServing(again)
+})
+
+test('a backup is a store, and replaces nothing by accident', async (t) => {
+  const { file, backup, run, json, refuses } = await filled(1)
+  t.match(await run('store', 'backup', backup), { code: 0, stdout: /^seal: +2:[0-9a-f]{64}$/m })
+  t.same(beside(file).filter((name) => !/-(?:wal|shm)$/.test(name)), [basename(backup)])
+  t.match(await programOn(`sqlite:${backup}`).run('partners', 'list'), { code: 0, stdout: /acme/ })
+  await refuses(t, {
+    [`store backup ${backup}`]: '1 file_exists',
+    [`store backup ${file}`]: '2 usage',
+    [`store restore ${file}`]: '2 usage',
+    [`store restore ${file}.none`]: '3 store_missing',
+    [`store backup ${file}.none/backup`]: '3 store_unavailable',
+    '--store memory: store backup unused': '2 usage',
+    [`--store sqlite:${file}.none store backup unused`]: '3 store_missing',
+  })
+  t.match(await json('store', 'backup', backup, '--force'), { code: 0, data: { keys: 1 } })
+  const other = `${file}.other`
+  t.match(await programOn(`sqlite:${other}`).run('store', 'restore', backup), {
+    code: 0,
+    stderr: `Restored ${other}.\n`,
+  })
+})
+
+test('a damaged backup is refused, and a damaged store is replaced', async (t) => {
+  const { file, backup, run, json } = await filled(1)
+  await run('store', 'backup', backup)
+  const bytes = readFileSync(backup)
+  writeFileSync(`${backup}.damaged`, bytes.fill(7, 20_000, 60_000))
+  writeFileSync(`${backup}.foreign`, 'SQLite format 4')
+  writeFileSync(`${backup}.empty`, '')
+  for (const end of ['damaged', 'foreign', 'empty']) {
+    t.match(await run('store', 'restore', `${backup}.${end}`, '--replace'), { code: /^[13]$/ }, end)
+  }
+  t.match(await run('keys', 'list'), { code: 0, stdout: /acme/ })
+  t.notMatch(beside(file).join(' '), /partial|replaced/)
+
+  const { DatabaseSync } = await import('node:sqlite')
+  const tampered = new DatabaseSync(backup)
+  tampered.exec("UPDATE audit SET actor = 'other' WHERE sequence = 2")
+  tampered.close()
+  t.match((await json('store', 'restore', backup, '--replace')).error.detail, /broken at entry 2/)
+  t.match(
+    (await json('--store', `sqlite:${backup}`, 'store', 'backup', `${backup}.2`)).error.detail,
+    /entry 2/,
+  )
+  t.notOk(existsSync(`${backup}.2`))
+
+  await run('store', 'backup', backup, '--force')
+  writeFileSync(file, 'damaged')
+  appendFileSync(`${file}-wal`, 'damaged')
+  const { data, stderr } = await json('store', 'restore', backup, '--replace')
+  t.match(stderr, 'what is undone is unknown')
+  t.equal(data.undone, null)
+  t.equal(readFileSync(data.replaced, 'utf8'), 'damaged')
+  t.match(await run('audit', 'verify', '--seal', data.seal), { code: 0 })
+})
+
+test('an interrupted backup leaves nothing', async (t) => {
+  const { file, backup } = await filled(1)
+  const { DatabaseSync } = await import('node:sqlite')
+  const database = new DatabaseSync(file)
+  database.exec(`CREATE TABLE filler (bytes BLOB);
+    WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400)
+    INSERT INTO filler SELECT zeroblob(100000) FROM n`)
+  database.close()
+  const child = startProgram(['--store', `sqlite:${file}`, 'store', 'backup', backup])
+  const partial = `${backup}.${child.pid}.partial`
+  const closed = new Promise<NodeJS.Signals | null>((resolve) =>
+    child.on('close', (_, signal) => resolve(signal))
+  )
+  while (!existsSync(partial) && child.exitCode === null) {
+    await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+  child.kill('SIGINT')
+  t.equal(await closed, 'SIGINT')
+  t.notMatch(beside(file).join(' '), /backup/)
+})
+
+test('for PostgreSQL, the tools to run are printed', async (t) => {
+  const env = { PARTNER_API_STORE: 'postgres://u:hush@db.example:5433,10.0.0.2/shop?sslmode=require' }
+  const file = join(temporaryFolder(), "it's.dump")
+  for (const command of ['backup', 'restore']) {
+    const ended = await runProgram(['store', command, file, '--json'], { env })
+    const { error } = documentOf(ended)
+    t.match(ended, { code: 1, stderr: '' })
+    t.match(error, { code: 'postgres_tools', detail: 'db.example:5433,10.0.0.2:5432/shop' })
+    t.match(error['commands'], [
+      /--(?:maintenance-db|dbname)='host=db\.example,10\.0\.0\.2 port=5433,5432 user=u sslmode=require dbname=shop'/,
+    ])
+    t.notMatch(ended.stdout, 'hush')
+  }
+  t.notOk(existsSync(file))
+})
