@@ -11,6 +11,14 @@ export interface SignupStore {
    */
   createSignup(signup: Signup, claim: IdempotencyClaim | undefined): MaybePromise<SignupOutcome>
 
+  /**
+   * Stores the claim of a signup alone. `createSignup` completes it without a claim, once the signup is stored elsewhere.
+   *
+   * @returns `replayed` also if that has not happened yet.
+   * @throws as `createSignup` does.
+   */
+  claimSignup(signup: Signup, claim: IdempotencyClaim): MaybePromise<SignupOutcome>
+
   /** The signup with this id, or `undefined`. */
   findSignup(id: string): MaybePromise<Signup | undefined>
 
@@ -20,6 +28,17 @@ export interface SignupStore {
     after: { readonly createdAt: number; readonly id: string } | undefined,
     limit: number,
   ): MaybePromise<readonly Signup[]>
+}
+
+/** Your own tables for signups. The store then keeps no personal data. */
+export interface SignupDestination {
+  /**
+   * Stores a signup durably. May be called repeatedly and concurrently with one id: all calls but the first must change
+   * nothing.
+   *
+   * @throws when the signup is not stored. The response is 503, and the log has the error: keep personal data out of it.
+   */
+  createSignup(signup: Signup): MaybePromise<unknown>
 }
 
 /** The validated input of a signup form. */

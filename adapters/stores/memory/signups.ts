@@ -1,6 +1,6 @@
 import { compareCodePoints } from '../../../core/lib/text.ts'
 import type { Key } from '../../../core/model.ts'
-import type { IdempotencyClaim, Signup, SignupStore } from '../../../core/ports/signups.ts'
+import type { IdempotencyClaim, Signup, SignupOutcome, SignupStore } from '../../../core/ports/signups.ts'
 import { CLAIMS_PRUNED_PER_SIGNUP, duplicateIdError, repeatedOutcome, unknownKeyError } from '../signups.ts'
 import { createOrderedIndex } from './ordered-index.ts'
 
@@ -23,27 +23,35 @@ export function createSignups(keys: ReadonlyMap<string, Key>, created: (signup: 
     }
   }
 
-  const signupStore = {
-    createSignup(signup, claim) {
-      const { id, partner, environment, keyId, createdAt } = signup
-      const claimKey = [partner, environment, claim?.key].join('\n')
-      const stored = claim && claims.get(claimKey)
-      if (stored !== undefined && stored.expiresAt > createdAt) {
-        return repeatedOutcome([stored.fingerprint, stored.id, stored.createdAt], claim!)
-      }
-      if (keys.get(keyId)?.partner !== partner) throw unknownKeyError(signup)
-      if (all.has(id)) throw duplicateIdError(signup)
-      pruneClaims(createdAt)
-      if (claim !== undefined) {
-        claims.delete(claimKey)
-        claims.set(claimKey, { ...claim, id, createdAt })
-      }
+  /** @param isStored Whether to store the signup, or its claim alone. */
+  function insert(signup: Signup, claim: IdempotencyClaim | undefined, isStored: boolean): SignupOutcome {
+    const { id, partner, environment, keyId, createdAt } = signup
+    const claimKey = [partner, environment, claim?.key].join('\n')
+    const stored = claim && claims.get(claimKey)
+    if (stored !== undefined && stored.expiresAt > createdAt) {
+      return repeatedOutcome([stored.fingerprint, stored.id, stored.createdAt], claim!)
+    }
+    if (keys.get(keyId)?.partner !== partner) throw unknownKeyError(signup)
+    if (all.has(id)) throw duplicateIdError(signup)
+    pruneClaims(createdAt)
+    if (claim !== undefined) {
+      claims.delete(claimKey)
+      claims.set(claimKey, { ...claim, id, createdAt })
+    }
+    if (isStored) {
       const copy = { ...signup, metadata: { ...signup.metadata } }
       all.set(id, copy)
       byNewest.add(copy, partner)
       created(copy)
-      return { outcome: 'created' }
-    },
+    }
+    return { outcome: 'created' }
+  }
+
+  const signupStore = {
+    createSignup: (signup, claim) => insert(signup, claim, true),
+
+    claimSignup: (signup, claim) => insert(signup, claim, false),
+
     findSignup: (id) => all.get(id),
 
     listSignups: (partner, after, limit) => byNewest.page(partner, after, limit),

@@ -51,6 +51,7 @@ export function createSignups(database: Database) {
   async function attemptInsert(
     signup: Signup,
     claim: IdempotencyClaim | undefined,
+    isStored: boolean,
   ): Promise<AttemptRow | undefined> {
     const { createdAt, country, plan } = signup
     const slot = Math.floor(Math.random() * counterSlots)
@@ -64,6 +65,7 @@ export function createSignups(database: Database) {
           claim.key,
           claim.fingerprint,
           claim.expiresAt,
+          isStored,
         ])
       return row
     } catch (error) {
@@ -79,11 +81,12 @@ export function createSignups(database: Database) {
   async function insertOnce(
     signup: Signup,
     claim: IdempotencyClaim | undefined,
+    isStored: boolean,
     isResent: boolean,
   ): Promise<SignupOutcome> {
     const end = performance.now() + claimLockTimeoutMs
     while (performance.now() < end) {
-      const attempt = await attemptInsert(signup, claim)
+      const attempt = await attemptInsert(signup, claim, isStored)
       if (attempt === undefined) break
       const [isCreated, hasKey, idExists, ...held] = attempt
       const isClaimed = held[0] !== null
@@ -101,15 +104,20 @@ export function createSignups(database: Database) {
     )
   }
 
-  /** Resends a signup with the same id, which waits for an earlier attempt that is still in flight. */
+  /**
+   * Resends a signup with the same id, which waits for an earlier attempt that is still in flight.
+   *
+   * @param isStored Whether to store the signup, or its claim alone.
+   */
   async function insertUntilKnown(
     signup: Signup,
     claim: IdempotencyClaim | undefined,
+    isStored: boolean,
   ): Promise<SignupOutcome> {
     let end: number | undefined
     for (;;) {
       try {
-        return await insertOnce(signup, claim, end !== undefined)
+        return await insertOnce(signup, claim, isStored, end !== undefined)
       } catch (error) {
         const isUnreachable = error instanceof StoreError && error.code === 'unreachable'
         if (end === undefined ? !isCommitUnknown(error) : !isUnreachable) throw error
@@ -128,10 +136,12 @@ export function createSignups(database: Database) {
 
   return {
     async createSignup(signup, claim) {
-      const outcome = await insertUntilKnown(signup, claim)
+      const outcome = await insertUntilKnown(signup, claim, true)
       if (outcome.outcome === 'created') pruneClaims(signup.createdAt)
       return outcome
     },
+
+    claimSignup: (signup, claim) => insertUntilKnown(signup, claim, false),
 
     async findSignup(id) {
       const [row] = await database.read<SignupRow>(`${selectSignups} WHERE id = $1`, [id])
@@ -184,6 +194,7 @@ const insertClaimedSql = insertSql(
     signup_id = excluded.signup_id, created_at = excluded.created_at, expires_at = excluded.expires_at
   WHERE held.expires_at <= ${ATTEMPTED_AT}
   RETURNING 1`,
+  'WHERE $15::boolean',
 )
 
 const insertUnclaimedSql = insertSql(
@@ -192,7 +203,7 @@ const insertUnclaimedSql = insertSql(
 )
 
 /** The settings last for this statement, on any connection of a pooler, and apply as later parts depend on them. */
-function insertSql(found: string, claim: string): string {
+function insertSql(found: string, claim: string, isStored = ''): string {
   return `
     WITH ${found},
     patience AS MATERIALIZED (SELECT set_config('lock_timeout', '${claimLockTimeoutMs}ms', true), ${SET_DURABLE_COMMIT}),
@@ -202,7 +213,7 @@ function insertSql(found: string, claim: string): string {
     claimed AS (${claim}),
     kept AS (
       INSERT INTO partner_api.signup (${SIGNUP_COLUMNS}, recency)
-      SELECT $1::text, $2::text, $3::text, $4::text, $5::bigint, $6::text, -$5::bigint FROM claimed
+      SELECT $1::text, $2::text, $3::text, $4::text, $5::bigint, $6::text, -$5::bigint FROM claimed ${isStored}
       RETURNING 1
     ),
     counted AS (
@@ -213,7 +224,7 @@ function insertSql(found: string, claim: string): string {
       ON CONFLICT (partner, dimension, day, value, slot) DO UPDATE SET signups = sums.signups + 1
     ),
     outbox AS (${enqueueSql(WEBHOOK_DIALECT, signupEventSql)})
-    SELECT EXISTS (SELECT 1 FROM kept), EXISTS (SELECT 1 FROM owned), EXISTS (SELECT 1 FROM known),
+    SELECT EXISTS (SELECT 1 FROM claimed), EXISTS (SELECT 1 FROM owned), EXISTS (SELECT 1 FROM known),
       fingerprint, signup_id, created_at
     FROM (SELECT 1) AS one LEFT JOIN found ON true`
 }

@@ -45,7 +45,12 @@ export function createSignups(database: Database, addEvents: AddEvents) {
     SELECT ${SIGNUP_COLUMNS} FROM signup
     WHERE partner = ?1 AND environment = ?2 AND (recency, id) > (?3, ?4) ORDER BY recency, id LIMIT ?5 + 0`)
 
-  function insertSignup(signup: Signup, claim: IdempotencyClaim | undefined): SignupOutcome {
+  /** @param isStored Whether to store the signup, or its claim alone. */
+  function insertSignup(
+    signup: Signup,
+    claim: IdempotencyClaim | undefined,
+    isStored: boolean,
+  ): SignupOutcome {
     const { id, partner, environment, keyId, createdAt, country, plan } = signup
     if (claim !== undefined) {
       const found = selectClaim.get(partner, environment, claim.key, createdAt)
@@ -53,12 +58,14 @@ export function createSignups(database: Database, addEvents: AddEvents) {
     }
     if (selectKey.get(keyId, partner) === undefined) throw unknownKeyError(signup)
     if (selectSignup.get(id) !== undefined) throw duplicateIdError(signup)
-    insertRow.run(...signupRow(signup))
-    addEvents(() => [signupEvent(signup)])
-    if (environment === 'live') {
-      const day = utcDay(createdAt)
-      incrementCounter.run(partner, 'plan', day, plan ?? '')
-      incrementCounter.run(partner, 'country', day, country ?? '')
+    if (isStored) {
+      insertRow.run(...signupRow(signup))
+      addEvents(() => [signupEvent(signup)])
+      if (environment === 'live') {
+        const day = utcDay(createdAt)
+        incrementCounter.run(partner, 'plan', day, plan ?? '')
+        incrementCounter.run(partner, 'country', day, country ?? '')
+      }
     }
     for (const old of selectExpiredClaims.all(createdAt)) deleteClaim.run(...old)
     if (claim !== undefined) {
@@ -79,7 +86,9 @@ export function createSignups(database: Database, addEvents: AddEvents) {
   }
 
   return {
-    createSignup: (signup, claim) => transactionWithRetry(database, () => insertSignup(signup, claim)),
+    createSignup: (signup, claim) => transactionWithRetry(database, () => insertSignup(signup, claim, true)),
+
+    claimSignup: (signup, claim) => transactionWithRetry(database, () => insertSignup(signup, claim, false)),
 
     findSignup(id) {
       const row = selectSignup.get(id)

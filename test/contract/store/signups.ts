@@ -1,4 +1,5 @@
 import { readPages } from '../../../core/lib/read-pages.ts'
+import { utcDay } from '../../../core/lib/time.ts'
 import type { Signup } from '../../../core/ports/signups.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { apply, claim, createKeys, createPartners, fails, gatherFew, key, signup, T0 } from './samples.ts'
@@ -130,6 +131,46 @@ export async function signupsContract(check: Check): Promise<void> {
       }
     }
     t.equal((await list(store)).length, 4)
+  })
+
+  await check('a claim alone holds its key, and the signup can be stored later', async (t, store) => {
+    await prepare(store)
+    const first = signup('first')
+    t.strictSame(await store.claimSignup(first, claim()), { outcome: 'created' })
+    const replay = { outcome: 'replayed', id: first.id, createdAt: T0 } as const
+    t.strictSame(await store.claimSignup(signup('2', { createdAt: T0 + 5 }), claim()), replay)
+    t.strictSame(await store.createSignup(signup('3', { createdAt: T0 + 5 }), claim()), replay)
+    const other = claim({ fingerprint: 'e'.repeat(64) })
+    t.strictSame(await store.claimSignup(signup('other'), other), { outcome: 'mismatch' })
+    t.strictSame([await list(store), await store.findSignup(first.id)], [[], undefined])
+    const { signupsByDay } = await store.summarise('acme', utcDay(T0), utcDay(T0))
+    t.strictSame(signupsByDay, [], 'a claim counts nothing')
+
+    t.strictSame(await store.createSignup(first, undefined), { outcome: 'created' })
+    t.ok(await fails(() => store.createSignup(first, undefined)), 'it is stored once')
+    t.strictSame(await store.claimSignup(signup('4', { createdAt: T0 + 5 }), claim()), replay)
+    t.strictSame(await list(store), [first])
+    const later = signup('5', { createdAt: claim().expiresAt })
+    t.strictSame(await store.claimSignup(later, claim()), { outcome: 'created' }, 'a claim expires')
+
+    for (const wrong of [{ keyId: 'nothing' }, { partner: 'missing' }]) {
+      t.ok(
+        await fails(() => store.claimSignup(signup('x', wrong), claim({ key: 'x' }))),
+        JSON.stringify(wrong),
+      )
+    }
+    t.strictSame(await store.claimSignup(signup('x'), claim({ key: 'x' })), { outcome: 'created' })
+  })
+
+  await check('200 concurrent claims of one idempotency key get one id', async (t, store) => {
+    await prepare(store)
+    const outcomes = await Promise.all(
+      Array.from({ length: 200 }, async (_, index) => await store.claimSignup(signup(`${index}`), claim())),
+    )
+    const [created, ...more] = outcomes.filter(({ outcome }) => outcome === 'created')
+    t.strictSame([created, more], [{ outcome: 'created' }, []])
+    const ids = outcomes.flatMap((found) => found.outcome === 'replayed' ? [found.id] : [])
+    t.strictSame([ids.length, new Set(ids).size], [199, 1])
   })
 
   await check('the keys of a partner share claims', async (t, store) => {
