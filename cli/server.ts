@@ -7,10 +7,12 @@ import { createPartnerApi } from '../core/api.ts'
 import { API_VERSION, createServiceNames } from '../core/http/headers.ts'
 import { createRequestIds } from '../core/lib/ids.ts'
 import type { LogEvent } from '../core/log.ts'
+import type { Observer } from '../core/ports/observer.ts'
 import type { Store } from '../core/ports/store.ts'
 import type { PartnerApiOptions } from '../core/settings.ts'
 import { CliError } from './errors.ts'
 import { createLog, type ServeEvent } from './output/log.ts'
+import type { StoreAddress } from './store-url.ts'
 
 /** Milliseconds for pending requests when the server stops. */
 const drainTimeoutMs = 7_000
@@ -64,7 +66,7 @@ export async function serveUntilStopped(
       ...options,
       replicaName,
       ...(level !== 'off' && { log: log.write, logLevel: level }),
-      observers: metrics ? [metrics.observer] : [],
+      observers: [...options.observers ?? [], ...metrics ? [metrics.observer] : []],
     },
   )
   const { serve } = await importAdapter()
@@ -102,6 +104,15 @@ export async function serveUntilStopped(
     logEvent('stopped')
     log.flush()
   }
+}
+
+/** Traces, if an OpenTelemetry SDK has registered itself in this process. Loads nothing otherwise. */
+export async function importTracing(store: StoreAddress['kind']): Promise<readonly Observer[]> {
+  const registered = Reflect.get(globalThis, Symbol.for('opentelemetry.js.api.1'))
+  if (registered?.trace === undefined) return []
+  const { createTracing } = await import('../adapters/opentelemetry.ts')
+  const databaseSystem = { memory: undefined, sqlite: 'sqlite', postgres: 'postgresql' }[store]
+  return [createTracing({ databaseSystem, scheme: 'http' })]
 }
 
 /** Redirects `/` to the reference page. A service that is mounted elsewhere leaves `/` to its host. */

@@ -87,12 +87,12 @@ export interface PartnerApi {
 export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOptions = {}): PartnerApi {
   const { store } = ports
   const settings = resolveSettings(options)
-  const { names, limits, trustedProxies, allowBrowsers } = settings
+  const { names, limits, trustedProxies, allowBrowsers, logsAll } = settings
   const observer = composeObservers(options.observers ?? [])
   const bounded = boundPorts(ports, settings, options.log !== undefined, observer?.storeCall)
   const { facts, directory, catalog, signups, reports } = bounded
   const clock = createClock(() => store.clock?.())
-  const logger = createRequestLogger(options.log, settings.logsAll, elapsed, trustedProxies)
+  const logger = createRequestLogger(options.log, logsAll, elapsed, trustedProxies, observer?.traceId)
   const pollAuditLog = options.log === undefined ? undefined : createAuditWatcher(store, logger.auditLogged)
   const { replica, revisionCache, staleness, clockSkewMs } = followStore(
     bounded,

@@ -5,6 +5,7 @@ import { redactPath } from './http/redact.ts'
 import type { Principal } from './keys/principal.ts'
 import { rfc3339 } from './lib/time.ts'
 import type { AuditEntry } from './ports/audit.ts'
+import type { Observer } from './ports/observer.ts'
 
 /** One line of the log. It contains no credential, no query and no body. */
 export interface LogEvent {
@@ -51,7 +52,7 @@ export interface LogEvent {
   readonly address?: string
   /** Milliseconds from the arrival of the headers to the response, with a fraction. */
   readonly duration_ms?: number
-  /** Trace id of a valid `traceparent` (W3C Trace Context §3.2). */
+  /** Trace id of the request's span or, without one, of a valid `traceparent` (W3C Trace Context §3.2). */
   readonly trace_id?: string
   /** Type of the administrative change, as in the audit log. */
   readonly type?: string
@@ -91,12 +92,14 @@ type LogFields = {
  * A failing log never fails a request.
  *
  * @param all Log every response, not only 401, 403, rejected credentials and statuses from 500.
+ * @param spanTraceId Replaces the trace id that the client sent.
  */
 export function createRequestLogger(
   sink: ((event: LogEvent) => void) | undefined,
   all: boolean,
   elapsed: () => number,
   trustedProxies: number,
+  spanTraceId: Observer['traceId'] = () => undefined,
 ) {
   function write(level: LogEvent['level'], event: LogEvent['event'], fields: LogFields): void {
     try {
@@ -113,7 +116,7 @@ export function createRequestLogger(
       method: registeredMethod(request.method),
       path: redactPath(path),
       address: (client ?? clientAddressOf(request, trustedProxies)).text,
-      trace_id: traceId(request.header('traceparent')),
+      trace_id: spanTraceId(request) ?? traceId(request.header('traceparent')),
     }
   }
 

@@ -83,7 +83,7 @@ async function serveStore(
       created,
       ...(exposed.length > 0 && { level: 'warn', warning } as const),
     }
-    const { serveUntilStopped } = await import('../server.ts')
+    const { importTracing, serveUntilStopped } = await import('../server.ts')
     await serveUntilStopped(
       store,
       {
@@ -92,7 +92,7 @@ async function serveStore(
         log,
         opened,
         drainDelay,
-        api: toSettings(options),
+        api: { ...toSettings(options), observers: await importTracing(address.kind) },
         ...(metrics && { metrics: { ...metrics, by } }),
       },
       (url, metricsUrl) => invocation.output.result({ url, metrics_url: metricsUrl }, listeningLine(url)),

@@ -15,6 +15,8 @@ export interface Observer {
    * @throws only what the call throws.
    */
   storeCall?<T>(operation: string, call: () => MaybePromise<T>): MaybePromise<T>
+  /** Trace id of a request's span, for the log. */
+  traceId?(request: HttpRequest): string | undefined
 }
 
 /** A request that has its response. */
@@ -72,6 +74,7 @@ export function composeObservers(observers: readonly Observer[]): Observer | und
         const next = () => inner.storeCall === undefined ? call() : inner.storeCall(operation, call)
         return outer.storeCall === undefined ? next() : outer.storeCall(operation, next)
       },
+      traceId: (request) => outer.traceId?.(request) ?? inner.traceId?.(request),
     }
   }, undefined)
 }
