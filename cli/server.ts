@@ -6,13 +6,16 @@ import type { ListenOptions, RunningServer, ServableApi } from '../adapters/runt
 import { createPartnerApi } from '../core/api.ts'
 import { API_VERSION, createServiceNames } from '../core/http/headers.ts'
 import { createRequestIds } from '../core/lib/ids.ts'
+import type { MaybePromise } from '../core/lib/promise.ts'
 import type { LogEvent } from '../core/log.ts'
 import type { Observer } from '../core/ports/observer.ts'
+import type { Replica } from '../core/ports/replicas.ts'
 import type { Store } from '../core/ports/store.ts'
 import type { PartnerApiOptions } from '../core/settings.ts'
 import { CliError } from './errors.ts'
-import { createLog, type ServeEvent } from './output/log.ts'
+import { createLog, createServeLogger, type ServeEvent } from './output/log.ts'
 import type { StoreAddress } from './store-url.ts'
+import type { WorkerChannel } from './workers/worker.ts'
 
 /** Milliseconds for pending requests when the server stops. */
 const drainTimeoutMs = 7_000
@@ -37,10 +40,12 @@ export async function serveUntilStopped(
     readonly metrics?: { readonly host: string; readonly port: number; readonly by: 'partner' | undefined }
     /** Seconds from the signal until connections are refused. */
     readonly drainDelay?: number
+    /** This process as one of several that share the port. */
+    readonly worker?: WorkerChannel
   },
   onListening: (url: string, metricsUrl?: string) => Promise<void>,
 ): Promise<void> {
-  const { port, host, log: level, opened, api: options, metrics: metricsAddress, drainDelay = 0 } = settings
+  const { port, host, log: level, opened, api: options, metrics: metricsAddress, worker } = settings
   let isAccepting = false
   const stopped = new Promise<void>((resolve) => {
     // Without a handler left, a second signal ends the process at once.
@@ -50,18 +55,16 @@ export async function serveUntilStopped(
       resolve()
     }
     for (const signal of signals) process.once(signal, stop)
+    worker?.stop.then(stop)
   })
   const { replicaName = `${hostname()}:${process.pid}` } = options
-  await checkRegistration(store, replicaName)
   const log = createLog()
-  const logEvent = (event: ServeEvent['event'], members: Partial<ServeEvent> = {}) => {
-    if (opened === undefined || level === 'off') return
-    log.write({ time: new Date().toISOString(), level: 'info', event, ...members })
-  }
+  const logEvent = createServeLogger(log, opened === undefined ? 'off' : level)
   logEvent('store_opened', opened)
   const metrics = metricsAddress && (await import('../adapters/metrics.ts')).createMetrics(metricsAddress)
+  const { registeringStore, registered } = registerAtOnce(store)
   const api = createPartnerApi(
-    { store },
+    { store: registeringStore },
     {
       ...options,
       replicaName,
@@ -69,31 +72,30 @@ export async function serveUntilStopped(
       observers: [...options.observers ?? [], ...metrics ? [metrics.observer] : []],
     },
   )
-  const { serve } = await importAdapter()
-  const listen = async (api: ServableApi, option: string, address: ListenOptions) => {
-    return await serve(api, address).catch((error) => {
-      const code = error.cause?.code
-      if (code === undefined) throw error
-      throw new CliError(1, 'address_unavailable', describeListenError(code, option, address))
-    })
-  }
+  await registered()
   const rootApi = withRootRedirect(api, options.serviceName, level === 'all' ? log.write : () => {})
-  const server = await listen(rootApi, '--port', { port, host, drainTimeoutMs })
+  const server = await listen(rootApi, '--port', {
+    port,
+    host,
+    drainTimeoutMs,
+    reusePort: worker !== undefined,
+  })
   let listener: RunningServer | undefined
   try {
     isAccepting = true
     if (metrics) {
       metrics.watch(api, store)
       const { createMetricsApi, isReady } = await import('./metrics/listener.ts')
-      const metricsApi = createMetricsApi({
+      const sources = {
         sample: async () => [await metrics.collect()],
-        isReady: () => isAccepting && isReady(api),
-      })
-      listener = await listen(metricsApi, '--metrics', { ...metricsAddress, drainTimeoutMs: 500 })
+        isReady: async () => isAccepting && await isReady(api),
+      }
+      worker?.answerSamples(sources)
+      if (worker === undefined) listener = await listenForMetrics(createMetricsApi(sources), metricsAddress!)
     }
     await onListening(server.url, listener?.url)
     await stopped
-    await delay(drainDelay * 1000)
+    await delay((settings.drainDelay ?? 0) * 1000)
   } finally {
     setTimeout(() => {
       log.flush()
@@ -144,21 +146,47 @@ function withRootRedirect(
   }
 }
 
-/** Fails early: with a read-only role the server would start, report itself healthy, and answer 503 to every key. */
-async function checkRegistration({ replicas, revision }: Store, name: string): Promise<void> {
-  const revalidate = async () => await revision()
-  const registration = replicas?.register({ name, leaseMs: 1, revalidateEveryMs: 1_000, revalidate })
-  try {
-    await registration?.registered()
-  } finally {
-    await registration?.deregister()
+/**
+ * Registers the server before its first request: commands with --wait name it, and it fails early. With a read-only role it
+ * would report itself healthy, and answer 503 to every key.
+ */
+function registerAtOnce(store: Store) {
+  const { replicas } = store
+  let registered: MaybePromise<void>
+  const register = (replica: Replica) => {
+    const registration = replicas!.register(replica)
+    registered = registration.registered()
+    return registration
   }
+  const registeringStore = replicas === undefined ? store : { ...store, replicas: { ...replicas, register } }
+  return { registeringStore, registered: () => registered }
+}
+
+async function listen(api: ServableApi, option: string, address: ListenOptions): Promise<RunningServer> {
+  const { serve } = await importAdapter()
+  return await serve(api, address).catch((error) => {
+    throw listenFailure(error.cause ?? error, option, address)
+  })
+}
+
+export function listenForMetrics(api: ServableApi, address: ListenOptions): Promise<RunningServer> {
+  return listen(api, '--metrics', { ...address, drainTimeoutMs: 500 })
 }
 
 function importAdapter() {
   if (process.versions['bun'] !== undefined) return import('../adapters/runtimes/bun.ts')
   if (process.versions['deno'] !== undefined) return import('../adapters/runtimes/deno.ts')
   return import('../adapters/runtimes/node.ts')
+}
+
+export function listenFailure(
+  error: { readonly code?: string },
+  option: string,
+  address: ListenOptions,
+): unknown {
+  const { code } = error
+  if (code === undefined) return error
+  return new CliError(1, 'address_unavailable', describeListenError(code, option, address))
 }
 
 function describeListenError(code: string, option: string, { host, port }: ListenOptions): string {

@@ -16,6 +16,8 @@ export interface StoreOptions {
   readonly readOnly?: boolean
   /** First part of every key of a new store. */
   readonly keyPrefix?: string | undefined
+  /** Share limits with other processes that open a SQLite file so; on PostgreSQL, all do. */
+  readonly shareLimits?: boolean
 }
 
 /** What opening a store needs. */
@@ -54,7 +56,7 @@ export async function withStore<T>(
 async function openStore(
   address: StoreAddress,
   env: Io['env'],
-  { create = false, readOnly = false, keyPrefix }: StoreOptions,
+  { create = false, readOnly = false, keyPrefix, shareLimits = false }: StoreOptions,
 ): Promise<Store> {
   if (address.kind === 'memory') {
     const { createMemoryStore } = await import('../adapters/stores/memory/store.ts')
@@ -70,7 +72,7 @@ async function openStore(
   const { openSqliteStore } = await import('../adapters/stores/sqlite/store.ts')
   return await openSqliteFile(
     address.file,
-    () => openSqliteStore(address.file, { create, readOnly, ...settings }),
+    () => openSqliteStore(address.file, { create, readOnly, shareLimits, ...settings }),
   )
 }
 

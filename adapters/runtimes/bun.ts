@@ -48,7 +48,7 @@ interface BunServeOptions {
   readonly idleTimeout: number
   readonly maxRequestBodySize: number
   readonly development: false
-  readonly reusePort: false
+  readonly reusePort: boolean
   fetch(request: Request, server: BunServer): Response | Promise<Response>
 }
 
@@ -71,7 +71,7 @@ interface BunRuntime {
 // deno-lint-ignore require-await -- Bun starts at once; the other runtimes' servers do not, and errors must reject.
 export async function serve(api: ServableApi, options: ServeOptions = {}): Promise<RunningServer> {
   const settings = resolveListenOptions(options)
-  const { host, requestTimeoutMs, drainTimeoutMs } = settings
+  const { host, requestTimeoutMs, drainTimeoutMs, reusePort } = settings
   const { keepAliveTimeoutMs = 75_000 } = options
   assertInteger('keepAliveTimeoutMs', keepAliveTimeoutMs, 0, 255_000)
 
@@ -82,8 +82,8 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
     // The service limits bodies itself: Bun's own response has no body.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     development: false,
-    // In production Bun would share the port with other processes.
-    reusePort: false,
+    // Bun's default in production is true.
+    reusePort,
     fetch(request, server) {
       const httpRequest = new BunHttpRequest(request, server, requestTimeoutMs)
       const response = api.handle(httpRequest)

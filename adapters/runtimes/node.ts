@@ -82,7 +82,7 @@ export interface NodeResponse {
  */
 export async function serve(api: ServableApi, options: ServeOptions = {}): Promise<RunningServer> {
   const settings = resolveOptions(options)
-  const { host, maxConnections } = settings
+  const { host, maxConnections, reusePort } = settings
   const server = createServer(settings)
   const pending = createPendingRequests()
   const connections = new Set<Socket>()
@@ -103,7 +103,7 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
     })
   })
 
-  server.listen(settings.port, host)
+  server.listen({ port: settings.port, host, reusePort })
   await once(server, 'listening').catch((cause: NodeJS.ErrnoException) => {
     throw listenError(settings, cause)
   })
@@ -113,7 +113,7 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
 
   function resumeAccepting(): void {
     isFull = false
-    if (!isDraining && !server.listening) server.listen(port, host)
+    if (!isDraining && !server.listening) server.listen({ port, host, reusePort })
   }
 
   return createRunningServer(host, port, async () => {

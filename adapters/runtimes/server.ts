@@ -22,6 +22,11 @@ export interface ListenOptions {
    * half of that time is answered with 408.
    */
   readonly drainTimeoutMs?: number
+  /**
+   * Share the port with other processes that do so (`SO_REUSEPORT`), default false: the kernel spreads connections over
+   * them. Linux and FreeBSD only.
+   */
+  readonly reusePort?: boolean
 }
 
 /** A server that accepts requests. */
@@ -41,11 +46,17 @@ export interface RunningServer {
 
 /** Applies the defaults. @throws {RangeError} for a setting out of its range. */
 export function resolveListenOptions(options: ListenOptions): Required<ListenOptions> {
-  const { port = 8787, host = '127.0.0.1', requestTimeoutMs = 30_000, drainTimeoutMs = 10_000 } = options
+  const {
+    port = 8787,
+    host = '127.0.0.1',
+    requestTimeoutMs = 30_000,
+    drainTimeoutMs = 10_000,
+    reusePort = false,
+  } = options
   assertInteger('port', port, 0, 65_535)
   assertInteger('requestTimeoutMs', requestTimeoutMs, 0, MAX_TIMER_MS)
   assertInteger('drainTimeoutMs', drainTimeoutMs, 0, MAX_TIMER_MS)
-  return { port, host, requestTimeoutMs, drainTimeoutMs }
+  return { port, host, requestTimeoutMs, drainTimeoutMs, reusePort }
 }
 
 export function createRunningServer(host: string, port: number, drain: () => Promise<void>): RunningServer {

@@ -22,13 +22,12 @@ export type ReplicaIdentity = readonly [id: string, name: string, leaseMs: numbe
 
 /** What a store does for a registered replica. */
 export interface ReplicaStatements {
-  /** When a crash of the store undid it, receipts would not wait for the replica. */
   register(identity: ReplicaIdentity): MaybePromise<void>
   /** @returns The number of other live replicas. */
   confirm(identity: ReplicaIdentity, revision: Revision, skewMs: number): MaybePromise<number>
   remove(id: string): MaybePromise<void>
-  /** Calls `notify` when there may be a new revision. @returns A function that ends this. */
-  listen?(notify: () => void): () => void
+  /** Calls back when there may be a new revision. @returns A function that ends this. */
+  listen?(callback: () => void): () => void
 }
 
 /**
@@ -61,7 +60,6 @@ export function createRegistration(
     assertOpen()
     lastContact = now
     state = 'registered'
-    unsubscribe()
     unsubscribe = store.listen?.(pollNow) ?? unsubscribe
     pollNow()
   }
@@ -133,26 +131,17 @@ function ageOf({ at, date }: { at: number; date: number }): number {
   return Math.max(performance.now() - at, Date.now() - date)
 }
 
-export type ProgressRow = [
-  id: string,
-  name: string,
-  leaseMs: number,
-  facts: string,
-  content: string,
-  skewMs: number,
-]
+type ProgressRow = [id: string, name: string, leaseMs: number, facts: string, content: string, skewMs: number]
 
 /** Revisions have no order: the one asked for counts, and the current one. */
 export function toProgress(
   rows: readonly ProgressRow[],
   ...revisions: readonly Revision[]
 ): ReplicaProgress[] {
-  return rows.map(([id, name, leaseMs, facts, content, skewMs]) => ({
-    id,
-    name,
-    applied: revisions.some((known) => known.facts === facts) &&
-      revisions.some((known) => known.content === content),
-    leaseMs,
-    skewMs,
-  }))
+  const hasApplied = (kind: keyof Revision, applied: string) =>
+    revisions.some((revision) => revision[kind] === applied)
+  return rows.map(([id, name, leaseMs, facts, content, skewMs]) => {
+    const applied = hasApplied('facts', facts) && hasApplied('content', content)
+    return { id, name, applied, leaseMs, skewMs }
+  })
 }

@@ -1,3 +1,4 @@
+import { availableParallelism, hostname } from 'node:os'
 import process from 'node:process'
 import { Option } from 'commander'
 import type { CliCommand, Invocation } from '../command.ts'
@@ -12,6 +13,7 @@ interface ServeOptions extends Omit<ServiceOptions, 'log'> {
   readonly port: number
   readonly host: string
   readonly log: 'off' | 'errors' | 'all'
+  readonly workers: number
   readonly metrics?: { readonly host: string; readonly port: number }
   readonly metricsBy?: 'partner'
   readonly drainDelay: number
@@ -32,6 +34,12 @@ export function define(serve: CliCommand): void {
       new Option('--log <level>', 'JSON lines on standard error')
         .choices(['off', 'errors', 'all']).default('errors'),
     )
+    .addOption(
+      new Option('--workers <n>', 'Processes that share the port, 1 to 256, or auto: one for each processor')
+        .argParser((text) => text === 'auto' ? availableParallelism() : integerBetween(1, 256)(text)).default(
+          1,
+        ),
+    )
     .option('--metrics <[host:]port>', 'Serve /metrics, /ready and /live there', metricsOption)
     .addOption(new Option('--metrics-by <label>', 'Count requests by partner, too').choices(['partner']))
     .addOption(
@@ -44,6 +52,8 @@ Creates or migrates the store first. Prints one line on standard output when it 
 SIGINT let pending requests finish, for up to 7 s. Unless --log is off, the log starts with the location of the store
 and whether it is new, and ends with the event "stopped".
 
+With --workers, that many processes of this server share its port, limits and log. One that ends is replaced.
+
 Any number of servers can share one PostgreSQL store, all with the same options. They share limits, and commands with
 --wait report when each server has applied a change. During --stale-if-error, a server that cannot reach the store
 also accepts keys that have been revoked; verify-key and health report that state.`)
@@ -53,6 +63,7 @@ also accepts keys that have been revoked; verify-key and health report that stat
       'PARTNER_API_STORE=postgres://partner_api@db.example/partner_api partner-api serve --replica-name web-1',
       'partner-api serve --limit key=1200/60 --limit authfail=0 --log all',
       'partner-api serve --metrics 9464 --drain-delay 5',
+      'partner-api serve --workers auto',
     )
 }
 
@@ -69,12 +80,41 @@ const metricsOption = optionParser(
 
 async function serveStore(
   invocation: Invocation,
-  { port, host, log, metrics, metricsBy: by, drainDelay, ...options }: ServeOptions,
+  { port, host, log, metrics, metricsBy: by, drainDelay, workers, ...options }: ServeOptions,
 ): Promise<void> {
   if (by && !metrics) throw usageError('--metrics-by needs --metrics.')
   const address = parseStoreUrl(invocation.storeUrl)
+  const { importTracing, serveUntilStopped } = await import('../server.ts')
+  const { currentPlace, runWorker } = await import('../workers/worker.ts')
+  const settings = {
+    port,
+    host,
+    log,
+    drainDelay,
+    api: { ...toSettings(options), observers: await importTracing(address.kind) },
+    ...(metrics && { metrics: { ...metrics, by } }),
+  }
+  const place = currentPlace()
+  if (place !== undefined) {
+    const replicaName = `${options.replicaName ?? `${hostname()}:${process.ppid}`}/${place.number}`
+    const own = { ...settings, port: place.port, api: { ...settings.api, replicaName } }
+    return await runWorker((worker) =>
+      withStore(
+        invocation,
+        { create: true, shareLimits: true },
+        (store) => serveUntilStopped(store, { ...own, worker }, worker.onListening),
+      )
+    )
+  }
+  if (workers > 1 && address.kind === 'memory') {
+    throw usageError(
+      'Each worker would have a memory: store of its own. Choose another store, or --workers 1.',
+    )
+  }
   const created = address.kind === 'memory' || await isMissingStore(invocation)
-  await withStore(invocation, { create: true }, async (store) => {
+  const onListening = (url: string, metricsUrl?: string) =>
+    invocation.output.result({ url, metrics_url: metricsUrl }, listeningLine(url))
+  const opened = await withStore(invocation, { create: true }, async (store) => {
     const exposed = address.kind === 'sqlite' ? exposedFiles(address.file) : []
     const advice = `To prevent it: chmod 600 ${exposed.join(' ')}`
     const warning = `Other accounts can read ${joinList(exposed)}. ${advice}`
@@ -83,19 +123,10 @@ async function serveStore(
       created,
       ...(exposed.length > 0 && { level: 'warn', warning } as const),
     }
-    const { importTracing, serveUntilStopped } = await import('../server.ts')
-    await serveUntilStopped(
-      store,
-      {
-        port,
-        host,
-        log,
-        opened,
-        drainDelay,
-        api: { ...toSettings(options), observers: await importTracing(address.kind) },
-        ...(metrics && { metrics: { ...metrics, by } }),
-      },
-      (url, metricsUrl) => invocation.output.result({ url, metrics_url: metricsUrl }, listeningLine(url)),
-    )
+    if (workers === 1) await serveUntilStopped(store, { ...settings, opened }, onListening)
+    return opened
   })
+  if (workers === 1) return
+  const { superviseWorkers } = await import('../workers/supervisor.ts')
+  await superviseWorkers({ ...settings, count: workers, opened }, onListening)
 }

@@ -6,13 +6,20 @@ export interface ServeEvent {
   /** RFC 3339, UTC. */
   readonly time: string
   readonly level: 'info' | 'warn'
-  readonly event: 'store_opened' | 'stopped'
+  readonly event: 'store_opened' | 'worker_started' | 'worker_exited' | 'stopped'
   /** Location of the store, without any password. */
   readonly store?: string
   /** Whether `serve` created the store. */
   readonly created?: boolean
   /** A security problem and the command that solves it. */
   readonly warning?: string
+  /** Number of a worker, from 1 on. */
+  readonly worker?: number
+  /** Process id of the worker. */
+  readonly pid?: number
+  readonly exit_code?: number
+  /** The signal that ended it. */
+  readonly signal?: string
 }
 
 /** Writes bytes from `start` on. @returns Number of bytes written. @throws when it would block. */
@@ -55,14 +62,25 @@ export function createLog(
     flush()
   }
 
+  function forward(lines: string): void {
+    if (buffer === '') setImmediate(flush)
+    buffer += lines
+    if (buffer.length > maxBufferedLength) flush()
+  }
+
   return {
-    write(event: LogEvent | ServeEvent): void {
-      if (buffer === '') setImmediate(flush)
-      buffer += `${JSON.stringify(event)}\n`
-      if (buffer.length > maxBufferedLength) flush()
-    },
+    write: (event: LogEvent | ServeEvent): void => forward(`${JSON.stringify(event)}\n`),
+    /** Writes lines of another process. */
+    forward,
     /** Writes buffered events, before the process ends. */
     flush,
+  }
+}
+
+/** Writes events of `serve` itself, unless the log is off. */
+export function createServeLogger({ write }: Pick<ReturnType<typeof createLog>, 'write'>, level: string) {
+  return (event: ServeEvent['event'], members: Partial<ServeEvent> = {}): void => {
+    if (level !== 'off') write({ time: new Date().toISOString(), level: 'info', event, ...members })
   }
 }
 

@@ -2,7 +2,6 @@ import type { ReplicaRegistry } from '../../../core/ports/replicas.ts'
 import {
   createRegistration,
   LIVE_GRACE_MS,
-  type ProgressRow,
   type ReplicaStatements,
   RETENTION_MS,
   toProgress,
@@ -46,7 +45,7 @@ export function createReplicaRegistry(
     async progress(revision) {
       const [current, rows] = await Promise.all([
         revisions.current(),
-        database.lookUp<ProgressRow>(progressSql),
+        database.lookUp<Parameters<typeof toProgress>[0][number]>(progressSql),
       ])
       return toProgress(rows, revision, current)
     },

@@ -10,11 +10,9 @@ import { type Database, errorMessage, openDatabase } from './database.ts'
 import { createCatalog, createDirectory } from './directory.ts'
 import { checkSchema, configure, migrate } from './migrate.ts'
 import { createAdministration, createKeyLookup } from './partners-and-keys.ts'
-import { createQuotaStore } from './quotas.ts'
-import { createReplicaRegistry } from './replicas.ts'
 import { createActivityList, createUsageCounts } from './reports.ts'
 import { createRevisions, type Revisions } from './revisions.ts'
-import { createServersFile } from './servers-file.ts'
+import { createServersFile } from './servers.ts'
 import { createSignups } from './signups.ts'
 import { createWebhooks } from './webhooks.ts'
 
@@ -47,7 +45,7 @@ export interface SqliteStoreOptions {
  * prefix cannot be changed; without `migrate` also `missing` when it is empty, and `refused` when its schema is older.
  */
 export async function openSqliteStore(file: string, options: SqliteStoreOptions = {}): Promise<Store> {
-  const { readOnly = false, create = !readOnly, keyPrefix } = options
+  const { readOnly = false, create = !readOnly, keyPrefix, shareLimits = false } = options
   const mayMigrate = !readOnly && (options.migrate ?? true)
   if (keyPrefix !== undefined) checkKeyPrefix(keyPrefix)
   const database = openDatabase(file, { create, readOnly })
@@ -60,9 +58,10 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
     if (mayMigrate) cleanUpAbandonedImport(database)
     const revisions = createRevisions(database, file)
     const store = assemble(database, file, revisions, readSettings(database, file, keyPrefix))
-    return file === ':memory:'
-      ? store
-      : { ...store, ...createServerPorts(file, revisions, store, options.shareLimits) }
+    if (file === ':memory:') return store
+    const { replicas, quotas, close } = createServersFile(file, revisions)
+    const closeBoth = (): void => (close(), database.close())
+    return { ...store, replicas, ...(shareLimits && { quotas }), close: closeBoth }
   } catch (error) {
     database.close()
     if (error instanceof StoreError) throw error
@@ -94,19 +93,6 @@ function assemble(database: Database, file: string, revisions: Revisions, settin
     ...createActivityList(database, readSignups),
     ...auditPorts,
     webhooks,
-  }
-}
-
-/** The ports that the processes which open the file share. */
-function createServerPorts(file: string, revisions: Revisions, store: Store, shareLimits = false) {
-  const servers = createServersFile(file)
-  return {
-    replicas: createReplicaRegistry(servers, revisions),
-    ...(shareLimits && { quotas: createQuotaStore(servers) }),
-    close() {
-      servers.close()
-      return store.close()
-    },
   }
 }
 

@@ -1,0 +1,178 @@
+/** Runs several processes of `serve` on one port. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import process from 'node:process'
+import type { RunningServer } from '../../adapters/runtimes/server.ts'
+import { delay } from '../../core/lib/promise.ts'
+import { CliError, usageError } from '../errors.ts'
+import { createLog, createServeLogger, type ServeEvent } from '../output/log.ts'
+import { listenFailure, listenForMetrics } from '../server.ts'
+import { type Place, PLACE_VARIABLE, type WorkerMessage } from './worker.ts'
+
+/** Milliseconds after which a worker is killed when it was asked to stop: it ends by itself before. */
+const stopTimeoutMs = 10_000
+/** Milliseconds before a worker is replaced: doubled for each one in a row that ended before `stableMs`. */
+const backOff = { firstMs: 100, longestMs: 10_000, stableMs: 10_000 }
+/** Milliseconds in which a worker tells its metrics. */
+const sampleTimeoutMs = 2_000
+/** Workers that may end in a row, while no other accepts connections. */
+const maxFailures = 5
+
+/** Keeps `count` workers running until SIGTERM or SIGINT, then lets all of them finish their requests. */
+export async function superviseWorkers(
+  { count, port, host, log: level, opened, metrics, drainDelay }: {
+    readonly count: number
+    readonly port: number
+    readonly host: string
+    readonly log: 'off' | 'errors' | 'all'
+    readonly opened: Partial<ServeEvent>
+    readonly metrics?: { readonly host: string; readonly port: number }
+    readonly drainDelay: number
+  },
+  onListening: (url: string, metricsUrl?: string) => Promise<void>,
+): Promise<void> {
+  const log = createLog()
+  const logEvent = createServeLogger(log, level)
+  const running = new Set<ChildProcess>()
+  const listening = new Set<ChildProcess>()
+  const started = Promise.withResolvers<string>()
+  const stop = Promise.withResolvers<void>()
+  let isStopping = false
+  let isServing = false
+  const killAll = () => running.forEach((child) => child.kill('SIGKILL'))
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      if (!isStopping) return stop.resolve()
+      killAll()
+      process.exit(signal === 'SIGINT' ? 130 : 143)
+    })
+  }
+  logEvent('store_opened', opened)
+  const sharedPort = await findPort(port, host)
+
+  /** Runs a worker to its end. @returns Why it ended. */
+  async function run(number: number): Promise<CliError> {
+    const child = startWorker({ number, port: sharedPort })
+    const { pid } = child as { readonly pid: number }
+    let failure: CliError | undefined
+    running.add(child)
+    forwardLines(child, number, log.forward)
+    child.on('message', (message: WorkerMessage) => {
+      if ('code' in message) failure = new CliError(message.exitCode, message.code, message.message)
+      if ('url' in message) {
+        listening.add(child)
+        logEvent('worker_started', { worker: number, pid })
+        if (listening.size === count) started.resolve(message.url)
+      }
+    })
+    const [code, signal] = await once(child, 'close') as [number | null, string | null]
+    running.delete(child)
+    listening.delete(child)
+    const ending = signal === null ? { exit_code: code! } : { signal }
+    if (!isStopping) logEvent('worker_exited', { level: 'warn', worker: number, pid, ...ending })
+    const reason = signal === null ? `exit code ${code}` : signal
+    return failure ?? new CliError(1, 'worker_failed', `Worker ${number} ended with ${reason}.`)
+  }
+
+  /** Replaces a worker that ends. @throws why it could not serve, at the start or when no worker can. */
+  async function keepRunning(number: number): Promise<void> {
+    for (let failures = 0;;) {
+      const startedAt = performance.now()
+      const reason = await run(number)
+      if (isStopping) return
+      failures = performance.now() - startedAt > backOff.stableMs ? 0 : failures + 1
+      if (!isServing || (listening.size === 0 && failures >= maxFailures)) throw reason
+      await Promise.race([delay(Math.min(backOff.firstMs * 2 ** failures, backOff.longestMs)), stop.promise])
+      if (isStopping) return
+    }
+  }
+
+  /** The metrics of all workers that answer in time. */
+  async function sample() {
+    const answers = [...listening].map(async (child) => {
+      const answer = once(child, 'message', { signal: AbortSignal.timeout(sampleTimeoutMs) })
+      child.send('sample')
+      const [message] = await answer as [WorkerMessage]
+      return 'samples' in message ? [message] : []
+    })
+    return (await Promise.allSettled(answers)).flatMap((each) =>
+      each.status === 'fulfilled' ? each.value : []
+    )
+  }
+
+  async function listenOnMetrics() {
+    const { createMetricsApi } = await import('../metrics/listener.ts')
+    const api = createMetricsApi({
+      sample: async () => (await sample()).flatMap(({ samples }) => samples),
+      isReady: async () => !isStopping && (await sample()).some(({ isReady }) => isReady),
+    })
+    return await listenForMetrics(api, metrics!)
+  }
+
+  let listener: RunningServer | undefined
+  const runs = Array.from({ length: count }, (_, index) => keepRunning(index + 1))
+  const ended = Promise.race([stop.promise, Promise.all(runs)])
+  try {
+    const url = await Promise.race([started.promise, ended])
+    isServing = true
+    if (typeof url === 'string') {
+      listener = metrics && await listenOnMetrics()
+      await onListening(url, listener?.url)
+    }
+    await ended
+  } finally {
+    isStopping = true
+    running.forEach((child) => child.connected && child.send('drain'))
+    setTimeout(killAll, stopTimeoutMs + drainDelay * 1000).unref()
+    await Promise.allSettled(runs)
+    await listener?.drain()
+    logEvent('stopped')
+    log.flush()
+  }
+}
+
+/** Starts this program again, with the same arguments. */
+function startWorker(place: Place): ChildProcess {
+  return spawn(process.execPath, [...programArguments(), ...process.argv.slice(2)], {
+    env: { ...process.env, [PLACE_VARIABLE]: JSON.stringify(place) },
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+  })
+}
+
+/** What the runtime needs before the arguments of the program; nothing in a single-file executable. */
+function programArguments(): readonly string[] {
+  const [, script = ''] = process.argv
+  const { Deno } = globalThis as { readonly Deno?: { readonly build: { readonly standalone: boolean } } }
+  if (Deno !== undefined) return Deno.build.standalone ? [] : ['run', '--allow-all', script]
+  const isEmbedded = script.startsWith('/$bunfs/') || process.getBuiltinModule('node:sea')?.isSea()
+  return isEmbedded ? [] : [...process.execArgv, script]
+}
+
+/** Passes on whole lines, so that those of several workers do not mix, with the number of the worker in each event. */
+function forwardLines({ stderr }: ChildProcess, worker: number, forward: (lines: string) => void): void {
+  let rest = ''
+  stderr!.setEncoding('utf8').on('data', (chunk: string) => {
+    const text = rest + chunk
+    const end = text.lastIndexOf('\n') + 1
+    rest = text.slice(end)
+    if (end > 0) forward(text.slice(0, end).replace(/^\{/gm, `{"worker":${worker},`))
+  })
+}
+
+/**
+ * The port that all workers listen on. Listening on it alone first takes a free one, and finds out that another program
+ * uses it: workers would share it even with another supervisor.
+ */
+async function findPort(port: number, host: string): Promise<number> {
+  if (process.platform !== 'linux') {
+    throw usageError('Only Linux spreads connections over --workers. Start servers on ports of their own.')
+  }
+  const probe = createServer().listen({ port, host })
+  await once(probe, 'listening').catch((error) => {
+    throw listenFailure(error, '--port', { port, host })
+  })
+  const found = (probe.address() as AddressInfo).port
+  await new Promise((resolve) => probe.close(resolve))
+  return found
+}
