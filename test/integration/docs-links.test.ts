@@ -5,7 +5,14 @@ import t from 'tap'
 import { PAGES, proseOf, readPage, ROOT } from './docs.ts'
 
 /** Hosts that the docs may link to; their pages are not fetched. */
-const hosts = ['semver.org', 'www.rfc-editor.org', 'www.postgresql.org', 'www.pgbouncer.org', 'nodejs.org']
+const hosts = [
+  'semver.org',
+  'www.rfc-editor.org',
+  'www.postgresql.org',
+  'www.pgbouncer.org',
+  'nodejs.org',
+  'patroni.readthedocs.io',
+]
 
 const all = [
   ...PAGES,

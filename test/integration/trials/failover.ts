@@ -8,7 +8,6 @@
  * have.
  */
 import { openPostgresStore } from '../../../adapters/stores/postgres/store.ts'
-import type { Signup } from '../../../core/ports/signups.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { startServer } from '../../postgres/server.ts'
 import { startStandby } from '../../postgres/standby.ts'
@@ -16,7 +15,7 @@ import { until } from '../../postgres/until.ts'
 import { startLoad } from './client.ts'
 import { type ReplicaProcess, startReplicas } from './replicas.ts'
 import { startRevoking } from './revoking.ts'
-import { startSigning } from './signing.ts'
+import { checkSignups, startSigning } from './signing.ts'
 import { createTenant, NO_LIMITS, PARTNER, READ } from './tenant.ts'
 import { check, checkFailures, countAt, endWithin, ms } from './verdict.ts'
 
@@ -105,19 +104,6 @@ async function failOver(noticeMs: number): Promise<void> {
   }
 }
 
-async function checkSignups(store: Store, acknowledged: readonly string[], retries: number): Promise<void> {
-  const kept = await allSignups(store)
-  const ids = new Set(kept.map(({ id }) => id))
-  const people = new Set(kept.map(({ email }) => email))
-  const lost = acknowledged.filter((id) => !ids.has(id)).length
-  console.log(
-    `  ${acknowledged.length} signups acknowledged, ${retries} attempts were repeated, ${kept.length} are kept`,
-  )
-  check(`no acknowledged signup is lost (${lost})`, lost === 0)
-  check(`no signup is stored twice (${kept.length - people.size})`, kept.length === people.size)
-  check('every stored signup was acknowledged', ids.size === new Set(acknowledged).size)
-}
-
 async function checkKeys(store: Store, revoking: ReturnType<typeof startRevoking>): Promise<void> {
   const { revoked, accepted } = revoking
   const keys = new Map(
@@ -143,15 +129,6 @@ function checkReplicas(replicas: readonly ReplicaProcess[]): void {
       kinds.includes('store_unavailable') &&
         kinds.lastIndexOf('store_recovered') > kinds.lastIndexOf('store_unavailable'),
     )
-  }
-}
-
-async function allSignups(store: Store): Promise<readonly Signup[]> {
-  const all: Signup[] = []
-  for (;;) {
-    const page = await store.listSignups(undefined, all.at(-1), 1000)
-    if (page.length === 0) return all
-    all.push(...page)
   }
 }
 
