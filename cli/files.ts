@@ -133,6 +133,8 @@ export const interrupts = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 export async function withKeyFile<T>(
   path: string | undefined,
   command: (save: SaveKey) => Promise<T>,
+  lost: (id: string) => string = (id) =>
+    `Key ${id} was issued but is lost. To revoke it: partner-api keys revoke ${id}`,
 ): Promise<T> {
   if (path === undefined) return await command(async () => {})
   // `wx` does not follow links or replace files.
@@ -152,9 +154,8 @@ export async function withKeyFile<T>(
   try {
     return await command(async (key, id) => {
       await file.writeFile(`${key}\n`).then(() => file.sync()).catch((error) => {
-        const sentence = `Key ${id} was issued but is lost, because ${path} can't be written`
-        const advice = `To revoke it: partner-api keys revoke ${id}`
-        throw new CliError(1, 'key_not_written', `${sentence}: ${describeFileError(error)}. ${advice}`)
+        const sentence = `${path} can't be written: ${describeFileError(error)}`
+        throw new CliError(1, 'key_not_written', `${sentence}. ${lost(id)}`)
       })
       isSaved = true
     })

@@ -109,3 +109,14 @@ export function limitChange({ limit = {}, clearLimit = [] }: LimitOptions): Limi
   const isEmpty = clearLimit.length === 0 && Object.keys(limit).length === 0
   return isEmpty ? undefined : { set: limit, clear: clearLimit }
 }
+
+/** @param what A secret that is printed once. */
+export function outOption(what: string): Option {
+  return new Option('--out <file>', `Write the ${what} to a new file of mode 0600 instead of printing it`)
+    .argParser(
+      optionParser(
+        `It must be the path of a new file; without --out, the ${what} is printed on standard output.`,
+        (text) => text === '' || text === '-' ? undefined : text,
+      ),
+    )
+}

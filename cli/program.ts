@@ -23,6 +23,7 @@ const commandGroups: Readonly<Record<string, Readonly<Record<string, string>>>> 
     scopes: 'Plan the scopes of a key, grant them and remove them',
     content: 'Import, export and remove profiles, banners, industries and plans',
     signups: 'List and export signups',
+    webhooks: 'Send events such as signups to URLs, and see what was delivered',
     reports: 'Report requests, errors and signups of partners by day, endpoint, plan and country',
     explain: 'Explain whether a key may make a request, rule by rule',
     top: 'Show which keys are in use now, and what they ask for, until Ctrl-C',

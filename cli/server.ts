@@ -3,6 +3,7 @@ import process from 'node:process'
 import { setTimeout } from 'node:timers'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { ListenOptions, RunningServer, ServableApi } from '../adapters/runtimes/server.ts'
+import { startWebhooks, type WebhookOptions } from '../adapters/webhooks/deliverer.ts'
 import { createPartnerApi } from '../core/api.ts'
 import { API_VERSION, createServiceNames } from '../core/http/headers.ts'
 import { createRequestIds } from '../core/lib/ids.ts'
@@ -42,6 +43,8 @@ export async function serveUntilStopped(
     readonly drainDelay?: number
     /** This process as one of several that share the port. */
     readonly worker?: WorkerChannel
+    /** Without them, nothing is delivered. */
+    readonly webhooks?: WebhookOptions
   },
   onListening: (url: string, metricsUrl?: string) => Promise<void>,
 ): Promise<void> {
@@ -81,6 +84,8 @@ export async function serveUntilStopped(
     reusePort: worker !== undefined,
   })
   let listener: RunningServer | undefined
+  const webhooks = settings.webhooks && store.webhooks &&
+    startWebhooks(store, { ...(level !== 'off' && { log: log.write }), ...settings.webhooks })
   try {
     isAccepting = true
     if (metrics) {
@@ -101,7 +106,7 @@ export async function serveUntilStopped(
       log.flush()
       process.exit()
     }, stopTimeoutMs).unref()
-    await server.drain()
+    await Promise.all([server.drain(), webhooks?.close(drainTimeoutMs)])
     await listener?.drain()
     logEvent('stopped')
     log.flush()

@@ -24,6 +24,9 @@ export interface LogEvent {
    * - `store_unavailable`, `store_recovered`: the store stopped responding, or responds again.
    * - `clock_skew`: this machine's clock differs from the store's by more than `maxStalenessMs`.
    * - `connections_refused`: the server reached its connection limit; logged once until the number drops.
+   * - `webhook_failing`, `webhook_recovered`: three attempts in a row failed; one succeeded again.
+   * - `webhook_disabled`: a webhook failed for five days, or answered with 410.
+   * - `webhooks_unavailable`: the secrets of webhooks can't be opened, so nothing is delivered.
    */
   readonly event:
     | 'request'
@@ -34,6 +37,10 @@ export interface LogEvent {
     | 'store_recovered'
     | 'clock_skew'
     | 'connections_refused'
+    | 'webhook_failing'
+    | 'webhook_recovered'
+    | 'webhook_disabled'
+    | 'webhooks_unavailable'
   /** `X-Request-Id` of the response. */
   readonly request_id?: string
   /** A registered method; absent for any other. */
@@ -60,6 +67,8 @@ export interface LogEvent {
   readonly actor?: string
   /** When the change was made: RFC 3339, UTC. */
   readonly decided_at?: string
+  /** Id of the webhook. */
+  readonly webhook?: string
   /** Milliseconds by which this machine's clock is ahead of the store's; negative if it is behind. */
   readonly skew_ms?: number
   /** The internal error, which clients never see. */

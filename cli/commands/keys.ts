@@ -17,7 +17,7 @@ import {
   limitChange,
   limitOption,
   type LimitOptions,
-  optionParser,
+  outOption,
   type ResolveEnd,
   slugHelp,
 } from '../options.ts'
@@ -74,7 +74,7 @@ export function define(keys: CliCommand): void {
     .option('--expires <when>', `${endForms} (default: never)`, endOption)
     .option('--allow <cidr...>', 'Address ranges that may use the key (default: all)')
     .addOption(limitOption())
-    .addOption(outOption())
+    .addOption(outOption('key'))
     .option('-q, --quiet', 'Print only the key')
     .change(issue)
     .details(`
@@ -107,7 +107,7 @@ overwrites a file; with it, the output of --json has the file name as out instea
         .argParser(durationOption).default(DEFAULT_OVERLAP_MS, '24h'),
     )
     .option('--expires <when>', `${endForms}, of the successor (default: as the old key)`, endOption)
-    .addOption(outOption())
+    .addOption(outOption('key'))
     .option('-q, --quiet', 'Print only the key')
     .change(rotate)
     .details(`
@@ -169,16 +169,6 @@ it with --overlap 0, which ends it at once.`)
     'Refuse a key permanently',
     (_id, wait) => [`Revoked permanently${wait ? '.' : stalenessNote}`],
   ).dryRuns()
-}
-
-function outOption(): Option {
-  return new Option('--out <file>', 'Write the key to a new file of mode 0600 instead of printing it')
-    .argParser(
-      optionParser(
-        'It must be the path of a new file; without --out, the key is printed on standard output.',
-        (text) => text === '' || text === '-' ? undefined : text,
-      ),
-    )
 }
 
 function addStateCommand(

@@ -8,6 +8,7 @@ import { joinList, listeningLine } from '../output/text.ts'
 import { addServerOptions, type ServiceOptions, toSettings } from '../service-options.ts'
 import { describeStore, exposedFiles, isMissingStore, withStore } from '../store.ts'
 import { parseStoreUrl } from '../store-url.ts'
+import { readWebhookKey, webhookKeyOption } from '../webhooks/key.ts'
 
 interface ServeOptions extends Omit<ServiceOptions, 'log'> {
   readonly port: number
@@ -17,6 +18,8 @@ interface ServeOptions extends Omit<ServiceOptions, 'log'> {
   readonly metrics?: { readonly host: string; readonly port: number }
   readonly metricsBy?: 'partner'
   readonly drainDelay: number
+  readonly webhookKeyFile?: string
+  readonly allowPrivateWebhooks?: true
 }
 
 /** `serve`. */
@@ -46,6 +49,8 @@ export function define(serve: CliCommand): void {
       new Option('--drain-delay <seconds>', 'Time between /ready turning 503 and the drain, 0 to 3600')
         .argParser(integerBetween(0, 3_600)).default(0),
     )
+    .addOption(webhookKeyOption())
+    .option('--allow-private-webhooks', 'Deliver to private addresses and by http://, too')
     .act(serveStore)
     .details(`
 Creates or migrates the store first. Prints one line on standard output when it accepts connections. SIGTERM and
@@ -80,9 +85,11 @@ const metricsOption = optionParser(
 
 async function serveStore(
   invocation: Invocation,
-  { port, host, log, metrics, metricsBy: by, drainDelay, workers, ...options }: ServeOptions,
+  { port, host, log, metrics, metricsBy: by, drainDelay, workers, ...more }: ServeOptions,
 ): Promise<void> {
+  const { webhookKeyFile, allowPrivateWebhooks: allowPrivate, ...options } = more
   if (by && !metrics) throw usageError('--metrics-by needs --metrics.')
+  const webhooks = { key: await readWebhookKey(webhookKeyFile, invocation), allowPrivate }
   const address = parseStoreUrl(invocation.storeUrl)
   const { importTracing, serveUntilStopped } = await import('../server.ts')
   const { currentPlace, runWorker } = await import('../workers/worker.ts')
@@ -91,6 +98,7 @@ async function serveStore(
     host,
     log,
     drainDelay,
+    webhooks,
     api: { ...toSettings(options), observers: await importTracing(address.kind) },
     ...(metrics && { metrics: { ...metrics, by } }),
   }

@@ -5,6 +5,7 @@ import { optionalRfc3339, rfc3339 } from '../lib/time.ts'
 import type { Key, LimitOverrides, Partner } from '../model.ts'
 import type { AuditEntry } from '../ports/audit.ts'
 import type { Signup } from '../ports/signups.ts'
+import type { Delivery, Webhook } from '../ports/webhooks.ts'
 
 export function partnerJson(partner: Partner): Record<string, unknown> {
   return pickMembers(partner, ['slug', 'name', 'state', 'modules', 'limits', 'createdAt'])
@@ -29,6 +30,22 @@ export function signupJson(signup: Signup): Record<string, unknown> {
   return pickMembers(signup, [
     ...['id', 'partner', 'keyId', 'environment', 'createdAt', 'email', 'name', 'company'] as const,
     ...['country', 'plan', 'profile', 'locale', 'message', 'consentAt', 'metadata'] as const,
+  ])
+}
+
+/** A webhook without its secrets. */
+export function webhookJson(webhook: Webhook): Record<string, unknown> {
+  return {
+    ...pickMembers(webhook, ['id', 'url', 'events', 'partner', 'state', 'createdAt']),
+    failing_since: optionalRfc3339(webhook.failingSince),
+    old_secret_expires_at: optionalRfc3339(webhook.secrets[1]?.expiresAt),
+  }
+}
+
+export function deliveryJson(delivery: Delivery): Record<string, unknown> {
+  return pickMembers(delivery, [
+    ...['id', 'webhook', 'type', 'partner', 'createdAt', 'state', 'attempts', 'dueAt'] as const,
+    ...['lastStatus', 'lastError'] as const,
   ])
 }
 

@@ -12,6 +12,7 @@ const hosts = [
   'www.pgbouncer.org',
   'nodejs.org',
   'patroni.readthedocs.io',
+  'www.standardwebhooks.com',
 ]
 
 const all = [

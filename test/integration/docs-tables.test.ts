@@ -149,7 +149,7 @@ t.test('the environment variables match the code', (t) => {
     .join('').replace(/\/\*\*.*?\*\//gs, '').replace(/^ *\/\/.*$/gm, '')
   const used = [
     ...code.matchAll(/env(?:ironment)?(?:\.|\[')(?!TERM\b)([A-Z][A-Z_]+)\b/g),
-    ...code.matchAll(/\.env\('([A-Z]+)'\)|env: \{ ([A-Z_]+) \}/g),
+    ...code.matchAll(/\.env\('([A-Z_]+)'\)|env: \{ ([A-Z_]+) \}/g),
     ...code.matchAll(/'((?:PG[A-Z_]{3,}|[A-Z]+_PROXY))'/g),
   ].map(([, name, other = '']) => name ?? other)
   const global = column(settings, 'global', 0).map((option) => `PARTNER_API_${option.slice(2).toUpperCase()}`)
@@ -262,6 +262,19 @@ t.test('the log events match the code', (t) => {
       always: known.always.intersection(names),
       all: known.all.union(names),
     })
+  }
+  const deliverer = readPage('adapters/webhooks/deliverer.ts')
+  for (
+    const [, level = '', event = '', text = ''] of deliverer.matchAll(
+      / log\('(\w+)', '(webhook\w+)', \{ (.*?) \}/g,
+    )
+  ) {
+    const fields = Array.from(
+      text.matchAll(/(\.\.\.)?(\w+)[^,]*/g),
+      ([, optional, name = '']) => ({ optional, name }),
+    )
+    const always = new Set(fields.filter(({ optional }) => !optional).map(({ name }) => name))
+    seen.set(event, { levels: new Set([level]), always, all: new Set(fields.map(({ name }) => name)) })
   }
   const rows = new Map(
     tableRows(page, 'events').map(cellsOf).map((cells) => [quotedIn(cells[0]!)[0]!, cells]),

@@ -1,0 +1,89 @@
+/** Signing secrets of webhooks: made, sealed for the store, and used for signatures as in Standard Webhooks 1.0. */
+import { Buffer } from 'node:buffer'
+import { createHmac, randomBytes } from 'node:crypto'
+import type { Webhook } from '../../core/ports/webhooks.ts'
+
+/** Seals the secrets of webhooks for the store, and opens them. */
+export interface WebhookKey {
+  /** Encrypts a secret for the webhook with this id only. */
+  seal(secret: string, id: string): Promise<string>
+  /** Decrypts a secret. @throws {RangeError} for one that was sealed with another key. */
+  open(sealed: string, id: string): Promise<string>
+}
+
+const prefix = 'whsec_'
+const ivBytes = 12
+
+/** Makes a secret: `whsec_` and 32 random bytes in Base64. */
+export function createWebhookSecret(): string {
+  return prefix + randomBytes(32).toString('base64')
+}
+
+/**
+ * Imports a key for AES-256-GCM.
+ *
+ * @param text 32 bytes in Base64. A previous key may follow after white space: it only opens secrets.
+ * @throws {RangeError} for other text. The message does not contain it.
+ */
+export async function importWebhookKey(text: string): Promise<WebhookKey> {
+  const keys = await Promise.all(text.trim().split(/\s+/).map(importKey))
+
+  return {
+    async seal(secret, id) {
+      const iv = crypto.getRandomValues(new Uint8Array(ivBytes))
+      const sealed = await crypto.subtle.encrypt(
+        algorithm(iv, id),
+        keys[0]!,
+        new TextEncoder().encode(secret),
+      )
+      return Buffer.concat([iv, new Uint8Array(sealed)]).toString('base64')
+    },
+    async open(sealed, id) {
+      const bytes = Uint8Array.from(Buffer.from(sealed, 'base64'))
+      const [iv, data] = [bytes.subarray(0, ivBytes), bytes.subarray(ivBytes)]
+      for (const key of keys) {
+        const secret = await crypto.subtle.decrypt(algorithm(iv, id), key, data).catch(() => undefined)
+        if (secret !== undefined) return new TextDecoder().decode(secret)
+      }
+      throw new RangeError(`The secret of ${id} was sealed with another key.`)
+    },
+  }
+}
+
+function importKey(text: string): Promise<CryptoKey> {
+  const bytes = Uint8Array.from(Buffer.from(text, 'base64'))
+  if (!/^[\w+/-]{43}=?$/.test(text) || bytes.length !== 32) {
+    throw new RangeError('It must be 32 bytes in Base64.')
+  }
+  return crypto.subtle.importKey('raw', bytes, 'AES-GCM', false, ['encrypt', 'decrypt'])
+}
+
+function algorithm(iv: Uint8Array<ArrayBuffer>, id: string): AesGcmParams {
+  return { name: 'AES-GCM', iv, additionalData: new TextEncoder().encode(id) }
+}
+
+/** A secret, and when it expires: milliseconds since the epoch, or infinite. */
+export interface OpenedSecret {
+  readonly secret: string
+  readonly expiresAt: number
+}
+
+/** @throws {RangeError} for secrets that were sealed with another key. */
+export function openSecrets(key: WebhookKey, { id, secrets }: Webhook): Promise<OpenedSecret[]> {
+  return Promise.all(secrets.map(async ({ sealed, expiresAt = Infinity }) => {
+    return { secret: await key.open(sealed, id), expiresAt }
+  }))
+}
+
+/**
+ * Makes the value of `webhook-signature`: one signature for each secret.
+ *
+ * @param id The message's `webhook-id`.
+ * @param timestamp Its `webhook-timestamp`: seconds since the epoch.
+ */
+export function signWebhook(secrets: readonly string[], id: string, timestamp: number, body: string): string {
+  return secrets.map((secret) => {
+    const hmac = createHmac('sha256', Buffer.from(secret.slice(prefix.length), 'base64'))
+    return `v1,${hmac.update(`${id}.${timestamp}.${body}`).digest('base64')}`
+  }).join(' ')
+}

@@ -1,0 +1,121 @@
+/** Sends a delivery once, to an address that is checked when the connection is made: names may change their addresses. */
+import dns from 'node:dns'
+import type { LookupFunction } from 'node:net'
+// By its file: Bun replaces `undici` by an implementation that ignores connectors.
+import { Agent, buildConnector, request } from 'undici/index.js'
+import { describeNetworkError } from '../client/transport.ts'
+import { isPublicAddress, isPublicUrl } from './addresses.ts'
+import { type OpenedSecret, signWebhook } from './secrets.ts'
+
+/** What came of an attempt. */
+export interface Attempt {
+  /** `undefined` without a response. */
+  readonly status: number | undefined
+  /** Why it failed; `undefined` for a status of 200 to 299. */
+  readonly error: string | undefined
+  /** What `Retry-After` of a 429 or 503 asks for, in milliseconds. */
+  readonly retryAfterMs: number | undefined
+}
+
+export type WebhookSender = ReturnType<typeof createWebhookSender>
+
+/** Milliseconds for an attempt: to resolve, connect, send, and read the response. */
+const timeoutMs = 15_000
+/** To one receiver. */
+const connections = 50
+/** What is read of a response, so that its connection can be used again. */
+const maxResponseBytes = 4_096
+/** How long a receiver may ask to wait. */
+const maxRetryAfterMs = 3_600_000
+
+/** @param allowPrivate Whether to send to private addresses and by http://, too. */
+export function createWebhookSender(allowPrivate: boolean) {
+  const agent = new Agent({ connect: createConnector(allowPrivate), connections, allowH2: false })
+
+  return {
+    /** Sends a body and does not follow redirects. Never rejects. */
+    async send(url: string, secrets: readonly OpenedSecret[], id: string, body: string): Promise<Attempt> {
+      const signal = AbortSignal.timeout(timeoutMs)
+      const now = Date.now()
+      const timestamp = Math.floor(now / 1_000)
+      const valid = secrets.filter(({ expiresAt }) => expiresAt > now).map(({ secret }) => secret)
+      const headers = {
+        'content-type': 'application/json',
+        'user-agent': 'partner-api-webhooks',
+        'webhook-id': id,
+        'webhook-timestamp': String(timestamp),
+        'webhook-signature': signWebhook(valid, id, timestamp, body),
+      }
+      try {
+        const response = await request(url, { method: 'POST', headers, body, dispatcher: agent, signal })
+        const { statusCode: status, headers: { 'retry-after': retryAfter } } = response
+        // The receiver has decided: a response that does not end changes nothing.
+        await response.body.dump({ limit: maxResponseBytes, signal }).catch(() => {})
+        const error = status >= 200 && status < 300 ? undefined : `status ${status}`
+        const retryAfterMs = status === 429 || status === 503
+          ? parseRetryAfter(String(retryAfter))
+          : undefined
+        return { status, error, retryAfterMs }
+      } catch (error) {
+        return { status: undefined, error: describe(error, signal), retryAfterMs: undefined }
+      }
+    },
+    /** Ends pending attempts. */
+    close(): Promise<void> {
+      return agent.destroy()
+    },
+  }
+}
+
+function describe(error: unknown, { aborted }: AbortSignal): string {
+  if (aborted) return `no response within ${timeoutMs / 1_000} s`
+  if (error instanceof PrivateAddressError) return error.message
+  return describeNetworkError(error) ?? (error as { code?: string }).code ?? 'the request failed'
+}
+
+/** @param text Seconds or a date, RFC 9110 §10.2.3. */
+function parseRetryAfter(text: string): number | undefined {
+  const ms = /^\d{1,9}$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - Date.now()
+  return ms > 0 ? Math.min(ms, maxRetryAfterMs) : undefined
+}
+
+/** A connection that was refused because of its address. */
+class PrivateAddressError extends Error {
+  override readonly name = 'PrivateAddressError'
+}
+
+/** Resolves a name to its public addresses. */
+const lookupPublic: LookupFunction = (hostname, options, callback) => {
+  dns.lookup(hostname, { ...options, all: true }, (error, addresses) => {
+    if (error) return callback(error, '')
+    const allowed = addresses.filter(({ address }) => isPublicAddress(address))
+    const [first] = allowed
+    if (first === undefined) callback(refusal(), '')
+    else if (options.all) callback(null, allowed)
+    else callback(null, first.address, first.family)
+  })
+}
+
+/** A connector of undici. Unless `allowPrivate`, it connects to public addresses only, by TLS. */
+function createConnector(allowPrivate: boolean): buildConnector.connector {
+  const settings = { timeout: timeoutMs, allowH2: false }
+  if (allowPrivate) return buildConnector(settings)
+  const connect = buildConnector({ ...settings, lookup: lookupPublic })
+  return (options, callback) => {
+    // Addresses are not looked up.
+    if (!isPublicUrl(options)) return callback(refusal(), null)
+    connect(options, (...result) => {
+      // Without one when it failed, whatever the types say.
+      const socket: typeof result[1] | undefined = result[1]
+      if (!socket || isPublicAddress(socket.remoteAddress ?? '')) return callback(...result)
+      socket.destroy()
+      callback(refusal(), null)
+    })
+  }
+}
+
+function refusal(): PrivateAddressError {
+  return new PrivateAddressError(
+    'The address is private, or not https://. Servers need --allow-private-webhooks for it',
+  )
+}

@@ -1,0 +1,311 @@
+import { Option } from 'commander'
+import { isPublicUrl } from '../../adapters/webhooks/addresses.ts'
+import { createWebhookSecret, openSecrets } from '../../adapters/webhooks/secrets.ts'
+import { findPartner } from '../../core/admin/apply.ts'
+import { DEFAULT_OVERLAP_MS } from '../../core/admin/keys.ts'
+import { formatValue } from '../../core/http/redact.ts'
+import { drawId } from '../../core/lib/ids.ts'
+import { readPages } from '../../core/lib/read-pages.ts'
+import type { Delivery, Webhook, WebhookChangeType, WebhookEventType } from '../../core/ports/webhooks.ts'
+import { WEBHOOK_EVENT_TYPES } from '../../core/ports/webhooks.ts'
+import type { Store } from '../../core/ports/store.ts'
+import { createEvent } from '../../core/webhooks/events.ts'
+import type { CliCommand, CommandResult, Invocation } from '../command.ts'
+import { CliError, usageError } from '../errors.ts'
+import { withKeyFile } from '../files.ts'
+import { durationOption, integerBetween, optionParser, outOption } from '../options.ts'
+import { deliveryJson, webhookJson } from '../../core/admin/record-json.ts'
+import { formatDetails, formatTable, formatTime, pluralize, printable } from '../output/text.ts'
+import { rowsToPrint } from '../pages.ts'
+import { confirm } from '../prompt.ts'
+import { timeOf } from '../store.ts'
+import { requireWebhookKey, webhookKeyOption } from '../webhooks/key.ts'
+
+/** The options of all commands; each has a few. */
+interface Options {
+  readonly url?: URL
+  readonly event?: readonly WebhookEventType[]
+  readonly partner?: string
+  readonly allowPrivate?: boolean
+  readonly webhookKeyFile?: string
+  readonly out?: string
+  readonly quiet?: true
+  readonly overlap: number
+  readonly yes?: true
+  readonly state?: Delivery['state']
+  readonly limit?: number
+  readonly delivery?: readonly string[]
+  readonly since?: number
+}
+
+const urlHelp = 'Where deliveries are sent'
+const eventHelp = 'Types of events'
+
+/** The commands below `webhooks`. */
+export function define(webhooks: CliCommand): void {
+  const command = (name: string, description: string, options = '') =>
+    webhooks.command(name).description(description).argument(
+      '<webhook>',
+      "The webhook's id, see webhooks list",
+    )
+      .examples(`partner-api webhooks ${name} whk_0123456789ABCDEFGHJK${options}`)
+  const allowPrivate = () => new Option('--allow-private', 'Allow private addresses and http://')
+  const eventOption = () => new Option('--event <type...>', eventHelp).choices(WEBHOOK_EVENT_TYPES)
+
+  withSecret(webhooks.command('create'))
+    .description('Send events to a URL, and print the secret of its signatures once')
+    .requiredOption('--url <url>', urlHelp, urlOption)
+    .addOption(eventOption().makeOptionMandatory())
+    .option('--partner <slug>', 'Only events about this partner (default: all)')
+    .addOption(allowPrivate())
+    .read(create)
+    .details(`
+Deliveries are signed as in Standard Webhooks. The secret is stored encrypted with a key of 32 bytes in Base64, which
+servers need, too. To make one: (umask 077; openssl rand -base64 32 > webhook.key)`)
+    .examples('partner-api webhooks create --url https://hooks.example --event signup.created --partner acme')
+
+  webhooks.command('list').description('List webhooks').read(list).examples('partner-api webhooks list')
+
+  command('show', 'Show one webhook').read(async (store, _, id: string) => toResult(await find(store, id)))
+
+  command('update', 'Change the URL and the events of a webhook', ' --event signup.created key.rotated')
+    .option('--url <url>', urlHelp, urlOption)
+    .addOption(eventOption())
+    .addOption(allowPrivate())
+    .read((store, invocation, id: string, { url, event: events, allowPrivate }: Options) => {
+      if (!url && !events) throw usageError('Nothing to change: pass --url or --event.')
+      const changes = { ...(url && { url: toHref(url, allowPrivate) }), ...(events && { events }) }
+      return change(store, invocation, id, 'webhook.updated', (webhook) => ({ ...webhook, ...changes }))
+    })
+
+  for (const [name, state] of [['enable', 'active'], ['disable', 'disabled']] as const) {
+    command(
+      name,
+      `Make a webhook ${state}: ${state === 'active' ? 'deliver' : 'write and deliver no'} events for it`,
+    )
+      .read((store, invocation, id: string) =>
+        change(
+          store,
+          invocation,
+          id,
+          `webhook.${name}d`,
+          (webhook) => webhook.state === state ? webhook : { ...webhook, state, failingSince: undefined },
+        )
+      )
+  }
+
+  command('remove', 'Remove a webhook and its deliveries', ' --yes')
+    .option('-y, --yes', 'Do not ask for confirmation')
+    .read(async (store, invocation, id: string, { yes }: Options) => {
+      const { url } = await find(store, id)
+      if (!yes) await confirm(invocation.io, `This removes webhook ${id} (${printable(url)}).`, id)
+      return await change(store, invocation, id, 'webhook.removed', () => undefined)
+    })
+
+  withSecret(command('rotate-secret', 'Replace the secret of a webhook, and print the new one once'))
+    .addOption(
+      new Option('--overlap <duration>', 'How long deliveries are signed with the old secret, too')
+        .argParser(durationOption).default(DEFAULT_OVERLAP_MS, '24h'),
+    )
+    .read(rotate)
+
+  command('test', 'Send a delivery of the type webhook.test from here, once')
+    .addOption(webhookKeyOption())
+    .addOption(allowPrivate())
+    .read(sendTest)
+
+  command('deliveries', 'List deliveries of a webhook, newest first')
+    .addOption(new Option('--state <state>', 'In this state').choices(['pending', 'delivered', 'failed']))
+    .option('--limit <n>', 'Number of rows, 1 to 100000', integerBetween(1, 100_000))
+    .read(listDeliveries)
+
+  command('replay', 'Send deliveries of the last 30 days again', ' --since 24h')
+    .option('--delivery <id...>', 'These, failed or delivered')
+    .option('--since <duration>', 'Failed ones whose event is not older, such as 7d', durationOption)
+    .read(replay)
+}
+
+function withSecret(command: CliCommand): CliCommand {
+  return command.addOption(webhookKeyOption()).addOption(outOption('secret'))
+    .option('-q, --quiet', 'Print only the secret')
+}
+
+const urlOption = optionParser(
+  'It must be an https:// address of at most 2000 characters, without credentials and fragment.',
+  (text) => {
+    const { protocol = '', username, password, hash, href } = URL.parse(text) ?? {}
+    const isValid = /^https?:$/.test(protocol) && !username && !password && !hash && text.length <= 2_000
+    return isValid ? new URL(href!) : undefined
+  },
+)
+
+/** @throws {CliError} exit code 2 for an address that servers refuse. */
+function toHref(url: URL, allowPrivate: boolean = false): string {
+  if (allowPrivate || isPublicUrl(url)) return url.href
+  throw usageError(
+    'Deliveries go to public addresses by https:// only. For others, pass --allow-private, and to serve ' +
+      '--allow-private-webhooks.',
+  )
+}
+
+async function find(store: Store, id: string): Promise<Webhook> {
+  const webhook = (await store.webhooks!.listWebhooks()).find((each) => each.id === id)
+  if (webhook !== undefined) return webhook
+  throw new CliError(1, 'webhook_not_found', `There is no webhook ${formatValue(id)}.`)
+}
+
+/** @param edit Gets the webhook as it is stored. */
+async function change(
+  store: Store,
+  { actor }: Invocation,
+  id: string,
+  type: WebhookChangeType,
+  edit: (webhook: Webhook) => Webhook | undefined,
+): Promise<CommandResult> {
+  const before = await find(store, id)
+  const context = { actor, at: timeOf(store) }
+  return toResult(await store.webhooks!.changeWebhook(id, type, context, (now) => now && edit(now)) ?? before)
+}
+
+function toResult(webhook: Webhook): CommandResult {
+  const data = webhookJson(webhook)
+  const text = (value: unknown) => Array.isArray(value) ? value.join(' ') : String(value ?? '–')
+  const details = Object.entries(data).map(([name, value]) =>
+    [name.replaceAll('_', ' '), text(value)] as const
+  )
+  return { data, text: formatDetails(details) }
+}
+
+async function list(store: Store, { output }: Invocation): Promise<CommandResult> {
+  const all = await store.webhooks!.listWebhooks()
+  const rows = all.map(({ id, url, state, partner = '–', events, failingSince }) => [
+    ...[id, failingSince === undefined ? state : `${state}, failing`, partner, events.join(' '), url],
+  ])
+  const table = formatTable(['id', 'state', 'partner', 'events', 'url'], rows, output)
+  return { data: all.map(webhookJson), text: rows.length > 0 ? table : 'There are no webhooks yet.\n' }
+}
+
+async function create(
+  store: Store,
+  invocation: Invocation,
+  { url, event: events = [], partner, allowPrivate, ...options }: Options,
+): Promise<CommandResult> {
+  const target = {
+    url: toHref(url!, allowPrivate),
+    events,
+    partner,
+    state: 'active',
+    failingSince: undefined,
+  } as const
+  if (partner !== undefined) await findPartner(store, partner)
+  return await withNewSecret(invocation, options, drawId('whk_'), async (id, secret) => {
+    const at = timeOf(store)
+    const webhook = { id, ...target, createdAt: at, secrets: [secret] }
+    await store.webhooks!.changeWebhook(id, 'webhook.created', { actor: invocation.actor, at }, () => webhook)
+    return toResult(webhook)
+  })
+}
+
+async function rotate(
+  store: Store,
+  invocation: Invocation,
+  id: string,
+  options: Options,
+): Promise<CommandResult> {
+  const expiresAt = timeOf(store) + options.overlap
+  return await withNewSecret(
+    invocation,
+    options,
+    id,
+    (id, secret) =>
+      change(store, invocation, id, 'webhook.rotated', (webhook) => {
+        const old = options.overlap === 0 ? [] : [{ ...webhook.secrets[0]!, expiresAt }]
+        return { ...webhook, secrets: [secret, ...old] }
+      }),
+  )
+}
+
+/** Makes a secret, stores it encrypted, and prints it or writes it to the file of `--out`. */
+async function withNewSecret(
+  invocation: Invocation,
+  { webhookKeyFile, out, quiet }: Pick<Options, 'webhookKeyFile' | 'out' | 'quiet'>,
+  id: string,
+  save: (id: string, secret: Webhook['secrets'][number]) => Promise<CommandResult>,
+): Promise<CommandResult> {
+  const key = await requireWebhookKey(webhookKeyFile, invocation)
+  const secret = createWebhookSecret()
+  const sealed = await key.seal(secret, id)
+  return await withKeyFile(out, async (write) => {
+    const result = await save(id, { sealed, expiresAt: undefined })
+    await write(secret, id)
+    const [name, value, note] = out === undefined
+      ? ['secret', secret, 'This secret is shown only once. Give it to the receiver now.']
+      : ['out', out, `The only readable copy of the secret is in ${out}.`]
+    const data = { [name]: value, ...result.data as object }
+    if (quiet) return { data, text: out === undefined ? `${secret}\n` : '' }
+    return { data, text: `${name}: ${value}\n${result.text}`, notes: () => [note] }
+  }, (id) => `The secret is lost. To make another one: partner-api webhooks rotate-secret ${id}`)
+}
+
+async function sendTest(
+  store: Store,
+  invocation: Invocation,
+  id: string,
+  { webhookKeyFile, allowPrivate = false }: Options,
+): Promise<CommandResult> {
+  const webhook = await find(store, id)
+  const secrets = await openSecrets(await requireWebhookKey(webhookKeyFile, invocation), webhook)
+  const { createWebhookSender } = await import('../../adapters/webhooks/sender.ts')
+  const sender = createWebhookSender(allowPrivate)
+  const event = {
+    id: drawId('msg_'),
+    type: 'webhook.test',
+    partner: webhook.partner,
+    createdAt: timeOf(store),
+  } as const
+  const startedAt = performance.now()
+  const { status = null, error } = await sender.send(
+    webhook.url,
+    secrets,
+    event.id,
+    createEvent(event, {}).payload,
+  )
+  const ms = Math.round(performance.now() - startedAt)
+  await sender.close()
+  if (error === undefined) return { data: { status, ms }, text: `Delivered in ${ms} ms: status ${status}.\n` }
+  throw new CliError(1, 'not_delivered', `Not delivered in ${ms} ms: ${error}.`, { members: { status, ms } })
+}
+
+async function listDeliveries(
+  store: Store,
+  { output }: Invocation,
+  id: string,
+  { state, limit }: Options,
+): Promise<void> {
+  await find(store, id)
+  await output.table<Delivery>(
+    readPages((last, rows) => store.webhooks!.listDeliveries(id, state, last, rows)),
+    deliveryJson,
+    ['id', 'created', 'type', 'partner', 'state', 'attempts', 'due or settled', 'last attempt'],
+    ({ id, createdAt, type, partner = '–', state, attempts, dueAt, lastStatus = '–', lastError }) => [
+      ...[id, formatTime(createdAt), type, partner, state, String(attempts), formatTime(dueAt)],
+      String(lastError ?? lastStatus),
+    ],
+    rowsToPrint(output, limit),
+  )
+}
+
+async function replay(
+  store: Store,
+  _invocation: Invocation,
+  id: string,
+  { delivery: ids, since }: Options,
+): Promise<CommandResult> {
+  if ((ids === undefined) === (since === undefined)) throw usageError('Pass either --delivery or --since.')
+  await find(store, id)
+  const which = ids === undefined ? { since: timeOf(store) - since! } : { ids }
+  let [count, last] = [0, 500]
+  for (; last === 500; count += last) last = await store.webhooks!.replayDeliveries(id, which)
+  const text = `${pluralize(count, 'delivery', 'deliveries')} will be sent again.\n`
+  return { data: { deliveries: count }, text }
+}

@@ -1,0 +1,48 @@
+import { readFileSync } from 'node:fs'
+import { Option } from 'commander'
+import { importWebhookKey, type WebhookKey } from '../../adapters/webhooks/secrets.ts'
+import { CliError, usageError } from '../errors.ts'
+import { describeFileError } from '../files.ts'
+import type { StoreAccess } from '../store.ts'
+import { exposedFiles } from '../store.ts'
+
+/** The option of `serve` and of the commands that open secrets. */
+export function webhookKeyOption(): Option {
+  return new Option(
+    '--webhook-key-file <file>',
+    'Key that encrypts secrets of webhooks (or PARTNER_API_WEBHOOK_KEY)',
+  )
+    .env('PARTNER_API_WEBHOOK_KEY_FILE')
+}
+
+/** @throws {CliError} exit code 2 for an invalid key. */
+export async function readWebhookKey(
+  file: string | undefined,
+  { io: { env }, output }: StoreAccess,
+): Promise<WebhookKey | undefined> {
+  const name = file ?? 'PARTNER_API_WEBHOOK_KEY'
+  try {
+    const text = file === undefined ? env['PARTNER_API_WEBHOOK_KEY'] : readFileSync(file, 'utf8')
+    if (!text) return undefined
+    const [exposed] = file === undefined ? [] : exposedFiles(file)
+    if (exposed) output.note(`warning: Other accounts can read ${exposed}: chmod 600 ${exposed}`)
+    return await importWebhookKey(text)
+  } catch (error) {
+    const reason = error instanceof RangeError
+      ? error.message
+      : `It can't be read: ${describeFileError(error)}.`
+    throw usageError(`${name} is no key for webhooks. ${reason}`)
+  }
+}
+
+/** @throws {CliError} `webhook_key_missing` */
+export async function requireWebhookKey(file: string | undefined, access: StoreAccess): Promise<WebhookKey> {
+  const key = await readWebhookKey(file, access)
+  if (key !== undefined) return key
+  throw new CliError(
+    1,
+    'webhook_key_missing',
+    'Secrets of webhooks are stored encrypted, and there is no key for that. To make one: (umask 077; openssl rand ' +
+      '-base64 32 > webhook.key). Pass it here and to serve, in --webhook-key-file webhook.key.',
+  )
+}

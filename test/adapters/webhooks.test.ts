@@ -1,0 +1,401 @@
+/** Deliveries: signatures, addresses, retries, and webhooks that fail. */
+import { spawn } from 'node:child_process'
+import dns from 'node:dns'
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import process from 'node:process'
+import { fileURLToPath } from 'node:url'
+import { Webhook as Verifier } from 'standardwebhooks'
+import t from 'tap'
+import type { Test } from 'tap'
+import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
+import { importWebhookKey, startWebhooks, type WebhookOptions } from '../../adapters/webhooks/mod.ts'
+import type { LogEvent } from '../../core/log.ts'
+import { MS_PER_DAY } from '../../core/lib/time.ts'
+import type { Store } from '../../core/ports/store.ts'
+import type { Delivery, Webhook } from '../../core/ports/webhooks.ts'
+import { cleanEnv, documentOf, runProcess, runProgram, temporaryFolder } from '../support/cli-program.ts'
+import { freePort } from '../postgres/free-port.ts'
+import { until } from '../postgres/until.ts'
+import { startReceiver, typeOf } from '../support/webhook-receiver.ts'
+
+const folder = temporaryFolder()
+const text = Buffer.alloc(32, 1).toString('base64')
+const key = await importWebhookKey(text)
+
+/** The program with the key, on a new store. */
+function programOn(file: string) {
+  const env = { PARTNER_API_STORE: `sqlite:${join(folder, file)}`, PARTNER_API_WEBHOOK_KEY: text }
+  return {
+    env,
+    run: (...args: string[]) => runProgram(args, { env }),
+    async json(...args: string[]) {
+      const ended = await runProgram([...args, '--json'], { env })
+      return { ...ended, ...documentOf(ended) }
+    },
+  }
+}
+
+const secret = `whsec_${Buffer.alloc(32, 2).toString('base64')}`
+
+let count = 0
+/** Adds a webhook for all events of keys to a store. */
+async function addWebhook(store: Store, url: string, more: Partial<Webhook> = {}): Promise<string> {
+  const id = `whk_${String(++count).padStart(20, '0')}`
+  const secrets = [{ sealed: await key.seal(secret, id), expiresAt: undefined }]
+  await store.webhooks!.changeWebhook(id, 'webhook.created', { actor: 'test', at: Date.now() }, () => ({
+    ...{
+      id,
+      url,
+      events: ['key.issued'],
+      partner: undefined,
+      state: 'active',
+      createdAt: Date.now(),
+      secrets,
+    },
+    ...{ failingSince: undefined, ...more },
+  }))
+  return id
+}
+
+/** Enqueues a delivery. @returns Its id. */
+async function enqueue(store: Store, webhook: string): Promise<string> {
+  const id = `msg_${String(++count).padStart(20, '0')}`
+  const event = {
+    id,
+    type: 'webhook.test',
+    partner: undefined,
+    createdAt: Date.now(),
+    payload: `{"n":${count}}`,
+  } as const
+  await store.webhooks!.enqueue([event], webhook)
+  return id
+}
+
+/** Starts deliveries that end with the test. */
+function deliver(t: Test, store: Store, options: WebhookOptions = {}) {
+  const events: LogEvent[] = []
+  const webhooks = startWebhooks(store, {
+    key,
+    allowPrivate: true,
+    log: (event) => events.push(event),
+    ...options,
+  })
+  t.teardown(() => webhooks.close(0))
+  return { events, webhooks }
+}
+
+async function deliveryOf(store: Store, webhook: string): Promise<Delivery> {
+  return (await store.webhooks!.listDeliveries(webhook, undefined, undefined, 1))[0]!
+}
+
+/** The delivery after its first attempts. */
+async function attempted(store: Store, webhook: string, attempts: number = 1): Promise<Delivery> {
+  await until(async () => (await deliveryOf(store, webhook)).attempts >= attempts, 'an attempt')
+  return await deliveryOf(store, webhook)
+}
+
+await t.test('the official library verifies deliveries, with both secrets during a rotation', async (t) => {
+  const { run, json } = programOn('verify.db')
+  const receiver = await startReceiver()
+  t.teardown(receiver.close)
+  await run('partners', 'create', 'acme', '--name', 'Ácme')
+  const environment = ['--url', receiver.url, '--event', 'key.issued', '--allow-private']
+  const { data: { id, secret: first } } = await json('webhooks', 'create', ...environment)
+  t.match(first, /^whsec_[\w+/]{43}=$/)
+  const store = await openSqliteStore(join(folder, 'verify.db'))
+  t.teardown(() => store.close())
+  deliver(t, store)
+  await run('keys', 'issue', 'acme', '--name', 'Schlüssel', '--quiet')
+  const { headers, body } = await receiver.delivery((each) => typeOf(each) === 'key.issued')
+  const verify = (secret: string, { headers, body }: typeof receiver.received[number]) =>
+    new Verifier(secret).verify(body, headers as Record<string, string>)
+  t.match(verify(first, { headers, body, path: '' }), { type: 'key.issued', data: { name: 'Schlüssel' } })
+  t.match(headers, { 'content-type': 'application/json', 'webhook-id': /^msg_\w{20}$/ })
+  t.throws(() => verify(first, { headers, body: `${body} `, path: '' }), 'another body')
+
+  const { data: { secret: second } } = await json('webhooks', 'rotate-secret', id)
+  await json('webhooks', 'test', id, '--allow-private')
+  const rotated = receiver.received.at(-1)!
+  t.equal(typeOf(rotated), 'webhook.test')
+  for (const each of [first, second]) t.match(verify(each, rotated), { type: 'webhook.test' })
+  const { data: { secret: third } } = await json('webhooks', 'rotate-secret', id, '--overlap', '0')
+  await json('webhooks', 'test', id, '--allow-private')
+  const last = receiver.received.at(-1)!
+  t.ok(verify(third, last))
+  for (const old of [first, second]) t.throws(() => verify(old, last))
+})
+
+await t.test('the example of a receiver verifies deliveries', async (t) => {
+  const place = join(folder, 'receiver')
+  mkdirSync(place)
+  symlinkSync(fileURLToPath(new URL('../node_modules', import.meta.url)), join(place, 'node_modules'))
+  const example = new URL('../../examples/webhook-receiver.js', import.meta.url)
+  writeFileSync(join(place, 'receiver.mjs'), readFileSync(example))
+  const { json, run } = programOn('example.db')
+  await run('migrate')
+  const PORT = String(await freePort())
+  const options = ['--event', 'signup.created', '--allow-private']
+  const { data } = await json('webhooks', 'create', '--url', `http://127.0.0.1:${PORT}/`, ...options)
+  const receiver = spawn(process.execPath, ['receiver.mjs'], {
+    cwd: place,
+    env: cleanEnv({ PORT, WEBHOOK_SECRET: data.secret }),
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  t.teardown(() => receiver.kill())
+  const test = () => json('webhooks', 'test', data.id, '--allow-private')
+  await until(async () => (await test()).code === 0, 'the receiver')
+  t.match(String((await once(receiver.stdout, 'data'))[0]), 'webhook.test')
+  await run('webhooks', 'rotate-secret', data.id, '--overlap', '0')
+  t.match((await test()).error, { code: 'not_delivered', status: 400 })
+})
+
+await t.test('private addresses are refused when a webhook is created', async (t) => {
+  const { run, json } = programOn('addresses.db')
+  await run('migrate')
+  const refused = [
+    ...[
+      '127.0.0.1',
+      '127.255.255.254',
+      '10.0.0.1',
+      '172.16.0.1',
+      '172.31.255.255',
+      '192.168.1.1',
+      '169.254.169.254',
+    ],
+    ...[
+      '100.64.0.1',
+      '100.127.255.255',
+      '0.0.0.0',
+      '224.0.0.1',
+      '255.255.255.255',
+      '2130706433',
+      '0x7f.1',
+      '017700000001',
+    ],
+    ...[
+      'localhost',
+      'LOCALHOST',
+      'hook.localhost',
+      'localhost.',
+      '[::1]',
+      '[::]',
+      '[fe80::1]',
+      '[fc00::1]',
+      '[fd12::1]',
+    ],
+    ...[
+      '[ff02::1]',
+      '[::ffff:127.0.0.1]',
+      '[::ffff:a9fe:a9fe]',
+      '[64:ff9b::7f00:1]',
+      '[64:ff9b::169.254.169.254]',
+    ],
+    ...[
+      '[2002:7f00:1::]',
+      '[2002:a9fe:a9fe::1]',
+      '[::127.0.0.1]',
+      '[fec0::1]',
+      '[2001::1]',
+      '[64:ff9b:1::1]',
+    ],
+  ].map((host) => `https://${host}/`)
+  const accepted = ['https://93.184.216.34', 'https://[2606:2800:220:1::1]', 'https://[64:ff9b::5db8:d822]']
+  const outcomes = async (urls: readonly string[]) => {
+    const codes = new Set<number | null>()
+    for (const url of urls) {
+      const { code } = await json('webhooks', 'create', '--url', url, '--event', 'key.issued')
+      if (!codes.has(code)) t.comment(`${code} ${url}`)
+      codes.add(code)
+    }
+    return [...codes]
+  }
+  t.same(
+    await outcomes([...refused, 'http://93.184.216.34', 'https://me@hook.example', 'ftp://hook.example']),
+    [2],
+  )
+  t.same(await outcomes([...accepted, 'https://hook.example', 'https://localhost.example']), [0])
+})
+
+await t.test('the address is checked when the connection is made', async (t) => {
+  let connections = 0
+  const server = createServer((socket) => {
+    connections++
+    socket.destroy()
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  // A resolver whose answers are for one query: first a public address, then this machine.
+  const answers = ['93.184.216.34']
+  const resolver = createSocket('udp4')
+  resolver.on('message', (query, { port, address }) => {
+    const end = query.indexOf(0, 12) + 5
+    const isIPv4 = query.readUInt16BE(end - 4) === 1
+    const bytes = Buffer.from((answers.shift() ?? '127.0.0.1').split('.').map(Number))
+    const head = Buffer.from([...query.subarray(0, 2), 0x81, 0x80, 0, 1, 0, isIPv4 ? 1 : 0, 0, 0, 0, 0])
+    const answer = Buffer.from([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, ...bytes])
+    resolver.send(Buffer.concat([head, query.subarray(12, end), ...(isIPv4 ? [answer] : [])]), port, address)
+  })
+  resolver.bind(0, '127.0.0.1')
+  await once(resolver, 'listening')
+  const client = new dns.promises.Resolver()
+  client.setServers([`127.0.0.1:${resolver.address().port}`])
+  const { lookup } = dns
+  dns.lookup = ((name: string, _options: unknown, callback: (error: unknown, found: unknown) => void) => {
+    client.resolve4(name).then(
+      (found) => callback(null, found.map((address) => ({ address, family: 4 }))),
+      (error) => callback(error, []),
+    )
+  }) as unknown as typeof dns.lookup
+  t.teardown(() => {
+    dns.lookup = lookup
+    resolver.close()
+    server.close()
+  })
+  const url = `https://hook.example:${(server.address() as AddressInfo).port}/`
+  const found = await client.resolve4('hook.example')
+  t.same(found, ['93.184.216.34'], 'it was public when it was checked first')
+
+  const store = createMemoryStore()
+  const webhook = await addWebhook(store, url)
+  await enqueue(store, webhook)
+  deliver(t, store, { allowPrivate: false })
+  t.match(await attempted(store, webhook), { state: 'pending', lastError: /private/, lastStatus: undefined })
+  t.equal(connections, 0)
+
+  const trusting = createMemoryStore()
+  const same = await addWebhook(trusting, url)
+  await enqueue(trusting, same)
+  deliver(t, trusting)
+  await attempted(trusting, same)
+  t.equal(connections, 1, 'without the check it connects')
+})
+
+await t.test('the address is checked on Bun and Deno, too', async (t) => {
+  const binaries = fileURLToPath(new URL('../node_modules/.bin/', import.meta.url))
+  const child = fileURLToPath(new URL('webhooks-child.ts', import.meta.url))
+  const receiver = await startReceiver()
+  t.teardown(receiver.close)
+  const { json, run, env } = programOn('runtimes.db')
+  await run('migrate')
+  const { data: { id } } = await json(
+    ...['webhooks', 'create', '--event', 'key.issued', '--allow-private'],
+    ...['--url', receiver.url.replace('127.0.0.1', 'hook.example')],
+  )
+  const runtimes = [[`${binaries}bun`], [`${binaries}deno`, 'run', '-A'], [process.execPath]]
+  for (const runtime of runtimes) {
+    const start = { command: [...runtime, child], env }
+    const before = receiver.received.length
+    const refused = await runProcess(['webhooks', 'test', id, '--json'], start)
+    t.match(
+      documentOf(refused).error,
+      { code: 'not_delivered', detail: /private/, status: null },
+      String(runtime[0]),
+    )
+    t.equal(receiver.received.length, before)
+    const sent = await runProcess(['webhooks', 'test', id, '--allow-private', '--json'], start)
+    t.match(documentOf(sent).data, { status: 204 }, `${runtime[0]} ${sent.stderr}`)
+  }
+})
+
+await t.test('a failed delivery is retried by the schedule', async (t) => {
+  const store = createMemoryStore()
+  const statuses: Record<string, number> = { '/gone': 410, '/busy': 429, '/moved': 302, '/broken': 500 }
+  const other = await startReceiver()
+  const receiver = await startReceiver((response, { path }) => {
+    if (path === '/endless') return void setInterval(() => response.write('x'.repeat(1_000)), 1).unref()
+    if (path === '/silent') return
+    response.writeHead(statuses[path]!, { 'retry-after': '120', location: other.url }).end()
+  })
+  t.teardown(receiver.close)
+  t.teardown(other.close)
+  const webhooks: Record<string, string> = {}
+  for (const path of ['/silent', '/endless', ...Object.keys(statuses)]) {
+    webhooks[path] = await addWebhook(store, receiver.url + path)
+    await enqueue(store, webhooks[path])
+  }
+  const { events } = deliver(t, store)
+  const start = Date.now()
+  await until(
+    async () => (await deliveryOf(store, webhooks['/endless']!)).state === 'delivered',
+    'the endless one',
+  )
+  const broken = await attempted(store, webhooks['/broken']!)
+  t.match(broken, { state: 'pending', attempts: 1, lastStatus: 500 })
+  t.ok(broken.dueAt >= start + 5_000 && broken.dueAt < Date.now() + 5_600, 'after five seconds')
+  t.match(await attempted(store, webhooks['/moved']!), { state: 'pending', lastStatus: 302 })
+  t.equal(other.received.length, 0, 'a redirect is not followed')
+  t.ok((await attempted(store, webhooks['/busy']!)).dueAt >= start + 120_000, 'after Retry-After')
+  t.match(await attempted(store, webhooks['/gone']!), { state: 'failed', lastStatus: 410 })
+  await until(() => events.some(({ event }) => event === 'webhook_disabled'), 'the event')
+  t.match(events.find(({ event }) => event === 'webhook_disabled'), {
+    level: 'warn',
+    webhook: webhooks['/gone'],
+  })
+  const all = await store.webhooks!.listWebhooks()
+  t.same(all.filter(({ state }) => state === 'disabled').map(({ id }) => id), [webhooks['/gone']])
+})
+
+await t.test('a webhook that fails for five days is disabled', async (t) => {
+  const store = createMemoryStore()
+  const receiver = await startReceiver((response) => response.writeHead(500).end())
+  t.teardown(receiver.close)
+  const failingSince = Date.now() - 5 * MS_PER_DAY
+  const old = await addWebhook(store, receiver.url, { failingSince })
+  const young = await addWebhook(store, receiver.url, { failingSince: failingSince + 60_000 })
+  await enqueue(store, old)
+  await enqueue(store, young)
+  const { events } = deliver(t, store)
+  await attempted(store, young)
+  await attempted(store, old)
+  const states = (await store.webhooks!.listWebhooks()).map(({ id, state }) => [id, state])
+  t.same(Object.fromEntries(states), { [old]: 'disabled', [young]: 'active' })
+  t.match(events, [{ event: 'webhook_disabled', webhook: old, error: 'status 500' }])
+})
+
+await t.test('a receiver that does not respond delays no other', async (t) => {
+  const store = createMemoryStore()
+  const silent = await startReceiver(() => {})
+  const receiver = await startReceiver()
+  t.teardown(silent.close)
+  t.teardown(receiver.close)
+  const dead = await addWebhook(store, silent.url)
+  const live = await addWebhook(store, receiver.url)
+  for (let n = 0; n < 200; n++) await enqueue(store, dead)
+  const sent: string[] = []
+  for (let n = 0; n < 200; n++) sent.push(await enqueue(store, live))
+  const { webhooks } = deliver(t, store)
+  const ids = () => receiver.received.map(({ headers }) => headers['webhook-id'])
+  await until(() => ids().length === sent.length, 'all deliveries')
+  t.same(ids().sort(), sent.sort(), 'each delivery arrives once')
+  await until(() => webhooks.outcomes.delivered === sent.length, 'their outcomes')
+  t.ok(silent.received.length <= 50)
+  silent.close()
+})
+
+await t.test('secrets that can not be opened are logged, and nothing is delivered', async (t) => {
+  const store = createMemoryStore()
+  const receiver = await startReceiver()
+  t.teardown(receiver.close)
+  const webhook = await addWebhook(store, receiver.url)
+  await enqueue(store, webhook)
+  for (const wrong of [undefined, await importWebhookKey(Buffer.alloc(32, 9).toString('base64'))]) {
+    const { events } = deliver(t, store, { key: wrong })
+    await until(() => events.length > 0, 'an event')
+    t.match(events, [{
+      level: 'error',
+      event: 'webhooks_unavailable',
+      error: wrong ? /another key/ : /no key/,
+    }])
+  }
+  t.match(await deliveryOf(store, webhook), { state: 'pending', attempts: 0 })
+  const moved = await store.webhooks!.listWebhooks()
+  await t.rejects(key.open(moved[0]!.secrets[0]!.sealed, 'whk_another'), 'a secret is bound to its webhook')
+  const both = await importWebhookKey(`${Buffer.alloc(32, 9).toString('base64')}\n${text}\n`)
+  deliver(t, store, { key: both })
+  await receiver.delivery()
+})
