@@ -6,8 +6,10 @@
 import { AggregatorRegistry, collectDefaultMetrics, Registry } from 'prom-client'
 import type { PartnerApi } from '../core/api.ts'
 import { endOf } from '../core/keys/lifecycle.ts'
-import type { MaybePromise } from '../core/lib/promise.ts'
+import { delay, type MaybePromise } from '../core/lib/promise.ts'
+import { readPages } from '../core/lib/read-pages.ts'
 import { MS_PER_DAY } from '../core/lib/time.ts'
+import type { Partner } from '../core/model.ts'
 import type { CompletedRequest, Observer } from '../core/ports/observer.ts'
 import type { Store } from '../core/ports/store.ts'
 
@@ -25,7 +27,7 @@ export interface Metrics {
   /** Adds metrics that are read when the metrics of this process are collected. */
   add(source: () => MaybePromise<MetricsSample>): void
   /** Adds the measurements of the service, and the keys of its store that end soon. */
-  watch(api: Pick<PartnerApi, 'measurements'>, store: Pick<Store, 'listKeys'>): void
+  watch(api: Pick<PartnerApi, 'measurements'>, store: Pick<Store, 'listPartners' | 'listKeys'>): void
   /** Reads the metrics of this process. */
   collect(): Promise<MetricsSample>
 }
@@ -58,7 +60,8 @@ export function createMetrics({ by }: { readonly by?: 'partner' | undefined } = 
   const callErrors: Record<string, number> = {}
   const sources: (() => MaybePromise<MetricsSample>)[] = []
   const registry = new Registry()
-  collectDefaultMetrics({ register: registry })
+  // OpenMetrics writes whole bounds as `1.0`, and prom-client as `1`.
+  collectDefaultMetrics({ register: registry, gcDurationBuckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5] })
 
   function partnerLabel(slug: string | undefined): string {
     if (by === undefined || slug === undefined) return ''
@@ -114,13 +117,14 @@ export function createMetrics({ by }: { readonly by?: 'partner' | undefined } = 
       return [
         metric('requests_total', 'Responses by endpoint, method, status and problem code', responses),
         requestTimes.metric,
-        metric('response_cache_lookups_total', 'Cacheable responses', byLabel('result', responseCache)),
+        metric('response_cache_lookups_total', 'Responses by cache result', byLabel('result', responseCache)),
         callTimes.metric,
         metric('store_call_errors_total', 'Calls that failed or timed out', byLabel('operation', callErrors)),
         ...added.flat(),
         // The others break the rules for names, or are 0 on other runtimes.
         ...process.filter(({ name }) => !/^nodejs_(?:active|heap_space)/.test(name)),
-      ].filter(({ values }) => values.length > 0)
+      ].map((metric) => ({ ...metric, values: metric.values.filter(({ value }) => Number.isFinite(value)) }))
+        .filter(({ values }) => values.length > 0)
     },
   }
 }
@@ -142,18 +146,11 @@ export async function renderMetrics(
       // prom-client omits the start time, and appends `_total` again.
       aggregator: metric.aggregator.replace('omit', 'min'),
       name: isOpen && metric.type === 'counter' ? metric.name.replace(/_total$/, '') : metric.name,
-      values: isOpen ? metric.values.map(withFloatBound) : metric.values,
     }))
   )
   const registry = AggregatorRegistry.aggregate(prepared as never)
   registry.setContentType(type as never)
   return { type, text: await registry.metrics() }
-}
-
-/** OpenMetrics writes the bound of a bucket with a fraction: `1.0`. */
-function withFloatBound(value: MetricValue): MetricValue {
-  const { le } = value.labels
-  return Number.isInteger(le) ? { ...value, labels: { ...value.labels, le: `${le}.0` } } : value
 }
 
 /** Makes a metric: a counter if its name ends in `_total`, else a gauge of which the largest of all processes counts. */
@@ -186,7 +183,7 @@ async function measure(api: Pick<PartnerApi, 'measurements'>): Promise<MetricsSa
   )
   const age = revisionAgeMs === undefined ? [] : revisionAgeMs / 1000
   return [
-    metric('key_cache_lookups_total', 'Authentications by result', byLabel('result', keyCache)),
+    metric('key_cache_lookups_total', 'Authentications by cache result', byLabel('result', keyCache)),
     metric('limit_decisions_total', 'Decisions of the limiter by policy', decisions),
     metric(
       'store_unavailable',
@@ -199,26 +196,36 @@ async function measure(api: Pick<PartnerApi, 'measurements'>): Promise<MetricsSa
   ]
 }
 
-/** Counts the keys in the background, once a minute at most: the store may be slow, and a scrape has a time limit. */
-function createKeyCounter(store: Pick<Store, 'listKeys'>): () => MetricsSample {
-  let values: MetricValue[] = []
+const countIntervalMs = 600_000
+
+/** Counts the keys of one partner after another, each by an index, in the background: no scrape waits for the store. */
+function createKeyCounter(store: Pick<Store, 'listPartners' | 'listKeys'>): () => MetricsSample {
+  let counts: Record<string, number> = {}
   let dueAt = 0
   async function count(now: number): Promise<void> {
-    const end = (days: number): number => now + days * MS_PER_DAY
-    const keys = await store.listKeys({ endsBefore: end(14), now }, undefined, 1_000)
-    const endingWithin = (days: number) => keys.filter((key) => endOf(key)! < end(days)).length
-    values = [3, 14].map((days) => ({ labels: { days }, value: endingWithin(days) }))
+    const found = { 3: 0, 14: 0 }
+    for await (
+      const { slug } of readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit))
+    ) {
+      const filter = { partner: slug, endsBefore: now + 14 * MS_PER_DAY, now }
+      for (const key of await store.listKeys(filter, undefined, 1_000)) {
+        found[14]++
+        if (endOf(key)! < now + 3 * MS_PER_DAY) found[3]++
+      }
+      await delay(1)
+    }
+    counts = found
   }
   return () => {
     if (performance.now() >= dueAt) {
-      dueAt = Infinity
-      count(Date.now()).catch(() => values = []).finally(() => dueAt = performance.now() + 60_000)
+      dueAt = performance.now() + countIntervalMs
+      count(Date.now()).catch(() => counts = {})
     }
-    return [metric('keys_expiring', 'Keys in force that end within so many days, at most 1,000', values)]
+    return [metric('keys_expiring', 'Keys in force that end within so many days', byLabel('days', counts))]
   }
 }
 
-const bounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, Infinity]
+const bounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.5, 2.5, 7.5, Infinity]
 
 /** A histogram of durations by one label. */
 function createHistogram(name: string, help: string, label: string) {

@@ -26,6 +26,19 @@ export async function runNode(): Promise<Row[]> {
   ]
 }
 
+/** What metrics cost. The first row compares two servers without metrics: it shows how precise the others are. */
+export async function runMetrics(): Promise<Row[]> {
+  const kinds = ['ours', 'ours-again', 'ours-metrics', 'ours-metrics-by-partner'] as const
+  const results = await compete('node', kinds)
+  const row = (what: string, subject: ServerKind, target?: number) =>
+    comparisonRow('metrics', what, results, [subject, 'ours'], target)
+  return [
+    row('off, against another server with metrics off', 'ours-again'),
+    row('on, against off', 'ours-metrics', 0.97),
+    row('on, by partner, against off', 'ours-metrics-by-partner', 0.97),
+  ]
+}
+
 export function runBun(): Promise<Row[]> {
   return runOnFetch({ runtime: 'bun', raw: 'Bun.serve', rawTarget: 0.85, peers: ['elysia', 'hono'] })
 }

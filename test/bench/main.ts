@@ -16,6 +16,7 @@ import { machineLine, type Row, tableOf } from './report.ts'
 const parts: Readonly<Record<string, () => Promise<Row[]>>> = {
   pipeline: async () => (await import('./pipeline.ts')).run(),
   http: async () => (await import('./http.ts')).runNode(),
+  metrics: async () => (await import('./http.ts')).runMetrics(),
   bun: async () => (await import('./http.ts')).runBun(),
   deno: async () => (await import('./http.ts')).runDeno(),
   sqlite: async () => (await import('./sqlite.ts')).run(),

@@ -15,10 +15,11 @@ export type ServerRuntime = 'node' | 'bun' | 'deno'
 
 /**
  * A server. A peer without a suffix only checks the key and sends the page. `raw` is the server of the runtime, `fetch`
- * the service as a handler on it. Fastify runs on Node, Elysia on Bun.
+ * the service as a handler on it, `ours-again` a second server like `ours`. Fastify runs on Node, Elysia on Bun.
  */
 export type ServerKind =
   | 'ours'
+  | `ours-${'again' | 'metrics' | 'metrics-by-partner'}`
   | 'fetch'
   | 'raw'
   | 'raw-same-fields'
@@ -92,6 +93,9 @@ async function listenFastify(kind: 'fastifyReady' | 'fastifySameWork'): Promise<
 /** Starts each kind on a free port. */
 const starters: Readonly<Record<ServerKind, () => Promise<number>>> = {
   ours: listenOurs,
+  'ours-again': listenOurs,
+  'ours-metrics': listenOurs,
+  'ours-metrics-by-partner': listenOurs,
   fetch: () => listen((request) => service.fetch(request)),
   raw: () => listenRaw({ 'Content-Type': 'application/json; charset=utf-8' }),
   // With the header fields that the contract requires: the rest is the work of the service.
@@ -113,10 +117,15 @@ const [kind] = process.argv.slice(2)
 const store = createMemoryStore()
 await fill(store, 500)
 const key = await issueKey(store)
-const service = createService(store)
+const metrics = !kind!.startsWith('ours-metrics') ? undefined : (await import('../../adapters/metrics.ts'))
+  .createMetrics({ by: kind === 'ours-metrics-by-partner' ? 'partner' : undefined })
+const service = createService(store, undefined, metrics && [metrics.observer])
+metrics?.watch(service, store)
 const ready = await readyAnswer(service, key)
 const port = await starters[kind as ServerKind]()
 
+// As a scraper does, but more often.
+if (metrics !== undefined) setInterval(metrics.collect, 5_000)
 process.on('message', () => {
   const { user, system } = process.cpuUsage()
   process.send?.({ microseconds: user + system })

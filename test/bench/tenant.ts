@@ -4,6 +4,7 @@ import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
 import type { HttpRequest } from '../../core/http/message.ts'
 import type { Key } from '../../core/model.ts'
 import { MODULE_NAMES } from '../../core/policy/modules.ts'
+import type { Observer } from '../../core/ports/observer.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { INDUSTRIES, PARTNER, profiles } from './profiles.ts'
 
@@ -62,10 +63,14 @@ export async function fill(store: Store, count: number): Promise<void> {
 }
 
 /** The service as a self-hoster runs it, but for quotas that no run spends. */
-export function createService(store: Store, responseCacheBytes?: number): PartnerApi {
+export function createService(
+  store: Store,
+  responseCacheBytes?: number,
+  observers: readonly Observer[] = [],
+): PartnerApi {
   return createPartnerApi(
     { store },
-    { limits: { key: ENOUGH }, ...(responseCacheBytes !== undefined && { responseCacheBytes }) },
+    { limits: { key: ENOUGH }, observers, ...(responseCacheBytes !== undefined && { responseCacheBytes }) },
   )
 }
 
