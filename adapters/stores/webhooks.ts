@@ -80,7 +80,7 @@ export function changeWebhook(
 /** What a database can store: errors come from other servers. */
 export function storableResult(result: DeliveryResult): DeliveryResult {
   const lastError = result.lastError?.toWellFormed().replaceAll('\0', '').slice(0, 500)
-  return { ...result, lastError }
+  return { ...result, retryMs: Math.round(result.retryMs), lastError }
 }
 
 type Query = (sql: string, parameters: readonly Value[]) => MaybePromise<StoredRow[]>
