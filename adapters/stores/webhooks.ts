@@ -79,7 +79,7 @@ export function changeWebhook(
 
 /** What a database can store: errors come from other servers. */
 export function storableResult(result: DeliveryResult): DeliveryResult {
-  const lastError = result.lastError?.toWellFormed().replaceAll('\0', '').slice(0, 500)
+  const lastError = result.lastError?.slice(0, 500).toWellFormed().replaceAll('\0', '')
   return { ...result, retryMs: Math.round(result.retryMs), lastError }
 }
 
@@ -161,11 +161,12 @@ export function createWebhookStore(
   const results = `(SELECT value ->> 'webhook' AS webhook, value ->> 'id' AS id, value ->> 'state' AS state,
     CAST(value ->> 'retryMs' AS BIGINT) AS retry_ms, CAST(value ->> 'lastStatus' AS INTEGER) AS last_status,
     value ->> 'lastError' AS last_error FROM ${rows('$1')})`
+  // An expression of the state, so that the primary key is used and not an index of all that are pending.
   const settle = `
     UPDATE ${deliveries} AS d SET state = r.state, attempts = d.attempts + 1, last_status = r.last_status,
       last_error = r.last_error, due_at = ${now} + CASE r.state WHEN 'pending' THEN r.retry_ms ELSE 0 END
     FROM ${results} AS r WHERE d.webhook = r.webhook AND d.id = r.id
-      AND d.state IN ('pending', CASE r.state WHEN 'delivered' THEN 'failed' END)`
+      AND d.state || '' IN ('pending', CASE r.state WHEN 'delivered' THEN 'failed' END)`
   const setFailing = `
     UPDATE partner_api.webhook SET failing_since = CASE r.delivered WHEN 0 THEN ${now} END
     FROM (SELECT webhook, sum(CASE state WHEN 'delivered' THEN 1 ELSE 0 END) AS delivered FROM ${results} AS r

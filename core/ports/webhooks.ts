@@ -4,14 +4,8 @@ import type { AuditContext } from './changes.ts'
 /** The events that a webhook can be sent. */
 export const WEBHOOK_EVENT_TYPES = [
   'signup.created',
-  'key.issued',
-  'key.rotated',
-  'key.revoked',
-  'key.expiring',
-  'partner.suspended',
-  'partner.resumed',
-  'module.activated',
-  'module.deactivated',
+  ...['key.issued', 'key.rotated', 'key.revoked', 'key.expiring'] as const,
+  ...['partner.suspended', 'partner.resumed', 'module.activated', 'module.deactivated'] as const,
 ] as const
 
 /** A type of event. */
@@ -20,7 +14,7 @@ export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number]
 /** The most webhooks of a store. */
 export const MAX_WEBHOOKS = 100
 
-/** A URL that events are sent to. */
+/** A URL that events are sent to. Instants are milliseconds since the epoch. */
 export interface Webhook {
   /** `whk_` and 20 characters. */
   readonly id: string
@@ -32,7 +26,7 @@ export interface Webhook {
   readonly partner: string | undefined
   /** Events are written for active webhooks only; pending deliveries of a disabled one wait. */
   readonly state: 'active' | 'disabled'
-  /** Milliseconds since the epoch. */
+  /** When it was created. */
   readonly createdAt: number
   /** The signing secrets, encrypted, the current one first; one that was replaced has an expiry. */
   readonly secrets: readonly { readonly sealed: string; readonly expiresAt: number | undefined }[]
@@ -57,7 +51,7 @@ export interface WebhookEvent {
   readonly type: WebhookEventType | 'webhook.test'
   /** Slug of the partner that it is about. */
   readonly partner: string | undefined
-  /** Milliseconds since the epoch. */
+  /** When it happened. */
   readonly createdAt: number
   /** The body as it is sent. */
   readonly payload: string
@@ -94,8 +88,8 @@ export interface WebhookStore {
   /**
    * Creates, changes or removes a webhook in a transaction, with an audit entry. Moves no revision.
    *
-   * @param change Returns the webhook as it is to be stored, `undefined` to remove it, or its argument to change nothing.
-   * `current` is locked until then; `undefined` if there is no such webhook. May be called more than once.
+   * @param change Called under a lock, perhaps more than once. Returns the webhook as it is to be stored, `undefined` to
+   * remove it, or its argument to change nothing; that is `undefined` if there is no such webhook.
    * @returns What `change` has returned.
    * @throws {StoreError} `refused` when there would be more than `MAX_WEBHOOKS`; whatever `change` throws.
    */
@@ -120,7 +114,7 @@ export interface WebhookStore {
    * Leases pending deliveries of a webhook, those that are due longest, in the order of their events: no other caller gets
    * them until the lease ends. Then they are due again.
    *
-   * @param limit 1–500.
+   * @param limit 1–500. SQLite takes some 50 µs for each, and does nothing else meanwhile.
    */
   leaseDeliveries(webhook: string, limit: number, leaseMs: number): MaybePromise<readonly Delivery[]>
 
@@ -139,8 +133,8 @@ export interface WebhookStore {
   ): MaybePromise<readonly Delivery[]>
 
   /**
-   * Makes settled deliveries pending again, due at once and without attempts: those with these ids, or some that have failed
-   * and whose event is not older. Call it again until it returns 0.
+   * Makes settled deliveries pending again, due at once and without attempts: those with these ids, or failed ones whose
+   * event is not older. Call it again until it returns 0.
    *
    * @returns How many: 500 at most.
    */
@@ -149,10 +143,6 @@ export interface WebhookStore {
     which: { readonly ids: readonly string[] } | { readonly since: number },
   ): MaybePromise<number>
 
-  /**
-   * Removes deliveries that were settled 30 days ago, and those of removed webhooks.
-   *
-   * @returns How many: 500 at most.
-   */
+  /** Removes what was settled 30 days ago, and deliveries of removed webhooks. @returns How many: 500 at most. */
   pruneDeliveries(): MaybePromise<number>
 }
