@@ -25,12 +25,14 @@ import type { Directory } from './ports/directory.ts'
 import type { FactSource, Revision } from './ports/facts.ts'
 import { composeObservers, type Measurements, type Observer } from './ports/observer.ts'
 import type { Replica } from './ports/replicas.ts'
+import type { SignupDestination } from './ports/signups.ts'
 import type { Store } from './ports/store.ts'
 import { withTimeouts } from './ports/with-timeouts.ts'
 import { afterRegistration, registerReplica } from './replicas/registration.ts'
 import { createUsageCounter } from './reports/usage-counter.ts'
 import type { Endpoint } from './routes/context.ts'
 import { compileRoutes, ROUTES } from './routes/router.ts'
+import { createDestinationSignups } from './signups/destination.ts'
 import { type PartnerApiOptions, resolveSettings, type Settings } from './settings.ts'
 
 /** Where the service gets its data. */
@@ -39,6 +41,8 @@ export interface PartnerApiPorts {
   readonly store: Store
   /** A source of profiles and industries to use instead of the store. */
   readonly directory?: Directory
+  /** Where to keep signups instead of the store. */
+  readonly signups?: SignupDestination
 }
 
 /** The service, ready to mount. */
@@ -203,7 +207,7 @@ type BoundedPorts = ReturnType<typeof boundPorts>
 
 /** The ports with their time-outs. What a custom directory returns is validated. */
 function boundPorts(
-  { store, directory = store }: PartnerApiPorts,
+  { store, directory = store, signups: destination }: PartnerApiPorts,
   settings: Settings,
   hasLog: boolean,
   observe: Observer['storeCall'],
@@ -213,6 +217,7 @@ function boundPorts(
   const { quotas, replicas } = store
   const facts = withLookUpTimeout.facts(store)
   const isCustom = directory !== store
+  const signups = withStoreTimeout.signups(store)
   const profiles = withStoreTimeout.directory(directory)
   // With a log, the event of the request contains the error.
   const validated = isCustom ? validatedDirectory(profiles, hasLog ? undefined : console.error) : profiles
@@ -220,7 +225,9 @@ function boundPorts(
     facts,
     directory: validated,
     catalog: withStoreTimeout.catalog(store),
-    signups: withStoreTimeout.signups(store),
+    signups: destination === undefined
+      ? signups
+      : createDestinationSignups(signups, withStoreTimeout.destination(destination)),
     reports: withStoreTimeout.reports(store),
     quotas: quotas && withLookUpTimeout.quotas(quotas),
     register: replicas && ((replica: Replica) => withLookUpTimeout.registration(replicas.register(replica))),

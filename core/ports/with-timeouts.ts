@@ -6,7 +6,7 @@ import type { Observer } from './observer.ts'
 import type { QuotaStore } from './quotas.ts'
 import type { ReplicaRegistration } from './replicas.ts'
 import type { Reports } from './reports.ts'
-import type { SignupStore } from './signups.ts'
+import type { SignupDestination, SignupStore } from './signups.ts'
 
 /**
  * Wraps ports so that they respond in time or throw the `Problem` `store_unavailable`, with the error as its cause.
@@ -63,7 +63,8 @@ export function withTimeouts(
       ...wrap(directory, 'directoryRevision') as Partial<Directory>,
     }),
     catalog: (catalog: Catalog): Catalog => wrap(catalog, 'findBanner', 'listPlans'),
-    signups: (store: SignupStore) => wrap(store, 'createSignup'),
+    signups: (store: SignupStore) => wrap(store, 'createSignup', 'claimSignup', 'findSignup'),
+    destination: (destination: SignupDestination) => wrap(destination, 'createSignup'),
     reports: (reports: Reports) => wrap(reports, 'recordUsage', 'summarise', 'listActivity'),
     quotas: (quotas: QuotaStore): QuotaStore => wrap(quotas, 'leaseQuota'),
     registration: (replica: ReplicaRegistration): ReplicaRegistration => ({

@@ -9,7 +9,7 @@ export function createDestinationSignups(
   store: Pick<SignupStore, 'claimSignup' | 'createSignup' | 'findSignup'>,
   destination: SignupDestination,
 ): Pick<SignupStore, 'createSignup'> {
-  /** Two attempts may get here at once: the second finds what the first has stored. */
+  /** Of two attempts at once, the second finds what the first has stored. */
   async function complete(signup: Signup): Promise<void> {
     try {
       await store.createSignup(withoutPersonalData(signup), undefined)
@@ -20,7 +20,9 @@ export function createDestinationSignups(
 
   return {
     async createSignup(sent, claim) {
-      const claimed = claim === undefined ? created : await store.claimSignup(sent, claim)
+      const claimed = claim === undefined
+        ? created
+        : await store.claimSignup(withoutPersonalData(sent), claim)
       const isReplayed = claimed.outcome === 'replayed'
       if (!isReplayed && claimed.outcome !== 'created') return claimed
       const signup = isReplayed ? { ...sent, id: claimed.id, createdAt: claimed.createdAt } : sent

@@ -3,12 +3,15 @@ import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import t from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import type { Signup } from '../../core/ports/signups.ts'
+import type { Webhook } from '../../core/ports/webhooks.ts'
 import { canonicalJson, readIdempotencyKey } from '../../core/signups/idempotency.ts'
 import { deployTo } from '../contract/http/deploy.ts'
 import { forge } from '../contract/http/forgery.ts'
-import { onNode } from '../contract/http/mounts.ts'
+import { inProcess, onNode } from '../contract/http/mounts.ts'
 import { post } from '../contract/http/service.ts'
 import { memory } from '../contract/http/stores.ts'
+import { httpContract } from '../contract/http/suites.ts'
 import {
   invalidFields,
   serveStore,
@@ -165,6 +168,140 @@ t.test('a failing store causes 503 without its error', async (t) => {
   t.strictSame([response.status, response.json.code], [503, 'store_unavailable'])
   t.match(response.headers.get('retry-after'), /^\d+$/)
   t.notMatch(response.text, /disk|ada@/)
+  await service.api.close()
+})
+
+/** An embedder's table of signups. */
+function createTable() {
+  const rows = new Map<string, Signup>()
+  return {
+    rows,
+    createSignup(signup: Signup): unknown {
+      if (!rows.has(signup.id)) rows.set(signup.id, signup)
+      return undefined
+    },
+  }
+}
+
+t.test('the contract holds for signups in tables of an embedder', async (t) => {
+  const table = createTable()
+  const deploy = deployTo(memory, inProcess, { signups: table })
+  t.ok(await httpContract(t, deploy, ['signups', 'failures', 'order', 'bodies']) > 5)
+  t.ok(table.rows.size > 0)
+})
+
+t.test('an embedder gets each signup as it was sent, and the store what is counted', async (t) => {
+  const store = createMemoryStore()
+  const table = createTable()
+  const { api, post, request, world } = await serveStore(store, {}, { signups: table })
+  const sent = {
+    ...required,
+    country: 'GB',
+    plan: 'starter',
+    company: 'Engines',
+    message: 'Hi',
+    metadata: { a: 'b' },
+  }
+  const { json: { data } } = await post(path, sent, idempotent('a'))
+  const head = {
+    id: data.id,
+    partner: 'demo',
+    keyId: world.keys['demo full'].id,
+    environment: 'live',
+    createdAt: Date.parse(data.created_at),
+    country: 'GB',
+    plan: 'starter',
+  } as const
+  const absent = { profile: undefined, locale: undefined, consentAt: undefined }
+  const { email, name, company, message, metadata } = sent
+  t.strictSame([...table.rows.values()], [{ ...head, ...absent, email, name, company, message, metadata }])
+  const blank = { ...absent, email: '', name: '', company: undefined, message: undefined, metadata: {} }
+  t.strictSame(await store.findSignup(data.id), { ...head, ...blank })
+  const { json: { data: [activity] } } = await request(
+    '/partner/reports/activity?partner=demo&type=signup.created',
+  )
+  t.match(activity.subject, {
+    signup_id: data.id,
+    country: 'GB',
+    plan: 'starter',
+    name: '',
+    email: '***@***',
+  })
+  t.notMatch(JSON.stringify(await store.listSignups(undefined, undefined, 9)), /ada@|Ada|Engines/)
+  await api.close()
+})
+
+t.test('a signup that an embedder has not accepted is neither counted nor an event, and can be repeated', async (t) => {
+  const plain = createMemoryStore()
+  let failsToCount = false
+  const store: typeof plain = {
+    ...plain,
+    createSignup: (...sent) => failsToCount ? Promise.reject(new Error('away')) : plain.createSignup(...sent),
+  }
+  const webhook: Webhook = {
+    ...{
+      id: 'whk_1',
+      url: 'https://example.com',
+      events: ['signup.created'],
+      partner: undefined,
+      state: 'active',
+    },
+    ...{ createdAt: 0, secrets: [], failingSince: undefined },
+  }
+  const context = { actor: 'test', at: Date.now() }
+  await plain.webhooks!.changeWebhook(webhook.id, 'webhook.created', context, () => webhook)
+  const table = createTable()
+  const failures: Record<string, (signup: Signup) => unknown> = {
+    'throws': () => {
+      throw new Error('the table is full of ada@example.com')
+    },
+    'rejects': () => Promise.reject(new Error('the table is full of ada@example.com')),
+    'is slow': () => new Promise(() => {}),
+    'stores, then fails': (signup) => {
+      table.createSignup(signup)
+      throw new Error('lost')
+    },
+    'stores, and the store fails': (signup) => {
+      failsToCount = true
+      return table.createSignup(signup)
+    },
+  }
+  let attempt: (signup: Signup) => unknown = table.createSignup
+  const service = await serveStore(store, { storeTimeoutMs: 50 }, {
+    signups: { createSignup: (signup) => attempt(signup) },
+  })
+  const counted = async () => {
+    const report = await service.request('/partner/reports/summary?partner=demo')
+    const events = await plain.webhooks!.listDeliveries('whk_1', undefined, undefined, 100)
+    t.equal(events.length, report.json.data.signups.total)
+    return events.length
+  }
+  let accepted = 0
+  for (const [name, failure] of Object.entries(failures)) {
+    const once = idempotent(`"${name}"`)
+    attempt = failure
+    for (let time = 0; time < 2; time++) {
+      const failed = await service.post(path, required, once)
+      t.strictSame([failed.status, failed.json.code], [503, 'store_unavailable'], name)
+      t.match(failed.headers.get('retry-after'), /^[1-9]\d*$/)
+      t.notMatch(failed.text, /full|lost|ada@/)
+    }
+    t.equal(await counted(), accepted, name)
+    failsToCount = false
+    attempt = table.createSignup
+    t.equal((await service.post(path, { ...required, name: 'Eve' }, once)).status, 422, 'another body')
+    const repeated = await Promise.all(Array.from({ length: 5 }, () => service.post(path, required, once)))
+    const ids = new Set(repeated.map(({ status, json }) => `${status} ${json.data.id}`))
+    t.equal(ids.size, 1, [...ids].join())
+    t.equal(await counted(), ++accepted, name)
+    t.equal(table.rows.size, accepted)
+    t.ok(table.rows.has(repeated[0]!.json.data.id))
+  }
+  attempt = () => t.fail('a signup that is complete is not stored again')
+  t.equal(
+    (await service.post(path, required, idempotent('throws'))).headers.get('idempotent-replayed'),
+    'true',
+  )
   await service.api.close()
 })
 

@@ -1,9 +1,10 @@
 /** Starts and calls every example. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, readdirSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
+import { DatabaseSync } from 'node:sqlite'
 import t from 'tap'
 import type { Test } from 'tap'
 import { binary, ROOT, run } from '../package/installed.ts'
@@ -165,11 +166,87 @@ await t.test('own-tables.js', async (t) => {
   await until(renamed, 'a change in the tables to appear')
 })
 
+await t.test('own-signups.js', async (t) => {
+  const { folder, key } = await project.open('own-signups')
+  const leads = () => {
+    const crm = new DatabaseSync(join(folder, 'crm.db'))
+    try {
+      return crm.prepare('SELECT signup AS id, mail, is_test FROM lead ORDER BY mail').all().map((row) => ({
+        ...row,
+      }))
+    } finally {
+      crm.close()
+    }
+  }
+  const signUp = async (url: string, email: string, idempotencyKey: string) => {
+    const response = await fetch(`${url}/service/partner/signups`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        'x-service-partner-key': key,
+        'idempotency-key': idempotencyKey,
+      },
+      body: JSON.stringify({ partner: 'demo', email, name: 'Ada Lovelace', country: 'GB' }),
+    })
+    const { data } = await response.json()
+    return { status: response.status, id: data?.id, isReplayed: response.headers.has('idempotent-replayed') }
+  }
+  // The process dies right before, or right after, the table has the signup.
+  const example = readFileSync(join(folder, 'own-signups.js'), 'utf8')
+  const kill = "process.kill(process.pid, 'SIGKILL')"
+  const crashes = {
+    before: `${kill}; return signups.createSignup(s)`,
+    after: `signups.createSignup(s); ${kill}`,
+  }
+  for (const [moment, body] of Object.entries(crashes)) {
+    const name = `crash-${moment}.js`
+    const crashing = example.replace(
+      '{ store, signups }',
+      `{ store, signups: { createSignup(s) { ${body} } } }`,
+    )
+    t.not(crashing, example)
+    write(folder, name, crashing)
+    const { url } = await start(t, folder, [process.execPath, name])
+    await t.rejects(signUp(url, `${moment}@example.com`, moment), `dies ${moment} the insertion`)
+  }
+  t.strictSame(leads().map(({ mail }) => mail), ['after@example.com'])
+  t.equal((await listed(folder)).length, 0, 'nothing is counted yet')
+
+  const { url } = await start(t, folder, [process.execPath, 'own-signups.js'])
+  for (const moment of Object.keys(crashes)) {
+    const sent = await signUp(url, `${moment}@example.com`, moment)
+    t.match(sent, { status: 201, isReplayed: true })
+    t.equal(leads().find(({ mail }) => mail === `${moment}@example.com`)?.['id'], sent.id)
+  }
+  const same = await Promise.all(Array.from({ length: 12 }, () => signUp(url, 'same@example.com', 'same')))
+  t.strictSame([...new Set(same.map(({ status }) => status))], [201])
+  t.equal(same.filter(({ isReplayed }) => !isReplayed).length, 1)
+  t.strictSame(leads().map(({ mail }) => mail), [
+    'after@example.com',
+    'before@example.com',
+    'same@example.com',
+  ])
+  t.match(await signUp(url, 'other@example.com', 'same'), { status: 422 })
+
+  const rows = await listed(folder)
+  t.strictSame(rows.map(({ id }) => id).sort(), leads().map(({ id }) => id).sort())
+  for (const { email, name, country } of rows) t.strictSame([email, name, country], ['', '', 'GB'])
+  const files = readdirSync(folder).filter((name) => name.startsWith('partner-api.db'))
+  const stored = Buffer.concat(files.map((name) => readFileSync(join(folder, name)))).toString('latin1')
+  t.match(stored, rows[0]!.id)
+  t.notMatch(stored, /@example\.com|Lovelace/, 'the store has no personal data')
+})
+
 t.test('the examples are formatted', async (t) => {
   // deno.json excludes them, because Deno cannot resolve their packages.
   const style = ['--line-width=110', '--single-quote', '--no-semicolons', '--indent-width=2']
   await t.resolves(run(binary('deno'), ['fmt', '--check', '--no-config', ...style, EXAMPLES], ROOT))
 })
+
+/** The signups that the command line lists. */
+async function listed(folder: string): Promise<Record<string, string>[]> {
+  return (await programOn(storeIn(folder)).json('signups', 'list')).data
+}
 
 /** Runs a command on the store of a folder. @returns What it printed. */
 async function program(folder: string, args: readonly string[]): Promise<string> {

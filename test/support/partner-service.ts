@@ -1,5 +1,5 @@
 /** A service in this process, with access to its store. */
-import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
+import { createPartnerApi, type PartnerApi, type PartnerApiPorts } from '../../core/api.ts'
 import type { Signup } from '../../core/ports/signups.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
@@ -32,9 +32,13 @@ export interface PartnerService {
 }
 
 /** Fills a store and serves it. */
-export async function serveStore(store: Store, options: PartnerApiOptions = {}): Promise<PartnerService> {
+export async function serveStore(
+  store: Store,
+  options: PartnerApiOptions = {},
+  ports: Omit<PartnerApiPorts, 'store'> = {},
+): Promise<PartnerService> {
   const world = await fillWorld(store)
-  const api = createPartnerApi({ store }, { limits: FAR_LIMITS, maxStalenessMs: 0, ...options })
+  const api = createPartnerApi({ ...ports, store }, { limits: FAR_LIMITS, maxStalenessMs: 0, ...options })
   const wire = fetchTransport(api.fetch)
 
   const request: PartnerService['request'] = async (path, { key = 'demo full', headers, ...more } = {}) => {

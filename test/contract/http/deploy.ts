@@ -1,5 +1,5 @@
 /** Deploys services for the suites. */
-import { createPartnerApi, type PartnerApi } from '../../../core/api.ts'
+import { createPartnerApi, type PartnerApi, type PartnerApiPorts } from '../../../core/api.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { compileRoutes, ROUTES } from '../../../core/routes/router.ts'
 import type { PartnerApiOptions } from '../../../core/settings.ts'
@@ -35,13 +35,14 @@ export interface Site {
 export function deployTo(
   openStores: () => Promise<OpenStores>,
   mount: (api: PartnerApi) => Promise<Mounted>,
+  ports: Omit<PartnerApiPorts, 'store'> = {},
 ): Deploy {
   return deployAt(async () => {
     const stores = await openStores()
     return {
       world: await fillWorld(stores.operator),
       async start(options) {
-        const api = createPartnerApi({ store: stores.served }, options)
+        const api = createPartnerApi({ ...ports, store: stores.served }, options)
         const mounted = await mount(api)
         return {
           ...mounted,
