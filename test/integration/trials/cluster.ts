@@ -234,6 +234,7 @@ async function strike(
   acknowledged.push(...signups.map(({ id }) => id))
   await checkSignups(store, acknowledged, load.repeated())
   check(`no key is accepted after its receipt (${load.accepted.length})`, load.accepted.length === 0)
+  check(`no key that was issued is lost (${load.lostKeys.length})`, load.lostKeys.length === 0)
   await checkKeys(store, load.receipts.map(({ id }) => id))
   if (isServing) checkFailures(servers.clients)
   else {

@@ -96,6 +96,8 @@ export async function startClusterLoad(
     served,
     receipts: revoking.receipts,
     accepted: revoking.accepted,
+    /** Keys that were issued, and are unknown. */
+    lostKeys: revoking.lost,
     acknowledged: () => signings.flatMap((signing) => signing.acknowledged),
     /** The number of signup attempts that were repeated. */
     repeated: () => signings.reduce((sum, signing) => sum + signing.retries(), 0),
@@ -111,11 +113,12 @@ function startRevokingByCommand(clients: readonly Client[], store: Store, url: s
   const keys = createKeyAdministration(store, { actor: 'trial' })
   const receipts: Receipt[] = []
   const accepted: { readonly id: string; readonly afterMs: number }[] = []
+  const lost: string[] = []
   const using: Promise<unknown>[] = []
   let isOver = false
 
   async function useKey(client: Client, id: string, key: string, receivedAt: () => number): Promise<void> {
-    while (performance.now() < receivedAt() + afterwardsMs) {
+    while (performance.now() < receivedAt() + afterwardsMs && !lost.includes(id)) {
       const { status, askedAt } = await client.send(READ, { key })
       if (status === 200 && askedAt > receivedAt()) accepted.push({ id, afterMs: askedAt - receivedAt() })
       await pause(pauseMs)
@@ -130,12 +133,14 @@ function startRevokingByCommand(clients: readonly Client[], store: Store, url: s
     using.push(...clients.map((client) => useKey(client, id, text, () => at)))
     await pause(8 * pauseMs)
     const startedAt = performance.now()
-    await retry(async () => {
+    const isLost = await retry(async () => {
       const { code, stderr } = await runProgram(['keys', 'revoke', id, '--wait', '--json'], {
         env: { PARTNER_API_STORE: url },
       })
-      if (code !== 0) throw new Error(stderr)
+      if (code === 3) throw new Error(stderr)
+      return code !== 0
     })
+    if (isLost) return void lost.push(id)
     at = performance.now()
     receipts.push({ id, at, tookMs: at - startedAt })
   }
@@ -160,6 +165,7 @@ function startRevokingByCommand(clients: readonly Client[], store: Store, url: s
   return {
     receipts,
     accepted,
+    lost,
     async stop() {
       isOver = true
       await Promise.all(operators)

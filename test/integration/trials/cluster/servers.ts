@@ -14,6 +14,9 @@ export const WEBS = ['web1', 'web2'] as const
 /** How servers reach the database. */
 export type RouteName = 'haproxy' | 'hosts'
 
+/** As docs/cluster.md has it. HAProxy takes 4 s to notice a server that is about to stop. */
+const SERVE = '--host 0.0.0.0 --port 8787 --trust-proxies 1 --metrics 0.0.0.0:9464 --drain-delay 5'.split(' ')
+
 /** The passwords are in `PGPASSWORD`. */
 export const ROUTES: Readonly<Record<RouteName, string>> = {
   haproxy: 'postgres://partner_api@127.0.0.1:5432/partner_api',
@@ -35,8 +38,7 @@ export function startProxies(machines: Machines): void {
 export async function startServers(machines: Machines, route: RouteName, args: readonly string[]) {
   const all = await Promise.all(WEBS.map((name) =>
     startServing(
-      ['serve', '--host', '0.0.0.0', '--port', '8787', '--trust-proxies', '1', '--replica-name', name]
-        .concat(NO_LIMITS, args),
+      ['serve', ...SERVE, '--replica-name', name, ...NO_LIMITS, ...args],
       ROUTES[route],
       { env: { PGPASSWORD: password }, command: machines.on(name, [process.execPath, MAIN]) },
     )
