@@ -14,7 +14,6 @@ import { startServer } from '../postgres/server.ts'
 import { until } from '../postgres/until.ts'
 import { cleanEnv, programOn } from '../support/cli-program.ts'
 import { holdsMounted } from './mounted.ts'
-import { hasNginx, startNginx } from './nginx.ts'
 import { createProject, EXAMPLES, MAIN, start, storeIn, write } from './project.ts'
 import { makeShop, rename } from './shop.ts'
 
@@ -72,25 +71,6 @@ await t.test('worker.js', { skip: hasServer() ?? false }, async (t) => {
   })
   t.teardown(() => worker.end())
   await holdsMounted(t, { url: worker.url, key })
-})
-
-await t.test('nginx.conf', { skip: hasNginx() ?? false }, async (t) => {
-  const { folder, key } = await project.open('nginx')
-  const service = await serve(t, folder, ['--trust-proxies', '1'])
-  const nginx = await startNginx(Number(new URL(service).port))
-  t.teardown(() => nginx.end())
-  await t.test('the service uses the address that nginx appends, not the one that the client claims', async (t) => {
-    const args = ['keys', 'issue', 'demo', '--name', 'From one address', '--allow', '127.0.0.1/32', '--quiet']
-    const narrow = (await program(folder, args)).trim()
-    const statusFrom = async (base: string, forwarded: string) => {
-      const headers = { 'x-service-partner-key': narrow, 'x-forwarded-for': forwarded }
-      const { status } = await fetch(`${base}/service/public/plans?partner=demo`, { headers })
-      return status
-    }
-    t.equal(await statusFrom(nginx.url, '198.51.100.7'), 200, 'nginx appends to what a client sends')
-    t.equal(await statusFrom(service, '198.51.100.7'), 403, 'without nginx, the header is trusted')
-  }) // Last: afterwards, only known keys work from this address.
-  await holdsMounted(t, { url: nginx.url, key })
 })
 
 await t.test('client.js', async (t) => {

@@ -23,7 +23,7 @@ import { cleanEnv, runProgram } from '../support/cli-program.ts'
 import { type Block, blocksOf, PAGES, readPage, ROOT } from './docs.ts'
 
 /** Programs that need root, a registry or a daemon, and what comes from them. */
-const notRun = ['npm', 'npx', 'bun', 'bunx', 'deno', 'docker', 'sudo', 'systemctl', 'journalctl']
+const notRun = ['npm', 'npx', 'bun', 'bunx', 'deno', 'docker', 'kubectl', 'sudo', 'systemctl', 'journalctl']
 const exampleStore = 'postgres://partner_api@db.example/partner_api'
 const exports: Readonly<Record<string, string>> =
   JSON.parse(readFileSync(join(ROOT, 'deno.json'), 'utf8')).exports

@@ -1,0 +1,204 @@
+/** Runs the service behind the proxies of the examples. Their files are unchanged but for ports and time limits. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { delimiter, join } from 'node:path'
+import process from 'node:process'
+import t from 'tap'
+import type { Test } from 'tap'
+import { holdsMounted } from '../embedding/mounted.ts'
+import { freePort } from '../postgres/free-port.ts'
+import { until } from '../postgres/until.ts'
+import {
+  cleanEnv,
+  programOn,
+  type Served,
+  startServing,
+  stopServing,
+  temporaryFolder,
+} from '../support/cli-program.ts'
+import { readPage } from './docs.ts'
+
+interface Proxy {
+  readonly file: string
+  readonly versionFlag: string
+  /** Writes the configuration. @returns The arguments that start it. */
+  configure(folder: string, text: string, port: number): readonly string[]
+  /** What a client gets whose body does not arrive. */
+  readonly stalled: RegExp
+  /** What its access log is. */
+  readonly log: string
+}
+
+const proxies: Readonly<Record<string, Proxy>> = {
+  nginx: {
+    file: 'examples/nginx.conf',
+    versionFlag: '-v',
+    // It waits for the body itself, and closes the connection.
+    stalled: /^$/,
+    log: 'access.log',
+    configure(folder, text, port) {
+      writeFileSync(join(folder, 'site.conf'), text.replace('listen 80;', `listen 127.0.0.1:${port};`))
+      const kinds = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+      writeFileSync(
+        join(folder, 'nginx.conf'),
+        `daemon off;
+        master_process off;
+        pid pid;
+        error_log stderr warn;
+        events {}
+        http {
+          access_log access.log;
+          gzip on;
+          ${kinds.map((kind) => `${kind}_temp_path ${kind};`).join('\n')}
+          include site.conf;
+        }`,
+      )
+      return ['-p', folder, '-c', join(folder, 'nginx.conf')]
+    },
+  },
+  caddy: {
+    file: 'examples/deploy/Caddyfile',
+    versionFlag: 'version',
+    // It leaves that to the service, which waits for 30 s.
+    stalled: /^HTTP\/1.1 408 .*"request_timeout"/s,
+    log: 'stderr',
+    configure(folder, text, port) {
+      const site = text.replace('{\n', '{\n\tadmin off\n').replace(
+        '\nsite.example',
+        `\nhttp://127.0.0.1:${port}`,
+      )
+      writeFileSync(join(folder, 'Caddyfile'), site)
+      return ['run', '--adapter', 'caddyfile', '--config', join(folder, 'Caddyfile')]
+    },
+  },
+}
+
+const PATH = `${process.env['PATH']}${delimiter}/usr/sbin`
+
+for (const [name, proxy] of Object.entries(proxies)) {
+  const { error } = spawnSync(name, [proxy.versionFlag], { env: { PATH } })
+  const skip = error === undefined ? false : `${name} is not installed`
+  await t.test(name, { skip }, (t) => behind(t, name, proxy))
+}
+
+async function behind(t: Test, name: string, proxy: Proxy): Promise<void> {
+  const store = `sqlite:${join(temporaryFolder(), 'partner-api.db')}`
+  const { run, json } = programOn(store)
+  const { key } = (await json('demo', '--no-serve')).data
+  const serve = async (): Promise<Served> => {
+    const served = await startServing(['serve', '--port', '0', '--trust-proxies', '1', '--log', 'off'], store)
+    t.teardown(() => served.child.kill('SIGKILL'))
+    return served
+  }
+  const servers = await Promise.all([serve(), serve()])
+  const { url, logged } = await startProxy(
+    t,
+    name,
+    proxy,
+    servers.map(({ url }) => Number(new URL(url).port)),
+  )
+  const list = '/service/public/plans?partner=demo'
+  const ask = (headers: HeadersInit = {}) =>
+    fetch(url + list, {
+      headers: { 'x-service-partner-key': key, ...Object.fromEntries(new Headers(headers)) },
+    })
+
+  await t.test('the service uses the address that the proxy names, not the one that the client claims', async (t) => {
+    const args = ['keys', 'issue', 'demo', '--name', 'From one address', '--allow', '127.0.0.1/32', '--quiet']
+    const headers = {
+      'x-service-partner-key': (await run(...args)).stdout.trim(),
+      'x-forwarded-for': '198.51.100.7',
+    }
+    t.equal((await ask(headers)).status, 200)
+    const { status } = await fetch(servers[0]!.url + list, { headers })
+    t.equal(status, 403, 'without the proxy, the header is trusted')
+  })
+
+  await t.test('an ETag stays strong', async (t) => {
+    const etag = (await ask({ 'accept-encoding': 'gzip' })).headers.get('etag') ?? ''
+    t.match(etag, /^"/)
+    t.equal((await ask({ 'if-none-match': etag })).status, 304)
+  })
+
+  await t.test('no request is lost when a server stops', async (t) => {
+    const statuses: number[] = []
+    const [first] = servers
+    const ended = stopServing(first!)
+    let isOver = false
+    void ended.finally(() => isOver = true)
+    for (let more = 20; more > 0; more -= isOver ? 1 : 0) {
+      const answers = await Promise.all(Array.from({ length: 4 }, () => ask()))
+      statuses.push(...answers.map(({ status }) => status))
+    }
+    t.equal((await ended).code, 0)
+    t.same([...new Set(statuses)], [200], `${statuses.length} requests`)
+    const post = () =>
+      fetch(`${url}/service/developer/verify-key`, {
+        method: 'POST',
+        headers: { 'x-service-partner-key': key, 'content-type': 'application/json' },
+        body: '{"partner":"demo"}',
+      }).then(({ status }) => status)
+    t.same(await Promise.all([post(), post(), post(), post()]), [200, 200, 200, 200])
+  })
+
+  const stalled = stall(`${url}/service/developer/verify-key`, key)
+
+  await t.test('it answers below its path', (t) => holdsMounted(t, { url, key }))
+
+  await t.test('the log of the proxy has no key', async (t) => {
+    await ask({ authorization: `Bearer ${key}` })
+    await until(() => logged().split('/partners/service/public/plans').length > 20, 'the log')
+    t.notMatch(logged(), key)
+    t.notMatch(logged(), key.slice(-20))
+  })
+
+  t.match(await stalled, proxy.stalled, 'a request whose body does not arrive is ended')
+}
+
+/** Sends a request without the end of its body. @returns The response, once the connection is closed. */
+async function stall(url: string, key: string): Promise<string> {
+  const { hostname, host, port, pathname } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  let answer = ''
+  socket.setEncoding('utf8').on('data', (text: string) => answer += text).on('error', () => {})
+  const head = [`POST ${pathname} HTTP/1.1`, `Host: ${host}`, `X-Service-Partner-Key: ${key}`]
+  head.push('Connection: close', 'Content-Type: application/json', 'Content-Length: 20', '', '{')
+  socket.write(head.join('\r\n'))
+  await once(socket, 'close')
+  return answer
+}
+
+/** A proxy that sends what is below `/partners/` to the servers on these ports of this machine. */
+async function startProxy(
+  t: Test,
+  name: string,
+  { file, log, configure }: Proxy,
+  ports: readonly number[],
+): Promise<{ readonly url: string; logged(): string }> {
+  const folder = temporaryFolder()
+  const port = await freePort()
+  const text = readPage(file).replaceAll(/:878([78])\b/g, (_, last) => `:${ports[Number(last) - 7]}`)
+    .replaceAll(/(_timeout) 10s/g, '$1 1s')
+  const child: ChildProcess = spawn(name, configure(folder, text, port), {
+    env: cleanEnv({ PATH, HOME: folder }),
+    cwd: folder,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  let said = ''
+  child.stderr!.setEncoding('utf8').on('data', (text: string) => said += text)
+  const ended = once(child, 'close')
+  t.teardown(async () => {
+    child.kill('SIGKILL')
+    await ended
+  })
+  const url = `http://127.0.0.1:${port}/partners`
+  await until(
+    () => child.exitCode !== null || fetch(url).then(() => true, () => false),
+    `${name} to listen`,
+  )
+  if (child.exitCode !== null) throw new Error(`${name} ended: ${said}`)
+  const path = join(folder, log)
+  return { url, logged: () => existsSync(path) ? readFileSync(path, 'utf8') : said }
+}
