@@ -117,7 +117,7 @@ export function startWebhooks(
     }
     if (performance.now() < pruneAt) return
     pruneAt = performance.now() + pruneEveryMs
-    while (await port.pruneDeliveries() > 0);
+    while (await port.pruneDeliveries() > 0) await delay(1)
     await enqueueExpiring(store, clock.now())
   }
 

@@ -254,3 +254,38 @@ await t.test('every connection that commits waits for the disk', async (t) => {
     await target.close()
   })
 })
+
+await t.test('deliveries are kept for 30 days after they were settled', async (t) => {
+  const file = newFile()
+  const store = await openSqliteStore(file)
+  t.teardown(() => store.close())
+  const webhooks = store.webhooks!
+  const hook = {
+    id: 'whk_1',
+    url: 'https://hooks.example/',
+    events: [],
+    partner: undefined,
+    state: 'active',
+  } as const
+  await webhooks.changeWebhook(hook.id, 'webhook.created', stamp, () => ({
+    ...{ ...hook, createdAt: T0, secrets: [], failingSince: undefined },
+  }))
+  const event = { type: 'webhook.test', partner: undefined, createdAt: T0, payload: '{}' } as const
+  await webhooks.enqueue(['msg_1', 'msg_2', 'msg_3'].map((id) => ({ ...event, id })), hook.id)
+  for (const [index, state] of (['delivered', 'failed'] as const).entries()) {
+    const [{ webhook, id } = { webhook: '', id: '' }] = await webhooks.leaseDeliveries(hook.id, 1, 0)
+    const more = { retryMs: 0, lastStatus: undefined, lastError: undefined }
+    await webhooks.settleDeliveries([{ webhook, id, state, ...more }])
+    t.equal((await webhooks.listDeliveries(hook.id, 'pending', undefined, 9)).length, 2 - index)
+  }
+  const database = new DatabaseSync(file)
+  t.teardown(() => database.close())
+  const age = (days: number) =>
+    database.exec(`UPDATE webhook_delivery SET due_at = due_at - ${days} * 86400000`)
+  age(29)
+  t.equal(await webhooks.pruneDeliveries(), 0)
+  age(2)
+  t.equal(await webhooks.pruneDeliveries(), 2)
+  const left = await webhooks.listDeliveries(hook.id, undefined, undefined, 9)
+  t.strictSame(left.map(({ state }) => state), ['pending'], 'what is pending stays')
+})

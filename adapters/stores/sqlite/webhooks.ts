@@ -29,7 +29,7 @@ export function createWebhooks(database: Database, auditLog: SqliteAuditLog) {
     write: (statements, parameters) =>
       transactionWithRetry(database, () => statements.map((sql) => query(sql, parameters)).at(-1)!),
     change: (context, work) =>
-      database.transaction(() => {
+      transactionWithRetry(database, () => {
         const { result, auditRecords } = work(query) as Exclude<ReturnType<typeof work>, Promise<unknown>>
         auditLog.append(auditRecords, context)
         return result
