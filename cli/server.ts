@@ -90,6 +90,10 @@ export async function serveUntilStopped(
     isAccepting = true
     if (metrics) {
       metrics.watch(api, store)
+      if (webhooks) {
+        const { measureWebhooks } = await import('../adapters/webhooks/metrics.ts')
+        metrics.add(() => measureWebhooks(store, webhooks))
+      }
       const { createMetricsApi, isReady } = await import('./metrics/listener.ts')
       const sources = {
         sample: async () => [await metrics.collect()],

@@ -51,6 +51,8 @@ export const DELIVERIES = createRowFormat<Delivery>({
 
 /** Deliveries that are replayed or removed at once: a statement holds the write lock of SQLite. */
 export const MAX_BATCH = 500
+/** Deliveries that are counted at most, for the same reason. */
+export const MAX_COUNT = 10_000
 export const RETENTION_MS: number = 30 * MS_PER_DAY
 
 export function newestFirst(a: Delivery, b: Delivery): number {
@@ -242,6 +244,16 @@ export function createWebhookStore(
         (pages) => pages.flat().map(DELIVERIES.read).sort(newestFirst).slice(0, limit),
       )
     },
+
+    countPending: (webhook) =>
+      andThen(
+        read(
+          `SELECT count(*) FROM (
+            SELECT 1 FROM ${deliveries} WHERE webhook = $1 AND state = 'pending' LIMIT ${MAX_COUNT}) AS pending`,
+          [webhook],
+        ),
+        ([row]) => Number(row![0]),
+      ),
 
     replayDeliveries: (webhook, which) =>
       count(

@@ -20,8 +20,8 @@ export interface WebhookOptions {
 
 /** The deliveries of one process. */
 export interface RunningWebhooks {
-  /** Attempts since the start by outcome; those of `pending` deliveries are repeated. */
-  readonly outcomes: Readonly<Record<Delivery['state'], number>>
+  /** Attempts since the start; `failed` ones are not repeated. */
+  readonly outcomes: Readonly<Record<'delivered' | 'retried' | 'failed', number>>
   /**
    * Starts no more attempts, and waits for those that have begun.
    * @param drainMs Milliseconds after which they are given up. They are repeated when their leases end.
@@ -56,7 +56,7 @@ export function startWebhooks(
 ): RunningWebhooks {
   const port = store.webhooks!
   const clock = createClock(() => store.clock?.())
-  const outcomes = { delivered: 0, pending: 0, failed: 0 }
+  const outcomes = { delivered: 0, retried: 0, failed: 0 }
   const targets = new Map<string, Target>()
   const working = new Set<Promise<void>>()
   const logged = new Set<string>()
@@ -147,7 +147,7 @@ export function startWebhooks(
     while (!isClosed) {
       try {
         await port.settleDeliveries(results)
-        for (const { state } of results) outcomes[state]++
+        for (const { state } of results) outcomes[state === 'pending' ? 'retried' : state]++
         break
       } catch (error) {
         storeFailed(error)

@@ -50,11 +50,12 @@ async function diagnose(
   const hasKey = bases.length > 0 && (keyFiles.length > 0 || env['PARTNER_API_KEY'])
   const key = hasKey ? await readCredential(keyFiles[0], io) : ''
   const verify = await settingsOf<{ readonly keyFile?: string }>(program, 'verify')
-  const serve = await settingsOf<ServiceOptions>(program, 'serve')
+  const serve = await settingsOf<ServiceOptions & { readonly webhookKeyFile?: string }>(program, 'serve')
+  const { webhookKeyFile = '' } = serve
   let partner: string | undefined
 
   async function checkStore(judge: Judge, report: (progress: string) => void): Promise<void> {
-    checkAccess(judge, 'key-files', verify.keyFile ? [...keyFiles, verify.keyFile] : keyFiles)
+    checkAccess(judge, 'key-files', [...keyFiles, verify.keyFile ?? '', webhookKeyFile].filter(Boolean))
     checkServeOptions(judge, serve)
     const { current, latest } = await schemaStatus(address, env)
     const message = `The store has schema version ${current}, and this program needs ${latest}.`
@@ -73,6 +74,8 @@ async function diagnose(
       partner = (await store.findKey(parseKeyId(key) ?? ''))?.partner.slug
       const { checkKeys } = await import('../doctor/keys.ts')
       await checkKeys(judge, store, timeOf(store), report)
+      const { checkWebhooks } = await import('../doctor/webhooks.ts')
+      await checkWebhooks(judge, store, Boolean(webhookKeyFile || env['PARTNER_API_WEBHOOK_KEY']))
       report('Verifying the audit log …')
       const broken = await verifyAudit(store).then(() => undefined, toCliError)
       if (broken?.exitCode === 3) throw broken

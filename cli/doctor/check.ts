@@ -24,6 +24,7 @@ export const CHECKS = {
   'scopes-unused': 'info',
   'modules-without-key': 'info',
   'partners-without-key': 'info',
+  'webhooks': 'warning',
   'audit-log': 'error',
   'store': 'error',
   'deployment-https': 'error',

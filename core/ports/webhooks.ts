@@ -132,6 +132,9 @@ export interface WebhookStore {
     limit: number,
   ): MaybePromise<readonly Delivery[]>
 
+  /** The number of pending deliveries of a webhook, 10,000 at most. */
+  countPending(webhook: string): MaybePromise<number>
+
   /**
    * Makes settled deliveries pending again, due at once and without attempts: those with these ids, or failed ones whose
    * event is not older. Call it again until it returns 0.

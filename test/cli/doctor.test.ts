@@ -122,6 +122,32 @@ await test('a clean installation has no findings', async (t) => {
   await store.close()
 })
 
+await test('webhooks', async (t) => {
+  const { url, store } = await createStore('webhooks.db')
+  const add = async (id: string, state: 'active' | 'disabled', failingSince?: number) => {
+    const target = { id, url: 'https://hook.example', events: ['key.issued'], partner: undefined } as const
+    const webhook = { ...target, state, createdAt: now, secrets: [], failingSince }
+    await store.webhooks!.changeWebhook(id, 'webhook.created', { actor: 'test', at: now }, () => webhook)
+  }
+  const key = { PARTNER_API_WEBHOOK_KEY: 'x' }
+  await add('whk_1', 'disabled')
+  t.match((await diagnose(url, [], key)).found, { webhooks: 'warning partner-api webhooks enable whk_1' })
+  await add('whk_2', 'active', now)
+  t.match((await diagnose(url, [], key)).found, { webhooks: 'warning partner-api webhooks deliveries whk_2' })
+  t.match((await diagnose(url)).found, { webhooks: 'warning partner-api config show serve' })
+  await add('whk_3', 'active')
+  const events = Array.from({ length: 1_000 }, (_, index) => (
+    { id: `msg_${index}`, type: 'webhook.test', partner: undefined, createdAt: now, payload: '{}' } as const
+  ))
+  await store.webhooks!.enqueue(events, 'whk_3')
+  t.match((await diagnose(url, [], key)).found, { webhooks: 'warning partner-api webhooks test whk_3' })
+  const file = join(folder, 'webhook.key')
+  fs.writeFileSync(file, 'x', { mode: 0o644 })
+  const { found } = await diagnose(url, [], { PARTNER_API_WEBHOOK_KEY_FILE: file })
+  t.match(found, { 'key-files': `error chmod 600 ${file}`, webhooks: /test whk_3/ })
+  await store.close()
+})
+
 await test('keys and partners', async (t) => {
   const { url, store, partners, keys, issue, file } = await createStore('keys.db')
   const use = (id: string, age: number) => store.recordKeyUses(new Map([[id, days(age)]]))

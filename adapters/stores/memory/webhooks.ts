@@ -1,7 +1,14 @@
 import type { AuditContext } from '../../../core/ports/changes.ts'
 import type { Delivery, Webhook, WebhookEvent, WebhookStore } from '../../../core/ports/webhooks.ts'
 import type { AuditRecord } from '../audit-log.ts'
-import { changeWebhook, MAX_BATCH, newestFirst, RETENTION_MS, storableResult } from '../webhooks.ts'
+import {
+  changeWebhook,
+  MAX_BATCH,
+  MAX_COUNT,
+  newestFirst,
+  RETENTION_MS,
+  storableResult,
+} from '../webhooks.ts'
 
 export function createWebhooks(
   append: (auditRecords: readonly AuditRecord[], context: AuditContext) => void,
@@ -76,6 +83,9 @@ export function createWebhooks(
         .sort(newestFirst)
         .filter((each) => after === undefined || newestFirst(after as Delivery, each) < 0)
         .slice(0, limit),
+
+    countPending: (id) =>
+      Math.min(select(({ webhook, state }) => webhook === id && state === 'pending').length, MAX_COUNT),
 
     replayDeliveries(webhook, which) {
       const replayed = select(({ id, state, createdAt, ...each }) =>

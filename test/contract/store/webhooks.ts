@@ -157,6 +157,7 @@ export async function webhooksContract(check: Check): Promise<void> {
         lastError: undefined,
       }
       t.strictSame([rest, more], [{ ...pending, ...signupEvent(first) } as unknown, []])
+      t.equal(await outbox(store).countPending(delivery!.webhook), 1)
       t.ok(Math.abs(Date.now() - dueAt) < 60_000, 'due at once')
     }
     for (const one of others) t.strictSame(await list(store, one), [])
@@ -268,6 +269,7 @@ export async function webhooksContract(check: Check): Promise<void> {
     await settle(store, ...(await lease(store, acme)).map((delivery) => settled(delivery)))
     await enqueueExpiring(store, now)
     t.equal((await list(store, acme, 'pending')).length, 0, 'never again')
+    t.equal(await outbox(store).countPending(acme.id), 0)
     await apply(store, { type: 'key.updated', ...key({ id: 'in-3', expiresAt: now + 10 * DAY }) })
     await apply(store, { type: 'key.updated', ...key({ id: 'in-4', expiresAt: now + 6 * DAY }) })
     await enqueueExpiring(store, now + DAY)
