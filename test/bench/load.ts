@@ -16,24 +16,26 @@ export interface Load {
 /**
  * Sends a request over several connections, on each again after its response, and waits for all responses.
  *
+ * @param request The bytes, or what makes those of each request.
  * @throws if the status of a response is not 200, or if it has no `Content-Length`.
  */
 export async function load(
   port: number,
   connections: number,
   seconds: number,
-  request: string,
+  request: string | (() => string),
 ): Promise<Load> {
+  const next = typeof request === 'string' ? () => request : request
   const startedAt = performance.now()
   const until = startedAt + seconds * 1000
-  const counts = await Promise.all(Array.from({ length: connections }, () => converse(port, until, request)))
+  const counts = await Promise.all(Array.from({ length: connections }, () => converse(port, until, next)))
   return {
     answers: counts.reduce((sum, count) => sum + count, 0),
     seconds: (performance.now() - startedAt) / 1000,
   }
 }
 
-function converse(port: number, until: number, request: string): Promise<number> {
+function converse(port: number, until: number, next: () => string): Promise<number> {
   return new Promise((resolve, reject) => {
     let answers = 0
     /** Bytes of the response that have not arrived. */
@@ -45,7 +47,7 @@ function converse(port: number, until: number, request: string): Promise<number>
       if (missing < 0) throw new Error('More data arrived than expected.')
       if (missing > 0) return
       answers++
-      if (performance.now() < until) return void socket.write(request, 'latin1')
+      if (performance.now() < until) return void socket.write(next(), 'latin1')
       socket.end()
       resolve(answers)
     }
@@ -67,7 +69,7 @@ function converse(port: number, until: number, request: string): Promise<number>
         },
       },
     })
-    socket.once('connect', () => socket.write(request, 'latin1'))
+    socket.once('connect', () => socket.write(next(), 'latin1'))
     socket.once('error', reject)
     socket.once('close', () => reject(new Error('The server closed a connection.')))
   })
