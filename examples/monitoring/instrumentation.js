@@ -1,0 +1,17 @@
+// Sends traces to the collector at OTEL_EXPORTER_OTLP_ENDPOINT, by default http://localhost:4318.
+import { context, propagation, trace } from '@opentelemetry/api'
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
+import { W3CTraceContextPropagator } from '@opentelemetry/core'
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
+import { resourceFromAttributes } from '@opentelemetry/resources'
+import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base'
+
+const provider = new BasicTracerProvider({
+  resource: resourceFromAttributes({ 'service.name': process.env.OTEL_SERVICE_NAME ?? 'partner-api' }),
+  spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())],
+})
+trace.setGlobalTracerProvider(provider)
+propagation.setGlobalPropagator(new W3CTraceContextPropagator())
+// Without it, calls of the store have no spans.
+context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
+process.once('beforeExit', () => provider.shutdown())
