@@ -88,6 +88,8 @@ async function outboxRows(kind: string, open: () => Promise<Store>): Promise<Row
     const worst = (of: readonly number[]) =>
       `p50 ${figure(median(of), 'ms')}, worst ${figure(Math.max(...of), 'ms')}`
     const part = 'outbox'
+    // Only SQLite's transactions hold the event loop of the server.
+    const heldLoop = (ms: number) => kind === 'SQLite' ? { target: '≤ 20 ms', met: ms <= 20 } : {}
     return [
       {
         part,
@@ -119,22 +121,19 @@ async function outboxRows(kind: string, open: () => Promise<Store>): Promise<Row
         part,
         what: `${kind}: lease of ${batch}`,
         ours: worst(leases),
-        target: '≤ 20 ms',
-        met: Math.max(...leases) <= 20,
+        ...heldLoop(Math.max(...leases)),
       },
       {
         part,
         what: `${kind}: settlement of ${batch}`,
         ours: worst(settles),
-        target: '≤ 20 ms',
-        met: Math.max(...settles) <= 20,
+        ...heldLoop(Math.max(...settles)),
       },
       {
         part,
         what: `${kind}: removal of ${pruned}`,
         ours: figure(pruneMs, 'ms'),
-        target: '≤ 20 ms',
-        met: pruneMs <= 20,
+        ...heldLoop(pruneMs),
       },
     ]
   } finally {
