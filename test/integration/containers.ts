@@ -35,7 +35,7 @@ export async function openPodman(): Promise<Podman | string> {
   const folder = mkdtempSync(join(tmpdir(), 'partner-api-podman-'))
   // By default, it raises limits, which not even root can do everywhere.
   writeFileSync(join(folder, 'containers.conf'), '[containers]\ndefault_ulimits = []\n')
-  const env = cleanEnv({ CONTAINERS_CONF: join(folder, 'containers.conf') })
+  const env = cleanEnv({ CONTAINERS_CONF: join(folder, 'containers.conf'), XDG_CONFIG_HOME: folder })
   const prefix: string[] = []
   const holder = process.getuid!() === 0
     ? spawn('unshare', [...'-m -C -p --fork --kill-child --mount-proc sh -c'.split(' '), namespace])
