@@ -15,7 +15,7 @@ import { type CliCommand, type Invocation, warnAboutPasswords } from '../command
 import { CliError, usageError } from '../errors.ts'
 import { interrupts } from '../files.ts'
 import type { Output } from '../output/print.ts'
-import { formatDetails, formatTable, joinList, pluralize, shellQuote } from '../output/text.ts'
+import { formatDetails, formatTable, joinList, pluralize, printable, shellQuote } from '../output/text.ts'
 import { describeStore, openSqliteFile, requireFile } from '../store.ts'
 import { currentUser, type DurableAddress, parseDurableUrl } from '../store-url.ts'
 
@@ -189,6 +189,7 @@ function formatContents(contents: Contents): string {
 const repeats: Readonly<Record<string, string>> = {
   revoked: 'keys revoke',
   disabled: 'keys disable',
+  retired: 'keys rotate --overlap 0',
   suspended: 'partners suspend',
   removed: 'partners remove',
 }
@@ -227,9 +228,11 @@ function noteUndone(output: Output, store: string, undone: Undone): void {
   const { after, entries, restrictions, issued_keys: keys } = undone
   const list = `partner-api --store ${shellQuote(`sqlite:${store}`)} audit list --after ${after}`
   output.note(`${pluralize(entries, 'change')} since the backup, and all signups since: ${list}`)
-  if (keys.length > 0) output.note(`warning: Keys issued since the backup do not work: ${keys.join(' ')}`)
+  if (keys.length > 0) {
+    output.note(`warning: Keys issued since the backup do not work: ${printable(keys.join(' '))}`)
+  }
   if (restrictions.length > 0) output.note('warning: Undone, to be repeated before you serve the store:')
-  for (const { command } of restrictions) output.note(command)
+  for (const { command } of restrictions) output.note(printable(command))
 }
 
 async function withOpen<S extends CopySource | undefined>(

@@ -29,7 +29,7 @@ async function filled(keys: number) {
 const beside = (file: string) => readdirSync(dirname(file)).filter((name) => name !== basename(file)).sort()
 
 test('a backup under load has every signup acknowledged before, and restores all keys', async (t) => {
-  const { file, issued: [first, second, third], backup, run, json } = await filled(3)
+  const { file, issued: [first, second, third, fourth], backup, run, json } = await filled(4)
   const served = await startServing(
     ['serve', '--port', '0', '--limit', 'signup=0', '--limit', 'key=0'],
     `sqlite:${file}`,
@@ -54,10 +54,11 @@ test('a backup under load has every signup acknowledged before, and restores all
   while (acknowledged.length < 20) await new Promise((resolve) => setTimeout(resolve, 5))
   const before = [...acknowledged]
   const { data } = await json('store', 'backup', backup)
-  t.match(data, { file: backup, partners: 1, keys: 3, bytes: statSync(backup).size, schema: Number })
+  t.match(data, { file: backup, partners: 1, keys: 4, bytes: statSync(backup).size, schema: Number })
   t.equal(data.signups >= before.length, true)
   t.equal(statSync(backup).mode & 0o777, process.platform === 'win32' ? 0o666 : 0o600)
   await run('keys', 'revoke', second!.id)
+  await run('keys', 'rotate', fourth!.id, '--overlap', '0')
   await run('partners', 'suspend', 'acme')
   await run('partners', 'resume', 'acme')
   const lost = (await json(...issue)).data.id
@@ -71,10 +72,13 @@ test('a backup under load has every signup acknowledged before, and restores all
   served.child.kill('SIGKILL')
   await served.ended
   const undone = {
-    after: 4,
-    entries: 4,
-    restrictions: [{ command: `partner-api keys revoke ${second!.id}`, type: 'key.revoked' }],
-    issued_keys: [lost],
+    after: 5,
+    entries: 6,
+    restrictions: [
+      { command: `partner-api keys revoke ${second!.id}`, type: 'key.revoked' },
+      { command: `partner-api keys rotate --overlap 0 ${fourth!.id}`, type: 'key.rotated' },
+    ],
+    issued_keys: [String, lost],
   }
   const plan = await json('store', 'restore', backup, '--dry-run')
   t.match(plan.data, { dry_run: true, replaced: null, undone })
@@ -89,7 +93,7 @@ test('a backup under load has every signup acknowledged before, and restores all
   const { stdout } = await run('signups', 'export')
   t.same(before.filter((email) => !stdout.includes(`"${email}"`)), [])
   const again = await startServing(['serve', '--port', '0'], `sqlite:${file}`)
-  for (const { key } of [first!, second!, third!]) {
+  for (const { key } of [first!, second!, third!, fourth!]) {
     const { status } = await fetch(`${again.url}/service/developer/verify-key`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'x-service-partner-key': key },

@@ -68,7 +68,15 @@ for (const runtime of ['node', 'bun'] as const) {
     const [code] = await once(demo, 'exit')
     t.equal(code, 0)
 
-    const server = spawn(file, ['serve', '--port', '0', '--metrics', '0'], { cwd, env: {} })
+    const words = [
+      'serve',
+      '--port',
+      '0',
+      '--metrics',
+      '0',
+      ...process.platform === 'linux' ? ['--workers', '2'] : [],
+    ]
+    const server = spawn(file, words, { cwd, env: {} })
     t.teardown(() => server.kill('SIGKILL'))
     const exited = once(server, 'exit')
     const started = await Promise.race([once(createInterface(server.stdout), 'line'), exited])
