@@ -8,16 +8,15 @@ import type { ReplicaRegistration } from './replicas.ts'
 import type { Reports } from './reports.ts'
 import type { SignupDestination, SignupStore } from './signups.ts'
 
+type Methods = Readonly<Record<string, (...args: readonly unknown[]) => MaybePromise<unknown>>>
+
 /**
  * Wraps ports so that they respond in time or throw the `Problem` `store_unavailable`, with the error as its cause.
  *
  * @param deadlineMs Milliseconds, 1 or more, after which a pending call fails.
  * @param observe Runs each call.
  */
-export function withTimeouts(
-  deadlineMs: number,
-  observe: NonNullable<Observer['storeCall']> = (_, call) => call(),
-) {
+export function withTimeouts(deadlineMs: number, observe?: Observer['storeCall']) {
   const pending = new Set<Promise<unknown>>()
 
   function inTime<T>(result: Promise<T>): Promise<T> {
@@ -28,9 +27,9 @@ export function withTimeouts(
     return first
   }
 
-  function bounded<T>(call: () => MaybePromise<T>): MaybePromise<T> {
+  function call(port: Methods, name: string, args: readonly unknown[]): MaybePromise<unknown> {
     try {
-      const result = call()
+      const result = port[name]!(...args)
       return result instanceof Promise ? inTime(result).catch(throwUnavailable) : result
     } catch (cause) {
       return throwUnavailable(cause)
@@ -39,11 +38,13 @@ export function withTimeouts(
 
   /** The methods with these names that the port has. */
   function wrap<P extends object, N extends keyof P & string>(port: P, ...names: readonly N[]): Pick<P, N> {
-    const methods = port as Record<N, (...args: unknown[]) => MaybePromise<unknown>>
-    const entries = names.filter((name) => methods[name] !== undefined).map((name) => {
-      const method = (...args: unknown[]) => observe(name, () => bounded(() => methods[name](...args)))
-      return [name, method] as const
-    })
+    const methods = port as unknown as Methods
+    const entries = names.filter((name) => methods[name] !== undefined).map((name) => [
+      name,
+      observe === undefined
+        ? (...args: unknown[]) => call(methods, name, args)
+        : (...args: unknown[]) => observe(name, () => call(methods, name, args)),
+    ])
     return Object.fromEntries(entries) as unknown as Pick<P, N>
   }
 
