@@ -377,6 +377,13 @@ await t.test('a receiver that does not respond delays no other', async (t) => {
   silent.close()
 })
 
+await t.test('a killed server or receiver loses no event', async (t) => {
+  const trial = fileURLToPath(new URL('../integration/trials/webhooks.ts', import.meta.url))
+  const { code, stdout } = await runProcess(['4', 'sqlite', 'kills'], { command: [process.execPath, trial] })
+  t.match(stdout, /^4 kills, [1-9]\d* acknowledged, /)
+  t.equal(code, 0, stdout)
+})
+
 await t.test('secrets that can not be opened are logged, and nothing is delivered', async (t) => {
   const store = createMemoryStore()
   const receiver = await startReceiver()
