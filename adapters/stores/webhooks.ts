@@ -92,6 +92,8 @@ export interface WebhookDatabase {
   readonly read: Query
   /** Runs statements with the same parameters in one transaction. @returns The rows of the last. */
   write(statements: readonly string[], parameters: readonly Value[]): MaybePromise<StoredRow[]>
+  /** The same for what may be lost in a power failure: then it is attempted again. */
+  readonly writeUnsynced: WebhookDatabase['write']
   /** Writes what `work` returns to the audit log in the same transaction; nothing if that is nothing. */
   change(
     context: AuditContext,
@@ -136,7 +138,7 @@ export function eventRowsSql({ rows }: WebhookDialect): string {
 
 export function createWebhookStore(
   dialect: WebhookDialect,
-  { read, write, change }: WebhookDatabase,
+  { read, write, writeUnsynced, change }: WebhookDatabase,
 ): WebhookStore {
   const { now, rows, forUpdate, skipLocked } = dialect
   const deliveries = 'partner_api.webhook_delivery'
@@ -222,14 +224,14 @@ export function createWebhookStore(
 
     leaseDeliveries: (webhook, limit, leaseMs) =>
       andThen(
-        write([lease], [webhook, limit, leaseMs]),
+        writeUnsynced([lease], [webhook, limit, leaseMs]),
         (found) => found.map(DELIVERIES.read).sort((a, b) => newestFirst(b, a)),
       ),
 
     settleDeliveries(settled) {
       if (settled.length === 0) return
       const parameters = [JSON.stringify(settled.map(storableResult))]
-      return andThen(write([settle, setFailing], parameters), () => undefined)
+      return andThen(writeUnsynced([settle, setFailing], parameters), () => undefined)
     },
 
     listDeliveries(

@@ -134,7 +134,9 @@ export function startWebhooks(
       target.leases--
       sending -= limit
       working.delete(work)
-      if (hasMore && !closing.signal.aborted && targets.get(id) === target) start(id)
+      // One that fails is attempted again by the next poll: it must not keep the store busy.
+      const goesOn = hasMore && target.failures < failuresInARow && !closing.signal.aborted
+      if (goesOn && targets.get(id) === target) start(id)
     })
     working.add(work)
   }

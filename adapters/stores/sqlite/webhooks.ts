@@ -2,7 +2,7 @@ import type { WebhookEvent, WebhookStore } from '../../../core/ports/webhooks.ts
 import type { StoredRow, Value } from '../row-format.ts'
 import { createWebhookStore, enqueueSql, eventRowsSql, type WebhookDialect } from '../webhooks.ts'
 import type { SqliteAuditLog } from './audit.ts'
-import { type Database, type Statement, transactionWithRetry } from './database.ts'
+import { type Database, runWithRetry, type Statement, transactionWithRetry } from './database.ts'
 
 const dialect: WebhookDialect = {
   now: "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
@@ -28,6 +28,17 @@ export function createWebhooks(database: Database, auditLog: SqliteAuditLog) {
     read: query,
     write: (statements, parameters) =>
       transactionWithRetry(database, () => statements.map((sql) => query(sql, parameters)).at(-1)!),
+    // A sync of the disk would delay signups.
+    writeUnsynced: (statements, parameters) =>
+      runWithRetry(() => {
+        database.exec('PRAGMA synchronous = NORMAL')
+        try {
+          const run = () => statements.map((sql) => query(sql, parameters)).at(-1)!
+          return database.transaction(run, { wait: false })
+        } finally {
+          database.exec('PRAGMA synchronous = FULL')
+        }
+      }),
     change: (context, work) =>
       transactionWithRetry(database, () => {
         const { result, auditRecords } = work(query) as Exclude<ReturnType<typeof work>, Promise<unknown>>
