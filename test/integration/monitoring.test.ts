@@ -6,6 +6,8 @@ import { join } from 'node:path'
 import t from 'tap'
 import { createMetrics, type MetricsSample, renderMetrics } from '../../adapters/metrics.ts'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import { startWebhooks } from '../../adapters/webhooks/deliverer.ts'
+import { measureWebhooks } from '../../adapters/webhooks/metrics.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { binary } from '../package/installed.ts'
 import { freePort } from '../postgres/free-port.ts'
@@ -163,10 +165,13 @@ async function sampleHere(): Promise<MetricsSample> {
   const metrics = createMetrics({ by: 'partner' })
   const api = createPartnerApi({ store }, { observers: [metrics.observer] })
   metrics.watch(api, store)
+  const webhooks = startWebhooks(store, {})
+  metrics.add(() => measureWebhooks(store, webhooks))
   for (const path of ['/service/health', '/service/openapi.json', '/service/health']) {
     await api.fetch(new Request(`http://localhost${path}`))
   }
   await metrics.collect()
+  await webhooks.close()
   await api.close()
   // As it arrives from another process.
   return JSON.parse(JSON.stringify(await metrics.collect()))
