@@ -17,7 +17,7 @@ function createProject(): string {
   const scope = join(folder, 'node_modules/@opentelemetry')
   const exporter = join(scope, 'exporter-trace-otlp-http')
   mkdirSync(exporter, { recursive: true })
-  for (const name of ['api', 'context-async-hooks', 'core', 'resources', 'sdk-trace-base']) {
+  for (const name of ['api', 'context-async-hooks', 'core', 'resources', 'sdk-trace']) {
     symlinkSync(join(ROOT, 'test/node_modules/@opentelemetry', name), join(scope, name))
   }
   const manifest = {
