@@ -1,4 +1,4 @@
-import { existsSync, realpathSync, rmSync } from 'node:fs'
+import { closeSync, existsSync, openSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import process from 'node:process'
 import type { TableReport } from '../../adapters/stores/copy/compare.ts'
@@ -8,16 +8,14 @@ import {
   type CopyTarget,
   readSourceState,
 } from '../../adapters/stores/copy/source-and-target.ts'
-import { readPages } from '../../core/lib/read-pages.ts'
-import { rfc3339 } from '../../core/lib/time.ts'
-import type { AuditEntry, AuditLog } from '../../core/ports/audit.ts'
 import { type CliCommand, type Invocation, warnAboutPasswords } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
-import { interrupts } from '../files.ts'
+import { describeFileError, interrupts } from '../files.ts'
 import type { Output } from '../output/print.ts'
-import { formatDetails, formatTable, joinList, pluralize, printable, shellQuote } from '../output/text.ts'
+import { formatDetails, formatTable, joinList, pluralize, shellQuote } from '../output/text.ts'
 import { describeStore, openSqliteFile, requireFile } from '../store.ts'
 import { currentUser, type DurableAddress, parseDurableUrl } from '../store-url.ts'
+import { noteUndone, readUndone } from '../undone.ts'
 
 interface CopyStoreOptions {
   readonly from: string
@@ -81,12 +79,16 @@ async function backUp(invocation: Invocation, file: string, { force }: { force?:
     })`,
   ])
   requireFile(store)
-  const isStore = existsSync(file) && realpathSync(file) === realpathSync(store)
-  if (isStore) throw usageError(`${file} is the store itself.`)
-  if (existsSync(file) && !force) throw new CliError(1, 'file_exists', `To replace ${file}, pass --force.`)
+  const isThere = existsSync(file)
+  const target = isThere ? realpathSync(file) : resolve(file)
+  const parts = ['', '-wal', '-shm', '-journal', '-servers'].map((end) => realpathSync(store) + end)
+  if (parts.includes(target)) throw usageError(`${file} is the store itself.`)
+  // A device is not to be replaced by a file.
+  if (isThere && !statSync(target).isFile()) throw usageError(`${file} is not a file.`)
+  if (isThere && !force) throw new CliError(1, 'file_exists', `To replace ${file}, pass --force.`)
   const { putInPlace } = await loadBackup()
-  await withCopy(invocation.output, store, file, (copy, contents) => {
-    putInPlace(copy, resolve(file))
+  await withCopy(invocation.output, store, target, (copy, contents) => {
+    putInPlace(copy, target)
     return invocation.output.result({ file, ...contents }, formatContents(contents))
   })
 }
@@ -101,7 +103,7 @@ async function restore(
     `createdb --maintenance-db=${database()} partner_api_restored`,
     `pg_restore --dbname=${database('partner_api_restored')} --single-transaction ${shellQuote(file)}`,
   ])
-  requireFile(file)
+  if (!existsSync(file)) throw new CliError(3, 'store_missing', `There is no backup at ${file}.`)
   const isThere = existsSync(path)
   const store = isThere ? realpathSync(path) : resolve(path)
   if (realpathSync(file) === store) throw usageError(`${file} is the store itself.`)
@@ -168,6 +170,12 @@ async function withCopy(
   }
   for (const signal of interrupts) process.once(signal, stop)
   try {
+    try {
+      closeSync(openSync(copy, 'wx', 0o600))
+    } catch (error) {
+      const reason = `a file cannot be created in ${dirname(copy)}: ${describeFileError(error)}`
+      throw new CliError(1, 'file_not_created', `Nothing was changed: ${reason}.`)
+    }
     const contents = await output.progress((report) => {
       const progress = (part: number) => report(`Copied ${Math.floor(part * 100)} % …`)
       return openSqliteFile(store, () => copyFile(store, copy, progress))
@@ -183,56 +191,6 @@ function formatContents(contents: Contents): string {
   return formatDetails(
     Object.entries(contents).map(([name, value]) => [name.replace('_', ' '), String(value)]),
   )
-}
-
-/** The commands that repeat a restriction, by the state of the key or partner. */
-const repeats: Readonly<Record<string, string>> = {
-  revoked: 'keys revoke',
-  disabled: 'keys disable',
-  retired: 'keys rotate --overlap 0',
-  suspended: 'partners suspend',
-  removed: 'partners remove',
-}
-
-type Undone = Awaited<ReturnType<typeof readUndone>>
-
-/** @returns What a log has since a seal; `null` if the log does not contain it. */
-async function readUndone(log: AuditLog | undefined, seal: string) {
-  const [start, hash] = [parseInt(seal), seal.split(':')[1]]
-  const [sealed] = await log?.listAudit(start - 1, 1) ?? []
-  if (log === undefined || start > 0 && sealed?.hash !== hash) return null
-  const issued = new Set<string>()
-  const changed = new Map<string, AuditEntry>()
-  let entries = 0
-  const read = (last: AuditEntry | undefined, rows: number) => log.listAudit(last?.sequence ?? start, rows)
-  for await (const entry of readPages(read)) {
-    entries++
-    const subject = entry.keyId ?? entry.partner ?? ''
-    if (entry.type === 'key.issued') issued.add(subject)
-    else if (entry.type !== 'partner.created' && !issued.has(subject)) changed.set(subject, entry)
-  }
-  const restrictions = [...changed].flatMap(([subject, { at, actor, type, after = '{}' }]) => {
-    const command = repeats[JSON.parse(after).state]
-    if (command === undefined) return []
-    return { command: `partner-api ${command} ${subject}`, type, actor, occurred_at: rfc3339(at) }
-  })
-  return { after: start, entries, restrictions, issued_keys: [...issued] }
-}
-
-function noteUndone(output: Output, store: string, undone: Undone): void {
-  if (undone === null) {
-    return output.note(
-      `warning: ${store} cannot be read, or does not continue the backup: what is undone is unknown.`,
-    )
-  }
-  const { after, entries, restrictions, issued_keys: keys } = undone
-  const list = `partner-api --store ${shellQuote(`sqlite:${store}`)} audit list --after ${after}`
-  output.note(`${pluralize(entries, 'change')} since the backup, and all signups since: ${list}`)
-  if (keys.length > 0) {
-    output.note(`warning: Keys issued since the backup do not work: ${printable(keys.join(' '))}`)
-  }
-  if (restrictions.length > 0) output.note('warning: Undone, to be repeated before you serve the store:')
-  for (const { command } of restrictions) output.note(printable(command))
 }
 
 async function withOpen<S extends CopySource | undefined>(

@@ -104,6 +104,48 @@ test('a backup under load has every signup acknowledged before, and restores all
   await stopServing(again)
 })
 
+test('a restore lists each restriction that it undoes, and no other', async (t) => {
+  const { issued: [first, second, third, fourth], backup, run, json } = await filled(4)
+  await run('partners', 'create', 'other', '--name', 'Other', '--module', 'profiles')
+  await run('modules', 'activate', 'acme', 'profiles')
+  await run('store', 'backup', backup)
+  const keyFile = `${backup}.webhook-key`
+  writeFileSync(keyFile, Buffer.alloc(32, 1).toString('base64'))
+  const hook = ['--url', 'https://hooks.example', '--event', 'signup.created', '--webhook-key-file', keyFile]
+  const { data: { id: webhook } } = await json('webhooks', 'create', ...hook, '--partner', 'other')
+  const [ids, commands] = [[first, second, third, fourth].map((key) => key!.id), [] as string[]]
+  const restrict = async (...words: string[]) => {
+    commands.push(`partner-api ${words.join(' ')}`)
+    t.equal((await run(...words)).code, 0, words.join(' '))
+  }
+  await restrict('scopes', 'remove', ids[0]!, 'create:partner-signups')
+  await restrict(
+    'keys',
+    'update',
+    ids[1]!,
+    '--allow',
+    '192.0.2.0/24',
+    '--expires',
+    '2999-01-02T03:04:05.000Z',
+  )
+  await run('keys', 'update', ids[1]!, '--name', 'renamed')
+  await run('keys', 'update', ids[2]!, '--allow', '192.0.2.0/24')
+  await run('keys', 'update', ids[2]!, '--clear-allow')
+  await run('keys', 'disable', ids[3]!)
+  await run('keys', 'enable', ids[3]!)
+  await restrict('modules', 'deactivate', 'acme', 'signup')
+  await run('modules', 'deactivate', 'acme', 'profiles')
+  await run('modules', 'activate', 'acme', 'profiles')
+  await restrict('partners', 'suspend', 'other')
+  await run('webhooks', 'disable', webhook)
+  await run('partners', 'create', 'later', '--name', 'Later')
+  await run('partners', 'suspend', 'later')
+
+  const { data: { undone } } = await json('store', 'restore', backup, '--replace')
+  t.same(undone.restrictions.map(({ command }: { command: string }) => command), commands)
+  for (const command of commands) t.equal((await run(...command.split(' ').slice(1))).code, 0, command)
+})
+
 test('a backup is a store, and replaces nothing by accident', async (t) => {
   const { file, backup, run, json, refuses } = await filled(1)
   t.match(await run('store', 'backup', backup), { code: 0, stdout: /^seal: +2:[0-9a-f]{64}$/m })
@@ -112,9 +154,11 @@ test('a backup is a store, and replaces nothing by accident', async (t) => {
   await refuses(t, {
     [`store backup ${backup}`]: '1 file_exists',
     [`store backup ${file}`]: '2 usage',
+    [`store backup ${file}-wal --force`]: '2 usage',
+    [`store backup ${dirname(file)} --force`]: '2 usage',
     [`store restore ${file}`]: '2 usage',
     [`store restore ${file}.none`]: '3 store_missing',
-    [`store backup ${file}.none/backup`]: '3 store_unavailable',
+    [`store backup ${file}.none/backup`]: '1 file_not_created',
     '--store memory: store backup unused': '2 usage',
     [`--store sqlite:${file}.none store backup unused`]: '3 store_missing',
   })

@@ -10,13 +10,12 @@ import { type Database, errorMessage, isBusy, openDatabase } from './database.ts
 import { checkSchema, schemaVersion } from './migrate.ts'
 import { createRevisions } from './revisions.ts'
 
-/** Copies a store, which servers may be using, to a new file that only its owner can read, and checks the copy. */
+/** Copies a store, which servers may be using, to an empty file, and checks the copy. */
 export async function copyFile(store: string, copy: string, progress: (part: number) => void) {
   const source = openDatabase(store, { create: false, readOnly: true })
   try {
     // The schema of a backup may be older than that of this program.
     checkSchema(source, store, schemaVersion(source, store) > 0)
-    fs.closeSync(fs.openSync(copy, 'wx', 0o600))
     await source.copyTo(copy, progress)
   } catch (error) {
     if (error instanceof StoreError) throw error
