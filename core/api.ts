@@ -23,7 +23,7 @@ import { createDocuments } from './openapi/documents.ts'
 import { createPipeline } from './pipeline.ts'
 import type { Directory } from './ports/directory.ts'
 import type { FactSource, Revision } from './ports/facts.ts'
-import { composeObservers, type Measurements, type Observer } from './ports/observer.ts'
+import { composeObservers, type Measurements, notifyCompleted, type Observer } from './ports/observer.ts'
 import type { Replica } from './ports/replicas.ts'
 import type { SignupDestination } from './ports/signups.ts'
 import type { Store } from './ports/store.ts'
@@ -93,10 +93,10 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   const settings = resolveSettings(options)
   const { names, limits, trustedProxies, allowBrowsers, logsAll } = settings
   const observer = composeObservers(options.observers ?? [])
-  const bounded = boundPorts(ports, settings, options.log !== undefined, observer?.storeCall)
+  const bounded = boundPorts(ports, settings, options.log !== undefined, observer)
   const { facts, directory, catalog, signups, reports } = bounded
   const clock = createClock(() => store.clock?.())
-  const logger = createRequestLogger(options.log, logsAll, elapsed, trustedProxies, observer?.traceId)
+  const logger = createRequestLogger(options.log, logsAll, elapsed, trustedProxies, observer)
   const pollAuditLog = options.log === undefined ? undefined : createAuditWatcher(store, logger.auditLogged)
   const { replica, revisionCache, staleness, clockSkewMs } = followStore(
     bounded,
@@ -161,7 +161,8 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   function refuse(code: ProblemCode, address?: string): HttpResponse {
     const requestId = writer.nextRequestId()
     logger.requestRejected(code, requestId, address)
-    observer?.requestCompleted?.({ requestId, status: PROBLEMS[code].status, code, durationMs: 0 })
+    const { status } = PROBLEMS[code]
+    if (observer !== undefined) notifyCompleted(observer, { requestId, status, code, durationMs: 0 })
     return writer.respondProblem(new Problem(code), { requestId, request: undefined }, '/', [])
   }
 
@@ -210,10 +211,10 @@ function boundPorts(
   { store, directory = store, signups: destination }: PartnerApiPorts,
   settings: Settings,
   hasLog: boolean,
-  observe: Observer['storeCall'],
+  observer: Observer | undefined,
 ) {
-  const withStoreTimeout = withTimeouts(settings.storeTimeoutMs, observe)
-  const withLookUpTimeout = withTimeouts(settings.lookUpTimeoutMs, observe)
+  const withStoreTimeout = withTimeouts(settings.storeTimeoutMs, observer)
+  const withLookUpTimeout = withTimeouts(settings.lookUpTimeoutMs, observer)
   const { quotas, replicas } = store
   const facts = withLookUpTimeout.facts(store)
   const isCustom = directory !== store

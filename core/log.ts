@@ -101,14 +101,14 @@ type LogFields = {
  * A failing log never fails a request.
  *
  * @param all Log every response, not only 401, 403, rejected credentials and statuses from 500.
- * @param spanTraceId Replaces the trace id that the client sent.
+ * @param observer Its `traceId` replaces what the client sent.
  */
 export function createRequestLogger(
   sink: ((event: LogEvent) => void) | undefined,
   all: boolean,
   elapsed: () => number,
   trustedProxies: number,
-  spanTraceId: Observer['traceId'] = () => undefined,
+  observer?: Pick<Observer, 'traceId'>,
 ) {
   function write(level: LogEvent['level'], event: LogEvent['event'], fields: LogFields): void {
     try {
@@ -125,7 +125,7 @@ export function createRequestLogger(
       method: registeredMethod(request.method),
       path: redactPath(path),
       address: (client ?? clientAddressOf(request, trustedProxies)).text,
-      trace_id: spanTraceId(request) ?? traceId(request.header('traceparent')),
+      trace_id: observer?.traceId?.(request) ?? traceId(request.header('traceparent')),
     }
   }
 

@@ -21,6 +21,7 @@ import { andThen, type MaybePromise } from './lib/promise.ts'
 import { consumeQuotas, type RateLimitResult } from './limits/limiter.ts'
 import { registeredMethod } from './log.ts'
 import { authorize, type Grant, problemForDenial } from './policy/decide.ts'
+import { notifyCompleted } from './ports/observer.ts'
 import { createPublicHandler } from './public-endpoints.ts'
 import {
   type AuthenticatedContext,
@@ -272,26 +273,21 @@ function finish(service: Service, context: RequestContext, response: HttpRespons
   return response
 }
 
-/** A failing observer never fails a request. */
 function observe(
   { observer, elapsed, routes }: Service,
   { request, requestId, route, error, principal, cached, startedAt }: RequestContext,
   status: number,
 ): void {
   const isCacheable = error === undefined && route?.access === 'key' && route.cacheBy !== 'none'
-  try {
-    observer!.requestCompleted!({
-      request,
-      requestId,
-      method: registeredMethod(request.method),
-      route: route && routes.endpointOf(route),
-      status,
-      code: error instanceof Problem ? error.code : error === undefined ? undefined : 'internal',
-      durationMs: elapsed() - startedAt,
-      partner: principal?.partner.slug,
-      responseCache: !isCacheable ? undefined : cached === undefined ? 'miss' : 'hit',
-    })
-  } catch {
-    // Requests are answered all the same.
-  }
+  notifyCompleted(observer!, {
+    request,
+    requestId,
+    method: registeredMethod(request.method),
+    route: route && routes.endpointOf(route),
+    status,
+    code: error instanceof Problem ? error.code : error === undefined ? undefined : 'internal',
+    durationMs: elapsed() - startedAt,
+    partner: principal?.partner.slug,
+    responseCache: !isCacheable ? undefined : cached === undefined ? 'miss' : 'hit',
+  })
 }

@@ -57,6 +57,15 @@ export interface Measurements {
   readonly replicas: number
 }
 
+/** A failing observer never fails a request. */
+export function notifyCompleted(observer: Observer, completed: CompletedRequest): void {
+  try {
+    observer.requestCompleted?.(completed)
+  } catch {
+    // Requests are answered all the same.
+  }
+}
+
 /** Several observers as one; the first is the outermost. `undefined` without any. */
 export function composeObservers(observers: readonly Observer[]): Observer | undefined {
   return observers.reduceRight<Observer | undefined>((inner, outer) => {
@@ -67,8 +76,8 @@ export function composeObservers(observers: readonly Observer[]): Observer | und
         return outer.request?.(request, next) ?? next()
       },
       requestCompleted(completed) {
-        inner.requestCompleted?.(completed)
-        outer.requestCompleted?.(completed)
+        notifyCompleted(inner, completed)
+        notifyCompleted(outer, completed)
       },
       storeCall: (operation, call) => {
         const next = () => inner.storeCall === undefined ? call() : inner.storeCall(operation, call)

@@ -14,9 +14,9 @@ type Methods = Readonly<Record<string, (...args: readonly unknown[]) => MaybePro
  * Wraps ports so that they respond in time or throw the `Problem` `store_unavailable`, with the error as its cause.
  *
  * @param deadlineMs Milliseconds, 1 or more, after which a pending call fails.
- * @param observe Runs each call.
+ * @param observer Its `storeCall` runs each call.
  */
-export function withTimeouts(deadlineMs: number, observe?: Observer['storeCall']) {
+export function withTimeouts(deadlineMs: number, observer?: Pick<Observer, 'storeCall'>) {
   const pending = new Set<Promise<unknown>>()
 
   function inTime<T>(result: Promise<T>): Promise<T> {
@@ -41,9 +41,9 @@ export function withTimeouts(deadlineMs: number, observe?: Observer['storeCall']
     const methods = port as unknown as Methods
     const entries = names.filter((name) => methods[name] !== undefined).map((name) => [
       name,
-      observe === undefined
+      observer?.storeCall === undefined
         ? (...args: unknown[]) => call(methods, name, args)
-        : (...args: unknown[]) => observe(name, () => call(methods, name, args)),
+        : (...args: unknown[]) => observer.storeCall!(name, () => call(methods, name, args)),
     ])
     return Object.fromEntries(entries) as unknown as Pick<P, N>
   }

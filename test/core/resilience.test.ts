@@ -5,6 +5,7 @@ import { createPartnerApi } from '../../core/api.ts'
 import type { HttpRequest } from '../../core/http/message.ts'
 import type { LogEvent } from '../../core/log.ts'
 import type { Directory } from '../../core/ports/directory.ts'
+import type { CompletedRequest } from '../../core/ports/observer.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
 import { createTenant } from '../integration/trials/tenant.ts'
@@ -30,6 +31,39 @@ function get(target: string, key: string | undefined, headers: Record<string, st
 }
 
 const page = '/service/public/profiles?partner=acme'
+
+t.test('an observer may be an instance of a class, and throw when a response is ready', async (t) => {
+  class Counter {
+    readonly calls: string[] = []
+    readonly statuses: number[] = []
+    requestCompleted({ status }: CompletedRequest): void {
+      this.statuses.push(status)
+      throw new Error('full')
+    }
+    storeCall<T>(operation: string, call: () => T): T {
+      this.calls.push(operation)
+      return call()
+    }
+    traceId(): string {
+      return `trace ${this.statuses.length}`
+    }
+  }
+  for (const count of [1, 2]) {
+    const { store, key } = await createAcme()
+    const observers = Array.from({ length: count }, () => new Counter())
+    const log: LogEvent[] = []
+    const api = createPartnerApi({ store }, { observers, logLevel: 'all', log: (event) => log.push(event) })
+    t.equal((await api.handle(get(page, key))).status, 200)
+    t.equal((await api.handle(get(page, undefined))).status, 401)
+    t.equal(api.refuse('malformed_request').status, 400)
+    for (const { calls, statuses } of observers) {
+      t.strictSame(statuses, [200, 401, 400])
+      t.ok(calls.includes('listProfiles'))
+    }
+    t.strictSame(log.map(({ trace_id }) => trace_id), ['trace 0', 'trace 1', undefined])
+    await api.close()
+  }
+})
 
 t.test('a log function that throws does not affect responses', async (t) => {
   const { store, key } = await createAcme()
