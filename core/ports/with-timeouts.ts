@@ -6,7 +6,7 @@ import type { Observer } from './observer.ts'
 import type { QuotaStore } from './quotas.ts'
 import type { ReplicaRegistration } from './replicas.ts'
 import type { Reports } from './reports.ts'
-import type { SignupDestination, SignupStore } from './signups.ts'
+import type { Signup, SignupDestination, SignupStore } from './signups.ts'
 
 type Methods = Readonly<Record<string, (...args: readonly unknown[]) => MaybePromise<unknown>>>
 
@@ -65,7 +65,12 @@ export function withTimeouts(deadlineMs: number, observer?: Pick<Observer, 'stor
     }),
     catalog: (catalog: Catalog): Catalog => wrap(catalog, 'findBanner', 'listPlans'),
     signups: (store: SignupStore) => wrap(store, 'createSignup', 'claimSignup', 'findSignup'),
-    destination: (destination: SignupDestination) => wrap(destination, 'createSignup'),
+    // What query builders and ORMs return is often no `Promise`, and runs when it is awaited.
+    destination: (destination: SignupDestination) =>
+      wrap(
+        { createSignup: async (signup: Signup) => void await destination.createSignup(signup) },
+        'createSignup',
+      ),
     reports: (reports: Reports) => wrap(reports, 'recordUsage', 'summarise', 'listActivity'),
     quotas: (quotas: QuotaStore): QuotaStore => wrap(quotas, 'leaseQuota'),
     registration: (replica: ReplicaRegistration): ReplicaRegistration => ({

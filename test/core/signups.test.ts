@@ -257,6 +257,11 @@ t.test('a signup that an embedder has not accepted is neither counted nor an eve
     },
     'rejects': () => Promise.reject(new Error('the table is full of ada@example.com')),
     'is slow': () => new Promise(() => {}),
+    'returns a query that fails': () => ({
+      then: (_: unknown, reject: (error: Error) => void) =>
+        reject(new Error('the table is full of ada@example.com')),
+    }),
+    'returns a query that is slow': () => ({ then: () => {} }),
     'stores, then fails': (signup) => {
       table.createSignup(signup)
       throw new Error('lost')
