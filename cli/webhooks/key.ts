@@ -22,8 +22,8 @@ export async function readWebhookKey(
 ): Promise<WebhookKey | undefined> {
   const name = file ?? 'PARTNER_API_WEBHOOK_KEY'
   try {
-    const text = file === undefined ? env['PARTNER_API_WEBHOOK_KEY'] : readFileSync(file, 'utf8')
-    if (!text) return undefined
+    const text = file === undefined ? env['PARTNER_API_WEBHOOK_KEY'] || undefined : readFileSync(file, 'utf8')
+    if (text === undefined) return undefined
     const [exposed] = file === undefined ? [] : exposedFiles(file)
     if (exposed) output.note(`warning: Other accounts can read ${exposed}: chmod 600 ${exposed}`)
     return await importWebhookKey(text)
