@@ -5,7 +5,7 @@ import type { LogEvent } from '../../core/log.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { Delivery, DeliveryResult, Webhook } from '../../core/ports/webhooks.ts'
 import { enqueueExpiring } from '../../core/webhooks/events.ts'
-import { type OpenedSecret, openSecrets, type WebhookKey } from './secrets.ts'
+import { openSecrets, type WebhookKey } from './secrets.ts'
 import type { WebhookSender } from './sender.ts'
 
 /** How a process delivers. */
@@ -34,15 +34,17 @@ const retryDelaysMs = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_
 const disableAfterMs = 5 * MS_PER_DAY
 /** Longer than an attempt and the write of its outcome. */
 const leaseMs = 30_000
-const [pollEveryMs, listEveryMs, pruneEveryMs] = [500, 5_000, 3_600_000]
-/** Deliveries of a lease, which are attempted at once, and leases at once: two of a webhook, and 300 deliveries of all. */
-const leases = { size: 25, perWebhook: 2, sizeWhenFailing: 1, deliveries: 300 }
+/** A webhook that is failing is attempted no longer than this, so that an attempt can end before the lease. */
+const attemptInTurnMs = 10_000
+const [pollEveryMs, listEveryMs, maintainEveryMs] = [500, 5_000, 3_600_000]
+/** Deliveries of a lease, which are attempted at once unless the webhook is failing; leases of a webhook, and attempts at once. */
+const leases = { size: 25, perWebhook: 2, attempts: 300 }
 /** A webhook is failing after so many failures in a row. If all are, 100 at most, one that responds is not delayed. */
 const failuresInARow = 3
 
 interface Target {
   webhook: Webhook
-  secrets: readonly OpenedSecret[]
+  secrets: readonly string[]
   failures: number
   leases: number
   /** When `Retry-After` ends. */
@@ -62,7 +64,7 @@ export function startWebhooks(
   const logged = new Set<string>()
   const closing = new AbortController()
   let sender: WebhookSender | undefined
-  let [isClosed, isStoreFailing, sending, listAt, pruneAt] = [false, false, 0, 0, 0]
+  let [isClosed, isStoreFailing, sending, listAt, maintainAt] = [false, false, 0, 0, 0]
 
   function log(level: LogEvent['level'], event: LogEvent['event'], fields: Partial<LogEvent>): void {
     options.log?.({ time: new Date().toISOString(), level, event, ...fields })
@@ -97,6 +99,10 @@ export function startWebhooks(
     const active = (await port.listWebhooks()).filter(({ state }) => state === 'active')
     listAt = performance.now() + listEveryMs
     for (const id of targets.keys()) if (!active.some((webhook) => webhook.id === id)) targets.delete(id)
+    if (performance.now() >= maintainAt) {
+      maintainAt = performance.now() + maintainEveryMs
+      maintain().catch((error) => closing.signal.aborted || storeFailed(error))
+    }
     if (active.length === 0) return
     if (key === undefined) {
       return cannotDeliver('There is no key for the secrets of webhooks: --webhook-key-file')
@@ -106,7 +112,7 @@ export function startWebhooks(
     for (const webhook of active) {
       const { id, failingSince } = webhook
       try {
-        const secrets = await openSecrets(key, webhook)
+        const secrets = await openSecrets(key, webhook, clock.now())
         const failures = failingSince === undefined ? 0 : failuresInARow
         const target = targets.get(id) ?? { failures, leases: 0, pausedUntil: 0 }
         targets.set(id, Object.assign(target, { webhook, secrets }))
@@ -115,10 +121,12 @@ export function startWebhooks(
         cannotDeliver((error as Error).message, { webhook: id })
       }
     }
-    if (performance.now() < pruneAt) return
-    pruneAt = performance.now() + pruneEveryMs
-    while (await port.pruneDeliveries() > 0) await delay(1)
-    await enqueueExpiring(store, clock.now())
+  }
+
+  /** Beside the deliveries: a large store takes a while. */
+  async function maintain(): Promise<void> {
+    while (await port.pruneDeliveries() > 0) await delay(1, closing.signal)
+    await enqueueExpiring(store, clock.now(), closing.signal)
   }
 
   /** Works through the due deliveries of a webhook, independently of other webhooks. */
@@ -126,13 +134,13 @@ export function startWebhooks(
     const target = targets.get(id)
     if (target === undefined || clock.now() < target.pausedUntil) return
     const isFailing = target.failures >= failuresInARow
-    const limit = isFailing ? leases.sizeWhenFailing : leases.size
-    if (target.leases >= (isFailing ? 1 : leases.perWebhook) || sending + limit > leases.deliveries) return
+    const attempts = isFailing ? 1 : leases.size
+    if (target.leases >= (isFailing ? 1 : leases.perWebhook) || sending + attempts > leases.attempts) return
     target.leases++
-    sending += limit
-    const work = deliver(target, limit).catch(storeFailed).then((hasMore) => {
+    sending += attempts
+    const work = deliver(target, isFailing).catch(storeFailed).then((hasMore) => {
       target.leases--
-      sending -= limit
+      sending -= attempts
       working.delete(work)
       // One that fails is attempted again by the next poll: it must not keep the store busy.
       const goesOn = hasMore && target.failures < failuresInARow && !closing.signal.aborted
@@ -142,9 +150,11 @@ export function startWebhooks(
   }
 
   /** @returns Whether more may be due. */
-  async function deliver(target: Target, limit: number): Promise<boolean> {
-    const deliveries = await port.leaseDeliveries(target.webhook.id, limit, leaseMs)
-    const results = await Promise.all(deliveries.map((delivery) => attempt(target, delivery)))
+  async function deliver(target: Target, isFailing: boolean): Promise<boolean> {
+    const deliveries = await port.leaseDeliveries(target.webhook.id, leases.size, leaseMs)
+    const results = isFailing
+      ? await attemptInTurn(target, deliveries)
+      : await Promise.all(deliveries.map((delivery) => attempt(target, delivery)))
     // The lease ends by itself.
     while (!isClosed) {
       try {
@@ -156,7 +166,18 @@ export function startWebhooks(
         await delay(1_000)
       }
     }
-    return deliveries.length === limit
+    return deliveries.length === leases.size
+  }
+
+  /** Those that are left are due again when the lease ends. */
+  async function attemptInTurn(target: Target, deliveries: readonly Delivery[]): Promise<DeliveryResult[]> {
+    const results: DeliveryResult[] = []
+    const end = performance.now() + attemptInTurnMs
+    for (const delivery of deliveries) {
+      if (closing.signal.aborted || performance.now() > end || clock.now() < target.pausedUntil) break
+      results.push(await attempt(target, delivery))
+    }
+    return results
   }
 
   async function attempt(target: Target, { id, attempts, payload }: Delivery): Promise<DeliveryResult> {

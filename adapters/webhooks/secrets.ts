@@ -62,17 +62,13 @@ function algorithm(iv: Uint8Array<ArrayBuffer>, id: string): AesGcmParams {
   return { name: 'AES-GCM', iv, additionalData: new TextEncoder().encode(id) }
 }
 
-/** A secret, and when it expires: milliseconds since the epoch, or infinite. */
-export interface OpenedSecret {
-  readonly secret: string
-  readonly expiresAt: number
-}
-
-/** @throws {RangeError} for secrets that were sealed with another key. */
-export function openSecrets(key: WebhookKey, { id, secrets }: Webhook): Promise<OpenedSecret[]> {
-  return Promise.all(secrets.map(async ({ sealed, expiresAt = Infinity }) => {
-    return { secret: await key.open(sealed, id), expiresAt }
-  }))
+/**
+ * Opens the secrets that have not expired.
+ * @throws {RangeError} for secrets that were sealed with another key.
+ */
+export function openSecrets(key: WebhookKey, { id, secrets }: Webhook, now: number): Promise<string[]> {
+  const valid = secrets.filter(({ expiresAt = Infinity }) => expiresAt > now)
+  return Promise.all(valid.map(({ sealed }) => key.open(sealed, id)))
 }
 
 /**

@@ -1,11 +1,11 @@
 /** Sends a delivery once, to an address that is checked when the connection is made: names may change their addresses. */
-import dns from 'node:dns'
+import dns, { type LookupAddress } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 // By its file: Bun replaces `undici` by an implementation that ignores connectors.
 import { Agent, buildConnector, request } from 'undici/index.js'
 import { describeNetworkError } from '../client/transport.ts'
 import { isPublicAddress, isPublicUrl } from './addresses.ts'
-import { type OpenedSecret, signWebhook } from './secrets.ts'
+import { signWebhook } from './secrets.ts'
 
 /** What came of an attempt. */
 export interface Attempt {
@@ -34,17 +34,15 @@ export function createWebhookSender(allowPrivate: boolean) {
 
   return {
     /** Sends a body and does not follow redirects. Never rejects. */
-    async send(url: string, secrets: readonly OpenedSecret[], id: string, body: string): Promise<Attempt> {
+    async send(url: string, secrets: readonly string[], id: string, body: string): Promise<Attempt> {
       const signal = AbortSignal.timeout(timeoutMs)
-      const now = Date.now()
-      const timestamp = Math.floor(now / 1_000)
-      const valid = secrets.filter(({ expiresAt }) => expiresAt > now).map(({ secret }) => secret)
+      const timestamp = Math.floor(Date.now() / 1_000)
       const headers = {
         'content-type': 'application/json',
         'user-agent': 'partner-api-webhooks',
         'webhook-id': id,
         'webhook-timestamp': String(timestamp),
-        'webhook-signature': signWebhook(valid, id, timestamp, body),
+        'webhook-signature': signWebhook(secrets, id, timestamp, body),
       }
       try {
         const response = await request(url, { method: 'POST', headers, body, dispatcher: agent, signal })
@@ -84,23 +82,36 @@ class PrivateAddressError extends Error {
   override readonly name = 'PrivateAddressError'
 }
 
-/** Resolves a name to its public addresses. */
-const lookupPublic: LookupFunction = (hostname, options, callback) => {
-  dns.lookup(hostname, { ...options, all: true }, (error, addresses) => {
-    if (error) return callback(error, '')
-    const allowed = addresses.filter(({ address }) => isPublicAddress(address))
-    const [first] = allowed
-    if (first === undefined) callback(refusal(), '')
-    else if (options.all) callback(null, allowed)
-    else callback(null, first.address, first.family)
-  })
+/**
+ * Resolves names to their allowed addresses, each name once at a time: a few lookups without a response would delay
+ * those of all other names.
+ */
+function createLookup(isAllowed: (address: string) => boolean): LookupFunction {
+  const pending = new Map<string, ((error: Error | null, addresses: LookupAddress[]) => void)[]>()
+  return (hostname, options, callback) => {
+    const waiting = pending.get(hostname) ?? []
+    waiting.push((error, addresses) => {
+      if (error) return callback(error, '')
+      const allowed = addresses.filter(({ address }) => isAllowed(address))
+      const [first] = allowed
+      if (first === undefined) callback(refusal(), '')
+      else if (options.all) callback(null, allowed)
+      else callback(null, first.address, first.family)
+    })
+    if (waiting.length > 1) return
+    pending.set(hostname, waiting)
+    dns.lookup(hostname, { ...options, all: true }, (error, addresses) => {
+      pending.delete(hostname)
+      for (const each of waiting) each(error, addresses)
+    })
+  }
 }
 
 /** A connector of undici. Unless `allowPrivate`, it connects to public addresses only, by TLS. */
 function createConnector(allowPrivate: boolean): buildConnector.connector {
-  const settings = { timeout: timeoutMs, allowH2: false }
-  if (allowPrivate) return buildConnector(settings)
-  const connect = buildConnector({ ...settings, lookup: lookupPublic })
+  const lookup = createLookup(allowPrivate ? () => true : isPublicAddress)
+  const connect = buildConnector({ timeout: timeoutMs, allowH2: false, lookup })
+  if (allowPrivate) return connect
   return (options, callback) => {
     // Addresses are not looked up.
     if (!isPublicUrl(options)) return callback(refusal(), null)

@@ -254,15 +254,11 @@ async function sendTest(
   { webhookKeyFile, allowPrivate = false }: Options,
 ): Promise<CommandResult> {
   const webhook = await find(store, id)
-  const secrets = await openSecrets(await requireWebhookKey(webhookKeyFile, invocation), webhook)
+  const createdAt = timeOf(store)
+  const secrets = await openSecrets(await requireWebhookKey(webhookKeyFile, invocation), webhook, createdAt)
   const { createWebhookSender } = await import('../../adapters/webhooks/sender.ts')
   const sender = createWebhookSender(allowPrivate)
-  const event = {
-    id: drawId('msg_'),
-    type: 'webhook.test',
-    partner: webhook.partner,
-    createdAt: timeOf(store),
-  } as const
+  const event = { id: drawId('msg_'), type: 'webhook.test', partner: webhook.partner, createdAt } as const
   const startedAt = performance.now()
   const { status = null, error } = await sender.send(
     webhook.url,

@@ -5,6 +5,7 @@ import { deriveId, drawId } from '../lib/ids.ts'
 import { delay } from '../lib/promise.ts'
 import { pagesOf, readPages } from '../lib/read-pages.ts'
 import { MS_PER_DAY, rfc3339 } from '../lib/time.ts'
+import type { WebAbortSignal } from '../lib/web.ts'
 import type { Key, Partner } from '../model.ts'
 import type { AuditEntry } from '../ports/audit.ts'
 import type { Signup } from '../ports/signups.ts'
@@ -67,6 +68,7 @@ export function expiringEvent(key: Key, now: number, sha256: Sha256): WebhookEve
 export async function enqueueExpiring(
   store: Pick<Store, 'listPartners' | 'listKeys' | 'sha256' | 'webhooks'>,
   now: number,
+  signal?: WebAbortSignal,
 ): Promise<void> {
   const webhooks = (await store.webhooks?.listWebhooks() ?? []).filter(({ state, events }) =>
     state === 'active' && events.includes('key.expiring')
@@ -83,6 +85,6 @@ export async function enqueueExpiring(
       await store.webhooks!.enqueue(page.flatMap((key) => expiringEvent(key, now, store.sha256) ?? []))
     }
     // A synchronous store would not let the server answer requests meanwhile.
-    await delay(1)
+    await delay(1, signal)
   }
 }

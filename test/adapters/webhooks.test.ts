@@ -14,6 +14,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
+import { measureWebhooks } from '../../adapters/webhooks/metrics.ts'
 import { importWebhookKey, startWebhooks, type WebhookOptions } from '../../adapters/webhooks/mod.ts'
 import type { LogEvent } from '../../core/log.ts'
 import { MS_PER_DAY } from '../../core/lib/time.ts'
@@ -173,6 +174,9 @@ await t.test('private addresses are refused when a webhook is created', async (t
       '100.127.255.255',
       '0.0.0.0',
       '224.0.0.1',
+      '192.0.2.1',
+      '198.51.100.1',
+      '203.0.113.1',
       '255.255.255.255',
       '2130706433',
       '0x7f.1',
@@ -203,6 +207,7 @@ await t.test('private addresses are refused when a webhook is created', async (t
       '[fec0::1]',
       '[2001::1]',
       '[64:ff9b:1::1]',
+      '[3fff::1]',
     ],
   ].map((host) => `https://${host}/`)
   const accepted = ['https://93.184.216.34', 'https://[2606:2800:220:1::1]', 'https://[64:ff9b::5db8:d822]']
@@ -364,6 +369,12 @@ await t.test('a receiver that does not respond delays no other', async (t) => {
   t.teardown(silent.close)
   t.teardown(receiver.close)
   const dead = await addWebhook(store, silent.url)
+  const unresolved = await addWebhook(store, 'http://hook.example/')
+  let lookups = 0
+  const { lookup } = dns
+  dns.lookup = (() => lookups++) as unknown as typeof dns.lookup
+  t.teardown(() => dns.lookup = lookup)
+  for (let n = 0; n < 50; n++) await enqueue(store, unresolved)
   const live = await addWebhook(store, receiver.url)
   for (let n = 0; n < 200; n++) await enqueue(store, dead)
   const sent: string[] = []
@@ -374,7 +385,54 @@ await t.test('a receiver that does not respond delays no other', async (t) => {
   t.same(ids().sort(), sent.sort(), 'each delivery arrives once')
   await until(() => webhooks.outcomes.delivered === sent.length, 'their outcomes')
   t.ok(silent.received.length <= 50)
+  t.equal(lookups, 1, 'a name is resolved once at a time')
   silent.close()
+})
+
+await t.test('a webhook that is failing is attempted in turn, with few writes', async (t) => {
+  const store = createMemoryStore()
+  let [pending, most, leases] = [0, 0, 0]
+  const receiver = await startReceiver((response) => {
+    most = Math.max(most, ++pending)
+    setImmediate(() => response.writeHead(500).end(() => pending--))
+  })
+  t.teardown(receiver.close)
+  const { leaseDeliveries } = store.webhooks!
+  const counting: Store['webhooks'] = {
+    ...store.webhooks!,
+    leaseDeliveries: (...args) => (leases++, leaseDeliveries(...args)),
+  }
+  const webhook = await addWebhook(store, receiver.url, { failingSince: Date.now() })
+  for (let n = 0; n < 50; n++) await enqueue(store, webhook)
+  const { webhooks } = deliver(t, { ...store, webhooks: counting })
+  await until(() => webhooks.outcomes.retried === 50, 'all attempts')
+  t.same([most, leases], [1, 2])
+})
+
+await t.test('deliveries of a removed webhook are deleted, also without another webhook', async (t) => {
+  const store = createMemoryStore()
+  const webhook = await addWebhook(store, 'https://hook.example')
+  await enqueue(store, webhook)
+  await store.webhooks!.changeWebhook(
+    webhook,
+    'webhook.removed',
+    { actor: 'test', at: Date.now() },
+    () => undefined,
+  )
+  deliver(t, store, { key: undefined })
+  await until(async () => await deliveryOf(store, webhook) === undefined, 'the deletion')
+})
+
+await t.test('a store that does not respond does not end metrics', async (t) => {
+  const store = createMemoryStore()
+  const { webhooks } = deliver(t, store)
+  await enqueue(store, await addWebhook(store, 'http://hook.example', { events: ['key.expiring'] }))
+  const pending = async (store: Store) =>
+    (await measureWebhooks(store, webhooks)).find(({ name }) => name === 'partner_api_webhook_pending')!
+      .values[0]!.value
+  t.equal(await pending(store), 1)
+  const listWebhooks = () => Promise.reject(new Error('The store is away.'))
+  t.ok(Number.isNaN(await pending({ ...store, webhooks: { ...store.webhooks!, listWebhooks } })))
 })
 
 await t.test('a killed server or receiver loses no event', async (t) => {
@@ -405,4 +463,31 @@ await t.test('secrets that can not be opened are logged, and nothing is delivere
   const both = await importWebhookKey(`${Buffer.alloc(32, 9).toString('base64')}\n${text}\n`)
   deliver(t, store, { key: both })
   await receiver.delivery()
+})
+
+await t.test('the key of an expired secret is not needed', async (t) => {
+  const store = createMemoryStore()
+  const receiver = await startReceiver()
+  t.teardown(receiver.close)
+  const id = await addWebhook(store, receiver.url)
+  await store.webhooks!.changeWebhook(
+    ...[id, 'webhook.rotated', { actor: 'test', at: Date.now() }] as const,
+    (webhook) => ({
+      ...webhook!,
+      secrets: [...webhook!.secrets, { sealed: 'by another key', expiresAt: Date.now() }],
+    }),
+  )
+  await enqueue(store, id)
+  deliver(t, store)
+  const { headers } = await receiver.delivery()
+  t.match(headers['webhook-signature'], /^v1,[^ ]+$/)
+})
+
+await t.test('an empty key file is refused', async (t) => {
+  const { json, run } = programOn('empty.db')
+  await run('migrate')
+  const file = join(folder, 'empty.key')
+  writeFileSync(file, '', { mode: 0o600 })
+  const options = ['--url', 'https://hook.example', '--event', 'key.issued', '--webhook-key-file', file]
+  t.match(await json('webhooks', 'create', ...options), { code: 2, error: { detail: /32 bytes in Base64/ } })
 })
