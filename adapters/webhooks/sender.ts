@@ -73,7 +73,7 @@ function describe(error: unknown, { aborted }: AbortSignal): string {
 
 /** @param text Seconds or a date, RFC 9110 §10.2.3. */
 function parseRetryAfter(text: string): number | undefined {
-  const ms = /^\d{1,9}$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - Date.now()
+  const ms = /^\d+$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - Date.now()
   return ms > 0 ? Math.min(ms, maxRetryAfterMs) : undefined
 }
 
