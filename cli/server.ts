@@ -49,15 +49,19 @@ export async function serveUntilStopped(
   onListening: (url: string, metricsUrl?: string) => Promise<void>,
 ): Promise<void> {
   const { port, host, log: level, opened, api: options, metrics: metricsAddress, worker } = settings
-  let isAccepting = false
+  let isStopping = false
   const stopped = new Promise<void>((resolve) => {
-    // Without a handler left, a second signal ends the process at once.
     const stop = (): void => {
-      for (const signal of signals) process.off(signal, stop)
-      isAccepting = false
+      isStopping = true
       resolve()
     }
-    for (const signal of signals) process.once(signal, stop)
+    const stopOnSignal = (): void => {
+      // Without a handler left, a second signal ends the process at once.
+      for (const signal of signals) process.off(signal, stopOnSignal)
+      stop()
+    }
+    for (const signal of signals) process.on(signal, stopOnSignal)
+    // A signal to the whole group may arrive later.
     worker?.stop.then(stop)
   })
   const { replicaName = `${hostname()}:${process.pid}` } = options
@@ -87,7 +91,6 @@ export async function serveUntilStopped(
   const webhooks = settings.webhooks && store.webhooks &&
     startWebhooks(store, { ...(level !== 'off' && { log: log.write }), ...settings.webhooks })
   try {
-    isAccepting = true
     if (metrics) {
       metrics.watch(api, store)
       if (webhooks) {
@@ -97,7 +100,7 @@ export async function serveUntilStopped(
       const { createMetricsApi, isReady } = await import('./metrics/listener.ts')
       const sources = {
         sample: async () => [await metrics.collect()],
-        isReady: async () => isAccepting && await isReady(api),
+        isReady: async () => await isReady(api) && !isStopping,
       }
       worker?.answerSamples(sources)
       if (worker === undefined) listener = await listenForMetrics(createMetricsApi(sources), metricsAddress!)

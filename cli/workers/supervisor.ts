@@ -5,7 +5,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import process from 'node:process'
 import type { RunningServer } from '../../adapters/runtimes/server.ts'
 import { delay } from '../../core/lib/promise.ts'
-import { CliError, usageError } from '../errors.ts'
+import { CliError, toCliError, usageError } from '../errors.ts'
 import { createLog, createServeLogger, type ServeEvent } from '../output/log.ts'
 import { listenFailure, listenForMetrics } from '../server.ts'
 import { type Place, PLACE_VARIABLE, type WorkerMessage } from './worker.ts'
@@ -18,6 +18,8 @@ const backOff = { firstMs: 100, longestMs: 10_000, stableMs: 10_000 }
 const sampleTimeoutMs = 2_000
 /** Workers that may end in a row, while no other accepts connections. */
 const maxFailures = 5
+/** Characters of a line of a worker that are kept until its end arrives. */
+const maxLineLength = 65_536
 
 /** Keeps `count` workers running until SIGTERM or SIGINT, then lets all of them finish their requests. */
 export async function superviseWorkers(
@@ -37,13 +39,14 @@ export async function superviseWorkers(
   const running = new Set<ChildProcess>()
   const listening = new Set<ChildProcess>()
   const started = Promise.withResolvers<string>()
-  const stop = Promise.withResolvers<void>()
-  let isStopping = false
+  const stop = new AbortController()
+  const stopped = once(stop.signal, 'abort')
   let isServing = false
+  let sampling: ReturnType<typeof readSamples> | undefined
   const killAll = () => running.forEach((child) => child.kill('SIGKILL'))
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
-      if (!isStopping) return stop.resolve()
+      if (!stop.signal.aborted) return stop.abort()
       killAll()
       process.exit(signal === 'SIGINT' ? 130 : 143)
     })
@@ -58,6 +61,8 @@ export async function superviseWorkers(
     let failure: CliError | undefined
     running.add(child)
     forwardLines(child, number, log.forward)
+    // It could not be started, or has ended before it could be asked. `close` follows.
+    child.on('error', (error) => failure ??= toCliError(error))
     child.on('message', (message: WorkerMessage) => {
       if ('code' in message) failure = new CliError(message.exitCode, message.code, message.message)
       if ('url' in message) {
@@ -66,30 +71,32 @@ export async function superviseWorkers(
         if (listening.size === count) started.resolve(message.url)
       }
     })
-    const [code, signal] = await once(child, 'close') as [number | null, string | null]
+    const [code, signal] = await new Promise<[number | null, string | null]>((resolve) => {
+      child.on('close', (...ending) => resolve(ending))
+    })
     running.delete(child)
     listening.delete(child)
     const ending = signal === null ? { exit_code: code! } : { signal }
-    if (!isStopping) logEvent('worker_exited', { level: 'warn', worker: number, pid, ...ending })
+    if (!stop.signal.aborted) logEvent('worker_exited', { level: 'warn', worker: number, pid, ...ending })
     const reason = signal === null ? `exit code ${code}` : signal
     return failure ?? new CliError(1, 'worker_failed', `Worker ${number} ended with ${reason}.`)
   }
 
   /** Replaces a worker that ends. @throws why it could not serve, at the start or when no worker can. */
   async function keepRunning(number: number): Promise<void> {
-    for (let failures = 0;;) {
+    for (let failures = 0; !stop.signal.aborted;) {
       const startedAt = performance.now()
       const reason = await run(number)
-      if (isStopping) return
+      if (stop.signal.aborted) return
       failures = performance.now() - startedAt > backOff.stableMs ? 0 : failures + 1
       if (!isServing || (listening.size === 0 && failures >= maxFailures)) throw reason
-      await Promise.race([delay(Math.min(backOff.firstMs * 2 ** failures, backOff.longestMs)), stop.promise])
-      if (isStopping) return
+      const pauseMs = Math.min(backOff.firstMs * 2 ** failures, backOff.longestMs)
+      await delay(pauseMs, stop.signal).catch(() => undefined)
     }
   }
 
   /** The metrics of all workers that answer in time. */
-  async function sample() {
+  async function readSamples() {
     const answers = [...listening].map(async (child) => {
       const answer = once(child, 'message', { signal: AbortSignal.timeout(sampleTimeoutMs) })
       child.send('sample')
@@ -101,18 +108,21 @@ export async function superviseWorkers(
     )
   }
 
+  /** Requests that arrive together share the answers. */
+  const sample = () => sampling ??= readSamples().finally(() => sampling = undefined)
+
   async function listenOnMetrics() {
     const { createMetricsApi } = await import('../metrics/listener.ts')
     const api = createMetricsApi({
       sample: async () => (await sample()).flatMap(({ samples }) => samples),
-      isReady: async () => !isStopping && (await sample()).some(({ isReady }) => isReady),
+      isReady: async () => (await sample()).some(({ isReady }) => isReady) && !stop.signal.aborted,
     })
     return await listenForMetrics(api, metrics!)
   }
 
   let listener: RunningServer | undefined
   const runs = Array.from({ length: count }, (_, index) => keepRunning(index + 1))
-  const ended = Promise.race([stop.promise, Promise.all(runs)])
+  const ended = Promise.race([stopped, Promise.all(runs)])
   try {
     const url = await Promise.race([started.promise, ended])
     isServing = true
@@ -122,7 +132,7 @@ export async function superviseWorkers(
     }
     await ended
   } finally {
-    isStopping = true
+    stop.abort()
     running.forEach((child) => child.connected && child.send('drain'))
     setTimeout(killAll, stopTimeoutMs + drainDelay * 1000).unref()
     await Promise.allSettled(runs)
@@ -152,12 +162,17 @@ function programArguments(): readonly string[] {
 /** Passes on whole lines, so that those of several workers do not mix, with the number of the worker in each event. */
 function forwardLines({ stderr }: ChildProcess, worker: number, forward: (lines: string) => void): void {
   let rest = ''
-  stderr!.setEncoding('utf8').on('data', (chunk: string) => {
-    const text = rest + chunk
-    const end = text.lastIndexOf('\n') + 1
-    rest = text.slice(end)
-    if (end > 0) forward(text.slice(0, end).replace(/^\{/gm, `{"worker":${worker},`))
-  })
+  const pass = (lines: string) => forward(lines.replace(/^\{(?=")/gm, `{"worker":${worker},`))
+  stderr!.setEncoding('utf8')
+    .on('data', (chunk: string) => {
+      const end = chunk.lastIndexOf('\n') + 1
+      if (end > 0) pass(rest + chunk.slice(0, end))
+      rest = (end > 0 ? '' : rest) + chunk.slice(end)
+      if (rest.length <= maxLineLength) return
+      pass(`${rest}\n`)
+      rest = ''
+    })
+    .on('end', () => rest !== '' && pass(`${rest}\n`))
 }
 
 /**

@@ -135,8 +135,15 @@ test('four workers serve as one server', { skip }, async (t) => {
     const load = sendMany(served.url, unlimited.text, 400)
     const [victim] = firstPids
     await until(() => eventsOf(log()).some(({ status }) => status === 200), 'requests')
+    // Some find a worker that has ended and is still listed.
+    const scrapes = Array.from(
+      { length: 50 },
+      async () => (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).status,
+    )
     process.kill(victim!, 'SIGKILL')
+    t.same(new Set(await Promise.all(scrapes)), new Set([200]))
     await until(() => pidsOf(log()).length === 5, 'a new worker')
+    t.notMatch(log(), 'Warning')
     const { 0: lost = 0, 200: answered, ...others } = await load
     t.same(others, {}, 'no request is refused')
     t.ok(lost <= 16, `${lost} of 400 requests were lost`)
@@ -173,6 +180,8 @@ test('four workers serve as one server', { skip }, async (t) => {
     for (const connection of connections) t.equal((await connection.answer(true)).status, 100)
     const stopped = stopServing(served)
     await until(() => isRefused(Number(port)), 'the workers to refuse connections')
+    // As when a service manager signals the whole group.
+    for (const pid of pidsOf(log()).slice(1)) process.kill(pid, 'SIGTERM')
     for (const connection of connections) connection.write(body)
     const answers = await Promise.all(connections.map((connection) => connection.answer()))
     t.same(new Set(answers.map(({ status }) => status)), new Set([400]), 'pending requests are answered')
@@ -201,6 +210,20 @@ test('workers end with a supervisor that is killed', { skip }, async (t) => {
   t.ok(await isRefused(Number(new URL(served.url).port)))
 })
 
+test('a second signal ends all workers at once', { skip }, async (t) => {
+  const { store, url } = await createStore('impatient')
+  await store.close()
+  const served = await startServing(['serve', '--workers', '2', '--port', '0', '--drain-delay', '60'], url)
+  const log = logOf(served)
+  await until(() => pidsOf(log()).length === 2, 'two workers')
+  const ended = once(served.child, 'close')
+  served.child.kill('SIGTERM')
+  served.child.kill('SIGINT')
+  const [code] = await ended
+  t.ok([130, 143].includes(code), 'it ends with the signal that the system delivered last')
+  await until(() => pidsOf(log()).every(hasEnded), 'the workers to end')
+})
+
 test('workers that cannot start end the server with the reason', { skip }, async (t) => {
   const { store, url } = await createStore('failing')
   await store.close()
@@ -211,10 +234,14 @@ test('workers that cannot start end the server with the reason', { skip }, async
   const used = await runProcess(['serve', '--workers', '2', '--port', `${port}`, '--json'], { env })
   other.close()
   t.match(used, { code: 1, stdout: '"address_unavailable"' })
-  const code = 'if (process.env.PARTNER_API_WORKER) process.exit(9)'
+  const code = 'if (process.env.PARTNER_API_WORKER) { process.stderr.write("no line end"); process.exit(9) }'
   const nodeArguments = ['--import', `data:text/javascript,${encodeURIComponent(code)}`]
   const failing = await runProcess(['serve', '--workers', '2', '--port', '0'], { env, nodeArguments })
-  t.match(failing, { code: 1, stdout: '', stderr: /error: Worker \d ended with exit code 9/ })
+  t.match(failing, {
+    code: 1,
+    stdout: '',
+    stderr: /no line end\n(.*\n)*error: Worker \d ended with exit code 9/,
+  })
   t.match(await programOn('memory:').run('serve', '--workers', '2'), { code: 2, stderr: 'memory: store' })
   t.match(await programOn(url).run('serve', '--workers', '0'), { code: 2, stderr: '--workers' })
 })
