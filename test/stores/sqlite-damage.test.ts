@@ -14,7 +14,7 @@ import {
 import process from 'node:process'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { openDatabase } from '../../adapters/stores/sqlite/database.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
@@ -29,6 +29,7 @@ import {
   T0,
   usageCount,
 } from '../contract/store/samples.ts'
+import { until } from '../postgres/until.ts'
 import { documentOf, newFile, runProgram } from '../support/cli-program.ts'
 
 /** Moves everything from the log into the file. */
@@ -90,6 +91,57 @@ await t.test('a write whose file is deleted meanwhile is not acknowledged', asyn
   await setTimeout(10)
   t.throws(() => store.revision(), { code: 'unreachable' }, 'reads notice within milliseconds')
   await store.close()
+})
+
+/** A replica that confirms the revision every few milliseconds, counted, and shares limits. */
+async function startReplica(t: Test) {
+  const file = newFile()
+  const store = await openSqliteStore(file, { shareLimits: true })
+  let polls = 0
+  const revalidate = async () => {
+    polls++
+    return await store.revision()
+  }
+  const member = store.replicas!.register({ name: 'one', leaseMs: 1_000, revalidateEveryMs: 5, revalidate })
+  await member.registered()
+  t.teardown(async () => {
+    await member.deregister()
+    await store.close()
+  })
+  const polled = async () => {
+    const from = polls
+    await until(() => polls > from + 2, 'the replica to confirm')
+  }
+  return { file, store, member, polled }
+}
+
+await t.test('servers create the file again in which they register', async (t) => {
+  const { file, store, polled } = await startReplica(t)
+  await polled()
+  for (const suffix of ['', '-wal', '-shm']) unlinkSync(`${file}-servers${suffix}`)
+  const other = await openSqliteStore(file, { shareLimits: true })
+  const names = async () => (await other.replicas!.progress(await other.revision())).map(({ name }) => name)
+  await until(async () => (await names())[0] === 'one', 'the replica to register again')
+  const lease = { policy: 'key' as const, subject: 'a', quota: 10, windowSeconds: 60, wanted: 4 }
+  t.match(await store.quotas!.leaseQuota(lease), { granted: 4, remaining: 6 })
+  t.match(await other.quotas!.leaseQuota(lease), { granted: 4, remaining: 2 })
+  await other.close()
+})
+
+await t.test('a server stays registered while the disk is full', async (t) => {
+  const { file, member, polled } = await startReplica(t)
+  await polled()
+  const database = new DatabaseSync(`${file}-servers`)
+  database.exec(`CREATE TRIGGER full BEFORE UPDATE ON replica BEGIN
+    SELECT RAISE(ABORT, 'database or disk is full'); END`)
+  database.close()
+  const { now } = Date
+  t.teardown(() => Date.now = now)
+  for (const seconds of [25, 50]) {
+    Date.now = () => now() + seconds * 1000
+    t.equal(member.registered(), undefined, `after ${seconds} s`)
+    await polled()
+  }
 })
 
 await t.test('a store may be opened by a link, which must not change', async (t) => {

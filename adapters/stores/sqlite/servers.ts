@@ -80,10 +80,16 @@ export function createServersFile(store: string, revisions: Pick<Revisions, 'cur
   /** Repeats `work`, which changes one row, while another process writes. Creates the file if it is missing. */
   function use<T>(work: (statements: Statements) => T): MaybePromise<T> {
     const attempt = () => work(prepared)
+    try {
+      database?.checkFileIdentity()
+    } catch {
+      // It was deleted or replaced.
+      database!.close()
+      database = undefined
+    }
     if (database === undefined) {
       return (opening ??= open().finally(() => opening = undefined)).then(() => retryWhileBusy(attempt))
     }
-    database.checkFileIdentity()
     return runWithRetry(attempt)
   }
 
@@ -112,14 +118,27 @@ function createReplicaStatements(use: Use): Parameters<typeof createRegistration
     written = { facts, content, at }
   }
 
+  /** On a full disk, the server goes on: the store cannot change meanwhile. */
+  function writeHeartbeat(...parameters: Parameters<typeof write>): void {
+    try {
+      write(...parameters)
+    } catch {
+      // The next confirmation tries again.
+    }
+  }
+
   return {
     register: (identity) => use((sql) => write(sql, identity, written)),
     confirm: (identity, revision) =>
       use((sql) => {
         const { facts, content, at } = written
+        const live = readLive(sql, heartbeatMs + LIVE_GRACE_MS)
+        const others = live.filter(([id]) => id !== identity[0]).length
         const isWritten = facts === revision.facts && content === revision.content
-        if (!isWritten || Math.abs(Date.now() - at) >= heartbeatMs) write(sql, identity, revision)
-        return readLive(sql, heartbeatMs + LIVE_GRACE_MS).filter(([id]) => id !== identity[0]).length
+        const isDue = live.length === others || Math.abs(Date.now() - at) >= heartbeatMs
+        if (!isWritten) write(sql, identity, revision)
+        else if (isDue) writeHeartbeat(sql, identity, revision)
+        return others
       }),
     remove: (id) => use((sql) => void sql.remove.run(id, Date.now() - RETENTION_MS)),
   }
