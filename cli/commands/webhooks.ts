@@ -255,7 +255,10 @@ async function sendTest(
 ): Promise<CommandResult> {
   const webhook = await find(store, id)
   const createdAt = timeOf(store)
-  const secrets = await openSecrets(await requireWebhookKey(webhookKeyFile, invocation), webhook, createdAt)
+  const key = await requireWebhookKey(webhookKeyFile, invocation)
+  const secrets = await openSecrets(key, webhook, createdAt).catch(({ message }) => {
+    throw usageError(`${message} Pass the key of the servers.`)
+  })
   const { createWebhookSender } = await import('../../adapters/webhooks/sender.ts')
   const sender = createWebhookSender(allowPrivate)
   const event = { id: drawId('msg_'), type: 'webhook.test', partner: webhook.partner, createdAt } as const

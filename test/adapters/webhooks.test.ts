@@ -483,11 +483,15 @@ await t.test('the key of an expired secret is not needed', async (t) => {
   t.match(headers['webhook-signature'], /^v1,[^ ]+$/)
 })
 
-await t.test('an empty key file is refused', async (t) => {
+await t.test('an empty key file, and another key, are refused', async (t) => {
   const { json, run } = programOn('empty.db')
   await run('migrate')
   const file = join(folder, 'empty.key')
   writeFileSync(file, '', { mode: 0o600 })
   const options = ['--url', 'https://hook.example', '--event', 'key.issued', '--webhook-key-file', file]
   t.match(await json('webhooks', 'create', ...options), { code: 2, error: { detail: /32 bytes in Base64/ } })
+  const { data } = await json('webhooks', 'create', ...options.slice(0, 4))
+  writeFileSync(file, Buffer.alloc(32, 9).toString('base64'))
+  const tested = await json('webhooks', 'test', data.id, '--webhook-key-file', file)
+  t.match(tested, { code: 2, error: { detail: /another key/ } })
 })
