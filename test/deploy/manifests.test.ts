@@ -107,6 +107,7 @@ t.test('Compose accepts its file', { skip: composeFails }, (t) => {
 t.test('the servers of both start together on a new database', async (t) => {
   const postgres = await serverFor(t)
   const { hostname, port, pathname, password } = new URL(await postgres.createDatabase())
+  const key = Buffer.alloc(32, 1).toString('base64')
   /** Starts a server with a URL and variables of a manifest, but for the place of the database. */
   const start = (args: readonly string[], env: Readonly<Record<string, string>>) => {
     const url = new URL(env['PARTNER_API_STORE']!)
@@ -114,7 +115,7 @@ t.test('the servers of both start together on a new database', async (t) => {
     // The server of the test has no certificate.
     url.searchParams.delete('sslmode')
     return startServing(args, url.href, {
-      env: { ...env, PORT: '0', HOST: '127.0.0.1', PGPASSWORD: password },
+      env: { ...env, PORT: '0', HOST: '127.0.0.1', PGPASSWORD: password, PARTNER_API_WEBHOOK_KEY: key },
     })
   }
 
@@ -122,7 +123,7 @@ t.test('the servers of both start together on a new database', async (t) => {
   for (const { name, value, valueFrom } of container.env) {
     variables[name] = value ?? valueFrom.secretKeyRef.key
   }
-  t.same(Object.keys(variables), ['PARTNER_API_STORE', 'PGPASSWORD'])
+  t.same(Object.keys(variables), ['PARTNER_API_STORE', 'PGPASSWORD', 'PARTNER_API_WEBHOOK_KEY'])
   t.same(Object.keys(compose.services['partner-api'].environment), Object.keys(variables))
   const { containerPort } = container.ports[1]
   const args: string[] = container.args
