@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import process from 'node:process'
+import type { MetricsSample } from '../../adapters/metrics.ts'
 import type { RunningServer } from '../../adapters/runtimes/server.ts'
 import { delay } from '../../core/lib/promise.ts'
 import { CliError, toCliError, usageError } from '../errors.ts'
@@ -38,6 +39,9 @@ export async function superviseWorkers(
   const logEvent = createServeLogger(log, level)
   const running = new Set<ChildProcess>()
   const listening = new Set<ChildProcess>()
+  /** The last metrics of each worker, and the counters of those that have ended: a sum that falls looks like a restart. */
+  const lastSamples = new Map<ChildProcess, readonly MetricsSample[]>()
+  let endedCounters = Promise.resolve<MetricsSample>([])
   const started = Promise.withResolvers<string>()
   const stop = new AbortController()
   const stopped = once(stop.signal, 'abort')
@@ -65,6 +69,7 @@ export async function superviseWorkers(
     child.on('error', (error) => failure ??= toCliError(error))
     child.on('message', (message: WorkerMessage) => {
       if ('code' in message) failure = new CliError(message.exitCode, message.code, message.message)
+      if ('samples' in message) lastSamples.set(child, message.samples)
       if ('url' in message) {
         listening.add(child)
         logEvent('worker_started', { worker: number, pid })
@@ -76,6 +81,13 @@ export async function superviseWorkers(
     })
     running.delete(child)
     listening.delete(child)
+    const samples = lastSamples.get(child)
+    if (samples !== undefined) {
+      lastSamples.delete(child)
+      endedCounters = endedCounters.then(async (ended) =>
+        (await import('../../adapters/metrics.ts')).sumCounters([ended, ...samples])
+      )
+    }
     const ending = signal === null ? { exit_code: code! } : { signal }
     if (!stop.signal.aborted) logEvent('worker_exited', { level: 'warn', worker: number, pid, ...ending })
     const reason = signal === null ? `exit code ${code}` : signal
@@ -95,7 +107,7 @@ export async function superviseWorkers(
     }
   }
 
-  /** The metrics of all workers that answer in time. */
+  /** Asks all workers for their metrics. @returns Those that answer in time. */
   async function readSamples() {
     const answers = [...listening].map(async (child) => {
       const answer = once(child, 'message', { signal: AbortSignal.timeout(sampleTimeoutMs) })
@@ -114,7 +126,11 @@ export async function superviseWorkers(
   async function listenOnMetrics() {
     const { createMetricsApi } = await import('../metrics/listener.ts')
     const api = createMetricsApi({
-      sample: async () => (await sample()).flatMap(({ samples }) => samples),
+      async sample() {
+        await sample()
+        const running = [...lastSamples.values()].flat()
+        return [await endedCounters, ...running]
+      },
       isReady: async () => (await sample()).some(({ isReady }) => isReady) && !stop.signal.aborted,
     })
     return await listenForMetrics(api, metrics!)

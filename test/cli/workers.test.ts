@@ -101,6 +101,12 @@ test('four workers serve as one server', { skip }, async (t) => {
   const log = logOf(served)
   await until(() => pidsOf(log()).length === 4, 'the log to name four workers')
   const firstPids = pidsOf(log())
+  /** The sum of `partner_api_requests_total`. */
+  const countedRequests = async () => {
+    const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
+    return [...metrics.matchAll(/^partner_api_requests_total\{.*\} (\d+)/gm)]
+      .reduce((sum, [, value]) => sum + Number(value), 0)
+  }
 
   await t.test('a quota passes once', async (t) => {
     const { 200: accepted = 0, 429: refused = 0 } = await sendMany(served.url, limited.text, quota + 100)
@@ -114,10 +120,7 @@ test('four workers serve as one server', { skip }, async (t) => {
       eventsOf(log()).filter(({ event }) => event === 'request').map(({ worker }) => worker),
     )
     t.same([...servedBy].sort(), [1, 2, 3, 4], 'every worker has answered requests')
-    const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
-    const total = [...metrics.matchAll(/^partner_api_requests_total\{.*\} (\d+)/gm)]
-      .reduce((sum, [, value]) => sum + Number(value), 0)
-    t.equal(total, quota + 100, 'the metrics are of all workers')
+    t.equal(await countedRequests(), quota + 100, 'the metrics are of all workers')
     t.equal((await fetch(`http://127.0.0.1:${metricsPort}/ready`)).status, 200)
   })
 
@@ -132,6 +135,7 @@ test('four workers serve as one server', { skip }, async (t) => {
   })
 
   await t.test('a worker that is killed is replaced, and only its connections are lost', async (t) => {
+    const counted = await countedRequests()
     const load = sendMany(served.url, unlimited.text, 400)
     const [victim] = firstPids
     await until(() => eventsOf(log()).some(({ status }) => status === 200), 'requests')
@@ -145,6 +149,7 @@ test('four workers serve as one server', { skip }, async (t) => {
     await until(() => pidsOf(log()).length === 5, 'a new worker')
     t.notMatch(log(), 'Warning')
     const { 0: lost = 0, 200: answered, ...others } = await load
+    t.ok(await countedRequests() >= counted + 300, 'the counts of the killed worker remain')
     t.same(others, {}, 'no request is refused')
     t.ok(lost <= 16, `${lost} of 400 requests were lost`)
     t.equal(answered, 400 - lost)
