@@ -86,6 +86,10 @@ export async function serveUntilStopped(
     host,
     drainTimeoutMs,
     reusePort: worker !== undefined,
+  }).catch(async (error) => {
+    // --wait would wait for it.
+    await api.close()
+    throw error
   })
   let listener: RunningServer | undefined
   const webhooks = settings.webhooks && store.webhooks &&
@@ -107,7 +111,8 @@ export async function serveUntilStopped(
     }
     await onListening(server.url, listener?.url)
     await stopped
-    await delay((settings.drainDelay ?? 0) * 1000)
+    const drainDelay = delay((settings.drainDelay ?? 0) * 1000, undefined, { ref: false })
+    await Promise.race([drainDelay, ...worker ? [worker.orphaned] : []])
   } finally {
     setTimeout(() => {
       log.flush()

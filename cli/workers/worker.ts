@@ -28,6 +28,8 @@ export function currentPlace(): Place | undefined {
 export interface WorkerChannel {
   /** Resolves when the supervisor says so, or has ended. */
   readonly stop: Promise<void>
+  /** Resolves when the supervisor has ended. */
+  readonly orphaned: Promise<void>
   onListening(url: string): Promise<void>
   /** Answers the questions of the supervisor for metrics. */
   answerSamples(sources: MetricsListenerSources): void
@@ -36,13 +38,14 @@ export interface WorkerChannel {
 export async function runWorker(serve: (channel: WorkerChannel) => Promise<void>): Promise<void> {
   const send = (message: WorkerMessage) =>
     new Promise<void>((resolve) => process.send!(message, () => resolve()))
-  const stop = new Promise<void>((resolve) => {
-    process.once('disconnect', resolve)
+  const orphaned = new Promise<void>((resolve) => process.once('disconnect', resolve))
+  const drain = new Promise<void>((resolve) => {
     process.on('message', (message) => message === 'drain' && resolve())
   })
   try {
     await serve({
-      stop,
+      stop: Promise.race([drain, orphaned]),
+      orphaned,
       onListening: (url) => send({ url }),
       answerSamples({ sample, isReady }) {
         process.on('message', async (message) => {

@@ -214,6 +214,8 @@ test('serve reports why it cannot listen', async (t) => {
   t.match(taken, { code: 1, stdout: '', stderr: `Port ${port} on 127.0.0.1 is in use` })
   const nowhere = await run('serve', '--port', '0', '--host', '192.0.2.1')
   t.match(nowhere, { code: 1, stdout: '', stderr: 'no address 192.0.2.1' })
+  const { receipt } = await json('partners', 'create', 'unserved', '--name', 'Unserved', '--wait')
+  t.same(receipt.replicas, [], 'a server that could not listen is not waited for')
 })
 
 test('a memory store is served with a warning', async (t) => {

@@ -207,7 +207,7 @@ test('four workers serve as one server', { skip }, async (t) => {
 test('workers end with a supervisor that is killed', { skip }, async (t) => {
   const { store, url } = await createStore('orphans')
   await store.close()
-  const served = await startServing(['serve', '--workers', '2', '--port', '0'], url)
+  const served = await startServing(['serve', '--workers', '2', '--port', '0', '--drain-delay', '3600'], url)
   const log = logOf(served)
   await until(() => pidsOf(log()).length === 2, 'two workers')
   served.child.kill('SIGKILL')
