@@ -305,6 +305,9 @@ async function replay(
   const which = ids === undefined ? { since: timeOf(store) - since! } : { ids }
   let [count, last] = [0, 500]
   for (; last === 500; count += last) last = await store.webhooks!.replayDeliveries(id, which)
+  if (count === 0 && ids) {
+    throw new CliError(1, 'delivery_not_found', 'No settled delivery of this webhook has any of these ids.')
+  }
   const text = `${pluralize(count, 'delivery', 'deliveries')} will be sent again.\n`
   return { data: { deliveries: count }, text }
 }

@@ -1,0 +1,110 @@
+/** The commands below `webhooks`, but for deliveries themselves: test/adapters/webhooks.test.ts. */
+import { join } from 'node:path'
+import t from 'tap'
+import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
+import { documentOf, runProgram, temporaryFolder } from '../support/cli-program.ts'
+
+const file = join(temporaryFolder(), 'store.db')
+const env = {
+  PARTNER_API_STORE: `sqlite:${file}`,
+  PARTNER_API_WEBHOOK_KEY: Buffer.alloc(32, 1).toString('base64'),
+}
+
+async function json(...args: string[]) {
+  const ended = await runProgram([...args, '--json'], { env })
+  return { code: ended.code, ...documentOf(ended) }
+}
+
+await runProgram(['migrate'], { env })
+const created = await json(
+  ...['webhooks', 'create', '--url', 'https://hooks.example/a', '--event', 'signup.created', 'key.issued'],
+)
+const { id } = created.data
+
+/** Enqueues a delivery and settles it. */
+async function settle(name: string, state: 'delivered' | 'failed'): Promise<string> {
+  const store = await openSqliteStore(file)
+  const message = `msg_${name.padStart(20, '0')}`
+  const event = {
+    id: message,
+    type: 'webhook.test',
+    partner: undefined,
+    createdAt: Date.now(),
+    payload: '{}',
+  } as const
+  await store.webhooks!.enqueue([event], id)
+  await store.webhooks!.leaseDeliveries(id, 1, 1_000)
+  const result = { webhook: id, id: message, state, retryMs: 0, lastStatus: 500, lastError: 'status 500' }
+  await store.webhooks!.settleDeliveries([result])
+  await store.close()
+  return message
+}
+
+t.test('a webhook is changed, disabled, enabled and removed, with an audit entry for each', async (t) => {
+  t.match(created.data, { state: 'active', partner: null, secret: /^whsec_/ })
+  const { data: moved } = await json('webhooks', 'update', id, '--url', 'https://hooks.example/b')
+  t.match(moved, { url: 'https://hooks.example/b', events: ['signup.created', 'key.issued'] })
+  t.equal((await json('webhooks', 'update', id, '--event', 'key.revoked')).data.events.join(), 'key.revoked')
+  t.equal((await json('webhooks', 'disable', id)).data.state, 'disabled')
+  t.equal((await json('webhooks', 'disable', id)).data.state, 'disabled', 'again: no change')
+  t.equal((await json('webhooks', 'enable', id)).data.state, 'active')
+  t.same((await json('webhooks', 'show', id)).data.state, 'active')
+  const { data: entries } = await json('audit', 'list')
+  t.same(entries.map(({ type }: { type: string }) => type), [
+    'webhook.created',
+    'webhook.updated',
+    'webhook.updated',
+    'webhook.disabled',
+    'webhook.enabled',
+  ])
+  t.notMatch(JSON.stringify(entries), /whsec_|sealed|secrets/)
+  t.equal((await json('audit', 'verify')).code, 0)
+})
+
+t.test('deliveries are listed by state, and sent again', async (t) => {
+  const [failed, delivered] = [await settle('a', 'failed'), await settle('b', 'delivered')]
+  const listed = await json('webhooks', 'deliveries', id, '--state', 'failed')
+  t.match(listed.data, [{ id: failed, state: 'failed', attempts: 1, last_status: 500 }])
+  t.equal((await json('webhooks', 'deliveries', id, '--limit', '1')).data.length, 1)
+  t.same((await json('webhooks', 'replay', id, '--since', '1d')).data, { deliveries: 1 })
+  t.same((await json('webhooks', 'replay', id, '--delivery', delivered)).data, { deliveries: 1 })
+  const { data } = await json('webhooks', 'deliveries', id, '--state', 'pending')
+  t.same(data.map((each: { id: string }) => each.id).sort(), [failed, delivered].sort())
+})
+
+t.test('wrong input is refused', async (t) => {
+  const other = `whk_${'0'.repeat(20)}`
+  for (
+    const [code, exit, ...args] of [
+      ['webhook_not_found', 1, 'show', other],
+      ['webhook_not_found', 1, 'remove', other, '--yes'],
+      ['webhook_not_found', 1, 'deliveries', other],
+      ['delivery_not_found', 1, 'replay', id, '--delivery', 'msg_none'],
+      ['usage', 2, 'replay', id],
+      ['usage', 2, 'replay', id, '--since', '1d', '--delivery', 'msg_none'],
+      ['usage', 2, 'update', id],
+      ['usage', 2, 'update', id, '--url', 'http://hooks.example'],
+      ['usage', 2, 'create', '--url', 'https://hooks.example', '--event', 'key.lost'],
+      [
+        'partner_not_found',
+        1,
+        'create',
+        '--url',
+        'https://h.example',
+        '--event',
+        'key.issued',
+        '--partner',
+        'none',
+      ],
+    ] as const
+  ) {
+    const { code: exitCode, error } = await json('webhooks', ...args)
+    t.same([error?.code, exitCode], [code, exit], args.join(' '))
+  }
+})
+
+t.test('a removed webhook is gone', async (t) => {
+  t.equal((await json('webhooks', 'remove', id)).code, 2, 'it is confirmed first')
+  t.equal((await json('webhooks', 'remove', id, '--yes')).code, 0)
+  t.same((await json('webhooks', 'list')).data, [])
+})
