@@ -39,9 +39,7 @@ export function define(serve: CliCommand): void {
     )
     .addOption(
       new Option('--workers <n>', 'Processes that share the port, 1 to 256, or auto: one for each processor')
-        .argParser((text) => text === 'auto' ? availableParallelism() : integerBetween(1, 256)(text)).default(
-          1,
-        ),
+        .argParser(workersOption).default(1),
     )
     .option('--metrics <[host:]port>', 'Serve /metrics, /ready and /live there', metricsOption)
     .addOption(new Option('--metrics-by <label>', 'Count requests by partner, too').choices(['partner']))
@@ -71,6 +69,15 @@ also accepts keys that have been revoked; verify-key and health report that stat
       'partner-api serve --workers auto',
     )
 }
+
+const workersOption = optionParser('It must be auto, or a whole number from 1 to 256.', (text) => {
+  const count = text === 'auto'
+    ? Math.min(availableParallelism(), 256)
+    : /^\d{1,3}$/.test(text)
+    ? Number(text)
+    : 0
+  return count >= 1 && count <= 256 ? count : undefined
+})
 
 const metricsOption = optionParser(
   'It must be a port, or HOST:PORT such as 0.0.0.0:9464 or [::1]:9464.',

@@ -31,7 +31,7 @@ export async function readWebhookKey(
     const reason = error instanceof RangeError
       ? error.message
       : `It can't be read: ${describeFileError(error)}.`
-    throw usageError(`${name} is no key for webhooks. ${reason}`)
+    throw usageError(`The webhook key ${name} cannot be used. ${reason}`)
   }
 }
 
@@ -42,7 +42,7 @@ export async function requireWebhookKey(file: string | undefined, access: StoreA
   throw new CliError(
     1,
     'webhook_key_missing',
-    'Secrets of webhooks are stored encrypted, and there is no key for that. To make one: (umask 077; openssl rand ' +
+    'Secrets of webhooks are stored encrypted, and no key is set. To make one: (umask 077; openssl rand ' +
       '-base64 32 > webhook.key). Pass it here and to serve, in --webhook-key-file webhook.key.',
   )
 }
