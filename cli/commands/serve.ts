@@ -7,8 +7,9 @@ import { integerBetween, optionParser } from '../options.ts'
 import { joinList, listeningLine } from '../output/text.ts'
 import { addServerOptions, type ServiceOptions, toSettings } from '../service-options.ts'
 import { describeStore, exposedFiles, isMissingStore, withStore } from '../store.ts'
-import { parseStoreUrl } from '../store-url.ts'
+import { parseStoreUrl, type StoreAddress } from '../store-url.ts'
 import { readWebhookKey, webhookKeyOption } from '../webhooks/key.ts'
+import type { Place } from '../workers/worker.ts'
 
 interface ServeOptions extends Omit<ServiceOptions, 'log'> {
   readonly port: number
@@ -90,37 +91,13 @@ const metricsOption = optionParser(
   },
 )
 
-async function serveStore(
-  invocation: Invocation,
-  { port, host, log, metrics, metricsBy: by, drainDelay, workers, ...more }: ServeOptions,
-): Promise<void> {
-  const { webhookKeyFile, allowPrivateWebhooks: allowPrivate, ...options } = more
-  if (by && !metrics) throw usageError('--metrics-by needs --metrics.')
-  const webhooks = { key: await readWebhookKey(webhookKeyFile, invocation), allowPrivate }
+async function serveStore(invocation: Invocation, options: ServeOptions): Promise<void> {
+  const { workers } = options
   const address = parseStoreUrl(invocation.storeUrl)
-  const { importTracing, serveUntilStopped } = await import('../server.ts')
-  const { currentPlace, runWorker } = await import('../workers/worker.ts')
-  const settings = {
-    port,
-    host,
-    log,
-    drainDelay,
-    webhooks,
-    api: { ...toSettings(options), observers: await importTracing(address.kind) },
-    ...(metrics && { metrics: { ...metrics, by } }),
-  }
+  const { currentPlace } = await import('../workers/worker.ts')
+  const settings = await readSettings(invocation, options, address)
   const place = currentPlace()
-  if (place !== undefined) {
-    const replicaName = `${options.replicaName ?? `${hostname()}:${process.ppid}`}/${place.number}`
-    const own = { ...settings, port: place.port, api: { ...settings.api, replicaName } }
-    return await runWorker((worker) =>
-      withStore(
-        invocation,
-        { create: true, shareLimits: true },
-        (store) => serveUntilStopped(store, { ...own, worker }, worker.onListening),
-      )
-    )
-  }
+  if (place !== undefined) return await serveAsWorker(invocation, settings, place)
   if (workers > 1 && address.kind === 'memory') {
     throw usageError(
       'Each worker would have a memory: store of its own. Choose another store, or --workers 1.',
@@ -130,18 +107,63 @@ async function serveStore(
   const onListening = (url: string, metricsUrl?: string) =>
     invocation.output.result({ url, metrics_url: metricsUrl }, listeningLine(url))
   const opened = await withStore(invocation, { create: true }, async (store) => {
-    const exposed = address.kind === 'sqlite' ? exposedFiles(address.file) : []
-    const advice = `To prevent it: chmod 600 ${exposed.join(' ')}`
-    const warning = `Other accounts can read ${joinList(exposed)}. ${advice}`
-    const opened = {
-      store: await describeStore(invocation),
-      created,
-      ...(exposed.length > 0 && { level: 'warn', warning } as const),
+    const opened = { ...await describeOpened(invocation, address), created }
+    if (workers === 1) {
+      const { serveUntilStopped } = await import('../server.ts')
+      await serveUntilStopped(store, { ...settings, opened }, onListening)
     }
-    if (workers === 1) await serveUntilStopped(store, { ...settings, opened }, onListening)
     return opened
   })
   if (workers === 1) return
   const { superviseWorkers } = await import('../workers/supervisor.ts')
   await superviseWorkers({ ...settings, count: workers, opened }, onListening)
+}
+
+type Settings = Awaited<ReturnType<typeof readSettings>>
+
+async function readSettings(
+  invocation: Invocation,
+  { port, host, log, metrics, metricsBy: by, drainDelay, workers: _, ...more }: ServeOptions,
+  { kind }: StoreAddress,
+) {
+  const { webhookKeyFile, allowPrivateWebhooks: allowPrivate, ...options } = more
+  if (by && !metrics) throw usageError('--metrics-by needs --metrics.')
+  const { importTracing } = await import('../server.ts')
+  return {
+    port,
+    host,
+    log,
+    drainDelay,
+    webhooks: { key: await readWebhookKey(webhookKeyFile, invocation), allowPrivate },
+    api: { ...toSettings(options), observers: await importTracing(kind) },
+    ...(metrics && { metrics: { ...metrics, by } }),
+  }
+}
+
+/** Serves as one of the workers of a supervisor, which is the parent process. */
+async function serveAsWorker(
+  invocation: Invocation,
+  { api, ...settings }: Settings,
+  { number, port }: Place,
+) {
+  const { runWorker } = await import('../workers/worker.ts')
+  const { serveUntilStopped } = await import('../server.ts')
+  const replicaName = `${api.replicaName ?? `${hostname()}:${process.ppid}`}/${number}`
+  const own = { ...settings, port, api: { ...api, replicaName } }
+  await runWorker((worker) =>
+    withStore(
+      invocation,
+      { create: true, shareLimits: true },
+      (store) => serveUntilStopped(store, { ...own, worker }, worker.onListening),
+    )
+  )
+}
+
+/** The location of the store and, if other accounts can read it, a warning. */
+async function describeOpened(invocation: Invocation, address: StoreAddress) {
+  const store = await describeStore(invocation)
+  const exposed = address.kind === 'sqlite' ? exposedFiles(address.file) : []
+  if (exposed.length === 0) return { store }
+  const advice = `To prevent it: chmod 600 ${exposed.join(' ')}`
+  return { store, level: 'warn', warning: `Other accounts can read ${joinList(exposed)}. ${advice}` } as const
 }

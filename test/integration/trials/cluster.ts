@@ -99,7 +99,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
       await nodes.leader([standby, other])
       return () => nodes.startPatroni(leader)
     },
-    // With a list of hosts, servers stay with the old leader: it still takes writes, and nobody tells them.
+    // With a list of hosts, servers stay with the old leader: it still takes writes, and they cannot know.
     route: 'haproxy',
   },
   stale: {
