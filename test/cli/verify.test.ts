@@ -47,7 +47,7 @@ interface Seen {
 /** Requests with a key. */
 const seen: Seen[] = []
 let answer: (response: ServerResponse, request: IncomingMessage) => void = () => {}
-const stub = createServer(async (request, response) => {
+const deployment = createServer(async (request, response) => {
   let body = ''
   for await (const chunk of request) body += chunk
   // An application of another kind.
@@ -67,9 +67,9 @@ function problem(status: number, code: string, detail: string, headers: Record<s
   reply(status, { type: 'about:blank', title: code, status, code, detail, request_id: 'req_1' }, headers)
 }
 
-stub.listen(0, '127.0.0.1')
-await once(stub, 'listening')
-const url = `http://127.0.0.1:${(stub.address() as AddressInfo).port}`
+deployment.listen(0, '127.0.0.1')
+await once(deployment, 'listening')
+const url = `http://127.0.0.1:${(deployment.address() as AddressInfo).port}`
 const folder = temporaryFolder()
 const env = { PARTNER_API_KEY: key }
 const verify = (args: readonly string[] = [], start: Parameters<typeof runProgram>[1] = { env }) =>
@@ -396,7 +396,7 @@ test('--watch prints each change of the result, and exits with the last one', as
 })
 
 test('the end', (t) => {
-  stub.closeAllConnections()
-  stub.close()
+  deployment.closeAllConnections()
+  deployment.close()
   t.end()
 })

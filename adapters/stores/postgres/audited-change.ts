@@ -14,7 +14,7 @@ import type { Revisions } from './revisions.ts'
 export interface AuditedResult<T> {
   readonly result: T
   readonly auditRecords: readonly AuditRecord[]
-  /** What webhooks are told. */
+  /** The events of the change, for webhooks. */
   readonly events?: () => readonly WebhookEvent[]
   /** Whether caches need not notice the change. */
   readonly keepsRevision?: boolean
@@ -32,8 +32,8 @@ const confirmTimeoutMs = 10_000
 const retryPauseMs = 200
 
 /**
- * Makes a change, writes its audit records and events, moves the revision of its kind and notifies all replicas. Changes of one kind
- * wait for each other.
+ * Makes a change, writes its audit records and events, moves the revision of its kind and notifies all replicas. Changes
+ * of one kind wait for each other.
  *
  * @param work May run more than once. It is given the revision that the change is made under.
  * @throws {StoreError} `unreachable` when the lock is not free in time, and when the change may have been made, which the
