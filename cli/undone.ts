@@ -10,7 +10,7 @@ const repeats: Readonly<Record<string, string>> = {
   'key.revoked': 'keys revoke',
   'key.disabled': 'keys disable',
   'key.rotated': 'keys rotate --overlap 0',
-  'key.retired': 'keys rotate --overlap 0',
+  'key.retired': 'keys rotation finish --force',
   'key.updated': 'keys update',
   'scope.removed': 'scopes remove',
   'module.deactivated': 'modules deactivate',
@@ -46,6 +46,7 @@ export async function readUndone(log: AuditLog | undefined, seal: string) {
   const created = new Set<string>()
   const issued: string[] = []
   const restrictions = new Map<string, Record<'command' | 'type' | 'actor' | 'occurred_at', string>>()
+  const rotated = new Set<string>()
   let entries = 0
   const read = (last: AuditEntry | undefined, rows: number) => log.listAudit(last?.sequence ?? start, rows)
   for await (const entry of readPages(read)) {
@@ -54,12 +55,17 @@ export async function readUndone(log: AuditLog | undefined, seal: string) {
     const id = entry.keyId ?? entry.partner ?? ''
     if (type === 'key.issued') issued.push(id)
     if (type === 'key.issued' || type === 'partner.created') created.add(id)
+    if (type === 'key.rotated') rotated.add(id)
     const restriction = opposites[type] ?? type
     if (!(restriction in repeats) || created.has(id)) continue
     const place = [restriction, id, subject].join(' ')
     const isLifted = restriction !== type ||
       type === 'key.rotated' && JSON.parse(entry.after!).state !== 'retired'
-    const repeat = type === 'key.updated' ? toUpdate(entry, restrictions.has(place)) : [repeats[restriction]!]
+    // A restore also undoes a later rotation: it is repeated, and ends the key at once.
+    const isRotated = type === 'key.retired' && rotated.has(id)
+    const repeat = type === 'key.updated'
+      ? toUpdate(entry, restrictions.has(place))
+      : [repeats[isRotated ? 'key.rotated' : restriction]!]
     if (isLifted || repeat === undefined) restrictions.delete(place)
     else {
       const [command, ...options] = repeat

@@ -105,9 +105,10 @@ test('a backup under load has every signup acknowledged before, and restores all
 })
 
 test('a restore lists each restriction that it undoes, and no other', async (t) => {
-  const { issued: [first, second, third, fourth], backup, run, json } = await filled(4)
+  const { issued: [first, second, third, fourth, fifth, sixth], backup, run, json } = await filled(6)
   await run('partners', 'create', 'other', '--name', 'Other', '--module', 'profiles')
   await run('modules', 'activate', 'acme', 'profiles')
+  await run('keys', 'rotate', fifth!.id)
   await run('store', 'backup', backup)
   const keyFile = `${backup}.webhook-key`
   writeFileSync(keyFile, Buffer.alloc(32, 1).toString('base64'))
@@ -118,6 +119,11 @@ test('a restore lists each restriction that it undoes, and no other', async (t) 
     commands.push(`partner-api ${words.join(' ')}`)
     t.equal((await run(...words)).code, 0, words.join(' '))
   }
+  await restrict('keys', 'rotation', 'finish', '--force', fifth!.id)
+  await run('keys', 'rotate', sixth!.id)
+  await run('keys', 'rotation', 'finish', '--force', sixth!.id)
+  // Its successor is not in the backup.
+  commands.push(`partner-api keys rotate --overlap 0 ${sixth!.id}`)
   await restrict('scopes', 'remove', ids[0]!, 'create:partner-signups')
   await restrict(
     'keys',
