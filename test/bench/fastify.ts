@@ -2,8 +2,16 @@ import bearerAuth from '@fastify/bearer-auth'
 import fastify from 'fastify'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { PARTNER } from './profiles.ts'
-import { DIRECTORY_PATH, type ReadyAnswer } from './tenant.ts'
-import { createPeerKeys, createPeerLimit, mayRead, nextPeerId, type PeerKey } from './peers.ts'
+import { DIRECTORY_PATH, type ReadyAnswer, VERIFY_PATH } from './tenant.ts'
+import {
+  createPeerKeys,
+  createPeerLimit,
+  createPeerVerification,
+  mayName,
+  mayRead,
+  nextPeerId,
+  type PeerKey,
+} from './peers.ts'
 
 const type = 'application/json; charset=utf-8'
 
@@ -48,6 +56,29 @@ export async function fastifySameWork(key: string, ready: ReadyAnswer): Promise<
     if (request.headers['if-none-match'] === ready.headers['ETag']) return reply.code(304).send()
     return reply.headers(ready.headers).header('X-Request-Id', nextPeerId()).header('RateLimit', limit)
       .send(ready.text)
+  })
+  return app
+}
+
+const verifyBody = {
+  type: 'object',
+  properties: { partner: { type: 'string' } },
+  required: ['partner'],
+  additionalProperties: false,
+}
+
+/** bearer-auth and a JSON schema for the body, and by hand what else the service does to check a key. */
+export async function fastifyVerify(key: string, ready: ReadyAnswer): Promise<FastifyInstance> {
+  const { app, keyOf } = await createApp(key)
+  const verify = createPeerVerification(ready)
+  app.post<{ Body: { partner: string } }>(VERIFY_PATH, { schema: { body: verifyBody } }, (request, reply) => {
+    const peerKey = keyOf(request)
+    const verified = verify(peerKey)
+    if (verified === undefined) return reply.code(429).send({ error: 'rate_limited' })
+    const { data, limit } = verified
+    if (!mayName(peerKey, request.body.partner)) return reply.code(403).send({ error: 'forbidden' })
+    return reply.headers(ready.headers).header('X-Request-Id', nextPeerId()).header('RateLimit', limit)
+      .send({ data })
   })
   return app
 }

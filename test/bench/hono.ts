@@ -1,8 +1,18 @@
 import { type Context, Hono } from 'hono'
 import { bearerAuth } from 'hono/bearer-auth'
+import { validator } from 'hono/validator'
+import * as v from 'valibot'
 import { PARTNER } from './profiles.ts'
-import { DIRECTORY_PATH, type ReadyAnswer } from './tenant.ts'
-import { createPeerKeys, createPeerLimit, mayRead, nextPeerId, type PeerKey } from './peers.ts'
+import { DIRECTORY_PATH, type ReadyAnswer, VERIFY_PATH } from './tenant.ts'
+import {
+  createPeerKeys,
+  createPeerLimit,
+  createPeerVerification,
+  mayName,
+  mayRead,
+  nextPeerId,
+  type PeerKey,
+} from './peers.ts'
 
 interface Variables {
   key: PeerKey
@@ -42,6 +52,31 @@ export function honoSameWork(key: string, ready: ReadyAnswer): Hono<{ Variables:
     if (!mayRead(peerKey, context.req.query('partner'))) return context.json({ error: 'forbidden' }, 403)
     if (context.req.header('if-none-match') === ready.headers['ETag']) return context.body(null, 304)
     return context.body(ready.text, 200, {
+      ...ready.headers,
+      'X-Request-Id': nextPeerId(),
+      RateLimit: limit,
+    })
+  })
+}
+
+const verifyBody = v.strictObject({ partner: v.string() })
+
+/** bearerAuth and Hono's validator, and by hand what else the service does to check a key. */
+export function honoVerify(key: string, ready: ReadyAnswer): Hono<{ Variables: Variables }> {
+  const verify = createPeerVerification(ready)
+  const body = validator('json', (value, context) => {
+    const parsed = v.safeParse(verifyBody, value)
+    return parsed.success ? parsed.output : context.json({ error: 'invalid_body' }, 422)
+  })
+  return createApp(key).post(VERIFY_PATH, body, (context) => {
+    const peerKey = context.get('key')
+    const verified = verify(peerKey)
+    if (verified === undefined) return context.json({ error: 'rate_limited' }, 429)
+    const { data, limit } = verified
+    if (!mayName(peerKey, context.req.valid('json').partner)) {
+      return context.json({ error: 'forbidden' }, 403)
+    }
+    return context.body(JSON.stringify({ data }), 200, {
       ...ready.headers,
       'X-Request-Id': nextPeerId(),
       RateLimit: limit,

@@ -5,7 +5,7 @@
  */
 import type { Row } from './report.ts'
 import { comparisonRow, compete } from './rounds.ts'
-import type { ServerKind } from './server.ts'
+import type { ServerKind, ServerRuntime } from './server.ts'
 
 export async function runNode(): Promise<Row[]> {
   const kinds = ['raw', 'raw-same-fields', 'ours', 'hono', 'fastify', 'hono-same-work', 'fastify-same-work']
@@ -23,6 +23,22 @@ export async function runNode(): Promise<Row[]> {
     // No server on node:http can be faster than this, relative to a peer.
     row('the ceiling: raw, and hono, bearerAuth only', 'raw', 'hono'),
     row('the ceiling: raw, and fastify, bearer-auth only', 'raw', 'fastify'),
+  ]
+}
+
+/** Checks of keys: a POST with a body, whose responses contain the limits and the instant. */
+export async function runVerify(
+  runtime: ServerRuntime,
+  raw: string,
+  peers: readonly ('hono' | 'fastify')[],
+): Promise<Row[]> {
+  const kinds: ServerKind[] = ['raw-verify', 'ours-verify']
+  const results = await compete(runtime, [...kinds, ...peers.map((peer): ServerKind => `${peer}-verify`)])
+  const row = (what: string, peer: ServerKind, target: number) =>
+    comparisonRow(`verify ${runtime}`, what, results, ['ours-verify', peer], target)
+  return [
+    row(`raw ${raw} with the same body, bytes and header fields`, 'raw-verify', 0.6),
+    ...peers.map((peer) => row(`${peer}, the same work`, `${peer}-verify`, 1.5)),
   ]
 }
 

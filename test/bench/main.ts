@@ -16,6 +16,9 @@ import { machineLine, type Row, tableOf } from './report.ts'
 const parts: Readonly<Record<string, () => Promise<Row[]>>> = {
   pipeline: async () => (await import('./pipeline.ts')).run(),
   http: async () => (await import('./http.ts')).runNode(),
+  verify: async () => (await import('./http.ts')).runVerify('node', 'node:http', ['hono', 'fastify']),
+  'verify-bun': async () => (await import('./http.ts')).runVerify('bun', 'Bun.serve', ['hono']),
+  'verify-deno': async () => (await import('./http.ts')).runVerify('deno', 'Deno.serve', ['hono']),
   metrics: async () => (await import('./http.ts')).runMetrics(),
   bun: async () => (await import('./http.ts')).runBun(),
   deno: async () => (await import('./http.ts')).runDeno(),

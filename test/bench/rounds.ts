@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { CORES, load, pinned, whilePinned } from './load.ts'
 import { median, type Row, times } from './report.ts'
 import type { ServerKind, ServerRuntime } from './server.ts'
-import { CACHED_TARGET } from './tenant.ts'
+import { CACHED_TARGET, VERIFY_BODY, VERIFY_PATH } from './tenant.ts'
 
 /** The work of a server in one round. */
 export interface Result {
@@ -105,8 +105,7 @@ async function startServer(runtime: ServerRuntime, kind: ServerKind): Promise<Se
   return {
     kind,
     port,
-    request: `GET ${CACHED_TARGET} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/json\r\n` +
-      `Authorization: Bearer ${key}\r\n\r\n`,
+    request: kind.endsWith('-verify') ? verifyRequest(key) : directoryRequest(key),
     async usedMicroseconds() {
       const message = nextMessage<{ microseconds: number }>(child, kind)
       child.send('usage')
@@ -114,6 +113,19 @@ async function startServer(runtime: ServerRuntime, kind: ServerKind): Promise<Se
     },
     stop: () => void child.kill(),
   }
+}
+
+function directoryRequest(key: string): string {
+  return `GET ${CACHED_TARGET} HTTP/1.1\r\n${commonFields(key)}\r\n`
+}
+
+function verifyRequest(key: string): string {
+  return `POST ${VERIFY_PATH} HTTP/1.1\r\n${commonFields(key)}Content-Type: application/json\r\n` +
+    `Content-Length: ${VERIFY_BODY.length}\r\n\r\n${VERIFY_BODY}`
+}
+
+function commonFields(key: string): string {
+  return `Host: 127.0.0.1\r\nAccept: application/json\r\nAuthorization: Bearer ${key}\r\n`
 }
 
 async function nextMessage<T>(child: ChildProcess, kind: ServerKind): Promise<T> {

@@ -8,22 +8,23 @@ import process from 'node:process'
 import type { ServeOptions } from '../../adapters/runtimes/node.ts'
 import type { RunningServer, ServableApi } from '../../adapters/runtimes/server.ts'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
-import { honoReady, honoSameWork } from './hono.ts'
-import { createService, fill, issueKey, readyAnswer } from './tenant.ts'
+import { honoReady, honoSameWork, honoVerify } from './hono.ts'
+import { createService, fill, issueKey, readyAnswer, verifyExchangeFor } from './tenant.ts'
 
 export type ServerRuntime = 'node' | 'bun' | 'deno'
 
 /**
  * A server. A peer without a suffix only checks the key and sends the page. `raw` is the server of the runtime, `fetch`
- * the service as a handler on it, `ours-again` a second server like `ours`. Fastify runs on Node, Elysia on Bun.
+ * the service as a handler on it, `ours-again` a second server like `ours`. Fastify runs on Node, Elysia on Bun. Those that
+ * end in `verify` are sent checks of keys.
  */
 export type ServerKind =
   | 'ours'
-  | `ours-${'again' | 'metrics' | 'metrics-by-partner'}`
+  | `ours-${'again' | 'verify' | 'metrics' | 'metrics-by-partner'}`
   | 'fetch'
   | 'raw'
-  | 'raw-same-fields'
-  | `${'hono' | 'fastify'}${'' | '-same-work'}`
+  | `raw-${'same-fields' | 'verify'}`
+  | `${'hono' | 'fastify'}${'' | '-same-work' | '-verify'}`
   | `elysia${'' | '-same-work'}`
 
 type Handler = (request: Request) => Response | Promise<Response>
@@ -85,7 +86,34 @@ function listenRaw(headers: Readonly<Record<string, string>>): Promise<number> {
   })
 }
 
-async function listenFastify(kind: 'fastifyReady' | 'fastifySameWork'): Promise<number> {
+/** The same after the body has been read, as the documentation of the runtime does it. */
+function listenRawVerify(): Promise<number> {
+  const headers = sameFields('verify')
+  if (runtime !== 'node') {
+    return listen(async (request) => {
+      await request.arrayBuffer()
+      return new Response(ready.text, { headers })
+    })
+  }
+  const written = Object.entries({ ...headers, 'Content-Length': String(ready.bytes.length) }).flat()
+  return listenNode((request, response) => {
+    const chunks: Uint8Array[] = []
+    request.on('data', (chunk: Uint8Array) => chunks.push(chunk))
+    request.on('end', () => {
+      if (Buffer.concat(chunks).length === 0) throw new Error('The body is empty.')
+      response.writeHead(200, written)
+      response.end(ready.bytes)
+    })
+  })
+}
+
+/** The header fields that the contract requires: the rest is the work of the service. */
+function sameFields(policy: 'key' | 'verify'): Readonly<Record<string, string>> {
+  const RateLimit = `"${policy}";r=999999999;t=60`
+  return { ...ready.headers, 'X-Request-Id': 'req_00000000000000000000', RateLimit }
+}
+
+async function listenFastify(kind: 'fastifyReady' | 'fastifySameWork' | 'fastifyVerify'): Promise<number> {
   const app = await (await import('./fastify.ts'))[kind](key, ready)
   return Number(new URL(await app.listen({ port: 0, host: hostname })).port)
 }
@@ -94,21 +122,19 @@ async function listenFastify(kind: 'fastifyReady' | 'fastifySameWork'): Promise<
 const starters: Readonly<Record<ServerKind, () => Promise<number>>> = {
   ours: listenOurs,
   'ours-again': listenOurs,
+  'ours-verify': listenOurs,
   'ours-metrics': listenOurs,
   'ours-metrics-by-partner': listenOurs,
   fetch: () => listen((request) => service.fetch(request)),
   raw: () => listenRaw({ 'Content-Type': 'application/json; charset=utf-8' }),
-  // With the header fields that the contract requires: the rest is the work of the service.
-  'raw-same-fields': () =>
-    listenRaw({
-      ...ready.headers,
-      'X-Request-Id': 'req_00000000000000000000',
-      'RateLimit': '"key";r=999999999;t=60',
-    }),
+  'raw-same-fields': () => listenRaw(sameFields('key')),
   hono: () => listen(honoReady(key, ready).fetch),
   'hono-same-work': () => listen(honoSameWork(key, ready).fetch),
   fastify: () => listenFastify('fastifyReady'),
   'fastify-same-work': () => listenFastify('fastifySameWork'),
+  'raw-verify': listenRawVerify,
+  'hono-verify': () => listen(honoVerify(key, ready).fetch),
+  'fastify-verify': () => listenFastify('fastifyVerify'),
   elysia: async () => listen((await import('./elysia.ts')).elysiaReady(key, ready)),
   'elysia-same-work': async () => listen((await import('./elysia.ts')).elysiaSameWork(key, ready)),
 }
@@ -121,7 +147,8 @@ const metrics = !kind!.startsWith('ours-metrics') ? undefined : (await import('.
   .createMetrics({ by: kind === 'ours-metrics-by-partner' ? 'partner' : undefined })
 const service = createService(store, undefined, metrics && [metrics.observer])
 metrics?.watch(service, store)
-const ready = await readyAnswer(service, key)
+const exchange = kind!.endsWith('-verify') ? verifyExchangeFor(key) : undefined
+const ready = await readyAnswer(service, key, exchange)
 const port = await starters[kind as ServerKind]()
 
 // As a scraper does, but more often.

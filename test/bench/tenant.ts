@@ -14,6 +14,12 @@ export const DIRECTORY_PATH = '/service/public/profiles'
 /** The benchmarked page: 20 profiles. */
 export const CACHED_TARGET: string = `${DIRECTORY_PATH}?partner=${PARTNER}&limit=20`
 
+/** The check of a key, in the service and in every peer. */
+export const VERIFY_PATH = '/service/developer/verify-key'
+
+/** The body of a check. */
+export const VERIFY_BODY: string = JSON.stringify({ partner: PARTNER })
+
 /** A quota that no run spends. Requests are counted against it all the same. */
 export const ENOUGH = { quota: 1_000_000_000, windowSeconds: 60 }
 
@@ -70,7 +76,11 @@ export function createService(
 ): PartnerApi {
   return createPartnerApi(
     { store },
-    { limits: { key: ENOUGH }, observers, ...(responseCacheBytes !== undefined && { responseCacheBytes }) },
+    {
+      limits: { key: ENOUGH, verify: ENOUGH },
+      observers,
+      ...(responseCacheBytes !== undefined && { responseCacheBytes }),
+    },
   )
 }
 
@@ -90,7 +100,19 @@ export function exchangeFor(target: string, key: string): HttpRequest {
   }
 }
 
-/** The page of 20 profiles as the service answers it, for peers to have ready. */
+/** A check of the key as the Node adapter would hand it over. */
+export function verifyExchangeFor(key: string): HttpRequest {
+  const exchange = exchangeFor(VERIFY_PATH, key)
+  const bytes = new TextEncoder().encode(VERIFY_BODY)
+  return {
+    ...exchange,
+    method: 'POST',
+    header: (name) => name === 'content-type' ? 'application/json' : exchange.header(name),
+    body: () => bytes,
+  }
+}
+
+/** A response of the service, for peers to have ready. */
 export interface ReadyAnswer {
   readonly text: string
   readonly bytes: Uint8Array
@@ -101,10 +123,14 @@ export interface ReadyAnswer {
 /** What is another one in each answer, and what a server writes by itself. */
 const changing = new Set(['X-Request-Id', 'RateLimit', 'Content-Length'])
 
-/** Requests the page once. */
-export async function readyAnswer(service: PartnerApi, key: string): Promise<ReadyAnswer> {
-  const { status, headers, body } = await service.handle(exchangeFor(CACHED_TARGET, key))
-  if (status !== 200 || body === undefined) throw new Error(`The page was answered with ${status}.`)
+/** Sends a request once, by default for the page of 20 profiles. */
+export async function readyAnswer(
+  service: PartnerApi,
+  key: string,
+  exchange: HttpRequest = exchangeFor(CACHED_TARGET, key),
+): Promise<ReadyAnswer> {
+  const { status, headers, body } = await service.handle(exchange)
+  if (status !== 200 || body === undefined) throw new Error(`The response has the status ${status}.`)
   const pairs = Array.from(
     { length: headers.length / 2 },
     (_, index) => [headers[2 * index]!, headers[2 * index + 1]!] as const,
