@@ -69,7 +69,10 @@ export function attachApi(
   server.on('checkContinue', (request, response) => handleRequest(state, request, response, true))
   // RFC 9110 §10.1.1: a server may ignore an unknown expectation.
   server.on('checkExpectation', (request, response) => handleRequest(state, request, response, false))
-  server.on('clientError', (error, socket) => handleConnectionError(state, error, socket))
+  server.on('clientError', (error, socket) => {
+    if (isDeno) detachParser(state, error, socket)
+    handleConnectionError(state, error, socket)
+  })
   server.on('connect', (request, socket) => {
     // Node no longer handles errors of this socket.
     socket.on('error', () => socket.destroy()).resume()
@@ -180,6 +183,19 @@ function handleConnectionError(state: ConnectionState, error: ConnectionError, s
   if (httpRequest.response.writableEnded) {
     afterResponse(httpRequest, () => closeGracefully(state.closingSockets, socket))
   }
+}
+
+/**
+ * Discards what arrives after an error. By then, Deno has returned the connection's parser to its pool but still passes
+ * packets to it, so that they would enter the request of another connection that has been given the parser. On Node, a
+ * connection keeps its parser, which repeats the error for every packet: `handleHeaderOverflow` needs that.
+ */
+function detachParser(state: ConnectionState, error: ConnectionError, socket: Duplex): void {
+  socket.removeAllListeners('data')
+  if (error.code !== 'HPE_HEADER_OVERFLOW') return
+  socket.on('data', (rawPacket: Buffer) => {
+    handleConnectionError(state, Object.assign(error, { rawPacket }), socket)
+  })
 }
 
 /** Rejects a request head once enough of it has arrived to tell whether the target or the headers are too large. */

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import type { ServeOptions } from '../../adapters/runtimes/node.ts'
 import { cleanEnv } from '../support/cli-program.ts'
-import { connectRaw } from '../support/raw-connection.ts'
+import { connectRaw, type RawConnection } from '../support/raw-connection.ts'
 import type { Order } from './adapter-child.ts'
 import { absence, RUNTIMES } from './runtimes.ts'
 
@@ -127,6 +127,47 @@ for (const runtime of RUNTIMES) {
         connection.destroy()
       }
       t.equal((await fetch(`${url}/now`)).status, 200, 'other clients are served')
+    })
+
+    await t.test('what follows an error on a connection does not reach another one', async (t) => {
+      const timed = await serve({ requestTimeoutMs: 500 })
+      const { url, open } = await serve({ requestTimeoutMs: 0 })
+      // The response comes after the server has read what other connections sent before.
+      const hasRead = async () => void await (await fetch(`${url}/now`)).text()
+
+      /** The target that the server sees when `wrong` sends something between the halves of another request. */
+      async function targetBeside(wrong: RawConnection): Promise<unknown> {
+        const other = await open()
+        other.write('GET /a')
+        await other.flushed()
+        await hasRead()
+        wrong.write('b')
+        await wrong.flushed()
+        await hasRead()
+        other.write('c HTTP/1.1\r\nHost: a\r\n\r\n')
+        const { status } = await other.answer()
+        other.destroy()
+        wrong.destroy()
+        return status === 200 ? (await response())['asked'] : status
+      }
+
+      const malformed = await open()
+      malformed.write('GET / HTTP/1.1\r\na\r\n\r\n')
+      t.equal((await malformed.answer()).status, 400)
+      t.equal(await targetBeside(malformed), '/ac', 'a malformed head')
+
+      const large = await open()
+      large.write(`GET /${'a'.repeat(200_000)}`)
+      await large.flushed()
+      await hasRead()
+      t.equal(await targetBeside(large), '/ac', 'a target over the limit')
+
+      const late = await timed.open()
+      late.write(`${post(3)}a`)
+      t.equal((await late.answer()).status, 408)
+      t.match(await response(), { asked: '/body' })
+      t.strictSame(await response(), { body: 'request_timeout' })
+      t.equal(await targetBeside(late), '/ac', 'a late body')
     })
 
     await t.test('drain completes responses, closes idle connections and refuses new ones', async (t) => {
