@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { containsKey, formatValue } from '../http/redact.ts'
 import { isObject } from '../lib/json.ts'
-import { SLUG_PATTERN } from '../lib/text.ts'
+import { EMAIL_PATTERN, SLUG_PATTERN } from '../lib/text.ts'
 import { parseInstant } from '../lib/time.ts'
 
 /** What lines may refer to; an absent member is not checked. */
@@ -100,8 +100,7 @@ export function code(
 }
 
 export function email(): v.GenericSchema<unknown, string> {
-  // The expression of the HTML living standard, which browsers apply to input type=email.
-  return v.pipe(text(254), v.regex(v.RFC_EMAIL_REGEX, mustBe('an e-mail address')))
+  return v.pipe(text(254), v.regex(EMAIL_PATTERN, mustBe('an e-mail address')))
 }
 
 /** An absolute `http` or `https` URL of at most 2,048 characters, kept as written. */

@@ -50,34 +50,7 @@ export function parseCountryCode(text: string): string | undefined {
   return isCountryCode(code) ? code : undefined
 }
 
-interface CodeSchema {
-  readonly examples: readonly string[]
-  readonly [keyword: string]: unknown
-}
-
-/** JSON Schema of a code in responses. */
-export const COUNTRY_CODE_SCHEMA: CodeSchema = {
-  type: 'string',
-  title: 'CountryCode',
-  description: 'ISO 3166-1 alpha-2, or `XK`.',
-  examples: ['DE'],
-  enum: COUNTRY_CODES,
-}
-
-/** JSON Schema of a code in requests, in either case. */
-export const COUNTRY_CODE_INPUT: CodeSchema = {
-  anyOf: [COUNTRY_CODE_SCHEMA, {
-    type: 'string',
-    pattern: `^(?:${
-      Object.entries(secondLetters).map(([first, seconds]) =>
-        `[${first}${first.toLowerCase()}][${seconds}${seconds.toLowerCase()}]`
-      ).join('|')
-    })$`,
-    maxLength: 2,
-  }],
-  maxLength: 2,
-  examples: ['DE'],
-}
+export const COUNTRY_MESSAGE = 'must be an assigned ISO 3166-1 alpha-2 code'
 
 /** Tags registered before the grammar existed (RFC 5646 §2.1, `irregular`). */
 const irregularTags =
@@ -96,6 +69,8 @@ export const LOCALE_PATTERN: string =
   `(?:-[Xx](?:-[A-Za-z0-9]{1,8})+)?|[Xx](?:-[A-Za-z0-9]{1,8})+|${inEitherCase(irregularTags)})$`
 
 const languageTag = new RegExp(LOCALE_PATTERN)
+
+export const LOCALE_MESSAGE = 'must be a BCP 47 language tag'
 
 /** Whether a text is a well-formed BCP 47 language tag. */
 export function isLocale(text: string): boolean {

@@ -1,10 +1,3 @@
-import {
-  type BaseIssue,
-  type GenericSchema,
-  type ObjectEntries,
-  safeParse,
-  type StrictObjectSchema,
-} from 'valibot'
 import { hasDuplicateMembers } from '../lib/json.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
 import type { HttpRequest } from './message.ts'
@@ -52,38 +45,34 @@ function isJson(contentType: string): boolean {
   })
 }
 
-/** Validates the members of a body. @returns The value, which is valid if there are no errors, and all errors. */
-export function validateBody<T>(
-  body: JsonObject,
-  schema: GenericSchema<unknown, T>,
-): { readonly value: T; readonly errors: readonly InputError[] } {
-  const result = safeParse(schema, body, { abortPipeEarly: true })
-  const errors = unknownMembers(body, schema).map((name) => errorAt([name], 'is not a member of this body'))
-  for (const issue of result.issues ?? []) {
-    if (isUnknownMember(issue)) continue
-    const path = (issue.path ?? []).map((item) => item.key as string | number)
-    errors.push(errorAt(path, isMissingMember(issue) ? 'is required' : issue.message))
+/** The members of a body. */
+export interface BodyDef<T> {
+  readonly members: Readonly<Record<string, MemberCheck>>
+  /** @param body A body whose members are valid. */
+  toValue(body: JsonObject): T
+}
+
+/** @returns What is wrong with a member, or with members of it; `undefined` if nothing is. */
+export type MemberCheck = (value: unknown) => string | readonly MemberError[] | undefined
+
+/** An error of a member, or of the one within it that `path` names. */
+export type MemberError = readonly [detail: string, ...path: string[]]
+
+/** @returns All errors, those of undeclared members first. */
+export function validateBody(body: JsonObject, { members }: BodyDef<unknown>): readonly InputError[] {
+  const errors: InputError[] = []
+  const add = (detail: string, ...path: readonly string[]): void => {
+    errors.push({ pointer: pointer(path.map(redactKeys)), detail })
   }
-  return { value: result.output as T, errors }
-}
-
-/** valibot's strict object reports only the first one. */
-function unknownMembers(body: JsonObject, schema: GenericSchema): string[] {
-  if (!('entries' in schema)) return []
-  const { entries } = schema as Pick<StrictObjectSchema<ObjectEntries, undefined>, 'entries'>
-  return Object.keys(body).filter((name) => !Object.hasOwn(entries, name))
-}
-
-function isUnknownMember({ type, expected }: BaseIssue<unknown>): boolean {
-  return type === 'strict_object' && expected === 'never'
-}
-
-function isMissingMember({ type, path }: BaseIssue<unknown>): boolean {
-  return type === 'strict_object' && path?.at(-1)?.origin === 'key'
-}
-
-function errorAt(path: readonly (string | number)[], detail: string): InputError {
-  return { pointer: pointer(path.map((step) => typeof step === 'string' ? redactKeys(step) : step)), detail }
+  for (const name of Object.keys(body)) {
+    if (!Object.hasOwn(members, name)) add('is not a member of this body', name)
+  }
+  for (const [name, check] of Object.entries(members)) {
+    const found = check(body[name])
+    if (typeof found === 'string') add(found, name)
+    else for (const [detail, ...path] of found ?? []) add(detail, name, ...path)
+  }
+  return errors
 }
 
 /**

@@ -50,9 +50,3 @@ function decodeBase64Url(text: string): string {
   const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'))
   return new TextDecoder().decode(Uint8Array.from(binary, (character) => character.charCodeAt(0)))
 }
-
-export const CURSOR_FORMAT: Readonly<{ pattern: string; maxLength: number }> = {
-  pattern: '^[A-Za-z0-9_.-]+$',
-  /** The limit of a target, which contains the cursor. */
-  maxLength: 8192,
-}

@@ -1,4 +1,3 @@
-import { type GenericSchema, safeParse } from 'valibot'
 import { type InputError, Problem } from './problem.ts'
 import { containsKey, redactKeys } from './redact.ts'
 
@@ -7,11 +6,10 @@ export const maxRepetitions = 20
 
 /** One query parameter of a route. */
 export interface ParameterDef<T> {
-  readonly description: string
-  /** What the text of a value is converted to before validation. */
-  readonly form: 'text' | 'integer' | 'boolean'
-  /** Validates one value. */
-  readonly schema: GenericSchema<string | number | boolean, unknown>
+  /** @returns `undefined` for an invalid value. */
+  readonly parse: (text: string) => unknown
+  /** What a value must be. */
+  readonly message: string
   readonly repeatable: boolean
   /** The value when the parameter is absent. */
   readonly absent: T
@@ -27,20 +25,24 @@ export type ParameterValues<P extends ParameterDefs> = {
 
 /** Declares a parameter with one value. */
 export function single<T, A extends T | undefined>(
-  form: ParameterDef<T>['form'],
-  schema: GenericSchema<string | number | boolean, T>,
+  parse: (text: string) => T | undefined,
+  message: string,
   absent: A,
-  description: string,
 ): ParameterDef<T | A> {
-  return { form, schema, absent, description, repeatable: false }
+  return { parse, message, absent, repeatable: false }
 }
 
 /** Declares a parameter with up to 20 values. */
 export function repeatable<T>(
-  schema: GenericSchema<string | number | boolean, T>,
-  description: string,
+  parse: (text: string) => T | undefined,
+  message: string,
 ): ParameterDef<readonly T[]> {
-  return { form: 'text', schema, absent: [], description, repeatable: true }
+  return { parse, message, absent: [], repeatable: true }
+}
+
+/** Parses one of several words. */
+export function oneOf<const T extends string>(words: readonly T[]): (text: string) => T | undefined {
+  return (text) => words.find((word) => word === text)
 }
 
 /**
@@ -62,7 +64,7 @@ export function readParameters<P extends ParameterDefs>(
       errors.push({ parameter: redactKeys(name), detail: 'is not a parameter of this endpoint' })
     }
   }
-  for (const [name, { repeatable, schema, form, absent }] of Object.entries(declared)) {
+  for (const [name, { repeatable, parse, message, absent }] of Object.entries(declared)) {
     const texts = query.values.get(name)
     if (texts === undefined) {
       input[name] = absent
@@ -73,9 +75,9 @@ export function readParameters<P extends ParameterDefs>(
     else {
       const values: unknown[] = []
       for (const text of texts) {
-        const result = safeParse(schema, coerce(text, form))
-        if (result.success) values.push(result.output)
-        else errors.push({ parameter: name, detail: result.issues[0].message })
+        const value = parse(text)
+        if (value === undefined) errors.push({ parameter: name, detail: message })
+        else values.push(value)
       }
       input[name] = repeatable ? values : values[0]
     }
@@ -104,13 +106,6 @@ function valueError(query: Query, name: string, texts: readonly string[], most: 
     return most === 1 ? 'must not be repeated' : `must not have more than ${most} values`
   }
   return texts.some(containsKey) ? KEY_IN_URL : undefined
-}
-
-/** Text that is no integer or boolean stays text, for the schema to reject. */
-function coerce(text: string, form: ParameterDef<unknown>['form']): string | number | boolean {
-  if (form === 'integer' && /^-?(?:0|[1-9][0-9]{0,14})$/.test(text)) return Number(text)
-  if (form === 'boolean' && (text === 'true' || text === 'false')) return text === 'true'
-  return text
 }
 
 /** A parsed query string: each name with its values in order. */

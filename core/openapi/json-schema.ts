@@ -11,12 +11,12 @@ const prefix = '#/components/schemas/'
 export function createSchemaCollection() {
   const named: Record<string, JsonSchema> = {}
 
-  function convert(schema: GenericSchema, overrideSchema: SchemaOverride): JsonSchema {
+  /** The schema of a response, which may gain members without a new version. */
+  function response(schema: GenericSchema): JsonSchema {
     const { $schema: _, ...converted } = toJsonSchema(schema, {
       target: 'draft-2020-12',
       typeMode: 'input',
-      overrideAction,
-      overrideSchema,
+      overrideSchema: (context) => overrideNullable(context) ?? openStrict(context),
     })
     return lift(converted as unknown as JsonSchema)
   }
@@ -67,11 +67,7 @@ export function createSchemaCollection() {
   }
 
   return {
-    /** The schema of a request, which rejects undeclared members. */
-    request: (schema: GenericSchema) => convert(schema, overrideNullable),
-    /** The schema of a response, which may gain members without a new version. */
-    response: (schema: GenericSchema) =>
-      convert(schema, (context) => overrideNullable(context) ?? openStrict(context)),
+    response,
     name,
     example,
     named,
@@ -79,12 +75,9 @@ export function createSchemaCollection() {
 }
 
 type SchemaOverride = NonNullable<ConversionConfig['overrideSchema']>
-type ActionOverride = NonNullable<ConversionConfig['overrideAction']>
 
 /** Writes `null` beside one other type as one schema, unless that type is a named schema. */
 const overrideNullable: SchemaOverride = ({ valibotSchema, jsonSchema }) => {
-  // The metadata of a custom schema describes it.
-  if (valibotSchema.type === 'custom') return {}
   if (valibotSchema.type !== 'nullable' && valibotSchema.type !== 'nullish') return undefined
   const [inner] = jsonSchema.anyOf ?? []
   if (typeof inner !== 'object' || inner.title !== undefined || typeof inner.type !== 'string') {
@@ -100,24 +93,4 @@ const openStrict: SchemaOverride = ({ valibotSchema, jsonSchema }) => {
   if (valibotSchema.type !== 'strict_object') return undefined
   const { additionalProperties: _, ...open } = jsonSchema
   return open
-}
-
-/** Actions unknown to the converter. JSON Schema counts lengths in code points (RFC 8259 §7, Validation §6.3). */
-const overrideAction: ActionOverride = ({ valibotAction, jsonSchema }) => {
-  const { type, requirement } = valibotAction as { readonly type: string; readonly requirement?: unknown }
-  switch (type) {
-    case 'min_code_points':
-      return { ...jsonSchema, minLength: Number(requirement) }
-    case 'max_code_points':
-      return { ...jsonSchema, maxLength: Number(requirement) }
-    // JSON Schema cannot express these; their metadata describes them as far as possible.
-    case 'check':
-    case 'raw_check':
-    case 'to_upper_case':
-    case 'transform':
-    case 'raw_transform':
-      return jsonSchema
-    default:
-      return undefined
-  }
 }

@@ -13,6 +13,7 @@ import type {
   Reference,
   ResponseObject,
 } from './model.ts'
+import { ROUTE_INPUTS } from './route-inputs.ts'
 
 const STATUS_DESCRIPTIONS: Readonly<Record<number, string>> = {
   200: 'Success.',
@@ -49,7 +50,7 @@ export function describeOperation(
   return {
     operationId: route.name.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase()),
     summary: route.summary,
-    description: `${route.description} ${accessOf(route)}`,
+    description: `${ROUTE_INPUTS[route.name].description} ${accessOf(route)}`,
     tags: [tagOf(route)],
     security: route.access === 'open' ? [] : [{ partnerKey: roles }, { bearerKey: roles }],
     parameters: parametersOf(route, schemas),
@@ -86,7 +87,9 @@ function parametersOf(route: Route, schemas: SchemaCollection): (ParameterObject
   return [
     ...shared('slug', route.path.includes(':slug')),
     ...shared('partner', keyed?.method === 'GET'),
-    ...Object.entries(keyed?.parameters ?? {}).map(([name, one]) => queryParameter(name, one, schemas)),
+    ...Object.entries(keyed?.parameters ?? {}).map(([name, one]) =>
+      queryParameter(route, name, one, schemas)
+    ),
     ...shared('idempotencyKey', keyed?.takesIdempotencyKey === true),
     ...shared('ifNoneMatch', isCached(route)),
     ...shared('version', true),
@@ -94,17 +97,18 @@ function parametersOf(route: Route, schemas: SchemaCollection): (ParameterObject
 }
 
 function queryParameter(
+  route: Route,
   name: string,
-  { schema, description, repeatable, absent }: ParameterDef<unknown>,
+  { repeatable, absent }: ParameterDef<unknown>,
   schemas: SchemaCollection,
 ): ParameterObject {
-  const one = schemas.request(schema)
+  const { description, schema: one } = ROUTE_INPUTS[route.name].parameters![name]!
   // A made-up cursor would not work.
   const example = name === 'cursor' ? undefined : schemas.example(one)
   return {
     name,
     in: 'query',
-    description: `${description}.`,
+    description,
     required: false,
     ...(repeatable && { style: 'form', explode: true }),
     schema: repeatable
@@ -115,8 +119,8 @@ function queryParameter(
 }
 
 function requestBodyOf(route: Route, schemas: SchemaCollection): Pick<OperationObject, 'requestBody'> {
-  if (route.access !== 'key' || route.body === undefined) return {}
-  const schema = schemas.request(route.body)
+  const { body: schema } = ROUTE_INPUTS[route.name]
+  if (schema === undefined) return {}
   return {
     requestBody: {
       description: 'A JSON object of at most 32 KiB. Undeclared members are rejected.',

@@ -8,7 +8,6 @@ export const health: Route = {
   method: 'GET',
   path: '/health',
   summary: 'Check health',
-  description: 'For load balancers and monitoring.',
   problems: ['store_unavailable'],
   handle: ({ checkStore, staleness, clockSkewMs }) => {
     const healthy = (): HandlerResult => ({ data: { status: 'ok', ...skew() } })

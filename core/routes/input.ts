@@ -59,11 +59,12 @@ function validateRawBody(
   grant: Grant,
   ports: HandlerContext,
 ): MaybePromise<unknown> {
-  if (route.body === undefined) return undefined
-  const { value, errors } = validateBody(rawBody, route.body)
+  const { body } = route
+  if (body === undefined) return undefined
+  const errors = validateBody(rawBody, body)
   const more: MaybePromise<readonly InputError[]> = route.checkReferences?.(rawBody, grant, ports) ?? []
   return andThen(more, (missing) => {
-    if (errors.length + missing.length === 0) return value
+    if (errors.length + missing.length === 0) return body.toValue(rawBody)
     throw new Problem('invalid_body', { errors: [...errors, ...missing] })
   })
 }

@@ -1,10 +1,9 @@
-import { boolean, check, metadata, pipe, string } from 'valibot'
 import {
   COUNTRY_CODES,
   countryName,
   currencyExponent,
   isLocale,
-  LOCALE_PATTERN,
+  LOCALE_MESSAGE,
 } from '../content/iso-codes.ts'
 import { single } from '../http/query.ts'
 import { all, andThen, type MaybePromise } from '../lib/promise.ts'
@@ -90,10 +89,9 @@ export function pricingPlans(ports: HandlerContext): MaybePromise<WirePlan[]> {
 }
 
 const inUse = single(
-  'boolean',
-  pipe(boolean('must be true or false'), metadata({ examples: [true] })),
+  (text) => text === 'true' || (text === 'false' ? false : undefined),
+  'must be true or false',
   false,
-  'Return only entries with a profile',
 )
 
 export const countries = defineGet({
@@ -101,19 +99,9 @@ export const countries = defineGet({
   path: '/public/countries',
   scope: 'read:countries',
   summary: 'List countries',
-  description: 'All officially assigned ISO 3166-1 codes and `XK`, by name, for filters and forms.',
   parameters: {
     in_use: inUse,
-    locale: single(
-      'text',
-      pipe(
-        string(),
-        check(isLocale, 'must be a BCP 47 language tag'),
-        metadata({ maxLength: 255, pattern: LOCALE_PATTERN, examples: ['de'] }),
-      ),
-      'en',
-      'Language of the names',
-    ),
+    locale: single((text) => isLocale(text) ? text : undefined, LOCALE_MESSAGE, 'en'),
   },
   cacheBy: 'content',
   handle: ({ query }, grant, ports) =>
@@ -125,7 +113,6 @@ export const industries = defineGet({
   path: '/public/industries',
   scope: 'read:industries',
   summary: 'List industries',
-  description: 'The industries of profiles, by name, for filters.',
   parameters: { in_use: inUse },
   cacheBy: 'content',
   handle: ({ query }, grant, ports) =>
@@ -137,7 +124,6 @@ export const plans = defineGet({
   path: '/public/plans',
   scope: 'read:plans',
   summary: 'List plans',
-  description: 'The plans in the order of a pricing table.',
   parameters: {},
   cacheBy: 'content',
   handle: (_input, _grant, ports) => andThen(pricingPlans(ports), (data) => ({ data })),

@@ -1,30 +1,19 @@
 /** The parameters and pages of paged lists. */
-import { integer, maxValue, metadata, minValue, number, pipe, string } from 'valibot'
-import { CURSOR_FORMAT, type Cursors } from '../http/cursor.ts'
+import type { Cursors } from '../http/cursor.ts'
 import { API_VERSION } from '../http/headers.ts'
 import type { HandlerResult } from '../http/message.ts'
 import { Problem } from '../http/problem.ts'
 import { type ParameterDef, single } from '../http/query.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
 
-export function limitParameter(max: number, fallback: number, description: string): ParameterDef<number> {
-  const message = `must be an integer from 1 to ${max}`
-  const schema = pipe(
-    number(message),
-    integer(message),
-    minValue(1, message),
-    maxValue(max, message),
-    metadata({ format: 'int32', examples: [20] }),
-  )
-  return single('integer', schema, fallback, description)
+export function limitParameter(max: number, fallback: number): ParameterDef<number> {
+  const parse = (text: string): number | undefined =>
+    /^[1-9][0-9]{0,2}$/.test(text) && Number(text) <= max ? Number(text) : undefined
+  return single(parse, `must be an integer from 1 to ${max}`, fallback)
 }
 
-export const cursorParameter: ParameterDef<string | undefined> = single(
-  'text',
-  pipe(string(), metadata({ ...CURSOR_FORMAT, examples: [] })),
-  undefined,
-  '`next_cursor` of the page before',
-)
+/** Checked when the page is read. */
+export const cursorParameter: ParameterDef<string | undefined> = single(String, '', undefined)
 
 /** The position of a row in its list: its sort key and, for equal keys, its id. */
 export type PagePosition = readonly [key: string | number, id: string]

@@ -1,7 +1,6 @@
-import { check, maxLength, metadata, picklist, pipe, string, toUpperCase } from 'valibot'
-import { COUNTRY_CODE_INPUT, countryName, parseCountryCode } from '../content/iso-codes.ts'
+import { COUNTRY_MESSAGE, countryName, parseCountryCode } from '../content/iso-codes.ts'
 import { Problem } from '../http/problem.ts'
-import { repeatable, single } from '../http/query.ts'
+import { oneOf, repeatable, single } from '../http/query.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
 import { fold, foldWords } from '../lib/text.ts'
 import { rfc3339 } from '../lib/time.ts'
@@ -32,61 +31,28 @@ export const recentProfiles = defineGet({
   path: '/public/profiles/recent',
   scope: 'read:profiles',
   summary: 'List recent profiles',
-  description: 'The newest profiles first.',
-  parameters: { limit: limitParameter(50, 10, 'How many profiles') },
+  parameters: { limit: limitParameter(50, 10) },
   cacheBy: 'content',
   handle: (input, grant, ports) =>
     andThen(recentCards(grant, ports, input.query.limit), (data) => ({ data })),
 })
 
-const searchMessage = 'must have 2 to 100 characters, a letter or digit among them'
-const countryMessage = 'must be an assigned ISO 3166-1 alpha-2 code'
-const isAssigned = (text: string): boolean => parseCountryCode(text) !== undefined
-const countryCode = pipe(
-  string(),
-  check(isAssigned, countryMessage),
-  metadata(COUNTRY_CODE_INPUT),
-  toUpperCase(),
-)
-const searchText = pipe(
-  string(),
-  check((text) => {
-    const length = [...text].length
-    return length >= 2 && length <= 100 && foldWords(text).length > 0
-  }, searchMessage),
-  metadata({ minLength: 2, maxLength: 100, pattern: '[^\\x00-/:-@\\[-`{-\\x7f]', examples: ['freight'] }),
-)
+function parseSearch(text: string): string | undefined {
+  const length = [...text].length
+  return length >= 2 && length <= 100 && foldWords(text).length > 0 ? text : undefined
+}
 
 export const directory = defineGet({
   name: 'profiles',
   path: '/public/profiles',
   scope: 'read:profiles',
   summary: 'List profiles',
-  description:
-    'The matching profiles in pages. Follow `page.next_cursor`, or the `Link` header, to the last page.',
   parameters: {
-    q: single(
-      'text',
-      searchText,
-      undefined,
-      'Words that must match the start of a word in name, headline, description or tags',
-    ),
-    country: repeatable(countryCode, 'ISO 3166-1 alpha-2, in either case: any of these'),
-    industry: repeatable(
-      pipe(
-        string(),
-        maxLength(80, 'must be an industry slug'),
-        metadata({ examples: ['logistics'] }),
-      ),
-      'Industry slug: any of these',
-    ),
-    sort: single(
-      'text',
-      picklist(['name', '-published_at'], 'must be name or -published_at'),
-      'name',
-      'The order: by name, or newest first',
-    ),
-    limit: limitParameter(100, 20, 'How many profiles a page has'),
+    q: single(parseSearch, 'must have 2 to 100 characters, a letter or digit among them', undefined),
+    country: repeatable(parseCountryCode, COUNTRY_MESSAGE),
+    industry: repeatable((text) => text.length <= 80 ? text : undefined, 'must be an industry slug'),
+    sort: single(oneOf(['name', '-published_at']), 'must be name or -published_at', 'name'),
+    limit: limitParameter(100, 20),
     cursor: cursorParameter,
   },
   cacheBy: 'content',
@@ -115,7 +81,6 @@ export const profileDetail = defineGet({
   path: '/public/profiles/:slug',
   scope: 'read:profiles',
   summary: 'Get a profile',
-  description: 'A complete profile.',
   problems: ['profile_not_found'],
   parameters: {},
   cacheBy: 'content',

@@ -1,6 +1,5 @@
-import { check, metadata, picklist, pipe, string } from 'valibot'
 import { Problem } from '../http/problem.ts'
-import { repeatable, single } from '../http/query.ts'
+import { oneOf, repeatable, single } from '../http/query.ts'
 import { andThen } from '../lib/promise.ts'
 import { compareCodePoints } from '../lib/text.ts'
 import { ACTIVITY_TYPES, type SummaryCounts } from '../ports/reports.ts'
@@ -11,21 +10,14 @@ import type { Endpoint } from './context.ts'
 import { cursorParameter, limitParameter, readPage } from './paging.ts'
 import { defineGet } from './route.ts'
 
-const day = pipe(
-  string(),
-  check(isCalendarDay, 'must be a date, YYYY-MM-DD'),
-  metadata({ format: 'date', maxLength: 10, examples: ['2026-11-01'] }),
-)
+const day = single((text) => isCalendarDay(text) ? text : undefined, 'must be a date, YYYY-MM-DD', undefined)
+
 export const reportSummary = defineGet({
   name: 'report-summary',
   path: '/partner/reports/summary',
   scope: 'read:partner-reports',
   summary: 'Get the report summary',
-  description: 'Numbers of signups and requests with live keys in a period.',
-  parameters: {
-    from: single('text', day, undefined, 'First day, in UTC'),
-    to: single('text', day, undefined, 'Last day, in UTC; a period has at most 366 days'),
-  },
+  parameters: { from: day, to: day },
   cacheBy: 'none',
   handle({ query }, grant, { reports, endpoints }) {
     const period = resolvePeriod(query.from, query.to, grant.now)
@@ -102,13 +94,9 @@ export const reportActivity = defineGet({
   path: '/partner/reports/activity',
   scope: 'read:partner-reports',
   summary: 'List activity',
-  description: 'The latest activities, with masked personal data.',
   parameters: {
-    type: repeatable(
-      picklist(ACTIVITY_TYPES, `must be one of ${ACTIVITY_TYPES.join(', ')}`),
-      'Types of activity, any of these',
-    ),
-    limit: limitParameter(100, 20, 'How many rows a page has'),
+    type: repeatable(oneOf(ACTIVITY_TYPES), `must be one of ${ACTIVITY_TYPES.join(', ')}`),
+    limit: limitParameter(100, 20),
     cursor: cursorParameter,
   },
   cacheBy: 'none',

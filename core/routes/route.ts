@@ -1,5 +1,4 @@
-import type { GenericSchema } from 'valibot'
-import type { JsonObject } from '../http/body.ts'
+import type { BodyDef, JsonObject } from '../http/body.ts'
 import type { HandlerResult, StaticDocument } from '../http/message.ts'
 import type { InputError, ProblemCode } from '../http/problem.ts'
 import type { ParameterDefs } from '../http/query.ts'
@@ -18,8 +17,6 @@ interface RouteDescription {
   /** Of a success: lower case, without parameters. Default `application/json`. */
   readonly mediaType?: string
   readonly summary: string
-  /** A sentence or two. */
-  readonly description: string
   /** The problems specific to this handler; all others follow from the rest of the route. */
   readonly problems?: readonly ProblemCode[]
 }
@@ -31,7 +28,7 @@ export interface KeyedRoute<P extends ParameterDefs = ParameterDefs, B = unknown
   /** Absent: any valid key may use it. */
   readonly scope?: Scope
   readonly parameters: P
-  readonly body?: GenericSchema<unknown, B>
+  readonly body?: BodyDef<B>
   /** Checks what a body refers to; the errors are reported with those of its schema. */
   readonly checkReferences?: (
     rawBody: JsonObject,

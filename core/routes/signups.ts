@@ -7,13 +7,13 @@ import { SLUG_PATTERN } from '../lib/text.ts'
 import { rfc3339 } from '../lib/time.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { Signup } from '../ports/signups.ts'
-import { PLAN_MESSAGE, PROFILE_MESSAGE, signupSchema } from '../schemas/signup.ts'
+import { PLAN_MESSAGE, PROFILE_MESSAGE, signupBody } from '../schemas/signup.ts'
 import { createClaim } from '../signups/idempotency.ts'
 import type { SignupReceipt } from '../wire.ts'
 import type { HandlerContext } from './context.ts'
 import { definePost } from './route.ts'
 
-/** Reports a plan or profile that does not exist; the schema rejects anything but slugs. */
+/** Reports a plan or profile that does not exist; the validation rejects anything but slugs. */
 function checkReferences(
   { plan, profile }: JsonObject,
   grant: Grant,
@@ -45,10 +45,8 @@ export const signups = definePost({
   path: '/partner/signups',
   scope: 'create:partner-signups',
   summary: 'Create a signup',
-  description:
-    'Submits a signup form. A 201 confirms durable storage. With an `Idempotency-Key`, the request is safe to retry.',
   takesIdempotencyKey: true,
-  body: signupSchema,
+  body: signupBody,
   checkReferences,
   status: 201,
   limits: ['key', 'signup'],

@@ -3,7 +3,6 @@ import { all, andThen, type MaybePromise } from '../lib/promise.ts'
 import { optionalRfc3339, rfc3339 } from '../lib/time.ts'
 import type { Banner } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
-import { WIDGET_PROFILES } from '../schemas/fields.ts'
 import type { Banner as WireBanner, Widget } from '../wire.ts'
 import type { HandlerContext } from './context.ts'
 import { countCountries, countIndustries, pricingPlans } from './lists.ts'
@@ -37,7 +36,6 @@ export const banner = defineGet({
   path: '/public/banner',
   scope: 'read:banner',
   summary: 'Get the banner',
-  description: 'The current banner of the partner.',
   problems: ['banner_not_found'],
   parameters: {},
   cacheBy: 'content',
@@ -53,15 +51,13 @@ export const widget = defineGet({
   path: '/partner-widget',
   scope: 'read:partner-widget',
   summary: 'Get the widget',
-  description:
-    'Everything that a widget shows, in one call. Each part equals its own endpoint; countries and industries are those in use.',
   parameters: {},
   cacheBy: 'content+partner',
   handle: (_input, grant, ports) =>
     all(
       [
         currentBanner(grant, ports),
-        recentCards(grant, ports, WIDGET_PROFILES),
+        recentCards(grant, ports, 6),
         countCountries(grant, ports, true, 'en'),
         countIndustries(grant, ports, true),
         pricingPlans(ports),

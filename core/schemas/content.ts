@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import { COUNTRY_CODES } from '../content/iso-codes.ts'
+import { EMAIL_PATTERN } from '../lib/text.ts'
 import type { Banner, Country, Industry, Plan, Profile, ProfileCard, Widget } from '../wire.ts'
 import * as field from './fields.ts'
 
@@ -32,7 +33,7 @@ export const cardSchema: field.Schema<ProfileCard> = field.named(
 
 const description = 'Books part-loads on small coasters that call at harbours the big lines skip.'
 // What HTML forms and the import accept: `format: email` promises less (RFC 5321 §4.1.2).
-const emailKeywords = { pattern: v.RFC_EMAIL_REGEX.source }
+const emailKeywords = { pattern: EMAIL_PATTERN.source }
 
 export const profileSchema: field.Schema<Profile> = field.named('Profile', 'A complete profile.', {
   ...cardMembers,
@@ -123,7 +124,7 @@ export const widgetSchema: field.Schema<Widget> = v.strictObject({
     name: displayName('Demo partner'),
   }),
   banner: v.nullable(bannerSchema),
-  profiles: field.list('The newest profiles.', field.WIDGET_PROFILES, cardSchema),
+  profiles: field.list('The newest profiles.', 6, cardSchema),
   countries: countriesSchema,
   industries: industriesSchema,
   plans: plansSchema,

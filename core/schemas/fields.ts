@@ -3,7 +3,7 @@
  * that validating a response does not repeat what the import has validated.
  */
 import * as v from 'valibot'
-import { COUNTRY_CODE_SCHEMA } from '../content/iso-codes.ts'
+import { COUNTRY_CODES } from '../content/iso-codes.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
 
 export type Schema<T> = v.GenericSchema<unknown, T>
@@ -44,7 +44,15 @@ export function slug(description: string, example: string): Schema<string> {
 }
 
 export function country(): Schema<string> {
-  return v.pipe(v.string(), v.metadata(COUNTRY_CODE_SCHEMA))
+  return v.pipe(
+    v.string(),
+    v.metadata({
+      title: 'CountryCode',
+      description: 'ISO 3166-1 alpha-2, or `XK`.',
+      examples: ['DE'],
+      enum: COUNTRY_CODES,
+    }),
+  )
 }
 
 export function instant(description: string, example: string): Schema<string> {
@@ -87,7 +95,5 @@ export function flag(description: string, example: boolean): Schema<boolean> {
   return v.pipe(v.boolean(), v.metadata({ description, examples: [example] }))
 }
 
-/** The member of a body that names the partner, which the policy compares with the key's. */
-export const partnerSchema: Schema<string> = slug('Slug of the partner that owns the key.', 'demo')
-
-export const WIDGET_PROFILES = 6
+/** The longest is that of a target, which contains the cursor. */
+export const CURSOR_KEYWORDS = { pattern: '^[A-Za-z0-9_.-]+$', maxLength: 8192 } as const

@@ -5,7 +5,6 @@
 import * as v from 'valibot'
 import { MAX_STALE_IF_ERROR_SECONDS } from '../cache/revision-cache.ts'
 import { COUNTRY_CODES } from '../content/iso-codes.ts'
-import { CURSOR_FORMAT } from '../http/cursor.ts'
 import { API_VERSION } from '../http/headers.ts'
 import type { Page } from '../http/message.ts'
 import { DEFAULT_PROBLEM_BASE, type ProblemCode, PROBLEMS } from '../http/problem.ts'
@@ -193,7 +192,7 @@ const activitySchema: field.Schema<Activity> = v.pipe(
   v.metadata({ title: 'Activity', description: 'An activity. Contains no personal data.' }),
 )
 
-const { maxLength, pattern } = CURSOR_FORMAT
+const { maxLength, pattern } = field.CURSOR_KEYWORDS
 const cursor = 'WyJub3JkbGljaHQiLCJhIl0.5b1c0f9d2e7a4386b0d1f2a3c4e5d6f7'
 
 const pageSchema: field.Schema<Page> = field.named('Page', 'The position of a page in its list.', {

@@ -5,12 +5,14 @@ import t from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { isLocale, parseCountryCode } from '../../core/content/iso-codes.ts'
+import { validateBody } from '../../core/http/body.ts'
 import { API_VERSION, createServiceNames } from '../../core/http/headers.ts'
 import { PROBLEMS } from '../../core/http/problem.ts'
 import { foldWords } from '../../core/lib/text.ts'
 import { createDocument, type OpenApiDocument } from '../../core/openapi/document.ts'
 import type { JsonSchema, ParameterObject, ResponseObject } from '../../core/openapi/model.ts'
 import { ROUTES } from '../../core/routes/router.ts'
+import { signupBody } from '../../core/schemas/signup.ts'
 import { readIdempotencyKey } from '../../core/signups/idempotency.ts'
 import { asOneAssertion } from '../contract/http/checks.ts'
 import { deployTo } from '../contract/http/deploy.ts'
@@ -294,6 +296,33 @@ t.test('input schemas accept what the service accepts', (t) => {
     }
   }
   t.strictSame(validate(signup.properties!['country']!, null), [])
+  const pairs = (count: number, name = '', value = '') =>
+    Object.fromEntries(Array.from({ length: count }, (_, n) => [`${name}${n}`, value]))
+  const members: readonly (readonly [string, unknown])[] = [
+    ...['name', 'company', 'message', 'plan', 'profile', 'locale', 'consent_at'].flatMap((member) =>
+      [0, 1, 80, 81, 200, 201, 2000, 2001].map((length) => [member, 'a'.repeat(length)] as const)
+    ),
+    ...[254, 255].map((length) => ['email', `${'a'.repeat(length - 12)}@example.com`] as const),
+    ...Object.keys(signup.properties!).map((member) => [member, null] as const),
+    ...[0, 20, 21].map((count) => ['metadata', pairs(count)] as const),
+    ['metadata', pairs(1, 'n'.repeat(39))],
+    ['metadata', pairs(1, 'n'.repeat(40))],
+    ['metadata', pairs(1, 'n', 'v'.repeat(500))],
+    ['metadata', pairs(1, 'n', 'v'.repeat(501))],
+    ['unknown', ''],
+  ]
+  const complete = { partner: 'demo', email: 'jane@example.com', name: 'Jane' }
+  for (const [member, value] of members) {
+    // The policy checks the partner.
+    if (member === 'partner') continue
+    const sent = { ...complete, [member]: value }
+    const text = JSON.stringify({ [member]: value })
+    t.equal(validate(signup, sent).length === 0, validateBody(sent, signupBody).length === 0, text)
+  }
+  for (const member of signup.required as readonly string[]) {
+    const { [member as 'name']: _, ...sent } = complete
+    t.equal(validateBody(sent, signupBody).length, member === 'partner' ? 0 : 1, `without ${member}`)
+  }
   const q = query('/service/public/profiles', 'q')
   const searches = [
     'ab',
