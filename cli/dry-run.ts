@@ -160,8 +160,7 @@ function createPolicy(facts: KeyFacts, now: number): (scope: Scope | undefined) 
   const principal = preparePrincipal({ ...facts, key: { ...facts.key, allow: [] } }, {})
   return (scope) => {
     const request = { principal, address: undefined, requestedPartner: facts.partner.slug, scope, now }
-    const decision = admit(request) ?? authorize(request)
-    return decision.allowed ? undefined : decision.reason
+    return (admit(request) ?? authorize(request))?.reason
   }
 }
 

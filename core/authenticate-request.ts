@@ -1,8 +1,7 @@
 /** Steps 4 to 7 of a request: whose key it carries, and whether the key may be used. */
-import type { ClientAddress } from './http/headers.ts'
 import { Problem, type ProblemCode } from './http/problem.ts'
 import type { KeyLookup } from './keys/authenticator.ts'
-import { readCredential } from './keys/credential.ts'
+import { ambiguous, readCredential } from './keys/credential.ts'
 import type { Principal } from './keys/principal.ts'
 import { andThen, type MaybePromise } from './lib/promise.ts'
 import { admit, problemForDenial } from './policy/decide.ts'
@@ -17,14 +16,14 @@ export function requireCredential(service: Service, context: RequestContext): vo
     request.header(names.keyHeaderLowerCase),
     request.header('authorization'),
   )
-  if (credential.kind === 'missing') throw new Problem('key_missing')
+  if (credential === undefined) throw new Problem('key_missing')
   if (failures.hasRecent(startedAt)) {
     const retryAfterSeconds = failures.blockedSeconds(clientOf(service, context).subject, startedAt)
-    const isKnown = credential.kind === 'presented' && authenticator.isKnown(credential.text, now)
+    const isKnown = credential !== ambiguous && authenticator.isKnown(credential, now)
     if (retryAfterSeconds !== undefined && !isKnown) rejectRateLimited(context, retryAfterSeconds)
   }
-  if (credential.kind === 'ambiguous') rejectCredential(service, context, 'ambiguous_credentials')
-  context.credential = credential.text
+  if (credential === ambiguous) rejectCredential(service, context, 'ambiguous_credentials')
+  context.credential = credential
 }
 
 /**
@@ -38,9 +37,17 @@ export function authenticate(
   asOf: number,
 ): MaybePromise<AuthenticatedContext> {
   const revision = service.revisionCache.get(asOf, context.now)
-  // Not `andThen`: its closure would cost every request an allocation.
-  if (revision instanceof Promise) return revision.then((found) => resolvePrincipal(service, context, found))
-  return resolvePrincipal(service, context, revision)
+  return revision instanceof Promise
+    ? awaitRevision(service, context, revision)
+    : resolvePrincipal(service, context, revision)
+}
+
+function awaitRevision(
+  service: Service,
+  context: RequestContext,
+  revision: Promise<Revision>,
+): Promise<AuthenticatedContext> {
+  return revision.then((found) => resolvePrincipal(service, context, found))
 }
 
 function reauthenticate(
@@ -59,8 +66,17 @@ function resolvePrincipal(
   context.revision = revision
   const found = service.authenticator.authenticate(context.credential, revision)
   if (typeof found === 'function') return lookUpKey(service, context, found)
-  if (found instanceof Promise) return found.then((principal) => setPrincipal(service, context, principal))
-  return setPrincipal(service, context, found)
+  return found instanceof Promise
+    ? awaitPrincipal(service, context, found)
+    : setPrincipal(service, context, found)
+}
+
+function awaitPrincipal(
+  service: Service,
+  context: RequestContext,
+  found: Promise<Principal | undefined>,
+): Promise<AuthenticatedContext> {
+  return found.then((principal) => setPrincipal(service, context, principal))
 }
 
 /** A pending look-up counts as a failure of its address; over the limit, further look-ups wait for it to end. */
@@ -94,22 +110,14 @@ function setPrincipal(
 ): AuthenticatedContext {
   if (principal === undefined) rejectCredential(service, context, 'key_invalid')
   context.principal = principal
+  if (principal.allowedRanges.length > 0) context.address = clientOf(service, context).address
   return context as AuthenticatedContext
-}
-
-/** The client's address for the rules of the policy: only a key with an allow-list needs it. */
-export function allowListAddress(
-  service: Service,
-  context: AuthenticatedContext,
-): ClientAddress['address'] {
-  return context.principal.allowedRanges.length === 0 ? undefined : clientOf(service, context).address
 }
 
 /** Authenticates and judges the key again after a wait, during which it may have been revoked. */
 export function readmit(service: Service, context: RequestContext): MaybePromise<AuthenticatedContext> {
   return andThen(reauthenticate(service, context), (again) => {
-    const { principal, now } = again
-    const denial = admit({ principal, address: allowListAddress(service, again), now })
+    const denial = admit(again)
     if (denial !== undefined) throw problemForDenial(denial)
     return again
   })
@@ -117,8 +125,7 @@ export function readmit(service: Service, context: RequestContext): MaybePromise
 
 /** Steps 6 and 7: the state of the key and its address allow-list. */
 export function checkKeyStatus(service: Service, context: AuthenticatedContext): void {
-  const { principal, now } = context
-  const denial = admit({ principal, address: allowListAddress(service, context), now })
+  const denial = admit(context)
   if (denial?.reason === 'address_not_allowed') throw problemForDenial(denial)
   if (denial !== undefined) rejectCredential(service, context, denial.reason)
   if (context.isLookUpPending) endLookUp(service, context)

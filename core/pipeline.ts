@@ -3,7 +3,6 @@
  * decides the response. Nothing is asynchronous unless a store or a body has to be awaited.
  */
 import {
-  allowListAddress,
   authenticate,
   checkKeyStatus,
   endLookUp,
@@ -46,15 +45,24 @@ export function createPipeline(service: Service): (request: HttpRequest) => Mayb
     const context = createRequestContext(service, request)
     try {
       const response = handle(service, context, handlePublic)
-      if (!(response instanceof Promise)) return finish(service, context, response)
-      return response.then(
-        (resolved) => finish(service, context, resolved),
-        (error: unknown) => fail(service, context, error),
-      )
+      return response instanceof Promise
+        ? finishLater(service, context, response)
+        : finish(service, context, response)
     } catch (error) {
       return fail(service, context, error)
     }
   }
+}
+
+function finishLater(
+  service: Service,
+  context: RequestContext,
+  response: Promise<HttpResponse>,
+): Promise<HttpResponse> {
+  return response.then(
+    (resolved) => finish(service, context, resolved),
+    (error: unknown) => fail(service, context, error),
+  )
 }
 
 function handle(
@@ -68,15 +76,21 @@ function handle(
   if (route.access === 'open') return handlePublic(context, route)
   requireCredential(service, context)
   const authenticated = authenticate(service, context, context.startedAt)
-  // Not `andThen`: its closure would cost every request an allocation.
-  if (authenticated instanceof Promise) {
-    return authenticated.then((resolved) => {
-      // The key may have expired during the wait.
-      resolved.now = service.clock.now()
-      return afterAuthentication(service, resolved)
-    })
-  }
-  return afterAuthentication(service, authenticated)
+  return authenticated instanceof Promise
+    ? awaitAuthentication(service, authenticated)
+    : afterAuthentication(service, authenticated)
+}
+
+/** Waits in a function of its own: a function with a closure allocates its variables for every request. */
+function awaitAuthentication(
+  service: Service,
+  authenticated: Promise<AuthenticatedContext>,
+): Promise<HttpResponse> {
+  return authenticated.then((context) => {
+    // The key may have expired during the wait.
+    context.now = service.clock.now()
+    return afterAuthentication(service, context)
+  })
 }
 
 function afterAuthentication(service: Service, context: AuthenticatedContext): MaybePromise<HttpResponse> {
@@ -89,16 +103,22 @@ function afterAuthentication(service: Service, context: AuthenticatedContext): M
     principal.key.id,
     context.startedAt,
   )
-  if (result instanceof Promise) {
-    return result.then((resolved) => {
-      enforceLimits(service, context, resolved)
-      // A POST is readmitted after its body.
-      if (route.method === 'POST') return handlePost(service, context)
-      return andThen(readmit(service, context), (again) => handleGet(service, again))
-    })
-  }
+  if (result instanceof Promise) return awaitQuotas(service, context, result)
   enforceLimits(service, context, result)
   return route.method === 'GET' ? handleGet(service, context) : handlePost(service, context)
+}
+
+function awaitQuotas(
+  service: Service,
+  context: AuthenticatedContext,
+  result: Promise<RateLimitResult>,
+): Promise<HttpResponse> {
+  return result.then((resolved) => {
+    enforceLimits(service, context, resolved)
+    // A POST is readmitted after its body.
+    if (context.route.method === 'POST') return handlePost(service, context)
+    return andThen(readmit(service, context), (again) => handleGet(service, again))
+  })
 }
 
 /** The largest target, in bytes. */
@@ -162,15 +182,19 @@ function enforceLimits(
 
 /** Steps 10 to 15 of a GET. A cached response knows what its target says: the target is not parsed again. */
 function handleGet(service: Service, context: AuthenticatedContext): MaybePromise<HttpResponse> {
-  const { writer } = service
   const { cached } = context
-  if (cached !== undefined && isFresh(cached, context.revision, context.now)) {
-    requireGrant(service, context, cached.partner)
-    return writer.respond(cached, context, context.rateLimitHeaders)
+  if (cached === undefined || !isFresh(cached, context.revision, context.now)) {
+    return handleUncached(service, context)
   }
+  requireAccess(context, cached.partner)
+  return service.writer.respond(cached, context, context.rateLimitHeaders)
+}
+
+function handleUncached(service: Service, context: AuthenticatedContext): MaybePromise<HttpResponse> {
+  const { writer } = service
   context.cached = undefined
   const query = parseQuery(context)
-  const grant = requireGrant(service, context, readPartner(query))
+  const grant = requireAccess(context, readPartner(query))
   return andThen(validateAndHandle(service, context, grant), (result) => {
     const body = writer.toCachedBody(result, query)
     cacheResponse(service, context, grant, body)
@@ -202,7 +226,7 @@ function handlePost(service: Service, context: AuthenticatedContext): MaybePromi
     context.body = body
     return andThen(readmit(service, context), (again) => {
       const { partner } = body
-      const grant = requireGrant(service, again, typeof partner === 'string' ? partner : undefined)
+      const grant = requireAccess(again, typeof partner === 'string' ? partner : undefined)
       // A POST has no parameters: step 12 refuses those of its query.
       parseQuery(again)
       return andThen(validateAndHandle(service, again, grant), (result) =>
@@ -217,16 +241,13 @@ function handlePost(service: Service, context: AuthenticatedContext): MaybePromi
 }
 
 /** Steps 10 and 11: partner, scope and module. */
-function requireGrant(
-  service: Service,
-  context: AuthenticatedContext,
-  requestedPartner: string | undefined,
-): Grant {
-  const { principal, route: { scope }, now } = context
-  const address = allowListAddress(service, context)
-  const decision = authorize({ principal, address, requestedPartner, scope, now })
-  if (!decision.allowed) throw problemForDenial(decision)
-  return decision.grant
+function requireAccess(context: AuthenticatedContext, requestedPartner: string | undefined): Grant {
+  context.requestedPartner = requestedPartner
+  context.scope = context.route.scope
+  const denial = authorize(context)
+  if (denial !== undefined) throw problemForDenial(denial)
+  const { principal, now } = context
+  return { partner: principal.partner, key: principal.key, principal, now }
 }
 
 /** Steps 12 to 14: parameters or body, idempotency, and the resource itself. */

@@ -12,6 +12,7 @@ import type { Clock } from './lib/clock.ts'
 import type { FailedAuthentications } from './limits/failed-authentications.ts'
 import type { Limiter } from './limits/limiter.ts'
 import type { RequestLogger } from './log.ts'
+import type { Scope } from './policy/modules.ts'
 import type { Revision } from './ports/facts.ts'
 import type { Observer } from './ports/observer.ts'
 import type { UsageCounter } from './reports/usage-counter.ts'
@@ -62,6 +63,12 @@ export interface RequestContext {
   cached: CachedResponse<KeyedRoute> | undefined
   revision: Revision
   principal: Principal | undefined
+  /** The client's address, if the key has an allow-list. */
+  address: ClientAddress['address']
+  /** The partner that the request names. */
+  requestedPartner: string | undefined
+  /** The scope that the route needs. */
+  scope: Scope | undefined
   isCredentialRejected: boolean
   /** Whether the credential is being looked up and counts as a failure until the look-up ends. */
   isLookUpPending: boolean
@@ -99,6 +106,9 @@ export function createRequestContext(service: Service, request: HttpRequest): Re
     cached: undefined,
     revision: unknownRevision,
     principal: undefined,
+    address: undefined,
+    requestedPartner: undefined,
+    scope: undefined,
     isCredentialRejected: false,
     isLookUpPending: false,
     failureCount: undefined,

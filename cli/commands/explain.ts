@@ -4,7 +4,7 @@ import { isPercentEncoded } from '../../core/http/query.ts'
 import { preparePrincipal } from '../../core/keys/principal.ts'
 import { type IpAddress, parseIpAddress } from '../../core/lib/ip-address.ts'
 import { DEFAULT_LIMITS, policiesFor } from '../../core/limits/policies.ts'
-import { type Decision, explain, problemForDenial } from '../../core/policy/decide.ts'
+import { type Denial, explain, problemForDenial } from '../../core/policy/decide.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { allowedMethods, type Route } from '../../core/routes/route.ts'
 import type { CliCommand, Invocation } from '../command.ts'
@@ -51,17 +51,17 @@ async function explainRequest(
   const { output } = invocation
   const route = await findRoute(method.toUpperCase(), path, options.serviceName)
   if (route.access === 'open') {
-    await output.result({ decision: decisionJson({ allowed: true }), rules: [] }, 'allowed\n')
+    await output.result({ decision: decisionJson(undefined), rules: [] }, 'allowed\n')
     output.note(`${path} requires no key, so no rule of the policy applies.`)
     return 0
   }
   const explanation = await withStore(invocation, {}, (store) => explainForKey(store, route.scope, options))
-  const decision = decisionJson(explanation.decision)
+  const decision = decisionJson(explanation.denial)
   await output.result(
     { decision, rules: explanation.rules },
     formatExplanation(decision, explanation, output),
   )
-  if (explanation.decision.allowed) return 0
+  if (decision.allowed) return 0
   if (decision.code === 'address_not_allowed' && options.address === undefined) {
     output.note('The key has an allow-list: pass the address of the client with --address.')
   }
@@ -119,10 +119,10 @@ async function findRoute(method: string, path: string, name: string): Promise<Ro
 }
 
 /** A decision with the problem that a client would receive. */
-function decisionJson(decision: Decision | { readonly allowed: true }) {
-  const problem = decision.allowed ? undefined : problemForDenial(decision)
+function decisionJson(denial: Denial | undefined) {
+  const problem = denial && problemForDenial(denial)
   return {
-    allowed: decision.allowed,
+    allowed: denial === undefined,
     code: problem?.code ?? null,
     status: problem === undefined ? null : PROBLEMS[problem.code].status,
     detail: problem?.message ?? null,

@@ -15,6 +15,9 @@ import type { Query } from './query.ts'
 
 const json = 'application/json; charset=utf-8'
 
+/** The fields that differ between responses from one cached body. With room for them, a copy of the headers is exact. */
+const changing = ['X-Request-Id', '', 'RateLimit-Policy', '', 'RateLimit', '']
+
 export type ResponseWriter = ReturnType<typeof createResponseWriter>
 
 /**
@@ -34,7 +37,7 @@ export function createResponseWriter(names: ServiceNames, problemBase: string, s
     headers: readonly string[],
   ): CachedBody {
     const length = typeof body === 'string' ? byteLength(body) : body.length
-    return { body, etag, headers: [...contentHeaders(type, length), 'ETag', etag, ...headers] }
+    return { body, etag, headers: [...contentHeaders(type, length), 'ETag', etag, ...headers, ...changing] }
   }
 
   /** Serialises the result of a GET that takes a key. */
@@ -72,15 +75,14 @@ export function createResponseWriter(names: ServiceNames, problemBase: string, s
   ): HttpResponse {
     const ifNoneMatch = request?.header('if-none-match')
     const isNotModified = ifNoneMatch !== undefined && matchesNone(ifNoneMatch, etag)
+    const fields = headers.slice(isNotModified ? headers.indexOf('ETag') : 0)
+    let index = fields.length - changing.length
+    fields[++index] = requestId
+    for (const text of more) fields[++index] = text
+    fields.length = index + 1
     return {
       status: isNotModified ? 304 : 200,
-      // Spreading takes a third of the time of `concat`.
-      headers: [
-        ...(isNotModified ? headers.slice(headers.indexOf('ETag')) : headers),
-        'X-Request-Id',
-        requestId,
-        ...more,
-      ],
+      headers: fields,
       body: isNotModified || request?.method === 'HEAD' ? undefined : body,
     }
   }

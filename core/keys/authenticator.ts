@@ -20,6 +20,16 @@ export function createAuthenticator(principals: PrincipalCache, sha256: Sha256, 
     return principal
   }
 
+  // A function of its own: one with a closure allocates its variables for every request.
+  function lookUpOf(id: string, digest: string, revision: Revision): KeyLookup {
+    return () =>
+      andThen(principals.find(id, revision), (principal) => {
+        const found = matchDigest(principal, digest)
+        if (found === undefined) principals.recordRefusal(id)
+        return found
+      })
+  }
+
   /** Finds the principal whose imported key this is, as `authenticate` does. Its digest is all that is cached of it. */
   function authenticateImported(text: string, revision: Revision) {
     if (!principals.mayHaveImports(revision) || !IMPORTED_KEY_PATTERN.test(text)) return undefined
@@ -51,12 +61,7 @@ export function createAuthenticator(principals: PrincipalCache, sha256: Sha256, 
         if (!hasValidChecksum(text)) return undefined
         if (principals.wasRefused(id, revision)) return hit(undefined)
       }
-      const lookUp: KeyLookup = () =>
-        andThen(principals.find(id, revision), (principal) => {
-          const found = matchDigest(principal, digest)
-          if (found === undefined) principals.recordRefusal(id)
-          return found
-        })
+      const lookUp = lookUpOf(id, digest, revision)
       return known === undefined ? lookUp : lookUp()
     },
 

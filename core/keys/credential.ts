@@ -1,31 +1,25 @@
-/** The credential of a request. */
-export type Credential =
-  | { readonly kind: 'missing' }
-  | { readonly kind: 'ambiguous' }
-  | { readonly kind: 'presented'; readonly text: string }
-
-const missing: Credential = { kind: 'missing' }
-const ambiguous: Credential = { kind: 'ambiguous' }
+/** The credential of a request that has more than one. */
+export const ambiguous: unique symbol = Symbol('ambiguous')
 
 /**
- * Reads the credential from its two headers.
+ * Reads the credential from its two headers; `undefined` without one.
  *
  * @param keyHeader The value of `X-Service-Partner-Key`. No key contains a comma: one means that the field is repeated
  * (RFC 9110 §5.3).
  * @param authorization The value of `Authorization`. A scheme other than `Bearer` is ignored.
  */
-export function readCredential(keyHeader: string | undefined, authorization: string | undefined): Credential {
+export function readCredential(
+  keyHeader: string | undefined,
+  authorization: string | undefined,
+): string | typeof ambiguous | undefined {
   if (authorization === undefined) {
-    if (keyHeader === undefined || keyHeader === '') return missing
-    return keyHeader.includes(',') ? ambiguous : { kind: 'presented', text: keyHeader }
+    if (keyHeader === undefined || keyHeader === '') return undefined
+    return keyHeader.includes(',') ? ambiguous : keyHeader
   }
   if (isRepeated(authorization) || keyHeader?.includes(',')) return ambiguous
   const token = bearerToken(authorization)
-  if (keyHeader === undefined || keyHeader === '') {
-    return token === undefined ? missing : { kind: 'presented', text: token }
-  }
-  if (token !== undefined && token !== keyHeader) return ambiguous
-  return { kind: 'presented', text: keyHeader }
+  if (keyHeader === undefined || keyHeader === '') return token
+  return token === undefined || token === keyHeader ? keyHeader : ambiguous
 }
 
 /** The scheme is case-insensitive; without a token it is no credential (RFC 6750 §2.1, RFC 9110 §11.1). */

@@ -2,7 +2,7 @@
 export interface Clock {
   /**
    * Milliseconds since the epoch on the store's clock, where machines share the store; else on this machine's. Monotonic.
-   * @param elapsed `performance.now()`, for callers that have it.
+   * @param elapsed `performance.now()`, for callers that have it. The date is then read once a millisecond at most.
    */
   now(elapsed?: number): number
   /** Milliseconds by which this machine's clock is ahead of the store's; negative when it is behind. */
@@ -28,11 +28,18 @@ export function createClock(read: () => ClockReading | undefined = () => undefin
   let start = -Infinity
   let reading: ClockReading | undefined
   let offset = 0
+  let today = -Infinity
+  let dateReadAt = -Infinity
 
-  function now(elapsed: number = performance.now()): number {
-    const today = Date.now()
-    // `performance.now()` is read after the date: a pause between the two must not advance the clock.
-    if (today - elapsed > start) start = Math.max(start, today - performance.now())
+  function now(given?: number): number {
+    const elapsed = given ?? performance.now()
+    // Reading the date takes 3 % of the time of a cached response.
+    if (given === undefined || elapsed - dateReadAt >= 1) {
+      today = Date.now()
+      dateReadAt = elapsed
+      // `performance.now()` is read after the date: a pause between the two must not advance the clock.
+      if (today - elapsed > start) start = Math.max(start, today - performance.now())
+    }
     const latest = read()
     if (latest !== undefined && latest !== reading) {
       reading = latest

@@ -45,14 +45,11 @@ export interface Grant {
   readonly now: number
 }
 
-interface Denial {
-  readonly allowed: false
+export interface Denial {
   readonly reason: DenialReason
   readonly requiredScope?: Scope
   readonly requiredModule?: Module
 }
-
-export type Decision = { readonly allowed: true; readonly grant: Grant } | Denial
 
 /** `check` returns `undefined` to pass the request on to the next rule. */
 interface Rule<F> {
@@ -109,14 +106,14 @@ const ACCESS_RULES: readonly Rule<AccessFacts>[] = [
     check: ({ principal, scope }) =>
       scope === undefined || principal.heldScopes.has(scope)
         ? undefined
-        : { allowed: false, reason: 'scope_missing', requiredScope: scope },
+        : { reason: 'scope_missing', requiredScope: scope },
   },
   {
     name: 'an active module of the partner needs the scope',
     check: ({ principal, scope }) =>
       scope === undefined || principal.activeScopes.has(scope)
         ? undefined
-        : { allowed: false, reason: 'module_inactive', requiredModule: moduleForScope(scope) },
+        : { reason: 'module_inactive', requiredModule: moduleForScope(scope) },
   },
 ]
 
@@ -126,8 +123,8 @@ export function admit(facts: AdmissionFacts): Denial | undefined {
 }
 
 /** Whether a request whose key was admitted on the same facts may have what it asks for. */
-export function authorize(facts: AccessFacts): Decision {
-  return firstDenial(ACCESS_RULES, facts) ?? grant(facts)
+export function authorize(facts: AccessFacts): Denial | undefined {
+  return firstDenial(ACCESS_RULES, facts)
 }
 
 function firstDenial<F>(rules: readonly Rule<F>[], facts: F): Denial | undefined {
@@ -138,12 +135,8 @@ function firstDenial<F>(rules: readonly Rule<F>[], facts: F): Denial | undefined
   return undefined
 }
 
-function grant({ principal, now }: AccessFacts): Decision {
-  return { allowed: true, grant: { partner: principal.partner, key: principal.key, principal, now } }
-}
-
 function deny(reason: DenialReason): Denial {
-  return { allowed: false, reason }
+  return { reason }
 }
 
 /** What one rule returned; `not_reached` after the first that refuses. */
@@ -153,14 +146,16 @@ interface RuleOutcome {
 }
 
 /** Admits and authorizes, with the outcome of every rule. */
-export function explain(facts: AccessFacts): { readonly decision: Decision; readonly rules: RuleOutcome[] } {
+export function explain(
+  facts: AccessFacts,
+): { readonly denial: Denial | undefined; readonly rules: RuleOutcome[] } {
   let denial: Denial | undefined
   const rules = [...ADMISSION_RULES, ...ACCESS_RULES].map(({ name, check }): RuleOutcome => {
     if (denial !== undefined) return { rule: name, outcome: 'not_reached' }
     denial = check(facts)
     return { rule: name, outcome: denial === undefined ? 'passed' : 'refused' }
   })
-  return { decision: denial ?? grant(facts), rules }
+  return { denial, rules }
 }
 
 /** The problem that a denied request is answered with. */

@@ -7,7 +7,7 @@
  *   sets in which the needed scope or module is the only one, or the only one left out.
  */
 import type { Key, Partner } from '../../../core/model.ts'
-import { type AccessFacts, admit, authorize, type Decision, explain } from '../../../core/policy/decide.ts'
+import { type AccessFacts, admit, authorize, type Denial, explain } from '../../../core/policy/decide.ts'
 import { preparePrincipal, type Principal } from '../../../core/keys/principal.ts'
 import { key, partner } from '../../contract/store/samples.ts'
 import type { Tally } from './comparison.ts'
@@ -110,10 +110,10 @@ function everything(tally: Tally, need: number, scopes: number, modules: number)
             suspended: state === 'suspended',
           })
           const facts = decide(tally, principal, need, sender, claim, code)
-          const { decision, rules } = explain(facts)
+          const { denial, rules } = explain(facts)
           tally.compare(
-            agrees(decision, code, need, principal) && isTrace(rules, code),
-            () => describe(facts, { decision, rules }, code),
+            agrees(denial, code, need) && isTrace(rules, code),
+            () => describe(facts, { denial, rules }, code),
           )
         }
       }
@@ -131,9 +131,8 @@ function decide(
 ): AccessFacts {
   const scope = NEEDS[need]?.scope as AccessFacts['scope']
   const facts: AccessFacts = { principal, address, requestedPartner, scope, now }
-  const denial = admit(facts)
-  const decision = denial ?? authorize(facts)
-  tally.compare(agrees(decision, code, need, principal), () => describe(facts, decision, code))
+  const denial = admit(facts) ?? authorize(facts)
+  tally.compare(agrees(denial, code, need), () => describe(facts, { denial }, code))
   return facts
 }
 
@@ -161,15 +160,10 @@ function principalOf(
   }, {})
 }
 
-function agrees(decision: Decision, code: Code | undefined, need: number, principal: Principal): boolean {
-  if (decision.allowed) {
-    const { grant } = decision
-    return code === undefined && grant.principal === principal && grant.partner === principal.partner &&
-      grant.key === principal.key && grant.now === now
-  }
-  return code !== undefined && decision.reason === code &&
-    decision.requiredScope === (code === 'scope_missing' ? NEEDS[need]?.scope : undefined) &&
-    decision.requiredModule === (code === 'module_inactive' ? NEEDS[need]?.module : undefined)
+function agrees(denial: Denial | undefined, code: Code | undefined, need: number): boolean {
+  return denial?.reason === code &&
+    denial?.requiredScope === (code === 'scope_missing' ? NEEDS[need]?.scope : undefined) &&
+    denial?.requiredModule === (code === 'module_inactive' ? NEEDS[need]?.module : undefined)
 }
 
 /** The rule of each code in `explain`. */
