@@ -10,7 +10,7 @@ import {
   requireCredential,
 } from './authenticate-request.ts'
 import { isFresh } from './cache/response-cache.ts'
-import { readBody } from './http/body.ts'
+import { type JsonObject, readBody } from './http/body.ts'
 import { accepts, API_VERSION } from './http/headers.ts'
 import type { CachedBody, HandlerResult, HttpRequest, HttpResponse } from './http/message.ts'
 import { Problem } from './http/problem.ts'
@@ -105,7 +105,11 @@ function afterAuthentication(service: Service, context: AuthenticatedContext): M
   )
   if (result instanceof Promise) return awaitQuotas(service, context, result)
   enforceLimits(service, context, result)
-  return route.method === 'GET' ? handleGet(service, context) : handlePost(service, context)
+  return handleAdmitted(service, context)
+}
+
+function handleAdmitted(service: Service, context: AuthenticatedContext): MaybePromise<HttpResponse> {
+  return context.route.method === 'GET' ? handleGet(service, context) : handlePost(service, context)
 }
 
 function awaitQuotas(
@@ -115,9 +119,7 @@ function awaitQuotas(
 ): Promise<HttpResponse> {
   return result.then((resolved) => {
     enforceLimits(service, context, resolved)
-    // A POST is readmitted after its body.
-    if (context.route.method === 'POST') return handlePost(service, context)
-    return andThen(readmit(service, context), (again) => handleGet(service, again))
+    return andThen(readmit(service, context), (again) => handleAdmitted(service, again))
   })
 }
 
@@ -222,21 +224,24 @@ function cacheResponse(
 
 /** Steps 9 to 14 of a POST. */
 function handlePost(service: Service, context: AuthenticatedContext): MaybePromise<HttpResponse> {
-  return andThen(readBody(context.request), (body) => {
-    context.body = body
-    return andThen(readmit(service, context), (again) => {
-      const { partner } = body
-      const grant = requireAccess(again, typeof partner === 'string' ? partner : undefined)
-      // A POST has no parameters: step 12 refuses those of its query.
-      parseQuery(again)
-      return andThen(validateAndHandle(service, again, grant), (result) =>
-        service.writer.respondUncached(
-          result,
-          again.route.status ?? 200,
-          again,
-          again.rateLimitHeaders,
-        ))
-    })
+  const body = readBody(context.request)
+  if (!(body instanceof Promise)) return handleBody(service, context, body)
+  return body.then((read) => andThen(readmit(service, context), (again) => handleBody(service, again, read)))
+}
+
+function handleBody(
+  service: Service,
+  context: AuthenticatedContext,
+  body: JsonObject,
+): MaybePromise<HttpResponse> {
+  context.body = body
+  const { partner } = body
+  const grant = requireAccess(context, typeof partner === 'string' ? partner : undefined)
+  // A POST has no parameters: step 12 refuses those of its query.
+  parseQuery(context)
+  return andThen(validateAndHandle(service, context, grant), (result) => {
+    const { route: { status = 200 }, rateLimitHeaders } = context
+    return service.writer.respondUncached(result, status, context, rateLimitHeaders)
   })
 }
 

@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import process from 'node:process'
 import type { Duplex } from 'node:stream'
 import type { HttpResponse } from '../../core/http/message.ts'
 import type { ProblemCode } from '../../core/http/problem.ts'
@@ -97,13 +98,23 @@ function handleRequest(
   if (problemCode !== undefined) {
     return respond(state, httpRequest, api.refuse(problemCode, httpRequest.address), true)
   }
-  const result = api.handle(httpRequest)
-  if (!(result instanceof Promise)) return respond(state, httpRequest, result, state.isDraining())
+  // The parser reports the head before the body that has arrived with it.
+  if (httpRequest.hasBody && !expectsContinue) process.nextTick(answer, state, httpRequest)
+  else answer(state, httpRequest)
+}
+
+function answer(state: ConnectionState, httpRequest: NodeHttpRequest): void {
+  const { isDraining, latestRequests } = state
+  const { socket } = httpRequest.request
+  const isLatest = (): boolean => latestRequests.get(socket) === httpRequest
+  const result = state.api.handle(httpRequest)
+  if (!(result instanceof Promise)) {
+    return respond(state, httpRequest, result, isDraining() && (!httpRequest.hasBody || isLatest()))
+  }
   latestRequests.set(socket, httpRequest)
-  const responded = result.then((httpResponse) => {
-    const isLatest = latestRequests.get(socket) === httpRequest
-    respond(state, httpRequest, httpResponse, state.isDraining() && isLatest)
-  })
+  const responded = result.then((httpResponse) =>
+    respond(state, httpRequest, httpResponse, isDraining() && isLatest())
+  )
   state.pending.add(httpRequest, responded)
 }
 

@@ -37,6 +37,7 @@ export function readBody(request: HttpRequest): MaybePromise<JsonObject> {
 
 /** Type and parameter names are case-insensitive, and a parameter's value may be quoted (RFC 9110 §8.3.1). */
 function isJson(contentType: string): boolean {
+  if (contentType === 'application/json') return true
   const [type, ...parameters] = contentType.split(';')
   if (type?.trim().toLowerCase() !== 'application/json') return false
   return parameters.every((parameter) => {
@@ -96,10 +97,12 @@ export function readJson(bytes: Uint8Array): unknown {
   return value
 }
 
+// JSON.parse rejects the byte-order mark that is kept.
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
 function decodeUtf8(bytes: Uint8Array): string {
   try {
-    // JSON.parse rejects the byte-order mark that is kept.
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+    return decoder.decode(bytes)
   } catch {
     throw new Problem('malformed_request', { detail: 'The body is not UTF-8.' })
   }

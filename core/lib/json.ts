@@ -4,6 +4,8 @@
  * @param text Known to be JSON: its tokens are walked, and a string before a colon is a member's name.
  */
 export function hasDuplicateMembers(text: string): boolean {
+  // Two members have two colons.
+  if (text.indexOf(':') === text.lastIndexOf(':')) return false
   const open: (Set<string> | undefined)[] = []
   for (const [token, , colon] of text.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"(\s*(:))?|[{}[\]]/g)) {
     if (token === '{') open.push(new Set())
