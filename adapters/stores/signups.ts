@@ -1,6 +1,13 @@
 /** Signups as all SQL stores keep them, and the outcomes that all stores share. */
+import type { MaybePromise } from '../../core/lib/promise.ts'
 import type { Environment } from '../../core/model.ts'
-import type { IdempotencyClaim, Signup, SignupInput, SignupOutcome } from '../../core/ports/signups.ts'
+import type {
+  IdempotencyClaim,
+  Signup,
+  SignupInput,
+  SignupOutcome,
+  SignupStore,
+} from '../../core/ports/signups.ts'
 import { StoreError } from './store-error.ts'
 
 /** The columns of a signup, in the order of `SignupRow`. */
@@ -35,6 +42,51 @@ export function readSignup([id, partner, keyId, environment, createdAt, record]:
 function pickInput(input: SignupInput): SignupInput {
   const { email, name, company, country, plan, profile, locale, message, consentAt, metadata } = input
   return { email, name, company, country, plan, profile, locale, message, consentAt, metadata }
+}
+
+/** A signup, or its claim alone, that waits for a transaction. */
+export interface Attempt {
+  readonly signup: Signup
+  readonly claim: IdempotencyClaim | undefined
+  /** Whether to store the signup, or its claim alone. */
+  readonly isStored: boolean
+  resolve(outcome: SignupOutcome | Promise<SignupOutcome>): void
+  reject(error: unknown): void
+}
+
+/**
+ * Has signups that arrive in one turn of the event loop, or while others are being stored, share the next transaction.
+ *
+ * @param store Settles some of the attempts that wait, the first ones, and removes them. It never rejects.
+ */
+export function createSignupGroups(store: (waiting: Attempt[]) => MaybePromise<void>) {
+  const waiting: Attempt[] = []
+  let isStoring = false
+
+  async function storeGroup(): Promise<void> {
+    await store(waiting)
+    isStoring = waiting.length > 0
+    // Not at once: requests that have arrived meanwhile join the group, and others are answered.
+    if (isStoring) setImmediate(storeGroup)
+  }
+
+  function add(
+    signup: Signup,
+    claim: IdempotencyClaim | undefined,
+    isStored: boolean,
+  ): Promise<SignupOutcome> {
+    return new Promise((resolve, reject) => {
+      waiting.push({ signup, claim, isStored, resolve, reject })
+      if (isStoring) return
+      isStoring = true
+      setImmediate(storeGroup)
+    })
+  }
+
+  return {
+    createSignup: (signup, claim) => add(signup, claim, true),
+    claimSignup: (signup, claim) => add(signup, claim, false),
+  } satisfies Pick<SignupStore, 'createSignup' | 'claimSignup'>
 }
 
 /** The signup that an idempotency key was used for. */

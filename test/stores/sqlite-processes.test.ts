@@ -170,11 +170,7 @@ await t.test('while another process writes, signups and counts wait, and reads a
   await counting
   t.equal((await store.listSignups(undefined, undefined, 10)).length, 1)
   t.equal((await store.summarise('acme', '2026-01-01', '2026-01-01')).requestsByDay[0]?.requests, 1)
-  t.strictSame(
-    store.createSignup(signup('2'), undefined),
-    { outcome: 'created' },
-    'synchronous without a lock',
-  )
+  t.strictSame(await store.createSignup(signup('2'), undefined), { outcome: 'created' })
   await store.recordKeyUses(new Map([[key().id, T0]]))
   t.equal((await store.findKey(key().id))?.key.lastUsedAt, T0)
 
@@ -192,6 +188,31 @@ await t.test('while another process writes, signups and counts wait, and reads a
   other.close()
   t.strictSame(await store.createSignup(signup('4'), claim({ key: 'third' })), { outcome: 'created' })
   await store.close()
+})
+
+await t.test('a signup of several that cannot be stored fails alone', async (t) => {
+  const { store } = await openWithKey()
+  const wrong = 7
+  const outcomes = await Promise.allSettled(Array.from({ length: 20 }, async (_, index) => {
+    // The file takes no fraction of a millisecond.
+    const createdAt = index === wrong ? T0 + 0.5 : T0
+    return await store.createSignup(signup(`${index}`, { createdAt }), claim({ key: `${index}` }))
+  }))
+  const failed = outcomes.flatMap(({ status }, index) => status === 'rejected' ? [index] : [])
+  t.same(failed, [wrong])
+  t.equal((await store.listSignups(undefined, undefined, 100)).length, 19)
+  await store.close()
+})
+
+await t.test('signups that wait when their store is closed are stored or rejected', async (t) => {
+  const { store, file } = await openWithKey()
+  const sent = Array.from(
+    { length: 20 },
+    async (_, index) => await store.createSignup(signup(`${index}`), undefined),
+  )
+  await store.close()
+  const stored = (await Promise.allSettled(sent)).filter(({ status }) => status === 'fulfilled')
+  t.same(read(file, 'SELECT count(*) FROM signup'), [[stored.length]])
 })
 
 await t.test('a signup removes two expired claims at most, so that they never accumulate', async (t) => {

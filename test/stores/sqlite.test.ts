@@ -242,6 +242,11 @@ await t.test('every connection that commits waits for the disk', async (t) => {
   await isDurable('a change', () => createPartners(store, 'acme'))
   await isDurable('a key', () => apply(store, { type: 'key.issued', key: key() }))
   await isDurable('a signup', () => store.createSignup(signup('1'), claim()))
+  await isDurable(
+    'signups of one moment',
+    () => Promise.all(['2', '3', '4'].map((id) => store.createSignup(signup(id), undefined))),
+  )
+  t.equal(levels.length, 1, 'they share a commit')
   await isDurable('an import', () => publish(store, [profile('a')]))
   await isDurable('a removal', () => store.removeContent('profiles', ['a'], stamp))
   await isDurable('another key prefix', async () => {

@@ -1,12 +1,14 @@
 import { compareCodePoints } from '../../../core/lib/text.ts'
 import { utcDay } from '../../../core/lib/time.ts'
 import type { Environment } from '../../../core/model.ts'
-import type { IdempotencyClaim, Signup, SignupOutcome, SignupStore } from '../../../core/ports/signups.ts'
+import type { Signup, SignupOutcome, SignupStore } from '../../../core/ports/signups.ts'
 import { signupEvent } from '../../../core/webhooks/events.ts'
 import { FIRST_POSITION, type KeysetPosition } from '../reports.ts'
 import {
+  type Attempt,
   type ClaimRow,
   CLAIMS_PRUNED_PER_SIGNUP,
+  createSignupGroups,
   duplicateIdError,
   readSignup,
   repeatedOutcome,
@@ -15,9 +17,13 @@ import {
   signupRow,
   unknownKeyError,
 } from '../signups.ts'
+import { StoreError } from '../store-error.ts'
 import { COPIED_TABLES } from '../tables.ts'
 import { type Database, placeholders, transactionWithRetry, upsertSql } from './database.ts'
 import type { AddEvents } from './webhooks.ts'
+
+/** Milliseconds of a transaction after which the rest waits for the next one: nothing else is answered meanwhile. */
+const maxGroupMs = 8
 
 export function createSignups(database: Database, addEvents: AddEvents) {
   const insertRow = database.statement(
@@ -45,12 +51,7 @@ export function createSignups(database: Database, addEvents: AddEvents) {
     SELECT ${SIGNUP_COLUMNS} FROM signup
     WHERE partner = ?1 AND environment = ?2 AND (recency, id) > (?3, ?4) ORDER BY recency, id LIMIT ?5 + 0`)
 
-  /** @param isStored Whether to store the signup, or its claim alone. */
-  function insertSignup(
-    signup: Signup,
-    claim: IdempotencyClaim | undefined,
-    isStored: boolean,
-  ): SignupOutcome {
+  function insertSignup({ signup, claim, isStored }: Attempt): SignupOutcome {
     const { id, partner, environment, keyId, createdAt, country, plan } = signup
     if (claim !== undefined) {
       const found = selectClaim.get(partner, environment, claim.key, createdAt)
@@ -75,6 +76,38 @@ export function createSignups(database: Database, addEvents: AddEvents) {
     return { outcome: 'created' }
   }
 
+  /** Inserts the first of the signups, as if one after the other. @returns How to settle each, once it is committed. */
+  function insertGroup(attempts: readonly Attempt[]): (() => void)[] {
+    const end = performance.now() + maxGroupMs
+    const settled: (() => void)[] = []
+    for (const attempt of attempts) {
+      try {
+        const outcome = insertSignup(attempt)
+        settled.push(() => attempt.resolve(outcome))
+      } catch (error) {
+        // Thrown before anything was written. Any other error rolls back the whole transaction.
+        if (!(error instanceof StoreError) || error.code !== 'refused') throw error
+        settled.push(() => attempt.reject(error))
+      }
+      if (performance.now() > end) break
+    }
+    return settled
+  }
+
+  async function storeGroup(waiting: Attempt[]): Promise<void> {
+    const first = waiting.length
+    try {
+      const settled = await transactionWithRetry(database, () => insertGroup(waiting))
+      waiting.splice(0, settled.length)
+      for (const settle of settled) settle()
+    } catch (error) {
+      const failed = waiting.splice(0, first)
+      // Not about the file: one of them is the cause, and each is tried alone.
+      const isShared = first === 1 || error instanceof StoreError
+      for (const attempt of failed) isShared ? attempt.reject(error) : await storeGroup([attempt])
+    }
+  }
+
   /** The signups of a partner's live or test keys after a position. */
   function readSignups(
     partner: string,
@@ -86,9 +119,7 @@ export function createSignups(database: Database, addEvents: AddEvents) {
   }
 
   return {
-    createSignup: (signup, claim) => transactionWithRetry(database, () => insertSignup(signup, claim, true)),
-
-    claimSignup: (signup, claim) => transactionWithRetry(database, () => insertSignup(signup, claim, false)),
+    ...createSignupGroups(storeGroup),
 
     findSignup(id) {
       const row = selectSignup.get(id)

@@ -1,6 +1,6 @@
 import { readPages } from '../../../core/lib/read-pages.ts'
 import { utcDay } from '../../../core/lib/time.ts'
-import type { Signup } from '../../../core/ports/signups.ts'
+import type { IdempotencyClaim, Signup } from '../../../core/ports/signups.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { apply, claim, createKeys, createPartners, fails, gatherFew, key, signup, T0 } from './samples.ts'
 import type { Check } from './suites.ts'
@@ -73,6 +73,68 @@ export async function signupsContract(check: Check): Promise<void> {
     const [kept] = await list(store)
     const replays = outcomes.filter((found) => found.outcome === 'replayed' && found.id === kept?.id)
     t.equal(replays.length, 199)
+  })
+
+  await check('signups of one moment are stored or refused one by one', async (t, store) => {
+    await createKeys(store, 'acme', 'globex')
+    const good = (id: string) => signup(id, { keyId: 'acme-live' })
+    await store.createSignup(good('before'), claim({ key: 'before' }))
+    await store.createSignup(good('old'), claim({ key: 'old' }))
+    const outcomeOf = async (sent: Signup, used?: IdempotencyClaim): Promise<string> => {
+      try {
+        return (await store.createSignup(sent, used)).outcome
+      } catch (error) {
+        return String((error as { readonly code?: unknown }).code)
+      }
+    }
+    const other = { fingerprint: 'e'.repeat(64) }
+    const outcomes = await Promise.all([
+      outcomeOf(good('a'), claim({ key: 'a' })),
+      outcomeOf(good('a2'), claim({ key: 'a' })),
+      outcomeOf(signup('b', { keyId: 'nothing' }), claim({ key: 'b' })),
+      outcomeOf(signup('c', { keyId: 'globex-live' })),
+      outcomeOf(good('before')),
+      outcomeOf(good('before'), claim({ key: 'd' })),
+      outcomeOf(good('e'), claim({ key: 'before' })),
+      outcomeOf(good('f'), claim({ key: 'before', ...other })),
+      outcomeOf({ ...good('g'), createdAt: claim().expiresAt }, claim({ key: 'old', ...other })),
+      outcomeOf(good('h')),
+      outcomeOf(
+        signup('i', { keyId: 'globex-test', partner: 'globex', environment: 'test' }),
+        claim({ key: 'a' }),
+      ),
+      outcomeOf({ ...fullSignup, keyId: 'acme-live' }, claim({ key: '{"\\' })),
+    ])
+    const [first, second, ...rest] = outcomes
+    t.strictSame([first, second].sort(), ['created', 'replayed'], 'one idempotency key')
+    t.strictSame(rest.slice(0, 4), Array(4).fill('refused'), 'keys of nobody or others, and ids in use')
+    t.strictSame(rest.slice(4), ['replayed', 'mismatch', ...Array(4).fill('created')])
+    const names = (await list(store)).map(({ id }) => id.slice(4).replace(/^0+/, ''))
+    t.strictSame(names.map((name) => name.charAt(0)).sort(), ['a', 'b', 'f', 'g', 'h', 'i', 'o'])
+    for (const id of ['b', 'd']) t.equal(await outcomeOf(good(`${id}2`), claim({ key: id })), 'created')
+    const { signupsByDay } = await store.summarise('acme', utcDay(T0), utcDay(T0))
+    t.strictSame(signupsByDay.map(({ signups }) => signups), [7], 'each is counted once, and tests are not')
+  })
+
+  await check('two bodies with one idempotency key at one moment are one signup', async (t, store) => {
+    await prepare(store)
+    const sent = Array.from({ length: 60 }, (_, index) => ({
+      signup: signup(`${index}`),
+      claim: claim({ key: `k${index % 20}`, fingerprint: String(index % 3).repeat(64) }),
+    }))
+    const outcomes = await Promise.all(
+      sent.map(async ({ signup, claim }) => await store.createSignup(signup, claim)),
+    )
+    const created = sent.filter((_, index) => outcomes[index]!.outcome === 'created')
+    t.strictSame([created.length, new Set(created.map(({ claim }) => claim.key)).size], [20, 20])
+    const wanted = sent.map(({ signup, claim }) => {
+      const first = created.find((one) => one.claim.key === claim.key)!
+      if (first.signup === signup) return { outcome: 'created' }
+      return first.claim.fingerprint === claim.fingerprint
+        ? { outcome: 'replayed', id: first.signup.id, createdAt: T0 }
+        : { outcome: 'mismatch' }
+    })
+    t.strictSame(outcomes, wanted)
   })
 
   await check('a claim ends at the instant at which it expires', async (t, store) => {
