@@ -66,12 +66,7 @@ export function createSchemaCollection() {
     throw new Error(`No example for ${JSON.stringify(schema)}.`)
   }
 
-  return {
-    response,
-    name,
-    example,
-    named,
-  }
+  return { response, name, example, named }
 }
 
 type SchemaOverride = NonNullable<ConversionConfig['overrideSchema']>

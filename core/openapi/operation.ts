@@ -102,7 +102,7 @@ function queryParameter(
   { repeatable, absent }: ParameterDef<unknown>,
   schemas: SchemaCollection,
 ): ParameterObject {
-  const { description, schema: one } = ROUTE_INPUTS[route.name].parameters![name]!
+  const [description, one] = ROUTE_INPUTS[route.name].parameters![name]!
   // A made-up cursor would not work.
   const example = name === 'cursor' ? undefined : schemas.example(one)
   return {

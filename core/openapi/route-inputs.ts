@@ -9,129 +9,105 @@ import type { JsonSchema } from './model.ts'
 interface RouteInputs {
   /** A sentence or two about the route. */
   readonly description: string
-  /** Its query parameters; the schema is that of one value. */
-  readonly parameters?: Readonly<
-    Record<string, { readonly description: string; readonly schema: JsonSchema }>
-  >
+  /** Its query parameters, each with the schema of one value. */
+  readonly parameters?: Readonly<Record<string, readonly [description: string, schema: JsonSchema]>>
   readonly body?: JsonSchema
 }
 
+const text = { type: 'string' }
+const nullable = { type: ['string', 'null'] }
 const slug = { pattern: SLUG_PATTERN.source }
-const nullableText = { type: ['string', 'null'] }
-const limit = (maximum: number): JsonSchema => (
-  { type: 'integer', minimum: 1, maximum, format: 'int32', examples: [20] }
-)
-const cursor = {
-  description: '`next_cursor` of the page before.',
-  schema: { type: 'string', ...CURSOR_KEYWORDS },
-}
-const day: JsonSchema = { type: 'string', format: 'date', maxLength: 10, examples: ['2026-11-01'] }
-const inUse = {
-  description: 'Return only entries with a profile.',
-  schema: { type: 'boolean', examples: [true] },
-}
+const example = (value: unknown) => ({ examples: [value] })
 
-/** A code in either case. */
-const countryCode = {
+const secondLetters = Array.from(Map.groupBy(COUNTRY_CODES, (code) => code[0]!), ([first, codes]) => {
+  const seconds = codes.map((code) => code[1]).join('')
+  return `[${first}${first.toLowerCase()}][${seconds}${seconds.toLowerCase()}]`
+})
+/** A country's code in either case. */
+const country = {
   maxLength: 2,
-  examples: ['DE'],
-  anyOf: [{ $ref: '#/components/schemas/CountryCode' }, {
-    type: 'string',
-    pattern: `^(?:${
-      Array.from(Map.groupBy(COUNTRY_CODES, (code) => code[0]!), ([first, codes]) => {
-        const seconds = codes.map((code) => code[1]).join('')
-        return `[${first}${first.toLowerCase()}][${seconds}${seconds.toLowerCase()}]`
-      }).join('|')
-    })$`,
-    maxLength: 2,
-  }],
+  ...example('DE'),
+  anyOf: [
+    { $ref: '#/components/schemas/CountryCode' },
+    { ...text, pattern: `^(?:${secondLetters.join('|')})$`, maxLength: 2 },
+  ],
 }
 
-const partner: JsonSchema = {
-  type: 'string',
-  description: 'Slug of the partner that owns the key.',
-  ...slug,
-  maxLength: 80,
-  examples: ['demo'],
-}
+const limitTo = (maximum: number) => (
+  { type: 'integer', minimum: 1, maximum, format: 'int32', ...example(20) }
+)
+const pageParameters = {
+  limit: ['How many rows a page has.', limitTo(100)],
+  cursor: ['`next_cursor` of the page before.', { ...text, ...CURSOR_KEYWORDS }],
+} as const
+const day = { ...text, format: 'date', maxLength: 10, ...example('2026-11-01') }
+const in_use = ['Return only entries with a profile.', { type: 'boolean', ...example(true) }] as const
 
 function body(required: readonly string[], properties: Readonly<Record<string, JsonSchema>>): JsonSchema {
   return { type: 'object', required, additionalProperties: false, properties }
 }
 
-const signup = body(['partner', 'email', 'name'], {
+/** @param keywords Those that the document has before the description. */
+function member(keywords: JsonSchema, description: string, others: JsonSchema): JsonSchema {
+  return { ...keywords, description, ...others }
+}
+
+const partner = member(text, 'Slug of the partner that owns the key.', {
+  ...slug,
+  maxLength: 80,
+  ...example('demo'),
+})
+
+const signup = {
   partner,
-  email: {
-    type: 'string',
-    maxLength: 254,
-    format: 'email',
-    description: 'E-mail address.',
-    examples: ['jane@example.com'],
-  },
-  name: {
-    type: 'string',
-    minLength: 1,
-    maxLength: 200,
-    description: 'Name of the person: one line, not blank.',
-    examples: ['Jane Doe'],
-  },
-  company: {
-    ...nullableText,
-    minLength: 0,
-    maxLength: 200,
-    description: 'Name of the company: one line, empty or not blank.',
-    examples: ['Example Ltd'],
-  },
-  country: {
-    ...nullableText,
-    description: 'ISO 3166-1 alpha-2 or `XK`, in either case.',
-    ...countryCode,
-    anyOf: [...countryCode.anyOf, { type: 'null' }],
-  },
-  plan: {
-    ...nullableText,
-    ...slug,
-    description: 'Slug of the plan.',
+  email: member(
+    { ...text, maxLength: 254, format: 'email' },
+    'E-mail address.',
+    example('jane@example.com'),
+  ),
+  name: member(
+    { ...text, minLength: 1, maxLength: 200 },
+    'Name of the person: one line, not blank.',
+    example('Jane Doe'),
+  ),
+  company: member(
+    { ...nullable, minLength: 0, maxLength: 200 },
+    'Name of the company: one line, empty or not blank.',
+    example('Example Ltd'),
+  ),
+  country: member(nullable, 'ISO 3166-1 alpha-2 or `XK`, in either case.', {
+    ...country,
+    anyOf: [...country.anyOf, { type: 'null' }],
+  }),
+  plan: member({ ...nullable, ...slug }, 'Slug of the plan.', { maxLength: 80, ...example('starter') }),
+  profile: member({ ...nullable, ...slug }, 'Slug of the profile.', {
     maxLength: 80,
-    examples: ['starter'],
-  },
-  profile: {
-    ...nullableText,
-    ...slug,
-    description: 'Slug of the profile.',
-    maxLength: 80,
-    examples: ['nordlichter-frachtkontor'],
-  },
-  locale: {
-    ...nullableText,
-    description: 'Language of the form, BCP 47.',
+    ...example('nordlichter-frachtkontor'),
+  }),
+  locale: member(nullable, 'Language of the form, BCP 47.', {
     pattern: LOCALE_PATTERN,
     maxLength: 255,
-    examples: ['en-GB'],
-  },
-  message: {
-    ...nullableText,
-    minLength: 0,
-    maxLength: 2000,
-    description: 'Free text.',
-    examples: ['Please call me back.'],
-  },
-  consent_at: {
-    ...nullableText,
-    description: 'When the person agreed to be contacted.',
+    ...example('en-GB'),
+  }),
+  message: member(
+    { ...nullable, minLength: 0, maxLength: 2000 },
+    'Free text.',
+    example('Please call me back.'),
+  ),
+  consent_at: member(nullable, 'When the person agreed to be contacted.', {
     format: 'date-time',
     maxLength: 64,
-    examples: ['2026-11-20T09:00:00Z'],
-  },
+    ...example('2026-11-20T09:00:00Z'),
+  }),
   metadata: {
     description: 'Additional data of the form: names of 1–40, values of up to 500 characters.',
     type: ['object', 'null'],
     maxProperties: 20,
-    propertyNames: { type: 'string', minLength: 1, maxLength: 40 },
-    additionalProperties: { type: 'string', maxLength: 500 },
-    examples: [{ campaign: 'spring' }],
+    propertyNames: { ...text, minLength: 1, maxLength: 40 },
+    additionalProperties: { ...text, maxLength: 500 },
+    ...example({ campaign: 'spring' }),
   },
-})
+}
 
 export const ROUTE_INPUTS: Readonly<Record<EndpointName, RouteInputs>> = {
   'verify-key': {
@@ -145,36 +121,24 @@ export const ROUTE_INPUTS: Readonly<Record<EndpointName, RouteInputs>> = {
   },
   'recent-profiles': {
     description: 'The newest profiles first.',
-    parameters: { limit: { description: 'How many profiles.', schema: limit(50) } },
+    parameters: { limit: ['How many profiles.', limitTo(50)] },
   },
   profiles: {
     description:
       'The matching profiles in pages. Follow `page.next_cursor`, or the `Link` header, to the last page.',
     parameters: {
-      q: {
-        description: 'Words that must match the start of a word in name, headline, description or tags.',
-        schema: {
-          type: 'string',
-          minLength: 2,
-          maxLength: 100,
-          pattern: '[^\\x00-/:-@\\[-`{-\\x7f]',
-          examples: ['freight'],
-        },
-      },
-      country: {
-        description: 'ISO 3166-1 alpha-2, in either case: any of these.',
-        schema: { type: 'string', ...countryCode },
-      },
-      industry: {
-        description: 'Industry slug: any of these.',
-        schema: { type: 'string', maxLength: 80, examples: ['logistics'] },
-      },
-      sort: {
-        description: 'The order: by name, or newest first.',
-        schema: { enum: ['name', '-published_at'], type: 'string' },
-      },
-      limit: { description: 'How many profiles a page has.', schema: limit(100) },
-      cursor,
+      q: ['Words that must match the start of a word in name, headline, description or tags.', {
+        ...text,
+        minLength: 2,
+        maxLength: 100,
+        pattern: '[^\\x00-/:-@\\[-`{-\\x7f]',
+        ...example('freight'),
+      }],
+      country: ['ISO 3166-1 alpha-2, in either case: any of these.', { ...text, ...country }],
+      industry: ['Industry slug: any of these.', { ...text, maxLength: 80, ...example('logistics') }],
+      sort: ['The order: by name, or newest first.', { enum: ['name', '-published_at'], ...text }],
+      ...pageParameters,
+      limit: ['How many profiles a page has.', limitTo(100)],
     },
   },
   profile: { description: 'A complete profile.' },
@@ -182,40 +146,35 @@ export const ROUTE_INPUTS: Readonly<Record<EndpointName, RouteInputs>> = {
   countries: {
     description: 'All officially assigned ISO 3166-1 codes and `XK`, by name, for filters and forms.',
     parameters: {
-      in_use: inUse,
-      locale: {
-        description: 'Language of the names.',
-        schema: { type: 'string', maxLength: 255, pattern: LOCALE_PATTERN, examples: ['de'] },
-      },
+      in_use,
+      locale: ['Language of the names.', {
+        ...text,
+        maxLength: 255,
+        pattern: LOCALE_PATTERN,
+        ...example('de'),
+      }],
     },
   },
-  industries: {
-    description: 'The industries of profiles, by name, for filters.',
-    parameters: { in_use: inUse },
-  },
+  industries: { description: 'The industries of profiles, by name, for filters.', parameters: { in_use } },
   plans: { description: 'The plans in the order of a pricing table.' },
   'report-summary': {
     description: 'Numbers of signups and requests with live keys in a period.',
     parameters: {
-      from: { description: 'First day, in UTC.', schema: day },
-      to: { description: 'Last day, in UTC; a period has at most 366 days.', schema: day },
+      from: ['First day, in UTC.', day],
+      to: ['Last day, in UTC; a period has at most 366 days.', day],
     },
   },
   'report-activity': {
     description: 'The latest activities, with masked personal data.',
     parameters: {
-      type: {
-        description: 'Types of activity, any of these.',
-        schema: { enum: ACTIVITY_TYPES, type: 'string' },
-      },
-      limit: { description: 'How many rows a page has.', schema: limit(100) },
-      cursor,
+      type: ['Types of activity, any of these.', { enum: ACTIVITY_TYPES, ...text }],
+      ...pageParameters,
     },
   },
   'sign-up': {
     description:
       'Submits a signup form. A 201 confirms durable storage. With an `Idempotency-Key`, the request is safe to retry.',
-    body: signup,
+    body: body(['partner', 'email', 'name'], signup),
   },
   health: { description: 'For load balancers and monitoring.' },
   openapi: { description: 'OpenAPI 3.1, generated from the route table of the service.' },
