@@ -1,10 +1,12 @@
-import { delay } from '../../../core/lib/promise.ts'
+import { delay, timeout } from '../../../core/lib/promise.ts'
 import { utcDay } from '../../../core/lib/time.ts'
-import type { IdempotencyClaim, Signup, SignupOutcome, SignupStore } from '../../../core/ports/signups.ts'
+import type { SignupOutcome, SignupStore } from '../../../core/ports/signups.ts'
 import { signupEvent } from '../../../core/webhooks/events.ts'
 import {
+  type Attempt,
   type ClaimRow,
   CLAIMS_PRUNED_PER_SIGNUP,
+  createSignupGroups,
   duplicateIdError,
   readSignup,
   repeatedOutcome,
@@ -14,10 +16,12 @@ import {
   unknownKeyError,
 } from '../signups.ts'
 import { enqueueSql } from '../webhooks.ts'
+import type { Value } from '../row-format.ts'
 import { StoreError } from '../store-error.ts'
 import type { Database } from './database.ts'
 import { isCommitUnknown, SqlError } from './errors.ts'
-import { createPruner, SERVER_NOW, WEBHOOK_DIALECT } from './sql.ts'
+import { columnParameters, createPruner, SERVER_NOW, unnestColumns, WEBHOOK_DIALECT } from './sql.ts'
+
 import { SET_DURABLE_COMMIT } from './transaction.ts'
 
 /** Milliseconds to resend a signup whose outcome is unknown, and between two attempts. */
@@ -26,6 +30,13 @@ const resendPauseMs = 200
 
 /** Milliseconds to wait for another attempt with the same idempotency key. */
 const claimLockTimeoutMs = 2_000
+
+/** Signups of one statement, and characters of their columns from which on it takes no more. */
+const maxGroup = 100
+const maxGroupBytes = 500_000
+
+/** Milliseconds that a group waits for a lock which only one of its signups may need. */
+const groupLockTimeoutMs = 100
 
 /** Rows for each counter, so that concurrent signups of a partner do not wait for each other. */
 const counterSlots = 4
@@ -38,7 +49,7 @@ export function createSignups(database: Database) {
     table: 'idempotency',
     key: ['partner', 'environment', 'key'],
     expiry: 'expires_at',
-    batchSize: CLAIMS_PRUNED_PER_SIGNUP,
+    batchSize: CLAIMS_PRUNED_PER_SIGNUP * maxGroup,
   })
 
   /**
@@ -48,11 +59,7 @@ export function createSignups(database: Database) {
    *
    * @returns Undefined after the lock time-out.
    */
-  async function attemptInsert(
-    signup: Signup,
-    claim: IdempotencyClaim | undefined,
-    isStored: boolean,
-  ): Promise<AttemptRow | undefined> {
+  async function attemptInsert({ signup, claim, isStored }: Attempt): Promise<AttemptRow | undefined> {
     const { createdAt, country, plan } = signup
     const slot = Math.floor(Math.random() * counterSlots)
     const { payload } = signupEvent(signup)
@@ -78,17 +85,13 @@ export function createSignups(database: Database) {
   }
 
   /** @param isResent Whether the outcome of an earlier attempt is unknown. */
-  async function insertOnce(
-    signup: Signup,
-    claim: IdempotencyClaim | undefined,
-    isStored: boolean,
-    isResent: boolean,
-  ): Promise<SignupOutcome> {
+  async function insertOnce(attempt: Attempt, isResent: boolean): Promise<SignupOutcome> {
+    const { signup, claim } = attempt
     const end = performance.now() + claimLockTimeoutMs
     while (performance.now() < end) {
-      const attempt = await attemptInsert(signup, claim, isStored)
-      if (attempt === undefined) break
-      const [isCreated, hasKey, idExists, ...held] = attempt
+      const row = await attemptInsert(attempt)
+      if (row === undefined) break
+      const [isCreated, hasKey, idExists, ...held] = row
       const isClaimed = held[0] !== null
       // The id was drawn for this signup: if it exists, the earlier attempt was committed.
       const wasCommitted = isResent && (isClaimed ? held[1] === signup.id : idExists)
@@ -107,17 +110,16 @@ export function createSignups(database: Database) {
   /**
    * Resends a signup with the same id, which waits for an earlier attempt that is still in flight.
    *
-   * @param isStored Whether to store the signup, or its claim alone.
+   * @param isResent Whether the outcome of an earlier attempt is unknown.
    */
   async function insertUntilKnown(
-    signup: Signup,
-    claim: IdempotencyClaim | undefined,
-    isStored: boolean,
+    attempt: Attempt,
+    isResent: boolean,
   ): Promise<SignupOutcome> {
-    let end: number | undefined
+    let end = isResent ? performance.now() + resendTimeoutMs : undefined
     for (;;) {
       try {
-        return await insertOnce(signup, claim, isStored, end !== undefined)
+        return await insertOnce(attempt, end !== undefined)
       } catch (error) {
         const isUnreachable = error instanceof StoreError && error.code === 'unreachable'
         if (end === undefined ? !isCommitUnknown(error) : !isUnreachable) throw error
@@ -134,14 +136,49 @@ export function createSignups(database: Database) {
     }
   }
 
-  return {
-    async createSignup(signup, claim) {
-      const outcome = await insertUntilKnown(signup, claim, true)
-      if (outcome.outcome === 'created') pruneClaims(signup.createdAt)
-      return outcome
-    },
+  /** @param isResent As of `insertUntilKnown`. */
+  async function storeAlone(attempt: Attempt, isResent: boolean): Promise<void> {
+    await insertUntilKnown(attempt, isResent).then(attempt.resolve, attempt.reject)
+  }
 
-    claimSignup: (signup, claim) => insertUntilKnown(signup, claim, false),
+  /**
+   * Inserts the first of the signups in one statement. Those that it does not store, which are all of them if it fails,
+   * are inserted one by one. Others do not wait for that, as they do not for a lone one whose idempotency key is locked.
+   */
+  async function storeGroup(waiting: Attempt[]): Promise<void> {
+    const rows: Value[][] = []
+    let bytes = 0
+    while (rows.length < Math.min(waiting.length, maxGroup) && bytes < maxGroupBytes) {
+      const row = groupRow(waiting[rows.length]!)
+      bytes += row.join('').length
+      rows.push(row)
+    }
+    const attempts = waiting.splice(0, rows.length)
+    const [{ signup: { createdAt } }] = attempts as [Attempt]
+    if (attempts.length === 1) {
+      await timeout(storeAlone(attempts[0]!, false), groupLockTimeoutMs, () => undefined)
+    } else {
+      const slot = Math.floor(Math.random() * counterSlots)
+      try {
+        const found = await database.write<[id: string]>(insertGroupSql, [...columnParameters(rows), slot])
+        const stored = new Set(found.map(([id]) => id))
+        for (const attempt of attempts) {
+          if (stored.has(attempt.signup.id)) attempt.resolve({ outcome: 'created' })
+          else void storeAlone(attempt, false)
+        }
+      } catch (error) {
+        const isUnknown = isCommitUnknown(error)
+        for (const attempt of attempts) {
+          if (isUnknown || error instanceof SqlError) void storeAlone(attempt, isUnknown)
+          else attempt.reject(error)
+        }
+      }
+    }
+    pruneClaims(createdAt)
+  }
+
+  return {
+    ...createSignupGroups(storeGroup),
 
     async findSignup(id) {
       const [row] = await database.read<SignupRow>(`${selectSignups} WHERE id = $1`, [id])
@@ -202,11 +239,74 @@ const insertUnclaimedSql = insertSql(
   'SELECT 1 FROM admitted',
 )
 
+const groupColumns = [
+  ...SIGNUP_COLUMNS,
+  ...['day', 'country', 'plan', 'payload', 'claim_key', 'fingerprint', 'expires_at', 'is_stored'],
+]
+
+function groupRow({ signup, claim, isStored }: Attempt): Value[] {
+  const { createdAt, country, plan } = signup
+  return [
+    ...[...signupRow(signup), utcDay(createdAt), country ?? '', plan ?? '', signupEvent(signup).payload],
+    ...[claim?.key ?? null, claim?.fingerprint ?? null, claim?.expiresAt ?? null, String(isStored)],
+  ]
+}
+
+/** In the order of idempotency keys and counters, so that groups do not deadlock. Returns the ids that are stored. */
+const insertGroupSql = `
+  WITH ${patienceSql(groupLockTimeoutMs)},
+  given AS MATERIALIZED (
+    SELECT * FROM ${unnestColumns(groupColumns)} WITH ORDINALITY AS given (${groupColumns}, position)
+  ),
+  admitted AS MATERIALIZED (
+    SELECT given.* FROM patience CROSS JOIN given
+    JOIN partner_api.partner_key AS owned ON owned.id = given.key_id AND owned.partner = given.partner
+    WHERE NOT EXISTS (SELECT 1 FROM partner_api.signup AS known WHERE known.id = given.id)
+  ),
+  claimed AS (
+    INSERT INTO partner_api.idempotency
+      (partner, environment, key, fingerprint, signup_id, created_at, expires_at)
+    SELECT partner, environment, claim_key, fingerprint, id, created_at, expires_at FROM admitted
+    WHERE claim_key IS NOT NULL ORDER BY partner, environment, claim_key, position
+    ON CONFLICT (partner, environment, key) DO NOTHING
+    RETURNING signup_id
+  ),
+  created AS (
+    SELECT * FROM admitted WHERE claim_key IS NULL OR id IN (SELECT signup_id FROM claimed)
+  ),
+  kept AS (
+    INSERT INTO partner_api.signup (${SIGNUP_COLUMNS}, recency)
+    SELECT ${SIGNUP_COLUMNS}, -created_at FROM created WHERE is_stored = 'true'
+    RETURNING id
+  ),
+  counted AS (
+    INSERT INTO partner_api.signup_tally AS sums (partner, dimension, day, value, slot, signups)
+    SELECT partner, dimension, day, value, $${groupColumns.length + 1}::integer, count(*)
+    FROM created CROSS JOIN LATERAL (VALUES ('country', country), ('plan', plan)) AS counts (dimension, value)
+    WHERE environment = 'live' AND is_stored = 'true'
+    GROUP BY partner, dimension, day, value ORDER BY partner, dimension, day, value
+    ON CONFLICT (partner, dimension, day, value, slot) DO UPDATE SET signups = sums.signups + excluded.signups
+  ),
+  outbox AS (${
+  enqueueSql(
+    WEBHOOK_DIALECT,
+    `SELECT 'msg_' || substr(id, 5) AS id, 'signup.created' AS type, partner, created_at, payload
+    FROM created WHERE is_stored = 'true'`,
+  )
+})
+  SELECT id FROM created`
+
+function patienceSql(lockTimeoutMs: number): string {
+  return `patience AS MATERIALIZED (
+    SELECT set_config('lock_timeout', '${lockTimeoutMs}ms', true), ${SET_DURABLE_COMMIT}
+  )`
+}
+
 /** The settings last for this statement, on any connection of a pooler, and apply as later parts depend on them. */
 function insertSql(found: string, claim: string, isStored = ''): string {
   return `
     WITH ${found},
-    patience AS MATERIALIZED (SELECT set_config('lock_timeout', '${claimLockTimeoutMs}ms', true), ${SET_DURABLE_COMMIT}),
+    ${patienceSql(claimLockTimeoutMs)},
     owned AS (SELECT 1 FROM partner_api.partner_key WHERE id = $3 AND partner = $2),
     known AS (SELECT 1 FROM partner_api.signup WHERE id = $1),
     admitted AS (SELECT 1 FROM patience, owned WHERE NOT EXISTS (SELECT 1 FROM known)),
