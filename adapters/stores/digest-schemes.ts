@@ -3,12 +3,7 @@ import type { Change, DigestScheme } from '../../core/ports/changes.ts'
 import { hmacSha256, sha256 } from '../digest.ts'
 import { createRowFormat } from './row-format.ts'
 
-export const DIGEST_SCHEMES = createRowFormat<DigestScheme>({
-  id: 'id',
-  algorithm: 'algorithm',
-  prefix: 'prefix',
-  secret: 'secret',
-})
+export const DIGEST_SCHEMES = createRowFormat<DigestScheme>()(['id', 'algorithm', 'prefix', 'secret'])
 
 /** Fewer characters cannot have the 128 bits that make it impossible to find a key by its digest. */
 const minHashedLength = 16

@@ -34,32 +34,18 @@ const rangesCodec: Codec<readonly string[]> = {
   decode: (text) => text === null ? anyAddress : JSON.parse(text),
 }
 
-export const PARTNERS = createRowFormat<Partner>({
-  slug: 'slug',
-  name: 'name',
-  state: 'state',
-  modules: 'modules',
-  limits: 'limits',
-  createdAt: 'created_at',
-}, { modules: moduleSet, limits: limitsCodec })
+export const PARTNERS = createRowFormat<Partner>({ modules: moduleSet, limits: limitsCodec })([
+  ...['slug', 'name', 'state', 'modules', 'limits', 'createdAt'] as const,
+])
 
 export const KEYS: RowFormat<Key> = createRowFormat<Key>({
-  id: 'id',
-  partner: 'partner',
-  name: 'name',
-  environment: 'environment',
-  digest: 'digest',
-  hint: 'hint',
-  state: 'state',
-  scopes: 'scopes',
-  allow: 'allow',
-  limits: 'limits',
-  createdAt: 'created_at',
-  expiresAt: 'expires_at',
-  retiresAt: 'retires_at',
-  successorId: 'successor_id',
-  lastUsedAt: 'last_used_at',
-}, { scopes: scopeSet, allow: rangesCodec, limits: limitsCodec })
+  scopes: scopeSet,
+  allow: rangesCodec,
+  limits: limitsCodec,
+})([
+  ...['id', 'partner', 'name', 'environment', 'digest', 'hint', 'state', 'scopes'] as const,
+  ...['allow', 'limits', 'createdAt', 'expiresAt', 'retiresAt', 'successorId', 'lastUsedAt'] as const,
+])
 
 /** The columns of a key `k` and its partner `p`, in the order in which `readKeyFacts` reads them. */
 export const KEY_FACTS_COLUMNS: readonly string[] = [
@@ -72,26 +58,10 @@ export function readKeyFacts(row: StoredRow): KeyFacts {
 }
 
 export const AUDIT_ENTRIES = createRowFormat<AuditEntry>({
-  sequence: 'sequence',
-  id: 'id',
-  at: 'at',
-  actor: 'actor',
-  type: 'type',
-  partner: 'partner',
-  keyId: 'key_id',
-  subject: 'subject',
-  before: 'before',
-  after: 'after',
-  hash: 'hash',
-}, { sequence: { encode: Number, decode: readSequence } })
+  sequence: { encode: Number, decode: readSequence },
+})(['sequence', 'id', 'at', 'actor', 'type', 'partner', 'keyId', 'subject', 'before', 'after', 'hash'])
 
-export const KEY_USAGE = createRowFormat<KeyUsage>({
-  keyId: 'key_id',
-  day: 'day',
-  endpoint: 'endpoint',
-  requests: 'requests',
-  errors: 'errors',
-})
+export const KEY_USAGE = createRowFormat<KeyUsage>()(['keyId', 'day', 'endpoint', 'requests', 'errors'])
 
 /** The columns of an entry as SQL: tampering can have left integers that no driver reads. */
 export const AUDIT_READ_COLUMNS: readonly string[] = safeColumns(AUDIT_ENTRIES.columns)
@@ -151,7 +121,7 @@ export const PROFILES = {
 export const INDUSTRIES: ContentTable<Industry> = {
   name: 'industry',
   isDated: false,
-  ...createRowFormat<Industry>({ slug: 'slug', name: 'name', parentSlug: 'parent_slug' }),
+  ...createRowFormat<Industry>()(['slug', 'name', 'parentSlug']),
 }
 
 /** No query looks into plans and banners: one column holds the record as JSON. */

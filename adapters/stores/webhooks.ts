@@ -24,30 +24,14 @@ const secretsCodec: Codec<readonly Secret[]> = {
   decode: (text) => JSON.parse(text).map(({ sealed, expiresAt }: Secret) => ({ sealed, expiresAt })),
 }
 
-export const WEBHOOKS = createRowFormat<Webhook>({
-  id: 'id',
-  url: 'url',
-  events: 'events',
-  partner: 'partner',
-  state: 'state',
-  createdAt: 'created_at',
-  secrets: 'secrets',
-  failingSince: 'failing_since',
-}, { events: json, secrets: secretsCodec })
+export const WEBHOOKS = createRowFormat<Webhook>({ events: json, secrets: secretsCodec })([
+  ...['id', 'url', 'events', 'partner', 'state', 'createdAt', 'secrets', 'failingSince'] as const,
+])
 
-export const DELIVERIES = createRowFormat<Delivery>({
-  webhook: 'webhook',
-  id: 'id',
-  type: 'type',
-  partner: 'partner',
-  createdAt: 'created_at',
-  payload: 'payload',
-  state: 'state',
-  attempts: 'attempts',
-  dueAt: 'due_at',
-  lastStatus: 'last_status',
-  lastError: 'last_error',
-})
+export const DELIVERIES = createRowFormat<Delivery>()([
+  ...['webhook', 'id', 'type', 'partner', 'createdAt', 'payload'] as const,
+  ...['state', 'attempts', 'dueAt', 'lastStatus', 'lastError'] as const,
+])
 
 /** Deliveries that are replayed or removed at once: a statement holds the write lock of SQLite. */
 export const MAX_BATCH = 500

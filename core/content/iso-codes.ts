@@ -1,41 +1,17 @@
 import { createLruCache } from '../lib/lru.ts'
 
 /**
- * The second letters of all 249 officially assigned ISO 3166-1 alpha-2 codes and of `XK` (Kosovo, user-assigned), by
- * the first: half the bytes of a list, because every bundle of the service contains it.
+ * All 249 officially assigned ISO 3166-1 alpha-2 codes and `XK` (Kosovo, user-assigned): for each first letter, the
+ * second ones. Half the bytes of a list, because every bundle of the service contains it.
  */
-const secondLetters: Readonly<Record<string, string>> = {
-  A: 'DEFGILMOQRSTUWXZ',
-  B: 'ABDEFGHIJLMNOQRSTVWYZ',
-  C: 'ACDFGHIKLMNORUVWXYZ',
-  D: 'EJKMOZ',
-  E: 'CEGHRST',
-  F: 'IJKMOR',
-  G: 'ABDEFGHILMNPQRSTUWY',
-  H: 'KMNRTU',
-  I: 'DELMNOQRST',
-  J: 'EMOP',
-  K: 'EGHIMNPRWYZ',
-  L: 'ABCIKRSTUVY',
-  M: 'ACDEFGHKLMNOPQRSTUVWXYZ',
-  N: 'ACEFGILOPRUZ',
-  O: 'M',
-  P: 'AEFGHKLMNRSTWY',
-  Q: 'A',
-  R: 'EOSUW',
-  S: 'ABCDEGHIJKLMNORSTVXYZ',
-  T: 'CDFGHJKLMNORTVWZ',
-  U: 'AGMSYZ',
-  V: 'ACEGINU',
-  W: 'FS',
-  X: 'K',
-  Y: 'ET',
-  Z: 'AMW',
-}
+const letters = 'ADEFGILMOQRSTUWXZ BABDEFGHIJLMNOQRSTVWYZ CACDFGHIKLMNORUVWXYZ DEJKMOZ ECEGHRST FIJKMOR ' +
+  'GABDEFGHILMNPQRSTUWY HKMNRTU IDELMNOQRST JEMOP KEGHIMNPRWYZ LABCIKRSTUVY MACDEFGHKLMNOPQRSTUVWXYZ ' +
+  'NACEFGILOPRUZ OM PAEFGHKLMNRSTWY QA REOSUW SABCDEGHIJKLMNORSTVXYZ TCDFGHJKLMNORTVWZ UAGMSYZ ' +
+  'VACEGINU WFS XK YET ZAMW'
 
 /** The country codes in alphabetical order. */
-export const COUNTRY_CODES: readonly string[] = Object.entries(secondLetters).flatMap(([first, seconds]) =>
-  Array.from(seconds, (second) => first + second)
+export const COUNTRY_CODES: readonly string[] = letters.split(' ').flatMap(([first, ...seconds]) =>
+  seconds.map((second) => `${first}${second}`)
 )
 
 const countryCodes: ReadonlySet<string> = new Set(COUNTRY_CODES)
