@@ -10,14 +10,16 @@ import { createAuthenticator } from './keys/authenticator.ts'
 import { createLastUsedRecorder } from './keys/lifecycle.ts'
 import { createPrincipalCache, preparePrincipal } from './keys/principal.ts'
 import { type Clock, createClock } from './lib/clock.ts'
+import { createLruCache } from './lib/lru.ts'
 import { all, andThen, loadedOnUse, type MaybePromise } from './lib/promise.ts'
 import { MS_PER_DAY, utcDay } from './lib/time.ts'
 import type { WebRequest, WebResponse } from './lib/web.ts'
 import { createFailedAuthentications } from './limits/failed-authentications.ts'
 import { createLocalLimiter } from './limits/limiter.ts'
-import { policiesFor } from './limits/policies.ts'
+import { type Policies, policiesFor } from './limits/policies.ts'
 import { createSharedLimiter } from './limits/shared-limiter.ts'
 import { createRequestLogger, type RequestLogger } from './log.ts'
+import type { KeyFacts } from './model.ts'
 import { createDocuments } from './openapi/documents.ts'
 import { createPipeline } from './pipeline.ts'
 import type { Directory } from './ports/directory.ts'
@@ -104,9 +106,16 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     () => pollAuditLog?.(),
   )
   const paths = compileRoutes(ROUTES, names.name)
+  const policies = createLruCache<Policies>(1_000)
+  // Keys with equal limits share their policies.
+  const policiesOf = (found: KeyFacts): Policies =>
+    policies.getOrMake(
+      JSON.stringify([found.key.limits, found.partner.limits]),
+      () => policiesFor(limits, found),
+    )
   const principals = createPrincipalCache(
     facts,
-    (found) => preparePrincipal(found, policiesFor(limits, found)),
+    (found) => preparePrincipal(found, policiesOf(found)),
   )
   const limiter = bounded.quotas === undefined || !settings.sharedLimits
     ? createLocalLimiter()

@@ -23,13 +23,16 @@ export interface CachedResponse<Route> extends CachedBody {
 
 export type ResponseCache<Route> = ReturnType<typeof createResponseCache<Route>>
 
-/** The rough size of an entry besides its body and target, in bytes. */
-const overheadBytes = 512
+/** The rough size of an entry besides its body and target, in bytes, with what is evicted and not yet collected. */
+const overheadBytes = 2048
 
 /** @param maxBytes Bytes of bodies and targets together; 0 caches nothing. */
 export function createResponseCache<Route>(maxBytes: number, directory: Directory, catalog: Catalog) {
-  const entries = createLruCache<CachedResponse<Route>>(maxBytes)
-  const isRepeated = createDoorkeeper()
+  const entries = createLruCache<CachedResponse<Route>>(
+    maxBytes,
+    ({ body }, target) => body.length + target.length + overheadBytes,
+  )
+  const wasRequested = createAdmissionFilter()
   const nextChangeAt = createExpirySchedule(directory, catalog)
 
   return {
@@ -38,10 +41,10 @@ export function createResponseCache<Route>(maxBytes: number, directory: Director
 
     /** Caches a response if its target was requested before. The request does not wait for that or fail by it. */
     store(target: string, now: number, response: Omit<CachedResponse<Route>, 'expiresAt'>): void {
-      if (maxBytes === 0 || !isRepeated(target) && entries.get(target) === undefined) return
+      if (maxBytes === 0 || !wasRequested(target) && entries.get(target) === undefined) return
       const setUntil = (expiresAt: number): void => {
         const body = typeof response.body === 'string' ? encode(response.body) : response.body
-        entries.set(target, { ...response, body, expiresAt }, body.length + target.length + overheadBytes)
+        entries.set(target, { ...response, body, expiresAt })
       }
       try {
         const pending = andThen(nextChangeAt(response.partner, response.content, now), setUntil)
@@ -60,21 +63,21 @@ export function isFresh(cached: CachedResponse<unknown>, revision: Revision, now
 }
 
 /** A power of two. */
-const doorkeeperSlots = 16_384
+const filterSlots = 16_384
 
 /**
  * @returns Whether a text was passed recently. It keeps a hash per slot and no text, so that a target that is requested
  * once leaves nothing to collect; two texts with the same hash only get one of them cached early.
  */
-function createDoorkeeper(): (text: string) => boolean {
-  const hashes = new Uint32Array(doorkeeperSlots)
+function createAdmissionFilter(): (text: string) => boolean {
+  const hashes = new Uint32Array(filterSlots)
   return (text) => {
     // FNV-1a.
     let hash = 0x811c9dc5
     for (let index = 0; index < text.length; index++) {
       hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193)
     }
-    const slot = (hash ^ (hash >>> 16)) & (doorkeeperSlots - 1)
+    const slot = (hash ^ (hash >>> 16)) & (filterSlots - 1)
     const isKnown = hashes[slot] === hash >>> 0
     hashes[slot] = hash
     return isKnown

@@ -34,7 +34,7 @@ const writeDelayMs = 1_000
 /** Writes when keys were last used in the background, once a minute and key at most. */
 export function createLastUsedRecorder(source: Pick<FactSource, 'recordKeyUses'>) {
   let pending = new Map<string, number>()
-  const lastRecordedAt = createLruCache<number>(100_000)
+  const lastRecordedAt = createLruCache<number>(20_000)
 
   const writeBehind = createWriteBehind(writeDelayMs, async () => {
     const uses = pending

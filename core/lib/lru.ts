@@ -4,44 +4,53 @@ export type LruCache<V> = ReturnType<typeof createLruCache<V>>
  * A map that evicts entries that were not used recently. It has two generations: a used entry is in the young one, and
  * when that reaches half of the bound, it replaces the old one. A read of a young entry is one look-up and moves nothing,
  * unlike in a map in order of use.
+ *
+ * @param weightOf What an entry counts against the bound, always the same for an entry; default 1.
  */
-export function createLruCache<V>(maxWeight: number) {
-  let young = new Map<string, { value: V; weight: number }>()
-  let old = new Map<string, { value: V; weight: number }>()
+export function createLruCache<V>(maxWeight: number, weightOf: (value: V, key: string) => number = () => 1) {
+  let young = new Map<string, V>()
+  let old = new Map<string, V>()
   let youngWeight = 0
 
-  function insert(key: string, entry: { value: V; weight: number }): void {
+  function insert(key: string, value: V): void {
     remove(key)
-    if (youngWeight + entry.weight > maxWeight / 2) {
+    const weight = weightOf(value, key)
+    if (weight > maxWeight / 2) return
+    if (youngWeight + weight > maxWeight / 2) {
       old = young
       young = new Map()
       youngWeight = 0
     }
-    young.set(key, entry)
-    youngWeight += entry.weight
+    young.set(key, value)
+    youngWeight += weight
   }
 
   function remove(key: string): void {
-    const entry = young.get(key)
-    if (entry !== undefined) youngWeight -= entry.weight
+    const value = young.get(key)
+    if (value !== undefined) youngWeight -= weightOf(value, key)
     young.delete(key)
     old.delete(key)
   }
 
+  function get(key: string): V | undefined {
+    const value = young.get(key)
+    if (value !== undefined) return value
+    const survivor = old.get(key)
+    if (survivor !== undefined) insert(key, survivor)
+    return survivor
+  }
+
   return {
-    get(key: string): V | undefined {
-      const entry = young.get(key)
-      if (entry !== undefined) return entry.value
-      const survivor = old.get(key)
-      if (survivor === undefined) return undefined
-      insert(key, survivor)
-      return survivor.value
-    },
-    /** @param weight What the entry counts against the bound: 1, or its bytes. */
-    set(key: string, value: V, weight = 1): void {
-      if (weight <= maxWeight / 2) insert(key, { value, weight })
-      else remove(key)
-    },
+    get,
+    set: insert,
     delete: remove,
+    /** The value, which `make` makes if there is none. */
+    getOrMake(key: string, make: () => V): V {
+      const known = get(key)
+      if (known !== undefined) return known
+      const made = make()
+      insert(key, made)
+      return made
+    },
   }
 }

@@ -25,6 +25,7 @@ const parts: Readonly<Record<string, () => Promise<Row[]>>> = {
   sqlite: async () => (await import('./sqlite.ts')).run(),
   postgres: async () => (await import('./postgres.ts')).run(),
   workers: async () => (await import('./workers.ts')).run(),
+  memory: async () => (await import('./memory.ts')).run(),
   start: async () => (await import('./start.ts')).runVersion(),
   outbox: async () => (await import('./outbox.ts')).run(),
   'first-answer': async () => (await import('./start.ts')).runFirstAnswer(),

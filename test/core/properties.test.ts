@@ -397,7 +397,10 @@ function play(
   bound: number,
   steps: readonly MapStep[],
 ): { kept: Map<string, number>; used: Map<string, number> } {
-  const map = createLruCache<{ readonly weight: number; readonly serial: number }>(bound)
+  const map = createLruCache<{ readonly weight: number; readonly serial: number }>(
+    bound,
+    ({ weight }) => weight,
+  )
   const used = new Map<string, number>()
   const latest = new Map<string, number>()
   const check = (key: string) => {
@@ -410,7 +413,7 @@ function play(
   for (const [serial, step] of steps.entries()) {
     const [, key] = step
     if (step[0] === 'set') {
-      map.set(key, { weight: step[2], serial }, step[2])
+      map.set(key, { weight: step[2], serial })
       latest.set(key, serial)
       used.delete(key)
       used.set(key, step[2])

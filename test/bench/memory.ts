@@ -1,0 +1,123 @@
+/**
+ * The resident memory of a process after a million distinct keys, client addresses or targets, and after a second million.
+ * Each kind has a process of its own, with the default settings of Node and of the service; all run at once. The store
+ * makes the facts of a key when it is looked up, so that its own memory does not count.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import process from 'node:process'
+import { setImmediate } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { sha256 } from '../../adapters/digest.ts'
+import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import { createPartnerApi } from '../../core/api.ts'
+import type { HttpRequest } from '../../core/http/message.ts'
+import { extractKeyId, mintKey } from '../../core/keys/format.ts'
+import type { KeyFacts } from '../../core/model.ts'
+import { PARTNER } from './profiles.ts'
+import { figure, type Row } from './report.ts'
+import { CACHED_TARGET, DIRECTORY_PATH, ENOUGH, exchangeFor, fill, issueKey, keyFor } from './tenant.ts'
+
+const kinds = ['keys', 'wrong keys', 'addresses', 'targets'] as const
+type Kind = (typeof kinds)[number]
+
+const file = fileURLToPath(import.meta.url)
+const million = 1_000_000
+const targetBytes = 250e6
+
+export async function run(): Promise<Row[]> {
+  const measured = await Promise.all(kinds.map(measure))
+  return measured.map(([start, first, second], index) => ({
+    part: 'memory',
+    what: `RSS after a million distinct ${kinds[index]}`,
+    ours: megabytes(first),
+    against: `at the start ${megabytes(start)}, after a second million ${megabytes(second)}`,
+    target: `≤ ${megabytes(targetBytes)}`,
+    met: Math.max(first, second) <= targetBytes,
+  }))
+}
+
+type Figures = readonly [start: number, first: number, second: number]
+
+async function measure(kind: Kind): Promise<Figures> {
+  const child = spawn(process.execPath, [file, kind], {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  })
+  const [message] = await Promise.race([once(child, 'message'), once(child, 'exit')])
+  if (!Array.isArray(message)) throw new Error(`The process for ${kind} ended with ${message}.`)
+  return message as unknown as Figures
+}
+
+function megabytes(bytes: number): string {
+  return figure(bytes / 1e6, 'MB')
+}
+
+/** @returns What sends the next request: each has another key, address or target. */
+async function createRequests(kind: Kind): Promise<() => void> {
+  const store = createMemoryStore()
+  await fill(store, 20)
+  const known = await issueKey(store)
+  const facts = await store.findKey(extractKeyId(known, store.settings.keyPrefix)!)
+  let minted = mintKey(store.settings.keyPrefix, 'live')
+  const factsText = JSON.stringify(facts)
+  // Like a database, it returns new objects for each look-up.
+  const findMinted = (id: string): KeyFacts => {
+    const { key, partner } = JSON.parse(factsText)
+    return { key: { ...keyFor(id, PARTNER, sha256(minted.text)), scopes: key.scopes }, partner }
+  }
+  const { handle } = createPartnerApi({
+    store: {
+      ...store,
+      findKey: kind === 'keys' ? findMinted : kind === 'wrong keys' ? () => undefined : store.findKey,
+      recordKeyUses() {},
+      recordUsage() {},
+    },
+  }, { limits: { key: ENOUGH }, trustedProxies: kind === 'addresses' ? 1 : 0 })
+  let serial = 0
+  const expect = (expected: number, request: HttpRequest): void => {
+    const response = handle(request)
+    if (response instanceof Promise || response.status !== expected) {
+      throw new Error(`Request ${serial} was not answered at once with ${expected}.`)
+    }
+  }
+  const mint = (): string => (minted = mintKey(store.settings.keyPrefix, 'live')).text
+  const request = (text: string, target = CACHED_TARGET): HttpRequest => {
+    serial++
+    const exchange = exchangeFor(target, text)
+    const address = `10.${serial >> 16 & 255}.${serial >> 8 & 255}.${serial & 255}`
+    return {
+      ...exchange,
+      header: (name) => name === 'x-forwarded-for' ? address : exchange.header(name),
+      // Without an address, failures are not limited.
+      address: undefined,
+    }
+  }
+  switch (kind) {
+    case 'keys':
+      return () => expect(200, request(mint()))
+    case 'wrong keys':
+      return () => expect(401, request(mint()))
+    case 'addresses':
+      return () => expect(401, request('wrong'))
+    case 'targets':
+      return () => {
+        const target = `${DIRECTORY_PATH}?partner=${PARTNER}&industry=i${serial}`
+        // The second request has the response cached.
+        expect(200, request(known, target))
+        expect(200, request(known, target))
+      }
+  }
+}
+
+if (process.argv[1] === file) {
+  const send = await createRequests(process.argv[2] as Kind)
+  const figures = [process.memoryUsage.rss()]
+  for (let sent = 1; sent <= 2 * million; sent++) {
+    send()
+    // As in a server, timers run between requests.
+    if (sent % 50 === 0) await setImmediate()
+    if (sent % million === 0) figures.push(process.memoryUsage.rss())
+  }
+  process.send!(figures)
+  process.disconnect!()
+}
