@@ -52,50 +52,34 @@ export function createSignups(database: Database) {
     batchSize: CLAIMS_PRUNED_PER_SIGNUP * maxGroup,
   })
 
-  /**
-   * Inserts a signup unless its idempotency key is taken, in one statement, so that no lock is held across a round trip. Of
-   * two concurrent attempts with one key, the second waits for the first, then inserts nothing and finds nothing, since its
-   * snapshot is older: try it again.
-   *
-   * @returns Undefined after the lock time-out.
-   */
-  async function attemptInsert({ signup, claim, isStored }: Attempt): Promise<AttemptRow | undefined> {
-    const { createdAt, country, plan } = signup
+  /** Inserts what can be stored. Of attempts with one idempotency key, others wait for the first. @returns Its ids. */
+  async function insert(rows: readonly Value[][], sql: string): Promise<ReadonlySet<string>> {
     const slot = Math.floor(Math.random() * counterSlots)
-    const { payload } = signupEvent(signup)
-    const parameters = [...signupRow(signup), utcDay(createdAt), slot, country ?? '', plan ?? '', payload]
-    try {
-      const [row] = claim === undefined
-        ? await database.write<AttemptRow>(insertUnclaimedSql, parameters)
-        : await database.write<AttemptRow>(insertClaimedSql, [
-          ...parameters,
-          claim.key,
-          claim.fingerprint,
-          claim.expiresAt,
-          isStored,
-        ])
-      return row
-    } catch (error) {
-      if (!(error instanceof SqlError)) throw error
-      if (error.code === lockNotAvailable) return undefined
-      // Inserted by another attempt since this one began.
-      if (error.code === uniqueViolation) return [false, true, true, null, null, null]
-      throw error
-    }
+    const stored = await database.write<[id: string]>(sql, [...columnParameters(rows), slot])
+    return new Set(stored.map(([id]) => id))
   }
 
   /** @param isResent Whether the outcome of an earlier attempt is unknown. */
   async function insertOnce(attempt: Attempt, isResent: boolean): Promise<SignupOutcome> {
     const { signup, claim } = attempt
+    const { id, partner, keyId, environment, createdAt } = signup
     const end = performance.now() + claimLockTimeoutMs
     while (performance.now() < end) {
-      const row = await attemptInsert(attempt)
-      if (row === undefined) break
-      const [isCreated, hasKey, idExists, ...held] = row
+      try {
+        if ((await insert([attemptRow(attempt)], insertAloneSql)).has(id)) return { outcome: 'created' }
+      } catch (error) {
+        const code = error instanceof SqlError ? error.code : undefined
+        if (code === lockNotAvailable) break
+        // Inserted by another attempt since this one began.
+        if (code !== uniqueViolation) throw error
+      }
+      const parameters = [id, partner, keyId, environment, createdAt, claim?.key ?? null]
+      const [reason] = await database.read<Reason>(selectReasonSql, parameters)
+      const [hasKey, idExists, ...held] = reason!
       const isClaimed = held[0] !== null
       // The id was drawn for this signup: if it exists, the earlier attempt was committed.
-      const wasCommitted = isResent && (isClaimed ? held[1] === signup.id : idExists)
-      if (isCreated || wasCommitted) return { outcome: 'created' }
+      const wasCommitted = isResent && (isClaimed ? held[1] === id : idExists)
+      if (wasCommitted) return { outcome: 'created' }
       if (isClaimed) return repeatedOutcome(held, claim!)
       if (!hasKey) throw unknownKeyError(signup)
       if (idExists) throw duplicateIdError(signup)
@@ -112,10 +96,7 @@ export function createSignups(database: Database) {
    *
    * @param isResent Whether the outcome of an earlier attempt is unknown.
    */
-  async function insertUntilKnown(
-    attempt: Attempt,
-    isResent: boolean,
-  ): Promise<SignupOutcome> {
+  async function insertUntilKnown(attempt: Attempt, isResent: boolean): Promise<SignupOutcome> {
     let end = isResent ? performance.now() + resendTimeoutMs : undefined
     for (;;) {
       try {
@@ -136,11 +117,6 @@ export function createSignups(database: Database) {
     }
   }
 
-  /** @param isResent As of `insertUntilKnown`. */
-  async function storeAlone(attempt: Attempt, isResent: boolean): Promise<void> {
-    await insertUntilKnown(attempt, isResent).then(attempt.resolve, attempt.reject)
-  }
-
   /**
    * Inserts the first of the signups in one statement. Those that it does not store, which are all of them if it fails,
    * are inserted one by one. Others do not wait for that, as they do not for a lone one whose idempotency key is locked.
@@ -149,27 +125,27 @@ export function createSignups(database: Database) {
     const rows: Value[][] = []
     let bytes = 0
     while (rows.length < Math.min(waiting.length, maxGroup) && bytes < maxGroupBytes) {
-      const row = groupRow(waiting[rows.length]!)
+      const row = attemptRow(waiting[rows.length]!)
       bytes += row.join('').length
       rows.push(row)
     }
     const attempts = waiting.splice(0, rows.length)
     const [{ signup: { createdAt } }] = attempts as [Attempt]
     if (attempts.length === 1) {
-      await timeout(storeAlone(attempts[0]!, false), groupLockTimeoutMs, () => undefined)
+      const outcome = insertUntilKnown(attempts[0]!, false)
+      attempts[0]!.resolve(outcome)
+      await timeout<unknown>(outcome, groupLockTimeoutMs, () => undefined).catch(() => undefined)
     } else {
-      const slot = Math.floor(Math.random() * counterSlots)
       try {
-        const found = await database.write<[id: string]>(insertGroupSql, [...columnParameters(rows), slot])
-        const stored = new Set(found.map(([id]) => id))
+        const stored = await insert(rows, insertGroupSql)
         for (const attempt of attempts) {
-          if (stored.has(attempt.signup.id)) attempt.resolve({ outcome: 'created' })
-          else void storeAlone(attempt, false)
+          const isStored = stored.has(attempt.signup.id)
+          attempt.resolve(isStored ? { outcome: 'created' } : insertUntilKnown(attempt, false))
         }
       } catch (error) {
         const isUnknown = isCommitUnknown(error)
         for (const attempt of attempts) {
-          if (isUnknown || error instanceof SqlError) void storeAlone(attempt, isUnknown)
+          if (isUnknown || error instanceof SqlError) attempt.resolve(insertUntilKnown(attempt, isUnknown))
           else attempt.reject(error)
         }
       }
@@ -208,43 +184,24 @@ const selectNewestOfPartner = `
     ORDER BY recency, id LIMIT $3
   ) AS first ORDER BY recency, id LIMIT $3`
 
-/** `hasKey`: the key is the partner's. The last three: the earlier claim of the idempotency key. */
-type AttemptRow = [isCreated: boolean, hasKey: boolean, idExists: boolean, ...(ClaimRow | [null, null, null])]
+/** Why a signup is not stored. The last three: the earlier claim of the idempotency key. */
+type Reason = [hasKey: boolean, idExists: boolean, ...(ClaimRow | [null, null, null])]
 
 /** Claims have to be expired by the server's clock, too: this one may be fast. */
-const ATTEMPTED_AT = `least($5::bigint, ${SERVER_NOW})`
+const attemptedAt = (createdAt: string) => `least(${createdAt}, ${SERVER_NOW})`
 
-/** The id is that of `signupEvent`. */
-const signupEventSql = `SELECT 'msg_' || substr($1, 5) AS id, 'signup.created' AS type, $2::text AS partner,
-  $5::bigint AS created_at, $11::text AS payload FROM kept`
+const selectReasonSql = `
+  SELECT EXISTS (SELECT 1 FROM partner_api.partner_key WHERE id = $3 AND partner = $2),
+    EXISTS (SELECT 1 FROM partner_api.signup WHERE id = $1), fingerprint, signup_id, created_at
+  FROM (SELECT 1) AS one LEFT JOIN partner_api.idempotency
+    ON partner = $2 AND environment = $4 AND key = $6 AND expires_at > ${attemptedAt('$5::bigint')}`
 
-const insertClaimedSql = insertSql(
-  `found AS (
-    SELECT fingerprint, signup_id, created_at FROM partner_api.idempotency
-    WHERE partner = $2 AND environment = $4 AND key = $12 AND expires_at > ${ATTEMPTED_AT}
-  )`,
-  `INSERT INTO partner_api.idempotency AS held
-    (partner, environment, key, fingerprint, signup_id, created_at, expires_at)
-  SELECT $2::text, $4::text, $12::text, $13::text, $1::text, $5::bigint, $14::bigint FROM admitted
-  WHERE NOT EXISTS (SELECT 1 FROM found)
-  ON CONFLICT (partner, environment, key) DO UPDATE SET fingerprint = excluded.fingerprint,
-    signup_id = excluded.signup_id, created_at = excluded.created_at, expires_at = excluded.expires_at
-  WHERE held.expires_at <= ${ATTEMPTED_AT}
-  RETURNING 1`,
-  'WHERE $15::boolean',
-)
-
-const insertUnclaimedSql = insertSql(
-  'found AS (SELECT NULL AS fingerprint, NULL AS signup_id, NULL AS created_at)',
-  'SELECT 1 FROM admitted',
-)
-
-const groupColumns = [
+const attemptColumns = [
   ...SIGNUP_COLUMNS,
   ...['day', 'country', 'plan', 'payload', 'claim_key', 'fingerprint', 'expires_at', 'is_stored'],
 ]
 
-function groupRow({ signup, claim, isStored }: Attempt): Value[] {
+function attemptRow({ signup, claim, isStored }: Attempt): Value[] {
   const { createdAt, country, plan } = signup
   return [
     ...[...signupRow(signup), utcDay(createdAt), country ?? '', plan ?? '', signupEvent(signup).payload],
@@ -252,79 +209,55 @@ function groupRow({ signup, claim, isStored }: Attempt): Value[] {
   ]
 }
 
-/** In the order of idempotency keys and counters, so that groups do not deadlock. Returns the ids that are stored. */
-const insertGroupSql = `
-  WITH ${patienceSql(groupLockTimeoutMs)},
-  given AS MATERIALIZED (
-    SELECT * FROM ${unnestColumns(groupColumns)} WITH ORDINALITY AS given (${groupColumns}, position)
-  ),
-  admitted AS MATERIALIZED (
-    SELECT given.* FROM patience CROSS JOIN given
-    JOIN partner_api.partner_key AS owned ON owned.id = given.key_id AND owned.partner = given.partner
-    WHERE NOT EXISTS (SELECT 1 FROM partner_api.signup AS known WHERE known.id = given.id)
-  ),
-  claimed AS (
-    INSERT INTO partner_api.idempotency
-      (partner, environment, key, fingerprint, signup_id, created_at, expires_at)
-    SELECT partner, environment, claim_key, fingerprint, id, created_at, expires_at FROM admitted
-    WHERE claim_key IS NOT NULL ORDER BY partner, environment, claim_key, position
-    ON CONFLICT (partner, environment, key) DO NOTHING
-    RETURNING signup_id
-  ),
-  created AS (
-    SELECT * FROM admitted WHERE claim_key IS NULL OR id IN (SELECT signup_id FROM claimed)
-  ),
-  kept AS (
-    INSERT INTO partner_api.signup (${SIGNUP_COLUMNS}, recency)
-    SELECT ${SIGNUP_COLUMNS}, -created_at FROM created WHERE is_stored = 'true'
-    RETURNING id
-  ),
-  counted AS (
-    INSERT INTO partner_api.signup_tally AS sums (partner, dimension, day, value, slot, signups)
-    SELECT partner, dimension, day, value, $${groupColumns.length + 1}::integer, count(*)
-    FROM created CROSS JOIN LATERAL (VALUES ('country', country), ('plan', plan)) AS counts (dimension, value)
-    WHERE environment = 'live' AND is_stored = 'true'
-    GROUP BY partner, dimension, day, value ORDER BY partner, dimension, day, value
-    ON CONFLICT (partner, dimension, day, value, slot) DO UPDATE SET signups = sums.signups + excluded.signups
-  ),
-  outbox AS (${
-  enqueueSql(
-    WEBHOOK_DIALECT,
-    `SELECT 'msg_' || substr(id, 5) AS id, 'signup.created' AS type, partner, created_at, payload
-    FROM created WHERE is_stored = 'true'`,
-  )
-})
-  SELECT id FROM created`
-
-function patienceSql(lockTimeoutMs: number): string {
-  return `patience AS MATERIALIZED (
-    SELECT set_config('lock_timeout', '${lockTimeoutMs}ms', true), ${SET_DURABLE_COMMIT}
-  )`
-}
-
-/** The settings last for this statement, on any connection of a pooler, and apply as later parts depend on them. */
-function insertSql(found: string, claim: string, isStored = ''): string {
+/**
+ * Returns the ids of what it stores. Rows are locked in the order of idempotency keys and counters, so that groups do not
+ * deadlock. The settings last for this statement, on any connection of a pooler, and apply as later parts depend on them.
+ */
+function insertSql(lockTimeoutMs: number): string {
   return `
-    WITH ${found},
-    ${patienceSql(claimLockTimeoutMs)},
-    owned AS (SELECT 1 FROM partner_api.partner_key WHERE id = $3 AND partner = $2),
-    known AS (SELECT 1 FROM partner_api.signup WHERE id = $1),
-    admitted AS (SELECT 1 FROM patience, owned WHERE NOT EXISTS (SELECT 1 FROM known)),
-    claimed AS (${claim}),
+    WITH patience AS MATERIALIZED (
+      SELECT set_config('lock_timeout', '${lockTimeoutMs}ms', true), ${SET_DURABLE_COMMIT}
+    ),
+    admitted AS MATERIALIZED (
+      SELECT given.* FROM patience
+      CROSS JOIN ${unnestColumns(attemptColumns)} WITH ORDINALITY AS given (${attemptColumns}, position)
+      JOIN partner_api.partner_key AS owned ON owned.id = given.key_id AND owned.partner = given.partner
+      WHERE NOT EXISTS (SELECT 1 FROM partner_api.signup AS known WHERE known.id = given.id)
+    ),
+    claimed AS (
+      INSERT INTO partner_api.idempotency AS held
+        (partner, environment, key, fingerprint, signup_id, created_at, expires_at)
+      SELECT DISTINCT ON (partner, environment, claim_key)
+        partner, environment, claim_key, fingerprint, id, created_at, expires_at
+      FROM admitted WHERE claim_key IS NOT NULL ORDER BY partner, environment, claim_key, position
+      ON CONFLICT (partner, environment, key) DO UPDATE SET fingerprint = excluded.fingerprint,
+        signup_id = excluded.signup_id, created_at = excluded.created_at, expires_at = excluded.expires_at
+      WHERE held.expires_at <= ${attemptedAt('excluded.created_at')}
+      RETURNING signup_id
+    ),
+    created AS MATERIALIZED (
+      SELECT * FROM admitted WHERE claim_key IS NULL OR id IN (SELECT signup_id FROM claimed)
+    ),
     kept AS (
       INSERT INTO partner_api.signup (${SIGNUP_COLUMNS}, recency)
-      SELECT $1::text, $2::text, $3::text, $4::text, $5::bigint, $6::text, -$5::bigint FROM claimed ${isStored}
-      RETURNING 1
+      SELECT ${SIGNUP_COLUMNS}, -created_at FROM created WHERE is_stored = 'true'
     ),
     counted AS (
       INSERT INTO partner_api.signup_tally AS sums (partner, dimension, day, value, slot, signups)
-      SELECT $2::text, dimension, $7::text, value, $8::integer, 1
-      FROM kept, (VALUES ('country', $9::text), ('plan', $10::text)) AS counts (dimension, value)
-      WHERE $4 = 'live' ORDER BY dimension
-      ON CONFLICT (partner, dimension, day, value, slot) DO UPDATE SET signups = sums.signups + 1
+      SELECT partner, dimension, day, value, $${attemptColumns.length + 1}::integer, count(*)
+      FROM created CROSS JOIN LATERAL (VALUES ('country', country), ('plan', plan)) AS counts (dimension, value)
+      WHERE environment = 'live' AND is_stored = 'true'
+      GROUP BY partner, dimension, day, value ORDER BY partner, dimension, day, value
+      ON CONFLICT (partner, dimension, day, value, slot) DO UPDATE SET signups = sums.signups + excluded.signups
     ),
-    outbox AS (${enqueueSql(WEBHOOK_DIALECT, signupEventSql)})
-    SELECT EXISTS (SELECT 1 FROM claimed), EXISTS (SELECT 1 FROM owned), EXISTS (SELECT 1 FROM known),
-      fingerprint, signup_id, created_at
-    FROM (SELECT 1) AS one LEFT JOIN found ON true`
+    outbox AS (${enqueueSql(WEBHOOK_DIALECT, signupEventsSql)})
+    SELECT id FROM created`
 }
+
+/** The ids are those of `signupEvent`. */
+const signupEventsSql =
+  `SELECT 'msg_' || substr(id, 5) AS id, 'signup.created' AS type, partner, created_at, payload
+  FROM created WHERE is_stored = 'true'`
+
+const insertGroupSql = insertSql(groupLockTimeoutMs)
+const insertAloneSql = insertSql(claimLockTimeoutMs)
