@@ -1,5 +1,6 @@
 /** The OpenAPI document, made from the route table. */
 import { API_VERSION, createServiceNames } from '../http/headers.ts'
+import type { StaticDocument } from '../http/message.ts'
 import { DEFAULT_PROBLEM_BASE } from '../http/problem.ts'
 import { DEFAULT_LIMITS } from '../limits/policies.ts'
 import { type Module, MODULES } from '../policy/modules.ts'
@@ -102,4 +103,23 @@ function tagsOf(routes: readonly Route[]) {
 
 function sorted<T>(record: Readonly<Record<string, T>>): Record<string, T> {
   return Object.fromEntries(Object.entries(record).sort(([a], [b]) => a < b ? -1 : 1))
+}
+
+/** Links to the other documents (RFC 9727). References are relative to the catalog's own address: only the client knows the host name that it used. */
+export function createCatalog(name: string): StaticDocument {
+  const catalog = '/.well-known/api-catalog'
+  const linkset = [
+    { anchor: catalog, item: [{ href: `/${name}` }] },
+    {
+      anchor: `/${name}`,
+      'service-desc': [{ href: `/${name}/openapi.json`, type: 'application/json' }],
+      'service-doc': [{ href: `/${name}/docs`, type: 'text/html', hreflang: ['en'] }],
+      status: [{ href: `/${name}/health`, type: 'application/json' }],
+    },
+  ]
+  return {
+    text: JSON.stringify({ linkset }),
+    // RFC 9727 §2: a HEAD has the relations of §3.
+    headers: ['Link', `<${catalog}>; rel="api-catalog", </${name}>; rel="item"`],
+  }
 }

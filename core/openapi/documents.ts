@@ -1,5 +1,4 @@
 /** What the service says about itself, made when somebody asks. */
-import type { StaticDocument } from '../http/message.ts'
 import type { Sha256 } from '../lib/digest.ts'
 import type { Documents } from '../routes/context.ts'
 import type { Route } from '../routes/route.ts'
@@ -25,25 +24,9 @@ export function createDocuments(
       const { createReferencePage } = await import('./reference.ts')
       return createReferencePage(await describe(), settings, sha256)
     },
-    catalog: () => catalogOf(settings.names.name),
-  }
-}
-
-/** References are relative to the catalog's own address: only the client knows the host name that it used. */
-function catalogOf(name: string): StaticDocument {
-  const catalog = '/.well-known/api-catalog'
-  const linkset = [
-    { anchor: catalog, item: [{ href: `/${name}` }] },
-    {
-      anchor: `/${name}`,
-      'service-desc': [{ href: `/${name}/openapi.json`, type: 'application/json' }],
-      'service-doc': [{ href: `/${name}/docs`, type: 'text/html', hreflang: ['en'] }],
-      status: [{ href: `/${name}/health`, type: 'application/json' }],
+    async catalog() {
+      const { createCatalog } = await import('./document.ts')
+      return createCatalog(settings.names.name)
     },
-  ]
-  return {
-    text: JSON.stringify({ linkset }),
-    // RFC 9727 §2: a HEAD has the relations of §3.
-    headers: ['Link', `<${catalog}>; rel="api-catalog", </${name}>; rel="item"`],
   }
 }

@@ -26,8 +26,7 @@ export function createSchemaCollection() {
     const { properties, items, anyOf, oneOf, examples, ...others } = schema
     const lifted: JsonSchema = {
       ...others,
-      // Only the service can make a cursor.
-      ...(examples && examples.length > 0 && { examples }),
+      ...(examples && { examples }),
       ...(properties && {
         properties: Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, lift(one)])),
       }),
@@ -53,7 +52,6 @@ export function createSchemaCollection() {
     if (schema.examples !== undefined) return schema.examples[0]
     if (schema.const !== undefined) return schema.const
     if (schema.enum !== undefined) return schema.enum[0]
-    if (schema.default !== undefined) return schema.default
     const [first] = schema.anyOf ?? schema.oneOf ?? []
     if (first !== undefined) return example(first, isResponse)
     if (schema.items !== undefined) return [example(schema.items, isResponse)]
@@ -73,13 +71,12 @@ type SchemaOverride = NonNullable<ConversionConfig['overrideSchema']>
 
 /** Writes `null` beside one other type as one schema, unless that type is a named schema. */
 const overrideNullable: SchemaOverride = ({ valibotSchema, jsonSchema }) => {
-  if (valibotSchema.type !== 'nullable' && valibotSchema.type !== 'nullish') return undefined
+  if (valibotSchema.type !== 'nullable') return undefined
   const [inner] = jsonSchema.anyOf ?? []
   if (typeof inner !== 'object' || inner.title !== undefined || typeof inner.type !== 'string') {
     return undefined
   }
   const nullable = { ...inner, type: [inner.type, 'null' as const] }
-  if (inner.anyOf !== undefined) return { ...nullable, anyOf: [...inner.anyOf, { type: 'null' }] }
   return inner.enum === undefined ? nullable : { ...nullable, enum: [...inner.enum, null] }
 }
 

@@ -22,7 +22,7 @@ export interface Documents {
   openapi(): Promise<StaticDocument>
   reference(): Promise<StaticDocument>
   /** Links to the other documents (RFC 9727). */
-  catalog(): StaticDocument
+  catalog(): Promise<StaticDocument>
 }
 
 /** An endpoint without its handler. */
