@@ -8,11 +8,11 @@ import {
   classifyOverflow,
   type ConnectionError,
   findHeadProblem,
-  loadHttp,
   NodeHttpRequest,
   problemForError,
   toOriginForm,
 } from './node-request.ts'
+import { createResponseWriter, isDeno, serializeResponse, writeResponse } from './node-response.ts'
 import type { PendingRequests, ServableApi } from './server.ts'
 
 /** How much of an unread body the server receives in order to keep the connection, in bytes. */
@@ -21,7 +21,6 @@ const maxUnreadBytes = 65_536
 const maxUnsentBytes = 65_536
 /** How long a client may continue to send after the last response, in milliseconds. */
 const lingerMs = 5_000
-const isDeno = 'Deno' in globalThis
 
 /** What the server knows of its connections. */
 interface ConnectionState {
@@ -29,6 +28,8 @@ interface ConnectionState {
   /** Whether every response ends its connection. */
   readonly isDraining: () => boolean
   readonly pending: PendingRequests
+  /** Writes the response to a request after which the connection stays open. */
+  readonly writeKept: ReturnType<typeof createResponseWriter>
   /**
    * The latest request of a connection, if it has a body or its response is not sent yet: a connection error may belong
    * to it, and must not overtake its response.
@@ -55,6 +56,7 @@ export function attachApi(
     api,
     isDraining,
     pending,
+    writeKept: createResponseWriter(server.keepAliveTimeout),
     latestRequests: new WeakMap(),
     closingSockets: new Set(),
     overflowTails: new WeakMap(),
@@ -119,7 +121,7 @@ function answer(state: ConnectionState, httpRequest: NodeHttpRequest): void {
 }
 
 function respond(
-  { api, closingSockets }: ConnectionState,
+  { api, closingSockets, writeKept }: ConnectionState,
   httpRequest: NodeHttpRequest,
   httpResponse: HttpResponse,
   isLast: boolean,
@@ -135,7 +137,9 @@ function respond(
     socket.destroySoon = () => closeGracefully(closingSockets, socket)
   }
   try {
-    writeResponse(response, httpResponse, closesConnection)
+    if (closesConnection || httpRequest.awaitsContinue) {
+      writeResponse(response, httpResponse, closesConnection)
+    } else writeKept(response, httpResponse)
   } catch {
     // Node rejected a header. Nothing has been sent yet.
     writeResponse(response, api.refuse('internal'), closesConnection)
@@ -217,23 +221,6 @@ function handleHeaderOverflow(state: ConnectionState, packet: Buffer | undefined
   else state.overflowTails.set(socket, text.slice(-16))
 }
 
-export function writeResponse(
-  response: ServerResponse,
-  { status, headers, body }: HttpResponse,
-  closesConnection: boolean,
-): void {
-  // Deno does not validate header values.
-  if (isDeno) {
-    for (const text of headers) {
-      if (/[^\t\x20-\x7e\x80-\xff]/.test(text)) throw new TypeError('A header has a control character.')
-    }
-  }
-  response.writeHead(status, closesConnection ? [...headers, 'Connection', 'close'] : headers as string[])
-  // Node writes Latin-1 as it is; for any other encoding it allocates three bytes a character.
-  if (typeof body === 'string' && Buffer.byteLength(body) === body.length) response.end(body, 'latin1')
-  else response.end(body)
-}
-
 /** Whether the bytes after the request may belong to another protocol (RFC 9110 §7.8). */
 function requestsUpgrade({ headers: { connection } }: IncomingMessage): boolean {
   return connection !== undefined && /\bupgrade\b/i.test(connection)
@@ -243,12 +230,4 @@ function requestsUpgrade({ headers: { connection } }: IncomingMessage): boolean 
 function hasTooMuchUnread({ awaitsContinue, failure, request }: NodeHttpRequest): boolean {
   return awaitsContinue || failure !== undefined ||
     !(Number(request.headers['content-length']) <= maxUnreadBytes)
-}
-
-/** A response as bytes, for a connection on which Node has no response object. */
-function serializeResponse({ status, headers, body }: HttpResponse): Uint8Array {
-  let head = `HTTP/1.1 ${status} ${loadHttp().STATUS_CODES[status]}\r\ndate: ${new Date().toUTCString()}\r\n`
-  for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`
-  head += 'connection: close\r\n\r\n'
-  return Buffer.concat([Buffer.from(head, 'latin1'), Buffer.from(body ?? '')])
 }

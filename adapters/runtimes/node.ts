@@ -8,7 +8,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import process from 'node:process'
 import { assertInteger, MAX_TIMER_MS } from '../../core/lib/validate.ts'
-import { attachApi, writeResponse } from './node-connection.ts'
+import { attachApi } from './node-connection.ts'
 import {
   loadHttp,
   maxParserHeaderBytes,
@@ -16,6 +16,7 @@ import {
   MountedHttpRequest,
   toOriginForm,
 } from './node-request.ts'
+import { writeResponse } from './node-response.ts'
 import {
   createPendingRequests,
   createRunningServer,

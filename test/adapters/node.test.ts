@@ -1,5 +1,6 @@
 /** Conversion between Node's requests and responses and those of the service. */
 import { once } from 'node:events'
+import { createServer as createHttpServer } from 'node:http'
 import { connect, createServer, type OutgoingHttpHeaders } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -8,6 +9,7 @@ import { createListener, serve, type ServeOptions } from '../../adapters/runtime
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import type { HttpRequest, HttpResponse } from '../../core/http/message.ts'
+import { connectRaw } from '../support/raw-connection.ts'
 import { echo, get, json, post, serveStub } from './node-server.ts'
 
 t.test('a request reaches the service as it was sent', async (t) => {
@@ -144,6 +146,55 @@ t.test('a response is written unmodified', async (t) => {
     const answer = await connection.answer(true)
     t.strictSame([answer.status, answer.headers.has('content-length')], [status, method === 'HEAD'])
     t.notOk(answer.headers.has('transfer-encoding'))
+  }
+})
+
+t.test('a response after which the connection stays open is what Node itself would write', async (t) => {
+  const bytes = [Buffer.from('{"a":"Łódź"}'), Uint8Array.of(0, 13, 10, 255)]
+  const variants: HttpResponse[] = []
+  for (const body of ['plain', 'déjà vu', 'Łódź 😀', '', ...bytes, ...bytes]) {
+    const fixed = ['Content-Type', 'a/b', 'Content-Length', String(Buffer.byteLength(body))]
+    for (
+      const [index, more] of [[], ['ETag', '"é"'], ['ETag', '"é"'], ['etag', '"é"'], ['ETag', 'a\tb']]
+        .entries()
+    ) {
+      const id = ['X-Request-Id', `req_${index}`]
+      variants.push(
+        { status: 200, headers: [...fixed, ...more, ...id], body },
+        { status: 201, headers: [...fixed, ...id, ...more, 'Link', '<a>', 'Link', '<b>'], body },
+        { status: 404, headers: [...more, ...fixed], body },
+      )
+    }
+  }
+  // Some responses wait for those before them.
+  const handle = ({ target }: HttpRequest): HttpResponse | Promise<HttpResponse> => {
+    const index = Number(target.slice(1))
+    return index % 3 === 1 ? Promise.resolve(variants[index]!) : variants[index]!
+  }
+  for (const [keepAliveTimeoutMs, line] of [[75_000, 'Keep-Alive: timeout=75\r\n'], [0, '']] as const) {
+    const { open } = await serveStub(t, { handle }, { keepAliveTimeoutMs })
+    const reference = createHttpServer({ keepAliveTimeout: keepAliveTimeoutMs }, createListener({ handle }))
+      .listen(0)
+    t.teardown(() => reference.close())
+    const { port } = reference.address() as AddressInfo
+    const requests = variants.map((_, index) => get(`/${index}`)).join('') + get('/0', 'Connection: close')
+    const [ours, theirs] = await Promise.all(
+      [open(), connectRaw('localhost', port)].map(async (connecting) => {
+        const connection = await connecting
+        connection.write(requests)
+        const text = await connection.ended()
+        // The last response closes the connection.
+        return text.slice(0, text.lastIndexOf('HTTP/1.1 ')).replaceAll(/Date: .* GMT/g, 'Date')
+      }),
+    )
+    t.equal(ours, theirs)
+    t.ok(ours!.includes(`\r\nDate\r\nConnection: keep-alive\r\n${line}\r\n`))
+  }
+  for (const invalid of ['a\r\nb: c', 'a\0', 'Ł', '\x7f']) {
+    variants.splice(0, Infinity, { ...variants.at(-1)!, headers: ['X-Request-Id', invalid] })
+    const connection = await (await serveStub(t, { handle })).open()
+    connection.write(get('/0'))
+    t.equal((await connection.answer()).status, 500)
   }
 })
 
