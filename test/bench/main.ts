@@ -24,6 +24,7 @@ const parts: Readonly<Record<string, () => Promise<Row[]>>> = {
   deno: async () => (await import('./http.ts')).runDeno(),
   sqlite: async () => (await import('./sqlite.ts')).run(),
   postgres: async () => (await import('./postgres.ts')).run(),
+  signups: async () => (await import('./signups.ts')).run(),
   workers: async () => (await import('./workers.ts')).run(),
   memory: async () => (await import('./memory.ts')).run(),
   start: async () => (await import('./start.ts')).runVersion(),
