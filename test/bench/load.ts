@@ -11,6 +11,8 @@ import process from 'node:process'
 export interface Load {
   readonly answers: number
   readonly seconds: number
+  /** The time within which 99 of 100 responses arrived. */
+  readonly p99Milliseconds: number
 }
 
 /**
@@ -28,16 +30,20 @@ export async function load(
   const next = typeof request === 'string' ? () => request : request
   const startedAt = performance.now()
   const until = startedAt + seconds * 1000
-  const counts = await Promise.all(Array.from({ length: connections }, () => converse(port, until, next)))
+  const times = (await Promise.all(Array.from({ length: connections }, () => converse(port, until, next))))
+    .flat()
   return {
-    answers: counts.reduce((sum, count) => sum + count, 0),
+    answers: times.length,
     seconds: (performance.now() - startedAt) / 1000,
+    p99Milliseconds: times.sort((a, b) => a - b)[Math.floor(times.length * 0.99)]!,
   }
 }
 
-function converse(port: number, until: number, next: () => string): Promise<number> {
+/** @returns The milliseconds that each response took. */
+function converse(port: number, until: number, next: () => string): Promise<number[]> {
   return new Promise((resolve, reject) => {
-    let answers = 0
+    const times: number[] = []
+    let sentAt = 0
     /** Bytes of the response that have not arrived. */
     let missing = 0
 
@@ -46,10 +52,15 @@ function converse(port: number, until: number, next: () => string): Promise<numb
       missing -= length
       if (missing < 0) throw new Error('More data arrived than expected.')
       if (missing > 0) return
-      answers++
-      if (performance.now() < until) return void socket.write(next(), 'latin1')
+      times.push(performance.now() - sentAt)
+      if (performance.now() < until) return send()
       socket.end()
-      resolve(answers)
+      resolve(times)
+    }
+
+    function send(): void {
+      sentAt = performance.now()
+      socket.write(next(), 'latin1')
     }
 
     const socket: Socket = connect({
@@ -69,7 +80,7 @@ function converse(port: number, until: number, next: () => string): Promise<numb
         },
       },
     })
-    socket.once('connect', () => socket.write(next(), 'latin1'))
+    socket.once('connect', send)
     socket.once('error', reject)
     socket.once('close', () => reject(new Error('The server closed a connection.')))
   })

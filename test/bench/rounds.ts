@@ -12,6 +12,7 @@ export interface Result {
   /** Processor time of the server for one request. */
   readonly microseconds: number
   readonly requestsPerSecond: number
+  readonly p99Milliseconds: number
 }
 
 /** The rounds of each server. Rounds with the same index ran next to each other. */
@@ -41,9 +42,14 @@ export async function compete(runtime: ServerRuntime, kinds: readonly ServerKind
 
 async function measure(child: ServerChild): Promise<Result> {
   const before = await child.usedMicroseconds()
-  const { answers, seconds } = await load(child.port, connections, roundSeconds, child.request)
+  const { answers, seconds, p99Milliseconds } = await load(
+    child.port,
+    connections,
+    roundSeconds,
+    child.request,
+  )
   const used = await child.usedMicroseconds() - before
-  return { microseconds: used / answers, requestsPerSecond: answers / seconds }
+  return { microseconds: used / answers, requestsPerSecond: answers / seconds, p99Milliseconds }
 }
 
 /**
@@ -69,6 +75,29 @@ export function comparisonRow(
     against: described(theirs),
     ratio: `${times(ratio)} (throughput ${throughput.toFixed(2)})`,
     ...(target !== undefined && { target: `≥ ${target.toFixed(2)} ×`, met: ratio >= target }),
+  }
+}
+
+/** Compares how long all but one of a hundred responses took: the median of the ratios of neighbouring rounds. */
+export function tailRow(
+  part: string,
+  what: string,
+  results: Results,
+  [subject, peer]: readonly [ServerKind, ServerKind],
+  most: number,
+): Row {
+  const [ours, theirs] = [subject, peer].map((kind) =>
+    results.get(kind)!.map((round) => round.p99Milliseconds)
+  )
+  const ratio = median(ours!.map((own, round) => own / theirs![round]!))
+  return {
+    part,
+    what,
+    ours: `${median(ours!).toFixed(2)} ms`,
+    against: `${median(theirs!).toFixed(2)} ms`,
+    ratio: times(ratio),
+    target: `≤ ${most.toFixed(2)} ×`,
+    met: ratio <= most,
   }
 }
 

@@ -23,6 +23,7 @@ export type ServerKind =
   | `ours-${'again' | 'verify' | 'metrics' | 'metrics-by-partner'}`
   | 'fetch'
   | 'raw'
+  | 'raw-node-http'
   | `raw-${'same-fields' | 'verify'}`
   | `${'hono' | 'fastify'}${'' | '-same-work' | '-verify'}`
   | `elysia${'' | '-same-work'}`
@@ -76,13 +77,15 @@ async function listenOurs(): Promise<number> {
 
 /** Sends the same bytes every time. The handler takes the request, as one that reads it does. */
 function listenRaw(headers: Readonly<Record<string, string>>): Promise<number> {
-  if (runtime !== 'node') return listen((_request) => new Response(ready.text, { headers }))
+  if (runtime !== 'node' && kind !== 'raw-node-http') {
+    return listen((_request) => new Response(ready.text, { headers }))
+  }
   const fields = { ...headers, 'Content-Length': String(ready.bytes.length) }
   // As in the documentation, or in the form that costs least.
   const written = kind === 'raw' ? fields : Object.entries(fields).flat()
   return listenNode((_request, response) => {
     response.writeHead(200, written)
-    response.end(ready.bytes)
+    response.end(kind === 'raw-node-http' ? ready.text : ready.bytes)
   })
 }
 
@@ -128,6 +131,8 @@ const starters: Readonly<Record<ServerKind, () => Promise<number>>> = {
   fetch: () => listen((request) => service.fetch(request)),
   raw: () => listenRaw({ 'Content-Type': 'application/json; charset=utf-8' }),
   'raw-same-fields': () => listenRaw(sameFields('key')),
+  // On Deno, where text costs it less than bytes.
+  'raw-node-http': () => listenRaw(sameFields('key')),
   hono: () => listen(honoReady(key, ready).fetch),
   'hono-same-work': () => listen(honoSameWork(key, ready).fetch),
   fastify: () => listenFastify('fastifyReady'),
