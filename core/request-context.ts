@@ -119,6 +119,7 @@ export function createRequestContext(service: Service, request: HttpRequest): Re
 
 /** Reads the query of a request whose path is known. */
 export function parseQuery(context: RequestContext): Query {
+  if (context.request.target.length === context.path.length) return context.query
   return context.query = readQuery(context.request.target.slice(context.path.length + 1))
 }
 

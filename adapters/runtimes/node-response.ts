@@ -6,14 +6,14 @@ export const isDeno: boolean = 'Deno' in globalThis
 
 export function writeResponse(
   response: ServerResponse,
-  { status, headers, body }: HttpResponse,
+  { status, headers, body, utf8 }: HttpResponse,
   closesConnection: boolean,
 ): void {
   // Deno does not validate header values.
   if (isDeno) fieldLines(headers)
   response.writeHead(status, closesConnection ? [...headers, 'Connection', 'close'] : headers as string[])
   if (body === undefined) response.end()
-  else response.end(toLatin1(body), 'latin1')
+  else response.end(utf8 ?? toLatin1(body), 'latin1')
 }
 
 /** A response as bytes, for a connection on which Node has no response object. */
@@ -43,7 +43,7 @@ export function createResponseWriter(keepAliveTimeoutMs: number) {
   }
 
   return (response: ServerResponse, httpResponse: HttpResponse): void => {
-    const { status, headers, body } = httpResponse
+    const { status, headers, body, utf8 } = httpResponse
     if (body === undefined) return writeResponse(response, httpResponse, false)
     let kept = typeof body === 'string' ? undefined : keptBodies.get(body)
     if (typeof body !== 'string' && !kept?.headers.every((text, index) => text === headers[index])) {
@@ -60,7 +60,7 @@ export function createResponseWriter(keepAliveTimeoutMs: number) {
     message.statusCode = status
     message._header = statusLine(status) + lines + finalLines
     message._headerSent = false
-    response.end(kept?.text ?? toLatin1(body), 'latin1')
+    response.end(kept?.text ?? utf8 ?? toLatin1(body), 'latin1')
   }
 }
 

@@ -94,7 +94,8 @@ export function createResponseWriter(names: ServiceNames, problemBase: string, s
     meta: RequestMeta,
     headers: readonly string[],
   ): HttpResponse {
-    return uncached(status, json, serialize(result), meta, [...result.headers ?? [], ...headers])
+    const { text, utf8 } = result.json ?? { text: serialize(result) }
+    return uncached(status, json, text, meta, [...result.headers ?? [], ...headers], utf8)
   }
 
   function uncached(
@@ -103,12 +104,13 @@ export function createResponseWriter(names: ServiceNames, problemBase: string, s
     text: string,
     { request, requestId }: RequestMeta,
     headers: readonly string[],
+    utf8?: string,
   ): HttpResponse {
     const id = ['X-Request-Id', requestId]
     return {
       status,
       headers: [
-        ...contentHeaders(type, byteLength(text)),
+        ...contentHeaders(type, utf8?.length ?? byteLength(text)),
         'Cache-Control',
         'no-store',
         ...common,
@@ -116,6 +118,7 @@ export function createResponseWriter(names: ServiceNames, problemBase: string, s
         ...headers,
       ],
       body: request?.method === 'HEAD' ? undefined : text,
+      utf8,
     }
   }
 

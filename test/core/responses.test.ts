@@ -1,8 +1,26 @@
-/** Responses that reuse the headers of an earlier one with the same body equal new ones. */
+/** Responses that reuse parts of an earlier one equal new ones: headers of the same body, and the text of a key. */
 import fc from 'fast-check'
 import t from 'tap'
 import { createResponseConverter } from '../../core/http/fetch.ts'
-import type { HttpResponse } from '../../core/http/message.ts'
+import { API_VERSION } from '../../core/http/headers.ts'
+import type { EncodedText, HttpResponse } from '../../core/http/message.ts'
+import { preparePrincipal } from '../../core/keys/principal.ts'
+import { LIMIT_NAMES, policiesFor, type Policy } from '../../core/limits/policies.ts'
+import type { Key, Partner } from '../../core/model.ts'
+import { MODULE_NAMES, MODULES, SCOPES } from '../../core/policy/modules.ts'
+import type { Grant } from '../../core/policy/decide.ts'
+import type { HandlerContext } from '../../core/routes/context.ts'
+import { compileRoutes, ROUTES } from '../../core/routes/router.ts'
+import { verifyKey } from '../../core/routes/verify-key.ts'
+
+const { endpoints } = compileRoutes(ROUTES, 'service')
+const checkKey = (verifyKey as unknown as {
+  handle(
+    input: { client(): string | undefined },
+    grant: Grant,
+    context: HandlerContext,
+  ): { json: EncodedText }
+}).handle
 
 const internal: HttpResponse = { status: 500, headers: ['X-Request-Id', 'req_0'], body: '{}' }
 
@@ -95,4 +113,122 @@ t.test('at most 2,048 responses are cached', async (t) => {
     t.strictSame(await contentOf(respond(answer)), await contentOf(responseOf(answer)))
   }
   t.equal(made, 2_050, 'then the first was evicted')
+})
+
+const text = fc.string({ unit: 'binary' }).map((name) => name.toWellFormed())
+const instant = fc.integer({ min: 0, max: 4_102_444_800_000 })
+const someScopes = fc.subarray([...SCOPES])
+const someModules = fc.subarray([...MODULE_NAMES])
+const limit = fc.record({ quota: fc.integer({ min: 0, max: 1_000_000_000 }), windowSeconds: fc.nat(86_400) })
+const keys = fc.record({
+  id: fc.constantFrom('one', 'two'),
+  name: text,
+  environment: fc.constantFrom('live', 'test'),
+  hint: text,
+  scopes: someScopes,
+  allow: fc.constant([]),
+  createdAt: instant,
+  expiresAt: fc.option(instant, { nil: undefined }),
+  retiresAt: fc.option(instant, { nil: undefined }),
+  successorId: fc.option(text, { nil: undefined }),
+}) as fc.Arbitrary<unknown> as fc.Arbitrary<Key>
+const partners = fc.record({
+  slug: text,
+  name: text,
+  modules: someModules,
+}) as fc.Arbitrary<unknown> as fc.Arbitrary<Partner>
+
+t.test('the text of a check of a key is the JSON of its members', (t) => {
+  const input = {
+    key: keys,
+    partner: partners,
+    service: fc.record({ key: limit, signup: limit, verify: limit, authfail: limit }),
+    states: fc.array(fc.record({ remaining: fc.nat(), resetSeconds: fc.nat() }), {
+      minLength: 4,
+      maxLength: 4,
+    }),
+    client: fc.option(fc.constant('192.0.2.1'), { nil: undefined }),
+    instants: fc.array(instant, { minLength: 1, maxLength: 3 }),
+    staleIfErrorMs: fc.constantFrom(0, 1500, 60_000),
+    since: fc.option(instant, { nil: undefined }),
+  }
+  fc.assert(
+    fc.property(fc.record(input), (given) => {
+      const { key, partner, client, instants, staleIfErrorMs, since } = given
+      const principal = preparePrincipal({ key, partner }, policiesFor(given.service))
+      const states = Object.fromEntries(LIMIT_NAMES.map((name, index) => [name, given.states[index]!]))
+      const asked: unknown[] = []
+      const context = {
+        endpoints,
+        limiter: { peek: ({ name }: Policy, subject: string) => (asked.push([name, subject]), states[name]) },
+        elapsed: () => 0,
+        staleness: {
+          maxStalenessMs: 250,
+          staleIfErrorMs,
+          staleWindow: () => since === undefined ? undefined : { since, until: 0 },
+        },
+      } as unknown as HandlerContext
+      const shown = LIMIT_NAMES.flatMap((name) => principal.policies[name] ?? [])
+        .filter(({ name }) => name !== 'authfail' || client !== undefined)
+      // Again with the same principal, at another time.
+      for (const now of instants) {
+        const grant = { principal, partner, key, now }
+        const data = {
+          valid: true,
+          partner: { slug: partner.slug, name: partner.name },
+          key: {
+            id: key.id,
+            name: key.name,
+            environment: key.environment,
+            hint: `…${key.hint}`,
+            created_at: new Date(key.createdAt).toISOString(),
+            expires_at: key.expiresAt === undefined ? null : new Date(key.expiresAt).toISOString(),
+            rotation: key.successorId === undefined || key.retiresAt === undefined
+              ? null
+              : { successor_id: key.successorId, retires_at: new Date(key.retiresAt).toISOString() },
+          },
+          scopes: SCOPES.filter((scope) => key.scopes.includes(scope)).map((scope) => ({
+            scope,
+            in_force: partner.modules.some((module) => MODULES[module].scope === scope),
+          })),
+          modules: MODULE_NAMES.map((module) => {
+            const [active, { scope }] = [partner.modules.includes(module), MODULES[module]]
+            const held = key.scopes.includes(scope)
+            return { module, active, ready: active && held, missing_scope: held ? null : scope }
+          }),
+          endpoints: endpoints.filter(({ scope }) => scope !== undefined).map(({ method, path, scope }) => ({
+            method,
+            path,
+            scope,
+            allowed: principal.heldScopes.has(scope!) && principal.activeScopes.has(scope!),
+          })),
+          limits: shown.map(({ name, quota, windowSeconds }) => ({
+            policy: name,
+            quota,
+            window_seconds: windowSeconds,
+            remaining: states[name]!.remaining,
+            resets_in_seconds: states[name]!.resetSeconds,
+          })),
+          version: API_VERSION,
+          checked_at: new Date(now).toISOString(),
+          max_staleness_ms: 250,
+          ...(staleIfErrorMs > 0 && {
+            stale_if_error: {
+              seconds: staleIfErrorMs / 1000,
+              since: since === undefined ? null : new Date(since).toISOString(),
+            },
+          }),
+        }
+        asked.length = 0
+        const { json } = checkKey({ client: () => client }, grant, context)
+        const subjects = shown.map(({ name }) => [name, name === 'authfail' ? client : key.id])
+        if (json.text !== JSON.stringify({ data })) return false
+        if (json.utf8 !== Buffer.from(json.text).toString('latin1')) return false
+        if (JSON.stringify(asked) !== JSON.stringify(subjects)) return false
+      }
+      return true
+    }),
+    { numRuns: 500 },
+  )
+  t.end()
 })
