@@ -69,7 +69,7 @@ export class NodeHttpRequest implements HttpRequest {
     if (request.destroyed) throw new Problem('malformed_request')
     if (this.awaitsContinue) this.response.writeContinue()
     this.awaitsContinue = false
-    // Waiting for events and a promise would cost 20 µs.
+    // Waiting for events and a promise would cost 10 of 44 µs.
     if (request.readableLength === length) return request.read() ?? emptyBytes
     return new Promise((resolve, reject) => {
       const chunks: Uint8Array[] = []

@@ -64,7 +64,7 @@ export class FetchRequest implements HttpRequest {
     this.#reject?.(new Problem(code))
   }
 
-  /** Reads a body whose length is known to be within the limit: on Bun in a quarter of the time of a stream. */
+  /** Reads a body whose length is known to be within the limit: a stream costs Bun 15 of 41 µs. */
   #readDeclared(): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
       this.#reject = reject
