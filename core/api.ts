@@ -1,6 +1,7 @@
 import { createAuditWatcher } from './audit/watch.ts'
 import { createResponseCache } from './cache/response-cache.ts'
 import { createRevisionCache, type RevisionCache, type StaleWindow } from './cache/revision-cache.ts'
+import { validatedDirectory } from './content/custom-directory.ts'
 import { createCursors } from './http/cursor.ts'
 import { createFetch, type PeerInfo } from './http/fetch.ts'
 import type { HttpRequest, HttpResponse } from './http/message.ts'
@@ -11,7 +12,7 @@ import { createLastUsedRecorder } from './keys/lifecycle.ts'
 import { createPrincipalCache, preparePrincipal } from './keys/principal.ts'
 import { type Clock, createClock } from './lib/clock.ts'
 import { createLruCache } from './lib/lru.ts'
-import { all, andThen, loadedOnUse, type MaybePromise } from './lib/promise.ts'
+import { all, andThen, type MaybePromise } from './lib/promise.ts'
 import { MS_PER_DAY, utcDay } from './lib/time.ts'
 import type { WebRequest, WebResponse } from './lib/web.ts'
 import { createFailedAuthentications } from './limits/failed-authentications.ts'
@@ -33,6 +34,7 @@ import { afterRegistration, registerReplica } from './replicas/registration.ts'
 import { createUsageCounter } from './reports/usage-counter.ts'
 import type { Endpoint } from './routes/context.ts'
 import { compileRoutes, ROUTES } from './routes/router.ts'
+import { createDestinationSignups } from './signups/destination.ts'
 import { type PartnerApiOptions, resolveSettings, type Settings } from './settings.ts'
 
 /** Where the service gets its data. */
@@ -213,15 +215,6 @@ function elapsed(): number {
 
 type BoundedPorts = ReturnType<typeof boundPorts>
 
-const directoryMethods = [
-  'listProfiles',
-  'findProfile',
-  'countProfiles',
-  'listIndustries',
-  'nextProfileChangeAt',
-  'directoryRevision',
-] as const
-
 /** The ports with their time-outs. What a custom directory returns is validated. */
 function boundPorts(
   { store, directory = store, signups: destination }: PartnerApiPorts,
@@ -236,22 +229,15 @@ function boundPorts(
   const isCustom = directory !== store
   const signups = withStoreTimeout.signups(store)
   const profiles = withStoreTimeout.directory(directory)
-  const validated = isCustom ? loadedOnUse(validate, ...directoryMethods) : profiles
-
-  async function validate(): Promise<Required<Directory>> {
-    const { validatedDirectory } = await import('./content/custom-directory.ts')
-    // With a log, the event of the request contains the error.
-    return validatedDirectory(profiles, hasLog ? undefined : console.error)
-  }
-
+  // With a log, the event of the request contains the error.
+  const validated = isCustom ? validatedDirectory(profiles, hasLog ? undefined : console.error) : profiles
   return {
     facts,
     directory: validated,
     catalog: withStoreTimeout.catalog(store),
-    signups: destination === undefined ? signups : loadedOnUse(async () => {
-      const { createDestinationSignups } = await import('./signups/destination.ts')
-      return createDestinationSignups(signups, withStoreTimeout.destination(destination))
-    }, 'createSignup'),
+    signups: destination === undefined
+      ? signups
+      : createDestinationSignups(signups, withStoreTimeout.destination(destination)),
     reports: withStoreTimeout.reports(store),
     quotas: quotas && withLookUpTimeout.quotas(quotas),
     register: replicas && ((replica: Replica) => withLookUpTimeout.registration(replicas.register(replica))),

@@ -104,7 +104,7 @@ async function report(
 /** The summary that the service sends to the partner. */
 async function summarise(store: Store, slug: string, { from, to }: Period, serviceName: string) {
   // Loaded here, with the schemas of all endpoints.
-  const { toWireSummary } = await import('../../core/reports/summary.ts')
+  const { toWireSummary } = await import('../../core/routes/reports.ts')
   const { compileRoutes, ROUTES } = await import('../../core/routes/router.ts')
   const { endpoints } = compileRoutes(ROUTES, serviceName)
   return toWireSummary({ from, to }, await store.summarise(slug, from, to), endpoints)

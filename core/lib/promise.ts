@@ -19,23 +19,6 @@ export function all<T extends readonly unknown[], R>(
     : next(values as unknown as T)
 }
 
-/** These methods of a port whose code is loaded with their first call. */
-export function loadedOnUse<P extends object, N extends keyof P & string>(
-  load: () => Promise<P>,
-  ...names: readonly N[]
-): Pick<P, N> {
-  let port: P | undefined
-  let loading: Promise<P> | undefined
-  const call = (port: P, name: N, args: readonly unknown[]) =>
-    (port[name] as (...args: readonly unknown[]) => unknown)(...args)
-  const methods = names.map((name) => [name, (...args: readonly unknown[]) => {
-    if (port !== undefined) return call(port, name, args)
-    loading ??= load().then((loaded) => port = loaded)
-    return loading.then((loaded) => call(loaded, name, args))
-  }])
-  return Object.fromEntries(methods)
-}
-
 /** Resolves after `ms` milliseconds, or rejects with the reason of `signal` when that is aborted first. */
 export function delay(ms: number, signal?: WebAbortSignal): Promise<void> {
   if (signal?.aborted) return Promise.reject(signal.reason)

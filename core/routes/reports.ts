@@ -1,7 +1,12 @@
 import { Problem } from '../http/problem.ts'
 import { oneOf, repeatable, single } from '../http/query.ts'
-import { ACTIVITY_TYPES } from '../ports/reports.ts'
-import { isCalendarDay, resolvePeriod } from '../reports/period.ts'
+import { andThen } from '../lib/promise.ts'
+import { compareCodePoints } from '../lib/text.ts'
+import { ACTIVITY_TYPES, type SummaryCounts } from '../ports/reports.ts'
+import { maskActivity } from '../reports/masking.ts'
+import { daysIn, isCalendarDay, type Period, resolvePeriod } from '../reports/period.ts'
+import type { ReportSummary } from '../wire.ts'
+import type { Endpoint } from './context.ts'
 import { cursorParameter, limitParameter, readPage } from './paging.ts'
 import { defineGet } from './route.ts'
 
@@ -14,18 +19,75 @@ export const reportSummary = defineGet({
   summary: 'Get the report summary',
   parameters: { from: day, to: day },
   cacheBy: 'none',
-  async handle({ query }, grant, { reports, endpoints }) {
+  handle({ query }, grant, { reports, endpoints }) {
     const period = resolvePeriod(query.from, query.to, grant.now)
     if (typeof period === 'string') {
       throw new Problem('invalid_parameter', { errors: [{ parameter: 'from', detail: period }] })
     }
-    const [{ toWireSummary }, counts] = await Promise.all([
-      import('../reports/summary.ts'),
-      reports.summarise(grant.partner.slug, period.from, period.to),
-    ])
-    return { data: toWireSummary(period, counts, endpoints) }
+    const counts = reports.summarise(grant.partner.slug, period.from, period.to)
+    return andThen(counts, (counts) => ({ data: toWireSummary(period, counts, endpoints) }))
   },
 })
+
+/** Rows with a count, largest first; equal ones by name, those without one last. */
+function ranked<T>(rows: readonly T[], count: (row: T) => number, name: (row: T) => string | null): T[] {
+  return rows.filter((row) => count(row) > 0).sort((a, b) => {
+    const [one, other] = [name(a), name(b)]
+    return count(b) - count(a) ||
+      (one === null || other === null
+        ? Number(one === null) - Number(other === null)
+        : compareCodePoints(one, other))
+  })
+}
+
+/** The summary as the service answers it: a row for every day, and endpoints by their paths. */
+export function toWireSummary(
+  period: Period,
+  counts: SummaryCounts,
+  endpoints: readonly Endpoint[],
+): ReportSummary {
+  const signupsOn = new Map(counts.signupsByDay.map(({ day, signups }) => [day, signups]))
+  const requestsOn = new Map(counts.requestsByDay.map((row) => [row.day, row]))
+  const daily = daysIn(period).map((date) => ({
+    date,
+    signups: signupsOn.get(date) ?? 0,
+    requests: requestsOn.get(date)?.requests ?? 0,
+    errors: requestsOn.get(date)?.errors ?? 0,
+  }))
+  const endpointNamed = new Map(endpoints.map((endpoint) => [endpoint.name, endpoint]))
+  return {
+    period: { from: period.from, to: period.to },
+    signups: {
+      total: daily.reduce((sum, { signups }) => sum + signups, 0),
+      by_plan: ranked(
+        counts.signupsByPlan.map(({ plan = null, signups }) => ({ plan, signups })),
+        ({ signups }) => signups,
+        ({ plan }) => plan,
+      ),
+      by_country: ranked(
+        counts.signupsByCountry.map(({ country = null, signups }) => ({ country, signups })),
+        ({ signups }) => signups,
+        ({ country }) => country,
+      ),
+    },
+    requests: {
+      total: daily.reduce((sum, { requests }) => sum + requests, 0),
+      errors: daily.reduce((sum, { errors }) => sum + errors, 0),
+      by_endpoint: ranked(
+        counts.requestsByEndpoint.flatMap(({ endpoint: name, requests, errors }) => {
+          // Another release may have counted an endpoint that this one does not have.
+          const endpoint = endpointNamed.get(name)
+          return endpoint === undefined
+            ? []
+            : [{ method: endpoint.method, path: endpoint.path, requests, errors }]
+        }),
+        ({ requests }) => requests,
+        ({ path }) => path,
+      ),
+    },
+    daily,
+  }
+}
 
 export const reportActivity = defineGet({
   name: 'report-activity',
@@ -38,8 +100,7 @@ export const reportActivity = defineGet({
     cursor: cursorParameter,
   },
   cacheBy: 'none',
-  async handle({ query }, grant, ports) {
-    const { maskActivity } = await import('../reports/masking.ts')
+  handle({ query }, grant, ports) {
     const partner = grant.partner.slug
     const types = [...new Set(query.type)].sort()
     return readPage(ports.cursors, query, {

@@ -303,13 +303,13 @@ t.test('npm run check lints the documentation of every entry', (t) => {
 
 /**
  * Bytes, minified and gzipped, the packages that it depends on included. The first have to be loaded before a service can
- * respond; the second include what is loaded with its first use: documents, reports, custom directories and destinations.
+ * respond; the second include what generates its documents, loaded on the first request for one.
  */
 const budgets = {
-  "export { createPartnerApi } from 'partner-api'": [30_500, 68_500],
+  "export { createPartnerApi } from 'partner-api'": [32_000, 68_000],
   "export { createPartnerClient } from 'partner-api-client'": [3_000, 3_000],
   "export { Problem } from 'partner-api'": [1_300, 1_300],
-  "export * from 'partner-api'": [45_000, 79_000],
+  "export * from 'partner-api'": [46_000, 79_000],
 } as const
 
 t.test('bundles contain only what is used and stay within their size limits', async (t) => {
@@ -329,9 +329,7 @@ t.test('bundles contain only what is used and stay within their size limits', as
   const [service, client] = [...said.values()]
   const later = service!.whole - service!.start
   const sentence =
-    `${kilobytes(service!.start)} KB, plus ${
-      kilobytes(later)
-    } KB loaded on demand, nearly all of it for the API docs; ` +
+    `${kilobytes(service!.start)} KB, plus ${kilobytes(later)} KB loaded on demand for the API docs; ` +
     `the client is ${kilobytes(client!.start)} KB`
   t.ok(read('README.md').replaceAll('\n', ' ').includes(sentence), `README: ${sentence}`)
 })
