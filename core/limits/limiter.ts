@@ -47,7 +47,7 @@ export function createDecisions(): LimitDecisions {
   return Object.fromEntries(LIMIT_NAMES.map((name) => [name, { allowed: 0, refused: 0 }])) as LimitDecisions
 }
 
-const maxWindows = 50_000
+const maxWindows = 100_000
 
 /** The windows of each policy by subject, without those that were least recently used. */
 export function createWindows<W>(): Readonly<Record<LimitName, LruCache<W>>> {
