@@ -215,6 +215,9 @@ function closeIdle(server: Server, connections: ReadonlySet<Socket>): void {
  * Mounts the service in a server of your own that passes on Node's requests: Express, Fastify, Connect, `node:http`,
  * `node:http2`. Mount it before any body parser. Framing and time limits are those of your server.
  *
+ * On Deno 2.9, a `clientError` listener of your server must destroy the socket at once: Deno passes what the client sends
+ * after an error to the request of another connection. `serve` prevents that.
+ *
  * @returns A request listener. Its promise is fulfilled when the response has been handed to Node.
  * @example
  * ```ts
