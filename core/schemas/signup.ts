@@ -1,4 +1,4 @@
-/** The members of a signup. `core/openapi/requests.ts` describes them. */
+/** The members of a signup. `core/openapi/route-inputs.ts` describes them. */
 import { COUNTRY_MESSAGE, isLocale, LOCALE_MESSAGE, parseCountryCode } from '../content/iso-codes.ts'
 import type { BodyDef, MemberCheck, MemberError } from '../http/body.ts'
 import { containsKey } from '../http/redact.ts'

@@ -21,7 +21,6 @@ import { StoreError } from '../store-error.ts'
 import type { Database } from './database.ts'
 import { isCommitUnknown, SqlError } from './errors.ts'
 import { columnParameters, createPruner, SERVER_NOW, unnestColumns, WEBHOOK_DIALECT } from './sql.ts'
-
 import { SET_DURABLE_COMMIT } from './transaction.ts'
 
 /** Milliseconds to resend a signup whose outcome is unknown, and between two attempts. */
