@@ -204,6 +204,21 @@ await t.test('a signup of several that cannot be stored fails alone', async (t) 
   await store.close()
 })
 
+await t.test('a signup that comes while another waits for the lock does not fail that one', async (t) => {
+  const { store, file } = await openWithKey()
+  const other = new DatabaseSync(file)
+  other.exec('BEGIN IMMEDIATE')
+  const waiting = store.createSignup(signup('1'), undefined)
+  // The first has been tried then.
+  await new Promise(setImmediate)
+  const wrong = store.createSignup(signup('2', { createdAt: T0 + 0.5 }), undefined)
+  other.exec('COMMIT')
+  other.close()
+  const outcomes = await Promise.allSettled([waiting, wrong])
+  t.strictSame(outcomes.map(({ status }) => status), ['fulfilled', 'rejected'])
+  await store.close()
+})
+
 await t.test('signups that wait when their store is closed are stored or rejected', async (t) => {
   const { store, file } = await openWithKey()
   const sent = Array.from(

@@ -95,16 +95,17 @@ export function createSignups(database: Database, addEvents: AddEvents) {
   }
 
   async function storeGroup(waiting: Attempt[]): Promise<void> {
-    const first = waiting.length
+    // Others may come while another process holds the lock.
+    const attempts = [...waiting]
     try {
-      const settled = await transactionWithRetry(database, () => insertGroup(waiting))
+      const settled = await transactionWithRetry(database, () => insertGroup(attempts))
       waiting.splice(0, settled.length)
       for (const settle of settled) settle()
     } catch (error) {
-      const failed = waiting.splice(0, first)
+      waiting.splice(0, attempts.length)
       // Not about the file: one of them is the cause, and each is tried alone.
-      const isShared = first === 1 || error instanceof StoreError
-      for (const attempt of failed) isShared ? attempt.reject(error) : await storeGroup([attempt])
+      const isShared = attempts.length === 1 || error instanceof StoreError
+      for (const attempt of attempts) isShared ? attempt.reject(error) : await storeGroup([attempt])
     }
   }
 
