@@ -60,6 +60,8 @@ export function createResponseWriter(keepAliveTimeoutMs: number) {
     message.statusCode = status
     message._header = statusLine(status) + lines + finalLines
     message._headerSent = false
+    // On a runtime that ignores these properties.
+    if (!response.headersSent) return writeResponse(response, httpResponse, false)
     response.end(kept?.text ?? utf8 ?? toLatin1(body), 'latin1')
   }
 }
