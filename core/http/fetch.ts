@@ -54,7 +54,7 @@ export class FetchRequest implements HttpRequest {
     if (this.request.bodyUsed) throw new Error(BODY_ALREADY_READ)
     if (Number(this.header('content-length')) > maxBytes) throw new Problem('body_too_large')
     if (this.#failure !== undefined) throw new Problem(this.#failure)
-    return this.header('content-length') === undefined ? this.#read(maxBytes) : this.#readDeclared()
+    return this.header('content-length') === undefined ? this.#read(maxBytes) : this.#readDeclared(maxBytes)
   }
 
   /** Stops reading the body: reads throw `code`, and the runtime may discard what still arrives. */
@@ -64,11 +64,15 @@ export class FetchRequest implements HttpRequest {
     this.#reject?.(new Problem(code))
   }
 
-  /** Reads a body whose length is known to be within the limit: a stream costs Bun 15 of 41 µs. */
-  #readDeclared(): Promise<Uint8Array> {
+  /** Reads a body whose declared length is within the limit: a stream costs Bun 15 of 41 µs. */
+  #readDeclared(maxBytes: number): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
       this.#reject = reject
-      this.request.arrayBuffer().then((buffer) => resolve(new Uint8Array(buffer)), () => {
+      this.request.arrayBuffer().then((buffer) => {
+        // Only a server checks the declared length, not the constructor of `Request`.
+        if (buffer.byteLength > maxBytes) reject(new Problem('body_too_large'))
+        else resolve(new Uint8Array(buffer))
+      }, () => {
         reject(new Problem('malformed_request', { detail: 'The body ended early.' }))
       })
     })

@@ -54,3 +54,20 @@ await t.test('a body that was already read is an internal error and logged', asy
   t.notMatch(JSON.stringify(events), text)
   await api.close()
 })
+
+await t.test('a body that is longer than declared is too large', async (t) => {
+  const store = createMemoryStore()
+  const { keys } = await fillWorld(store)
+  const api = createPartnerApi({ store })
+  const request = new Request('http://api.example/service/developer/verify-key', {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      'content-length': '18',
+      'x-service-partner-key': keys['demo full'].text,
+    },
+    body: '{"partner":"demo"}'.padEnd(200_000),
+  })
+  t.equal((await api.fetch(request)).status, 413)
+  await api.close()
+})
