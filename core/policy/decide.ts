@@ -1,6 +1,6 @@
 /**
- * The policy: who may do what, as a list of pure rules over facts. The first rule that refuses decides, and access is
- * granted nowhere else.
+ * The policy: who may do what, as a list of pure rules over facts. The first rule that refuses decides. Nothing else
+ * decides on access: the pipeline makes a `Grant` only of a request that no rule refuses.
  */
 import { Problem } from '../http/problem.ts'
 import { keyState } from '../keys/lifecycle.ts'
