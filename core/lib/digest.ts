@@ -13,8 +13,9 @@ const right = new Uint8Array(words.buffer, digestLength)
  */
 export function equalDigests(a: string, b: string): boolean {
   encoder.encodeInto(a, left)
-  encoder.encodeInto(b, right)
-  let difference = a.length ^ b.length | Math.max(0, a.length - digestLength)
+  // Of a text that is too long or not ASCII, the words lack the end.
+  const { written } = encoder.encodeInto(b, right)
+  let difference = a.length ^ b.length | a.length ^ written
   for (let index = 0; index < a.length / 4; index++) difference |= words[index]! ^ words[index + 16]!
   return difference === 0
 }

@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { test } from 'tap'
+import { equalDigests } from '../../core/lib/digest.ts'
 import { compareCodePoints, fold, foldWords } from '../../core/lib/text.ts'
 import { anyText } from '../support/any-text.ts'
 
@@ -56,5 +57,18 @@ test('text compares by code points, like its UTF-8 bytes', (t) => {
     }),
     { numRuns: 1_000 },
   )
+  t.end()
+})
+
+test('digests are equal if all of their characters are', (t) => {
+  for (const length of [32, 64]) {
+    const digest = '0123456789abcdef'.repeat(4).slice(0, length)
+    t.ok(equalDigests(digest, digest))
+    for (let index = 0; index < length; index++) {
+      for (const other of ['', '-', 'é', '€', '00']) {
+        t.notOk(equalDigests(digest, digest.slice(0, index) + other + digest.slice(index + 1)))
+      }
+    }
+  }
   t.end()
 })
