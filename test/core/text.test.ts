@@ -63,9 +63,9 @@ test('text compares by code points, like its UTF-8 bytes', (t) => {
 test('digests are equal if all of their characters are', (t) => {
   for (const length of [32, 64]) {
     const digest = '0123456789abcdef'.repeat(4).slice(0, length)
-    t.ok(equalDigests(digest, digest))
     for (let index = 0; index < length; index++) {
       for (const other of ['', '-', 'é', '€', '00']) {
+        t.ok(equalDigests(digest, digest))
         t.notOk(equalDigests(digest, digest.slice(0, index) + other + digest.slice(index + 1)))
       }
     }
