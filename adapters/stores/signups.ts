@@ -57,14 +57,18 @@ export interface Attempt {
 /**
  * Has signups that arrive in one turn of the event loop, or while others are being stored, share the next transaction.
  *
- * @param store Settles some of the attempts that wait, the first ones, and removes them. It never rejects.
+ * @param store Settles some of the attempts that wait, the first ones, and removes them. If it rejects, all that wait fail.
  */
 export function createSignupGroups(store: (waiting: Attempt[]) => MaybePromise<void>) {
   const waiting: Attempt[] = []
   let isStoring = false
 
   async function storeGroup(): Promise<void> {
-    await store(waiting)
+    try {
+      await store(waiting)
+    } catch (error) {
+      for (const { reject } of waiting.splice(0)) reject(error)
+    }
     isStoring = waiting.length > 0
     // Not at once: requests that have arrived meanwhile join the group, and others are answered.
     if (isStoring) setImmediate(storeGroup)

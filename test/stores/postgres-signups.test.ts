@@ -65,6 +65,12 @@ await t.test('200 concurrent attempts of four stores with one key create one sig
   t.same([await counted(sql, 'plan'), await counted(sql, 'country')], [1, 1])
 })
 
+await t.test('a signup without an instant is rejected, and does not hold up later ones', async (t) => {
+  const { store } = await createPlace(t)
+  await t.rejects(async () => await store.createSignup({ ...signup('1'), createdAt: NaN }, undefined))
+  t.match(await store.createSignup(signup('2'), undefined), { outcome: 'created' })
+})
+
 await t.test('of two concurrent bodies with one key, one is stored and the other is a mismatch', async (t) => {
   const { store, open } = await createPlace(t)
   const other = await open()
