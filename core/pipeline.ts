@@ -11,7 +11,7 @@ import {
 } from './authenticate-request.ts'
 import { isFresh } from './cache/response-cache.ts'
 import { type JsonObject, readBody } from './http/body.ts'
-import { accepts, API_VERSION } from './http/headers.ts'
+import { accepts } from './http/headers.ts'
 import type { CachedBody, HandlerResult, HttpRequest, HttpResponse } from './http/message.ts'
 import { Problem } from './http/problem.ts'
 import { isPercentEncoded, readPartner } from './http/query.ts'
@@ -32,6 +32,7 @@ import {
 } from './request-context.ts'
 import { readInput } from './routes/input.ts'
 import { allowedMethods, type Route } from './routes/route.ts'
+import { API_VERSION } from './wire.ts'
 
 /** @returns The service's handler. It never throws and never rejects. */
 export function createPipeline(service: Service): (request: HttpRequest) => MaybePromise<HttpResponse> {

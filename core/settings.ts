@@ -1,4 +1,3 @@
-import { MAX_STALE_IF_ERROR_SECONDS } from './cache/revision-cache.ts'
 import { createServiceNames, type ServiceNames } from './http/headers.ts'
 import { DEFAULT_PROBLEM_BASE } from './http/problem.ts'
 import { drawId } from './lib/ids.ts'
@@ -8,6 +7,7 @@ import type { LogEvent } from './log.ts'
 import type { Limit, LimitName } from './model.ts'
 import type { DeploymentInfo } from './openapi/model.ts'
 import type { Observer } from './ports/observer.ts'
+import { MAX_STALE_IF_ERROR_SECONDS } from './wire.ts'
 
 /** Settings of the service. All have defaults. */
 export interface PartnerApiOptions {

@@ -1,8 +1,22 @@
-/** Response bodies. Routes return these types, schemas satisfy them, and the client re-exports them. */
+/**
+ * Response bodies: routes return these types, schemas satisfy them, and the client re-exports them. The constants are
+ * those that the service and its documents share: kept apart from both, they do not tie their bundles together.
+ */
 import type { ProblemCode } from './http/problem.ts'
 import type { LimitName } from './model.ts'
 import type { Module, Scope } from './policy/modules.ts'
 import type { ActivityType } from './ports/reports.ts'
+
+/** The only version so far. Additions do not make a new one. */
+export const API_VERSION = '2026-11-20'
+
+/** The request header that makes a signup safe to repeat. */
+export const IDEMPOTENCY_HEADER = 'Idempotency-Key'
+
+export const MAX_BODY_BYTES = 32_768
+
+/** The longest setting of stale-if-error: an hour. */
+export const MAX_STALE_IF_ERROR_SECONDS = 3_600
 
 /** Something with a slug and a name. */
 export interface Named {

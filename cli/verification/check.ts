@@ -1,6 +1,6 @@
 /** One check of a key against a deployment. */
-import { API_VERSION, createServiceNames, type ServiceNames } from '../../core/http/headers.ts'
-import type { Verification } from '../../core/wire.ts'
+import { createServiceNames, type ServiceNames } from '../../core/http/headers.ts'
+import { API_VERSION, type Verification } from '../../core/wire.ts'
 import { CliError, type ExitCode, toCliError } from '../errors.ts'
 import type { Invocation } from '../command.ts'
 import { pluralize, printable } from '../output/text.ts'

@@ -1,11 +1,11 @@
 /** Reads the response of verify-key, and checks the responses of other endpoints against the contract. */
 import * as v from 'valibot'
-import { API_VERSION, type ServiceNames } from '../../core/http/headers.ts'
+import type { ServiceNames } from '../../core/http/headers.ts'
 import { hasValidChecksum } from '../../core/keys/format.ts'
 import { parseJson } from '../../core/lib/json.ts'
 import { parseInstant } from '../../core/lib/time.ts'
 import { verificationSchema } from '../../core/schemas/responses.ts'
-import type { Verification } from '../../core/wire.ts'
+import { API_VERSION, type Verification } from '../../core/wire.ts'
 import { CliError } from '../errors.ts'
 import { excerpt, printable } from '../output/text.ts'
 import { type DeploymentResponse, displayName, maxNameLength, notThisServiceError } from './deployment.ts'

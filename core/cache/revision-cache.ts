@@ -9,9 +9,6 @@ export interface StalenessBounds {
   readonly staleIfErrorMs?: number
 }
 
-/** The longest setting of stale-if-error: an hour. */
-export const MAX_STALE_IF_ERROR_SECONDS = 3_600
-
 /** A time in which an unconfirmed revision is used because the source is down, on the clock of `now`. */
 export interface StaleWindow {
   /** When the source last confirmed it. */

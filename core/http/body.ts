@@ -1,10 +1,9 @@
 import { hasDuplicateMembers } from '../lib/json.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
+import { MAX_BODY_BYTES } from '../wire.ts'
 import type { HttpRequest } from './message.ts'
 import { type InputError, Problem } from './problem.ts'
 import { redactKeys } from './redact.ts'
-
-export const MAX_BODY_BYTES = 32_768
 
 export const BODY_ALREADY_READ =
   'The body has already been read: mount the service before middleware that reads bodies.'

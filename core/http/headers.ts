@@ -35,9 +35,6 @@ export function createServiceNames(name: string): ServiceNames {
   }
 }
 
-/** The only version so far. Additions do not make a new one. */
-export const API_VERSION = '2026-11-20'
-
 /**
  * Whether an `Accept` field admits a media type (RFC 9110 §12.5.1): the most specific range that covers it
  * decides, and a weight of 0 excludes. Parameters of a range are ignored.

@@ -1,16 +1,14 @@
 import { type InputError, Problem } from './problem.ts'
 import { containsKey, redactKeys } from './redact.ts'
 
-/** How many values a repeatable parameter may have. */
-export const maxRepetitions = 20
-
 /** One query parameter of a route. */
 export interface ParameterDef<T> {
   /** @returns `undefined` for an invalid value. */
   readonly parse: (text: string) => unknown
   /** What a value must be. */
   readonly message: string
-  readonly repeatable: boolean
+  /** How many values it may have; more than one make a list. */
+  readonly maxValues: number
   /** The value when the parameter is absent. */
   readonly absent: T
 }
@@ -29,7 +27,7 @@ export function single<T, A extends T | undefined>(
   message: string,
   absent: A,
 ): ParameterDef<T | A> {
-  return { parse, message, absent, repeatable: false }
+  return { parse, message, absent, maxValues: 1 }
 }
 
 /** Declares a parameter with up to 20 values. */
@@ -37,7 +35,7 @@ export function repeatable<T>(
   parse: (text: string) => T | undefined,
   message: string,
 ): ParameterDef<readonly T[]> {
-  return { parse, message, absent: [], repeatable: true }
+  return { parse, message, absent: [], maxValues: 20 }
 }
 
 /** Parses one of several words. */
@@ -64,13 +62,13 @@ export function readParameters<P extends ParameterDefs>(
       errors.push({ parameter: redactKeys(name), detail: 'is not a parameter of this endpoint' })
     }
   }
-  for (const [name, { repeatable, parse, message, absent }] of Object.entries(declared)) {
+  for (const [name, { maxValues, parse, message, absent }] of Object.entries(declared)) {
     const texts = query.values.get(name)
     if (texts === undefined) {
       input[name] = absent
       continue
     }
-    const error = valueError(query, name, texts, repeatable ? maxRepetitions : 1)
+    const error = valueError(query, name, texts, maxValues)
     if (error !== undefined) errors.push({ parameter: name, detail: error })
     else {
       const values: unknown[] = []
@@ -79,7 +77,7 @@ export function readParameters<P extends ParameterDefs>(
         if (value === undefined) errors.push({ parameter: name, detail: message })
         else values.push(value)
       }
-      input[name] = repeatable ? values : values[0]
+      input[name] = maxValues > 1 ? values : values[0]
     }
   }
   if (errors.length > 0) throw new Problem('invalid_parameter', { errors })

@@ -1,6 +1,7 @@
 import type { Sha256 } from '../lib/digest.ts'
 import { createRequestIds } from '../lib/ids.ts'
-import { API_VERSION, entityTag, matchesNone, type ServiceNames } from './headers.ts'
+import { API_VERSION } from '../wire.ts'
+import { entityTag, matchesNone, type ServiceNames } from './headers.ts'
 import {
   byteLength,
   type CachedBody,

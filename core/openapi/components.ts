@@ -1,11 +1,10 @@
 /** The reusable parts of the document: headers, parameters, problems and their examples. */
-import { API_VERSION } from '../http/headers.ts'
 import { type ProblemCode, problemDocument } from '../http/problem.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
 import { moduleForScope, type Scope } from '../policy/modules.ts'
 import type { Route } from '../routes/route.ts'
 import { EXAMPLE_REQUEST_ID, PROBLEM_CODES, REQUEST_ID_PATTERN } from '../schemas/responses.ts'
-import { IDEMPOTENCY_HEADER } from '../signups/idempotency.ts'
+import { API_VERSION, IDEMPOTENCY_HEADER } from '../wire.ts'
 import type {
   DocumentSettings,
   ExampleObject,

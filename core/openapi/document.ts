@@ -1,12 +1,9 @@
 /** The OpenAPI document, made from the route table. */
-import { API_VERSION, createServiceNames } from '../http/headers.ts'
 import type { StaticDocument } from '../http/message.ts'
-import { DEFAULT_PROBLEM_BASE } from '../http/problem.ts'
-import { DEFAULT_LIMITS } from '../limits/policies.ts'
 import { type Module, MODULES } from '../policy/modules.ts'
-import type { Route } from '../routes/route.ts'
-import { endpointPath } from '../routes/router.ts'
+import { endpointPath, type Route } from '../routes/route.ts'
 import { problemSchema } from '../schemas/responses.ts'
+import { API_VERSION } from '../wire.ts'
 import { describeHeaders, describeParameters, exampleProblem } from './components.ts'
 import { createSchemaCollection } from './json-schema.ts'
 import type { DocumentSettings, OperationObject, ResponseObject } from './model.ts'
@@ -14,24 +11,15 @@ import { describeOperation, hasOwnExample, tagOf } from './operation.ts'
 
 export type OpenApiDocument = ReturnType<typeof createDocument>
 
-/** @param settings Overrides of the defaults. */
-export function createDocument(routes: readonly Route[], settings: Partial<DocumentSettings> = {}) {
-  const complete: DocumentSettings = {
-    names: createServiceNames('service'),
-    problemBase: DEFAULT_PROBLEM_BASE,
-    limits: DEFAULT_LIMITS,
-    maxStalenessMs: 1000,
-    allowBrowsers: false,
-    ...settings,
-  }
-  const { names, title = 'Partner API', contact, terms, servers } = complete
+export function createDocument(routes: readonly Route[], settings: DocumentSettings) {
+  const { names, title = 'Partner API', contact, terms, servers } = settings
   const schemas = createSchemaCollection()
   const responses: Record<string, ResponseObject> = {}
   schemas.response(problemSchema)
   const paths: Record<string, Partial<Record<'get' | 'post', OperationObject>>> = {}
   for (const route of routes) {
     const path = endpointPath(route, names.name)
-    const operation = describeOperation(route, path, schemas, responses, complete)
+    const operation = describeOperation(route, path, schemas, responses, settings)
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation }
   }
   const codes = new Set(
@@ -43,7 +31,7 @@ export function createDocument(routes: readonly Route[], settings: Partial<Docum
     info: {
       title,
       summary: 'Keyed, scoped, server-side access for plugins and dashboards.',
-      description: about(complete),
+      description: about(settings),
       version: API_VERSION,
       ...(terms && { termsOfService: terms }),
       ...(contact && { contact }),
@@ -55,11 +43,11 @@ export function createDocument(routes: readonly Route[], settings: Partial<Docum
     components: {
       schemas: sorted(schemas.named),
       responses,
-      parameters: describeParameters(complete),
-      headers: describeHeaders(complete),
+      parameters: describeParameters(settings),
+      headers: describeHeaders(settings),
       examples: sorted(Object.fromEntries(
         [...codes].filter((code) => !hasOwnExample(code))
-          .map((code) => [code, exampleProblem(code, example, 'read:profiles', complete)]),
+          .map((code) => [code, exampleProblem(code, example, 'read:profiles', settings)]),
       )),
       securitySchemes: {
         partnerKey: {

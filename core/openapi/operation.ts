@@ -1,6 +1,6 @@
 /** A route as an OpenAPI operation. */
 import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
-import { maxRepetitions, type ParameterDef } from '../http/query.ts'
+import type { ParameterDef } from '../http/query.ts'
 import { moduleForScope } from '../policy/modules.ts'
 import type { Route } from '../routes/route.ts'
 import { RESPONSE_SCHEMAS } from '../schemas/responses.ts'
@@ -99,10 +99,11 @@ function parametersOf(route: Route, schemas: SchemaCollection): (ParameterObject
 function queryParameter(
   route: Route,
   name: string,
-  { repeatable, absent }: ParameterDef<unknown>,
+  { maxValues, absent }: ParameterDef<unknown>,
   schemas: SchemaCollection,
 ): ParameterObject {
   const [description, one] = ROUTE_INPUTS[route.name].parameters![name]!
+  const repeatable = maxValues > 1
   // A made-up cursor would not work.
   const example = name === 'cursor' ? undefined : schemas.example(one)
   return {
@@ -112,7 +113,7 @@ function queryParameter(
     required: false,
     ...(repeatable && { style: 'form', explode: true }),
     schema: repeatable
-      ? { type: 'array', items: one, maxItems: maxRepetitions }
+      ? { type: 'array', items: one, maxItems: maxValues }
       : { ...one, ...(absent !== undefined && { default: absent }) },
     ...(example !== undefined && { example: repeatable ? [example] : example }),
   }

@@ -1,7 +1,7 @@
 /** The reference page: the OpenAPI document for people, in one self-contained file. */
-import { API_VERSION } from '../http/headers.ts'
 import type { StaticDocument } from '../http/message.ts'
 import type { Sha256 } from '../lib/digest.ts'
+import { API_VERSION } from '../wire.ts'
 import type { OpenApiDocument } from './document.ts'
 import { type Inset, LANGUAGES, markPlaces, type Markup, markup } from './html.ts'
 import type { DocumentSettings } from './model.ts'

@@ -5,7 +5,8 @@ import { KEY_IN_URL, type ParameterDefs, type Query, readParameters } from '../h
 import { containsKey } from '../http/redact.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
 import type { Grant } from '../policy/decide.ts'
-import { IDEMPOTENCY_HEADER, readIdempotencyKey } from '../signups/idempotency.ts'
+import { readIdempotencyKey } from '../signups/idempotency.ts'
+import { IDEMPOTENCY_HEADER } from '../wire.ts'
 import type { HandlerContext, HandlerInput } from './context.ts'
 import type { KeyedRoute } from './route.ts'
 

@@ -1,10 +1,10 @@
 /** The parameters and pages of paged lists. */
 import type { Cursors } from '../http/cursor.ts'
-import { API_VERSION } from '../http/headers.ts'
 import type { HandlerResult } from '../http/message.ts'
 import { Problem } from '../http/problem.ts'
 import { type ParameterDef, single } from '../http/query.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
+import { API_VERSION } from '../wire.ts'
 
 export function limitParameter(max: number, fallback: number): ParameterDef<number> {
   const parse = (text: string): number | undefined =>

@@ -67,6 +67,16 @@ export interface DocumentRoute extends RouteDescription {
 
 export type Route = KeyedRoute | OpenRoute | DocumentRoute
 
+/** The complete path of a route, `:slug` for a parameter. */
+export function completePath(route: Route, serviceName: string): string {
+  return route.atRoot ? route.path : `/${serviceName}${route.path}`
+}
+
+/** The same with `{slug}`. */
+export function endpointPath(route: Route, serviceName: string): string {
+  return completePath(route, serviceName).replace(/:(\w+)/g, '{$1}')
+}
+
 /** The methods of the routes of one path, including HEAD. */
 export function allowedMethods(routes: readonly Route[]): string[] {
   return routes.flatMap(({ method }) => method === 'GET' ? ['GET', 'HEAD'] : [method])

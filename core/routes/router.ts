@@ -5,7 +5,7 @@ import { apiCatalog, docs, openapi } from './docs.ts'
 import { health } from './health.ts'
 import { directory, profileDetail, recentProfiles } from './profiles.ts'
 import { reportActivity, reportSummary } from './reports.ts'
-import type { Route } from './route.ts'
+import { completePath, endpointPath, type Route } from './route.ts'
 import { signups } from './signups.ts'
 import { verifyKey } from './verify-key.ts'
 import { banner, widget } from './widget.ts'
@@ -64,15 +64,6 @@ export function compileRoutes(routes: readonly Route[], serviceName: string) {
     endpoints: [...endpoints.values()],
     endpointOf: (route: Route): Endpoint | undefined => endpoints.get(route),
   }
-}
-
-function completePath(route: Route, serviceName: string): string {
-  return route.atRoot ? route.path : `/${serviceName}${route.path}`
-}
-
-/** The complete path of a route, `{slug}` for a parameter. */
-export function endpointPath(route: Route, serviceName: string): string {
-  return completePath(route, serviceName).replace(/:(\w+)/g, '{$1}')
 }
 
 const emptyOrDotSegment = /\/\.{0,2}$/

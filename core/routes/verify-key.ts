@@ -1,4 +1,3 @@
-import { API_VERSION } from '../http/headers.ts'
 import { type EncodedText, encodeText } from '../http/message.ts'
 import type { Principal } from '../keys/principal.ts'
 import { createLruCache } from '../lib/lru.ts'
@@ -8,7 +7,7 @@ import type { RateLimitState } from '../limits/limiter.ts'
 import { LIMIT_NAMES, type Policy } from '../limits/policies.ts'
 import type { Grant } from '../policy/decide.ts'
 import { MODULE_NAMES, MODULES, SCOPES } from '../policy/modules.ts'
-import type { Verification } from '../wire.ts'
+import { API_VERSION, type Verification } from '../wire.ts'
 import type { Endpoint, Staleness } from './context.ts'
 import { definePost } from './route.ts'
 

@@ -3,16 +3,22 @@
  * that they are only loaded when needed.
  */
 import * as v from 'valibot'
-import { MAX_STALE_IF_ERROR_SECONDS } from '../cache/revision-cache.ts'
 import { COUNTRY_CODES } from '../content/iso-codes.ts'
-import { API_VERSION } from '../http/headers.ts'
 import type { Page } from '../http/message.ts'
 import { DEFAULT_PROBLEM_BASE, type ProblemCode, PROBLEMS } from '../http/problem.ts'
 import { LIMIT_NAMES, MAX_WINDOW_SECONDS } from '../limits/policies.ts'
 import type { EndpointName } from '../model.ts'
 import { MODULE_NAMES, SCOPES } from '../policy/modules.ts'
 import type { ActivityType } from '../ports/reports.ts'
-import type { Activity, Problem, ReportSummary, SignupReceipt, Verification } from '../wire.ts'
+import {
+  type Activity,
+  API_VERSION,
+  MAX_STALE_IF_ERROR_SECONDS,
+  type Problem,
+  type ReportSummary,
+  type SignupReceipt,
+  type Verification,
+} from '../wire.ts'
 import {
   bannerSchema,
   cardSchema,

@@ -2,9 +2,6 @@ import { containsKey } from '../http/redact.ts'
 import type { Sha256 } from '../lib/digest.ts'
 import type { IdempotencyClaim } from '../ports/signups.ts'
 
-/** The request header that makes a signup safe to repeat. */
-export const IDEMPOTENCY_HEADER = 'Idempotency-Key'
-
 const maxLength = 255
 
 /**

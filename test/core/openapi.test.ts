@@ -6,21 +6,23 @@ import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { isLocale, parseCountryCode } from '../../core/content/iso-codes.ts'
 import { validateBody } from '../../core/http/body.ts'
-import { API_VERSION, createServiceNames } from '../../core/http/headers.ts'
+import { createServiceNames } from '../../core/http/headers.ts'
 import { PROBLEMS } from '../../core/http/problem.ts'
 import { foldWords } from '../../core/lib/text.ts'
 import { createDocument, type OpenApiDocument } from '../../core/openapi/document.ts'
 import type { JsonSchema, ParameterObject, ResponseObject } from '../../core/openapi/model.ts'
 import { ROUTES } from '../../core/routes/router.ts'
 import { signupBody } from '../../core/schemas/signup.ts'
+import { resolveSettings } from '../../core/settings.ts'
 import { readIdempotencyKey } from '../../core/signups/idempotency.ts'
+import { API_VERSION } from '../../core/wire.ts'
 import { asOneAssertion } from '../contract/http/checks.ts'
 import { deployTo } from '../contract/http/deploy.ts'
 import { onNode } from '../contract/http/mounts.ts'
 import type { Service, TestResponse } from '../contract/http/service.ts'
 import { memory } from '../contract/http/stores.ts'
 
-const made = createDocument(ROUTES)
+const made = createDocument(ROUTES, resolveSettings({}))
 const operations = Object.entries(made.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ path, method, operation }))
 )
@@ -99,7 +101,7 @@ t.test('parameters are those of the routes, with their ranges', (t) => {
     const names = [...(route.method === 'GET' ? ['partner'] : []), ...Object.keys(route.parameters)]
     t.strictSame(query.map(({ name }) => name), names, route.path)
     for (const { name, schema, explode } of query) {
-      const repeatable = route.parameters[name]?.repeatable ?? false
+      const repeatable = (route.parameters[name]?.maxValues ?? 1) > 1
       t.equal(schema.type === 'array', repeatable, name)
       if (repeatable) t.strictSame([explode, schema['maxItems']], [true, 20], name)
     }
@@ -206,6 +208,7 @@ t.test('the document has the names, limits and problems of the service', (t) => 
   const acme = createDocument(ROUTES, {
     names: createServiceNames('acme'),
     problemBase: 'https://acme.example/problems',
+    maxStalenessMs: 1000,
     allowBrowsers: true,
     limits: {
       key: { quota: 7, windowSeconds: 3 },
@@ -571,7 +574,7 @@ asOneAssertion(t, 'the responses of a running service match the document', async
   await deployTo(memory, onNode)(
     { limits: { key: { quota: 1, windowSeconds: 60 } } },
     async ({ send, world, root }) => {
-      const described = createDocument(ROUTES)
+      const described = createDocument(ROUTES, resolveSettings({}))
       const request = () =>
         send({
           target: `${root}/public/plans?partner=demo`,

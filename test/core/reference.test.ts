@@ -16,6 +16,7 @@ import { escapeHtml, highlight, markup, prose } from '../../core/openapi/html.ts
 import { createReferencePage } from '../../core/openapi/reference.ts'
 import samples from '../../core/openapi/samples.json' with { type: 'json' }
 import { ROUTES } from '../../core/routes/router.ts'
+import { resolveSettings } from '../../core/settings.ts'
 import { launchBrowser, noBrowser, openPage, violations, widths } from '../support/browser.ts'
 
 /** A folder for screenshots. */
@@ -53,7 +54,7 @@ t.test('the page escapes all text', (t) => {
   t.equal(shown(markup`${highlight(json)}`.html), json)
   t.notMatch(markup`${highlight(json)}`.html, /<script/)
   const hostile = createReferencePage(
-    createDocument(ROUTES.map((route) => ({ ...route, summary: evil, description: evil }))),
+    createDocument(ROUTES.map((route) => ({ ...route, summary: evil, description: evil })), settings),
     { ...settings, problemBase: evil },
     () => 'ab',
   )
@@ -73,7 +74,7 @@ t.test('reference-assets.json is up to date', (t) => {
 })
 
 t.test('the page documents every operation and problem', (t) => {
-  const described = createDocument(ROUTES)
+  const described = createDocument(ROUTES, resolveSettings({}))
   const { text } = createReferencePage(described, settings, () => 'ab')
   const ids = [...text.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id)
   t.equal(new Set(ids).size, ids.length, 'ids are unique')
@@ -113,7 +114,7 @@ t.test('the page shows every sample, with the names of the service', (t) => {
   const samplesOf = (name: string) => {
     const names = createServiceNames(name)
     const { text } = createReferencePage(
-      createDocument(ROUTES, { names }),
+      createDocument(ROUTES, { ...settings, names }),
       { ...settings, names },
       () => 'ab',
     )
@@ -135,7 +136,7 @@ t.test('the page shows every sample, with the names of the service', (t) => {
 t.test('only the slug of the partner is replaced, whatever the address of the service', (t) => {
   const url = 'https://demo.acme.example/demo/a$&b'
   const { text } = createReferencePage(
-    createDocument(ROUTES),
+    createDocument(ROUTES, resolveSettings({})),
     { ...settings, names: createServiceNames('demo'), servers: [{ url }] },
     () => 'ab',
   )

@@ -2,7 +2,6 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { createResponseConverter } from '../../core/http/fetch.ts'
-import { API_VERSION } from '../../core/http/headers.ts'
 import type { EncodedText, HttpResponse } from '../../core/http/message.ts'
 import { preparePrincipal } from '../../core/keys/principal.ts'
 import { LIMIT_NAMES, policiesFor, type Policy } from '../../core/limits/policies.ts'
@@ -12,6 +11,7 @@ import type { Grant } from '../../core/policy/decide.ts'
 import type { HandlerContext } from '../../core/routes/context.ts'
 import { compileRoutes, ROUTES } from '../../core/routes/router.ts'
 import { verifyKey } from '../../core/routes/verify-key.ts'
+import { API_VERSION } from '../../core/wire.ts'
 
 const { endpoints } = compileRoutes(ROUTES, 'service')
 const checkKey = (verifyKey as unknown as {

@@ -15,6 +15,7 @@ import { createDocument } from '../../core/openapi/document.ts'
 import type { Language } from '../../core/openapi/html.ts'
 import type { OperationObject, ParameterObject, ResponseObject } from '../../core/openapi/model.ts'
 import { ROUTES } from '../../core/routes/router.ts'
+import { resolveSettings } from '../../core/settings.ts'
 
 /** Samples by operation and language. Endpoints that need no key have no method in the client. */
 export type Samples = Readonly<Record<string, Readonly<Partial<Record<Language, string>>>>>
@@ -44,7 +45,7 @@ const usefulMembers = new Set(['company', 'country', 'consent_at'])
 const KEY = 'PARTNER_API_KEY'
 const IDEMPOTENCY_KEY = 'IDEMPOTENCY_KEY'
 
-const described = createDocument(ROUTES)
+const described = createDocument(ROUTES, resolveSettings({}))
 
 /** Makes all samples, in the order of the route table. */
 export function createSamples(): Samples {

@@ -16,6 +16,7 @@ import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { createDocument } from '../../core/openapi/document.ts'
 import { ROUTES } from '../../core/routes/router.ts'
+import { resolveSettings } from '../../core/settings.ts'
 import { fillWorld } from '../support/world.ts'
 
 const here = dirname(fileURLToPath(import.meta.url))
@@ -25,7 +26,7 @@ const folder = await mkdtemp(join(tmpdir(), 'partner-api-openapi-'))
 await symlink(join(root, 'test/node_modules'), join(folder, 'node_modules'))
 t.teardown(() => rm(folder, { recursive: true, force: true }))
 
-const described = createDocument(ROUTES)
+const described = createDocument(ROUTES, resolveSettings({}))
 const made = JSON.stringify(described)
 const file = join(folder, 'openapi.json')
 await writeFile(file, made)
