@@ -13,8 +13,6 @@ export const API_VERSION = '2026-11-20'
 /** The request header that makes a signup safe to repeat. */
 export const IDEMPOTENCY_HEADER = 'Idempotency-Key'
 
-export const MAX_BODY_BYTES = 32_768
-
 /** The longest setting of stale-if-error: an hour. */
 export const MAX_STALE_IF_ERROR_SECONDS = 3_600
 

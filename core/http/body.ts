@@ -1,8 +1,7 @@
 import { hasDuplicateMembers } from '../lib/json.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
-import { MAX_BODY_BYTES } from '../wire.ts'
 import type { HttpRequest } from './message.ts'
-import { type InputError, Problem } from './problem.ts'
+import { type InputError, MAX_BODY_BYTES, Problem } from './problem.ts'
 import { redactKeys } from './redact.ts'
 
 export const BODY_ALREADY_READ =

@@ -1,8 +1,8 @@
 /** The sections of the reference page that apply to all endpoints: the texts of guides.json, with samples and tables. */
 import { PROBLEM_ACTIONS } from '../http/problem-actions.ts'
-import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
+import { MAX_BODY_BYTES, type ProblemCode, PROBLEMS } from '../http/problem.ts'
 import { MODULE_NAMES, MODULES } from '../policy/modules.ts'
-import { API_VERSION, MAX_BODY_BYTES } from '../wire.ts'
+import { API_VERSION } from '../wire.ts'
 import type { OpenApiDocument } from './document.ts'
 import texts from './guides.json' with { type: 'json' }
 import { type CodeBlock, codeBlock, type Markup, markup, paragraphs, prose, table } from './html.ts'
