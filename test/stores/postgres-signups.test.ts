@@ -302,14 +302,19 @@ await t.test('signups delete expired claims, except for locked ones', async (t) 
   await store.createSignup(signup('early', { createdAt: T0 + 9 }), undefined)
   const left = async () =>
     (await sql`SELECT key FROM partner_api.idempotency ORDER BY key`).map(({ key }) => key)
+  // So many as have them deleted at least once.
+  const createMany = (name: string) =>
+    Promise.all(Array.from(
+      { length: 100 },
+      (_, index) => store.createSignup(signup(`${name}${index}`, { createdAt: T0 + 10 }), undefined),
+    ))
   await sql.begin(async (held) => {
     await held`SELECT 1 FROM partner_api.idempotency WHERE key IN ('a0', 'a7') FOR UPDATE`
-    for (let index = 0; index < 8; index++) {
-      await store.createSignup(signup(`b${index}`, { createdAt: T0 + 10 }), undefined)
-    }
+    await createMany('b')
     await until(async () => (await left()).join() === 'a0,a7', 'all but the locked claims to be deleted')
   })
   await store.createSignup(signup('late', { createdAt: T0 + 10 }), claim({ key: 'new' }))
+  await createMany('c')
   await until(async () => (await left()).join() === 'new', 'the last claims to be deleted')
 })
 

@@ -37,8 +37,8 @@ const maxGroupBytes = 500_000
 /** Milliseconds that a group waits for a lock which only one of its signups may need. */
 const groupLockTimeoutMs = 100
 
-/** Rows for each counter, so that concurrent signups of a partner do not wait for each other. */
-const counterSlots = 4
+/** One of the rows of each counter, for one store: stores seldom wait for each other's commits. */
+const drawSlot = (): number => Math.floor(Math.random() * 64)
 
 const lockNotAvailable = '55P03'
 const uniqueViolation = '23505'
@@ -50,12 +50,19 @@ export function createSignups(database: Database) {
     expiry: 'expires_at',
     batchSize: CLAIMS_PRUNED_PER_SIGNUP * maxGroup,
   })
+  let unpruned = maxGroup
+  let slot = drawSlot()
 
   /** Inserts what can be stored. Of attempts with one idempotency key, others wait for the first. @returns Its ids. */
   async function insert(rows: readonly Value[][], sql: string): Promise<ReadonlySet<string>> {
-    const slot = Math.floor(Math.random() * counterSlots)
-    const stored = await database.write<[id: string]>(sql, [...columnParameters(rows), slot])
-    return new Set(stored.map(([id]) => id))
+    try {
+      const stored = await database.write<[id: string]>(sql, [...columnParameters(rows), slot])
+      return new Set(stored.map(([id]) => id))
+    } catch (error) {
+      // The commit that holds its rows may wait for a standby that is lost.
+      slot = drawSlot()
+      throw error
+    }
   }
 
   /** @param isResent Whether the outcome of an earlier attempt is unknown. */
@@ -149,6 +156,10 @@ export function createSignups(database: Database) {
         }
       }
     }
+    unpruned += attempts.length
+    // After each group, this would take a third of the time.
+    if (unpruned < maxGroup) return
+    unpruned = 0
     pruneClaims(createdAt)
   }
 
