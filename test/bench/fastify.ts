@@ -12,6 +12,8 @@ import {
   nextPeerId,
   type PeerKey,
 } from './peers.ts'
+import type { Store } from '../../core/ports/store.ts'
+import { createPageReader, isValidQuery, type PageQuery } from './peer-pages.ts'
 
 const type = 'application/json; charset=utf-8'
 
@@ -81,4 +83,48 @@ export async function fastifyVerify(key: string, ready: ReadyAnswer): Promise<Fa
       .send({ data })
   })
   return app
+}
+
+/** The same, with a page that the store is asked for. Parameters are validated by a schema. */
+export async function fastifyPages(key: string, store: Store): Promise<FastifyInstance> {
+  const { app, keyOf } = await createApp(key)
+  const count = createPeerLimit()
+  const readPage = createPageReader(store)
+  const options = { schema: { querystring: querySchema } }
+  app.get<{ Querystring: PageQuery & { partner?: string } }>(
+    DIRECTORY_PATH,
+    options,
+    async (request, reply) => {
+      const peerKey = keyOf(request)
+      const limit = count(peerKey)
+      if (limit === undefined) return reply.code(429).send({ error: 'rate_limited' })
+      if (!mayRead(peerKey, request.query.partner)) return reply.code(403).send({ error: 'forbidden' })
+      if (!isValidQuery(request.query)) return reply.code(400).send({ error: 'invalid' })
+      const page = await readPage(request.query, request.url.slice(request.url.indexOf('?')))
+      if (page === undefined) return reply.code(400).send({ error: 'invalid_cursor' })
+      if (request.headers['if-none-match'] === page.headers['ETag']) return reply.code(304).send()
+      return reply.headers(page.headers).header('X-Request-Id', nextPeerId()).header('RateLimit', limit)
+        .send(page.text)
+    },
+  )
+  return app
+}
+
+const querySchema = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    partner: { type: 'string' },
+    q: { type: 'string', minLength: 2, maxLength: 100 },
+    country: {
+      type: 'array',
+      items: { type: 'string', pattern: '^[A-Za-z]{2}$' },
+      maxItems: 20,
+      default: [],
+    },
+    industry: { type: 'array', items: { type: 'string', maxLength: 80 }, maxItems: 20, default: [] },
+    sort: { type: 'string', enum: ['name', '-published_at'], default: 'name' },
+    limit: { type: 'integer', minimum: 1, maximum: 100, default: 20 },
+    cursor: { type: 'string' },
+  },
 }

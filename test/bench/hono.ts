@@ -13,6 +13,8 @@ import {
   nextPeerId,
   type PeerKey,
 } from './peers.ts'
+import type { Store } from '../../core/ports/store.ts'
+import { createPageReader, isValidQuery, type PageQuery } from './peer-pages.ts'
 
 interface Variables {
   key: PeerKey
@@ -82,4 +84,40 @@ export function honoVerify(key: string, ready: ReadyAnswer): Hono<{ Variables: V
       RateLimit: limit,
     })
   })
+}
+
+/** The same, with a page that the store is asked for. Parameters are validated by hand. */
+export function honoPages(key: string, store: Store): Hono<{ Variables: Variables }> {
+  const count = createPeerLimit()
+  const readPage = createPageReader(store)
+  return createApp(key).get(DIRECTORY_PATH, async (context) => {
+    const peerKey = context.get('key')
+    const limit = count(peerKey)
+    if (limit === undefined) return context.json({ error: 'rate_limited' }, 429)
+    const values = context.req.queries()
+    if (!mayRead(peerKey, values['partner']?.[0])) return context.json({ error: 'forbidden' }, 403)
+    const query = pageQueryOf(values)
+    if (query === undefined || !isValidQuery(query)) return context.json({ error: 'invalid' }, 400)
+    const page = await readPage(query, context.req.url.slice(context.req.url.indexOf('?')))
+    if (page === undefined) return context.json({ error: 'invalid_cursor' }, 400)
+    if (context.req.header('if-none-match') === page.headers['ETag']) return context.body(null, 304)
+    return context.body(page.text, 200, {
+      ...page.headers,
+      'X-Request-Id': nextPeerId(),
+      RateLimit: limit,
+    })
+  })
+}
+
+const parameters = new Set(['partner', 'q', 'country', 'industry', 'sort', 'limit', 'cursor'])
+
+function pageQueryOf(values: Record<string, string[]>): PageQuery | undefined {
+  for (const [name, { length }] of Object.entries(values)) {
+    if (!parameters.has(name) || length > 1 && name !== 'country' && name !== 'industry') return undefined
+  }
+  const { q, country = [], industry = [], sort = ['name'], limit = ['20'], cursor } = values
+  const size = Number(limit[0])
+  if (!Number.isInteger(size) || size < 1 || size > 100) return undefined
+  if (sort[0] !== 'name' && sort[0] !== '-published_at') return undefined
+  return { q: q?.[0], country, industry, sort: sort[0], limit: size, cursor: cursor?.[0] }
 }

@@ -22,6 +22,7 @@ const parts: Readonly<Record<string, () => Promise<Row[]>>> = {
   metrics: async () => (await import('./http.ts')).runMetrics(),
   bun: async () => (await import('./http.ts')).runBun(),
   deno: async () => (await import('./http.ts')).runDeno(),
+  searches: async () => (await import('./searches.ts')).run(),
   sqlite: async () => (await import('./sqlite.ts')).run(),
   postgres: async () => (await import('./postgres.ts')).run(),
   signups: async () => (await import('./signups.ts')).run(),

@@ -16,7 +16,21 @@ export interface Result {
 }
 
 /** The rounds of each server. Rounds with the same index ran next to each other. */
-export type Results = ReadonlyMap<ServerKind, readonly Result[]>
+export type Results<Kind extends string = ServerKind> = ReadonlyMap<Kind, readonly Result[]>
+
+/** The program of the servers, and what to send to them. */
+export interface Contest {
+  readonly program: string
+  args(kind: string): readonly string[]
+  /** The bytes of each request to one server, or what makes them. */
+  request(key: string, kind: string): string | (() => string)
+}
+
+const sameRequest: Contest = {
+  program: 'server.ts',
+  args: () => [],
+  request: (key, kind) => kind.endsWith('-verify') ? verifyRequest(key) : getRequest(key, CACHED_TARGET),
+}
 
 const connections = 32
 const roundCount = 10
@@ -24,9 +38,13 @@ const roundSeconds = 0.75
 const warmUpSeconds = 1
 
 /** Loads all servers in turn, round after round, so that other load on the machine affects all of them alike. */
-export async function compete(runtime: ServerRuntime, kinds: readonly ServerKind[]): Promise<Results> {
-  const children = await Promise.all(kinds.map((kind) => startServer(runtime, kind)))
-  const rounds = new Map(kinds.map((kind): [ServerKind, Result[]] => [kind, []]))
+export async function compete<Kind extends string>(
+  runtime: ServerRuntime,
+  kinds: readonly Kind[],
+  contest: Contest = sameRequest,
+): Promise<Results<Kind>> {
+  const children = await Promise.all(kinds.map((kind) => startServer(runtime, kind, contest)))
+  const rounds = new Map(kinds.map((kind): [Kind, Result[]] => [kind, []]))
   try {
     await whilePinned(CORES.loader, async () => {
       for (const child of children) await load(child.port, connections, warmUpSeconds, child.request)
@@ -40,7 +58,7 @@ export async function compete(runtime: ServerRuntime, kinds: readonly ServerKind
   return rounds
 }
 
-async function measure(child: ServerChild): Promise<Result> {
+async function measure(child: ServerChild<string>): Promise<Result> {
   const before = await child.usedMicroseconds()
   const { answers, seconds, p99Milliseconds } = await load(
     child.port,
@@ -56,11 +74,11 @@ async function measure(child: ServerChild): Promise<Result> {
  * Compares processor time and throughput of two servers: the median of the ratios of rounds that ran next to each other,
  * which does not change if the machine gets slower.
  */
-export function comparisonRow(
+export function comparisonRow<Kind extends string>(
   part: string,
   what: string,
-  results: Results,
-  [subject, peer]: readonly [ServerKind, ServerKind],
+  results: Results<Kind>,
+  [subject, peer]: readonly [Kind, Kind],
   target?: number,
 ): Row {
   const [ours, theirs] = [results.get(subject)!, results.get(peer)!]
@@ -108,10 +126,10 @@ function described(rounds: readonly Result[]): string {
 }
 
 /** A running server. */
-interface ServerChild {
-  readonly kind: ServerKind
+interface ServerChild<Kind> {
+  readonly kind: Kind
   readonly port: number
-  readonly request: string
+  readonly request: string | (() => string)
   /** Processor time of all its threads so far, in microseconds. */
   usedMicroseconds(): Promise<number>
   stop(): void
@@ -127,14 +145,19 @@ const programs: Readonly<Record<ServerRuntime, readonly string[]>> = {
 }
 
 /** Starts a server and waits until it listens. */
-async function startServer(runtime: ServerRuntime, kind: ServerKind): Promise<ServerChild> {
-  const [command, ...args] = pinned(CORES.server, [...programs[runtime], pathOf('server.ts'), kind])
+async function startServer<Kind extends string>(
+  runtime: ServerRuntime,
+  kind: Kind,
+  { program, args: argsOf, request }: Contest,
+): Promise<ServerChild<Kind>> {
+  const own = [pathOf(program), kind, ...argsOf(kind)]
+  const [command, ...args] = pinned(CORES.server, [...programs[runtime], ...own])
   const child = spawn(command!, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   const { port, key } = await nextMessage<{ port: number; key: string }>(child, kind)
   return {
     kind,
     port,
-    request: kind.endsWith('-verify') ? verifyRequest(key) : directoryRequest(key),
+    request: request(key, kind),
     async usedMicroseconds() {
       const message = nextMessage<{ microseconds: number }>(child, kind)
       child.send('usage')
@@ -144,8 +167,8 @@ async function startServer(runtime: ServerRuntime, kind: ServerKind): Promise<Se
   }
 }
 
-function directoryRequest(key: string): string {
-  return `GET ${CACHED_TARGET} HTTP/1.1\r\n${commonFields(key)}\r\n`
+export function getRequest(key: string, target: string): string {
+  return `GET ${target} HTTP/1.1\r\n${commonFields(key)}\r\n`
 }
 
 function verifyRequest(key: string): string {
@@ -157,7 +180,7 @@ function commonFields(key: string): string {
   return `Host: 127.0.0.1\r\nAccept: application/json\r\nAuthorization: Bearer ${key}\r\n`
 }
 
-async function nextMessage<T>(child: ChildProcess, kind: ServerKind): Promise<T> {
+async function nextMessage<T>(child: ChildProcess, kind: string): Promise<T> {
   const waiting = new AbortController()
   const { signal } = waiting
   const ended = once(child, 'exit', { signal }).then(() => {

@@ -1,3 +1,4 @@
+import process from 'node:process'
 import { DatabaseSync } from 'node:sqlite'
 import t from 'tap'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
@@ -176,7 +177,18 @@ await t.test('a long search gives way to others, and is abandoned in the end', a
       return now += each
     },
   })
+  let user = 0
+  t.intercept(process, 'cpuUsage', { value: () => ({ user, system: 0 }) })
   const never = query({ words: ['even', 'odd'] })
+  ;[each, end] = [20, 10_000]
+  const rare = query({ words: ['even', '71'], sort: '-published_at' })
+  const onBusyMachine = store.listProfiles('acme', rare, T0)
+  t.ok(onBusyMachine instanceof Promise)
+  t.same(await onBusyMachine, [], 'time that other processes take is not counted in full')
+
+  // From here on, all the time of this clock is work.
+  user = 1e12
+  ;[each, end] = [0.3, now + 1_000]
   let turns = 0
   const timer = setInterval(() => turns++, 1)
   const search = store.listProfiles('acme', never, T0)
@@ -234,6 +246,8 @@ await t.test('profiles that are not due are counted in slices', async (t) => {
   await store.importContent('profiles', undue, options)
   let now = 0
   t.intercept(performance, 'now', { value: () => now += 5 })
+  // All the time of this clock is work.
+  t.intercept(process, 'cpuUsage', { value: () => ({ user: 1e12, system: 0 }) })
   let turns = 0
   const timer = setInterval(() => turns++, 1)
   const counting = store.countProfiles('acme', 'industry', T0)

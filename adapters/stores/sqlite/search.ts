@@ -21,8 +21,10 @@ const maxExpansions = 64
 /** Pairs of country and industry that cost less as one union than as an intersection of two filters. */
 const maxPairs = 40
 
-/** Profiles of the first window: any query reads them in less than a millisecond. */
-const firstWindow = 16_384
+/** Profiles of the first window for one part: a query reads them in a few milliseconds, whatever its parts are. */
+const firstWindow = 262_144
+/** Most matches of a step. They are read in less than a millisecond. */
+const maxMatches = 256
 
 /** The parts of a query that the full-text index answers. */
 interface MatchExpression {
@@ -39,37 +41,47 @@ interface MatchExpression {
  */
 export function createProfileSearch(database: Database, runTimeSliced: TimeSlicer) {
   const statements = { name: orderStatements(database, 'name'), newest: orderStatements(database, 'newest') }
-  const selectRevision = database.statement<[number]>('SELECT content_changes FROM store')
-  const selectMaxId = database.statement<[number | null]>('SELECT max(id) FROM profile')
+  const selectState = database.statement<[revision: number, maxId: number | null]>(
+    'SELECT content_changes, (SELECT max(id) FROM profile) FROM store',
+  )
   const toMatchExpression = createMatchExpressions(database)
 
   function* search(partner: string, query: ProfileQuery, now: number): Generator<void, CardRow[]> {
     const order = statements[orders[query.sort]]
+    const audience = audienceTerms(partner)
     for (;;) {
-      const revision = selectRevision.get()![0]
-      const expression = toMatchExpression(partner, query)
+      const [revision, maxId] = selectState.get()!
+      const expression = toMatchExpression(query)
       const start = order.first.get(...startPosition(query, now))?.[0]
       if (expression === undefined || start === undefined) return []
+      const { parts, unverified } = expression
+      const all = [...parts, anyOf(audience)]
       const page: CardRow[] = []
-      let label = start
-      let level = Math.max(0, Math.ceil(Math.log2((selectMaxId.get()![0] ?? 0) / firstWindow) / 4))
-      // A change of content may move labels: the search then starts again.
-      while (page.length < query.limit && label !== Infinity && selectRevision.get()![0] === revision) {
+      let [label, size] = [start, query.limit]
+      let level = Math.max(0, Math.ceil(Math.log2((maxId ?? 0) * all.length / firstWindow) / 4))
+      // The list of what a partner sees is the longest one: to read it takes longer than to check the first rows.
+      let terms = parts.length === 0 ? all : parts
+      do {
         const startedAt = performance.now()
         // Labels before the next match of every part are skipped.
-        for (const part of expression.parts) {
+        for (const part of level === 0 ? [] : terms) {
           label = Math.max(label, order.next.get(part, label)?.[0] ?? Infinity)
         }
-        if (label === Infinity) break
-        const wanted = query.limit - page.length
+        if (label === Infinity) return page
         const window = level === 0 ? [] : [`${quote(windowTerm(label, level))} *`]
-        const rows = order.read.all([...expression.parts, ...window].join(' AND '), label, now, wanted)
-        for (const [, text, ...row] of rows) if (matchesWords(text, expression.unverified)) page.push(row)
-        label = rows.length === wanted ? rows.at(-1)![0] + 1 : windowEnd(label, level)
+        const rows = order.read.all([...terms, ...window].join(' AND '), label, now, size)
+        for (const [, isDue, text, ...row] of rows) {
+          const isVisible = isDue && audience.some((term) => text.includes(` ${term} `))
+          if (isVisible && matchesWords(text, unverified) && page.push(row) === query.limit) return page
+        }
+        label = rows.length === size ? rows.at(-1)![0] + 1 : windowEnd(label, level)
+        if (label === Infinity) return page
+        size = Math.min(2 * size, maxMatches)
+        terms = all
         level = nextLevel(level, performance.now() - startedAt)
         yield
-      }
-      if (page.length === query.limit || label === Infinity) return page
+        // A change of content may move labels: the search then starts again.
+      } while (selectState.get()![0] === revision)
     }
   }
 
@@ -88,9 +100,9 @@ function createMatchExpressions(database: Database) {
     SELECT word FROM long_word WHERE word >= ?1 AND word < ?1 || char(1114111) LIMIT ${maxExpansions + 1}`)
 
   /** @returns `undefined` when nothing can match. */
-  return (partner: string, query: ProfileQuery): MatchExpression | undefined => {
+  return (query: ProfileQuery): MatchExpression | undefined => {
     const unverified: string[] = []
-    const parts = [anyOf(audienceTerms(partner))]
+    const parts: string[] = []
     for (const word of query.words) {
       const letters = [...word]
       if (letters.length <= maxPrefixLength) {
@@ -114,12 +126,14 @@ function orderStatements(database: Database, order: 'name' | 'newest') {
   return {
     // A bare parameter as LIMIT makes SQLite prepare the statement again whenever it is bound. FTS5 uses a bound of
     // rowids only when its type is integer.
-    read: database.statement<[label: number, search: string, ...CardRow]>(`
-      SELECT r.label, p.search, ${CARD_COLUMNS}
-      FROM search_${order} s CROSS JOIN rank_${order} r ON r.label = s.rowid
+    read: database.statement<[label: number, isDue: 0 | 1, search: string, ...CardRow]>(`
+      SELECT r.label, p.published_at <= ?3, p.search, ${CARD_COLUMNS}
+      FROM (
+        SELECT rowid FROM search_${order}
+        WHERE search_${order} MATCH ?1 AND rowid >= CAST(?2 AS INTEGER) ORDER BY rowid LIMIT ?4 + 0
+      ) s CROSS JOIN rank_${order} r ON r.label = s.rowid
       CROSS JOIN profile p ON p.id = r.profile CROSS JOIN industry i ON i.slug = p.industry
-      WHERE s.search_${order} MATCH ?1 AND s.rowid >= CAST(?2 AS INTEGER) AND p.published_at <= ?3
-      ORDER BY s.rowid LIMIT ?4 + 0`),
+      ORDER BY s.rowid`),
     first: database.statement<[label: number]>(`
       SELECT label FROM rank_${order} WHERE (key, slug) > (?1, ?2) ORDER BY key, slug LIMIT 1`),
     next: database.statement<[label: number]>(`

@@ -1,15 +1,16 @@
+import process from 'node:process'
 import { delay, type MaybePromise } from '../../../core/lib/promise.ts'
 import { StoreError } from '../store-error.ts'
 import type { Database } from './database.ts'
 
-/** After this time, a search pauses for as long as it took, and other requests are answered. */
+/** After so much work, a search pauses for as long as it took, and other requests are answered. */
 export const SLICE_MS = 4
 /** Searches of one partner, and of all together, that wait while another one runs in slices. */
 const maxWaiting = { partner: 4, all: 32 }
 
 /**
- * Runs a search step by step. Its first slice runs at once; the rest in slices of at most `maxMs` together, after all
- * searches that wait already.
+ * Runs a search step by step. Its first slice runs at once; the rest in slices of at most `maxMs` of work together, after
+ * all searches that wait already.
  *
  * @throws {StoreError} `unreachable` when it takes longer, or when too many searches wait.
  */
@@ -21,9 +22,10 @@ export function createTimeSlicer(database: Database): TimeSlicer {
 
   function runSlice<T>(steps: Iterator<void, T>): IteratorResult<void, T> {
     return database.snapshot(() => {
-      const startedAt = performance.now()
       let step = steps.next()
-      while (!step.done && performance.now() - startedAt < SLICE_MS) step = steps.next()
+      if (step.done) return step
+      const workedMs = startStopwatch()
+      while (!step.done && workedMs() < SLICE_MS) step = steps.next()
       return step
     })
   }
@@ -32,10 +34,10 @@ export function createTimeSlicer(database: Database): TimeSlicer {
     for (let spentMs = SLICE_MS, elapsedMs = SLICE_MS;; spentMs += elapsedMs) {
       if (spentMs > maxMs) throw searchAbandonedError('takes too long')
       await delay(elapsedMs)
-      const startedAt = performance.now()
+      const workedMs = startStopwatch()
       const step = runSlice(steps)
       if (step.done) return step.value
-      elapsedMs = performance.now() - startedAt
+      elapsedMs = workedMs()
     }
   }
 
@@ -51,6 +53,19 @@ export function createTimeSlicer(database: Database): TimeSlicer {
       .finally(() => waiting.splice(waiting.indexOf(partner), 1))
     last = result.catch(() => undefined)
     return result
+  }
+}
+
+/**
+ * Measures work in milliseconds: processor time, so that a search is not abandoned because other processes keep the
+ * machine busy, but at least a quarter of the time that passes, because a slow disk holds up other requests, too.
+ */
+function startStopwatch(): () => number {
+  const [startedAt, usedBefore] = [performance.now(), process.cpuUsage()]
+  return () => {
+    const elapsedMs = performance.now() - startedAt
+    const { user, system } = process.cpuUsage(usedBefore)
+    return Math.min(elapsedMs, Math.max((user + system) / 1000, elapsedMs / 4))
   }
 }
 
