@@ -1,5 +1,6 @@
 import type { Sha256 } from '../lib/digest.ts'
 import { type IpAddress, parseIpAddress } from '../lib/ip-address.ts'
+import { createLruCache } from '../lib/lru.ts'
 import type { HttpRequest } from './message.ts'
 
 /** Names on the wire that contain the name of the service. */
@@ -119,11 +120,16 @@ export function clientAddressOf(request: HttpRequest, trustedProxies: number): C
   )
 }
 
+/** By what was parsed: parsing an address takes as long as a cached response. A hop may be as long as a header field. */
+const parsedHops = createLruCache<ClientAddress>(65_536, (_, hop) => hop.length)
+
 export function parseClientAddress(hop: string | undefined): ClientAddress {
   if (hop === undefined) return unknownAddress
-  const text = stripPort(hop).replace(zonePattern, '')
-  const address = parseIpAddress(text)
-  return address === undefined ? invalidAddress : { text, address, subject: address.slice(0, 2).join(':') }
+  return parsedHops.getOrMake(hop, () => {
+    const text = stripPort(hop).replace(zonePattern, '')
+    const address = parseIpAddress(text)
+    return address === undefined ? invalidAddress : { text, address, subject: address.slice(0, 2).join(':') }
+  })
 }
 
 /** The network interface in `fe80::1%eth0` (RFC 4007 §11.2). */

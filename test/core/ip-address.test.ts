@@ -1,6 +1,7 @@
 import { BlockList, isIP } from 'node:net'
 import fc from 'fast-check'
 import { test } from 'tap'
+import { parseClientAddress } from '../../core/http/headers.ts'
 import { parseCidr, parseIpAddress, rangeContains } from '../../core/lib/ip-address.ts'
 
 const includes = (range: string, address: string): boolean => {
@@ -39,6 +40,26 @@ test('the same text is an address as in node:net, except for zones', (t) => {
   for (const text of tricky) {
     t.equal(parseIpAddress(text) !== undefined, isIP(text) !== 0, JSON.stringify(text))
   }
+  t.end()
+})
+
+test('a hop with port or zone has the address in it, also when it is parsed again', (t) => {
+  const hops = fc.oneof(
+    fc.ipV4().map((text) => ({ text, forms: [text, `${text}:4711`] })),
+    ipv6.map((text) => ({ text, forms: [text, `[${text}]`, `[${text}]:4711`, `${text}%eth0`] })),
+    fc.string().map((text) => ({ text, forms: [text] })).filter(({ text }) => !/[%:\]]/.test(text)),
+  )
+  fc.assert(fc.property(fc.array(hops, { maxLength: 4 }), (hops) => {
+    for (const { text, forms } of [...hops, ...hops]) {
+      for (const form of forms) t.strictSame(parseClientAddress(form).address, parseIpAddress(text))
+    }
+  }))
+  // Longer than what is kept.
+  const long = `fe80::1%${'x'.repeat(40_000)}`
+  t.strictSame([parseClientAddress(long), parseClientAddress(long)].map(({ text }) => text), [
+    'fe80::1',
+    'fe80::1',
+  ])
   t.end()
 })
 
