@@ -39,6 +39,19 @@ export interface CommandResult {
   readonly notes?: () => MaybePromise<readonly string[]>
 }
 
+/** An action, which gets the arguments and options of its command. Its exit code, if any, is that of the program. */
+export type Action<Given extends readonly unknown[]> = (
+  invocation: Invocation,
+  ...given: Given
+) => MaybePromise<ExitCode | void>
+
+/** An action on an open store. */
+export type StoreAction<Given extends readonly unknown[], Result = CommandResult> = (
+  store: Store,
+  invocation: Invocation,
+  ...given: Given
+) => Promise<Result>
+
 /** A command of Commander that belongs to a run. */
 export class CliCommand extends Command {
   readonly run: Run
@@ -102,10 +115,7 @@ export class CliCommand extends Command {
     return this.addHelpText('after', `\n${heading}:${lines.map((line) => `\n  $ ${line}`).join('')}`)
   }
 
-  /** Sets the action. Its exit code, if any, is that of the program. */
-  act<Given extends readonly unknown[]>(
-    action: (invocation: Invocation, ...given: Given) => MaybePromise<ExitCode | void>,
-  ): this {
+  act<Given extends readonly unknown[]>(action: Action<Given>): this {
     return this.action(async (...args) => {
       const exitCode = await action(this.#invocation(), ...args.slice(0, -1) as unknown as Given)
       if (exitCode) this.run.exitCode = exitCode
@@ -113,9 +123,7 @@ export class CliCommand extends Command {
   }
 
   /** Sets an action that reads an existing store. A result is printed. */
-  read<Given extends readonly unknown[]>(
-    action: (store: Store, invocation: Invocation, ...given: Given) => Promise<CommandResult | void>,
-  ): this {
+  read<Given extends readonly unknown[]>(action: StoreAction<Given, CommandResult | void>): this {
     return this.act((invocation, ...given: Given) =>
       withStore(invocation, {}, async (store) => {
         const result = await action(store, invocation, ...given)
@@ -126,7 +134,7 @@ export class CliCommand extends Command {
 
   /** Adds `--wait`, and sets an action that changes the store. Its result is printed. */
   change<Given extends readonly unknown[]>(
-    action: (store: Store, invocation: Invocation, ...given: Given) => Promise<CommandResult>,
+    action: StoreAction<Given>,
     storeOptions: StoreOptions = {},
   ): this {
     return this.waits().act((invocation, ...given: Given) => {

@@ -3,7 +3,7 @@ import { type AuditDifference, verifyAuditLog } from '../../core/audit/verify.ts
 import { readPages } from '../../core/lib/read-pages.ts'
 import type { AuditEntry, AuditHead } from '../../core/ports/audit.ts'
 import type { Store } from '../../core/ports/store.ts'
-import type { CliCommand, CommandResult, Invocation } from '../command.ts'
+import type { CliCommand, CommandResult, StoreAction } from '../command.ts'
 import { CliError } from '../errors.ts'
 import { integerBetween, optionParser } from '../options.ts'
 import { auditEntryJson, auditStateJson } from '../../core/admin/record-json.ts'
@@ -60,11 +60,7 @@ rewritten. To detect that too, keep the output of audit seal outside of the stor
     .examples('partner-api audit seal > last-seal')
 }
 
-async function list(
-  store: Store,
-  { output }: Invocation,
-  { partner, after, limit }: ListOptions,
-): Promise<void> {
+const list: StoreAction<[ListOptions], void> = async (store, { output }, { partner, after, limit }) => {
   if (partner !== undefined) await findPartner(store, partner)
   const rows = rowsToPrint(output, limit)
   const start = after ?? (rows === Infinity ? -Infinity : await store.auditTail(rows, partner))

@@ -8,12 +8,16 @@ import {
   type ImportReport,
 } from '../../core/ports/content.ts'
 import type { Store } from '../../core/ports/store.ts'
-import { changeStore, type CliCommand, type CommandResult, type Invocation } from '../command.ts'
+import { type Action, changeStore, type CliCommand, type Invocation, type StoreAction } from '../command.ts'
 import { CliError } from '../errors.ts'
 import { invalidLinesError, readContentLines } from '../files.ts'
 import type { Output } from '../output/print.ts'
 import { formatCount, formatTable, joinList, pluralize, printableJson } from '../output/text.ts'
 import { isMissingStore, timeOf, withStore } from '../store.ts'
+
+interface ImportOptions {
+  readonly dryRun?: boolean
+}
 
 /** Changes that a dry run prints for people. */
 const maxShown = 100
@@ -52,12 +56,8 @@ the profiles that refer to them, and create partners before their banners.`)
     .examples('partner-api content remove profiles old-mill northern-light')
 }
 
-async function importFile(
-  invocation: Invocation,
-  kind: ContentKind,
-  file: string,
-  { dryRun = false }: { readonly dryRun?: boolean },
-): Promise<void> {
+const importFile: Action<[ContentKind, string, ImportOptions]> = async (invocation, kind, file, options) => {
+  const { dryRun = false } = options
   const isMissing = await isMissingStore(invocation)
   let lines: AsyncIterable<string> | readonly string[] = readContentLines(file, invocation.io.stdin)
   if (dryRun || isMissing) {
@@ -173,12 +173,7 @@ async function exportKind(store: Store, { output }: Invocation, kind: ContentKin
   else output.note(`There are no ${kind} yet.`)
 }
 
-async function remove(
-  store: Store,
-  { actor }: Invocation,
-  kind: ContentKind,
-  names: readonly string[],
-): Promise<CommandResult> {
+const remove: StoreAction<[ContentKind, readonly string[]]> = async (store, { actor }, kind, names) => {
   const slugs = [...new Set(names)]
   const { missing, used } = await store.removeContent(kind, slugs, { actor, at: timeOf(store) })
   if (missing.length > 0) {

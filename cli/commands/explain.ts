@@ -7,8 +7,8 @@ import { DEFAULT_LIMITS, policiesFor } from '../../core/limits/policies.ts'
 import { type Denial, explain, problemForDenial } from '../../core/policy/decide.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { allowedMethods, type Route } from '../../core/routes/route.ts'
-import type { CliCommand, Invocation } from '../command.ts'
-import { CliError, type ExitCode, usageError } from '../errors.ts'
+import type { Action, CliCommand } from '../command.ts'
+import { CliError, usageError } from '../errors.ts'
 import { optionParser, serviceNameOption } from '../options.ts'
 import type { Output } from '../output/print.ts'
 import { formatTable, joinList, printable } from '../output/text.ts'
@@ -42,12 +42,12 @@ service would refuse the request. Does not check rate limits, parameters and bod
     )
 }
 
-async function explainRequest(
-  invocation: Invocation,
-  method: string,
-  path: string,
-  options: ExplainOptions,
-): Promise<ExitCode> {
+const explainRequest: Action<[string, string, ExplainOptions]> = async (
+  invocation,
+  method,
+  path,
+  options,
+) => {
   const { output } = invocation
   const route = await findRoute(method.toUpperCase(), path, options.serviceName)
   if (route.access === 'open') {
@@ -57,10 +57,8 @@ async function explainRequest(
   }
   const explanation = await withStore(invocation, {}, (store) => explainForKey(store, route.scope, options))
   const decision = decisionJson(explanation.denial)
-  await output.result(
-    { decision, rules: explanation.rules },
-    formatExplanation(decision, explanation, output),
-  )
+  const text = formatExplanation(decision, explanation, output)
+  await output.result({ decision, rules: explanation.rules }, text)
   if (decision.allowed) return 0
   if (decision.code === 'address_not_allowed' && options.address === undefined) {
     output.note('The key has an allow-list: pass the address of the client with --address.')
@@ -88,11 +86,8 @@ async function findRoute(method: string, path: string, name: string): Promise<Ro
     throw usageError('PATH must not have a query: pass the partner as --partner.')
   }
   if (!isPercentEncoded(path)) {
-    throw new CliError(
-      1,
-      'malformed_request',
-      'PATH has a % without two hexadecimal digits: the service answers 400.',
-    )
+    const detail = 'PATH has a % without two hexadecimal digits: the service answers 400.'
+    throw new CliError(1, 'malformed_request', detail)
   }
   // Loaded here, with the schemas of all endpoints.
   const { compileRoutes, ROUTES } = await import('../../core/routes/router.ts')
@@ -100,22 +95,16 @@ async function findRoute(method: string, path: string, name: string): Promise<Ro
   const match = paths.match(path)
   if (match === undefined) {
     const hint = path.startsWith(`/${name}/`) ? '' : ` Paths of this service start with /${name}/.`
-    throw new CliError(
-      1,
-      'route_not_found',
-      `The service has no endpoint ${printable(path.slice(0, 200))}.${hint}`,
-      { lines: paths.endpoints.map((endpoint) => `${endpoint.method} ${endpoint.path}`) },
-    )
+    const detail = `The service has no endpoint ${printable(path.slice(0, 200))}.${hint}`
+    const lines = paths.endpoints.map((endpoint) => `${endpoint.method} ${endpoint.path}`)
+    throw new CliError(1, 'route_not_found', detail, { lines })
   }
   const route = match.routes.find((route) => route.method === (method === 'HEAD' ? 'GET' : method))
   if (route !== undefined) return route
-  throw new CliError(
-    1,
-    'method_not_allowed',
-    method === 'OPTIONS'
-      ? 'The service answers every OPTIONS request: the policy does not apply.'
-      : `${path} only allows ${joinList(allowedMethods(match.routes))}.`,
-  )
+  const detail = method === 'OPTIONS'
+    ? 'The service answers every OPTIONS request: the policy does not apply.'
+    : `${path} only allows ${joinList(allowedMethods(match.routes))}.`
+  throw new CliError(1, 'method_not_allowed', detail)
 }
 
 /** A decision with the problem that a client would receive. */
@@ -139,7 +128,6 @@ function formatExplanation(
   output: Output,
 ): string {
   const decision = allowed ? 'allowed' : `refused: ${status} ${code}. ${detail}`
-  return `${decision}\n\n${
-    formatTable(['rule', 'holds'], rules.map(({ rule, outcome }) => [rule, outcomeLabels[outcome]]), output)
-  }`
+  const rows = rules.map(({ rule, outcome }) => [rule, outcomeLabels[outcome]])
+  return `${decision}\n\n${formatTable(['rule', 'holds'], rows, output)}`
 }

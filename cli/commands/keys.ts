@@ -5,7 +5,7 @@ import type { MaybePromise } from '../../core/lib/promise.ts'
 import type { Key, LimitOverrides } from '../../core/model.ts'
 import { SCOPES } from '../../core/policy/modules.ts'
 import type { Store } from '../../core/ports/store.ts'
-import type { CliCommand, CommandResult, Invocation } from '../command.ts'
+import type { CliCommand, CommandResult, Invocation, StoreAction } from '../command.ts'
 import { usageError } from '../errors.ts'
 import { type SaveKey, withKeyFile } from '../files.ts'
 import { defineImport } from '../keys/import.ts'
@@ -187,12 +187,8 @@ function addStateCommand(
     .examples(`partner-api keys ${name} Zt81mQv04KsD`)
 }
 
-function issue(
-  store: Store,
-  invocation: Invocation,
-  partner: string,
-  { name, scope, test, expires, allow = [], limit: limits = {}, ...output }: IssueOptions,
-): Promise<CommandResult> {
+const issue: StoreAction<[string, IssueOptions]> = (store, invocation, partner, options) => {
+  const { name, scope, test, expires, allow = [], limit: limits = {}, ...output } = options
   return withKeyFile(output.out, async (save) => {
     const { now, keys } = administerKeys(store, invocation)
     const environment = test ? 'test' : 'live'
@@ -212,12 +208,8 @@ function issue(
   })
 }
 
-function rotate(
-  store: Store,
-  invocation: Invocation,
-  id: string,
-  { overlap, expires, ...output }: RotateOptions,
-): Promise<CommandResult> {
+const rotate: StoreAction<[string, RotateOptions]> = (store, invocation, id, options) => {
+  const { overlap, expires, ...output } = options
   return withKeyFile(output.out, async (save) => {
     const { now, keys } = administerKeys(store, invocation)
     const issued = await keys.rotate(id, { overlapMs: overlap, expiresAt: expires?.(now) })
@@ -239,15 +231,11 @@ function requireChange(command: { opts(): UpdateOptions }): void {
 }
 
 /** `update` and `limit`. */
-async function update(
-  store: Store,
-  invocation: Invocation,
-  id: string,
-  { name, allow, clearAllow, expires, never, ...options }: UpdateOptions,
-): Promise<CommandResult> {
+const update: StoreAction<[string, UpdateOptions]> = async (store, invocation, id, options) => {
+  const { name, allow, clearAllow, expires, never, ...limitOptions } = options
   const { now, keys } = administerKeys(store, invocation)
   const expiresAt = never ? null : expires?.(now)
-  const limits = limitChange(options)
+  const limits = limitChange(limitOptions)
   return keyResult(store, await keys.update(id, { name, allow: clearAllow ? [] : allow, expiresAt, limits }))
 }
 

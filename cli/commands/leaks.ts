@@ -4,7 +4,7 @@ import { keyState } from '../../core/keys/lifecycle.ts'
 import { equalDigests } from '../../core/lib/digest.ts'
 import type { Key, KeyState } from '../../core/model.ts'
 import type { Store } from '../../core/ports/store.ts'
-import type { CliCommand, Invocation } from '../command.ts'
+import type { Action, CliCommand, Invocation } from '../command.ts'
 import { type ExitCode, usageError } from '../errors.ts'
 import type { Leak } from '../leaks/scan.ts'
 import { joinList, pluralize, printable } from '../output/text.ts'
@@ -51,11 +51,7 @@ Exits 1 if keys are found, and otherwise 3 if something could not be read.`)
     )
 }
 
-async function scanPaths(
-  invocation: Invocation,
-  paths: readonly string[],
-  options: ScanOptions,
-): Promise<ExitCode> {
+const scanPaths: Action<[readonly string[], ScanOptions]> = async (invocation, paths, options) => {
   if (options.yes && !options.revoke) throw usageError('--yes requires --revoke.')
   // The default store may be missing, another one must not.
   const mayBeMissing = invocation.storeUrl === 'sqlite:partner-api.db'

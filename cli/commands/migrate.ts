@@ -1,10 +1,15 @@
 import { Option } from 'commander'
 import { KEY_PREFIX_PATTERN } from '../../core/keys/format.ts'
-import type { CliCommand, Invocation } from '../command.ts'
+import type { Action, CliCommand } from '../command.ts'
 import { optionParser } from '../options.ts'
 import { formatDetails } from '../output/text.ts'
 import { schemaStatus, withStore } from '../store.ts'
 import { parseDurableUrl } from '../store-url.ts'
+
+interface MigrateOptions {
+  readonly status?: boolean
+  readonly keyPrefix?: string
+}
 
 const keyPrefixOption = optionParser(
   'It must be 2–10 lower-case letters or digits, a letter first.',
@@ -33,10 +38,7 @@ backup makes a copy to go back to.`)
     )
 }
 
-async function migrateStore(
-  invocation: Invocation,
-  { status = false, keyPrefix }: { readonly status?: boolean; readonly keyPrefix?: string },
-): Promise<void> {
+const migrateStore: Action<[MigrateOptions]> = async (invocation, { status = false, keyPrefix }) => {
   const { storeUrl, io: { env }, output } = invocation
   const address = parseDurableUrl(
     storeUrl,

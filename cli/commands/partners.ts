@@ -4,8 +4,7 @@ import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { readPages } from '../../core/lib/read-pages.ts'
 import { KEY_STATES, type LimitOverrides, type Partner } from '../../core/model.ts'
 import { MODULE_NAMES } from '../../core/policy/modules.ts'
-import type { Store } from '../../core/ports/store.ts'
-import type { CliCommand, CommandResult, Invocation } from '../command.ts'
+import type { CliCommand, CommandResult, StoreAction } from '../command.ts'
 import { usageError } from '../errors.ts'
 import { clearLimitOption, limitChange, limitOption, type LimitOptions, slugHelp } from '../options.ts'
 import { partnerJson } from '../../core/admin/record-json.ts'
@@ -22,6 +21,11 @@ interface CreateOptions {
 
 interface UpdateOptions extends LimitOptions {
   readonly name?: string
+}
+
+interface RemoveOptions {
+  readonly yes?: true
+  readonly dryRun?: true
 }
 
 /** `partners create`, `list`, `show`, `update`, `suspend`, `resume` and `remove`. */
@@ -110,12 +114,8 @@ function addStateCommand(
     .examples(`partner-api partners ${name} acme`)
 }
 
-async function create(
-  store: Store,
-  invocation: Invocation,
-  slug: string,
-  { name, module: modules = [], limit: limits = {} }: CreateOptions,
-): Promise<CommandResult> {
+const create: StoreAction<[string, CreateOptions]> = async (store, invocation, slug, options) => {
+  const { name, module: modules = [], limit: limits = {} } = options
   const partner = await createPartnerAdministration(store, invocation).create({ slug, name, modules, limits })
   const next = partner.modules.length > 0
     ? `Next: partner-api keys issue ${slug} --name "Purpose of the key"`
@@ -123,12 +123,7 @@ async function create(
   return { ...partnerResult(partner), notes: () => [next] }
 }
 
-async function remove(
-  store: Store,
-  invocation: Invocation,
-  slug: string,
-  { yes, dryRun }: { readonly yes?: true; readonly dryRun?: true },
-): Promise<CommandResult> {
+const remove: StoreAction<[string, RemoveOptions]> = async (store, invocation, slug, { yes, dryRun }) => {
   const partners = createPartnerAdministration(store, invocation)
   const { name } = await partners.show(slug)
   const now = timeOf(store)
@@ -149,11 +144,7 @@ async function remove(
   return { ...partnerResult(removed), notes: () => [note] }
 }
 
-async function list(
-  store: Store,
-  { output }: Invocation,
-  { after, limit }: PageOptions<string>,
-): Promise<void> {
+const list: StoreAction<[PageOptions<string>], void> = async (store, { output }, { after, limit }) => {
   await printPage<Partner>(output, limit, {
     read: (pageRows) => readPages((last, rows) => store.listPartners(last?.slug ?? after, rows), pageRows),
     toJson: partnerJson,

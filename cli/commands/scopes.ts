@@ -6,7 +6,7 @@ import type { Key, Partner } from '../../core/model.ts'
 import { MODULE_NAMES, moduleForScope, MODULES, type Scope, SCOPES } from '../../core/policy/modules.ts'
 import type { KeyFilter } from '../../core/ports/changes.ts'
 import type { Store } from '../../core/ports/store.ts'
-import type { CliCommand, CommandResult, Invocation } from '../command.ts'
+import type { Action, CliCommand, CommandResult, Invocation } from '../command.ts'
 import { keyHelp, serviceNameOption } from '../options.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
 import { formatTable, printable } from '../output/text.ts'
@@ -30,12 +30,8 @@ export function define(scopes: CliCommand): void {
     .argument('<key>', keyHelp)
     .read(async (store, invocation, id: string) => {
       const key = await createKeyAdministration(store, invocation).show(id)
-      return await scopesResult(
-        store,
-        invocation,
-        key,
-        `The key has no scopes. To grant one: partner-api scopes grant ${id} SCOPE…`,
-      )
+      const note = `The key has no scopes. To grant one: partner-api scopes grant ${id} SCOPE…`
+      return await scopesResult(store, invocation, key, note)
     })
     .examples('partner-api scopes show Zt81mQv04KsD')
 
@@ -58,10 +54,7 @@ export function define(scopes: CliCommand): void {
 }
 
 /** Prints what `--partner` lacks; everything without it. */
-async function plan(
-  invocation: Invocation,
-  { module, partner: slug, serviceName }: PlanOptions,
-): Promise<void> {
+const plan: Action<[PlanOptions]> = async (invocation, { module, partner: slug, serviceName }) => {
   const { output } = invocation
   const modules = requireModules(module)
   const scopes = modules.map((module) => MODULES[module].scope)
@@ -113,9 +106,8 @@ async function findSufficientKey(
   requireNotRemoved(partner)
   const filter: KeyFilter = { partner: slug, environment: 'live', scope: scopes[0], states: ['active'] }
   let key: Key | undefined
-  for await (
-    const each of createKeyAdministration(store, invocation).list({ ...filter, now: timeOf(store) })
-  ) {
+  const keys = createKeyAdministration(store, invocation).list({ ...filter, now: timeOf(store) })
+  for await (const each of keys) {
     const holdsAll = scopes.every((scope) => each.scopes.includes(scope))
     if (holdsAll && each.scopes.length < (key?.scopes.length ?? Infinity)) key = each
   }
@@ -148,9 +140,7 @@ async function scopesResult(
     return { scope, in_force: modules.includes(module), module }
   })
   if (data.length === 0) return { data, text: '', notes: () => [noteIfNone] }
-  const rows = data.map((
-    { scope, in_force, module },
-  ) => [scope, in_force ? 'yes' : 'no: module inactive', module])
+  const rows = data.map((row) => [row.scope, row.in_force ? 'yes' : 'no: module inactive', row.module])
   return { data, text: formatTable(['scope', 'in force', 'module'], rows, invocation.output) }
 }
 

@@ -6,11 +6,11 @@ import { DEFAULT_OVERLAP_MS } from '../../core/admin/keys.ts'
 import { formatValue } from '../../core/http/redact.ts'
 import { drawId } from '../../core/lib/ids.ts'
 import { readPages } from '../../core/lib/read-pages.ts'
+import type { Store } from '../../core/ports/store.ts'
 import type { Delivery, Webhook, WebhookChangeType, WebhookEventType } from '../../core/ports/webhooks.ts'
 import { WEBHOOK_EVENT_TYPES } from '../../core/ports/webhooks.ts'
-import type { Store } from '../../core/ports/store.ts'
 import { createEvent } from '../../core/webhooks/events.ts'
-import type { CliCommand, CommandResult, Invocation } from '../command.ts'
+import type { CliCommand, CommandResult, Invocation, StoreAction } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
 import { withKeyFile } from '../files.ts'
 import { durationOption, integerBetween, optionParser, outOption } from '../options.ts'
@@ -44,10 +44,8 @@ const eventHelp = 'Types of events'
 /** The commands below `webhooks`. */
 export function define(webhooks: CliCommand): void {
   const command = (name: string, description: string, options = '') =>
-    webhooks.command(name).description(description).argument(
-      '<webhook>',
-      "The webhook's id, see webhooks list",
-    )
+    webhooks.command(name).description(description)
+      .argument('<webhook>', "The webhook's id, see webhooks list")
       .examples(`partner-api webhooks ${name} whk_0123456789ABCDEFGHJK${options}`)
   const allowPrivate = () => new Option('--allow-private', 'Allow private addresses and http://')
   const eventOption = () => new Option('--event <type...>', eventHelp).choices(WEBHOOK_EVENT_TYPES)
@@ -79,19 +77,11 @@ servers need, too. To make one: (umask 077; openssl rand -base64 32 > webhook.ke
     })
 
   for (const [name, state] of [['enable', 'active'], ['disable', 'disabled']] as const) {
-    command(
-      name,
-      `Make a webhook ${state}: ${state === 'active' ? 'deliver' : 'write and deliver no'} events for it`,
-    )
-      .read((store, invocation, id: string) =>
-        change(
-          store,
-          invocation,
-          id,
-          `webhook.${name}d`,
-          (webhook) => webhook.state === state ? webhook : { ...webhook, state, failingSince: undefined },
-        )
-      )
+    const effect = state === 'active' ? 'deliver' : 'write and deliver no'
+    const edit = (webhook: Webhook) =>
+      webhook.state === state ? webhook : { ...webhook, state, failingSince: undefined }
+    command(name, `Make a webhook ${state}: ${effect} events for it`)
+      .read((store, invocation, id: string) => change(store, invocation, id, `webhook.${name}d`, edit))
   }
 
   command('remove', 'Remove a webhook and its deliveries', ' --yes')
@@ -185,18 +175,10 @@ async function list(store: Store, { output }: Invocation): Promise<CommandResult
   return { data: all.map(webhookJson), text: rows.length > 0 ? table : 'There are no webhooks yet.\n' }
 }
 
-async function create(
-  store: Store,
-  invocation: Invocation,
-  { url, event: events = [], partner, allowPrivate, ...options }: Options,
-): Promise<CommandResult> {
-  const target = {
-    url: toHref(url!, allowPrivate),
-    events,
-    partner,
-    state: 'active',
-    failingSince: undefined,
-  } as const
+const create: StoreAction<[Options]> = async (store, invocation, given) => {
+  const { event: events = [], partner, allowPrivate, ...options } = given
+  const url = toHref(given.url!, allowPrivate)
+  const target = { url, events, partner, state: 'active', failingSince: undefined } as const
   if (partner !== undefined) await findPartner(store, partner)
   return await withNewSecret(invocation, options, drawId('whk_'), async (id, secret) => {
     const at = timeOf(store)
@@ -206,12 +188,7 @@ async function create(
   })
 }
 
-async function rotate(
-  store: Store,
-  invocation: Invocation,
-  id: string,
-  options: Options,
-): Promise<CommandResult> {
+const rotate: StoreAction<[string, Options]> = async (store, invocation, id, options) => {
   const expiresAt = timeOf(store) + options.overlap
   return await withNewSecret(
     invocation,
@@ -247,40 +224,27 @@ async function withNewSecret(
   }, (id) => `The secret is lost. To make another one: partner-api webhooks rotate-secret ${id}`)
 }
 
-async function sendTest(
-  store: Store,
-  invocation: Invocation,
-  id: string,
-  { webhookKeyFile, allowPrivate = false }: Options,
-): Promise<CommandResult> {
+const sendTest: StoreAction<[string, Options]> = async (store, invocation, id, options) => {
   const webhook = await find(store, id)
   const createdAt = timeOf(store)
-  const key = await requireWebhookKey(webhookKeyFile, invocation)
+  const key = await requireWebhookKey(options.webhookKeyFile, invocation)
   const secrets = await openSecrets(key, webhook, createdAt).catch(({ message }) => {
     throw usageError(`${message} Pass the key of the servers.`)
   })
   const { createWebhookSender } = await import('../../adapters/webhooks/sender.ts')
-  const sender = createWebhookSender(allowPrivate)
+  const sender = createWebhookSender(options.allowPrivate ?? false)
   const event = { id: drawId('msg_'), type: 'webhook.test', partner: webhook.partner, createdAt } as const
   const startedAt = performance.now()
-  const { status = null, error } = await sender.send(
-    webhook.url,
-    secrets,
-    event.id,
-    createEvent(event, {}).payload,
-  )
+  const { payload } = createEvent(event, {})
+  const { status = null, error } = await sender.send(webhook.url, secrets, event.id, payload)
   const ms = Math.round(performance.now() - startedAt)
   await sender.close()
   if (error === undefined) return { data: { status, ms }, text: `Delivered in ${ms} ms: status ${status}.\n` }
   throw new CliError(1, 'not_delivered', `Not delivered in ${ms} ms: ${error}.`, { members: { status, ms } })
 }
 
-async function listDeliveries(
-  store: Store,
-  { output }: Invocation,
-  id: string,
-  { state, limit }: Options,
-): Promise<void> {
+const listDeliveries: StoreAction<[string, Options], void> = async (store, { output }, id, options) => {
+  const { state, limit } = options
   await find(store, id)
   await output.table<Delivery>(
     readPages((last, rows) => store.webhooks!.listDeliveries(id, state, last, rows)),
@@ -294,12 +258,7 @@ async function listDeliveries(
   )
 }
 
-async function replay(
-  store: Store,
-  _invocation: Invocation,
-  id: string,
-  { delivery: ids, since }: Options,
-): Promise<CommandResult> {
+const replay: StoreAction<[string, Options]> = async (store, _, id, { delivery: ids, since }) => {
   if ((ids === undefined) === (since === undefined)) throw usageError('Pass either --delivery or --since.')
   await find(store, id)
   const which = ids === undefined ? { since: timeOf(store) - since! } : { ids }
