@@ -276,7 +276,6 @@ function replicaLine({ name, applied, ms }: ReplicaReceipt): string {
 }
 
 function skewLine({ name, skewMs }: ReplicaReceipt): string {
-  return `warning: The clock of ${printable(name)} is ${Math.abs(skewMs)} ms ${
-    skewMs > 0 ? 'ahead of' : 'behind'
-  } the store's clock, which determines when keys expire.`
+  const skew = `${Math.abs(skewMs)} ms ${skewMs > 0 ? 'ahead of' : 'behind'} the store's clock`
+  return `warning: The clock of ${printable(name)} is ${skew}, which determines when keys expire.`
 }

@@ -65,11 +65,8 @@ export async function* readContentLines(file: string, stdin: Io['stdin']): Async
     const format = otherFormats.find(([pattern]) => pattern.test(start))
     if (format !== undefined) {
       const name = file === '-' ? 'Standard input' : file
-      throw new CliError(
-        1,
-        'wrong_format',
-        `${name} is ${format[1]}, but import reads JSON Lines: one object per line.${format[2]}`,
-      )
+      const detail = `${name} is ${format[1]}, but import reads JSON Lines: one object per line.${format[2]}`
+      throw new CliError(1, 'wrong_format', detail)
     }
     if (start !== '') isFirst = false
     yield line
@@ -96,18 +93,14 @@ export function invalidLinesError(what: string, { errors, errorCount }: LineErro
   const groups = Map.groupBy(errors, ({ field, reason }) => field === null ? reason : `${field} ${reason}`)
   const shown = [...groups].slice(0, maxGroups)
   const remaining = errorCount - shown.reduce((sum, [, lines]) => sum + lines.length, 0)
-  return new CliError(
-    1,
-    'invalid_content',
-    `Nothing was imported: ${pluralize(errorCount, 'error')} in the lines of ${what}.${hint}`,
-    {
-      members: { lines: errors, line_error_count: errorCount },
-      lines: [
-        ...shown.map(([error, lines]) => `${formatLineNumbers(lines.map(({ line }) => line))}: ${error}`),
-        ...(remaining > 0 ? [`… and ${pluralize(remaining, 'more', 'more')}`] : []),
-      ],
-    },
-  )
+  const detail = `Nothing was imported: ${pluralize(errorCount, 'error')} in the lines of ${what}.${hint}`
+  return new CliError(1, 'invalid_content', detail, {
+    members: { lines: errors, line_error_count: errorCount },
+    lines: [
+      ...shown.map(([error, lines]) => `${formatLineNumbers(lines.map(({ line }) => line))}: ${error}`),
+      ...(remaining > 0 ? [`… and ${pluralize(remaining, 'more', 'more')}`] : []),
+    ],
+  })
 }
 
 function formatLineNumbers(lines: readonly number[]): string {

@@ -67,11 +67,8 @@ export function limitParser<N extends LimitName>(
     const quota = Number(match?.[2] ?? 0)
     const windowSeconds = Number(match?.[3] ?? 60)
     if (/=0+\//.test(text)) {
-      throw new InvalidArgumentError(
-        `A quota must be at least 1. ${
-          name ?? names[0]
-        }=0 turns the limit off; to refuse every request, disable the key.`,
-      )
+      const advice = `${name ?? names[0]}=0 turns the limit off; to refuse every request, disable the key.`
+      throw new InvalidArgumentError(`A quota must be at least 1. ${advice}`)
     }
     if (name === undefined || quota > MAX_QUOTA || windowSeconds < 1 || windowSeconds > MAX_WINDOW_SECONDS) {
       throw new InvalidArgumentError(

@@ -50,19 +50,11 @@ export function rowsToPrint(output: Output, limit: number | undefined): number {
 /** Prints a page of a list, and how to see the next one. */
 export async function printPage<T>(output: Output, limit: number | undefined, list: List<T>): Promise<void> {
   const rows = rowsToPrint(output, limit)
-  const { last, hasMore } = await output.table(
-    list.read(Math.min(rows, terminalRows) + 1),
-    list.toJson,
-    list.headings,
-    list.toCells,
-    rows,
-  )
+  const read = list.read(Math.min(rows, terminalRows) + 1)
+  const { last, hasMore } = await output.table(read, list.toJson, list.headings, list.toCells, rows)
   if (last === undefined) output.note(list.none)
   else if (hasMore) {
-    output.note(
-      `There are more ${list.rows}: add --after ${
-        list.after(last)
-      } for the next, or --limit N for N at once.`,
-    )
+    const advice = `add --after ${list.after(last)} for the next, or --limit N for N at once`
+    output.note(`There are more ${list.rows}: ${advice}.`)
   }
 }

@@ -70,10 +70,8 @@ async function openStore(
   }
   if (!create) requireFile(address.file)
   const { openSqliteStore } = await import('../adapters/stores/sqlite/store.ts')
-  return await openSqliteFile(
-    address.file,
-    () => openSqliteStore(address.file, { create, readOnly, shareLimits, ...settings }),
-  )
+  const options = { create, readOnly, shareLimits, ...settings }
+  return await openSqliteFile(address.file, () => openSqliteStore(address.file, options))
 }
 
 /** Milliseconds since the epoch, by the store's clock if it has one. */
@@ -135,11 +133,8 @@ export function requireFile(file: string): void {
 }
 
 function storeMissingError(place: string): CliError {
-  return new CliError(
-    3,
-    'store_missing',
-    `There is no store at ${place}. To create one: partner-api migrate`,
-  )
+  const detail = `There is no store at ${place}. To create one: partner-api migrate`
+  return new CliError(3, 'store_missing', detail)
 }
 
 /** Opens a SQLite file. SQLite does not report why it fails; this finds the reason in the file system. */

@@ -73,10 +73,8 @@ export function checkWritten(
   if (lost === undefined) return
   throw new StoreError(
     'refused',
-    `Nothing was changed: the database did not keep the change of ${
-      lost[0]
-    }. A trigger or rule that this program ` +
-      'did not create has reverted it. To find it: partner-api audit verify',
+    `Nothing was changed: the database did not keep the change of ${lost[0]}. A trigger or rule that this ` +
+      'program did not create has reverted it. To find it: partner-api audit verify',
   )
 }
 

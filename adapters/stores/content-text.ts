@@ -11,10 +11,7 @@ import type { ProfileQuery } from '../../core/ports/directory.ts'
 type CardFields = Pick<ProfileCard, 'name' | 'headline' | 'logoUrl'>
 
 /** The members that only the profile itself shows, and its audience. */
-type DetailFields = Omit<
-  ProfileRecord,
-  'slug' | 'country' | 'industry' | 'publishedAt' | keyof CardFields
->
+type DetailFields = Omit<ProfileRecord, 'slug' | 'country' | 'industry' | 'publishedAt' | keyof CardFields>
 
 export function pickCard({ name, headline, logoUrl }: CardFields): CardFields {
   return { name, headline, logoUrl }
@@ -46,16 +43,8 @@ export function readDetail(text: string): DetailFields {
 export function pickPlan(plan: Plan): Plan {
   const { slug, name, description, interval, features, highlighted, position } = plan
   const { amountMinor, currency } = plan.price
-  return {
-    slug,
-    name,
-    description,
-    price: { amountMinor, currency },
-    interval,
-    features,
-    highlighted,
-    position,
-  }
+  const price = { amountMinor, currency }
+  return { slug, name, description, price, interval, features, highlighted, position }
 }
 
 export function pickBanner(banner: BannerRecord): BannerRecord {

@@ -54,19 +54,13 @@ export function newerSchemaError(place: string, needed: number, known: number): 
  */
 export function checkKeyPrefix(prefix: string): string {
   if (KEY_PREFIX_PATTERN.test(prefix)) return prefix
-  throw new StoreError(
-    'refused',
-    `The key prefix ${
-      JSON.stringify(prefix)
-    } is not 2 to 10 lower-case letters or digits with a letter first.`,
-  )
+  const rule = '2 to 10 lower-case letters or digits with a letter first'
+  throw new StoreError('refused', `The key prefix ${JSON.stringify(prefix)} is not ${rule}.`)
 }
 
 export function keyPrefixInUseError(place: string, from: string, to: string): StoreError {
-  return new StoreError(
-    'refused',
-    `The key prefix of ${place} cannot become ${to}: it holds keys that begin with ${from}.`,
-  )
+  const reason = `it holds keys that begin with ${from}`
+  return new StoreError('refused', `The key prefix of ${place} cannot become ${to}: ${reason}.`)
 }
 
 /** The settings of a new store, with a cursor secret of 256 random bits. */
@@ -76,8 +70,6 @@ export function newSettings(keyPrefix: string = 'spk'): StoreSettings {
 
 /** Random bytes from the CSPRNG in lower-case hexadecimal, two digits each. */
 export function randomHex(bytes: number): string {
-  return Array.from(
-    crypto.getRandomValues(new Uint8Array(bytes)),
-    (byte) => byte.toString(16).padStart(2, '0'),
-  ).join('')
+  const values = crypto.getRandomValues(new Uint8Array(bytes))
+  return Array.from(values, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }

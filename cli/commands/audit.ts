@@ -170,27 +170,22 @@ function sealMismatchError(seal: AuditHead, head: AuditHead): CliError {
 }
 
 function storedRowsError(differences: readonly AuditDifference[], intruders: readonly string[]): CliError {
-  return new CliError(
-    1,
-    'audit_mismatch',
-    'The audit log is intact, but the stored data differs from it:',
-    {
-      lines: [
-        ...differences.map(describeDifference),
-        ...intruders.map((name) => `trigger, rule or view ${name}`),
-      ],
-      members: {
-        differences: differences.map(({ kind, id, expected, stored, brokenAt = null }) => ({
-          [kind === 'key' ? 'key_id' : 'partner']: id,
-          expected: auditStateJson(expected),
-          stored: auditStateJson(stored),
-          digest_replaced: isDigestReplaced(expected, stored),
-          broken_at: brokenAt,
-        })),
-        intruders,
-      },
+  return new CliError(1, 'audit_mismatch', 'The audit log is intact, but the stored data differs from it:', {
+    lines: [
+      ...differences.map(describeDifference),
+      ...intruders.map((name) => `trigger, rule or view ${name}`),
+    ],
+    members: {
+      differences: differences.map(({ kind, id, expected, stored, brokenAt = null }) => ({
+        [kind === 'key' ? 'key_id' : 'partner']: id,
+        expected: auditStateJson(expected),
+        stored: auditStateJson(stored),
+        digest_replaced: isDigestReplaced(expected, stored),
+        broken_at: brokenAt,
+      })),
+      intruders,
     },
-  )
+  })
 }
 
 function describeDifference({ kind, id, expected, stored, brokenAt }: AuditDifference): string {
@@ -212,12 +207,11 @@ async function brokenEntryError(store: Store, sequence: number): Promise<CliErro
   const head = await store.auditHead()
   const [found] = await store.listAudit(sequence === 1 ? -Infinity : sequence - 1, 1)
   const entryText = found && `it reads: ${entryTime(found)}, ${found.actor}, ${found.type}`
+  const number = Number.isFinite(found?.sequence) ? `number ${found?.sequence}` : 'with an invalid number'
   const description = found?.sequence === sequence
     ? `was changed after it was written (${entryText})`
     : found !== undefined && (found.sequence < sequence || head.sequence < sequence)
-    ? `was replaced by a row that no change has written: ${found.id}, ${
-      Number.isFinite(found.sequence) ? `number ${found.sequence}` : 'with an invalid number'
-    } (${entryText})`
+    ? `was replaced by a row that no change has written: ${found.id}, ${number} (${entryText})`
     : 'is missing'
   return brokenError(
     `Entry ${sequence} of the audit log ${description}. All entries before it are intact; entries after it prove nothing.`,

@@ -73,10 +73,9 @@ revocations of keys, which then work again: repeat them before you serve the sto
 const loadBackup = () => import('../../adapters/stores/sqlite/backup.ts')
 
 async function backUp(invocation: Invocation, file: string, { force }: { force?: boolean }): Promise<void> {
+  const dump = `--schema=partner_api --format=custom --file=${shellQuote(file)}`
   const store = await requireSqlite(invocation, (database) => [
-    `(umask 077; pg_dump --dbname=${database()} --schema=partner_api --format=custom --file=${
-      shellQuote(file)
-    })`,
+    `(umask 077; pg_dump --dbname=${database()} ${dump})`,
   ])
   requireFile(store)
   const isThere = existsSync(file)
@@ -133,18 +132,14 @@ async function requireSqlite(
   invocation: Invocation,
   toCommands: (connection: (database?: string) => string) => readonly string[],
 ): Promise<string> {
-  const address = parseDurableUrl(
-    invocation.storeUrl,
-    'A memory: store ends with its process: it has no backup.',
-  )
+  const reason = 'A memory: store ends with its process: it has no backup.'
+  const address = parseDurableUrl(invocation.storeUrl, reason)
   if (address.kind === 'sqlite') return address.file
   const place = await describeStore(invocation)
   const { env: environment } = invocation.io
   const { parseUrl } = await import('../../adapters/stores/postgres/url.ts')
-  const { hosts, user, database, tls } = parseUrl(address.url, {
-    environment,
-    user: currentUser(environment),
-  })
+  const account = { environment, user: currentUser(environment) }
+  const { hosts, user, database, tls } = parseUrl(address.url, account)
   const host = hosts.map(({ name, isSocket }) => isSocket ? dirname(name) : name)
   const start = `host=${host} port=${hosts.map(({ port }) => port)} user=${user} sslmode=${tls.mode}`
   const commands = toCommands((name = database) => shellQuote(`${start} dbname=${name}`))
@@ -215,11 +210,7 @@ async function copy(output: Output, source: CopySource, target: CopyTarget): Pro
   )
 }
 
-async function plan(
-  output: Output,
-  source: CopySource,
-  target: CopySource | undefined,
-): Promise<void> {
+async function plan(output: Output, source: CopySource, target: CopySource | undefined): Promise<void> {
   const plans = await withCopyProgress(output, (options) => planCopy(source, target, options))
   const tables = plans.map(({ table, rows, toWrite: to_write, toRemove: to_remove }) => {
     return { table, rows, to_write, to_remove }
@@ -250,15 +241,11 @@ function copyIncompleteError(source: CopySource, target: CopyTarget, report: Cop
     ? `The source ${source.location} changed during the copy. Stop its servers, and repeat the command to copy the rest.`
     : `The copy in ${target.location} differs from its source ${source.location}, although that did not change. Repeat ` +
       'the command to copy the rest.'
-  return new CliError(
-    1,
-    report.sourceChanged ? 'source_changed' : 'copy_differs',
-    `${reason}${difference} Until then, ${target.location} cannot be used.`,
-    {
-      members: { tables: report.tables.map(tableJson), copied: false },
-      lines: formatTables(report.tables).trimEnd().split('\n'),
-    },
-  )
+  const detail = `${reason}${difference} Until then, ${target.location} cannot be used.`
+  return new CliError(1, report.sourceChanged ? 'source_changed' : 'copy_differs', detail, {
+    members: { tables: report.tables.map(tableJson), copied: false },
+    lines: formatTables(report.tables).trimEnd().split('\n'),
+  })
 }
 
 function tableJson({ table, rows, checksum, differsAt }: TableReport): Record<string, unknown> {

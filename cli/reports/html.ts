@@ -52,14 +52,15 @@ export async function pageOfAll(
   const which = charts.length < ranked.length
     ? `The ${pluralize(charts.length, 'partner')} with the most requests. `
     : ''
+  const smallCharts = charts.map(({ label, small }) =>
+    chart(3, label, ['Requests of ', label], small, counts.CALLS)
+  )
   return page(period, now, 'All partners', [
     overview(all),
     markup`<section><h2>Partners</h2>${table('partner', counts.ALL, ranked, true)}</section>`,
     markup`<section><h2>Requests of each partner</h2><p>${which}Each chart has its own scale.</p>`,
     legend(counts.CALLS),
-    markup`<div class="small">${
-      charts.map(({ label, small }) => chart(3, label, ['Requests of ', label], small, counts.CALLS))
-    }</div></section>`,
+    markup`<div class="small">${smallCharts}</div></section>`,
   ])
 }
 
@@ -152,13 +153,11 @@ function chart(
 
 function legend(series: counts.Series): Inset {
   if (series.length === 1) return undefined
-  return markup`<ul class="legend">${
-    series.map((name) =>
-      markup`<li><svg viewBox="0 0 12 12" aria-hidden="true">${bar(name, 0, 0, 12, 12)}</svg>${
-        titleCase(name)
-      }</li>`
-    )
-  }</ul>`
+  const items = series.map((name) => {
+    const sample = bar(name, 0, 0, 12, 12)
+    return markup`<li><svg viewBox="0 0 12 12" aria-hidden="true">${sample}</svg>${titleCase(name)}</li>`
+  })
+  return markup`<ul class="legend">${items}</ul>`
 }
 
 function table(by: string, series: counts.Series, rows: readonly Row[], hasBars = false): Markup {

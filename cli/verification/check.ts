@@ -114,10 +114,8 @@ async function readVerificationAt(
     const found = await findElsewhere(connection, request.base, names)
     if (found === undefined) throw error
     const { exitCode, code, message } = toCliError(error)
-    const detail = message.replace(
-      checkAddressStep,
-      () => `The service is at another address: pass ${found}.`,
-    )
+    const step = `The service is at another address: pass ${found}.`
+    const detail = message.replace(checkAddressStep, () => step)
     throw new CliError(exitCode, code, detail)
   }
 }
@@ -127,12 +125,9 @@ function clockWarnings({ header }: DeploymentResponse): string[] {
   const skewMs = header('age') === undefined ? Date.now() - Date.parse(header('date') ?? '') : 0
   if (!(Math.abs(skewMs) > maxClockSkewMs)) return []
   const minutes = pluralize(Math.round(Math.abs(skewMs) / 60_000), 'minute')
-  return [
-    `warning: The clock of this machine is ${minutes} ${
-      skewMs > 0 ? 'ahead of' : 'behind'
-    } that of the deployment. ` +
-    'Correct it: certificates and periods of reports depend on it.',
-  ]
+  const direction = skewMs > 0 ? 'ahead of' : 'behind'
+  const skew = `The clock of this machine is ${minutes} ${direction} that of the deployment.`
+  return [`warning: ${skew} Correct it: certificates and periods of reports depend on it.`]
 }
 
 function findNotReady(

@@ -123,11 +123,8 @@ export const checkAddressStep = 'Check --url and --service-name.'
 
 /** The error for a response that is not the service's. */
 export function notThisServiceError(url: string, reason: string): CliError {
-  return new CliError(
-    3,
-    'not_this_service',
-    `${url} is not a partner-api service: ${reason}. ${checkAddressStep}`,
-  )
+  const detail = `${url} is not a partner-api service: ${reason}. ${checkAddressStep}`
+  return new CliError(3, 'not_this_service', detail)
 }
 
 type NetworkError = NodeJS.ErrnoException & { readonly cert?: { readonly subjectaltname?: string } }
@@ -159,11 +156,10 @@ const diagnoses: readonly Diagnosis[] = [
   {
     pattern: /ALTNAME_INVALID\b/,
     meaning: 'its TLS certificate is for another host',
-    step: ({ hostname }, { cert }) =>
-      `Its names are ${
-        displayName(cert?.subjectaltname ?? 'unknown')
-      }: use one of them in --url, or ask the ` +
-      `operator for a certificate for ${hostname}.`,
+    step({ hostname }, { cert }) {
+      const names = displayName(cert?.subjectaltname ?? 'unknown')
+      return `Its names are ${names}: use one of them in --url, or ask the operator for a certificate for ${hostname}.`
+    },
   },
   {
     pattern: /\bCERT_HAS_EXPIRED\b/,
@@ -206,11 +202,10 @@ function describeFailure(error: unknown, base: URL): string {
   }
   const [, proxyStatus] = /^Proxy (?:response|Authentication Required) \((\d+)\)/.exec(message) ?? []
   if (proxyStatus !== undefined) {
-    return `the proxy answered with ${proxyStatus}. ${
-      proxyStatus === '407'
-        ? 'It needs a user name and a password in its address: http://USER:PASSWORD@proxy.example:3128.'
-        : `Ask its operator to allow ${base.host}, or add ${base.hostname} to NO_PROXY.`
-    }`
+    const step = proxyStatus === '407'
+      ? 'It needs a user name and a password in its address: http://USER:PASSWORD@proxy.example:3128.'
+      : `Ask its operator to allow ${base.host}, or add ${base.hostname} to NO_PROXY.`
+    return `the proxy answered with ${proxyStatus}. ${step}`
   }
   const known = describeNetworkError(error)
   const text = `${code} ${(cause as NetworkError | undefined)?.code} ${known}`

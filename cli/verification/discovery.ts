@@ -106,12 +106,6 @@ export function redirectError(response: DeploymentResponse, path: string): CliEr
     : URL.parse(location, url)?.href === `${url}/`
     ? 'Ask the operator to have the server in front of the service leave its paths as they are.'
     : 'If that is the right deployment, pass its address as --url.'
-  return new CliError(
-    3,
-    'redirected',
-    `${url} redirects to ${
-      displayName(location)
-    }. verify does not follow redirects, which would send the key there. ` +
-      step,
-  )
+  const reason = 'verify does not follow redirects, which would send the key there.'
+  return new CliError(3, 'redirected', `${url} redirects to ${displayName(location)}. ${reason} ${step}`)
 }

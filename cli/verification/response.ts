@@ -87,13 +87,8 @@ function parseVerification(body: unknown): Verification | undefined {
   const { data } = body as { readonly data: Verification }
   const { key, checked_at, stale_if_error } = data
   // The schema does not validate formats.
-  const instants = [
-    key.created_at,
-    key.expires_at,
-    key.rotation?.retires_at,
-    checked_at,
-    stale_if_error?.since,
-  ]
+  const { created_at, expires_at, rotation } = key
+  const instants = [created_at, expires_at, rotation?.retires_at, checked_at, stale_if_error?.since]
   return instants.every((text) => text == null || parseInstant(text) !== undefined) ? data : undefined
 }
 
@@ -115,9 +110,8 @@ function requireSameSubject(
   if (verification.partner.slug === partner && (keyId === undefined || verification.key.id === keyId)) {
     return verification
   }
-  const actual = `key ${displayName(verification.key.id)} of partner ${
-    displayName(verification.partner.slug)
-  }`
+  const owner = displayName(verification.partner.slug)
+  const actual = `key ${displayName(verification.key.id)} of partner ${owner}`
   const expected = `${keyId === undefined ? 'a key' : `key ${keyId}`} of partner ${partner}`
   throw new CliError(
     1,
@@ -128,14 +122,11 @@ function requireSameSubject(
 }
 
 function otherReleaseError(url: string, version: string): CliError {
-  return new CliError(
-    3,
-    'other_release',
-    `${url} is a partner-api service of another release (version ${
-      displayName(version)
-    }, and this program has ` +
-      `${API_VERSION}): its response is not in the form of a verify-key response. Use the program of that release.`,
-  )
+  const versions = `version ${displayName(version)}, and this program has ${API_VERSION}`
+  const detail =
+    `${url} is a partner-api service of another release (${versions}): its response is not in the form ` +
+    'of a verify-key response. Use the program of that release.'
+  return new CliError(3, 'other_release', detail)
 }
 
 function unexpectedResponseError(response: DeploymentResponse): CliError {
@@ -149,10 +140,8 @@ function unexpectedResponseError(response: DeploymentResponse): CliError {
     return new CliError(3, 'service_down', detail)
   }
   if (status === 429) {
-    const detail = `A server in front of the service limits requests: ${host} ${what}. ${
-      formatRetryTime(header)
-    }`
-    return new CliError(1, 'rate_limited', detail)
+    const sentence = `A server in front of the service limits requests: ${host} ${what}.`
+    return new CliError(1, 'rate_limited', `${sentence} ${formatRetryTime(header)}`)
   }
   const other = parseJson(text) === undefined ? 'no problem document' : 'JSON of another API'
   return notThisServiceError(url, `it answered with status ${status} and ${page ?? other}`)
@@ -272,11 +261,11 @@ function checkBody(body: unknown, schema: v.GenericSchema): string[] {
   if (body === undefined) return ['its body is not JSON']
   const { issues = [] } = v.safeParse(schema, body)
   const errors = issues.filter((issue) => !isAddition(issue))
-  const messages = errors.slice(0, maxErrors).map((issue) =>
-    `${shortExcerpt(v.getDotPath(issue) ?? 'the body')} violates the contract: expected ${
-      shortExcerpt(String(issue.expected ?? issue.type))
-    }, received ${shortExcerpt(issue.received)}`
-  )
+  const messages = errors.slice(0, maxErrors).map((issue) => {
+    const place = shortExcerpt(v.getDotPath(issue) ?? 'the body')
+    const expected = shortExcerpt(String(issue.expected ?? issue.type))
+    return `${place} violates the contract: expected ${expected}, received ${shortExcerpt(issue.received)}`
+  })
   return errors.length > maxErrors
     ? [...messages, `and ${errors.length - maxErrors} more members are wrong`]
     : messages

@@ -36,10 +36,8 @@ export function createAdministrator(
       const changes = await buildChanges()
       if (changes.length === 0 || await store.apply(changes, facts, { actor, at: now() })) return changes
     }
-    throw new AdminError(
-      'concurrent_change',
-      `Nothing was changed: concurrent changes interrupted all ${maxAttempts} attempts. Try again.`,
-    )
+    const reason = `concurrent changes interrupted all ${maxAttempts} attempts`
+    throw new AdminError('concurrent_change', `Nothing was changed: ${reason}. Try again.`)
   }
 
   return { now, apply }

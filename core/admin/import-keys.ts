@@ -191,6 +191,10 @@ function toHex(bytes: Uint8Array): string {
 }
 
 function toKey(row: KeyLine, partner: Partner, digest: string, now: number): Key {
+  const limits =
+    row.limits?.map(({ policy, quota, window_seconds: windowSeconds }) =>
+      [policy, { quota, windowSeconds }] as const
+    ) ?? []
   return {
     id: drawKeyId(),
     partner: partner.slug,
@@ -201,11 +205,7 @@ function toKey(row: KeyLine, partner: Partner, digest: string, now: number): Key
     state: 'active',
     scopes: row.scopes ?? partner.modules.map((module) => MODULES[module].scope),
     allow: row.allow ?? [],
-    limits: Object.fromEntries(
-      (row.limits ?? []).map((
-        { policy, quota, window_seconds },
-      ) => [policy, { quota, windowSeconds: window_seconds }]),
-    ),
+    limits: Object.fromEntries(limits),
     createdAt: row.created_at ?? now,
     expiresAt: row.expires_at ?? undefined,
     retiresAt: undefined,

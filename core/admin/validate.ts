@@ -54,10 +54,8 @@ export class AdminError extends Error {
 
 export function requireSlug(slug: string): void {
   if (SLUG_PATTERN.test(slug)) return
-  throw new AdminError(
-    'invalid_slug',
-    `A slug must be 1–80 of a-z, 0-9 and -, a letter or digit first, not ${formatValue(slug)}.`,
-  )
+  const form = '1–80 of a-z, 0-9 and -, a letter or digit first'
+  throw new AdminError('invalid_slug', `A slug must be ${form}, not ${formatValue(slug)}.`)
 }
 
 export function requireName(name: string): void {
@@ -83,10 +81,8 @@ function requireNames<N extends string>(
 ): readonly N[] {
   for (const name of names) {
     if ((known as readonly string[]).includes(name)) continue
-    throw new AdminError(
-      `unknown_${noun}`,
-      `There is no ${noun} ${formatValue(name)}; the ${noun}s are ${known.join(', ')}.`,
-    )
+    const detail = `There is no ${noun} ${formatValue(name)}; the ${noun}s are ${known.join(', ')}.`
+    throw new AdminError(`unknown_${noun}`, detail)
   }
   return known.filter((name) => names.includes(name))
 }
@@ -119,10 +115,8 @@ export function requireNotEnded(key: Key, now: number): void {
 
 export function requireRotated({ id, successorId }: Key): void {
   if (successorId !== undefined) return
-  throw new AdminError(
-    'key_not_rotated',
-    `Key ${id} was not rotated. To replace it: partner-api keys rotate ${id}`,
-  )
+  const detail = `Key ${id} was not rotated. To replace it: partner-api keys rotate ${id}`
+  throw new AdminError('key_not_rotated', detail)
 }
 
 /** The last millisecond that RFC 3339 can express. */
@@ -130,10 +124,8 @@ const maxExpiry = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
 export function requireExpiry(expiresAt: number | undefined, now: number): void {
   if (expiresAt === undefined || (expiresAt > now && expiresAt <= maxExpiry)) return
-  throw new AdminError(
-    'invalid_expiry',
-    'The expiry of a key must be in the future and before the year 10000.',
-  )
+  const rule = 'must be in the future and before the year 10000'
+  throw new AdminError('invalid_expiry', `The expiry of a key ${rule}.`)
 }
 
 export function requireLimits(limits: LimitOverrides): void {
@@ -176,10 +168,8 @@ export function applyLimitChange(
   requireLimits(set)
   const unknown = clear.find((policy) => !isOverridable(policy))
   if (unknown !== undefined) {
-    throw new AdminError(
-      'invalid_limit',
-      `A partner or key has limits for key, signup and verify only, not for ${formatValue(unknown)}.`,
-    )
+    const rule = 'A partner or key has limits for key, signup and verify only'
+    throw new AdminError('invalid_limit', `${rule}, not for ${formatValue(unknown)}.`)
   }
   const remaining = Object.entries(limits).filter(([policy]) => !clear.includes(policy))
   return Object.fromEntries([...remaining, ...Object.entries(set)])

@@ -17,18 +17,6 @@ export interface AuditDifference {
   readonly brokenAt: number | undefined
 }
 
-/** Later members are empty when earlier ones report an error. */
-interface AuditReport {
-  /** The first broken entry of the chain. */
-  readonly brokenAt: number | undefined
-  /** Whether the entry of the external seal exists with its hash; true without a seal. */
-  readonly sealMatches: boolean
-  /** At most 100. */
-  readonly differences: readonly AuditDifference[]
-  /** The last verified entry. */
-  readonly head: AuditHead
-}
-
 type AuditedStore = Pick<
   Store,
   'auditHead' | 'listAudit' | 'listPartners' | 'findPartner' | 'listKeys' | 'findKey' | 'sha256'
@@ -44,11 +32,10 @@ const maxAttempts = 5
  * for each of them.
  *
  * @param seal A head that was stored elsewhere.
+ * @returns The first broken entry of the chain, whether the entry of the seal exists with its hash, at most 100
+ * differences, none of them after such an error, and the last verified entry.
  */
-export async function verifyAuditLog(
-  store: AuditedStore,
-  seal: AuditHead = EMPTY_AUDIT_HEAD,
-): Promise<AuditReport> {
+export async function verifyAuditLog(store: AuditedStore, seal: AuditHead = EMPTY_AUDIT_HEAD) {
   const { brokenAt, sealMatches, head, states, discontinuities } = await replay(store, seal)
   if (brokenAt !== undefined || !sealMatches) return { brokenAt, sealMatches, differences: [], head }
   const suspects = new Set(discontinuities.keys())

@@ -18,11 +18,8 @@ export interface ServiceNames {
 /** @throws {RangeError} unless `name` is lower-case letters, digits and `-`, a letter first. */
 export function createServiceNames(name: string): ServiceNames {
   if (!/^[a-z][a-z0-9-]*$/.test(name)) {
-    throw new RangeError(
-      `The service can't be named ${
-        JSON.stringify(name)
-      }: use lower-case letters, digits and "-", a letter first.`,
-    )
+    const rule = 'use lower-case letters, digits and "-", a letter first'
+    throw new RangeError(`The service can't be named ${JSON.stringify(name)}: ${rule}.`)
   }
   const title = name.split('-').map((part) => part.charAt(0).toUpperCase() + part.slice(1)).join('-')
   const keyHeader = `X-${title}-Partner-Key`

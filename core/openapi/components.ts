@@ -104,48 +104,36 @@ export function headerRefs(...names: readonly string[]): Readonly<Record<string,
 
 /** The parameters that several operations share. */
 export function describeParameters({ names }: DocumentSettings): Readonly<Record<string, ParameterObject>> {
-  const slugOf = (
-    name: string,
-    place: 'query' | 'path',
-    description: string,
-    example: string,
-  ): ParameterObject => ({
-    name,
-    in: place,
-    description,
-    required: true,
-    schema: { type: 'string', pattern: SLUG_PATTERN.source, maxLength: 80 },
-    example,
-  })
-  const header = (
+  const parameter = (
+    place: ParameterObject['in'],
     name: string,
     description: string,
     schema: JsonSchema,
     example: string,
   ): ParameterObject => ({
-    name,
-    in: 'header',
-    description,
-    required: false,
-    schema: { type: 'string', ...schema },
-    example,
+    ...{ name, in: place, description, required: place !== 'header' },
+    ...{ schema: { type: 'string', ...schema }, example },
   })
+  const slug = { pattern: SLUG_PATTERN.source, maxLength: 80 }
   return {
-    partner: slugOf('partner', 'query', 'Slug of the partner that owns the key.', 'demo'),
-    slug: slugOf('slug', 'path', 'Slug of the profile.', 'nordlichter-frachtkontor'),
-    version: header(
+    partner: parameter('query', 'partner', 'Slug of the partner that owns the key.', slug, 'demo'),
+    slug: parameter('path', 'slug', 'Slug of the profile.', slug, 'nordlichter-frachtkontor'),
+    version: parameter(
+      'header',
       names.versionHeader,
       'The API version that the client expects; by default the current one.',
       { const: API_VERSION },
       API_VERSION,
     ),
-    ifNoneMatch: header(
+    ifNoneMatch: parameter(
+      'header',
       'If-None-Match',
       'The `ETag` of a response that the client has.',
       { maxLength: 4096, pattern: '^(\\*|(W/)?"[^"]*".*)$' },
       exampleTag,
     ),
-    idempotencyKey: header(
+    idempotencyKey: parameter(
+      'header',
       IDEMPOTENCY_HEADER,
       'Makes the request safe to retry for 24 hours: a repeated request with the same body gets the ' +
         'same response and has no further effect. Up to 255 printable ASCII characters, bare or quoted.',

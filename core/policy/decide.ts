@@ -139,21 +139,13 @@ function deny(reason: DenialReason): Denial {
   return { reason }
 }
 
-/** What one rule returned; `not_reached` after the first that refuses. */
-interface RuleOutcome {
-  readonly rule: string
-  readonly outcome: 'passed' | 'refused' | 'not_reached'
-}
-
-/** Admits and authorizes, with the outcome of every rule. */
-export function explain(
-  facts: AccessFacts,
-): { readonly denial: Denial | undefined; readonly rules: RuleOutcome[] } {
+/** Admits and authorizes, with the outcome of every rule: those after the first that refuses are not reached. */
+export function explain(facts: AccessFacts) {
   let denial: Denial | undefined
-  const rules = [...ADMISSION_RULES, ...ACCESS_RULES].map(({ name, check }): RuleOutcome => {
-    if (denial !== undefined) return { rule: name, outcome: 'not_reached' }
+  const rules = [...ADMISSION_RULES, ...ACCESS_RULES].map(({ name: rule, check }) => {
+    if (denial !== undefined) return { rule, outcome: 'not_reached' as const }
     denial = check(facts)
-    return { rule: name, outcome: denial === undefined ? 'passed' : 'refused' }
+    return { rule, outcome: denial === undefined ? 'passed' as const : 'refused' as const }
   })
   return { denial, rules }
 }

@@ -35,13 +35,9 @@ export interface Webhook {
 }
 
 /** A kind of change in the audit log. */
-export type WebhookChangeType = `webhook.${
-  | 'created'
-  | 'updated'
-  | 'enabled'
-  | 'disabled'
-  | 'rotated'
-  | 'removed'}`
+export type WebhookChangeType =
+  | `webhook.${'created' | 'updated' | 'removed'}`
+  | `webhook.${'enabled' | 'disabled' | 'rotated'}`
 
 /** An event that is to be sent. */
 export interface WebhookEvent {

@@ -14,14 +14,8 @@ import { defineGet } from './route.ts'
 
 /** The newest profiles that the partner can see. */
 export function recentCards(grant: Grant, ports: HandlerContext, limit: number): MaybePromise<WireCard[]> {
-  const query: ProfileQuery = {
-    words: [],
-    countries: [],
-    industries: [],
-    sort: '-published_at',
-    after: undefined,
-    limit,
-  }
+  const filters = { words: [], countries: [], industries: [] }
+  const query: ProfileQuery = { ...filters, sort: '-published_at', after: undefined, limit }
   const found = ports.directory.listProfiles(grant.partner.slug, query, grant.now)
   return andThen(found, (profiles) => profiles.map(toWireCard))
 }

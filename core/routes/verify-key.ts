@@ -111,9 +111,8 @@ function describeFacts(
 
 /** The members that depend on the time, after `limits`. */
 function checkText(now: number, { maxStalenessMs, staleIfErrorMs, staleWindow }: Staleness): string {
-  const text = `"version":"${API_VERSION}","checked_at":"${
-    rfc3339(now)
-  }","max_staleness_ms":${maxStalenessMs}`
+  const checkedAt = rfc3339(now)
+  const text = `"version":"${API_VERSION}","checked_at":"${checkedAt}","max_staleness_ms":${maxStalenessMs}`
   if (staleIfErrorMs === 0) return text
   const staleness = { seconds: staleIfErrorMs / 1000, since: optionalRfc3339(staleWindow()?.since) }
   return `${text},"stale_if_error":${JSON.stringify(staleness)}`

@@ -7,17 +7,6 @@ import { digestsOf, schemesOf } from '../digest-schemes.ts'
 import { createKeySelector } from '../key-filter.ts'
 import { createOrderedIndex } from './ordered-index.ts'
 
-type Lookups = Pick<
-  Store,
-  | 'findKey'
-  | 'findImportedKey'
-  | 'recordKeyUses'
-  | 'findPartner'
-  | 'listPartners'
-  | 'listKeys'
-  | 'findDigests'
->
-
 export function createPartnersAndKeys() {
   const partners = new Map<string, Partner>()
   const keys = new Map<string, Key>()
@@ -58,7 +47,7 @@ export function createPartnersAndKeys() {
         }
       }
     },
-  } satisfies Lookups
+  } satisfies Partial<Store>
 
   return {
     lookups,
