@@ -43,13 +43,7 @@ export function addServiceOptions(command: CliCommand): CliCommand {
         'limits',
       ).argParser(limitParser(LIMIT_NAMES)),
     )
-    .addOption(
-      integerSetting(
-        '--max-staleness <ms>',
-        'Delay until changes made elsewhere take effect',
-        'maxStalenessMs',
-      ),
-    )
+    .addOption(integerSetting('maxStalenessMs'))
     .option('--allow-browsers', 'Answer requests from browsers, and log them')
     .option('--problem-base <url>', 'Base URL of problem types', httpUrlOption)
     .option('--title <text>', 'Title of the OpenAPI document and the reference page', labelOption)
@@ -70,26 +64,14 @@ export function addServerOptions(command: CliCommand): CliCommand {
   const [keepUsageDays] = INTEGERS.keepUsageDays
   return addServiceOptions(command)
     .option('--logo <file>', 'Logo of the reference page: PNG, SVG, WebP or JPEG, up to 32 KiB', logoOption)
-    .addOption(
-      integerSetting(
-        '--stale-if-error <seconds>',
-        'How long known keys work while the store is unavailable',
-        'staleIfErrorSeconds',
-      ),
-    )
+    .addOption(integerSetting('staleIfErrorSeconds'))
     .option('--limits-per-process', 'Do not share limits with other servers')
     .option(
       '--replica-name <name>',
       'Name of this server in the output of --wait (default: HOSTNAME:PID)',
       replicaNameOption,
     )
-    .addOption(
-      integerSetting(
-        '--trust-proxies <n>',
-        'Number of proxies in front that add to X-Forwarded-For',
-        'trustedProxies',
-      ),
-    )
+    .addOption(integerSetting('trustedProxies'))
     .addOption(
       new Setting('--keep-usage <days>', 'How long reports include requests and signups', 'keepUsageDays')
         .argParser(daysOption).default(keepUsageDays, `${keepUsageDays}d`),
@@ -111,7 +93,17 @@ export function toSettings(options: ServiceOptions): PartnerApiOptions {
   }
 }
 
-function integerSetting(flags: string, description: string, name: keyof typeof INTEGERS): Option {
+const integerSettings = {
+  maxStalenessMs: ['--max-staleness <ms>', 'Delay until changes made elsewhere take effect'],
+  staleIfErrorSeconds: [
+    '--stale-if-error <seconds>',
+    'How long known keys work while the store is unavailable',
+  ],
+  trustedProxies: ['--trust-proxies <n>', 'Number of proxies in front that add to X-Forwarded-For'],
+} as const
+
+function integerSetting(name: keyof typeof integerSettings): Option {
+  const [flags, description] = integerSettings[name]
   const [defaultValue, min, max] = INTEGERS[name]
   return new Setting(flags, `${description}, ${min} to ${max}`, name)
     .argParser(integerBetween(min, max)).default(defaultValue)

@@ -111,11 +111,8 @@ function parseGroups(text: string, last: boolean): number[] | undefined {
 }
 
 function formatCidr({ network, bits }: IpRange): string {
-  if (network.length === 1) {
-    const [word = 0] = network
-    return `${[word >>> 24, word >>> 16 & 255, word >>> 8 & 255, word & 255].join('.')}/${bits}`
-  }
   const groups = network.flatMap((word) => [(word >>> 16).toString(16), (word & 0xffff).toString(16)])
-  // The host of a URL is serialised as in RFC 5952 (WHATWG URL §3.5).
-  return `${new URL(`http://[${groups.join(':')}]`).hostname.slice(1, -1)}/${bits}`
+  const host = network.length === 1 ? network[0] : `[${groups.join(':')}]`
+  // The host of a URL is serialised as in RFC 5952, and a number as in dotted decimal (WHATWG URL §3.5).
+  return `${new URL(`http://${host}`).hostname.replace(/[[\]]/g, '')}/${bits}`
 }
