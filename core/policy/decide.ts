@@ -51,71 +51,41 @@ export interface Denial {
   readonly requiredModule?: Module
 }
 
-/** `check` returns `undefined` to pass the request on to the next rule. */
-interface Rule<F> {
-  readonly name: string
-  check(facts: F): Denial | undefined
-}
+/** A rule, by the reason for which it refuses. */
+type Rule<F> = readonly [reason: DenialReason, refuses: (facts: F) => boolean]
 
 /** The rules about the key itself, which come before the rate limits. */
 const ADMISSION_RULES: readonly Rule<AdmissionFacts>[] = [
-  {
-    name: 'the key is not revoked',
-    check: ({ principal, now }) =>
-      keyState(principal.key, now) === 'revoked' ? deny('key_revoked') : undefined,
-  },
-  {
-    name: 'the key has not expired',
-    check: ({ principal, now }) =>
-      keyState(principal.key, now) === 'expired' ? deny('key_expired') : undefined,
-  },
-  {
-    name: 'the key is not disabled',
-    check: ({ principal, now }) =>
-      keyState(principal.key, now) === 'disabled' ? deny('key_disabled') : undefined,
-  },
-  {
-    name: 'the address is allowed',
-    check: ({ principal, address }) => {
-      if (principal.allowedRanges.length === 0) return undefined
-      const isAllowed = address !== undefined &&
-        principal.allowedRanges.some((range) => rangeContains(range, address))
-      return isAllowed ? undefined : deny('address_not_allowed')
-    },
-  },
+  ['key_revoked', ({ principal, now }) => keyState(principal.key, now) === 'revoked'],
+  ['key_expired', ({ principal, now }) => keyState(principal.key, now) === 'expired'],
+  ['key_disabled', ({ principal, now }) => keyState(principal.key, now) === 'disabled'],
+  ['address_not_allowed', ({ principal: { allowedRanges }, address }) => {
+    if (allowedRanges.length === 0) return false
+    return address === undefined || !allowedRanges.some((range) => rangeContains(range, address))
+  }],
 ]
 
 /** The rules about what the request asks for, which come after the rate limits. */
 const ACCESS_RULES: readonly Rule<AccessFacts>[] = [
-  {
-    name: 'the request names a partner',
-    check: ({ requestedPartner }) =>
-      requestedPartner === undefined || requestedPartner === '' ? deny('partner_missing') : undefined,
-  },
-  {
-    name: 'the partner is the one of the key',
-    check: ({ principal, requestedPartner }) =>
-      requestedPartner === principal.partner.slug ? undefined : deny('partner_mismatch'),
-  },
-  {
-    name: 'the partner is not suspended',
-    check: ({ principal }) => principal.partner.state === 'active' ? undefined : deny('partner_suspended'),
-  },
-  {
-    name: 'the key holds the scope',
-    check: ({ principal, scope }) =>
-      scope === undefined || principal.heldScopes.has(scope)
-        ? undefined
-        : { reason: 'scope_missing', requiredScope: scope },
-  },
-  {
-    name: 'an active module of the partner needs the scope',
-    check: ({ principal, scope }) =>
-      scope === undefined || principal.activeScopes.has(scope)
-        ? undefined
-        : { reason: 'module_inactive', requiredModule: moduleForScope(scope) },
-  },
+  ['partner_missing', ({ requestedPartner }) => requestedPartner === undefined || requestedPartner === ''],
+  ['partner_mismatch', ({ principal, requestedPartner }) => requestedPartner !== principal.partner.slug],
+  ['partner_suspended', ({ principal }) => principal.partner.state !== 'active'],
+  ['scope_missing', ({ principal, scope }) => scope !== undefined && !principal.heldScopes.has(scope)],
+  ['module_inactive', ({ principal, scope }) => scope !== undefined && !principal.activeScopes.has(scope)],
 ]
+
+/** What each rule requires, for people. Apart from the rules: only `explain` needs it. */
+const REQUIREMENTS: Readonly<Record<DenialReason, string>> = {
+  key_revoked: 'the key is not revoked',
+  key_expired: 'the key has not expired',
+  key_disabled: 'the key is not disabled',
+  address_not_allowed: 'the address is allowed',
+  partner_missing: 'the request names a partner',
+  partner_mismatch: 'the partner is the one of the key',
+  partner_suspended: 'the partner is not suspended',
+  scope_missing: 'the key holds the scope',
+  module_inactive: 'an active module of the partner needs the scope',
+}
 
 /** Whether the key itself may be used here and now. */
 export function admit(facts: AdmissionFacts): Denial | undefined {
@@ -124,28 +94,30 @@ export function admit(facts: AdmissionFacts): Denial | undefined {
 
 /** Whether a request whose key was admitted on the same facts may have what it asks for. */
 export function authorize(facts: AccessFacts): Denial | undefined {
-  return firstDenial(ACCESS_RULES, facts)
+  return firstDenial(ACCESS_RULES, facts, facts.scope)
 }
 
-function firstDenial<F>(rules: readonly Rule<F>[], facts: F): Denial | undefined {
+function firstDenial<F>(rules: readonly Rule<F>[], facts: F, scope?: Scope): Denial | undefined {
+  // Destructuring each rule takes an eighth longer.
   for (const rule of rules) {
-    const denial = rule.check(facts)
-    if (denial !== undefined) return denial
+    if (rule[1](facts)) return deny(rule[0], scope)
   }
   return undefined
 }
 
-function deny(reason: DenialReason): Denial {
-  return { reason }
+function deny(reason: DenialReason, scope: Scope | undefined): Denial {
+  if (reason === 'scope_missing') return { reason, requiredScope: scope! }
+  return reason === 'module_inactive' ? { reason, requiredModule: moduleForScope(scope!) } : { reason }
 }
 
 /** Admits and authorizes, with the outcome of every rule: those after the first that refuses are not reached. */
 export function explain(facts: AccessFacts) {
-  let denial: Denial | undefined
-  const rules = [...ADMISSION_RULES, ...ACCESS_RULES].map(({ name: rule, check }) => {
-    if (denial !== undefined) return { rule, outcome: 'not_reached' as const }
-    denial = check(facts)
-    return { rule, outcome: denial === undefined ? 'passed' as const : 'refused' as const }
+  const denial = admit(facts) ?? authorize(facts)
+  const reasons = [...ADMISSION_RULES, ...ACCESS_RULES].map(([reason]) => reason)
+  const end = denial === undefined ? Infinity : reasons.indexOf(denial.reason)
+  const rules = reasons.map((reason, index) => {
+    const outcome = index < end ? 'passed' : index === end ? 'refused' : 'not_reached'
+    return { rule: REQUIREMENTS[reason], outcome } as const
   })
   return { denial, rules }
 }
