@@ -24,13 +24,14 @@ export interface CachedResponse<Route> extends CachedBody {
 export type ResponseCache<Route> = ReturnType<typeof createResponseCache<Route>>
 
 /** The rough size of an entry besides its body and target, in bytes, with what is evicted and not yet collected. */
-const overheadBytes = 2048
+const overheadBytes = 4096
 
 /** @param maxBytes Bytes of bodies and targets together; 0 caches nothing. */
 export function createResponseCache<Route>(maxBytes: number, directory: Directory, catalog: Catalog) {
   const entries = createLruCache<CachedResponse<Route>>(
     maxBytes,
-    ({ body }, target) => body.length + target.length + overheadBytes,
+    // Node keeps the text of a body, too.
+    ({ body }, target) => 2 * body.length + target.length + overheadBytes,
   )
   const wasRequested = createAdmissionFilter()
   const nextChangeAt = createExpirySchedule(directory, catalog)

@@ -16,22 +16,19 @@ export interface Principal extends KeyFacts {
   readonly policies: Policies
 }
 
-export function preparePrincipal({ key, partner }: KeyFacts, policies: Policies): Principal {
-  const { scopes, heldScopes } = sharedScopes(key.scopes)
-  return {
-    key: { ...key, scopes },
-    ...sharedFacts(partner),
-    heldScopes,
-    allowedRanges: key.allow.length === 0 ? anywhere : key.allow.map(parseCidr),
-    policies,
-  }
+export function preparePrincipal(facts: KeyFacts, policies: Policies): Principal {
+  const { scopes, allow, limits, heldScopes, allowedRanges } = sharedPermissions(facts.key)
+  const { partner, activeScopes } = sharedFacts(facts.partner)
+  // Spreading the shared objects would make each principal a half larger.
+  const key = { ...facts.key, scopes, allow, limits }
+  return { key, partner, heldScopes, activeScopes, allowedRanges, policies }
 }
 
-const anywhere: readonly IpRange[] = []
-
-/** What equal partners and equal lists of scopes have in common. Without sharing it, a key takes three times the memory. */
+/** What equal partners and keys with equal permissions have in common. Without it, a key takes three times the memory. */
 const partners = createLruCache<Pick<Principal, 'partner' | 'activeScopes'>>(1_000)
-const scopeLists = createLruCache<Pick<Key, 'scopes'> & Pick<Principal, 'heldScopes'>>(1_000)
+const permissions = createLruCache<
+  Pick<Key, 'scopes' | 'allow' | 'limits'> & Pick<Principal, 'heldScopes' | 'allowedRanges'>
+>(1_000)
 
 function sharedFacts(partner: Partner): Pick<Principal, 'partner' | 'activeScopes'> {
   return partners.getOrMake(JSON.stringify(partner), () => ({
@@ -40,8 +37,14 @@ function sharedFacts(partner: Partner): Pick<Principal, 'partner' | 'activeScope
   }))
 }
 
-function sharedScopes(scopes: readonly Scope[]) {
-  return scopeLists.getOrMake(scopes.join(), () => ({ scopes, heldScopes: new Set(scopes) }))
+function sharedPermissions({ scopes, allow, limits }: Key) {
+  return permissions.getOrMake(JSON.stringify([scopes, allow, limits]), () => ({
+    scopes,
+    allow,
+    limits,
+    heldScopes: new Set(scopes),
+    allowedRanges: allow.map(parseCidr),
+  }))
 }
 
 interface CachedPrincipal {

@@ -92,23 +92,23 @@ interface Counter extends UsageCount {
 type CountedKey = Pick<Key, 'id' | 'partner' | 'environment'>
 
 /**
- * One counter for each day, key and endpoint. Nested, because joining a key would slow every request; a list of the few
- * endpoints of a key takes a third of the memory of a map.
+ * One counter for each day, endpoint and key. Nested, because joining a key would slow every request; the endpoint comes
+ * before the key, because a map or list for each of many keys would take more memory than the counters.
  */
 function createCounters(maxCounters: number) {
-  const days = new Map<string, Map<string, Counter[]>>()
+  const days = new Map<string, Map<string, Map<string, Counter>>>()
   /** The rest is for partners, whose reports need no key. */
   const maxKeyCounters = maxCounters * 0.8
   let size = 0
   let day = ''
   let dayStart = NaN
-  let sources = new Map<string, Counter[]>()
+  let endpoints = new Map<string, Map<string, Counter>>()
 
   function selectDay(now: number): void {
     day = utcDay(now)
     dayStart = Math.floor(now / MS_PER_DAY) * MS_PER_DAY
-    sources = days.get(day) ?? new Map()
-    days.set(day, sources)
+    endpoints = days.get(day) ?? new Map()
+    days.set(day, endpoints)
   }
 
   /** @param keyId `undefined` to count for the partner alone. */
@@ -119,13 +119,13 @@ function createCounters(maxCounters: number) {
   ): Counter | undefined {
     // No id of a key has a slash.
     const name = keyId ?? `/${partner}`
-    const endpoints = sources.get(name)
-    const counter = endpoints?.find((counter) => counter.endpoint === endpoint)
+    let counters = endpoints.get(endpoint)
+    if (counters === undefined) endpoints.set(endpoint, counters = new Map())
+    const counter = counters.get(name)
     if (counter !== undefined || size >= (keyId === undefined ? maxCounters : maxKeyCounters)) return counter
     size++
     const added = { partner, keyId, environment, day, endpoint, requests: 0, errors: 0 }
-    if (endpoints === undefined) sources.set(name, [added])
-    else endpoints.push(added)
+    counters.set(name, added)
     return added
   }
 
@@ -140,7 +140,9 @@ function createCounters(maxCounters: number) {
     },
 
     drain(): UsageCount[] {
-      const counts = [...days.values()].flatMap((sources) => [...sources.values()].flat())
+      const counts = [...days.values()].flatMap((endpoints) =>
+        [...endpoints.values()].flatMap((counters) => [...counters.values()])
+      )
       days.clear()
       size = 0
       dayStart = NaN
