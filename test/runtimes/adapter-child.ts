@@ -6,13 +6,21 @@ import process from 'node:process'
 import { createInterface } from 'node:readline'
 import type { ServeOptions } from '../../adapters/runtimes/node.ts'
 import type { ListenOptions, RunningServer, ServableApi } from '../../adapters/runtimes/server.ts'
+import { createResponseConverter } from '../../core/http/fetch.ts'
 import type { HttpRequest, HttpResponse } from '../../core/http/message.ts'
 import { Problem, type ProblemCode, PROBLEMS } from '../../core/http/problem.ts'
 
-/** Starts the server, attempts to start a second one, or acts on the server. */
+/** A response. `cached` is a body of bytes that all responses with the same text share. */
+export type PlainResponse = Pick<HttpResponse, 'status' | 'headers'> & {
+  readonly body?: string
+  readonly cached?: string
+}
+
+/** Starts the server, attempts to start a second one, converts responses to `Response`, or acts on the server. */
 export type Order =
   | { readonly serve: ServeOptions }
   | { readonly attempt: ListenOptions }
+  | { readonly convert: readonly PlainResponse[] }
   | 'release'
   | 'drain'
 
@@ -74,6 +82,22 @@ async function attempt(options: ListenOptions): Promise<void> {
   }
 }
 
+/** Reads the responses after all of them have been made, since some are made from others. */
+async function convert(responses: readonly PlainResponse[]): Promise<void> {
+  const bodies = new Map<string, Uint8Array>()
+  const respond = createResponseConverter(() => refuse('internal'))
+  const converted = responses.map(({ status, headers, body, cached }) => {
+    if (cached === undefined) return respond({ status, headers, body })
+    const bytes = bodies.get(cached) ?? new TextEncoder().encode(cached)
+    bodies.set(cached, bytes)
+    return respond({ status, headers, body: bytes })
+  })
+  const read = converted.map(async (
+    response,
+  ) => [response.status, [...response.headers], await response.text()])
+  report({ converted: await Promise.all(read) })
+}
+
 let server: RunningServer
 createInterface({ input: process.stdin }).on('line', async (line) => {
   const order: Order = JSON.parse(line)
@@ -81,6 +105,7 @@ createInterface({ input: process.stdin }).on('line', async (line) => {
   else if (order === 'drain') {
     await server.drain().then(() => report({ drained: server.drain() === server.drain() }))
   } else if ('attempt' in order) await attempt(order.attempt)
+  else if ('convert' in order) await convert(order.convert)
   else {
     released = Promise.withResolvers()
     server = await serve(api, order.serve)

@@ -8,7 +8,7 @@ import t from 'tap'
 import type { ServeOptions } from '../../adapters/runtimes/node.ts'
 import { cleanEnv } from '../support/cli-program.ts'
 import { connectRaw, type RawConnection } from '../support/raw-connection.ts'
-import type { Order } from './adapter-child.ts'
+import type { Order, PlainResponse } from './adapter-child.ts'
 import { absence, RUNTIMES } from './runtimes.ts'
 
 /** Longer than a test may take, so that waiting for it fails. */
@@ -45,6 +45,41 @@ function startRuntime([runtime = '', ...words]: readonly string[]) {
 const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`
 const post = (length: number): string => `POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: ${length}\r\n\r\n`
 
+const type = 'Content-Type'
+
+/** Each pair of neighbours differs in something that a `Response` may take over from another one. */
+const RESPONSES: readonly PlainResponse[] = [
+  { status: 200, headers: [type, 'a/b', 'ETag', '"1"', 'X-Request-Id', 'a'], cached: 'one' },
+  { status: 200, headers: [type, 'a/b', 'ETag', '"1"', 'X-Request-Id', 'b'], cached: 'one' },
+  { status: 200, headers: [type, 'a/b', 'ETag', '"2"', 'X-Request-Id', 'c'], cached: 'tw…' },
+  { status: 200, headers: [type, 'a/b', 'ETag', '"1"', 'Link', '<a>', 'X-Request-Id', 'd'], cached: 'one' },
+  {
+    status: 200,
+    headers: [type, 'a/b', 'Content-Encoding', 'x', 'ETag', '"3"', 'X-Request-Id', 'e'],
+    cached: 'three',
+  },
+  {
+    status: 200,
+    headers: [type, 'a/b', 'Content-Encoding', 'x', 'ETag', '"3"', 'X-Request-Id', 'f'],
+    cached: 'three',
+  },
+  { status: 201, headers: [type, 'a/b', 'X-Request-Id', 'g'], body: 'fou…' },
+  { status: 400, headers: [type, 'a/c', 'X-Request-Id', 'h'], body: 'five' },
+  { status: 408, headers: [type, 'a/c', 'X-Request-Id', 'i'], body: 'six' },
+  { status: 409, headers: [type, 'a/c', 'X-Request-Id', 'j'], body: 'seven' },
+  { status: 200, headers: [type, 'a/c', 'X-Request-Id', 'k'] },
+  { status: 304, headers: ['ETag', '"1"', 'X-Request-Id', 'l'] },
+  { status: 204, headers: ['Allow', 'GET', 'X-Request-Id', 'm'] },
+  { status: 200, headers: [type, 'a/b', 'ETag', '"1"', 'X-Request-Id', 'n'], cached: 'one' },
+]
+
+/** The status, sorted headers and text of a response as `Response`. */
+function described({ status, headers, body, cached }: PlainResponse) {
+  const all = status === 408 ? [...headers, 'Connection', 'close'] : headers
+  const fields = all.flatMap((name, index) => index % 2 === 0 ? [[name.toLowerCase(), all[index + 1]!]] : [])
+  return [status, fields.toSorted(([a], [b]) => a! < b! ? -1 : 1), body ?? cached ?? '']
+}
+
 t.jobs = RUNTIMES.length
 for (const runtime of RUNTIMES) {
   t.test(runtime.name, { buffered: true, skip: absence(runtime) ?? false, timeout: 120_000 }, async (t) => {
@@ -76,6 +111,21 @@ for (const runtime of RUNTIMES) {
         sendCommand({ attempt: { port: 0, [name]: value } })
         t.match(await response(), { name: 'RangeError', message: new RegExp(`^${name} must be`) })
       }
+    })
+
+    await t.test('a Response shares nothing with the one that it was made from', async (t) => {
+      sendCommand({ convert: RESPONSES })
+      t.strictSame((await response())['converted'], RESPONSES.map(described))
+      const invalid: PlainResponse = {
+        status: 200,
+        headers: [type, 'a/b', 'ETag', 'a\r\nb', 'X-Request-Id', 'o'],
+        cached: 'one',
+      }
+      const [, valid] = RESPONSES as readonly [PlainResponse, PlainResponse]
+      sendCommand({ convert: [valid, invalid, valid] })
+      const [first, failed, last] = (await response())['converted'] as ReturnType<typeof described>[]
+      t.strictSame([first, last], [described(valid), described(valid)])
+      t.equal(failed![0], 500, 'an invalid header value')
     })
 
     await t.test('bodies are read up to the limit and within the time limit', async (t) => {
