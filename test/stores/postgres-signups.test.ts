@@ -234,6 +234,25 @@ await t.test('a signup whose response was lost is stored once, and acknowledged'
   await t.rejects(Promise.resolve(store.createSignup(signup('unclaimed'), undefined)), { code: 'refused' })
 })
 
+await t.test('signups that wait when their store is closed are stored or rejected', async (t) => {
+  const { open, sql } = await createPlace(t)
+  const store = await open()
+  const settled = Promise.allSettled(Array.from({ length: 250 }, async (_, index) => {
+    const sent = signup(`${index}`)
+    const { outcome } = await store.createSignup(sent, claim({ key: sent.id }))
+    return outcome === 'created' ? sent.id : outcome
+  }))
+  // The first group is on its way then.
+  await new Promise(setImmediate)
+  await within(Promise.resolve(store.close()), 'the store to close')
+  const outcomes = await within(settled, 'the signups to settle')
+  const created = outcomes.flatMap((each) => each.status === 'fulfilled' ? [each.value] : [])
+  t.ok(created.length < outcomes.length, `${created.length} stored, and the others rejected`)
+  const stored = await sql`SELECT id FROM partner_api.signup`
+  t.strictSame(stored.map(({ id }) => id).sort(), created.sort())
+  t.equal(await counted(sql, 'country'), created.length)
+})
+
 await t.test('acknowledged signups survive kills of the server and are stored once', async (t) => {
   const { url, store, open, sql } = await createPlace(t)
   const stores = [store, await open(pooled(url))]

@@ -165,6 +165,31 @@ export async function webhooksContract(check: Check): Promise<void> {
     t.strictSame(await outbox(store).dueWebhooks(), [acme.id, every.id])
   })
 
+  await check('of signups of one moment, those that are stored are told of', async (t, store) => {
+    await createPartners(store, 'acme')
+    await apply(store, { type: 'key.issued', key: key() })
+    const every = webhook('1')
+    await create(store, every)
+    await Promise.allSettled(Array.from({ length: 40 }, async (_, index) => {
+      const id = `${index}`
+      // Every fourth has a key of nobody, the idempotency key of the one before, or the id of the first.
+      if (index % 4 === 1) {
+        return await store.createSignup(signup(id, { keyId: 'nothing' }), claim({ key: id }))
+      }
+      if (index % 4 === 2) return await store.createSignup(signup(id), claim({ key: `${index + 1}` }))
+      const sent = signup(id, { name: `“${id}” \\ "`, metadata: { index: id } })
+      await store.createSignup(index % 8 === 4 ? { ...sent, id: signup('0').id } : sent, claim({ key: id }))
+    }))
+    const stored = await store.listSignups(undefined, undefined, 100)
+    t.equal(stored.length, 15)
+    const events = (await list(store, every)).map(({ id, payload }) => ({ id, payload }))
+    const byId = (a: { readonly id: string }, b: { readonly id: string }) => a.id < b.id ? -1 : 1
+    t.strictSame(
+      events.sort(byId),
+      stored.map(signupEvent).map(({ id, payload }) => ({ id, payload })).sort(byId),
+    )
+  })
+
   await check('changes of keys, partners and modules are told of', async (t, store) => {
     const [acme, every] = [webhook('1', { partner: 'acme' }), webhook('2')]
     await createPartners(store, 'acme', 'globex')
