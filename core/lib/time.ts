@@ -14,7 +14,8 @@ export function rfc3339(instant: number): string {
   const seconds = Math.floor(milliseconds / 1000)
   const minutes = Math.floor(seconds / 60)
   const time = `${twoDigits[Math.floor(minutes / 60)]}:${twoDigits[minutes % 60]}:${twoDigits[seconds % 60]}`
-  return `${dates.get(day) ?? dateOf(day)}T${time}.${threeDigits[milliseconds % 1000]}Z`
+  // `toUpperCase` makes one flat text of the pieces. From the first text in pieces on, V8 writes JSON half as fast.
+  return `${dates.get(day) ?? dateOf(day)}T${time}.${threeDigits[milliseconds % 1000]}z`.toUpperCase()
 }
 
 function dateOf(day: number): string {

@@ -1,15 +1,12 @@
 import { matchesWords } from '../../../core/content/profile-index.ts'
 import type { MaybePromise } from '../../../core/lib/promise.ts'
 import { SLUG_PATTERN } from '../../../core/lib/text.ts'
-import type { ProfileQuery, ProfileSort } from '../../../core/ports/directory.ts'
+import type { ProfileQuery } from '../../../core/ports/directory.ts'
 import { startPosition } from '../content-text.ts'
 import { CARD_COLUMNS, type CardRow } from '../tables.ts'
 import type { Database } from './database.ts'
 import { windowEnd, windowTerm } from './ranks.ts'
 import { SLICE_MS, type TimeSlicer } from './time-slicer.ts'
-
-/** The order that `rank_ORDER` and `search_ORDER` are built for. */
-const orders: Readonly<Record<ProfileSort, 'name' | 'newest'>> = { name: 'name', '-published_at': 'newest' }
 
 /** The slices of one search together. Beyond this, the client is asked to retry later. */
 const maxSearchMs = 400
@@ -26,28 +23,20 @@ const firstWindow = 262_144
 /** Most matches of a step. They are read in less than a millisecond. */
 const maxMatches = 256
 
-/** The parts of a query that the full-text index answers. */
-interface MatchExpression {
-  /** All of these have to match. The index finds the first match of each alone, from any label on, in one step. */
-  readonly parts: readonly string[]
-  /** Words that each match has to be checked for. */
-  readonly unverified: readonly string[]
-}
-
 /**
  * Searches and lists in the order of labels. The index returns matches in that order from any position, so that the
  * work is that of the page. What no index bounds (frequent words that never occur together, profiles that are not due)
  * is read window by window, in time slices.
  */
 export function createProfileSearch(database: Database, runTimeSliced: TimeSlicer) {
-  const statements = { name: orderStatements(database, 'name'), newest: orderStatements(database, 'newest') }
+  const [name, newest] = [orderStatements(database, 'name'), orderStatements(database, 'newest')]
   const selectState = database.statement<[revision: number, maxId: number | null]>(
     'SELECT content_changes, (SELECT max(id) FROM profile) FROM store',
   )
   const toMatchExpression = createMatchExpressions(database)
 
   function* search(partner: string, query: ProfileQuery, now: number): Generator<void, CardRow[]> {
-    const order = statements[orders[query.sort]]
+    const order = query.sort === 'name' ? name : newest
     const audience = audienceTerms(partner)
     for (;;) {
       const [revision, maxId] = selectState.get()!
@@ -69,9 +58,9 @@ export function createProfileSearch(database: Database, runTimeSliced: TimeSlice
         }
         if (label === Infinity) return page
         const window = level === 0 ? [] : [`${quote(windowTerm(label, level))} *`]
-        const rows = order.read.all([...terms, ...window].join(' AND '), label, now, size)
-        for (const [, isDue, text, ...row] of rows) {
-          const isVisible = isDue && audience.some((term) => text.includes(` ${term} `))
+        const rows = order.read.all([...terms, ...window].join(' AND '), label, size)
+        for (const [, text, ...row] of rows) {
+          const isVisible = row[4] <= now && audience.some((term) => text.includes(` ${term} `))
           if (isVisible && matchesWords(text, unverified) && page.push(row) === query.limit) return page
         }
         label = rows.length === size ? rows.at(-1)![0] + 1 : windowEnd(label, level)
@@ -99,8 +88,8 @@ function createMatchExpressions(database: Database) {
   const selectExpansions = database.statement<[word: string]>(`
     SELECT word FROM long_word WHERE word >= ?1 AND word < ?1 || char(1114111) LIMIT ${maxExpansions + 1}`)
 
-  /** @returns `undefined` when nothing can match. */
-  return (query: ProfileQuery): MatchExpression | undefined => {
+  /** @returns Parts that all have to match, and words to check each match for; `undefined` when nothing can match. */
+  return (query: ProfileQuery) => {
     const unverified: string[] = []
     const parts: string[] = []
     for (const word of query.words) {
@@ -126,11 +115,11 @@ function orderStatements(database: Database, order: 'name' | 'newest') {
   return {
     // A bare parameter as LIMIT makes SQLite prepare the statement again whenever it is bound. FTS5 uses a bound of
     // rowids only when its type is integer.
-    read: database.statement<[label: number, isDue: 0 | 1, search: string, ...CardRow]>(`
-      SELECT r.label, p.published_at <= ?3, p.search, ${CARD_COLUMNS}
+    read: database.statement<[label: number, search: string, ...CardRow]>(`
+      SELECT r.label, p.search, ${CARD_COLUMNS}
       FROM (
         SELECT rowid FROM search_${order}
-        WHERE search_${order} MATCH ?1 AND rowid >= CAST(?2 AS INTEGER) ORDER BY rowid LIMIT ?4 + 0
+        WHERE search_${order} MATCH ?1 AND rowid >= CAST(?2 AS INTEGER) ORDER BY rowid LIMIT ?3 + 0
       ) s CROSS JOIN rank_${order} r ON r.label = s.rowid
       CROSS JOIN profile p ON p.id = r.profile CROSS JOIN industry i ON i.slug = p.industry
       ORDER BY s.rowid`),

@@ -20,11 +20,9 @@ export function createTimeSlicer(database: Database): TimeSlicer {
   let last: Promise<unknown> = Promise.resolve()
   const waiting: string[] = []
 
-  function runSlice<T>(steps: Iterator<void, T>): IteratorResult<void, T> {
+  function runSlice<T>(steps: Iterator<void, T>, workedMs = startStopwatch()): IteratorResult<void, T> {
     return database.snapshot(() => {
       let step = steps.next()
-      if (step.done) return step
-      const workedMs = startStopwatch()
       while (!step.done && workedMs() < SLICE_MS) step = steps.next()
       return step
     })
@@ -35,7 +33,7 @@ export function createTimeSlicer(database: Database): TimeSlicer {
       if (spentMs > maxMs) throw searchAbandonedError('takes too long')
       await delay(elapsedMs)
       const workedMs = startStopwatch()
-      const step = runSlice(steps)
+      const step = runSlice(steps, workedMs)
       if (step.done) return step.value
       elapsedMs = workedMs()
     }
@@ -56,10 +54,7 @@ export function createTimeSlicer(database: Database): TimeSlicer {
   }
 }
 
-/**
- * Measures work in milliseconds: processor time, so that a search is not abandoned because other processes keep the
- * machine busy, but at least a quarter of the time that passes, because a slow disk holds up other requests, too.
- */
+/** Measures processor time, because other processes may keep the machine busy, but at least a quarter of all time. */
 function startStopwatch(): () => number {
   const [startedAt, usedBefore] = [performance.now(), process.cpuUsage()]
   return () => {
