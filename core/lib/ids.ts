@@ -1,17 +1,14 @@
 const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 
 // For a hundred ids: a call of the CSPRNG for each would take 4 µs.
-const random = new Uint8Array(2000)
-let used = random.length
+let random = new Uint8Array(0)
 
 /** Generates an id: the prefix and 20 characters, 100 bits from the CSPRNG. */
 export function drawId(prefix: string): string {
-  if (used === random.length) {
-    crypto.getRandomValues(random)
-    used = 0
-  }
+  if (random.length === 0) random = crypto.getRandomValues(new Uint8Array(2000))
   let id = prefix
-  for (const end = used + 20; used < end; used++) id += alphabet.charAt(random[used]! & 31)
+  for (const byte of random.subarray(0, 20)) id += alphabet.charAt(byte & 31)
+  random = random.subarray(20)
   return id
 }
 

@@ -30,9 +30,8 @@ const resendPauseMs = 200
 /** Milliseconds to wait for another attempt with the same idempotency key. */
 const claimLockTimeoutMs = 2_000
 
-/** Signups of one statement, and characters of their columns from which on it takes no more. */
+/** Signups of one statement, at most some 7 MB. */
 const maxGroup = 100
-const maxGroupBytes = 500_000
 
 /** Milliseconds that a group waits for a lock which only one of its signups may need. */
 const groupLockTimeoutMs = 100
@@ -55,14 +54,8 @@ export function createSignups(database: Database) {
 
   /** Inserts what can be stored. Of attempts with one idempotency key, others wait for the first. @returns Its ids. */
   async function insert(rows: readonly Value[][], sql: string): Promise<ReadonlySet<string>> {
-    try {
-      const stored = await database.write<[id: string]>(sql, [...columnParameters(rows), slot])
-      return new Set(stored.map(([id]) => id))
-    } catch (error) {
-      // The commit that holds its rows may wait for a standby that is lost.
-      slot = drawSlot()
-      throw error
-    }
+    const stored = await database.write<[id: string]>(sql, [...columnParameters(rows), slot])
+    return new Set(stored.map(([id]) => id))
   }
 
   /** @param isResent Whether the outcome of an earlier attempt is unknown. */
@@ -74,6 +67,7 @@ export function createSignups(database: Database) {
       try {
         if ((await insert([attemptRow(attempt)], insertAloneSql)).has(id)) return { outcome: 'created' }
       } catch (error) {
+        slot = drawSlot()
         const code = error instanceof SqlError ? error.code : undefined
         if (code === lockNotAvailable) break
         // Inserted by another attempt since this one began.
@@ -128,13 +122,7 @@ export function createSignups(database: Database) {
    * are inserted one by one. Others do not wait for that, as they do not for a lone one whose idempotency key is locked.
    */
   async function storeGroup(waiting: Attempt[]): Promise<void> {
-    const rows: Value[][] = []
-    let bytes = 0
-    while (rows.length < Math.min(waiting.length, maxGroup) && bytes < maxGroupBytes) {
-      const row = attemptRow(waiting[rows.length]!)
-      bytes += row.join('').length
-      rows.push(row)
-    }
+    const rows = waiting.slice(0, maxGroup).map(attemptRow)
     const attempts = waiting.splice(0, rows.length)
     const [{ signup: { createdAt } }] = attempts as [Attempt]
     if (attempts.length === 1) {
@@ -149,6 +137,8 @@ export function createSignups(database: Database) {
           attempt.resolve(isStored ? { outcome: 'created' } : insertUntilKnown(attempt, false))
         }
       } catch (error) {
+        // A commit that holds its rows may wait for a standby that is lost.
+        slot = drawSlot()
         const isUnknown = isCommitUnknown(error)
         for (const attempt of attempts) {
           if (isUnknown || error instanceof SqlError) attempt.resolve(insertUntilKnown(attempt, isUnknown))
