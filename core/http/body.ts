@@ -35,7 +35,6 @@ export function readBody(request: HttpRequest): MaybePromise<JsonObject> {
 
 /** Type and parameter names are case-insensitive, and a parameter's value may be quoted (RFC 9110 §8.3.1). */
 function isJson(contentType: string): boolean {
-  if (contentType === 'application/json') return true
   const [type, ...parameters] = contentType.split(';')
   if (type?.trim().toLowerCase() !== 'application/json') return false
   return parameters.every((parameter) => {

@@ -19,7 +19,7 @@ export interface Principal extends KeyFacts {
 export function preparePrincipal(facts: KeyFacts, policies: Policies): Principal {
   const { scopes, allow, limits, heldScopes, allowedRanges } = sharedPermissions(facts.key)
   const { partner, activeScopes } = sharedFacts(facts.partner)
-  // Spreading the shared objects would make each principal a half larger.
+  // Spreading the shared objects would make each principal a tenth larger.
   const key = { ...facts.key, scopes, allow, limits }
   return { key, partner, heldScopes, activeScopes, allowedRanges, policies }
 }

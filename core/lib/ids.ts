@@ -21,10 +21,6 @@ export function deriveId(prefix: string, digest: string): string {
     ).join('')
 }
 
-const pairs = Array.from(
-  { length: 1024 },
-  (_, index) => alphabet.charAt(index >> 5) + alphabet.charAt(index & 31),
-)
 const serialBits = 20
 const serialMask = 2 ** serialBits - 1
 
@@ -49,6 +45,7 @@ export function createRequestIds(): () => string {
     const shuffled = Math.imul(count ^ mask, factor) & serialMask
     const serial = Math.imul(shuffled ^ (shuffled >>> 10), factor) & serialMask
     count = (count + 1) & serialMask
-    return `${prefix}${pairs[serial >> 10]}${pairs[serial & 1023]}`
+    return prefix + alphabet.charAt(serial >> 15) + alphabet.charAt(serial >> 10 & 31) +
+      alphabet.charAt(serial >> 5 & 31) + alphabet.charAt(serial & 31)
   }
 }

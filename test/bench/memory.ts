@@ -2,7 +2,8 @@
  * The resident memory of a process after a million requests, each with another key, wrong key, client address or target,
  * and after half a million more. The requests go through `handle` in the process itself, with the default settings of Node
  * and of the service: over HTTP, the same would take several times as long. Each kind has a process of its own, one after
- * another: with fewer processors than processes, the collector falls behind. The store makes the facts of a key when it is looked up, so that its own memory does not count.
+ * another: with fewer processors than processes, the collector falls behind. The store makes the facts of a key when it
+ * is looked up, so that its own memory does not count.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
