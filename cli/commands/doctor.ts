@@ -72,8 +72,9 @@ async function diagnose(
         await checkPostgres(judge, storeUrl, store, env)
       }
       partner = (await store.findKey(parseKeyId(key) ?? ''))?.partner.slug
-      const { checkKeys, checkWebhooks } = await import('../doctor/keys.ts')
+      const { checkKeys } = await import('../doctor/keys.ts')
       await checkKeys(judge, store, timeOf(store), report)
+      const { checkWebhooks } = await import('../doctor/webhooks.ts')
       await checkWebhooks(judge, store, Boolean(webhookKeyFile || env['PARTNER_API_WEBHOOK_KEY']))
       report('Verifying the audit log …')
       const broken = await verifyAudit(store).then(() => undefined, toCliError)

@@ -1,4 +1,4 @@
-/** Checks of keys and partners, in one pass over each, and of webhooks. */
+/** Checks of keys and partners, in one pass over each. */
 import { readPages } from '../../core/lib/read-pages.ts'
 import { MS_PER_DAY, utcDay } from '../../core/lib/time.ts'
 import type { Key, Partner } from '../../core/model.ts'
@@ -107,27 +107,4 @@ async function addUnusedScopes(store: Store, keys: readonly Key[], now: number) 
     const needed = new Set(counts.map(({ endpoint }) => scopesByEndpoint.get(endpoint)))
     return { ...key, unusedScopes: isCounted ? key.scopes.filter((scope) => !needed.has(scope)) : [] }
   })
-}
-
-const manyPending = 1_000
-
-/** @param hasKey Whether the settings of `serve` have a key for secrets. */
-export async function checkWebhooks(judge: Judge, { webhooks: port }: Store, hasKey: boolean): Promise<void> {
-  const all = await port?.listWebhooks() ?? []
-  const active = all.filter(({ state }) => state === 'active')
-  const counts = await Promise.all(active.map(({ id }) => port!.countPending(id)))
-  const idsOf = (webhooks: typeof all) => webhooks.map(({ id }) => id)
-  const disabled = idsOf(all.filter(({ state }) => state === 'disabled'))
-  const failing = idsOf(active.filter(({ failingSince }) => failingSince !== undefined))
-  const late = idsOf(active.filter((_, index) => counts[index]! >= manyPending))
-  judge(
-    'webhooks',
-    findMany('Webhooks that are disabled', disabled, `partner-api webhooks enable ${disabled[0]}`),
-    findMany('Webhooks that fail', failing, `partner-api webhooks deliveries ${failing[0]}`),
-    findMany(`Webhooks with ${manyPending} pending deliveries`, late, `partner-api webhooks test ${late[0]}`),
-    active.length > 0 && !hasKey && {
-      message: 'There are webhooks, and the settings of serve have no key for their secrets.',
-      command: 'partner-api config show serve',
-    },
-  )
 }

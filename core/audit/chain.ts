@@ -56,10 +56,20 @@ export function partnerSnapshot({ slug, name, state, modules, limits, createdAt 
 
 /** The state of a key in audit entries. Has a hash of the digest, because entries are shown to operators. */
 export function keySnapshot(key: Key, sha256: (text: string) => string): string {
-  const { id, partner, name, environment, hint, state, scopes, allow, limits } = key
-  const { createdAt, expiresAt, retiresAt, successorId, digest } = key
   return JSON.stringify({
-    ...{ id, partner, name, environment, hint, state, scopes, allow, limits },
-    ...{ createdAt, expiresAt, retiresAt, successorId, digestHash: sha256(digest) },
+    id: key.id,
+    partner: key.partner,
+    name: key.name,
+    environment: key.environment,
+    hint: key.hint,
+    state: key.state,
+    scopes: key.scopes,
+    allow: key.allow,
+    limits: key.limits,
+    createdAt: key.createdAt,
+    expiresAt: key.expiresAt,
+    retiresAt: key.retiresAt,
+    successorId: key.successorId,
+    digestHash: sha256(key.digest),
   })
 }
