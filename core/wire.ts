@@ -1,6 +1,6 @@
 /**
- * Response bodies: routes return these types, schemas satisfy them, and the client re-exports them. The constants are
- * those that the service and its documents share: kept apart from both, they do not tie their bundles together.
+ * Response bodies: routes return these types, schemas satisfy them, and the client re-exports them. Constants that the
+ * service and its documents share stand here, so that neither loads the other.
  */
 import type { ProblemCode } from './http/problem.ts'
 import type { LimitName } from './model.ts'

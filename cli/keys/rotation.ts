@@ -96,16 +96,18 @@ async function show(store: Store, invocation: Invocation, id: string): Promise<C
   )
   const dayTable = formatTable(
     ['day', 'old key', 'successor', 'moved'],
-    days.slice(-maxShownDays).map(({ day, old_key, successors, moved }) => [
-      ...[day, formatCount(old_key), formatCount(successors)],
-      moved === null ? '–' : `${Math.floor(moved * 100)}% ${bars([moved, 1], barWidth)[0]}`,
-    ]),
+    days.slice(-maxShownDays).map(({ day, old_key, successors, moved }) => {
+      const share = moved === null ? '–' : `${Math.floor(moved * 100)}% ${bars([moved, 1], barWidth)[0]}`
+      return [day, formatCount(old_key), formatCount(successors), share]
+    }),
     output,
   )
   return {
     data: {
       keys: keys.map((key) => ({ ...keyJson(key, now), requests: requestsOf(key) })),
-      ...{ moved, next, days },
+      moved,
+      next,
+      days,
     },
     text: `${keyTable}\n${dayTable}`,
     notes: () => [next],

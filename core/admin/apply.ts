@@ -36,8 +36,9 @@ export function createAdministrator(
       const changes = await buildChanges()
       if (changes.length === 0 || await store.apply(changes, facts, { actor, at: now() })) return changes
     }
-    const reason = `concurrent changes interrupted all ${maxAttempts} attempts`
-    throw new AdminError('concurrent_change', `Nothing was changed: ${reason}. Try again.`)
+    const detail =
+      `Nothing was changed: concurrent changes interrupted all ${maxAttempts} attempts. Try again.`
+    throw new AdminError('concurrent_change', detail)
   }
 
   return { now, apply }

@@ -54,8 +54,8 @@ export class AdminError extends Error {
 
 export function requireSlug(slug: string): void {
   if (SLUG_PATTERN.test(slug)) return
-  const form = '1–80 of a-z, 0-9 and -, a letter or digit first'
-  throw new AdminError('invalid_slug', `A slug must be ${form}, not ${formatValue(slug)}.`)
+  const detail = `A slug must be 1–80 of a-z, 0-9 and -, a letter or digit first, not ${formatValue(slug)}.`
+  throw new AdminError('invalid_slug', detail)
 }
 
 export function requireName(name: string): void {
@@ -124,8 +124,8 @@ const maxExpiry = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
 export function requireExpiry(expiresAt: number | undefined, now: number): void {
   if (expiresAt === undefined || (expiresAt > now && expiresAt <= maxExpiry)) return
-  const rule = 'must be in the future and before the year 10000'
-  throw new AdminError('invalid_expiry', `The expiry of a key ${rule}.`)
+  const detail = 'The expiry of a key must be in the future and before the year 10000.'
+  throw new AdminError('invalid_expiry', detail)
 }
 
 export function requireLimits(limits: LimitOverrides): void {
@@ -168,8 +168,9 @@ export function applyLimitChange(
   requireLimits(set)
   const unknown = clear.find((policy) => !isOverridable(policy))
   if (unknown !== undefined) {
-    const rule = 'A partner or key has limits for key, signup and verify only'
-    throw new AdminError('invalid_limit', `${rule}, not for ${formatValue(unknown)}.`)
+    const policy = formatValue(unknown)
+    const detail = `A partner or key has limits for key, signup and verify only, not for ${policy}.`
+    throw new AdminError('invalid_limit', detail)
   }
   const remaining = Object.entries(limits).filter(([policy]) => !clear.includes(policy))
   return Object.fromEntries([...remaining, ...Object.entries(set)])

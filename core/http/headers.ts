@@ -117,7 +117,7 @@ export function clientAddressOf(request: HttpRequest, trustedProxies: number): C
   )
 }
 
-/** By what was parsed: parsing an address takes as long as a cached response. A hop may be as long as a header field. */
+/** Kept by their text: parsing one takes as long as a cached response. A hop may be as long as a header field. */
 const parsedHops = createLruCache<ClientAddress>(65_536, (_, hop) => hop.length)
 
 export function parseClientAddress(hop: string | undefined): ClientAddress {

@@ -111,8 +111,12 @@ export function describeParameters({ names }: DocumentSettings): Readonly<Record
     schema: JsonSchema,
     example: string,
   ): ParameterObject => ({
-    ...{ name, in: place, description, required: place !== 'header' },
-    ...{ schema: { type: 'string', ...schema }, example },
+    name,
+    in: place,
+    description,
+    required: place !== 'header',
+    schema: { type: 'string', ...schema },
+    example,
   })
   const slug = { pattern: SLUG_PATTERN.source, maxLength: 80 }
   return {

@@ -51,7 +51,7 @@ export interface Denial {
   readonly requiredModule?: Module
 }
 
-/** A rule, by the reason for which it refuses. */
+/** The reason of a refusal, and when the rule refuses. */
 type Rule<F> = readonly [reason: DenialReason, refuses: (facts: F) => boolean]
 
 /** The rules about the key itself, which come before the rate limits. */

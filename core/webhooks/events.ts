@@ -17,10 +17,8 @@ export function createEvent(
   { id, type, partner, createdAt }: Omit<WebhookEvent, 'payload'>,
   data: Readonly<Record<string, unknown>>,
 ): WebhookEvent {
-  return {
-    ...{ id, type, partner, createdAt },
-    payload: JSON.stringify({ type, timestamp: rfc3339(createdAt), data }),
-  }
+  const payload = JSON.stringify({ type, timestamp: rfc3339(createdAt), data })
+  return { id, type, partner, createdAt, payload }
 }
 
 /** The body of a signup bounds it: some 33 KB. */
