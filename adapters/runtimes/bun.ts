@@ -87,9 +87,7 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
     fetch(request, server) {
       const httpRequest = new BunHttpRequest(request, server, requestTimeoutMs)
       const response = api.handle(httpRequest)
-      if (!(response instanceof Promise)) return respond(response)
-      pending.add(httpRequest, response)
-      return response.then(respond)
+      return response instanceof Promise ? pending.add(httpRequest, response, respond) : respond(response)
     },
   })
   return createRunningServer(host, server.port, async () => {

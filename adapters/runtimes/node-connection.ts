@@ -114,10 +114,11 @@ function answer(state: ConnectionState, httpRequest: NodeHttpRequest): void {
     return respond(state, httpRequest, result, isDraining() && (!httpRequest.hasBody || isLatest()))
   }
   latestRequests.set(socket, httpRequest)
-  const responded = result.then((httpResponse) =>
-    respond(state, httpRequest, httpResponse, isDraining() && isLatest())
+  state.pending.add(
+    httpRequest,
+    result,
+    (httpResponse) => respond(state, httpRequest, httpResponse, isDraining() && isLatest()),
   )
-  state.pending.add(httpRequest, responded)
 }
 
 function respond(

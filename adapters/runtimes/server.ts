@@ -84,9 +84,18 @@ export type PendingRequests = ReturnType<typeof createPendingRequests>
 export function createPendingRequests() {
   const requests = new Map<{ fail(code: ProblemCode): void }, Promise<unknown>>()
   return {
-    /** @param response Never rejects. */
-    add(request: { fail(code: ProblemCode): void }, response: Promise<unknown>): void {
-      requests.set(request, response.then(() => requests.delete(request)))
+    /** @param response Never rejects. @returns What `respond` makes of it. */
+    add<T, R>(
+      request: { fail(code: ProblemCode): void },
+      response: Promise<T>,
+      respond: (response: T) => R,
+    ): Promise<R> {
+      const responded = response.then((value) => {
+        requests.delete(request)
+        return respond(value)
+      })
+      requests.set(request, responded)
+      return responded
     },
     /** Answers 408 to every request whose body has not arrived. */
     timeOutBodies(): void {

@@ -55,9 +55,10 @@ export class FetchRequest implements HttpRequest {
 
   body(maxBytes: number): MaybePromise<Uint8Array> {
     if (this.request.bodyUsed) throw new Error(BODY_ALREADY_READ)
-    if (Number(this.header('content-length')) > maxBytes) throw new Problem('body_too_large')
+    const length = this.header('content-length')
+    if (Number(length) > maxBytes) throw new Problem('body_too_large')
     if (this.#failure !== undefined) throw new Problem(this.#failure)
-    return this.header('content-length') === undefined ? this.#read(maxBytes) : this.#readDeclared(maxBytes)
+    return length === undefined ? this.#read(maxBytes) : this.#readDeclared(maxBytes)
   }
 
   /** Stops reading the body: reads throw `code`, and the runtime may discard what still arrives. */

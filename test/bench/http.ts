@@ -40,13 +40,17 @@ export async function runVerify(
   peers: readonly ('hono' | 'fastify')[],
 ): Promise<Row[]> {
   const kinds: ServerKind[] = ['raw-verify', 'ours-verify']
+  if (runtime !== 'node') kinds.push('fetch-verify')
   const results = await compete(runtime, [...kinds, ...peers.map((peer): ServerKind => `${peer}-verify`)])
-  const row = (what: string, peer: ServerKind, target: number) =>
-    comparisonRow(`verify ${runtime}`, what, results, ['ours-verify', peer], target)
-  return [
-    row(`raw ${raw} with the same body, bytes and header fields`, 'raw-verify', 0.6),
-    ...peers.map((peer) => row(`${peer}, the same work`, `${peer}-verify`, 1.5)),
-  ]
+  return kinds.slice(1).flatMap((subject) => {
+    const name = subject === 'fetch-verify' ? 'api.fetch: ' : ''
+    const row = (what: string, peer: ServerKind, target: number) =>
+      comparisonRow(`verify ${runtime}`, name + what, results, [subject, peer], target)
+    return [
+      row(`raw ${raw} with the same body, bytes and header fields`, 'raw-verify', 0.6),
+      ...peers.map((peer) => row(`${peer}, the same work`, `${peer}-verify`, 1.5)),
+    ]
+  })
 }
 
 /** What metrics cost. The first row compares two servers without metrics: it shows how precise the others are. */
@@ -103,7 +107,15 @@ async function runOnFetch({ runtime, raw, rawTarget, peers }: FetchContest): Pro
         ),
       ]
       : [],
-    row(`api.fetch on ${raw}`, 'ours', 'fetch'),
+    row(`api.fetch on ${raw}: raw with the same header fields`, 'fetch', 'raw-same-fields', rawTarget),
+    ...peers.map((peer) =>
+      row(
+        `api.fetch on ${raw}: ${peer}, the same work`,
+        'fetch',
+        `${peer}-same-work`,
+        runtime === 'deno' ? 1.3 : 1.4,
+      )
+    ),
     row('the ceiling: raw with the same header fields, and raw', 'raw-same-fields', 'raw'),
     ...peers.map((peer) => row(`the ceiling: raw, and ${peer}, a bearer key only`, 'raw', peer)),
   ]

@@ -21,14 +21,14 @@ export type ServerRuntime = 'node' | 'bun' | 'deno'
 export type ServerKind =
   | 'ours'
   | `ours-${'again' | 'verify' | 'metrics' | 'metrics-by-partner'}`
-  | 'fetch'
+  | `fetch${'' | '-verify'}`
   | 'raw'
   | 'raw-node-http'
   | `raw-${'same-fields' | 'verify'}`
   | `${'hono' | 'fastify'}${'' | '-same-work' | '-verify'}`
   | `elysia${'' | '-same-work'}`
 
-type Handler = (request: Request) => Response | Promise<Response>
+type Handler = (request: Request, info: object) => Response | Promise<Response>
 
 /** The servers of Bun and Deno. */
 interface FetchRuntime {
@@ -128,7 +128,8 @@ const starters: Readonly<Record<ServerKind, () => Promise<number>>> = {
   'ours-verify': listenOurs,
   'ours-metrics': listenOurs,
   'ours-metrics-by-partner': listenOurs,
-  fetch: () => listen((request) => service.fetch(request)),
+  fetch: () => listen(service.fetch),
+  'fetch-verify': () => listen(service.fetch),
   raw: () => listenRaw({ 'Content-Type': 'application/json; charset=utf-8' }),
   'raw-same-fields': () => listenRaw(sameFields('key')),
   // On Deno, where text costs it less than bytes.
