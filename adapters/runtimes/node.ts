@@ -89,7 +89,7 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
   const connections = new Set<Socket>()
   let isDraining = false
   let isFull = false
-  attachApi(server, api, () => isDraining, pending)
+  attachApi(server, api, () => isDraining, pending, settings.writeTimeoutMs)
   server.on('connection', (socket) => {
     connections.add(socket)
     if (connections.size === maxConnections && !isFull && !isDraining) {
@@ -173,7 +173,7 @@ function defaultMaxConnections(): number {
 }
 
 function createServer(settings: ReturnType<typeof resolveOptions>): Server {
-  const { headersTimeoutMs, requestTimeoutMs, keepAliveTimeoutMs, writeTimeoutMs } = settings
+  const { headersTimeoutMs, requestTimeoutMs, keepAliveTimeoutMs } = settings
   const server = loadHttp().createServer({
     // By default Node drops a repeated Authorization, Host or key header.
     joinDuplicateHeaders: true,
@@ -190,7 +190,6 @@ function createServer(settings: ReturnType<typeof resolveOptions>): Server {
     connectionsCheckingInterval: Math.min(1_000, Math.ceil((headersTimeoutMs || 4_000) / 4)) || 1_000,
   })
   server.maxHeadersCount = maxParserHeaders
-  server.timeout = writeTimeoutMs
   // Undocumented, but as old as Node: a client may close its half after the request (RFC 9112 §9.6).
   return Object.assign(server, { httpAllowHalfOpen: true })
 }

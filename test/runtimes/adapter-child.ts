@@ -39,6 +39,7 @@ function json(status: number, value: unknown, more: readonly string[] = []): Htt
   return { status, headers, body }
 }
 
+const large = (): HttpResponse => json(200, 'a'.repeat(24 * 1024 * 1024))
 const refuse = (code: ProblemCode): HttpResponse => json(PROBLEMS[code].status, { code })
 let released = Promise.withResolvers<void>()
 
@@ -46,7 +47,7 @@ async function handle(request: HttpRequest): Promise<HttpResponse> {
   const { target, address } = request
   report({ asked: target, address })
   if (target === '/wait') await released.promise
-  if (target === '/large') return json(200, 'a'.repeat(24 * 1024 * 1024))
+  if (target === '/large') return large()
   if (target === '/header') return json(200, {}, ['Link', '</a\r\nb>'])
   if (target !== '/body') return json(200, {})
   try {
@@ -61,7 +62,10 @@ async function handle(request: HttpRequest): Promise<HttpResponse> {
 }
 
 const api: ServableApi = {
-  handle: (request) => request.target === '/now' ? json(200, {}) : handle(request),
+  handle(request) {
+    if (request.target === '/now') return json(200, {})
+    return request.target === '/large-now' ? large() : handle(request)
+  },
   refuse,
   connectionsRefused: (limit) => report({ refusing: limit }),
   close() {

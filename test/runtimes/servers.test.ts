@@ -154,15 +154,29 @@ for (const runtime of RUNTIMES) {
 
     await t.test('a client that does not read its response is disconnected', async (t) => {
       const options = { writeTimeoutMs: 100, keepAliveTimeoutMs: 1_000, drainTimeoutMs: never }
-      const { port } = await serve(options)
-      const socket = connect(port, '127.0.0.1').pause()
-      socket.on('error', () => {})
-      socket.write(get('/large'))
-      t.match(await response(), { asked: '/large' })
-      sendCommand('drain')
-      t.strictSame(await response(), { closed: true })
-      t.strictSame(await response(), { drained: true })
-      socket.destroy()
+      const ways = {
+        'its first one': get('/large'),
+        'a later one, sent at once': `${get('/now')}${get('/large-now')}`,
+        'a later one that waited for another': `${get('/now')}${post(1).replace('/body', '/now')}a${
+          get('/large-now')
+        }`,
+      }
+      for (const [way, requests] of Object.entries(ways)) {
+        const { url, port } = await serve(options)
+        const socket = connect(port, '127.0.0.1')
+        socket.on('error', () => {})
+        const [first = '', ...rest] = requests.split(/(?<=\r\n\r\n)/)
+        socket.write(first)
+        if (rest.length > 0) await once(socket, 'data')
+        socket.pause().write(rest.join(''))
+        if (!first.includes('now')) t.match(await response(), { asked: '/large' })
+        // The server has read the requests that were sent before.
+        await (await fetch(`${url}/now`)).text()
+        sendCommand('drain')
+        t.strictSame(await response(), { closed: true }, way)
+        t.strictSame(await response(), { drained: true })
+        socket.destroy()
+      }
     })
 
     await t.test('a client that disconnects during its body does not affect others', async (t) => {
