@@ -58,38 +58,38 @@ export interface Attempt {
  * Has signups that arrive in one turn of the event loop, or while others are being stored, share the next transaction.
  *
  * @param store Settles some of the attempts that wait, the first ones, and removes them. If it rejects, all that wait fail.
+ * @param atOnce Groups that are being stored at most; with more than one, `store` removes its own before it waits.
  */
-export function createSignupGroups(store: (waiting: Attempt[]) => MaybePromise<void>) {
+export function createSignupGroups(store: (waiting: Attempt[]) => MaybePromise<void>, atOnce: number = 1) {
   const waiting: Attempt[] = []
-  let isStoring = false
+  let groups = 0
 
   async function storeGroup(): Promise<void> {
     try {
-      await store(waiting)
+      if (waiting.length > 0) await store(waiting)
     } catch (error) {
       for (const { reject } of waiting.splice(0)) reject(error)
     }
-    isStoring = waiting.length > 0
-    // Not at once: requests that have arrived meanwhile join the group, and others are answered.
-    if (isStoring) setImmediate(storeGroup)
+    groups--
+    if (waiting.length > 0) startGroup()
   }
 
-  function add(
-    signup: Signup,
-    claim: IdempotencyClaim | undefined,
-    isStored: boolean,
-  ): Promise<SignupOutcome> {
-    return new Promise((resolve, reject) => {
-      waiting.push({ signup, claim, isStored, resolve, reject })
-      if (isStoring) return
-      isStoring = true
-      setImmediate(storeGroup)
-    })
+  function startGroup(): void {
+    if (groups === atOnce) return
+    groups++
+    // Not at once: requests that have arrived meanwhile join the group, and others are answered.
+    setImmediate(storeGroup)
   }
+
+  const add = (attempt: Pick<Attempt, 'signup' | 'claim' | 'isStored'>) =>
+    new Promise<SignupOutcome>((resolve, reject) => {
+      waiting.push({ ...attempt, resolve, reject })
+      startGroup()
+    })
 
   return {
-    createSignup: (signup, claim) => add(signup, claim, true),
-    claimSignup: (signup, claim) => add(signup, claim, false),
+    createSignup: (signup, claim) => add({ signup, claim, isStored: true }),
+    claimSignup: (signup, claim) => add({ signup, claim, isStored: false }),
   } satisfies Pick<SignupStore, 'createSignup' | 'claimSignup'>
 }
 

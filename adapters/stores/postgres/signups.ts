@@ -36,7 +36,7 @@ const maxGroup = 100
 /** Milliseconds that a group waits for a lock which only one of its signups may need. */
 const groupLockTimeoutMs = 100
 
-/** One of the rows of each counter, for one store: stores seldom wait for each other's commits. */
+/** Two of the rows of each counter, for the groups of one store: few wait for each other's commits. */
 const drawSlot = (): number => Math.floor(Math.random() * 64)
 
 const lockNotAvailable = '55P03'
@@ -54,7 +54,7 @@ export function createSignups(database: Database) {
 
   /** Inserts what can be stored. Of attempts with one idempotency key, others wait for the first. @returns Its ids. */
   async function insert(rows: readonly Value[][], sql: string): Promise<ReadonlySet<string>> {
-    const stored = await database.write<[id: string]>(sql, [...columnParameters(rows), slot])
+    const stored = await database.write<[id: string]>(sql, [...columnParameters(rows), slot ^= 1])
     return new Set(stored.map(([id]) => id))
   }
 
@@ -154,7 +154,8 @@ export function createSignups(database: Database) {
   }
 
   return {
-    ...createSignupGroups(storeGroup),
+    // While the commit of one waits for a disk or a standby, another is on its way.
+    ...createSignupGroups(storeGroup, 2),
 
     async findSignup(id) {
       const [row] = await database.read<SignupRow>(`${selectSignups} WHERE id = $1`, [id])
