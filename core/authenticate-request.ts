@@ -37,17 +37,7 @@ export function authenticate(
   asOf: number,
 ): MaybePromise<AuthenticatedContext> {
   const revision = service.revisionCache.get(asOf, context.now)
-  return revision instanceof Promise
-    ? awaitRevision(service, context, revision)
-    : resolvePrincipal(service, context, revision)
-}
-
-function awaitRevision(
-  service: Service,
-  context: RequestContext,
-  revision: Promise<Revision>,
-): Promise<AuthenticatedContext> {
-  return revision.then((found) => resolvePrincipal(service, context, found))
+  return andThen(revision, (found) => resolvePrincipal(service, context, found))
 }
 
 function reauthenticate(
@@ -66,17 +56,7 @@ function resolvePrincipal(
   context.revision = revision
   const found = service.authenticator.authenticate(context.credential, revision)
   if (typeof found === 'function') return lookUpKey(service, context, found)
-  return found instanceof Promise
-    ? awaitPrincipal(service, context, found)
-    : setPrincipal(service, context, found)
-}
-
-function awaitPrincipal(
-  service: Service,
-  context: RequestContext,
-  found: Promise<Principal | undefined>,
-): Promise<AuthenticatedContext> {
-  return found.then((principal) => setPrincipal(service, context, principal))
+  return andThen(found, (principal) => setPrincipal(service, context, principal))
 }
 
 /** A pending look-up counts as a failure of its address; over the limit, further look-ups wait for it to end. */

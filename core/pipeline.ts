@@ -77,16 +77,7 @@ function handle(
   if (route.access === 'open') return handlePublic(context, route)
   requireCredential(service, context)
   const authenticated = authenticate(service, context, context.startedAt)
-  return authenticated instanceof Promise
-    ? awaitAuthentication(service, authenticated)
-    : afterAuthentication(service, authenticated)
-}
-
-/** Waits in a function of its own: a function with a closure allocates its variables for every request. */
-function awaitAuthentication(
-  service: Service,
-  authenticated: Promise<AuthenticatedContext>,
-): Promise<HttpResponse> {
+  if (!(authenticated instanceof Promise)) return afterAuthentication(service, authenticated)
   return authenticated.then((context) => {
     // The key may have expired during the wait.
     context.now = service.clock.now()
@@ -104,24 +95,18 @@ function afterAuthentication(service: Service, context: AuthenticatedContext): M
     principal.key.id,
     context.startedAt,
   )
-  if (result instanceof Promise) return awaitQuotas(service, context, result)
-  enforceLimits(service, context, result)
-  return handleAdmitted(service, context)
-}
-
-function handleAdmitted(service: Service, context: AuthenticatedContext): MaybePromise<HttpResponse> {
-  return context.route.method === 'GET' ? handleGet(service, context) : handlePost(service, context)
-}
-
-function awaitQuotas(
-  service: Service,
-  context: AuthenticatedContext,
-  result: Promise<RateLimitResult>,
-): Promise<HttpResponse> {
+  if (!(result instanceof Promise)) {
+    enforceLimits(service, context, result)
+    return handleAdmitted(service, context)
+  }
   return result.then((resolved) => {
     enforceLimits(service, context, resolved)
     return andThen(readmit(service, context), (again) => handleAdmitted(service, again))
   })
+}
+
+function handleAdmitted(service: Service, context: AuthenticatedContext): MaybePromise<HttpResponse> {
+  return context.route.method === 'GET' ? handleGet(service, context) : handlePost(service, context)
 }
 
 /** The largest target, in bytes. */
