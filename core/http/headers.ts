@@ -122,11 +122,15 @@ const parsedHops = createLruCache<ClientAddress>(65_536, (_, hop) => hop.length)
 
 export function parseClientAddress(hop: string | undefined): ClientAddress {
   if (hop === undefined) return unknownAddress
-  return parsedHops.getOrMake(hop, () => {
-    const text = stripPort(hop).replace(zonePattern, '')
-    const address = parseIpAddress(text)
-    return address === undefined ? invalidAddress : { text, address, subject: address.slice(0, 2).join(':') }
-  })
+  const known = parsedHops.get(hop)
+  if (known !== undefined) return known
+  // On Bun, a part of a header field keeps all of it.
+  const copy = [...hop].join('')
+  const text = stripPort(copy).replace(zonePattern, '')
+  const address = parseIpAddress(text)
+  const parsed = address ? { text, address, subject: address.slice(0, 2).join(':') } : invalidAddress
+  parsedHops.set(copy, parsed)
+  return parsed
 }
 
 /** The network interface in `fe80::1%eth0` (RFC 4007 §11.2). */

@@ -113,6 +113,15 @@ for (const runtime of RUNTIMES) {
       }
     })
 
+    // Only Bun collects garbage when it is told to.
+    if (runtime.name === 'Bun') {
+      await t.test('addresses keep nothing of the fields that they are parts of', async (t) => {
+        sendCommand('measure addresses')
+        const { kept } = await response() as { kept: number }
+        t.ok(kept < 10, `${kept} MB`)
+      })
+    }
+
     await t.test('a Response shares nothing with the one that it was made from', async (t) => {
       sendCommand({ convert: RESPONSES })
       t.strictSame((await response())['converted'], RESPONSES.map(described))
