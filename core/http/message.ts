@@ -74,7 +74,7 @@ export interface HttpRequest {
 export interface HttpResponse {
   /** 200–599. */
   readonly status: number
-  /** Names and values in turn, including `Content-Length` where it applies. */
+  /** Names and values in turn, each name once, including `Content-Length` where it applies. */
   readonly headers: readonly string[]
   /** Absent for HEAD, 204 and 304. */
   readonly body: BodyContent | undefined

@@ -1,8 +1,8 @@
 import bearerAuth from '@fastify/bearer-auth'
 import fastify from 'fastify'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { PARTNER } from './profiles.ts'
-import { DIRECTORY_PATH, type ReadyAnswer, VERIFY_PATH } from './tenant.ts'
+import type { Store } from '../../core/ports/store.ts'
+import { createPageReader, isValidQuery, type PageQuery } from './peer-pages.ts'
 import {
   createPeerKeys,
   createPeerLimit,
@@ -12,8 +12,8 @@ import {
   nextPeerId,
   type PeerKey,
 } from './peers.ts'
-import type { Store } from '../../core/ports/store.ts'
-import { createPageReader, isValidQuery, type PageQuery } from './peer-pages.ts'
+import { PARTNER } from './profiles.ts'
+import { DIRECTORY_PATH, type ReadyAnswer, VERIFY_PATH } from './tenant.ts'
 
 const type = 'application/json; charset=utf-8'
 
@@ -22,7 +22,8 @@ async function createApp(
   key: string,
 ): Promise<{ app: FastifyInstance; keyOf: (r: FastifyRequest) => PeerKey }> {
   const keys = createPeerKeys(key, PARTNER)
-  const app = fastify()
+  // By default, Fastify removes what the schema does not allow.
+  const app = fastify({ ajv: { customOptions: { removeAdditional: false } } })
   // Declared in advance, as Fastify recommends, so that all requests have one shape.
   app.decorateRequest('peerKey', null)
   await app.register(bearerAuth, {

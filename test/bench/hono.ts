@@ -2,8 +2,8 @@ import { type Context, Hono } from 'hono'
 import { bearerAuth } from 'hono/bearer-auth'
 import { validator } from 'hono/validator'
 import * as v from 'valibot'
-import { PARTNER } from './profiles.ts'
-import { DIRECTORY_PATH, type ReadyAnswer, VERIFY_PATH } from './tenant.ts'
+import type { Store } from '../../core/ports/store.ts'
+import { createPageReader, isValidQuery, type PageQuery } from './peer-pages.ts'
 import {
   createPeerKeys,
   createPeerLimit,
@@ -13,8 +13,8 @@ import {
   nextPeerId,
   type PeerKey,
 } from './peers.ts'
-import type { Store } from '../../core/ports/store.ts'
-import { createPageReader, isValidQuery, type PageQuery } from './peer-pages.ts'
+import { PARTNER } from './profiles.ts'
+import { DIRECTORY_PATH, type ReadyAnswer, VERIFY_PATH } from './tenant.ts'
 
 interface Variables {
   key: PeerKey

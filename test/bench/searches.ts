@@ -52,7 +52,7 @@ async function rowsOf(
 }
 
 /** Queries, as pairs of names and values, with enough variants that hardly one comes twice. */
-export const questions = {
+const questions = {
   searches: (random: () => number): string[][] => [
     ['q', `${pick(words, random)} ${pick(words, random)}`],
     ...filters(random, 'country', COUNTRIES, 2),
@@ -83,7 +83,7 @@ function order(random: () => number): string[][] {
 }
 
 /** Targets that do not repeat, the same in every run. */
-export function distinct(question: (random: () => number) => string[][]): () => string {
+function distinct(question: (random: () => number) => string[][]): () => string {
   const random = createRandom(17)
   const taken = new Set<string>()
   return () => {
