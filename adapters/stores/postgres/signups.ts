@@ -30,8 +30,9 @@ const resendPauseMs = 200
 /** Milliseconds to wait for another attempt with the same idempotency key. */
 const claimLockTimeoutMs = 2_000
 
-/** Signups of one statement, at most some 7 MB. */
+/** Signups of one statement, and characters from which on it takes no more: nothing else is answered meanwhile. */
 const maxGroup = 100
+const maxGroupLength = 125_000
 
 /** Milliseconds that a group waits for a lock which only one of its signups may need. */
 const groupLockTimeoutMs = 100
@@ -122,7 +123,12 @@ export function createSignups(database: Database) {
    * are inserted one by one. Others do not wait for that, as they do not for a lone one whose idempotency key is locked.
    */
   async function storeGroup(waiting: Attempt[]): Promise<void> {
-    const rows = waiting.slice(0, maxGroup).map(attemptRow)
+    const rows: Value[][] = []
+    for (let length = 0; rows.length < Math.min(waiting.length, maxGroup) && length < maxGroupLength;) {
+      const row = attemptRow(waiting[rows.length]!)
+      length += row.join('').length
+      rows.push(row)
+    }
     const attempts = waiting.splice(0, rows.length)
     const [{ signup: { createdAt } }] = attempts as [Attempt]
     if (attempts.length === 1) {

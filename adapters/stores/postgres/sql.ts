@@ -19,6 +19,8 @@ export function listText(values: readonly (string | number | null)[]): string {
 }
 
 function quoted(text: string): string {
+  // Without control characters and lone surrogates, JSON escapes the same. `replaceAll` takes four times as long.
+  if (!/[\p{Cc}\p{Cs}]/u.test(text)) return JSON.stringify(text)
   return `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
 }
 
