@@ -188,6 +188,20 @@ for (const runtime of RUNTIMES) {
       }
     })
 
+    await t.test('a connection is closed when a later response stays pending', async (t) => {
+      const { port } = await serve({ writeTimeoutMs: 100, keepAliveTimeoutMs: 1_000, drainTimeoutMs: never })
+      const socket = connect(port, '127.0.0.1')
+      socket.write(get('/now'))
+      await once(socket, 'data')
+      socket.write(get('/wait'))
+      t.match(await response(), { asked: '/wait' })
+      await once(socket, 'close')
+      sendCommand('release')
+      sendCommand('drain')
+      t.strictSame(await response(), { closed: true })
+      t.strictSame(await response(), { drained: true })
+    })
+
     await t.test('a client that disconnects during its body does not affect others', async (t) => {
       const { url, open } = await serve()
       for (const way of ['destroy', 'reset', 'end'] as const) {
