@@ -155,8 +155,6 @@ export async function configure(database: Database, readOnly = false, cacheMiB =
     PRAGMA trusted_schema = OFF;
     -- Truncates the log that an import of a million profiles has written.
     PRAGMA journal_size_limit = 67108864;
-    -- 32 MB of log: pages that many commits change are copied once. With 4 MB, signups take a third more time.
-    PRAGMA wal_autocheckpoint = 8000;
     PRAGMA cache_size = ${-1024 * cacheMiB};
     -- Without memory mapping, reading a truncated file is an error and does not end the process.
     PRAGMA mmap_size = 0;`)
