@@ -23,7 +23,10 @@ function comparePositions(a: ProfilePosition, b: ProfilePosition): number {
  * few profiles pass reads them all.
  */
 export function createProfileIndex(profiles: readonly IndexedProfile[]) {
-  const searchable = profiles.map((row) => ({ ...row, search: searchText({ ...row.card, ...row }) }))
+  const searchable = profiles.map((profile) => {
+    const { card: { name, headline }, description, tags } = profile
+    return { ...profile, search: searchText({ name, headline, description, tags }) }
+  })
   const sorted = (sort: ProfileSort) =>
     searchable.map((profile) => ({ ...profile, position: positionOf(profile.card, sort) }))
       .sort((a, b) => comparePositions(a.position, b.position))

@@ -1,17 +1,23 @@
 /** Key lookups: the number of store reads, and the responses to bursts. */
 import { randomBytes } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
+import fc from 'fast-check'
 import t from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { importKeys } from '../../core/admin/import-keys.ts'
 import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
 import type { HttpRequest } from '../../core/http/message.ts'
+import { preparePrincipal } from '../../core/keys/principal.ts'
+import { parseCidr } from '../../core/lib/ip-address.ts'
 import { createLocalLimiter } from '../../core/limits/limiter.ts'
+import type { KeyFacts } from '../../core/model.ts'
+import { SCOPES } from '../../core/policy/modules.ts'
 import type { QuotaStore } from '../../core/ports/quotas.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
 import { forge } from '../contract/http/forgery.ts'
 import { FAR_LIMITS } from '../contract/http/service.ts'
+import { key, partner } from '../contract/store/samples.ts'
 import { createTenant } from '../integration/trials/tenant.ts'
 
 /** A partner with `count` keys, in a store that responds asynchronously, as over a network. */
@@ -331,4 +337,25 @@ await t.test('a look-up of an imported key from before a change is not used afte
   const after = statusOf(api, text)
   answer()
   t.strictSame(await Promise.all([before, after]), [200, 401])
+})
+
+await t.test('principals share only what is equal', (t) => {
+  const limit = fc.record({ quota: fc.constantFrom(1, 2), windowSeconds: fc.constantFrom(1, 60) })
+  const facts = fc.record({
+    key: fc.record({
+      id: fc.uuid(),
+      scopes: fc.subarray(SCOPES.slice(0, 2)),
+      allow: fc.subarray(['192.0.2.1/32', '2001:db8::/32']),
+      limits: fc.record({ key: limit, signup: limit }, { requiredKeys: [] }),
+    }).map(key),
+    partner: fc.constantFrom('a', 'b').map((slug) => partner({ slug })),
+  })
+  const preparesEqual = (given: KeyFacts): boolean => {
+    const { key, partner, heldScopes, allowedRanges } = preparePrincipal(given, {})
+    const found = [key, partner, [...heldScopes], allowedRanges]
+    const wanted = [given.key, given.partner, given.key.scopes, given.key.allow.map(parseCidr)]
+    return JSON.stringify(found) === JSON.stringify(wanted)
+  }
+  t.doesNotThrow(() => fc.assert(fc.property(fc.array(facts), (all) => all.every(preparesEqual))))
+  t.end()
 })

@@ -127,7 +127,7 @@ for (const runtime of RUNTIMES) {
       t.strictSame((await response())['converted'], RESPONSES.map(described))
       const invalid: PlainResponse = {
         status: 200,
-        headers: [type, 'a/b', 'ETag', 'a\r\nb', 'X-Request-Id', 'o'],
+        headers: [type, 'a/c', 'ETag', 'a\r\nb', 'X-Request-Id', 'o'],
         cached: 'one',
       }
       const [, valid] = RESPONSES as readonly [PlainResponse, PlainResponse]

@@ -165,14 +165,14 @@ export async function webhooksContract(check: Check): Promise<void> {
     t.strictSame(await outbox(store).dueWebhooks(), [acme.id, every.id])
   })
 
-  await check('of signups of one moment, those that are stored are told of', async (t, store) => {
+  await check('of signups sent at once, each that is stored has one event', async (t, store) => {
     await createPartners(store, 'acme')
     await apply(store, { type: 'key.issued', key: key() })
     const every = webhook('1')
     await create(store, every)
     await Promise.allSettled(Array.from({ length: 40 }, async (_, index) => {
       const id = `${index}`
-      // Every fourth has a key of nobody, the idempotency key of the one before, or the id of the first.
+      // Others have an unknown key, the idempotency key of the next one, or the id of the first.
       if (index % 4 === 1) {
         return await store.createSignup(signup(id, { keyId: 'nothing' }), claim({ key: id }))
       }
