@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs'
-import { open, rm } from 'node:fs/promises'
+import { type FileHandle, open, rm } from 'node:fs/promises'
 import process from 'node:process'
 import type { LineErrors } from '../core/content/line-reader.ts'
 import { CliError } from './errors.ts'
@@ -130,31 +130,33 @@ export async function withKeyFile<T>(
     `Key ${id} was issued but is lost. To revoke it: partner-api keys revoke ${id}`,
 ): Promise<T> {
   if (path === undefined) return await command(async () => {})
-  // `wx` does not follow links or replace files.
-  const file = await open(path, 'wx', 0o600).catch((error) => {
-    const reason = error.code === 'EEXIST'
-      ? 'the file exists, and --out never overwrites'
-      : describeFileError(error)
-    throw new CliError(1, 'file_not_created', `Nothing was changed. ${path} can't be created: ${reason}.`)
-  })
+  let file: FileHandle | undefined
   let isSaved = false
-  // A key that is issued but not written would be lost: an interrupt ends the program afterwards.
+  // An interrupt would leave an empty file, or lose a key that is issued: it ends the program afterwards.
   let interrupt: NodeJS.Signals | undefined
   const defer = (signal: NodeJS.Signals) => {
     interrupt = signal
   }
   for (const signal of interrupts) process.on(signal, defer)
   try {
+    // `wx` does not follow links or replace files.
+    const created = await open(path, 'wx', 0o600).catch((error) => {
+      const reason = error.code === 'EEXIST'
+        ? 'the file exists, and --out never overwrites'
+        : describeFileError(error)
+      throw new CliError(1, 'file_not_created', `Nothing was changed. ${path} can't be created: ${reason}.`)
+    })
+    file = created
     return await command(async (key, id) => {
-      await file.writeFile(`${key}\n`).then(() => file.sync()).catch((error) => {
+      await created.writeFile(`${key}\n`).then(() => created.sync()).catch((error) => {
         const sentence = `${path} can't be written: ${describeFileError(error)}`
         throw new CliError(1, 'key_not_written', `${sentence}. ${lost(id)}`)
       })
       isSaved = true
     })
   } finally {
-    await file.close()
-    if (!isSaved) await rm(path, { force: true })
+    await file?.close()
+    if (file !== undefined && !isSaved) await rm(path, { force: true })
     for (const signal of interrupts) process.off(signal, defer)
     if (interrupt !== undefined) process.kill(process.pid, interrupt)
   }

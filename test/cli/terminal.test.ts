@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import process from 'node:process'
 import { DatabaseSync } from 'node:sqlite'
-import { setTimeout } from 'node:timers/promises'
+import { setImmediate } from 'node:timers/promises'
 import { test } from 'tap'
 import { displayWidth, formatRelative } from '../../cli/output/text.ts'
 import {
@@ -116,7 +116,9 @@ test('an interrupt leaves an import undone, and a key in its file or not issued'
   const out = `${file}.key`
   const issuing = startProgram(['keys', 'issue', 'acme', '--name', 'x', '--out', out], { env })
   const issued = ending(issuing)
-  while (!existsSync(out)) await setTimeout(20)
+  // As soon as possible: an empty file must not be left either.
+  const looks = Array.from({ length: 100 }, () => out)
+  while (!looks.some((path) => existsSync(path))) await setImmediate()
   issuing.kill('SIGINT')
   database.exec('ROLLBACK')
   database.close()
