@@ -19,6 +19,9 @@ export interface SignupStore {
    */
   claimSignup(signup: Signup, claim: IdempotencyClaim): MaybePromise<SignupOutcome>
 
+  /** Whether an earlier attempt holds the idempotency key, so that `createSignup` would not create the signup. */
+  isClaimed(signup: Signup, claim: IdempotencyClaim): MaybePromise<boolean>
+
   /** The signup with this id, or `undefined`. */
   findSignup(id: string): MaybePromise<Signup | undefined>
 

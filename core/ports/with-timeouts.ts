@@ -64,7 +64,7 @@ export function withTimeouts(deadlineMs: number, observer?: Pick<Observer, 'stor
       ...wrap(directory, 'directoryRevision') as Partial<Directory>,
     }),
     catalog: (catalog: Catalog): Catalog => wrap(catalog, 'findBanner', 'listPlans'),
-    signups: (store: SignupStore) => wrap(store, 'createSignup', 'claimSignup', 'findSignup'),
+    signups: (store: SignupStore) => wrap(store, 'createSignup', 'claimSignup', 'isClaimed', 'findSignup'),
     // What query builders and ORMs return is often no `Promise`, and runs when it is awaited.
     destination: (destination: SignupDestination) =>
       wrap(

@@ -2,6 +2,7 @@ import type { StalenessBounds, StaleWindow } from '../cache/revision-cache.ts'
 import type { JsonObject } from '../http/body.ts'
 import type { Cursors } from '../http/cursor.ts'
 import type { StaticDocument } from '../http/message.ts'
+import type { InputError } from '../http/problem.ts'
 import type { ParameterDefs, ParameterValues } from '../http/query.ts'
 import type { Sha256 } from '../lib/digest.ts'
 import type { MaybePromise } from '../lib/promise.ts'
@@ -47,6 +48,8 @@ export interface HandlerInput<P extends ParameterDefs, B> {
   readonly body: B
   /** The body as sent; empty for a route without one. */
   readonly rawBody: JsonObject
+  /** What the route's `checkReferences` found. */
+  readonly danglingReferences: readonly InputError[]
   /** The value of `Idempotency-Key`, if the route supports it. */
   readonly idempotencyKey: string | undefined
   /** The decoded value of a path's `:slug`; empty for a path without one. */
@@ -59,7 +62,7 @@ export interface HandlerInput<P extends ParameterDefs, B> {
 export interface HandlerContext {
   readonly directory: Directory
   readonly catalog: Catalog
-  readonly signups: Pick<SignupStore, 'createSignup'>
+  readonly signups: Pick<SignupStore, 'createSignup' | 'isClaimed'>
   readonly reports: Pick<Reports, 'summarise' | 'listActivity'>
   readonly sha256: Sha256
   readonly cursors: Cursors

@@ -1,4 +1,4 @@
-import { type JsonObject, validateBody } from '../http/body.ts'
+import { type BodyDef, type JsonObject, validateBody } from '../http/body.ts'
 import type { HttpRequest } from '../http/message.ts'
 import { type InputError, Problem } from '../http/problem.ts'
 import { KEY_IN_URL, type ParameterDefs, type Query, readParameters } from '../http/query.ts'
@@ -44,28 +44,23 @@ export function readInput(
   }
   const partnerIn = route.method === 'GET' ? 'query' : 'body'
   const query = readParameters(rawQuery, route.parameters, partnerIn, errors)
-  return andThen(validateRawBody(route, rawBody, grant, ports), (body) => ({
-    query,
-    body,
-    rawBody,
-    idempotencyKey,
-    slug,
-    client,
-  }))
+  const input = { query, idempotencyKey, slug, client }
+  if (route.body === undefined) return { ...input, body: undefined, rawBody, danglingReferences: [] }
+  return andThen(
+    validateRawBody(route.body, route.checkReferences?.(rawBody, grant, ports) ?? [], rawBody),
+    (body) => ({ ...input, ...body, rawBody }),
+  )
 }
 
+/** References are reported with the errors of a body, and left to the handler of a valid one. */
 function validateRawBody(
-  route: KeyedRoute,
+  body: BodyDef<unknown>,
+  references: MaybePromise<readonly InputError[]>,
   rawBody: JsonObject,
-  grant: Grant,
-  ports: HandlerContext,
-): MaybePromise<unknown> {
-  const { body } = route
-  if (body === undefined) return undefined
+): MaybePromise<Pick<HandlerInput<ParameterDefs, unknown>, 'body' | 'danglingReferences'>> {
   const errors = validateBody(rawBody, body)
-  const more: MaybePromise<readonly InputError[]> = route.checkReferences?.(rawBody, grant, ports) ?? []
-  return andThen(more, (missing) => {
-    if (errors.length + missing.length === 0) return body.toValue(rawBody)
-    throw new Problem('invalid_body', { errors: [...errors, ...missing] })
+  return andThen(references, (danglingReferences) => {
+    if (errors.length === 0) return { body: body.toValue(rawBody), danglingReferences }
+    throw new Problem('invalid_body', { errors: [...errors, ...danglingReferences] })
   })
 }

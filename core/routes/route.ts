@@ -29,7 +29,7 @@ export interface KeyedRoute<P extends ParameterDefs = ParameterDefs, B = unknown
   readonly scope?: Scope
   readonly parameters: P
   readonly body?: BodyDef<B>
-  /** Checks what a body refers to; the errors are reported with those of its schema. */
+  /** Checks what a body refers to. The handler of a body that is valid otherwise decides about the errors. */
   readonly checkReferences?: (
     rawBody: JsonObject,
     grant: Grant,

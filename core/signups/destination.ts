@@ -6,9 +6,9 @@ import type { Signup, SignupDestination, SignupStore } from '../ports/signups.ts
  * An attempt that fails or dies in between is completed by the next one.
  */
 export function createDestinationSignups(
-  store: Pick<SignupStore, 'claimSignup' | 'createSignup' | 'findSignup'>,
+  store: Pick<SignupStore, 'claimSignup' | 'createSignup' | 'isClaimed' | 'findSignup'>,
   destination: SignupDestination,
-): Pick<SignupStore, 'createSignup'> {
+): Pick<SignupStore, 'createSignup' | 'isClaimed'> {
   /** Of two attempts at once, the second finds what the first has stored. */
   async function complete(signup: Signup): Promise<void> {
     try {
@@ -19,6 +19,8 @@ export function createDestinationSignups(
   }
 
   return {
+    isClaimed: store.isClaimed,
+
     async createSignup(sent, claim) {
       const claimed = claim === undefined
         ? created

@@ -23,13 +23,18 @@ export function createSignups(keys: ReadonlyMap<string, Key>, created: (signup: 
     }
   }
 
+  function findClaim({ partner, environment, createdAt }: Signup, key: string | undefined) {
+    const claimKey = [partner, environment, key].join('\n')
+    const stored = claims.get(claimKey)
+    return { claimKey, held: stored !== undefined && stored.expiresAt > createdAt ? stored : undefined }
+  }
+
   /** @param isStored Whether to store the signup, or its claim alone. */
   function insert(signup: Signup, claim: IdempotencyClaim | undefined, isStored: boolean): SignupOutcome {
-    const { id, partner, environment, keyId, createdAt } = signup
-    const claimKey = [partner, environment, claim?.key].join('\n')
-    const stored = claim && claims.get(claimKey)
-    if (stored !== undefined && stored.expiresAt > createdAt) {
-      return repeatedOutcome([stored.fingerprint, stored.id, stored.createdAt], claim!)
+    const { id, partner, keyId, createdAt } = signup
+    const { claimKey, held } = findClaim(signup, claim?.key)
+    if (claim !== undefined && held !== undefined) {
+      return repeatedOutcome([held.fingerprint, held.id, held.createdAt], claim)
     }
     if (keys.get(keyId)?.partner !== partner) throw unknownKeyError(signup)
     if (all.has(id)) throw duplicateIdError(signup)
@@ -51,6 +56,8 @@ export function createSignups(keys: ReadonlyMap<string, Key>, created: (signup: 
     createSignup: (signup, claim) => insert(signup, claim, true),
 
     claimSignup: (signup, claim) => insert(signup, claim, false),
+
+    isClaimed: (signup, { key }) => findClaim(signup, key).held !== undefined,
 
     findSignup: (id) => all.get(id),
 

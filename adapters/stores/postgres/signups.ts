@@ -1,6 +1,6 @@
 import { delay, timeout } from '../../../core/lib/promise.ts'
 import { utcDay } from '../../../core/lib/time.ts'
-import type { SignupOutcome, SignupStore } from '../../../core/ports/signups.ts'
+import type { IdempotencyClaim, Signup, SignupOutcome, SignupStore } from '../../../core/ports/signups.ts'
 import { signupEvent } from '../../../core/webhooks/events.ts'
 import {
   type Attempt,
@@ -59,10 +59,19 @@ export function createSignups(database: Database) {
     return new Set(stored.map(([id]) => id))
   }
 
+  async function readReason(
+    { id, partner, keyId, environment, createdAt }: Signup,
+    claim: IdempotencyClaim | undefined,
+  ): Promise<Reason> {
+    const parameters = [id, partner, keyId, environment, createdAt, claim?.key ?? null]
+    const [reason] = await database.read<Reason>(selectReasonSql, parameters)
+    return reason!
+  }
+
   /** @param isResent Whether the outcome of an earlier attempt is unknown. */
   async function insertOnce(attempt: Attempt, isResent: boolean): Promise<SignupOutcome> {
     const { signup, claim } = attempt
-    const { id, partner, keyId, environment, createdAt } = signup
+    const { id } = signup
     const end = performance.now() + claimLockTimeoutMs
     while (performance.now() < end) {
       try {
@@ -74,9 +83,7 @@ export function createSignups(database: Database) {
         // Inserted by another attempt since this one began.
         if (code !== uniqueViolation) throw error
       }
-      const parameters = [id, partner, keyId, environment, createdAt, claim?.key ?? null]
-      const [reason] = await database.read<Reason>(selectReasonSql, parameters)
-      const [hasKey, idExists, ...held] = reason!
+      const [hasKey, idExists, ...held] = await readReason(signup, claim)
       const isClaimed = held[0] !== null
       // The id was drawn for this signup: if it exists, the earlier attempt was committed.
       const wasCommitted = isResent && (isClaimed ? held[1] === id : idExists)
@@ -162,6 +169,11 @@ export function createSignups(database: Database) {
   return {
     // While the commit of one waits for a disk or a standby, another is on its way.
     ...createSignupGroups(storeGroup, 2),
+
+    async isClaimed(signup, claim) {
+      const [, , fingerprint] = await readReason(signup, claim)
+      return fingerprint !== null
+    },
 
     async findSignup(id) {
       const [row] = await database.read<SignupRow>(`${selectSignups} WHERE id = $1`, [id])

@@ -122,6 +122,9 @@ export function createSignups(database: Database, addEvents: AddEvents) {
   return {
     ...createSignupGroups(storeGroup),
 
+    isClaimed: ({ partner, environment, createdAt }, { key }) =>
+      selectClaim.get(partner, environment, key, createdAt) !== undefined,
+
     findSignup(id) {
       const row = selectSignup.get(id)
       return row && readSignup(row)

@@ -38,6 +38,9 @@ export const signups: readonly Suite[] = [{
     'Idempotency-Key has 1 to 255 characters, quoted or not': idempotencyKeys,
     'a signup spends the quotas `key` and `signup`': spentQuotas,
   },
+}, {
+  changesContent: true,
+  tests: { 'a repeated signup is replayed after what it refers to has gone': goneReferences },
 }]
 
 /** Combines the nth value of every member into the nth body. */
@@ -157,6 +160,37 @@ async function idempotency(t: TestContext, service: Service): Promise<void> {
   for (const response of many.filter(({ status }) => status !== 201)) {
     expectProblem(t, response, 'idempotency_conflict', 'while the first is in progress')
   }
+}
+
+async function goneReferences(t: TestContext, service: Service): Promise<void> {
+  const { lines, publish, remove } = service.world
+  const signUp = signUpAt(service)
+  const body = { ...required, plan: 'fleeting', profile: 'fleeting' }
+  await publish('plans', [{ ...lines.plans[0], slug: 'fleeting' }])
+  await publish('profiles', [{ ...lines.profiles[0], slug: 'fleeting', visible_to: null }])
+  const first = await signUp(body, { once: 'gone' })
+  t.equal(first.status, 201)
+  await remove('plans', ['fleeting'])
+  await remove('profiles', ['fleeting'])
+  const again = await signUp(body, { once: 'gone' })
+  t.strictSame([again.status, again.text], [201, first.text])
+  t.equal(again.headers.get('idempotent-replayed'), 'true')
+  const other = await signUp({ ...body, name: 'Charles Babbage' }, { once: 'gone' })
+  expectProblem(t, other, 'idempotency_mismatch', 'another body, before what it refers to')
+  for (const once of ['not-gone', undefined]) {
+    const errors = ['/plan', '/profile']
+    expectProblem(
+      t,
+      await signUp(body, once === undefined ? {} : { once }),
+      'invalid_body',
+      'a first attempt',
+      { errors },
+    )
+  }
+  const shape = await signUp({ ...body, email: '' }, { once: 'gone' })
+  expectProblem(t, shape, 'invalid_body', 'the shape comes first', {
+    errors: ['/email', '/plan', '/profile'],
+  })
 }
 
 async function idempotencyKeys(t: TestContext, service: Service): Promise<void> {

@@ -200,6 +200,19 @@ export async function signupsContract(check: Check): Promise<void> {
     const first = signup('first')
     t.strictSame(await store.claimSignup(first, claim()), { outcome: 'created' })
     const replay = { outcome: 'replayed', id: first.id, createdAt: T0 } as const
+    const claimed: [Partial<Signup>, string, boolean][] = [
+      [{}, 'order 66', true],
+      [{}, 'other', false],
+      [{ environment: 'test' }, 'order 66', false],
+      [{ createdAt: claim().expiresAt }, 'order 66', false],
+    ]
+    for (const [sent, once, expected] of claimed) {
+      t.equal(
+        await store.isClaimed(signup('0', sent), claim({ key: once })),
+        expected,
+        JSON.stringify(sent) + once,
+      )
+    }
     t.strictSame(await store.claimSignup(signup('2', { createdAt: T0 + 5 }), claim()), replay)
     t.strictSame(await store.createSignup(signup('3', { createdAt: T0 + 5 }), claim()), replay)
     const other = claim({ fingerprint: 'e'.repeat(64) })
