@@ -1,4 +1,5 @@
 /** Counts of requests, errors and signups: their sums, and how people read them. */
+import { countryName, isCountryCode } from '../../core/content/iso-codes.ts'
 import { MS_PER_DAY, startOfDay, utcDay } from '../../core/lib/time.ts'
 import { daysIn, type Period } from '../../core/reports/period.ts'
 import type { ReportSummary } from '../../core/wire.ts'
@@ -82,7 +83,7 @@ export function tablesOf({ requests, signups }: ReportSummary) {
   })
   const endpoints = requests.by_endpoint.map((row) => toRow(`${row.method} ${row.path}`, row))
   const plans = signups.by_plan.map((row) => toRow(row.plan ?? 'none', row))
-  const countries = signups.by_country.map((row) => toRow(countryName(row.country), row))
+  const countries = signups.by_country.map((row) => toRow(countryLabel(row.country), row))
   return [
     { by: 'endpoint', series: CALLS, rows: endpoints },
     { by: 'plan', series: ['signups'] as const, rows: plans },
@@ -90,9 +91,8 @@ export function tablesOf({ requests, signups }: ReportSummary) {
   ]
 }
 
-function countryName(code: string | null): string {
-  const regions = new Intl.DisplayNames('en', { type: 'region' })
-  return code === null ? 'none' : /^[A-Z]{2}$/.test(code) ? `${regions.of(code)} (${code})` : code
+function countryLabel(code: string | null): string {
+  return code === null ? 'none' : isCountryCode(code) ? `${countryName(code, 'en')} (${code})` : code
 }
 
 /** The headings of `cellsOf`. */

@@ -1,23 +1,17 @@
 import { createLruCache } from '../lib/lru.ts'
+import names from './country-names.json' with { type: 'json' }
 
 /**
- * All 249 officially assigned ISO 3166-1 alpha-2 codes and `XK` (Kosovo, user-assigned): for each first letter, the
- * second ones. Half the bytes of a list, because every bundle of the service contains it.
+ * All 249 officially assigned ISO 3166-1 alpha-2 codes and `XK` (Kosovo, user-assigned), with their short names in CLDR 48;
+ * the full ones where the short one is an abbreviation or half a name (BA, GB, US). Runtimes ship different versions of them.
  */
-const letters = 'ADEFGILMOQRSTUWXZ BABDEFGHIJLMNOQRSTVWYZ CACDFGHIKLMNORUVWXYZ DEJKMOZ ECEGHRST FIJKMOR ' +
-  'GABDEFGHILMNPQRSTUWY HKMNRTU IDELMNOQRST JEMOP KEGHIMNPRWYZ LABCIKRSTUVY MACDEFGHKLMNOPQRSTUVWXYZ ' +
-  'NACEFGILOPRUZ OM PAEFGHKLMNRSTWY QA REOSUW SABCDEGHIJKLMNORSTVXYZ TCDFGHJKLMNORTVWZ UAGMSYZ ' +
-  'VACEGINU WFS XK YET ZAMW'
+const englishNames: ReadonlyMap<string, string> = new Map(Object.entries(names))
 
 /** The country codes in alphabetical order. */
-export const COUNTRY_CODES: readonly string[] = letters.split(' ').flatMap(([first, ...seconds]) =>
-  seconds.map((second) => `${first}${second}`)
-)
-
-const countryCodes: ReadonlySet<string> = new Set(COUNTRY_CODES)
+export const COUNTRY_CODES: readonly string[] = [...englishNames.keys()]
 
 export function isCountryCode(text: string): boolean {
-  return countryCodes.has(text)
+  return englishNames.has(text)
 }
 
 /** Parses a country code in either case; letters whose upper case would be a code (`ß`, `ﬁ`) are none. */
@@ -59,16 +53,20 @@ const maxTagLength = 255
 /** Names by code, of 64 locales. A formatter takes a hundred times as long as a look-up. */
 const namesByLocale = createLruCache<ReadonlyMap<string, string>>(64)
 
-/** The name of a country in a language, in English where the runtime has no data for it. */
+/** The name of a country in a language, as the runtime has it; in English where it has none. */
 export function countryName(code: string, locale: string): string {
-  return countryNames(locale).get(code) ?? code
+  return (locale === 'en' ? englishNames : countryNames(locale)).get(code) ?? code
 }
 
 function countryNames(locale: string): ReadonlyMap<string, string> {
   const cached = namesByLocale.get(locale)
   if (cached !== undefined) return cached
-  const names = new Intl.DisplayNames(supportedLocale(locale), { type: 'region' })
-  const byCode = new Map(COUNTRY_CODES.map((code) => [code, names.of(code) ?? code]))
+  const supported = supportedLocale(locale)
+  const byCode = new Map(englishNames)
+  if (new Intl.Locale(supported).language !== 'en') {
+    const names = new Intl.DisplayNames(supported, { type: 'region', fallback: 'none' })
+    for (const code of COUNTRY_CODES) byCode.set(code, names.of(code) ?? byCode.get(code)!)
+  }
   namesByLocale.set(locale, byCode)
   return byCode
 }

@@ -417,6 +417,7 @@ test('country names are in the language of the locale, or in English without dat
     t.ok(isLocale(locale), `${locale} is well-formed`)
     t.ok(countryName('DE', locale), 'it has names')
   }
+  t.strictSame(COUNTRY_CODES.filter((code) => countryName(code, 'rw') === code), [], 'no bare code')
   t.ok(isLocale('pt-BR') && isLocale('zh-Hant-TW-u-nu-latn') && isLocale('tlh'))
   for (const text of ['', 'e', 'en_US', 'en-', 'en-toolongsubtag', 'en--US', 'en, de']) {
     t.notOk(isLocale(text), text)

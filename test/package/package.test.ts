@@ -306,10 +306,10 @@ t.test('npm run check lints the documentation of every entry', (t) => {
  * respond; the second include what generates its documents, loaded on the first request for one.
  */
 const budgets = {
-  "export { createPartnerApi } from 'partner-api'": [31_000, 68_000],
+  "export { createPartnerApi } from 'partner-api'": [34_000, 71_000],
   "export { createPartnerClient } from 'partner-api-client'": [3_000, 3_000],
   "export { Problem } from 'partner-api'": [1_300, 1_300],
-  "export * from 'partner-api'": [46_000, 79_000],
+  "export * from 'partner-api'": [49_000, 82_000],
 } as const
 
 t.test('bundles contain only what is used and stay within their size limits', async (t) => {

@@ -22,9 +22,6 @@ export const UNASKED: readonly string[] = [
 /** The required settings of the service. */
 export const CANONICAL_SETTINGS = { limits: { verify: { quota: 5, windowSeconds: 600 } } }
 
-/** The end of the request for all countries. */
-export const ALL_COUNTRIES = '/public/countries?partner=demo'
-
 type CanonicalRequest = readonly [path: string, more?: Partial<TestRequest>, key?: KeyName | 'none']
 
 const demo = 'partner=demo'

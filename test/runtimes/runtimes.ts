@@ -27,14 +27,14 @@ export const RUNTIMES: readonly Program[] = [
   {
     name: 'Deno',
     command: [binary('test/node_modules/.bin/deno'), 'run', '-A', '-q'],
-    quirks: ['names-some-countries'],
+    quirks: [],
   },
 ]
 
 /** The runtime of Cloudflare Workers. */
 export const WORKERD: Runtime = {
   name: 'workerd',
-  quirks: ['resolves-targets', 'no-trace', 'knows-few-methods', 'names-some-countries'],
+  quirks: ['resolves-targets', 'no-trace', 'knows-few-methods'],
 }
 
 /** Why a runtime cannot be tested, if npm has no build for this machine. */

@@ -55,7 +55,16 @@ export function matches(line: ProfileLine, q: string): boolean {
   return words(q).every((word) => found.some((candidate) => candidate.startsWith(word)))
 }
 
-const englishNames = new Intl.DisplayNames('en', { type: 'region' })
+const [fullNames, shortNames] = (['long', 'short'] as const)
+  .map((style) => new Intl.DisplayNames('en', { type: 'region', style })) as [
+    Intl.DisplayNames,
+    Intl.DisplayNames,
+  ]
+
+/** The short name of CLDR, without abbreviations. */
+export function englishName(country: string): string | undefined {
+  return (['BA', 'GB', 'US'].includes(country) ? fullNames : shortNames).of(country)
+}
 
 /** A profile in lists. */
 export function card(line: ProfileLine, { lines, importedAt }: World): Record<string, unknown> {
@@ -64,7 +73,7 @@ export function card(line: ProfileLine, { lines, importedAt }: World): Record<st
     slug: line.slug,
     name: line.name,
     headline: line.headline,
-    country: { code: line.country, name: englishNames.of(line.country) },
+    country: { code: line.country, name: englishName(line.country) },
     industry: { slug: line.industry, name: industry?.name },
     logo_url: line.logo_url ?? null,
     published_at: line.published_at,
@@ -110,7 +119,7 @@ export function countriesInUse({ lines }: World, partner: string): Record<string
   return [...new Set(counted.map(({ country }) => country))]
     .map((code) => ({
       code,
-      name: englishNames.of(code) ?? '',
+      name: englishName(code) ?? '',
       profile_count: counted.filter(({ country }) => country === code).length,
     }))
     .toSorted((a, b) => byCodePoints(words(a.name).join(' '), words(b.name).join(' ')))

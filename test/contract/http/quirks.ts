@@ -1,5 +1,5 @@
 /** Differences of a runtime that take effect before the service receives the request. */
-export type Quirk = 'resolves-targets' | 'no-trace' | 'knows-few-methods' | 'names-some-countries'
+export type Quirk = 'resolves-targets' | 'no-trace' | 'knows-few-methods'
 
 /** The reason for each quirk. */
 export const QUIRKS: Readonly<Record<Quirk, string>> = {
@@ -7,6 +7,4 @@ export const QUIRKS: Readonly<Record<Quirk, string>> = {
     'Bun, workerd and Request resolve the URL, which removes dot segments before the service can refuse them. Bun and Request treat a backslash as a slash.',
   'no-trace': 'The Fetch standard forbids TRACE: Request and workerd reject it themselves.',
   'knows-few-methods': 'workerd answers rare registered methods with 501 without calling the Worker.',
-  'names-some-countries':
-    'Country names come from the runtime: Deno and workerd have Chromium’s edition of CLDR, with other names for FK, HK, MO and PS.',
 }

@@ -1,6 +1,6 @@
 /** Section 4: countries, industries and plans. */
 import { dataOf, expectInvalid } from './expect.ts'
-import { byCodePoints, countriesInUse, industries, plans, words } from './oracle.ts'
+import { byCodePoints, countriesInUse, englishName, industries, plans, words } from './oracle.ts'
 import { get, type Service, type Suite, type TestContext } from './service.ts'
 
 interface Country {
@@ -91,7 +91,10 @@ async function countryNames(t: TestContext, service: Service): Promise<void> {
   t.equal(await named('ar-u-nu-latn', 'EG'), 'مصر', 'with an extension')
   t.equal(await named('zh-Hant', 'DE'), '德國')
   const english = await listCountries(t, service, '')
-  for (const locale of ['en', 'tlh', 'xx', 'zxx']) {
+  t.strictSame(english.filter(({ code, name }) => name !== englishName(code)), [])
+  const untranslated = await listCountries(t, service, '&locale=rw')
+  t.strictSame(untranslated.filter(({ code, name }) => name === code), [], 'English fills gaps of a locale')
+  for (const locale of ['en', 'en-GB', 'tlh', 'xx', 'zxx']) {
     t.strictSame(
       await listCountries(t, service, `&locale=${locale}`),
       english,
