@@ -19,18 +19,20 @@ import type { CheckRequest, CheckResult } from '../verification/check.ts'
 import { isLoopback, parseDeploymentUrl, parseKeyId, readCredential } from '../verification/credential.ts'
 import type { SmokeResult } from '../verification/smoke.ts'
 
-interface VerifyOptions extends Omit<CheckRequest, 'base' | 'key' | 'keyId'> {
+interface VerifyOptions extends Omit<CheckRequest, 'base' | 'key' | 'keyId' | 'timeout'> {
   readonly url: string
   readonly keyFile?: string
   readonly force?: true
   readonly watch?: true
-  /** Milliseconds. */
+  /** Milliseconds, like `interval`. */
+  readonly timeout?: number
   readonly interval?: number
   readonly junit?: string
 }
 
+const defaultTimeoutMs = 60_000
 const defaultIntervalMs = 30_000
-const minIntervalMs = 1_000
+const minMs = 1_000
 
 /** `verify`. */
 export function define(verify: CliCommand): void {
@@ -50,6 +52,7 @@ export function define(verify: CliCommand): void {
     .option('--force', 'Send the key even if its checksum is wrong')
     .option('--smoke', 'Call every endpoint that the key may use, and check the responses')
     .option('--with-signup', 'With --smoke and a test key: make one signup, and repeat it')
+    .option('--timeout <duration>', 'Time for one whole check, 1s or more (default: 60s)', durationOption)
     .option('--watch', 'Repeat until Ctrl-C, and print a line when the result changes')
     .option(
       '--interval <duration>',
@@ -77,9 +80,10 @@ async function verifyKey(invocation: Invocation, options: VerifyOptions): Promis
   const { io, output } = invocation
   const base = parseDeploymentUrl(options.url)
   if (options.withSignup && !options.smoke) throw usageError('--with-signup requires --smoke.')
-  const { interval = defaultIntervalMs } = options
+  const { interval = defaultIntervalMs, timeout = defaultTimeoutMs } = options
   if (options.interval !== undefined && !options.watch) throw usageError('--interval requires --watch.')
-  if (interval < minIntervalMs) throw usageError('--interval must be 1s or more.')
+  if (interval < minMs) throw usageError('--interval must be 1s or more.')
+  if (timeout < minMs) throw usageError('--timeout must be 1s or more.')
   if (base.protocol === 'http:' && !isLoopback(base)) {
     output.note('warning: http:// sends the key unencrypted.')
   }
@@ -95,7 +99,7 @@ async function verifyKey(invocation: Invocation, options: VerifyOptions): Promis
   }
   const { check } = await import('../verification/check.ts')
   const checkAndReport = async (signal?: AbortSignal): Promise<CheckResult> => {
-    const result = await check(invocation, { ...options, base, key, keyId }, signal)
+    const result = await check(invocation, { ...options, base, key, keyId, timeout }, signal)
     if (options.junit !== undefined && !signal?.aborted) {
       const { writeJunit } = await import('../verification/junit.ts')
       await writeJunit(options.junit, result, options.module ?? [])

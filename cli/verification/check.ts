@@ -1,5 +1,6 @@
 /** One check of a key against a deployment. */
 import { createServiceNames, type ServiceNames } from '../../core/http/headers.ts'
+import { MAX_TIMER_MS } from '../../core/lib/validate.ts'
 import { API_VERSION, type Verification } from '../../core/wire.ts'
 import { CliError, type ExitCode, toCliError } from '../errors.ts'
 import type { Invocation } from '../command.ts'
@@ -31,6 +32,8 @@ export interface CheckRequest {
   readonly serviceName?: string
   readonly smoke?: true
   readonly withSignup?: boolean
+  /** Milliseconds for the whole check. */
+  readonly timeout: number
 }
 
 /** What a check has found. */
@@ -63,9 +66,9 @@ export async function check(
   const ended = (result: Omit<CheckResult, 'warnings' | 'ms'>): CheckResult => {
     return { ...result, warnings, ms: performance.now() - startedAt }
   }
-  const connection = await openConnection(base, io.env, request.caFile)
-  const close = () => void connection.close()
-  signal?.addEventListener('abort', close)
+  const deadline = AbortSignal.timeout(Math.min(request.timeout, MAX_TIMER_MS))
+  const ending = signal === undefined ? deadline : AbortSignal.any([signal, deadline])
+  const connection = await openConnection(base, io.env, request.caFile, ending)
   try {
     const names = request.serviceName === undefined
       ? await findServiceNames(connection, base)
@@ -95,7 +98,6 @@ export async function check(
     if (cliError.code === 'internal') throw error
     return ended({ exitCode: cliError.exitCode, error: cliError, notReady: [] })
   } finally {
-    signal?.removeEventListener('abort', close)
     await connection.close()
   }
 }

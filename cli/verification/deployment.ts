@@ -39,7 +39,7 @@ export interface DeploymentResponse {
 export const maxNameLength = 200
 const timeoutMs = 10_000
 /** A valid list without pages (industries, plans) can be long. */
-const maxBodyMebibytes = 16
+const maxBodyMebibytes = 4
 
 /** A name from a deployment, safe for a terminal. */
 export function displayName(name: string): string {
@@ -51,8 +51,13 @@ export function urlBelow({ origin, pathname }: URL, path: string): string {
   return `${origin}${pathname === '/' ? '' : pathname}${path}`
 }
 
-/** Prepares requests to `base` and addresses beside it. @param caFile Additional trusted certificates. */
-export async function openConnection(base: URL, env: Io['env'], caFile?: string) {
+/**
+ * Prepares requests to `base` and addresses beside it.
+ *
+ * @param caFile Additional trusted certificates.
+ * @param ending Aborted when the time for all requests is over.
+ */
+export async function openConnection(base: URL, env: Io['env'], caFile?: string, ending?: AbortSignal) {
   const { dispatcher, proxyHint } = await createDispatcher(base, env, caFile)
 
   return {
@@ -60,7 +65,7 @@ export async function openConnection(base: URL, env: Io['env'], caFile?: string)
     async request(url: string, init: Omit<AuthenticatedRequest, 'url'>): Promise<DeploymentResponse> {
       const startedAt = performance.now()
       try {
-        const signal = AbortSignal.timeout(timeoutMs)
+        const signal = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...ending ? [ending] : []])
         const headers = { ...init.headers, 'user-agent': 'partner-api-cli' }
         const response = await request(url, { ...init, headers, dispatcher, signal })
         const text = await readText(response.body, url)
@@ -76,6 +81,10 @@ export async function openConnection(base: URL, env: Io['env'], caFile?: string)
         }
       } catch (error) {
         if (error instanceof CliError) throw error
+        if (ending?.aborted) {
+          const late = `The check of ${base.origin} did not end within the time of --timeout.`
+          throw new CliError(3, 'unreachable', `${late} To allow more, pass --timeout 5m.`)
+        }
         const sentence = `${base.origin} can't be reached: ${describeFailure(error, base)}`
         throw new CliError(3, 'unreachable', `${sentence}${proxyHint}`)
       }

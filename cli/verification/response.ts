@@ -82,14 +82,35 @@ export function readVerification(response: DeploymentResponse, request: Verifica
 
 /** @returns `undefined` unless the body follows the contract, perhaps that of a newer deployment. */
 function parseVerification(body: unknown): Verification | undefined {
-  const { issues = [] } = v.safeParse(v.looseObject({ data: verificationSchema }), body)
-  if (issues.some((issue) => !isAddition(issue) && !isUnknownName(issue))) return undefined
+  const isError = (issue: v.BaseIssue<unknown>) => !isAddition(issue) && !isUnknownName(issue)
+  if (findErrors(v.looseObject({ data: verificationSchema }), body, isError, 1).length > 0) return undefined
   const { data } = body as { readonly data: Verification }
   const { key, checked_at, stale_if_error } = data
   // The schema does not validate formats.
   const { created_at, expires_at, rotation } = key
   const instants = [created_at, expires_at, rotation?.retires_at, checked_at, stale_if_error?.since]
   return instants.every((text) => text == null || parseInstant(text) !== undefined) ? data : undefined
+}
+
+/** The first `max` errors: a body of some MiB can have millions, and each takes half a kilobyte. */
+function findErrors(
+  schema: v.GenericSchema,
+  body: unknown,
+  isError: (issue: v.BaseIssue<unknown>) => boolean,
+  max: number,
+): readonly v.BaseIssue<unknown>[] {
+  let count = 0
+  const { issues = [] } = schema['~run']({ value: body }, {
+    message(issue) {
+      if (isError(issue)) count++
+      return issue.message
+    },
+    // Read after each issue.
+    get abortEarly() {
+      return count >= max
+    },
+  })
+  return issues.filter(isError)
 }
 
 /** Whether the issue is an unknown member: additions do not make a new version of the wire (contract, section 1). */
@@ -197,7 +218,7 @@ export interface Expectation {
 }
 
 /** Reported errors per body. */
-const maxErrors = 3
+const maxErrors = 10
 
 /** @returns What violates the contract. */
 export function checkResponse(response: DeploymentResponse, expected: Expectation): string[] {
@@ -259,24 +280,18 @@ function checkHeaders(response: DeploymentResponse, { status, names, version }: 
 
 function checkBody(body: unknown, schema: v.GenericSchema): string[] {
   if (body === undefined) return ['its body is not JSON']
-  const { issues = [] } = v.safeParse(schema, body)
-  const errors = issues.filter((issue) => !isAddition(issue))
+  const errors = findErrors(schema, body, (issue) => !isAddition(issue), maxErrors + 1)
   const messages = errors.slice(0, maxErrors).map((issue) => {
     const place = shortExcerpt(v.getDotPath(issue) ?? 'the body')
     const expected = shortExcerpt(String(issue.expected ?? issue.type))
     return `${place} violates the contract: expected ${expected}, received ${shortExcerpt(issue.received)}`
   })
-  return errors.length > maxErrors
-    ? [...messages, `and ${errors.length - maxErrors} more members are wrong`]
-    : messages
+  return errors.length > maxErrors ? [...messages, 'and more members are wrong'] : messages
 }
 
 function describeStatus(response: DeploymentResponse, expected: number): string {
   const { status, header } = response
   const code = problemCode(response)
-  if (code === 'rate_limited') {
-    return `its rate limit is exceeded: try again in ${shortExcerpt(header('retry-after') ?? 'some')} seconds`
-  }
   const location = status >= 300 && status < 400 ? header('location') : undefined
   const page = describeHtmlPage(response)
   return [

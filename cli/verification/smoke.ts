@@ -58,15 +58,33 @@ export async function runSmokeTests(
   const { endpoints } = compileRoutes(ROUTES, names.name)
   const slugs: string[] = []
   const results: SmokeResult[] = []
-  for (const { method, path, scope, allowed } of verification.endpoints) {
-    progress(results.length, verification.endpoints.length)
+  let limitError: CliError | undefined
+  const limited: Deployment = {
+    async send(spec) {
+      const response = await deployment.send(spec)
+      if (problemCode(response) !== 'rate_limited') return response
+      const seconds = shortExcerpt(response.header('retry-after') ?? 'some')
+      throw limitError = new CliError(
+        1,
+        'rate_limited',
+        `its rate limit is exceeded: try again in ${seconds} seconds`,
+      )
+    },
+  }
+  const listed = new Map(
+    verification.endpoints.map((endpoint) => [`${endpoint.method} ${endpoint.path}`, endpoint]),
+  )
+  for (const { method, path, scope, allowed } of listed.values()) {
+    progress(results.length, listed.size)
     const index = endpoints.findIndex((known) => known.method === method && known.path === path)
     const route = ROUTES[index]
     const outcome = !allowed
       ? skippedOutcome('not_allowed', [`it needs ${scope}, held and in force`])
+      : limitError !== undefined
+      ? skippedOutcome('skipped', ['the rate limit was exceeded before'])
       : route?.access !== 'key'
       ? skippedOutcome('skipped', ['this program does not know it: is the deployment newer?'])
-      : await callRoute({ deployment, verification, names, route, path, slugs }, withSignup)
+      : await callRoute({ deployment: limited, verification, names, route, path, slugs }, withSignup)
     results.push({ method, path, scope, ...outcome })
   }
   return results

@@ -230,16 +230,12 @@ test('wrong Vary, CORS and RateLimit fields are reported', async (t) => {
   t.equal((await smoke(live)).code, 0)
 })
 
-test('redirects, 429, wrong tags, versions, pages and repeated signups are reported', async (t) => {
+test('redirects, wrong tags, versions, pages and repeated signups are reported', async (t) => {
   let firstPage = ''
   const faults: Faults = {
     '/countries': [/ETag changes with every response/, (response) => {
       response.headers.set('etag', `"${calls.length}"`)
       if (response.status === 304) response.status = 200
-    }],
-    '/industries': [/limit is exceeded: try again in 7 seconds/, (response, call) => {
-      response.headers.set('retry-after', '7')
-      respond(429, '{"code":"rate_limited","title":"Slow down"}')(response, call)
     }],
     '/partner-widget': [/302 .*a redirect to \/login, which is not followed/, (response) => {
       response.status = 302
@@ -270,6 +266,31 @@ test('redirects, 429, wrong tags, versions, pages and repeated signups are repor
   t.match(row('/banner'), { verdict: 'ok', status: 404, reasons: [/none now/] })
   t.match(row('/activity'), { verdict: 'ok' }, 'a long response is allowed')
   t.match(row('/{slug}'), { verdict: 'skipped', reasons: [/no list has returned/] })
+})
+
+test('after a 429 of the service nothing else is called', async (t) => {
+  const slowDown: Change = (response, call) => {
+    if (!call.again) return
+    response.headers.set('retry-after', '7')
+    respond(429, '{"code":"rate_limited","title":"Slow down"}')(response, call)
+  }
+  const reason = /^its rate limit is exceeded: try again in 7 seconds;$/
+  const { row } = await expectFaults(t, { '/partner-widget': [reason, slowDown] }, () => {}, live)
+  t.match(row('/plans'), { verdict: 'skipped', reasons: [/limit was exceeded/] })
+  t.equal(calls.filter(({ method }) => method === 'GET').length, 3, 'the catalog, the widget and its 429')
+})
+
+test('a hostile deployment cannot occupy the program', async (t) => {
+  change = (response, call) => {
+    if (isFor('/plans', call)) response.body = `{"data":[${'1,'.repeat(500_000)}1]}`
+    if (!isFor('/verify-key', call)) return
+    const { data } = JSON.parse(response.body)
+    const endpoints = Array(1_000).fill(data.endpoints.find(({ path }: Row) => path.endsWith('/plans')))
+    response.body = JSON.stringify({ data: { ...data, endpoints } })
+  }
+  const { rows } = await smoke(live)
+  t.match(rows, [{ verdict: 'failed', reasons: { length: 11, 10: 'and more members are wrong' } }])
+  t.equal(calls.filter((call) => isFor('/plans', call)).length, 1)
 })
 
 test('a newer deployment is accepted, and one that stops is reported', async (t) => {

@@ -91,6 +91,7 @@ const oldForm = await serve((request, response) => {
   const headers = { 'content-type': 'application/json', 'service-version': '2025-01-01' }
   response.writeHead(request.method === 'POST' ? 200 : 404, headers).end('{"data":{"valid":true}}')
 })
+const endless = await serve((_request, response) => void response.writeHead(200).write(' '))
 const lateClock = await serve((request, response) => {
   response.setHeader('date', new Date(Date.now() - 3_600_000).toUTCString())
   void listener(request, response)
@@ -283,6 +284,18 @@ const cases: Readonly<Record<string, Case>> = {
     code: 3,
     says: /\(store_unavailable\)\n {2}Try again/,
   },
+  'a response that does not end': {
+    url: endless,
+    args: ['--timeout', '1s'],
+    code: 3,
+    says: /did not end within the time of --timeout\. To allow more, pass --timeout 5m\./,
+  },
+  'a response without bounds': {
+    url: await answering(200, ' '.repeat(4_194_305)),
+    code: 3,
+    says: /longer than 4 MiB/,
+  },
+  'no time': { url: here, args: ['--timeout', '0'], code: 2, says: /--timeout must be 1s or more/ },
   'an old release': {
     url: oldForm,
     code: 3,
