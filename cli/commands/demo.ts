@@ -18,6 +18,7 @@ interface DemoOptions {
   readonly port: number
   readonly host: string
   readonly serve: boolean
+  readonly orServe?: true
 }
 
 /** Profiles refer to industries. */
@@ -30,9 +31,11 @@ export function define(demo: CliCommand): void {
     .option('--host <host>', 'Address to listen on', '127.0.0.1')
     // The explicit default: Commander applies its own before this file is loaded.
     .option('--no-serve', 'Fill the store, but do not serve it', true)
+    .option('--or-serve', 'Serve a store that already has partners, instead of refusing it')
     .act(runDemo)
     .details(
-      'Creates the partner demo with all modules and prints its key once. Refuses a store that already has partners.',
+      'Creates the partner demo with all modules and prints its key once. Refuses a store that already has partners, ' +
+        'unless --or-serve is given.',
     )
     .examples(
       'partner-api demo',
@@ -41,38 +44,47 @@ export function define(demo: CliCommand): void {
     )
 }
 
-function runDemo(invocation: Invocation, { port, host, serve }: DemoOptions): Promise<void> {
+function runDemo(invocation: Invocation, { port, host, serve, orServe }: DemoOptions): Promise<void> {
   if (!serve && parseStoreUrl(invocation.storeUrl).kind === 'memory') {
     throw usageError(
       'A memory: store ends with this command: leave out --no-serve, or use sqlite:FILE or postgres://….',
     )
   }
   return withStore(invocation, { create: true }, async (store) => {
-    await requireEmptyStore(invocation, store)
-    if (!serve) return await fillStore(invocation, store)
+    const [partner] = await store.listPartners(undefined, 1)
+    if (partner !== undefined && !orServe) throw notEmpty(partner.slug)
+    if (!serve) return partner === undefined ? await fillStore(invocation, store) : undefined
     const { serveUntilStopped } = await import('../server.ts')
     // Not before: if the port is in use, the store stays empty, and the command can be repeated.
     await serveUntilStopped(
       store,
       { port, host, log: 'errors', api: {} },
-      (url) => fillStore(invocation, store, url),
+      (url) =>
+        partner === undefined
+          ? fillStore(invocation, store, url)
+          : describeExisting(invocation, partner.slug, url),
     )
   })
 }
 
-async function requireEmptyStore({ io }: Invocation, store: Store): Promise<void> {
-  const [partner] = await store.listPartners(undefined, 1)
-  if (partner === undefined) return
-  // `npm start` runs the demo in a checkout, where partner-api is not on the PATH.
-  const program = io.env.npm_lifecycle_event === 'start' ? 'npm run -s partner-api --' : 'partner-api'
-  throw new CliError(
+function notEmpty(slug: string): CliError {
+  return new CliError(
     1,
     'store_not_empty',
     'The store already has partners, and the demo needs an empty one.\n' +
-      `To serve the store: ${program} serve\n` +
-      `To use another file: ${program} --store sqlite:FILE demo\n` +
-      `To get another key: ${program} keys issue ${partner.slug} --name NAME`,
+      'To serve the store: partner-api serve\n' +
+      'To use another file: partner-api --store sqlite:FILE demo\n' +
+      `To get another key: partner-api keys issue ${slug} --name NAME`,
   )
+}
+
+async function describeExisting({ io, output }: Invocation, slug: string, url: string): Promise<void> {
+  // `npm start` runs the demo in a checkout, where partner-api is not on the PATH.
+  const program = io.env.npm_lifecycle_event === 'start' ? 'npm run -s partner-api --' : 'partner-api'
+  output.note('The store already has partners, and is served as it is.')
+  output.note(`To get another key, run ${program} keys issue ${slug} --name NAME`)
+  output.note(`For the API reference, open ${connectable(url)}/service/docs\n`)
+  await output.result({ url }, listeningLine(url))
 }
 
 /** Fills the store, and prints what to do with it. */
@@ -95,9 +107,7 @@ async function fillStore({ actor, io, output }: Invocation, store: Store, url?: 
     name: 'Demo key',
     environment: 'live',
   })
-  // Not every system can connect to a wildcard address.
-  const base = (url ?? 'http://127.0.0.1:8787')
-    .replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
+  const base = connectable(url ?? 'http://127.0.0.1:8787')
   // Double quotes work in every shell.
   const curl =
     `curl -H "X-Service-Partner-Key: ${text}" "${base}/service/public/profiles?partner=${slug}&limit=3"`
@@ -112,4 +122,9 @@ async function fillStore({ actor, io, output }: Invocation, store: Store, url?: 
   const { id, ...rest } = keyJson(key, now)
   const data = { id, key: text, ...rest, url: url ?? null, content, curl }
   await output.result(data, url === undefined ? '' : listeningLine(url))
+}
+
+/** Not every system can connect to a wildcard address. */
+function connectable(url: string): string {
+  return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
 }

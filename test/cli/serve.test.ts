@@ -51,6 +51,11 @@ test('a demo needs an empty store', async (t) => {
   t.match(human, { code: 0, stderr: keyPattern }, 'a demo that could not listen left the store empty')
   t.match(human.stderr, /profiles \(64\)/)
   t.equal((await run('demo', '--no-serve')).code, 1)
+  t.match(await run('demo', '--no-serve', '--or-serve'), { code: 0, stdout: '' })
+  const again = await start(['demo', '--port', '0', '--or-serve'])
+  t.match(again.words, 'keys issue demo --name NAME', 'a filled store is served')
+  t.equal((await fetch(`${again.url}/service/health`)).status, 200)
+  t.equal((await stopServing(again)).code, 0)
   t.equal((await programOn('memory:').run('demo', '--no-serve')).code, 2)
   const { data } = documentOf(await stopServing(served))
   t.match(data, {
