@@ -1,98 +1,217 @@
-/** What a restore undoes: changes since the backup, of which restrictions are to be repeated. */
+/** What a restore undoes: the differences from the store that it replaced, as the commands that repeat them. */
+import { hasEnded } from '../core/keys/lifecycle.ts'
 import { readPages } from '../core/lib/read-pages.ts'
 import { rfc3339 } from '../core/lib/time.ts'
-import type { AuditEntry, AuditLog } from '../core/ports/audit.ts'
+import type { Key, LimitOverrides, Partner } from '../core/model.ts'
+import { type Module, moduleForScope } from '../core/policy/modules.ts'
+import type { AuditLog } from '../core/ports/audit.ts'
+import type { Store } from '../core/ports/store.ts'
+import type { Webhook } from '../core/ports/webhooks.ts'
 import type { Output } from './output/print.ts'
-import { pluralize, printable, shellQuote } from './output/text.ts'
+import { formatLimits, pluralize, printable, shellQuote } from './output/text.ts'
 
-/** The commands that repeat a restriction, by the type of its entry. */
-const repeats: Readonly<Record<string, string>> = {
-  'key.revoked': 'keys revoke',
-  'key.disabled': 'keys disable',
-  'key.rotated': 'keys rotate --overlap 0',
-  'key.retired': 'keys rotation finish --force',
-  'key.updated': 'keys update',
-  'scope.removed': 'scopes remove',
-  'module.deactivated': 'modules deactivate',
-  'partner.suspended': 'partners suspend',
-  'partner.removed': 'partners remove',
-}
+/** The records of a store that commands change. */
+export type Records =
+  & Pick<Store, 'auditHead' | 'listAudit' | 'listPartners' | 'findPartner' | 'listKeys' | 'findKey'>
+  & Pick<Store, 'webhooks'>
 
-/** What undoes a restriction. */
-const opposites: Readonly<Record<string, string>> = {
-  'key.enabled': 'key.disabled',
-  'scope.granted': 'scope.removed',
-  'module.activated': 'module.deactivated',
-  'partner.resumed': 'partner.suspended',
-}
+/** The words of a command. */
+type Words = readonly string[]
 
-/** @returns The words that repeat a key's allow-list and expiry; `undefined` if it has none, or none that is new. */
-function toUpdate({ before = '{}', after = '{}' }: AuditEntry, isKnown: boolean): string[] | undefined {
-  const [was, { allow, expiresAt }] = [JSON.parse(before), JSON.parse(after)]
-  if (!isKnown && expiresAt === was.expiresAt && String(allow) === String(was.allow)) return undefined
-  if (expiresAt <= Date.now()) return ['keys disable']
-  const words = allow.length > 0 ? ['keys update', '--allow', ...allow] : ['keys update']
-  if (expiresAt !== undefined) words.push('--expires', rfc3339(expiresAt))
-  return words.length > 1 ? words : undefined
-}
+export type Undone = Awaited<ReturnType<typeof readUndone>>
 
-type Undone = Awaited<ReturnType<typeof readUndone>>
-
-/** @returns What a log has since a seal; `null` if the log does not contain it. */
-export async function readUndone(log: AuditLog | undefined, seal: string) {
-  const [start, hash] = [parseInt(seal), seal.split(':')[1]]
-  const [sealed] = await log?.listAudit(start - 1, 1) ?? []
-  if (log === undefined || start > 0 && sealed?.hash !== hash) return null
-  const created = new Set<string>()
-  const issued: string[] = []
-  const restrictions = new Map<string, Record<'command' | 'type' | 'actor' | 'occurred_at', string>>()
-  const rotated = new Set<string>()
-  let entries = 0
-  const read = (last: AuditEntry | undefined, rows: number) => log.listAudit(last?.sequence ?? start, rows)
-  for await (const entry of readPages(read)) {
-    entries++
-    const { at, actor, type, subject } = entry
-    const id = entry.keyId ?? entry.partner ?? ''
-    if (type === 'key.issued') issued.push(id)
-    if (type === 'key.issued' || type === 'partner.created') created.add(id)
-    if (type === 'key.rotated') rotated.add(id)
-    const restriction = opposites[type] ?? type
-    if (!(restriction in repeats) || created.has(id)) continue
-    const place = [restriction, id, subject].join(' ')
-    const isLifted = restriction !== type ||
-      type === 'key.rotated' && JSON.parse(entry.after!).state !== 'retired'
-    // A restore also undoes a later rotation: it is repeated, and ends the key at once.
-    const isRotated = type === 'key.retired' && rotated.has(id)
-    const repeat = type === 'key.updated'
-      ? toUpdate(entry, restrictions.has(place))
-      : [repeats[isRotated ? 'key.rotated' : restriction]!]
-    if (isLifted || repeat === undefined) restrictions.delete(place)
-    else {
-      const [command, ...options] = repeat
-      const words = [id, ...subject === undefined ? [] : [subject], ...options].map(shellQuote)
-      restrictions.set(place, {
-        command: `partner-api ${command} ${words.join(' ')}`,
-        type,
-        actor,
-        occurred_at: rfc3339(at),
-      })
+/**
+ * Compares a restored store, before it is used, with the one that it replaces.
+ *
+ * @param now Milliseconds since the epoch.
+ * @returns The last entry that both logs have, the number of those that follow in the replaced store, the commands that
+ * give the restored one its state, in order, and the keys and webhooks that no command brings back; `null` when the stores
+ * have no entry in common.
+ */
+export async function readUndone(restored: Records, replaced: Records, now: number) {
+  const [start, end] = [await restored.auditHead(), await replaced.auditHead()]
+  const after = await lastCommonEntry(restored, replaced, Math.min(start.sequence, end.sequence))
+  if (after === 0 && start.sequence > 0) return null
+  const lost: string[] = []
+  const keys: Words[] = []
+  const needed = new Map<string, Module[]>()
+  for await (const key of readPages<Key>((last, limit) => replaced.listKeys({}, last, limit))) {
+    const before = await restored.findKey(key.id)
+    const commands = before && keyCommands(before.key, key, now)
+    if (commands === undefined) {
+      if (!hasEnded(key, now)) lost.push(key.id)
+    } else if (commands.length > 0 && (await replaced.findPartner(key.partner))?.state !== 'removed') {
+      keys.push(...commands)
+      const granted = key.scopes.filter((scope) => !before!.key.scopes.includes(scope)).map(moduleForScope)
+      needed.set(key.partner, [...needed.get(key.partner) ?? [], ...granted])
     }
   }
-  return { after: start, entries, restrictions: [...restrictions.values()], issued_keys: issued }
+  const [first, last]: [Words[], Words[]] = [[], []]
+  for await (const partner of readPages<Partner>((last, limit) => replaced.listPartners(last?.slug, limit))) {
+    const before = await restored.findPartner(partner.slug)
+    const commands = partnerCommands(before, partner, needed.get(partner.slug) ?? [])
+    first.push(...commands.first)
+    last.push(...commands.last)
+  }
+  const [hooksBefore, hooks] = [await listWebhooks(restored), await listWebhooks(replaced)]
+  lost.push(...without(hooks.map(({ id }) => id), hooksBefore.map(({ id }) => id)))
+  return {
+    after,
+    entries: end.sequence - after,
+    commands: [...webhookCommands(hooksBefore, hooks), ...first, ...keys, ...last]
+      .map((words) => ['partner-api', ...words].map(shellQuote).join(' ')),
+    lost,
+  }
 }
 
-export function noteUndone(output: Output, store: string, undone: Undone): void {
-  if (undone === null) {
-    return output.note(
-      `warning: ${store} cannot be read, or does not continue the backup: what is undone is unknown.`,
+/** Disables the webhooks of a restored store: some may have been removed since the backup. @returns Their ids. */
+export async function disableWebhooks({ webhooks }: Pick<Store, 'webhooks'>, actor: string, at: number) {
+  const active = (await webhooks?.listWebhooks() ?? []).filter(({ state }) => state === 'active')
+  for (const { id } of active) {
+    await webhooks!.changeWebhook(
+      id,
+      'webhook.disabled',
+      { actor, at },
+      (webhook) => webhook && { ...webhook, state: 'disabled', failingSince: undefined },
     )
   }
-  const { after, entries, restrictions, issued_keys: keys } = undone
-  const list = `partner-api --store ${shellQuote(`sqlite:${store}`)} audit list --after ${after}`
-  output.note(`${pluralize(entries, 'change')} since the backup, and all signups since: ${list}`)
-  if (keys.length > 0) {
-    output.note(`warning: Keys issued since the backup do not work: ${printable(keys.join(' '))}`)
+  return active.map(({ id }) => id)
+}
+
+/** The last sequence, up to `end`, at which two logs are equal: the hash of an entry covers all before it. */
+async function lastCommonEntry(a: Pick<AuditLog, 'listAudit'>, b: typeof a, end: number): Promise<number> {
+  let [equal, different] = [0, end + 1]
+  while (different - equal > 1) {
+    const middle = Math.floor((equal + different) / 2)
+    const [[one], [other]] = [await a.listAudit(middle - 1, 1), await b.listAudit(middle - 1, 1)]
+    if (one !== undefined && one.hash === other?.hash) equal = middle
+    else different = middle
   }
-  if (restrictions.length > 0) output.note('warning: Undone, to be repeated before you serve the store:')
-  for (const { command } of restrictions) output.note(printable(command))
+  return equal
+}
+
+/** @returns The commands that give a restored key the state of `key`; `undefined` when it has ended, and `key` has not. */
+function keyCommands(before: Key, key: Key, now: number): Words[] | undefined {
+  const { id, name, state, expiresAt, allow, scopes } = key
+  if (state === 'revoked') return command(before.state !== state, 'keys', 'revoke', id)
+  if (hasEnded(before, now)) return hasEnded(key, now) ? [] : undefined
+  // An instant in the past is refused.
+  if ((expiresAt ?? Infinity) <= now) return command(true, 'keys', 'update', id, '--expires', '1s')
+  if (before.successorId !== undefined && state === 'retired') {
+    return command(true, 'keys', 'rotation', 'finish', id, '--force')
+  }
+  const expiry = expiresAt === undefined ? ['--never'] : ['--expires', rfc3339(expiresAt)]
+  const addresses = allow.length > 0 ? ['--allow', ...allow] : ['--clear-allow']
+  const updates = [
+    ...name === before.name ? [] : [`--name=${name}`],
+    ...expiresAt === before.expiresAt ? [] : expiry,
+    ...allow.join() === before.allow.join() ? [] : addresses,
+  ]
+  const limits = limitOptions(before.limits, key.limits)
+  const [removed, granted] = [without(before.scopes, scopes), without(scopes, before.scopes)]
+  const isRotated = before.successorId === undefined && key.successorId !== undefined
+  const isOver = hasEnded(key, now)
+  const overlap = isOver ? '0' : `${Math.ceil((key.retiresAt! - now) / 1000)}s`
+  const wasDisabled = before.state === 'disabled'
+  return [
+    ...command(updates.length > 0, 'keys', 'update', id, ...updates),
+    ...command(limits.length > 0, 'keys', 'limit', id, ...limits),
+    ...command(removed.length > 0, 'scopes', 'remove', id, ...removed),
+    ...command(granted.length > 0, 'scopes', 'grant', id, ...granted),
+    // A disabled key is not rotated. The successor has what the key has by now.
+    ...command(wasDisabled && (isRotated || state !== 'disabled'), 'keys', 'enable', id),
+    ...command(isRotated, 'keys', 'rotate', id, '--overlap', overlap),
+    ...command(state === 'disabled' && !isOver && (isRotated || !wasDisabled), 'keys', 'disable', id),
+  ]
+}
+
+/** @param needed Modules that have to be active while scopes are granted. */
+function partnerCommands(before: Partner | undefined, partner: Partner, needed: readonly Module[]) {
+  const { slug, name, limits, modules, state } = partner
+  if (state === 'removed') {
+    const isUndone = before !== undefined && before.state !== state
+    return { first: [], last: command(isUndone, 'partners', 'remove', slug, '--yes') }
+  }
+  const was = before ?? { name, limits: {}, modules: [], state: 'active' }
+  const updates = [...name === was.name ? [] : [`--name=${name}`], ...limitOptions(was.limits, limits)]
+  const activated = [...new Set(without([...modules, ...needed], was.modules))]
+  const deactivated = without([...was.modules, ...activated], modules)
+  return {
+    first: [
+      ...command(before === undefined, 'partners', 'create', slug, `--name=${name}`),
+      ...command(updates.length > 0, 'partners', 'update', slug, ...updates),
+      ...command(activated.length > 0, 'modules', 'activate', slug, ...activated),
+    ],
+    last: [
+      ...command(deactivated.length > 0, 'modules', 'deactivate', slug, ...deactivated),
+      ...command(state !== was.state, 'partners', state === 'suspended' ? 'suspend' : 'resume', slug),
+    ],
+  }
+}
+
+/** The commands for restored webhooks, all of which start disabled. */
+function webhookCommands(before: readonly Webhook[], webhooks: readonly Webhook[]): Words[] {
+  const current = new Map(webhooks.map((webhook) => [webhook.id, webhook]))
+  return before.flatMap((was) => {
+    const { id } = was
+    const webhook = current.get(id)
+    if (webhook === undefined) return command(true, 'webhooks', 'remove', id, '--yes')
+    const { url, events, secrets, state } = webhook
+    const isChanged = url !== was.url || events.join() !== was.events.join()
+    const isNewSecret = secrets[0]!.sealed !== was.secrets[0]!.sealed
+    return [
+      ...command(isChanged, 'webhooks', 'update', id, '--url', url, '--event', ...events, '--allow-private'),
+      ...command(isNewSecret, 'webhooks', 'rotate-secret', id, '--overlap', '0'),
+      ...command(state === 'active', 'webhooks', 'enable', id),
+    ]
+  })
+}
+
+async function listWebhooks({ webhooks }: Records): Promise<readonly Webhook[]> {
+  return await webhooks?.listWebhooks() ?? []
+}
+
+function limitOptions(before: LimitOverrides, limits: LimitOverrides): string[] {
+  const [old, current] = [before, limits].map((each) =>
+    Object.entries(each).map(([policy, limit]) => formatLimits({ [policy]: limit }))
+  )
+  const cleared = without(Object.keys(before), Object.keys(limits))
+  const set = without(current!, old!).flatMap((limit) => ['--limit', limit])
+  return cleared.length > 0 ? [...set, '--clear-limit', ...cleared] : set
+}
+
+function command(isNeeded: boolean, ...words: string[]): Words[] {
+  return isNeeded ? [words] : []
+}
+
+function without<T>(values: readonly T[], others: readonly T[]): T[] {
+  return values.filter((value) => !others.includes(value))
+}
+
+/** @param store The URL of the replaced store; `undefined` if there was none. */
+export function noteUndone(
+  output: Output,
+  store: string | undefined,
+  undone: Undone,
+  disabled: readonly string[],
+): void {
+  if (disabled.length > 0) {
+    output.note(`warning: Webhooks start disabled, until you run webhooks enable: ${disabled.join(' ')}`)
+  }
+  if (store === undefined) return
+  if (undone === null) {
+    return output.note(
+      `warning: ${store} cannot be read, or has no entry in common with the backup: what is undone is unknown.`,
+    )
+  }
+  const { after, entries, commands, lost } = undone
+  const list = `partner-api --store ${shellQuote(store)} audit list --after ${after}`
+  output.note(`${pluralize(entries, 'change')} since the backup, and all signups since: ${list}`)
+  if (lost.length > 0) {
+    output.note(`warning: Keys and webhooks that no command brings back: ${printable(lost.join(' '))}`)
+  }
+  if (commands.length > 0) {
+    output.note('warning: Undone, to be repeated in this order before you serve the store:')
+  }
+  for (const command of commands) output.note(printable(command))
 }

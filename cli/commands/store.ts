@@ -8,14 +8,15 @@ import {
   type CopyTarget,
   readSourceState,
 } from '../../adapters/stores/copy/source-and-target.ts'
-import { type CliCommand, type Invocation, warnAboutPasswords } from '../command.ts'
+import type { MaybePromise } from '../../core/lib/promise.ts'
+import { type Action, type CliCommand, type Invocation, warnAboutPasswords } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
 import { describeFileError, interrupts } from '../files.ts'
 import type { Output } from '../output/print.ts'
 import { formatDetails, formatTable, joinList, pluralize, shellQuote } from '../output/text.ts'
-import { describeStore, openSqliteFile, requireFile } from '../store.ts'
-import { currentUser, type DurableAddress, parseDurableUrl } from '../store-url.ts'
-import { noteUndone, readUndone } from '../undone.ts'
+import { describeStore, openSqliteFile, requireFile, timeOf, withStore } from '../store.ts'
+import { currentUser, type DurableAddress, holdsPassword, parseDurableUrl } from '../store-url.ts'
+import { disableWebhooks, noteUndone, readUndone, type Records, type Undone } from '../undone.ts'
 
 interface CopyStoreOptions {
   readonly from: string
@@ -62,11 +63,21 @@ stop it, copy again, and serve the new store.`)
     .option('--dry-run', 'Only check the backup, and show what would be undone')
     .act(restore)
     .details(`
-Refuses while another process has the store open. Lists the restrictions since the backup that are undone, such as
-revocations of keys, which then work again: repeat them before you serve the store.`)
+Refuses while another process has the store open. Lists what the restore undoes, such as revocations of keys, which then
+work again, as commands that repeat it: run those that you want before you serve the store. Webhooks start disabled.`)
     .examples(
       'partner-api store restore monday.db --dry-run',
       'partner-api store restore monday.db --replace',
+    )
+
+  store.command('reconcile')
+    .description('After pg_restore: disable webhooks, and list what the restore undid')
+    .requiredOption('--replaced <url>', 'The store that was replaced, which is only read')
+    .act(reconcileWith)
+    .details('Run it on the restored store, before you serve that. store restore does the same by itself.')
+    .examples(
+      'partner-api --store postgres://partner_api@db.internal/restored ' +
+        'store reconcile --replaced postgres://partner_api@db.internal/partner_api',
     )
 }
 
@@ -74,7 +85,7 @@ const loadBackup = () => import('../../adapters/stores/sqlite/backup.ts')
 
 async function backUp(invocation: Invocation, file: string, { force }: { force?: boolean }): Promise<void> {
   const dump = `--schema=partner_api --format=custom --file=${shellQuote(file)}`
-  const store = await requireSqlite(invocation, (database) => [
+  const store = await requireSqlite(invocation, 'backed up', (database) => [
     `(umask 077; pg_dump --dbname=${database()} ${dump})`,
   ])
   requireFile(store)
@@ -98,7 +109,7 @@ async function restore(
   { replace, dryRun = false }: { replace?: boolean; dryRun?: boolean },
 ): Promise<void> {
   const { output } = invocation
-  const path = await requireSqlite(invocation, (database) => [
+  const path = await requireSqlite(invocation, 'restored, before you run store reconcile,', (database) => [
     `createdb --maintenance-db=${database()} partner_api_restored`,
     `pg_restore --dbname=${database('partner_api_restored')} --single-transaction ${shellQuote(file)}`,
   ])
@@ -110,26 +121,45 @@ async function restore(
     const advice = 'To keep it under another name, pass --replace; --dry-run shows what that undoes.'
     throw new CliError(1, 'store_exists', `There is a store at ${store}. ${advice}`)
   }
-  const { openForReplacement } = await loadBackup()
+  const { openCopy, openForReplacement } = await loadBackup()
   const target = openForReplacement(store, !dryRun)
   try {
     await withCopy(output, file, store, async (copy, contents) => {
-      const undone = await readUndone(target.log, contents.seal).catch(() => null)
+      const { disabled, undone } = await withOpen(
+        openCopy(copy),
+        ({ records }) => reconcile(invocation, records, target.records, Date.now()),
+      )
       const kept = `${store}.replaced-${new Date().toISOString().replaceAll(':', '-')}`
       if (!dryRun) target.replaceBy(copy, kept)
       const replaced = isThere && !dryRun ? kept : null
-      await output.result({ file, ...contents, replaced, undone, dry_run: dryRun }, formatContents(contents))
+      const data = { file, ...contents, replaced, undone, disabled_webhooks: disabled, dry_run: dryRun }
+      await output.result(data, formatContents(contents))
       output.note(dryRun ? 'Nothing was changed.' : `Restored ${store}.`)
-      if (isThere) noteUndone(output, replaced ?? store, undone)
+      noteUndone(output, isThere ? `sqlite:${replaced ?? store}` : undefined, undone, disabled)
     })
   } finally {
     target.close()
   }
 }
 
+const reconcileWith: Action<[{ readonly replaced: string }]> = async (invocation, { replaced: url }) => {
+  const { output } = invocation
+  warnAboutPasswords(output, [url])
+  const other = { ...invocation, storeUrl: url }
+  const [place, replacedPlace] = [await describeStore(invocation), await describeStore(other)]
+  if (place === replacedPlace) throw usageError(`--store and --replaced are the same store: ${place}.`)
+  await withStore(invocation, {}, (restored) =>
+    withStore(other, { readOnly: true }, async (replaced) => {
+      const { undone, disabled } = await reconcile(invocation, restored, replaced, timeOf(restored))
+      await output.result({ undone, disabled_webhooks: disabled }, '')
+      noteUndone(output, holdsPassword(url) ? 'URL' : url, undone, disabled)
+    }))
+}
+
 /** @returns The file of the store. @throws {CliError} for PostgreSQL, with the commands to run instead. */
 async function requireSqlite(
   invocation: Invocation,
+  done: string,
   toCommands: (connection: (database?: string) => string) => readonly string[],
 ): Promise<string> {
   const reason = 'A memory: store ends with its process: it has no backup.'
@@ -143,7 +173,7 @@ async function requireSqlite(
   const host = hosts.map(({ name, isSocket }) => isSocket ? dirname(name) : name)
   const start = `host=${host} port=${hosts.map(({ port }) => port)} user=${user} sslmode=${tls.mode}`
   const commands = toCommands((name = database) => shellQuote(`${start} dbname=${name}`))
-  const detail = `The store ${place} is backed up and restored with the tools of PostgreSQL:`
+  const detail = `The store ${place} is ${done} with the tools of PostgreSQL:`
   throw new CliError(1, 'postgres_tools', detail, { lines: commands, members: { commands } })
 }
 
@@ -188,12 +218,24 @@ function formatContents(contents: Contents): string {
   )
 }
 
-async function withOpen<S extends CopySource | undefined>(
+/** Disables the webhooks of a restored store, and finds what the restore undoes. */
+async function reconcile(
+  { actor }: Invocation,
+  restored: Records,
+  replaced: Records | undefined,
+  now: number,
+): Promise<{ readonly undone: Undone; readonly disabled: readonly string[] }> {
+  // The replaced store may be damaged.
+  const undone = replaced ? await readUndone(restored, replaced, now).catch(() => null) : null
+  return { undone, disabled: await disableWebhooks(restored, actor, now) }
+}
+
+async function withOpen<S extends { close(): MaybePromise<void> } | undefined, T>(
   store: S,
-  work: (store: S) => Promise<void>,
-): Promise<void> {
+  work: (store: S) => Promise<T>,
+): Promise<T> {
   try {
-    await work(store)
+    return await work(store)
   } finally {
     await store?.close()
   }

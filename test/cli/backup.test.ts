@@ -74,11 +74,11 @@ test('a backup under load has every signup acknowledged before, and restores all
   const undone = {
     after: 5,
     entries: 6,
-    restrictions: [
-      { command: `partner-api keys revoke ${second!.id}`, type: 'key.revoked' },
-      { command: `partner-api keys rotate --overlap 0 ${fourth!.id}`, type: 'key.rotated' },
+    commands: [
+      `partner-api keys revoke ${second!.id}`,
+      `partner-api keys rotate ${fourth!.id} --overlap 0`,
     ],
-    issued_keys: [String, lost],
+    lost: [String, lost],
   }
   const plan = await json('store', 'restore', backup, '--dry-run')
   t.match(plan.data, { dry_run: true, replaced: null, undone })
@@ -104,52 +104,43 @@ test('a backup under load has every signup acknowledged before, and restores all
   await stopServing(again)
 })
 
-test('a restore lists each restriction that it undoes, and no other', async (t) => {
-  const { issued: [first, second, third, fourth, fifth, sixth], backup, run, json } = await filled(6)
-  await run('partners', 'create', 'other', '--name', 'Other', '--module', 'profiles')
-  await run('modules', 'activate', 'acme', 'profiles')
-  await run('keys', 'rotate', fifth!.id)
-  await run('store', 'backup', backup)
-  const keyFile = `${backup}.webhook-key`
-  writeFileSync(keyFile, Buffer.alloc(32, 1).toString('base64'))
+test('restored webhooks start disabled, and what was done to them since is listed', async (t) => {
+  const { file, backup, run, json } = await filled(1)
+  const keyFile = `${file}.webhook-key`
+  writeFileSync(keyFile, Buffer.alloc(32, 1).toString('base64'), { mode: 0o600 })
   const hook = ['--url', 'https://hooks.example', '--event', 'signup.created', '--webhook-key-file', keyFile]
-  const { data: { id: webhook } } = await json('webhooks', 'create', ...hook, '--partner', 'other')
-  const [ids, commands] = [[first, second, third, fourth].map((key) => key!.id), [] as string[]]
-  const restrict = async (...words: string[]) => {
-    commands.push(`partner-api ${words.join(' ')}`)
-    t.equal((await run(...words)).code, 0, words.join(' '))
-  }
-  await restrict('keys', 'rotation', 'finish', '--force', fifth!.id)
-  await run('keys', 'rotate', sixth!.id)
-  await run('keys', 'rotation', 'finish', '--force', sixth!.id)
-  // Its successor is not in the backup.
-  commands.push(`partner-api keys rotate --overlap 0 ${sixth!.id}`)
-  await restrict('scopes', 'remove', ids[0]!, 'create:partner-signups')
-  await restrict(
-    'keys',
-    'update',
-    ids[1]!,
-    '--allow',
-    '192.0.2.0/24',
-    '--expires',
-    '2999-01-02T03:04:05.000Z',
-  )
-  await run('keys', 'update', ids[1]!, '--name', 'renamed')
-  await run('keys', 'update', ids[2]!, '--allow', '192.0.2.0/24')
-  await run('keys', 'update', ids[2]!, '--clear-allow')
-  await run('keys', 'disable', ids[3]!)
-  await run('keys', 'enable', ids[3]!)
-  await restrict('modules', 'deactivate', 'acme', 'signup')
-  await run('modules', 'deactivate', 'acme', 'profiles')
-  await run('modules', 'activate', 'acme', 'profiles')
-  await restrict('partners', 'suspend', 'other')
-  await run('webhooks', 'disable', webhook)
-  await run('partners', 'create', 'later', '--name', 'Later')
-  await run('partners', 'suspend', 'later')
+  const create = async (): Promise<string> => (await json('webhooks', 'create', ...hook)).data.id
+  const [removed, disabled, updated, kept] = [await create(), await create(), await create(), await create()]
+  await run('store', 'backup', backup)
+  await run('webhooks', 'remove', removed, '--yes')
+  await run('webhooks', 'disable', disabled)
+  await run('webhooks', 'update', updated, '--url', 'https://hooks.example/new')
+  await run('partners', 'update', 'acme', '--name', "It's", '--limit', 'key=5/60')
+  const added = await create()
 
-  const { data: { undone } } = await json('store', 'restore', backup, '--replace')
-  t.same(undone.restrictions.map(({ command }: { command: string }) => command), commands)
-  for (const command of commands) t.equal((await run(...command.split(' ').slice(1))).code, 0, command)
+  const { data, stderr } = await json('store', 'restore', backup, '--replace')
+  t.match(stderr, `partner-api webhooks remove ${removed} --yes`)
+  t.same(data.disabled_webhooks.toSorted(), [removed, disabled, updated, kept].sort())
+  t.same(data.undone.lost, [added])
+  t.same(
+    data.undone.commands.toSorted(),
+    [
+      "partner-api partners update acme '--name=It'\\''s' --limit key=5/60",
+      `partner-api webhooks enable ${kept}`,
+      `partner-api webhooks enable ${updated}`,
+      `partner-api webhooks remove ${removed} --yes`,
+      `partner-api webhooks update ${updated} --url https://hooks.example/new --event signup.created --allow-private`,
+    ].sort(),
+  )
+  t.same(
+    (await json('webhooks', 'list')).data.filter(({ state }: { state: string }) => state === 'active'),
+    [],
+  )
+  t.match(await run('audit', 'verify', '--seal', data.seal), { code: 0 })
+  const other = ['--store', `sqlite:${backup}`, 'store', 'reconcile']
+  const again = await json(...other, '--replaced', `sqlite:${data.replaced}`)
+  t.same(again.data, { undone: data.undone, disabled_webhooks: data.disabled_webhooks })
+  t.match(await json(...other, '--replaced', `sqlite:${backup}`), { code: 2, error: { code: 'usage' } })
 })
 
 test('a backup is a store, and replaces nothing by accident', async (t) => {

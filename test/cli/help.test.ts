@@ -31,7 +31,7 @@ test('no line of help is wider than 80 columns, but for examples', async (t) => 
 
 /** Commands that serve, that ask another host, or that run until Ctrl-C: their arguments are parsed only. */
 const parsedOnly =
-  /\b(?:serve|demo|top|--watch|postgres:\/\/\S+ migrate|keys import|leaks scan)\b|store copy|--url https/
+  /\b(?:serve|demo|top|--watch|postgres:\/\/\S+ migrate|keys import|leaks scan)\b|store (?:copy|reconcile)|--url https/
 
 /** What Commander says about arguments. */
 const usage = /unknown|too many|missing|is invalid|not specified|cannot be used with/

@@ -8,7 +8,9 @@ import { StoreError } from '../store-error.ts'
 import { createAuditLog } from './audit.ts'
 import { type Database, errorMessage, isBusy, openDatabase } from './database.ts'
 import { checkSchema, schemaVersion } from './migrate.ts'
+import { createAdministration, createKeyLookup } from './partners-and-keys.ts'
 import { createRevisions } from './revisions.ts'
+import { createWebhooks } from './webhooks.ts'
 
 /** Copies a store, which servers may be using, to an empty file, and checks the copy. */
 export async function copyFile(store: string, copy: string, progress: (part: number) => void) {
@@ -47,6 +49,21 @@ export async function copyFile(store: string, copy: string, progress: (part: num
   }
 }
 
+/** What commands change in a store. Its schema may be older. */
+function recordsOf(database: Database, file: string) {
+  const log = createAuditLog(database)
+  const { webhooks, addEvents } = createWebhooks(database, log)
+  const hasWebhooks = database.statement("SELECT 1 FROM sqlite_schema WHERE name = 'webhook'").get()
+  const administration = createAdministration(database, createRevisions(database, file), log, addEvents)
+  return { sha256, ...log, ...administration, ...createKeyLookup(database), ...(hasWebhooks && { webhooks }) }
+}
+
+/** Opens a copy that is not in use. */
+export function openCopy(copy: string) {
+  const database = openDatabase(copy, { create: false })
+  return { records: recordsOf(database, copy), close: database.close }
+}
+
 /** Gives a copy, which SQLite has synced, the name of another file, and replaces that. */
 export function putInPlace(copy: string, file: string): void {
   fs.renameSync(copy, file)
@@ -75,7 +92,7 @@ export function openForReplacement(file: string, lock: boolean) {
     if (!(error instanceof StoreError) || error.code !== 'unreachable') throw error
   }
   return {
-    log: database && createAuditLog(database),
+    records: database && recordsOf(database, file),
     /** Puts a copy in its place. The replaced file, if there is one, is then at `kept`. */
     replaceBy(copy: string, kept: string): void {
       database?.exec('PRAGMA journal_mode = DELETE')

@@ -89,6 +89,23 @@ function startLoad(url: string, key: string, { keys }: Tenant, known: Known, rou
   }
 }
 
+/** Checks that the commands of a restore name every key that was in the backup and was revoked since. */
+function checkNamed(
+  name: string,
+  commands: readonly string[],
+  { keys, revocations }: Known,
+  { begunAt, doneAt }: { begunAt: number; doneAt: number },
+): void {
+  const since = [...revocations].filter(([id, revocation]) =>
+    revocation.begunAt > doneAt && keys.some((key) => key.id === id && key.issuedAt < begunAt)
+  )
+  const missing = since.filter(([id]) => !commands.includes(`partner-api keys revoke ${id}`)).length
+  check(
+    `${name}: all ${since.length} keys revoked since are named (${missing} missing)`,
+    missing === 0 && since.length > 0,
+  )
+}
+
 /** Checks a restored store against what was known before and after its backup. */
 async function checkRestored(
   name: string,
@@ -183,17 +200,7 @@ async function trySqlite(round: number): Promise<void> {
       check(`${name}: audit verify --seal holds`, verified.code === 0)
     }
     if (number === 0) {
-      const named = new Set(
-        data.undone.restrictions.map(({ command }: { command: string }) => command.split(' ').at(-1)),
-      )
-      const since = [...known.revocations].filter(([id, { begunAt }]) =>
-        begunAt > backup.doneAt && known.keys.some((key) => key.id === id && key.issuedAt < backup.begunAt)
-      )
-      const missing = since.filter(([id]) => !named.has(id)).length
-      check(
-        `${name}: all ${since.length} keys revoked since are named (${missing} missing)`,
-        missing === 0 && since.length > 0,
-      )
+      checkNamed(name, data.undone.commands, known, backup)
     }
     await checkRestored(name, storeUrl, known, backup)
   }
@@ -268,6 +275,10 @@ async function tryPostgres(folder: string): Promise<void> {
       'a later seal does not hold',
       (await cli(restored, 'audit', 'verify', '--seal', seal.trim())).code === 1,
     )
+    const { data: { undone } } = documentOf(
+      await cli(restored, 'store', 'reconcile', '--replaced', storeUrl, '--json'),
+    )
+    checkNamed('the dump', undone.commands, known, { begunAt, doneAt })
     await checkRestored('the dump', restored, known, { begunAt, doneAt })
   } finally {
     server.kill('SIGINT')
