@@ -5,9 +5,9 @@ import type { Store } from '../../core/ports/store.ts'
 import { changeStore, type CliCommand, type CommandResult, type Invocation } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
 import { describeFileError, invalidLinesError, readContentLines } from '../files.ts'
-import { formatCount } from '../output/text.ts'
+import { formatCount, joinList } from '../output/text.ts'
 
-interface ImportOptions extends Pick<KeyImportOptions, 'algorithm' | 'prefix' | 'dryRun'> {
+interface ImportOptions extends Pick<KeyImportOptions, 'algorithm' | 'prefix' | 'update' | 'dryRun'> {
   readonly secretFile?: string
 }
 
@@ -25,6 +25,7 @@ export function defineImport(keys: CliCommand): void {
       '--secret-file <file>',
       'The secret of hmac-sha256: all bytes of the file but a line end after them',
     )
+    .option('--update', 'Change keys that differ from their lines (default: only list them)')
     .addOption(new Option('--dry-run', 'Only check the lines').conflicts('wait'))
     .waits()
     .act((invocation, file: string, options: ImportOptions) =>
@@ -33,7 +34,8 @@ export function defineImport(keys: CliCommand): void {
     .details(`
 A line has partner, name and digest (hexadecimal or base64), and may have algorithm, prefix, scopes, environment,
 expires_at, created_at, last_used_at, allow, limits and hint (the last four characters). Importing the same lines again
-changes nothing. Import keys with 128 or more random bits only: the digest of a weaker key reveals it.`)
+changes nothing; keys that differ from their lines are listed. Import keys with 128 or more random bits only: the digest
+of a weaker key reveals it.`)
     .examples(
       'partner-api keys import keys.jsonl --algorithm sha256 --dry-run',
       'partner-api keys import keys.jsonl --algorithm sha256 --prefix sk_live_',
@@ -45,26 +47,33 @@ async function importFile(
   store: Store,
   { actor, io, output }: Invocation,
   file: string,
-  { secretFile, dryRun = false, ...defaults }: ImportOptions,
+  { secretFile, update = false, dryRun = false, ...defaults }: ImportOptions,
 ): Promise<CommandResult> {
   const secret = secretFile === undefined ? undefined : await readSecret(secretFile)
   const { importKeys } = await import('../../core/admin/import-keys.ts')
   const outcome = await output.progress((report) => {
     report('Reading keys …')
-    return importKeys(store, readContentLines(file, io.stdin), { actor }, { ...defaults, dryRun, secret })
+    const options = { ...defaults, update, dryRun, secret }
+    return importKeys(store, readContentLines(file, io.stdin), { actor }, options)
   })
   if ('errors' in outcome) throw invalidLinesError('keys', outcome)
-  const { issued, unchanged } = outcome
-  const lines = issued.map(({ line, key: { id, partner, name } }) => ({
-    line,
-    id: dryRun ? null : id,
-    partner,
-    name,
-  }))
+  const counts = { issued: 0, updated: 0, differs: 0, unchanged: outcome.unchanged }
+  const lines = outcome.lines.map(({ line, key: { id, partner, name }, fields }) => {
+    const change = fields === undefined ? 'issued' : update ? 'updated' : 'differs'
+    counts[change]++
+    const identity = { id: fields || !dryRun ? id : null, partner, name }
+    return { line, change, ...identity, ...(fields && { fields }) }
+  })
+  const shown = lines.filter(({ fields }) => fields)
+    .map(({ line, change, id, fields }) => `line ${line}: key ${id} ${change} in ${joinList(fields!)}\n`)
+  const sums = Object.entries(counts).map(([change, count]) => `${formatCount(count)} ${change}`)
   return {
-    data: { dry_run: dryRun, issued: issued.length, unchanged, lines },
-    text: `keys: ${formatCount(issued.length)} issued, ${formatCount(unchanged)} unchanged\n`,
-    notes: () => dryRun ? ['Nothing was written.'] : [],
+    data: { dry_run: dryRun, ...counts, lines },
+    text: `${shown.join('')}keys: ${sums.join(', ')}\n`,
+    notes: () => [
+      ...counts.differs > 0 ? ['Keys that differ were not changed. To update them, pass --update.'] : [],
+      ...dryRun ? ['Nothing was written.'] : [],
+    ],
   }
 }
 

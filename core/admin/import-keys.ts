@@ -4,14 +4,15 @@ import { customCheck, instant, integer, list, mustBe, slug, strictFields } from 
 import { createObjectReader, type LineErrors } from '../content/line-reader.ts'
 import { formatValue } from '../http/redact.ts'
 import { drawKeyId } from '../keys/format.ts'
+import { hasEnded, keyState } from '../keys/lifecycle.ts'
 import { readPages } from '../lib/read-pages.ts'
 import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../limits/policies.ts'
 import type { Key, Partner } from '../model.ts'
-import { moduleForScope, MODULES, SCOPES } from '../policy/modules.ts'
+import { moduleForScope, MODULES, type Scope, SCOPES } from '../policy/modules.ts'
 import type { Change, DigestScheme } from '../ports/changes.ts'
 import type { Store } from '../ports/store.ts'
 import { createAdministrator, type Operator } from './apply.ts'
-import { validateName, validateRange } from './validate.ts'
+import { equalLimits, validateName, validateRange } from './validate.ts'
 
 /** The most keys of one import: other changes wait for their transaction. */
 export const MAX_IMPORTED_KEYS = 50_000
@@ -30,6 +31,8 @@ export interface KeyImportOptions {
   readonly prefix?: string | undefined
   /** The bytes of the HMAC secret, 16 or more. The store keeps it. */
   readonly secret?: Uint8Array | undefined
+  /** Give keys that differ from their lines the name, scopes, addresses, expiry and limits of these. */
+  readonly update?: boolean | undefined
   /** Only check the lines. */
   readonly dryRun?: boolean | undefined
 }
@@ -39,10 +42,20 @@ export type KeyImportOutcome = KeyImportReport | LineErrors
 
 /** What an import of keys did, or would do. */
 export interface KeyImportReport {
-  /** The new keys, each with the number of its line. */
-  readonly issued: readonly { readonly line: number; readonly key: Key }[]
-  /** The number of keys that their partner has already. They stay as they are. */
+  /** The lines whose keys are new, or differ from them. */
+  readonly lines: readonly ImportedLine[]
+  /** The number of keys that equal their lines. */
   readonly unchanged: number
+}
+
+/** A line of an import of keys. */
+export interface ImportedLine {
+  /** From 1. */
+  readonly line: number
+  /** The new key, or the key that differs, as it was before. */
+  readonly key: Key
+  /** In which the key differs from its line; `undefined` for a new key. */
+  readonly fields: readonly string[] | undefined
 }
 
 /**
@@ -55,13 +68,13 @@ export async function importKeys(
   store: Pick<Store, 'revision' | 'clock' | 'apply' | 'findDigests' | 'listPartners' | 'sha256'>,
   lines: Iterable<string> | AsyncIterable<string>,
   operator: Operator,
-  { secret = new Uint8Array(), dryRun = false, ...defaults }: KeyImportOptions = {},
+  { secret = new Uint8Array(), update = false, dryRun = false, ...defaults }: KeyImportOptions = {},
 ): Promise<KeyImportOutcome> {
   const { now, apply } = createAdministrator(store, operator)
   const reader = createObjectReader(keySchema)
   const { addError } = reader
   const rows: (KeyLine & { line: number; scheme: DigestScheme; stored: string })[] = []
-  let report: KeyImportReport = { issued: [], unchanged: 0 }
+  let report: KeyImportReport = { lines: [], unchanged: 0 }
   let line = 0
 
   for await (const text of lines) {
@@ -96,45 +109,57 @@ export async function importKeys(
     for await (const each of readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit))) {
       if (each.state !== 'removed') partners.set(each.slug, each)
     }
-    const existing = await store.findDigests(rows.flatMap(({ stored, digest }) => [stored, digest]))
-    const keys = new Map(existing.keys.map((key) => [key.digest, key]))
-    const schemes = new Set(existing.schemes)
+    const found = await store.findDigests(rows.map(({ digest }) => digest))
+    const keys = new Map(found.keys.map((key) => [key.digest.slice(-64), key]))
+    const schemes = new Set(found.schemes)
     const firstLines = new Map<string, number>()
-    const issued: { line: number; key: Key; scheme: DigestScheme }[] = []
+    const lines: ImportedLine[] = []
+    const changes: Change[] = []
     const at = now()
-    let unchanged = 0
 
     for (const { line, scheme, stored, ...row } of rows) {
-      const first = firstLines.get(stored)
-      firstLines.set(stored, first ?? line)
+      const first = firstLines.get(row.digest)
+      firstLines.set(row.digest, first ?? line)
       if (first !== undefined) addError(line, 'digest', `repeats that of line ${first}`)
       if (schemes.size < maxSchemes) schemes.add(scheme.id)
       else if (!schemes.has(scheme.id)) {
         const needed = 'needs another combination of algorithm, prefix and secret'
         addError(line, null, `${needed}, and a store has at most ${maxSchemes}`)
       }
-      const key = keys.get(stored) ?? keys.get(row.digest)
+      const existing = keys.get(row.digest)
       const partner = partners.get(row.partner)
-      if (key?.digest === stored && key.partner === row.partner) unchanged++
-      else if (key !== undefined) addError(line, 'digest', `is that of key ${key.id} of ${key.partner}`)
-      else if (partner === undefined) {
+      if (existing && (existing.digest !== stored || existing.partner !== row.partner)) {
+        const scheme = existing.digest === stored ? '' : ', under another algorithm, prefix or secret'
+        addError(line, 'digest', `is that of key ${existing.id} of ${existing.partner}${scheme}`)
+      } else if (existing && (row.environment ?? existing.environment) !== existing.environment) {
+        addError(line, 'environment', `must be ${existing.environment}, which is that of key ${existing.id}`)
+      } else if (existing === undefined && partner === undefined) {
         const expected = 'must be a partner that exists and is not removed'
         addError(line, 'partner', `${expected}, not ${formatValue(row.partner)}`)
       } else {
+        const modules = partner?.modules ?? []
+        const key = toKey(row, existing?.scopes ?? modules.map((module) => MODULES[module].scope), stored, at)
+        const fields = existing && differingFields(existing, key)
+        if (fields?.length === 0) continue
+        lines.push({ line, key: existing ?? key, fields })
+        if (existing !== undefined && !update) continue
         if ((row.expires_at ?? Infinity) <= at) addError(line, 'expires_at', 'must be in the future')
         if ((row.created_at ?? 0) > at) addError(line, 'created_at', 'must not be in the future')
         if ((row.last_used_at ?? 0) > at) addError(line, 'last_used_at', 'must not be in the future')
-        const inactive = row.scopes?.find((scope) => !partner.modules.includes(moduleForScope(scope)))
+        const missing = key.scopes.filter((scope) => !existing?.scopes.includes(scope))
+        const inactive = missing.find((scope) => !modules.includes(moduleForScope(scope)))
         if (inactive !== undefined) {
-          addError(line, 'scopes', `has ${inactive}, which no active module of ${partner.slug} needs`)
+          addError(line, 'scopes', `has ${inactive}, which no active module of ${row.partner} needs`)
         }
-        issued.push({ line, scheme, key: toKey(row, partner, stored, at) })
+        if (existing && hasEnded(existing, at)) {
+          addError(line, null, `differs from key ${existing.id}, which is ${keyState(existing, at)}`)
+        }
+        if (existing === undefined) changes.push({ type: 'key.issued', key, scheme })
+        else changes.push(...updateChanges(existing, key))
       }
     }
-    report = { issued, unchanged }
-    return dryRun || !reader.isValid()
-      ? []
-      : issued.map(({ key, scheme }) => ({ type: 'key.issued', key, scheme }))
+    report = { lines, unchanged: rows.length - lines.length }
+    return dryRun || !reader.isValid() ? [] : changes
   }
 
   await apply(check)
@@ -159,19 +184,28 @@ const keySchema = strictFields({
   ),
   algorithm: v.nullish(v.picklist(['sha256', 'hmac-sha256'], mustBe('sha256 or hmac-sha256'))),
   prefix: v.nullish(v.string('must be text')),
-  scopes: v.nullish(list(v.picklist(SCOPES, mustBe('a scope')), SCOPES.length)),
+  scopes: v.nullish(v.pipe(
+    list(v.picklist(SCOPES, mustBe('a scope')), SCOPES.length),
+    v.checkItems((scope, index, scopes) => scopes.indexOf(scope) === index, 'repeats a scope'),
+  )),
   environment: v.nullish(v.picklist(['live', 'test'], mustBe('live or test'))),
   created_at: v.nullish(instant()),
   expires_at: v.nullish(instant()),
   last_used_at: v.nullish(instant()),
   allow: v.nullish(list(v.pipe(v.string(mustBe('text')), customCheck(validateRange)), 100)),
-  limits: v.nullish(list(
-    strictFields({
-      policy: v.picklist(OVERRIDABLE_LIMITS, mustBe(OVERRIDABLE_LIMITS.join(', '))),
-      quota: integer(0, MAX_QUOTA),
-      window_seconds: integer(1, MAX_WINDOW_SECONDS),
-    }),
-    OVERRIDABLE_LIMITS.length,
+  limits: v.nullish(v.pipe(
+    list(
+      strictFields({
+        policy: v.picklist(OVERRIDABLE_LIMITS, mustBe(OVERRIDABLE_LIMITS.join(', '))),
+        quota: integer(0, MAX_QUOTA),
+        window_seconds: integer(1, MAX_WINDOW_SECONDS),
+      }),
+      OVERRIDABLE_LIMITS.length,
+    ),
+    v.checkItems(
+      ({ policy }, index, limits) => limits.findIndex((limit) => limit.policy === policy) === index,
+      'repeats a policy',
+    ),
   )),
   hint: v.nullish(v.pipe(v.string(hintError), v.regex(/^[!-~]{4}$/, hintError))),
 })
@@ -190,20 +224,44 @@ function toHex(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-function toKey(row: KeyLine, partner: Partner, digest: string, now: number): Key {
+function differingFields(existing: Key, key: Key): readonly string[] {
+  const sorted = (values: readonly string[]) => values.toSorted().join()
+  const isDifferent = {
+    name: key.name !== existing.name,
+    scopes: sorted(key.scopes) !== sorted(existing.scopes),
+    expires_at: key.expiresAt !== existing.expiresAt,
+    allow: sorted(key.allow) !== sorted(existing.allow),
+    limits: !equalLimits(key.limits, existing.limits),
+  }
+  return Object.entries(isDifferent).filter(([, differs]) => differs).map(([field]) => field)
+}
+
+function updateChanges({ id, scopes: before }: Key, key: Key): readonly Change[] {
+  const { scopes, name, allow, limits, expiresAt } = key
+  const changed = SCOPES.filter((scope) => scopes.includes(scope) !== before.includes(scope))
+  return [
+    { type: 'key.updated', id, name, allow, limits, expiresAt },
+    ...changed.map((scope): Change => (
+      { type: scopes.includes(scope) ? 'scope.granted' : 'scope.removed', id, scope }
+    )),
+  ]
+}
+
+/** @param scopes For a line without scopes. */
+function toKey(row: KeyLine, scopes: readonly Scope[], digest: string, now: number): Key {
   const limits =
     row.limits?.map(({ policy, quota, window_seconds: windowSeconds }) =>
       [policy, { quota, windowSeconds }] as const
     ) ?? []
   return {
     id: drawKeyId(),
-    partner: partner.slug,
+    partner: row.partner,
     name: row.name,
     environment: row.environment ?? 'live',
     digest,
     hint: row.hint ?? '',
     state: 'active',
-    scopes: row.scopes ?? partner.modules.map((module) => MODULES[module].scope),
+    scopes: row.scopes ?? scopes,
     allow: row.allow ?? [],
     limits: Object.fromEntries(limits),
     createdAt: row.created_at ?? now,

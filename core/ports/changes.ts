@@ -44,8 +44,10 @@ export interface Administration {
   ): MaybePromise<readonly Key[]>
 
   /**
-   * The ids of all digest schemes, and the keys with these digests, imported or not, in any order. Reads every key: it is
-   * meant for imports.
+   * The ids of all digest schemes, and the keys with these digests under any scheme or none, in any order. Reads every
+   * key: it is meant for imports.
+   *
+   * @param digests 64 hexadecimal digits each, without a scheme.
    */
   findDigests(
     digests: readonly string[],

@@ -81,7 +81,6 @@ test('every member of a line is imported', async (t) => {
     2,
     'again: nothing changes',
   )
-  t.equal((await importRows([{ ...full, scopes: ['read:banner'] }], '--secret-file', secretFile)).code, 0)
   const found = await store.findImportedKey!(text)
   t.equal(found && found.key.id, first.id, 'the line end of the secret file is no part of the secret')
   t.strictSame((await verifyAuditLog(store)).differences, [])
@@ -96,6 +95,7 @@ test('all lines are checked, and an error prevents all of them', async (t) => {
   const repeated = row()
   const bytes = Buffer.from(repeated.digest, 'hex')
   const before = await count()
+  const limit = { policy: 'key', quota: 1, window_seconds: 60 }
   const whole = 'a-whole-key-that-was-pasted-by-mistake-0123456789'
   const cases: readonly (readonly [line: object, error: string])[] = [
     [repeated, ''],
@@ -133,6 +133,9 @@ test('all lines are checked, and an error prevents all of them', async (t) => {
     [row({ digest: sha256(native.text).digest('hex') }), `digest is that of key ${native.key.id} of acme`],
     [{ ...known, partner: 'other' }, 'digest is that of key'],
     [known, 'digest repeats that of line 22'],
+    [row({ scopes: ['read:plans', 'read:plans'] }), 'scopes[1] repeats a scope'],
+    [row({ limits: [limit, { ...limit, quota: 2 }] }), 'limits[1] repeats a policy'],
+    [{ ...repeated, prefix: 'sk_' }, 'digest repeats that of line 1'],
   ]
   const { code, error } = await importRows(cases.map(([line]) => line))
   t.match({ code, error }, { code: 1, error: { code: 'invalid_content' } })
@@ -149,6 +152,71 @@ test('all lines are checked, and an error prevents all of them', async (t) => {
   t.equal(await count(), before)
   const text = await runProgram(['keys', 'import', '-'], { env, input: jsonl([row()]) })
   t.match(text.stderr, /line 1: algorithm is missing, and --algorithm was not passed/)
+})
+
+test('a digest belongs to one key, under whatever scheme it was imported', async (t) => {
+  const known = row()
+  const { data: { lines: [{ id }] } } = await importRows([known], '--prefix', 'sk_live_')
+  const other = join(folder, 'other.secret')
+  writeFileSync(other, randomBytes(24).toString('base64'))
+  const hmac = row({ algorithm: 'hmac-sha256' })
+  const { data: { lines: [keyed] } } = await importRows([hmac], '--secret-file', secretFile)
+  const before = await count()
+  const cases: readonly (readonly [line: object, id: string, ...options: string[]])[] = [
+    [known, id],
+    [known, id, '--prefix', 'sk_'],
+    [{ ...known, algorithm: 'hmac-sha256' }, id, '--prefix', 'sk_live_', '--secret-file', secretFile],
+    [hmac, keyed.id, '--secret-file', other],
+  ]
+  for (const [line, id, ...options] of cases) {
+    const reason = `is that of key ${id} of acme, under another algorithm, prefix or secret`
+    t.match((await importRows([line], ...options)).error.lines, [{ line: 1, field: 'digest', reason }])
+  }
+  t.equal(await count(), before)
+})
+
+test('a key that differs from its line is listed, and --update changes it', async (t) => {
+  const line = { ...row(), scopes: ['read:plans', 'read:profiles'], allow: ['192.0.2.1', '192.0.2.2'] }
+  const { data: { lines: [{ id }] } } = await importRows([line])
+  const differing = async (more: object, ...options: string[]) => {
+    const { data: { lines, ...counts } } = await importRows([{ ...line, ...more }], ...options)
+    return { fields: lines[0]?.fields ?? [], ...counts }
+  }
+  const limits = [{ policy: 'key', quota: 5, window_seconds: 60 }]
+  const changed = {
+    ...{ name: 'Till', scopes: ['read:plans'], expires_at: '2098-01-01T00:00:00Z', allow: [], limits },
+  }
+  for (const [field, value] of Object.entries(changed)) {
+    t.match(await differing({ [field]: value }), { fields: [field], differs: 1, unchanged: 0 })
+  }
+  const same = { allow: line.allow.toReversed(), scopes: line.scopes.toReversed(), limits: null }
+  t.match(await differing(same), { differs: 0, unchanged: 1 }, 'in any order')
+  t.match(await differing({ scopes: null }), { unchanged: 1 }, 'a line without scopes leaves them')
+  const args = ['keys', 'import', '-', '--algorithm', 'sha256']
+  const { stdout } = await runProgram(args, { env, input: jsonl([{ ...line, ...changed }]) })
+  t.equal(stdout.split('\n')[0], `line 1: key ${id} differs in name, scopes, expires_at, allow and limits`)
+  t.match(await differing(changed, '--update', '--dry-run'), { updated: 1, fields: { length: 5 } })
+  t.match(await keys.show(id), { name: 'Shop', limits: {} })
+  t.match(await differing(changed, '--update'), { updated: 1, differs: 0 })
+  t.match(await keys.show(id), { name: 'Till', scopes: ['read:plans'], limits: { key: { quota: 5 } } })
+  t.match(await differing(changed, '--update'), { updated: 0, unchanged: 1 })
+  const refused = async (more: object) => {
+    const { error } = await importRows([{ ...line, ...more }], '--update')
+    return (error.lines as { field: string; reason: string }[]).map(({ field, reason }) =>
+      `${field} ${reason}`
+    )
+  }
+  t.match(await refused({ environment: 'test' }), [`environment must be live, which is that of key ${id}`])
+  t.match(await refused({ scopes: ['read:banner'] }), [/^scopes has read:banner, which no active module/])
+  t.match(await refused({ expires_at: '2020-01-01T00:00:00Z' }), ['expires_at must be in the future'])
+  await keys.revoke(id)
+  t.match(await refused({}), [`null differs from key ${id}, which is revoked`])
+  t.match(
+    await differing(changed, '--update'),
+    { unchanged: 1 },
+    'an equal line of a revoked key is no error',
+  )
+  t.strictSame((await verifyAuditLog(store)).differences, [])
 })
 
 test('secrets are files of 16 bytes and more, and never arguments', async (t) => {

@@ -56,7 +56,7 @@ async function importKey(store: Store) {
     prefix: 'sk_live_',
   })
   if ('errors' in outcome) throw new Error(JSON.stringify(outcome.errors))
-  return { text, key: outcome.issued[0]!.key }
+  return { text, key: outcome.lines[0]!.key }
 }
 
 const limits = { ...FAR_LIMITS, authfail: { quota: 20, windowSeconds: 600 } }

@@ -28,10 +28,11 @@ export function createPartnersAndKeys() {
       const digest = digestsOf(text, [...schemes.values()]).find((each) => idsByDigest.has(each))
       return digest === undefined ? undefined : findKey(idsByDigest.get(digest)!)
     },
-    findDigests: (digests) => ({
-      schemes: [...schemes.keys()],
-      keys: digests.flatMap((digest) => keys.get(idsByDigest.get(digest) ?? '') ?? []),
-    }),
+    findDigests(digests) {
+      const wanted = new Set(digests)
+      const found = [...keys.values()].filter(({ digest }) => wanted.has(digest.slice(-64)))
+      return { schemes: [...schemes.keys()], keys: found }
+    },
     findPartner: (slug) => partners.get(slug),
     listPartners: (after, limit) => slugs.page(undefined, after, limit).map((slug) => partners.get(slug)!),
     listKeys(filter, after, limit) {

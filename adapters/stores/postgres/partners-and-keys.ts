@@ -64,7 +64,9 @@ export function createAdministration(
     async findDigests(digests) {
       const [schemes, keys] = await Promise.all([
         database.read<StoredRow>(selectSchemes),
-        database.read<StoredRow>(`${selectKeys} WHERE digest = ANY ($1::text[])`, [listText(digests)]),
+        database.read<StoredRow>(`${selectKeys} WHERE right(digest, 64) = ANY ($1::text[])`, [
+          listText(digests),
+        ]),
       ])
       return { schemes: schemes.map((row) => DIGEST_SCHEMES.read(row).id), keys: keys.map(KEYS.read) }
     },

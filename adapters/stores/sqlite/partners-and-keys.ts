@@ -40,7 +40,7 @@ export function createAdministration(
     ON CONFLICT DO NOTHING`)
   const selectSchemes = database.statement<StoredRow>(selectSchemesSql)
   const selectDigests = database.statement<StoredRow>(
-    `SELECT ${KEYS.columns} FROM partner_key WHERE digest IN (SELECT value FROM json_each(?1))`,
+    `SELECT ${KEYS.columns} FROM partner_key WHERE substr(digest, -64) IN (SELECT value FROM json_each(?1))`,
   )
   const setRevokedAt = database.statement(
     'UPDATE partner_key SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL',

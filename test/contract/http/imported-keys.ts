@@ -48,7 +48,7 @@ async function importKey(service: Service, kind: string, more: object = {}) {
   const { text, line } = makers[kind]!()
   const row = { partner: 'demo', name: kind, ...line, ...more }
   const outcome = await service.world.importKeys([row], { secret: hmacSecret })
-  return { text, id: outcome.issued[0]!.key.id }
+  return { text, id: outcome.lines[0]!.key.id }
 }
 
 const kinds = Object.keys(makers)
