@@ -79,7 +79,7 @@ t.test('npm run release finds both packages ready', (t) => {
 t.test('the tarball of the service contains only the expected files', (t) => {
   const allowed = [
     /^(?:package\.json|README\.md|CHANGELOG\.md|LICENSE)$/,
-    /^dist\/(?:(?:core|adapters)\/[\w\-/]+\.(?:js|d\.ts)|core\/openapi\/[\w-]+\.json)$/,
+    /^dist\/(?:(?:core|adapters)\/[\w\-/]+\.(?:js|d\.ts)|core\/(?:content|openapi)\/[\w-]+\.json)$/,
     /^dist\/cli\/[\w\-/]+\.js$/,
     /^dist\/partner-api\.1$/,
     /^dist\/fixtures\/content\/(?:banners|industries|plans|profiles)\.jsonl$/,

@@ -58,12 +58,16 @@ export async function packPackages(root: string, out: string, links: Links): Pro
 
 /**
  * Installs the tarballs, without a registry, where nothing of the checkout can be found: both in `out/project`, with copies
- * of the dependencies that `partner-api` declares, and the client alone in `out/partner`.
+ * of the dependencies of `partner-api`, and the client alone in `out/partner`.
  */
 export async function installPackages(root: string, out: string, version: string): Promise<string> {
   const [service = '', client = ''] = NAMES.map((name) => join(out, `${name}-${version}.tgz`))
-  const dependencies = Object.keys(readJson(join(root, 'package.json')).dependencies)
-    .map((name) => realpathSync(join(root, 'node_modules', name)))
+  // Those of dependencies too: npm's cache need not know their versions.
+  const locked: Record<string, { dev?: true; optional?: true; link?: true }> =
+    readJson(join(root, 'package-lock.json')).packages
+  const dependencies = Object.entries(locked)
+    .filter(([path, { dev, optional, link }]) => /^node_modules\//.test(path) && !dev && !optional && !link)
+    .map(([path]) => realpathSync(join(root, path)))
   const flags = ['--offline', '--install-links', '--ignore-scripts', '--no-audit', '--no-fund']
   const install = async (name: string, packages: readonly string[]) => {
     const folder = join(out, name)
