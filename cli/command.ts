@@ -141,7 +141,10 @@ export class CliCommand extends Command {
       const change = (store: Store) => action(store, invocation, ...given)
       const { dryRun, days } = this.opts()
       if (!dryRun && this.getOptionValueSource('days') === 'cli') throw usageError('--days needs --dry-run.')
-      return dryRun ? previewChange(invocation, days, change) : changeStore(invocation, storeOptions, change)
+      // Without --days the action makes the dry run.
+      return dryRun && days
+        ? previewChange(invocation, days, change)
+        : changeStore(invocation, storeOptions, change)
     })
   }
 

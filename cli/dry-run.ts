@@ -2,6 +2,7 @@
 import { applyChanges, factsOf } from '../adapters/stores/change-set.ts'
 import { findKey, findPartner } from '../core/admin/apply.ts'
 import { type ProblemCode, PROBLEMS } from '../core/http/problem.ts'
+import { endOf } from '../core/keys/lifecycle.ts'
 import { preparePrincipal } from '../core/keys/principal.ts'
 import { pagesOf } from '../core/lib/read-pages.ts'
 import { MS_PER_DAY, rfc3339, utcDay } from '../core/lib/time.ts'
@@ -51,10 +52,12 @@ export async function dryRun(
   const [from, to] = [utcDay(now - (days - 1) * MS_PER_DAY), utcDay(now)]
   const totals = new Map<string, Refusal & { readonly keys: number }>()
   const keys = []
-  let [keyCount, requestCount, start, hasNewRanges] = [0, 0, now, false]
+  let [keyCount, requestCount, start, hasLowerLimits, hasNewRanges] = [0, 0, now, false, false]
+  const subject = changes.find((each) => 'id' in each || 'slug' in each)
 
-  for await (const page of pagesOfKeys(store, changes[0], Math.ceil(Math.min(maxKeys, maxKeyDays / days)))) {
+  for await (const page of pagesOfKeys(store, subject, Math.ceil(Math.min(maxKeys, maxKeyDays / days)))) {
     const effects = effectsOf(page, changes, now)
+    hasLowerLimits ||= effects.some(({ limits }) => limits.length > 0)
     hasNewRanges ||= effects.some((effect) => effect.hasNewRanges)
     const affected = effects.filter(({ denials, limits }) => denials.size + limits.length > 0)
     const ids = affected.map(({ key }) => key.id)
@@ -79,11 +82,14 @@ export async function dryRun(
   }
 
   const refusals = [...totals.values()]
-  const isLowerBound = refusals.some(({ policy }) => policy !== null)
-  const sentence =
-    `${isLowerBound ? 'At least ' : ''}${pluralize(requestCount, 'request')} from ${from} to ` +
-    `${to} (UTC) would be refused${start > now ? ` from ${formatTime(start)} on` : ''}, with ` +
-    `${pluralize(keyCount, 'key')}.\n`
+  const isUnknown = hasNewRanges && requestCount === 0
+  const isLowerBound = !isUnknown && (hasLowerLimits || hasNewRanges)
+  const found = isUnknown
+    ? 'An unknown number of requests'
+    : `${isLowerBound ? 'At least ' : ''}${pluralize(requestCount, 'request')}`
+  const sentence = `${found} from ${from} to ${to} (UTC) would be refused` +
+    `${start > now ? ` from ${formatTime(start)} on` : ''}` +
+    `${isUnknown ? '' : `, with ${pluralize(keyCount, 'key')}`}.\n`
   const byEndpoint = refusals.map(({ endpoint, policy, code, keys, ...counts }) => [
     ...[endpoint ?? `over the ${policy} limit`, `${PROBLEMS[code].status} ${code}`],
     ...[keys, counts.requests, counts.errors].map((count) => formatCount(count)),
@@ -98,14 +104,14 @@ export async function dryRun(
     [true, 'Dry run: nothing was changed.'],
     [changes.length === 0, 'The change has been made already.'],
     [keys.length > maxShownKeys, `The busiest ${maxShownKeys} keys are shown; --json has up to ${maxKeys}.`],
-    [isLowerBound, 'Only days are counted: bursts within a day exceed a limit sooner.'],
+    [hasLowerLimits, 'Only days are counted: bursts within a day exceed a limit sooner.'],
     [hasNewRanges, 'Addresses are not recorded: how many requests the address ranges refuse is unknown.'],
   ]
   return {
     data: {
-      ...{ dry_run: true, changes: changes.map(({ type }) => type), from, to, requests: requestCount },
-      ...{ is_lower_bound: isLowerBound, are_addresses_unknown: hasNewRanges },
-      ...{ keys_affected: keyCount, refusals, keys },
+      ...{ dry_run: true, changes: changes.map(({ type }) => type), from, to },
+      ...{ requests: isUnknown ? null : requestCount, is_lower_bound: isLowerBound },
+      ...{ are_addresses_unknown: hasNewRanges, keys_affected: isUnknown ? null : keyCount, refusals, keys },
     },
     text: [sentence, ...(keyCount > 0 ? tables : [])].join('\n'),
     notes: () => notes.filter(([holds]) => holds).map(([, note]) => note),
@@ -138,19 +144,23 @@ function effectsOf(page: readonly KeyFacts[], changes: readonly Change[], now: n
 /** What a change of the facts of one key does. */
 function effectOf(before: KeyFacts, after: KeyFacts, now: number) {
   const { key } = after
-  const at = key.expiresAt === before.key.expiresAt ? now : key.expiresAt ?? now
+  const at = endOf(key) === endOf(before.key) ? now : endOf(key) ?? now
   const [codeBefore, codeAfter] = [createPolicy(before, at), createPolicy(after, at)]
   const denials = new Map<string, ProblemCode>()
   for (const { name, scope } of keyedRoutes) {
     const code = codeAfter(scope)
     if (code !== undefined && codeBefore(scope) === undefined) denials.set(name, code)
   }
+  // A key whose requests are all refused anyway exceeds no limit, and meets no address range.
+  const codeNow = createPolicy(after, now)
+  const open = keyedRoutes.filter(({ scope }) => codeNow(scope) === undefined)
   const limitsBefore = policiesFor(DEFAULT_LIMITS, before)
   const limits = Object.values(policiesFor(DEFAULT_LIMITS, after)).filter((limit) => {
     const limitBefore = limitsBefore[limit.name]
-    return limitBefore === undefined || mostIn(1, limit) < mostIn(1, limitBefore)
+    const isLower = limitBefore === undefined || mostIn(1, limit) < mostIn(1, limitBefore)
+    return isLower && open.some(({ limits }) => limits.includes(limit.name))
   })
-  const hasNewRanges = key.allow.length > 0 && key.allow.join() !== before.key.allow.join()
+  const hasNewRanges = open.length > 0 && key.allow.length > 0 && key.allow.join() !== before.key.allow.join()
   return { key, at, denials, limits, hasNewRanges }
 }
 

@@ -15,7 +15,7 @@ import type { Output } from '../output/print.ts'
 import { formatCount, formatTable, joinList, pluralize, printableJson } from '../output/text.ts'
 import { isMissingStore, timeOf, withStore } from '../store.ts'
 
-interface ImportOptions {
+interface DryRunOptions {
   readonly dryRun?: boolean
 }
 
@@ -52,11 +52,12 @@ the profiles that refer to them, and create partners before their banners.`)
     .description('Remove content, all given rows or none')
     .addArgument(kind())
     .argument('<slug...>', "Slugs; the slug of a banner is its partner's")
+    .addOption(new Option('--dry-run', 'Only check what would be removed').conflicts('wait'))
     .change(remove)
     .examples('partner-api content remove profiles old-mill northern-light')
 }
 
-const importFile: Action<[ContentKind, string, ImportOptions]> = async (invocation, kind, file, options) => {
+const importFile: Action<[ContentKind, string, DryRunOptions]> = async (invocation, kind, file, options) => {
   const { dryRun = false } = options
   const isMissing = await isMissingStore(invocation)
   let lines: AsyncIterable<string> | readonly string[] = readContentLines(file, invocation.io.stdin)
@@ -173,9 +174,15 @@ async function exportKind(store: Store, { output }: Invocation, kind: ContentKin
   else output.note(`There are no ${kind} yet.`)
 }
 
-const remove: StoreAction<[ContentKind, readonly string[]]> = async (store, { actor }, kind, names) => {
+const remove: StoreAction<[ContentKind, readonly string[], DryRunOptions]> = async (
+  store,
+  { actor },
+  kind,
+  names,
+  { dryRun = false },
+) => {
   const slugs = [...new Set(names)]
-  const { missing, used } = await store.removeContent(kind, slugs, { actor, at: timeOf(store) })
+  const { missing, used } = await store.removeContent(kind, slugs, { actor, at: timeOf(store) }, dryRun)
   if (missing.length > 0) {
     const absent = `there are no ${kind} ${joinList(missing)}`
     throw new CliError(1, 'content_not_found', `Nothing was removed: ${absent}.`)
@@ -184,5 +191,6 @@ const remove: StoreAction<[ContentKind, readonly string[]]> = async (store, { ac
     const detail = `other content refers to ${joinList(used)}. Remove or change that first.`
     throw new CliError(1, 'content_in_use', `Nothing was removed: ${detail}`)
   }
-  return { data: { kind, removed: slugs }, text: `${kind}: ${slugs.length} removed\n` }
+  const text = `${kind}: ${slugs.length} ${dryRun ? 'would be removed' : 'removed'}\n`
+  return { data: { kind, dry_run: dryRun, removed: slugs }, text }
 }

@@ -45,6 +45,7 @@ interface IssueOptions extends KeyOutputOptions {
 interface RotateOptions extends KeyOutputOptions {
   readonly overlap: number
   readonly expires?: ResolveEnd
+  readonly dryRun?: true
 }
 
 interface UpdateOptions extends LimitOptions {
@@ -110,6 +111,7 @@ overwrites a file; with it, the output of --json has the file name as out instea
     .addOption(outOption('key'))
     .option('-q, --quiet', 'Print only the key')
     .change(rotate)
+    .dryRuns()
     .details(`
 The successor has the name, scopes, address ranges, limits and expiry of the old key. If a key may have leaked, rotate
 it with --overlap 0, which ends it at once.`)
@@ -209,8 +211,8 @@ const issue: StoreAction<[string, IssueOptions]> = (store, invocation, partner, 
 }
 
 const rotate: StoreAction<[string, RotateOptions]> = (store, invocation, id, options) => {
-  const { overlap, expires, ...output } = options
-  return withKeyFile(output.out, async (save) => {
+  const { overlap, expires, dryRun, ...output } = options
+  return withKeyFile(dryRun ? undefined : output.out, async (save) => {
     const { now, keys } = administerKeys(store, invocation)
     const issued = await keys.rotate(id, { overlapMs: overlap, expiresAt: expires?.(now) })
     return newKeyResult(store, issued, output, save, async () => [

@@ -39,6 +39,7 @@ export function defineRotation(keys: CliCommand): void {
     )
     .option('--force', 'End it even if it is still used')
     .change(finish)
+    .dryRuns()
     .details(
       'The last use is known to within two minutes, so the key must have been unused for two minutes longer.',
     )

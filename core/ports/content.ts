@@ -27,12 +27,13 @@ export interface ContentAdministration {
   /**
    * Removes by slug, all or nothing, and adds an audit entry.
    * @returns The slugs that prevented it: `missing` do not exist, `used` are referred to by other content (an industry by
-   * profiles or children). Nothing was removed unless both are empty.
+   * profiles or children). Nothing was removed unless both are empty, nor in a dry run.
    */
   removeContent(
     kind: ContentKind,
     slugs: readonly string[],
     context: AuditContext,
+    dryRun?: boolean,
   ): MaybePromise<{ readonly missing: readonly string[]; readonly used: readonly string[] }>
 }
 

@@ -159,6 +159,8 @@ test('remove deletes records by slug and reports missing ones', async (t) => {
   t.match(used, { code: 1, error: { code: 'content_in_use', detail: 'education' } })
   const missing = await json(['remove', 'industries', 'a', 'nowhere'])
   t.match(missing, { code: 1, error: { code: 'content_not_found', detail: 'nowhere' } })
+  const dry = await json(['remove', 'industries', 'a', '--dry-run'])
+  t.match(dry.data, { kind: 'industries', dry_run: true, removed: ['a'] })
   const done = await json(['remove', 'industries', 'a', 'a'])
   t.match(done, { code: 0, data: { kind: 'industries', removed: ['a'] } })
   t.equal((await run(['remove', 'industries'])).code, 2)

@@ -45,12 +45,12 @@ export function createContentAdministration(
         .map(({ record }) => record)
     },
 
-    removeContent(kind, slugs, context) {
+    removeContent(kind, slugs, context, dryRun = false) {
       const removed = new Set(slugs)
       const missing = [...removed].filter((slug) => !content[kind].has(slug))
       const referenced = kind === 'industries' ? referencedIndustries(content, removed) : new Set<string>()
       const used = [...removed].filter((slug) => referenced.has(slug))
-      if (removed.size > 0 && missing.length === 0 && used.length === 0) {
+      if (!dryRun && removed.size > 0 && missing.length === 0 && used.length === 0) {
         for (const slug of removed) content[kind].delete(slug)
         onChange([removalAuditRecord(kind, removed)], context)
       }

@@ -35,7 +35,7 @@ export function createContentAdministration(
 
     exportContent: (kind) => exportRecords(database, kind),
 
-    removeContent(kind, slugs, stamp) {
+    removeContent(kind, slugs, stamp, dryRun = false) {
       return runAudited(database, revisions, 'content', stamp, async (query) => {
         const table = CONTENT_TABLE_OPENERS[kind](query)
         const removed = [...new Set(slugs)]
@@ -44,7 +44,9 @@ export function createContentAdministration(
         const referenced = kind === 'industries' ? await findReferenced(query, removed) : new Set()
         const missing = removed.filter((slug) => !existing.has(slug))
         const used = removed.filter((slug) => referenced.has(slug))
-        if (missing.length > 0 || used.length > 0) return { result: { missing, used }, auditRecords: [] }
+        if (dryRun || missing.length > 0 || used.length > 0) {
+          return { result: { missing, used }, auditRecords: [] }
+        }
         await table.remove(removed)
         await table.flush()
         return { result: { missing, used }, auditRecords: [removalAuditRecord(kind, removed)] }

@@ -90,13 +90,13 @@ export function createContentAdministration(
 
     exportContent: (kind) => exportRecords(database, kind),
 
-    removeContent(kind, slugs, context) {
+    removeContent(kind, slugs, context, dryRun = false) {
       return database.transaction(() => {
         assertNoImport(database)
         const removed = [...new Set(slugs)]
         const missing = removed.filter((slug) => tables[kind].find(slug) === undefined)
         const used = kind === 'industries' ? findReferenced(database, removed) : []
-        if (removed.length > 0 && missing.length === 0 && used.length === 0) {
+        if (!dryRun && removed.length > 0 && missing.length === 0 && used.length === 0) {
           tables[kind].remove(removed)
           auditLog.append([removalAuditRecord(kind, removed)], context)
           revisions.bump('content')

@@ -83,6 +83,7 @@ export async function contentContract(check: Check): Promise<void> {
       const missing = await store.removeContent(kind, [slug, 'nothing'], stamp)
       t.strictSame(missing, { missing: ['nothing'], used: [] })
       t.strictSame(await store.removeContent(kind, [], stamp), { missing: [], used: [] })
+      t.strictSame(await store.removeContent(kind, [slug], stamp, true), { missing: [], used: [] })
       await expectUnchanged([changed[kind], ...others])
       t.strictSame(await store.removeContent(kind, [slug], stamp), { missing: [], used: [] })
       await expectContentChange()
