@@ -204,7 +204,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       const left = replica.deregister()
       // Changes no longer wait for this replica, so its cache may be stale from now on.
       revisionCache.invalidate(elapsed())
-      await Promise.all([uses.flush(), usage.flush(), left])
+      await Promise.all([uses.flush(), usage.flush(), limiter.close(), left])
     },
   }
 }

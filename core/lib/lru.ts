@@ -44,6 +44,8 @@ export function createLruCache<V>(maxWeight: number, weightOf: (value: V, key: s
     get,
     set: insert,
     delete: remove,
+    /** Every entry, in no particular order. */
+    entries: (): [string, V][] => [...old, ...young],
     /** The value, which `make` makes if there is none. */
     getOrMake(key: string, make: () => V): V {
       const known = get(key)

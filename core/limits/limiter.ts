@@ -23,6 +23,8 @@ export interface Limiter {
   peekLocal(policy: Policy, subject: string, now: number): RateLimitState
   /** What `consume` decided since the start. */
   readonly decisions: LimitDecisions
+  /** Returns what was leased and not used. Never rejects. */
+  close(): Promise<void>
 }
 
 /** Counts of decisions by policy. */
@@ -88,6 +90,7 @@ export function createLocalLimiter() {
     peek,
     peekLocal: peek,
     decisions,
+    close: () => Promise.resolve(),
   } satisfies Limiter
 }
 

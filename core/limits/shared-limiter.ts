@@ -1,19 +1,23 @@
-import type { QuotaLease, QuotaStore } from '../ports/quotas.ts'
+import type { LeaseRequest, QuotaLease, QuotaReturn, QuotaStore } from '../ports/quotas.ts'
 import {
-  createDecisions,
+  createLocalLimiter,
   createWindows,
   type Limiter,
   type RateLimitState,
   rateLimitState,
 } from './limiter.ts'
-import type { Policy } from './policies.ts'
+import { LIMIT_NAMES, type Policy } from './policies.ts'
 
 /** The largest part of a quota that all replicas together hold without having used it. */
 const heldShare = 0.02
 
+/** Enough for one statement of a store, which other requests wait for. */
+const maxReturnsAtOnce = 500
+
 /**
  * Counts together with other replicas: each leases portions of a quota from the quota store and spends them by itself.
- * Never more than the quota passes in a window, and at most 2 % of it stays unused in leases.
+ * Never more than the quota passes in a window, and at most 2 % of it stays unused in leases. When a quota changes, up to
+ * 2 % of the previous one may pass in addition: leases that replicas have used and not reported yet.
  *
  * @param options.localFallback Whether to use this replica's share of each quota, instead of failing, while the quota
  * store does not respond.
@@ -24,14 +28,17 @@ export function createSharedLimiter(
 ): Limiter {
   const { replicas, elapsed, localFallback } = options
   const windows = createWindows<LeasedWindow>()
-  const decisions = createDecisions()
+  const local = createLocalLimiter()
+  const { decisions } = local
+  const isLocal = ({ windowSeconds }: Policy): boolean => windowSeconds < (quotas.leastWindowSeconds ?? 1)
 
   /** The window as far as this process knows it. */
   function windowOf({ name, quota, windowSeconds }: Policy, subject: string, now: number): LeasedWindow {
     let window = windows[name].get(subject)
     if (window === undefined || quota !== window.quota || windowSeconds !== window.windowSeconds) {
       // A changed policy gets a new window: a pending lease under the old numbers does not apply to it.
-      window = { ...unleased, quota, windowSeconds, waiting: [], isLeasing: false }
+      const previous = window?.previous ?? window
+      window = { ...unleased, previous, quota, windowSeconds, waiting: [], isLeasing: false }
       windows[name].set(subject, window)
     } else if (now >= window.endsAt) {
       Object.assign(window, unleased)
@@ -39,17 +46,37 @@ export function createSharedLimiter(
     return window
   }
 
-  async function lease({ name, quota, windowSeconds }: Policy, subject: string, wanted: number) {
-    return await quotas.leaseQuota({ policy: name, subject, quota, windowSeconds, wanted })
+  async function lease(
+    { name, quota, windowSeconds }: Policy,
+    subject: string,
+    request: Pick<LeaseRequest, 'wanted' | 'waiting' | 'report'>,
+  ): Promise<QuotaLease> {
+    return await quotas.leaseQuota({ policy: name, subject, quota, windowSeconds, ...request })
   }
 
-  async function leaseOrFallBack(policy: Policy, subject: string, wanted: number): Promise<QuotaLease> {
+  async function leaseOrFallBack(
+    window: LeasedWindow,
+    policy: Policy,
+    subject: string,
+    waiting: number,
+  ): Promise<QuotaLease> {
+    const { previous, term, used } = window
+    const portion = Math.floor(policy.quota * heldShare / replicas())
     try {
-      return await lease(policy, subject, wanted)
+      if (previous !== undefined) {
+        // Not repeated after a failure: the store may have counted it.
+        window.previous = undefined
+        const returned = toReturn(previous, policy.name, subject)
+        if (returned !== undefined) await quotas.returnQuotas([returned])
+      }
+      const wanted = Math.max(portion, waiting)
+      const lent = await lease(policy, subject, { wanted, waiting, report: { term, used } })
+      window.used -= used + Math.min(lent.granted, waiting)
+      return lent
     } catch (error) {
       if (!localFallback) throw error
       const share = Math.max(1, Math.floor(policy.quota / replicas()))
-      return { granted: share, remaining: 0, resetMs: policy.windowSeconds * 1000 }
+      return { granted: share, remaining: 0, resetMs: policy.windowSeconds * 1000, term: unleased.term }
     }
   }
 
@@ -64,10 +91,15 @@ export function createSharedLimiter(
       const missing = served.length - window.held
       try {
         if (missing > 0 && window.remaining !== 0) {
-          const portion = Math.floor(policy.quota * heldShare / replicas())
-          const wanted = Math.max(portion, missing)
-          const { granted, remaining, resetMs } = await leaseOrFallBack(policy, subject, wanted)
-          window.held += granted
+          const { granted, remaining, resetMs, term } = await leaseOrFallBack(
+            window,
+            policy,
+            subject,
+            missing,
+          )
+          // A lease of an earlier term is not valid any more.
+          window.held = (term === window.term ? window.held : 0) + granted
+          window.term = term
           window.remaining = remaining
           window.endsAt = askedAt + resetMs
         }
@@ -85,12 +117,16 @@ export function createSharedLimiter(
 
   function take(window: LeasedWindow, policy: Policy, now: number): RateLimitState {
     const allowed = window.held > 0
-    if (allowed) window.held--
+    if (allowed) {
+      window.held--
+      window.used++
+    }
     decisions[policy.name][allowed ? 'allowed' : 'refused']++
     return rateLimitState(policy, allowed, window.held + (window.remaining ?? 0), window.endsAt - now)
   }
 
   function peekLocal(policy: Policy, subject: string, now: number): RateLimitState {
+    if (isLocal(policy)) return local.peekLocal(policy, subject, now)
     const window = windows[policy.name].get(subject)
     if (window === undefined || window.remaining === undefined || now >= window.endsAt) {
       return { allowed: true, remaining: policy.quota, resetSeconds: policy.windowSeconds }
@@ -101,6 +137,7 @@ export function createSharedLimiter(
 
   return {
     consume(policy, subject, now) {
+      if (isLocal(policy)) return local.consume(policy, subject, now)
       const window = windowOf(policy, subject, now)
       if (window.held > 0 || window.remaining === 0) return take(window, policy, now)
       return new Promise((resolve, reject) => {
@@ -110,8 +147,9 @@ export function createSharedLimiter(
     },
 
     async peek(policy, subject, now) {
+      if (isLocal(policy)) return local.peek(policy, subject, now)
       try {
-        const { remaining: unleased, resetMs } = await lease(policy, subject, 0)
+        const { remaining: unleased, resetMs } = await lease(policy, subject, { wanted: 0 })
         const remaining = unleased + windowOf(policy, subject, now).held
         return rateLimitState(policy, remaining > 0, remaining, resetMs)
       } catch {
@@ -121,7 +159,32 @@ export function createSharedLimiter(
 
     peekLocal,
     decisions,
+
+    async close() {
+      const returns = LIMIT_NAMES.flatMap((policy) =>
+        windows[policy].entries().flatMap(([subject, window]) =>
+          elapsed() < window.endsAt ? toReturn(window, policy, subject) ?? [] : []
+        )
+      )
+      try {
+        while (returns.length > 0) await quotas.returnQuotas(returns.splice(0, maxReturnsAtOnce))
+      } catch {
+        // Like the leases of a process that was killed, they stay unused until their windows end.
+      }
+    },
   }
+}
+
+/** Takes what is held from a window; `undefined` if there is nothing to return or report. */
+function toReturn(
+  window: LeasedWindow,
+  policy: QuotaReturn['policy'],
+  subject: string,
+): QuotaReturn | undefined {
+  const { term, used, held: unused } = window
+  window.used = window.held = 0
+  const isLeased = term !== unleased.term && used + unused > 0
+  return isLeased ? { policy, subject, term, used, unused } : undefined
 }
 
 /**
@@ -134,10 +197,16 @@ export function createSharedLimiter(
 interface LeasedWindow extends Pick<Policy, 'quota' | 'windowSeconds'> {
   /** Requests that were leased and not yet used. */
   held: number
+  /** Requests that were leased, used, and not yet reported. */
+  used: number
+  /** Of the last lease; 0 before the first. */
+  term: number
   /** What the last lease left in the quota store; `undefined` before the first lease in this window. */
   remaining: number | undefined
   /** Never later than in the quota store. */
   endsAt: number
+  /** The window under the numbers before the last change, until its leases are returned. */
+  previous: LeasedWindow | undefined
   waiting: {
     resolve(state: RateLimitState): void
     reject(error: unknown): void
@@ -145,4 +214,4 @@ interface LeasedWindow extends Pick<Policy, 'quota' | 'windowSeconds'> {
   isLeasing: boolean
 }
 
-const unleased = { held: 0, remaining: undefined, endsAt: Infinity }
+const unleased = { held: 0, used: 0, term: 0, remaining: undefined, endsAt: Infinity, previous: undefined }

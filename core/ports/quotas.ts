@@ -13,6 +13,24 @@ export interface LeaseRequest {
   readonly windowSeconds: number
   /** Requests to take; 0 only reads the state, and opens no window. */
   readonly wanted: number
+  /** Of those, the requests that wait for the lease and use it at once. Default 0. */
+  readonly waiting?: number
+  /** What became of the replica's earlier leases. */
+  readonly report?: LeaseReport | undefined
+}
+
+/** What a replica has done with its leases of one term since its last report. */
+export interface LeaseReport {
+  /** The term of the leases. */
+  readonly term: number
+  /** Requests that used them. */
+  readonly used: number
+}
+
+/** Requests that a replica leased and gives back. */
+export interface QuotaReturn extends Pick<LeaseRequest, 'policy' | 'subject'>, LeaseReport {
+  /** 0 or more. */
+  readonly unused: number
 }
 
 /** The part of a quota that a replica got. */
@@ -23,13 +41,23 @@ export interface QuotaLease {
   readonly remaining: number
   /** Milliseconds until the window ends; its whole length when none is open. */
   readonly resetMs: number
+  /** Identifies the window and the quota under which it was leased. */
+  readonly term: number
 }
 
-/** The quotas that replicas share. A window opens with its first lease, and never leases more than the quota. */
+/**
+ * The quotas that replicas share. A window opens with its first lease, and never leases more than the quota. A request
+ * with another quota begins a new term: what was leased before and not reported as used is available again, and counts
+ * when its use is reported.
+ */
 export interface QuotaStore {
+  /** Seconds. Shorter windows are not shared: each process counts by itself. Default 1. */
+  readonly leastWindowSeconds?: number
   /**
    * Takes what is wanted, or all that is left.
    * @throws when the store does not respond: whether anything was taken is then unknown.
    */
   leaseQuota(request: LeaseRequest): MaybePromise<QuotaLease>
+  /** Makes what replicas leased available again, unless its window has ended. @throws like `leaseQuota`. */
+  returnQuotas(returns: readonly QuotaReturn[]): MaybePromise<void>
 }

@@ -72,7 +72,10 @@ export function withTimeouts(deadlineMs: number, observer?: Pick<Observer, 'stor
         'createSignup',
       ),
     reports: (reports: Reports) => wrap(reports, 'recordUsage', 'summarise', 'listActivity'),
-    quotas: (quotas: QuotaStore): QuotaStore => wrap(quotas, 'leaseQuota'),
+    quotas: (quotas: QuotaStore): QuotaStore => ({
+      ...quotas,
+      ...wrap(quotas, 'leaseQuota', 'returnQuotas'),
+    }),
     registration: (replica: ReplicaRegistration): ReplicaRegistration => ({
       ...replica,
       ...wrap(replica, 'registered'),

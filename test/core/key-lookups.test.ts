@@ -155,8 +155,9 @@ await t.test('replicas with a shared quota admit no more failures together', asy
       const policy = { name, quota, windowSeconds, field: '' }
       let granted = 0
       while (granted < wanted && ledger.consume(policy, subject, 0).allowed) granted++
-      return { granted, remaining: ledger.peek(policy, subject, 0).remaining, resetMs: 600_000 }
+      return { granted, remaining: ledger.peek(policy, subject, 0).remaining, resetMs: 600_000, term: 1 }
     },
+    returnQuotas: () => undefined,
   }
   const replicas = [serve({ ...store, quotas }), serve({ ...store, quotas })]
   const [here, there] = await Promise.all(replicas.map((api) => sendAtOnce(api, forged(200))))
@@ -247,8 +248,9 @@ await t.test('a key that ends while its request waits is refused', async (t) => 
   const quotas: QuotaStore = {
     async leaseQuota({ policy }) {
       if (policy === 'key') await keys.revoke(leased.key.id)
-      return { granted: 1, remaining: 9, resetMs: 60_000 }
+      return { granted: 1, remaining: 9, resetMs: 60_000, term: 1 }
     },
+    returnQuotas: () => undefined,
   }
   t.equal(await statusOf({ quotas }, leased.text), 401, 'a lease')
 

@@ -2,12 +2,17 @@
 import fc from 'fast-check'
 import { parseList } from 'structured-headers'
 import t from 'tap'
+import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
+import { createPartnerApi } from '../../core/api.ts'
 import { consumeQuotas, createLocalLimiter, type Limiter } from '../../core/limits/limiter.ts'
 import { DEFAULT_LIMITS, policiesFor, type Policy } from '../../core/limits/policies.ts'
 import { createSharedLimiter } from '../../core/limits/shared-limiter.ts'
-import type { LeaseRequest, QuotaStore } from '../../core/ports/quotas.ts'
+import type { LeaseRequest, QuotaReturn, QuotaStore } from '../../core/ports/quotas.ts'
 import { memory } from '../contract/http/stores.ts'
+import { withKey } from '../contract/http/service.ts'
+import { newFile } from '../support/cli-program.ts'
 import { withService } from '../support/partner-service.ts'
+import { fillWorld } from '../support/world.ts'
 
 const policy = (quota: number, windowSeconds = 60): Policy => ({
   name: 'key',
@@ -136,12 +141,14 @@ t.test('exactly the quota passes in a window, whatever the timing of requests', 
 })
 
 /** A quota store with one window per subject, and a clock that only `pass` advances. */
-function createLedger() {
+function createLedger(leastWindowSeconds = 1) {
   const windows = new Map<string, { openedAt: number; taken: number }>()
   let now = 0
   let silent = false
   const leases: LeaseRequest[] = []
+  const returned: QuotaReturn[] = []
   const ledger: QuotaStore = {
+    leastWindowSeconds,
     async leaseQuota(request) {
       leases.push(request)
       await Promise.resolve()
@@ -158,11 +165,18 @@ function createLedger() {
         granted,
         remaining: Math.max(0, request.quota - window.taken),
         resetMs: window.openedAt + length - now,
+        term: window.openedAt + 1,
       }
+    },
+    returnQuotas(returns) {
+      returned.push(...returns)
+      if (silent) throw new Error('silent')
+      for (const { subject, unused } of returns) windows.get(subject)!.taken -= unused
     },
   }
   return {
     leases,
+    returns: returned,
     elapsed: () => now,
     pass: (ms: number) => void (now += ms),
     fallSilent: (is: boolean) => void (silent = is),
@@ -358,6 +372,50 @@ await t.test('peeking consumes nothing and includes other replicas', async (t) =
   t.equal(local.remaining, 500)
   ledger.fallSilent(true)
   t.strictSame(await there.peek(policy(600), 'k', 0), local, 'without the quota store')
+})
+
+await t.test('a failed return is not repeated, and a local share is not returned', async (t) => {
+  const ledger = createLedger()
+  const limiter = ledger.replica(1, true)
+  await limiter.consume(policy(600), 'k', 0)
+  ledger.fallSilent(true)
+  for (const subject of ['k', 'other']) await limiter.consume(policy(500), subject, 0)
+  ledger.fallSilent(false)
+  await limiter.close()
+  await limiter.close()
+  t.strictSame(ledger.returns, [{ policy: 'key', subject: 'k', term: 1, used: 0, unused: 11 }])
+})
+
+await t.test('on SQLite, a restart continues windows of an hour, with what was leased and not used', async (t) => {
+  const file = newFile()
+  const operator = await openSqliteStore(file)
+  const world = await fillWorld(operator)
+  await operator.close()
+  for (const [windowSeconds, expected] of [[3_599, [999, 999]], [3_600, [999, 998]]] as const) {
+    const remaining = []
+    for (let start = 0; start < 2; start++) {
+      const store = await openSqliteStore(file)
+      const api = createPartnerApi({ store }, { limits: { key: { quota: 1_000, windowSeconds } } })
+      const headers = withKey(world.keys['demo full'])
+      const { headers: sent } = await api.fetch(
+        new Request('http://a.example/service/public/plans?partner=demo', { headers }),
+      )
+      remaining.push(Number(/r=(\d+)/.exec(sent.get('ratelimit') ?? '')?.[1]))
+      await api.close()
+      await store.close()
+    }
+    t.strictSame(remaining, expected, `${windowSeconds} s`)
+  }
+})
+
+await t.test('windows shorter than those of the quota store are counted locally', async (t) => {
+  const ledger = createLedger(3_600)
+  const [here, there] = [ledger.replica(1), ledger.replica(1)]
+  for (const limiter of [here, there]) t.ok((await limiter.consume(policy(1), 'k', 0)).allowed)
+  t.notOk((await here.peek(policy(1), 'k', 0)).allowed)
+  t.notOk(here.peekLocal(policy(1), 'k', 0).allowed)
+  t.ok((await here.consume(policy(1, 3_600), 'k', 0)).allowed)
+  t.notOk((await there.consume(policy(1, 3_600), 'k', 0)).allowed)
 })
 
 await t.test('without the quota store nothing passes, unless a local fallback is configured', async (t) => {

@@ -16,6 +16,7 @@ import * as store from './migrations/001-store.ts'
 import * as keyUsage from './migrations/002-key-usage.ts'
 import * as digestScheme from './migrations/003-digest-scheme.ts'
 import * as webhook from './migrations/004-webhook.ts'
+import * as quotaTerm from './migrations/005-quota-term.ts'
 
 /** A schema as it was found. */
 interface Schema {
@@ -180,6 +181,6 @@ export interface Migration extends SharedMigration {
 }
 
 /** The version of each is its position, from 1. */
-export const MIGRATIONS: readonly Migration[] = [store, keyUsage, digestScheme, webhook]
+export const MIGRATIONS: readonly Migration[] = [store, keyUsage, digestScheme, webhook, quotaTerm]
 
 export const LATEST: number = MIGRATIONS.length

@@ -8,6 +8,7 @@ import type { MaybePromise } from '../../../core/lib/promise.ts'
 import type { Revision } from '../../../core/ports/facts.ts'
 import type { QuotaLease, QuotaStore } from '../../../core/ports/quotas.ts'
 import type { ReplicaRegistry } from '../../../core/ports/replicas.ts'
+import { leaseParameters, quotaStatements, toLease } from '../quotas.ts'
 import {
   createRegistration,
   LIVE_GRACE_MS,
@@ -30,15 +31,22 @@ const schema = `
     id TEXT PRIMARY KEY, name TEXT, lease_ms INTEGER, facts TEXT, content TEXT,
     seen_at INTEGER, pid INTEGER, pid_namespace TEXT
   ) STRICT, WITHOUT ROWID;
-  CREATE TABLE IF NOT EXISTS quota_window (
+  CREATE TABLE IF NOT EXISTS quota_term (
     policy TEXT, subject TEXT, opened_at INTEGER, ends_at INTEGER, taken INTEGER, granted INTEGER,
-    PRIMARY KEY (policy, subject)
+    quota INTEGER, term INTEGER, held INTEGER, PRIMARY KEY (policy, subject)
   ) STRICT, WITHOUT ROWID;
-  CREATE INDEX IF NOT EXISTS quota_window_end ON quota_window (ends_at)`
+  CREATE INDEX IF NOT EXISTS quota_term_end ON quota_term (ends_at)`
 
-/** By the length of the request, also for an open window. One from the future was opened before the clock was set. */
-const isOpen = '?4 - opened_at BETWEEN 1 - ?3 AND ?3 - 1'
-const granted = `CASE WHEN ${isOpen} THEN min(?6, max(?5 - taken, 0)) ELSE excluded.granted END`
+const { peek, take, giveBack } = quotaStatements({
+  table: 'quota_term',
+  parameter: (number) => `?${number + 1}`,
+  least: 'min',
+  greatest: 'max',
+  now: '?1',
+  returned: `(SELECT ${
+    ['policy', 'subject', 'term', 'used', 'unused'].map((name) => `value ->> '${name}' AS ${name}`)
+  } FROM json_each(?1)) AS returned`,
+})
 
 const statements = {
   confirm: `INSERT INTO replica (id, name, lease_ms, facts, content, seen_at, pid, pid_namespace)
@@ -47,23 +55,28 @@ const statements = {
   list: `SELECT pid, pid_namespace, id, name, lease_ms, facts, content, 0 FROM replica
     WHERE seen_at + lease_ms > ?1 ORDER BY id`,
   remove: 'DELETE FROM replica WHERE id = ?1 OR seen_at + lease_ms <= ?2',
-  peek: `SELECT opened_at, taken, 0 FROM quota_window WHERE policy = ?1 AND subject = ?2 AND ${isOpen}`,
-  take: `INSERT INTO quota_window (policy, subject, opened_at, ends_at, taken, granted)
-    VALUES (?1, ?2, ?4, ?4 + ?3, min(?5, ?6), min(?5, ?6))
-    ON CONFLICT (policy, subject) DO UPDATE SET
-      opened_at = CASE WHEN ${isOpen} THEN opened_at ELSE excluded.opened_at END,
-      ends_at = CASE WHEN ${isOpen} THEN opened_at + ?3 ELSE excluded.ends_at END,
-      taken = CASE WHEN ${isOpen} THEN taken ELSE 0 END + ${granted}, granted = ${granted}
-    RETURNING opened_at, taken, granted`,
-  prune: `DELETE FROM quota_window WHERE (policy, subject) IN (
-    SELECT policy, subject FROM quota_window WHERE ends_at <= ?1 ORDER BY ends_at LIMIT 128)`,
+  peek,
+  take,
+  giveBack,
+  prune: `DELETE FROM quota_term WHERE (policy, subject) IN (
+    SELECT policy, subject FROM quota_term WHERE ends_at <= ?1 ORDER BY ends_at LIMIT 128)`,
 }
 
 // deno-lint-ignore no-explicit-any -- each statement has rows of its own
 type Statements = Record<keyof typeof statements, Statement<any>>
 
-/** @param store Path of the store's file. */
-export function createServersFile(store: string, revisions: Pick<Revisions, 'current'>) {
+/** A window that a restart must not forget. */
+const longWindowSeconds = 3_600
+
+/**
+ * @param store Path of the store's file.
+ * @param shareLimits Whether to count all windows in the file, or only long ones.
+ */
+export function createServersFile(
+  store: string,
+  revisions: Pick<Revisions, 'current'>,
+  shareLimits: boolean,
+) {
   const file = `${realpathSync(store)}-servers`
   let database: Database | undefined
   let prepared: Statements
@@ -100,7 +113,11 @@ export function createServersFile(store: string, revisions: Pick<Revisions, 'cur
       return use((sql) => toProgress(readLive(sql, RETENTION_MS), revision, revisions.current()))
     },
   }
-  return { replicas, quotas: createQuotaStore(use), close: () => database?.close() }
+  return {
+    replicas,
+    quotas: createQuotaStore(use, shareLimits ? 1 : longWindowSeconds),
+    close: () => database?.close(),
+  }
 }
 
 type Use = <T>(work: (statements: Statements) => T) => MaybePromise<T>
@@ -166,20 +183,18 @@ function hasEnded(pid: number): boolean {
 }
 
 /** Each lease is an upsert of one row, which reaches the disk later. */
-function createQuotaStore(use: Use): QuotaStore {
+function createQuotaStore(use: Use, leastWindowSeconds: number): QuotaStore {
   let windows = 0
   return {
-    leaseQuota: ({ policy, subject, quota, windowSeconds, wanted }) =>
+    leastWindowSeconds,
+    leaseQuota: (request) =>
       use((sql): QuotaLease => {
-        const windowMs = windowSeconds * 1000
         const now = Date.now()
-        const [openedAt, taken, granted] = wanted > 0
-          ? sql.take.get(policy, subject, windowMs, now, quota, wanted)
-          : sql.peek.get(policy, subject, windowMs, now) ?? [now, 0, 0]
-        if (wanted > 0 && granted === taken && windows++ % 64 === 0) sql.prune.run(now)
-        // `now` may be before the window was opened, if the statement had to wait for the lock.
-        const resetMs = Math.min(windowMs, openedAt + windowMs - now)
-        return { granted, remaining: Math.max(0, quota - taken), resetMs }
+        const row = sql[request.wanted > 0 ? 'take' : 'peek'].get(now, ...leaseParameters(request))
+        const lease = toLease(row, request)
+        if (request.wanted > 0 && row[3] === row[2] && windows++ % 64 === 0) sql.prune.run(now)
+        return lease
       }),
+    returnQuotas: (returns) => use((sql) => void sql.giveBack.run(JSON.stringify(returns))),
   }
 }

@@ -30,7 +30,8 @@ export interface SqliteStoreOptions {
    */
   readonly keyPrefix?: string
   /**
-   * Share limits with all other processes that open the file so. Default false, which costs less: each counts by itself.
+   * Share limits with all other processes that open the file so. Default false, which costs less: windows shorter than an
+   * hour are counted by each process.
    */
   readonly shareLimits?: boolean
 }
@@ -59,9 +60,9 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
     const revisions = createRevisions(database, file)
     const store = assemble(database, file, revisions, readSettings(database, file, keyPrefix))
     if (file === ':memory:') return store
-    const { replicas, quotas, close } = createServersFile(file, revisions)
+    const { replicas, quotas, close } = createServersFile(file, revisions, shareLimits)
     const closeBoth = (): void => (close(), database.close())
-    return { ...store, replicas, ...(shareLimits && { quotas }), close: closeBoth }
+    return { ...store, replicas, quotas, close: closeBoth }
   } catch (error) {
     database.close()
     if (error instanceof StoreError) throw error

@@ -1,3 +1,5 @@
+import fc from 'fast-check'
+import { createSharedLimiter } from '../../../core/limits/shared-limiter.ts'
 import type { LeaseRequest, QuotaLease } from '../../../core/ports/quotas.ts'
 import { until } from '../../postgres/until.ts'
 import type { SharedCheck, SharedStore } from './suites.ts'
@@ -19,7 +21,7 @@ async function counted(store: SharedStore, more: Partial<LeaseRequest> = {}): Pr
 export async function quotasContract(check: SharedCheck): Promise<void> {
   await check('a lease of nothing opens no window', async (t, open) => {
     const store = await open()
-    const untouched = { granted: 0, remaining: 10, resetMs: 3_600_000 }
+    const untouched = { granted: 0, remaining: 10, resetMs: 3_600_000, term: 0 }
     t.strictSame(await lease(store, { wanted: 0 }), untouched)
     t.strictSame(await lease(store, { wanted: 0 }), untouched)
   })
@@ -27,11 +29,11 @@ export async function quotasContract(check: SharedCheck): Promise<void> {
   await check('each replica is granted what it requests, up to what remains', async (t, open) => {
     const [a, b] = [await open(), await open()]
     const first = await lease(a, { wanted: 4 })
-    t.strictSame(first, { granted: 4, remaining: 6, resetMs: first.resetMs })
+    t.strictSame(first, { ...first, granted: 4, remaining: 6 })
     t.ok(first.resetMs > 3_590_000 && first.resetMs <= 3_600_000, `${first.resetMs} ms`)
     t.strictSame(await counted(b, { wanted: 0 }), [0, 6])
     const second = await lease(b, { wanted: 5 })
-    t.strictSame(second, { granted: 5, remaining: 1, resetMs: second.resetMs })
+    t.strictSame(second, { ...second, granted: 5, remaining: 1 })
     t.ok(second.resetMs <= first.resetMs, 'the lease is of the same window')
     t.strictSame(await counted(a, { wanted: 5 }), [1, 0])
     t.strictSame(await counted(b), [0, 0])
@@ -50,11 +52,91 @@ export async function quotasContract(check: SharedCheck): Promise<void> {
 
   await check('a changed quota applies to the open window', async (t, open) => {
     const store = await open()
-    await lease(store, { wanted: 6 })
-    t.strictSame(await counted(store, { quota: 4 }), [0, 0], 'lowered below what was granted')
+    await lease(store, { wanted: 6, waiting: 6 })
+    t.strictSame(await counted(store, { quota: 4 }), [0, 0], 'lowered below what was used')
     t.strictSame(await counted(store, { quota: 4, wanted: 0 }), [0, 0])
-    t.strictSame(await counted(store, { quota: 8, wanted: 5 }), [2, 0], 'raised again')
+    t.strictSame(await counted(store, { quota: 8, wanted: 5, waiting: 5 }), [2, 0], 'raised again')
     t.strictSame(await counted(store, { quota: 20 }), [1, 11])
+  })
+
+  await check('under a changed quota, leases count when their use is reported', async (t, open) => {
+    const store = await open()
+    const { term } = await lease(store, { wanted: 9 })
+    t.strictSame(await counted(store, { quota: 4, wanted: 0 }), [0, 4])
+    t.strictSame(await counted(store, { quota: 4, report: { term, used: 2 } }), [1, 1], 'by the first')
+    t.strictSame(await counted(store, { quota: 4, report: { term, used: 1 } }), [0, 0], 'and by others')
+    t.strictSame(await counted(store, { quota: 20, wanted: 0 }), [0, 17], 'the last lease was not used')
+  })
+
+  await check('what is returned is available again, and only in its window', async (t, open) => {
+    const store = await open()
+    const [key, other] = [{ policy: 'key', subject: 'k' }, { policy: 'signup', subject: 's' }] as const
+    const [{ term }, { term: otherTerm }] = [
+      await lease(store, { ...key, wanted: 10 }),
+      await lease(store, { ...other, wanted: 5 }),
+    ]
+    await store.quotas.returnQuotas([
+      { ...key, term, used: 2, unused: 7 },
+      { ...other, term: otherTerm, used: 5, unused: 0 },
+      { ...key, subject: 'unknown', term, used: 0, unused: 5 },
+    ])
+    t.strictSame(await counted(store, { ...key, wanted: 0 }), [0, 7])
+    t.strictSame(await counted(store, { ...key, quota: 9, wanted: 0 }), [0, 7], 'one is still out')
+    t.strictSame(await counted(store, { ...other, quota: 9, wanted: 0 }), [0, 4])
+    await store.quotas.returnQuotas([{ ...other, term: 0, used: 3, unused: 3 }])
+    t.strictSame(await counted(store, { ...other, wanted: 0 }), [0, 5], 'a lease of an earlier window')
+  })
+
+  await check('whatever happens to replicas and limits, the quota passes', async (t, open) => {
+    const { quotas } = await open()
+    const size = 4
+    const share = (quota: number): number => Math.floor(quota * 0.02 / size)
+    let run = 0
+    const step = fc.record({
+      replica: fc.nat(size - 1),
+      count: fc.integer({ min: 1, max: 90 }),
+      then: fc.constantFrom('goes on', 'goes on', 'drains', 'crashes'),
+      quota: fc.option(fc.integer({ min: 1, max: 1_000 }), { freq: 6 }),
+    })
+    const start = () =>
+      createSharedLimiter(quotas, { replicas: () => size, elapsed: () => 0, localFallback: false })
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 1_000 }),
+        fc.array(step, { minLength: 1, maxLength: 40 }),
+        async (first, steps) => {
+          const subject = `run ${run++}`
+          const replicas = Array.from({ length: size }, start)
+          let quota = first
+          let [passed, most, offered, lost, unreported] = [0, first, 0, 0, 0]
+          for (const { replica, count, then, quota: changed } of steps) {
+            if (changed !== null && changed !== quota) {
+              unreported += size * share(quota)
+              quota = changed
+              most = Math.max(passed, quota)
+              offered = passed
+              lost = 0
+            }
+            const policy = { name: 'key', quota, windowSeconds: 3600, field: '' } as const
+            const consume = () => replicas[replica]!.consume(policy, subject, 0)
+            const together = await Promise.all(Array.from({ length: count >> 1 }, consume))
+            passed += together.filter(({ allowed }) => allowed).length
+            for (let n = count >> 1; n < count; n++) if ((await consume()).allowed) passed++
+            offered += count
+            const least = Math.min(offered, quota) - size * share(quota) - lost
+            if (passed > most + unreported || passed < least) {
+              throw new Error(`${passed} passed, of ${least} to ${most} + ${unreported}`)
+            }
+            if (then === 'goes on') continue
+            if (then === 'drains') await replicas[replica]!.close()
+            else lost += share(quota)
+            replicas[replica] = start()
+          }
+        },
+      ),
+      { numRuns: 60 },
+    )
+    t.ok(run >= 60, `${run} runs`)
   })
 
   await check(
@@ -81,7 +163,12 @@ export async function quotasContract(check: SharedCheck): Promise<void> {
       async () => (await lease(b, { ...second, wanted: 0 })).remaining === 10,
       'the window of one second to end',
     )
-    t.strictSame(await lease(b, { ...second, wanted: 0 }), { granted: 0, remaining: 10, resetMs: 1000 })
+    t.strictSame(await lease(b, { ...second, wanted: 0 }), {
+      granted: 0,
+      remaining: 10,
+      resetMs: 1000,
+      term: 0,
+    })
     t.strictSame(await counted(b, { ...second, wanted: 4 }), [4, 6])
     t.strictSame(await counted(a, { ...second, windowSeconds: 3600, wanted: 4 }), [4, 2])
     t.strictSame(await counted(a, { subject: 'hour' }), [0, 0], 'another window stays open')

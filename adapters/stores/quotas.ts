@@ -1,0 +1,86 @@
+/** What the SQL stores have in common about shared quotas. */
+import type { LeaseRequest, QuotaLease } from '../../core/ports/quotas.ts'
+
+interface QuotaDialect {
+  readonly table: string
+  readonly parameter: (number: number) => string
+  readonly least: string
+  readonly greatest: string
+  /** The instant of the statement, milliseconds since the epoch. */
+  readonly now: string
+  /** A table `returned (policy, subject, term, used, unused)`. */
+  readonly returned: string
+}
+
+export type WindowRow = [now: number, openedAt: number, taken: number, granted: number, term: number]
+
+/** Parameters: policy, subject, milliseconds of the window, quota; `take` has also wanted, waiting, term and used. */
+export function leaseParameters(request: LeaseRequest): (string | number)[] {
+  const { policy, subject, windowSeconds, quota, wanted, waiting = 0, report } = request
+  const key = [policy, subject, windowSeconds * 1000, quota]
+  return wanted <= 0 ? key : [...key, wanted, waiting, report?.term ?? 0, report?.used ?? 0]
+}
+
+export function toLease(row: WindowRow | undefined, { quota, windowSeconds }: LeaseRequest): QuotaLease {
+  const windowMs = windowSeconds * 1000
+  if (row === undefined) return { granted: 0, remaining: quota, resetMs: windowMs, term: 0 }
+  const [now, openedAt, taken, granted, term] = row
+  const remaining = Math.max(0, quota - taken)
+  // `now` may be before the window was opened, if the statement had to wait for the row.
+  return { granted, remaining, resetMs: Math.min(windowMs, openedAt + windowMs - now), term }
+}
+
+/**
+ * The statements. A window counts what was taken of its quota; `held` is the part of it that was leased in the current
+ * term and not reported as used. A term is the instant at which it began.
+ */
+export function quotaStatements({ table, parameter: p, least, greatest, now, returned }: QuotaDialect) {
+  const [policy, subject, windowMs, quota, wanted, waiting, term, used] = [
+    ...[`CAST(${p(1)} AS TEXT)`, `CAST(${p(2)} AS TEXT)`],
+    ...[3, 4, 5, 6, 7, 8].map((number) => `CAST(${p(number)} AS BIGINT)`),
+  ]
+  // By the length of the request, also for an open window. One from the future was opened by another clock.
+  const isOpen = (at: string) => `${at} - w.opened_at BETWEEN 1 - ${windowMs} AND ${windowMs} - 1`
+  const isOpenNow = isOpen('excluded.opened_at')
+  const counted = `CASE WHEN w.quota = ${quota} THEN w.taken ELSE w.taken - w.held END`
+  const clock = `(SELECT ${now} AS now) AS clock`
+  return {
+    peek: `
+      SELECT clock.now, w.opened_at, ${counted}, 0, w.term FROM ${table} AS w, ${clock}
+      WHERE w.policy = ${policy} AND w.subject = ${subject} AND ${isOpen('clock.now')}`,
+
+    take: `
+      INSERT INTO ${table} AS w (policy, subject, opened_at, ends_at, taken, granted, quota, term, held)
+      SELECT ${policy}, ${subject}, clock.now, clock.now + ${windowMs}, first, first, ${quota}, clock.now, ${greatest}(first - ${waiting}, 0)
+      FROM ${clock}, (SELECT ${least}(${quota}, ${wanted}) AS first) AS lease WHERE true
+      ON CONFLICT (policy, subject) DO UPDATE SET (opened_at, ends_at, taken, granted, quota, term, held) = (
+        SELECT opened_at, opened_at + ${windowMs}, taken + granted, granted, ${quota}, term,
+          held + ${greatest}(granted - ${waiting}, 0)
+        FROM (
+          SELECT opened_at, taken, term, held,
+            ${least}(${wanted}, ${greatest}(${quota} - taken, 0)) AS granted
+          FROM (
+            SELECT w.opened_at, w.term,
+              w.taken + CASE WHEN ${term} BETWEEN w.opened_at AND w.term - 1 THEN ${used} ELSE 0 END AS taken,
+              w.held - CASE WHEN ${term} = w.term THEN ${least}(w.held, ${used}) ELSE 0 END AS held
+            WHERE ${isOpenNow} AND w.quota = ${quota}
+            UNION ALL
+            SELECT w.opened_at, ${greatest}(w.term + 1, excluded.opened_at),
+              w.taken - w.held + CASE WHEN ${term} >= w.opened_at THEN ${used} ELSE 0 END, 0
+            WHERE ${isOpenNow} AND w.quota <> ${quota}
+            UNION ALL
+            SELECT excluded.opened_at, excluded.opened_at, 0, 0 WHERE NOT (${isOpenNow})
+          ) AS before
+        ) AS lease
+      )
+      RETURNING ${now}, opened_at, taken, granted, term`,
+
+    giveBack: `
+      UPDATE ${table} AS w SET
+        taken = w.taken + CASE WHEN w.term = returned.term THEN -returned.unused ELSE returned.used END,
+        held = w.held - CASE WHEN w.term = returned.term
+          THEN ${least}(w.held, returned.used + returned.unused) ELSE 0 END
+      FROM ${returned}
+      WHERE w.policy = returned.policy AND w.subject = returned.subject AND w.opened_at <= returned.term`,
+  }
+}
