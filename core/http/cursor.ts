@@ -39,15 +39,19 @@ function pad(secret: string, mask: number): string {
   ).join('')
 }
 
+/** ASCII as it is, and any other code point in three bytes: UTF-8 has four for letters that names can consist of. */
 function encodeBase64Url(text: string): string {
-  const binary = isAscii.test(text) ? text : String.fromCharCode(...new TextEncoder().encode(text))
+  const binary = text.replace(/[^\0-\x7f]/gu, (character) => {
+    const point = character.codePointAt(0)!
+    return String.fromCharCode(0x80 | point >> 16, point >> 8 & 0xff, point & 0xff)
+  })
   return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
 }
 
-// deno-lint-ignore no-control-regex -- all that btoa accepts
-const isAscii = /^[\x00-\x7f]*$/
-
 function decodeBase64Url(text: string): string {
   const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'))
-  return new TextDecoder().decode(Uint8Array.from(binary, (character) => character.charCodeAt(0)))
+  return binary.replace(/[\x80-\xff]../gs, (bytes) => {
+    const [high = 0, middle = 0, low = 0] = Array.from(bytes, (byte) => byte.charCodeAt(0))
+    return String.fromCodePoint((high & 0x7f) << 16 | middle << 8 | low)
+  })
 }

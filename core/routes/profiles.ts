@@ -61,10 +61,15 @@ export const directory = defineGet({
       partner: grant.partner.slug,
       identity: filter,
       read(place, limit) {
-        const start = place && { key: place[0], slug: place[1] }
+        const start = place &&
+          { key: query.sort === 'name' ? fold(String(place[0])) : place[0], slug: place[1] }
         return ports.directory.listProfiles(grant.partner.slug, { ...filter, after: start, limit }, grant.now)
       },
-      positionOf: ({ name, publishedAt, slug }) => [query.sort === 'name' ? fold(name) : publishedAt, slug],
+      // Folding can make a name 18 times as long, and JSON a control character six times.
+      positionOf: ({ name, publishedAt, slug }) => [
+        query.sort === 'name' ? name.replace(/\p{Cc}/gu, ' ') : publishedAt,
+        slug,
+      ],
       present: toWireCard,
     })
   },

@@ -95,5 +95,4 @@ export function flag(description: string, example: boolean): Schema<boolean> {
   return v.pipe(v.boolean(), v.metadata({ description, examples: [example] }))
 }
 
-/** The longest is that of a target, which contains the cursor. */
-export const CURSOR_KEYWORDS = { pattern: '^[A-Za-z0-9_.-]+$', maxLength: 8192 } as const
+export const CURSOR_KEYWORDS = { pattern: '^[A-Za-z0-9_.-]+$', maxLength: 1000 } as const

@@ -12,7 +12,10 @@ export const paging: readonly Suite[] = [{
   },
 }, {
   changesContent: true,
-  tests: { 'paging skips and repeats no profile while others are added and removed': pagingDuringChanges },
+  tests: {
+    'paging skips and repeats no profile while others are added and removed': pagingDuringChanges,
+    'a cursor has at most 1,000 characters, whatever the names are': longNames,
+  },
 }]
 
 function getPage(service: Service, query: string, partner: 'demo' | 'acme' = 'demo'): Promise<TestResponse> {
@@ -43,6 +46,7 @@ async function readPages(
     t.strictSame([reported, more, typeof next], expected, '`page` is consistent')
     pages.push(json.data.map(({ slug }: { slug: string }) => slug))
     if (next === null) return pages
+    t.ok(next.length <= 1000, `a cursor of ${next.length} characters`)
     await between?.(pages.length)
     cursor = `&cursor=${encodeURIComponent(next)}`
   }
@@ -138,6 +142,26 @@ async function pagingDuringChanges(t: TestContext, service: Service): Promise<vo
   const survivors = rest.flat().filter((slug) => !made.includes(slug))
   const { data }: { data: { slug: string }[] } = (await getPage(service, `limit=100&cursor=${cursor}`)).json
   t.strictSame(data.map(({ slug }) => slug), survivors, 'a cursor stays valid after its row was removed')
+}
+
+async function longNames(t: TestContext, service: Service): Promise<void> {
+  const { lines, publish, remove } = service.world
+  const line = lines.profiles[0]!
+  // The first has 18 letters once folded, the second four bytes in UTF-8, and JSON escapes the third.
+  const names = ['\ufdfa', '\u{20000}', '\u0001'].flatMap((character) =>
+    ['', '', 'b', 'a'].map((end) => character.repeat(200 - end.length) + end)
+  )
+  const more = names.map((name, index) => ({
+    ...line,
+    slug: `${index + 10}${'x'.repeat(78)}`,
+    name,
+    visible_to: null,
+  }))
+  await publish('profiles', more)
+  const slugs = more.map(({ slug }) => slug)
+  const found = (await readPages(t, service, '', 1)).flat().filter((slug) => slugs.includes(slug))
+  t.strictSame(found, byName(more).map(({ slug }) => slug), 'the list is read to its end, in order')
+  await remove('profiles', slugs)
 }
 
 async function alteredCursors(t: TestContext, service: Service): Promise<void> {
