@@ -1,12 +1,20 @@
 /** Steps 4 to 7 of a request: whose key it carries, and whether the key may be used. */
+import type { ServiceNames } from './http/headers.ts'
 import { Problem, type ProblemCode } from './http/problem.ts'
+import { containsKey } from './http/redact.ts'
 import type { KeyLookup } from './keys/authenticator.ts'
 import { ambiguous, readCredential } from './keys/credential.ts'
 import type { Principal } from './keys/principal.ts'
 import { andThen, type MaybePromise } from './lib/promise.ts'
 import { admit, problemForDenial } from './policy/decide.ts'
 import type { Revision } from './ports/facts.ts'
-import { type AuthenticatedContext, clientOf, type RequestContext, type Service } from './request-context.ts'
+import {
+  type AuthenticatedContext,
+  clientOf,
+  parseQuery,
+  type RequestContext,
+  type Service,
+} from './request-context.ts'
 
 /** Steps 4 and 5: the failed-authentication limit of the address, and the shape of the credential. */
 export function requireCredential(service: Service, context: RequestContext): void {
@@ -16,7 +24,7 @@ export function requireCredential(service: Service, context: RequestContext): vo
     request.header(names.keyHeaderLowerCase),
     request.header('authorization'),
   )
-  if (credential === undefined) throw new Problem('key_missing')
+  if (credential === undefined) throw missingKey(names, context)
   if (failures.hasRecent(startedAt)) {
     const retryAfterSeconds = failures.blockedSeconds(clientOf(service, context).subject, startedAt)
     const isKnown = credential !== ambiguous && authenticator.isKnown(credential, now)
@@ -24,6 +32,23 @@ export function requireCredential(service: Service, context: RequestContext): vo
   }
   if (credential === ambiguous) rejectCredential(service, context, 'ambiguous_credentials')
   context.credential = credential
+}
+
+/** Says where the key belongs to a client that sends one elsewhere. */
+function missingKey({ keyHeader }: ServiceNames, context: RequestContext): Problem {
+  const { request } = context
+  const isInUrl = parseQuery(context).values.entries()
+    .some(([name, values]) => /(?:key|token)$/i.test(name) || [name, ...values].some(containsKey))
+  const misplaced = isInUrl
+    ? 'A key in the URL is not read, and is in logs now: have it replaced.'
+    : request.header('x-api-key')
+    ? 'A key in X-API-Key is not read.'
+    : request.header('authorization')
+    ? 'A key in Authorization is read after the scheme Bearer only.'
+    : undefined
+  if (misplaced === undefined) return new Problem('key_missing')
+  const detail = `${misplaced} Send the key in ${keyHeader}, or as "Authorization: Bearer KEY".`
+  return new Problem('key_missing', { detail })
 }
 
 /**

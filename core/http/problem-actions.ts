@@ -8,7 +8,7 @@ export const PROBLEM_ACTIONS: Readonly<Record<ProblemCode, string>> = {
   invalid_cursor: 'Start again at the first page. Send a cursor only with the parameters of its list.',
   partner_missing: 'Send `partner`: in the query of a GET, in the body of a POST.',
   unknown_version: 'Send a version that exists, or no version.',
-  key_missing: 'Send the key in its header. If you did, a proxy or gateway drops the header.',
+  key_missing: 'Send the key in its header, never in a URL. If you did, a proxy or gateway drops the header.',
   key_invalid:
     'Check that the key is complete: its checksum tells. If it is, it belongs to another deployment.',
   key_revoked: 'This is final: ask the operator for another key.',

@@ -42,28 +42,39 @@ function challengeOf({ headers }: TestResponse): string | undefined {
 
 async function missingCredential(t: TestContext, service: Service): Promise<void> {
   const { text } = service.world.keys['demo full']
-  const forms: readonly NonNullable<TestRequest['headers']>[] = [
-    {},
-    { 'x-service-partner-key': '' },
-    { authorization: '' },
-    { authorization: 'Bearer' },
-    { authorization: 'Bearer ' },
-    { authorization: 'bearer    ' },
-    { authorization: 'Basic c3RhZ2luZzpzZWNyZXQ=' },
-    { authorization: 'Digest username="staging", realm="x", uri="/"' },
-    { authorization: `Bearerx ${text}` },
-    { authorization: `xBearer ${text}` },
-    { authorization: text },
-    { 'x-partner-key': text },
-    { 'x-api-key': text },
-    { cookie: `x-service-partner-key=${text}` },
-    { 'proxy-authorization': `Bearer ${text}` },
+  // Each with what the detail says about it.
+  const forms: readonly (readonly [NonNullable<TestRequest['headers']>, RegExp])[] = [
+    [{}, none],
+    [{ 'x-service-partner-key': '' }, none],
+    [{ authorization: '' }, none],
+    [{ authorization: 'Bearer' }, /the scheme Bearer/],
+    [{ authorization: 'Bearer ' }, /the scheme Bearer/],
+    [{ authorization: 'bearer    ' }, /the scheme Bearer/],
+    [{ authorization: 'Basic c3RhZ2luZzpzZWNyZXQ=' }, /the scheme Bearer/],
+    [{ authorization: 'Digest username="staging", realm="x", uri="/"' }, /the scheme Bearer/],
+    [{ authorization: `Bearerx ${text}` }, /the scheme Bearer/],
+    [{ authorization: `xBearer ${text}` }, /the scheme Bearer/],
+    [{ authorization: text }, /the scheme Bearer/],
+    [{ 'x-partner-key': text }, none],
+    [{ 'x-api-key': text }, /in X-API-Key is not read/],
+    [{ cookie: `x-service-partner-key=${text}` }, none],
+    [{ 'proxy-authorization': `Bearer ${text}` }, none],
   ]
-  for (const headers of forms) {
+  for (const [headers, detail] of forms) {
     const response = await getPlans(service, headers)
     expectProblem(t, response, 'key_missing', JSON.stringify(headers).slice(0, 60))
     t.equal(challengeOf(response), plain, 'no error code (RFC 6750 §3)')
+    expectAdvice(t, response, detail)
   }
+}
+
+const none = /^The request carries no key\.$/
+
+/** Checks that the detail says where the key belongs, and does not echo it. */
+function expectAdvice(t: TestContext, { json: { detail }, text }: TestResponse, expected: RegExp): void {
+  t.ok(expected.test(detail), `${expected}: ${detail}`)
+  t.equal(detail.includes('Send the key in X-Service-Partner-Key, or as'), expected !== none)
+  t.ok(!/spk_|c3Rh/.test(text), 'nothing is echoed')
 }
 
 async function invalidKey(t: TestContext, service: Service): Promise<void> {
@@ -173,6 +184,7 @@ async function keyInQuery(t: TestContext, service: Service): Promise<void> {
     const query = `partner=demo&${name}=${text}`
     const alone = await getPlans(service, {}, query)
     expectProblem(t, alone, 'key_missing', `${name} alone`)
+    expectAdvice(t, alone, /in the URL is not read, and is in logs now/)
     t.equal(challengeOf(alone), plain)
     expectInvalid(t, await getPlans(service, { 'x-service-partner-key': text }, query), [name], name)
   }
