@@ -139,9 +139,8 @@ export function isHost(value: string): boolean {
 
 /** What the last response with a cached body, or with any other one, was made of. */
 interface LastResponse {
+  /** Never given out: a host may change what it gets, and some hosts replace `Response` by one that copies nothing. */
   readonly response: Response
-  /** Those of `response`, which every response that is made with it copies. */
-  readonly native: Headers
   headers: readonly string[]
   /** Text where possible: Bun and Deno copy bytes before they send them. */
   readonly content: string | Uint8Array<ArrayBuffer>
@@ -183,12 +182,12 @@ export function createResponseConverter(
       const isCompressed = headers.includes('Content-Encoding')
       const content = isCompressed ? key as Uint8Array<ArrayBuffer> : decoder.decode(key)
       const response = addHeaders(new Response(content), headers)
-      lastByBody.set(key, last = { response, native: response.headers, headers, content })
+      lastByBody.set(key, last = { response, headers, content })
     }
-    // Cached bodies are sent with 200.
-    if (isDeno) return last.response.clone()
+    // Cached bodies are sent with 200. Clones share bytes, but not text.
+    if (isDeno && typeof last.content === 'string') return last.response.clone()
     // Workers would compress the content again without `encodeBody`.
-    const init = { status, headers: last.native, encodeBody: 'manual' }
+    const init = { status, headers: new Headers(last.response.headers), encodeBody: 'manual' }
     return new Response(isCached ? last.content : body ?? null, init)
   }
 
@@ -196,7 +195,7 @@ export function createResponseConverter(
     try {
       return toResponse(response)
     } catch {
-      // An invalid header value: the kept headers may now belong to two responses.
+      // An invalid header value: the kept headers may now be those of two responses.
       lastByBody = new WeakMap()
       return toResponse(createFallback())
     }
@@ -206,11 +205,12 @@ export function createResponseConverter(
 /** @returns Whether the header names are the same, and the values now are. */
 function updateHeaders(last: LastResponse, headers: readonly string[]): boolean {
   if (last.headers.length !== headers.length) return false
+  const native = last.response.headers
   for (let index = 0; index < headers.length; index += 2) {
     const name = headers[index]!
     const value = headers[index + 1]!
     if (name !== last.headers[index]) return false
-    if (value !== last.headers[index + 1]) last.native.set(name, value)
+    if (value !== last.headers[index + 1]) native.set(name, value)
   }
   last.headers = headers
   return true
