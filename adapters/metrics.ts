@@ -1,9 +1,9 @@
 /**
- * Metrics of the service for Prometheus, by prom-client.
+ * Metrics of the service for Prometheus, by @prometheus-io/client.
  *
  * @module
  */
-import { AggregatorRegistry, collectDefaultMetrics, Registry } from 'prom-client'
+import { AggregatorRegistry, collectDefaultMetrics, Registry } from '@prometheus-io/client'
 import type { PartnerApi } from '../core/api.ts'
 import { endOf } from '../core/keys/lifecycle.ts'
 import { delay, type MaybePromise } from '../core/lib/promise.ts'
@@ -60,8 +60,7 @@ export function createMetrics({ by }: { readonly by?: 'partner' | undefined } = 
   const callErrors: Record<string, number> = {}
   const sources: (() => MaybePromise<MetricsSample>)[] = []
   const registry = new Registry()
-  // OpenMetrics writes whole bounds as `1.0`, and prom-client as `1`.
-  collectDefaultMetrics({ register: registry, gcDurationBuckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5] })
+  collectDefaultMetrics({ register: registry })
 
   function partnerLabel(slug: string | undefined): string {
     if (by === undefined || slug === undefined) return ''
@@ -120,35 +119,23 @@ export function createMetrics({ by }: { readonly by?: 'partner' | undefined } = 
         metric('store_call_errors_total', 'Calls that failed or timed out', byLabel('operation', callErrors)),
         ...added.flat(),
         // The others break the rules for names, or are 0 on other runtimes.
-        ...process.filter(({ name }) => !/^nodejs_(?:active|heap_space)/.test(name)),
+        ...process.filter(({ name }) => !/^nodejs_(?:active|eventloop_utilization|heap_space)/.test(name)),
       ].map((metric) => ({ ...metric, values: metric.values.filter(({ value }) => Number.isFinite(value)) }))
         .filter(({ values }) => values.length > 0)
     },
   }
 }
 
-/**
- * Renders the metrics of one or more processes together.
- *
- * @param accept The scraper's `Accept`. If it has OpenMetrics, that is the format, else Prometheus' text format 0.0.4.
- */
+/** Renders the metrics of one or more processes together, in Prometheus' text format 0.0.4. */
 export async function renderMetrics(
   samples: readonly MetricsSample[],
-  accept = '',
 ): Promise<{ type: string; text: string }> {
-  const isOpen = accept.includes('application/openmetrics-text')
-  const type = isOpen ? Registry.OPENMETRICS_CONTENT_TYPE : Registry.PROMETHEUS_CONTENT_TYPE
   const prepared = samples.map((sample) =>
-    sample.map((metric) => ({
-      ...metric,
-      // prom-client omits the start time, and appends `_total` again.
-      aggregator: metric.aggregator.replace('omit', 'min'),
-      name: isOpen && metric.type === 'counter' ? metric.name.replace(/_total$/, '') : metric.name,
-    }))
+    // @prometheus-io/client omits the start time.
+    sample.map((metric) => ({ ...metric, aggregator: metric.aggregator.replace('omit', 'min') }))
   )
   const registry = AggregatorRegistry.aggregate(prepared as never)
-  registry.setContentType(type as never)
-  return { type, text: await registry.metrics() }
+  return { type: Registry.PROMETHEUS_CONTENT_TYPE, text: await registry.metrics() }
 }
 
 /** The sums of counters and histograms, for `renderMetrics`. */

@@ -19,7 +19,7 @@ export function createMetricsApi({ sample, isReady }: MetricsListenerSources): S
     if (path === '/live') return respond(200, 'live\n')
     if (path === '/ready') return await isReady() ? respond(200, 'ready\n') : respond(503, 'not ready\n')
     if (path !== '/metrics') return respond(404, 'The paths are /metrics, /ready and /live.\n')
-    const { text, type } = await renderMetrics(await sample(), request.header('accept'))
+    const { text, type } = await renderMetrics(await sample())
     return respond(200, text, type)
   }
 

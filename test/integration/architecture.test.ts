@@ -29,7 +29,7 @@ const LAYERS: readonly RegExp[] = [
 
 const PACKAGES: readonly (readonly [folder: string, allowed: RegExp])[] = [
   ['core/', /^(?:valibot|@valibot\/to-json-schema|itty-router\/Router)$/],
-  ['adapters/', /^(?:@opentelemetry\/api|postgres|prom-client|undici\/index\.js|node:.+)$/],
+  ['adapters/', /^(?:@opentelemetry\/api|postgres|@prometheus-io\/client|undici\/index\.js|node:.+)$/],
   ['cli/', /^(?:commander|undici|valibot|node:.+)$/],
 ]
 

@@ -66,7 +66,7 @@ test('npm ci installs the dependencies, one Node, and the types of the dependenc
       ...Object.keys(npm.dependencies),
       ...nodes,
       ...['partner-api-node', '@types/node', 'undici-types'],
-      // Of prom-client.
+      // Of @prometheus-io/client.
       ...['@opentelemetry/api', 'bintrees', 'tdigest'],
     ]),
   )

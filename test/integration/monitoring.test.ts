@@ -17,10 +17,6 @@ import { readPage, ROOT, tableRows } from './docs.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'partner-api-monitoring-'))
 t.teardown(() => rmSync(folder, { recursive: true }))
-const accepts = {
-  text: 'text/plain;version=0.0.4',
-  openmetrics: 'application/openmetrics-text;version=1.0.0',
-}
 
 const promtool = (args: readonly string[], input = '') =>
   spawnSync('promtool', args, { input, encoding: 'utf8', cwd: folder })
@@ -29,8 +25,7 @@ const noPromtool = promtool(['--version']).status === 0 ? false : 'promtool is n
 /** Prints the samples of a scrape, read by the client library of another language. */
 const parse = `
 import json, sys
-if sys.argv[1] == 'text': from prometheus_client.parser import text_string_to_metric_families as read
-else: from prometheus_client.openmetrics.parser import text_string_to_metric_families as read
+from prometheus_client.parser import text_string_to_metric_families as read
 print(json.dumps([[s.name, s.labels, repr(s.value)] for f in read(sys.stdin.read()) for s in f.samples]))`
 const python = ['python3', '/usr/bin/python3'].find((path) =>
   spawnSync(path, ['-c', 'import prometheus_client']).status === 0
@@ -55,8 +50,7 @@ async function serveDemo(name: string, options: readonly string[] = [], command?
     await response.arrayBuffer()
     return response.status
   }
-  const scrape = async (format: keyof typeof accepts = 'text') =>
-    await (await fetch(`${monitor}/metrics`, { headers: { accept: accepts[format] } })).text()
+  const scrape = async () => await (await fetch(`${monitor}/metrics`)).text()
   return { served, monitor, request, scrape, file: join(folder, name) }
 }
 
@@ -69,56 +63,54 @@ await request('/nowhere')
 await request(profiles, 'Bearer wrong')
 await request('/service/developer/verify-key', undefined, { method: 'POST', body: '{"partner":"demo"}' })
 await until(async () => (await scrape()).includes('operation="recordUsage"'), 'the write of request counts')
-const scrapes = { text: await scrape('text'), openmetrics: await scrape('openmetrics') }
+const scraped = await scrape()
 
 t.test('promtool finds nothing to criticise in a scrape', { skip: noPromtool }, (t) => {
-  const { status, stdout, stderr } = promtool(['check', 'metrics'], scrapes.text)
+  const { status, stdout, stderr } = promtool(['check', 'metrics'], scraped)
   t.same([status, stdout, stderr], [0, '', ''])
-  t.equal(promtool(['check', 'metrics'], scrapes.text.replace('requests_total', 'requests')).status, 3)
+  t.equal(promtool(['check', 'metrics'], scraped.replace('requests_total', 'requests')).status, 3)
   t.end()
 })
 
-for (const format of ['text', 'openmetrics'] as const) {
-  t.test(`another parser reads a scrape: ${format}`, { skip: noPython }, (t) => {
-    const { stdout, stderr } = spawnSync(python!, ['-c', parse, format], {
-      input: scrapes[format],
-      encoding: 'utf8',
-    })
-    t.equal(stderr, '')
-    const samples: Sample[] = JSON.parse(stdout)
-    const value = (name: string, labels: Readonly<Record<string, string | number>>) =>
-      Number(
-        samples.find(([of, given]) =>
-          of === `partner_api_${name}` &&
-          Object.entries(labels).every(([label, text]) => given[label] === text)
-        )?.[2],
-      )
-    t.equal(value('requests_total', { route: 'profiles', status: '200', code: '', partner: 'demo' }), 4)
-    t.equal(
-      value('requests_total', { route: 'profiles', status: '401', code: 'key_invalid', partner: '' }),
-      1,
-    )
-    t.equal(value('requests_total', { route: '', status: '404', code: 'route_not_found', method: 'GET' }), 1)
-    t.equal(value('requests_total', { route: 'verify-key', method: 'POST', status: '200' }), 1)
-    t.equal(value('request_duration_seconds_count', { route: 'profiles' }), 6)
-    t.equal(value('request_duration_seconds_bucket', { route: 'profiles', le: '+Inf' }), 6)
-    t.equal(
-      value('response_cache_lookups_total', { result: 'hit' }),
-      2,
-      'a response is kept when it is asked for again',
-    )
-    t.equal(value('response_cache_lookups_total', { result: 'miss' }), 2)
-    t.equal(value('key_cache_lookups_total', { result: 'miss' }), 1)
-    t.equal(value('limit_decisions_total', { policy: 'verify', decision: 'allowed' }), 1)
-    t.equal(value('limit_decisions_total', { policy: 'authfail', decision: 'allowed' }), 1)
-    t.equal(value('store_call_duration_seconds_count', { operation: 'findKey' }), 1)
-    t.equal(value('store_call_errors_total', { operation: 'findKey' }), 0)
-    t.same([value('keys_expiring', { days: '3' }), value('keys_expiring', { days: '14' })], [1, 2])
-    t.same([value('store_unavailable', {}), value('replicas', {})], [0, 1])
-    t.ok(value('revision_age_seconds', {}) <= value('revision_age_limit_seconds', {}))
-    t.end()
+t.test('another parser reads a scrape', { skip: noPython }, (t) => {
+  const { stdout, stderr } = spawnSync(python!, ['-c', parse], {
+    input: scraped,
+    encoding: 'utf8',
   })
-}
+  t.equal(stderr, '')
+  const samples: Sample[] = JSON.parse(stdout)
+  const value = (name: string, labels: Readonly<Record<string, string | number>>) =>
+    Number(
+      samples.find(([of, given]) =>
+        of === `partner_api_${name}` &&
+        Object.entries(labels).every(([label, text]) => given[label] === text)
+      )?.[2],
+    )
+  t.equal(value('requests_total', { route: 'profiles', status: '200', code: '', partner: 'demo' }), 4)
+  t.equal(
+    value('requests_total', { route: 'profiles', status: '401', code: 'key_invalid', partner: '' }),
+    1,
+  )
+  t.equal(value('requests_total', { route: '', status: '404', code: 'route_not_found', method: 'GET' }), 1)
+  t.equal(value('requests_total', { route: 'verify-key', method: 'POST', status: '200' }), 1)
+  t.equal(value('request_duration_seconds_count', { route: 'profiles' }), 6)
+  t.equal(value('request_duration_seconds_bucket', { route: 'profiles', le: '+Inf' }), 6)
+  t.equal(
+    value('response_cache_lookups_total', { result: 'hit' }),
+    2,
+    'a response is kept when it is asked for again',
+  )
+  t.equal(value('response_cache_lookups_total', { result: 'miss' }), 2)
+  t.equal(value('key_cache_lookups_total', { result: 'miss' }), 1)
+  t.equal(value('limit_decisions_total', { policy: 'verify', decision: 'allowed' }), 1)
+  t.equal(value('limit_decisions_total', { policy: 'authfail', decision: 'allowed' }), 1)
+  t.equal(value('store_call_duration_seconds_count', { operation: 'findKey' }), 1)
+  t.equal(value('store_call_errors_total', { operation: 'findKey' }), 0)
+  t.same([value('keys_expiring', { days: '3' }), value('keys_expiring', { days: '14' })], [1, 2])
+  t.same([value('store_unavailable', {}), value('replicas', {})], [0, 1])
+  t.ok(value('revision_age_seconds', {}) <= value('revision_age_limit_seconds', {}))
+  t.end()
+})
 
 /** The names of metrics in queries. */
 const namesIn = (queries: readonly string[]) =>
@@ -130,7 +122,7 @@ const queries: string[] = panels.flatMap(({ targets = [] }) =>
 const alerts = readPage('examples/monitoring/alerts.yml')
 
 t.test('the dashboard and the alert rules use metrics that exist', (t) => {
-  const names = new Set(scrapes.text.match(/^\w+/gm))
+  const names = new Set(scraped.match(/^\w+/gm))
   for (const [what, used] of Object.entries({ dashboard: namesIn(queries), alerts: namesIn([alerts]) })) {
     t.ok(used.length >= 8, what)
     t.same(used.filter((name) => !names.has(name)), [], what)
@@ -190,16 +182,14 @@ t.test('the docs list every metric', async (t) => {
 
 t.test('the metrics of several processes become one scrape', async (t) => {
   const samples = [await sampleHere(), await sampleHere(), await sampleHere()]
-  for (const accept of Object.values(accepts)) {
-    const { text } = await renderMetrics(samples, accept)
-    t.match(
-      text,
-      /^partner_api_requests_total\{route="health",method="GET",status="200",code="",partner=""\} 6$/m,
-    )
-    t.match(text, /^partner_api_request_duration_seconds_count\{route="health"\} 6$/m)
-    t.match(text, /^partner_api_replicas 1$/m, 'a gauge is not added up')
-    t.match(text, /^process_start_time_seconds \d{10}/m)
-  }
+  const { text } = await renderMetrics(samples)
+  t.match(
+    text,
+    /^partner_api_requests_total\{route="health",method="GET",status="200",code="",partner=""\} 6$/m,
+  )
+  t.match(text, /^partner_api_request_duration_seconds_count\{route="health"\} 6$/m)
+  t.match(text, /^partner_api_replicas 1$/m, 'a gauge is not added up')
+  t.match(text, /^process_start_time_seconds \d{10}/m)
 })
 
 t.test('partners have at most 1,000 values of the label', async (t) => {

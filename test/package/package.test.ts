@@ -161,11 +161,11 @@ t.test('the package has seven dependencies and an optional peer, and uses each',
   t.same([...imported].sort(), Object.keys({ ...dependencies, ...peerDependencies }).sort())
   t.same([...imported].sort(), [
     '@opentelemetry/api',
+    '@prometheus-io/client',
     '@valibot/to-json-schema',
     'commander',
     'itty-router',
     'postgres',
-    'prom-client',
     'undici',
     'valibot',
   ])
@@ -237,7 +237,7 @@ async function findOldNode(): Promise<string | undefined> {
 t.test('importing an entry has no side effects', async (t) => {
   const { stdout } = await run(process.execPath, ['trace-imports.js'], folder)
   const none = Object.fromEntries(Object.keys(sources).map((entry) => [entry, []]))
-  // prom-client reads the start time of the process.
+  // @prometheus-io/client reads the start time of the process.
   t.same(JSON.parse(stdout), { ...none, './metrics': ['now'] })
 })
 

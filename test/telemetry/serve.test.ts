@@ -135,6 +135,6 @@ t.test('without an SDK, serve loads nothing of OpenTelemetry', async (t) => {
   }
   const off = await loaded()
   t.match(off, 'core/pipeline.ts')
-  t.notMatch(off, /opentelemetry|prom-client/)
+  t.notMatch(off, /opentelemetry|@prometheus-io/)
   t.match(await loaded('./instrumentation.js'), 'adapters/opentelemetry.ts')
 })
