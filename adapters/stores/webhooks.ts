@@ -1,4 +1,5 @@
 /** Webhooks and their outbox: the rules of all stores, and one SQL text for both SQL stores. */
+import { webhookSnapshot } from '../../core/audit/chain.ts'
 import { all, andThen, type MaybePromise } from '../../core/lib/promise.ts'
 import { compareCodePoints } from '../../core/lib/text.ts'
 import { MS_PER_DAY } from '../../core/lib/time.ts'
@@ -56,10 +57,8 @@ export function changeWebhook(
   if (before === undefined && stored.length >= MAX_WEBHOOKS) {
     throw new StoreError('refused', `The webhook cannot be created: there are ${MAX_WEBHOOKS} already.`)
   }
-  const snapshot = (webhook: Webhook | undefined) =>
-    webhook && JSON.stringify(webhook, ['id', 'url', 'events', 'partner', 'state', 'createdAt'])
   const { partner } = (after ?? before)!
-  const states = { before: snapshot(before), after: snapshot(after) }
+  const states = { before: before && webhookSnapshot(before), after: after && webhookSnapshot(after) }
   return { result: after, auditRecords: [{ type, partner, keyId: undefined, subject: id, ...states }] }
 }
 

@@ -13,7 +13,7 @@ import { type Action, type CliCommand, type Invocation, warnAboutPasswords } fro
 import { CliError, usageError } from '../errors.ts'
 import { describeFileError, interrupts } from '../files.ts'
 import type { Output } from '../output/print.ts'
-import { formatDetails, formatTable, joinList, pluralize, shellQuote } from '../output/text.ts'
+import { formatDetails, formatTable, joinList, pluralize, printable, shellQuote } from '../output/text.ts'
 import { describeStore, openSqliteFile, requireFile, timeOf, withStore } from '../store.ts'
 import { currentUser, type DurableAddress, holdsPassword, parseDurableUrl } from '../store-url.ts'
 import { disableWebhooks, noteUndone, readUndone, type Records, type Undone } from '../undone.ts'
@@ -61,6 +61,7 @@ stop it, copy again, and serve the new store.`)
     .description('Put a backup in the place of a SQLite store; for PostgreSQL, say what to run')
     .option('--replace', 'Replace an existing store, and keep it under another name')
     .option('--dry-run', 'Only check the backup, and show what would be undone')
+    .option('--force', 'Also if tables are not those of a store, or rows contradict the audit log')
     .act(restore)
     .details(`
 Refuses while another process has the store open. Lists what the restore undoes, such as revocations of keys, which then
@@ -97,7 +98,7 @@ async function backUp(invocation: Invocation, file: string, { force }: { force?:
   if (isThere && !statSync(target).isFile()) throw usageError(`${file} is not a file.`)
   if (isThere && !force) throw new CliError(1, 'file_exists', `To replace ${file}, pass --force.`)
   const { putInPlace } = await loadBackup()
-  await withCopy(invocation.output, store, target, (copy, contents) => {
+  await withCopy(invocation.output, store, target, true, (copy, contents) => {
     putInPlace(copy, target)
     return invocation.output.result({ file, ...contents }, formatContents(contents))
   })
@@ -106,7 +107,7 @@ async function backUp(invocation: Invocation, file: string, { force }: { force?:
 async function restore(
   invocation: Invocation,
   file: string,
-  { replace, dryRun = false }: { replace?: boolean; dryRun?: boolean },
+  { replace, dryRun = false, force = false }: { replace?: boolean; dryRun?: boolean; force?: boolean },
 ): Promise<void> {
   const { output } = invocation
   const path = await requireSqlite(invocation, 'restored, before you run store reconcile,', (database) => [
@@ -124,7 +125,7 @@ async function restore(
   const { openCopy, openForReplacement } = await loadBackup()
   const target = openForReplacement(store, !dryRun)
   try {
-    await withCopy(output, file, store, async (copy, contents) => {
+    await withCopy(output, file, store, force, async (copy, contents) => {
       const { disabled, undone } = await withOpen(
         openCopy(copy),
         ({ records }) => reconcile(invocation, records, target.records, Date.now()),
@@ -184,6 +185,7 @@ async function withCopy(
   output: Output,
   store: string,
   target: string,
+  isTrusted: boolean,
   work: (copy: string, contents: Contents) => Promise<void>,
 ): Promise<void> {
   const { copyFile } = await loadBackup()
@@ -203,8 +205,9 @@ async function withCopy(
     }
     const contents = await output.progress((report) => {
       const progress = (part: number) => report(`Copied ${Math.floor(part * 100)} % …`)
-      return openSqliteFile(store, () => copyFile(store, copy, progress))
+      return openSqliteFile(store, () => copyFile(store, copy, isTrusted, progress))
     })
+    for (const warning of contents.warnings) output.note(`warning: ${printable(warning)}`)
     await work(copy, contents)
   } finally {
     discard()
@@ -212,7 +215,7 @@ async function withCopy(
   }
 }
 
-function formatContents(contents: Contents): string {
+function formatContents({ warnings: _, ...contents }: Contents): string {
   return formatDetails(
     Object.entries(contents).map(([name, value]) => [name.replace('_', ' '), String(value)]),
   )

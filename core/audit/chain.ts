@@ -1,5 +1,6 @@
 import type { Key, Partner } from '../model.ts'
 import { type AuditEntry, type AuditHead, type AuditLog, EMPTY_AUDIT_HEAD } from '../ports/audit.ts'
+import type { Webhook } from '../ports/webhooks.ts'
 
 const pageSize = 500
 
@@ -52,6 +53,11 @@ export async function verifyChain(
 /** The state of a partner in audit entries. Lists its members, so that a new member does not change old hashes. */
 export function partnerSnapshot({ slug, name, state, modules, limits, createdAt }: Partner): string {
   return JSON.stringify({ slug, name, state, modules, limits, createdAt })
+}
+
+/** The state of a webhook in audit entries, without its secrets and whether it fails. */
+export function webhookSnapshot({ id, url, events, partner, state, createdAt }: Webhook): string {
+  return JSON.stringify({ id, url, events, partner, state, createdAt })
 }
 
 /** The state of a key in audit entries. Has a hash of the digest, because entries are shown to operators. */

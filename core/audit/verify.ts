@@ -2,12 +2,12 @@ import { readPages } from '../lib/read-pages.ts'
 import type { Key, Partner } from '../model.ts'
 import { type AuditEntry, type AuditHead, EMPTY_AUDIT_HEAD } from '../ports/audit.ts'
 import type { Store } from '../ports/store.ts'
-import { keySnapshot, partnerSnapshot, verifyChain } from './chain.ts'
+import { keySnapshot, partnerSnapshot, verifyChain, webhookSnapshot } from './chain.ts'
 
-/** A partner or key whose row, or whose entries, were changed outside of the service. */
+/** A partner, key or webhook whose row, or whose entries, were changed outside of the service. */
 export interface AuditDifference {
-  readonly kind: 'partner' | 'key'
-  /** The slug or the public id. */
+  readonly kind: 'partner' | 'key' | 'webhook'
+  /** The slug or the id. */
   readonly id: string
   /** The state after its last entry, see `AuditEntry`; `undefined` without an entry. */
   readonly expected: string | undefined
@@ -19,7 +19,7 @@ export interface AuditDifference {
 
 type AuditedStore = Pick<
   Store,
-  'auditHead' | 'listAudit' | 'listPartners' | 'findPartner' | 'listKeys' | 'findKey' | 'sha256'
+  'auditHead' | 'listAudit' | 'listPartners' | 'findPartner' | 'listKeys' | 'findKey' | 'webhooks' | 'sha256'
 >
 
 const maxDifferences = 100
@@ -28,7 +28,7 @@ const maxDifferences = 100
 const maxAttempts = 5
 
 /**
- * Verifies the chain, replays it, and compares every partner and key with the result. Memory grows by about 200 bytes
+ * Verifies the chain, replays it, and compares every partner, key and webhook with the result. Memory grows by about 200 bytes
  * for each of them.
  *
  * @param seal A head that was stored elsewhere.
@@ -68,7 +68,8 @@ async function replay(store: AuditedStore, seal: AuditHead) {
     ) {
       discontinuities.set(subject, sequence)
     }
-    if (entry.after !== undefined) states.set(subject, sha256(entry.after))
+    if (entry.after === undefined) states.delete(subject)
+    else states.set(subject, sha256(entry.after))
   })
   return { brokenAt, sealMatches, head, states, discontinuities }
 }
@@ -85,6 +86,10 @@ async function* mismatches(store: AuditedStore, states: Map<string, string>): As
   for await (const key of readPages<Key>((after, limit) => store.listKeys({}, after, limit))) {
     const subject = formatSubject('key', key.id)
     if (!matches(subject, keySnapshot(key, sha256))) yield subject
+  }
+  for (const webhook of await store.webhooks?.listWebhooks() ?? []) {
+    const subject = formatSubject('webhook', webhook.id)
+    if (!matches(subject, webhookSnapshot(webhook))) yield subject
   }
   yield* states.keys()
 }
@@ -122,13 +127,17 @@ async function readSnapshot(store: AuditedStore, subject: string): Promise<strin
     const facts = await store.findKey(id)
     return facts && keySnapshot(facts.key, store.sha256)
   }
+  if (kind === 'webhook') {
+    const webhook = (await store.webhooks?.listWebhooks())?.find((each) => each.id === id)
+    return webhook && webhookSnapshot(webhook)
+  }
   const partner = await store.findPartner(id)
   return partner && partnerSnapshot(partner)
 }
 
-/** The partner or key of an entry; `undefined` for content and webhooks. */
-function subjectOf({ type, partner, keyId }: AuditEntry): string | undefined {
-  if (type.startsWith('webhook.')) return undefined
+/** The partner, key or webhook of an entry; `undefined` for content. */
+function subjectOf({ type, partner, keyId, subject }: AuditEntry): string | undefined {
+  if (type.startsWith('webhook.')) return formatSubject('webhook', subject ?? '')
   if (keyId !== undefined) return formatSubject('key', keyId)
   return partner === undefined ? undefined : formatSubject('partner', partner)
 }

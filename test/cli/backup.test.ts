@@ -201,6 +201,44 @@ test('a damaged backup is refused, and a damaged store is replaced', async (t) =
   t.match(await run('audit', 'verify', '--seal', data.seal), { code: 0 })
 })
 
+test('a store that contradicts its audit log is backed up with a warning, and not restored without --force', async (t) => {
+  const { file, issued: [key], backup, run, json } = await filled(1)
+  const { DatabaseSync } = await import('node:sqlite')
+  const edit = (path: string, sql: string) => {
+    const database = new DatabaseSync(path)
+    database.exec(sql)
+    database.close()
+  }
+  edit(file, `UPDATE partner_key SET scopes = 255; CREATE INDEX mine ON partner (name)`)
+  const { code, data, stderr } = await json('store', 'backup', backup)
+  t.equal(code, 0)
+  t.same(data.warnings, ['mine is not what this program creates', `key ${key!.id} contradicts the audit log`])
+  t.match(stderr, /^warning: mine .*\nwarning: key /)
+  t.match((await json('store', 'restore', backup, '--replace')).error, { code: 'refused', detail: 'mine' })
+  edit(backup, 'DROP INDEX mine')
+  t.match((await json('store', 'restore', backup, '--replace')).error, { code: 'refused', detail: key!.id })
+  t.match(await json('store', 'restore', backup, '--replace', '--force'), {
+    code: 0,
+    data: { warnings: [/^key/] },
+  })
+
+  const endless = 'WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n'
+  for (
+    const sql of [
+      `DROP TABLE signup; CREATE VIEW signup AS ${endless}`,
+      `CREATE TRIGGER trap AFTER UPDATE ON webhook BEGIN DELETE FROM partner WHERE 1 IN (${endless}); END`,
+      'CREATE TABLE trap (i INTEGER CHECK (length(hex(zeroblob(1e9))) > i))',
+    ]
+  ) {
+    await run('store', 'backup', backup, '--force')
+    edit(backup, sql)
+    t.match((await json('store', 'restore', backup, '--replace')).error, {
+      code: 'refused',
+      detail: /trap|signup/,
+    }, sql)
+  }
+})
+
 test('an interrupted backup leaves nothing', async (t) => {
   const { file, backup } = await filled(1)
   const { DatabaseSync } = await import('node:sqlite')

@@ -2,18 +2,29 @@
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import process from 'node:process'
-import { verifyChain } from '../../../core/audit/chain.ts'
+import { verifyAuditLog } from '../../../core/audit/verify.ts'
 import { sha256 } from '../../digest.ts'
 import { StoreError } from '../store-error.ts'
 import { createAuditLog } from './audit.ts'
 import { type Database, errorMessage, isBusy, openDatabase } from './database.ts'
-import { checkSchema, schemaVersion } from './migrate.ts'
+import { checkSchema, migrate, MIGRATIONS, schemaVersion } from './migrate.ts'
 import { createAdministration, createKeyLookup } from './partners-and-keys.ts'
 import { createRevisions } from './revisions.ts'
 import { createWebhooks } from './webhooks.ts'
 
-/** Copies a store, which servers may be using, to an empty file, and checks the copy. */
-export async function copyFile(store: string, copy: string, progress: (part: number) => void) {
+/**
+ * Copies a store, which servers may be using, to an empty file, and checks the copy.
+ *
+ * @param isTrusted Whether tables of others, and rows that contradict the audit log, are only reported.
+ * @returns What the copy contains, and what was wrong with it.
+ * @throws {StoreError} `refused` for a damaged copy.
+ */
+export async function copyFile(
+  store: string,
+  copy: string,
+  isTrusted: boolean,
+  progress: (part: number) => void,
+) {
   const source = openDatabase(store, { create: false, readOnly: true })
   try {
     // The schema of a backup may be older than that of this program.
@@ -29,12 +40,24 @@ export async function copyFile(store: string, copy: string, progress: (part: num
   try {
     // The copy is then one file. Opening it as a store switches back to write-ahead logging.
     database.exec('PRAGMA journal_mode = DELETE')
+    const warnings = listForeign(database, copy).map((name) => `${name} is not what this program creates`)
+    const check = () => {
+      if (warnings.length === 0 || isTrusted) return
+      const reasons = warnings.slice(0, 3).join(', ')
+      throw new StoreError('refused', `The backup ${store}: ${reasons}. To restore it anyway, pass --force.`)
+    }
+    // Before anything is read: a view, or the expression of a check or an index, can take for ever.
+    check()
     const [damage] = database.statement<[string]>('PRAGMA integrity_check(1)').get()!
-    const log = createAuditLog(database)
-    const brokenAt = damage === 'ok' ? await verifyChain(log, sha256) : undefined
-    const fault = brokenAt === undefined ? damage : `its audit log is broken at entry ${brokenAt}`
+    const records = recordsOf(database, copy)
+    const audit = damage === 'ok' ? await verifyAuditLog(records) : undefined
+    const fault = audit?.brokenAt === undefined
+      ? damage
+      : `its audit log is broken at entry ${audit.brokenAt}`
     if (fault !== 'ok') throw new StoreError('refused', `The store ${store} is damaged: ${fault}.`)
-    const { sequence, hash } = await log.auditHead()
+    warnings.push(...audit!.differences.map(({ kind, id }) => `${kind} ${id} contradicts the audit log`))
+    check()
+    const { sequence, hash } = audit!.head
     const { facts, content } = createRevisions(database, store).current()
     const [partners, keys, profiles, signups] = database.statement<[number, number, number, number]>(`
       SELECT (SELECT count(*) FROM partner), (SELECT count(*) FROM partner_key), (SELECT count(*) FROM profile),
@@ -43,9 +66,27 @@ export async function copyFile(store: string, copy: string, progress: (part: num
       ...{ bytes: fs.statSync(copy).size, schema: schemaVersion(database, store) },
       ...{ partners, keys, profiles, signups },
       ...{ facts_revision: facts, content_revision: content, seal: `${sequence}:${hash}` },
+      warnings,
     }
   } finally {
     database.close()
+  }
+}
+
+/** The tables, indexes, views and triggers that differ from those of a new store with the same schema version. */
+function listForeign(database: Database, file: string): string[] {
+  const model = openDatabase(':memory:', { create: true })
+  try {
+    migrate(model, ':memory:', undefined, MIGRATIONS.slice(0, schemaVersion(database, file)))
+    // An import renames its tables, which quotes their names; it may be under way.
+    const select =
+      `SELECT name, replace(replace(sql, '"', ''), '''', '') FROM sqlite_schema WHERE sql IS NOT NULL`
+    const known = new Map(model.statement<[string, string]>(select).all())
+    const original = (text: string) => text.replace(/\b(?:next|old)_/, '')
+    return database.statement<[string, string]>(select).all()
+      .filter(([name, sql]) => known.get(original(name)) !== original(sql)).map(([name]) => name)
+  } finally {
+    model.close()
   }
 }
 

@@ -38,6 +38,28 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
       retiresAt: T0,
       ended: true,
     })
+    const hook = {
+      id: 'whk_1',
+      url: 'https://a.example',
+      events: ['key.issued'],
+      partner: 'acme',
+      createdAt: T0,
+    } as const
+    const context = { actor: 'root', at: T0 }
+    for (
+      const [id, after] of [['whk_1', hook], ['whk_2', { ...hook, id: 'whk_2' }], [
+        'whk_2',
+        undefined,
+      ]] as const
+    ) {
+      const webhook = after && { ...after, state: 'active' as const, secrets: [], failingSince: undefined }
+      await store.webhooks!.changeWebhook(
+        id,
+        `webhook.${after ? 'created' : 'removed'}`,
+        context,
+        () => webhook,
+      )
+    }
     const set = (change: string, id: string) => `UPDATE ${keys} SET ${change} WHERE id = '${id}'`
     const columns = 'partner, name, environment, digest, hint, state, scopes, created_at'
     const add = (id: string, from: string) =>
@@ -102,12 +124,24 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
           VALUES ('initech', '${partner().name}', 'active', 0, ${T0})`,
         { kind: 'partner', id: 'initech', stored: undefined },
       ],
+      [
+        'a webhook with another URL',
+        `UPDATE ${table('webhook')} SET url = 'https://b.example'`,
+        `UPDATE ${table('webhook')} SET url = 'https://a.example'`,
+        { kind: 'webhook', id: 'whk_1' },
+      ],
+      [
+        'a removed webhook is back',
+        `UPDATE ${table('webhook')} SET id = 'whk_2'`,
+        `UPDATE ${table('webhook')} SET id = 'whk_1'`,
+        { kind: 'webhook' },
+      ],
     ]
     const differences = async () => (await verifyAuditLog(store)).differences
     t.strictSame(await differences(), [], 'before tampering')
     for (const [what, sql, undo, wanted] of tamperings) {
       await tamper(sql)
-      const found = (await differences()).filter(({ id }) => id !== 'kept')
+      const found = (await differences()).filter(({ id }) => id !== 'kept' && id !== 'whk_2')
       t.equal(found.length, 1, what)
       for (const [member, value] of Object.entries(wanted)) {
         t.equal(found[0]?.[member as keyof AuditDifference], value, `${what}: ${member}`)
