@@ -38,6 +38,7 @@ export function usageError(detail: string): CliError {
 
 const storeErrorCodes: Readonly<Record<StoreErrorCode, readonly [ExitCode, string]>> = {
   unreachable: [3, 'store_unavailable'],
+  overloaded: [3, 'overloaded'],
   missing: [3, 'store_missing'],
   newer_schema: [3, 'newer_schema'],
   refused: [1, 'refused'],

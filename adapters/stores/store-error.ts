@@ -1,8 +1,8 @@
 /**
  * Why a store cannot be used: it cannot be reached (missing file, no answer, locked for too long), there is no store at
- * a place that must have one, a newer program has migrated it, or it refuses an operation.
+ * a place that must have one, a newer program has migrated it, it refuses an operation, or it has too much to do.
  */
-export type StoreErrorCode = 'unreachable' | 'missing' | 'newer_schema' | 'refused'
+export type StoreErrorCode = 'unreachable' | 'overloaded' | 'missing' | 'newer_schema' | 'refused'
 
 /** An error whose message tells an operator what could not be done and why. It never contains a secret. */
 export class StoreError extends Error {

@@ -185,7 +185,9 @@ function hintFor(
   { key, keyId, partner }: VerificationRequest,
   { header }: DeploymentResponse,
 ): string {
-  if (code === 'rate_limited' || code === 'store_unavailable') return formatRetryTime(header)
+  if (code === 'rate_limited' || code === 'store_unavailable' || code === 'overloaded') {
+    return formatRetryTime(header)
+  }
   if (code === 'key_invalid') {
     return hasValidChecksum(key)
       ? 'Its checksum is correct, so the key is complete, but it belongs to another deployment.'

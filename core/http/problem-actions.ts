@@ -37,4 +37,5 @@ export const PROBLEM_ACTIONS: Readonly<Record<ProblemCode, string>> = {
   headers_too_large: 'Send fewer or shorter headers.',
   internal: 'Try again. If it happens again, send the operator the request ID.',
   store_unavailable: 'Try again after the seconds in `Retry-After`.',
+  overloaded: 'Try again after the seconds in `Retry-After`. Longer words make a search faster.',
 }

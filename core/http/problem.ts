@@ -51,6 +51,7 @@ export const PROBLEMS = {
   headers_too_large: { status: 431, detail: 'The header fields together are larger than 32 KiB.' },
   internal: { status: 500, detail: 'The service failed to answer.' },
   store_unavailable: { status: 503, detail: 'The service cannot reach its store.' },
+  overloaded: { status: 503, detail: 'The service has too much to do at the moment.' },
 } as const satisfies Readonly<Record<string, { readonly status: number; readonly detail: string }>>
 
 /** A problem code. Codes are part of the contract: they are never renamed, and keep their status. */

@@ -172,7 +172,7 @@ export function problemsOf(route: Route, { allowBrowsers }: DocumentSettings): r
   if (route.access === 'key') {
     add(true, 'ambiguous_credentials', 'key_missing', 'key_invalid', 'key_revoked', 'key_expired')
     add(true, 'key_disabled', 'address_not_allowed', 'partner_missing', 'partner_mismatch')
-    add(true, 'partner_suspended', 'rate_limited', 'store_unavailable')
+    add(true, 'partner_suspended', 'rate_limited', 'store_unavailable', 'overloaded')
     add(!allowBrowsers, 'browser_refused')
     add(route.scope !== undefined, 'scope_missing', 'module_inactive')
     add('cursor' in route.parameters, 'invalid_cursor')

@@ -11,7 +11,8 @@ import type { Signup, SignupDestination, SignupStore } from './signups.ts'
 type Methods = Readonly<Record<string, (...args: readonly unknown[]) => MaybePromise<unknown>>>
 
 /**
- * Wraps ports so that they respond in time or throw the `Problem` `store_unavailable`, with the error as its cause.
+ * Wraps ports so that they respond in time or throw the `Problem` `store_unavailable`, with the error as its cause; or
+ * `overloaded`, if that is the `code` of the error.
  *
  * @param deadlineMs Milliseconds, 1 or more, after which a pending call fails.
  * @param observer Its `storeCall` runs each call.
@@ -86,5 +87,6 @@ export function withTimeouts(deadlineMs: number, observer?: Pick<Observer, 'stor
 }
 
 function throwUnavailable(cause: unknown): never {
-  throw new Problem('store_unavailable', { retryAfterSeconds: 1 }, cause)
+  const isOverloaded = cause instanceof Error && 'code' in cause && cause.code === 'overloaded'
+  throw new Problem(isOverloaded ? 'overloaded' : 'store_unavailable', { retryAfterSeconds: 1 }, cause)
 }

@@ -189,6 +189,23 @@ t.test('the log has the trace id of a valid traceparent', async (t) => {
   }
 })
 
+t.test('a search that is given up is 503 overloaded, and the store counts as available', async (t) => {
+  const { store, key } = await createAcme()
+  const listProfiles = () => {
+    throw Object.assign(new Error('a search took too long'), { code: 'overloaded' })
+  }
+  const codes: unknown[] = []
+  const api = createPartnerApi({ store: { ...store, listProfiles } }, {
+    observers: [{ requestCompleted: ({ code }) => void codes.push(code) }],
+  })
+  const { status, headers, body } = await api.handle(get(page, key))
+  t.match([status, JSON.parse(String(body)).code], [503, 'overloaded'])
+  t.match(headers[headers.indexOf('Retry-After') + 1], /^\d+$/)
+  t.equal((await api.handle(get('/service/health', undefined))).status, 200)
+  t.equal((await api.measurements()).isStoreAvailable, true)
+  t.strictSame(codes, ['overloaded', undefined])
+})
+
 t.test('with stale-if-error, known keys work while the store is down, and responses report it', async (t) => {
   const { store: memory, key } = await createAcme()
   let isDown = false

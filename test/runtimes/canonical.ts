@@ -15,6 +15,7 @@ export const UNASKED: readonly string[] = [
   'request_timeout',
   'internal',
   'store_unavailable',
+  'overloaded',
   // Needs a concurrent first attempt.
   'idempotency_conflict',
 ]

@@ -232,7 +232,7 @@ await t.test('a long search gives way to others, and is abandoned in the end', a
   const [other, ...outcomes] = await Promise.allSettled([ofOther, ...waiting])
   t.match(other, { reason: { message: /takes too long/ } }, 'another partner gets its slices')
   const tooMany = outcomes.map((outcome) =>
-    t.match(outcome, { status: 'rejected', reason: { code: 'unreachable', message: /was abandoned/ } }) &&
+    t.match(outcome, { status: 'rejected', reason: { code: 'overloaded', message: /was abandoned/ } }) &&
     /would wait/.test((outcome as PromiseRejectedResult).reason.message)
   )
   t.equal(tooMany.filter(Boolean).length, 36, 'no more than four searches of a partner wait')

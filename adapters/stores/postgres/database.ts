@@ -11,6 +11,7 @@ import {
   isRetryable,
   isStatementError,
   mayBeCommitted,
+  overloadedError,
   toStoreError,
 } from './errors.ts'
 import { createHosts } from './hosts.ts'
@@ -114,7 +115,7 @@ export function connect(address: string, options: ConnectOptions = {}): Database
   })
   const pool = createPool(
     Array.from({ length: url.connections }, () => slotFor({})),
-    () => hosts.failure() ?? new ConnectionLostError('all connections are in use'),
+    () => hosts.failure() ?? overloadedError(place, 'all connections are in use'),
   )
 
   function slotFor(options: Partial<ConnectionOptions>, onLost?: () => void): Slot {

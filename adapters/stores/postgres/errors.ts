@@ -47,6 +47,10 @@ export const isRetryable = (error: unknown): boolean =>
 export const isReadOnly = (error: unknown): error is SqlError =>
   error instanceof SqlError && error.code === READ_ONLY
 
+/** query_canceled: the statement took longer than its limit. */
+export const isCanceled = (error: unknown): error is SqlError =>
+  error instanceof SqlError && error.code === '57014'
+
 /** Whether the server rejected the statement itself, and is in no trouble. */
 export const isStatementError = (error: unknown): boolean =>
   error instanceof SqlError && !SERVER_TROUBLE.test(error.code)
@@ -95,4 +99,8 @@ export function toStoreError(place: string, error: unknown): unknown {
     `The store ${place} cannot be ${isRange ? 'read' : 'reached'}: ${error.message}.`,
     options,
   )
+}
+
+export function overloadedError(place: string, reason: string): StoreError {
+  return new StoreError('overloaded', `The store ${place} has too much to do: ${reason}.`)
 }

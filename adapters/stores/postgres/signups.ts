@@ -110,7 +110,7 @@ export function createSignups(database: Database) {
       try {
         return await insertOnce(attempt, end !== undefined)
       } catch (error) {
-        const isUnreachable = error instanceof StoreError && error.code === 'unreachable'
+        const isUnreachable = error instanceof StoreError && /^(?:unreachable|overloaded)$/.test(error.code)
         if (end === undefined ? !isCommitUnknown(error) : !isUnreachable) throw error
         end ??= performance.now() + resendTimeoutMs
         if (performance.now() + resendPauseMs > end) {

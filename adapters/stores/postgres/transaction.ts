@@ -3,9 +3,11 @@ import type { Connection, Query } from './connection.ts'
 import {
   CommitUnknownError,
   ConnectionLostError,
+  isCanceled,
   isReadOnly,
   isRetryable,
   mayBeCommitted,
+  overloadedError,
   SqlError,
   toStoreError,
 } from './errors.ts'
@@ -48,7 +50,7 @@ export async function runTransaction<T>(
       return await connection.query(sql, parameters) as never[]
     } catch (error) {
       failure ??= error
-      throw toStoreError(place, error)
+      throw isCanceled(error) ? overloadedError(place, error.message) : toStoreError(place, error)
     }
   }
 

@@ -12,7 +12,7 @@ const maxWaiting = { partner: 4, all: 32 }
  * Runs a search step by step. Its first slice runs at once; the rest in slices of at most `maxMs` of work together, after
  * all searches that wait already.
  *
- * @throws {StoreError} `unreachable` when it takes longer, or when too many searches wait.
+ * @throws {StoreError} `overloaded` when it takes longer, or when too many searches wait.
  */
 export type TimeSlicer = <T>(partner: string, steps: Iterator<void, T>, maxMs: number) => MaybePromise<T>
 
@@ -65,5 +65,5 @@ function startStopwatch(): () => number {
 }
 
 function searchAbandonedError(problem: string): StoreError {
-  return new StoreError('unreachable', `A search of the store ${problem}: it was abandoned.`)
+  return new StoreError('overloaded', `A search of the store ${problem}: it was abandoned.`)
 }

@@ -248,7 +248,7 @@ function sign_up( array $fields ) {
 	// The same form has the same key: a second click, a reload or a retry does not create a second signup. With a time in
 	// the body it would not be the same, and the service refuses a known key with another body.
 	$key     = hash_hmac( 'sha256', wp_json_encode( $body ), wp_salt() );
-	$passing = array( 'unreachable', 'not_the_service', 'internal', 'store_unavailable', 'idempotency_conflict' );
+	$passing = array( 'unreachable', 'not_the_service', 'internal', 'store_unavailable', 'overloaded', 'idempotency_conflict' );
 	do {
 		// With WordPress's 5 seconds, a signup could be stored although the visitor reads that it failed.
 		$result = send( $settings, 'POST', '/partner/signups', array( 'timeout' => 10, 'headers' => array( 'Idempotency-Key' => $key ), 'body' => $body ) );
