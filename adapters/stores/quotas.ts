@@ -42,7 +42,8 @@ export function quotaStatements({ table, parameter: p, least, greatest, now, ret
   // By the length of the request, also for an open window. One from the future was opened by another clock.
   const isOpen = (at: string) => `${at} - w.opened_at BETWEEN 1 - ${windowMs} AND ${windowMs} - 1`
   const isOpenNow = isOpen('excluded.opened_at')
-  const counted = `CASE WHEN w.quota = ${quota} THEN w.taken ELSE w.taken - w.held END`
+  const isSame = `w.quota = ${quota} AND w.ends_at = w.opened_at + ${windowMs}`
+  const counted = `CASE WHEN ${isSame} THEN w.taken ELSE w.taken - w.held END`
   const clock = `(SELECT ${now} AS now) AS clock`
   return {
     peek: `
@@ -63,11 +64,11 @@ export function quotaStatements({ table, parameter: p, least, greatest, now, ret
             SELECT w.opened_at, w.term,
               w.taken + CASE WHEN ${term} BETWEEN w.opened_at AND w.term - 1 THEN ${used} ELSE 0 END AS taken,
               w.held - CASE WHEN ${term} = w.term THEN ${least}(w.held, ${used}) ELSE 0 END AS held
-            WHERE ${isOpenNow} AND w.quota = ${quota}
+            WHERE ${isOpenNow} AND ${isSame}
             UNION ALL
             SELECT w.opened_at, ${greatest}(w.term + 1, excluded.opened_at),
               w.taken - w.held + CASE WHEN ${term} >= w.opened_at THEN ${used} ELSE 0 END, 0
-            WHERE ${isOpenNow} AND w.quota <> ${quota}
+            WHERE ${isOpenNow} AND NOT (${isSame})
             UNION ALL
             SELECT excluded.opened_at, excluded.opened_at, 0, 0 WHERE NOT (${isOpenNow})
           ) AS before

@@ -36,9 +36,10 @@ export function createSharedLimiter(
   function windowOf({ name, quota, windowSeconds }: Policy, subject: string, now: number): LeasedWindow {
     let window = windows[name].get(subject)
     if (window === undefined || quota !== window.quota || windowSeconds !== window.windowSeconds) {
-      // A changed policy gets a new window: a pending lease under the old numbers does not apply to it.
-      const previous = window?.previous ?? window
-      window = { ...unleased, previous, quota, windowSeconds, waiting: [], isLeasing: false }
+      // A changed policy gets a new window, and a pending lease under the old numbers does not apply to it. What was used
+      // is reported with the first lease.
+      const { term, used } = window ?? unleased
+      window = { ...unleased, term, used, quota, windowSeconds, waiting: [], isLeasing: false }
       windows[name].set(subject, window)
     } else if (now >= window.endsAt) {
       Object.assign(window, unleased)
@@ -60,15 +61,9 @@ export function createSharedLimiter(
     subject: string,
     waiting: number,
   ): Promise<QuotaLease> {
-    const { previous, term, used } = window
+    const { term, used } = window
     const portion = Math.floor(policy.quota * heldShare / replicas())
     try {
-      if (previous !== undefined) {
-        // Not repeated after a failure: the store may have counted it.
-        window.previous = undefined
-        const returned = toReturn(previous, policy.name, subject)
-        if (returned !== undefined) await quotas.returnQuotas([returned])
-      }
       const wanted = Math.max(portion, waiting)
       const lent = await lease(policy, subject, { wanted, waiting, report: { term, used } })
       window.used -= used + Math.min(lent.granted, waiting)
@@ -161,11 +156,15 @@ export function createSharedLimiter(
     decisions,
 
     async close() {
-      const returns = LIMIT_NAMES.flatMap((policy) =>
-        windows[policy].entries().flatMap(([subject, window]) =>
-          elapsed() < window.endsAt ? toReturn(window, policy, subject) ?? [] : []
-        )
-      )
+      const returns: QuotaReturn[] = []
+      for (const policy of LIMIT_NAMES) {
+        for (const [subject, window] of windows[policy].entries()) {
+          const { term, used, held: unused, endsAt } = window
+          const isLeased = term !== unleased.term && used + unused > 0 && elapsed() < endsAt
+          if (isLeased) returns.push({ policy, subject, term, used, unused })
+          window.used = window.held = 0
+        }
+      }
       try {
         while (returns.length > 0) await quotas.returnQuotas(returns.splice(0, maxReturnsAtOnce))
       } catch {
@@ -173,18 +172,6 @@ export function createSharedLimiter(
       }
     },
   }
-}
-
-/** Takes what is held from a window; `undefined` if there is nothing to return or report. */
-function toReturn(
-  window: LeasedWindow,
-  policy: QuotaReturn['policy'],
-  subject: string,
-): QuotaReturn | undefined {
-  const { term, used, held: unused } = window
-  window.used = window.held = 0
-  const isLeased = term !== unleased.term && used + unused > 0
-  return isLeased ? { policy, subject, term, used, unused } : undefined
 }
 
 /**
@@ -205,8 +192,6 @@ interface LeasedWindow extends Pick<Policy, 'quota' | 'windowSeconds'> {
   remaining: number | undefined
   /** Never later than in the quota store. */
   endsAt: number
-  /** The window under the numbers before the last change, until its leases are returned. */
-  previous: LeasedWindow | undefined
   waiting: {
     resolve(state: RateLimitState): void
     reject(error: unknown): void
@@ -214,4 +199,4 @@ interface LeasedWindow extends Pick<Policy, 'quota' | 'windowSeconds'> {
   isLeasing: boolean
 }
 
-const unleased = { held: 0, used: 0, term: 0, remaining: undefined, endsAt: Infinity, previous: undefined }
+const unleased = { held: 0, used: 0, term: 0, remaining: undefined, endsAt: Infinity }

@@ -47,7 +47,7 @@ export interface QuotaLease {
 
 /**
  * The quotas that replicas share. A window opens with its first lease, and never leases more than the quota. A request
- * with another quota begins a new term: what was leased before and not reported as used is available again, and counts
+ * with another quota or length begins a new term: what was leased before and not reported as used is available again, and counts
  * when its use is reported.
  */
 export interface QuotaStore {
