@@ -131,7 +131,11 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   const uses = createLastUsedRecorder(facts)
   const usage = createUsageCounter({
     recordUsage: (counts, batch) =>
-      reports.recordUsage(counts, batch, utcDay(clock.now() - settings.keepUsageDays * MS_PER_DAY)),
+      reports.recordUsage(
+        counts,
+        batch,
+        clock.isSettled() ? utcDay(clock.now() - settings.keepUsageDays * MS_PER_DAY) : undefined,
+      ),
   }, logger.writeFailed)
   const handle = createPipeline({
     names,
@@ -268,11 +272,12 @@ function followStore(
     () => andThen(revisionCache.revalidate(elapsed()), storeRevision),
     reportSkew,
   )
-  const revisionCache: RevisionCache = createRevisionCache(afterRegistration(replica, revision), bounds, {
+  const read = afterRegistration(replica, revision)
+  const revisionCache: RevisionCache = createRevisionCache(() => (reportSkew(), read()), bounds, {
     onChange,
     onUnavailable: logger.storeUnavailable,
     onRecovered: logger.storeRecovered,
-  }, clock.now)
+  })
 
   function clockSkewMs(): number | undefined {
     const ms = clock.skewMs()

@@ -61,7 +61,7 @@ export function authenticate(
   context: RequestContext,
   asOf: number,
 ): MaybePromise<AuthenticatedContext> {
-  const revision = service.revisionCache.get(asOf, context.now)
+  const revision = service.revisionCache.get(asOf, service.clock.date())
   return andThen(revision, (found) => resolvePrincipal(service, context, found))
 }
 

@@ -22,7 +22,7 @@ export interface LogEvent {
    * - `administration`: an administrative change took effect in this process.
    * - `write_failed`: a background write to the store failed.
    * - `store_unavailable`, `store_recovered`: the store stopped responding, or responds again.
-   * - `clock_skew`: this machine's clock differs from the store's by more than `maxStalenessMs`.
+   * - `clock_skew`: this machine's clock differs from the store's, or has jumped, by more than `maxStalenessMs`.
    * - `connections_refused`: the server reached its connection limit; logged once until the number drops.
    * - `webhook_failing`, `webhook_recovered`: three attempts in a row failed; one succeeded again.
    * - `webhook_disabled`: a webhook failed for five days, or answered with 410.

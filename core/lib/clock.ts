@@ -1,12 +1,17 @@
 /** The time at which keys expire and content falls due. */
 export interface Clock {
   /**
-   * Milliseconds since the epoch on the store's clock, where machines share the store; else on this machine's. Monotonic.
+   * Milliseconds since the epoch on the store's clock, where machines share the store; else on this machine's. Does not go
+   * back, unless the store's clock says so or this machine's was set back a minute ago.
    * @param elapsed `performance.now()`, for callers that have it. The date is then read once a millisecond at most.
    */
   now(elapsed?: number): number
-  /** Milliseconds by which this machine's clock is ahead of the store's; negative when it is behind. */
+  /** Milliseconds since the epoch on this machine's clock, as the last call of `now` read it. */
+  date(): number
+  /** Milliseconds by which this machine's clock is ahead of `now`; negative when it is behind. */
   skewMs(): number
+  /** Whether this machine's clock has not jumped for a minute: what has expired may be deleted. */
+  isSettled(): boolean
 }
 
 /** A reading of a store's own clock. */
@@ -19,40 +24,74 @@ export interface ClockReading {
   readonly answeredAt: number
 }
 
+/** A change of this machine's clock by more than `jumpMs` is believed once it has lasted for `settleMs`. */
+const jumpMs = 100
+const settleMs = 60_000
+
 /**
  * @param read The last reading of the store's clock. Its round trip bounds its precision: a reading within the known
  * bounds does not move the clock.
  */
 export function createClock(read: () => ClockReading | undefined = () => undefined): Clock {
-  /** The date at the zero of `performance.now()`, by the latest date that this machine's clock has shown. */
-  let start = -Infinity
+  /** The date at the zero of `performance.now()`, and since when: on this machine's clock, and on one that has jumped. */
+  let start = NaN
+  let since = 0
+  let jump: { start: number; since: number } | undefined
   let reading: ClockReading | undefined
   let offset = 0
   let today = -Infinity
   let dateReadAt = -Infinity
+  let latest = -Infinity
+
+  function readDate(): void {
+    today = Date.now()
+    // Read after the date: a pause between the two must not advance the clock.
+    const elapsed = performance.now()
+    const found = today - elapsed
+    if (Math.abs(found - start) <= jumpMs) {
+      // The date counts whole milliseconds.
+      start = Math.min(Math.max(start, found), found + 1)
+      jump = undefined
+    } else if (Number.isNaN(start)) {
+      start = found
+      since = elapsed
+    } else if (jump === undefined || Math.abs(found - jump.start) > jumpMs) {
+      jump = { start: found, since: elapsed }
+    } else if (elapsed - jump.since >= settleMs) {
+      if (reading !== undefined) offset += start - found
+      start = found
+      since = jump.since
+      latest = -Infinity
+      jump = undefined
+    }
+  }
 
   function now(given?: number): number {
     const elapsed = given ?? performance.now()
     // Reading the date takes 3 % of the time of a cached response.
     if (given === undefined || elapsed - dateReadAt >= 1) {
-      today = Date.now()
+      readDate()
       dateReadAt = elapsed
-      // `performance.now()` is read after the date: a pause between the two must not advance the clock.
-      if (today - elapsed > start) start = Math.max(start, today - performance.now())
     }
-    const latest = read()
-    if (latest !== undefined && latest !== reading) {
-      reading = latest
+    const found = read()
+    if (found !== undefined && found !== reading) {
+      reading = found
       // Both clocks count whole milliseconds.
-      const least = latest.at - 1 - (start + latest.answeredAt)
-      const most = latest.at + 1 - (start + latest.askedAt)
+      const least = found.at - 1 - (start + found.answeredAt)
+      const most = found.at + 1 - (start + found.askedAt)
       offset = Math.min(Math.max(offset, least), most)
     }
-    return Math.floor(Math.max(today, start + elapsed) + offset)
+    latest = Math.max(latest, start + elapsed, jump === undefined ? today : -Infinity)
+    return Math.floor(latest + offset)
   }
 
   return {
     now,
-    skewMs: () => read() === undefined ? 0 : Date.now() - now(),
+    date: () => today,
+    skewMs: () => Date.now() - now(),
+    isSettled() {
+      readDate()
+      return jump === undefined && performance.now() - since >= settleMs
+    },
   }
 }

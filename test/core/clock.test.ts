@@ -7,6 +7,7 @@ import { createKeyAdministration, type NewKey } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { type ClockReading, createClock } from '../../core/lib/clock.ts'
+import { utcDay } from '../../core/lib/time.ts'
 import type { LogEvent } from '../../core/log.ts'
 import { awaitReceipt } from '../../core/replicas/receipt.ts'
 import { claim, DAY, signup } from '../contract/store/samples.ts'
@@ -27,21 +28,53 @@ function settableClock(t: Test): { ahead: number } {
   return clock
 }
 
-test('an expired key stays expired when the clock is set back', async (t) => {
+test('a clock that jumps and comes back leaves nothing behind', async (t) => {
   const clock = settableClock(t)
   const store = createMemoryStore()
-  await createPartnerAdministration(store, operator).create({ slug: 'acme', name: 'A', modules: ['pricing'] })
+  const modules = ['pricing', 'signup']
+  await createPartnerAdministration(store, operator).create({ slug: 'acme', name: 'A', modules })
   const { text } = await createKeyAdministration(store, operator)
-    .issue({ partner: 'acme', name: 'k', environment: 'live', expiresAt: Date.now() + HOUR })
-  const api = createPartnerApi({ store })
-  const found: string[] = []
-  for (const ahead of [0, HOUR + 1_000, 0, -10 * HOUR]) {
+    .issue({ partner: 'acme', name: 'k', environment: 'live', expiresAt: Date.now() + 2 * HOUR })
+  const events: LogEvent[] = []
+  const api = createPartnerApi({ store }, {
+    log: (event) => events.push(event),
+    keepUsageDays: 1,
+    maxStalenessMs: 0,
+  })
+  const send = async (path: string, init: RequestInit = {}) =>
+    await api.fetch(new Request(`http://a.example/service${path}`, init))
+  const signUp = () =>
+    send('/partner/signups', {
+      method: 'POST',
+      headers: { 'X-Service-Partner-Key': text, 'Idempotency-Key': 'a', 'Content-Type': 'application/json' },
+      body: JSON.stringify({ partner: 'acme', email: 'jo@example.com', name: 'Jo' }),
+    })
+  const seen: unknown[] = []
+  for (const ahead of [0, 25 * HOUR, 0, -10 * HOUR, 0]) {
     clock.ahead = ahead
-    found.push(
-      await codeOf(text, (path, headers) => api.fetch(new Request(`http://a.example${path}`, { headers }))),
-    )
+    const { data } = await (await send('/health')).json()
+    const code = await codeOf(text, (path, headers) => send(path.replace('/service', ''), { headers }))
+    seen.push([
+      code,
+      (await signUp()).headers.get('Idempotent-Replayed'),
+      Math.round(data.clock_skew_ms / HOUR),
+    ])
+    await api.flush()
   }
-  t.same(found, ['ok', 'key_expired', 'key_expired', 'key_expired'])
+  t.same(seen, [
+    ['ok', null, NaN],
+    ['ok', 'true', 25],
+    ['ok', 'true', NaN],
+    ['ok', 'true', -10],
+    ['ok', 'true', NaN],
+  ])
+  const skews = events.flatMap(({ event, skew_ms }) =>
+    event === 'clock_skew' ? Math.round(skew_ms! / HOUR) : []
+  )
+  t.same(skews, [25, -10], 'one event for each jump')
+  const today = utcDay(Date.now())
+  const used = (await store.summarise('acme', today, today)).requestsByEndpoint
+  t.equal(used.reduce((sum, { requests }) => sum + requests, 0), 10, 'no count was removed')
   await api.close()
 })
 
@@ -53,18 +86,58 @@ async function codeOf(
   return answer.status === 200 ? 'ok' : (await answer.json()).code
 }
 
-test('without a store clock, time never goes back', (t) => {
-  const clock = settableClock(t)
-  fc.assert(fc.property(fc.array(fc.integer({ min: -HOUR, max: HOUR }), { minLength: 2 }), (settings) => {
-    const { now, skewMs } = createClock()
-    let last = -Infinity
-    return settings.every((ahead) => {
-      clock.ahead = ahead
-      const [before, shown, instant] = [last, Date.now(), now()]
-      last = instant
-      return instant >= before && instant >= shown && skewMs() === 0
-    })
+test('the time never goes back, and jumps of a clock that comes back do not show', (t) => {
+  const { now: date } = Date
+  const { now: elapsed } = performance
+  t.teardown(() => {
+    Date.now = date
+    performance.now = elapsed
+  })
+  let [at, ahead] = [0, 0]
+  Date.now = () => Math.floor(1e12 + at + ahead)
+  performance.now = () => 5_000 + at
+  const anyJump = fc.integer({ min: -30 * DAY, max: 500 * DAY })
+  const waits = fc.array(fc.double({ min: 0, max: 8_000, noNaN: true }), { maxLength: 7 })
+  const step = fc.record({ jump: fc.oneof(anyJump, fc.integer({ min: -150, max: 150 })), waits, back: waits })
+  fc.assert(fc.property(fc.array(step), (steps) => {
+    ahead = 0
+    const clock = createClock()
+    let last = clock.now()
+    for (const { jump, waits, back } of steps) {
+      for (const [given, pauses] of [[jump, waits], [0, [0, ...back]]] as const) {
+        ahead = given
+        for (const pause of pauses) {
+          at += pause
+          const [instant, truth] = [clock.now(), 1e12 + at]
+          if (instant < last || Math.abs(instant - truth) > 1_000) return false
+          if (Math.abs(given) > 200 && (Math.abs(clock.skewMs() - given) > 200 || clock.isSettled())) {
+            return false
+          }
+          last = instant
+        }
+      }
+    }
+    return true
   }))
+  t.test('a change that lasts is the new time', (t) => {
+    at = Math.ceil(at)
+    ahead = 0
+    const clock = createClock()
+    for (ahead of [0, 400 * DAY, -DAY, 0]) {
+      const settled = [0, 59_000, 1_000].map((pause) => {
+        at += pause
+        return [clock.isSettled(), Math.abs(clock.now() - Date.now()) < 2]
+      })
+      const isFirst = ahead === 0 && settled[0]![1]
+      t.same(
+        settled,
+        isFirst
+          ? [[false, true], [false, true], [true, true]]
+          : [[false, false], [false, false], [true, true]],
+      )
+    }
+    t.end()
+  })
   t.end()
 })
 

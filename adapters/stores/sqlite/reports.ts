@@ -1,3 +1,4 @@
+import { createClock } from '../../../core/lib/clock.ts'
 import type { Environment } from '../../../core/model.ts'
 import {
   type Activity,
@@ -29,6 +30,7 @@ import { type Database, transactionWithRetry } from './database.ts'
 import type { createSignups } from './signups.ts'
 
 export function createUsageCounts(database: Database) {
+  const clock = createClock()
   const insertBatch = database.statement(
     'INSERT INTO usage_batch (id, added_at) VALUES (?1, ?2) ON CONFLICT DO NOTHING',
   )
@@ -69,7 +71,7 @@ export function createUsageCounts(database: Database) {
     recordUsage(counts, batch, keepFrom = '') {
       if (counts.length === 0) return
       return transactionWithRetry(database, () => {
-        const now = Date.now()
+        const now = clock.now()
         if (insertBatch.run(batch, now) === 0) return
         pruneBatches.run(now - BATCH_RETENTION_MS)
         for (const { partner, keyId, environment, day, endpoint, requests, errors } of counts) {

@@ -4,6 +4,7 @@
  */
 import { existsSync, readlinkSync, realpathSync } from 'node:fs'
 import process from 'node:process'
+import { createClock } from '../../../core/lib/clock.ts'
 import type { MaybePromise } from '../../../core/lib/promise.ts'
 import type { Revision } from '../../../core/ports/facts.ts'
 import type { QuotaLease, QuotaStore } from '../../../core/ports/quotas.ts'
@@ -64,6 +65,9 @@ const statements = {
 
 // deno-lint-ignore no-explicit-any -- each statement has rows of its own
 type Statements = Record<keyof typeof statements, Statement<any>>
+
+/** Not the date, which may jump and come back. */
+const clock = createClock()
 
 /** A window that a restart must not forget. */
 const longWindowSeconds = 3_600
@@ -130,7 +134,7 @@ function createReplicaStatements(use: Use): Parameters<typeof createRegistration
   let written = { facts: '', content: '', at: -Infinity }
 
   function write(sql: Statements, identity: ReplicaIdentity, { facts, content }: Revision): void {
-    const at = Date.now()
+    const at = clock.now()
     sql.confirm.run(...identity, facts, content, at, process.pid, pidNamespace)
     written = { facts, content, at }
   }
@@ -152,18 +156,18 @@ function createReplicaStatements(use: Use): Parameters<typeof createRegistration
         const live = readLive(sql, heartbeatMs + LIVE_GRACE_MS)
         const others = live.filter(([id]) => id !== identity[0]).length
         const isWritten = facts === revision.facts && content === revision.content
-        const isDue = live.length === others || Math.abs(Date.now() - at) >= heartbeatMs
+        const isDue = live.length === others || Math.abs(clock.now() - at) >= heartbeatMs
         if (!isWritten) write(sql, identity, revision)
         else if (isDue) writeHeartbeat(sql, identity, revision)
         return others
       }),
-    remove: (id) => use((sql) => void sql.remove.run(id, Date.now() - RETENTION_MS)),
+    remove: (id) => use((sql) => void sql.remove.run(id, clock.now() - RETENTION_MS)),
   }
 }
 
 /** The replicas that were heard of until so many milliseconds after their lease and whose process has not ended. */
 function readLive({ list }: Statements, graceMs: number) {
-  return list.all(Date.now() - graceMs)
+  return list.all(clock.now() - graceMs)
     .flatMap(([pid, namespace, ...row]) => namespace === pidNamespace && hasEnded(pid) ? [] : [row])
 }
 
@@ -189,7 +193,7 @@ function createQuotaStore(use: Use, leastWindowSeconds: number): QuotaStore {
     leastWindowSeconds,
     leaseQuota: (request) =>
       use((sql): QuotaLease => {
-        const now = Date.now()
+        const now = clock.now()
         const row = sql[request.wanted > 0 ? 'take' : 'peek'].get(now, ...leaseParameters(request))
         const lease = toLease(row, request)
         if (request.wanted > 0 && row[3] === row[2] && windows++ % 64 === 0) sql.prune.run(now)
