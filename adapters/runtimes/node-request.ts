@@ -38,7 +38,8 @@ export class NodeHttpRequest implements HttpRequest {
   }
 
   get address(): string | undefined {
-    return this.request.socket.remoteAddress
+    // Serverless adapters have no socket.
+    return this.request.socket?.remoteAddress
   }
 
   /** Whether the body has not arrived completely. */
@@ -71,7 +72,7 @@ export class NodeHttpRequest implements HttpRequest {
     this.awaitsContinue = false
     // Waiting for events and a promise would cost 10 of 44 µs.
     if (request.readableLength === length) return request.read() ?? emptyBytes
-    return new Promise((resolve, reject) => {
+    return new Promise<Uint8Array[]>((resolve, reject) => {
       const chunks: Uint8Array[] = []
       let size = 0
       this.#rejectBody = reject
@@ -80,12 +81,12 @@ export class NodeHttpRequest implements HttpRequest {
         if (size <= maxBytes) chunks.push(chunk)
         else reject(new Problem('body_too_large'))
       })
-      request.on('end', () => resolve(Buffer.concat(chunks)))
+      request.on('end', () => resolve(chunks))
       request.on('close', () => {
         // The client has disconnected.
         if (!request.readableEnded) reject(new Problem('malformed_request'))
       })
-    })
+    }).then((chunks) => Buffer.concat(chunks))
   }
 
   /** Makes a pending or later `body()` throw `code`, unless the body has arrived. */
@@ -104,8 +105,19 @@ export class MountedHttpRequest extends NodeHttpRequest {
     return values.length === 0 ? undefined : values.join(', ')
   }
 
+  protected override headerValues(name: string): readonly string[] {
+    const { headers, rawHeaders } = this.request
+    // Serverless adapters may give only `headers`.
+    return rawHeaders?.length > 0 ? super.headerValues(name) : [headers[name] ?? []].flat()
+  }
+
   override body(maxBytes: number): MaybePromise<Uint8Array> {
-    if (this.hasBody && this.request.readableEnded) throw new Error(BODY_ALREADY_READ)
+    const { readableEncoding, readableEnded } = this.request
+    if (this.hasBody && readableEnded) throw new Error(BODY_ALREADY_READ)
+    // Text may have lost bytes that are not valid in its encoding.
+    if (readableEncoding) {
+      throw new Error('The body is decoded: mount the service before calling setEncoding.')
+    }
     return super.body(maxBytes)
   }
 }

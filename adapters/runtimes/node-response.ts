@@ -16,6 +16,12 @@ export function writeResponse(
   else response.end(utf8 ?? toLatin1(body), 'latin1')
 }
 
+/** Sets headers without `writeHead`, whose array is misread by middleware that replaces it (`on-headers` before 1.1). */
+export function setHeaders(response: ServerResponse, headers: readonly string[]): void {
+  if (isDeno) fieldLines(headers)
+  for (let i = 0; i < headers.length; i += 2) response.setHeader(headers[i]!, headers[i + 1]!)
+}
+
 /** A response as bytes, for a connection on which Node has no response object. */
 export function serializeResponse({ status, headers, body = '' }: HttpResponse): Uint8Array {
   const lines = `date: ${new Date().toUTCString()}\r\n${fieldLines(headers)}connection: close\r\n\r\n`

@@ -16,7 +16,7 @@ import {
   MountedHttpRequest,
   toOriginForm,
 } from './node-request.ts'
-import { writeResponse } from './node-response.ts'
+import { setHeaders, writeResponse } from './node-response.ts'
 import {
   createPendingRequests,
   createRunningServer,
@@ -57,8 +57,8 @@ export interface NodeRequest {
   readonly method?: string | undefined
   /** The target as sent. */
   readonly url?: string | undefined
-  /** Names and values, alternating, as sent. */
-  readonly rawHeaders: readonly string[]
+  /** Names and values, alternating, as sent; without them, `headers` is read. */
+  readonly rawHeaders?: readonly string[] | undefined
 }
 
 /** The part of their response that a listener needs. */
@@ -217,7 +217,8 @@ function closeIdle(server: Server, connections: ReadonlySet<Socket>): void {
  * On Deno 2.9, a `clientError` listener of your server must destroy the socket at once: Deno passes what the client sends
  * after an error to the request of another connection. `serve` prevents that.
  *
- * @returns A request listener. Its promise is fulfilled when the response has been handed to Node.
+ * @returns A request listener. Its promise is fulfilled when the response has been handed to Node. It rejects only for a
+ * response that had begun before the call; one that the host begins meanwhile is left to it.
  * @example
  * ```ts
  * app.use(['/service', '/.well-known/api-catalog'], createListener(api))
@@ -229,10 +230,15 @@ export function createListener(
   return async (nodeRequest, nodeResponse) => {
     const request = nodeRequest as IncomingMessage
     const response = nodeResponse as ServerResponse
+    if (response.headersSent) {
+      throw new Error('The response has begun: call the service before writing to it.')
+    }
     // Express and Connect remove the mount path from `url`.
     const { originalUrl } = request as { readonly originalUrl?: string }
     const target = toOriginForm(originalUrl ?? request.url as string)
     const result = await api.handle(new MountedHttpRequest(request, response, target ?? '/', false))
-    if (!response.destroyed) writeResponse(response, result, false)
+    if (response.destroyed || response.headersSent) return
+    setHeaders(response, result.headers)
+    writeResponse(response, { ...result, headers: [] }, false)
   }
 }

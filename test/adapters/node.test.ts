@@ -1,8 +1,9 @@
 /** Conversion between Node's requests and responses and those of the service. */
 import { once } from 'node:events'
-import { createServer as createHttpServer } from 'node:http'
+import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { connect, createServer, type OutgoingHttpHeaders } from 'node:http2'
 import type { AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { createListener, serve, type ServeOptions } from '../../adapters/runtimes/node.ts'
@@ -163,7 +164,7 @@ t.test('a response after which the connection stays open is what Node itself wou
       const id = ['X-Request-Id', `req_${index}`]
       variants.push(
         { status: 200, headers: [...fixed, ...more, ...id], body },
-        { status: 201, headers: [...fixed, ...id, ...more, 'Link', '<a>', 'Link', '<b>'], body },
+        { status: 201, headers: [...fixed, ...id, ...more, 'Link', '<a>'], body },
         { status: 404, headers: [...more, ...fixed], body },
       )
     }
@@ -263,6 +264,51 @@ t.test('createListener serves HTTP/2', async (t) => {
   t.equal((await send({ ':method': 'POST' })).json.body, '')
   const { json: { error } } = await send({ ':method': 'PUT' }, '{}')
   t.match(error, /^The body has already been read: /, 'by a body parser')
+})
+
+t.test('createListener works with what a host did to the request and the response', async (t) => {
+  const body = '{"a":"é"}'
+  const bodies: (string | undefined)[] = []
+  const listener = createListener({
+    async handle(request) {
+      bodies.push(await rejection(request) || request.address)
+      return json(200, { key: request.header('x-service-partner-key') })
+    },
+  })
+  const hosts: Readonly<Record<string, (request: IncomingMessage, response: ServerResponse) => void>> = {
+    // Like `on-headers` before 1.1, with which `compression` and `express-session` add headers.
+    onHeaders(_, response) {
+      const { writeHead } = response
+      response.writeHead = (status: number, ...[pairs]: unknown[]) => {
+        for (const [name, value] of pairs as [string, string][] ?? []) response.setHeader(name, value)
+        return writeHead.call(response, status)
+      }
+    },
+    decoded: (request) => void request.setEncoding('utf8'),
+    begun: (_, response) => void response.write('begun'),
+    serverless: ({ headers }, response) => {
+      const request = Object.assign(Readable.from([Buffer.from(body)]), { method: 'POST', url: '/', headers })
+      listener(request, response)
+    },
+  }
+  const server = createHttpServer((request, response) => {
+    const host = String(request.url).slice(1)
+    hosts[host]!(request, response)
+    if (host !== 'serverless') {
+      listener(request, response).catch((error) => response.end(error.message))
+    }
+  }).listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  for (const host of Object.keys(hosts)) {
+    const headers = { 'x-service-partner-key': 'a' }
+    const response = await fetch(`http://127.0.0.1:${port}/${host}`, { method: 'POST', headers, body })
+    t.equal(response.status, 200, host)
+    t.equal(response.headers.get('content-type'), host === 'begun' ? null : 'application/json', host)
+    t.match(await response.text(), host === 'begun' ? 'begunThe response has begun: ' : '{"key":"a"}', host)
+  }
+  t.match(bodies, [/127/, /^The body is decoded: /, undefined])
 })
 
 async function rejection(request: HttpRequest): Promise<string> {
