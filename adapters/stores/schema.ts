@@ -1,6 +1,7 @@
 /** What stores share about being created and migrated: settings and schema versions. */
 import { KEY_PREFIX_PATTERN } from '../../core/keys/format.ts'
 import type { StoreSettings } from '../../core/ports/store.ts'
+import { sha256 } from '../digest.ts'
 import { StoreError } from './store-error.ts'
 
 /** The schema of a store compared with the one this program needs. */
@@ -26,6 +27,29 @@ export function toMigrationStatus(current: number, migrations: readonly Migratio
     latest: migrations.length,
     pending: migrations.slice(current).map(({ name }) => name),
   }
+}
+
+/**
+ * Checks that the migrations of a store are those of this program.
+ *
+ * @param rows Of its table of migrations, whose columns are version, name, applied_at and hash. One that was created
+ * before 0.1.0 has no hash.
+ * @throws {StoreError} `refused`
+ */
+export function checkMigrations(
+  place: string,
+  rows: readonly (readonly unknown[])[],
+  migrations: readonly Migration[],
+): void {
+  const changed = migrations.find(({ sql }, index) =>
+    rows.some(([version, , , hash]) => version === index + 1 && hash !== sha256(sql))
+  )
+  if (changed === undefined) return
+  throw new StoreError(
+    'refused',
+    `The store ${place} was created by another build of this program, whose migration ${changed.name} differs: use ` +
+      'that build, or fill a new store as "Upgrade a checkout" in docs/upgrade.md describes.',
+  )
 }
 
 export function missingStoreError(place: string): StoreError {

@@ -251,12 +251,20 @@ await test('stores that cannot be checked', async (t) => {
   const { file, url, store } = await createStore('versions.db')
   await store.close()
   const database = new DatabaseSync(file)
-  const atVersion = async (version: number) => {
-    database.exec(`DELETE FROM migration; INSERT INTO migration VALUES (${version}, '001-store', 0)`)
-    return (await diagnose(url)).found['schema']
+  for (
+    const [sql, name, found] of [
+      [
+        `INSERT INTO migration VALUES (99, '099-later', 0, NULL)`,
+        'schema',
+        'error npm install --global partner-api',
+      ],
+      ['DELETE FROM migration WHERE version > 1', 'schema', 'error partner-api migrate'],
+      ['UPDATE migration SET hash = NULL', 'store', 'error null'],
+    ] as const
+  ) {
+    database.exec(sql)
+    t.equal((await diagnose(url)).found[name], found, sql)
   }
-  t.equal(await atVersion(99), 'error npm install --global partner-api')
-  t.equal(await atVersion(1), 'error partner-api migrate')
   // As restored from a dump.
   database.exec('PRAGMA application_id = 0; PRAGMA journal_mode = DELETE')
   database.close()

@@ -309,7 +309,7 @@ await t.test('a store of a newer or an unknown version is neither copied nor cop
     database.close()
   }
   change(unknown, 'DELETE FROM migration')
-  change(newer, `INSERT INTO migration VALUES (99, '099-of-tomorrow', 0)`)
+  change(newer, `INSERT INTO migration VALUES (99, '099-of-tomorrow', 0, NULL)`)
   for (const [from, to] of [[unknown, target], [source, unknown]] as const) {
     await t.rejects(copy(from, to), { code: 'unreachable', message: /its settings are missing/ })
   }

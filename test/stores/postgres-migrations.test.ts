@@ -7,6 +7,7 @@ import {
   MIGRATIONS,
   migrationStatus,
 } from '../../adapters/stores/postgres/migrate.ts'
+import { sha256 } from '../../adapters/digest.ts'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import { actor, apply, createPartners, industry, key, T0, usageCount } from '../contract/store/samples.ts'
 import { openDatabase, openSql, serverFor, waitsForLock } from '../postgres/fixtures.ts'
@@ -129,6 +130,27 @@ await t.test('a role that may not create a schema can use an existing one', asyn
   const store = await openPostgresStore(url, PATIENT)
   await createPartners(store, 'acme')
   await store.close()
+})
+
+await t.test('a schema of another build, with the same version or before a migration, is refused', async (t) => {
+  const url = await server.createDatabase()
+  await (await openPostgresStore(url, PATIENT)).close()
+  const sql = openSql(t, url)
+  const refusal = { code: 'refused', message: /another build .* migration 002-key-usage differs/ }
+  for (
+    const change of [
+      sql`update partner_api.migration set hash = 'other' where version = 2`,
+      sql`delete from partner_api.migration where version > 2`,
+      sql`alter table partner_api.migration drop column hash`,
+    ]
+  ) {
+    await change
+    for (const migrate of [true, false]) await t.rejects(openPostgresStore(url, { migrate }), /another build/)
+  }
+  await sql`alter table partner_api.migration add column hash text`
+  await sql`update partner_api.migration set hash = ${sha256(MIGRATIONS[0]!.sql)} where version = 1`
+  await t.rejects(migrationStatus(url), refusal)
+  t.same(await sql`select version from partner_api.migration order by 1`, [{ version: 1 }, { version: 2 }])
 })
 
 await t.test('a newer schema is used if it permits this version', async (t) => {

@@ -167,6 +167,21 @@ await t.test('a file of an older schema is migrated, and of a newer one refused'
   t.equal(migrationStatus(file).current, MIGRATIONS.length + 1)
 })
 
+await t.test('a file of another build, with the same version, is refused', async (t) => {
+  const file = newFile()
+  const database = openDatabase(file, { create: true })
+  const [first, ...others] = MIGRATIONS
+  migrate(database, file, undefined, [{ ...first!, sql: `${first!.sql}\n` }, ...others])
+  database.close()
+  const before = statSync(file).size
+  const refusal = { code: 'refused', message: /another build .* migration 001-store differs/ }
+  for (const options of [{}, { migrate: false }, { readOnly: true }]) {
+    await t.rejects(openSqliteStore(file, options), refusal)
+  }
+  t.throws(() => migrationStatus(file), refusal)
+  t.equal(statSync(file).size, before)
+})
+
 await t.test('a file of version 1 keeps its counts', async (t) => {
   const file = newFile()
   const database = openDatabase(file, { create: true })

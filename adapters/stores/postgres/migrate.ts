@@ -1,4 +1,6 @@
+import { sha256 } from '../../digest.ts'
 import {
+  checkMigrations,
   type Migration as SharedMigration,
   migrationRequiredError,
   type MigrationStatus,
@@ -97,15 +99,17 @@ async function applyPending(
     const schemas = await query("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = 'partner_api'")
     if (schemas.length === 0) await query('CREATE SCHEMA partner_api')
     await query(
-      'CREATE TABLE partner_api.migration (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)',
+      `CREATE TABLE partner_api.migration
+        (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL, hash TEXT)`,
     )
   }
   for (const [index, { name, sql }] of pending.entries()) {
-    await query('INSERT INTO partner_api.migration (version, name, applied_at) VALUES ($1, $2, $3)', [
-      schema.version + index + 1,
-      name,
-      Date.now(),
-    ])
+    await query(
+      'INSERT INTO partner_api.migration (version, name, applied_at, hash) VALUES ($1, $2, $3, $4)',
+      [
+        ...[schema.version + index + 1, name, Date.now(), sha256(sql)],
+      ],
+    )
     // Changes wait, and then check whether they may still be made.
     if (index === 0 && schema.version > 0) {
       await query('SELECT kind FROM partner_api.revision ORDER BY kind FOR UPDATE')
@@ -142,13 +146,13 @@ export async function readSchema(read: Query, place: string): Promise<Schema> {
   const names = new Set(tables.map(([name]) => name))
   if (!names.has('migration') || !names.has('store')) throw foreignSchemaError(place)
   try {
-    const [row] = await read<[version: number | null, servedFrom: number]>(
-      'SELECT (SELECT max(version) FROM partner_api.migration), served_from FROM partner_api.store',
-    )
+    const [row] = await read<[servedFrom: number]>('SELECT served_from FROM partner_api.store')
+    const rows = await read<[version: number]>('SELECT * FROM partner_api.migration ORDER BY version')
     if (row === undefined) throw missingSettingsError(place)
-    const [version, servedFrom] = row
-    if (version === null) throw foreignSchemaError(place)
-    return { version, servedFrom }
+    const last = rows.at(-1)
+    if (last === undefined) throw foreignSchemaError(place)
+    checkMigrations(place, rows, MIGRATIONS)
+    return { version: last[0], servedFrom: row[0] }
   } catch (error) {
     if (error instanceof SqlError && error.code === '42703') throw foreignSchemaError(place)
     throw error

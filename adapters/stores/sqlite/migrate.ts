@@ -1,4 +1,5 @@
 import {
+  checkMigrations,
   type Migration,
   migrationRequiredError,
   type MigrationStatus,
@@ -8,6 +9,8 @@ import {
   randomHex,
   toMigrationStatus,
 } from '../schema.ts'
+import { sha256 } from '../../digest.ts'
+import type { Value } from '../row-format.ts'
 import { missingSettingsError, StoreError } from '../store-error.ts'
 import { type Database, errorMessage, openDatabase, retryWhileBusy } from './database.ts'
 import * as store from './migrations/001-store.ts'
@@ -59,7 +62,7 @@ export function migrate(
     // Read again under the lock: another process may have migrated the file meanwhile.
     const current = schemaVersion(database, file)
     for (const [index, { name, sql }] of pendingAfter(current, migrations, file).entries()) {
-      recordMigration(database, current + index + 1, name)
+      recordMigration(database, current + index + 1, name, sql)
       database.exec(sql)
     }
     if (current === 0) insertSettings(database, keyPrefix)
@@ -95,9 +98,10 @@ export function schemaVersion(database: Database, file: string): number {
   if (id !== applicationId && !(id === 0 && hasMigrations(database))) {
     throw new StoreError('refused', `The file ${file} is the SQLite database of another program.`)
   }
-  const [version] = database.statement<[number | null]>('SELECT max(version) FROM migration').get()!
-  if (version === null) throw missingSettingsError(file)
-  return version
+  const rows = database.statement<[number, ...Value[]]>('SELECT * FROM migration ORDER BY version').all()
+  if (rows.length === 0) throw missingSettingsError(file)
+  checkMigrations(file, rows, MIGRATIONS)
+  return rows.at(-1)![0]
 }
 
 /** A file restored from `sqlite3 .dump` has the tables of a store, but no application id. */
@@ -125,12 +129,13 @@ function readIdentity(database: Database, file: string): [tables: number, applic
   }
 }
 
-function recordMigration(database: Database, version: number, name: string): void {
+function recordMigration(database: Database, version: number, name: string, sql: string): void {
   database.exec(`
     CREATE TABLE IF NOT EXISTS migration (
-      version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL
+      version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL, hash TEXT
     ) STRICT`)
-  database.statement('INSERT INTO migration VALUES (?1, ?2, ?3)').run(version, name, Date.now())
+  database.statement('INSERT INTO migration VALUES (?1, ?2, ?3, ?4)')
+    .run(version, name, Date.now(), sha256(sql))
 }
 
 function insertSettings(database: Database, keyPrefix: string | undefined): void {
