@@ -205,6 +205,8 @@ export async function changeStore(
   }
   await withStore(invocation, storeOptions, async (store) => {
     const result = await change(store)
+    const { dry_run: isDryRun = false } = (result.data ?? {}) as { readonly dry_run?: boolean }
+    if (output.done.detail === '' && !isDryRun) output.done = { detail: 'The change was made.' }
     // Under --json there is one document, which has to include the receipt.
     if (wait && output.json) await printNotes(output, result)
     else await printResult(output, result)
@@ -228,6 +230,7 @@ async function previewChange(
       report('Counting the requests of keys …')
       return dryRun(store, days, output, change)
     })
+    output.done = { detail: '' }
     await printResult(output, result)
   })
 }

@@ -1,5 +1,5 @@
 import type { StoreError, StoreErrorCode } from '../adapters/stores/store-error.ts'
-import type { AdminError } from '../core/admin/validate.ts'
+import type { AdminError, Remedy } from '../core/admin/validate.ts'
 
 /** 0 done or valid; 1 refused or invalid; 2 usage; 3 the deployment or store can't be reached. */
 export type ExitCode = 0 | 1 | 2 | 3
@@ -16,12 +16,14 @@ export class CliError extends Error {
   readonly lines: readonly string[]
   /** What the command did before it failed: `data` beside `error` under `--json`. */
   readonly data: unknown
+  /** A command that helps; the output adds it to the message. */
+  readonly remedy: Remedy | undefined
 
   constructor(
     exitCode: ExitCode,
     code: string,
     detail: string,
-    more: { members?: Readonly<Record<string, unknown>>; lines?: readonly string[]; data?: unknown } = {},
+    more: Partial<Pick<CliError, 'members' | 'lines' | 'data' | 'remedy'>> = {},
   ) {
     super(detail)
     this.exitCode = exitCode
@@ -29,6 +31,7 @@ export class CliError extends Error {
     this.members = more.members ?? {}
     this.lines = more.lines ?? []
     this.data = more.data
+    this.remedy = more.remedy
   }
 }
 
@@ -47,12 +50,18 @@ const storeErrorCodes: Readonly<Record<StoreErrorCode, readonly [ExitCode, strin
 /** @param error Any thrown value. */
 export function toCliError(error: unknown): CliError {
   if (error instanceof CliError) return error
-  const { name, message } = error instanceof Error ? error : { name: '', message: String(error) }
+  const { name, message, cause } = error instanceof Error ? error : { name: '', message: String(error) }
+  const denied = [error, cause].find((each) => (each as Error | undefined)?.name === 'NotCapable')
+  if (denied) return new CliError(1, 'not_permitted', `Deno refused it: ${(denied as Error).message}.`)
   // By name: importing the classes would load code that most commands do not need.
-  if (name === 'AdminError') return new CliError(1, (error as AdminError).code, message)
+  if (name === 'AdminError') {
+    const { code, remedy } = error as AdminError
+    return new CliError(1, code, message, { remedy })
+  }
   if (name === 'StoreError') {
-    const [exitCode, code] = storeErrorCodes[(error as StoreError).code]
-    return new CliError(exitCode, code, message)
+    const { code: reason, remedy } = error as StoreError
+    const [exitCode, code] = storeErrorCodes[reason]
+    return new CliError(exitCode, code, message, { remedy })
   }
   // The statements are correct, so a database that rejects one lacks permissions or resources.
   if (name === 'SqlError') {

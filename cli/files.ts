@@ -1,9 +1,10 @@
 import { createReadStream } from 'node:fs'
 import { type FileHandle, open, rm } from 'node:fs/promises'
 import process from 'node:process'
+import type { Remedy } from '../core/admin/validate.ts'
 import type { LineErrors } from '../core/content/line-reader.ts'
 import { CliError } from './errors.ts'
-import type { Io } from './output/print.ts'
+import type { Io, Output } from './output/print.ts'
 import { pluralize } from './output/text.ts'
 
 /** Far more than any record; a binary file may have no line ends at all. */
@@ -89,12 +90,17 @@ const maxGroups = 50
 const maxLines = 3
 
 /** For people, lines with the same error are grouped. */
-export function invalidLinesError(what: string, { errors, errorCount }: LineErrors, hint = ''): CliError {
+export function invalidLinesError(
+  what: string,
+  { errors, errorCount }: LineErrors,
+  remedy?: CliError['remedy'],
+): CliError {
   const groups = Map.groupBy(errors, ({ field, reason }) => field === null ? reason : `${field} ${reason}`)
   const shown = [...groups].slice(0, maxGroups)
   const remaining = errorCount - shown.reduce((sum, [, lines]) => sum + lines.length, 0)
-  const detail = `Nothing was imported: ${pluralize(errorCount, 'error')} in the lines of ${what}.${hint}`
+  const detail = `Nothing was imported: ${pluralize(errorCount, 'error')} in the lines of ${what}.`
   return new CliError(1, 'invalid_content', detail, {
+    remedy,
     members: { lines: errors, line_error_count: errorCount },
     lines: [
       ...shown.map(([error, lines]) => `${formatLineNumbers(lines.map(({ line }) => line))}: ${error}`),
@@ -122,14 +128,33 @@ export type SaveKey = (key: string, id: string) => Promise<void>
 
 export const interrupts = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-/** Creates the file for a new key before the key is issued, so that none is lost, and removes it when that fails. */
+/** What to say when the only copy of a secret is lost. */
+const lostKey = (id: string): Output['done'] => ({
+  detail: `Key ${id} was issued but is lost.`,
+  remedy: replaceKey(id),
+})
+
+export function replaceKey(id: string): Remedy {
+  return { purpose: 'To replace it', command: 'keys rotate', args: [id, '--overlap', '0'] }
+}
+
+/**
+ * Creates the file for a new key before the key is issued, so that none is lost, and removes it when that fails. Without
+ * a path, checks standard output before.
+ */
 export async function withKeyFile<T>(
+  { output }: { readonly output: Output },
   path: string | undefined,
   command: (save: SaveKey) => Promise<T>,
-  lost: (id: string) => string = (id) =>
-    `Key ${id} was issued but is lost. To revoke it: partner-api keys revoke ${id}`,
+  lost: (id: string) => Output['done'] = lostKey,
 ): Promise<T> {
-  if (path === undefined) return await command(async () => {})
+  if (path === undefined) {
+    output.requireWritable()
+    return await command((_key, id) => {
+      output.done = lost(id)
+      return Promise.resolve()
+    })
+  }
   let file: FileHandle | undefined
   let isSaved = false
   // An interrupt would leave an empty file, or lose a key that is issued: it ends the program afterwards.
@@ -149,8 +174,9 @@ export async function withKeyFile<T>(
     file = created
     return await command(async (key, id) => {
       await created.writeFile(`${key}\n`).then(() => created.sync()).catch((error) => {
-        const sentence = `${path} can't be written: ${describeFileError(error)}`
-        throw new CliError(1, 'key_not_written', `${sentence}. ${lost(id)}`)
+        const { detail, remedy } = lost(id)
+        const sentence = `${path} can't be written: ${describeFileError(error)}. ${detail}`
+        throw new CliError(1, 'key_not_written', sentence, { remedy })
       })
       isSaved = true
     })

@@ -15,7 +15,11 @@ if (isTooOld) {
   host.exitCode = 2
 } else if (argv.length === 1 && (argv[0] === '--version' || argv[0] === '-V')) {
   // Scripts call this often, and loading Commander takes as long as starting Node.
-  host.stdout.write(PACKAGE_VERSION + '\n')
+  try {
+    host.getBuiltinModule('node:fs').writeSync(1, PACKAGE_VERSION + '\n')
+  } catch (_error) {
+    start() // Says why it cannot be written.
+  }
 } else {
   start()
 }

@@ -42,14 +42,25 @@ const commandGroups: Readonly<Record<string, Readonly<Record<string, string>>>> 
 
 /** Runs the command line of this process, and sets its exit code. */
 export async function runProcess(argv: readonly string[], version: string): Promise<void> {
-  const output = createOutput(argv, process)
-  exitOnClosedPipe(output)
+  const io = { stdin: process.stdin, stdout: process.stdout, stderr: process.stderr }
+  let env: Io['env'] = {}
+  let denied: unknown
+  try {
+    env = { ...process.env }
+  } catch (error) {
+    denied = error // Deno without --allow-env.
+  }
+  const output = createOutput(argv, { ...io, env })
+  // Output reports the errors of its own writes.
+  for (const stream of [io.stdout, io.stderr]) stream.on('error', () => {})
   silenceSqliteWarning()
   hideCredentials(argv)
   process.once('uncaughtException', async (error) => {
-    process.exit(await reportError(error, output, process.env))
+    process.exit(await reportError(error, output, env))
   })
-  process.exitCode = await run(argv, version, process, output)
+  process.exitCode = denied === undefined
+    ? await run(argv, version, { ...io, env }, output)
+    : await reportError(denied, output, env)
 }
 
 /** Runs one command line. @param argv The arguments after the program's name. */
@@ -59,32 +70,24 @@ export async function run(
   io: Io,
   output: Output = createOutput(argv, io),
 ): Promise<ExitCode> {
-  const program = createProgram(version, createRun(io, output))
+  let text = ''
+  const program = createProgram(version, createRun(io, output), (help) => text += help)
   try {
     rejectKeys(argv)
-    await program.parseAsync(translateHelpCommand(argv, program), { from: 'user' })
+    await program.parseAsync(translateHelpCommand(argv, program), { from: 'user' }).catch(async (error) => {
+      if (!(error instanceof CommanderError) || error.exitCode !== 0) throw error
+      await output.result(error.code === 'commander.version' ? { version } : { help: text }, text)
+    })
     return program.run.exitCode
   } catch (error) {
-    if (!(error instanceof CommanderError)) return await reportError(error, output, io.env)
-    if (error.exitCode === 0) return 0
-    await output.error(toUsageError(error, program, argv))
-    return 2
+    const reason = error instanceof CommanderError ? toUsageError(error, program, argv) : error
+    return await reportError(reason, output, io.env)
   }
 }
 
 function createOutput(argv: readonly string[], io: Io): Output {
   const optionArguments = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv
   return new Output(io, optionArguments.includes('--json'))
-}
-
-/** Exits silently when the reader has gone (`| head`). */
-function exitOnClosedPipe(output: Output): void {
-  for (const stream of [process.stdout, process.stderr]) {
-    stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EPIPE') process.exit(output.exitCode || process.exitCode)
-      throw error
-    })
-  }
 }
 
 /** Suppresses the warning of Node 22 and 24 that node:sqlite is experimental. */
@@ -127,8 +130,8 @@ function createRun(io: Io, output: Output): Run {
   return { io, output, exitCode: 0, settings: { values: new Map() }, load }
 }
 
-function createProgram(version: string, run: Run): CliCommand {
-  const { stdout, stderr } = run.io
+/** @param writeHelp Gets help and version. */
+function createProgram(version: string, run: Run, writeHelp?: (text: string) => void): CliCommand {
   const program = new CliCommand('partner-api', run)
     .description('A partner integration API: partners, modules, keys, scopes and read-only content.')
     .version(version, '-V, --version', 'Print the version')
@@ -144,8 +147,8 @@ function createProgram(version: string, run: Run): CliCommand {
     .option('--config <file>', 'Values of options, see config show --help')
     .configureHelp({ showGlobalOptions: true, minWidthToWrap: 20 })
     .configureOutput({
-      writeOut: (text) => stdout.write(text),
-      writeErr: (text) => stderr.write(text),
+      ...(writeHelp && { writeOut: writeHelp }),
+      writeErr: (text) => void run.output.writeError(text),
       outputError: () => {},
     })
     .exitOverride()

@@ -133,8 +133,8 @@ export function requireFile(file: string): void {
 }
 
 function storeMissingError(place: string): CliError {
-  const detail = `There is no store at ${place}. To create one: partner-api migrate`
-  return new CliError(3, 'store_missing', detail)
+  const remedy = { purpose: 'To create one', command: 'migrate', args: [] }
+  return new CliError(3, 'store_missing', `There is no store at ${place}.`, { remedy })
 }
 
 /** Opens a SQLite file. SQLite does not report why it fails; this finds the reason in the file system. */

@@ -31,7 +31,7 @@ export type { IssuedKey, KeyAdministration, KeyUpdate, NewKey, RotationOptions }
 export { createPartnerAdministration } from './admin/partners.ts'
 export type { NewPartner, PartnerAdministration, PartnerUpdate } from './admin/partners.ts'
 export { AdminError } from './admin/validate.ts'
-export type { AdminErrorCode, LimitChange } from './admin/validate.ts'
+export type { AdminErrorCode, LimitChange, Remedy } from './admin/validate.ts'
 export { importContent } from './content/lines.ts'
 export type { LineError, LineErrors } from './content/line-reader.ts'
 export type { ImportOutcome } from './content/lines.ts'

@@ -74,7 +74,8 @@ export function checkWritten(
   throw new StoreError(
     'refused',
     `Nothing was changed: the database did not keep the change of ${lost[0]}. A trigger or rule that this ` +
-      'program did not create has reverted it. To find it: partner-api audit verify',
+      'program did not create has reverted it.',
+    { remedy: { purpose: 'To find it', command: 'audit verify', args: [] } },
   )
 }
 

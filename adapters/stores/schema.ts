@@ -53,7 +53,8 @@ export function checkMigrations(
 }
 
 export function missingStoreError(place: string): StoreError {
-  return new StoreError('missing', `There is no store at ${place}. To create one: partner-api migrate`)
+  const remedy = { purpose: 'To create one', command: 'migrate', args: [] }
+  return new StoreError('missing', `There is no store at ${place}.`, { remedy })
 }
 
 export function migrationRequiredError(place: string, { current, latest }: MigrationStatus): StoreError {

@@ -1,3 +1,5 @@
+import type { Remedy } from '../../core/admin/validate.ts'
+
 /**
  * Why a store cannot be used: it cannot be reached (missing file, no answer, locked for too long), there is no store at
  * a place that must have one, a newer program has migrated it, it refuses an operation, or it has too much to do.
@@ -8,10 +10,17 @@ export type StoreErrorCode = 'unreachable' | 'overloaded' | 'missing' | 'newer_s
 export class StoreError extends Error {
   override readonly name = 'StoreError'
   readonly code: StoreErrorCode
+  /** A command that helps, if there is one. */
+  readonly remedy: Remedy | undefined
 
-  constructor(code: StoreErrorCode, message: string, options?: ErrorOptions) {
+  constructor(
+    code: StoreErrorCode,
+    message: string,
+    { remedy, ...options }: ErrorOptions & { readonly remedy?: Remedy } = {},
+  ) {
     super(message, options)
     this.code = code
+    this.remedy = remedy
   }
 }
 

@@ -128,8 +128,9 @@ async function importLines(
   if ('errors' in outcome) {
     const needsIndustries = kind === 'profiles' &&
       outcome.errors.some(({ reason }) => reason.includes('an industry that exists'))
-    const hint = needsIndustries ? ' Import industries first: partner-api content import industries FILE' : ''
-    throw invalidLinesError(kind, outcome, hint)
+    const args = ['industries', 'FILE']
+    const remedy = { purpose: 'Import industries first', command: 'content import', args }
+    throw invalidLinesError(kind, outcome, needsIndustries ? remedy : undefined)
   }
   return outcome
 }

@@ -7,7 +7,7 @@ import type { ContentKind } from '../../core/ports/content.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { CliCommand, Invocation } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
-import { readLines } from '../files.ts'
+import { readLines, replaceKey } from '../files.ts'
 import { integerBetween } from '../options.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
 import { joinList, listeningLine } from '../output/text.ts'
@@ -75,6 +75,7 @@ function notEmpty(slug: string): CliError {
       'To serve the store: partner-api serve\n' +
       'To use another file: partner-api --store sqlite:FILE demo\n' +
       `To get another key: partner-api keys issue ${slug} --name NAME`,
+    { members: { remedy: { command: 'serve', args: [] } } },
   )
 }
 
@@ -107,6 +108,7 @@ async function fillStore({ actor, io, output }: Invocation, store: Store, url?: 
     name: 'Demo key',
     environment: 'live',
   })
+  output.done = { detail: `Key ${key.id} was issued.`, remedy: replaceKey(key.id) }
   const base = connectable(url ?? 'http://127.0.0.1:8787')
   // Double quotes work in every shell.
   const curl =

@@ -162,14 +162,14 @@ it with --overlap 0, which ends it at once.`)
     keys,
     'disable',
     'Refuse a key until it is enabled again',
-    (id) => [`To undo this: partner-api keys enable ${id}`],
+    (id, { output }) => [`To undo this: ${output.command(`keys enable ${id}`)}`],
   ).dryRuns()
   addStateCommand(keys, 'enable', 'Accept a disabled key again', () => [])
   addStateCommand(
     keys,
     'revoke',
     'Refuse a key permanently',
-    (_id, wait) => [`Revoked permanently${wait ? '.' : stalenessNote}`],
+    (_id, { wait }) => [`Revoked permanently${wait ? '.' : stalenessNote}`],
   ).dryRuns()
 }
 
@@ -177,26 +177,26 @@ function addStateCommand(
   keys: CliCommand,
   name: 'disable' | 'enable' | 'revoke',
   description: string,
-  notes: (id: string, wait: boolean) => readonly string[],
+  notes: (id: string, invocation: Invocation) => readonly string[],
 ): CliCommand {
   return keys.command(name)
     .description(description)
     .argument('<key>', keyHelp)
     .change(async (store, invocation, id: string) => {
       const key = await createKeyAdministration(store, invocation)[name](id)
-      return { ...keyResult(store, key), notes: () => notes(id, invocation.wait) }
+      return { ...keyResult(store, key), notes: () => notes(id, invocation) }
     })
     .examples(`partner-api keys ${name} Zt81mQv04KsD`)
 }
 
 const issue: StoreAction<[string, IssueOptions]> = (store, invocation, partner, options) => {
   const { name, scope, test, expires, allow = [], limit: limits = {}, ...output } = options
-  return withKeyFile(output.out, async (save) => {
+  return withKeyFile(invocation, output.out, async (save) => {
     const { now, keys } = administerKeys(store, invocation)
     const environment = test ? 'test' : 'live'
     const permissions = { allow, limits, ...(scope && { scopes: scope }) }
     const issued = await keys.issue({ partner, name, environment, expiresAt: expires?.(now), ...permissions })
-    const advice = `To activate one: partner-api modules activate ${partner} …`
+    const advice = `To activate one: ${invocation.output.command(`modules activate ${partner} …`)}`
     return newKeyResult(
       store,
       issued,
@@ -212,7 +212,7 @@ const issue: StoreAction<[string, IssueOptions]> = (store, invocation, partner, 
 
 const rotate: StoreAction<[string, RotateOptions]> = (store, invocation, id, options) => {
   const { overlap, expires, dryRun, ...output } = options
-  return withKeyFile(dryRun ? undefined : output.out, async (save) => {
+  return withKeyFile(invocation, dryRun ? undefined : output.out, async (save) => {
     const { now, keys } = administerKeys(store, invocation)
     const issued = await keys.rotate(id, { overlapMs: overlap, expiresAt: expires?.(now) })
     return newKeyResult(store, issued, output, save, async () => [

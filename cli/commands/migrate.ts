@@ -58,5 +58,5 @@ const migrateStore: Action<[MigrateOptions]> = async (invocation, { status = fal
       ['pending', pending.join(' ') || 'nothing'],
     ]),
   )
-  if (status && current < latest) output.note('To migrate it: partner-api migrate')
+  if (status && current < latest) output.note(`To migrate it: ${output.command('migrate')}`)
 }

@@ -118,9 +118,9 @@ const create: StoreAction<[string, CreateOptions]> = async (store, invocation, s
   const { name, module: modules = [], limit: limits = {} } = options
   const partner = await createPartnerAdministration(store, invocation).create({ slug, name, modules, limits })
   const next = partner.modules.length > 0
-    ? `Next: partner-api keys issue ${slug} --name "Purpose of the key"`
-    : `Next: partner-api modules activate ${slug} profiles …`
-  return { ...partnerResult(partner), notes: () => [next] }
+    ? `keys issue ${slug} --name "Purpose of the key"`
+    : `modules activate ${slug} profiles …`
+  return { ...partnerResult(partner), notes: () => [`Next: ${invocation.output.command(next)}`] }
 }
 
 const remove: StoreAction<[string, RemoveOptions]> = async (store, invocation, slug, { yes, dryRun }) => {
@@ -153,7 +153,7 @@ const list: StoreAction<[PageOptions<string>], void> = async (store, { output },
     rows: 'partners',
     after: ({ slug }) => slug,
     none: after === undefined
-      ? 'There are no partners yet. To create one: partner-api partners create SLUG --name NAME'
+      ? `There are no partners yet. To create one: ${output.command('partners create SLUG --name NAME')}`
       : 'There are no more partners.',
   })
 }

@@ -88,7 +88,9 @@ async function report(
       return [partner, ...cellsOf(ALL, sumCounts(daily)), trend]
     })
     if (last === undefined) {
-      output.note('There are no partners yet. To create one: partner-api partners create SLUG --name NAME')
+      output.note(
+        `There are no partners yet. To create one: ${output.command('partners create SLUG --name NAME')}`,
+      )
     }
     return
   }

@@ -30,7 +30,8 @@ export function define(scopes: CliCommand): void {
     .argument('<key>', keyHelp)
     .read(async (store, invocation, id: string) => {
       const key = await createKeyAdministration(store, invocation).show(id)
-      const note = `The key has no scopes. To grant one: partner-api scopes grant ${id} SCOPE…`
+      const grant = invocation.output.command(`scopes grant ${id} SCOPE…`)
+      const note = `The key has no scopes. To grant one: ${grant}`
       return await scopesResult(store, invocation, key, note)
     })
     .examples('partner-api scopes show Zt81mQv04KsD')
@@ -77,8 +78,7 @@ const plan: Action<[PlanOptions]> = async (invocation, { module, partner: slug, 
     'To issue the key': !found?.key &&
       `keys issue ${slug ?? 'SLUG'} --name "Purpose of the key" --scope ${scopes.join(' ')}`,
   }
-  const needed = Object.entries(commands).filter(([, command]) => command)
-    .map(([purpose, command]) => [purpose, `partner-api ${command}`] as const)
+  const needed = Object.entries(commands).filter((each): each is [string, string] => !!each[1])
   const rows = data.flatMap(({ scope, module, feature, endpoints }) =>
     endpoints.map((endpoint, index) => [...(index === 0 ? [scope, module, feature] : ['', '', '']), endpoint])
   )
@@ -86,13 +86,13 @@ const plan: Action<[PlanOptions]> = async (invocation, { module, partner: slug, 
     {
       scopes: data,
       ...(found && { partner: slug, key_id: found.key?.id ?? null }),
-      commands: needed.map(([, command]) => command),
+      commands: needed.map(([, command]) => `partner-api ${command}`),
     },
     formatTable(['scope', 'module', 'for', 'opens'], rows, output),
   )
   if (output.json) return
   if (found?.key) output.note(`Key ${found.key.id} (${printable(found.key.name)}) holds these scopes.`)
-  for (const [purpose, command] of needed) output.note(`${purpose}: ${command}`)
+  for (const [purpose, command] of needed) output.note(`${purpose}: ${output.command(command)}`)
 }
 
 /** The partner, and its active live key with all of these scopes and the fewest others, if there is one. */

@@ -212,7 +212,7 @@ async function withNewSecret(
   const key = await requireWebhookKey(webhookKeyFile, invocation)
   const secret = createWebhookSecret()
   const sealed = await key.seal(secret, id)
-  return await withKeyFile(out, async (write) => {
+  return await withKeyFile(invocation, out, async (write) => {
     const result = await save(id, { sealed, expiresAt: undefined })
     await write(secret, id)
     const [name, value, note] = out === undefined
@@ -221,7 +221,10 @@ async function withNewSecret(
     const data = { [name]: value, ...result.data as object }
     if (quiet) return { data, text: out === undefined ? `${secret}\n` : '' }
     return { data, text: `${name}: ${value}\n${result.text}`, notes: () => [note] }
-  }, (id) => `The secret is lost. To make another one: partner-api webhooks rotate-secret ${id}`)
+  }, (id) => ({
+    detail: 'The secret is lost.',
+    remedy: { purpose: 'To make another one', command: 'webhooks rotate-secret', args: [id] },
+  }))
 }
 
 const sendTest: StoreAction<[string, Options]> = async (store, invocation, id, options) => {

@@ -97,7 +97,7 @@ export function createDiagnosis(output: Output) {
       const found = findings.filter((finding) => !!finding)
       if (found.length === 0) results.push({ check, severity: null, message: null, command: null, ...about })
       for (const { command, ...finding } of found) {
-        const mends = command === undefined ? null : output.withStore(command)
+        const mends = command?.replace(/^partner-api (.*)/, (_, words) => output.command(words)) ?? null
         results.push({ check, severity: CHECKS[check], ...finding, command: mends, ...about })
       }
     }
@@ -123,9 +123,9 @@ export function createDiagnosis(output: Output) {
   }
 
   function toFinding(thrown: unknown): Finding {
-    const { exitCode, message } = toCliError(thrown)
+    const { exitCode, message, remedy } = toCliError(thrown)
     isUnreachable ||= exitCode === 3
-    const [sentence = '', command] = message.split(/ [^.]+: (?=partner-api )/)
-    return { message: sentence, command }
+    const command = remedy && ['partner-api', remedy.command, ...remedy.args].join(' ')
+    return { message, command }
   }
 }

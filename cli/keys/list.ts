@@ -95,7 +95,7 @@ async function printKeys(
     after: ({ id }) => id,
     none: isSelective
       ? 'There are no such keys.'
-      : 'There are no keys yet. To issue one: partner-api keys issue PARTNER --name NAME',
+      : `There are no keys yet. To issue one: ${output.command('keys issue PARTNER --name NAME')}`,
   })
 }
 

@@ -12,6 +12,7 @@ import { CliError } from '../errors.ts'
 import { durationOption, keyHelp } from '../options.ts'
 import { bars } from '../output/chart.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
+import type { Output } from '../output/print.ts'
 import { formatCount, formatTable, formatTime, pluralize } from '../output/text.ts'
 import { sumOf } from '../reports/counts.ts'
 import { timeOf } from '../store.ts'
@@ -86,7 +87,7 @@ async function show(store: Store, invocation: Invocation, id: string): Promise<C
     return { day, old_key: all - successors, successors, moved: all === 0 ? null : successors / all }
   })
   const moved = days.findLast((day) => day.moved !== null)?.moved ?? null
-  const next = nextStep(old, keys.at(-1)!, now)
+  const next = nextStep(output, old, keys.at(-1)!, now)
   const keyTable = formatTable(
     ['key', 'state', 'created', 'ends', 'last used', 'requests'],
     keys.map((key) => [
@@ -115,19 +116,23 @@ async function show(store: Store, invocation: Invocation, id: string): Promise<C
   }
 }
 
-function nextStep(old: Key, newest: Key, now: number): string {
+function nextStep(output: Output, old: Key, newest: Key, now: number): string {
   const [oldState, newState] = [keyState(old, now), keyState(newest, now)]
   if (hasEnded(old, now)) return `The rotation is over: key ${old.id} is ${oldState}.`
-  if (newState === 'disabled') return `Key ${newest.id} is disabled: partner-api keys enable ${newest.id}`
+  if (newState === 'disabled') {
+    return `Key ${newest.id} is disabled: ${output.command(`keys enable ${newest.id}`)}`
+  }
   if (hasEnded(newest, now)) {
-    return `Key ${newest.id} is ${newState}. To issue another: partner-api keys issue ${old.partner} --name NAME`
+    const issue = output.command(`keys issue ${old.partner} --name NAME`)
+    return `Key ${newest.id} is ${newState}. To issue another: ${issue}`
   }
   const end = `Key ${old.id} is ${oldState} and ends ${formatTime(endOf(old))}`
   if (isUsed(old, MS_PER_DAY, now)) {
     const use = newest.lastUsedAt === undefined ? 'Its successor is unused' : 'It is still used'
     return `${end}. ${use}: ask the partner to use ${newest.id}.`
   }
-  return `${end}, but has not been used for a day. To end it now: partner-api keys rotation finish ${old.id}`
+  const finish = output.command(`keys rotation finish ${old.id}`)
+  return `${end}, but has not been used for a day. To end it now: ${finish}`
 }
 
 async function finish(
@@ -155,11 +160,12 @@ async function inUseError(store: Store, old: Key, quietFor: number, now: number)
   const where = most
     ? `, since ${from} mostly for ${most.endpoint} (${pluralize(most.requests, 'request')})`
     : ''
-  const detail =
-    `Key ${old.id} is still used: last at ${formatTime(old.lastUsedAt)} or up to two minutes later` +
-    `${where}. To end it now: partner-api keys rotation finish ${old.id} --force`
+  const detail = `Key ${old.id} is still used: last at ${
+    formatTime(old.lastUsedAt)
+  } or up to two minutes later${where}.`
+  const remedy = { purpose: 'To end it now', command: 'keys rotation finish', args: [old.id, '--force'] }
   const members = { last_used_at: optionalRfc3339(old.lastUsedAt), endpoint: null, requests: 0, ...most }
-  return new CliError(1, 'key_in_use', detail, { members })
+  return new CliError(1, 'key_in_use', detail, { members, remedy })
 }
 
 /** Whether a key may have been used within the last `ms` milliseconds. */

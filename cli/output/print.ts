@@ -1,8 +1,10 @@
 /** Prints on standard output and standard error. */
+import { fstatSync, statSync, writeSync } from 'node:fs'
 import type { Readable, Writable } from 'node:stream'
 import { setFlagsFromString } from 'node:v8'
 import { styleText } from 'node:util'
-import type { CliError, ExitCode } from '../errors.ts'
+import type { Remedy } from '../../core/admin/validate.ts'
+import { CliError } from '../errors.ts'
 import {
   createTableFormatter,
   cutToWidth,
@@ -37,8 +39,8 @@ const progressIntervalMs = 100
 export class Output implements TableStyle {
   /** Whether to print one JSON document instead of text for people. */
   json: boolean
-  /** That of the error which was printed, if any, even if its reader has gone. */
-  exitCode: ExitCode = 0
+  /** What a failed write does not undo, and what to do about it: its error says so. */
+  done: { readonly detail: string; readonly remedy?: Remedy } = { detail: '' }
   readonly #io: Io
   #storeOption = ''
   /** Whether part of a list has been written, so that an error has to complete the document. */
@@ -149,36 +151,71 @@ export class Output implements TableStyle {
   /** Prints a sentence for people, with nothing that a script would need. */
   note(sentence: string): void {
     const label = (text: string) => this.#style('yellow', text, 'stderr')
-    this.#io.stderr.write(`${this.withStore(sentence).replace(/^warning:/, label)}\n`)
+    void this.writeError(`${sentence.replace(/^warning:/, label)}\n`)
   }
 
-  /** Adds the `--store` of this run to the commands of a sentence, or to one command. */
-  withStore(sentence: string): string {
-    return sentence.replace(
-      /(^|: )partner-api (?=[a-z])/g,
-      (_, start) => `${start}partner-api${this.#storeOption} `,
-    )
+  /** A command of this program, to be run on the store of this run. @param words Its name, and arguments for a shell. */
+  command(words: string): string {
+    return `partner-api${this.#storeOption} ${words}`
   }
 
-  /** Prints why a command failed. */
-  error({ exitCode, message, code, members, lines, data }: CliError): Promise<void> {
-    this.exitCode = exitCode
-    const detail = this.withStore(redact(message))
-    if (this.json) {
-      const error = { code: redact(code), detail, ...redactAll(members) }
-      if (this.#isListOpen) {
-        return this.write(this.#listEnd(`,"error":${printableJson(JSON.stringify(error))}`))
+  #withRemedy(message: string, remedy: Remedy | undefined): string {
+    if (remedy === undefined) return message
+    const { purpose, command, args } = remedy
+    return `${message} ${purpose}: ${this.command([command, ...args.map(shellQuote)].join(' '))}`
+  }
+
+  /** Prints why a command failed: on standard error, too, when standard output cannot be written. */
+  async error({ message, code, members, lines, data, remedy }: CliError): Promise<void> {
+    const detail = this.#withRemedy(redact(message), remedy)
+    if (this.json && code !== unwritable) {
+      const { command, args } = remedy ?? {}
+      const error = {
+        code: redact(code),
+        detail,
+        ...remedy && { remedy: { command, args } },
+        ...redactAll(members),
       }
-      return this.write(this.#format(data === undefined ? { error } : { data, error }))
+      const document = this.#isListOpen
+        ? this.#listEnd(`,"error":${printableJson(JSON.stringify(error))}`)
+        : this.#format(data === undefined ? { error } : { data, error })
+      if (await this.write(document).then(() => true, () => false)) return
     }
     const text = [`error: ${detail}`, ...lines.map((line) => `  ${redact(line)}`)]
       .map((line) => `${line.split('\n').map(printable).join('\n')}\n`).join('')
-    return write(this.#io.stderr, text.replace(/^error:/, (label) => this.#style('red', label, 'stderr')))
+    await this.writeError(text.replace(/^error:/, (label) => this.#style('red', label, 'stderr')))
   }
 
-  /** Writes to standard output, at the pace of its reader. */
+  /** Writes to standard error. Its own errors can be reported nowhere. */
+  writeError(text: string): Promise<void> {
+    return write(this.#io.stderr, text).catch(() => {})
+  }
+
+  /** Writes to standard output, at the pace of its reader. @throws {CliError} `output_not_written` */
   write(text: string): Promise<void> {
-    return write(this.#io.stdout, text)
+    return write(this.#io.stdout, text).catch((error) => {
+      throw unwritableError(error, this.done)
+    })
+  }
+
+  /**
+   * For a secret that will be printed once. A reader that has gone, and a full disk, are noticed when it is written.
+   *
+   * @throws {CliError} `output_not_written` when standard output is closed or discards what it gets.
+   */
+  requireWritable(): void {
+    const { fd } = this.#io.stdout as { readonly fd?: number }
+    if (fd === undefined) return
+    try {
+      writeSync(fd, new Uint8Array())
+      // Runtimes open /dev/null in place of a closed standard output.
+      const device = fstatSync(fd).rdev
+      if (device !== 0 && device === statSync('/dev/null', { throwIfNoEntry: false })?.rdev) {
+        throw new Error('it is closed or /dev/null')
+      }
+    } catch (error) {
+      throw unwritableError(error as Error, { detail: 'Nothing was changed. Use --out FILE.' })
+    }
   }
 
   /** Shows the progress of a long command on one line of the terminal, and nothing when standard error is no terminal. */
@@ -204,7 +241,26 @@ function widthOf({ isTTY, columns }: TerminalWritable): number {
   return isTTY && columns ? columns : Infinity
 }
 
-/** Waiting for the callback gives the event loop a turn, in which it reports EPIPE. */
+const unwritable = 'output_not_written'
+const writeErrors: Readonly<Record<string, string>> = {
+  EPIPE: 'its reader has gone',
+  ENOSPC: 'no space is left',
+}
+
+function unwritableError(
+  { code = '', message }: NodeJS.ErrnoException,
+  { detail, remedy }: Output['done'],
+): CliError {
+  const reason = writeErrors[code] ?? message
+  return new CliError(1, unwritable, `Standard output can't be written: ${reason}. ${detail}`.trimEnd(), {
+    remedy,
+  })
+}
+
 function write(stream: Writable, text: string): Promise<void> {
-  return new Promise((resolve) => stream.write(text, () => resolve()))
+  return new Promise((resolve, reject) => {
+    // Deno calls nothing back after the first error.
+    if (!stream.writable) throw Object.assign(new Error('it is closed'), { code: 'EPIPE' })
+    stream.write(text, (error) => error ? reject(error) : resolve())
+  })
 }

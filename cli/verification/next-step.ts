@@ -24,6 +24,14 @@ const operatorCommands: Readonly<Partial<Record<ProblemCode, (subject: Subject) 
   address_not_allowed: ({ keyId }) => `keys show ${keyId}`,
 }
 
+/** The operator's command about a problem, if there is one. */
+export function operatorRemedy(code: string, subject: Subject) {
+  const words = Object.hasOwn(operatorCommands, code)
+    ? operatorCommands[code as ProblemCode]!({ ...subject, keyId: subject.keyId ?? 'KEY' }).split(' ')
+    : undefined
+  return words && { command: words.slice(0, 2).join(' '), args: words.slice(2) }
+}
+
 /** What to do about a problem, with the operator's command; empty for an unknown one. */
 export function nextStep(code: string, subject: Subject): string {
   if (!Object.hasOwn(PROBLEM_ACTIONS, code)) return ''

@@ -10,7 +10,7 @@ import { CliError } from '../errors.ts'
 import { excerpt, printable } from '../output/text.ts'
 import { type DeploymentResponse, displayName, maxNameLength, notThisServiceError } from './deployment.ts'
 import { redirectError } from './discovery.ts'
-import { formatRetryTime, nextStep } from './next-step.ts'
+import { formatRetryTime, nextStep, operatorRemedy } from './next-step.ts'
 
 /** How much is shown of a text from a deployment, in UTF-16 units. */
 const maxDetailLength = 1_000
@@ -62,6 +62,7 @@ export function readVerification(response: DeploymentResponse, request: Verifica
   }
   const sentence = excerpt(detail, maxDetailLength)
   const action = hintFor(code, request, response)
+  const remedy = operatorRemedy(code, request)
   // The default of `serve --log`.
   const isLogged = status === 401 || status === 403 || status >= 500
   const label = isLogged ? "Request ID, for the operator's log" : 'Request ID'
@@ -73,6 +74,7 @@ export function readVerification(response: DeploymentResponse, request: Verifica
       members: {
         detail: sentence,
         ...(action && { action }),
+        ...(remedy && { remedy }),
         ...(request_id && { request_id: excerpt(request_id, maxNameLength) }),
       },
       lines: [action, request_id ? `${label}: ${displayName(request_id)}` : ''].filter(Boolean),

@@ -1,6 +1,7 @@
 /** Runs several processes of `serve` on one port. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import process from 'node:process'
 import type { MetricsSample } from '../../adapters/metrics.ts'
@@ -170,7 +171,14 @@ function startWorker(place: Place): ChildProcess {
 function programArguments(): readonly string[] {
   const [, script = ''] = process.argv
   const { Deno } = globalThis as { readonly Deno?: { readonly build: { readonly standalone: boolean } } }
-  if (Deno !== undefined) return Deno.build.standalone ? [] : ['run', '--allow-all', script]
+  if (Deno !== undefined) {
+    if (Deno.build.standalone) return []
+    // Deno has no execArgv, and Linux forgets its arguments when the title of the process is set.
+    const words = readFileSync('/proc/self/cmdline', 'utf8').split('\0').slice(1, -1)
+    const end = words.length - process.argv.length + 2
+    const isComplete = words.slice(end).join('\0') === process.argv.slice(2).join('\0')
+    return isComplete ? words.slice(0, end) : ['run', '--allow-all', script]
+  }
   const isEmbedded = script.startsWith('/$bunfs/') || process.getBuiltinModule('node:sea')?.isSea()
   return isEmbedded ? [] : [...process.execArgv, script]
 }

@@ -282,14 +282,15 @@ function rotationChanges(
   if (keyState(key, now) === 'disabled') {
     throw new AdminError(
       'key_disabled',
-      `Key ${key.id} is disabled, and its successor would not be. To rotate it, first run: ` +
-        `partner-api keys enable ${key.id}`,
+      `Key ${key.id} is disabled, and its successor would not be.`,
+      { purpose: 'To rotate it, first run', command: 'keys enable', args: [key.id] },
     )
   }
   if (key.successorId !== undefined) {
     throw new AdminError(
       'key_rotated',
-      `Key ${key.id} was rotated already. To replace its successor: partner-api keys rotate ${key.successorId}`,
+      `Key ${key.id} was rotated already.`,
+      { purpose: 'To replace its successor', command: 'keys rotate', args: [key.successorId] },
     )
   }
   if (!Number.isInteger(overlapMs) || overlapMs < 0 || overlapMs > MAX_DURATION_MS) {

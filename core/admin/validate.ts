@@ -44,12 +44,25 @@ export class AdminError extends Error {
   override readonly name = 'AdminError'
   /** Why it was refused. */
   readonly code: AdminErrorCode
+  /** A command that helps, if there is one. */
+  readonly remedy: Remedy | undefined
 
   /** The message is one or more sentences without a key in them. */
-  constructor(code: AdminErrorCode, message: string) {
+  constructor(code: AdminErrorCode, message: string, remedy?: Remedy) {
     super(message)
     this.code = code
+    this.remedy = remedy
   }
+}
+
+/** A command of `partner-api` that helps after an error. */
+export interface Remedy {
+  /** What it does, such as `To replace it`. */
+  readonly purpose: string
+  /** Its name, such as `keys rotate`. */
+  readonly command: string
+  /** Its arguments. What is to be chosen is in capitals. */
+  readonly args: readonly string[]
 }
 
 export function requireSlug(slug: string): void {
@@ -90,11 +103,14 @@ function requireNames<N extends string>(
 export function requireActiveModules(partner: Partner, scopes: readonly Scope[]): void {
   const inactive = scopes.filter((scope) => !partner.modules.includes(moduleForScope(scope)))
   if (inactive.length === 0) return
-  const modules = inactive.map(moduleForScope).join(' ')
   throw new AdminError(
     'module_inactive',
-    `No active module of ${partner.slug} needs ${inactive.join(' and ')}. ` +
-      `Run first: partner-api modules activate ${partner.slug} ${modules}`,
+    `No active module of ${partner.slug} needs ${inactive.join(' and ')}.`,
+    {
+      purpose: 'Run first',
+      command: 'modules activate',
+      args: [partner.slug, ...inactive.map(moduleForScope)],
+    },
   )
 }
 
@@ -115,8 +131,8 @@ export function requireNotEnded(key: Key, now: number): void {
 
 export function requireRotated({ id, successorId }: Key): void {
   if (successorId !== undefined) return
-  const detail = `Key ${id} was not rotated. To replace it: partner-api keys rotate ${id}`
-  throw new AdminError('key_not_rotated', detail)
+  const remedy = { purpose: 'To replace it', command: 'keys rotate', args: [id] }
+  throw new AdminError('key_not_rotated', `Key ${id} was not rotated.`, remedy)
 }
 
 /** The last millisecond that RFC 3339 can express. */

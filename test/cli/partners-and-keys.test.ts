@@ -344,7 +344,7 @@ test('if the file cannot be written, the message names the issued key', {
   const ended = await runProcess(args, { env, nodeArguments })
   const { id } = (await gather(keys.list({ partner: 'acme' }))).find(({ name }) => name === 'e')!
   t.match(ended, { code: 1, stdout: '', stderr: `Key ${id} was issued` })
-  t.match(ended.stderr, `partner-api keys revoke ${id}`)
+  t.match(ended.stderr, `partner-api keys rotate ${id} --overlap 0`)
 })
 
 test('scopes show, grant and remove', async (t) => {

@@ -1,5 +1,6 @@
 /** The program on the other runtimes, and through npm: it creates a store, serves it and drains. */
 import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import process from 'node:process'
@@ -11,7 +12,14 @@ import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { hasServer } from '../postgres/binaries.ts'
 import { startServer } from '../postgres/server.ts'
-import { MAIN, startServing, stopServing, temporaryFolder } from '../support/cli-program.ts'
+import {
+  MAIN,
+  programOn,
+  runProcess,
+  startServing,
+  stopServing,
+  temporaryFolder,
+} from '../support/cli-program.ts'
 import { connectRaw } from '../support/raw-connection.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -49,6 +57,68 @@ t.test('Bun and Deno serve a PostgreSQL store', { skip: hasServer() ?? false }, 
   t.teardown(() => database.close())
   for (const name of ['Bun', 'Deno'] as const) {
     await serves(t, name, runtimes[name], await database.createDatabase())
+  }
+})
+
+const pipe = '[ -p "$0" ] || mkfifo "$0"; exec 3<>"$0" 4>"$0" 3>&-'
+
+/** Runs a command whose standard output a shell redirects. Descriptor 4 is a pipe whose reader has gone. */
+function redirected(command: readonly string[], args: string, to: string, file: string) {
+  const env = { PARTNER_API_STORE: `sqlite:${file}` }
+  return runProcess(args.split(' '), {
+    env,
+    command: ['sh', '-c', `${pipe}; "$@" ${to}`, `${file}.pipe`, ...command],
+  })
+}
+
+t.test(
+  'output that cannot be written is an error on every runtime',
+  { skip: !existsSync('/dev/full') },
+  async (t) => {
+    const { 'npm run': _npm, ...programs } = runtimes
+    for (const [name, command] of Object.entries(programs)) {
+      const file = join(folder, `${name}-output.db`)
+      const on = programOn(`sqlite:${file}`)
+      await on.run('partners', 'create', 'acme', '--name', 'Acme', '--module', 'profiles')
+      const stderr = "error: Standard output can't be written: no space is left."
+      for (const args of ['--version', 'keys --help', 'partners list', 'partners list --json']) {
+        const ended = await redirected(command, args, '> /dev/full', file)
+        t.match(ended, { code: 1, stdout: '', stderr: `${stderr}\n` }, `${name}: ${args}`)
+      }
+      const changed = await redirected(command, 'partners update acme --name Other', '> /dev/full', file)
+      t.match(changed, { code: 1, stderr: `${stderr} The change was made.\n` })
+      const issue = ['keys', 'issue', 'acme', '--name', name]
+      const refused = await redirected(command, issue.join(' '), '>&-', file)
+      t.match(refused, {
+        code: 1,
+        stderr: 'it is closed or /dev/null. Nothing was changed. Use --out FILE.\n',
+      })
+      const lost = await redirected(command, `${issue.join(' ')} --json`, '>&4', file)
+      const { data: [key, ...more] } = await on.json('keys', 'list', 'acme')
+      t.same([lost.code, more], [1, []], name)
+      t.match(
+        lost.stderr,
+        `its reader has gone. Key ${key.id} was issued but is lost. To replace it: partner-api keys rotate`,
+      )
+    }
+  },
+)
+
+t.test('Deno needs the documented permissions, and names one that is missing', async (t) => {
+  const page = readFileSync(new URL('../../docs/deploy.md', import.meta.url), 'utf8')
+  const [, flags = ''] = /`deno run ((?:--allow-\w+\s+)+)npm:partner-api serve`/.exec(page) ?? []
+  const permissions = flags.trim().split(/\s+/)
+  const store = `sqlite:${join(folder, 'permissions.db')}`
+  const command = (...allowed: string[]) => [runtimes.Deno[0]!, 'run', '--no-prompt', ...allowed, MAIN]
+  await serves(t, 'Deno with permissions', command(...permissions), store)
+  for (const missing of permissions) {
+    const start = {
+      command: command(...permissions.filter((each) => each !== missing)),
+      env: { PARTNER_API_STORE: store },
+    }
+    const { code, stdout, stderr } = await runProcess(['serve', '--port', '0'], start)
+    t.same([code, stdout], [1, ''], missing)
+    t.match(stderr, new RegExp(`^error: Deno refused it: .*run again with the ${missing} flag\\.\n$`))
   }
 })
 

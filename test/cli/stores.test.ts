@@ -69,6 +69,7 @@ test('commands in messages repeat --store', async (t) => {
   const { json } = programOn('memory:')
   const refused = await json('keys', 'issue', 'acme', '--name', 'n', '--scope', 'read:plans', '--store', file)
   t.ok(refused.error.detail.endsWith(`${quoted} modules activate acme pricing`))
+  t.same(refused.error['remedy'], { command: 'modules activate', args: ['acme', 'pricing'] })
   const secret = await runProgram(['--store', 'postgres://u:hush@127.0.0.1:1/x', 'partners', 'list'])
   t.match(secret, { code: 3 })
   t.notMatch(secret.stderr, 'hush')

@@ -252,7 +252,11 @@ test('workers that cannot start end the server with the reason', { skip }, async
 })
 
 const binaries = fileURLToPath(new URL('../node_modules/.bin/', import.meta.url))
-const runtimes = { Bun: [`${binaries}bun`, MAIN], Deno: [`${binaries}deno`, 'run', '-A', MAIN] }
+const preloaded = `data:text/javascript,${encodeURIComponent('console.error(`{"event":"preloaded"}`)')}`
+const runtimes = {
+  Bun: [`${binaries}bun`, MAIN],
+  Deno: [`${binaries}deno`, 'run', '-A', '--preload', preloaded, MAIN],
+}
 
 for (const [name, command] of Object.entries(runtimes)) {
   test(`${name} serves with workers`, { skip }, async (t) => {
@@ -268,6 +272,8 @@ for (const [name, command] of Object.entries(runtimes)) {
     t.equal(code, 0)
     const servedBy = eventsOf(stderr).filter(({ event }) => event === 'request').map(({ worker }) => worker)
     t.same([...new Set(servedBy)].sort(), [1, 2], 'both workers have answered requests')
+    const preloads = eventsOf(stderr).filter(({ event }) => event === 'preloaded')
+    t.equal(preloads.length, name === 'Deno' ? 3 : 0, 'workers get the options of Deno')
   })
 }
 

@@ -4,7 +4,7 @@ import { test } from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createKeyAdministration, type NewKey } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
-import { AdminError, type AdminErrorCode, parseDuration } from '../../core/admin/validate.ts'
+import { AdminError, type AdminErrorCode, parseDuration, type Remedy } from '../../core/admin/validate.ts'
 import { extractKeyId, isWellFormedKey } from '../../core/keys/format.ts'
 import { keyState } from '../../core/keys/lifecycle.ts'
 import type { Limit, LimitOverrides } from '../../core/model.ts'
@@ -42,7 +42,11 @@ async function open(store: Store = createStrictStore()) {
   return { store, clock, partners, keys, issue }
 }
 
-const refused = (code: AdminErrorCode, message: RegExp = /./) => ({ name: 'AdminError', code, message })
+const refused = (code: AdminErrorCode, message: RegExp | Pick<Remedy, 'command' | 'args'> = /./) => ({
+  name: 'AdminError',
+  code,
+  ...(message instanceof RegExp ? { message } : { remedy: message }),
+})
 
 /** Members of a partner, key or update that are refused. */
 type Wrong = readonly [change: object, code: AdminErrorCode, message?: RegExp]
@@ -264,15 +268,15 @@ test('a scope whose module is inactive is refused with the command that activate
   const { partners, keys, issue } = await open()
   const { key: { id } } = await issue()
   const both = ['create:partner-signups', 'read:banner', 'read:profiles']
-  const refusals: [() => Promise<unknown>, RegExp][] = [
-    [
-      () => issue({ scopes: ['read:profiles', 'read:banner'] }),
-      /banner\..*: .*modules activate acme banner$/,
-    ],
-    [() => keys.grant(id, ['read:banner']), /modules activate acme banner$/],
-    [() => keys.grant(id, both), /banner and create.*: partner-api modules activate acme banner signup$/],
+  const refusals: [() => Promise<unknown>, string[]][] = [
+    [() => issue({ scopes: ['read:profiles', 'read:banner'] }), ['banner']],
+    [() => keys.grant(id, ['read:banner']), ['banner']],
+    [() => keys.grant(id, both), ['banner', 'signup']],
   ]
-  for (const [act, message] of refusals) await t.rejects(act, refused('module_inactive', message))
+  for (const [act, modules] of refusals) {
+    const remedy = { command: 'modules activate', args: ['acme', ...modules] }
+    await t.rejects(act, refused('module_inactive', remedy))
+  }
   t.same((await keys.show(id)).scopes, ['read:profiles', 'read:plans'], 'no scope is granted')
   await partners.deactivate('acme', ['profiles'])
   t.ok((await keys.show(id)).scopes.includes('read:profiles'), 'a key keeps the scope of an inactive module')
@@ -375,18 +379,19 @@ test('disabled, ended and rotated keys are not rotated', async (t) => {
   await keys.disable(disabled!.key.id)
   const successor = await keys.rotate(rotated!.key.id)
   clock.now += 1
-  const wrong: [string, Parameters<typeof keys.rotate>[1], AdminErrorCode, RegExp][] = [
-    [revoked!.key.id, {}, 'key_revoked', /is revoked/],
-    [expired!.key.id, {}, 'key_expired', /has expired/],
-    [disabled!.key.id, {}, 'key_disabled', new RegExp(`is disabled.*keys enable ${disabled!.key.id}`)],
-    [rotated!.key.id, {}, 'key_rotated', new RegExp(`keys rotate ${successor.key.id}`)],
-    ['Zt81Zt81Zt81', {}, 'key_not_found', /Zt81/],
-    [good!.key.id, { overlapMs: -1 }, 'invalid_duration', /overlap/],
-    [good!.key.id, { overlapMs: NaN }, 'invalid_duration', /overlap/],
-    [good!.key.id, { overlapMs: 0.5 }, 'invalid_duration', /overlap/],
-    [good!.key.id, { overlapMs: 36_525 * 24 * hour + 1 }, 'invalid_duration', /36525d/],
-    [good!.key.id, { expiresAt: clock.now }, 'invalid_expiry', /future/],
-  ]
+  const wrong: [string, Parameters<typeof keys.rotate>[1], AdminErrorCode, Parameters<typeof refused>[1]][] =
+    [
+      [revoked!.key.id, {}, 'key_revoked', /is revoked/],
+      [expired!.key.id, {}, 'key_expired', /has expired/],
+      [disabled!.key.id, {}, 'key_disabled', { command: 'keys enable', args: [disabled!.key.id] }],
+      [rotated!.key.id, {}, 'key_rotated', { command: 'keys rotate', args: [successor.key.id] }],
+      ['Zt81Zt81Zt81', {}, 'key_not_found', /Zt81/],
+      [good!.key.id, { overlapMs: -1 }, 'invalid_duration', /overlap/],
+      [good!.key.id, { overlapMs: NaN }, 'invalid_duration', /overlap/],
+      [good!.key.id, { overlapMs: 0.5 }, 'invalid_duration', /overlap/],
+      [good!.key.id, { overlapMs: 36_525 * 24 * hour + 1 }, 'invalid_duration', /36525d/],
+      [good!.key.id, { expiresAt: clock.now }, 'invalid_expiry', /future/],
+    ]
   for (const [id, how, code, message] of wrong) {
     await t.rejects(keys.rotate(id, how), refused(code, message), code)
     t.ok(await keepsFacts(store, () => keys.rotate(id, how)), code)
@@ -421,7 +426,7 @@ test('a rotation is finished once, before the overlap ends', async (t) => {
   }
   await t.rejects(
     keys.finishRotation(plain!.key.id),
-    refused('key_not_rotated', new RegExp(`keys rotate ${plain!.key.id}`)),
+    refused('key_not_rotated', { command: 'keys rotate', args: [plain!.key.id] }),
   )
   await t.rejects(keys.enable(old!.key.id), refused('key_expired'))
 })
@@ -555,7 +560,10 @@ test('a change is rebuilt when the facts have changed after they were read', asy
     environment: 'live',
     scopes: ['read:profiles'],
   })
-  await t.rejects(late, refused('module_inactive', /activate acme profiles$/))
+  await t.rejects(
+    late,
+    refused('module_inactive', { command: 'modules activate', args: ['acme', 'profiles'] }),
+  )
 })
 
 test('by default, changes are dated by the clock of the store', async (t) => {
