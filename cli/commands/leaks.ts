@@ -14,6 +14,7 @@ import { isMissingStore, timeOf, withStore } from '../store.ts'
 interface ScanOptions {
   readonly exclude?: readonly string[]
   readonly format: 'text' | 'sarif'
+  readonly ignoreRevoked?: true
   readonly revoke?: true
   readonly yes?: true
   /** `false` for `--no-store`. */
@@ -33,20 +34,21 @@ export function define(leaks: CliCommand): void {
     .option('--exclude <name...>', 'Leave out files and folders of these names, such as dist')
     .addOption(new Option('--format <format>', 'Output').choices(['text', 'sarif']).default('text'))
     .option('--no-store', 'Do not look the keys up in the store')
+    .option('--ignore-revoked', 'Leave out keys that the store has as revoked')
     .option('--revoke', 'Revoke the keys that are found and in force')
     .option('-y, --yes', 'With --revoke: skip the prompt')
     .act(scanPaths)
     .details(`
 Recognizes keys by their format and checksum, and prints their ids, never the keys. With --store, or if the default store
 exists, it searches only for keys with the prefix of that store, and also prints partner, name and state. Skips .git,
-symbolic links and binary files; UTF-16 needs a byte-order mark. Keys of another system, see keys import, have no
-checksum and are not found.
+symbolic links and binary files, unless they are named; UTF-16 needs a byte-order mark. Keys of another system, see keys
+import, have no checksum and are not found.
 
-Exits 1 if keys are found, and otherwise 3 if something could not be read.`)
+Exits 1 if keys are found, and otherwise 3 if something could not be searched, such as a binary file that is named.`)
     .examples(
       'partner-api leaks scan .',
       'partner-api leaks scan . --no-store --exclude dist --format sarif > leaks.sarif',
-      'git log -p --all --text | partner-api leaks scan -',
+      'git log -p -m --all --reflog --text | partner-api leaks scan -',
       'partner-api leaks scan /var/log/nginx --revoke',
     )
 }
@@ -58,7 +60,8 @@ const scanPaths: Action<[readonly string[], ScanOptions]> = async (invocation, p
   if (options.store && !(mayBeMissing && await isMissingStore(invocation))) {
     return await withStore(invocation, {}, (store) => scanWith(store, invocation, paths, options))
   }
-  if (options.revoke) throw usageError('--revoke needs the store of the keys: pass --store URL.')
+  const needy = options.revoke ? '--revoke' : options.ignoreRevoked && '--ignore-revoked'
+  if (needy) throw usageError(`${needy} needs the store of the keys: pass --store URL.`)
   return await scanWith(undefined, invocation, paths, options)
 }
 
@@ -66,7 +69,7 @@ async function scanWith(
   store: Store | undefined,
   invocation: Invocation,
   paths: readonly string[],
-  { format, exclude = [], revoke, yes }: ScanOptions,
+  { format, exclude = [], ignoreRevoked, revoke, yes }: ScanOptions,
 ): Promise<ExitCode> {
   const { io, output } = invocation
   const { scan } = await import('../leaks/scan.ts')
@@ -76,8 +79,11 @@ async function scanWith(
       if (files % 100 === 0) report(pluralize(files, 'file'))
     })
   )
-  const { leaks, unreadable, files, binaryFiles } = result
-  let known = store && await lookUp(store, leaks)
+  const { unreadable, files, binaryFiles } = result
+  let known = store && await lookUp(store, result.leaks)
+  const leaks = ignoreRevoked
+    ? result.leaks.filter(({ text }) => known?.get(text)?.state !== 'revoked')
+    : result.leaks
   const describeAll = () =>
     leaks.map((leak) => `${printable(`${placeOf(leak)}: ${describe(leak, known)}`)}\n`).join('')
   if (store && known && revoke) {
@@ -88,12 +94,16 @@ async function scanWith(
   }
   if (format === 'sarif') {
     const { toSarif } = await import('../leaks/sarif.ts')
-    const report = toSarif(result, (leak) => describe(leak, known), ({ text }) => !isOver(known?.get(text)))
+    const report = toSarif(
+      { ...result, leaks },
+      (leak) => describe(leak, known),
+      ({ text }) => !isOver(known?.get(text)),
+    )
     await output.result(report, `${JSON.stringify(report, null, 2)}\n`)
   } else {
     await output.result(leaks.map((leak) => leakJson(leak, known)), describeAll())
   }
-  for (const { path, reason } of unreadable) output.note(printable(`${path} can't be read: ${reason}.`))
+  for (const { path, reason } of unreadable) output.note(printable(`${path} was not searched: ${reason}.`))
   const scanned = `${pluralize(leaks.length, 'key')} in ${pluralize(files - binaryFiles, 'file')}`
   output.note(`${scanned}, ${pluralize(binaryFiles, 'binary file')} skipped.`)
   return leaks.length > 0 ? 1 : unreadable.length > 0 ? 3 : 0
@@ -130,7 +140,8 @@ async function revokeKeys(
   for (const { id } of found) await keys.revoke(id)
 }
 
-function placeOf({ path, line, column, commit, file }: Leak): string {
+function placeOf({ path, line, column, commit, file, isName }: Leak): string {
+  if (isName) return `${path} (its name)`
   const name = path === '-' ? 'standard input' : path
   const inHistory = [file, commit?.slice(0, 12)].filter(Boolean).join(' in commit ')
   return `${name}:${line}:${column}${inHistory && ` (${inHistory})`}`
@@ -142,10 +153,14 @@ function describe({ text, id }: Leak, known: Known | undefined): string {
   return `key ${id} (${environmentOf(text)}, …${text.slice(-4)})${owner}`
 }
 
-function leakJson({ path, line, column, commit, file, id, text }: Leak, known: Known | undefined): object {
+function leakJson(
+  { path, line, column, commit, file, id, text, isName }: Leak,
+  known: Known | undefined,
+): object {
   const { partner = null, name = null, state = null } = known?.get(text) ?? {}
   const key = { id, environment: environmentOf(text), hint: `…${text.slice(-4)}`, partner, name, state }
-  return { path, line, column, commit: commit ?? null, file: file ?? null, ...key }
+  const place = isName ? { line: null, column: null } : { line, column }
+  return { path, ...place, commit: commit ?? null, file: file ?? null, ...key }
 }
 
 function environmentOf(text: string): string {

@@ -67,7 +67,12 @@ export function createKeyFinder(prefix: string | undefined, places: 'none' | 'li
         else if (!isHistory && chunk.subarray(0, headLength).includes(0)) return false
       }
       isFirst = false
-      const added = decoder === undefined ? chunk : Buffer.from(decoder.decode(chunk, { stream: !isLast }))
+      const added = decoder !== undefined
+        ? Buffer.from(decoder.decode(chunk, { stream: !isLast }))
+        // A history has files of all encodings. Without NUL, ASCII in UTF-16 is ASCII.
+        : isHistory && chunk.includes(0)
+        ? Buffer.from(chunk.filter((byte) => byte !== 0))
+        : chunk
       const bytes = rest.length === 0 ? added : Buffer.concat([rest, added])
       const end = isLast ? bytes.length : Math.max(searched, bytes.length - tailLength + 1)
       let at = 0

@@ -35,7 +35,7 @@ export function toSarif(
         executionSuccessful: unreadable.length === 0,
         toolExecutionNotifications: unreadable.map(({ path, reason }) => ({
           level: 'error',
-          message: { text: printable(`${path} can't be read: ${reason}.`) },
+          message: { text: printable(`${path} was not searched: ${reason}.`) },
         })),
       }],
       results: leaks.map((leak) => ({

@@ -45,7 +45,12 @@ function write(folder: string, contents: Readonly<Record<string, string | Uint8A
   return folder
 }
 
-/** Expects no secret in what is printed,. */
+function utf16(text: string, littleEndian: boolean): Buffer {
+  const bytes = Buffer.from(`\ufeff${text}`, 'utf16le')
+  return littleEndian ? bytes : bytes.swap16()
+}
+
+/** Expects no secret in what is printed. */
 function checkOutput(t: Test, ended: Ended, secrets: readonly string[] = [key]): void {
   for (const secret of secrets) t.notMatch(ended.stdout + ended.stderr, secret.slice(-38, -4))
 }
@@ -58,10 +63,6 @@ async function scan(t: Test, paths: readonly string[], input: string | Uint8Arra
 }
 
 test('keys are found by format and checksum, whatever is around them', async (t) => {
-  const utf16 = (text: string, littleEndian: boolean) => {
-    const bytes = Buffer.from(`\ufeff${text}`, 'utf16le')
-    return littleEndian ? bytes : bytes.swap16()
-  }
   const folder = write(temporaryFolder(), {
     'a.env': `KEY=${key}`,
     'b/crlf.txt': `one\r\ntwo ${key}\r\n${key}\r\n`,
@@ -183,14 +184,63 @@ test('keys in the history of a repository have their commit and file', async (t)
   git('commit', '--no-verify', '-qm', 'Leak')
   write(folder, { 'other.txt': 'one\nnone\n' })
   git('commit', '-qam', 'A key may be removed')
+  write(folder, { 'wide.txt': utf16(`ü\n${key}\n`, true) })
+  git('add', '.')
+  t.throws(() => git('commit', '-qm', 'Leak'), /wide\.txt.*: key \w{12} \(live/)
+
+  // The recipe of the docs.
+  const secrets = Array.from({ length: 3 }, () => mintKey('spk', 'live'))
+  const [older, newer, merged] = secrets.map(({ text }) => ({ 'src/app.js': text }))
+  for (const contents of [older!, newer!]) {
+    write(folder, contents)
+    git('stash')
+  }
+  git('checkout', '-qb', 'side', 'HEAD~1')
+  git('commit', '--allow-empty', '-qm', 'Side')
+  git('merge', '-q', '--no-commit', '-')
+  write(folder, merged!)
+  git('commit', '--no-verify', '-qam', 'Merge')
+  git('checkout', '-q', '-')
+  const history = await scan(t, ['-'], git('log', '-p', '-m', '--all', '--reflog', '--text'))
+  const found = new Set(history.rows.map((row) => row.id))
+  t.same(secrets.filter((secret) => !found.has(secret.id)), [], 'stashes and merges')
+})
+
+test('names of files and folders', async (t) => {
+  const folder = write(temporaryFolder(), { [`a-${key}/none`]: 'none', [`b-${key}`]: key, bin: `\0${key}` })
+  writeFileSync(Buffer.concat([Buffer.from(`${folder}/c-`), Buffer.from([0xff])]), key)
+  const [a, b] = ['a-spk_[key]', 'b-spk_[key]'].map((name) => join(folder, name))
+  const found = await scan(t, [folder])
+  t.same(found.places, [`${a}:null:null`, `${b}:null:null`, `${b}:1:1`, `${join(folder, 'c-\ufffd')}:1:1`])
+  for (const format of ['text', 'sarif']) {
+    const ended = await runProgram(['leaks', 'scan', '--no-store', '--format', format, folder])
+    checkOutput(t, ended)
+    t.match(ended, { code: 1, stdout: format === 'text' ? `${a} (its name): key ${id}` : '/b-spk_%5Bkey%5D' })
+  }
+
+  const bin = join(folder, 'bin')
+  t.match(await scan(t, [bin]), {
+    code: 3,
+    rows: [],
+    stderr: `${bin} was not searched: it is a binary file.`,
+  })
+  const pipe = join(folder, 'pipe')
+  if (spawnSync('mkfifo', [pipe]).status !== 0) return
+  symlinkSync('/dev/zero', join(folder, 'endless'))
+  for (const path of [pipe, join(folder, 'endless')]) {
+    t.match(await scan(t, [path]), {
+      code: 3,
+      stderr: 'neither a file nor a folder: to search a pipe, pass -',
+    })
+  }
 })
 
 test('what cannot be read is reported, and never counts as free of keys', async (t) => {
   const folder = write(temporaryFolder(), { none: 'none', some: key })
   const gone = join(folder, 'gone')
   const unread = await scan(t, [join(folder, 'none'), gone])
-  t.match(unread, { code: 3, rows: [], stderr: `${gone} can't be read: there is no such file.` })
-  t.match(await scan(t, [join(folder, 'some'), gone]), { code: 1, stderr: /gone can't be read/ })
+  t.match(unread, { code: 3, rows: [], stderr: `${gone} was not searched: there is no such file.` })
+  t.match(await scan(t, [join(folder, 'some'), gone]), { code: 1, stderr: /gone was not searched/ })
   if (existsSync('/proc/self/mem')) t.match(await scan(t, ['/proc/self/mem']), { code: 3, stderr: 'EIO' })
   t.equal((await runProgram(['leaks', 'scan'])).code, 2)
   t.match(await runProgram(['leaks', 'scan', '--no-store', '--revoke', folder]), {
@@ -246,6 +296,11 @@ test('with the store, keys have their partner, name and state, and are revoked',
     ...['error', 'error', 'error', 'note', 'error', 'error'],
   ])
   checkOutput(t, { stdout: JSON.stringify(document), stderr: '', code: 0, signal: null }, secrets)
+
+  const known = ['leaks', 'scan', '--ignore-revoked', write(temporaryFolder(), { old: gone.key })]
+  t.match(await run(...known), { code: 0, stdout: '' }, 'a revoked key in a history')
+  t.match(await run(...known, folder), { code: 1, stdout: /^(?!.*: revoked)/ })
+  t.match(await run(...known, '--no-store'), { code: 2, stderr: '--ignore-revoked needs the store' })
 
   const asked = await run('leaks', 'scan', folder, '--revoke')
   t.ok(asked.stderr.includes(`key ${plain.id} (live`), 'the places are printed before the prompt')
