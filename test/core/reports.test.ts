@@ -231,7 +231,10 @@ t.test('a failing store causes 503', async (t) => {
 
 t.test('usage counts are kept for 400 days by default', async (t) => {
   const now = Date.now()
-  const kept = async (options: { keepUsageDays?: number }): Promise<number> => {
+  const clocks = [[Date, Date.now], [performance, performance.now]] as const
+  const advanceTo = (ms: number) => clocks.map(([clock, now]) => clock.now = () => now.call(clock) + ms)
+  t.teardown(() => advanceTo(0))
+  const kept = async (options: { keepUsageDays?: number }, steadyMs = 60_000): Promise<number> => {
     const store = await openSqliteStore(':memory:')
     t.teardown(() => store.close())
     const service = await serveStore(store, options)
@@ -239,11 +242,14 @@ t.test('usage counts are kept for 400 days by default', async (t) => {
     const count = usageCount({ partner: 'demo' })
     await store.recordUsage(days.map((day) => ({ ...count, day })), 'before')
     await service.request('/public/plans?partner=demo')
+    advanceTo(steadyMs)
     await service.api.close()
+    advanceTo(0)
     const { requestsByDay } = await store.summarise('demo', '2000-01-01', '9999-12-31')
     return days.filter((day) => requestsByDay.some((row) => row.day === day)).length
   }
   t.equal(await kept({}), 5, 'only the day before the last 400 is removed')
   t.equal(await kept({ keepUsageDays: 30 }), 2)
+  t.equal(await kept({ keepUsageDays: 30 }, 59_000), 6, 'not before the clock is known to be steady')
   t.throws(() => createPartnerApi({ store: createMemoryStore() }, { keepUsageDays: 0 }), RangeError)
 })
