@@ -94,7 +94,11 @@ export async function serveUntilStopped(
   })
   let listener: RunningServer | undefined
   const webhooks = settings.webhooks && store.webhooks &&
-    startWebhooks(store, { ...(level !== 'off' && { log: log.write }), ...settings.webhooks })
+    startWebhooks(store, {
+      ...(level !== 'off' && { log: log.write }),
+      maxStalenessMs: options.maxStalenessMs,
+      ...settings.webhooks,
+    })
   try {
     if (metrics) {
       metrics.watch(api, store)

@@ -26,6 +26,7 @@ export interface LogEvent {
    * - `connections_refused`: the server reached its connection limit; logged once until the number drops.
    * - `webhook_failing`, `webhook_recovered`: three attempts in a row failed; one succeeded again.
    * - `webhook_disabled`: a webhook failed for five days, or answered with 410.
+   * - `webhook_deliveries_removed`: pending deliveries of a webhook that was removed, or disabled for 30 days, were removed.
    * - `webhooks_unavailable`: the secrets of webhooks can't be opened, so nothing is delivered.
    */
   readonly event:
@@ -40,6 +41,7 @@ export interface LogEvent {
     | 'webhook_failing'
     | 'webhook_recovered'
     | 'webhook_disabled'
+    | 'webhook_deliveries_removed'
     | 'webhooks_unavailable'
   /** `X-Request-Id` of the response. */
   readonly request_id?: string
@@ -69,6 +71,8 @@ export interface LogEvent {
   readonly decided_at?: string
   /** Id of the webhook. */
   readonly webhook?: string
+  /** Number of deliveries. */
+  readonly deliveries?: number
   /** Milliseconds by which this machine's clock is ahead of the store's; negative if it is behind. */
   readonly skew_ms?: number
   /** The internal error, which clients never see. */

@@ -11,7 +11,7 @@ export type StoredRow = Value[]
 /** Columns of these names hold integers of up to 64 bits; all others hold text. */
 export const INTEGER_COLUMNS: ReadonlySet<string> = new Set(
   ('modules scopes created_at expires_at retires_at last_used_at revoked_at published_at updated_at signups requests ' +
-    'errors sequence at audit_sequence failing_since attempts due_at last_status').split(' '),
+    'errors sequence at audit_sequence failing_since disabled_at attempts due_at last_status').split(' '),
 )
 
 /**

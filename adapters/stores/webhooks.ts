@@ -2,12 +2,12 @@
 import { webhookSnapshot } from '../../core/audit/chain.ts'
 import { all, andThen, type MaybePromise } from '../../core/lib/promise.ts'
 import { compareCodePoints } from '../../core/lib/text.ts'
-import { MS_PER_DAY } from '../../core/lib/time.ts'
 import type { AuditContext } from '../../core/ports/changes.ts'
 import {
   type Delivery,
   type DeliveryResult,
   MAX_WEBHOOKS,
+  RETENTION_MS,
   type Webhook,
   type WebhookChangeType,
   type WebhookStore,
@@ -27,6 +27,7 @@ const secretsCodec: Codec<readonly Secret[]> = {
 
 export const WEBHOOKS = createRowFormat<Webhook>({ events: json, secrets: secretsCodec })([
   ...['id', 'url', 'events', 'partner', 'state', 'createdAt', 'secrets', 'failingSince'] as const,
+  'disabledAt',
 ])
 
 export const DELIVERIES = createRowFormat<Delivery>()([
@@ -38,7 +39,9 @@ export const DELIVERIES = createRowFormat<Delivery>()([
 export const MAX_BATCH = 500
 /** Deliveries that are counted at most, for the same reason. */
 export const MAX_COUNT = 10_000
-export const RETENTION_MS: number = 30 * MS_PER_DAY
+
+/** Milliseconds: pending deliveries that are due earlier are not replayed, since they may be leased. */
+export const MIN_REPLAY_MS = 60_000
 
 export function newestFirst(a: Delivery, b: Delivery): number {
   return b.createdAt - a.createdAt || compareCodePoints(b.id, a.id)
@@ -49,11 +52,14 @@ export function changeWebhook(
   stored: readonly Webhook[],
   id: string,
   type: WebhookChangeType,
+  { at }: AuditContext,
   change: Parameters<WebhookStore['changeWebhook']>[3],
 ): { readonly result: Webhook | undefined; readonly auditRecords: readonly AuditRecord[] } {
   const before = stored.find((webhook) => webhook.id === id)
-  const after = change(before)
-  if (after === before) return { result: after, auditRecords: [] }
+  const changed = change(before)
+  if (changed === before) return { result: before, auditRecords: [] }
+  const after = changed &&
+    { ...changed, disabledAt: changed.state === 'active' ? undefined : before?.disabledAt ?? at }
   if (before === undefined && stored.length >= MAX_WEBHOOKS) {
     throw new StoreError('refused', `The webhook cannot be created: there are ${MAX_WEBHOOKS} already.`)
   }
@@ -126,7 +132,8 @@ export function createWebhookStore(
   const { now, rows, forUpdate, skipLocked } = dialect
   const deliveries = 'partner_api.webhook_delivery'
   const { columns } = WEBHOOKS
-  const select = `SELECT ${columns} FROM partner_api.webhook ORDER BY id`
+  // The columns in their order. A backup of an older version may be without the last.
+  const select = 'SELECT * FROM partner_api.webhook ORDER BY id'
   const upsert = `
     INSERT INTO partner_api.webhook (${columns}) VALUES (${columns.map((_, index) => `$${index + 1}`)})
     ON CONFLICT (id) DO UPDATE SET ${columns.map((column) => `${column} = excluded.${column}`)}`
@@ -136,10 +143,12 @@ export function createWebhookStore(
     WITH chosen AS MATERIALIZED (SELECT id FROM ${deliveries} WHERE webhook = $1 AND ${chosen})
     UPDATE ${deliveries} SET ${changes} WHERE webhook = $1 AND id IN (SELECT id FROM chosen)
     RETURNING ${DELIVERIES.columns}`
+  const isActive = `EXISTS (SELECT 1 FROM partner_api.webhook WHERE id = $1 AND state = 'active')`
   const lease = update(
-    `${isDue} ORDER BY due_at, id LIMIT CAST($2 AS BIGINT) ${skipLocked}`,
+    `${isDue} AND ${isActive} ORDER BY due_at, id LIMIT CAST($2 AS BIGINT) ${skipLocked}`,
     `due_at = ${now} + CAST($3 AS BIGINT)`,
   )
+  const isWaiting = `(state = 'pending' AND due_at > (SELECT ${now}) + ${MIN_REPLAY_MS})`
   const replay = (chosen: string) =>
     update(`${chosen} LIMIT ${MAX_BATCH}`, `state = 'pending', attempts = 0, due_at = ${now}`)
   const list = `SELECT ${DELIVERIES.columns} FROM ${deliveries}
@@ -168,10 +177,11 @@ export function createWebhookStore(
       SELECT d.webhook, d.id FROM held CROSS JOIN (VALUES ('pending'), ('delivered'), ('failed')) AS s
       JOIN ${deliveries} d ON d.webhook = held.webhook AND d.state = s.column1 AND d.due_at <= CASE
         WHEN NOT EXISTS (SELECT 1 FROM partner_api.webhook w WHERE w.id = held.webhook) THEN ${Number.MAX_SAFE_INTEGER}
-        WHEN s.column1 <> 'pending' THEN (SELECT ${now}) - ${RETENTION_MS} END
+        WHEN s.column1 <> 'pending' THEN (SELECT ${now}) - ${RETENTION_MS}
+        WHEN (SELECT disabled_at FROM partner_api.webhook w WHERE w.id = held.webhook) <= (SELECT ${now}) - ${RETENTION_MS}
+          THEN ${Number.MAX_SAFE_INTEGER} END
       LIMIT ${MAX_BATCH}
-    ) DELETE FROM ${deliveries} WHERE (webhook, id) IN (SELECT webhook, id FROM chosen) RETURNING id`
-  const count = (changed: MaybePromise<StoredRow[]>) => andThen(changed, ({ length }) => length)
+    ) DELETE FROM ${deliveries} WHERE (webhook, id) IN (SELECT webhook, id FROM chosen) RETURNING webhook, state`
 
   return {
     listWebhooks: () => andThen(read(select, []), (found) => found.map(WEBHOOKS.read)),
@@ -179,7 +189,7 @@ export function createWebhookStore(
     changeWebhook: (id, type, context, apply) =>
       change(context, (query) =>
         andThen(query(select + forUpdate, []), (found) => {
-          const changed = changeWebhook(found.map(WEBHOOKS.read), id, type, apply)
+          const changed = changeWebhook(found.map(WEBHOOKS.read), id, type, context, apply)
           const { result, auditRecords } = changed
           if (auditRecords.length === 0) return changed
           const written = result === undefined
@@ -198,8 +208,10 @@ export function createWebhookStore(
     dueWebhooks: () =>
       andThen(
         read(
-          `SELECT id FROM partner_api.webhook w WHERE state = 'active' AND (
-          SELECT id FROM ${deliveries} WHERE webhook = w.id AND ${isDue} LIMIT 1) IS NOT NULL ORDER BY id`,
+          `SELECT id FROM (
+            SELECT id, (SELECT min(due_at) FROM ${deliveries} WHERE webhook = w.id AND ${isDue}) AS since
+            FROM partner_api.webhook w WHERE state = 'active'
+          ) AS due WHERE since IS NOT NULL ORDER BY since, id`,
           [],
         ),
         (found) => found.map(([id]) => String(id)),
@@ -241,15 +253,24 @@ export function createWebhookStore(
       ),
 
     replayDeliveries: (webhook, which) =>
-      count(
+      andThen(
         'ids' in which
-          ? write([replay(`state <> 'pending' AND id IN (SELECT value ->> 'id' FROM ${rows('$2')})`)], [
+          ? write([replay(`id IN (SELECT value ->> 'id' FROM ${rows('$2')})`)], [
             webhook,
             JSON.stringify(which.ids.map((id) => ({ id }))),
           ])
-          : write([replay(`state = 'failed' AND created_at >= CAST($2 AS BIGINT)`)], [webhook, which.since]),
+          : write([replay(`(state = 'failed' OR ${isWaiting}) AND created_at >= CAST($2 AS BIGINT)`)], [
+            webhook,
+            which.since,
+          ]),
+        (replayed) => replayed.map((row) => DELIVERIES.read(row).id),
       ),
 
-    pruneDeliveries: () => count(write([prune], [])),
+    pruneDeliveries: () =>
+      andThen(
+        write([prune], []),
+        (pruned) =>
+          pruned.map(([webhook, state]) => ({ webhook: String(webhook), state: state as Delivery['state'] })),
+      ),
   }
 }

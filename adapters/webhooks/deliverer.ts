@@ -6,7 +6,7 @@ import type { Store } from '../../core/ports/store.ts'
 import type { Delivery, DeliveryResult, Webhook } from '../../core/ports/webhooks.ts'
 import { enqueueExpiring } from '../../core/webhooks/events.ts'
 import { openSecrets, type WebhookKey } from './secrets.ts'
-import type { WebhookSender } from './sender.ts'
+import type { Attempt, WebhookSender } from './sender.ts'
 
 /** How a process delivers. */
 export interface WebhookOptions {
@@ -14,6 +14,8 @@ export interface WebhookOptions {
   readonly key?: WebhookKey | undefined
   /** Whether to deliver to private addresses and by http://, too. */
   readonly allowPrivate?: boolean | undefined
+  /** Milliseconds, 100 or more, default 1,000: no webhook is called later than this after it was disabled or removed. */
+  readonly maxStalenessMs?: number | undefined
   /** Gets the events that begin with `webhook`, and `write_failed`. */
   readonly log?: ((event: LogEvent) => void) | undefined
 }
@@ -34,19 +36,23 @@ const retryDelaysMs = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_
 const disableAfterMs = 5 * MS_PER_DAY
 /** Longer than an attempt and the write of its outcome. */
 const leaseMs = 30_000
-/** A webhook that is failing is attempted no longer than this, so that an attempt can end before the lease. */
-const attemptInTurnMs = 10_000
 const [pollEveryMs, listEveryMs, maintainEveryMs] = [500, 5_000, 3_600_000]
-/** Deliveries of a lease, which are attempted at once unless the webhook is failing; leases of a webhook, and attempts at once. */
-const leases = { size: 25, perWebhook: 2, attempts: 300 }
-/** A webhook is failing after so many failures in a row. If all are, 100 at most, one that responds is not delayed. */
+/** Deliveries of a lease, which are attempted at once. */
+const leaseSize = 25
+/** Attempts at once: of a webhook, by how it responds, and of all. The first few of each webhook wait for no other. */
+const attemptsAtOnce = { failing: 1, slow: 3, fast: 50, all: 300 }
+const slowMs = 1_000
+/** A webhook is failing after so many failures in a row. */
 const failuresInARow = 3
+/** Connections that became ready after the webhook had to be looked up again. */
+const maxLateConnections = 3
 
 interface Target {
   webhook: Webhook
-  secrets: readonly string[]
   failures: number
-  leases: number
+  /** Leased deliveries, or those that are being leased. */
+  attempts: number
+  isFast: boolean
   /** When `Retry-After` ends. */
   pausedUntil: number
 }
@@ -54,7 +60,7 @@ interface Target {
 /** Delivers the events of a store to its active webhooks, together with other processes, until it is closed. */
 export function startWebhooks(
   store: Store,
-  { key, allowPrivate = false, ...options }: WebhookOptions,
+  { key, allowPrivate = false, maxStalenessMs = 1_000, ...options }: WebhookOptions,
 ): RunningWebhooks {
   const port = store.webhooks!
   const clock = createClock(() => store.clock?.())
@@ -64,7 +70,8 @@ export function startWebhooks(
   const logged = new Set<string>()
   const closing = new AbortController()
   let sender: WebhookSender | undefined
-  let [isClosed, isStoreFailing, sending, listAt, maintainAt] = [false, false, 0, 0, 0]
+  let listing: Promise<void> | undefined
+  let [isClosed, isStoreFailing, sending, listedAt, maintainAt] = [false, false, 0, -Infinity, 0]
 
   function log(level: LogEvent['level'], event: LogEvent['event'], fields: Partial<LogEvent>): void {
     options.log?.({ time: new Date().toISOString(), level, event, ...fields })
@@ -75,7 +82,7 @@ export function startWebhooks(
     isStoreFailing = true
   }
 
-  function cannotDeliver(error: string, webhook: Partial<LogEvent> = {}): void {
+  function cannotDeliver(error: string, webhook: Partial<LogEvent> = {}): undefined {
     if (!logged.has(error)) log('error', 'webhooks_unavailable', { ...webhook, error })
     logged.add(error)
   }
@@ -83,26 +90,30 @@ export function startWebhooks(
   async function run(): Promise<void> {
     while (!closing.signal.aborted) {
       try {
-        if (performance.now() >= listAt) await list()
+        await list()
+        if (performance.now() >= maintainAt) {
+          maintainAt = performance.now() + maintainEveryMs
+          maintain().catch((error) => closing.signal.aborted || storeFailed(error))
+        }
         const due = targets.size === 0 ? [] : await port.dueWebhooks()
         for (const id of due) start(id)
         isStoreFailing = false
       } catch (error) {
         storeFailed(error)
       }
-      await delay(pollEveryMs, closing.signal).catch(() => {})
+      await delay(targets.size === 0 ? listEveryMs : pollEveryMs, closing.signal).catch(() => {})
     }
   }
 
-  /** Reads which webhooks are active, and opens their secrets. */
-  async function list(): Promise<void> {
+  /** Reads which webhooks are active. */
+  function list(): Promise<void> {
+    return listing ??= readActive(performance.now()).finally(() => listing = undefined)
+  }
+
+  async function readActive(startedAt: number): Promise<void> {
     const active = (await port.listWebhooks()).filter(({ state }) => state === 'active')
-    listAt = performance.now() + listEveryMs
     for (const id of targets.keys()) if (!active.some((webhook) => webhook.id === id)) targets.delete(id)
-    if (performance.now() >= maintainAt) {
-      maintainAt = performance.now() + maintainEveryMs
-      maintain().catch((error) => closing.signal.aborted || storeFailed(error))
-    }
+    listedAt = startedAt
     if (active.length === 0) return
     if (key === undefined) {
       return cannotDeliver('There is no key for the secrets of webhooks: --webhook-key-file')
@@ -110,22 +121,25 @@ export function startWebhooks(
     // Loaded with undici, which a service without webhooks does not need.
     sender ??= (await import('./sender.ts')).createWebhookSender(allowPrivate)
     for (const webhook of active) {
-      const { id, failingSince } = webhook
-      try {
-        const secrets = await openSecrets(key, webhook, clock.now())
-        const failures = failingSince === undefined ? 0 : failuresInARow
-        const target = targets.get(id) ?? { failures, leases: 0, pausedUntil: 0 }
-        targets.set(id, Object.assign(target, { webhook, secrets }))
-      } catch (error) {
-        targets.delete(id)
-        cannotDeliver((error as Error).message, { webhook: id })
-      }
+      const failures = webhook.failingSince === undefined ? 0 : failuresInARow
+      const target = targets.get(webhook.id) ?? { failures, attempts: 0, isFast: false, pausedUntil: 0 }
+      targets.set(webhook.id, Object.assign(target, { webhook }))
     }
+  }
+
+  function mayCall(target: Target): boolean {
+    const isFresh = performance.now() - listedAt < Math.max(100, maxStalenessMs)
+    return isFresh && targets.get(target.webhook.id) === target
   }
 
   /** Beside the deliveries: a large store takes a while. */
   async function maintain(): Promise<void> {
-    while (await port.pruneDeliveries() > 0) await delay(1, closing.signal)
+    for (let pruned; (pruned = await port.pruneDeliveries()).length > 0; await delay(1, closing.signal)) {
+      const pending = Map.groupBy(pruned.filter(({ state }) => state === 'pending'), ({ webhook }) => webhook)
+      for (const [webhook, { length: deliveries }] of pending) {
+        log('warn', 'webhook_deliveries_removed', { webhook, deliveries })
+      }
+    }
     await enqueueExpiring(store, clock.now(), closing.signal)
   }
 
@@ -133,14 +147,12 @@ export function startWebhooks(
   function start(id: string): void {
     const target = targets.get(id)
     if (target === undefined || clock.now() < target.pausedUntil) return
-    const isFailing = target.failures >= failuresInARow
-    const attempts = isFailing ? 1 : leases.size
-    if (target.leases >= (isFailing ? 1 : leases.perWebhook) || sending + attempts > leases.attempts) return
-    target.leases++
-    sending += attempts
-    const work = deliver(target, isFailing).catch(storeFailed).then((hasMore) => {
-      target.leases--
-      sending -= attempts
+    const { failing, slow, fast, all } = attemptsAtOnce
+    const most = target.failures >= failuresInARow ? failing : target.isFast ? fast : slow
+    const left = Math.max(all - sending, slow - target.attempts)
+    const size = Math.min(leaseSize, most - target.attempts, left)
+    if (size <= 0) return
+    const work = deliver(target, size).catch(storeFailed).then((hasMore) => {
       working.delete(work)
       // One that fails is attempted again by the next poll: it must not keep the store busy.
       const goesOn = hasMore && target.failures < failuresInARow && !closing.signal.aborted
@@ -149,47 +161,69 @@ export function startWebhooks(
     working.add(work)
   }
 
-  /** @returns Whether more may be due. */
-  async function deliver(target: Target, isFailing: boolean): Promise<boolean> {
-    const deliveries = await port.leaseDeliveries(target.webhook.id, leases.size, leaseMs)
-    const results = isFailing
-      ? await attemptInTurn(target, deliveries)
-      : await Promise.all(deliveries.map((delivery) => attempt(target, delivery)))
+  /** @param size Deliveries to lease at most. @returns Whether more may be due. */
+  async function deliver(target: Target, size: number): Promise<boolean> {
+    let taken = 0
+    const take = (count: number) => {
+      target.attempts += count - taken
+      sending += count - taken
+      taken = count
+    }
+    take(size)
+    try {
+      const secrets = await openSecrets(key!, target.webhook, clock.now()).catch((error: Error) =>
+        cannotDeliver(error.message, { webhook: target.webhook.id })
+      )
+      if (!secrets) return false
+      const deliveries = await port.leaseDeliveries(target.webhook.id, size, leaseMs)
+      take(deliveries.length)
+      const results = await Promise.all(deliveries.map((delivery) => attempt(target, secrets, delivery)))
+      await settle(results.filter((result) => result !== undefined))
+      return deliveries.length === size
+    } finally {
+      take(0)
+    }
+  }
+
+  async function settle(results: readonly DeliveryResult[]): Promise<void> {
     // The lease ends by itself.
     while (!isClosed) {
       try {
         await port.settleDeliveries(results)
         for (const { state } of results) outcomes[state === 'pending' ? 'retried' : state]++
-        break
+        return
       } catch (error) {
         storeFailed(error)
         await delay(1_000)
       }
     }
-    return deliveries.length === leases.size
   }
 
-  /** Those that are left are due again when the lease ends. */
-  async function attemptInTurn(target: Target, deliveries: readonly Delivery[]): Promise<DeliveryResult[]> {
-    const results: DeliveryResult[] = []
-    const end = performance.now() + attemptInTurnMs
-    for (const delivery of deliveries) {
-      if (closing.signal.aborted || performance.now() > end || clock.now() < target.pausedUntil) break
-      results.push(await attempt(target, delivery))
+  /** @returns `undefined` if nothing was sent: the delivery is due again when its lease ends. */
+  async function attempt(
+    target: Target,
+    secrets: readonly string[],
+    { id, attempts, payload }: Delivery,
+  ): Promise<DeliveryResult | undefined> {
+    const startedAt = performance.now()
+    const isCurrent = () => mayCall(target)
+    let sent: Attempt | undefined
+    for (let late = 0; sent === undefined; late++) {
+      if (!isCurrent()) await list().catch(storeFailed)
+      if (!isCurrent()) return undefined
+      sent = late < maxLateConnections
+        ? await sender!.send(target.webhook.url, secrets, id, payload, isCurrent)
+        : { status: undefined, error: 'connecting takes too long', retryAfterMs: undefined }
     }
-    return results
-  }
-
-  async function attempt(target: Target, { id, attempts, payload }: Delivery): Promise<DeliveryResult> {
-    const { webhook, secrets } = target
-    const { status, error, retryAfterMs = 0 } = await sender!.send(webhook.url, secrets, id, payload)
+    const { status, error, retryAfterMs = 0 } = sent
+    target.isFast = performance.now() - startedAt < slowMs
     target.pausedUntil = Math.max(target.pausedUntil, clock.now() + retryAfterMs)
-    if (!isClosed) await recordOutcome(target, status, error)
+    if (!isClosed) await recordOutcome(target, status, error).catch(storeFailed)
     const delayMs = status === 410 ? undefined : retryDelaysMs[attempts]
     // Jitter of a tenth, so that deliveries that failed together are spread.
     const retryMs = Math.max(retryAfterMs, Math.round((delayMs ?? 0) * (1 + Math.random() / 10)))
     const state = error === undefined ? 'delivered' : delayMs === undefined ? 'failed' : 'pending'
-    return { webhook: webhook.id, id, state, retryMs, lastStatus: status, lastError: error }
+    return { webhook: target.webhook.id, id, state, retryMs, lastStatus: status, lastError: error }
   }
 
   async function recordOutcome(target: Target, status: number | undefined, error: string | undefined) {

@@ -1,10 +1,9 @@
 /** Sends a delivery once, to an address that is checked when the connection is made: names may change their addresses. */
-import dns, { type LookupAddress } from 'node:dns'
-import type { LookupFunction } from 'node:net'
 // By its file: Bun replaces `undici` by an implementation that ignores connectors.
-import { Agent, buildConnector, request } from 'undici/index.js'
+import { Agent, buildConnector, type Dispatcher } from 'undici/index.js'
 import { describeNetworkError } from '../client/transport.ts'
 import { isPublicAddress, isPublicUrl } from './addresses.ts'
+import { AttemptError, createLookup } from './lookup.ts'
 import { signWebhook } from './secrets.ts'
 
 /** What came of an attempt. */
@@ -19,23 +18,33 @@ export interface Attempt {
 
 export type WebhookSender = ReturnType<typeof createWebhookSender>
 
-/** Milliseconds for an attempt: to resolve, connect, send, and read the response. */
-const timeoutMs = 15_000
-/** To one receiver. */
-const connections = 50
+/** Milliseconds to resolve and connect; and then to send, and read the response. Together less than a lease. */
+const [connectTimeoutMs, timeoutMs] = [10_000, 15_000]
 /** What is read of a response, so that its connection can be used again. */
 const maxResponseBytes = 4_096
+/** Informational responses before the response, and the size of their headers: they can go on without end. */
+const [maxInformational, maxInformationalBytes] = [10, 65_536]
 /** How long a receiver may ask to wait. */
 const maxRetryAfterMs = 3_600_000
 
 /** @param allowPrivate Whether to send to private addresses and by http://, too. */
 export function createWebhookSender(allowPrivate: boolean) {
-  const agent = new Agent({ connect: createConnector(allowPrivate), connections, allowH2: false })
+  const agent = new Agent({ connect: createConnector(allowPrivate), allowH2: false })
 
   return {
-    /** Sends a body and does not follow redirects. Never rejects. */
-    async send(url: string, secrets: readonly string[], id: string, body: string): Promise<Attempt> {
-      const signal = AbortSignal.timeout(timeoutMs)
+    /**
+     * Sends a body and does not follow redirects. Never rejects.
+     *
+     * @param isCurrent Called once there is a connection. If it returns false, nothing is sent, and `undefined` is returned.
+     */
+    send(
+      url: string,
+      secrets: readonly string[],
+      id: string,
+      body: string,
+      isCurrent: () => boolean = () => true,
+    ): Promise<Attempt | undefined> {
+      const { origin, pathname, search } = new URL(url)
       const timestamp = Math.floor(Date.now() / 1_000)
       const headers = {
         'content-type': 'application/json',
@@ -44,19 +53,10 @@ export function createWebhookSender(allowPrivate: boolean) {
         'webhook-timestamp': String(timestamp),
         'webhook-signature': signWebhook(secrets, id, timestamp, body),
       }
-      try {
-        const response = await request(url, { method: 'POST', headers, body, dispatcher: agent, signal })
-        const { statusCode: status, headers: { 'retry-after': retryAfter } } = response
-        // The receiver has decided: a response that does not end changes nothing.
-        await response.body.dump({ limit: maxResponseBytes, signal }).catch(() => {})
-        const error = status >= 200 && status < 300 ? undefined : `status ${status}`
-        const retryAfterMs = status === 429 || status === 503
-          ? parseRetryAfter(String(retryAfter))
-          : undefined
-        return { status, error, retryAfterMs }
-      } catch (error) {
-        return { status: undefined, error: describe(error, signal), retryAfterMs: undefined }
-      }
+      return new Promise((resolve) => {
+        const handler = createHandler(isCurrent, resolve)
+        agent.dispatch({ origin, path: pathname + search, method: 'POST', headers, body }, handler)
+      })
     },
     /** Ends pending attempts. */
     close(): Promise<void> {
@@ -65,9 +65,52 @@ export function createWebhookSender(allowPrivate: boolean) {
   }
 }
 
-function describe(error: unknown, { aborted }: AbortSignal): string {
-  if (aborted) return `no response within ${timeoutMs / 1_000} s`
-  if (error instanceof PrivateAddressError) return error.message
+function createHandler(
+  isCurrent: () => boolean,
+  end: (attempt: Attempt | undefined) => void,
+): Dispatcher.DispatchHandler {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let [informational, informationalBytes, bodyBytes, isSent] = [0, 0, 0, true]
+  let attempt: Attempt | undefined
+  function finish(error?: Error): void {
+    clearTimeout(timer)
+    // The receiver has decided: a response that does not end changes nothing.
+    end(
+      attempt ??
+        (isSent ? { status: undefined, error: describe(error), retryAfterMs: undefined } : undefined),
+    )
+  }
+  return {
+    onRequestStart(controller) {
+      isSent = isCurrent()
+      // Unlike `abort`, an exception keeps the connection.
+      if (!isSent) throw new AttemptError('it is not current')
+      const late = new AttemptError(`no response within ${timeoutMs / 1_000} s`)
+      timer = setTimeout(() => controller.abort(late), timeoutMs)
+    },
+    onResponseStart(_, status, headers) {
+      if (status >= 200) return void (attempt = toAttempt(status, headers['retry-after']))
+      informationalBytes += JSON.stringify(headers).length
+      if (++informational <= maxInformational && informationalBytes <= maxInformationalBytes) return
+      throw new AttemptError('too many informational responses')
+    },
+    onResponseData(controller, chunk) {
+      bodyBytes += chunk.length
+      if (bodyBytes > maxResponseBytes) controller.abort(new AttemptError('the response is long'))
+    },
+    onResponseEnd: () => finish(),
+    onResponseError: (_, error) => finish(error),
+  }
+}
+
+function toAttempt(status: number, retryAfter: string | string[] | undefined): Attempt {
+  const error = status < 300 ? undefined : `status ${status}`
+  const retryAfterMs = status === 429 || status === 503 ? parseRetryAfter(String(retryAfter)) : undefined
+  return { status, error, retryAfterMs }
+}
+
+function describe(error: unknown): string {
+  if (error instanceof AttemptError) return error.message
   return describeNetworkError(error) ?? (error as { code?: string }).code ?? 'the request failed'
 }
 
@@ -77,40 +120,10 @@ function parseRetryAfter(text: string): number | undefined {
   return ms > 0 ? Math.min(ms, maxRetryAfterMs) : undefined
 }
 
-/** A connection that was refused because of its address. */
-class PrivateAddressError extends Error {
-  override readonly name = 'PrivateAddressError'
-}
-
-/**
- * Resolves names to their allowed addresses, each name once at a time: a few lookups without a response would delay
- * those of all other names.
- */
-function createLookup(isAllowed: (address: string) => boolean): LookupFunction {
-  const pending = new Map<string, ((error: Error | null, addresses: LookupAddress[]) => void)[]>()
-  return (hostname, options, callback) => {
-    const waiting = pending.get(hostname) ?? []
-    waiting.push((error, addresses) => {
-      if (error) return callback(error, '')
-      const allowed = addresses.filter(({ address }) => isAllowed(address))
-      const [first] = allowed
-      if (first === undefined) callback(refusal(), '')
-      else if (options.all) callback(null, allowed)
-      else callback(null, first.address, first.family)
-    })
-    if (waiting.length > 1) return
-    pending.set(hostname, waiting)
-    dns.lookup(hostname, { ...options, all: true }, (error, addresses) => {
-      pending.delete(hostname)
-      for (const each of waiting) each(error, addresses)
-    })
-  }
-}
-
 /** A connector of undici. Unless `allowPrivate`, it connects to public addresses only, by TLS. */
 function createConnector(allowPrivate: boolean): buildConnector.connector {
-  const lookup = createLookup(allowPrivate ? () => true : isPublicAddress)
-  const connect = buildConnector({ timeout: timeoutMs, allowH2: false, lookup })
+  const lookup = createLookup(allowPrivate ? () => true : isPublicAddress, refusal)
+  const connect = buildConnector({ timeout: connectTimeoutMs, allowH2: false, lookup })
   if (allowPrivate) return connect
   return (options, callback) => {
     // Addresses are not looked up.
@@ -125,8 +138,8 @@ function createConnector(allowPrivate: boolean): buildConnector.connector {
   }
 }
 
-function refusal(): PrivateAddressError {
-  return new PrivateAddressError(
+function refusal(): AttemptError {
+  return new AttemptError(
     'The address is private, or not https://. Servers need --allow-private-webhooks for it',
   )
 }

@@ -7,7 +7,13 @@ import { formatValue } from '../../core/http/redact.ts'
 import { drawId } from '../../core/lib/ids.ts'
 import { readPages } from '../../core/lib/read-pages.ts'
 import type { Store } from '../../core/ports/store.ts'
-import type { Delivery, Webhook, WebhookChangeType, WebhookEventType } from '../../core/ports/webhooks.ts'
+import type {
+  Delivery,
+  Webhook,
+  WebhookChangeType,
+  WebhookEventType,
+  WebhookStore,
+} from '../../core/ports/webhooks.ts'
 import { WEBHOOK_EVENT_TYPES } from '../../core/ports/webhooks.ts'
 import { createEvent } from '../../core/webhooks/events.ts'
 import type { CliCommand, CommandResult, Invocation, StoreAction } from '../command.ts'
@@ -239,7 +245,7 @@ const sendTest: StoreAction<[string, Options]> = async (store, invocation, id, o
   const event = { id: drawId('msg_'), type: 'webhook.test', partner: webhook.partner, createdAt } as const
   const startedAt = performance.now()
   const { payload } = createEvent(event, {})
-  const { status = null, error } = await sender.send(webhook.url, secrets, event.id, payload)
+  const { status = null, error } = (await sender.send(webhook.url, secrets, event.id, payload))!
   const ms = Math.round(performance.now() - startedAt)
   await sender.close()
   if (error === undefined) return { data: { status, ms }, text: `Delivered in ${ms} ms: status ${status}.\n` }
@@ -263,13 +269,24 @@ const listDeliveries: StoreAction<[string, Options], void> = async (store, { out
 
 const replay: StoreAction<[string, Options]> = async (store, _, id, { delivery: ids, since }) => {
   if ((ids === undefined) === (since === undefined)) throw usageError('Pass either --delivery or --since.')
-  await find(store, id)
-  const which = ids === undefined ? { since: timeOf(store) - since! } : { ids }
-  let [count, last] = [0, 500]
-  for (; last === 500; count += last) last = await store.webhooks!.replayDeliveries(id, which)
-  if (count === 0 && ids) {
-    throw new CliError(1, 'delivery_not_found', 'No settled delivery of this webhook has any of these ids.')
+  const { state } = await find(store, id)
+  if (state === 'disabled') {
+    const remedy = `To enable it: partner-api webhooks enable ${id}`
+    throw new CliError(1, 'webhook_disabled', `A disabled webhook gets no deliveries. ${remedy}`)
   }
-  const text = `${pluralize(count, 'delivery', 'deliveries')} will be sent again.\n`
-  return { data: { deliveries: count }, text }
+  const replayed = new Set<string>()
+  const replay = async (which: Parameters<WebhookStore['replayDeliveries']>[1]) => {
+    const found = await store.webhooks!.replayDeliveries(id, which)
+    for (const each of found) replayed.add(each)
+    return found.length
+  }
+  if (ids === undefined) { while (await replay({ since: timeOf(store) - since! }) > 0); }
+  else {for (let start = 0; start < ids.length; start += 500) {
+      await replay({ ids: ids.slice(start, start + 500) })
+    }}
+  const text = `${pluralize(replayed.size, 'delivery', 'deliveries')} will be sent again.`
+  const unknown = ids?.find((each) => !replayed.has(each))
+  if (unknown === undefined) return { data: { deliveries: replayed.size }, text: `${text}\n` }
+  const detail = `This webhook has no delivery ${formatValue(unknown)}. ${text}`
+  throw new CliError(1, 'delivery_not_found', detail, { members: { deliveries: replayed.size } })
 }

@@ -5,7 +5,7 @@ import { optionalRfc3339, rfc3339 } from '../lib/time.ts'
 import type { Key, LimitOverrides, Partner } from '../model.ts'
 import type { AuditEntry } from '../ports/audit.ts'
 import type { Signup } from '../ports/signups.ts'
-import type { Delivery, Webhook } from '../ports/webhooks.ts'
+import { type Delivery, RETENTION_MS, type Webhook } from '../ports/webhooks.ts'
 
 export function partnerJson(partner: Partner): Record<string, unknown> {
   return pickMembers(partner, ['slug', 'name', 'state', 'modules', 'limits', 'createdAt'])
@@ -39,6 +39,7 @@ export function webhookJson(webhook: Webhook): Record<string, unknown> {
     ...pickMembers(webhook, ['id', 'url', 'events', 'partner', 'state', 'createdAt']),
     failing_since: optionalRfc3339(webhook.failingSince),
     old_secret_expires_at: optionalRfc3339(webhook.secrets[1]?.expiresAt),
+    pending_removed_at: optionalRfc3339(webhook.disabledAt && webhook.disabledAt + RETENTION_MS),
   }
 }
 

@@ -1,4 +1,5 @@
 import type { MaybePromise } from '../lib/promise.ts'
+import { MS_PER_DAY } from '../lib/time.ts'
 import type { AuditContext } from './changes.ts'
 
 /** The events that a webhook can be sent. */
@@ -13,6 +14,9 @@ export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number]
 
 /** The most webhooks of a store. */
 export const MAX_WEBHOOKS = 100
+
+/** Milliseconds that settled deliveries are kept, and pending ones of a disabled webhook. */
+export const RETENTION_MS: number = 30 * MS_PER_DAY
 
 /** A URL that events are sent to. Instants are milliseconds since the epoch. */
 export interface Webhook {
@@ -30,6 +34,8 @@ export interface Webhook {
   readonly createdAt: number
   /** The signing secrets, encrypted, the current one first; one that was replaced has an expiry. */
   readonly secrets: readonly { readonly sealed: string; readonly expiresAt: number | undefined }[]
+  /** Since when it is disabled; kept by `changeWebhook`. */
+  readonly disabledAt?: number | undefined
   /** When the first attempt failed since one succeeded; kept by `settleDeliveries`. */
   readonly failingSince: number | undefined
 }
@@ -86,7 +92,7 @@ export interface WebhookStore {
    *
    * @param change Called under a lock, perhaps more than once. Returns the webhook as it is to be stored, `undefined` to
    * remove it, or its argument to change nothing; that is `undefined` if there is no such webhook.
-   * @returns What `change` has returned.
+   * @returns The webhook as it is stored then.
    * @throws {StoreError} `refused` when there would be more than `MAX_WEBHOOKS`; whatever `change` throws.
    */
   changeWebhook(
@@ -103,11 +109,11 @@ export interface WebhookStore {
    */
   enqueue(events: readonly WebhookEvent[], webhook?: string): MaybePromise<void>
 
-  /** The ids of active webhooks that have a delivery to lease. Takes no lock. */
+  /** The ids of active webhooks that have a delivery to lease, those that are due longest first. Takes no lock. */
   dueWebhooks(): MaybePromise<readonly string[]>
 
   /**
-   * Leases pending deliveries of a webhook, those that are due longest, in the order of their events: no other caller gets
+   * Leases pending deliveries of an active webhook, those that are due longest, in the order of their events: no other caller gets
    * them until the lease ends. Then they are due again.
    *
    * @param limit 1–500. SQLite takes some 50 µs for each, and does nothing else meanwhile.
@@ -132,16 +138,22 @@ export interface WebhookStore {
   countPending(webhook: string): MaybePromise<number>
 
   /**
-   * Makes settled deliveries pending again, due at once and without attempts: those with these ids, or failed ones whose
-   * event is not older. Call it again until it returns 0.
+   * Makes deliveries pending, due at once and without attempts: those with these ids, or those whose event is not older and
+   * that failed or are due in a minute or later. With `since`, call it again until it returns none.
    *
-   * @returns How many: 500 at most.
+   * @param which 500 ids at most.
+   * @returns The ids of these deliveries: 500 at most.
    */
   replayDeliveries(
     webhook: string,
     which: { readonly ids: readonly string[] } | { readonly since: number },
-  ): MaybePromise<number>
+  ): MaybePromise<readonly string[]>
 
-  /** Removes what was settled 30 days ago, and deliveries of removed webhooks. @returns How many: 500 at most. */
-  pruneDeliveries(): MaybePromise<number>
+  /**
+   * Removes what was settled 30 days ago, deliveries of removed webhooks, and pending ones of webhooks that have been disabled
+   * for 30 days. Call it again until it returns none.
+   *
+   * @returns What was removed: 500 at most.
+   */
+  pruneDeliveries(): MaybePromise<readonly Pick<Delivery, 'webhook' | 'state'>[]>
 }

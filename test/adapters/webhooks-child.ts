@@ -2,9 +2,10 @@
 import dns from 'node:dns'
 import process from 'node:process'
 
-const answer = [{ address: '127.0.0.1', family: 4 }]
-dns.lookup =
-  ((_name: string, _options: unknown, callback: (error: null, found: typeof answer) => void) =>
-    callback(null, answer)) as unknown as typeof dns.lookup
+const { Resolver } = dns.promises
+dns.promises.Resolver = class extends Resolver {
+  override resolve4 = (() => Promise.resolve(['127.0.0.1'])) as unknown as typeof Resolver.prototype.resolve4
+  override resolve6 = (() => Promise.resolve([])) as unknown as typeof Resolver.prototype.resolve6
+}
 const { runProcess } = await import('../../cli/program.ts')
 await runProcess(process.argv.slice(2), '0.0.0')

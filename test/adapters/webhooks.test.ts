@@ -15,7 +15,9 @@ import type { Test } from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { measureWebhooks } from '../../adapters/webhooks/metrics.ts'
+import { createLookup } from '../../adapters/webhooks/lookup.ts'
 import { importWebhookKey, startWebhooks, type WebhookOptions } from '../../adapters/webhooks/mod.ts'
+import { createWebhookSender } from '../../adapters/webhooks/sender.ts'
 import type { LogEvent } from '../../core/log.ts'
 import { MS_PER_DAY } from '../../core/lib/time.ts'
 import type { Store } from '../../core/ports/store.ts'
@@ -89,6 +91,17 @@ function deliver(t: Test, store: Store, options: WebhookOptions = {}) {
   })
   t.teardown(() => webhooks.close(0))
   return { events, webhooks }
+}
+
+/** Resolves names with `resolve4` until the end of the test. */
+function resolveWith(t: Test, resolve4: (name: string) => Promise<string[]>): void {
+  const { Resolver } = dns.promises
+  const resolve6 = () => Promise.reject(Object.assign(new Error('none'), { code: 'ENODATA' }))
+  dns.promises.Resolver = class extends Resolver {
+    override resolve4 = resolve4 as unknown as typeof Resolver.prototype.resolve4
+    override resolve6 = resolve6 as unknown as typeof Resolver.prototype.resolve6
+  }
+  t.teardown(() => dns.promises.Resolver = Resolver)
 }
 
 async function deliveryOf(store: Store, webhook: string): Promise<Delivery> {
@@ -249,15 +262,8 @@ await t.test('the address is checked when the connection is made', async (t) => 
   await once(resolver, 'listening')
   const client = new dns.promises.Resolver()
   client.setServers([`127.0.0.1:${resolver.address().port}`])
-  const { lookup } = dns
-  dns.lookup = ((name: string, _options: unknown, callback: (error: unknown, found: unknown) => void) => {
-    client.resolve4(name).then(
-      (found) => callback(null, found.map((address) => ({ address, family: 4 }))),
-      (error) => callback(error, []),
-    )
-  }) as unknown as typeof dns.lookup
+  resolveWith(t, (name) => client.resolve4(name))
   t.teardown(() => {
-    dns.lookup = lookup
     resolver.close()
     server.close()
   })
@@ -371,9 +377,10 @@ await t.test('a receiver that does not respond delays no other', async (t) => {
   const dead = await addWebhook(store, silent.url)
   const unresolved = await addWebhook(store, 'http://hook.example/')
   let lookups = 0
-  const { lookup } = dns
-  dns.lookup = (() => lookups++) as unknown as typeof dns.lookup
-  t.teardown(() => dns.lookup = lookup)
+  resolveWith(t, () => {
+    lookups++
+    return new Promise(() => {})
+  })
   for (let n = 0; n < 50; n++) await enqueue(store, unresolved)
   const live = await addWebhook(store, receiver.url)
   for (let n = 0; n < 200; n++) await enqueue(store, dead)
@@ -389,24 +396,131 @@ await t.test('a receiver that does not respond delays no other', async (t) => {
   silent.close()
 })
 
-await t.test('a webhook that is failing is attempted in turn, with few writes', async (t) => {
-  const store = createMemoryStore()
-  let [pending, most, leases] = [0, 0, 0]
-  const receiver = await startReceiver((response) => {
-    most = Math.max(most, ++pending)
-    setImmediate(() => response.writeHead(500).end(() => pending--))
-  })
-  t.teardown(receiver.close)
-  const { leaseDeliveries } = store.webhooks!
-  const counting: Store['webhooks'] = {
-    ...store.webhooks!,
-    leaseDeliveries: (...args) => (leases++, leaseDeliveries(...args)),
+/** The store, and the sizes of its leases by webhook. */
+function countLeases(store: Store) {
+  const leases = new Map<string, number[]>()
+  const leaseDeliveries: NonNullable<Store['webhooks']>['leaseDeliveries'] = (id, limit, leaseMs) => {
+    leases.set(id, [...leases.get(id) ?? [], limit])
+    return store.webhooks!.leaseDeliveries(id, limit, leaseMs)
   }
+  return { leases, store: { ...store, webhooks: { ...store.webhooks!, leaseDeliveries } } }
+}
+
+await t.test('a webhook that is failing is attempted in turn, once a poll, until one succeeds', async (t) => {
+  const { store, leases } = countLeases(createMemoryStore())
+  const receiver = await startReceiver((response) =>
+    response.writeHead(receiver.received.length < 3 ? 500 : 204).end()
+  )
+  t.teardown(receiver.close)
   const webhook = await addWebhook(store, receiver.url, { failingSince: Date.now() })
   for (let n = 0; n < 50; n++) await enqueue(store, webhook)
-  const { webhooks } = deliver(t, { ...store, webhooks: counting })
-  await until(() => webhooks.outcomes.retried === 50, 'all attempts')
-  t.same([most, leases], [1, 2])
+  const { webhooks } = deliver(t, store)
+  await until(() => webhooks.outcomes.delivered === 48, 'all deliveries')
+  t.same([leases.get(webhook)!.slice(0, 4), webhooks.outcomes.retried], [[1, 1, 1, 25], 2])
+})
+
+await t.test('slow receivers delay no other, not even at the same origin', async (t) => {
+  const { store, leases } = countLeases(createMemoryStore())
+  const receiver = await startReceiver((response, { path }) =>
+    path === '/slow' || response.writeHead(204).end()
+  )
+  t.teardown(receiver.close)
+  const slow: string[] = []
+  for (let n = 0; n < 20; n++) {
+    slow.push(await addWebhook(store, `${receiver.url}/slow`))
+    for (let m = 0; m < 50; m++) await enqueue(store, slow[n]!)
+  }
+  const live = await addWebhook(store, `${receiver.url}/live`)
+  for (let n = 0; n < 100; n++) await enqueue(store, live)
+  const { webhooks } = deliver(t, store)
+  await until(() => webhooks.outcomes.delivered === 100, 'all deliveries of the other')
+  t.same(slow.map((id) => leases.get(id)), slow.map(() => [3]), 'few attempts until one has succeeded fast')
+  t.ok(leases.get(live)!.includes(25))
+})
+
+await t.test('a webhook that was disabled is not called, not even for deliveries that are leased', async (t) => {
+  const store = createMemoryStore()
+  const receiver = await startReceiver()
+  t.teardown(receiver.close)
+  const released = Promise.withResolvers<string[]>()
+  const names = new Set<string>()
+  resolveWith(t, (name) => {
+    names.add(name)
+    return released.promise
+  })
+  const [gone, active] = [
+    await addWebhook(store, receiver.url.replace('127.0.0.1', 'gone.example')),
+    await addWebhook(store, receiver.url.replace('127.0.0.1', 'active.example')),
+  ]
+  for (const id of [gone, active]) await enqueue(store, id)
+  let lists = 0
+  const listWebhooks = () => (lists++, store.webhooks!.listWebhooks())
+  const counting = { ...store, webhooks: { ...store.webhooks!, listWebhooks } }
+  const { webhooks } = deliver(t, counting, { maxStalenessMs: 0 })
+  await until(() => names.size === 2, 'both look-ups')
+  const context = { actor: 'test', at: Date.now() }
+  await store.webhooks!.changeWebhook(
+    ...[gone, 'webhook.disabled', context] as const,
+    (webhook) => ({ ...webhook!, state: 'disabled' }),
+  )
+  lists = 0
+  await until(() => lists >= 2, 'a list that was read after the change')
+  released.resolve(['127.0.0.1'])
+  await until(() => webhooks.outcomes.delivered === 1, 'the delivery of the other')
+  await webhooks.close()
+  t.same(receiver.received.map(({ headers }) => headers.host?.split(':')[0]), ['active.example'])
+  t.match(await deliveryOf(store, gone), { state: 'pending', attempts: 0 })
+})
+
+await t.test('informational responses are bounded', async (t) => {
+  const one = (bytes: number) => `HTTP/1.1 103 Early Hints\r\nlink: ${'x'.repeat(bytes)}\r\n\r\n`
+  const final = 'HTTP/1.1 204 No Content\r\n\r\n'
+  const [refused, delivered] = [/too many informational/, { status: 204 }]
+  const cases = [
+    ['ten', one(10).repeat(10) + final, delivered],
+    ['eleven', one(10).repeat(11) + final, { error: refused }],
+    ['large ones', one(15_000).repeat(5) + final, { error: refused }],
+    ['those without end', one(10).repeat(1_000), { error: refused }],
+  ] as const
+  for (const [name, text, expected] of cases) {
+    const server = createServer((socket) => {
+      socket.on('error', () => {}).once('data', () => socket.write(text))
+      if (!text.endsWith(final)) socket.on('drain', () => socket.write(text))
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const sender = createWebhookSender(true)
+    const { port } = server.address() as AddressInfo
+    t.match(await sender.send(`http://127.0.0.1:${port}/`, [secret], 'msg_1', '{}'), expected, name)
+    await sender.close()
+    server.close()
+  }
+})
+
+await t.test('names in the hosts file, and names without allowed addresses', async (t) => {
+  resolveWith(
+    t,
+    (name) => Promise.resolve(name === 'mixed.example' ? ['10.0.0.1', '93.184.216.34'] : ['10.0.0.1']),
+  )
+  const lookup = createLookup((address) => !address.startsWith('10.'), () => new Error('refused'))
+  const find = (name: string) =>
+    new Promise((resolve) => lookup(name, { all: true }, (error, found) => resolve(error?.message ?? found)))
+  t.same(await find('mixed.example'), [{ address: '93.184.216.34', family: 4 }])
+  t.equal(await find('private.example'), 'refused')
+  t.match(await find('localhost'), [{ address: /^(?:127\.0\.0\.1|::1)$/ }])
+})
+
+await t.test('the removal of deliveries that waited for a disabled webhook is logged', async (t) => {
+  const store = createMemoryStore()
+  const webhook = await addWebhook(store, 'https://hook.example')
+  for (let n = 0; n < 3; n++) await enqueue(store, webhook)
+  const context = { actor: 'test', at: Date.now() - 30 * MS_PER_DAY }
+  await store.webhooks!.changeWebhook(
+    ...[webhook, 'webhook.disabled', context] as const,
+    (found) => ({ ...found!, state: 'disabled' }),
+  )
+  const { events } = deliver(t, store)
+  await until(() => events.length > 0, 'the event')
+  t.match(events, [{ level: 'warn', event: 'webhook_deliveries_removed', webhook, deliveries: 3 }])
 })
 
 await t.test('deliveries of a removed webhook are deleted, also without another webhook', async (t) => {

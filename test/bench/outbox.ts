@@ -83,7 +83,7 @@ async function outboxRows(kind: string, open: () => Promise<Store>): Promise<Row
     const { leases, settles, seconds, count } = await drain(subscribed, receiver)
     const pruneStart = performance.now()
     await subscribed.webhooks!.changeWebhook(receiver, 'webhook.removed', stamp, () => undefined)
-    const pruned = await subscribed.webhooks!.pruneDeliveries()
+    const { length: pruned } = await subscribed.webhooks!.pruneDeliveries()
     const pruneMs = performance.now() - pruneStart
     const worst = (of: readonly number[]) =>
       `p50 ${figure(median(of), 'ms')}, worst ${figure(Math.max(...of), 'ms')}`

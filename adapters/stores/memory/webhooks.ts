@@ -1,12 +1,18 @@
 import type { AuditContext } from '../../../core/ports/changes.ts'
-import type { Delivery, Webhook, WebhookEvent, WebhookStore } from '../../../core/ports/webhooks.ts'
+import {
+  type Delivery,
+  RETENTION_MS,
+  type Webhook,
+  type WebhookEvent,
+  type WebhookStore,
+} from '../../../core/ports/webhooks.ts'
 import type { AuditRecord } from '../audit-log.ts'
 import {
   changeWebhook,
   MAX_BATCH,
   MAX_COUNT,
+  MIN_REPLAY_MS,
   newestFirst,
-  RETENTION_MS,
   storableResult,
 } from '../webhooks.ts'
 
@@ -27,7 +33,7 @@ export function createWebhooks(
     listWebhooks: () => all,
 
     changeWebhook(id, type, context, change) {
-      const { result, auditRecords } = changeWebhook(all, id, type, change)
+      const { result, auditRecords } = changeWebhook(all, id, type, context, change)
       if (auditRecords.length === 0) return result
       append(auditRecords, context)
       all = [...all.filter((webhook) => webhook.id !== id), ...(result === undefined ? [] : [result])]
@@ -52,9 +58,12 @@ export function createWebhooks(
     },
 
     dueWebhooks: () =>
-      all.filter(({ id, state }) => state === 'active' && due(id).length > 0).map(({ id }) => id),
+      all.filter(({ state }) => state === 'active')
+        .map(({ id }) => ({ id, since: Math.min(...due(id).map(({ dueAt }) => dueAt)) }))
+        .filter(({ since }) => since < Infinity).sort((a, b) => a.since - b.since).map(({ id }) => id),
 
     leaseDeliveries(webhook, limit, leaseMs) {
+      if (!all.some(({ id, state }) => id === webhook && state === 'active')) return []
       const leased = due(webhook).sort((a, b) => a.dueAt - b.dueAt).slice(0, limit).sort((a, b) =>
         newestFirst(b, a)
       )
@@ -88,24 +97,25 @@ export function createWebhooks(
       Math.min(select(({ webhook, state }) => webhook === id && state === 'pending').length, MAX_COUNT),
 
     replayDeliveries(webhook, which) {
-      const replayed = select(({ id, state, createdAt, ...each }) =>
-        each.webhook === webhook &&
-        ('ids' in which
-          ? state !== 'pending' && which.ids.includes(id)
-          : state === 'failed' && createdAt >= which.since)
-      ).slice(0, MAX_BATCH)
+      const isReplayed = ({ id, state, createdAt, dueAt }: Delivery) => {
+        if ('ids' in which) return which.ids.includes(id)
+        const isWaiting = state === 'pending' && dueAt > Date.now() + MIN_REPLAY_MS
+        return (state === 'failed' || isWaiting) && createdAt >= which.since
+      }
+      const replayed = select((each) => each.webhook === webhook && isReplayed(each)).slice(0, MAX_BATCH)
       for (const delivery of replayed) set(delivery, { state: 'pending', attempts: 0, dueAt: Date.now() })
-      return replayed.length
+      return replayed.map(({ id }) => id)
     },
 
     pruneDeliveries() {
-      const ids = new Set(all.map(({ id }) => id))
+      const webhooks = new Map(all.map((webhook) => [webhook.id, webhook]))
       const before = Date.now() - RETENTION_MS
-      const pruned = select(({ webhook, state, dueAt }) =>
-        !ids.has(webhook) || state !== 'pending' && dueAt <= before
-      ).slice(0, MAX_BATCH)
+      const pruned = select(({ webhook: id, state, dueAt }) => {
+        const webhook = webhooks.get(id)
+        return !webhook || (state === 'pending' ? webhook.disabledAt ?? Infinity : dueAt) <= before
+      }).slice(0, MAX_BATCH)
       for (const delivery of pruned) deliveries.delete(keyOf(delivery))
-      return pruned.length
+      return pruned.map(({ webhook, state }) => ({ webhook, state }))
     },
   } satisfies WebhookStore
 

@@ -19,6 +19,7 @@ import * as keyUsage from './migrations/002-key-usage.ts'
 import * as digestScheme from './migrations/003-digest-scheme.ts'
 import * as webhook from './migrations/004-webhook.ts'
 import * as quotaTerm from './migrations/005-quota-term.ts'
+import * as disabledAt from './migrations/006-webhook-disabled.ts'
 
 /** A schema as it was found. */
 interface Schema {
@@ -185,6 +186,13 @@ export interface Migration extends SharedMigration {
 }
 
 /** The version of each is its position, from 1. */
-export const MIGRATIONS: readonly Migration[] = [store, keyUsage, digestScheme, webhook, quotaTerm]
+export const MIGRATIONS: readonly Migration[] = [
+  store,
+  keyUsage,
+  digestScheme,
+  webhook,
+  quotaTerm,
+  disabledAt,
+]
 
 export const LATEST: number = MIGRATIONS.length

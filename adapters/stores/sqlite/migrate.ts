@@ -18,8 +18,9 @@ import * as keyUsage from './migrations/002-key-usage.ts'
 import * as digestScheme from './migrations/003-digest-scheme.ts'
 import * as keyList from './migrations/004-key-list.ts'
 import * as webhook from './migrations/005-webhook.ts'
+import * as disabledAt from './migrations/006-webhook-disabled.ts'
 
-export const MIGRATIONS: readonly Migration[] = [store, keyUsage, digestScheme, keyList, webhook]
+export const MIGRATIONS: readonly Migration[] = [store, keyUsage, digestScheme, keyList, webhook, disabledAt]
 
 /** "papi", the application id of a store's file. */
 const applicationId = 0x70617069

@@ -22,6 +22,8 @@ function webhook(id: string, more: Partial<Webhook> = {}): Webhook {
     createdAt: T0,
     secrets: [{ sealed: 'v1.sealed', expiresAt: undefined }, { sealed: 'v1.older', expiresAt: T0 + DAY }],
     failingSince: undefined,
+    // Of webhooks that are created.
+    disabledAt: more.state === 'disabled' ? stamp.at : undefined,
     ...more,
   }
 }
@@ -81,11 +83,12 @@ export async function webhooksContract(check: Check): Promise<void> {
       ]
       await create(store, second, first)
       t.strictSame(await outbox(store).listWebhooks(), [first, second])
-      const changed = { ...second, state: 'active', failingSince: T0, secrets: [first.secrets[1]!] } as const
+      const changes = { state: 'active', failingSince: T0, secrets: [first.secrets[1]!] } as const
+      const changed = { ...second, ...changes, disabledAt: undefined }
       const seen: unknown[] = []
       const returned = await outbox(store).changeWebhook(second.id, 'webhook.enabled', stamp, (found) => {
         seen.push(found)
-        return changed
+        return { ...second, ...changes }
       })
       t.strictSame([returned, seen.at(-1)], [changed, second])
       await outbox(store).changeWebhook(first.id, 'webhook.updated', stamp, (found) => found)
@@ -320,7 +323,13 @@ export async function webhooksContract(check: Check): Promise<void> {
     }
     t.ok(batches[0]!.every(({ dueAt }) => dueAt > Date.now() + 1_000), 'due again when the lease ends')
     t.strictSame([await lease(store, one), await outbox(store).dueWebhooks()], [[], []])
-    t.strictSame(ids(await lease(store, other)), [99])
+    const overdue = webhook('3')
+    await create(store, overdue, webhook('0'))
+    await outbox(store).enqueue([test('1')], overdue.id)
+    await settle(store, failed((await lease(store, overdue))[0]!, { state: 'pending', retryMs: -60_000 }))
+    await outbox(store).enqueue([test('1')], webhook('0').id)
+    t.strictSame(await outbox(store).dueWebhooks(), [overdue.id, webhook('0').id], 'due longest first')
+    t.strictSame(await lease(store, other), [], 'they are not leased')
     const [late, early, now] = batches.flat()
     const pending = { state: 'pending', lastStatus: 503 } as const
     await settle(store, failed(late!, { ...pending, retryMs: 60_000 }), failed(early!, pending))
@@ -409,21 +418,56 @@ export async function webhooksContract(check: Check): Promise<void> {
     const { createdAt, id } = (await list(store, one, 'failed'))[0]!
     t.strictSame(ids(await outbox(store).listDeliveries(one.id, 'failed', { createdAt, id }, 1)), [2])
 
-    t.equal(await outbox(store).replayDeliveries(one.id, { since: T0 + 1 }), 2)
-    t.equal(await outbox(store).replayDeliveries(one.id, { since: T0 + 1 }), 0)
-    t.equal(
-      await outbox(store).replayDeliveries(one.id, { ids: [a!.id, b!.id, events[6]!.id, 'msg_none'] }),
-      2,
-    )
+    const replay = async (which: Parameters<WebhookStore['replayDeliveries']>[1]) =>
+      (await outbox(store).replayDeliveries(one.id, which)).map((id) => Number(id.slice(4))).sort()
+    t.strictSame(await replay({ since: T0 + 1 }), [2, 3])
+    t.strictSame(await replay({ since: T0 + 1 }), [], 'those that may be leased are left alone')
+    t.strictSame(await replay({ ids: [a!.id, b!.id, 'msg_none'] }), [0, 1])
     t.strictSame(
       (await lease(store, one)).map(({ id, attempts }) => [id, attempts]),
       [a, b, c, d].map((each) => [each!.id, 0]),
     )
 
+    await settle(store, failed(a!, { state: 'pending', retryMs: 7_200_000 }))
+    t.strictSame(await replay({ since: T0 }), [0], 'one that waits for its next attempt')
+    await settle(store, failed(a!, { state: 'pending', retryMs: 300_000 }))
+    t.strictSame(await replay({ ids: [a!.id, events[6]!.id] }), [0, 6], 'ids of pending ones')
+
     await outbox(store).changeWebhook(gone.id, 'webhook.removed', stamp, () => undefined)
     t.equal((await list(store, gone)).length, 7)
-    t.equal(await outbox(store).pruneDeliveries(), 7, 'those of a removed webhook')
+    const pruned = { webhook: gone.id, state: 'pending' } as const
+    t.strictSame(
+      await outbox(store).pruneDeliveries(),
+      events.map(() => pruned),
+      'those of a removed webhook',
+    )
     t.strictSame([(await list(store, gone)).length, (await list(store, one)).length], [0, 7])
-    t.equal(await outbox(store).pruneDeliveries(), 0, 'those of 30 days are kept')
+    t.strictSame(await outbox(store).pruneDeliveries(), [], 'those of 30 days are kept')
   })
+
+  await check(
+    'pending deliveries of a webhook are removed 30 days after it was disabled',
+    async (t, store) => {
+      const [early, late, active] = [webhook('1'), webhook('2'), webhook('3')]
+      await create(store, early, late, active)
+      for (const { id } of [early, late, active]) await outbox(store).enqueue([test('1'), test('2')], id)
+      await settle(store, settled((await lease(store, early, 1))[0]!))
+      const disable = async ({ id }: Webhook, at: number) =>
+        await outbox(store).changeWebhook(id, 'webhook.disabled', { ...stamp, at }, (found) => (
+          { ...found!, state: 'disabled' }
+        ))
+      const at = Date.now() - 30 * DAY
+      t.equal((await disable(early, at))!.disabledAt, at)
+      await disable(late, at + DAY)
+      t.equal((await disable(late, at))!.disabledAt, at + DAY, 'again')
+      t.strictSame(await outbox(store).pruneDeliveries(), [{ webhook: early.id, state: 'pending' }])
+      t.strictSame(await outbox(store).pruneDeliveries(), [])
+      t.strictSame((await list(store, early)).map(({ state }) => state), ['delivered'])
+      const enabled = await outbox(store).changeWebhook(
+        ...[late.id, 'webhook.enabled', stamp] as const,
+        (found) => ({ ...found!, state: 'active' }),
+      )
+      t.equal(enabled!.disabledAt, undefined)
+    },
+  )
 }
