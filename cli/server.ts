@@ -146,21 +146,30 @@ function withRootRedirect(
   write: (event: LogEvent) => void,
 ): ServableApi {
   const nextRequestId = createRequestIds()
-  const { versionHeader } = createServiceNames(serviceName)
+  const { versionHeader, versionHeaderLowerCase } = createServiceNames(serviceName)
+  const allow = ['Allow', 'GET, HEAD, OPTIONS']
+  const common = ['X-Content-Type-Options', 'nosniff', versionHeader, API_VERSION]
   const headers = [
     ...['Location', `/${serviceName}/docs`],
     ...['Cache-Control', 'no-store'],
     ...['Content-Length', '0'],
-    ...['X-Content-Type-Options', 'nosniff'],
-    ...[versionHeader, API_VERSION],
+    ...common,
   ]
   return {
     ...api,
     handle(request) {
       const { method, target } = request
       const isRoot = target === '/' || target.startsWith('/?')
-      if (!isRoot || method !== 'GET' && method !== 'HEAD') return api.handle(request)
+      if (!isRoot) return api.handle(request)
+      const version = request.header(versionHeaderLowerCase)
+      const isGet = method === 'GET' || method === 'HEAD'
+      if (isGet ? version !== undefined && version !== API_VERSION : method !== 'OPTIONS') {
+        const refused = api.refuse(isGet ? 'unknown_version' : 'method_not_allowed', request.address)
+        const body = method === 'HEAD' ? undefined : refused.body
+        return isGet ? { ...refused, body } : { ...refused, headers: [...refused.headers, ...allow] }
+      }
       const id = nextRequestId()
+      if (!isGet) return { status: 204, headers: [...allow, ...common, 'X-Request-Id', id], body: undefined }
       const time = new Date().toISOString()
       write({ time, level: 'info', event: 'request', request_id: id, method, path: '/', status: 302 })
       return { status: 302, headers: [...headers, 'X-Request-Id', id], body: undefined }

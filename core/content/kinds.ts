@@ -71,7 +71,11 @@ const toInstant = (value: number): string => new Date(value).toISOString()
 function profileFormat(references: References): LineFormat<ProfileRecord> {
   const { industries } = references
   return lineFormat<ProfileRecord>({
-    slug: { schema: slug() },
+    slug: {
+      schema: slug((value) =>
+        value === 'recent' ? 'must not be "recent", the path of the newest profiles' : undefined
+      ),
+    },
     name: { schema: text(200) },
     headline: { schema: text(300) },
     country: { schema: code(isCountryCode, 'an ISO 3166-1 alpha-2 code or XK, in upper case') },

@@ -37,15 +37,17 @@ export function createServiceNames(name: string): ServiceNames {
  * Whether an `Accept` field admits a media type (RFC 9110 §12.5.1): the most specific range that covers it
  * decides, and a weight of 0 excludes. Parameters of a range are ignored.
  *
- * @param accept The field's value; absent or empty admits everything.
+ * @param accept The field's value; absent or an empty list admits everything.
  * @param type Lower case, without parameters.
  */
 export function accepts(accept: string | undefined, type: string): boolean {
-  if (accept === undefined || accept === '' || accept === '*/*' || accept === type) return true
+  if (accept === undefined || accept === '*/*' || accept === type) return true
+  const ranges = weights(accept)
+  if (ranges.length === 0) return true
   const group = `${type.slice(0, type.indexOf('/'))}/*`
   let specificity = 0
   let weight = 0
-  for (const [name, quality] of weights(accept)) {
+  for (const [name, quality] of ranges) {
     const covers = name === type ? 3 : name === group ? 2 : name === '*/*' ? 1 : 0
     if (covers === 0 || covers < specificity) continue
     weight = covers === specificity ? Math.max(weight, quality) : quality
@@ -61,13 +63,20 @@ export function prefersGzip(acceptEncoding: string | undefined): boolean {
   return gzip > 0 && gzip >= (listed.get('identity') ?? 0)
 }
 
-/** The elements of a list, in lower case and without parameters, each with its weight (RFC 9110 §12.4.2). */
+/**
+ * The elements of a list, in lower case and without parameters, each with its weight (RFC 9110 §12.4.2). Empty ones do not
+ * count (§5.6.1), and quoted strings are not read.
+ */
 function weights(field: string): [name: string, weight: number][] {
-  return field.toLowerCase().split(',').map((element) => {
+  const elements = field.replace(quotedString, '').toLowerCase().split(',')
+  return elements.filter((element) => element.trim() !== '').map((element) => {
     const [name = '', ...parameters] = element.split(';').map((part) => part.trim())
     return [name, weightOf(parameters)]
   })
 }
+
+/** RFC 9110 §5.6.4, closed or not: it matches at every quote, so that it never backtracks. */
+const quotedString = /"(?:[^"\\]|\\[^])*\\?"?/g
 
 function weightOf(parameters: readonly string[]): number {
   const quality = parameters.find((parameter) => /^q\s*=/.test(parameter))

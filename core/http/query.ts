@@ -47,6 +47,7 @@ export function oneOf<const T extends string>(words: readonly T[]): (text: strin
  * Reads the parameters that a route declares, and only those.
  *
  * @param otherErrors Errors of parameters outside the query, reported together.
+ * @param check Returns what is wrong with the values together; an invalid one counts as absent.
  * @throws {Problem} `invalid_parameter` with every failure: unknown, repeated, malformed or out of range.
  */
 export function readParameters<P extends ParameterDefs>(
@@ -54,6 +55,7 @@ export function readParameters<P extends ParameterDefs>(
   declared: P,
   partnerLocation: 'query' | 'body' | undefined,
   otherErrors: readonly InputError[] = [],
+  check: (values: ParameterValues<P>) => readonly InputError[] = () => [],
 ): ParameterValues<P> {
   const errors: InputError[] = [...otherErrors]
   const input: Record<string, unknown> = {}
@@ -80,6 +82,7 @@ export function readParameters<P extends ParameterDefs>(
       input[name] = maxValues > 1 ? values : values[0]
     }
   }
+  errors.push(...check(input as ParameterValues<P>))
   if (errors.length > 0) throw new Problem('invalid_parameter', { errors })
   return input as ParameterValues<P>
 }

@@ -131,7 +131,9 @@ export function createResponseWriter(names: ServiceNames, problemBase: string, s
     headers: readonly string[],
   ): HttpResponse {
     const { code, members: { retryAfterSeconds, allow } } = problem
-    const text = JSON.stringify(problemDocument(code, problem.members, problemBase, path, meta.requestId))
+    const text = JSON.stringify(
+      problemDocument(code, problem.members, problemBase, toReference(path), meta.requestId),
+    )
     return uncached(PROBLEMS[code].status, 'application/problem+json', text, meta, [
       ...challenge(problem, names.name),
       ...(allow === undefined ? [] : ['Allow', allow]),
@@ -162,6 +164,14 @@ function serialize({ data, page }: HandlerResult): string {
 
 function contentHeaders(type: string, bytes: number): string[] {
   return ['Content-Type', type, 'Content-Length', String(bytes)]
+}
+
+/** A path as a URI reference (RFC 3986 §4.2): what it cannot contain, and an authority after `//`, is percent-encoded. */
+function toReference(path: string): string {
+  const encoded = encodeURI(path.toWellFormed()).replaceAll('%25', '%')
+  return encoded.startsWith('//')
+    ? encoded.replace(/[:@]/g, (character) => encodeURIComponent(character))
+    : encoded
 }
 
 /** A missing credential is challenged without an error code (RFC 6750 §3). */

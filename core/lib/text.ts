@@ -11,11 +11,12 @@ const letterFolds: Readonly<Record<string, string>> = {
   ħ: 'h',
   ŧ: 't',
   ŋ: 'n',
+  ς: 'σ',
 }
 
 /**
  * The words of a text for search and sorting: compatibility-decomposed (NFKD), without combining marks, in lower case,
- * with letters that Unicode does not decompose spelled out, split at everything but letters and digits.
+ * with letters that Unicode does not decompose spelled out and final sigma as sigma, split at everything but letters and digits.
  *
  * @returns The words in order; none for a text without a letter or digit.
  */
@@ -24,7 +25,7 @@ export function foldWords(text: string): string[] {
     .normalize('NFKD')
     .replace(/\p{M}+/gu, '')
     .toLowerCase()
-    .replace(/[łøđðþßæœıħŧŋ]/g, (letter) => letterFolds[letter] ?? letter)
+    .replace(/[łøđðþßæœıħŧŋς]/g, (letter) => letterFolds[letter] ?? letter)
     .split(/[^\p{L}\p{N}]+/u)
     .filter((word) => word !== '')
 }

@@ -34,17 +34,20 @@ const rfc3339Pattern =
   /^(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:\.(\d+))?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))$/i
 
 /**
- * Parses an instant in RFC 3339 §5.6 with an offset. Fractions beyond milliseconds are cut off; leap seconds (`:60`) and
- * impossible dates are refused.
+ * Parses an instant in RFC 3339 §5.6 with an offset. Fractions beyond milliseconds are cut off, and impossible dates are
+ * refused. A leap second, which only the end of a month in UTC can have, is the second after it.
  *
  * @returns Milliseconds since the epoch; `undefined` also for an instant outside the years 0–9999 in UTC.
  */
 export function parseInstant(text: string): number | undefined {
-  const [, date, time, fraction = '', sign, hours = 0, minutes = 0] = rfc3339Pattern.exec(text) ?? []
-  const local = parseUtc(`${date}T${time}.${fraction.slice(0, 3).padEnd(3, '0')}Z`)
+  const [, date, time = '', fraction = '', sign, hours = 0, minutes = 0] = rfc3339Pattern.exec(text) ?? []
+  const leap = time.endsWith(':60') ? 1_000 : 0
+  const second = leap === 0 ? time : `${time.slice(0, 6)}59`
+  const local = parseUtc(`${date}T${second}.${fraction.slice(0, 3).padEnd(3, '0')}Z`) + leap
   const offset = (Number(hours) * 60 + Number(minutes)) * 60_000
   const instant = sign === '-' ? local + offset : local - offset
-  return instant >= firstInstant && instant <= lastInstant ? instant : undefined
+  if (!(instant >= firstInstant && instant <= lastInstant)) return undefined
+  return leap === 0 || /-01T00:00:00/.test(rfc3339(instant)) ? instant : undefined
 }
 
 const firstInstant = Date.parse('0000-01-01T00:00:00.000Z')

@@ -96,10 +96,12 @@ function sorted<T>(record: Readonly<Record<string, T>>): Record<string, T> {
 /** Links to the other documents (RFC 9727). References are relative to the catalog's own address: only the client knows the host name that it used. */
 export function createCatalog(name: string): StaticDocument {
   const catalog = '/.well-known/api-catalog'
+  // The root of the service is no resource.
+  const api = `/${name}/docs`
   const linkset = [
-    { anchor: catalog, item: [{ href: `/${name}` }] },
+    { anchor: catalog, item: [{ href: api }] },
     {
-      anchor: `/${name}`,
+      anchor: api,
       'service-desc': [{ href: `/${name}/openapi.json`, type: 'application/json' }],
       'service-doc': [{ href: `/${name}/docs`, type: 'text/html', hreflang: ['en'] }],
       status: [{ href: `/${name}/health`, type: 'application/json' }],
@@ -108,6 +110,6 @@ export function createCatalog(name: string): StaticDocument {
   return {
     text: JSON.stringify({ linkset }),
     // RFC 9727 §2: a HEAD has the relations of §3.
-    headers: ['Link', `<${catalog}>; rel="api-catalog", </${name}>; rel="item"`],
+    headers: ['Link', `<${catalog}>; rel="api-catalog", <${api}>; rel="item"`],
   }
 }

@@ -1,7 +1,13 @@
 import { type BodyDef, type JsonObject, validateBody } from '../http/body.ts'
 import type { HttpRequest } from '../http/message.ts'
 import { type InputError, Problem } from '../http/problem.ts'
-import { KEY_IN_URL, type ParameterDefs, type Query, readParameters } from '../http/query.ts'
+import {
+  KEY_IN_URL,
+  type ParameterDefs,
+  type ParameterValues,
+  type Query,
+  readParameters,
+} from '../http/query.ts'
 import { containsKey } from '../http/redact.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
 import type { Grant } from '../policy/decide.ts'
@@ -43,7 +49,8 @@ export function readInput(
     else errors.push({ parameter: IDEMPOTENCY_HEADER, detail: read.detail })
   }
   const partnerIn = route.method === 'GET' ? 'query' : 'body'
-  const query = readParameters(rawQuery, route.parameters, partnerIn, errors)
+  const check = (values: ParameterValues<ParameterDefs>) => route.checkParameters?.(values, grant.now) ?? []
+  const query = readParameters(rawQuery, route.parameters, partnerIn, errors, check)
   const input = { query, idempotencyKey, slug, client }
   if (route.body === undefined) return { ...input, body: undefined, rawBody, danglingReferences: [] }
   return andThen(

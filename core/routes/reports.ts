@@ -1,4 +1,3 @@
-import { Problem } from '../http/problem.ts'
 import { oneOf, repeatable, single } from '../http/query.ts'
 import { andThen } from '../lib/promise.ts'
 import { compareCodePoints } from '../lib/text.ts'
@@ -18,12 +17,13 @@ export const reportSummary = defineGet({
   scope: 'read:partner-reports',
   summary: 'Get the report summary',
   parameters: { from: day, to: day },
+  checkParameters({ from, to }, now) {
+    const period = resolvePeriod(from, to, now)
+    return typeof period === 'string' ? [{ parameter: 'from', detail: period }] : []
+  },
   cacheBy: 'none',
   handle({ query }, grant, { reports, endpoints }) {
-    const period = resolvePeriod(query.from, query.to, grant.now)
-    if (typeof period === 'string') {
-      throw new Problem('invalid_parameter', { errors: [{ parameter: 'from', detail: period }] })
-    }
+    const period = resolvePeriod(query.from, query.to, grant.now) as Period
     const counts = reports.summarise(grant.partner.slug, period.from, period.to)
     return andThen(counts, (counts) => ({ data: toWireSummary(period, counts, endpoints) }))
   },

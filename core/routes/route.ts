@@ -1,7 +1,7 @@
 import type { BodyDef, JsonObject } from '../http/body.ts'
 import type { HandlerResult, StaticDocument } from '../http/message.ts'
 import type { InputError, ProblemCode } from '../http/problem.ts'
-import type { ParameterDefs } from '../http/query.ts'
+import type { ParameterDefs, ParameterValues } from '../http/query.ts'
 import type { MaybePromise } from '../lib/promise.ts'
 import type { EndpointName, LimitName } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
@@ -28,6 +28,8 @@ export interface KeyedRoute<P extends ParameterDefs = ParameterDefs, B = unknown
   /** Absent: any valid key may use it. */
   readonly scope?: Scope
   readonly parameters: P
+  /** Checks parameters that depend on each other; the errors are reported with those of each. */
+  readonly checkParameters?: (values: ParameterValues<P>, now: number) => readonly InputError[]
   readonly body?: BodyDef<B>
   /** Checks what a body refers to. The handler of a body that is valid otherwise decides about the errors. */
   readonly checkReferences?: (

@@ -141,7 +141,20 @@ async function serves(t: Test, name: string, command: readonly string[], store: 
     t.equal(await home.text(), '')
   }
   t.equal((await fetch(`${base}/`)).headers.get('content-type'), 'text/html; charset=utf-8')
-  t.equal((await fetch(`${base}/`, { method: 'POST' })).status, 404, 'other paths are 404')
+  for (
+    const [status, method, code, more] of [
+      [204, 'OPTIONS', undefined, {}],
+      [405, 'POST', 'method_not_allowed', {}],
+      [400, 'GET', 'unknown_version', { 'service-version': '1999-01-01' }],
+    ] as const
+  ) {
+    const home = await fetch(`${base}/`, { method, redirect: 'manual', headers: more })
+    const allow = status === 400 ? null : 'GET, HEAD, OPTIONS'
+    t.strictSame([home.status, home.headers.get('allow')], [status, allow], `${name}: ${method} /`)
+    const text = await home.text()
+    t.equal(text === '' ? undefined : JSON.parse(text).code, code)
+  }
+  t.equal((await fetch(`${base}/nothing`)).status, 404)
   const refused = await fetch(`${base}/service/public/plans?partner=acme`)
   t.equal(refused.status, 401)
   t.equal((await refused.json()).code, 'key_missing')

@@ -126,6 +126,7 @@ test('an invalid field is reported with its path and the expected value', (t) =>
     ['profiles', { slug: 'a'.repeat(81) }, 'slug', /slug/],
     ['profiles', { slug: 'a\n' }, 'slug', /not "a\\n"$/],
     ['profiles', { slug: 7 }, 'slug', /not 7$/],
+    ['profiles', { slug: 'recent' }, 'slug', /must not be "recent"/],
     ['profiles', { name: '' }, 'name', /^must have 1–200 characters, not 0$/],
     ['profiles', { name: long(201) }, 'name', /not 201$/],
     ['profiles', { name: 'a\0b' }, 'name', /NUL/],
@@ -370,6 +371,7 @@ test('instants are RFC 3339 with an offset, truncated to milliseconds', (t) => {
     '2024-02-29T00:00:00Z': '2024-02-29T00:00:00.000Z',
     '0050-01-01T00:00:00Z': '0050-01-01T00:00:00.000Z',
     '9999-12-31T23:59:59.999Z': '9999-12-31T23:59:59.999Z',
+    '1990-12-31T15:59:60-08:00': '1991-01-01T00:00:00.000Z',
   }
   for (const [text, expected] of Object.entries(right)) {
     t.equal(parseInstant(text), Date.parse(expected), text)

@@ -402,8 +402,11 @@ t.test('the documents need no key and allow browsers', async (t) => {
   const catalog = await request('/.well-known/api-catalog')
   t.match(catalog.headers.get('link'), /<\/\.well-known\/api-catalog>; rel="api-catalog"/, 'RFC 9727 §2')
   const { linkset } = await catalog.json()
-  for (const relation of ['service-desc', 'service-doc', 'status']) {
-    const [{ href }] = linkset[1][relation]
+  t.match(catalog.headers.get('link'), `<${linkset[0].item[0].href}>; rel="item"`)
+  t.equal(linkset[1].anchor, linkset[0].item[0].href)
+  const links = { ...linkset[0], ...linkset[1] }
+  for (const relation of ['item', 'service-desc', 'service-doc', 'status']) {
+    const [{ href }] = links[relation]
     t.equal((await request(href)).status, 200, `${relation} leads to ${href}`)
   }
   t.equal((await request('/service/.well-known/api-catalog')).status, 404)

@@ -1,6 +1,8 @@
 /** Responses that reuse parts of an earlier one equal new ones: headers of the same body, and the text of a key. */
 import fc from 'fast-check'
 import t from 'tap'
+import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import { createPartnerApi } from '../../core/api.ts'
 import { createResponseConverter } from '../../core/http/fetch.ts'
 import type { EncodedText, HttpResponse } from '../../core/http/message.ts'
 import { preparePrincipal } from '../../core/keys/principal.ts'
@@ -232,4 +234,26 @@ t.test('the text of a check of a key is the JSON of its members', (t) => {
     { numRuns: 500 },
   )
   t.end()
+})
+
+t.test('`instance` is a URI reference for any path, and a fragment in the target is 400', async (t) => {
+  const api = createPartnerApi({ store: createMemoryStore() })
+  const send = async (target: string) => {
+    const header = () => undefined
+    const request = { method: 'GET', target, header, body: () => new Uint8Array(), address: undefined }
+    return JSON.parse(String((await api.handle(request)).body))
+  }
+  const paths = {
+    '/a"<b>|c^`{d}[e]\\ f': '/a%22%3Cb%3E%7Cc%5E%60%7Bd%7D%5Be%5D%5C%20f',
+    '/%C3%A9%25': '/%C3%A9%25',
+    '/é\ud800': '/%C3%A9%EF%BF%BD',
+    '//a:b@c:d/e': '//a%3Ab%40c%3Ad/e',
+    "/a:b@c;d=e,f+g$h&i!j*k'(l)~": "/a:b@c;d=e,f+g$h&i!j*k'(l)~",
+  }
+  for (const [path, instance] of Object.entries(paths)) {
+    t.match(await send(`${path}?q`), { code: 'route_not_found', instance })
+  }
+  for (const target of ['/service/health#x', '/service/health?#', '/#', '#']) {
+    t.match(await send(target), { code: 'malformed_request', instance: '/' }, target)
+  }
 })

@@ -38,7 +38,8 @@ test('letters without a Unicode decomposition are transliterated', (t) => {
 
 test('words are runs of letters and digits', (t) => {
   t.same(foldWords('  Åkerbär & Ängsull—2025! '), ['akerbar', 'angsull', '2025'])
-  t.same(foldWords('Ανεμογαλήνη  Μεταφορές'), ['ανεμογαληνη', 'μεταφορες'])
+  t.same(foldWords('Ανεμογαλήνη  Μεταφορές'), ['ανεμογαληνη', 'μεταφορεσ'])
+  for (const text of ['ΣΑΣ', 'σας', 'σασ', 'Σας']) t.equal(fold(text), 'σασ', 'final sigma is sigma')
   t.same(foldWords('& — …'), [])
   t.end()
 })

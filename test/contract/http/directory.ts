@@ -122,7 +122,7 @@ const searches = [
   'Smørrebrødsværkstedet | SMØRREBRØD | skjaergard | oeuvre | œuvre | thorsmyri | Þórsmýri | ',
   'jardvarmi | hafthoka | laczyswit | zoltolodka | nutifafa | ghaqda | harruba | isildag | ISILDAĞ | ',
   'doi suong | đồi sương | cafe | cafe almirela | almirela CAFÉ | d’aubelle | daubelle | o malley | ',
-  "o'malley-quist | co-op | coop | ελαιωνες | ΕΛΑΙΏΝΕΣ | видавництво | 珈琲 | みずうみ | みす | 달무리숲 | دار | ",
+  "o'malley-quist | co-op | coop | ελαιωνες | ΕΛΑΙΏΝΕΣ | ελαιωνεσ | ΜΕΤΑΦΟΡΕΣ | μεταφορεσ | видавництво | 珈琲 | みずうみ | みす | 달무리숲 | دار | ",
   'चंपावन | 2100 | cold chain | cold   chain, | coffee roastery | wave power | bare | Östersund | ',
   'nothing-of-the-kind | ',
   'a'.repeat(100),

@@ -67,13 +67,14 @@ async function serviceVersion(t: TestContext, service: Service): Promise<void> {
 const acceptable = (
   '*/* | application/json | application/* | APPLICATION/JSON | application/json; charset=utf-8 | ' +
   'text/html, application/json;q=0.1 | text/html,*/*;q=0.001 | application/json;q=1.0, */*;q=0 | ' +
-  'application/*;q=0, application/json |  text/html ,  application/json ; q=0.5 '
+  'application/*;q=0, application/json |  text/html ,  application/json ; q=0.5 | , | ,,, | ,application/json, | ' +
+  'application/json;a=";q=0" | text/html;a="\\", x", application/json | application/json;a="'
 ).split(' | ')
 
 // The last one is the media type of problems, which no route produces on success.
 const unacceptable = (
   'text/html | application/xml | text/* | application/json;q=0 | application/json;q=0.000, text/html | */*;q=0 | ' +
-  'application/json;q=0, */* | application/*;q=0, */* | application/jsonp | application/problem+json'
+  'application/json;q=0, */* | application/*;q=0, */* | application/jsonp | text/html;a=", */*" | application/problem+json'
 ).split(' | ')
 
 async function acceptedMediaTypes(t: TestContext, service: Service): Promise<void> {

@@ -27,7 +27,7 @@ export function words(text: string): string[] {
 
 function fold(text: string): string[] {
   const plain = [...text.normalize('NFKD')].filter((character) => !/\p{M}/u.test(character)).join('')
-    .toLowerCase()
+    .toLowerCase().replaceAll('ς', 'σ')
   const spelledOut = [...plain].map((character) => spelled.get(character) ?? character).join('')
   return spelledOut.match(/[\p{L}\p{N}]+/gu) ?? []
 }

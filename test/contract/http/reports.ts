@@ -119,6 +119,7 @@ async function periods(t: TestContext, { request }: Counted): Promise<void> {
     ['from=2023-03-01&to=2024-03-01', ['from']],
     ['from=2023-02-29&to=today', ['from', 'to']],
     ['from=2024-01-01&from=2024-01-01&limit=1', ['from', 'limit']],
+    ['from=2024-01-02&to=2024-01-01&limit=1', ['from', 'limit']],
   ]
   for (const [query, parameters] of wrong) expectInvalid(t, await summaryOf(query), parameters, query)
 }
