@@ -171,9 +171,9 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     },
   })
 
-  function refuse(code: ProblemCode, address?: string): HttpResponse {
+  function refuse(code: ProblemCode, address?: string, error?: unknown): HttpResponse {
     const requestId = writer.nextRequestId()
-    logger.requestRejected(code, requestId, address)
+    logger.requestRejected(code, requestId, address, error)
     const { status } = PROBLEMS[code]
     if (observer !== undefined) notifyCompleted(observer, { requestId, status, code, durationMs: 0 })
     return writer.respondProblem(new Problem(code), { requestId, request: undefined }, '/', [])
@@ -181,7 +181,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
 
   return {
     handle,
-    fetch: createFetch(handle, () => refuse('internal')),
+    fetch: createFetch(handle, (error) => refuse('internal', undefined, error)),
     refuse,
     connectionsRefused: logger.connectionsRefused,
     routes: paths.endpoints,

@@ -3,6 +3,7 @@ import type { HttpRequest } from './http/message.ts'
 import { Problem, type ProblemCode, PROBLEMS } from './http/problem.ts'
 import { redactPath } from './http/redact.ts'
 import type { Principal } from './keys/principal.ts'
+import { ignoreFailure } from './lib/promise.ts'
 import { rfc3339 } from './lib/time.ts'
 import type { AuditEntry } from './ports/audit.ts'
 import type { Observer } from './ports/observer.ts'
@@ -115,21 +116,22 @@ export function createRequestLogger(
   observer?: Pick<Observer, 'traceId'>,
 ) {
   function write(level: LogEvent['level'], event: LogEvent['event'], fields: LogFields): void {
-    try {
-      const present = Object.entries(fields).filter(([, value]) => value !== undefined)
-      sink?.({ time: rfc3339(Date.now()), level, event, ...Object.fromEntries(present) })
-    } catch {
-      // Requests are answered even when the log cannot be written.
-    }
+    const present = Object.entries(fields).filter(([, value]) => value !== undefined)
+    ignoreFailure(() => sink?.({ time: rfc3339(Date.now()), level, event, ...Object.fromEntries(present) }))
   }
 
   function requestFields({ request, requestId, path, client }: LoggedRequest): LogFields {
-    return {
-      request_id: requestId,
-      method: registeredMethod(request.method),
-      path: redactPath(path),
-      address: (client ?? clientAddressOf(request, trustedProxies)).text,
-      trace_id: observer?.traceId?.(request) ?? traceId(request.header('traceparent')),
+    const fields = { request_id: requestId, method: undefined, path: redactPath(path) }
+    try {
+      return {
+        ...fields,
+        method: registeredMethod(request.method),
+        address: (client ?? clientAddressOf(request, trustedProxies)).text,
+        trace_id: observer?.traceId?.(request) ?? traceId(request.header('traceparent')),
+      }
+    } catch {
+      // The host's request or the observer has failed.
+      return fields
     }
   }
 
@@ -150,7 +152,7 @@ export function createRequestLogger(
       })
     },
     /** Logs a request that was rejected before it could be parsed. */
-    requestRejected(code: ProblemCode, requestId: string, address: string | undefined): void {
+    requestRejected(code: ProblemCode, requestId: string, address?: string, error?: unknown): void {
       const { status } = PROBLEMS[code]
       if (!all && status < 500) return
       write(levelOf(status, false), 'request', {
@@ -159,6 +161,7 @@ export function createRequestLogger(
         status,
         code,
         address: parseClientAddress(address).text,
+        error: errorText(error),
       })
     },
     browserAllowed: (request: LoggedRequest): void =>

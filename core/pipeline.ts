@@ -38,9 +38,19 @@ import { API_VERSION } from './wire.ts'
 export function createPipeline(service: Service): (request: HttpRequest) => MaybePromise<HttpResponse> {
   const handlePublic = createPublicHandler(service)
   const { observer } = service
-  return observer?.request === undefined
-    ? handleRequest
-    : (request) => observer.request!(request, () => handleRequest(request))
+  return observer?.request === undefined ? handleRequest : handleObserved
+
+  /** Handles a request once, whether the observer returns, throws or rejects. */
+  function handleObserved(request: HttpRequest): MaybePromise<HttpResponse> {
+    let response: MaybePromise<HttpResponse> | undefined
+    const handleOnce = () => response ??= handleRequest(request)
+    try {
+      const observed = observer!.request!(request, handleOnce)
+      return observed instanceof Promise ? observed.catch(handleOnce) : observed
+    } catch {
+      return handleOnce()
+    }
+  }
 
   function handleRequest(request: HttpRequest): MaybePromise<HttpResponse> {
     const context = createRequestContext(service, request)
@@ -50,9 +60,22 @@ export function createPipeline(service: Service): (request: HttpRequest) => Mayb
         ? finishLater(service, context, response)
         : finish(service, context, response)
     } catch (error) {
-      return fail(service, context, error)
+      try {
+        return fail(service, context, error)
+      } catch {
+        // The request throws whatever is read of it.
+        return fail(service, { ...context, request: unreadableRequest }, error)
+      }
     }
   }
+}
+
+const unreadableRequest: HttpRequest = {
+  method: 'GET',
+  target: '/',
+  header: () => undefined,
+  body: () => new Uint8Array(),
+  address: undefined,
 }
 
 function finishLater(

@@ -1,5 +1,5 @@
 import { createClock } from '../../core/lib/clock.ts'
-import { completesWithin, delay } from '../../core/lib/promise.ts'
+import { completesWithin, delay, ignoreFailure } from '../../core/lib/promise.ts'
 import { MS_PER_DAY } from '../../core/lib/time.ts'
 import type { LogEvent } from '../../core/log.ts'
 import type { Store } from '../../core/ports/store.ts'
@@ -74,7 +74,7 @@ export function startWebhooks(
   let [isClosed, isStoreFailing, sending, listedAt, maintainAt] = [false, false, 0, -Infinity, 0]
 
   function log(level: LogEvent['level'], event: LogEvent['event'], fields: Partial<LogEvent>): void {
-    options.log?.({ time: new Date().toISOString(), level, event, ...fields })
+    ignoreFailure(() => options.log?.({ time: new Date().toISOString(), level, event, ...fields }))
   }
 
   function storeFailed(error: unknown): void {

@@ -17,12 +17,17 @@ export interface PeerInfo {
  */
 export function createFetch(
   handle: (request: HttpRequest) => MaybePromise<HttpResponse>,
-  createFallback: () => HttpResponse,
+  createFallback: (error: unknown) => HttpResponse,
 ): (request: WebRequest, info?: PeerInfo) => Promise<WebResponse> {
   const respond = createResponseConverter(createFallback)
   return (request, info) => {
-    const response = handle(new FetchRequest(request, info))
-    return response instanceof Promise ? response.then(respond) : Promise.resolve(respond(response))
+    try {
+      const response = handle(new FetchRequest(request, info))
+      return response instanceof Promise ? response.then(respond) : Promise.resolve(respond(response))
+    } catch (error) {
+      // What the host passed is no `Request`.
+      return Promise.resolve(respond(createFallback(error)))
+    }
   }
 }
 
@@ -76,13 +81,20 @@ export class FetchRequest implements HttpRequest {
         // Only a server checks the declared length, not the constructor of `Request`.
         if (buffer.byteLength > maxBytes) reject(new Problem('body_too_large'))
         else resolve(new Uint8Array(buffer))
-      }, () => {
-        reject(new Problem('malformed_request', { detail: 'The body ended early.' }))
+      }, (error) => {
+        // Nothing was read: the host has a reader.
+        const isLocked = error instanceof TypeError && !this.request.bodyUsed
+        reject(
+          isLocked
+            ? new Error(BODY_ALREADY_READ)
+            : new Problem('malformed_request', { detail: 'The body ended early.' }),
+        )
       })
     })
   }
 
   async #read(maxBytes: number): Promise<Uint8Array> {
+    if (this.request.body?.locked) throw new Error(BODY_ALREADY_READ)
     const reader = this.#reader = this.request.body?.getReader()
     const chunks: Uint8Array[] = []
     let length = 0
@@ -112,13 +124,15 @@ export class FetchRequest implements HttpRequest {
 const invalidTarget = '%'
 
 /**
- * Path and query from the URL of a request. Deno prepends the Host header unchecked, which must not pass for a path. Bun
+ * Path and query from the URL of a request, without its fragment. Deno prepends the Host header unchecked, which must not pass for a path. Bun
  * prepends nothing if Host is absent or invalid.
  */
 function targetOf({ url, headers }: Request): string {
   if (!isFramed(headers) || !isHost(headers.get('host') ?? '')) return invalidTarget
   // In absolute form the path may be empty, followed by a query that contains slashes.
-  const target = url.slice(/^[^/]+\/\/[^/?#]*/.exec(url)?.[0].length)
+  const start = /^[^/]+\/\/[^/?#]*/.exec(url)?.[0].length
+  const end = url.indexOf('#')
+  const target = url.slice(start, end < 0 ? undefined : end)
   return target.startsWith('/') ? target : `/${target}`
 }
 
@@ -165,7 +179,7 @@ const isDeno = 'Deno' in globalThis
  * @param createFallback Makes the response in place of one that cannot be sent.
  */
 export function createResponseConverter(
-  createFallback: () => HttpResponse,
+  createFallback: (error: unknown) => HttpResponse,
 ): (response: HttpResponse) => WebResponse {
   let lastByBody = new WeakMap<Uint8Array, LastResponse>()
   let count = 0
@@ -194,10 +208,10 @@ export function createResponseConverter(
   return (response) => {
     try {
       return toResponse(response)
-    } catch {
+    } catch (error) {
       // An invalid header value: the kept headers may now be those of two responses.
       lastByBody = new WeakMap()
-      return toResponse(createFallback())
+      return toResponse(createFallback(error))
     }
   }
 }

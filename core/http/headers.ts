@@ -130,7 +130,8 @@ export function clientAddressOf(request: HttpRequest, trustedProxies: number): C
 const parsedHops = createLruCache<ClientAddress>(65_536, (_, hop) => hop.length)
 
 export function parseClientAddress(hop: string | undefined): ClientAddress {
-  if (hop === undefined) return unknownAddress
+  // A host may pass anything as the address.
+  if (typeof hop !== 'string') return unknownAddress
   const known = parsedHops.get(hop)
   if (known !== undefined) return known
   // On Bun, a part of a header field keeps all of it.

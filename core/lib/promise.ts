@@ -19,6 +19,16 @@ export function all<T extends readonly unknown[], R>(
     : next(values as unknown as T)
 }
 
+/** Calls what must not fail its caller, and drops its error, also that of a promise. */
+export function ignoreFailure(call: () => unknown): void {
+  try {
+    const result = call()
+    if (result instanceof Promise) result.catch(() => undefined)
+  } catch {
+    // As for a promise.
+  }
+}
+
 /** Resolves after `ms` milliseconds, or rejects with the reason of `signal` when that is aborted first. */
 export function delay(ms: number, signal?: WebAbortSignal): Promise<void> {
   if (signal?.aborted) return Promise.reject(signal.reason)

@@ -1,6 +1,6 @@
 import type { HttpRequest, HttpResponse } from '../http/message.ts'
 import type { ProblemCode } from '../http/problem.ts'
-import type { MaybePromise } from '../lib/promise.ts'
+import { ignoreFailure, type MaybePromise } from '../lib/promise.ts'
 import type { LimitName } from '../model.ts'
 
 /** Observes requests and calls of the store, for metrics and traces. */
@@ -59,11 +59,7 @@ export interface Measurements {
 
 /** A failing observer never fails a request. */
 export function notifyCompleted(observer: Observer, completed: CompletedRequest): void {
-  try {
-    observer.requestCompleted?.(completed)
-  } catch {
-    // Requests are answered all the same.
-  }
+  ignoreFailure(() => observer.requestCompleted?.(completed))
 }
 
 /** Several observers as one; the first is the outermost. `undefined` without any. */

@@ -1,4 +1,5 @@
 import t from 'tap'
+import type { Test } from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import type { LogEvent } from '../../core/log.ts'
@@ -37,7 +38,12 @@ await t.test('a cursor of another deployment is invalid', async (t) => {
   })
 })
 
-await t.test('a body that was already read is an internal error and logged', async (t) => {
+for (const spoil of ['read', 'locked'] as const) {
+  await t.test(`a body that is ${spoil} already is an internal error and logged`, (t) =>
+    expectHostError(t, spoil))
+}
+
+async function expectHostError(t: Test, spoil: 'read' | 'locked'): Promise<void> {
   const store = createMemoryStore()
   const { keys } = await fillWorld(store)
   const events: LogEvent[] = []
@@ -48,11 +54,26 @@ await t.test('a body that was already read is an internal error and logged', asy
     headers: { 'content-type': 'application/json', 'x-service-partner-key': text },
     body: '{"partner":"demo"}',
   })
-  await request.text()
-  t.equal((await api.fetch(request)).status, 500)
-  t.match(JSON.stringify(events), 'The body has already been read')
-  t.notMatch(JSON.stringify(events), text)
+  // Only a server knows the length of a body.
+  const declared = request.clone()
+  declared.headers.set('content-length', '18')
+  for (const each of [request, declared]) {
+    if (spoil === 'read') await each.text()
+    else each.body!.getReader()
+    t.equal((await api.fetch(each)).status, 500)
+    t.match(events.pop()?.error, /^Error: The body has already been read/)
+  }
   await api.close()
+}
+
+await t.test("a fragment and what is no request are not the client's error", async (t) => {
+  const events: LogEvent[] = []
+  const api = createPartnerApi({ store: createMemoryStore() }, { log: (event) => events.push(event) })
+  t.equal((await api.fetch(new Request('http://api.example/service/health#a?b'))).status, 200)
+  for (const request of [undefined, {}, { url: 'http://api.example/' }]) {
+    t.equal((await api.fetch(request as Request)).status, 500)
+    t.match(events.pop(), { event: 'request', status: 500, error: /^TypeError: / })
+  }
 })
 
 await t.test('a body that is longer than declared is too large', async (t) => {

@@ -81,6 +81,44 @@ t.test('a log function that throws does not affect responses', async (t) => {
   t.equal(lines, 3, 'each response was logged')
 })
 
+t.test('whatever a host, a log or an observer does, a request gets its response', async (t) => {
+  const fail = (): never => {
+    throw new Error('full')
+  }
+  const failLater = () => Promise.reject(new Error('full'))
+  const failing = (name: 'method' | 'header' | 'address') => Object.defineProperty({}, name, { get: fail })
+  type Case = readonly [string, Partial<PartnerApiOptions>, object, statuses?: readonly number[]]
+  const cases: readonly Case[] = [
+    ['a log that rejects', { log: failLater as () => void }, {}],
+    ['an observer that rejects', { observers: [{ requestCompleted: failLater, request: failLater }] }, {}],
+    ['an observer that throws', { observers: [{ request: fail, traceId: fail }] }, {}],
+    ['one that fails afterwards', { observers: [{ request: (_, handle) => (handle(), fail()) }] }, {}],
+    ['a number as address', { observers: [] }, { address: 7 }],
+    ['an object as address', {}, { address: { hostname: '::1' } }],
+    ['no headers', {}, failing('header'), [500, 500]],
+    ['no method', {}, failing('method'), [500, 500]],
+    ['an address that throws', {}, failing('address'), [500, 401]],
+  ]
+  for (const [name, options, request, statuses = [200, 401]] of cases) {
+    const { store, key } = await createAcme()
+    const events: LogEvent[] = []
+    const api = createPartnerApi({ store }, {
+      logLevel: 'all',
+      log: (event) => events.push(event),
+      ...options,
+    })
+    for (const [index, text] of [key, undefined].entries()) {
+      const hostile = Object.defineProperties(
+        { ...get(page, text) },
+        Object.getOwnPropertyDescriptors(request),
+      )
+      t.equal((await api.handle(hostile)).status, statuses[index], name)
+      if (options.log === undefined) t.equal(events.pop()?.status, statuses[index], `${name} is logged`)
+    }
+    await api.close()
+  }
+})
+
 t.test('the default log level omits successful requests and logs refused credentials', async (t) => {
   const { store, key } = await createAcme()
   const events: LogEvent[] = []
