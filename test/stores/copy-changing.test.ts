@@ -18,6 +18,7 @@ import {
   T0,
   usageCount,
 } from '../contract/store/samples.ts'
+import { openSql } from '../postgres/fixtures.ts'
 import { until } from '../postgres/until.ts'
 import { documentOf, ending, runProgram, startProgram } from '../support/cli-program.ts'
 import {
@@ -32,6 +33,7 @@ import {
 } from './copies/stores.ts'
 
 const places = await openPlaces()
+const noServer = places.server === undefined && 'no server'
 t.teardown(() => places.close())
 
 /** A store with a row of most kinds. */
@@ -216,6 +218,20 @@ for (const kind of places.kinds) {
     t.match(await copy(source, unfinished), { isFinished: true })
   })
 }
+
+await t.test('a concurrent copy into PostgreSQL is one sentence', { skip: noServer }, async (t) => {
+  const target = await places.vacant('postgres')
+  await withStoreAt(target, () => Promise.resolve())
+  const sql = openSql(t, target)
+  // As another copy writes it between this one's look and its own write.
+  await sql`insert into partner_api.listing values ('a', '', 'DE', 'root', 'a', 0, '')`
+  await t.rejects(copy(source, target), {
+    code: 'refused',
+    message: /^Another copy into the store .* is under way/,
+  })
+  await sql`delete from partner_api.listing`
+  t.match(await copy(source, target), { isFinished: true })
+})
 
 await t.test('any change of a finished SQLite copy counts as its use', async (t) => {
   for (const [name, change] of Object.entries(changes)) {

@@ -186,6 +186,13 @@ function openTable(database: Database, form: CopiedTable, overrides: TableOverri
 }
 
 const foreignKeyViolation = '23503'
+/** The rows of a copy are unique: another one has written them meanwhile. */
+const uniqueViolation = '23505'
+
+function concurrentCopyError(place: string, cause: Error): StoreError {
+  const detail = `Another copy into the store ${place} is under way: repeat this one when it has ended.`
+  return new StoreError('refused', detail, { cause })
+}
 
 async function withStoreErrors<T>({ place }: Database, work: () => Promise<T>): Promise<T> {
   try {
@@ -193,6 +200,7 @@ async function withStoreErrors<T>({ place }: Database, work: () => Promise<T>): 
   } catch (error) {
     if (!(error instanceof SqlError)) throw error
     if (error.code === foreignKeyViolation) throw danglingReferenceError(place, error)
+    if (error.code === uniqueViolation) throw concurrentCopyError(place, error)
     throw new StoreError('unreachable', `The store ${place} cannot be copied: ${error.message}.`, {
       cause: error,
     })
