@@ -58,7 +58,7 @@ export async function migrate(
   migrations: readonly Migration[] = MIGRATIONS,
 ): Promise<void> {
   const { read, place } = database
-  let schema = await readSchema(read, place)
+  let schema = await readOwnSchema(database)
   while (pendingAfter(schema, migrations, place).length > 0) {
     try {
       return await database.transaction((query) => applyPending(query, place, keyPrefix, migrations))
@@ -77,10 +77,17 @@ export async function migrate(
  */
 export async function checkMigrated(database: Database): Promise<void> {
   const { place } = database
-  const schema = await readSchema(database.read, place)
+  const schema = await readOwnSchema(database)
   if (schema.version === 0) throw missingStoreError(place)
   if (pendingAfter(schema, MIGRATIONS, place).length === 0) return
   throw migrationRequiredError(place, toMigrationStatus(schema.version, MIGRATIONS))
+}
+
+/** Reads the schema, and opens the connection of look-ups: a pooler refuses its settings, before anything is written. */
+async function readOwnSchema({ read, lookUp, place }: Database): Promise<Schema> {
+  const schema = await readSchema(read, place)
+  await lookUp('SELECT 1')
+  return schema
 }
 
 async function applyPending(
