@@ -18,12 +18,14 @@ import t, { type Test } from 'tap'
 import { openDatabase } from '../../adapters/stores/sqlite/database.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
+import type { Store } from '../../core/ports/store.ts'
 import {
   createKeys,
   createPartners,
   industry,
   profile,
   publish,
+  query,
   signup,
   stamp,
   T0,
@@ -228,6 +230,26 @@ await t.test('a store without its settings or its schema version says so', async
       table,
     )
   }
+})
+
+await t.test('a damaged search index is reported with the command that builds it again', async (t) => {
+  const file = newFile()
+  const store = await openSqliteStore(file)
+  await publish(store, [profile('a'), profile('b')])
+  const database = new DatabaseSync(file, { defensive: false } as object)
+  database.exec('UPDATE search_name_data SET block = zeroblob(20) WHERE id > 10')
+  database.close()
+  const [from, to] = [`sqlite:${file}`, `sqlite:${file}.mended`]
+  const message = new RegExp(`To build its search index again: .*store copy --from ${from} --to ${to}$`)
+  const search = (store: Store) => store.listProfiles('acme', query({ words: ['profile'] }), T0)
+  await t.rejects(async () => await search(store), { code: 'unreachable', message })
+  await store.close()
+  const backup = await runProgram(['--store', from, 'store', 'backup', `${file}.backup`, '--json'])
+  t.match(documentOf(backup).error, { code: 'refused', detail: message })
+  t.equal((await runProgram(['store', 'copy', '--from', from, '--to', to])).code, 0)
+  const mended = await openSqliteStore(`${file}.mended`)
+  t.equal((await search(mended)).length, 2)
+  await mended.close()
 })
 
 await t.test('commands exit 3 for a damaged store', async (t) => {

@@ -185,7 +185,16 @@ const fileTroubles = [
 function toStoreError(error: unknown, file: string, what: 'read' | 'changed'): unknown {
   const reason = errorMessage(error)
   if (error instanceof StoreError || !fileTroubles.some((trouble) => reason.includes(trouble))) return error
-  return new StoreError('unreachable', `The store ${file} cannot be ${what}: ${reason}.`, { cause: error })
+  // SQLITE_CORRUPT_VTAB: only search has virtual tables.
+  const index = (error as { readonly errcode?: number }).errcode === 267 ? 'fts5' : reason
+  const detail = `The store ${file} cannot be ${what}: ${reason}.${searchIndexAdvice(index, file)}`
+  return new StoreError('unreachable', detail, { cause: error })
+}
+
+/** How to mend a search index that SQLite finds damaged; empty for any other damage. */
+export function searchIndexAdvice(damage: string, file: string): string {
+  if (!/fts5/i.test(damage)) return ''
+  return ` To build its search index again: partner-api store copy --from sqlite:${file} --to sqlite:${file}.mended`
 }
 
 export function errorMessage(error: unknown): string {
