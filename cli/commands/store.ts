@@ -1,5 +1,5 @@
-import { closeSync, existsSync, openSync, realpathSync, rmSync, statSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { closeSync, existsSync, openSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
 import process from 'node:process'
 import type { TableReport } from '../../adapters/stores/copy/compare.ts'
 import { type CopyOptions, type CopyReport, copyStore, planCopy } from '../../adapters/stores/copy/copy.ts'
@@ -172,10 +172,36 @@ async function requireSqlite(
   const account = { environment, user: currentUser(environment) }
   const { hosts, user, database, tls } = parseUrl(address.url, account)
   const host = hosts.map(({ name, isSocket }) => isSocket ? dirname(name) : name)
-  const start = `host=${host} port=${hosts.map(({ port }) => port)} user=${user} sslmode=${tls.mode}`
-  const commands = toCommands((name = database) => shellQuote(`${start} dbname=${name}`))
+  const start = `host=${libpqQuote(host.join())} port=${hosts.map(({ port }) => port)} user=${
+    libpqQuote(user)
+  }`
+  const connection = `${start} sslmode=${tls.mode}`
+  const commands = toCommands((name = database) => shellQuote(`${connection} dbname=${libpqQuote(name)}`))
   const detail = `The store ${place} is ${done} with the tools of PostgreSQL:`
   throw new CliError(1, 'postgres_tools', detail, { lines: commands, members: { commands } })
+}
+
+/** A value of a connection string. */
+function libpqQuote(value: string): string {
+  return /^[\w.,:/@-]+$/.test(value) ? value : `'${value.replace(/['\\]/g, '\\$&')}'`
+}
+
+/** Removes what killed backups and restores have left beside their target: it contains personal data. */
+function removePartials(target: string): void {
+  for (const name of readdirSync(dirname(target))) {
+    if (!name.startsWith(`${basename(target)}.`)) continue
+    const pid = Number(/\.(\d+)\.partial(?:-journal)?$/.exec(name)?.[1])
+    if (pid > 0 && !isRunning(pid)) rmSync(join(dirname(target), name), { force: true })
+  }
+}
+
+/** Whether there is another process with this id. In a container, ids repeat. */
+function isRunning(pid: number): boolean {
+  try {
+    return pid !== process.pid && process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
 }
 
 type Contents = Awaited<ReturnType<Awaited<ReturnType<typeof loadBackup>>['copyFile']>>
@@ -198,6 +224,7 @@ async function withCopy(
   for (const signal of interrupts) process.once(signal, stop)
   try {
     try {
+      removePartials(resolve(target))
       closeSync(openSync(copy, 'wx', 0o600))
     } catch (error) {
       const reason = `a file cannot be created in ${dirname(copy)}: ${describeFileError(error)}`

@@ -1,4 +1,5 @@
 /** `store backup` and `store restore`. The trial `backup` repeats the drill under load. */
+import { execFileSync } from 'node:child_process'
 import { appendFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import process from 'node:process'
@@ -239,8 +240,8 @@ test('a store that contradicts its audit log is backed up with a warning, and no
   }
 })
 
-test('an interrupted backup leaves nothing', async (t) => {
-  const { file, backup } = await filled(1)
+test('an interrupted backup leaves nothing, and the next removes what a killed one has left', async (t) => {
+  const { file, backup, run } = await filled(1)
   const { DatabaseSync } = await import('node:sqlite')
   const database = new DatabaseSync(file)
   database.exec(`CREATE TABLE filler (bytes BLOB);
@@ -258,6 +259,12 @@ test('an interrupted backup leaves nothing', async (t) => {
   child.kill('SIGINT')
   t.equal(await closed, 'SIGINT')
   t.notMatch(beside(file).join(' '), /backup/)
+  // Of this process, of one that ended, and of one that runs.
+  const left = [process.pid, child.pid, process.ppid].map((pid) => `${backup}.${pid}.partial`)
+  for (const name of [...left, `${left[1]}-journal`, `${backup}.partial`]) writeFileSync(name, '')
+  t.equal((await run('store', 'backup', backup)).code, 0)
+  t.same(left.map((name) => existsSync(name)), [false, false, true])
+  t.same([existsSync(`${left[1]}-journal`), existsSync(`${backup}.partial`)], [false, true])
 })
 
 test('for PostgreSQL, the tools to run are printed', async (t) => {
@@ -273,5 +280,14 @@ test('for PostgreSQL, the tools to run are printed', async (t) => {
     ])
     t.notMatch(ended.stdout, 'hush')
   }
+  const odd = { PARTNER_API_STORE: 'postgres://o%27neil@db.example/my%20%5Cshop' }
+  const { error: { commands } } = documentOf(
+    await runProgram(['store', 'backup', 'd', '--json'], { env: odd }),
+  )
+  const [words] = (commands as string[]).map((line) => line.replace('pg_dump', "printf '%s\\n'"))
+  t.match(
+    execFileSync('sh', ['-c', words!], { encoding: 'utf8' }),
+    String.raw`--dbname=host=db.example port=5432 user='o\'neil' sslmode=prefer dbname='my \\shop'`,
+  )
   t.notOk(existsSync(file))
 })
