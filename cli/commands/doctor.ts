@@ -9,6 +9,7 @@ import type { ServiceOptions } from '../service-options.ts'
 import { describeStore, schemaStatus, timeOf, withStore } from '../store.ts'
 import { parseDurableUrl } from '../store-url.ts'
 import { parseDeploymentUrl, parseKeyId, readCredential } from '../verification/credential.ts'
+import { readWebhookKey } from '../webhooks/key.ts'
 import { verifyAudit } from './audit.ts'
 
 interface DoctorOptions {
@@ -51,11 +52,12 @@ async function diagnose(
   const key = hasKey ? await readCredential(keyFiles[0], io) : ''
   const verify = await settingsOf<{ readonly keyFile?: string }>(program, 'verify')
   const serve = await settingsOf<ServiceOptions & { readonly webhookKeyFile?: string }>(program, 'serve')
-  const { webhookKeyFile = '' } = serve
+  const { webhookKeyFile, trustedProxies = 0 } = serve
+  const webhookKey = await readWebhookKey(webhookKeyFile, invocation).catch(() => undefined)
   let partner: string | undefined
 
   async function checkStore(judge: Judge, report: (progress: string) => void): Promise<void> {
-    checkAccess(judge, 'key-files', [...keyFiles, verify.keyFile ?? '', webhookKeyFile].filter(Boolean))
+    checkAccess(judge, 'key-files', [...keyFiles, verify.keyFile ?? '', webhookKeyFile ?? ''].filter(Boolean))
     checkServeOptions(judge, serve)
     const { current, latest } = await schemaStatus(address, env)
     const message = `The store has schema version ${current}, and this program needs ${latest}.`
@@ -64,6 +66,8 @@ async function diagnose(
     if (address.kind === 'sqlite') {
       checkAccess(judge, 'store-files', [address.file])
       checkDisk(judge, address.file)
+      const { checkSqlite } = await import('../doctor/sqlite.ts')
+      if (current === latest) checkSqlite(judge, address.file)
     }
     if (current < latest) return
     await withStore(invocation, { readOnly: true }, async (store) => {
@@ -75,7 +79,7 @@ async function diagnose(
       const { checkKeys } = await import('../doctor/keys.ts')
       await checkKeys(judge, store, timeOf(store), report)
       const { checkWebhooks } = await import('../doctor/webhooks.ts')
-      await checkWebhooks(judge, store, Boolean(webhookKeyFile || env['PARTNER_API_WEBHOOK_KEY']))
+      await checkWebhooks(judge, store, webhookKey, timeOf(store))
       report('Verifying the audit log …')
       const broken = await verifyAudit(store).then(() => undefined, toCliError)
       if (broken?.exitCode === 3) throw broken
@@ -91,9 +95,13 @@ async function diagnose(
       const { checkDeployment } = await import('../doctor/deployment.ts')
       const names = createServiceNames(serviceName)
       const credential = partner === undefined ? undefined : { key, partner }
-      await run('deployment', (judge) => checkDeployment(judge, base, names, env, credential), {
-        url: base.href,
-      })
+      await run(
+        'deployment',
+        (judge) => checkDeployment(judge, base, names, env, trustedProxies, credential),
+        {
+          url: base.href,
+        },
+      )
     }
   })
   const checks = redactAll(results)

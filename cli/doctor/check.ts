@@ -1,3 +1,4 @@
+import type { Migration } from '../../adapters/stores/schema.ts'
 import { type ExitCode, toCliError } from '../errors.ts'
 import type { Output } from '../output/print.ts'
 import { formatCount, joinList } from '../output/text.ts'
@@ -9,6 +10,7 @@ export const CHECKS = {
   'key-files': 'error',
   'serve-options': 'warning',
   'schema': 'error',
+  'indexes': 'warning',
   'store-files': 'error',
   'disk-space': 'warning',
   'wal-size': 'warning',
@@ -18,8 +20,10 @@ export const CHECKS = {
   'server-staleness': 'warning',
   'postgres-tls': 'warning',
   'postgres-pooler': 'error',
+  'postgres-server': 'warning',
   'keys-without-expiry': 'info',
   'keys-expiring': 'warning',
+  'keys-expired': 'warning',
   'keys-unused': 'warning',
   'scopes-unused': 'info',
   'modules-without-key': 'info',
@@ -31,6 +35,7 @@ export const CHECKS = {
   'deployment-health': 'error',
   'deployment-clock': 'warning',
   'deployment-browsers': 'warning',
+  'deployment-proxies': 'warning',
   'deployment-limits': 'warning',
   'deployment-staleness': 'warning',
   'deployment': 'error',
@@ -61,6 +66,24 @@ export function findMany(
   const first = names.slice(0, 5)
   const more = count > first.length ? [`${formatCount(count - first.length)} more`] : []
   return count > 0 && { message: `${what}: ${joinList([...first, ...more])}.`, command, count, first }
+}
+
+/** @param present Names of the indexes that the store has. */
+export function checkIndexes(
+  judge: Judge,
+  migrations: readonly Migration[],
+  present: readonly string[],
+): void {
+  const sql = migrations.map((migration) => migration.sql).join('\n')
+  const gone = new Set([...sql.matchAll(/^DROP INDEX (\w+)/gm)].map(([, name]) => name).concat(present))
+  const missing = [...sql.matchAll(/^CREATE (?:UNIQUE )?INDEX (\w+)[^;]*;/gm)].filter(([, name]) =>
+    !gone.has(name)
+  )
+  const statements = missing.map(([statement]) => statement.replace(/\s+/g, ' '))
+  judge(
+    'indexes',
+    findMany('Indexes that are missing', missing.map(([, name = '']) => name), statements.join(' ')),
+  )
 }
 
 /** @param skewMs By how much the clock of `name` is ahead of that of `other`. */

@@ -15,6 +15,7 @@ import { readVerification, verifyKeyPath } from '../verification/response.ts'
 import { findMany, findSkew, findStaleness, type Judge } from './check.ts'
 
 /**
+ * @param trustedProxies By the settings of `serve`.
  * @param credential A key, and the partner that owns it.
  * @throws {CliError} when nothing, or something else, responds, or the service rejects the key.
  */
@@ -23,6 +24,7 @@ export async function checkDeployment(
   base: URL,
   names: ServiceNames,
   env: Io['env'],
+  trustedProxies: number,
   credential: { readonly key: string; readonly partner: string } | undefined,
 ): Promise<void> {
   const { origin, protocol, host } = base
@@ -59,6 +61,17 @@ export async function checkDeployment(
       'deployment-clock',
       findSkew('this machine', origin, skewMs, 2_000),
       findSkew(origin, 'its store', Number(data['clock_skew_ms'] ?? 0), 0),
+    )
+
+    const proxy = health.header('via') ?? health.header('server')
+    judge(
+      'deployment-proxies',
+      proxy !== undefined && trustedProxies === 0 && {
+        message: `A proxy is in front of ${origin} (${
+          displayName(proxy)
+        }), and serve takes its address for every client's.`,
+        command: 'partner-api serve --trust-proxies 1',
+      },
     )
 
     // Browsers are refused before keys are read.

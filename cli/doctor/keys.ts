@@ -1,4 +1,5 @@
 /** Checks of keys and partners, in one pass over each. */
+import { endOf, keyState } from '../../core/keys/lifecycle.ts'
 import { readPages } from '../../core/lib/read-pages.ts'
 import { MS_PER_DAY, utcDay } from '../../core/lib/time.ts'
 import type { Key, Partner } from '../../core/model.ts'
@@ -11,6 +12,7 @@ import { findMany, type Judge } from './check.ts'
 const kinds = {
   'keys-without-expiry': 'Keys that never expire',
   'keys-expiring': 'Keys that expire within 14 days',
+  'keys-expired': 'Keys that expired in the last 14 days while they were in use',
   'keys-unused': 'Keys that have not been used for 90 days',
   'scopes-unused': 'Keys with scopes that they did not need for 90 days',
   'modules-without-key': 'Partners with active modules that none of their keys may use',
@@ -20,7 +22,7 @@ const kinds = {
 /** A key has at most some thousand counts in 90 days. */
 const keysPerPage = 100
 
-/** Reads all keys in force, and all partners. Memory grows by about 100 bytes for each partner. */
+/** Reads all keys in force or expired, and all partners. Memory grows by about 100 bytes for each partner. */
 export async function checkKeys(
   judge: Judge,
   store: Store,
@@ -36,7 +38,7 @@ export async function checkKeys(
   }
 
   const age = (instant: number) => (now - instant) / MS_PER_DAY
-  const filter = { states: ['active', 'retiring'], now } as const
+  const filter = { states: ['active', 'retiring', 'expired'], now } as const
   const keys = readPages<Key & UnusedScopes>(async (after, limit) => {
     report('Reading keys …')
     return await addUnusedScopes(store, await store.listKeys(filter, after, limit), now)
@@ -45,6 +47,12 @@ export async function checkKeys(
   const owners = new Map<string, { readonly id: string; readonly scopes: number }>()
   for await (const key of keys) {
     const { id, partner, createdAt, lastUsedAt = createdAt, expiresAt, successorId, unusedScopes } = key
+    if (keyState(key, now) === 'expired') {
+      const end = endOf(key) ?? 0
+      const isLost = key.state === 'active' && age(end) < 14 && end - (key.lastUsedAt ?? 0) < MS_PER_DAY
+      if (isLost) found('keys-expired', id, `partner-api keys issue ${partner} --name ${partner}`)
+      continue
+    }
     if (expiresAt === undefined && successorId === undefined) {
       found('keys-without-expiry', id, `partner-api keys update ${id} --expires 365d`)
     }

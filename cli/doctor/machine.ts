@@ -1,28 +1,37 @@
 /** Checks of this machine: its files, its disk, and the settings of `serve`. */
-import { statfsSync, statSync } from 'node:fs'
+import { existsSync, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { shellQuote } from '../output/text.ts'
 import type { ServiceOptions } from '../service-options.ts'
 import { exposedFiles } from '../store.ts'
+import { isLoopback } from '../verification/credential.ts'
 import { type Check, findMany, findStaleness, type Judge } from './check.ts'
 
 /** @param options Those of `serve` in the environment and the configuration file. */
 export function checkServeOptions(judge: Judge, options: ServiceOptions): void {
-  const { allowBrowsers, limits = {}, maxStalenessMs = 0, staleIfErrorSeconds = 0 } = options
+  const { allowBrowsers, limits = {}, maxStalenessMs = 0, staleIfErrorSeconds = 0, publicUrl = [] } = options
+  const plain = publicUrl.filter((url) => url.startsWith('http:') && !isLoopback(new URL(url)))
   const off = Object.entries(limits).filter(([, { quota }]) => quota === 0).map(([name]) => name)
   const command = 'partner-api config show serve'
   judge(
     'serve-options',
     findStaleness('serve', maxStalenessMs + staleIfErrorSeconds * 1_000),
     findMany('Limits that serve turns off', off, command),
+    findMany('Public addresses with which partners send keys unencrypted', plain, command),
     allowBrowsers && { message: 'serve answers browsers, where everybody can read a key.', command },
   )
 }
 
 export function checkAccess(judge: Judge, check: Check, files: readonly string[]): void {
+  const commandFor = (command: string, names: readonly string[]) =>
+    [command, ...names.map(shellQuote)].join(' ')
+  const missing = files.filter((file) => !existsSync(file))
   const names = files.flatMap(exposedFiles)
-  const command = `chmod 600 ${names.map(shellQuote).join(' ')}`
-  judge(check, findMany('Files that other accounts can read', names, command))
+  judge(
+    check,
+    findMany('Files that are missing', missing, commandFor('ls -l', missing)),
+    findMany('Files that other accounts can read', names, commandFor('chmod 600', names)),
+  )
 }
 
 const mebibyte = 1_048_576

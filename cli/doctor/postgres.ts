@@ -1,5 +1,6 @@
 /** Checks of PostgreSQL, and of the servers that share it. */
-import { connect } from '../../adapters/stores/postgres/database.ts'
+import { connect, type Database } from '../../adapters/stores/postgres/database.ts'
+import { MIGRATIONS } from '../../adapters/stores/postgres/migrate.ts'
 import { parseUrl } from '../../adapters/stores/postgres/url.ts'
 import { createClock } from '../../core/lib/clock.ts'
 import { delay } from '../../core/lib/promise.ts'
@@ -8,7 +9,7 @@ import type { Store } from '../../core/ports/store.ts'
 import type { Io } from '../output/print.ts'
 import { currentUser } from '../store-url.ts'
 import { isLoopback } from '../verification/credential.ts'
-import { findSkew, findStaleness, type Judge } from './check.ts'
+import { checkIndexes, findMany, findSkew, findStaleness, type Judge } from './check.ts'
 
 export async function checkPostgres(
   judge: Judge,
@@ -27,13 +28,19 @@ export async function checkPostgres(
       command: 'sslmode=verify-full',
     },
   )
-  judge(
-    'postgres-pooler',
-    !isPooled && await isBehindPooler(storeUrl) && {
-      message: 'The store is behind a pooler in transaction mode, and its URL does not say so.',
-      command: 'pooler=transaction',
-    },
-  )
+  const database = connect(storeUrl)
+  try {
+    judge(
+      'postgres-pooler',
+      !isPooled && await isBehindPooler(database) && {
+        message: 'The store is behind a pooler in transaction mode, and its URL does not say so.',
+        command: 'pooler=transaction',
+      },
+    )
+    await checkDatabase(judge, database)
+  } finally {
+    await database.close()
+  }
 
   const servers = await readServers(store)
   const skewMs = createClock(() => store.clock?.()).skewMs()
@@ -52,18 +59,41 @@ export async function checkPostgres(
 }
 
 /** While a transaction has the server connection that answered last, a pooler has to take another one. */
-async function isBehindPooler(storeUrl: string): Promise<boolean> {
-  const database = connect(storeUrl)
+async function isBehindPooler(database: Database): Promise<boolean> {
   const readPid = async () => String(await database.lookUp('SELECT pg_backend_pid()'))
-  try {
-    const pid = await readPid()
-    return await database.transaction(async (query) => {
-      await query('SELECT 1')
-      return await readPid() !== pid
-    })
-  } finally {
-    await database.close()
-  }
+  const pid = await readPid()
+  return await database.transaction(async (query) => {
+    await query('SELECT 1')
+    return await readPid() !== pid
+  })
+}
+
+async function checkDatabase(judge: Judge, { read }: Database): Promise<void> {
+  const [row] = await read<
+    [fsync: string, role: string, isSuperuser: boolean, readable: string, indexes: string]
+  >(`
+    SELECT current_setting('fsync'), current_user, (SELECT rolsuper FROM pg_roles WHERE rolname = current_user),
+      (SELECT coalesce(string_agg(DISTINCT table_name, ' '), '') FROM information_schema.table_privileges
+        WHERE table_schema = 'partner_api' AND grantee = 'PUBLIC' AND privilege_type = 'SELECT'),
+      (SELECT string_agg(indexname, ' ') FROM pg_indexes WHERE schemaname = 'partner_api')`)
+  const [fsync, role, isSuperuser, readable, indexes] = row!
+  judge(
+    'postgres-server',
+    fsync !== 'on' && {
+      message: 'A crash of the database server can destroy the store: fsync is off.',
+      command: 'ALTER SYSTEM SET fsync = on',
+    },
+    isSuperuser && {
+      message: `The store is used as the superuser ${role}.`,
+      command: 'CREATE ROLE partner_api LOGIN; CREATE DATABASE partners OWNER partner_api',
+    },
+    findMany(
+      'Tables that every role may read',
+      readable.split(' ').filter(Boolean),
+      'REVOKE ALL ON ALL TABLES IN SCHEMA partner_api FROM PUBLIC',
+    ),
+  )
+  checkIndexes(judge, MIGRATIONS, indexes.split(' '))
 }
 
 /** Gives servers the time that they need to confirm a change. */

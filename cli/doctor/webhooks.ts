@@ -1,11 +1,17 @@
 /** Checks of webhooks: those that get nothing. */
+import { openSecrets, type WebhookKey } from '../../adapters/webhooks/secrets.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { findMany, type Judge } from './check.ts'
 
 const manyPending = 1_000
 
-/** @param hasKey Whether the settings of `serve` have a key for secrets. */
-export async function checkWebhooks(judge: Judge, { webhooks: port }: Store, hasKey: boolean): Promise<void> {
+/** @param key That of the settings of `serve`, for secrets. */
+export async function checkWebhooks(
+  judge: Judge,
+  { webhooks: port }: Store,
+  key: WebhookKey | undefined,
+  now: number,
+): Promise<void> {
   const all = await port?.listWebhooks() ?? []
   const active = all.filter(({ state }) => state === 'active')
   const counts = await Promise.all(active.map(({ id }) => port!.countPending(id)))
@@ -13,13 +19,22 @@ export async function checkWebhooks(judge: Judge, { webhooks: port }: Store, has
   const disabled = idsOf(all.filter(({ state }) => state === 'disabled'))
   const failing = idsOf(active.filter(({ failingSince }) => failingSince !== undefined))
   const late = idsOf(active.filter((_, index) => counts[index]! >= manyPending))
+  const isSealed = await Promise.all(
+    active.map(async (webhook) => key && await openSecrets(key, webhook, now).then(() => false, () => true)),
+  )
+  const sealed = idsOf(active.filter((_, index) => isSealed[index]))
   judge(
     'webhooks',
+    findMany(
+      'Webhooks with secrets of another key',
+      sealed,
+      `partner-api webhooks rotate-secret ${sealed[0]}`,
+    ),
     findMany('Webhooks that are disabled', disabled, `partner-api webhooks enable ${disabled[0]}`),
     findMany('Webhooks that fail', failing, `partner-api webhooks deliveries ${failing[0]}`),
     findMany(`Webhooks with ${manyPending} pending deliveries`, late, `partner-api webhooks test ${late[0]}`),
-    active.length > 0 && !hasKey && {
-      message: 'There are webhooks, and the settings of serve have no key for their secrets.',
+    active.length > 0 && key === undefined && {
+      message: 'There are webhooks, and the settings of serve have no valid key for their secrets.',
       command: 'partner-api config show serve',
     },
   )

@@ -19,7 +19,7 @@ export function redact(text: string): string {
   // Word by word, and no pattern backtracks within a word: the time is linear.
   return text
     .replace(/[^\s'"]+/g, (word) => containsKey(word) ? '[key]' : word)
-    .replace(/:\/\/[^\s'"/]*@/g, '://[credentials]@')
+    .replace(/(?<!\bpostgres(?:ql)?):\/\/[^\s'"/]*@/gi, '://[credentials]@')
     // The password may contain an unencoded slash.
     .replace(/[^\s'"?#]+/g, redactPostgresUrl)
     .replace(/([?&]password=)[^\s'"&#]*/gi, '$1[credentials]')
@@ -28,7 +28,9 @@ export function redact(text: string): string {
 function redactPostgresUrl(word: string): string {
   const end = word.lastIndexOf('@')
   const { index, 0: scheme = '' } = /\bpostgres(?:ql)?:\/\//i.exec(word.slice(0, end + 1)) ?? {}
-  return index === undefined ? word : `${word.slice(0, index)}${scheme}[credentials]${word.slice(end)}`
+  // A user name alone is no secret, and a printed command needs it.
+  if (index === undefined || /^[\w.-]+$/.test(word.slice(index + scheme.length, end))) return word
+  return `${word.slice(0, index)}${scheme}[credentials]${word.slice(end)}`
 }
 
 /** Redacts text and cuts it to `max` UTF-16 units. */

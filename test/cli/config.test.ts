@@ -96,6 +96,8 @@ test('a password in a file that others can read is reported, and shown to nobody
   const closed = await configured(values, 'config show')
   t.equal(closed.stderr, '')
   t.notMatch(open.stdout + open.stderr + closed.stdout, 'hush')
+  const named = await configured({ store: 'postgres://user@db.example/x' }, 'config show')
+  t.match(named, { stdout: 'postgres://user@db.example/x' }, 'a user name alone is shown')
 })
 
 test('mistyped partners, keys and commands have suggestions', async (t) => {

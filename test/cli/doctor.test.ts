@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'tap'
 import { serve } from '../../adapters/runtimes/node.ts'
+import { importWebhookKey } from '../../adapters/webhooks/secrets.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { CliCommand } from '../../cli/command.ts'
 import { createPartnerApi } from '../../core/api.ts'
@@ -15,6 +16,7 @@ import { createKeyAdministration, type NewKey } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { MS_PER_DAY, utcDay } from '../../core/lib/time.ts'
 import type { Store } from '../../core/ports/store.ts'
+import type { Webhook } from '../../core/ports/webhooks.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
 import { hasServer } from '../postgres/binaries.ts'
 import { createPlace, serverFor } from '../postgres/fixtures.ts'
@@ -124,12 +126,20 @@ await test('a clean installation has no findings', async (t) => {
 
 await test('webhooks', async (t) => {
   const { url, store } = await createStore('webhooks.db')
-  const add = async (id: string, state: 'active' | 'disabled', failingSince?: number) => {
+  const add = async (
+    id: string,
+    state: 'active' | 'disabled',
+    failingSince?: number,
+    secrets: Webhook['secrets'] = [],
+  ) => {
     const target = { id, url: 'https://hook.example', events: ['key.issued'], partner: undefined } as const
-    const webhook = { ...target, state, createdAt: now, secrets: [], failingSince }
+    const webhook = { ...target, state, createdAt: now, secrets, failingSince }
     await store.webhooks!.changeWebhook(id, 'webhook.created', { actor: 'test', at: now }, () => webhook)
   }
-  const key = { PARTNER_API_WEBHOOK_KEY: 'x' }
+  const [text, otherText] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)].map((bytes) =>
+    bytes.toString('base64')
+  )
+  const key = { PARTNER_API_WEBHOOK_KEY: text! }
   await add('whk_1', 'disabled')
   t.match((await diagnose(url, [], key)).found, { webhooks: 'warning partner-api webhooks enable whk_1' })
   await add('whk_2', 'active', now)
@@ -144,7 +154,19 @@ await test('webhooks', async (t) => {
   const file = join(folder, 'webhook.key')
   fs.writeFileSync(file, 'x', { mode: 0o644 })
   const { found } = await diagnose(url, [], { PARTNER_API_WEBHOOK_KEY_FILE: file })
-  t.match(found, { 'key-files': `error chmod 600 ${file}`, webhooks: /test whk_3/ })
+  t.match(found, {
+    'key-files': `error chmod 600 ${file}`,
+    webhooks: 'warning partner-api config show serve',
+  })
+  const other = await importWebhookKey(otherText!)
+  await add('whk_4', 'active', undefined, [{
+    sealed: await other.seal('whsec_', 'whk_4'),
+    expiresAt: undefined,
+  }])
+  const rotate = { check: 'webhooks', command: 'partner-api webhooks rotate-secret whk_4' }
+  t.match((await diagnose(url, [], key)).checks.filter(({ check }) => check === 'webhooks')[0], rotate)
+  const opened = await diagnose(url, [], { PARTNER_API_WEBHOOK_KEY: otherText! })
+  t.notMatch(opened.stdout, 'rotate-secret')
   await store.close()
 })
 
@@ -158,6 +180,10 @@ await test('keys and partners', async (t) => {
   const unused = (await issue(100)).key.id
   await use(unused, 95)
   await keys.disable((await issue(100)).key.id)
+  for (const [expiresAt, usedAt] of [[days(2), 2.5], [days(2), 9], [days(20), 20.5]] as const) {
+    const { id } = (await issue(90, { expiresAt })).key
+    await use(id, usedAt)
+  }
   const broad = (await issue(60)).key.id
   await use(broad, 0)
   const count = {
@@ -182,6 +208,7 @@ await test('keys and partners', async (t) => {
   t.same(found, {
     'keys-without-expiry': `info partner-api keys update ${eternal} --expires 365d`,
     'keys-expiring': 'warning partner-api keys list --expiring 14d',
+    'keys-expired': 'warning partner-api keys issue acme --name acme',
     'keys-unused': 'warning partner-api keys list --unused 90d',
     'scopes-unused': `info partner-api scopes remove ${broad} read:banner`,
     'modules-without-key': `info partner-api scopes grant ${successor.key.id} read:plans`,
@@ -190,9 +217,14 @@ await test('keys and partners', async (t) => {
 
   await store.close()
   const database = new DatabaseSync(file)
-  database.exec(`UPDATE partner_key SET name = 'Other' WHERE id = '${narrow}'`)
+  database.exec(`UPDATE partner_key SET name = 'Other' WHERE id = '${narrow}'; DROP INDEX signup_newest`)
   database.close()
-  t.equal((await diagnose(url)).found['audit-log'], 'error partner-api audit verify')
+  const broken = await diagnose(url)
+  t.equal(broken.checks.find(({ check }) => check === 'keys-expired')?.message?.match(/\w{12}/g)?.length, 1)
+  t.match(broken.found, {
+    'audit-log': 'error partner-api audit verify',
+    indexes: 'warning CREATE INDEX signup_newest ON signup (recency, id);',
+  })
 })
 
 await test('the output about 5,000 keys is short', async (t) => {
@@ -230,9 +262,16 @@ await test('the machine', async (t) => {
     PARTNER_API_VERIFY_KEY_FILE: keyFile,
     PARTNER_API_SERVE_ALLOW_BROWSERS: 'true',
   })
+  const plain = await diagnose(url, ['--key-file', 'gone.key'], {
+    PARTNER_API_SERVE_PUBLIC_URL: 'http://api.example',
+  })
   Object.assign(fs, { statfsSync })
   syncBuiltinESMExports()
   t.equal(code, 1)
+  t.match(plain.found, {
+    'key-files': 'error ls -l gone.key',
+    'serve-options': 'warning partner-api config show serve',
+  })
   t.same(found, {
     'key-files': `error chmod 600 ${keyFile}`,
     'serve-options': 'warning partner-api config show serve',
@@ -297,6 +336,7 @@ await test('deployments', async (t) => {
     response.writeHead(isHealth ? 200 : 503, {
       'service-version': '2020-01-01',
       date: new Date(Date.now() - 3_600_000).toUTCString(),
+      via: '1.1 Caddy',
     })
     response.end(JSON.stringify({ data: { status: 'stale', clock_skew_ms: 1_500 } }))
   }).listen(0, '127.0.0.1')
@@ -310,6 +350,7 @@ await test('deployments', async (t) => {
     deployment: /^error/,
     'deployment-health': 'error partner-api doctor',
     'deployment-clock': 'warning timedatectl set-ntp true',
+    'deployment-proxies': 'warning partner-api serve --trust-proxies 1',
   })
   t.notOk(found['deployment-browsers'], 'an outage is no answer to a browser')
   const skews = checks.filter(({ check }) => check === 'deployment-clock').map(({ message }) => message)
@@ -318,7 +359,7 @@ await test('deployments', async (t) => {
 })
 
 await test('PostgreSQL', { skip: hasServer() ?? false }, async (t) => {
-  const server = await serverFor(t)
+  const server = await serverFor(t, { settings: { fsync: 'on' } })
   const { store, url, sql } = await createPlace(t, server)
   const { issue } = await fillStore(store)
   await issue(0)
@@ -346,6 +387,20 @@ await test('PostgreSQL', { skip: hasServer() ?? false }, async (t) => {
     'postgres-tls': 'warning sslmode=verify-full',
   })
   t.notMatch(stdout, server.password)
+
+  await sql`GRANT SELECT ON partner_api.signup TO PUBLIC`
+  await sql`DROP INDEX partner_api.signup_newest`
+  const asSuperuser = await diagnose(server.adminUrl(new URL(url).pathname.slice(1)))
+  const messages = asSuperuser.checks.filter(({ check }) => check === 'postgres-server').map(({ message }) =>
+    message
+  )
+  t.match(messages, [/superuser postgres\.$/, /may read: signup\.$/])
+  t.match(asSuperuser.found['indexes'], /CREATE INDEX signup_newest ON partner_api\.signup/)
+  await sql`REVOKE SELECT ON partner_api.signup FROM PUBLIC`
+  await sql.unsafe(asSuperuser.checks.find(({ check }) => check === 'indexes')!.command!)
+
+  const risky = await createPlace(t, await serverFor(t))
+  t.match((await diagnose(risky.url)).found, { 'postgres-server': 'warning ALTER SYSTEM SET fsync = on' })
 
   if (hasPooler() !== undefined) return
   const pooler = await startPooler(server, {
