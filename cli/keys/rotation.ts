@@ -42,7 +42,7 @@ export function defineRotation(keys: CliCommand): void {
     .change(finish)
     .dryRuns()
     .details(
-      'The last use is known to within two minutes, so the key must have been unused for two minutes longer.',
+      'The last use is known to within two minutes, so a use of the successor must be recorded two minutes longer after it.',
     )
     .examples(
       'partner-api keys rotation finish Zt81mQv04KsD',
@@ -87,7 +87,7 @@ async function show(store: Store, invocation: Invocation, id: string): Promise<C
     return { day, old_key: all - successors, successors, moved: all === 0 ? null : successors / all }
   })
   const moved = days.findLast((day) => day.moved !== null)?.moved ?? null
-  const next = nextStep(output, old, keys.at(-1)!, now)
+  const next = nextStep(output, keys, now)
   const keyTable = formatTable(
     ['key', 'state', 'created', 'ends', 'last used', 'requests'],
     keys.map((key) => [
@@ -116,7 +116,8 @@ async function show(store: Store, invocation: Invocation, id: string): Promise<C
   }
 }
 
-function nextStep(output: Output, old: Key, newest: Key, now: number): string {
+function nextStep(output: Output, keys: readonly Key[], now: number): string {
+  const [old, newest] = [keys[0]!, keys.at(-1)!]
   const [oldState, newState] = [keyState(old, now), keyState(newest, now)]
   if (hasEnded(old, now)) return `The rotation is over: key ${old.id} is ${oldState}.`
   if (newState === 'disabled') {
@@ -127,9 +128,11 @@ function nextStep(output: Output, old: Key, newest: Key, now: number): string {
     return `Key ${newest.id} is ${newState}. To issue another: ${issue}`
   }
   const end = `Key ${old.id} is ${oldState} and ends ${formatTime(endOf(old))}`
-  if (isUsed(old, MS_PER_DAY, now)) {
-    const use = newest.lastUsedAt === undefined ? 'Its successor is unused' : 'It is still used'
-    return `${end}. ${use}: ask the partner to use ${newest.id}.`
+  const use = possibleUse(keys, MS_PER_DAY, now)
+  if (use !== undefined) {
+    return `${end}. ${
+      newest.lastUsedAt === undefined ? 'Its successor is unused' : `It ${use}`
+    }: ask the partner to use ${newest.id}.`
   }
   const finish = output.command(`keys rotation finish ${old.id}`)
   return `${end}, but has not been used for a day. To end it now: ${finish}`
@@ -141,10 +144,22 @@ async function finish(
   id: string,
   { quietFor, force }: { readonly quietFor: number; readonly force?: true },
 ): Promise<CommandResult> {
-  const [old] = await findRotation(store, invocation, id)
+  const keys = await findRotation(store, invocation, id)
+  const [old, ...successors] = keys
   const now = timeOf(store)
   const isOver = hasEnded(old, now)
-  if (!isOver && !force && isUsed(old, quietFor, now)) throw await inUseError(store, old, quietFor, now)
+  if (!isOver && !force) {
+    if (!successors.some((key) => ['active', 'retiring'].includes(keyState(key, now)))) {
+      const detail =
+        `Key ${old.id} has no successor in force: requests with it could not move to another key.`
+      throw new CliError(1, 'successor_not_in_force', detail, { remedy: toForce(old) })
+    }
+    // Of days that lie within the period as a whole: the first day's requests may have been before.
+    const from = utcDay(now - quietFor + MS_PER_DAY - 1)
+    const isCounted = (await store.keyUsage([old.id], from, utcDay(now))).length > 0
+    const use = isCounted ? 'is still used' : possibleUse(keys, quietFor, now)
+    if (use !== undefined) throw await inUseError(store, old, use, quietFor, now)
+  }
   const key = await createKeyAdministration(store, invocation).finishRotation(old.id)
   return {
     data: keyJson(key, timeOf(store)),
@@ -152,25 +167,44 @@ async function finish(
   }
 }
 
-async function inUseError(store: Store, old: Key, quietFor: number, now: number): Promise<CliError> {
-  const from = utcDay(Math.min(old.lastUsedAt!, now - quietFor))
+async function inUseError(
+  store: Store,
+  old: Key,
+  use: string,
+  quietFor: number,
+  now: number,
+): Promise<CliError> {
+  const from = utcDay(Math.min(old.lastUsedAt ?? now, now - quietFor))
   const counts = Map.groupBy(await store.keyUsage([old.id], from, utcDay(now)), ({ endpoint }) => endpoint)
   const most = Array.from(counts, ([endpoint, each]) => ({ endpoint, requests: sumOf(each, 'requests') }))
     .sort((a, b) => b.requests - a.requests).at(0)
   const where = most
     ? `, since ${from} mostly for ${most.endpoint} (${pluralize(most.requests, 'request')})`
     : ''
-  const detail = `Key ${old.id} is still used: last at ${
-    formatTime(old.lastUsedAt)
-  } or up to two minutes later${where}.`
-  const remedy = { purpose: 'To end it now', command: 'keys rotation finish', args: [old.id, '--force'] }
+  const last = old.lastUsedAt === undefined
+    ? ''
+    : `: last at ${formatTime(old.lastUsedAt)} or up to two minutes later`
+  const detail = `Key ${old.id} ${use}${last}${where}.`
+  const remedy = toForce(old)
   const members = { last_used_at: optionalRfc3339(old.lastUsedAt), endpoint: null, requests: 0, ...most }
   return new CliError(1, 'key_in_use', detail, { members, remedy })
 }
 
-/** Whether a key may have been used within the last `ms` milliseconds. */
-function isUsed({ lastUsedAt }: Key, ms: number, now: number): boolean {
-  return lastUsedAt !== undefined && now - lastUsedAt < ms + lastUseMarginMs
+function toForce({ id }: Key) {
+  return { purpose: 'To end it now', command: 'keys rotation finish', args: [id, '--force'] }
+}
+
+/**
+ * How the oldest of the keys may have been used within the last `ms` milliseconds; `undefined` if it was not: a key without
+ * a recorded use may be in use, and uses are known up to the last one that was recorded for any of the keys.
+ */
+function possibleUse(keys: readonly Key[], ms: number, now: number): string | undefined {
+  const usedAt = keys[0]!.lastUsedAt
+  if (usedAt === undefined) return 'may be used, as its last use is unknown'
+  if (now - usedAt < ms + lastUseMarginMs) return 'is still used'
+  const knownUntil = Math.max(...keys.map(({ lastUsedAt = 0 }) => lastUsedAt))
+  if (knownUntil - usedAt >= ms + lastUseMarginMs) return undefined
+  return 'may still be used, as its successor has no recorded use since'
 }
 
 /** A revoked key has ended before. */

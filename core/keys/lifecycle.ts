@@ -28,6 +28,8 @@ export function endOf({ expiresAt, retiresAt }: Pick<Key, 'expiresAt' | 'retires
 export type LastUsedRecorder = ReturnType<typeof createLastUsedRecorder>
 
 const minIntervalMs = 60_000
+/** Uses of further keys are not recorded while the store does not take these. */
+const maxPending = 20_000
 /** Long enough for the response of the recorded request to be sent first. */
 const writeDelayMs = 1_000
 
@@ -41,10 +43,11 @@ export function createLastUsedRecorder(source: Pick<FactSource, 'recordKeyUses'>
     pending = new Map()
     try {
       if (uses.size > 0) await source.recordKeyUses(uses)
+      return true
     } catch {
-      // Not retried: the next use after the minute is written anyway.
+      pending = new Map([...uses, ...pending])
+      return false
     }
-    return true
   })
 
   return {
@@ -52,6 +55,7 @@ export function createLastUsedRecorder(source: Pick<FactSource, 'recordKeyUses'>
     record(id: string, now: number): void {
       const last = lastRecordedAt.get(id)
       if (last !== undefined && now - last < minIntervalMs && now >= last) return
+      if (pending.size >= maxPending && !pending.has(id)) return
       lastRecordedAt.set(id, now)
       pending.set(id, now)
       writeBehind.wake()

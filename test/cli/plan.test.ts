@@ -339,11 +339,19 @@ test('keys rotation shows the traffic that has moved, and finish ends a quiet ke
   await countRequests(old.id, today, 'profiles', 25)
   await countRequests(old.id, today, 'plans', 5)
   const use = (id: string, ago: number) => store.recordKeyUses(new Map([[id, Date.now() - ago]]))
-  await use(old.id, DAY)
+  const refused = async (id: string, ...more: string[]) =>
+    (await json('keys', 'rotation', 'finish', id, ...more)).error
+  t.match(await refused(old.id, '--quiet-for', '0'), {
+    code: 'key_in_use',
+    detail: /its last use is unknown/,
+    last_used_at: null,
+  })
+  await use(old.id, 2 * DAY)
   t.match(await json('keys', 'rotation', old.id), {
     code: 0,
     data: { moved: 0, next: /ends .* Its successor is unused/ },
   })
+  t.match(await refused(old.id, '--quiet-for', '0'), { detail: /its successor has no recorded use since/ })
   await use(successor.id, 0)
   await countRequests(successor.id, today, 'plans', 70)
   const { key: newest } = await keys.rotate(successor.id)
@@ -360,14 +368,15 @@ test('keys rotation shows the traffic that has moved, and finish ends a quiet ke
   t.match(shown.stdout, new RegExp(`^KEY .*\n${successor.id} +retiring .*\n${newest.id} +active `))
   t.match(shown.stdout, /^\d{4}-\d\d-\d\d +70 +20 +22% █+/m)
 
-  const early = await json('keys', 'rotation', 'finish', old.id)
-  t.match(
-    early,
-    { code: 1, error: { code: 'key_in_use', endpoint: 'profiles', requests: 25 } },
-    'a day is not two minutes more',
-  )
-  t.match(early.error.detail, /or up to two minutes later.*--force/)
-  t.match((await json('keys', 'rotation', 'finish', successor.id)).error, { code: 'key_in_use' })
+  const counted = { code: 'key_in_use', endpoint: 'profiles', requests: 25 }
+  t.match(await refused(old.id), counted, 'counted today')
+  const early = await refused(old.id, '--quiet-for', '2d')
+  t.match(early, counted, 'two days are not two minutes more')
+  t.match(early.detail, /or up to two minutes later.*--force/)
+  t.match(await refused(successor.id), { code: 'key_in_use' })
+  for (const id of [successor.id, newest.id]) await keys.disable(id)
+  t.match(await refused(old.id, '--quiet-for', '0'), { code: 'successor_not_in_force' })
+  for (const id of [successor.id, newest.id]) await keys.enable(id)
   await refuses(t, {
     'keys rotation': '2 usage',
     'keys rotation finish': '2 usage',
@@ -375,7 +384,7 @@ test('keys rotation shows the traffic that has moved, and finish ends a quiet ke
     'keys rotation finish nothing': '1 key_not_found',
     [`keys rotation finish ${old.id} --quiet-for long`]: '2 usage',
   })
-  const finish = ['keys', 'rotation', 'finish', old.id, '--quiet-for', '23h']
+  const finish = ['keys', 'rotation', 'finish', old.id, '--quiet-for', '0']
   t.match((await json(...finish, '--dry-run')).data, { changes: ['key.retired'], requests: 30 })
   t.match(await json(...finish), { code: 0, data: { id: old.id, state: 'expired' } })
   const { sequence } = await store.auditHead()

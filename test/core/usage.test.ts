@@ -349,6 +349,23 @@ await t.test('the last use of a key is written once a minute, and when the clock
   t.strictSame(written, [['a', noon], ['a', noon + 60_000], ['a', noon - 1], ['b', noon]])
 })
 
+await t.test('uses of keys that the store does not take are kept', async (t) => {
+  const written: ReadonlyMap<string, number>[] = []
+  let isDown = true
+  const recordKeyUses = (all: ReadonlyMap<string, number>) => {
+    if (isDown) throw new Error('silent')
+    written.push(all)
+  }
+  const uses = createLastUsedRecorder({ ...createMemoryStore(), recordKeyUses })
+  for (const [id, at] of [['a', noon], ['b', noon], ['a', noon + 60_000]] as const) {
+    uses.record(id, at)
+    await uses.flush()
+  }
+  isDown = false
+  await uses.flush()
+  t.strictSame(written, [new Map([['a', noon + 60_000], ['b', noon]])])
+})
+
 t.test('a failing write is retried a few times and keeps no process alive', (t) => {
   const module = new URL('../../core/lib/write-behind.ts', import.meta.url).href
   const program = `

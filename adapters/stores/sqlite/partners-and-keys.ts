@@ -7,7 +7,7 @@ import { keyConditions } from '../key-filter.ts'
 import type { StoredRow, Value } from '../row-format.ts'
 import { KEY_FACTS_COLUMNS, KEYS, PARTNERS, readKeyFacts } from '../tables.ts'
 import type { SqliteAuditLog } from './audit.ts'
-import { type Database, placeholders, upsertSql } from './database.ts'
+import { type Database, placeholders, transactionWithRetry, upsertSql } from './database.ts'
 import type { Revisions } from './revisions.ts'
 import type { AddEvents } from './webhooks.ts'
 
@@ -129,10 +129,9 @@ export function createKeyLookup(database: Database) {
 
     recordKeyUses(uses) {
       if (uses.size === 0) return
-      // The service does not block for this while another process imports: the next use is recorded again.
-      database.transaction(() => {
+      return transactionWithRetry(database, () => {
         for (const [id, at] of uses) updateLastUsed.run(id, at)
-      }, { wait: false })
+      })
     },
   } satisfies Pick<FactSource, 'findKey' | 'findImportedKey' | 'recordKeyUses'>
 }
