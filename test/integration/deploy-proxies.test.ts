@@ -27,8 +27,8 @@ interface Proxy {
   configure(folder: string, text: string, port: number): readonly string[]
   /** What a client gets whose body does not arrive. */
   readonly stalled: RegExp
-  /** What its access log is. */
-  readonly log: string
+  /** Its logs besides standard error. */
+  readonly logs: readonly string[]
 }
 
 const proxies: Readonly<Record<string, Proxy>> = {
@@ -37,9 +37,10 @@ const proxies: Readonly<Record<string, Proxy>> = {
     versionFlag: '-v',
     // It waits for the body itself, and closes the connection.
     stalled: /^$/,
-    log: 'access.log',
+    logs: ['partner-api.log', 'partner-api-error.log'],
     configure(folder, text, port) {
-      writeFileSync(join(folder, 'site.conf'), text.replace('listen 80;', `listen 127.0.0.1:${port};`))
+      const site = text.replace('listen 80;', `listen 127.0.0.1:${port};`).replaceAll('/var/log/nginx/', '')
+      writeFileSync(join(folder, 'site.conf'), site)
       const kinds = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
       writeFileSync(
         join(folder, 'nginx.conf'),
@@ -61,9 +62,8 @@ const proxies: Readonly<Record<string, Proxy>> = {
   caddy: {
     file: 'examples/deploy/Caddyfile',
     versionFlag: 'version',
-    // It leaves that to the service, which waits for 30 s.
     stalled: /^HTTP\/1.1 408 .*"request_timeout"/s,
-    log: 'stderr',
+    logs: [],
     configure(folder, text, port) {
       const site = text.replace('{\n', '{\n\tadmin off\n').replace(
         '\nsite.example',
@@ -87,8 +87,21 @@ async function behind(t: Test, name: string, proxy: Proxy): Promise<void> {
   const store = `sqlite:${join(temporaryFolder(), 'partner-api.db')}`
   const { run, json } = programOn(store)
   const { key } = (await json('demo', '--no-serve')).data
-  const serve = async (): Promise<Served> => {
-    const served = await startServing(['serve', '--port', '0', '--trust-proxies', '1', '--log', 'off'], store)
+  const serve = async (port = '0'): Promise<Served> => {
+    const limits = ['--limit', 'verify=0', '--limit', 'key=0']
+    const args = [
+      'serve',
+      '--port',
+      port,
+      '--trust-proxies',
+      '1',
+      '--log',
+      'off',
+      '--drain-delay',
+      '1',
+      ...limits,
+    ]
+    const served = await startServing(args, store)
     t.teardown(() => served.child.kill('SIGKILL'))
     return served
   }
@@ -122,39 +135,72 @@ async function behind(t: Test, name: string, proxy: Proxy): Promise<void> {
     t.equal((await ask({ 'if-none-match': etag })).status, 304)
   })
 
-  await t.test('no request is lost when a server stops', async (t) => {
+  await t.test('no request is lost when both servers restart, one right after the other', async (t) => {
     const statuses: number[] = []
-    const [first] = servers
-    const ended = stopServing(first!)
-    let isOver = false
-    void ended.finally(() => isOver = true)
-    for (let more = 20; more > 0; more -= isOver ? 1 : 0) {
-      const answers = await Promise.all(Array.from({ length: 4 }, () => ask()))
-      statuses.push(...answers.map(({ status }) => status))
-    }
-    t.equal((await ended).code, 0)
-    t.same([...new Set(statuses)], [200], `${statuses.length} requests`)
     const post = () =>
       fetch(`${url}/service/developer/verify-key`, {
         method: 'POST',
         headers: { 'x-service-partner-key': key, 'content-type': 'application/json' },
         body: '{"partner":"demo"}',
-      }).then(({ status }) => status)
-    t.same(await Promise.all([post(), post(), post(), post()]), [200, 200, 200, 200])
+      })
+    let isOver = false
+    const restarted = (async () => {
+      for (const [index, { url }] of servers.entries()) {
+        const { code } = await stopServing(servers[index]!)
+        t.equal(code, 0)
+        servers[index] = await serve(new URL(url).port)
+      }
+    })().finally(() => isOver = true)
+    for (let more = 20; more > 0; more -= isOver ? 1 : 0) {
+      const answers = await Promise.all([ask(), ask(), post(), ask()])
+      statuses.push(...answers.map(({ status }) => status))
+      await Promise.all(answers.map((answer) => answer.arrayBuffer()))
+    }
+    await restarted
+    t.same([...new Set(statuses)], [200], `${statuses.length} requests`)
   })
 
+  await t.test('the path arrives as the client sent it, and the catalog is found', async (t) => {
+    const direct = servers[0]!.url
+    for (
+      const path of ['public/%70lans', 'public/profiles/a%2Fb', 'public/profiles/%C3%A9']
+    ) {
+      const [through, straight] = await Promise.all(
+        [url, direct].map(async (base) => {
+          const answer = await fetch(`${base}/service/${path}?partner=demo`, {
+            headers: { authorization: `Bearer ${key}` },
+          })
+          return [answer.status, (await answer.json()).instance]
+        }),
+      )
+      t.same(through, straight, path)
+    }
+    const { status } = await fetch(new URL('/.well-known/api-catalog', url))
+    t.equal(status, 200)
+    t.equal((await fetch(new URL('/elsewhere', url))).status, 404)
+  })
+
+  // Each server counts failed authentications by itself.
+  await stopServing(servers[0]!)
   const stalled = stall(`${url}/service/developer/verify-key`, key)
 
   await t.test('it answers below its path', (t) => holdsMounted(t, { url, key }))
 
-  await t.test('the log of the proxy has no key', async (t) => {
-    await ask({ authorization: `Bearer ${key}` })
+  t.match(await stalled, proxy.stalled, 'a request whose body does not arrive is ended')
+
+  await t.test('its own errors are problem documents, and no log has a key', async (t) => {
+    const ended = once(servers[1]!.child, 'exit')
+    servers[1]!.child.kill('SIGKILL')
+    await ended
+    const headers = { authorization: `Bearer ${key}`, 'x_service_partner_key': key, 'x-api-key': key }
+    const answer = await ask(headers)
+    t.match(answer.headers.get('content-type'), 'application/problem+json')
+    t.equal((await answer.json()).status, answer.status)
+    t.ok(answer.status === 502 || answer.status === 503)
+    await fetch(`${url + list}&key=${key}`)
     await until(() => logged().split('/partners/service/public/plans').length > 20, 'the log')
-    t.notMatch(logged(), key)
     t.notMatch(logged(), key.slice(-20))
   })
-
-  t.match(await stalled, proxy.stalled, 'a request whose body does not arrive is ended')
 }
 
 /** Sends a request without the end of its body. @returns The response, once the connection is closed. */
@@ -164,7 +210,7 @@ async function stall(url: string, key: string): Promise<string> {
   let answer = ''
   socket.setEncoding('utf8').on('data', (text: string) => answer += text).on('error', () => {})
   const head = [`POST ${pathname} HTTP/1.1`, `Host: ${host}`, `X-Service-Partner-Key: ${key}`]
-  head.push('Connection: close', 'Content-Type: application/json', 'Content-Length: 20', '', '{')
+  head.push('Content-Type: application/json', 'Content-Length: 20', '', '{')
   socket.write(head.join('\r\n'))
   await once(socket, 'close')
   return answer
@@ -174,7 +220,7 @@ async function stall(url: string, key: string): Promise<string> {
 async function startProxy(
   t: Test,
   name: string,
-  { file, log, configure }: Proxy,
+  { file, logs, configure }: Proxy,
   ports: readonly number[],
 ): Promise<{ readonly url: string; logged(): string }> {
   const folder = temporaryFolder()
@@ -199,6 +245,7 @@ async function startProxy(
     `${name} to listen`,
   )
   if (child.exitCode !== null) throw new Error(`${name} ended: ${said}`)
-  const path = join(folder, log)
-  return { url, logged: () => existsSync(path) ? readFileSync(path, 'utf8') : said }
+  const read = (name: string) =>
+    existsSync(join(folder, name)) ? readFileSync(join(folder, name), 'utf8') : ''
+  return { url, logged: () => said + logs.map(read).join('') }
 }
