@@ -5,6 +5,7 @@
  */
 import { AggregatorRegistry, collectDefaultMetrics, Registry } from '@prometheus-io/client'
 import type { PartnerApi } from '../core/api.ts'
+import { type ProblemCode, PROBLEMS } from '../core/http/problem.ts'
 import { endOf } from '../core/keys/lifecycle.ts'
 import { delay, type MaybePromise } from '../core/lib/promise.ts'
 import { readPages } from '../core/lib/read-pages.ts'
@@ -55,6 +56,11 @@ export function createMetrics({ by }: { readonly by?: 'partner' | undefined } = 
   const responses: MetricValue[] = []
   const partners = new Set<string>()
   const responseCache = { hit: 0, miss: 0 }
+  // From 0: Prometheus sees no increase in the first value of a series.
+  const problems = Object.fromEntries(Object.keys(PROBLEMS).map((code) => [code, 0])) as Record<
+    ProblemCode,
+    number
+  >
   const requestTimes = createHistogram('request_duration_seconds', 'Time to the response', 'route')
   const callTimes = createHistogram('store_call_duration_seconds', 'Calls of the store', 'operation')
   const callErrors: Record<string, number> = {}
@@ -84,6 +90,7 @@ export function createMetrics({ by }: { readonly by?: 'partner' | undefined } = 
       const route = completed.route?.name ?? ''
       countResponse(route, completed)
       requestTimes.observe(route, completed.durationMs)
+      if (completed.code !== undefined) problems[completed.code]++
       if (completed.responseCache !== undefined) responseCache[completed.responseCache]++
     },
     storeCall(operation, call) {
@@ -113,6 +120,7 @@ export function createMetrics({ by }: { readonly by?: 'partner' | undefined } = 
       const added = await Promise.all(sources.map((source) => source()))
       return [
         metric('requests_total', 'Responses by endpoint, method, status and problem code', responses),
+        metric('problems_total', 'Responses that are problems, by code', byLabel('code', problems)),
         requestTimes.metric,
         metric('response_cache_lookups_total', 'Responses by cache result', byLabel('result', responseCache)),
         callTimes.metric,

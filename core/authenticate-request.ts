@@ -28,7 +28,7 @@ export function requireCredential(service: Service, context: RequestContext): vo
   if (failures.hasRecent(startedAt)) {
     const retryAfterSeconds = failures.blockedSeconds(clientOf(service, context).subject, startedAt)
     const isKnown = credential !== ambiguous && authenticator.isKnown(credential, now)
-    if (retryAfterSeconds !== undefined && !isKnown) rejectRateLimited(context, retryAfterSeconds)
+    if (retryAfterSeconds !== undefined && !isKnown) rejectBlocked(service, context, retryAfterSeconds)
   }
   if (credential === ambiguous) rejectCredential(service, context, 'ambiguous_credentials')
   context.credential = credential
@@ -94,7 +94,7 @@ function lookUpKey(
   const { subject } = clientOf(service, context)
   const now = elapsed()
   const retryAfterSeconds = failures.blockedSeconds(subject, now)
-  if (retryAfterSeconds !== undefined) rejectRateLimited(context, retryAfterSeconds)
+  if (retryAfterSeconds !== undefined) rejectBlocked(service, context, retryAfterSeconds)
   if (!context.isLookUpPending) {
     const turn = failures.beginLookup(subject, now)
     context.isLookUpPending = turn === undefined
@@ -152,6 +152,12 @@ function rejectCredential(service: Service, context: RequestContext, code: Probl
   if (typeof counted === 'number') rejectRateLimited(context, counted)
   context.failureCount = counted
   throw new Problem(code)
+}
+
+/** Rejects without counting a failure of the address. */
+function rejectBlocked({ limiter }: Service, context: RequestContext, retryAfterSeconds: number): never {
+  limiter.decisions.authfail.refused++
+  rejectRateLimited(context, retryAfterSeconds)
 }
 
 function rejectRateLimited(context: RequestContext, retryAfterSeconds: number): never {

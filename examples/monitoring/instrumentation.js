@@ -14,4 +14,6 @@ trace.setGlobalTracerProvider(provider)
 propagation.setGlobalPropagator(new W3CTraceContextPropagator())
 // Without it, calls of the store have no spans.
 context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
-process.once('beforeExit', () => provider.shutdown())
+process.once('beforeExit', () =>
+  // Without a collector, a clean stop is still one.
+  provider.shutdown().catch((error) => console.error(`The last traces were not sent: ${error.message}`)))
