@@ -10,20 +10,24 @@ export async function measureWebhooks(
   { webhooks }: Store,
   { outcomes }: RunningWebhooks,
 ): Promise<MetricsSample> {
-  const pending = timeout(countPending(webhooks!), 1_000, () => NaN).catch(() => NaN)
+  const unknown = () => ({ pending: NaN, failing: NaN })
+  const counts = timeout(count(webhooks!), 1_000, unknown).catch(unknown)
   const attempts = Object.entries(outcomes).map(([outcome, value]) => ({ labels: { outcome }, value }))
+  const { pending, failing } = await counts
   return [
     metric('webhook_deliveries_total', 'Attempts to deliver events to webhooks', attempts),
-    metric('webhook_pending', 'Deliveries that wait, of active webhooks', await pending),
+    metric('webhook_pending', 'Deliveries that wait, of active webhooks', pending),
+    metric('webhooks_failing', 'Webhooks that fail, or were disabled because they failed', failing),
   ]
 }
 
-async function countPending(port: WebhookStore): Promise<number> {
-  let sum = 0
-  for (const { id, state } of await port.listWebhooks()) {
-    if (state === 'active') sum += await port.countPending(id)
+async function count(port: WebhookStore): Promise<{ pending: number; failing: number }> {
+  const webhooks = await port.listWebhooks()
+  let pending = 0
+  for (const { id, state } of webhooks) {
+    if (state === 'active') pending += await port.countPending(id)
     // A synchronous store would not let the server answer requests meanwhile.
     await delay(1)
   }
-  return sum
+  return { pending, failing: webhooks.filter(({ failingSince }) => failingSince !== undefined).length }
 }

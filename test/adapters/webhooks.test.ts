@@ -16,7 +16,12 @@ import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { measureWebhooks } from '../../adapters/webhooks/metrics.ts'
 import { createLookup } from '../../adapters/webhooks/lookup.ts'
-import { importWebhookKey, startWebhooks, type WebhookOptions } from '../../adapters/webhooks/mod.ts'
+import {
+  importWebhookKey,
+  type RunningWebhooks,
+  startWebhooks,
+  type WebhookOptions,
+} from '../../adapters/webhooks/mod.ts'
 import { createWebhookSender } from '../../adapters/webhooks/sender.ts'
 import type { LogEvent } from '../../core/log.ts'
 import { MS_PER_DAY } from '../../core/lib/time.ts'
@@ -106,6 +111,10 @@ function resolveWith(t: Test, resolve4: (name: string) => Promise<string[]>): vo
 
 async function deliveryOf(store: Store, webhook: string): Promise<Delivery> {
   return (await store.webhooks!.listDeliveries(webhook, undefined, undefined, 1))[0]!
+}
+
+async function valueOf(metric: string, store: Store, webhooks: RunningWebhooks): Promise<number> {
+  return (await measureWebhooks(store, webhooks)).find(({ name }) => name === metric)!.values[0]!.value
 }
 
 /** The delivery after its first attempts. */
@@ -360,9 +369,10 @@ await t.test('a webhook that fails for five days is disabled', async (t) => {
   const young = await addWebhook(store, receiver.url, { failingSince: failingSince + 60_000 })
   await enqueue(store, old)
   await enqueue(store, young)
-  const { events } = deliver(t, store)
+  const { events, webhooks } = deliver(t, store)
   await attempted(store, young)
   await attempted(store, old)
+  t.equal(await valueOf('partner_api_webhooks_failing', store, webhooks), 2, 'both')
   const states = (await store.webhooks!.listWebhooks()).map(({ id, state }) => [id, state])
   t.same(Object.fromEntries(states), { [old]: 'disabled', [young]: 'active' })
   t.match(events, [{ event: 'webhook_disabled', webhook: old, error: 'status 500' }])
@@ -541,9 +551,7 @@ await t.test('a store that does not respond does not end metrics', async (t) => 
   const store = createMemoryStore()
   const { webhooks } = deliver(t, store)
   await enqueue(store, await addWebhook(store, 'http://hook.example', { events: ['key.expiring'] }))
-  const pending = async (store: Store) =>
-    (await measureWebhooks(store, webhooks)).find(({ name }) => name === 'partner_api_webhook_pending')!
-      .values[0]!.value
+  const pending = (store: Store) => valueOf('partner_api_webhook_pending', store, webhooks)
   t.equal(await pending(store), 1)
   const listWebhooks = () => Promise.reject(new Error('The store is away.'))
   t.ok(Number.isNaN(await pending({ ...store, webhooks: { ...store.webhooks!, listWebhooks } })))
