@@ -10,8 +10,10 @@ import {
   RETENTION_MS,
   type Webhook,
   type WebhookChangeType,
+  type WebhookEvent,
   type WebhookStore,
 } from '../../core/ports/webhooks.ts'
+import { webhookDisabledEvent } from '../../core/webhooks/events.ts'
 import type { AuditRecord } from './audit-log.ts'
 import { type Codec, createRowFormat, type StoredRow, type Value } from './row-format.ts'
 import { StoreError } from './store-error.ts'
@@ -52,20 +54,29 @@ export function changeWebhook(
   stored: readonly Webhook[],
   id: string,
   type: WebhookChangeType,
-  { at }: AuditContext,
+  context: AuditContext,
   change: Parameters<WebhookStore['changeWebhook']>[3],
-): { readonly result: Webhook | undefined; readonly auditRecords: readonly AuditRecord[] } {
+): {
+  readonly result: Webhook | undefined
+  readonly auditRecords: readonly AuditRecord[]
+  readonly events: () => readonly WebhookEvent[]
+} {
   const before = stored.find((webhook) => webhook.id === id)
   const changed = change(before)
-  if (changed === before) return { result: before, auditRecords: [] }
+  const events = () => type === 'webhook.disabled' ? [webhookDisabledEvent(after!, context)] : []
+  if (changed === before) return { result: before, auditRecords: [], events }
   const after = changed &&
-    { ...changed, disabledAt: changed.state === 'active' ? undefined : before?.disabledAt ?? at }
+    { ...changed, disabledAt: changed.state === 'active' ? undefined : before?.disabledAt ?? context.at }
   if (before === undefined && stored.length >= MAX_WEBHOOKS) {
     throw new StoreError('refused', `The webhook cannot be created: there are ${MAX_WEBHOOKS} already.`)
   }
   const { partner } = (after ?? before)!
   const states = { before: before && webhookSnapshot(before), after: after && webhookSnapshot(after) }
-  return { result: after, auditRecords: [{ type, partner, keyId: undefined, subject: id, ...states }] }
+  return {
+    result: after,
+    events,
+    auditRecords: [{ type, partner, keyId: undefined, subject: id, ...states }],
+  }
 }
 
 /** What a database can store: errors come from other servers. */

@@ -58,7 +58,7 @@ export interface PartnerAdministration {
   suspend(slug: string): Promise<Partner>
   /** Undoes `suspend`. */
   resume(slug: string): Promise<Partner>
-  /** Cannot be undone: revokes its keys; its records stay and its slug stays taken. */
+  /** Cannot be undone: revokes its keys and disables its webhooks; its records stay and its slug stays taken. */
   remove(slug: string): Promise<Partner>
   /** Puts the modules' scopes in force, all or none. @throws {AdminError} `unknown_module` */
   activate(slug: string, modules: readonly string[]): Promise<Partner>
@@ -71,7 +71,7 @@ export interface PartnerAdministration {
 
 /** Administers the partners of a store. @throws {RangeError} for an invalid name of the operator. */
 export function createPartnerAdministration(
-  store: Pick<Store, 'revision' | 'clock' | 'listPartners' | 'findPartner' | 'apply'>,
+  store: Pick<Store, 'revision' | 'clock' | 'listPartners' | 'findPartner' | 'apply' | 'webhooks'>,
   operator: Operator,
 ): PartnerAdministration {
   const { now, apply } = createAdministrator(store, operator)
@@ -118,6 +118,15 @@ export function createPartnerAdministration(
       await apply(async () =>
         (await show(slug)).state === 'removed' ? [] : [{ type: 'partner.removed', slug }]
       )
+      // They wait for what is not about its removal only, and must not get that.
+      for (const { id, partner, state } of await store.webhooks?.listWebhooks() ?? []) {
+        if (partner !== slug || state !== 'active') continue
+        const context = { actor: operator.actor, at: now() }
+        await store.webhooks!.changeWebhook(
+          ...[id, 'webhook.disabled', context] as const,
+          (webhook) => webhook && { ...webhook, state: 'disabled' },
+        )
+      }
       return show(slug)
     },
 

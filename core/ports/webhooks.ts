@@ -5,8 +5,10 @@ import type { AuditContext } from './changes.ts'
 /** The events that a webhook can be sent. */
 export const WEBHOOK_EVENT_TYPES = [
   'signup.created',
-  ...['key.issued', 'key.rotated', 'key.revoked', 'key.expiring'] as const,
-  ...['partner.suspended', 'partner.resumed', 'module.activated', 'module.deactivated'] as const,
+  ...['key.issued', 'key.updated', 'key.disabled', 'key.enabled', 'key.rotated', 'key.revoked'] as const,
+  ...['key.expiring', 'key.expired', 'scope.granted', 'scope.removed'] as const,
+  ...['partner.updated', 'partner.suspended', 'partner.resumed', 'partner.removed'] as const,
+  ...['module.activated', 'module.deactivated', 'webhook.disabled'] as const,
 ] as const
 
 /** A type of event. */
@@ -14,6 +16,9 @@ export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number]
 
 /** The most webhooks of a store. */
 export const MAX_WEBHOOKS = 100
+
+/** The most secrets of a webhook that sign at a time. */
+export const MAX_SECRETS = 4
 
 /** Milliseconds that settled deliveries are kept, and pending ones of a disabled webhook. */
 export const RETENTION_MS: number = 30 * MS_PER_DAY
@@ -32,7 +37,7 @@ export interface Webhook {
   readonly state: 'active' | 'disabled'
   /** When it was created. */
   readonly createdAt: number
-  /** The signing secrets, encrypted, the current one first; one that was replaced has an expiry. */
+  /** The signing secrets, encrypted, the current one first; those that were replaced have an expiry. */
   readonly secrets: readonly { readonly sealed: string; readonly expiresAt: number | undefined }[]
   /** Since when it is disabled; kept by `changeWebhook`. */
   readonly disabledAt?: number | undefined

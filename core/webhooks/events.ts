@@ -1,4 +1,4 @@
-import { keyJson, partnerJson, signupJson } from '../admin/record-json.ts'
+import { keyJson, partnerJson, signupJson, webhookJson } from '../admin/record-json.ts'
 import { endOf } from '../keys/lifecycle.ts'
 import type { Sha256 } from '../lib/digest.ts'
 import { deriveId, drawId } from '../lib/ids.ts'
@@ -8,9 +8,15 @@ import { MS_PER_DAY, rfc3339 } from '../lib/time.ts'
 import type { WebAbortSignal } from '../lib/web.ts'
 import type { Key, Partner } from '../model.ts'
 import type { AuditEntry } from '../ports/audit.ts'
+import type { AuditContext, KeyFilter } from '../ports/changes.ts'
 import type { Signup } from '../ports/signups.ts'
 import type { Store } from '../ports/store.ts'
-import { WEBHOOK_EVENT_TYPES, type WebhookEvent } from '../ports/webhooks.ts'
+import {
+  type Webhook,
+  WEBHOOK_EVENT_TYPES,
+  type WebhookEvent,
+  type WebhookEventType,
+} from '../ports/webhooks.ts'
 
 /** An event with the payload of Standard Webhooks, "Payload structure". */
 export function createEvent(
@@ -30,21 +36,48 @@ export function signupEvent(signup: Signup): WebhookEvent {
 
 /** What changes came to: their audit records, and the partners and keys as they are stored. */
 interface Changed {
-  readonly auditRecords: readonly Pick<AuditEntry, 'type' | 'partner' | 'keyId' | 'subject'>[]
+  readonly auditRecords: readonly Pick<
+    AuditEntry,
+    'type' | 'partner' | 'keyId' | 'subject' | 'before' | 'after'
+  >[]
   readonly partners: ReadonlyMap<string, Partner>
   readonly keys: ReadonlyMap<string, Key>
 }
 
 /** The events of administrative changes. An imported key has none: it was issued by another system. */
-export function changeEvents({ auditRecords, partners, keys }: Changed, at: number): WebhookEvent[] {
-  return auditRecords.flatMap(({ type: change, partner, keyId = '', subject }) => {
+export function changeEvents(
+  { auditRecords, partners, keys }: Changed,
+  context: AuditContext,
+): WebhookEvent[] {
+  return auditRecords.flatMap(({ type: change, partner, keyId = '', subject, before, after }) => {
     const type = WEBHOOK_EVENT_TYPES.find((each) => each === change)
     const key = keys.get(keyId)
     if (type === undefined || (type === 'key.issued' && key!.digest.includes(':'))) return []
-    const module = type.startsWith('module.') ? { module: subject } : {}
-    const data = key === undefined ? { ...partnerJson(partners.get(partner!)!), ...module } : keyJson(key, at)
-    return [createEvent({ id: drawId('msg_'), type, partner, createdAt: at }, data)]
+    const [, part] = /^(module|scope)\./.exec(type) ?? []
+    const toJson = (state: unknown) => key ? keyJson(state as Key, context.at) : partnerJson(state as Partner)
+    const [old, current] = [before, after].map((text) =>
+      text === undefined ? undefined : toJson(JSON.parse(text))
+    )
+    const data = { ...toJson(key ?? partners.get(partner!)), ...part && { [part]: subject } }
+    const isChanged = (name: string) => JSON.stringify(old![name]) !== JSON.stringify(current![name])
+    return [changeEvent(type, partner, data, old ? Object.keys(current!).filter(isChanged) : [], context)]
   })
+}
+
+/** For other webhooks. Without the URL, which may be a secret of its receiver. */
+export function webhookDisabledEvent(webhook: Webhook, context: AuditContext): WebhookEvent {
+  const { url: _, ...data } = webhookJson(webhook)
+  return changeEvent('webhook.disabled', webhook.partner, data, ['state'], context)
+}
+
+function changeEvent(
+  type: WebhookEventType,
+  partner: string | undefined,
+  data: Readonly<Record<string, unknown>>,
+  changed: readonly string[],
+  { actor, at }: AuditContext,
+): WebhookEvent {
+  return createEvent({ id: drawId('msg_'), type, partner, createdAt: at }, { ...data, actor, changed })
 }
 
 const noticeDays = [3, 14]
@@ -59,9 +92,20 @@ export function expiringEvent(key: Key, now: number, sha256: Sha256): WebhookEve
   return createEvent(head, { ...keyJson(key, now), ends_at: rfc3339(end) })
 }
 
+/** Days after which the end of a key is not told of, if no server has run meanwhile. */
+const maxExpiredDays = 3
+
+/** Of a key that has ended by its expiry or overlap. Its id follows from both. */
+function expiredEvent(key: Key, now: number, sha256: Sha256): WebhookEvent {
+  const end = endOf(key)!
+  const id = deriveId('msg_', sha256(`key.expired ${key.id} ${end}`))
+  const data = { ...keyJson(key, now), ends_at: rfc3339(end), actor: 'partner-api', changed: ['state'] }
+  return createEvent({ id, type: 'key.expired', partner: key.partner, createdAt: end }, data)
+}
+
 /**
- * Enqueues `key.expiring` 14 and 3 days before keys in force expire or their overlap ends, once however often and on however
- * many servers it is called; again when the end has changed. Call it at least daily.
+ * Enqueues `key.expiring` 14 and 3 days before keys in force expire or their overlap ends, and `key.expired` after that, once
+ * however often and on however many servers it is called; again when the end has changed. Call it at least daily.
  */
 export async function enqueueExpiring(
   store: Pick<Store, 'listPartners' | 'listKeys' | 'sha256' | 'webhooks'>,
@@ -69,18 +113,23 @@ export async function enqueueExpiring(
   signal?: WebAbortSignal,
 ): Promise<void> {
   const webhooks = (await store.webhooks?.listWebhooks() ?? []).filter(({ state, events }) =>
-    state === 'active' && events.includes('key.expiring')
+    state === 'active' && (events.includes('key.expiring') || events.includes('key.expired'))
   )
   if (webhooks.length === 0) return
-  const endsBefore = now + Math.max(...noticeDays) * MS_PER_DAY + 1
+  const selections: [KeyFilter, typeof expiringEvent][] = [
+    [{ endsBefore: now + Math.max(...noticeDays) * MS_PER_DAY + 1, now }, expiringEvent],
+    [{ endsBefore: now + 1, now: now - maxExpiredDays * MS_PER_DAY }, expiredEvent],
+  ]
   for await (const { slug } of readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit))) {
     if (!webhooks.some(({ partner = slug }) => partner === slug)) continue
-    const keys = pagesOf<Key>(
-      (after, limit) => store.listKeys({ partner: slug, endsBefore, now }, after, limit),
-      200,
-    )
-    for await (const page of keys) {
-      await store.webhooks!.enqueue(page.flatMap((key) => expiringEvent(key, now, store.sha256) ?? []))
+    for (const [filter, toEvent] of selections) {
+      const keys = pagesOf<Key>(
+        (after, limit) => store.listKeys({ partner: slug, ...filter }, after, limit),
+        200,
+      )
+      for await (const page of keys) {
+        await store.webhooks!.enqueue(page.flatMap((key) => toEvent(key, now, store.sha256) ?? []))
+      }
     }
     // A synchronous store would not let the server answer requests meanwhile.
     await delay(1, signal)

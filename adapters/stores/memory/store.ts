@@ -61,7 +61,7 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
       if (ifFacts !== revision.facts) return false
       const changed = apply(changes)
       commit('facts', changed.auditRecords, context)
-      addEvents(() => changeEvents(changed, context.at))
+      addEvents(() => changeEvents(changed, context))
       return true
     },
     ...directory,

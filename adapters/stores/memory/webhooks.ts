@@ -33,11 +33,12 @@ export function createWebhooks(
     listWebhooks: () => all,
 
     changeWebhook(id, type, context, change) {
-      const { result, auditRecords } = changeWebhook(all, id, type, context, change)
+      const { result, auditRecords, events } = changeWebhook(all, id, type, context, change)
       if (auditRecords.length === 0) return result
       append(auditRecords, context)
       all = [...all.filter((webhook) => webhook.id !== id), ...(result === undefined ? [] : [result])]
         .sort((a, b) => a.id < b.id ? -1 : 1)
+      webhooks.enqueue(events())
       return result
     },
 

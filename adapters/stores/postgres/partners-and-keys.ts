@@ -87,7 +87,7 @@ export function createAdministration(
           )
         }
         checkWritten(changed, await readFacts(query, [...partners.keys()], [...keys.keys()], []))
-        return { result: true, auditRecords, events: () => changeEvents(changed, stamp.at) }
+        return { result: true, auditRecords, events: () => changeEvents(changed, stamp) }
       })
     },
   } satisfies Administration

@@ -92,7 +92,7 @@ export function createAdministration(
         }
         checkWritten(changed, stored)
         auditLog.append(changed.auditRecords, context)
-        addEvents(() => changeEvents(changed, context.at))
+        addEvents(() => changeEvents(changed, context))
         revisions.bump('facts')
         return true
       })

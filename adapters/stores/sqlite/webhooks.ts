@@ -24,6 +24,13 @@ export function createWebhooks(database: Database, auditLog: SqliteAuditLog) {
     return statement.all(...parameters)
   }
 
+  const enqueue = enqueueSql(dialect, eventRowsSql(dialect))
+
+  /** To be called in the transaction of the change. Without webhooks, the events are not made. */
+  function addEvents(events: () => readonly WebhookEvent[]): void {
+    if (hasWebhooks.get() !== undefined) query(enqueue, [JSON.stringify(events())])
+  }
+
   const webhooks: WebhookStore = createWebhookStore(dialect, {
     read: query,
     write: (statements, parameters) =>
@@ -41,20 +48,17 @@ export function createWebhooks(database: Database, auditLog: SqliteAuditLog) {
       }),
     change: (context, work) =>
       transactionWithRetry(database, () => {
-        const { result, auditRecords } = work(query) as Exclude<ReturnType<typeof work>, Promise<unknown>>
+        const { result, auditRecords, events } = work(query) as Exclude<
+          ReturnType<typeof work>,
+          Promise<unknown>
+        >
         auditLog.append(auditRecords, context)
+        if (auditRecords.length > 0) addEvents(events)
         return result
       }),
   })
-  const enqueue = enqueueSql(dialect, eventRowsSql(dialect))
 
-  return {
-    webhooks,
-    /** To be called in the transaction of the change. Without webhooks, the events are not made. */
-    addEvents(events: () => readonly WebhookEvent[]): void {
-      if (hasWebhooks.get() !== undefined) query(enqueue, [JSON.stringify(events())])
-    },
-  }
+  return { webhooks, addEvents }
 }
 
 export type AddEvents = ReturnType<typeof createWebhooks>['addEvents']

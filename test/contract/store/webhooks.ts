@@ -204,6 +204,7 @@ export async function webhooksContract(check: Check): Promise<void> {
       scheme: { id: '0'.repeat(16), algorithm: 'sha256', prefix: '', secret: '' },
     })
     await apply(store, { type: 'key.updated', ...key({ id: 'one', name: 'Renamed' }) })
+    await apply(store, { type: 'scope.granted', id: 'one', scope: 'read:profiles' })
     await apply(store, issue('next', 'acme'), {
       ...{ type: 'key.rotated', id: 'one', successorId: 'next', retiresAt: T0 + DAY },
     })
@@ -218,8 +219,12 @@ export async function webhooksContract(check: Check): Promise<void> {
 
     const events = await told(store, acme)
     const summary = (
-      found: readonly { type: string; data: { id?: string; slug?: string; module?: string } }[],
-    ) => found.map(({ type, data }) => [type, data.id ?? data.slug, data.module].join(' ').trim()).sort()
+      found: readonly { type: string; data: Readonly<Record<string, string>> }[],
+    ) =>
+      found.map(({ type, data }) =>
+        [type, data['id'] ?? data['slug'], data['module'] ?? data['scope']].join(' ').trim()
+      )
+        .sort()
     const expected = [
       'key.issued next',
       'key.issued one',
@@ -227,9 +232,12 @@ export async function webhooksContract(check: Check): Promise<void> {
       'key.revoked next',
       'key.revoked one',
       'key.rotated one',
+      'key.updated one',
       'module.activated acme widget',
       'module.deactivated acme widget',
+      'partner.removed acme',
       'partner.suspended acme',
+      'scope.granted one read:profiles',
     ]
     t.strictSame(summary(events), expected)
     const both = [...expected, 'key.issued two', 'partner.resumed globex'].sort()
@@ -246,20 +254,58 @@ export async function webhooksContract(check: Check): Promise<void> {
           hint: '…9xQ2',
           state: 'retiring',
         },
-        ...{ scopes: [], allow: [], limits: [], created_at: '2026-01-01T00:00:00.000Z', expires_at: null },
+        ...{
+          scopes: ['read:profiles'],
+          allow: [],
+          limits: [],
+          created_at: '2026-01-01T00:00:00.000Z',
+          expires_at: null,
+        },
         rotation: { successor_id: 'next', retires_at: '2026-01-02T00:00:00.000Z' },
         last_used_at: null,
+        ...{ actor: stamp.actor, changed: ['state', 'rotation'] },
       },
     })
+    const changedBy = (type: string) => events.find((each) => each.type === type).data.changed
+    const types = ['key.issued', 'key.updated', 'scope.granted', 'partner.removed']
+    t.strictSame(types.map(changedBy), [[], ['name'], ['scopes'], ['state']])
     const { slug, name } = partner({ name: 'Acme Travel' })
     t.strictSame(events.find(({ type }) => type === 'partner.suspended').data, {
       ...{ slug, name, state: 'suspended', modules: [], limits: [], created_at: '2026-01-01T00:00:00.000Z' },
+      ...{ actor: stamp.actor, changed: ['state'] },
     })
     const messages = (await list(store, acme)).map(({ id }) => id)
     t.equal(new Set(messages).size, messages.length)
     t.ok(messages.every((id) => /^msg_[0-9A-Z]{20}$/.test(id)), 'each event has an id')
     const shared = new Set((await list(store, every)).map(({ id }) => id))
     t.ok(messages.every((id) => shared.has(id)), 'an event has one id in all webhooks')
+  })
+
+  await check('a webhook that is disabled is told of to others, without its URL', async (t, store) => {
+    const [gone, acme, globex, every] = [
+      ...[webhook('1', { partner: 'acme' }), webhook('2', { partner: 'acme' })],
+      ...[webhook('3', { partner: 'globex' }), webhook('4')],
+    ] as const
+    await create(store, gone!, acme!, globex!, every!)
+    const disable = async () =>
+      await outbox(store).changeWebhook(
+        ...[gone!.id, 'webhook.disabled', stamp] as const,
+        (found) => found?.state === 'active' ? { ...found, state: 'disabled' } : found,
+      )
+    await disable()
+    await disable()
+    const dates = {
+      old_secret_expires_at: '2026-01-02T00:00:00.000Z',
+      pending_removed_at: '2026-01-31T00:00:00.000Z',
+    }
+    const who = { actor: stamp.actor, changed: ['state'] }
+    const data = { id: gone!.id, partner: 'acme', state: 'disabled', ...dates, ...who }
+    for (const one of [acme!, every!]) {
+      const [event, ...more] = await told(store, one)
+      const { url, events: _, created_at: __, failing_since: ___, ...rest } = event.data
+      t.strictSame([event.type, url, rest, more], ['webhook.disabled', undefined, data, []])
+    }
+    t.strictSame([await list(store, gone!), await list(store, globex!)], [[], []])
   })
 
   await check('keys that end are told of 14 and 3 days ahead, each time once', async (t, store) => {
@@ -285,15 +331,17 @@ export async function webhooksContract(check: Check): Promise<void> {
     await enqueueExpiring(store, now)
     await create(store, acme, every)
     const notices = async (webhook: Webhook) =>
-      (await told(store, webhook)).map(({ data }) => `${data.id} ${data.ends_at.slice(0, 10)}`).sort()
+      (await told(store, webhook)).filter(({ data }) => 'ends_at' in data)
+        .map(({ type, data }) => `${type.slice('key.expir'.length)} ${data.id} ${data.ends_at.slice(0, 10)}`)
+        .sort()
     await Promise.all([
       enqueueExpiring(store, now),
       enqueueExpiring(store, now + 1),
       enqueueExpiring(store, now),
     ])
-    const first = ['in-3 2026-01-04', 'in-4 2026-01-05', 'retires 2026-01-03']
-    t.strictSame(await notices(acme), first)
-    t.strictSame(await notices(every), ['in-14 2026-01-15', ...first])
+    const first = ['ing in-3 2026-01-04', 'ing in-4 2026-01-05', 'ing retires 2026-01-03']
+    t.strictSame(await notices(acme), ['ed over 2025-12-31', ...first])
+    t.strictSame(await notices(every), ['ing in-14 2026-01-15', ...first])
     await settle(store, ...(await lease(store, acme)).map((delivery) => settled(delivery)))
     await enqueueExpiring(store, now)
     t.equal((await list(store, acme, 'pending')).length, 0, 'never again')
@@ -301,8 +349,8 @@ export async function webhooksContract(check: Check): Promise<void> {
     await apply(store, { type: 'key.updated', ...key({ id: 'in-3', expiresAt: now + 10 * DAY }) })
     await apply(store, { type: 'key.updated', ...key({ id: 'in-4', expiresAt: now + 6 * DAY }) })
     await enqueueExpiring(store, now + DAY)
-    const second = [...first, 'in-15 2026-01-16', 'in-3 2026-01-11', 'in-4 2026-01-07'].sort()
-    t.strictSame(await notices(acme), second, 'the second notice, and those of new ends')
+    const more = ['ing in-15 2026-01-16', 'ing in-3 2026-01-11', 'ing in-4 2026-01-07', 'ed over 2025-12-31']
+    t.strictSame(await notices(acme), [...first, ...more].sort(), 'the second notice, and those of new ends')
   })
 
   await check('a delivery is leased to one of several callers, those due longest first', async (t, store) => {
