@@ -3,6 +3,7 @@ import { isPublicUrl } from '../../adapters/webhooks/addresses.ts'
 import { createWebhookSecret, openSecrets } from '../../adapters/webhooks/secrets.ts'
 import { findPartner } from '../../core/admin/apply.ts'
 import { DEFAULT_OVERLAP_MS } from '../../core/admin/keys.ts'
+import { requireNotRemoved } from '../../core/admin/validate.ts'
 import { formatValue } from '../../core/http/redact.ts'
 import { drawId } from '../../core/lib/ids.ts'
 import { readPages } from '../../core/lib/read-pages.ts'
@@ -14,7 +15,7 @@ import type {
   WebhookEventType,
   WebhookStore,
 } from '../../core/ports/webhooks.ts'
-import { WEBHOOK_EVENT_TYPES } from '../../core/ports/webhooks.ts'
+import { MAX_SECRETS, WEBHOOK_EVENT_TYPES } from '../../core/ports/webhooks.ts'
 import { createEvent } from '../../core/webhooks/events.ts'
 import type { CliCommand, CommandResult, Invocation, StoreAction } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
@@ -79,7 +80,11 @@ servers need, too. To make one: (umask 077; openssl rand -base64 32 > webhook.ke
     .read((store, invocation, id: string, { url, event: events, allowPrivate }: Options) => {
       if (!url && !events) throw usageError('Nothing to change: pass --url or --event.')
       const changes = { ...(url && { url: toHref(url, allowPrivate) }), ...(events && { events }) }
-      return change(store, invocation, id, 'webhook.updated', (webhook) => ({ ...webhook, ...changes }))
+      return change(store, invocation, id, 'webhook.updated', (webhook) => {
+        const changed = { ...webhook, ...changes }
+        const isSame = changed.url === webhook.url && changed.events.join() === webhook.events.join()
+        return isSame ? webhook : changed
+      })
     })
 
   for (const [name, state] of [['enable', 'active'], ['disable', 'disabled']] as const) {
@@ -87,7 +92,11 @@ servers need, too. To make one: (umask 077; openssl rand -base64 32 > webhook.ke
     const edit = (webhook: Webhook) =>
       webhook.state === state ? webhook : { ...webhook, state, failingSince: undefined }
     command(name, `Make a webhook ${state}: ${effect} events for it`)
-      .read((store, invocation, id: string) => change(store, invocation, id, `webhook.${name}d`, edit))
+      .read(async (store, invocation, id: string) => {
+        const { partner } = await find(store, id)
+        if (name === 'enable' && partner !== undefined) requireNotRemoved(await findPartner(store, partner))
+        return await change(store, invocation, id, `webhook.${name}d`, edit)
+      })
   }
 
   command('remove', 'Remove a webhook and its deliveries', ' --yes')
@@ -185,7 +194,7 @@ const create: StoreAction<[Options]> = async (store, invocation, given) => {
   const { event: events = [], partner, allowPrivate, ...options } = given
   const url = toHref(given.url!, allowPrivate)
   const target = { url, events, partner, state: 'active', failingSince: undefined } as const
-  if (partner !== undefined) await findPartner(store, partner)
+  if (partner !== undefined) requireNotRemoved(await findPartner(store, partner))
   return await withNewSecret(invocation, options, drawId('whk_'), async (id, secret) => {
     const at = timeOf(store)
     const webhook = { id, ...target, createdAt: at, secrets: [secret] }
@@ -195,15 +204,23 @@ const create: StoreAction<[Options]> = async (store, invocation, given) => {
 }
 
 const rotate: StoreAction<[string, Options]> = async (store, invocation, id, options) => {
-  const expiresAt = timeOf(store) + options.overlap
+  const now = timeOf(store)
   return await withNewSecret(
     invocation,
     options,
     id,
     (id, secret) =>
       change(store, invocation, id, 'webhook.rotated', (webhook) => {
-        const old = options.overlap === 0 ? [] : [{ ...webhook.secrets[0]!, expiresAt }]
-        return { ...webhook, secrets: [secret, ...old] }
+        const secrets = [secret, ...options.overlap === 0 ? [] : webhook.secrets]
+          .map((each, index) => index === 1 ? { ...each, expiresAt: now + options.overlap } : each)
+          .filter(({ expiresAt = Infinity }) => expiresAt > now)
+        if (secrets.length <= MAX_SECRETS) return { ...webhook, secrets }
+        const detail =
+          `The overlap of ${
+            MAX_SECRETS - 1
+          } secrets is not over, see webhooks show. Wait for the end of one, ` +
+          'or pass --overlap 0, which ends all of them.'
+        throw new CliError(1, 'too_many_secrets', detail)
       }),
   )
 }

@@ -38,7 +38,9 @@ export function webhookJson(webhook: Webhook): Record<string, unknown> {
   return {
     ...pickMembers(webhook, ['id', 'url', 'events', 'partner', 'state', 'createdAt']),
     failing_since: optionalRfc3339(webhook.failingSince),
-    old_secret_expires_at: optionalRfc3339(webhook.secrets[1]?.expiresAt),
+    old_secret_expires_at: optionalRfc3339(
+      webhook.secrets.slice(1).map(({ expiresAt }) => expiresAt!).sort().at(-1),
+    ),
     pending_removed_at: optionalRfc3339(webhook.disabledAt && webhook.disabledAt + RETENTION_MS),
   }
 }

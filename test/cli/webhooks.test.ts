@@ -45,6 +45,7 @@ t.test('a webhook is changed, disabled, enabled and removed, with an audit entry
   const { data: moved } = await json('webhooks', 'update', id, '--url', 'https://hooks.example/b')
   t.match(moved, { url: 'https://hooks.example/b', events: ['signup.created', 'key.issued'] })
   t.equal((await json('webhooks', 'update', id, '--event', 'key.revoked')).data.events.join(), 'key.revoked')
+  await json('webhooks', 'update', id, '--event', 'key.revoked', '--url', 'https://hooks.example/b')
   t.equal((await json('webhooks', 'disable', id)).data.state, 'disabled')
   t.equal((await json('webhooks', 'disable', id)).data.state, 'disabled', 'again: no change')
   t.equal((await json('webhooks', 'enable', id)).data.state, 'active')
@@ -72,8 +73,55 @@ t.test('deliveries are listed by state, and sent again', async (t) => {
   t.same(data.map((each: { id: string }) => each.id).sort(), [failed, delivered].sort())
 })
 
+t.test('pending deliveries are sent again at once; unknown ones, and those of a disabled webhook, are refused', async (t) => {
+  const store = await openSqliteStore(file)
+  t.teardown(() => store.close())
+  const name = (await store.webhooks!.listDeliveries(id, 'pending', undefined, 1))[0]!.id
+  const wait = { webhook: id, id: name, state: 'pending', lastStatus: 500, lastError: 'status 500' } as const
+  for (const which of [['--since', '1d'], ['--delivery', name]]) {
+    await store.webhooks!.settleDeliveries([{ ...wait, retryMs: 86_400_000 }])
+    t.same((await json('webhooks', 'replay', id, ...which)).data, { deliveries: 1 }, which.join())
+  }
+  const { code, error } = await json('webhooks', 'replay', id, '--delivery', name, 'msg_none')
+  t.match({ code, error }, {
+    code: 1,
+    error: { code: 'delivery_not_found', detail: /msg_none/, deliveries: 1 },
+  })
+  await json('webhooks', 'disable', id)
+  t.match(await json('webhooks', 'replay', id, '--since', '1d'), {
+    code: 1,
+    error: { code: 'webhook_disabled' },
+  })
+  t.match((await json('webhooks', 'show', id)).data.pending_removed_at, /^\d{4}-/)
+  await json('webhooks', 'enable', id)
+  t.equal((await json('webhooks', 'show', id)).data.pending_removed_at, null)
+})
+
+t.test('secrets are kept until their overlap is over, four at most', async (t) => {
+  const rotate = async (overlap: string) =>
+    (await json('webhooks', 'rotate-secret', id, '--overlap', overlap)).error?.code
+  t.same([await rotate('2h'), await rotate('1h'), await rotate('1h')], [undefined, undefined, undefined])
+  const store = await openSqliteStore(file)
+  t.teardown(() => store.close())
+  const secrets = async () => (await store.webhooks!.listWebhooks())[0]!.secrets
+  t.equal(new Set((await secrets()).map(({ sealed }) => sealed)).size, 4)
+  const { data } = await json('webhooks', 'show', id)
+  t.equal(Date.parse(data.old_secret_expires_at), (await secrets())[3]!.expiresAt, 'the last that expires')
+  t.same([await rotate('1h'), (await secrets()).length], ['too_many_secrets', 4])
+  t.same([await rotate('0'), (await secrets()).length], [undefined, 1])
+})
+
 t.test('wrong input is refused', async (t) => {
   const other = `whk_${'0'.repeat(20)}`
+  const creation = ['create', '--url', 'https://h.example', '--event', 'key.issued', '--partner'] as const
+  await json('partners', 'create', 'gone', '--name', 'Gone')
+  const { data: hook } = await json('webhooks', ...creation, 'gone')
+  await json('partners', 'remove', 'gone', '--yes')
+  t.equal(
+    (await json('webhooks', 'show', hook.id)).data.state,
+    'disabled',
+    'the webhook of a removed partner',
+  )
   for (
     const [code, exit, ...args] of [
       ['webhook_not_found', 1, 'show', other],
@@ -85,17 +133,9 @@ t.test('wrong input is refused', async (t) => {
       ['usage', 2, 'update', id],
       ['usage', 2, 'update', id, '--url', 'http://hooks.example'],
       ['usage', 2, 'create', '--url', 'https://hooks.example', '--event', 'key.lost'],
-      [
-        'partner_not_found',
-        1,
-        'create',
-        '--url',
-        'https://h.example',
-        '--event',
-        'key.issued',
-        '--partner',
-        'none',
-      ],
+      ['partner_not_found', 1, ...creation, 'none'],
+      ['partner_removed', 1, ...creation, 'gone'],
+      ['partner_removed', 1, 'enable', hook.id],
     ] as const
   ) {
     const { code: exitCode, error } = await json('webhooks', ...args)
@@ -106,5 +146,5 @@ t.test('wrong input is refused', async (t) => {
 t.test('a removed webhook is gone', async (t) => {
   t.equal((await json('webhooks', 'remove', id)).code, 2, 'it is confirmed first')
   t.equal((await json('webhooks', 'remove', id, '--yes')).code, 0)
-  t.same((await json('webhooks', 'list')).data, [])
+  t.notOk((await json('webhooks', 'list')).data.some((each: { id: string }) => each.id === id))
 })
