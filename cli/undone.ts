@@ -4,82 +4,96 @@ import { readPages } from '../core/lib/read-pages.ts'
 import { rfc3339 } from '../core/lib/time.ts'
 import type { Key, LimitOverrides, Partner } from '../core/model.ts'
 import { type Module, moduleForScope } from '../core/policy/modules.ts'
-import type { AuditLog } from '../core/ports/audit.ts'
 import type { Store } from '../core/ports/store.ts'
 import type { Webhook } from '../core/ports/webhooks.ts'
+import type { Invocation } from './command.ts'
 import type { Output } from './output/print.ts'
 import { formatLimits, pluralize, printable, shellQuote } from './output/text.ts'
 
 /** The records of a store that commands change. */
-export type Records =
-  & Pick<Store, 'auditHead' | 'listAudit' | 'listPartners' | 'findPartner' | 'listKeys' | 'findKey'>
-  & Pick<Store, 'webhooks'>
+type Records = Pick<
+  Store,
+  'auditHead' | 'listAudit' | 'listPartners' | 'findPartner' | 'listKeys' | 'findKey' | 'webhooks'
+>
 
-/** The words of a command. */
+/** The words of a command, its name first. */
 type Words = readonly string[]
 
-export type Undone = Awaited<ReturnType<typeof readUndone>>
+/**
+ * Disables the webhooks of a restored store, before it is used, and finds what the restore undoes.
+ *
+ * @param replaced `undefined` if there was no store, or it cannot be read.
+ */
+export async function reconcile(
+  { actor, output }: Invocation,
+  restored: Records,
+  replaced: Records | undefined,
+  now: number,
+) {
+  const undone = replaced ? await readUndone(output, restored, replaced, now).catch(() => null) : null
+  return { undone, disabled_webhooks: await disableWebhooks(restored, actor, now) }
+}
 
 /**
- * Compares a restored store, before it is used, with the one that it replaces.
+ * Compares a restored store with the one that it replaces.
  *
- * @param now Milliseconds since the epoch.
  * @returns The last entry that both logs have, the number of those that follow in the replaced store, the commands that
  * give the restored one its state, in order, and the keys and webhooks that no command brings back; `null` when the stores
  * have no entry in common.
  */
-export async function readUndone(restored: Records, replaced: Records, now: number) {
+async function readUndone(output: Output, restored: Records, replaced: Records, now: number) {
   const [start, end] = [await restored.auditHead(), await replaced.auditHead()]
   const after = await lastCommonEntry(restored, replaced, Math.min(start.sequence, end.sequence))
   if (after === 0 && start.sequence > 0) return null
-  const lost: string[] = []
-  const keys: Words[] = []
+  const [lost, first, keys, last]: [string[], Words[], Words[], Words[]] = [[], [], [], []]
+  /** Modules that have to be active while scopes are granted, by partner. */
   const needed = new Map<string, Module[]>()
-  for await (const key of readPages<Key>((last, limit) => replaced.listKeys({}, last, limit))) {
-    const before = await restored.findKey(key.id)
-    const commands = before && keyCommands(before.key, key, now)
+  for await (const key of readPages<Key>((from, limit) => replaced.listKeys({}, from, limit))) {
+    const before = (await restored.findKey(key.id))?.key
+    const commands = before && keyCommands(before, key, now)
     if (commands === undefined) {
       if (!hasEnded(key, now)) lost.push(key.id)
     } else if (commands.length > 0 && (await replaced.findPartner(key.partner))?.state !== 'removed') {
       keys.push(...commands)
-      const granted = key.scopes.filter((scope) => !before!.key.scopes.includes(scope)).map(moduleForScope)
+      const granted = without(key.scopes, before!.scopes).map(moduleForScope)
       needed.set(key.partner, [...needed.get(key.partner) ?? [], ...granted])
     }
   }
-  const [first, last]: [Words[], Words[]] = [[], []]
-  for await (const partner of readPages<Partner>((last, limit) => replaced.listPartners(last?.slug, limit))) {
-    const before = await restored.findPartner(partner.slug)
-    const commands = partnerCommands(before, partner, needed.get(partner.slug) ?? [])
-    first.push(...commands.first)
-    last.push(...commands.last)
+  for await (const partner of readPages<Partner>((from, limit) => replaced.listPartners(from?.slug, limit))) {
+    const { slug, modules, state } = partner
+    const before = await restored.findPartner(slug)
+    if (state === 'removed') {
+      first.push(
+        ...command(before !== undefined && before.state !== state, 'partners', 'remove', slug, '--yes'),
+      )
+      continue
+    }
+    const was = before?.modules ?? []
+    const activated = [...new Set(without([...modules, ...needed.get(slug) ?? []], was))]
+    const deactivated = without([...was, ...activated], modules)
+    first.push(...partnerCommands(before, partner, activated))
+    last.push(...command(deactivated.length > 0, 'modules', 'deactivate', slug, ...deactivated))
   }
   const [hooksBefore, hooks] = [await listWebhooks(restored), await listWebhooks(replaced)]
   lost.push(...without(hooks.map(({ id }) => id), hooksBefore.map(({ id }) => id)))
-  return {
-    after,
-    entries: end.sequence - after,
-    commands: [...webhookCommands(hooksBefore, hooks), ...first, ...keys, ...last]
-      .map((words) => ['partner-api', ...words].map(shellQuote).join(' ')),
-    lost,
-  }
+  const commands = [...webhookCommands(hooksBefore, hooks), ...first, ...keys, ...last]
+    .map((words) => output.command(words.map(shellQuote).join(' ')))
+  return { after, entries: end.sequence - after, commands, lost }
 }
 
 /** Disables the webhooks of a restored store: some may have been removed since the backup. @returns Their ids. */
-export async function disableWebhooks({ webhooks }: Pick<Store, 'webhooks'>, actor: string, at: number) {
-  const active = (await webhooks?.listWebhooks() ?? []).filter(({ state }) => state === 'active')
-  for (const { id } of active) {
-    await webhooks!.changeWebhook(
-      id,
-      'webhook.disabled',
-      { actor, at },
-      (webhook) => webhook && { ...webhook, state: 'disabled', failingSince: undefined },
-    )
+async function disableWebhooks(store: Records, actor: string, at: number): Promise<string[]> {
+  const active = (await listWebhooks(store)).filter(({ state }) => state === 'active').map(({ id }) => id)
+  const disable = (webhook: Webhook | undefined) =>
+    webhook && { ...webhook, state: 'disabled' as const, failingSince: undefined }
+  for (const id of active) {
+    await store.webhooks!.changeWebhook(id, 'webhook.disabled', { actor, at }, disable)
   }
-  return active.map(({ id }) => id)
+  return active
 }
 
 /** The last sequence, up to `end`, at which two logs are equal: the hash of an entry covers all before it. */
-async function lastCommonEntry(a: Pick<AuditLog, 'listAudit'>, b: typeof a, end: number): Promise<number> {
+async function lastCommonEntry(a: Records, b: Records, end: number): Promise<number> {
   let [equal, different] = [0, end + 1]
   while (different - equal > 1) {
     const middle = Math.floor((equal + different) / 2)
@@ -125,28 +139,21 @@ function keyCommands(before: Key, key: Key, now: number): Words[] | undefined {
   ]
 }
 
-/** @param needed Modules that have to be active while scopes are granted. */
-function partnerCommands(before: Partner | undefined, partner: Partner, needed: readonly Module[]) {
-  const { slug, name, limits, modules, state } = partner
-  if (state === 'removed') {
-    const isUndone = before !== undefined && before.state !== state
-    return { first: [], last: command(isUndone, 'partners', 'remove', slug, '--yes') }
-  }
-  const was = before ?? { name, limits: {}, modules: [], state: 'active' }
+/** The commands for a partner that is not removed, without those that deactivate modules, which keys may need until they have their scopes. */
+function partnerCommands(
+  before: Partner | undefined,
+  partner: Partner,
+  activated: readonly Module[],
+): Words[] {
+  const { slug, name, limits, state } = partner
+  const was = before ?? { name, limits: {}, state: 'active' }
   const updates = [...name === was.name ? [] : [`--name=${name}`], ...limitOptions(was.limits, limits)]
-  const activated = [...new Set(without([...modules, ...needed], was.modules))]
-  const deactivated = without([...was.modules, ...activated], modules)
-  return {
-    first: [
-      ...command(before === undefined, 'partners', 'create', slug, `--name=${name}`),
-      ...command(updates.length > 0, 'partners', 'update', slug, ...updates),
-      ...command(activated.length > 0, 'modules', 'activate', slug, ...activated),
-    ],
-    last: [
-      ...command(deactivated.length > 0, 'modules', 'deactivate', slug, ...deactivated),
-      ...command(state !== was.state, 'partners', state === 'suspended' ? 'suspend' : 'resume', slug),
-    ],
-  }
+  return [
+    ...command(before === undefined, 'partners', 'create', slug, `--name=${name}`),
+    ...command(updates.length > 0, 'partners', 'update', slug, ...updates),
+    ...command(activated.length > 0, 'modules', 'activate', slug, ...activated),
+    ...command(state !== was.state, 'partners', state === 'suspended' ? 'suspend' : 'resume', slug),
+  ]
 }
 
 /** The commands for restored webhooks, all of which start disabled. */
@@ -192,8 +199,7 @@ function without<T>(values: readonly T[], others: readonly T[]): T[] {
 export function noteUndone(
   output: Output,
   store: string | undefined,
-  undone: Undone,
-  disabled: readonly string[],
+  { undone, disabled_webhooks: disabled }: Awaited<ReturnType<typeof reconcile>>,
 ): void {
   if (disabled.length > 0) {
     output.note(`warning: Webhooks start disabled, until you run webhooks enable: ${disabled.join(' ')}`)
@@ -210,8 +216,7 @@ export function noteUndone(
   if (lost.length > 0) {
     output.note(`warning: Keys and webhooks that no command brings back: ${printable(lost.join(' '))}`)
   }
-  if (commands.length > 0) {
-    output.note('warning: Undone, to be repeated in this order before you serve the store:')
-  }
+  if (commands.length === 0) return
+  output.note('warning: Undone, to be repeated in this order before you serve the store:')
   for (const command of commands) output.note(printable(command))
 }

@@ -8,7 +8,6 @@ import {
   type CopyTarget,
   readSourceState,
 } from '../../adapters/stores/copy/source-and-target.ts'
-import type { MaybePromise } from '../../core/lib/promise.ts'
 import { type Action, type CliCommand, type Invocation, warnAboutPasswords } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
 import { describeFileError, interrupts } from '../files.ts'
@@ -16,7 +15,7 @@ import type { Output } from '../output/print.ts'
 import { formatDetails, formatTable, joinList, pluralize, printable, shellQuote } from '../output/text.ts'
 import { describeStore, openSqliteFile, requireFile, timeOf, withStore } from '../store.ts'
 import { currentUser, type DurableAddress, holdsPassword, parseDurableUrl } from '../store-url.ts'
-import { disableWebhooks, noteUndone, readUndone, type Records, type Undone } from '../undone.ts'
+import { noteUndone, reconcile } from '../undone.ts'
 
 interface CopyStoreOptions {
   readonly from: string
@@ -126,17 +125,15 @@ async function restore(
   const target = openForReplacement(store, !dryRun)
   try {
     await withCopy(output, file, store, force, async (copy, contents) => {
-      const { disabled, undone } = await withOpen(
-        openCopy(copy),
-        ({ records }) => reconcile(invocation, records, target.records, Date.now()),
-      )
+      const { records, close } = openCopy(copy)
+      const found = await reconcile(invocation, records, target.records, Date.now()).finally(close)
       const kept = `${store}.replaced-${new Date().toISOString().replaceAll(':', '-')}`
       if (!dryRun) target.replaceBy(copy, kept)
       const replaced = isThere && !dryRun ? kept : null
-      const data = { file, ...contents, replaced, undone, disabled_webhooks: disabled, dry_run: dryRun }
+      const data = { file, ...contents, replaced, ...found, dry_run: dryRun }
       await output.result(data, formatContents(contents))
       output.note(dryRun ? 'Nothing was changed.' : `Restored ${store}.`)
-      noteUndone(output, isThere ? `sqlite:${replaced ?? store}` : undefined, undone, disabled)
+      noteUndone(output, isThere ? `sqlite:${replaced ?? store}` : undefined, found)
     })
   } finally {
     target.close()
@@ -151,9 +148,9 @@ const reconcileWith: Action<[{ readonly replaced: string }]> = async (invocation
   if (place === replacedPlace) throw usageError(`--store and --replaced are the same store: ${place}.`)
   await withStore(invocation, {}, (restored) =>
     withStore(other, { readOnly: true }, async (replaced) => {
-      const { undone, disabled } = await reconcile(invocation, restored, replaced, timeOf(restored))
-      await output.result({ undone, disabled_webhooks: disabled }, '')
-      noteUndone(output, holdsPassword(url) ? 'URL' : url, undone, disabled)
+      const found = await reconcile(invocation, restored, replaced, timeOf(restored))
+      await output.result(found, '')
+      noteUndone(output, holdsPassword(url) ? 'URL' : url, found)
     }))
 }
 
@@ -248,24 +245,12 @@ function formatContents({ warnings: _, ...contents }: Contents): string {
   )
 }
 
-/** Disables the webhooks of a restored store, and finds what the restore undoes. */
-async function reconcile(
-  { actor }: Invocation,
-  restored: Records,
-  replaced: Records | undefined,
-  now: number,
-): Promise<{ readonly undone: Undone; readonly disabled: readonly string[] }> {
-  // The replaced store may be damaged.
-  const undone = replaced ? await readUndone(restored, replaced, now).catch(() => null) : null
-  return { undone, disabled: await disableWebhooks(restored, actor, now) }
-}
-
-async function withOpen<S extends { close(): MaybePromise<void> } | undefined, T>(
+async function withOpen<S extends CopySource | undefined>(
   store: S,
-  work: (store: S) => Promise<T>,
-): Promise<T> {
+  work: (store: S) => Promise<void>,
+): Promise<void> {
   try {
-    return await work(store)
+    await work(store)
   } finally {
     await store?.close()
   }

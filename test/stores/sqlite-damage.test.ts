@@ -240,12 +240,12 @@ await t.test('a damaged search index is reported with the command that builds it
   database.exec('UPDATE search_name_data SET block = zeroblob(20) WHERE id > 10')
   database.close()
   const [from, to] = [`sqlite:${file}`, `sqlite:${file}.mended`]
-  const message = new RegExp(`To build its search index again: .*store copy --from ${from} --to ${to}$`)
+  const remedy = { command: 'store copy', args: ['--from', from, '--to', to] }
   const search = (store: Store) => store.listProfiles('acme', query({ words: ['profile'] }), T0)
-  await t.rejects(async () => await search(store), { code: 'unreachable', message })
+  await t.rejects(async () => await search(store), { code: 'unreachable', remedy })
   await store.close()
   const backup = await runProgram(['--store', from, 'store', 'backup', `${file}.backup`, '--json'])
-  t.match(documentOf(backup).error, { code: 'refused', detail: message })
+  t.match(documentOf(backup).error, { code: 'refused', remedy })
   t.equal((await runProgram(['store', 'copy', '--from', from, '--to', to])).code, 0)
   const mended = await openSqliteStore(`${file}.mended`)
   t.equal((await search(mended)).length, 2)

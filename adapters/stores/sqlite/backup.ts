@@ -6,7 +6,7 @@ import { verifyAuditLog } from '../../../core/audit/verify.ts'
 import { sha256 } from '../../digest.ts'
 import { StoreError } from '../store-error.ts'
 import { createAuditLog } from './audit.ts'
-import { type Database, errorMessage, isBusy, openDatabase, searchIndexAdvice } from './database.ts'
+import { type Database, errorMessage, isBusy, openDatabase, searchIndexRemedy } from './database.ts'
 import { checkSchema, migrate, MIGRATIONS, schemaVersion } from './migrate.ts'
 import { createAdministration, createKeyLookup } from './partners-and-keys.ts'
 import { createRevisions } from './revisions.ts'
@@ -57,7 +57,8 @@ export async function copyFile(
     if (fault !== 'ok') {
       throw new StoreError(
         'refused',
-        `The store ${store} is damaged: ${fault}.${searchIndexAdvice(fault!, store)}`,
+        `The store ${store} is damaged: ${fault}.`,
+        searchIndexRemedy(fault!, store),
       )
     }
     warnings.push(...audit!.differences.map(({ kind, id }) => `${kind} ${id} contradicts the audit log`))

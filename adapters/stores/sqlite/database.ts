@@ -1,6 +1,7 @@
 /** The only file that uses the driver, `node:sqlite`, which Node, Bun and Deno provide. */
 import { closeSync, existsSync, openSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import type { Remedy } from '../../../core/admin/validate.ts'
 import { delay, type MaybePromise } from '../../../core/lib/promise.ts'
 import type { Value } from '../row-format.ts'
 import { StoreError } from '../store-error.ts'
@@ -187,14 +188,15 @@ function toStoreError(error: unknown, file: string, what: 'read' | 'changed'): u
   if (error instanceof StoreError || !fileTroubles.some((trouble) => reason.includes(trouble))) return error
   // SQLITE_CORRUPT_VTAB: only search has virtual tables.
   const index = (error as { readonly errcode?: number }).errcode === 267 ? 'fts5' : reason
-  const detail = `The store ${file} cannot be ${what}: ${reason}.${searchIndexAdvice(index, file)}`
-  return new StoreError('unreachable', detail, { cause: error })
+  const options = { cause: error, ...searchIndexRemedy(index, file) }
+  return new StoreError('unreachable', `The store ${file} cannot be ${what}: ${reason}.`, options)
 }
 
-/** How to mend a search index that SQLite finds damaged; empty for any other damage. */
-export function searchIndexAdvice(damage: string, file: string): string {
-  if (!/fts5/i.test(damage)) return ''
-  return ` To build its search index again: partner-api store copy --from sqlite:${file} --to sqlite:${file}.mended`
+/** The remedy for damage of the search index. */
+export function searchIndexRemedy(damage: string, file: string): { readonly remedy?: Remedy } {
+  if (!/fts5/i.test(damage)) return {}
+  const args = ['--from', `sqlite:${file}`, '--to', `sqlite:${file}.mended`]
+  return { remedy: { purpose: 'To build its search index again', command: 'store copy', args } }
 }
 
 export function errorMessage(error: unknown): string {
