@@ -23,10 +23,10 @@ import type { WorkerChannel } from './workers/worker.ts'
 const drainTimeoutMs = 7_000
 /** Milliseconds after which the process exits, even if work is left. */
 const stopTimeoutMs = 9_000
-const signals = ['SIGTERM', 'SIGINT'] as const
+export const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
 
 /**
- * Serves a store until SIGTERM or SIGINT, then lets pending requests finish, for up to 7 s.
+ * Serves a store until SIGTERM, SIGINT or SIGHUP, then lets pending requests finish, for up to 7 s.
  *
  * @param settings With `opened`, the log starts with that event and ends with `stopped`.
  */
@@ -117,7 +117,9 @@ export async function serveUntilStopped(
     await onListening(server.url, listener?.url)
     await stopped
     const drainDelay = delay((settings.drainDelay ?? 0) * 1000, undefined, { ref: false })
-    await Promise.race([drainDelay, ...worker ? [worker.orphaned] : []])
+    const delayed = Promise.race([drainDelay, ...worker ? [worker.orphaned] : []])
+    void server.drain(delayed)
+    await delayed
   } finally {
     setTimeout(() => {
       log.flush()

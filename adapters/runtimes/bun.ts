@@ -4,6 +4,7 @@
  * @module
  */
 import { createResponseConverter, FetchRequest } from '../../core/http/fetch.ts'
+import type { HttpResponse } from '../../core/http/message.ts'
 import type { MaybePromise } from '../../core/lib/promise.ts'
 import { assertInteger } from '../../core/lib/validate.ts'
 import {
@@ -75,7 +76,10 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
   const { keepAliveTimeoutMs = 75_000 } = options
   assertInteger('keepAliveTimeoutMs', keepAliveTimeoutMs, 0, 255_000)
 
-  const respond = createResponseConverter(() => api.refuse('internal'))
+  const convert = createResponseConverter(() => api.refuse('internal'))
+  const respond = (response: HttpResponse): Response =>
+    convert(isDraining ? { ...response, headers: [...response.headers, 'Connection', 'close'] } : response)
+  let isDraining = false
   const pending = createPendingRequests()
   const server = listen(settings, {
     idleTimeout: Math.ceil(keepAliveTimeoutMs / 1000),
@@ -90,7 +94,9 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
       return response instanceof Promise ? pending.add(httpRequest, response, respond) : respond(response)
     },
   })
-  return createRunningServer(host, server.port, async () => {
+  return createRunningServer(host, server.port, async (delay) => {
+    isDraining = true
+    await delay
     await waitForDrain(drainTimeoutMs, stopServer(server), pending, () => server.stop(true))
     await api.close()
   })

@@ -87,12 +87,19 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
   const server = createServer(settings)
   const pending = createPendingRequests()
   const connections = new Set<Socket>()
+  /** Those of the last second of the delay, whose first request may be on its way. */
+  const lateConnections = new Set<Socket>()
   let isDraining = false
+  let isStopping = false
   let isFull = false
   attachApi(server, api, () => isDraining, pending, settings.writeTimeoutMs)
   server.on('connection', (socket) => {
     connections.add(socket)
-    if (connections.size === maxConnections && !isFull && !isDraining) {
+    if (isDraining) {
+      lateConnections.add(socket)
+      setTimeout(() => lateConnections.delete(socket), lateMs).unref()
+    }
+    if (connections.size === maxConnections && !isFull && !isStopping) {
       // A closed socket keeps its descriptor for a while, and Deno never recovers from running out of descriptors.
       isFull = true
       stopAccepting(server)
@@ -114,15 +121,17 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
 
   function resumeAccepting(): void {
     isFull = false
-    if (!isDraining && !server.listening) server.listen({ port, host, reusePort })
+    if (!isStopping && !server.listening) server.listen({ port, host, reusePort })
   }
 
-  return createRunningServer(host, port, async () => {
+  return createRunningServer(host, port, async (delay) => {
     isDraining = true
+    await delay
+    isStopping = true
     const closed = once(server, 'close')
     stopAccepting(server)
-    closeIdle(server, connections)
-    const interval = setInterval(closeIdle, 50, server, connections)
+    closeIdle(server, connections, lateConnections)
+    const interval = setInterval(closeIdle, 50, server, connections, lateConnections)
     await waitForDrain(settings.drainTimeoutMs, closed, pending, () => {
       for (const connection of connections) connection.destroy()
     })
@@ -202,9 +211,13 @@ function stopAccepting(server: Server): void {
   if (server instanceof NetServer) NetServer.prototype.close.call(server)
 }
 
-/** Closes idle connections, unless a response is still being sent. */
-function closeIdle(server: Server, connections: ReadonlySet<Socket>): void {
+/** How long a new connection may take to send a request, in milliseconds. */
+const lateMs = 1_000
+
+/** Closes idle connections, unless a response is still being sent or a new connection has not been used yet. */
+function closeIdle(server: Server, connections: ReadonlySet<Socket>, late: ReadonlySet<Socket>): void {
   for (const { writableLength } of connections) if (writableLength > 0) return
+  for (const { bytesRead, destroyed } of late) if (bytesRead === 0 && !destroyed) return
   server.close()
   // Up to version 24, Node does not count a connection without any request as idle.
   for (const connection of connections) if (connection.bytesRead === 0) connection.destroy()

@@ -40,8 +40,11 @@ export interface RunningServer {
   /**
    * Stops accepting, closes idle connections, waits for pending responses, then closes the service. After
    * `drainTimeoutMs`, remaining connections are closed by force. Every call returns the same promise.
+   *
+   * @param delay The server first goes on until this is fulfilled, so that a balancer notices: from now on, every
+   * response closes its connection, so that few clients are left to lose theirs.
    */
-  drain(): Promise<void>
+  drain(delay?: Promise<unknown>): Promise<void>
 }
 
 /** Applies the defaults. @throws {RangeError} for a setting out of its range. */
@@ -59,13 +62,17 @@ export function resolveListenOptions(options: ListenOptions): Required<ListenOpt
   return { port, host, requestTimeoutMs, drainTimeoutMs, reusePort }
 }
 
-export function createRunningServer(host: string, port: number, drain: () => Promise<void>): RunningServer {
+export function createRunningServer(
+  host: string,
+  port: number,
+  drain: (delay?: Promise<unknown>) => Promise<void>,
+): RunningServer {
   let draining: Promise<void> | undefined
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
     host,
     port,
-    drain: () => draining ??= drain(),
+    drain: (delay) => draining ??= drain(delay),
   }
 }
 

@@ -52,9 +52,9 @@ export function define(serve: CliCommand): void {
     .option('--allow-private-webhooks', 'Deliver to private addresses and by http://, too')
     .act(serveStore)
     .details(`
-Creates or migrates the store first. Prints one line on standard output when it accepts connections. SIGTERM and
-SIGINT let pending requests finish, for up to 7 s. Unless --log is off, the log starts with the location of the store
-and whether it is new, and ends with the event "stopped".
+Creates or migrates the store first. Prints one line on standard output when it accepts connections. SIGTERM, SIGINT
+and SIGHUP let pending requests finish, for up to 7 s. Unless --log is off, the log starts with the location of the
+store and whether it is new, and ends with the event "stopped".
 
 With --workers, that many processes of this server share its port, limits and log. One that ends is replaced.
 
@@ -105,7 +105,8 @@ async function serveStore(invocation: Invocation, options: ServeOptions): Promis
   }
   const created = address.kind === 'memory' || await isMissingStore(invocation)
   const onListening = (url: string, metricsUrl?: string) =>
-    invocation.output.result({ url, metrics_url: metricsUrl }, listeningLine(url))
+    // The server goes on without a reader.
+    invocation.output.result({ url, metrics_url: metricsUrl }, listeningLine(url)).catch(() => undefined)
   const opened = await withStore(invocation, { create: true }, async (store) => {
     const opened = { ...await describeOpened(invocation, address), created }
     if (workers === 1) {

@@ -3,13 +3,14 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
+import { constants } from 'node:os'
 import process from 'node:process'
 import type { MetricsSample } from '../../adapters/metrics.ts'
 import type { RunningServer } from '../../adapters/runtimes/server.ts'
 import { delay } from '../../core/lib/promise.ts'
 import { CliError, toCliError, usageError } from '../errors.ts'
 import { createLog, createServeLogger, type ServeEvent } from '../output/log.ts'
-import { listenFailure, listenForMetrics } from '../server.ts'
+import { listenFailure, listenForMetrics, signals } from '../server.ts'
 import { type Place, PLACE_VARIABLE, type WorkerMessage } from './worker.ts'
 
 /** Milliseconds after which a worker is killed when it was asked to stop: it ends by itself before. */
@@ -23,7 +24,7 @@ const maxFailures = 5
 /** Characters of a line of a worker that are kept until its end arrives. */
 const maxLineLength = 65_536
 
-/** Keeps `count` workers running until SIGTERM or SIGINT, then lets all of them finish their requests. */
+/** Keeps `count` workers running until SIGTERM, SIGINT or SIGHUP, then lets all of them finish their requests. */
 export async function superviseWorkers(
   { count, port, host, log: level, opened, metrics, drainDelay }: {
     readonly count: number
@@ -49,11 +50,11 @@ export async function superviseWorkers(
   let isServing = false
   let sampling: ReturnType<typeof readSamples> | undefined
   const killAll = () => running.forEach((child) => child.kill('SIGKILL'))
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  for (const signal of signals) {
     process.on(signal, () => {
       if (!stop.signal.aborted) return stop.abort()
       killAll()
-      process.exit(signal === 'SIGINT' ? 130 : 143)
+      process.exit(128 + constants.signals[signal])
     })
   }
   logEvent('store_opened', opened)

@@ -6,10 +6,13 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { test } from 'tap'
 import { freePort } from '../postgres/free-port.ts'
+import { until } from '../postgres/until.ts'
 import {
   documentOf,
+  ending,
   programOn,
   runProcess,
+  startProgram,
   startServing,
   stopServing,
   temporaryFolder,
@@ -37,6 +40,20 @@ test('demo serves sample content and prints a command that works', async (t) => 
   t.equal(ended.code, 0)
   t.match(ended.stdout, /^listening on http:\/\/127\.0\.0\.1:\d+\n$/, 'standard output has one line')
   t.match(ended.stderr, `${demo.url}/service/docs`)
+})
+
+test('a server whose standard output has no reader goes on', async (t) => {
+  for (const more of [[], ...process.platform === 'linux' ? [['--workers', '2']] : []]) {
+    const port = await freePort()
+    const child = startProgram(['serve', '--port', String(port), ...more], { env })
+    t.teardown(() => child.kill('SIGKILL'))
+    child.stdout.destroy()
+    const ended = ending(child)
+    const isServing = () => fetch(`http://127.0.0.1:${port}/service/health`).then(({ ok }) => ok, () => false)
+    await Promise.race([until(isServing, 'the server'), ended])
+    child.kill('SIGHUP')
+    t.match(await ended, { code: 0, signal: null })
+  }
 })
 
 test('a demo needs an empty store', async (t) => {

@@ -272,6 +272,8 @@ for (
     served.child.kill('SIGTERM')
     await until(async () => await statusOf(`${monitor}/ready`) === 503, 'the drain')
     t.equal(await request(profiles), 200, 'it accepts connections for the delay')
+    const { headers } = await fetch(`${served.url}/service/health`)
+    t.equal(headers.get('connection'), 'close')
     t.equal(await statusOf(`${monitor}/live`), 200)
     served.child.kill('SIGINT')
     t.match(await served.ended, { code: null, signal: 'SIGINT' }, 'a second signal ends it at once')
@@ -288,7 +290,7 @@ t.test('a server drains after the delay, and other addresses are refused', async
   for (const address of ['x', '1.2.3.4', '70000', ':1']) {
     t.equal((await run('serve', '--metrics', address)).code, 2, address)
   }
-  const { code, stderr } = await stopServing(served)
+  const { code, stderr } = await stopServing(served, 'SIGHUP')
   t.equal(code, 0)
   t.match(stderr, '"event":"stopped"')
 })

@@ -24,6 +24,7 @@ export type Order =
   | { readonly convert: readonly PlainResponse[] }
   | 'release'
   | 'drain'
+  | 'drain after release'
   | 'measure addresses'
 
 const runtime = 'bun' in process.versions ? 'bun' : 'deno' in process.versions ? 'deno' : 'node'
@@ -132,6 +133,11 @@ createInterface({ input: process.stdin }).on('line', async (line) => {
   if (order === 'release') released.resolve()
   else if (order === 'drain') {
     await server.drain().then(() => report({ drained: server.drain() === server.drain() }))
+  } else if (order === 'drain after release') {
+    const drained = server.drain(released.promise)
+    report({ draining: true })
+    await drained
+    report({ drained: true })
   } else if (order === 'measure addresses') measureAddresses()
   else if ('attempt' in order) await attempt(order.attempt)
   else if ('convert' in order) await convert(order.convert)

@@ -42,6 +42,10 @@ function startRuntime([runtime = '', ...words]: readonly string[]) {
   }
 }
 
+async function untilRefused(open: () => Promise<RawConnection>): Promise<never> {
+  while (true) (await open()).destroy()
+}
+
 const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`
 const post = (length: number): string => `POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: ${length}\r\n\r\n`
 
@@ -273,12 +277,44 @@ for (const runtime of RUNTIMES) {
       t.equal(await idle.ended(), '')
       sendCommand('release')
       const { status, headers } = await busy.answer()
-      t.strictSame([status, headers.get('connection')], [200, runtime.name === 'Bun' ? undefined : 'close'])
+      t.strictSame([status, headers.get('connection')], [200, 'close'])
       t.equal(await busy.ended(), '')
       t.strictSame(await response(), { closed: true }, 'the service is closed after draining')
       t.strictSame(await response(), { drained: true }, 'once')
       await t.rejects(open(), { code: 'ECONNREFUSED' })
       for (const connection of [silent, idle, busy]) connection.destroy()
+    })
+
+    await t.test('until the end of the delay, drain closes connections only after a response', async (t) => {
+      const { open } = await serve({ drainTimeoutMs: never })
+      const [used, idle] = [await open(), await open()]
+      for (const connection of [used, idle]) {
+        connection.write(get('/now'))
+        t.not((await connection.answer()).headers.get('connection'), 'close')
+      }
+      sendCommand('drain after release')
+      t.strictSame(await response(), { draining: true })
+      const late = await open()
+      for (const connection of [used, await open()]) {
+        connection.write(get('/now'))
+        const { status, headers } = await connection.answer()
+        t.strictSame([status, headers.get('connection')], [200, 'close'])
+        t.equal(await connection.ended(), '')
+        connection.destroy()
+      }
+      // Bun closes its connections all at once.
+      if (runtime.name === 'Bun') late.write(get('/now'))
+      sendCommand('release')
+      if (runtime.name !== 'Bun') {
+        await t.rejects(untilRefused(open), { code: 'ECONNREFUSED' })
+        late.write(get('/now'))
+      }
+      t.equal((await late.answer()).headers.get('connection'), 'close', 'a connection that is new')
+      t.equal(await idle.ended(), '')
+      late.destroy()
+      t.strictSame(await response(), { closed: true })
+      t.strictSame(await response(), { drained: true })
+      idle.destroy()
     })
 
     await t.test('drain answers requests whose body does not arrive before it closes the service', async (t) => {
