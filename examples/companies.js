@@ -2,12 +2,16 @@
 import { DatabaseSync } from 'node:sqlite'
 import { fold, foldWords } from 'partner-api'
 
-/** @returns {import('partner-api').Directory} */
+/**
+ * @param {string} file
+ * @returns {import('partner-api').Directory}
+ */
 export function openCompanies(file) {
   const database = new DatabaseSync(file, { readOnly: true })
-  database.function('folded', { deterministic: true }, fold)
-  database.function('words', { deterministic: true }, (text) => ` ${foldWords(text).join(' ')}`)
+  database.function('folded', { deterministic: true }, (text) => fold(String(text)))
+  database.function('words', { deterministic: true }, (text) => ` ${foldWords(String(text)).join(' ')}`)
 
+  /** @type {(sql: string, values: Record<string, string | number | null>) => any[]} */
   const ask = (sql, values) => database.prepare(sql).all(values)
   const live = 'FROM company JOIN sector ON sector.id = company.sector_id WHERE company.live_since <= :now'
   const orders = {
@@ -72,6 +76,7 @@ export function openCompanies(file) {
   }
 }
 
+/** @param {any} row */
 function profileOf(row) {
   return {
     slug: row.handle,

@@ -31,7 +31,7 @@ export interface PartnerClientOptions {
    */
   readonly url: string | WebUrl
   /** The key: a secret, for servers only. Surrounding white space is ignored, so a file's content will do. */
-  readonly key: string
+  readonly key: string | undefined
   /** Slug of the partner that owns the key. */
   readonly partner: string
   /** First segment of the paths, default `service`. */
@@ -78,7 +78,7 @@ export interface PartnerClient {
   recentProfiles(query?: RecentProfilesQuery, options?: CallOptions): Promise<readonly ProfileCard[]>
   /** The directory of profiles. */
   profiles(query?: ProfilesQuery, options?: CallOptions): PagedList<ProfileCard>
-  /** One profile by its slug. */
+  /** One profile by its slug. Rejects with a `TypeError` for `''`, `'.'` and `'..'`. */
   profile(slug: string, options?: CallOptions): Promise<Profile>
   /** The current banner. */
   banner(options?: CallOptions): Promise<Banner>
@@ -100,7 +100,7 @@ export interface PartnerClient {
  * Makes a client.
  *
  * @throws {Error} in a browser, where every visitor could read the key.
- * @throws {TypeError} for an invalid `url`, `key` or `partner`.
+ * @throws {TypeError} for an invalid `url`, `key` or `partner`, and for an unknown option.
  * @throws {RangeError} for a number out of its range.
  * @example
  * ```ts
@@ -115,7 +115,11 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
     widget: (options) => get('/partner-widget', {}, options),
     recentProfiles: (query, options) => get('/public/profiles/recent', query, options),
     profiles: (query, options) => list('/public/profiles', query, options),
-    profile: (slug, options) => get(`/public/profiles/${encodeURIComponent(slug)}`, {}, options),
+    // The path of an empty or dot segment would be that of another endpoint.
+    profile: (slug, options) =>
+      /^\.{0,2}$/.test(slug ?? '')
+        ? Promise.reject(new TypeError('slug must be the slug of a profile.'))
+        : get(`/public/profiles/${encodeURIComponent(slug)}`, {}, options),
     banner: (options) => get('/public/banner', {}, options),
     countries: (query, options) => get('/public/countries', query, options),
     industries: (query, options) => get('/public/industries', query, options),
@@ -126,6 +130,8 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
       post('/partner/signups', form, options, { 'idempotency-key': idempotencyKey }),
   }
 }
+
+type ListQuery = { readonly cursor?: string | undefined }
 
 /** The three kinds of calls: a read, a write, and the reads of a paged list. Paths are relative to the service. */
 function createCalls(options: PartnerClientOptions) {
@@ -140,13 +146,18 @@ function createCalls(options: PartnerClientOptions) {
   function getPage<T>(path: string, query: object = {}, options?: CallOptions): Promise<T> {
     const search = new URLSearchParams({ partner })
     for (const [name, value] of Object.entries(query)) {
-      for (const item of [value].flat()) if (item !== undefined) search.append(name, String(item))
+      for (const item of [value].flat()) if (item != null) search.append(name, String(item))
     }
     return send(`${path}?${search}`, {}, options)
   }
 
-  async function* readPages<Row>(path: string, query: object | undefined, options: CallOptions | undefined) {
-    for (let currentQuery: { readonly cursor?: string | undefined } = query ?? {};;) {
+  async function* readPages<Row>(
+    path: string,
+    query: ListQuery | undefined,
+    options: CallOptions | undefined,
+  ) {
+    const seen = new Set([query?.cursor])
+    for (let currentQuery = query ?? {};;) {
       const response = await getPage<{ readonly data: readonly Row[]; readonly page: Page }>(
         path,
         currentQuery,
@@ -155,10 +166,9 @@ function createCalls(options: PartnerClientOptions) {
       yield response
       const { has_more, next_cursor: cursor } = response.page ?? {}
       if (has_more === false) return
-      // A cache that ignores queries would return the same page forever.
-      if (!cursor || cursor === currentQuery.cursor) {
-        throw new ServiceUnreachableError('The list does not advance.')
-      }
+      // A cache that ignores queries would return the same pages forever.
+      if (!cursor || seen.has(cursor)) throw new ServiceUnreachableError('The list does not advance.')
+      seen.add(cursor)
       currentQuery = { ...query, cursor }
     }
   }
@@ -177,7 +187,7 @@ function createCalls(options: PartnerClientOptions) {
       return (await send<{ data: T }>(path, { headers, body: { ...form, partner } }, options)).data
     },
 
-    list<Row>(path: string, query: object | undefined, options: CallOptions | undefined): PagedList<Row> {
+    list<Row>(path: string, query: ListQuery | undefined, options: CallOptions | undefined): PagedList<Row> {
       return {
         pages: () => readPages(path, query, options),
         async *[Symbol.asyncIterator]() {
@@ -195,19 +205,28 @@ function parseOptions(options: PartnerClientOptions) {
   }
   const {
     url,
+    key: givenKey,
     partner,
     serviceName = 'service',
     timeoutMs = 10_000,
     retries = 2,
     maxRetryAfterSeconds = 60,
+    fetch: send = (request) => fetch(request),
+    ...unknown
   } = options
+  const [name] = Object.keys(unknown)
+  if (name !== undefined) throw new TypeError(`${name} is not an option of the client.`)
   // Files often end with a line feed, or start with a byte-order mark.
-  const key = String(options.key ?? '').trim()
+  const key = String(givenKey ?? '').trim()
+  if (key === '') throw new TypeError('key must be set, and it is undefined or empty.')
   // Some runtimes quote a header value that they reject, and this one is a secret.
   if (!/^[!-~]+$/.test(key)) throw new TypeError('key must be one key: printable ASCII without spaces.')
   // The partner is part of URLs, which are logged: a key must not get there by mistake.
   if (!/^[a-z\d-]+$/.test(partner ?? '')) {
     throw new TypeError("partner must be the slug of the key's partner.")
+  }
+  if (String(url).replace(/\/+$/, '').endsWith(`/${serviceName}`)) {
+    throw new TypeError(`url must be the address without /${serviceName}.`)
   }
   return {
     url,
@@ -217,7 +236,7 @@ function parseOptions(options: PartnerClientOptions) {
     timeoutMs: assertInteger('timeoutMs', timeoutMs, 1, MAX_TIMER_MS),
     retries: assertInteger('retries', retries, 0, 100),
     maxRetryAfterSeconds: assertInteger('maxRetryAfterSeconds', maxRetryAfterSeconds, 0, 2_147_483),
-    fetch: options.fetch ?? ((request) => fetch(request)),
+    fetch: send,
   } satisfies TransportOptions & Record<string, unknown>
 }
 

@@ -112,21 +112,28 @@ async function sendOnce(
   // Messages omit the path and the query, which may be confidential.
   const { origin } = new URL(url)
   const timeout = AbortSignal.timeout(timeoutMs)
+  const ending = signal === undefined ? timeout : AbortSignal.any([signal, timeout])
   // Constructed outside of the `catch` below: an invalid request is not an unreachable service.
   const webRequest = new Request(url, {
     ...request,
     // A redirect would carry the key to another server.
     redirect: 'manual',
-    signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
+    signal: ending,
   })
-  const { response, text } = await fetch(webRequest)
-    .then(async (response) => ({ response, text: await response.text() }))
-    .catch((cause) => {
-      const meaning = describeNetworkError(cause)
-      const reason = timeout.aborted ? ` within ${timeoutMs} ms` : meaning ? `: ${meaning}` : ''
-      throw new ServiceUnreachableError(`${origin} did not respond${reason}.`, { cause })
-    })
+  const read = async () => {
+    const response = await fetch(webRequest)
+    return { response, text: await readText(response, ending) }
+  }
+  // A custom `fetch` may ignore the signal of its request.
+  const { response, text } = await Promise.race([read(), rejectOnAbort(ending)]).catch((cause) => {
+    const meaning = describeNetworkError(cause)
+    const reason = timeout.aborted ? ` within ${timeoutMs} ms` : meaning ? `: ${meaning}` : ''
+    throw new ServiceUnreachableError(`${origin} did not respond${reason}.`, { cause })
+  })
   const { status, ok, headers } = response
+  if (text === undefined) {
+    throw new ServiceUnreachableError(`The response of ${origin} is longer than 16 MiB.`, { status })
+  }
   const body = parseJson(text)
   if (ok && isObject(body) && 'data' in body) return body
   const retryAfterSeconds = parseRetryAfter(headers.get('retry-after'))
@@ -135,6 +142,26 @@ async function sendOnce(
     status,
     retryAfterSeconds,
   })
+}
+
+function rejectOnAbort(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
+}
+
+/** @returns `undefined` for more than 16 MiB. */
+async function readText({ body }: Response, signal: AbortSignal): Promise<string | undefined> {
+  const decoder = new TextDecoder()
+  let text = ''
+  let size = 0
+  for await (const chunk of body ?? []) {
+    signal.throwIfAborted()
+    size += chunk.length
+    if (size > 16_777_216) return undefined
+    text += decoder.decode(chunk, { stream: true })
+  }
+  return text + decoder.decode()
 }
 
 /** Patterns of error codes (Node, Bun) and messages (Deno), and what they mean. The first match decides. */

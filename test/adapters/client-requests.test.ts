@@ -72,7 +72,15 @@ t.test('invalid options are named without showing a key', (t) => {
   const unset = undefined as unknown as string
   const invalid: Readonly<Record<string, readonly [error: string, ...values: readonly unknown[]]>> = {
     // A misplaced key may be in any of them.
-    url: ['TypeError', 'nowhere', 'localhost:8787', 'file:///etc', '', key],
+    url: [
+      'TypeError',
+      'nowhere',
+      'localhost:8787',
+      'file:///etc',
+      '',
+      key,
+      'https://api.example/v1/service/',
+    ],
     key: ['TypeError', unset, '', ' ', `${key}\n${key}`, `${key}…`],
     partner: ['TypeError', unset, '', key],
     timeoutMs: ['RangeError', 0, -1, NaN, 2 ** 31],
@@ -88,6 +96,7 @@ t.test('invalid options are named without showing a key', (t) => {
       t.notOk(inspect(thrown).includes(key.slice(-20)), name)
     }
   }
+  t.throws(() => makeClient({ timeout: 5 } as object), { message: 'timeout is not an option of the client.' })
   t.end()
 })
 
@@ -104,11 +113,32 @@ t.test('a key may come from a file, and a URL may have a path', async (t) => {
   }
 })
 
+t.test('a slug or query without a value asks for nothing else', async (t) => {
+  const { requested, client } = scripted([good])
+  for (const slug of ['', '.', '..', undefined as unknown as string]) {
+    await t.rejects(client.profile(slug), {
+      name: 'TypeError',
+      message: 'slug must be the slug of a profile.',
+    })
+  }
+  await client.countries({ locale: null, in_use: true } as object)
+  t.same(requested.map(({ url }) => url), [
+    'https://api.example/service/public/countries?partner=demo&in_use=true',
+  ])
+})
+
 t.test('a list whose cursor does not advance is an error', async (t) => {
-  for (const [next_cursor, requests] of [['same', 2], [null, 1]] as const) {
-    const page = () => Response.json({ data: [{}], page: { limit: 1, has_more: true, next_cursor } })
-    const { requested, client } = scripted([page, page, page])
-    await t.rejects(gather(client.profiles()), { name: 'ServiceUnreachableError' })
+  for (
+    const [cursors, requests] of [[['same', 'same', 'x'], 2], [['a', 'b', 'a', 'x'], 3], [['0'], 1], [
+      [null],
+      1,
+    ]] as const
+  ) {
+    const pages = cursors.map((next_cursor) => () =>
+      Response.json({ data: [{}], page: { limit: 1, has_more: true, next_cursor } })
+    )
+    const { requested, client } = scripted(pages, { retries: 0 })
+    await t.rejects(gather(client.profiles({ cursor: '0' })), { message: 'The list does not advance.' })
     t.equal(requested.length, requests)
   }
   const { client } = scripted([good])
@@ -229,6 +259,38 @@ t.test('an attempt that times out is retried', async (t) => {
     cause: { name: 'TimeoutError' },
   })
   t.equal(requested.length, 2)
+})
+
+t.test('time limit and signal hold whatever an own fetch does', async (t) => {
+  const keptAlive = setInterval(() => {}, 1_000)
+  t.teardown(() => clearInterval(keptAlive))
+  const never = () => new Promise(() => {})
+  const silent = () => new Response(new ReadableStream())
+  const fails = () => {
+    throw new TypeError('no')
+  }
+  for (const fetch of [never, silent, fails, () => undefined] as never[]) {
+    const call = makeClient({ fetch, timeoutMs: 50, retries: 0 }).plans()
+    await t.rejects(call, { name: 'ServiceUnreachableError', message: 'https://api.example did not respond' })
+  }
+  for (const fetch of [never, silent] as never[]) {
+    const aborting = new AbortController()
+    const call = makeClient({ fetch }).plans({ signal: aborting.signal })
+    aborting.abort(new Error('enough'))
+    await t.rejects(call, { message: 'enough' })
+  }
+})
+
+t.test('at most 16 MiB of a response are read', async (t) => {
+  let [chunks, isCancelled] = [0, false]
+  const body = new ReadableStream({
+    pull: (controller) => chunks++ < 100 ? controller.enqueue(new Uint8Array(1_048_576)) : controller.close(),
+    cancel: () => void (isCancelled = true),
+  })
+  const { requested, client } = scripted([() => new Response(body)])
+  const message = 'The response of https://api.example is longer than 16 MiB.'
+  await t.rejects(client.plans(), { name: 'ServiceUnreachableError', message, status: 200 })
+  t.match({ chunks, isCancelled, requests: requested.length }, { chunks: 18, isCancelled: true, requests: 1 })
 })
 
 t.test('network errors are explained', async (t) => {
