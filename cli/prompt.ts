@@ -7,9 +7,14 @@ import type { Io } from './output/print.ts'
 /** Prompts go to standard error, since standard output may be a file. */
 type Terminal = Pick<Io, 'stdin' | 'stderr'>
 
+export function isInteractive({ stdin, stderr }: Terminal): boolean {
+  return stdin.isTTY === true && stderr.isTTY === true
+}
+
 /** Asks for `word` to confirm something that cannot be undone. @param consequence A sentence. */
-export async function confirm({ stdin, stderr }: Terminal, consequence: string, word: string): Promise<void> {
-  if (!stdin.isTTY || !stderr.isTTY) {
+export async function confirm(terminal: Terminal, consequence: string, word: string): Promise<void> {
+  const { stdin, stderr } = terminal
+  if (!isInteractive(terminal)) {
     throw usageError(`${consequence} This cannot be undone. Pass --yes to skip this prompt.`)
   }
   if ((await ask(stdin, stderr, `${consequence}\nType ${word} to confirm: `, stderr)).trim() !== word) {

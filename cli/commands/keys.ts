@@ -24,7 +24,8 @@ import {
 import { defineRotation } from '../keys/rotation.ts'
 import { defineList } from '../keys/list.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
-import { formatDetails, formatLimits, formatTime } from '../output/text.ts'
+import { formatDetails, formatLimits, formatTime, printable } from '../output/text.ts'
+import { confirm, isInteractive } from '../prompt.ts'
 import { timeOf } from '../store.ts'
 
 /** How to output a new key. */
@@ -45,6 +46,11 @@ interface IssueOptions extends KeyOutputOptions {
 interface RotateOptions extends KeyOutputOptions {
   readonly overlap: number
   readonly expires?: ResolveEnd
+  readonly dryRun?: true
+}
+
+interface StateOptions {
+  readonly yes?: true
   readonly dryRun?: true
 }
 
@@ -170,7 +176,7 @@ it with --overlap 0, which ends it at once.`)
     'revoke',
     'Refuse a key permanently',
     (_id, { wait }) => [`Revoked permanently${wait ? '.' : stalenessNote}`],
-  ).dryRuns()
+  ).option('-y, --yes', 'Do not ask for confirmation on a terminal').dryRuns()
 }
 
 function addStateCommand(
@@ -182,8 +188,15 @@ function addStateCommand(
   return keys.command(name)
     .description(description)
     .argument('<key>', keyHelp)
-    .change(async (store, invocation, id: string) => {
-      const key = await createKeyAdministration(store, invocation)[name](id)
+    .change(async (store, invocation, id: string, { yes, dryRun }: StateOptions) => {
+      const keys = createKeyAdministration(store, invocation)
+      // Without a terminal it goes on: scripts revoke keys in emergencies.
+      if (name === 'revoke' && !yes && !dryRun && isInteractive(invocation.io)) {
+        const key = await keys.show(id)
+        const consequence = `This revokes key ${id} (${printable(key.name)}) of ${key.partner} permanently.`
+        await confirm(invocation.io, consequence, id)
+      }
+      const key = await keys[name](id)
       return { ...keyResult(store, key), notes: () => notes(id, invocation) }
     })
     .examples(`partner-api keys ${name} Zt81mQv04KsD`)

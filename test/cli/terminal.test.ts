@@ -128,6 +128,22 @@ test('an interrupt leaves an import undone, and a key in its file or not issued'
   t.same(keys.map((each: { readonly id: string }) => each.id), written)
 })
 
+test('keys revoke asks on a terminal only', { skip: noTerminal }, async (t) => {
+  const revoke = async (answer: string, options = '') => {
+    const { data: { id } } = await json('keys', 'issue', 'acme-travel-international', '--name', 'Old')
+    const command = `'${process.execPath}' '${MAIN}' keys revoke ${id} ${options}; echo "exit $?"`
+    const until = options === '' ? 'to confirm' : 'Revoked permanently'
+    const shown = await runOnTerminal(command, { PARTNER_API_STORE }, until, `${answer || id}\r`)
+    return [shown, (await json('keys', 'show', id)).data.state]
+  }
+  t.match(await revoke('no'), [
+    /revokes key \S+ \(Old\) of acme-travel-international permanently\..*exit 1/s,
+    'active',
+  ])
+  t.match(await revoke(''), [/Revoked permanently.*exit 0/s, 'revoked'])
+  t.match(await revoke('', '--yes'), [/^(?!.*to confirm).*exit 0/s, 'revoked'])
+})
+
 test('Ctrl-C at a confirmation exits with 130', { skip: noTerminal }, async (t) => {
   const command =
     `'${process.execPath}' '${MAIN}' partners remove acme-travel-international; echo "exit $?"; stty -a`
