@@ -1,3 +1,4 @@
+import { METHODS } from 'node:http'
 import { findKey } from '../../core/admin/apply.ts'
 import { PROBLEMS } from '../../core/http/problem.ts'
 import { isPercentEncoded } from '../../core/http/query.ts'
@@ -49,7 +50,7 @@ const explainRequest: Action<[string, string, ExplainOptions]> = async (
   options,
 ) => {
   const { output } = invocation
-  const route = await findRoute(method.toUpperCase(), path, options.serviceName)
+  const route = await findRoute(method, path, options.serviceName)
   if (route.access === 'open') {
     await output.result({ decision: decisionJson(undefined), rules: [] }, 'allowed\n')
     output.note(`${path} requires no key, so no rule of the policy applies.`)
@@ -84,6 +85,11 @@ async function explainForKey(
 async function findRoute(method: string, path: string, name: string): Promise<Route> {
   if (/[?#]/.test(path)) {
     throw usageError('PATH must not have a query: pass the partner as --partner.')
+  }
+  // Methods are case-sensitive (RFC 9110 §9.1), and CONNECT has no path.
+  if (!METHODS.includes(method) || method === 'CONNECT') {
+    const detail = `${printable(method.slice(0, 40))} is no method, such as GET: the service answers 400.`
+    throw new CliError(1, 'malformed_request', detail)
   }
   if (!isPercentEncoded(path)) {
     const detail = 'PATH has a % without two hexadecimal digits: the service answers 400.'

@@ -161,7 +161,7 @@ test('explain reports the decision for a request', async (t) => {
   for (
     const request of [
       'GET /service/public/profiles',
-      'head /service/public/profiles',
+      'HEAD /service/public/profiles',
       'GET /service/public/profiles/nordlicht',
       'POST /service/developer/verify-key',
       '--service-name data GET /data/public/profiles',
@@ -195,6 +195,9 @@ test('explain reports the decision for a request', async (t) => {
     [`${known} GET /service/public/nothing`]: '1 route_not_found',
     [`${known} GET /service/public/profiles/%zz`]: '1 malformed_request',
     [`${known} OPTIONS /service/public/profiles`]: '1 method_not_allowed',
+    [`${known} PROPFIND /service/public/profiles`]: '1 method_not_allowed',
+    [`${known} get /service/public/profiles`]: '1 malformed_request',
+    [`${known} CONNECT /service/public/profiles`]: '1 malformed_request',
     'explain --key-id nothing --partner acme GET /service/public/plans': '1 key_not_found',
     [`${known} GET /service/public/profiles?partner=acme`]: '2 usage',
     [`${known} --address here GET /service/public/profiles`]: '2 usage',
