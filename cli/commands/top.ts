@@ -66,6 +66,7 @@ async function show(
 ): Promise<void> {
   const isScreen = stdout.isTTY === true && env.TERM !== 'dumb' && !output.json && !once
   let isEntered = false
+  output.isJsonLines = true
   try {
     for await (const reading of repeat(interval, createReader(store, partner))) {
       // The first reading alone does not say what is asked now.
@@ -153,7 +154,7 @@ async function describeKey(
 ) {
   const { key } = (await store.findKey(keyId))!
   // Counts are newer than the last use of a key, which servers write once a minute.
-  const lastUsedAt = requests > 0 ? at : key.lastUsedAt
+  const lastUsedAt = requests > errors ? at : key.lastUsedAt
   const { partner, name, hint, environment, last_used_at } = keyJson({ ...key, lastUsedAt }, at)
   const perSecond = requests / seconds
   const recent = seconds === 0 ? ['–', '–'] : [perSecond.toFixed(1), `${errors}`]

@@ -41,6 +41,10 @@ export class Output implements TableStyle {
   json: boolean
   /** What a failed write does not undo, and what to do about it: its error says so. */
   done: { readonly detail: string; readonly remedy?: Remedy } = { detail: '' }
+  /** Whether each document is a line, also on a terminal: for commands that print one after the other. */
+  isJsonLines = false
+  /** That of the error which was printed, if any, even if its reader has gone. */
+  exitCode: ExitCode = 0
   readonly #io: Io
   #storeOption = ''
   /** Whether part of a list has been written, so that an error has to complete the document. */
@@ -145,7 +149,9 @@ export class Output implements TableStyle {
   }
 
   #format(value: unknown): string {
-    return `${printableJson(JSON.stringify(value, null, this.#io.stdout.isTTY ? 2 : 0))}\n`
+    return `${
+      printableJson(JSON.stringify(value, null, this.#io.stdout.isTTY && !this.isJsonLines ? 2 : 0))
+    }\n`
   }
 
   /** Prints a sentence for people, with nothing that a script would need. */

@@ -22,6 +22,7 @@ export async function watch(
   let shown = ''
   let exitCode: ExitCode = 0
   let count = 0
+  output.isJsonLines = true
   await output.progress(async (report) => {
     for await (const result of repeat(intervalMs, check)) {
       count++
