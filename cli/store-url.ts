@@ -1,4 +1,6 @@
+import { execFileSync } from 'node:child_process'
 import { userInfo } from 'node:os'
+import process from 'node:process'
 import { validateName } from '../core/admin/validate.ts'
 import { usageError } from './errors.ts'
 import type { Io } from './output/print.ts'
@@ -46,7 +48,10 @@ export function holdsPassword(url: string): boolean {
 export function currentUser(env: Io['env']): string {
   let user: string | undefined
   try {
-    user = userInfo().username
+    // `userInfo` of Bun takes the name from $USER, which anyone can set.
+    user = process.versions.bun && process.platform !== 'win32'
+      ? execFileSync('id', ['-un'], { encoding: 'utf8', stdio: 'pipe' }).trim()
+      : userInfo().username
   } catch {
     // The system has no entry for the user id.
   }

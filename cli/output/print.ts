@@ -43,8 +43,6 @@ export class Output implements TableStyle {
   done: { readonly detail: string; readonly remedy?: Remedy } = { detail: '' }
   /** Whether each document is a line, also on a terminal: for commands that print one after the other. */
   isJsonLines = false
-  /** That of the error which was printed, if any, even if its reader has gone. */
-  exitCode: ExitCode = 0
   readonly #io: Io
   #storeOption = ''
   /** Whether part of a list has been written, so that an error has to complete the document. */

@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
@@ -13,6 +14,7 @@ import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { hasServer } from '../postgres/binaries.ts'
 import { startServer } from '../postgres/server.ts'
 import {
+  documentOf,
   MAIN,
   programOn,
   runProcess,
@@ -41,6 +43,16 @@ t.test('every runtime serves, and drains on a signal', async (t) => {
       serves(t, name, command, `sqlite:${join(folder, `${name}.db`)}`)
     ),
   )
+})
+
+t.test("the audit log names the process's account on every runtime, whatever $USER says", async (t) => {
+  const { 'npm run': _npm, ...programs } = runtimes
+  for (const [name, command] of Object.entries(programs)) {
+    const env = { PARTNER_API_STORE: `sqlite:${join(folder, `${name}-user.db`)}`, USER: 'mallory' }
+    await runProcess(['partners', 'create', 'acme', '--name', 'Acme'], { command, env })
+    const { data } = documentOf(await runProcess(['audit', 'list', '--json'], { command, env }))
+    t.match(data, [{ type: 'partner.created', actor: userInfo().username }], name)
+  }
 })
 
 t.test('every runtime ends on a signal despite open connections, and loses no counts', async (t) => {
