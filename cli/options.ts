@@ -57,7 +57,7 @@ export const endOption: (text: string) => ResolveEnd = optionParser(
   },
 )
 
-/** A parser of `POLICY=QUOTA/SECONDS`, or `POLICY=0` for none. The last of repeated options for a policy counts. */
+/** A parser of `POLICY=QUOTA/SECONDS`, or `POLICY=0` for none, each policy once. */
 export function limitParser<N extends LimitName>(
   names: readonly N[],
 ): (text: string, previous?: Partial<Record<N, Limit>>) => Partial<Record<N, Limit>> {
@@ -78,6 +78,7 @@ export function limitParser<N extends LimitName>(
           `${joinList(names, 'or')} and SECONDS 1 to ${MAX_WINDOW_SECONDS}.`,
       )
     }
+    if (previous?.[name] !== undefined) throw new InvalidArgumentError(`The limit ${name} is set twice.`)
     return { ...previous, [name]: { quota, windowSeconds } } as Partial<Record<N, Limit>>
   }
 }

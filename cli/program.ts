@@ -232,6 +232,8 @@ function toUsageError(
 }
 
 function findUnknownOption(command: Command, argv: readonly string[]): string | undefined {
+  // They are parsed again, and a repeated limit is an error.
+  for (const option of command.options) command.setOptionValue(option.attributeName(), undefined)
   const { operands: [name, ...operands], unknown } = command.parseOptions([...argv])
   const next = command.commands.find((each) => each.name() === name)
   return next === undefined ? unknown[0]?.split('=')[0] : findUnknownOption(next, [...operands, ...unknown])

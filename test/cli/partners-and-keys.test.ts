@@ -70,6 +70,13 @@ test('partners create, list and show report the partner', async (t) => {
   t.equal((await json('partners', 'resume', 'acme')).data.state, 'active')
 })
 
+test('a repeated limit is an error, and does not hide another one', async (t) => {
+  const twice = await run('keys', 'limit', 'x', '--limit', 'key=1/60', '--limit', 'key=1/60')
+  t.match(twice, { code: 2, stderr: /The limit key is set twice\./ })
+  const misspelt = await run('partners', 'create', 'x', '--limit', 'key=1/60', '--nam', 'X')
+  t.match(misspelt, { code: 2, stderr: /there is no option '--nam'/ })
+})
+
 test('partners update changes name and limits', async (t) => {
   const updated = await json('partners', 'update', 'acme', '--name', 'Acme Journeys', '--limit', 'signup=9/9')
   t.match(updated, { code: 0, data: { name: 'Acme Journeys', limits: { length: 3 } } })
@@ -81,6 +88,7 @@ test('partners update changes name and limits', async (t) => {
     'partners update acme --limit key=1/1 --clear-limit key': '2 usage',
     'partners update acme --clear-limit authfail': '2 usage',
     'partners update acme --limit key=many': '2 usage',
+    'partners update acme --limit key=1/60 --limit key=2/60': '2 usage',
     'partners update nobody --name N': '1 partner_not_found',
   })
 })
