@@ -58,10 +58,16 @@ export async function* readLines(file: string, stdin: Io['stdin']): AsyncGenerat
   if (restLength > 0) yield decode(Buffer.concat(rest))
 }
 
-/** Like `readLines`. @throws {CliError} `wrong_format` when the first line is not one of JSON Lines. */
-export async function* readContentLines(file: string, stdin: Io['stdin']): AsyncGenerator<string> {
+/**
+ * Like `readLines`, with a warning when all lines are blank.
+ * @throws {CliError} `wrong_format` when the first line is not one of JSON Lines.
+ */
+export async function* readContentLines(
+  file: string,
+  { io, output }: { readonly io: Io; readonly output: Output },
+): AsyncGenerator<string> {
   let isFirst = true
-  for await (const line of readLines(file, stdin)) {
+  for await (const line of readLines(file, io.stdin)) {
     const start = isFirst ? line.slice(0, 1_000).trim() : ''
     const format = otherFormats.find(([pattern]) => pattern.test(start))
     if (format !== undefined) {
@@ -71,6 +77,24 @@ export async function* readContentLines(file: string, stdin: Io['stdin']): Async
     }
     if (start !== '') isFirst = false
     yield line
+  }
+  if (isFirst) output.note(`warning: ${file === '-' ? 'Standard input' : file} is empty.`)
+}
+
+/** Shows the progress of an import. An interrupt ends the program as usual, but says what it leaves behind. */
+export async function importing<T>(
+  output: Output,
+  work: (report: (text: string) => void) => Promise<T>,
+): Promise<T> {
+  const interrupt = () => {
+    output.note('Interrupted: unless the import was being committed, nothing was imported. Run it again.')
+    process.kill(process.pid, 'SIGINT')
+  }
+  process.once('SIGINT', interrupt)
+  try {
+    return await output.progress(work)
+  } finally {
+    process.off('SIGINT', interrupt)
   }
 }
 

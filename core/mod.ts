@@ -20,12 +20,7 @@ export type { PartnerApiOptions } from './settings.ts'
 // Administration, for embedders without the command line.
 export type { Operator } from './admin/apply.ts'
 export { importKeys } from './admin/import-keys.ts'
-export type {
-  ImportedLine,
-  KeyImportOptions,
-  KeyImportOutcome,
-  KeyImportReport,
-} from './admin/import-keys.ts'
+export type { KeyImportOptions, KeyImportOutcome, KeyImportReport } from './admin/import-keys.ts'
 export { createKeyAdministration } from './admin/keys.ts'
 export type { IssuedKey, KeyAdministration, KeyUpdate, NewKey, RotationOptions } from './admin/keys.ts'
 export { createPartnerAdministration } from './admin/partners.ts'

@@ -10,7 +10,7 @@ import {
 import type { Store } from '../../core/ports/store.ts'
 import { type Action, changeStore, type CliCommand, type Invocation, type StoreAction } from '../command.ts'
 import { CliError } from '../errors.ts'
-import { invalidLinesError, readContentLines } from '../files.ts'
+import { importing, invalidLinesError, readContentLines } from '../files.ts'
 import type { Output } from '../output/print.ts'
 import { formatCount, formatTable, joinList, pluralize, printableJson } from '../output/text.ts'
 import { isMissingStore, timeOf, withStore } from '../store.ts'
@@ -60,11 +60,13 @@ the profiles that refer to them, and create partners before their banners.`)
 const importFile: Action<[ContentKind, string, DryRunOptions]> = async (invocation, kind, file, options) => {
   const { dryRun = false } = options
   const isMissing = await isMissingStore(invocation)
-  let lines: AsyncIterable<string> | readonly string[] = readContentLines(file, invocation.io.stdin)
+  let lines: AsyncIterable<string> | readonly string[] = readContentLines(file, invocation)
   if (dryRun || isMissing) {
     // Before the store is created: an unreadable file, or an invalid line, must not leave a new store behind.
     const read: string[] = []
-    for await (const line of lines) read.push(line)
+    await importing(invocation.output, async () => {
+      for await (const line of lines) read.push(line)
+    })
     const tryImport = async (store: Store) => {
       const report = await importLines(invocation, store, kind, read, true)
       if (dryRun) await printDryRun(invocation.output, kind, report, await compareLines(store, kind, read))
@@ -111,20 +113,19 @@ function formatReport(kind: ContentKind, { created, replaced, unchanged }: Impor
 
 /** @throws {CliError} `invalid_content` when a line is wrong. */
 async function importLines(
-  { actor, output }: Invocation,
+  invocation: Invocation,
   store: Store,
   kind: ContentKind,
   lines: readonly string[] | AsyncIterable<string>,
   dryRun: boolean,
 ): Promise<ImportReport> {
-  const outcome = await output.progress((report) =>
+  const outcome = await importing(invocation.output, (report) =>
     importContent(store, kind, lines, {
       now: timeOf(store),
-      actor,
+      actor: invocation.actor,
       dryRun,
       progress: (done) => report(pluralize(done, 'line')),
-    })
-  )
+    }))
   if ('errors' in outcome) {
     const needsIndustries = kind === 'profiles' &&
       outcome.errors.some(({ reason }) => reason.includes('an industry that exists'))

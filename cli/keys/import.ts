@@ -4,7 +4,7 @@ import type { KeyImportOptions } from '../../core/admin/import-keys.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { changeStore, type CliCommand, type CommandResult, type Invocation } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
-import { describeFileError, invalidLinesError, readContentLines } from '../files.ts'
+import { describeFileError, importing, invalidLinesError, readContentLines } from '../files.ts'
 import { formatCount, joinList } from '../output/text.ts'
 
 interface ImportOptions extends Pick<KeyImportOptions, 'algorithm' | 'prefix' | 'update' | 'dryRun'> {
@@ -45,16 +45,16 @@ of a weaker key reveals it.`)
 
 async function importFile(
   store: Store,
-  { actor, io, output }: Invocation,
+  invocation: Invocation,
   file: string,
   { secretFile, update = false, dryRun = false, ...defaults }: ImportOptions,
 ): Promise<CommandResult> {
   const secret = secretFile === undefined ? undefined : await readSecret(secretFile)
   const { importKeys } = await import('../../core/admin/import-keys.ts')
-  const outcome = await output.progress((report) => {
+  const outcome = await importing(invocation.output, (report) => {
     report('Reading keys …')
     const options = { ...defaults, update, dryRun, secret }
-    return importKeys(store, readContentLines(file, io.stdin), { actor }, options)
+    return importKeys(store, readContentLines(file, invocation), { actor: invocation.actor }, options)
   })
   if ('errors' in outcome) throw invalidLinesError('keys', outcome)
   const counts = { issued: 0, updated: 0, differs: 0, unchanged: outcome.unchanged }
@@ -68,7 +68,7 @@ async function importFile(
     .map(({ line, change, id, fields }) => `line ${line}: key ${id} ${change} in ${joinList(fields!)}\n`)
   const sums = Object.entries(counts).map(([change, count]) => `${formatCount(count)} ${change}`)
   const remedy = { purpose: 'To see the keys', command: 'keys list', args: [] }
-  if (!dryRun) output.done = { detail: `Keys: ${sums.join(', ')}.`, remedy }
+  if (!dryRun) invocation.output.done = { detail: `Keys: ${sums.join(', ')}.`, remedy }
   return {
     data: { dry_run: dryRun, ...counts, lines },
     text: `${shown.join('')}keys: ${sums.join(', ')}\n`,

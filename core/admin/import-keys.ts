@@ -42,20 +42,14 @@ export type KeyImportOutcome = KeyImportReport | LineErrors
 
 /** What an import of keys did, or would do. */
 export interface KeyImportReport {
-  /** The lines whose keys are new, or differ from them. */
-  readonly lines: readonly ImportedLine[]
+  /** The lines whose keys are new, or differ from them in `fields`: then the key is the one before the import. */
+  readonly lines: readonly {
+    readonly line: number
+    readonly key: Key
+    readonly fields?: readonly string[] | undefined
+  }[]
   /** The number of keys that equal their lines. */
   readonly unchanged: number
-}
-
-/** A line of an import of keys. */
-export interface ImportedLine {
-  /** From 1. */
-  readonly line: number
-  /** The new key, or the key that differs, as it was before. */
-  readonly key: Key
-  /** In which the key differs from its line; `undefined` for a new key. */
-  readonly fields: readonly string[] | undefined
 }
 
 /**
@@ -113,7 +107,7 @@ export async function importKeys(
     const keys = new Map(found.keys.map((key) => [key.digest.slice(-64), key]))
     const schemes = new Set(found.schemes)
     const firstLines = new Map<string, number>()
-    const lines: ImportedLine[] = []
+    const lines: KeyImportReport['lines'][number][] = []
     const changes: Change[] = []
     const at = now()
 

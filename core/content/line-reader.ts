@@ -1,7 +1,7 @@
 /** Reads JSON Lines, and collects the errors of all lines. */
 import * as v from 'valibot'
 import { containsKey, formatValue } from '../http/redact.ts'
-import { hasDuplicateMembers, isObject, parseJson } from '../lib/json.ts'
+import { findJsonError, hasDuplicateMembers, isObject, parseJson } from '../lib/json.ts'
 
 /** An error in one field of one line. */
 export interface LineError {
@@ -43,7 +43,7 @@ export function createObjectReader<R>(
   /** @returns `undefined` after an error about the line as a whole. */
   function parse(json: string): Readonly<Record<string, unknown>> | undefined {
     const value = parseJson(json)
-    if (value === undefined) addError(line, null, 'is not JSON')
+    if (value === undefined) addError(line, null, `is not JSON at character ${findJsonError(json) + 1}`)
     else if (!isObject(value)) addError(line, null, 'must be a JSON object')
     else if (hasDuplicateMembers(json)) addError(line, null, 'has two members of one name in an object')
     else return value

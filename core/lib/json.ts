@@ -30,6 +30,31 @@ export function parseJson(text: string): unknown {
   }
 }
 
+const string = String.raw`"[^"\\\0-\x1f]*(?:\\(?:["\\/bfnrt]|u[\da-fA-F]{4})[^"\\\0-\x1f]*)*"`
+const scalar = String.raw`-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null`
+const tokenPattern = new RegExp(String.raw`[ \t\n\r]*([{}[\],:]|${string}|${scalar})`, 'y')
+
+/** The index of the first token that a text which is not JSON should not have there, or the length of the text. */
+export function findJsonError(text: string): number {
+  const open: string[] = []
+  // First characters of the tokens that may follow; 0 is that of numbers and words.
+  let next = '{["0'
+  for (let at = 0;; at = tokenPattern.lastIndex) {
+    tokenPattern.lastIndex = at
+    const kind = tokenPattern.exec(text)?.[1]?.charAt(0).replace(/[-\w]/, '0') ?? ' '
+    if (!next.includes(kind)) return at + text.slice(at).search(/[^ \t\n\r]|$/)
+    const isName = kind === '"' && !next.includes('0')
+    if (kind === '{' || kind === '[') open.push(kind)
+    else if (kind === '}' || kind === ']') open.pop()
+    const isObject = open.at(-1) === '{'
+    if (kind === '{' || kind === '[') next = isObject ? '"}' : '{["0]'
+    else if (kind === ',') next = isObject ? '"' : '{["0'
+    else if (kind === ':') next = '{["0'
+    else if (isName) next = ':'
+    else next = open.length === 0 ? '' : isObject ? ',}' : ',]'
+  }
+}
+
 /** Whether a JSON value is an object. */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -61,6 +61,10 @@ test('import reports created, replaced and unchanged records', async (t) => {
     lines({ slug: 'a', name: 'line \u2028 break' })
   const piped = await run(['import', 'industries', '-'], changed)
   t.match(piped, { code: 0, stdout: 'industries: 1 created, 1 replaced, 0 unchanged\n' })
+  t.match(await run(['import', 'industries', '-'], '\n'), {
+    code: 0,
+    stderr: 'warning: Standard input is empty.\n',
+  })
 })
 
 test('a dry run lists the changes it would make', async (t) => {

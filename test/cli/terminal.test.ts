@@ -107,7 +107,7 @@ test('an interrupt leaves an import undone, and a key in its file or not issued'
   // More than a pipe holds, so the program is reading when this has been written.
   await new Promise((resolve) => importing.stdin.write(lines, resolve))
   importing.kill('SIGINT')
-  t.match(await imported, { code: null, signal: 'SIGINT', stdout: '' })
+  t.match(await imported, { code: null, signal: 'SIGINT', stdout: '', stderr: /^Interrupted: .* nothing/ })
   t.equal((await run('content', 'export', 'industries')).stdout, '')
   t.equal((await run('audit', 'verify')).code, 0)
 

@@ -247,10 +247,24 @@ test('a thousand errors are listed, and all are counted', (t) => {
 })
 
 test('lines other than JSON objects are refused', (t) => {
-  const reasons = { [`{"secret":"${keyShaped}`]: 'is not JSON' }
+  const reasons = { [`{"secret":"${keyShaped}`]: 'is not JSON at character 11' }
   for (const line of ['[]', '1', 'null', '"a"']) reasons[line] = 'must be a JSON object'
   for (const [line, reason] of Object.entries(reasons)) {
     t.same(errorsOf('plans', line), [{ line: 1, field: null, reason }], line)
+  }
+  t.end()
+})
+
+test('the place where a line is no longer JSON', (t) => {
+  // Before and from the wrong token, or the end.
+  const cases = [
+    ...['|hello', "{|'a':1}", '{|a:1}', '{"a":1,|}', '{"a":1 |"b":2}', '{"a":|tru}', '{"a":0|1}', '{"a"|}'],
+    ...['{"a":1,"b"|}', '{"a":|,}', '{"a":|"\\q"}', '{"a":[1,|]}', '[1|}', '{"a":1}|}', ' {} |x', '[[]|'],
+    ...['{"a":|"b', '{"a":{"b":[true,null,-1.5e3,"\\u00e4"]}} |,', '{"a" |1}', '[1 |2]', '{"a":1|', '{|'],
+  ]
+  for (const text of cases) {
+    const reason = `is not JSON at character ${text.indexOf('|') + 1}`
+    t.match(errorsOf('plans', text.replace('|', '')), [{ reason }], text)
   }
   t.end()
 })
@@ -259,7 +273,7 @@ test('a leading byte-order mark, CRLF and blank lines are accepted, and blank li
   const line = JSON.stringify(right.industries)
   t.equal(recordsOf('industries', [`\uFEFF${line}\r`, '\r', ' ', '']).length, 1)
   t.match(errorsOf('industries', `\uFEFF${line}\r`, '\r', '', 'x\r'), [{ line: 4 }])
-  t.match(errorsOf('industries', line, `\uFEFF${line}`), [{ line: 2, reason: 'is not JSON' }])
+  t.match(errorsOf('industries', line, `\uFEFF${line}`), [{ line: 2, reason: 'is not JSON at character 1' }])
   t.end()
 })
 
