@@ -1,6 +1,9 @@
 /** Runs every code sample of the reference page in its language, against a service with the sample content. */
 import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { basename, dirname, join } from 'node:path'
 import process from 'node:process'
 import { safeParse } from 'valibot'
@@ -28,7 +31,7 @@ interface Deployment {
   readonly shown: ReadonlyMap<string, ReadonlyMap<string, string>>
 }
 
-/** Runs samples as written. Resolves to what each has printed. */
+/** Runs samples as written. Resolves to what each has printed, and rejects when one fails. */
 type Runner<Printed> = (files: readonly string[], key: string) => Promise<readonly Printed[]>
 
 const samples = createSamples()
@@ -89,6 +92,30 @@ const partner = 'north-sea-travel'
 await world.partners.create({ slug: partner, name: 'North Sea Travel', modules: MODULE_NAMES })
 const renamed = await deploy('acme-api', partner, (await world.issue({ partner })).text)
 
+async function listen(listener: RequestListener): Promise<{ readonly origin: string }> {
+  const server = createServer(listener).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+}
+
+const redirected: (string | undefined)[] = []
+const elsewhere = await listen((request, response) => {
+  redirected.push(request.url)
+  response.setHeader('content-type', 'application/json').end('{"data":[],"page":null}')
+})
+/** What ends a sample with an error, and sends the key nowhere else. */
+const faults: Readonly<Record<string, { readonly origin: string; readonly key?: string }>> = {
+  refused: { origin: usual.origin, key: `${usual.key.slice(0, -1)}~` },
+  redirected: await listen(({ url }, response) => {
+    response.writeHead(307, { location: `${elsewhere.origin}${url}` }).end()
+  }),
+  silent: await listen(() => {}),
+}
+
 /** Every sample runs on the usual deployment, and two, with every placeholder, on one where all of them differ. */
 const plan = [
   { deployment: usual, names: operations },
@@ -123,10 +150,17 @@ async function runAll<Printed>(
     }
     count += present.length
   }
-  languagesRun++
+  for (const [fault, { origin, key = usual.key }] of Object.entries(faults)) {
+    const file = join(folder, language, fault, fileName)
+    await mkdir(dirname(file), { recursive: true })
+    const code = usual.shown.get('profiles')!.get(language)!.replaceAll(usual.origin, origin)
+      .replace(/\b10(_000)?(?= |,|;|\))/, '1$1').replace(/(key: .*)/, '$1\n  timeoutMs: 200,')
+    await writeFile(file, `${code}\n`)
+    await t.rejects(run([file], key), fault)
+  }
+  t.same(redirected, [])
   t.comment(`${count} samples`)
 }
-let languagesRun = 0
 
 /** Runs a program. What it writes to standard error is a failure, too. */
 async function runProgram([program = '', ...words]: readonly string[], key: string): Promise<string> {
@@ -230,9 +264,9 @@ t.test('Go', needs('go', 'version'), async (t) => {
   t.equal(spawnSync('gofmt', ['-l', '.'], options).stdout, '', 'they are formatted')
 })
 
-t.test('every signup had an idempotency key of its own', async (t) => {
+t.test('a repeat with the idempotency key is no second signup', async (t) => {
   const headers = { 'X-Service-Partner-Key': usual.key }
   const response = await fetch(`${usual.origin}/service/partner/reports/summary?partner=demo`, { headers })
   const { data } = await response.json()
-  t.equal(data.signups.total, languagesRun)
+  t.equal(data.signups.total, 1)
 })

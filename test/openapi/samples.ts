@@ -6,11 +6,6 @@
  */
 import { writeFileSync } from 'node:fs'
 import { inspect } from 'node:util'
-import { goNative } from '@scalar/snippetz/plugins/go/native'
-import { jsFetch } from '@scalar/snippetz/plugins/js/fetch'
-import { phpCurl } from '@scalar/snippetz/plugins/php/curl'
-import { pythonRequests } from '@scalar/snippetz/plugins/python/requests'
-import { shellCurl } from '@scalar/snippetz/plugins/shell/curl'
 import { createDocument } from '../../core/openapi/document.ts'
 import type { Language } from '../../core/openapi/html.ts'
 import type { OperationObject, ParameterObject, ResponseObject } from '../../core/openapi/model.ts'
@@ -27,7 +22,8 @@ interface SampleRequest {
   readonly operation: OperationObject
   readonly method: string
   readonly url: string
-  readonly headers: readonly { readonly name: string; readonly value: string }[]
+  /** Without a value: the key, from the environment. */
+  readonly headers: readonly { readonly name: string; readonly value: string | undefined }[]
   /** By name. */
   readonly path: Readonly<Record<string, unknown>>
   /** By name, without the partner. */
@@ -35,15 +31,14 @@ interface SampleRequest {
   readonly body: Readonly<Record<string, unknown>> | undefined
 }
 
-type HarRequest = Parameters<typeof shellCurl.generate>[0] & object
-
 /** Optional parameters, and optional members of a body, that make a sample more useful. */
 const usefulParameters = new Set(['q', 'limit', 'in_use'])
 const usefulMembers = new Set(['company', 'country', 'consent_at'])
 
-// The library knows only literals. These become expressions that read or make the value.
-const KEY = 'PARTNER_API_KEY'
-const IDEMPOTENCY_KEY = 'IDEMPOTENCY_KEY'
+/** Seconds. */
+const timeLimit = 10
+/** The same for each repeat: with another body, it is refused. */
+const idempotencyKey = 'form-1042'
 
 const described = createDocument(ROUTES, resolveSettings({}))
 
@@ -82,10 +77,10 @@ function requestOf(path: string, method: string, operation: OperationObject): Sa
     method,
     url: `https://api.example.com${target}`,
     headers: [
-      ...(operation.security.length === 0 ? [] : [{ name: 'X-Service-Partner-Key', value: KEY }]),
+      ...(operation.security.length === 0 ? [] : [{ name: 'X-Service-Partner-Key', value: undefined }]),
       ...(body === undefined ? [] : [{ name: 'Content-Type', value: 'application/json' }]),
       ...parameters.filter(({ name }) => name === 'Idempotency-Key')
-        .map(({ name }) => ({ name, value: IDEMPOTENCY_KEY })),
+        .map(({ name }) => ({ name, value: idempotencyKey })),
     ],
     path: pathValues,
     query: Object.fromEntries(query.filter(([name]) => name !== 'partner')),
@@ -93,26 +88,15 @@ function requestOf(path: string, method: string, operation: OperationObject): Sa
   }
 }
 
+/** Every sample refuses redirects, which would send the key elsewhere, has a time limit and fails on a problem. */
 function samplesOf(request: SampleRequest): Samples[string] {
-  const { method, url, headers, body } = request
-  const har: HarRequest = {
-    method,
-    url,
-    httpVersion: 'HTTP/1.1',
-    headers: [...headers],
-    cookies: [],
-    queryString: [],
-    headersSize: -1,
-    bodySize: -1,
-    ...(body && { postData: { mimeType: 'application/json', text: JSON.stringify(body) } }),
-  }
   return {
-    shell: shell(shellCurl.generate(har)),
+    shell: shell(request),
     ...(request.operation.security.length > 0 && { client: client(request) }),
-    fetch: javascript(jsFetch.generate(har), mediaTypeOf(request.operation)),
-    php: php(phpCurl.generate(har)),
-    python: python(pythonRequests.generate(har)),
-    go: go(goNative.generate(har)),
+    fetch: javascript(request),
+    php: php(request),
+    python: python(request),
+    go: go(request),
   }
 }
 
@@ -121,22 +105,29 @@ function mediaTypeOf({ responses }: OperationObject): string {
   return Object.keys(success?.content ?? {}).join()
 }
 
-/** A list with one entry, which fits on a line. */
-const shortList = /[{[]\n +(.*)\n *[}\]]/g
-
-function shell(code: string): string {
-  return code
-    // Data implies it.
-    .replace(/ \\\n +--request POST/, '')
-    .replace(/'(.*)PARTNER_API_KEY'/, '"$1$PARTNER_API_KEY"')
-    .replace(/'(.*)IDEMPOTENCY_KEY'/, '"$1signup-$(date +%s)"')
-    .replace(/^(?= *["}])/gm, '  ')
-    .replace(shortList, '{ $1 }')
+/** A literal of one entry on one line, or of several on a line each. */
+function literal(open: string, entries: readonly string[], close: string): string {
+  if (entries.length === 1) return `${open}${entries[0]}${close}`
+  return `${open}\n${entries.map((entry) => `        ${entry},\n`).join('')}    ${close}`
 }
 
-function client({ operation, path, query, body }: SampleRequest): string {
+function shell({ url, headers, body }: SampleRequest): string {
+  return [
+    `curl --fail-with-body --max-time ${timeLimit} --location --max-redirs 0 '${url}'`,
+    ...headers.map(({ name, value }) =>
+      value === undefined ? `--header "${name}: $PARTNER_API_KEY"` : `--header '${name}: ${value}'`
+    ),
+    ...(body === undefined ? [] : [`--data '${JSON.stringify(body, null, 2)}'`]),
+  ].join(' \\\n  ')
+}
+
+function client({ operation, path, query, body, headers }: SampleRequest): string {
   const { partner: _, ...form } = body ?? {}
-  const values = [...Object.values(path), ...[query, form].filter((one) => Object.keys(one).length > 0)]
+  const options = headers.some(({ value }) => value === idempotencyKey) ? { idempotencyKey } : {}
+  const values = [
+    ...Object.values(path),
+    ...[query, form, options].filter((one) => Object.keys(one).length > 0),
+  ]
   const call = `client.${operation.operationId}(${values.map((value) => inspect(value)).join(', ')})`
   const isPaged = operation.parameters.some((one) => 'name' in one && one.name === 'cursor')
   return `import { createPartnerClient } from 'partner-api-client'
@@ -150,84 +141,121 @@ const client = createPartnerClient({
 ${isPaged ? `for await (const row of ${call}) {\n  console.log(row)\n}` : `console.log(await ${call})`}`
 }
 
-function javascript(code: string, mediaType: string): string {
-  const read = mediaType.endsWith('json') ? 'json' : 'text'
-  return `const response = await ${code}\n\nconsole.log(await response.${read}())`
-    .replace(shortList, '{ $1 }')
-    .replace(`'${KEY}'`, 'process.env.PARTNER_API_KEY')
-    .replace(`'${IDEMPOTENCY_KEY}'`, 'crypto.randomUUID()')
+function javascript({ operation, method, url, headers, body }: SampleRequest): string {
+  const read = mediaTypeOf(operation).endsWith('json') ? 'json' : 'text'
+  const fields = headers.map(({ name, value }) =>
+    `'${name}': ${value === undefined ? 'process.env.PARTNER_API_KEY' : `'${value}'`}`
+  )
+  const options = [
+    ...(method === 'GET' ? [] : [`method: '${method}'`]),
+    ...(fields.length === 0 ? [] : [`headers: {\n    ${fields.join(',\n    ')}\n  }`]),
+    ...(body === undefined
+      ? []
+      : [`body: JSON.stringify(${inspect(body, { compact: false }).replaceAll('\n', '\n  ')})`]),
+    `redirect: 'error'`,
+    `signal: AbortSignal.timeout(${timeLimit}_000)`,
+  ]
+  return `const response = await fetch('${url}', {
+  ${options.join(',\n  ')}
+})
+
+if (!response.ok) throw new Error(\`\${response.status}: \${await response.text()}\`)
+console.log(await response.${read}())`
 }
 
-function php(code: string): string {
-  const request = code
-    .slice(0, code.indexOf('curl_exec')).trimEnd()
-    // In double quotes, PHP would replace variables.
-    .replace(/curl_init\("(.*)"\)/, `curl_init('$1')`)
-    .replace(/;\n*/, ';\ncurl_setopt($ch, CURLOPT_RETURNTRANSFER, true);\n').trimEnd()
-    .replace(shortList, '[$1]')
-    .replace(
-      /HTTPHEADER, \[(.*, .*)\]/,
-      (_, list) => `HTTPHEADER, [\n  ${list.replaceAll(', ', ',\n  ')},\n]`,
-    )
-    .replace(KEY + "'", "' . getenv('PARTNER_API_KEY')")
-    .replace(IDEMPOTENCY_KEY + "'", "' . bin2hex(random_bytes(16))")
-    .replace(/^ +/gm, '$&$&')
+function php({ url, headers, body }: SampleRequest): string {
+  const fields = headers.map(({ name, value }) =>
+    value === undefined ? `'${name}: ' . getenv('PARTNER_API_KEY')` : `'${name}: ${value}'`
+  )
+  const members = Object.entries(body ?? {}).map(([name, value]) => `'${name}' => '${value}'`)
+  const options = [
+    'RETURNTRANSFER => true',
+    `TIMEOUT => ${timeLimit}`,
+    'FOLLOWLOCATION => false',
+    ...(fields.length === 0 ? [] : [`HTTPHEADER => ${literal('[', fields, ']')}`]),
+    ...(body === undefined ? [] : [`POSTFIELDS => json_encode(${literal('[', members, ']')})`]),
+  ]
   return `<?php
 
-${request}
-
+$ch = curl_init('${url}');
+curl_setopt_array($ch, [
+${options.map((option) => `    CURLOPT_${option},\n`).join('')}]);
 $response = curl_exec($ch);
-if ($response === false) {
-    throw new RuntimeException(curl_error($ch));
+$status = curl_getinfo($ch, CURLINFO_RESPONSE_CODE);
+if ($response === false || $status < 200 || $status > 299) {
+    throw new RuntimeException("$status: " . ($response ?: curl_error($ch)));
 }
 echo $response;`
 }
 
-/** The arguments of `requests` are those of the standard library's `Request`, but for the body. */
-function python(code: string): string {
-  const request = code
-    .replace(/^requests\.\w+/, 'request = Request')
-    .replace(/\bjson=(\{.*\})/s, 'data=json.dumps($1).encode()')
-    .replace(/(?<=^ {4}) +/gm, '$&$&')
-    .replace(shortList, '{$1}')
-    .replace(`"${KEY}"`, 'os.environ["PARTNER_API_KEY"]')
-    .replace(`"${IDEMPOTENCY_KEY}"`, 'str(uuid.uuid4())')
-  const modules = ['json', 'os', 'uuid'].filter((name) => request.includes(`${name}.`))
-  // A problem is a response, too.
+function python({ url, headers, body }: SampleRequest): string {
+  const fields = headers.map(({ name, value }) =>
+    `"${name}": ${value === undefined ? 'os.environ["PARTNER_API_KEY"]' : `"${value}"`}`
+  )
+  const members = Object.entries(body ?? {}).map(([name, value]) => `"${name}": ${JSON.stringify(value)}`)
+  const values = [
+    `"${url}"`,
+    ...(fields.length === 0 ? [] : [`headers=${literal('{', fields, '}')}`]),
+    ...(body === undefined ? [] : [`data=json.dumps(${literal('{', members, '}')}).encode()`]),
+  ]
+  const modules = [...(body ? ['json'] : []), ...(fields.length === 0 ? [] : ['os']), 'sys']
   return `${modules.map((name) => `import ${name}\n`).join('')}from urllib.error import HTTPError
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-${request}
 
+class NoRedirects(HTTPRedirectHandler):
+    def redirect_request(self, *_):
+        return None
+
+
+request = Request(
+${values.map((value) => `    ${value},\n`).join('')})
 try:
-    response = urlopen(request)
+    with build_opener(NoRedirects).open(request, timeout=${timeLimit}) as response:
+        print(response.read().decode())
 except HTTPError as error:
-    response = error
-print(response.read().decode())`
+    sys.exit(f"{error.code}: {error.read().decode()}")`
 }
 
-function go(code: string): string {
-  const request = code
-    .slice(code.indexOf('func main'), code.indexOf('\tbody, _')).trimEnd()
-    .replaceAll('requestUrl', 'url')
-    .replace(/(url := .*\n)\n/, '$1')
-    .replace(/(payload := .*?\)\n)\n/s, '$1')
-    .replace(/(\w+), _ := (.*)\n\n/g, '$1, err := $2\n\tif err != nil {\n\t\tlog.Fatal(err)\n\t}\n')
-    .replace(/\n+(?=\tres,)/, '\n\n')
-    .replace(shortList, '{$1}')
-    .replaceAll('Header.Add', 'Header.Set')
-    .replace(`"${KEY}"`, 'os.Getenv("PARTNER_API_KEY")')
-    .replace(`"${IDEMPOTENCY_KEY}"`, 'fmt.Sprintf("signup-%d", time.Now().UnixNano())')
-  const packages = ['fmt', 'io', 'log', 'net/http', 'os', 'strings', 'time']
-    .filter((name) => ['io', 'os'].includes(name) || request.includes(`${name.replace('net/', '')}.`))
+function go({ method, url, headers, body }: SampleRequest): string {
+  const packages = [
+    'fmt',
+    'io',
+    'log',
+    'net/http',
+    ...(headers.length > 0 ? ['os'] : []),
+    ...(body ? ['strings'] : []),
+    'time',
+  ]
+  const failure = '\tif err != nil {\n\t\tlog.Fatal(err)\n\t}'
+  const payload = body && `\tpayload := strings.NewReader(\`${JSON.stringify(body, null, 2)}\`)\n`
   return `package main
 
 import (
 ${packages.map((name) => `\t"${name}"\n`).join('')})
 
-${request}
-
-	io.Copy(os.Stdout, res.Body)
+func main() {
+	client := http.Client{Timeout: ${timeLimit} * time.Second}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}
+	url := "${url}"
+${payload ?? ''}	req, err := http.NewRequest("${method}", url, ${body ? 'payload' : 'nil'})
+${failure}
+${
+    headers.map(({ name, value }) =>
+      `\treq.Header.Set("${name}", ${value === undefined ? 'os.Getenv("PARTNER_API_KEY")' : `"${value}"`})\n`
+    ).join('')
+  }
+	res, err := client.Do(req)
+${failure}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+${failure}
+	if res.StatusCode < 200 || res.StatusCode > 299 {
+		log.Fatalf("%s: %s", res.Status, body)
+	}
+	fmt.Println(string(body))
 }`
 }
 
