@@ -76,7 +76,12 @@ async function readUndone(output: Output, restored: Records, replaced: Records, 
   }
   const [hooksBefore, hooks] = [await listWebhooks(restored), await listWebhooks(replaced)]
   lost.push(...without(hooks.map(({ id }) => id), hooksBefore.map(({ id }) => id)))
-  const commands = [...webhookCommands(hooksBefore, hooks), ...first, ...keys, ...last]
+  const commands = [
+    ...webhookCommands(replaced.webhooks ? hooksBefore : [], hooks),
+    ...first,
+    ...keys,
+    ...last,
+  ]
     .map((words) => output.command(words.map(shellQuote).join(' ')))
   return { after, entries: end.sequence - after, commands, lost }
 }

@@ -60,7 +60,7 @@ async function replay(store: AuditedStore, seal: AuditHead) {
     const { sequence, hash } = entry
     head = { sequence, hash }
     if (sequence === seal.sequence) sealMatches = hash === seal.hash
-    const subject = subjectOf(entry)
+    const subject = subjectOf(entry, store)
     if (subject === undefined) return
     const before = entry.before === undefined ? undefined : sha256(entry.before)
     if (
@@ -105,7 +105,7 @@ async function recheck(
   for (let attempt = 1;; attempt++) {
     const entries = readPages<AuditEntry>((after, limit) => store.listAudit(after?.sequence ?? last, limit))
     for await (const entry of entries) {
-      const subject = subjectOf(entry)
+      const subject = subjectOf(entry, store)
       if (subject !== undefined && suspects.has(subject)) expected.set(subject, entry.after)
       last = entry.sequence
     }
@@ -135,9 +135,12 @@ async function readSnapshot(store: AuditedStore, subject: string): Promise<strin
   return partner && partnerSnapshot(partner)
 }
 
-/** The partner, key or webhook of an entry; `undefined` for content. */
-function subjectOf({ type, partner, keyId, subject }: AuditEntry): string | undefined {
-  if (type.startsWith('webhook.')) return formatSubject('webhook', subject ?? '')
+/** The partner, key or webhook of an entry; `undefined` for content, and for webhooks that cannot be compared. */
+function subjectOf(
+  { type, partner, keyId, subject }: AuditEntry,
+  { webhooks }: Pick<Store, 'webhooks'>,
+): string | undefined {
+  if (type.startsWith('webhook.')) return webhooks && formatSubject('webhook', subject ?? '')
   if (keyId !== undefined) return formatSubject('key', keyId)
   return partner === undefined ? undefined : formatSubject('partner', partner)
 }

@@ -243,6 +243,30 @@ test('a store that contradicts its audit log is backed up with a warning, and no
   }
 })
 
+test('a backup of an older schema is migrated, and its webhooks start disabled', async (t) => {
+  const { file, issued: [key], backup, run, json } = await filled(1)
+  const keyFile = `${file}.webhook-key`
+  writeFileSync(keyFile, Buffer.alloc(32, 1).toString('base64'), { mode: 0o600 })
+  const hook = ['--url', 'https://hooks.example', '--event', 'signup.created', '--webhook-key-file', keyFile]
+  const { data: { id } } = await json('webhooks', 'create', ...hook)
+  const { DatabaseSync } = await import('node:sqlite')
+  const downgrade = (path: string) => {
+    const database = new DatabaseSync(path)
+    database.exec('ALTER TABLE webhook DROP COLUMN disabled_at; DELETE FROM migration WHERE version > 5')
+    database.close()
+  }
+  downgrade(file)
+  t.match(await json('store', 'backup', backup), { code: 0, data: { schema: 5, warnings: [] } })
+  await run('migrate')
+  await run('keys', 'revoke', key!.id)
+  const { data } = await json('store', 'restore', backup, '--replace')
+  t.same(data.undone.commands, [`partner-api webhooks enable ${id}`, `partner-api keys revoke ${key!.id}`])
+  downgrade(file)
+  const again = await json('store', 'restore', backup, '--replace')
+  t.match(again, { data: { disabled_webhooks: [id], undone: { commands: [], lost: [] } } })
+  t.match(await run('audit', 'verify', '--seal', data.seal), { code: 0 })
+})
+
 test('an interrupted backup leaves nothing, and the next removes what a killed one has left', async (t) => {
   const { file, backup, run } = await filled(1)
   const { DatabaseSync } = await import('node:sqlite')

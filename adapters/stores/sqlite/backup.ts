@@ -96,16 +96,16 @@ function listForeign(database: Database, file: string): string[] {
   }
 }
 
-/** What commands change in a store. Its schema may be older. */
+/** What commands change in a store. Its schema may be older: then its webhooks are left out. */
 function recordsOf(database: Database, file: string) {
   const log = createAuditLog(database)
   const { webhooks, addEvents } = createWebhooks(database, log)
-  const hasWebhooks = database.statement("SELECT 1 FROM sqlite_schema WHERE name = 'webhook'").get()
+  const isCurrent = schemaVersion(database, file) === MIGRATIONS.length
   const administration = createAdministration(database, createRevisions(database, file), log, addEvents)
-  return { sha256, ...log, ...administration, ...createKeyLookup(database), ...(hasWebhooks && { webhooks }) }
+  return { sha256, ...log, ...administration, ...createKeyLookup(database), ...(isCurrent && { webhooks }) }
 }
 
-/** Opens a copy that is not in use. */
+/** Opens a copy that is not in use, and migrates it. */
 export function openCopy(copy: string) {
   const database = openDatabase(copy, { create: false })
   // Webhooks are disabled in it.
