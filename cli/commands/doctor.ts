@@ -79,7 +79,7 @@ async function diagnose(
       const { checkKeys } = await import('../doctor/keys.ts')
       await checkKeys(judge, store, timeOf(store), report)
       const { checkWebhooks } = await import('../doctor/webhooks.ts')
-      await checkWebhooks(judge, store, webhookKey, timeOf(store))
+      await checkWebhooks(judge, store, webhookKey)
       report('Verifying the audit log …')
       const broken = await verifyAudit(store).then(() => undefined, toCliError)
       if (broken?.exitCode === 3) throw broken
@@ -95,13 +95,8 @@ async function diagnose(
       const { checkDeployment } = await import('../doctor/deployment.ts')
       const names = createServiceNames(serviceName)
       const credential = partner === undefined ? undefined : { key, partner }
-      await run(
-        'deployment',
-        (judge) => checkDeployment(judge, base, names, env, trustedProxies, credential),
-        {
-          url: base.href,
-        },
-      )
+      const check = (judge: Judge) => checkDeployment(judge, base, names, env, trustedProxies, credential)
+      await run('deployment', check, { url: base.href })
     }
   })
   const checks = redactAll(results)

@@ -35,7 +35,7 @@ export const CHECKS = {
   'deployment-health': 'error',
   'deployment-clock': 'warning',
   'deployment-browsers': 'warning',
-  'deployment-proxies': 'warning',
+  'deployment-proxies': 'info',
   'deployment-limits': 'warning',
   'deployment-staleness': 'warning',
   'deployment': 'error',
@@ -69,21 +69,14 @@ export function findMany(
 }
 
 /** @param present Names of the indexes that the store has. */
-export function checkIndexes(
-  judge: Judge,
-  migrations: readonly Migration[],
-  present: readonly string[],
-): void {
-  const sql = migrations.map((migration) => migration.sql).join('\n')
-  const gone = new Set([...sql.matchAll(/^DROP INDEX (\w+)/gm)].map(([, name]) => name).concat(present))
-  const missing = [...sql.matchAll(/^CREATE (?:UNIQUE )?INDEX (\w+)[^;]*;/gm)].filter(([, name]) =>
-    !gone.has(name)
-  )
-  const statements = missing.map(([statement]) => statement.replace(/\s+/g, ' '))
-  judge(
-    'indexes',
-    findMany('Indexes that are missing', missing.map(([, name = '']) => name), statements.join(' ')),
-  )
+export function checkIndexes(judge: Judge, all: readonly Migration[], present: readonly string[]): void {
+  const sql = all.map((migration) => migration.sql).join('\n')
+  const dropped = [...sql.matchAll(/^DROP INDEX (\w+)/gm)].map(([, name]) => name)
+  const known = new Set([...present, ...dropped])
+  const created = [...sql.matchAll(/^CREATE (?:UNIQUE )?INDEX (\w+)[^;]*;/gm)]
+  const missing = created.filter(([, name]) => !known.has(name))
+  const statements = missing.map(([statement]) => statement.replace(/\s+/g, ' ')).join(' ')
+  judge('indexes', findMany('Indexes that are missing', missing.map(([, name = '']) => name), statements))
 }
 
 /** @param skewMs By how much the clock of `name` is ahead of that of `other`. */

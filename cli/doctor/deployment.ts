@@ -63,15 +63,14 @@ export async function checkDeployment(
       findSkew(origin, 'its store', Number(data['clock_skew_ms'] ?? 0), 0),
     )
 
-    const proxy = health.header('via') ?? health.header('server')
+    // Only a note: the arguments of the running server are not known here.
+    const proxy = trustedProxies === 0 ? health.header('via') ?? health.header('server') : undefined
+    const message = `${origin} is behind a proxy (${
+      displayName(proxy ?? '')
+    }), and the settings of serve trust none.`
     judge(
       'deployment-proxies',
-      proxy !== undefined && trustedProxies === 0 && {
-        message: `A proxy is in front of ${origin} (${
-          displayName(proxy)
-        }), and serve takes its address for every client's.`,
-        command: 'partner-api serve --trust-proxies 1',
-      },
+      proxy !== undefined && { message, command: 'partner-api serve --trust-proxies 1' },
     )
 
     // Browsers are refused before keys are read.

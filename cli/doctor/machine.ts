@@ -23,14 +23,13 @@ export function checkServeOptions(judge: Judge, options: ServiceOptions): void {
 }
 
 export function checkAccess(judge: Judge, check: Check, files: readonly string[]): void {
-  const commandFor = (command: string, names: readonly string[]) =>
-    [command, ...names.map(shellQuote)].join(' ')
+  const quote = (names: readonly string[]) => names.map(shellQuote).join(' ')
   const missing = files.filter((file) => !existsSync(file))
   const names = files.flatMap(exposedFiles)
   judge(
     check,
-    findMany('Files that are missing', missing, commandFor('ls -l', missing)),
-    findMany('Files that other accounts can read', names, commandFor('chmod 600', names)),
+    findMany('Files that are missing', missing, `ls -l ${quote(missing)}`),
+    findMany('Files that other accounts can read', names, `chmod 600 ${quote(names)}`),
   )
 }
 
