@@ -144,6 +144,8 @@ function matchRoute(service: Service, context: RequestContext): Route | string {
     context.cached = cached
     return setRoute(context, cached.path, cached.slug, cached.route)
   }
+  // The server as a whole (RFC 9110 §9.3.7).
+  if (target === '*' && method === 'OPTIONS') return 'GET, HEAD, POST, OPTIONS'
   if (target.length > maxTargetBytes) throw new Problem('uri_too_long')
   const end = target.indexOf('?')
   const path = end < 0 ? target : target.slice(0, end)

@@ -96,7 +96,7 @@ function handleRequest(
   const { api, closingSockets, latestRequests } = state
   const { socket } = request
   if (closingSockets.size > 0 && closingSockets.has(socket)) return void request.resume()
-  const target = toOriginForm(request.url as string)
+  const target = toOriginForm(request.url as string, request.method)
   const httpRequest = new NodeHttpRequest(request, response, target ?? '/', expectsContinue)
   // Node assigns the socket to one response at a time.
   if (httpRequest.hasBody || response.socket === null) latestRequests.set(socket, httpRequest)

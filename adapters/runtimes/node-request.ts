@@ -158,10 +158,10 @@ export function findHeadProblem(request: IncomingMessage): ProblemCode | undefin
 /**
  * Converts a target to origin form. Proxies may send the absolute form (RFC 9112 §3.2.2).
  *
- * @returns `undefined` for the asterisk and authority forms, which identify no resource here.
+ * @returns The asterisk form for OPTIONS as it is; `undefined` for it elsewhere, and for the authority form.
  */
-export function toOriginForm(url: string): string | undefined {
-  if (url.charCodeAt(0) === 0x2f) return url
+export function toOriginForm(url: string, method: string | undefined): string | undefined {
+  if (url.charCodeAt(0) === 0x2f || url === '*' && method === 'OPTIONS') return url
   const absolute = /^https?:\/\/[^/?#]+(.*)$/i.exec(url)?.[1]
   return absolute?.startsWith('/') === false ? `/${absolute}` : absolute
 }

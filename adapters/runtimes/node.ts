@@ -248,7 +248,7 @@ export function createListener(
     }
     // Express and Connect remove the mount path from `url`.
     const { originalUrl } = request as { readonly originalUrl?: string }
-    const target = toOriginForm(originalUrl ?? request.url as string)
+    const target = toOriginForm(originalUrl ?? request.url as string, request.method)
     const result = await api.handle(new MountedHttpRequest(request, response, target ?? '/', false))
     if (response.destroyed || response.headersSent) return
     setHeaders(response, result.headers)

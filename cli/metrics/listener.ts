@@ -2,6 +2,7 @@ import { type MetricsSample, renderMetrics } from '../../adapters/metrics.ts'
 import type { ServableApi } from '../../adapters/runtimes/server.ts'
 import type { PartnerApi } from '../../core/api.ts'
 import { byteLength, type HttpRequest, type HttpResponse } from '../../core/http/message.ts'
+import { PROBLEMS } from '../../core/http/problem.ts'
 import type { MaybePromise } from '../../core/lib/promise.ts'
 
 /** What the listener of metrics reads: of one server, or of the workers of a supervisor. */
@@ -15,7 +16,9 @@ export interface MetricsListenerSources {
 /** Answers `/metrics`, `/ready` and `/live`, for a listener of its own. */
 export function createMetricsApi({ sample, isReady }: MetricsListenerSources): ServableApi {
   async function answer(request: HttpRequest): Promise<HttpResponse> {
-    const path = request.method === 'GET' ? request.target.replace(/\?.*/s, '') : ''
+    const { method, target } = request
+    if (method !== 'GET' && method !== 'HEAD') return respond(405, 'The methods are GET and HEAD.\n')
+    const path = target.replace(/\?.*/s, '')
     if (path === '/live') return respond(200, 'live\n')
     if (path === '/ready') return await isReady() ? respond(200, 'ready\n') : respond(503, 'not ready\n')
     if (path !== '/metrics') return respond(404, 'The paths are /metrics, /ready and /live.\n')
@@ -24,8 +27,11 @@ export function createMetricsApi({ sample, isReady }: MetricsListenerSources): S
   }
 
   return {
-    handle: (request) => answer(request).catch((error) => respond(500, `${error}\n`)),
-    refuse: () => respond(400, 'bad request\n'),
+    async handle(request) {
+      const response = await answer(request).catch((error) => respond(500, `${error}\n`))
+      return request.method === 'HEAD' ? { ...response, body: undefined } : response
+    },
+    refuse: (code) => respond(PROBLEMS[code].status, `${PROBLEMS[code].detail}\n`),
     connectionsRefused() {},
     async close() {},
   }
@@ -45,6 +51,7 @@ function respond(status: number, body: string, type = 'text/plain; charset=utf-8
     String(byteLength(body)),
     'Cache-Control',
     'no-store',
+    ...status === 405 ? ['Allow', 'GET, HEAD'] : [],
   ]
   return { status, headers, body }
 }

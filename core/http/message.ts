@@ -52,7 +52,7 @@ export interface Page {
 export interface HttpRequest {
   /** As sent: methods are case-sensitive (RFC 9110 §9.1). */
   readonly method: string
-  /** Path and query as sent, percent-encoding untouched, in origin form (RFC 9112 §3.2.1). */
+  /** Path and query as sent, percent-encoding untouched, in origin form (RFC 9112 §3.2.1), or `*` of OPTIONS. */
   readonly target: string
   /**
    * The value of a header field by its lower-case name, or `undefined`. Values of a repeated field are

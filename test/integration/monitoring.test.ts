@@ -233,7 +233,15 @@ t.test('the listener has three paths, and the public port none of them', async (
     ),
     [200, 200, 200, 404, 404],
   )
-  t.equal((await fetch(`${monitor}/metrics`, { method: 'POST' })).status, 404)
+  const [get, head, post] = await Promise.all(
+    ['GET', 'HEAD', 'POST'].map((method) => fetch(`${monitor}/ready`, { method })),
+  )
+  t.strictSame([head!.status, head!.headers.get('content-length'), await head!.text()], [
+    200,
+    get!.headers.get('content-length'),
+    '',
+  ])
+  t.strictSame([post!.status, post!.headers.get('allow')], [405, 'GET, HEAD'])
   for (const path of ['/live', '/ready', '/metrics']) t.equal(await request(path), 404, path)
 })
 

@@ -25,6 +25,7 @@ const parsers: Readonly<Record<string, OwnParser | undefined>> = {
       'headers of 17 KB': tooLarge,
       'headers at the limit': tooLarge,
       'a thousand headers': tooLarge,
+      'asterisk form': malformed,
       // Bun parses these as URLs.
       'authority form': notFound,
       'a target with a high byte': notFound,
