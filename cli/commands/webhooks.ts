@@ -39,6 +39,7 @@ interface Options {
   readonly quiet?: true
   readonly overlap: number
   readonly yes?: true
+  readonly dryRun?: true
   readonly state?: Delivery['state']
   readonly limit?: number
   readonly delivery?: readonly string[]
@@ -55,6 +56,7 @@ export function define(webhooks: CliCommand): void {
       .argument('<webhook>', "The webhook's id, see webhooks list")
       .examples(`partner-api webhooks ${name} whk_0123456789ABCDEFGHJK${options}`)
   const allowPrivate = () => new Option('--allow-private', 'Allow private addresses and http://')
+  const dryRunOption = () => new Option('--dry-run', 'Change nothing; say what would not be sent')
   const eventOption = () => new Option('--event <type...>', eventHelp).choices(WEBHOOK_EVENT_TYPES)
 
   withSecret(webhooks.command('create'))
@@ -91,9 +93,12 @@ servers need, too. To make one: (umask 077; openssl rand -base64 32 > webhook.ke
     const effect = state === 'active' ? 'deliver' : 'write and deliver no'
     const edit = (webhook: Webhook) =>
       webhook.state === state ? webhook : { ...webhook, state, failingSince: undefined }
-    command(name, `Make a webhook ${state}: ${effect} events for it`)
-      .read(async (store, invocation, id: string) => {
+    const toggle = command(name, `Make a webhook ${state}: ${effect} events for it`)
+    if (name === 'disable') toggle.addOption(dryRunOption())
+    toggle
+      .read(async (store, invocation, id: string, { dryRun }: Options) => {
         const { partner } = await find(store, id)
+        if (dryRun) return await previewEnd(store, id)
         if (name === 'enable' && partner !== undefined) requireNotRemoved(await findPartner(store, partner))
         return await change(store, invocation, id, `webhook.${name}d`, edit)
       })
@@ -101,7 +106,9 @@ servers need, too. To make one: (umask 077; openssl rand -base64 32 > webhook.ke
 
   command('remove', 'Remove a webhook and its deliveries', ' --yes')
     .option('-y, --yes', 'Do not ask for confirmation')
-    .read(async (store, invocation, id: string, { yes }: Options) => {
+    .addOption(dryRunOption())
+    .read(async (store, invocation, id: string, { yes, dryRun }: Options) => {
+      if (dryRun) return await previewEnd(store, id)
       const { url } = await find(store, id)
       if (!yes) await confirm(invocation.io, `This removes webhook ${id} (${printable(url)}).`, id)
       return await change(store, invocation, id, 'webhook.removed', () => undefined)
@@ -157,6 +164,22 @@ async function find(store: Store, id: string): Promise<Webhook> {
   const webhook = (await store.webhooks!.listWebhooks()).find((each) => each.id === id)
   if (webhook !== undefined) return webhook
   throw new CliError(1, 'webhook_not_found', `There is no webhook ${formatValue(id)}.`)
+}
+
+/** Says what a webhook would no longer get. */
+async function previewEnd(store: Store, id: string): Promise<CommandResult> {
+  const { data, text } = toResult(await find(store, id))
+  let pending = 0
+  const deliveries = readPages<Delivery>((last, rows) =>
+    store.webhooks!.listDeliveries(id, 'pending', last, rows)
+  )
+  for await (const _ of deliveries) pending++
+  const lost = `${pluralize(pending, 'pending delivery', 'pending deliveries')} would not be sent.`
+  return {
+    data: { ...data as object, dry_run: true, pending_deliveries: pending },
+    text,
+    notes: () => [`Dry run: nothing was changed. ${lost}`],
+  }
 }
 
 /** @param edit Gets the webhook as it is stored. */

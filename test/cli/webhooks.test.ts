@@ -87,6 +87,11 @@ t.test('pending deliveries are sent again at once; unknown ones, and those of a 
     code: 1,
     error: { code: 'delivery_not_found', detail: /msg_none/, deliveries: 1 },
   })
+  for (const command of ['disable', 'remove']) {
+    const { code, data } = await json('webhooks', command, id, '--dry-run')
+    t.match({ code, data }, { code: 0, data: { id, dry_run: true, pending_deliveries: 2 } }, command)
+  }
+  t.equal((await json('webhooks', 'show', id)).data.state, 'active', 'a dry run changes nothing')
   await json('webhooks', 'disable', id)
   t.match(await json('webhooks', 'replay', id, '--since', '1d'), {
     code: 1,
