@@ -1,6 +1,6 @@
 /** What the document says of requests. Apart from the routes, so that services do not load it. */
 import { COUNTRY_CODES, LOCALE_PATTERN } from '../content/iso-codes.ts'
-import { SLUG_PATTERN } from '../lib/text.ts'
+import { EMAIL_PATTERN, SLUG_PATTERN } from '../lib/text.ts'
 import type { EndpointName } from '../model.ts'
 import { ACTIVITY_TYPES } from '../ports/reports.ts'
 import { CURSOR_KEYWORDS } from '../schemas/fields.ts'
@@ -13,6 +13,20 @@ interface RouteInputs {
   readonly parameters?: Readonly<Record<string, readonly [description: string, schema: JsonSchema]>>
   readonly body?: JsonSchema
 }
+
+/**
+ * Patterns that every validator understands: no `\\p`, and characters as they are instead of `\\u`. They come close to what
+ * the service checks by Unicode's categories.
+ */
+const oneLine = '[^\\x00-\\x1f\\x7f-\\x9f\u2028\u2029]*'
+const visible = '[^\\x00-\\x20\\x7f-\\xa0\\xad\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000' +
+  '\ue000-\uf8ff\ufeff\ufff0-\ufffb]'
+const line = `${oneLine}${visible}${oneLine}`
+const storable = { pattern: '^[^\\x00]*$' }
+/** Letters and digits: leaves out most symbols, marks and private characters of the basic plane. */
+const searchable =
+  '[^\\x00-/:-@\\[-`{-\\xa9\\xab-\\xb1\\xb4\\xb6-\\xb8\\xbb\\xbf\\xd7\\xf7\u02c2-\u036f\u2000-\u2070' +
+  '\u20a0-\u20ff\u2190-\u245f\u2500-\u2775\u2794-\u2bff\u2ff0-\u3004\u3008-\u3020\ue000-\uf8ff\ufe00-\ufe6f\uffe0-\uffff]'
 
 const text = { type: 'string' }
 const nullable = { type: ['string', 'null'] }
@@ -61,17 +75,17 @@ const partner = member(text, 'Slug of the partner that owns the key.', {
 const signup = {
   partner,
   email: member(
-    { ...text, maxLength: 254, format: 'email' },
+    { ...text, maxLength: 254, format: 'email', pattern: EMAIL_PATTERN.source },
     'E-mail address.',
     example('jane@example.com'),
   ),
   name: member(
-    { ...text, minLength: 1, maxLength: 200 },
+    { ...text, minLength: 1, maxLength: 200, pattern: `^${line}$` },
     'Name of the person: one line, not blank.',
     example('Jane Doe'),
   ),
   company: member(
-    { ...nullable, minLength: 0, maxLength: 200 },
+    { ...nullable, minLength: 0, maxLength: 200, pattern: `^(?:${line})?$` },
     'Name of the company: one line, empty or not blank.',
     example('Example Ltd'),
   ),
@@ -90,7 +104,7 @@ const signup = {
     ...example('en-GB'),
   }),
   message: member(
-    { ...nullable, minLength: 0, maxLength: 2000 },
+    { ...nullable, minLength: 0, maxLength: 2000, ...storable },
     'Free text.',
     example('Please call me back.'),
   ),
@@ -103,8 +117,8 @@ const signup = {
     description: 'Additional data of the form: names of 1–40, values of up to 500 characters.',
     type: ['object', 'null'],
     maxProperties: 20,
-    propertyNames: { ...text, minLength: 1, maxLength: 40 },
-    additionalProperties: { ...text, maxLength: 500 },
+    propertyNames: { ...text, minLength: 1, maxLength: 40, ...storable },
+    additionalProperties: { ...text, maxLength: 500, ...storable },
     ...example({ campaign: 'spring' }),
   },
 }
@@ -131,7 +145,7 @@ export const ROUTE_INPUTS: Readonly<Record<EndpointName, RouteInputs>> = {
         ...text,
         minLength: 2,
         maxLength: 100,
-        pattern: '[^\\x00-/:-@\\[-`{-\\x7f]',
+        pattern: searchable,
         ...example('freight'),
       }],
       country: ['ISO 3166-1 alpha-2, in either case: any of these.', { ...text, ...country }],
