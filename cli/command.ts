@@ -205,13 +205,14 @@ export async function changeStore(
   }
   await withStore(invocation, storeOptions, async (store) => {
     const result = await change(store)
+    const changedAt = performance.now()
     const { dry_run: isDryRun = false } = (result.data ?? {}) as { readonly dry_run?: boolean }
     if (output.done.detail === '' && !isDryRun) output.done = { detail: 'The change was made.' }
     // Under --json there is one document, which has to include the receipt.
     if (wait && output.json) await printNotes(output, result)
     else await printResult(output, result)
     if (!wait) return
-    const receipt = await awaitServers(store, output, result.data)
+    const receipt = await awaitServers(store, output, result.data, changedAt)
     if (output.json) await output.document({ data: result.data, receipt: receiptJson(receipt) })
     else for (const line of receiptLines(receipt)) output.note(line)
   })
@@ -244,12 +245,12 @@ async function printNotes(output: Output, { notes }: CommandResult): Promise<voi
   for (const note of await notes?.() ?? []) output.note(note)
 }
 
-function awaitServers(store: Store, output: Output, data: unknown): Promise<Receipt> {
+function awaitServers(store: Store, output: Output, data: unknown, changedAt: number): Promise<Receipt> {
   return output.progress(async (report) => {
     report('Waiting until every server has applied the change …')
     try {
       // All stores but memory: have a list of servers, so there is a receipt.
-      return (await awaitReceipt(store))!
+      return (await awaitReceipt(store, changedAt))!
     } catch (error) {
       const { exitCode, code, message } = toCliError(error)
       const detail = `The change is made, but whether every server has applied it is unknown: ${message}`

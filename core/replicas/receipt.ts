@@ -31,15 +31,16 @@ const pollIntervalMs = { first: 2, longest: 25 }
 /**
  * Waits until the changes so far are in force on every replica: until each has confirmed them, or its lease has ended.
  *
+ * @param changedAt When the last change was committed, on `performance.now()`. Default: now.
  * @returns `undefined` for a store without a registry of replicas: changes are in force within the max staleness.
  * @throws what the store throws, when it is still down at the end of the longest lease.
  */
 export async function awaitReceipt(
   store: Pick<FactSource, 'revision'> & Pick<Store, 'replicas'>,
+  changedAt: number = performance.now(),
 ): Promise<Receipt | undefined> {
   const { replicas } = store
   if (replicas === undefined) return undefined
-  const changedAt = performance.now()
   const elapsed = (): number => Math.round(performance.now() - changedAt)
   const revision = await store.revision()
   const receipts = new Map<string, ReplicaReceipt>()

@@ -44,6 +44,10 @@ test('a receipt lists which replicas have applied the change', async (t) => {
     'it does not wait for a new replica',
   )
   t.same(await receiptOf([{ name: 'asking', leaseMs: 0 }]), [['asking', true]])
+  const empty = { progress: () => [], register: () => t.fail('registered') as never }
+  const { ms } =
+    (await awaitReceipt({ revision: () => revision, replicas: empty }, performance.now() - 5_000))!
+  t.ok(ms >= 5_000, `${ms} ms since the commit`)
   t.equal(
     await awaitReceipt({ revision: () => revision }),
     undefined,

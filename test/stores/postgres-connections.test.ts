@@ -7,6 +7,8 @@ import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import t from 'tap'
 import { connect } from '../../adapters/stores/postgres/database.ts'
+import { createConnection } from '../../adapters/stores/postgres/connection.ts'
+import { parseUrl } from '../../adapters/stores/postgres/url.ts'
 import type { Database } from '../../adapters/stores/postgres/database.ts'
 import { listText } from '../../adapters/stores/postgres/sql.ts'
 import { CommitUnknownError, SqlError } from '../../adapters/stores/postgres/errors.ts'
@@ -173,6 +175,19 @@ await t.test('a look-up that waits for a lock is cancelled by the server', async
       `SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT times FROM seen' AND state = 'active'`
     await until(async () => String(await setup.read(waiting)) === '0', 'the server to cancel the statement')
   })
+})
+
+await t.test('a slow look-up after a fast one sets no timer to the past', async (t) => {
+  const warnings: string[] = []
+  const onWarning = ({ name }: Error) => void warnings.push(name)
+  process.on('warning', onWarning)
+  t.teardown(() => process.off('warning', onWarning))
+  const parsed = parseUrl(url, { environment: {} })
+  const connection = createConnection(parsed.hosts[0]!, parsed, { connectTimeoutMs: 300, silenceMs: 100 })
+  // The first makes it ready: the time of connecting, at the end of which it is checked, is longer than that of silence.
+  await Promise.allSettled([connection.query('SELECT 1'), connection.query('SELECT pg_sleep(1)')])
+  await connection.end(0)
+  t.strictSame(warnings, [])
 })
 
 await t.test('an asynchronous commit is not repeated', async (t) => {

@@ -154,6 +154,28 @@ await t.test('an unresponsive replica counts until the end of its lease and a gr
   await member.deregister()
 })
 
+await t.test('a replica that was killed is not listed beside the one that replaces it', async (t) => {
+  const { store, sql, open } = await createPlace(t, server)
+  const killed = {
+    name: 'web-1',
+    leaseMs: 1_000,
+    revalidateEveryMs: 1e6,
+    revalidate: () => new Promise<never>(() => {}),
+  }
+  const names = async () => (await store.replicas.progress(await store.revision())).map(({ name }) => name)
+  const start = async (more = {}) => {
+    const member = (await open()).replicas.register({ ...killed, ...more })
+    t.teardown(() => member.deregister())
+    await member.registered()
+  }
+  await start()
+  await start()
+  t.same(await names(), ['web-1', 'web-1'], 'two that run under one name')
+  await sql`UPDATE partner_api.replica SET seen_at = seen_at - 2_000`
+  await start()
+  t.same(await names(), ['web-1'])
+})
+
 await t.test('equal numbers of changes on two servers are different revisions', async (t) => {
   const { store, sql } = await createPlace(t, server)
   await createPartners(store, 'acme')
@@ -235,8 +257,8 @@ await t.test('a window from the future is replaced', async (t) => {
   const { store, sql } = await createPlace(t, server)
   await store.quotas.leaseQuota({ ...leaseRequest, wanted: 10 })
   const moveTo = (aheadMs: number) =>
-    sql`UPDATE partner_api.quota_window SET opened_at =
-      floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint + ${aheadMs}::bigint`
+    sql`UPDATE partner_api.quota_window SET (opened_at, ends_at, term) = (SELECT moved, moved + 60_000, moved
+      FROM (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint + ${aheadMs}::bigint AS moved) AS clock)`
   await moveTo(30_000)
   const { granted, resetMs } = await store.quotas.leaseQuota(leaseRequest)
   t.same([granted, resetMs], [0, 60_000], 'never longer than a window')

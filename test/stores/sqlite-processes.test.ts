@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import process from 'node:process'
 import { createInterface } from 'node:readline'
-import { DatabaseSync } from 'node:sqlite'
+import { backup, DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { MIGRATIONS } from '../../adapters/stores/sqlite/migrate.ts'
@@ -184,6 +184,25 @@ await t.test('while another process writes, signups and counts wait, and reads a
   other.exec('COMMIT')
   other.close()
   t.strictSame(await store.createSignup(signup('4'), claim({ key: 'third' })), { outcome: 'created' })
+  await store.close()
+})
+
+await t.test('a change after an older file was put back is a revision that no server knows', async (t) => {
+  const { store, file } = await openWithKey()
+  const older = newFile()
+  const copy = async (from: string, to: string) => {
+    const database = new DatabaseSync(from)
+    await backup(database, to)
+    database.close()
+  }
+  const change = (at: number) =>
+    apply(store, { type: 'partner.updated', slug: 'acme', name: `A${at}`, limits: {} })
+  await copy(file, older)
+  await change(1)
+  const known = await store.revision()
+  await copy(older, file)
+  await change(2)
+  t.not((await store.revision()).facts, known.facts)
   await store.close()
 })
 

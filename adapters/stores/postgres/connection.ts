@@ -132,7 +132,7 @@ export function createConnection(host: Host, url: PostgresUrl, options: Connecti
         if (isReady && options.onSilent) options.onSilent()
         else lose(new ConnectionLostError(`no answer within ${limitMs} ms`))
         watch(performance.now())
-      }), since + limitMs - performance.now())
+      }), Math.max(1, since + limitMs - performance.now()))
   }
 
   function settle(reject: (error: unknown) => void): void {

@@ -52,7 +52,11 @@ export function createReplicaRegistry(
   }
 }
 
+/** One that was killed and starts again under its name has no lease left: receipts would name it twice. */
 const registerSql = `
+  WITH ended AS (
+    DELETE FROM partner_api.replica WHERE name = $2 AND id <> $1 AND seen_at + lease_ms < ${SERVER_NOW}
+  )
   INSERT INTO partner_api.replica (id, name, lease_ms, facts, content, seen_at)
   VALUES ($1, $2, $3, '', '', ${SERVER_NOW})
   ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at

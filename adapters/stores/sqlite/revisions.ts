@@ -17,9 +17,11 @@ export function createRevisions(database: Database, file: string) {
   const selectRow = database.statement<StoreRow>(
     'SELECT id, facts_changes, content_changes, copied_from FROM store',
   )
+  // By a random step: after an older file was put back, a change does not lead to a revision that servers know.
+  const step = '1 + (random() & 0xffffff)'
   const bumps = {
-    facts: database.statement('UPDATE store SET facts_changes = facts_changes + 1'),
-    content: database.statement('UPDATE store SET content_changes = content_changes + 1'),
+    facts: database.statement(`UPDATE store SET facts_changes = facts_changes + ${step}`),
+    content: database.statement(`UPDATE store SET content_changes = content_changes + ${step}`),
   }
   let seenVersion: number | undefined
   let known: Revision | undefined
