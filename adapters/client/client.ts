@@ -151,11 +151,7 @@ function createCalls(options: PartnerClientOptions) {
     return send(`${path}?${search}`, {}, options)
   }
 
-  async function* readPages<Row>(
-    path: string,
-    query: ListQuery | undefined,
-    options: CallOptions | undefined,
-  ) {
+  async function* readPages<Row>(path: string, query?: ListQuery, options?: CallOptions) {
     const seen = new Set([query?.cursor])
     for (let currentQuery = query ?? {};;) {
       const response = await getPage<{ readonly data: readonly Row[]; readonly page: Page }>(

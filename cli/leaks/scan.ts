@@ -38,45 +38,7 @@ export async function scan(
 ): Promise<Scan> {
   const result: Scan = { leaks: [], unreadable: [], files: 0, binaryFiles: 0 }
   const excluded = new Set(['.git', ...exclude].map(toBytes))
-  // Small files are read synchronously: that takes a third of the time of asynchronous reads by a pool.
-  const buffer = Buffer.allocUnsafeSlow(1 << 18)
-
-  function addKeys(path: string, { keys }: KeyFinder, isName: boolean): void {
-    for (const key of keys) {
-      const file = key.file && withoutKeys(key.file)
-      result.leaks.push({ ...key, file, path: withoutKeys(toText(path)), isName })
-    }
-  }
-
-  function searchName(path: string, name: string): void {
-    if (!containsKey(name)) return
-    const finder = createKeyFinder(prefix, 'none')
-    finder.add(Buffer.from(name), true)
-    addKeys(path, finder, true)
-  }
-
-  async function searchStdin(): Promise<void> {
-    const finder = createKeyFinder(prefix, 'commits')
-    for await (const chunk of stdin) finder.add(chunk, false)
-    finder.add(Buffer.alloc(0), true)
-    addKeys('-', finder, false)
-    report(++result.files)
-  }
-
-  /** @returns Why it was not searched. */
-  function search(path: string): string | undefined {
-    let finder = createKeyFinder(prefix, 'none')
-    const isText = searchFile(finder, path, buffer)
-    if (finder.keys.length > 0) {
-      finder = createKeyFinder(prefix, 'lines')
-      searchFile(finder, path, buffer)
-    }
-    addKeys(path, finder, false)
-    report(++result.files)
-    if (isText) return undefined
-    result.binaryFiles++
-    return 'it is a binary file'
-  }
+  const { searchName, searchStdin, search } = createSearches(result, prefix, report)
 
   /** @param read Returns why `path` was not searched, or throws. */
   async function tryPath(path: string, read: () => Promise<string | void> | void): Promise<void> {
@@ -105,7 +67,7 @@ export async function scan(
   for (const given of paths) {
     const path = toBytes(given)
     await tryPath(path, async () => {
-      if (given === '-') return await searchStdin()
+      if (given === '-') return await searchStdin(stdin)
       const status = await stat(given)
       if (status.isDirectory()) return await searchFolder(path)
       // Reading a pipe or a device may never end.
@@ -116,6 +78,51 @@ export async function scan(
     a.path < b.path ? -1 : a.path > b.path ? 1 : a.line - b.line || a.column - b.column
   )
   return result
+}
+
+/** Searches one thing each, and adds what they find to the result. */
+function createSearches(result: Scan, prefix: string | undefined, report: (files: number) => void) {
+  // Small files are read synchronously: that takes a third of the time of asynchronous reads by a pool.
+  const buffer = Buffer.allocUnsafeSlow(1 << 18)
+
+  function addKeys(path: string, { keys }: KeyFinder, isName: boolean): void {
+    for (const key of keys) {
+      const file = key.file && withoutKeys(key.file)
+      result.leaks.push({ ...key, file, path: withoutKeys(toText(path)), isName })
+    }
+  }
+
+  function searchName(path: string, name: string): void {
+    if (!containsKey(name)) return
+    const finder = createKeyFinder(prefix, 'none')
+    finder.add(Buffer.from(name), true)
+    addKeys(path, finder, true)
+  }
+
+  async function searchStdin(stdin: Io['stdin']): Promise<void> {
+    const finder = createKeyFinder(prefix, 'commits')
+    for await (const chunk of stdin) finder.add(chunk, false)
+    finder.add(Buffer.alloc(0), true)
+    addKeys('-', finder, false)
+    report(++result.files)
+  }
+
+  /** @returns Why it was not searched. */
+  function search(path: string): string | undefined {
+    let finder = createKeyFinder(prefix, 'none')
+    const isText = searchFile(finder, path, buffer)
+    if (finder.keys.length > 0) {
+      finder = createKeyFinder(prefix, 'lines')
+      searchFile(finder, path, buffer)
+    }
+    addKeys(path, finder, false)
+    report(++result.files)
+    if (isText) return undefined
+    result.binaryFiles++
+    return 'it is a binary file'
+  }
+
+  return { searchName, searchStdin, search }
 }
 
 // Names in a folder may not be UTF-8: within this file, each character of a path is a byte.
