@@ -118,7 +118,7 @@ export function createPartnerAdministration(
       await apply(async () =>
         (await show(slug)).state === 'removed' ? [] : [{ type: 'partner.removed', slug }]
       )
-      // They wait for what is not about its removal only, and must not get that.
+      // Their pending deliveries may have personal data.
       for (const { id, partner, state } of await store.webhooks?.listWebhooks() ?? []) {
         if (partner !== slug || state !== 'active') continue
         const context = { actor: operator.actor, at: now() }
