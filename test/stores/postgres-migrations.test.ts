@@ -34,7 +34,8 @@ await t.test('a missing store is created unless migrate is false', async (t) => 
   t.strictSame(pending, MIGRATIONS.map(({ name }) => name))
   await t.rejects(openPostgresStore(url, { migrate: false }), {
     code: 'missing',
-    message: /^There is no store at 127\.0\.0\.1:\d+\/test_\w+\. To create one: partner-api migrate$/,
+    message: /^There is no store at 127\.0\.0\.1:\d+\/test_\w+\.$/,
+    remedy: { command: 'migrate' },
   })
   t.same(await sql`select 1 from pg_namespace where nspname = 'partner_api'`, [], 'nothing was made')
 
