@@ -158,7 +158,8 @@ const linkOption = optionParser('It must be an http:// or https:// address.', pa
 
 const contactOption = optionParser(
   'It must be an e-mail address, or an http:// or https:// address.',
-  (text) => text.includes('://') ? parseLink(text) : parseLabel(text),
+  (text) =>
+    text.includes('://') ? parseLink(text) : /^[^\s@]+@[^\s@]+$/.test(text) ? parseLabel(text) : undefined,
 )
 
 function parseLink(text: string): string | undefined {

@@ -144,10 +144,12 @@ export function pluralize(count: number, singular: string, plural: string = `${s
   return `${formatCount(count)} ${count === 1 ? singular : plural}`
 }
 
-const bidiControls = '\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069'
-const unsafe = new RegExp(`[\\p{Cc}\\p{Zl}\\p{Zp}${bidiControls}]`, 'gu')
+/** Marks of direction and characters without width, which can hide a difference between names. */
+const hidden = '\\u061c\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u2064\\u2066-\\u2069\\ufeff'
+// With tag characters.
+const unsafe = new RegExp(`[\\p{Cc}\\p{Zl}\\p{Zp}${hidden}\\u{e0000}-\\u{e007f}]`, 'gu')
 // Without the line feeds between tokens.
-const unsafeInJson = new RegExp(`(?!\\n)[\\p{Cc}\\p{Zl}\\p{Zp}${bidiControls}]`, 'gu')
+const unsafeInJson = new RegExp(`(?!\\n)[\\p{Cc}\\p{Zl}\\p{Zp}${hidden}]`, 'gu')
 
 // Regular expressions lack UAX #11; these scripts and blocks are the wide ones in practice.
 const wide =

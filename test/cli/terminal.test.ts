@@ -5,7 +5,7 @@ import process from 'node:process'
 import { DatabaseSync } from 'node:sqlite'
 import { setImmediate } from 'node:timers/promises'
 import { test } from 'tap'
-import { displayWidth, formatRelative } from '../../cli/output/text.ts'
+import { displayWidth, formatRelative, printable, printableJson } from '../../cli/output/text.ts'
 import {
   cleanEnv,
   ending,
@@ -66,6 +66,14 @@ test('colours are for terminals, NO_COLOR and FORCE_COLOR', async (t) => {
   t.same(await shown({}), no)
   t.same(await shown({ FORCE_COLOR: '1', NO_COLOR: '1' }), yes)
   t.same(await shown({ FORCE_COLOR: '0' }, 80), no)
+})
+
+test('hidden characters are escaped', (t) => {
+  const text = 'ac\u200bme \ufeff\u{e0041}'
+  t.equal(printable(text), 'ac\\u{200b}me \\u{feff}\\u{e0041}')
+  t.equal(JSON.parse(printableJson(JSON.stringify(text))), text)
+  t.notMatch(printableJson(JSON.stringify(text)), '\u200b')
+  t.end()
 })
 
 test('times are in words', (t) => {
