@@ -74,7 +74,8 @@ export class CliCommand extends Command {
     if (this.parent?.parent !== null || this.#isLoaded) return this
     this.#isLoaded = true
     const { define } = await this.run.load(this.name())
-    define(this.helpCommand('help [command]', 'Print help for a command'))
+    define(this)
+    if (this.commands.length > 0) this.helpCommand('help [command]', 'Print help for a command')
     return this
   }
 
@@ -100,6 +101,9 @@ export class CliCommand extends Command {
       unknown: isUnknown ? unknown.filter((word) => !/^(?:-h|--help)$/.test(word)) : unknown,
     }
   }
+
+  /** Commander would read `process.env`, and prefer `PORT` to the file. `applySettings` has read the environment. */
+  _parseOptionsEnv(): void {}
 
   /** Adds a text to the help, after the options. Lines that begin with a space keep their line breaks. */
   details(text: string): this {

@@ -4,7 +4,7 @@ import { isAbsolute, join } from 'node:path'
 import type { Command, Option } from 'commander'
 import { isObject, parseJson } from '../core/lib/json.ts'
 import { usageError } from './errors.ts'
-import { describeFileError } from './files.ts'
+import { describeFileError, requireOwnFile } from './files.ts'
 import type { Io } from './output/print.ts'
 import { suggest } from './suggest.ts'
 
@@ -38,13 +38,16 @@ export function applySettings(command: Command, settings: Settings, env: Io['env
   for (const option of options) {
     const name = nameOf(option)
     const attribute = option.attributeName()
-    const variable = option.envVar ?? environmentName([...path, name])
+    const variable = variablesOf(command, option).find((each) => env[each]) ?? ''
     const text = env[variable] || undefined
     const isInFile = text === undefined
     const value = isInFile ? section[name] : fromText(option, text)
-    if (command.getOptionValueSource(attribute) === 'cli' || isInFile && value === undefined) continue
+    const isArgument = command.getOptionValueSource(attribute) === 'cli' ||
+      conflictsWithArgument(option, command)
+    if (isArgument || isInFile && value === undefined) continue
     try {
-      command.setOptionValueWithSource(attribute, parseValue(option, value), isInFile ? 'config' : 'env')
+      const source = isInFile ? 'config' : 'environment'
+      command.setOptionValueWithSource(attribute, parseValue(option, value), source)
     } catch (error) {
       const place = isInFile ? `${file!.path}: ${[...path, name].join('.')}` : variable
       throw usageError(`${place}: ${(error as Error).message}`)
@@ -54,6 +57,32 @@ export function applySettings(command: Command, settings: Settings, env: Io['env
   }
 }
 
+/** A value that is no argument gives way to an argument. */
+function conflictsWithArgument(option: Option, command: Command): boolean {
+  const conflict = (a: Option, b: Option) =>
+    (a as Option & { conflictsWith: readonly string[] }).conflictsWith.includes(b.attributeName())
+  return command.options.some((other) =>
+    command.getOptionValueSource(other.attributeName()) === 'cli' &&
+    (conflict(option, other) || conflict(other, option))
+  )
+}
+
+/** The environment variables of an option; the first that is set counts. */
+function variablesOf(command: Command, option: Option): readonly string[] {
+  const words = ['partner-api', ...pathOf(command), nameOf(option)]
+  const name = words.join('_').replaceAll('-', '_').toUpperCase()
+  return option.envVar === undefined ? [name] : [name, option.envVar]
+}
+
+/** The environment variables of all options of a command and its subcommands. */
+export function allVariables(command: Command): readonly string[] {
+  const options = command.options.filter((option) => !argumentsOnly.has(nameOf(option)))
+  return [
+    ...options.flatMap((option) => variablesOf(command, option)),
+    ...command.commands.flatMap(allVariables),
+  ]
+}
+
 export function nameOf(option: Option): string {
   return option.long?.slice(2) ?? option.name()
 }
@@ -61,10 +90,6 @@ export function nameOf(option: Option): string {
 /** The names of a command below the program. */
 export function pathOf(command: Command): string[] {
   return command.parent === null ? [] : [...pathOf(command.parent), command.name()]
-}
-
-function environmentName(path: readonly string[]): string {
-  return ['partner-api', ...path].join('_').replaceAll('-', '_').toUpperCase()
 }
 
 /**
@@ -84,6 +109,7 @@ function readConfigFile(argument: string | undefined, env: Io['env']): ConfigFil
     if (named === undefined) return undefined
     throw usageError(`The configuration file ${path} can't be read: ${describeFileError(error)}.`)
   }
+  requireOwnFile(path)
   const values = parseJson(text)
   if (!isObject(values)) throw usageError(`The configuration file ${path} is not a JSON object.`)
   return { path, values }

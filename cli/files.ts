@@ -1,9 +1,10 @@
-import { createReadStream } from 'node:fs'
+import { createReadStream, statSync } from 'node:fs'
 import { type FileHandle, open, rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import process from 'node:process'
 import type { Remedy } from '../core/admin/validate.ts'
 import type { LineErrors } from '../core/content/line-reader.ts'
-import { CliError } from './errors.ts'
+import { CliError, usageError } from './errors.ts'
 import type { Io, Output } from './output/print.ts'
 import { pluralize } from './output/text.ts'
 
@@ -139,6 +140,14 @@ function formatLineNumbers(lines: readonly number[]): string {
   return `${pluralize(lines.length, 'line')} (${lines.slice(0, maxLines).join(', ')}${more})`
 }
 
+/** @throws {CliError} exit code 2 for a file that other accounts can write: they could change what it says. */
+export function requireOwnFile(path: string): void {
+  const stats = statSync(path, { throwIfNoEntry: false })
+  // Windows has no file modes.
+  if (process.platform === 'win32' || !stats?.isFile() || (stats.mode & 0o022) === 0) return
+  throw usageError(`Other accounts can write ${path}, so it is not used. To prevent it: chmod go-w ${path}`)
+}
+
 export function describeFileError(error: unknown): string {
   const code = (error as NodeJS.ErrnoException).code
   if (code === 'ENOENT') return 'there is no such file'
@@ -192,6 +201,8 @@ export async function withKeyFile<T>(
     const created = await open(path, 'wx', 0o600).catch((error) => {
       const reason = error.code === 'EEXIST'
         ? 'the file exists, and --out never overwrites'
+        : error.code === 'ENOENT'
+        ? `there is no folder ${dirname(path)}`
         : describeFileError(error)
       throw new CliError(1, 'file_not_created', `Nothing was changed. ${path} can't be created: ${reason}.`)
     })

@@ -3,6 +3,7 @@ import { type Command, CommanderError } from 'commander'
 import { validateName } from '../core/admin/validate.ts'
 import { containsKey } from '../core/http/redact.ts'
 import { CliCommand, type Run } from './command.ts'
+import { allVariables } from './config.ts'
 import { type CliError, type ExitCode, toCliError, usageError } from './errors.ts'
 import { optionParser } from './options.ts'
 import { type Io, Output } from './output/print.ts'
@@ -160,6 +161,7 @@ function createProgram(version: string, run: Run, writeHelp?: (text: string) => 
     await (command as CliCommand).load()
     rejectUnknownCommand(command, program.args.slice(1).find((word) => word !== 'help') ?? '')
   })
+  program.hook('preAction', () => rejectUnknownVariables(program))
   return program
     .examples(
       'partner-api demo',
@@ -179,6 +181,25 @@ function rejectUnknownCommand(group: Command, name: string): void {
   const names = group.commands.map((command) => command.name())
   if (names.length === 0 || name === '' || name.startsWith('-') || names.includes(name)) return
   throw new CommanderError(2, 'commander.unknownCommand', `unknown command '${name}'${suggest(name, names)}`)
+}
+
+/** Not those that are no options; the last two are of the client's examples. */
+const optionVariables = /^PARTNER_API_(?!(?:CONFIG|DEBUG|KEY|WEBHOOK_KEY|WORKER|URL|PARTNER)$)/
+/** What Kubernetes sets for services whose names begin with `partner-api`. */
+const serviceVariables = /_(?:SERVICE_HOST|SERVICE_PORT\w*|PORT_\d+_\w+)=|_PORT=\w+:\/\//
+
+/** A misspelled `PARTNER_API_STORE` would create another store. */
+async function rejectUnknownVariables(program: CliCommand): Promise<void> {
+  const { env } = program.run.io
+  const isUnknown = (name: string) => !allVariables(program).includes(name)
+  const names = Object.keys(env).filter((name) => optionVariables.test(name) && isUnknown(name))
+  if (names.length === 0) return
+  await Promise.all(program.commands.map((command) => (command as CliCommand).load()))
+  const unknown = names.find((name) => isUnknown(name) && !serviceVariables.test(`${name}=${env[name]}`))
+  if (unknown === undefined) return
+  throw usageError(
+    `There is no option for the variable ${unknown}.${suggest(unknown, allVariables(program))}`,
+  )
 }
 
 /** Changes what `ps` shows. Bun ignores it. */

@@ -13,14 +13,10 @@ export class StoreError extends Error {
   /** A command that helps, if there is one. */
   readonly remedy: Remedy | undefined
 
-  constructor(
-    code: StoreErrorCode,
-    message: string,
-    { remedy, ...options }: ErrorOptions & { readonly remedy?: Remedy } = {},
-  ) {
+  constructor(code: StoreErrorCode, message: string, options: ErrorOptions & { remedy?: Remedy } = {}) {
     super(message, options)
     this.code = code
-    this.remedy = remedy
+    this.remedy = options.remedy
   }
 }
 

@@ -25,7 +25,6 @@ interface ServeOptions extends Omit<ServiceOptions, 'log'> {
 
 /** `serve`. */
 export function define(serve: CliCommand): void {
-  for (const name of ['PORT', 'HOST']) if (process.env[name] === '') delete process.env[name]
   addServerOptions(
     serve
       .addOption(

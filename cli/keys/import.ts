@@ -4,7 +4,13 @@ import type { KeyImportOptions } from '../../core/admin/import-keys.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { changeStore, type CliCommand, type CommandResult, type Invocation } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
-import { describeFileError, importing, invalidLinesError, readContentLines } from '../files.ts'
+import {
+  describeFileError,
+  importing,
+  invalidLinesError,
+  readContentLines,
+  requireOwnFile,
+} from '../files.ts'
 import { formatCount, joinList } from '../output/text.ts'
 
 interface ImportOptions extends Pick<KeyImportOptions, 'algorithm' | 'prefix' | 'update' | 'dryRun'> {
@@ -84,6 +90,7 @@ const maxSecretBytes = 4_096
 
 /** Editors end a file with a line end, which is no part of the secret. */
 async function readSecret(file: string): Promise<Uint8Array> {
+  requireOwnFile(file)
   const bytes = await createReadStream(file, { end: maxSecretBytes }).toArray().catch((error) => {
     throw new CliError(1, 'unreadable_file', `${file} can't be read: ${describeFileError(error)}.`)
   })

@@ -202,21 +202,15 @@ export class Output implements TableStyle {
     })
   }
 
-  /**
-   * For a secret that will be printed once. A reader that has gone, and a full disk, are noticed when it is written.
-   *
-   * @throws {CliError} `output_not_written` when standard output is closed or discards what it gets.
-   */
+  /** Before a secret is made that is printed once. @throws {CliError} `output_not_written` */
   requireWritable(): void {
     const { fd } = this.#io.stdout as { readonly fd?: number }
     if (fd === undefined) return
     try {
       writeSync(fd, new Uint8Array())
-      // Runtimes open /dev/null in place of a closed standard output.
-      const device = fstatSync(fd).rdev
-      if (device !== 0 && device === statSync('/dev/null', { throwIfNoEntry: false })?.rdev) {
-        throw new Error('it is closed or /dev/null')
-      }
+      // Runtimes open it in place of a standard output that is closed.
+      const isNull = fstatSync(fd).rdev === statSync('/dev/null', { throwIfNoEntry: false })?.rdev
+      if (isNull) throw new Error('it is closed or /dev/null')
     } catch (error) {
       throw unwritableError(error as Error, { detail: 'Nothing was changed. Use --out FILE.' })
     }

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { extractKeyId, isWellFormedKey, KEY_PREFIX_PATTERN } from '../../core/keys/format.ts'
 import { CliError, usageError } from '../errors.ts'
-import { describeFileError } from '../files.ts'
+import { describeFileError, requireOwnFile } from '../files.ts'
 import type { Io } from '../output/print.ts'
 import { promptHidden } from '../prompt.ts'
 
@@ -11,6 +11,7 @@ const maxKeyFileBytes = 4_096
 /** Reads the key from `keyFile`, `PARTNER_API_KEY`, standard input unless it is a terminal, or a prompt. */
 export async function readCredential(keyFile: string | undefined, io: Io): Promise<string> {
   if (keyFile !== undefined) {
+    requireOwnFile(keyFile)
     return requireKey(await readLimited(createReadStream(keyFile), keyFile), `The file ${keyFile}`)
   }
   const { env: { PARTNER_API_KEY }, stdin } = io

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { Option } from 'commander'
 import { importWebhookKey, type WebhookKey } from '../../adapters/webhooks/secrets.ts'
 import { CliError, usageError } from '../errors.ts'
-import { describeFileError } from '../files.ts'
+import { describeFileError, requireOwnFile } from '../files.ts'
 import type { StoreAccess } from '../store.ts'
 import { exposedFiles } from '../store.ts'
 
@@ -24,10 +24,12 @@ export async function readWebhookKey(
   try {
     const text = file === undefined ? env['PARTNER_API_WEBHOOK_KEY'] || undefined : readFileSync(file, 'utf8')
     if (text === undefined) return undefined
+    if (file !== undefined) requireOwnFile(file)
     const [exposed] = file === undefined ? [] : exposedFiles(file)
     if (exposed) output.note(`warning: Other accounts can read ${exposed}: chmod 600 ${exposed}`)
     return await importWebhookKey(text)
   } catch (error) {
+    if (error instanceof CliError) throw error
     const reason = error instanceof RangeError
       ? error.message
       : `It can't be read: ${describeFileError(error)}.`

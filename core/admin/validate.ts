@@ -55,13 +55,13 @@ export class AdminError extends Error {
   }
 }
 
-/** A command of `partner-api` that helps after an error. */
+/** A command of `partner-api` that helps after an error, such as `keys rotate`. */
 export interface Remedy {
-  /** What it does, such as `To replace it`. */
+  /** Such as `To replace it`. */
   readonly purpose: string
-  /** Its name, such as `keys rotate`. */
+  /** Its name. */
   readonly command: string
-  /** Its arguments. What is to be chosen is in capitals. */
+  /** Names in capitals stand for what is to be chosen. */
   readonly args: readonly string[]
 }
 

@@ -1,7 +1,11 @@
 /** Options from the environment and the configuration file, and suggestions for mistyped names. */
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import process from 'node:process'
 import { test } from 'tap'
+import type { CliCommand } from '../../cli/command.ts'
+import { pathOf } from '../../cli/config.ts'
+import { loadProgram } from '../../cli/program.ts'
 import { documentOf, newFile, programOn, runProgram, temporaryFolder } from '../support/cli-program.ts'
 
 const folder = temporaryFolder()
@@ -51,6 +55,154 @@ test('arguments precede variables, variables the file, and the file defaults', a
   const grant = { store, keys: { issue: { name: 'configured', scope: ['read:plans'] } } }
   const issued = await configured(grant, 'keys issue acme-travel --scope read:profiles --json')
   t.match(documentOf(issued).data, { name: 'configured', scopes: ['read:profiles'] })
+})
+
+test('an option of each command is an argument, a variable or in the file, in this order', async (t) => {
+  const logo = join(folder, 'logo.png')
+  writeFileSync(logo, '')
+  const numbers = [
+    '1',
+    '2',
+    '3',
+    '4000',
+    '5000',
+    '6000',
+    'abc',
+    'abd',
+    'abe',
+    'ops@a.example',
+    'me@a.example',
+    'i@a.example',
+  ]
+  const forms = [
+    'NUMBERd',
+    'https://a.example/NUMBER',
+    'key=NUMBER/60',
+    'NUMBER0s',
+    `NUMBER:${'0'.repeat(64)}`,
+    '127.0.0.1:NUMBER',
+    '192.0.2.NUMBER',
+    '2027-01-0NUMBER',
+  ]
+  const candidates = [
+    ...numbers,
+    ...forms.flatMap((form) => ['1', '2', '3'].map((n) => form.replace('NUMBER', n))),
+    logo,
+  ]
+  const io = { ...process, stdin: process.stdin, stdout: process.stdout, stderr: process.stderr }
+  const path = join(folder, 'every.json')
+
+  /** The value and source of an option, parsed anew. */
+  async function parsed(
+    words: readonly string[],
+    long: string,
+    given: { file: unknown; env?: string; args: string[] },
+  ) {
+    const name = long.slice(2)
+    const section = words.reduceRight<unknown>((inner, word) => ({ [word]: inner }), { [name]: given.file })
+    // In the file, `store` is the option.
+    writeFileSync(path, JSON.stringify(words[0] === 'store' ? {} : section))
+    const variable = ['PARTNER_API', ...words, name].join('_').replaceAll('-', '_').toUpperCase()
+    const env = { PARTNER_API_CONFIG: path, ...(given.env !== undefined && { [variable]: given.env }) }
+    let command = await loadProgram('0.1.0', { ...io, env })
+    command.parseOptions(words.length === 0 ? given.args : [])
+    for (const [index, word] of words.entries()) {
+      command = (command.commands as CliCommand[]).find((each) => each.name() === word)!
+      command.parseOptions(index === words.length - 1 ? given.args : [])
+    }
+    const attribute = command.options.find((each) => each.long === long)!.attributeName()
+    const value: unknown = command.getOptionValue(attribute)
+    return [
+      JSON.stringify(typeof value === 'function' ? value(0) : value),
+      command.getOptionValueSource(attribute),
+    ]
+  }
+
+  const all = (
+    command: CliCommand,
+  ): CliCommand[] => [command, ...(command.commands as CliCommand[]).flatMap(all)]
+  let count = 0
+  for (const command of all(await loadProgram('0.1.0', { ...io, env: {} }))) {
+    for (const option of command.options) {
+      const long = option.long!
+      if (/^--(?:config|dry-run|force|revoke|version|yes)$/.test(long)) continue
+      const takesValue = option.required || option.optional
+      const accepts = (text: string) => {
+        try {
+          return option.argChoices?.includes(text) ?? (option.parseArg?.(text, undefined), true)
+        } catch {
+          return false
+        }
+      }
+      const valid = takesValue
+        ? [...option.argChoices ?? [], ...candidates].filter(accepts)
+        : ['true', 'false']
+      const [a, b = a, c = b] = valid as [string, string?, string?]
+      const toFile = (text: string) => takesValue ? text : text === 'true'
+      const label = [...pathOf(command), long].join(' ')
+      const words = pathOf(command)
+      const [fromFile, inFile] = await parsed(words, long, { file: toFile(a), args: [] })
+      const [fromEnv, inEnv] = await parsed(words, long, { file: toFile(a), env: b, args: [] })
+      const args = takesValue ? [long, c] : [long]
+      const [fromArgument, isArgument] = await parsed(words, long, { file: toFile(a), env: b, args })
+      const isInFile = words[0] !== 'store'
+      t.same([inEnv, isArgument], ['environment', 'cli'], label)
+      if (isInFile) t.equal(inFile, 'config', label)
+      if (b !== a) t.notSame(fromEnv, fromFile, label)
+      if (c !== b || !takesValue) t.notSame(fromArgument, fromEnv, label)
+      count++
+    }
+  }
+  t.ok(count > 120, `${count} options`)
+})
+
+test('a variable that is no option is an error, and one that conflicts with an argument gives way', async (t) => {
+  const cases: Readonly<Record<string, readonly [args: string, code: number, message: string]>> = {
+    'PARTNER_API_STROE=x': [
+      'partners list',
+      2,
+      'variable PARTNER_API_STROE.\n(Did you mean PARTNER_API_STORE?)',
+    ],
+    'PARTNER_API_SERVE_PROT=1': ['partners list', 2, '(Did you mean PARTNER_API_SERVE_PORT?)'],
+    'PARTNER_API_KEYS_REVOKE_YES=1': ['scopes list', 2, 'variable PARTNER_API_KEYS_REVOKE_YES.'],
+    'PARTNER_API_SERVE_LIMIT=key=1/60': ['partners list', 0, ''],
+    'PARTNER_API_PORT=tcp://10.0.0.1:8787': ['partners list', 0, ''],
+    'PARTNER_API_WEB_PORT_8787_TCP_PROTO=tcp': ['partners list', 0, ''],
+    'PARTNER_API_SERVICE_PORT_HTTP=80': ['partners list', 0, ''],
+    'PARTNER_API_PARTNERS_SUSPEND_WAIT=1': ['partners suspend acme-travel --dry-run', 0, ''],
+    'PARTNER_API_KEYS_UPDATE_NEVER=1': [`keys update ${id} --expires 2d --dry-run`, 0, ''],
+    'PARTNER_API_KEYS_UPDATE_EXPIRES=2d': [`keys update ${id} --never --dry-run`, 0, ''],
+  }
+  for (const [variable, [args, code, message]] of Object.entries(cases)) {
+    const [, name = '', value = ''] = /^(\w+)=(.*)$/.exec(variable)!
+    const ended = await configured({ store }, args, { [name]: value })
+    t.equal(ended.code, code, `${variable} ${args}: ${ended.stderr}`)
+    t.ok(ended.stderr.includes(message), ended.stderr)
+  }
+  const both = { PARTNER_API_SERVE_PORT: '9', PORT: '8' }
+  t.match(await shown('port', {}, 'config show serve --json', both), {
+    value: '9',
+    source: 'environment PARTNER_API_SERVE_PORT',
+  })
+})
+
+test('a file that others can write is refused', async (t) => {
+  const secret = join(folder, 'secret')
+  writeFileSync(secret, `${key}\n`)
+  chmodSync(secret, 0o620)
+  const env = { PARTNER_API_STORE: store }
+  const commands = [
+    `--config ${secret} partners list`,
+    `verify --url http://127.0.0.1:9 --partner acme-travel --key-file ${secret}`,
+    `serve --port 0 --webhook-key-file ${secret}`,
+    `keys import - --algorithm hmac-sha256 --secret-file ${secret}`,
+  ]
+  for (const args of commands) {
+    const { code, stderr } = await runProgram(args.split(' '), { env })
+    const stated =
+      `error: Other accounts can write ${secret}, so it is not used. To prevent it: chmod go-w ${secret}\n`
+    t.same([code, stderr.replace(/^warning: .*\n/, '')], [2, stated], args)
+  }
 })
 
 test('an invalid file names its member', async (t) => {

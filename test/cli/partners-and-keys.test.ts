@@ -334,6 +334,8 @@ test('--out writes the key to a new file that only its owner may read', async (t
     const refused = await json('keys', 'issue', 'acme', '--name', 'd', '--out', out)
     t.match(refused, { code: 2, error: { detail: /path of a new file/ } })
   }
+  const lost = await json('keys', 'issue', 'acme', '--name', 'd', '--out', path('nowhere/d.key'))
+  t.match(lost.error.detail, `there is no folder ${path('nowhere')}.`)
   t.equal(readFileSync(path('other'), 'utf8'), 'mine')
   t.notOk(existsSync(path('nowhere')))
   await refuses(t, { [`keys issue nobody --name d --out ${path('d.key')}`]: '1 partner_not_found' })

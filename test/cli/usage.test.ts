@@ -123,6 +123,7 @@ test('help prints the usage of the program, a group or a command', async (t) => 
       t.match(stdout, new RegExp(`Examples?:\n(.*\n)*?.*partner-api.* ${command}`))
     }
   }
+  t.notMatch((await run('serve', '--help')).stdout, 'help [command]')
   for (const args of ['help', '--store memory: help']) t.same(await run(...args.split(' ')), root)
   const others = ['help keys', '--store help help keys']
   for (const args of others) {
@@ -161,6 +162,7 @@ test('invalid usage is refused with a suggestion', async (t) => {
     'scopes add': '(Did you mean grant?)',
     'content rm': '(Did you mean remove?)',
     'usage': '(Did you mean --help?)',
+    'serve --contact x_y': 'It must be an e-mail address',
   }
   for (const [args, message] of Object.entries(cases)) {
     const { code, stdout, stderr } = await run(...args.split(' '))
