@@ -42,8 +42,8 @@ const rfc3339Pattern =
 export function parseInstant(text: string): number | undefined {
   const [, date, time = '', fraction = '', sign, hours = 0, minutes = 0] = rfc3339Pattern.exec(text) ?? []
   const leap = time.endsWith(':60') ? 1_000 : 0
-  const second = leap === 0 ? time : `${time.slice(0, 6)}59`
-  const local = parseUtc(`${date}T${second}.${fraction.slice(0, 3).padEnd(3, '0')}Z`) + leap
+  const local = parseUtc(`${date}T${time.replace(/:60$/, ':59')}.${fraction.slice(0, 3).padEnd(3, '0')}Z`) +
+    leap
   const offset = (Number(hours) * 60 + Number(minutes)) * 60_000
   const instant = sign === '-' ? local + offset : local - offset
   if (!(instant >= firstInstant && instant <= lastInstant)) return undefined

@@ -102,12 +102,8 @@ export function headerRefs(...names: readonly string[]): Readonly<Record<string,
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }
 
-/** Balanced quotes, and no space after a comma, which would separate two fields. */
-const bareKey = (() => {
-  const character = ',*[!#-+\\--~]'
-  const rest = `(?: |${character})*,*`
-  return `^(?:${character}${rest}|,+)(?:"${rest}"${rest})*$`
-})()
+/** A part of a bare key without quotes. A comma and a space would separate two fields. */
+const bare = '(?: |,*[!#-+\\--~])*,*'
 
 /** The parameters that several operations share. */
 export function describeParameters({ names }: DocumentSettings): Readonly<Record<string, ParameterObject>> {
@@ -151,7 +147,7 @@ export function describeParameters({ names }: DocumentSettings): Readonly<Record
       {
         maxLength: 512,
         anyOf: [
-          { type: 'string', maxLength: 255, pattern: bareKey },
+          { type: 'string', maxLength: 255, pattern: `^(?:,*[!#-+\\--~]${bare}|,+)(?:"${bare}"${bare})*$` },
           { type: 'string', maxLength: 512, pattern: '^"([ !#-\\[\\]-~]|\\\\["\\\\]){1,255}"$' },
         ],
       },

@@ -6,7 +6,7 @@ import { all, andThen, type MaybePromise } from '../lib/promise.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
 import { rfc3339 } from '../lib/time.ts'
 import type { Grant } from '../policy/decide.ts'
-import type { Signup, SignupOutcome } from '../ports/signups.ts'
+import type { Signup } from '../ports/signups.ts'
 import { PLAN_MESSAGE, PROFILE_MESSAGE, signupBody } from '../schemas/signup.ts'
 import { createClaim } from '../signups/idempotency.ts'
 import type { SignupReceipt } from '../wire.ts'
@@ -67,20 +67,11 @@ export const signups = definePost({
       claim !== undefined && ports.signups.isClaimed(signup, claim)
     return andThen(isAdmitted, (admitted) => {
       if (!admitted) throw new Problem('invalid_body', { errors: danglingReferences })
-      return andThen(ports.signups.createSignup(signup, claim), (outcome) => respond(signup, outcome))
+      return andThen(ports.signups.createSignup(signup, claim), (result) => {
+        if (result.outcome === 'created') return receipt(signup.id, signup.createdAt, [])
+        if (result.outcome !== 'replayed') throw new Problem(`idempotency_${result.outcome}`)
+        return receipt(result.id, result.createdAt, ['Idempotent-Replayed', 'true'])
+      })
     })
   },
 })
-
-function respond(signup: Signup, result: SignupOutcome): HandlerResult {
-  switch (result.outcome) {
-    case 'created':
-      return receipt(signup.id, signup.createdAt, [])
-    case 'replayed':
-      return receipt(result.id, result.createdAt, ['Idempotent-Replayed', 'true'])
-    case 'mismatch':
-      throw new Problem('idempotency_mismatch')
-    case 'conflict':
-      throw new Problem('idempotency_conflict')
-  }
-}

@@ -170,10 +170,7 @@ export function createSignups(database: Database) {
     // While the commit of one waits for a disk or a standby, another is on its way.
     ...createSignupGroups(storeGroup, 2),
 
-    async isClaimed(signup, claim) {
-      const [, , fingerprint] = await readReason(signup, claim)
-      return fingerprint !== null
-    },
+    isClaimed: async (signup, claim) => (await readReason(signup, claim))[2] !== null,
 
     async findSignup(id) {
       const [row] = await database.read<SignupRow>(`${selectSignups} WHERE id = $1`, [id])
