@@ -175,11 +175,8 @@ async function previewEnd(store: Store, id: string): Promise<CommandResult> {
   )
   for await (const _ of deliveries) pending++
   const lost = `${pluralize(pending, 'pending delivery', 'pending deliveries')} would not be sent.`
-  return {
-    data: { ...data as object, dry_run: true, pending_deliveries: pending },
-    text,
-    notes: () => [`Dry run: nothing was changed. ${lost}`],
-  }
+  const document = { ...data as object, dry_run: true, pending_deliveries: pending }
+  return { data: document, text, notes: () => [`Dry run: nothing was changed. ${lost}`] }
 }
 
 /** @param edit Gets the webhook as it is stored. */

@@ -149,7 +149,7 @@ export async function importKeys(
           addError(line, null, `differs from key ${existing.id}, which is ${keyState(existing, at)}`)
         }
         if (existing === undefined) changes.push({ type: 'key.issued', key, scheme })
-        else changes.push(...updateChanges(existing, key))
+        else changes.push(...updateChanges(existing, key, fields!))
       }
     }
     report = { lines, unchanged: rows.length - lines.length }
@@ -230,11 +230,12 @@ function differingFields(existing: Key, key: Key): readonly string[] {
   return Object.entries(isDifferent).filter(([, differs]) => differs).map(([field]) => field)
 }
 
-function updateChanges({ id, scopes: before }: Key, key: Key): readonly Change[] {
+function updateChanges({ id, scopes: before }: Key, key: Key, fields: readonly string[]): readonly Change[] {
   const { scopes, name, allow, limits, expiresAt } = key
   const changed = SCOPES.filter((scope) => scopes.includes(scope) !== before.includes(scope))
+  const updated: Change = { type: 'key.updated', id, name, allow, limits, expiresAt }
   return [
-    { type: 'key.updated', id, name, allow, limits, expiresAt },
+    ...fields.join() === 'scopes' ? [] : [updated],
     ...changed.map((scope): Change => (
       { type: scopes.includes(scope) ? 'scope.granted' : 'scope.removed', id, scope }
     )),

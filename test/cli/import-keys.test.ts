@@ -192,6 +192,9 @@ test('a key that differs from its line is listed, and --update changes it', asyn
   const same = { allow: line.allow.toReversed(), scopes: line.scopes.toReversed(), limits: null }
   t.match(await differing(same), { differs: 0, unchanged: 1 }, 'in any order')
   t.match(await differing({ scopes: null }), { unchanged: 1 }, 'a line without scopes leaves them')
+  const head = await store.auditHead()
+  t.match(await differing({ scopes: ['read:profiles'] }, '--update'), { updated: 1, fields: ['scopes'] })
+  t.equal((await store.auditHead()).sequence, head.sequence + 1, 'only the scope was removed')
   const args = ['keys', 'import', '-', '--algorithm', 'sha256']
   const { stdout } = await runProgram(args, { env, input: jsonl([{ ...line, ...changed }]) })
   t.equal(stdout.split('\n')[0], `line 1: key ${id} differs in name, scopes, expires_at, allow and limits`)
