@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import process from 'node:process'
-import { setTimeout } from 'node:timers'
+import { setInterval, setTimeout } from 'node:timers'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { ListenOptions, RunningServer, ServableApi } from '../adapters/runtimes/server.ts'
 import { startWebhooks, type WebhookOptions } from '../adapters/webhooks/deliverer.ts'
@@ -19,6 +19,8 @@ import { createLog, createServeLogger, type ServeEvent } from './output/log.ts'
 import type { StoreAddress } from './store-url.ts'
 import type { WorkerChannel } from './workers/worker.ts'
 
+/** Seconds after which a server ends whose file was deleted or replaced: it may be put back. */
+const lostAfterSeconds = 5
 /** Milliseconds for pending requests when the server stops. */
 const drainTimeoutMs = 7_000
 /** Milliseconds after which the process exits, even if work is left. */
@@ -44,6 +46,8 @@ export async function serveUntilStopped(
     readonly drainDelay?: number
     /** This process as one of several that share the port. */
     readonly worker?: WorkerChannel
+    /** Whether to end when the store has become unusable, as a file does that was replaced. Default false. */
+    readonly endsWhenLost?: boolean
     /** Without them, nothing is delivered. */
     readonly webhooks?: WebhookOptions
   },
@@ -115,7 +119,7 @@ export async function serveUntilStopped(
       if (worker === undefined) listener = await listenForMetrics(createMetricsApi(sources), metricsAddress!)
     }
     await onListening(server.url, listener?.url)
-    await stopped
+    await (settings.endsWhenLost ? Promise.race([stopped, untilLost(store)]) : stopped)
     const drainDelay = delay((settings.drainDelay ?? 0) * 1000, undefined, { ref: false })
     const delayed = Promise.race([drainDelay, ...worker ? [worker.orphaned] : []])
     void server.drain(delayed)
@@ -130,6 +134,21 @@ export async function serveUntilStopped(
     logEvent('stopped')
     log.flush()
   }
+}
+
+/** Rejects when the revision has been unreadable for some seconds, so that a supervisor starts the server again. */
+function untilLost(store: Store): Promise<never> {
+  return new Promise((_, reject) => {
+    let failures = 0
+    setInterval(async () => {
+      try {
+        await store.revision()
+        failures = 0
+      } catch (error) {
+        if (++failures === lostAfterSeconds) reject(error)
+      }
+    }, 1_000).unref()
+  })
 }
 
 /** Traces, if an OpenTelemetry SDK has registered itself in this process. Loads nothing otherwise. */

@@ -134,6 +134,7 @@ async function readSettings(
     host,
     log,
     drainDelay,
+    endsWhenLost: kind === 'sqlite',
     webhooks: { key: await readWebhookKey(webhookKeyFile, invocation), allowPrivate },
     api: { ...toSettings(options), observers: await importTracing(kind) },
     ...(metrics && { metrics: { ...metrics, by } }),

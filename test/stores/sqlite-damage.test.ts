@@ -32,7 +32,7 @@ import {
   usageCount,
 } from '../contract/store/samples.ts'
 import { until } from '../postgres/until.ts'
-import { documentOf, newFile, runProgram } from '../support/cli-program.ts'
+import { documentOf, newFile, runProgram, startServing } from '../support/cli-program.ts'
 
 /** Moves everything from the log into the file. */
 function checkpoint(file: string): void {
@@ -81,6 +81,31 @@ for (const [what, lose] of Object.entries(losses)) {
     await store.close()
   })
 }
+
+await t.test('a store is available again when its own file is back', async (t) => {
+  const file = newFile()
+  const store = await openSqliteStore(file)
+  await createKeys(store, 'acme')
+  renameSync(file, `${file}.away`)
+  await setTimeout(10)
+  t.throws(() => store.revision(), { code: 'unreachable' })
+  renameSync(`${file}.away`, file)
+  t.equal(store.revision(), store.revision())
+  t.strictSame(await store.createSignup(signup('1', { keyId: 'acme-live' }), undefined), {
+    outcome: 'created',
+  })
+  await store.close()
+})
+
+await t.test('a server whose file was replaced ends, so that a supervisor starts it again', async (t) => {
+  const file = newFile()
+  const { ended, url } = await startServing(['serve', '--port', '0'], `sqlite:${file}`)
+  t.equal((await fetch(`${url}/service/health`)).status, 200)
+  losses['replaced by another file']!(file)
+  const { code, stderr } = await ended
+  t.equal(code, 3)
+  t.match(stderr, /is not the file that was opened/)
+})
 
 await t.test('a write whose file is deleted meanwhile is not acknowledged', async (t) => {
   const file = newFile()

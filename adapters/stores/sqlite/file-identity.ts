@@ -15,17 +15,17 @@ const checkIntervalMs = 5
 export function trackFileIdentity(file: string) {
   if (file === ':memory:') return { check() {}, checkThrottled() {} }
   const paths = watchedPaths(file)
-  const identities = [identityOf(file)]
+  const identities: (string | undefined)[] = [identityOf(file) ?? 'deleted']
   let lastCheckAt = -Infinity
-  let isReplaced = identities[0] === undefined
+  let isReplaced = false
 
-  /** @throws {StoreError} `unreachable` once the open file is not the one that other processes open. */
+  /** @throws {StoreError} `unreachable` while the open file is not the one that other processes open. */
   function check(): void {
     lastCheckAt = performance.now()
-    for (let place = 0; !isReplaced && place < paths.length; place++) {
-      const found = identityOf(paths[place]!)
-      if (identities[place] === undefined) identities[place] = found
-      else if (found !== identities[place]) isReplaced = true
+    isReplaced = false
+    for (const [place, path] of paths.entries()) {
+      const found = identityOf(path)
+      if ((identities[place] ??= found) !== found) isReplaced = true
     }
     if (!isReplaced) return
     throw new StoreError(
