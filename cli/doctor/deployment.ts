@@ -6,6 +6,7 @@ import type { Io } from '../output/print.ts'
 import { isLoopback, parseKeyId } from '../verification/credential.ts'
 import {
   createDeployment,
+  type DeploymentResponse,
   displayName,
   notThisServiceError,
   openConnection,
@@ -27,7 +28,7 @@ export async function checkDeployment(
   trustedProxies: number,
   credential: { readonly key: string; readonly partner: string } | undefined,
 ): Promise<void> {
-  const { origin, protocol, host } = base
+  const { origin } = base
   const connection = await openConnection(base, env)
   const get = (path: string, headers: Readonly<Record<string, string>> = {}) =>
     connection.request(urlBelow(base, `/${names.name}${path}`), {
@@ -35,39 +36,13 @@ export async function checkDeployment(
       headers: { accept: 'application/json', ...headers },
     })
   try {
-    judge(
-      'deployment-https',
-      protocol === 'http:' && !isLoopback(base) &&
-        { message: `Keys travel to ${origin} unencrypted.`, command: `https://${host}` },
-    )
-
     const health = await get('/health')
-    const now = Date.now()
-    const body = parseJson(health.text)
-    const data = isObject(body) && isObject(body['data']) ? body['data'] : body
-    if (!isObject(data) || health.header(names.versionHeader) === undefined) {
-      throw notThisServiceError(health.url, 'it reports no health')
-    }
-    const status = `${health.status} ${displayName(String(data['status'] ?? data['code']))}`
-    judge(
-      'deployment-health',
-      data['status'] !== 'ok' &&
-        { message: `${origin} cannot read its store: ${status}.`, command: 'partner-api doctor' },
-    )
-    // The header has whole seconds.
-    const ahead = now - Date.parse(health.header('date') ?? '')
-    const skewMs = ahead < 0 ? ahead : Math.max(0, Math.round(ahead - health.ms - 1_000))
-    judge(
-      'deployment-clock',
-      findSkew('this machine', origin, skewMs, 2_000),
-      findSkew(origin, 'its store', Number(data['clock_skew_ms'] ?? 0), 0),
-    )
-
+    checkHealth(judge, base, names, health)
     // Only a note: the arguments of the running server are not known here.
     const proxy = trustedProxies === 0 ? health.header('via') ?? health.header('server') : undefined
-    const message = `${origin} is behind a proxy (${
+    const message = `${origin} is behind ${
       displayName(proxy ?? '')
-    }), and the settings of serve trust none.`
+    }, and the settings of serve trust no proxy.`
     judge(
       'deployment-proxies',
       proxy !== undefined && { message, command: 'partner-api serve --trust-proxies 1' },
@@ -101,4 +76,33 @@ export async function checkDeployment(
   } finally {
     await connection.close()
   }
+}
+
+function checkHealth(judge: Judge, base: URL, names: ServiceNames, health: DeploymentResponse): void {
+  const now = Date.now()
+  const { origin, protocol, host } = base
+  judge(
+    'deployment-https',
+    protocol === 'http:' && !isLoopback(base) &&
+      { message: `Keys travel to ${origin} unencrypted.`, command: `https://${host}` },
+  )
+  const body = parseJson(health.text)
+  const data = isObject(body) && isObject(body['data']) ? body['data'] : body
+  if (!isObject(data) || health.header(names.versionHeader) === undefined) {
+    throw notThisServiceError(health.url, 'it reports no health')
+  }
+  const status = `${health.status} ${displayName(String(data['status'] ?? data['code']))}`
+  judge(
+    'deployment-health',
+    data['status'] !== 'ok' &&
+      { message: `${origin} cannot read its store: ${status}.`, command: 'partner-api doctor' },
+  )
+  // The header has whole seconds.
+  const ahead = now - Date.parse(health.header('date') ?? '')
+  const skewMs = ahead < 0 ? ahead : Math.max(0, Math.round(ahead - health.ms - 1_000))
+  judge(
+    'deployment-clock',
+    findSkew('this machine', origin, skewMs, 2_000),
+    findSkew(origin, 'its store', Number(data['clock_skew_ms'] ?? 0), 0),
+  )
 }
