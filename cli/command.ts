@@ -235,7 +235,6 @@ async function previewChange(
       report('Counting the requests of keys …')
       return dryRun(store, days, output, change)
     })
-    output.done = { detail: '' }
     await printResult(output, result)
   })
 }

@@ -225,7 +225,7 @@ const issue: StoreAction<[string, IssueOptions]> = (store, invocation, partner, 
 
 const rotate: StoreAction<[string, RotateOptions]> = (store, invocation, id, options) => {
   const { overlap, expires, dryRun, ...output } = options
-  return withKeyFile(invocation, dryRun ? undefined : output.out, async (save) => {
+  const rotateKey = async (save: SaveKey) => {
     const { now, keys } = administerKeys(store, invocation)
     const issued = await keys.rotate(id, { overlapMs: overlap, expiresAt: expires?.(now) })
     return newKeyResult(store, issued, output, save, async () => [
@@ -233,7 +233,9 @@ const rotate: StoreAction<[string, RotateOptions]> = (store, invocation, id, opt
         ? `Key ${id} no longer works${invocation.wait ? '.' : stalenessNote}`
         : `Key ${id} works until ${formatTime((await keys.show(id)).retiresAt)}.`,
     ])
-  })
+  }
+  // A dry run prints no key.
+  return dryRun ? rotateKey(() => Promise.resolve()) : withKeyFile(invocation, output.out, rotateKey)
 }
 
 /** Before the store is opened. */

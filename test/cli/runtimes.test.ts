@@ -107,6 +107,8 @@ t.test(
       })
       const lost = await redirected(command, `${issue.join(' ')} --json`, '>&4', file)
       const { data: [key, ...more] } = await on.json('keys', 'list', 'acme')
+      const dry = await redirected(command, `keys rotate ${key.id} --dry-run`, '> /dev/null', file)
+      t.equal(dry.code, 0, `${name}: a dry run makes no key`)
       t.same([lost.code, more], [1, []], name)
       t.match(
         lost.stderr,
