@@ -27,6 +27,8 @@ interface Proxy {
   configure(folder: string, text: string, port: number): readonly string[]
   /** What a client gets whose body does not arrive. */
   readonly stalled: RegExp
+  /** Whether a POST that a server refused goes to the next one. Caddy before 2.8 has closed its body by then. */
+  readonly repeatsBodies: boolean
   /** Its logs besides standard error. */
   readonly logs: readonly string[]
 }
@@ -37,6 +39,7 @@ const proxies: Readonly<Record<string, Proxy>> = {
     versionFlag: '-v',
     // It waits for the body itself, and closes the connection.
     stalled: /^$/,
+    repeatsBodies: true,
     logs: ['partner-api.log', 'partner-api-error.log'],
     configure(folder, text, port) {
       const site = text.replace('listen 80;', `listen 127.0.0.1:${port};`).replaceAll('/var/log/nginx/', '')
@@ -63,6 +66,7 @@ const proxies: Readonly<Record<string, Proxy>> = {
     file: 'examples/deploy/Caddyfile',
     versionFlag: 'version',
     stalled: /^HTTP\/1.1 408 .*"request_timeout"/s,
+    repeatsBodies: false,
     logs: [],
     configure(folder, text, port) {
       const site = text.replace('{\n', '{\n\tadmin off\n').replace(
@@ -88,7 +92,8 @@ async function behind(t: Test, name: string, proxy: Proxy): Promise<void> {
   const { run, json } = programOn(store)
   const { key } = (await json('demo', '--no-serve')).data
   const serve = async (port = '0'): Promise<Served> => {
-    const limits = ['--limit', 'verify=0', '--limit', 'key=0']
+    // Each server counts failed authentications by itself.
+    const limits = ['verify=0', 'key=0', 'authfail=10/60'].flatMap((limit) => ['--limit', limit])
     const args = [
       'serve',
       '--port',
@@ -98,7 +103,7 @@ async function behind(t: Test, name: string, proxy: Proxy): Promise<void> {
       '--log',
       'off',
       '--drain-delay',
-      '1',
+      '3',
       ...limits,
     ]
     const served = await startServing(args, store)
@@ -152,7 +157,7 @@ async function behind(t: Test, name: string, proxy: Proxy): Promise<void> {
       }
     })().finally(() => isOver = true)
     for (let more = 20; more > 0; more -= isOver ? 1 : 0) {
-      const answers = await Promise.all([ask(), ask(), post(), ask()])
+      const answers = await Promise.all([ask(), ask(), ask(), proxy.repeatsBodies ? post() : ask()])
       statuses.push(...answers.map(({ status }) => status))
       await Promise.all(answers.map((answer) => answer.arrayBuffer()))
     }
@@ -180,8 +185,6 @@ async function behind(t: Test, name: string, proxy: Proxy): Promise<void> {
     t.equal((await fetch(new URL('/elsewhere', url))).status, 404)
   })
 
-  // Each server counts failed authentications by itself.
-  await stopServing(servers[0]!)
   const stalled = stall(`${url}/service/developer/verify-key`, key)
 
   await t.test('it answers below its path', (t) => holdsMounted(t, { url, key }))
@@ -189,9 +192,11 @@ async function behind(t: Test, name: string, proxy: Proxy): Promise<void> {
   t.match(await stalled, proxy.stalled, 'a request whose body does not arrive is ended')
 
   await t.test('its own errors are problem documents, and no log has a key', async (t) => {
-    const ended = once(servers[1]!.child, 'exit')
-    servers[1]!.child.kill('SIGKILL')
-    await ended
+    for (const { child } of servers) {
+      const ended = once(child, 'exit')
+      child.kill('SIGKILL')
+      await ended
+    }
     const headers = { authorization: `Bearer ${key}`, 'x_service_partner_key': key, 'x-api-key': key }
     const answer = await ask(headers)
     t.match(answer.headers.get('content-type'), 'application/problem+json')
