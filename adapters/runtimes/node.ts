@@ -127,6 +127,8 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
   return createRunningServer(host, port, async (delay) => {
     isDraining = true
     await delay
+    // Right after the loop has polled: the system resets connections that it accepted, and that were not taken over.
+    await new Promise((resolve) => setImmediate(resolve))
     isStopping = true
     const closed = once(server, 'close')
     stopAccepting(server)

@@ -167,7 +167,7 @@ for (const runtime of RUNTIMES) {
     })
 
     await t.test('a client that does not read its response is disconnected', async (t) => {
-      const options = { writeTimeoutMs: 100, keepAliveTimeoutMs: 1_000, drainTimeoutMs: never }
+      const options = { writeTimeoutMs: 500, keepAliveTimeoutMs: 1_000, drainTimeoutMs: never }
       const ways = {
         'its first one': get('/large'),
         'a later one, sent at once': `${get('/now')}${get('/large-now')}`,
@@ -194,7 +194,7 @@ for (const runtime of RUNTIMES) {
     })
 
     await t.test('a connection is closed when a later response stays pending', async (t) => {
-      const { port } = await serve({ writeTimeoutMs: 100, keepAliveTimeoutMs: 1_000, drainTimeoutMs: never })
+      const { port } = await serve({ writeTimeoutMs: 500, keepAliveTimeoutMs: 1_000, drainTimeoutMs: never })
       const socket = connect(port, '127.0.0.1')
       socket.write(get('/now'))
       await once(socket, 'data')
@@ -306,7 +306,8 @@ for (const runtime of RUNTIMES) {
       if (runtime.name === 'Bun') late.write(get('/now'))
       sendCommand('release')
       if (runtime.name !== 'Bun') {
-        await t.rejects(untilRefused(open), { code: 'ECONNREFUSED' })
+        // One that the system had accepted is reset.
+        await t.rejects(untilRefused(open), { code: /^ECONN(?:REFUSED|RESET)$/ })
         late.write(get('/now'))
       }
       t.equal((await late.answer()).headers.get('connection'), 'close', 'a connection that is new')
