@@ -85,7 +85,7 @@ export async function serveUntilStopped(
     },
   )
   await registered()
-  const rootApi = withRootRedirect(api, options.serviceName, level === 'all' ? log.write : () => {})
+  const rootApi = withRootRedirect(api, options, level === 'all' ? log.write : () => {})
   const server = await listen(rootApi, '--port', {
     port,
     host,
@@ -163,15 +163,17 @@ export async function importTracing(store: StoreAddress['kind']): Promise<readon
 /** Redirects `/` to the reference page. A service that is mounted elsewhere leaves `/` to its host. */
 function withRootRedirect(
   api: ServableApi,
-  serviceName = 'service',
+  { serviceName = 'service', deployment }: PartnerApiOptions,
   write: (event: LogEvent) => void,
 ): ServableApi {
+  const [{ url } = { url: '/' }] = deployment?.servers ?? []
+  const base = new URL(url, 'http://localhost').pathname.replace(/\/+$/, '')
   const nextRequestId = createRequestIds()
   const { versionHeader, versionHeaderLowerCase } = createServiceNames(serviceName)
   const allow = ['Allow', 'GET, HEAD, OPTIONS']
   const common = ['X-Content-Type-Options', 'nosniff', versionHeader, API_VERSION]
   const headers = [
-    ...['Location', `/${serviceName}/docs`],
+    ...['Location', `${base}/${serviceName}/docs`],
     ...['Cache-Control', 'no-store'],
     ...['Content-Length', '0'],
     ...common,

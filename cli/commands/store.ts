@@ -109,10 +109,15 @@ async function restore(
   { replace, dryRun = false, force = false }: { replace?: boolean; dryRun?: boolean; force?: boolean },
 ): Promise<void> {
   const { output } = invocation
-  const path = await requireSqlite(invocation, 'restored, before you run store reconcile,', (database) => [
-    `createdb --maintenance-db=${database()} partner_api_restored`,
-    `pg_restore --dbname=${database('partner_api_restored')} --single-transaction ${shellQuote(file)}`,
-  ])
+  const path = await requireSqlite(
+    invocation,
+    'restored, before you run store reconcile,',
+    (database, owner) => [
+      // The account of the store may not create databases.
+      `createdb --maintenance-db=${database('postgres', 'postgres')} --owner=${owner} partner_api_restored`,
+      `pg_restore --dbname=${database('partner_api_restored')} --single-transaction ${shellQuote(file)}`,
+    ],
+  )
   if (!existsSync(file)) throw new CliError(3, 'store_missing', `There is no backup at ${file}.`)
   const isThere = existsSync(path)
   const store = isThere ? realpathSync(path) : resolve(path)
@@ -158,7 +163,7 @@ const reconcileWith: Action<[{ readonly replaced: string }]> = async (invocation
 async function requireSqlite(
   invocation: Invocation,
   done: string,
-  toCommands: (connection: (database?: string) => string) => readonly string[],
+  toCommands: (connection: (database?: string, user?: string) => string, owner: string) => readonly string[],
 ): Promise<string> {
   const reason = 'A memory: store ends with its process: it has no backup.'
   const address = parseDurableUrl(invocation.storeUrl, reason)
@@ -169,11 +174,12 @@ async function requireSqlite(
   const account = { environment, user: currentUser(environment) }
   const { hosts, user, database, tls } = parseUrl(address.url, account)
   const host = hosts.map(({ name, isSocket }) => isSocket ? dirname(name) : name)
-  const start = `host=${libpqQuote(host.join())} port=${hosts.map(({ port }) => port)} user=${
-    libpqQuote(user)
-  }`
-  const connection = `${start} sslmode=${tls.mode}`
-  const commands = toCommands((name = database) => shellQuote(`${connection} dbname=${libpqQuote(name)}`))
+  const server = `host=${libpqQuote(host.join())} port=${hosts.map(({ port }) => port)}`
+  const commands = toCommands(
+    (name = database, account = user) =>
+      shellQuote(`${server} user=${libpqQuote(account)} sslmode=${tls.mode} dbname=${libpqQuote(name)}`),
+    shellQuote(user),
+  )
   const detail = `The store ${place} is ${done} with the tools of PostgreSQL:`
   throw new CliError(1, 'postgres_tools', detail, { lines: commands, members: { commands } })
 }

@@ -302,9 +302,15 @@ test('for PostgreSQL, the tools to run are printed', async (t) => {
     const { error } = documentOf(ended)
     t.match(ended, { code: 1, stderr: '' })
     t.match(error, { code: 'postgres_tools', detail: 'db.example:5433,10.0.0.2:5432/shop' })
-    t.match(error['commands'], [
-      /--(?:maintenance-db|dbname)='host=db\.example,10\.0\.0\.2 port=5433,5432 user=u sslmode=require dbname=shop'/,
-    ])
+    const to = (user: string, database: string) =>
+      `='host=db.example,10.0.0.2 port=5433,5432 user=${user} sslmode=require dbname=${database}' `
+    t.match(
+      error['commands'],
+      command === 'backup' ? [to('u', 'shop')] : [
+        `createdb --maintenance-db${to('postgres', 'postgres')}--owner=u partner_api_restored`,
+        to('u', 'partner_api_restored'),
+      ],
+    )
     t.notMatch(ended.stdout, 'hush')
   }
   const odd = { PARTNER_API_STORE: 'postgres://o%27neil@db.example/my%20%5Cshop' }

@@ -94,6 +94,7 @@ async function behind(t: Test, name: string, proxy: Proxy): Promise<void> {
   const serve = async (port = '0'): Promise<Served> => {
     // Each server counts failed authentications by itself.
     const limits = ['verify=0', 'key=0', 'authfail=10/60'].flatMap((limit) => ['--limit', limit])
+    const address = ['--public-url', 'https://site.example/partners']
     const args = [
       'serve',
       '--port',
@@ -105,6 +106,7 @@ async function behind(t: Test, name: string, proxy: Proxy): Promise<void> {
       '--drain-delay',
       '3',
       ...limits,
+      ...address,
     ]
     const served = await startServing(args, store)
     t.teardown(() => served.child.kill('SIGKILL'))
@@ -180,6 +182,8 @@ async function behind(t: Test, name: string, proxy: Proxy): Promise<void> {
       )
       t.same(through, straight, path)
     }
+    const home = await fetch(`${url}/`, { redirect: 'manual' })
+    t.same([home.status, home.headers.get('location')], [302, '/partners/service/docs'])
     const { status } = await fetch(new URL('/.well-known/api-catalog', url))
     t.equal(status, 200)
     t.equal((await fetch(new URL('/elsewhere', url))).status, 404)

@@ -113,7 +113,8 @@ function literal(open: string, entries: readonly string[], close: string): strin
 
 function shell({ url, headers, body }: SampleRequest): string {
   return [
-    `curl --fail-with-body --max-time ${timeLimit} --location --max-redirs 0 '${url}'`,
+    `curl '${url}'`,
+    `--fail-with-body --max-time ${timeLimit} --location --max-redirs 0`,
     ...headers.map(({ name, value }) =>
       value === undefined ? `--header "${name}: $PARTNER_API_KEY"` : `--header '${name}: ${value}'`
     ),
