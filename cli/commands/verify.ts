@@ -15,7 +15,7 @@ import {
   redactAll,
   yesOrNo,
 } from '../output/text.ts'
-import type { CheckRequest, CheckResult } from '../verification/check.ts'
+import type { CheckRequest } from '../verification/check.ts'
 import { isLoopback, parseDeploymentUrl, parseKeyId, readCredential } from '../verification/credential.ts'
 import type { SmokeResult } from '../verification/smoke.ts'
 
@@ -27,7 +27,6 @@ interface VerifyOptions extends Omit<CheckRequest, 'base' | 'key' | 'keyId' | 't
   /** Milliseconds, like `interval`. */
   readonly timeout?: number
   readonly interval?: number
-  readonly junit?: string
 }
 
 const defaultTimeoutMs = 60_000
@@ -59,7 +58,6 @@ export function define(verify: CliCommand): void {
       'With --watch: time between checks, 1s or more (default: 30s)',
       durationOption,
     )
-    .option('--junit <file>', 'Also write the result to a file, in the XML format of JUnit')
     .act(verifyKey)
     .details(`
 Reads the key from --key-file, PARTNER_API_KEY, standard input or a hidden prompt, in that order, and never from an
@@ -70,7 +68,6 @@ contract. --watch exits with the code of the last result; with --json, every lin
       'partner-api verify --url https://api.example --partner acme',
       'partner-api verify --url https://api.example --partner acme --smoke --with-signup --key-file test.key',
       'partner-api verify --url https://api.example --partner acme --module profiles countries < key.txt',
-      'partner-api verify --url https://api.example --partner acme --smoke --junit verify.xml --key-file acme.key',
       'partner-api verify --url https://api.example --partner acme --watch --interval 5m --key-file acme.key',
       'PARTNER_API_KEY=… partner-api verify --url http://127.0.0.1:8787 --partner demo --json | jq .data.modules',
     )
@@ -98,19 +95,12 @@ async function verifyKey(invocation: Invocation, options: VerifyOptions): Promis
     )
   }
   const { check } = await import('../verification/check.ts')
-  const checkAndReport = async (signal?: AbortSignal): Promise<CheckResult> => {
-    const result = await check(invocation, { ...options, base, key, keyId, timeout }, signal)
-    if (options.junit !== undefined && !signal?.aborted) {
-      const { writeJunit } = await import('../verification/junit.ts')
-      await writeJunit(options.junit, result, options.module ?? [])
-    }
-    return result
-  }
+  const request = { ...options, base, key, keyId, timeout }
   if (options.watch) {
     const { watch } = await import('../verification/watch.ts')
-    return await watch(output, interval, checkAndReport)
+    return await watch(output, interval, (signal) => check(invocation, request, signal))
   }
-  const { error, verification, smoke, warnings, notReady, exitCode } = await checkAndReport()
+  const { error, verification, smoke, warnings, notReady, exitCode } = await check(invocation, request)
   for (const warning of warnings) output.note(warning)
   if (verification === undefined) throw error
   await output.result(
@@ -119,7 +109,7 @@ async function verifyKey(invocation: Invocation, options: VerifyOptions): Promis
       (smoke ? `\n${formatSmokeResults(excerptAll(smoke))}` : ''),
   )
   if (smoke) summarizeSmoke(output, smoke)
-  for (const { reason } of notReady) output.note(`not ready: ${reason}`)
+  for (const reason of notReady) output.note(`not ready: ${reason}`)
   return exitCode
 }
 

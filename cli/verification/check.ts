@@ -45,10 +45,8 @@ export interface CheckResult {
   /** Results of `--smoke`. */
   readonly smoke?: readonly SmokeResult[]
   /** Why wanted modules are not ready. */
-  readonly notReady: readonly { readonly module: string; readonly reason: string }[]
+  readonly notReady: readonly string[]
   readonly warnings: readonly string[]
-  /** Milliseconds. */
-  readonly ms: number
 }
 
 /** Below this, clocks and networks differ in practice. */
@@ -61,11 +59,7 @@ export async function check(
   signal?: AbortSignal,
 ): Promise<CheckResult> {
   const { base, key, partner, module: modules = [] } = request
-  const startedAt = performance.now()
   const warnings: string[] = []
-  const ended = (result: Omit<CheckResult, 'warnings' | 'ms'>): CheckResult => {
-    return { ...result, warnings, ms: performance.now() - startedAt }
-  }
   const deadline = AbortSignal.timeout(Math.min(request.timeout, MAX_TIMER_MS))
   const ending = signal === undefined ? deadline : AbortSignal.any([signal, deadline])
   const connection = await openConnection(base, io.env, request.caFile, ending)
@@ -92,11 +86,11 @@ export async function check(
     const verdicts = new Set(smoke?.map(({ verdict }) => verdict))
     const isRefused = notReady.length > 0 || verdicts.has('failed')
     const exitCode = isRefused ? 1 : verdicts.has('unreachable') ? 3 : 0
-    return ended({ exitCode, verification, ...(smoke && { smoke }), notReady })
+    return { exitCode, verification, ...(smoke && { smoke }), notReady, warnings }
   } catch (error) {
     const cliError = toCliError(error)
     if (cliError.code === 'internal') throw error
-    return ended({ exitCode: cliError.exitCode, error: cliError, notReady: [] })
+    return { exitCode: cliError.exitCode, error: cliError, notReady: [], warnings }
   } finally {
     await connection.close()
   }
@@ -132,10 +126,7 @@ function clockWarnings({ header }: DeploymentResponse): string[] {
   return [`warning: ${skew} Correct it: certificates and periods of reports depend on it.`]
 }
 
-function findNotReady(
-  wanted: readonly string[],
-  { modules, key, partner }: Verification,
-): CheckResult['notReady'] {
+function findNotReady(wanted: readonly string[], { modules, key, partner }: Verification): string[] {
   return wanted.flatMap((module) => {
     const found = modules.find((each) => each.module === module)
     if (found?.ready) return []
@@ -149,6 +140,6 @@ function findNotReady(
       ...scope === null
         ? []
         : [`the module ${module} needs the scope ${printable(scope)}. ${nextStep('scope_missing', subject)}`],
-    ].map((reason) => ({ module, reason }))
+    ]
   })
 }

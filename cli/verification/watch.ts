@@ -48,7 +48,7 @@ export async function watch(
 function describeResult({ error, notReady, smoke = [] }: CheckResult): string {
   const problems = error === undefined
     ? [
-      ...notReady.map(({ reason }) => `not ready: ${reason}`),
+      ...notReady.map((reason) => `not ready: ${reason}`),
       ...smoke.filter(({ verdict }) => verdict === 'failed' || verdict === 'unreachable')
         .map(({ method, path, reasons }) => `${method} ${path}: ${joinList(reasons)}`),
     ]

@@ -1,5 +1,4 @@
 /** `verify --smoke` against the service, directly and behind a proxy that alters responses. */
-import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -306,55 +305,6 @@ test('a newer deployment is accepted, and one that stops is reported', async (t)
   t.notOk(calls.some(({ target }) => target.includes('everything')))
   t.match(row('/plans'), { verdict: 'unreachable', status: null, reasons: [/connection was closed/] })
   t.match(row('/countries'), { verdict: 'ok' })
-})
-
-/** Prints the attributes and children of an XML file as JSON. */
-const parser = `import json, sys, xml.etree.ElementTree as tree
-read = lambda node: [node.tag, node.attrib, node.text or '', [read(child) for child in node]]
-print(json.dumps(read(tree.parse(sys.argv[1]).getroot())))`
-const noPython = spawnSync('python3', ['--version']).status !== 0 && 'python3 is not installed'
-
-test('--junit writes a report that XML parsers read', { skip: noPython }, async (t) => {
-  type Node = [tag: string, attributes: Record<string, string>, text: string, children: Node[]]
-  const report = join(folder, 'verify.xml')
-  const parse = (): Node =>
-    JSON.parse(spawnSync('python3', ['-c', parser, report], { encoding: 'utf8' }).stdout)
-  change = (response, call) => {
-    if (call.target.includes('/countries')) return true
-    if (isFor('/plans', call)) set('content-type', `text/html <&"'> ${live}`)(response, call)
-  }
-  const args = ['--smoke', '--module', 'profiles', 'banner', '--junit', report] as const
-  t.match(await verify(proxied, live, ...args), { code: 1, stdout: /\/plans +200 +[\d.]+ +FAILED/ })
-  const [root, totals, , [suite]] = parse()
-  t.same([root, suite![0], suite![1]['name']], ['testsuites', 'testsuite', 'partner-api verify'])
-  const counts = { tests: '14', failures: '1', errors: '1', skipped: '1' }
-  t.match(totals, counts)
-  t.match(suite![1], counts)
-  const found = suite![3].map(([tag, { name, classname, time }, , [problem]]) => {
-    t.match([tag, classname, time], ['testcase', 'partner-api.verify', /^\d+\.\d{3}$/])
-    return [name, problem?.[0]]
-  })
-  t.same(found.slice(0, 3), [['verify-key', undefined], ['module profiles', undefined], [
-    'module banner',
-    undefined,
-  ]])
-  t.same(found.filter(([, problem]) => problem !== undefined), [
-    ['GET /service/public/countries', 'error'],
-    ['GET /service/public/plans', 'failure'],
-    ['POST /service/partner/signups', 'skipped'],
-  ])
-  const [, { message }] = suite![3].find(([, { name }]) => name === 'GET /service/public/plans')![3][0]!
-  t.equal(message, `its Content-Type is text/html <&"'> [key]`)
-
-  change = () => {}
-  t.match(await verify(proxied, live, '--partner', 'acme', '--junit', report), { code: 1 })
-  t.match(parse()[3][0]![3], [['testcase', { name: 'verify-key' }, '', [['failure', {
-    message: /partner_mismatch/,
-  }]]]])
-  t.match(await verify(served.url, live, '--junit', folder), {
-    code: 1,
-    stderr: `${folder} can't be written: it is a folder`,
-  })
 })
 
 test('the end', async () => {
