@@ -37,13 +37,10 @@ export const DELIVERIES = createRowFormat<Delivery>()([
   ...['state', 'attempts', 'dueAt', 'lastStatus', 'lastError'] as const,
 ])
 
-/** Deliveries that are replayed or removed at once: a statement holds the write lock of SQLite. */
+/** Deliveries that are removed at once: a statement holds the write lock of SQLite. */
 export const MAX_BATCH = 500
 /** Deliveries that are counted at most, for the same reason. */
 export const MAX_COUNT = 10_000
-
-/** Milliseconds: pending deliveries that are due earlier are not replayed, since they may be leased. */
-export const MIN_REPLAY_MS = 60_000
 
 export function newestFirst(a: Delivery, b: Delivery): number {
   return b.createdAt - a.createdAt || compareCodePoints(b.id, a.id)
@@ -149,19 +146,16 @@ export function createWebhookStore(
     INSERT INTO partner_api.webhook (${columns}) VALUES (${columns.map((_, index) => `$${index + 1}`)})
     ON CONFLICT (id) DO UPDATE SET ${columns.map((column) => `${column} = excluded.${column}`)}`
   const isDue = `state = 'pending' AND due_at <= (SELECT ${now})`
-  /** Changes deliveries of the webhook `$1`. MATERIALIZED has Postgres choose them once. */
-  const update = (chosen: string, changes: string) => `
-    WITH chosen AS MATERIALIZED (SELECT id FROM ${deliveries} WHERE webhook = $1 AND ${chosen})
-    UPDATE ${deliveries} SET ${changes} WHERE webhook = $1 AND id IN (SELECT id FROM chosen)
-    RETURNING ${DELIVERIES.columns}`
-  const isActive = `EXISTS (SELECT 1 FROM partner_api.webhook WHERE id = $1 AND state = 'active')`
-  const lease = update(
-    `${isDue} AND ${isActive} ORDER BY due_at, id LIMIT CAST($2 AS BIGINT) ${skipLocked}`,
-    `due_at = ${now} + CAST($3 AS BIGINT)`,
-  )
-  const isWaiting = `(state = 'pending' AND due_at > (SELECT ${now}) + ${MIN_REPLAY_MS})`
-  const replay = (chosen: string) =>
-    update(`${chosen} LIMIT ${MAX_BATCH}`, `state = 'pending', attempts = 0, due_at = ${now}`)
+  // MATERIALIZED has Postgres choose the deliveries once.
+  const lease = `
+    WITH chosen AS MATERIALIZED (
+      SELECT id FROM ${deliveries} WHERE webhook = $1 AND ${isDue}
+        AND EXISTS (SELECT 1 FROM partner_api.webhook WHERE id = $1 AND state = 'active')
+      ORDER BY due_at, id LIMIT CAST($2 AS BIGINT) ${skipLocked}
+    ) UPDATE ${deliveries} SET due_at = ${now} + CAST($3 AS BIGINT)
+    WHERE webhook = $1 AND id IN (SELECT id FROM chosen) RETURNING ${DELIVERIES.columns}`
+  const replay = `UPDATE ${deliveries} SET state = 'pending', attempts = 0, due_at = ${now}
+    WHERE webhook = $1 AND id IN (SELECT value ->> 'id' FROM ${rows('$2')}) RETURNING id`
   const list = `SELECT ${DELIVERIES.columns} FROM ${deliveries}
     WHERE webhook = $1 AND state = $2 AND (created_at, id) < (CAST($3 AS BIGINT), CAST($4 AS TEXT))
     ORDER BY created_at DESC, id DESC LIMIT CAST($5 AS BIGINT)`
@@ -263,18 +257,10 @@ export function createWebhookStore(
         ([row]) => Number(row![0]),
       ),
 
-    replayDeliveries: (webhook, which) =>
+    replayDeliveries: (webhook, ids) =>
       andThen(
-        'ids' in which
-          ? write([replay(`id IN (SELECT value ->> 'id' FROM ${rows('$2')})`)], [
-            webhook,
-            JSON.stringify(which.ids.map((id) => ({ id }))),
-          ])
-          : write([replay(`(state = 'failed' OR ${isWaiting}) AND created_at >= CAST($2 AS BIGINT)`)], [
-            webhook,
-            which.since,
-          ]),
-        (replayed) => replayed.map((row) => DELIVERIES.read(row).id),
+        write([replay], [webhook, JSON.stringify(ids.map((id) => ({ id })))]),
+        (replayed) => replayed.map(([id]) => String(id)),
       ),
 
     pruneDeliveries: () =>

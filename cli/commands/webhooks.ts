@@ -8,13 +8,7 @@ import { formatValue } from '../../core/http/redact.ts'
 import { drawId } from '../../core/lib/ids.ts'
 import { readPages } from '../../core/lib/read-pages.ts'
 import type { Store } from '../../core/ports/store.ts'
-import type {
-  Delivery,
-  Webhook,
-  WebhookChangeType,
-  WebhookEventType,
-  WebhookStore,
-} from '../../core/ports/webhooks.ts'
+import type { Delivery, Webhook, WebhookChangeType, WebhookEventType } from '../../core/ports/webhooks.ts'
 import { MAX_SECRETS, WEBHOOK_EVENT_TYPES } from '../../core/ports/webhooks.ts'
 import { createEvent } from '../../core/webhooks/events.ts'
 import type { CliCommand, CommandResult, Invocation, StoreAction } from '../command.ts'
@@ -42,8 +36,7 @@ interface Options {
   readonly dryRun?: true
   readonly state?: Delivery['state']
   readonly limit?: number
-  readonly delivery?: readonly string[]
-  readonly since?: number
+  readonly delivery: readonly string[]
 }
 
 const urlHelp = 'Where deliveries are sent'
@@ -131,9 +124,8 @@ servers need, too. To make one: (umask 077; openssl rand -base64 32 > webhook.ke
     .option('--limit <n>', 'Number of rows, 1 to 100000', integerBetween(1, 100_000))
     .read(listDeliveries)
 
-  command('replay', 'Send deliveries of the last 30 days again', ' --since 24h')
-    .option('--delivery <id...>', 'These, failed or delivered')
-    .option('--since <duration>', 'Failed ones whose event is not older, such as 7d', durationOption)
+  command('replay', 'Send deliveries of the last 30 days again', ' --delivery msg_0123456789ABCDEFGHJK')
+    .requiredOption('--delivery <id...>', 'These, whatever their state')
     .read(replay)
 }
 
@@ -304,25 +296,19 @@ const listDeliveries: StoreAction<[string, Options], void> = async (store, { out
   )
 }
 
-const replay: StoreAction<[string, Options]> = async (store, _, id, { delivery: ids, since }) => {
-  if ((ids === undefined) === (since === undefined)) throw usageError('Pass either --delivery or --since.')
+const replay: StoreAction<[string, Options]> = async (store, _, id, { delivery: ids }) => {
   const { state } = await find(store, id)
   if (state === 'disabled') {
     const remedy = `To enable it: partner-api webhooks enable ${id}`
     throw new CliError(1, 'webhook_disabled', `A disabled webhook gets no deliveries. ${remedy}`)
   }
   const replayed = new Set<string>()
-  const replay = async (which: Parameters<WebhookStore['replayDeliveries']>[1]) => {
-    const found = await store.webhooks!.replayDeliveries(id, which)
+  for (let start = 0; start < ids.length; start += 500) {
+    const found = await store.webhooks!.replayDeliveries(id, ids.slice(start, start + 500))
     for (const each of found) replayed.add(each)
-    return found.length
   }
-  if (ids === undefined) { while (await replay({ since: timeOf(store) - since! }) > 0); }
-  else {for (let start = 0; start < ids.length; start += 500) {
-      await replay({ ids: ids.slice(start, start + 500) })
-    }}
   const text = `${pluralize(replayed.size, 'delivery', 'deliveries')} will be sent again.`
-  const unknown = ids?.find((each) => !replayed.has(each))
+  const unknown = ids.find((each) => !replayed.has(each))
   if (unknown === undefined) return { data: { deliveries: replayed.size }, text: `${text}\n` }
   const detail = `This webhook has no delivery ${formatValue(unknown)}. ${text}`
   throw new CliError(1, 'delivery_not_found', detail, { members: { deliveries: replayed.size } })

@@ -143,16 +143,12 @@ export interface WebhookStore {
   countPending(webhook: string): MaybePromise<number>
 
   /**
-   * Makes deliveries pending, due at once and without attempts: those with these ids, or those whose event is not older and
-   * that failed or are due in a minute or later. With `since`, call it again until it returns none.
+   * Makes deliveries pending, due at once and without attempts.
    *
-   * @param which 500 ids at most.
-   * @returns The ids of these deliveries: 500 at most.
+   * @param ids 500 at most.
+   * @returns Those that exist.
    */
-  replayDeliveries(
-    webhook: string,
-    which: { readonly ids: readonly string[] } | { readonly since: number },
-  ): MaybePromise<readonly string[]>
+  replayDeliveries(webhook: string, ids: readonly string[]): MaybePromise<readonly string[]>
 
   /**
    * Removes what was settled 30 days ago, deliveries of removed webhooks, and pending ones of webhooks that have been disabled

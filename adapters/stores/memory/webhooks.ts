@@ -7,14 +7,7 @@ import {
   type WebhookStore,
 } from '../../../core/ports/webhooks.ts'
 import type { AuditRecord } from '../audit-log.ts'
-import {
-  changeWebhook,
-  MAX_BATCH,
-  MAX_COUNT,
-  MIN_REPLAY_MS,
-  newestFirst,
-  storableResult,
-} from '../webhooks.ts'
+import { changeWebhook, MAX_BATCH, MAX_COUNT, newestFirst, storableResult } from '../webhooks.ts'
 
 export function createWebhooks(
   append: (auditRecords: readonly AuditRecord[], context: AuditContext) => void,
@@ -97,13 +90,8 @@ export function createWebhooks(
     countPending: (id) =>
       Math.min(select(({ webhook, state }) => webhook === id && state === 'pending').length, MAX_COUNT),
 
-    replayDeliveries(webhook, which) {
-      const isReplayed = ({ id, state, createdAt, dueAt }: Delivery) => {
-        if ('ids' in which) return which.ids.includes(id)
-        const isWaiting = state === 'pending' && dueAt > Date.now() + MIN_REPLAY_MS
-        return (state === 'failed' || isWaiting) && createdAt >= which.since
-      }
-      const replayed = select((each) => each.webhook === webhook && isReplayed(each)).slice(0, MAX_BATCH)
+    replayDeliveries(webhook, ids) {
+      const replayed = select((each) => each.webhook === webhook && ids.includes(each.id))
       for (const delivery of replayed) set(delivery, { state: 'pending', attempts: 0, dueAt: Date.now() })
       return replayed.map(({ id }) => id)
     },

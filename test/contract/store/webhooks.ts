@@ -466,20 +466,16 @@ export async function webhooksContract(check: Check): Promise<void> {
     const { createdAt, id } = (await list(store, one, 'failed'))[0]!
     t.strictSame(ids(await outbox(store).listDeliveries(one.id, 'failed', { createdAt, id }, 1)), [2])
 
-    const replay = async (which: Parameters<WebhookStore['replayDeliveries']>[1]) =>
-      (await outbox(store).replayDeliveries(one.id, which)).map((id) => Number(id.slice(4))).sort()
-    t.strictSame(await replay({ since: T0 + 1 }), [2, 3])
-    t.strictSame(await replay({ since: T0 + 1 }), [], 'those that may be leased are left alone')
-    t.strictSame(await replay({ ids: [a!.id, b!.id, 'msg_none'] }), [0, 1])
+    const replay = async (...replayed: string[]) =>
+      (await outbox(store).replayDeliveries(one.id, replayed)).map((id) => Number(id.slice(4))).sort()
+    t.strictSame(await replay(a!.id, b!.id, c!.id, d!.id, 'msg_none'), [0, 1, 2, 3])
     t.strictSame(
       (await lease(store, one)).map(({ id, attempts }) => [id, attempts]),
       [a, b, c, d].map((each) => [each!.id, 0]),
     )
 
-    await settle(store, failed(a!, { state: 'pending', retryMs: 7_200_000 }))
-    t.strictSame(await replay({ since: T0 }), [0], 'one that waits for its next attempt')
     await settle(store, failed(a!, { state: 'pending', retryMs: 300_000 }))
-    t.strictSame(await replay({ ids: [a!.id, events[6]!.id] }), [0, 6], 'ids of pending ones')
+    t.strictSame(await replay(a!.id, events[6]!.id), [0, 6], 'one that waits for its next attempt')
 
     await outbox(store).changeWebhook(gone.id, 'webhook.removed', stamp, () => undefined)
     t.equal((await list(store, gone)).length, 7)
