@@ -29,7 +29,8 @@ export function createDestinationSignups(
       if (!isReplayed && claimed.outcome !== 'created') return claimed
       const signup = isReplayed ? { ...sent, id: claimed.id, createdAt: claimed.createdAt } : sent
       if (isReplayed && await store.findSignup(signup.id) !== undefined) return claimed
-      await destination.createSignup(signup)
+      // Only the copy can be changed.
+      await destination.createSignup({ ...signup, metadata: { ...signup.metadata } })
       await complete(signup)
       return claimed
     },

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import t from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
-import type { Signup } from '../../core/ports/signups.ts'
+import type { Signup, SignupDestination } from '../../core/ports/signups.ts'
 import type { Webhook } from '../../core/ports/webhooks.ts'
 import { canonicalJson, readIdempotencyKey } from '../../core/signups/idempotency.ts'
 import { deployTo } from '../contract/http/deploy.ts'
@@ -196,7 +196,14 @@ t.test('the contract holds for signups in tables of an embedder', async (t) => {
 t.test('an embedder gets each signup as it was sent, and the store what is counted', async (t) => {
   const store = createMemoryStore()
   const table = createTable()
-  const { api, post, request, world } = await serveStore(store, {}, { signups: table })
+  const signups: SignupDestination = {
+    createSignup(signup) {
+      table.createSignup(structuredClone(signup))
+      // Changes its copy.
+      Object.assign(signup, { id: 'own', country: 'XX' })
+    },
+  }
+  const { api, post, request, world } = await serveStore(store, {}, { signups })
   const sent = {
     ...required,
     country: 'GB',
