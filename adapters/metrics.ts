@@ -187,6 +187,11 @@ async function measure(api: Pick<PartnerApi, 'measurements'>): Promise<MetricsSa
     ),
     metric('revision_age_seconds', 'Time since the store confirmed the revision', ageSeconds),
     metric('revision_age_limit_seconds', 'Age from which the revision is not used', limitSeconds),
+    metric(
+      'directory_invalid_rows_total',
+      'Rows of a custom directory that were left out',
+      state.invalidRows,
+    ),
     metric('replicas', 'Servers that share the store', state.replicas),
   ]
 }

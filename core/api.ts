@@ -1,7 +1,7 @@
 import { createAuditWatcher } from './audit/watch.ts'
 import { createResponseCache } from './cache/response-cache.ts'
 import { createRevisionCache, type RevisionCache, type StaleWindow } from './cache/revision-cache.ts'
-import { validatedDirectory } from './content/custom-directory.ts'
+import { checkedDirectory, type DirectoryChecks } from './content/custom-directory.ts'
 import { createCursors } from './http/cursor.ts'
 import { createFetch, type PeerInfo } from './http/fetch.ts'
 import type { HttpRequest, HttpResponse } from './http/message.ts'
@@ -95,10 +95,15 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   const settings = resolveSettings(options)
   const { names, limits, trustedProxies, allowBrowsers, logsAll } = settings
   const observer = composeObservers(options.observers ?? [])
-  const bounded = boundPorts(ports, settings, options.log !== undefined, observer)
+  const logger = createRequestLogger(options.log, logsAll, elapsed, trustedProxies, observer)
+  let invalidRows = 0
+  const bounded = boundPorts(ports, settings, observer, {
+    failsOnInvalidRow: settings.failsOnInvalidRow,
+    onLeftOut: () => invalidRows++,
+    report: options.log === undefined ? console.error : logger.directoryInvalid,
+  })
   const { facts, directory, catalog, signups, reports } = bounded
   const clock = createClock(() => store.clock?.())
-  const logger = createRequestLogger(options.log, logsAll, elapsed, trustedProxies, observer)
   const pollAuditLog = options.log === undefined ? undefined : createAuditWatcher(store, logger.auditLogged)
   const { replica, revisionCache, staleness, clockSkewMs } = followStore(
     bounded,
@@ -198,6 +203,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
         maxRevisionAgeMs: settings.maxStalenessMs + settings.staleIfErrorSeconds * 1000,
         isStoreAvailable: revisionCache.isAvailable(),
         limits: limiter.decisions,
+        invalidRows,
         replicas: replica.replicaCount(),
       }
     },
@@ -223,8 +229,8 @@ type BoundedPorts = ReturnType<typeof boundPorts>
 function boundPorts(
   { store, directory = store, signups: destination }: PartnerApiPorts,
   settings: Settings,
-  hasLog: boolean,
   observer: Observer | undefined,
+  checks: DirectoryChecks,
 ) {
   const withStoreTimeout = withTimeouts(settings.storeTimeoutMs, observer)
   const withLookUpTimeout = withTimeouts(settings.lookUpTimeoutMs, observer)
@@ -233,8 +239,7 @@ function boundPorts(
   const isCustom = directory !== store
   const signups = withStoreTimeout.signups(store)
   const profiles = withStoreTimeout.directory(directory)
-  // With a log, the event of the request contains the error.
-  const validated = isCustom ? validatedDirectory(profiles, hasLog ? undefined : console.error) : profiles
+  const validated = isCustom ? checkedDirectory(profiles, checks) : profiles
   return {
     facts,
     directory: validated,
@@ -246,7 +251,7 @@ function boundPorts(
     quotas: quotas && withLookUpTimeout.quotas(quotas),
     register: replicas && ((replica: Replica) => withLookUpTimeout.registration(replicas.register(replica))),
     revision: isCustom ? combinedRevision(facts, validated) : facts.revision,
-    hasRevision: !isCustom || directory.directoryRevision !== undefined,
+    hasRevision: !isCustom || directory.directoryRevision != null,
     /** Resolves when no call is pending. */
     idle: () => Promise.all([withStoreTimeout.idle(), withLookUpTimeout.idle()]),
   }

@@ -25,6 +25,7 @@ export interface LogEvent {
    * - `store_unavailable`, `store_recovered`: the store stopped responding, or responds again.
    * - `clock_skew`: this machine's clock differs from the store's, or has jumped, by more than `maxStalenessMs`.
    * - `connections_refused`: the server reached its connection limit; logged once until the number drops.
+   * - `directory_invalid`: a custom directory returned an invalid row or value; logged once for each.
    * - `webhook_failing`, `webhook_recovered`: three attempts in a row failed; one succeeded again.
    * - `webhook_disabled`: a webhook failed for five days, or answered with 410.
    * - `webhook_deliveries_removed`: pending deliveries of a webhook that was removed, or disabled for 30 days, were removed.
@@ -39,6 +40,7 @@ export interface LogEvent {
     | 'store_recovered'
     | 'clock_skew'
     | 'connections_refused'
+    | 'directory_invalid'
     | 'webhook_failing'
     | 'webhook_recovered'
     | 'webhook_disabled'
@@ -175,6 +177,7 @@ export function createRequestLogger(
     clockSkewed: (skewMs: number): void => write('warn', 'clock_skew', { skew_ms: skewMs }),
     connectionsRefused: (limit: number): void =>
       write('warn', 'connections_refused', { error: `${limit} connections are open` }),
+    directoryInvalid: (error: string): void => write('warn', 'directory_invalid', { error }),
   }
 }
 

@@ -42,6 +42,8 @@ export interface PartnerApiOptions {
   readonly responseCacheBytes?: number
   /** Days, 1–36,525, default 400: how long usage and signup counts remain in reports. Signups themselves are kept. */
   readonly keepUsageDays?: number
+  /** What an invalid row of a custom directory does: `skip` (default) leaves it out, `fail` makes the response a 500. */
+  readonly onInvalidRow?: 'skip' | 'fail'
   /** Receives the events selected by `logLevel`. */
   readonly log?: (event: LogEvent) => void
   /** `errors` (default): rejected credentials, statuses from 500, administrative changes. `all`: every response too. */
@@ -72,6 +74,7 @@ export interface Settings extends DeploymentInfo, Readonly<Record<keyof typeof I
   /** Without a trailing slash. */
   readonly problemBase: string
   readonly logsAll: boolean
+  readonly failsOnInvalidRow: boolean
 }
 
 /** @throws {RangeError} for an invalid option; the message names it. */
@@ -83,11 +86,11 @@ export function resolveSettings(options: PartnerApiOptions): Settings {
     allowBrowsers = false,
     problemBase = DEFAULT_PROBLEM_BASE,
     logLevel = 'errors',
+    onInvalidRow = 'skip',
   } = options
   if (!URL.canParse(problemBase)) throw new RangeError(`problemBase must be a URL, not ${problemBase}.`)
-  if (logLevel !== 'errors' && logLevel !== 'all') {
-    throw new RangeError(`logLevel must be errors or all, not ${JSON.stringify(logLevel)}.`)
-  }
+  assertOneOf('logLevel', logLevel, ['errors', 'all'])
+  assertOneOf('onInvalidRow', onInvalidRow, ['skip', 'fail'])
   if (replicaName.length < 1 || replicaName.length > 200) {
     throw new RangeError(`replicaName must have 1 to 200 characters, not ${replicaName.length}.`)
   }
@@ -101,10 +104,16 @@ export function resolveSettings(options: PartnerApiOptions): Settings {
     limits: resolveLimits(options.limits ?? {}),
     problemBase: problemBase.replace(/\/+$/, ''),
     logsAll: logLevel === 'all',
+    failsOnInvalidRow: onInvalidRow === 'fail',
     sharedLimits,
     replicaName,
     allowBrowsers,
   }
+}
+
+function assertOneOf(name: string, value: string, values: readonly string[]): void {
+  if (values.includes(value)) return
+  throw new RangeError(`${name} must be ${values.join(' or ')}, not ${JSON.stringify(value)}.`)
 }
 
 function validateDeployment(info: DeploymentInfo): DeploymentInfo {

@@ -1,124 +1,136 @@
-/** Directories of embedders. Their rows are validated, because the rows of a database need not have their types. */
+/** Directories of embedders. What they return is converted and checked here, because drivers do not know these types. */
 import { formatValue } from '../http/redact.ts'
 import { isObject } from '../lib/json.ts'
-import { andThen, type MaybePromise } from '../lib/promise.ts'
-import { SLUG_PATTERN } from '../lib/text.ts'
-import type { Profile } from '../model.ts'
+import { andThen, type MaybePromise, toPromise } from '../lib/promise.ts'
+import { pagesOf } from '../lib/read-pages.ts'
+import type { Profile, ProfileCard } from '../model.ts'
 import type { Directory, ProfileQuery } from '../ports/directory.ts'
-import { isCountryCode } from './iso-codes.ts'
 import { createProfileIndex, positionOf } from './profile-index.ts'
+import {
+  instant,
+  integer,
+  object,
+  optional,
+  readCard,
+  type Reader,
+  readIndustry,
+  readProfile,
+  revision,
+  text,
+} from './row-readers.ts'
 
-/** Not valibot: validating each row of each page with it would be several times slower. */
-type MemberRule = readonly [expected: string, isValid: (value: unknown) => boolean]
-type MemberRules = Readonly<Record<string, MemberRule>>
+/** Receives the reason for which a row is left out; may throw instead. */
+type LeaveOut = (reason: string) => void
+type ResultReader<T> = (found: unknown, name: string, leaveOut: LeaveOut) => T
 
-const slug: MemberRule = ['a slug', (value) => typeof value === 'string' && SLUG_PATTERN.test(value)]
-const text: MemberRule = ['text', (value) => typeof value === 'string' && value !== '']
-const integer: MemberRule = ['an integer', Number.isInteger]
-/** In the years 0–9999, as RFC 3339 writes them. */
-const instant: MemberRule = [
-  'whole milliseconds since the epoch',
-  (value) =>
-    Number.isInteger(value) && Number(value) >= -62_167_219_200_000 && Number(value) <= 253_402_300_799_999,
-]
-const listOf = ([expected, isValid]: MemberRule): MemberRule => [
-  `a list, each item ${expected}`,
-  (value) => Array.isArray(value) && value.every(isValid),
-]
-const object = (members: MemberRules): MemberRule => [
-  `an object with ${Object.keys(members).join(' and ')}`,
-  (value) => isObject(value) && Object.entries(members).every(([name, [, isValid]]) => isValid(value[name])),
-]
-/** Databases return `null` for an absent value. */
-const optional = ([expected, isValid]: MemberRule): MemberRule => [
-  `${expected} or undefined`,
-  (value) => value === undefined || value === null || isValid(value),
-]
-
-const cardRules: MemberRules = {
-  slug,
-  name: text,
-  headline: text,
-  country: [
-    'an ISO 3166-1 alpha-2 code or XK, in upper case',
-    (value) => typeof value === 'string' && isCountryCode(value),
-  ],
-  industry: object({ slug, name: text }),
-  logoUrl: optional(text),
-  publishedAt: instant,
-  updatedAt: instant,
+const failing: LeaveOut = (reason) => {
+  throw new Error(reason)
 }
-const profileRules: MemberRules = {
-  ...cardRules,
-  description: optional(text),
-  websiteUrl: optional(text),
-  city: optional(text),
-  foundedYear: optional(integer),
-  employees: optional(object({ min: optional(integer), max: optional(integer) })),
-  tags: listOf(text),
-  contact: optional(object({ email: optional(text), phone: optional(text) })),
-  links: listOf(object({ rel: text, url: text })),
-}
-const industryRules: MemberRules = { slug, name: text, parentSlug: optional(slug) }
 
-/** @throws {Error} for the first invalid member; the message names it and the slug of its row. */
-function validateRows(rows: readonly unknown[], kind: string, rules: MemberRules): void {
-  if (!Array.isArray(rows)) {
-    throw new Error(`directory: ${kind} rows must be a list, not ${formatValue(rows)}`)
-  }
-  for (const row of rows) {
-    const members = isObject(row) ? row : {}
-    for (const [name, [expected, isValid]] of Object.entries(rules)) {
-      if (isValid(members[name])) continue
-      const found = formatValue(members[name])
-      throw new Error(
-        `directory: ${kind} ${formatValue(members['slug'])}: ${name} must be ${expected}, not ${found}`,
-      )
+const rowsOf = <T>(kind: string, read: Reader<T>): ResultReader<T[]> => (found, name, leaveOut) => {
+  if (!Array.isArray(found)) throw new Error(`${name} must be a list, not ${formatValue(found)}`)
+  const rows: T[] = []
+  for (const row of found) {
+    try {
+      rows.push(read(row, 'the row'))
+    } catch (error) {
+      leaveOut(`${kind} ${formatValue(isObject(row) ? row['slug'] : row)}: ${(error as Error).message}`)
     }
   }
+  return rows
 }
 
-/**
- * The same directory, which throws for an invalid row.
- *
- * @param report Called with the error message unless it is the same as the last one.
- */
-export function validatedDirectory(
+const readCards = rowsOf('profile', readCard)
+const readProfiles = rowsOf('profile', readProfile)
+const readCount = object({ slug: text, count: integer('an integer, 0 or more', 0) })
+
+/** What to do about invalid results of a directory. */
+export interface DirectoryChecks {
+  /** Whether an invalid row fails the call instead of being left out. */
+  readonly failsOnInvalidRow: boolean
+  /** Called for each row that is left out. */
+  onLeftOut?(): void
+  /** Called once for each error message. */
+  report?(message: string): void
+}
+
+const maxReported = 1_000
+
+/** The same directory with valid results: it leaves invalid rows out, and throws for any other invalid result. */
+export function checkedDirectory(
   directory: Directory,
-  report: (message: string) => void = () => {},
+  { failsOnInvalidRow, onLeftOut, report }: DirectoryChecks,
 ): Required<Directory> {
-  let lastReported = ''
-  const check = <T>(result: MaybePromise<T>, validate: (result: T) => void): MaybePromise<T> =>
-    andThen(result, (found) => {
+  const reported = new Set<string>()
+  function reportOnce(message: string): void {
+    if (reported.has(message) || reported.size >= maxReported) return
+    reported.add(message)
+    report?.(message)
+  }
+
+  function call<T>(
+    method: keyof Directory,
+    args: readonly unknown[],
+    read: ResultReader<T>,
+  ): MaybePromise<T> {
+    const leaveOut: LeaveOut = (reason) => {
+      if (failsOnInvalidRow) failing(reason)
+      onLeftOut?.()
+      reportOnce(`directory.${method}: ${reason}`)
+    }
+    const methods = directory as unknown as Record<string, (...args: readonly unknown[]) => unknown>
+    return andThen(toPromise(methods[method]!(...args)), (found) => {
       try {
-        validate(found)
-        return found
+        return read(found, 'the result', leaveOut)
       } catch (error) {
-        const { message } = error as Error
-        if (message !== lastReported) report(lastReported = message)
-        throw error
+        const message = `directory.${method}: ${(error as Error).message}`
+        reportOnce(message)
+        throw new Error(message)
       }
     })
+  }
+
+  /** Asks for more rows when some are left out: a short page is taken for the last one. */
+  function readPage(
+    partner: string,
+    query: ProfileQuery,
+    now: number,
+    limit: number,
+  ): MaybePromise<readonly ProfileCard[]> {
+    let length = 0
+    const page = call('listProfiles', [partner, { ...query, limit }, now], (found, name, leaveOut) => {
+      const rows = readCards(found, name, leaveOut)
+      length = (found as readonly unknown[]).length
+      if (length > limit) leaveOut(`${name} must have at most ${limit} rows, not ${length}`)
+      return rows.slice(0, query.limit)
+    })
+    return andThen(
+      page,
+      (rows) =>
+        length < limit || rows.length === query.limit ? rows : readPage(partner, query, now, 2 * limit),
+    )
+  }
+
   return {
-    listProfiles: (...query) =>
-      check(directory.listProfiles(...query), (rows) => validateRows(rows, 'profile', cardRules)),
-    findProfile(...query) {
-      const found = check(
-        directory.findProfile(...query),
-        (row) => row && validateRows([row], 'profile', profileRules),
-      )
-      // Some drivers return null for no row.
-      return andThen(found, (row) => row ?? undefined)
-    },
-    listIndustries: () =>
-      check(directory.listIndustries(), (rows) => validateRows(rows, 'industry', industryRules)),
-    countProfiles: (...query) =>
-      check(directory.countProfiles(...query), (counts) => {
-        if (counts instanceof Map) return
-        throw new Error(`directory: countProfiles must return a Map, not ${formatValue(counts)}`)
+    listProfiles: (partner, query, now) => readPage(partner, query, now, query.limit),
+    findProfile: (...args) =>
+      call(
+        'findProfile',
+        args,
+        (found, name, leaveOut) => readProfiles(found == null ? [] : [found], name, leaveOut)[0],
+      ),
+    listIndustries: () => call('listIndustries', [], rowsOf('industry', readIndustry)),
+    countProfiles: (...args) =>
+      call('countProfiles', args, (found, name, leaveOut) => {
+        if (!(found instanceof Map)) throw new Error(`${name} must be a Map, not ${formatValue(found)}`)
+        const rows = Array.from(found, ([slug, count]) => ({ slug, count }))
+        return new Map(
+          rowsOf(args[1], readCount)(rows, name, leaveOut).map(({ slug, count }) => [slug, count]),
+        )
       }),
-    nextProfileChangeAt: (...query) => directory.nextProfileChangeAt(...query),
-    directoryRevision: () => directory.directoryRevision?.() ?? '',
+    nextProfileChangeAt: (...args) => call('nextProfileChangeAt', args, optional(instant)),
+    directoryRevision: () =>
+      directory.directoryRevision == null ? '' : call('directoryRevision', [], revision),
   }
 }
 
@@ -137,8 +149,8 @@ export type DirectoryRow =
  * ```
  */
 export function directoryOf(rows: readonly DirectoryRow[]): Directory {
-  const profiles = rows.map((row) => ({ ...optionalDefaults, updatedAt: row.publishedAt, ...row }))
-  validateRows(profiles, 'profile', profileRules)
+  const dated = rows.map((row) => ({ ...row, updatedAt: row.updatedAt ?? row.publishedAt }))
+  const profiles = readProfiles(dated, 'directoryOf: the rows', (reason) => failing(`directoryOf: ${reason}`))
   const index = createProfileIndex(profiles.map((card) => ({ ...card, card, visibleTo: undefined })))
   return {
     ...index,
@@ -152,48 +164,42 @@ export function directoryOf(rows: readonly DirectoryRow[]): Directory {
   }
 }
 
-const optionalDefaults = {
-  logoUrl: undefined,
-  description: undefined,
-  websiteUrl: undefined,
-  city: undefined,
-  foundedYear: undefined,
-  employees: undefined,
-  tags: [],
-  contact: undefined,
-  links: [],
-}
-
 /**
- * Checks your own directory, for your tests: its rows are valid, and its first 1,000 profiles are found, paged in both
- * orders and counted like those of {@linkcode directoryOf}.
+ * Checks your own directory, for your tests: its rows are valid and counted like those of {@linkcode directoryOf}, and its first
+ * 1,000 profiles are found and paged like them in both orders.
  *
  * @param partner Slug of the partner to read for, default `acme`.
  * @throws {Error} for the first error; the message names the slug and the member.
  */
 export async function checkDirectory(directory: Directory, partner = 'acme'): Promise<void> {
   const now = Date.now()
-  const checked = validatedDirectory(directory)
+  const checked = checkedDirectory(directory, { failsOnInvalidRow: true })
   const expectEqual = (subject: string, found: readonly unknown[], expected: readonly unknown[]): void => {
     if (String(found) === String(expected)) return
     throw new Error(
       `directory: ${subject} must be ${expected.join(', ')}, not ${found.join(', ') || 'nothing'}`,
     )
   }
-  const slugs = async (source: Directory, order: Pick<ProfileQuery, 'sort' | 'after' | 'limit'>) => {
-    const query = { words: [], countries: [], industries: [], ...order }
-    return (await source.listProfiles(partner, query, now)).map(({ slug }) => slug)
+  const list = async (source: Directory, order: Pick<ProfileQuery, 'sort' | 'after' | 'limit'>) =>
+    await source.listProfiles(partner, { words: [], countries: [], industries: [], ...order }, now)
+  const cards = new Map<string, ProfileCard>()
+  const pages = pagesOf<ProfileCard>((last, limit) =>
+    list(checked, { sort: 'name', after: last && positionOf(last, 'name'), limit })
+  )
+  for await (const page of pages) {
+    for (const card of page) {
+      if (cards.has(card.slug)) throw new Error(`directory: ${card.slug} is listed twice by name`)
+      cards.set(card.slug, card)
+    }
   }
-  const profiles: Profile[] = []
-  for (const slug of await slugs(checked, { sort: 'name', after: undefined, limit: 1000 })) {
-    const profile = await checked.findProfile(partner, slug, now)
-    expectEqual(`findProfile of ${slug}`, [profile?.slug], [slug])
-    profiles.push(profile!)
-  }
-  const expected = directoryOf(profiles)
+  await checked.nextProfileChangeAt(partner, now)
+  await checked.directoryRevision()
+  const expected = directoryOf([...cards.values()])
+  const slugs = async (...query: Parameters<typeof list>) => (await list(...query)).map(({ slug }) => slug)
   const known = (await checked.listIndustries()).map(({ slug }) => slug)
-  for (const profile of profiles) {
+  for (const profile of [...cards.values()].slice(0, 1000)) {
     const { slug, industry, publishedAt } = profile
+    expectEqual(`findProfile of ${slug}`, [(await checked.findProfile(partner, slug, now))?.slug], [slug])
     if (!known.includes(industry.slug)) {
       throw new Error(`directory: listIndustries lacks ${industry.slug}, the industry of ${slug}`)
     }

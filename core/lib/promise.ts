@@ -3,6 +3,13 @@ import type { WebAbortSignal } from './web.ts'
 /** A value or a promise of it. A request whose values need no waiting gets its response without a promise. */
 export type MaybePromise<T> = T | Promise<T>
 
+/** Awaits thenables: what query builders and ORMs return is often no `Promise`, and runs when it is awaited. */
+export function toPromise(value: unknown): MaybePromise<unknown> {
+  return value instanceof Promise || typeof (value as PromiseLike<unknown>)?.then !== 'function'
+    ? value
+    : Promise.resolve(value)
+}
+
 /** Calls `next` with a value, synchronously unless it is a promise. */
 export function andThen<T, R>(value: MaybePromise<T>, next: (value: T) => MaybePromise<R>): MaybePromise<R> {
   return value instanceof Promise ? value.then(next) : next(value)

@@ -53,6 +53,8 @@ export interface Measurements {
   readonly isStoreAvailable: boolean
   /** Decisions of the limiter by policy. */
   readonly limits: Readonly<Record<LimitName, { readonly allowed: number; readonly refused: number }>>
+  /** How often a row of a custom directory was left out because it is invalid. */
+  readonly invalidRows: number
   /** The last known number of replicas, this one included. */
   readonly replicas: number
 }

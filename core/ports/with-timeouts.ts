@@ -1,12 +1,12 @@
 import { Problem } from '../http/problem.ts'
-import { type MaybePromise, timeout } from '../lib/promise.ts'
+import { type MaybePromise, timeout, toPromise } from '../lib/promise.ts'
 import type { Catalog, Directory } from './directory.ts'
 import type { FactSource } from './facts.ts'
 import type { Observer } from './observer.ts'
 import type { QuotaStore } from './quotas.ts'
 import type { ReplicaRegistration } from './replicas.ts'
 import type { Reports } from './reports.ts'
-import type { Signup, SignupDestination, SignupStore } from './signups.ts'
+import type { SignupDestination, SignupStore } from './signups.ts'
 
 type Methods = Readonly<Record<string, (...args: readonly unknown[]) => MaybePromise<unknown>>>
 
@@ -30,7 +30,7 @@ export function withTimeouts(deadlineMs: number, observer?: Pick<Observer, 'stor
 
   function call(port: Methods, name: string, args: readonly unknown[]): MaybePromise<unknown> {
     try {
-      const result = port[name]!(...args)
+      const result = toPromise(port[name]!(...args))
       return result instanceof Promise ? inTime(result).catch(throwUnavailable) : result
     } catch (cause) {
       return throwUnavailable(cause)
@@ -40,7 +40,7 @@ export function withTimeouts(deadlineMs: number, observer?: Pick<Observer, 'stor
   /** The methods with these names that the port has. */
   function wrap<P extends object, N extends keyof P & string>(port: P, ...names: readonly N[]): Pick<P, N> {
     const methods = port as unknown as Methods
-    const entries = names.filter((name) => methods[name] !== undefined).map((name) => [
+    const entries = names.filter((name) => methods[name] != null).map((name) => [
       name,
       observer?.storeCall === undefined
         ? (...args: unknown[]) => call(methods, name, args)
@@ -66,12 +66,7 @@ export function withTimeouts(deadlineMs: number, observer?: Pick<Observer, 'stor
     }),
     catalog: (catalog: Catalog): Catalog => wrap(catalog, 'findBanner', 'listPlans'),
     signups: (store: SignupStore) => wrap(store, 'createSignup', 'claimSignup', 'isClaimed', 'findSignup'),
-    // What query builders and ORMs return is often no `Promise`, and runs when it is awaited.
-    destination: (destination: SignupDestination) =>
-      wrap(
-        { createSignup: async (signup: Signup) => void await destination.createSignup(signup) },
-        'createSignup',
-      ),
+    destination: (destination: SignupDestination) => wrap(destination, 'createSignup'),
     reports: (reports: Reports) => wrap(reports, 'recordUsage', 'summarise', 'listActivity'),
     quotas: (quotas: QuotaStore): QuotaStore => ({
       ...quotas,

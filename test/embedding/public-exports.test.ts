@@ -13,6 +13,7 @@ import {
   fold,
   foldWords,
   importContent,
+  type LogEvent,
   MODULE_NAMES,
   type PartnerApi,
   Problem,
@@ -222,8 +223,9 @@ test('an invalid row of a custom directory is one specific error', async (t) => 
     }
     const printed = t.capture(console, 'error', () => {})
     const logged: unknown[] = []
-    for (const options of [{}, { log: (event: { error?: string }) => logged.push(event.error) }]) {
-      const api = createPartnerApi({ store, directory: answers }, options)
+    const log = ({ event, error }: LogEvent) => event === 'request' && logged.push(error)
+    for (const options of [{}, { log }]) {
+      const api = createPartnerApi({ store, directory: answers }, { ...options, onInvalidRow: 'fail' })
       for (const path of ['/public/profiles?partner=acme', '/public/profiles/opal?partner=acme']) {
         const { status, body } = await read(api, key, path)
         t.strictSame([status, body.code, 'errors' in body], [500, 'internal', false], `${member} ${path}`)
@@ -235,10 +237,12 @@ test('an invalid row of a custom directory is one specific error', async (t) => 
       }
       await api.close()
     }
-    const message = new RegExp(`^directory: profile "opal": ${member} must be .*, not `)
-    t.match(printed().map(({ args: [text] }) => text), [message], 'console.error, once and without a log')
-    t.match(logged, [message, message].map(({ source }) => new RegExp(source.replace('^', '^Error: '))))
-    await t.rejects(checkDirectory(answers), { message })
+    const messages = ['listProfiles', 'findProfile'].map((method) =>
+      new RegExp(`^directory.${method}: profile "opal": ${member} must be .*, not `)
+    )
+    t.match(printed().map(({ args: [text] }) => text), messages, 'console.error, once and without a log')
+    t.match(logged, messages.map(({ source }) => new RegExp(source.replace('^', '^Error: '))))
+    await t.rejects(checkDirectory(answers), { message: messages[0]! })
     printed.restore()
   }
 })
@@ -257,7 +261,7 @@ test('checkDirectory detects inconsistencies between rows', async (t) => {
     ],
     [
       { listProfiles: (partner, query, now) => directory.listProfiles(partner, { ...query, limit: 9 }, now) },
-      /the page after anders by name must be lodz-reisen, opal, ostra-resor, not lodz-reisen, opal, ostra-resor, zeta$/,
+      /^directory.listProfiles: the result must have at most 3 rows, not 4$/,
     ],
     [{ findProfile: () => undefined }, /findProfile of anders must be anders, not nothing/],
     [{ listIndustries: () => [] }, /listIndustries lacks travel, the industry of anders/],
@@ -266,4 +270,80 @@ test('checkDirectory detects inconsistencies between rows', async (t) => {
   for (const [fault, message] of faults) {
     await t.rejects(checkDirectory({ ...directory, ...fault }), { message })
   }
+})
+
+test('what drivers return is converted, and what is no row is an error', async (t) => {
+  const store = createMemoryStore()
+  const key = await admit(store)
+  const opal = { ...profileNamed('Opal'), publishedAt: 0n, updatedAt: '5', tags: null, foundedYear: '1999' }
+  const base = directoryOf(['Opal', 'Anders'].map(profileNamed))
+  /** A query of a builder, which runs when it is awaited. */
+  const query = (rows: unknown) => ({ then: (resolve: (rows: unknown) => void) => resolve(rows) }) as never
+  const get = async (directory: Partial<Directory>, path: string) => {
+    const events: LogEvent[] = []
+    const log = (event: LogEvent): void => void events.push(event)
+    const api = createPartnerApi({ store, directory: { ...base, ...directory } }, { maxStalenessMs: 0, log })
+    const { status, body } = await read(api, key, `${path}partner=acme`)
+    await api.close()
+    const errors = new Set(events.map(({ error }) => error?.replace('Error: ', '')))
+    return [status, body.data, [...errors].join()]
+  }
+  const countries = '/public/countries?in_use=true&'
+  const profile = '/public/profiles/opal?'
+  const cases: readonly (readonly [Partial<Directory>, path: string, expected: unknown])[] = [
+    [{ findProfile: () => query(opal) }, profile, [200, {
+      updated_at: '1970-01-01T00:00:00.005Z',
+      tags: [],
+      founded_year: 1999,
+    }, '']],
+    [{ findProfile: () => query(null) }, profile, [404, undefined, '']],
+    [{ countProfiles: () => query(new Map<string, unknown>([['SE', '3'], ['DE', 2n]])) }, countries, [200, [
+      { code: 'DE', profile_count: 2 },
+      { code: 'SE', profile_count: 3 },
+    ], '']],
+    [{ countProfiles: () => new Map([['SE', -1], ['DE', 2]]) }, countries, [
+      200,
+      [{ code: 'DE' }],
+      'directory.countProfiles: country "SE": count must be an integer, 0 or more, not -1',
+    ]],
+    [
+      { countProfiles: () => ({ SE: 3 }) as never },
+      countries,
+      [500, undefined, 'directory.countProfiles: the result must be a Map, not an object'],
+    ],
+    [{ listProfiles: () => [opal, profileNamed('Anders')] as never }, '/public/profiles/recent?limit=1&', [
+      200,
+      [{ slug: 'opal' }],
+      'directory.listProfiles: the result must have at most 1 rows, not 2',
+    ]],
+    [{ directoryRevision: undefined, nextProfileChangeAt: () => null } as never, profile, [200, {}, '']],
+  ]
+  for (const [directory, path, expected] of cases) t.match(await get(directory, path), expected as object)
+  const rows = Array.from(
+    { length: 1_100 },
+    (_, index) => ({ ...profileNamed(`N ${index}`), tags: undefined }),
+  )
+  await checkDirectory(directoryOf(rows as never))
+})
+
+test('an invalid row is left out of full pages, logged once and counted', async (t) => {
+  const store = createMemoryStore()
+  const key = await admit(store)
+  const rows = ['Anders', 'Bad', 'Cosy', 'Day', 'Elm'].map(profileNamed)
+  const directory = ownDirectory(rows.map((row) => row.slug === 'bad' ? { ...row, country: 'UK' } : row))
+  const errors: (string | undefined)[] = []
+  const api = createPartnerApi({ store, directory }, { log: ({ error }) => errors.push(error) })
+  const first = (await read(api, key, '/public/profiles?partner=acme&limit=2')).body
+  const path = `/public/profiles?partner=acme&limit=2&cursor=${first.page.next_cursor}`
+  const { data, page } = (await read(api, key, path)).body
+  const slugs = [...first.data, ...data].map(({ slug }) => slug)
+  t.strictSame([slugs, page.has_more], [['anders', 'cosy', 'day', 'elm'], false])
+  t.equal((await read(api, key, '/public/profiles/bad?partner=acme')).status, 404)
+  t.ok((await api.measurements()).invalidRows >= 2)
+  const reason = 'profile "bad": country must be an ISO 3166-1 alpha-2 code or XK, in upper case, not "UK"'
+  t.strictSame(
+    errors,
+    ['directory.listProfiles', 'directory.findProfile'].map((port) => `${port}: ${reason}`),
+  )
+  await api.close()
 })

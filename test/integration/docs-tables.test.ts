@@ -230,6 +230,7 @@ function eventsOfService(): readonly LogEvent[] {
   logger.storeRecovered()
   logger.clockSkewed(1)
   logger.connectionsRefused(1)
+  logger.directoryInvalid('x')
   return events
 }
 
