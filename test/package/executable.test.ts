@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { createInterface } from 'node:readline'
 import { test } from 'tap'
+import { freePort } from '../postgres/free-port.ts'
 import { temporaryFolder } from '../support/cli-program.ts'
 import { buildExecutable } from './executable.ts'
 import { binary } from './installed.ts'
@@ -73,7 +74,7 @@ for (const runtime of ['node', 'bun'] as const) {
       '--port',
       '0',
       '--metrics',
-      '0',
+      `${await freePort(2)}`,
       ...process.platform === 'linux' ? ['--workers', '2'] : [],
     ]
     const server = spawn(file, words, { cwd, env: {} })
