@@ -52,7 +52,7 @@ function runDemo(invocation: Invocation, { port, host, serve, orServe }: DemoOpt
   }
   return withStore(invocation, { create: true }, async (store) => {
     const [partner] = await store.listPartners(undefined, 1)
-    if (partner !== undefined && !orServe) throw notEmpty(partner.slug)
+    if (partner !== undefined && !orServe) throw notEmpty()
     if (!serve) return partner === undefined ? await fillStore(invocation, store) : undefined
     const { serveUntilStopped } = await import('../server.ts')
     // Not before: if the port is in use, the store stays empty, and the command can be repeated.
@@ -67,23 +67,18 @@ function runDemo(invocation: Invocation, { port, host, serve, orServe }: DemoOpt
   })
 }
 
-function notEmpty(slug: string): CliError {
-  return new CliError(
-    1,
-    'store_not_empty',
-    'The store already has partners, and the demo needs an empty one.\n' +
-      'To serve the store: partner-api serve\n' +
-      'To use another file: partner-api --store sqlite:FILE demo\n' +
-      `To get another key: partner-api keys issue ${slug} --name NAME`,
-    { members: { remedy: { command: 'serve', args: [] } } },
-  )
+function notEmpty(): CliError {
+  const detail = 'The store already has partners, and the demo needs an empty one: pass another --store.'
+  const remedy = { purpose: 'To serve this one', command: 'serve', args: [] }
+  return new CliError(1, 'store_not_empty', detail, { remedy })
 }
 
 async function describeExisting({ io, output }: Invocation, slug: string, url: string): Promise<void> {
   // `npm start` runs the demo in a checkout, where partner-api is not on the PATH.
   const program = io.env.npm_lifecycle_event === 'start' ? 'npm run -s partner-api --' : 'partner-api'
+  const command = output.command(`keys issue ${slug} --name NAME`).replace('partner-api', program)
   output.note('The store already has partners, and is served as it is.')
-  output.note(`To get another key, run ${program} keys issue ${slug} --name NAME`)
+  output.note(`To get another key: ${command}`)
   output.note(`For the API reference, open ${connectable(url)}/service/docs\n`)
   await output.result({ url }, listeningLine(url))
 }
@@ -117,7 +112,7 @@ async function fillStore({ actor, io, output }: Invocation, store: Store, url?: 
     const filled = Object.entries(content).map(([kind, count]) => `${kind} (${count})`)
     output.note(`Filled the store with ${joinList(filled)}.`)
     output.note(`Partner ${slug} has all modules, and this key, which is shown only once:\n\n  ${text}\n`)
-    const start = url === undefined ? 'After partner-api serve, to' : 'To'
+    const start = url === undefined ? `After ${output.command('serve')}, to` : 'To'
     output.note(`${start} get a page of profiles:\n\n  ${curl}\n`)
     output.note(`For the API reference, open ${base}/service/docs\n`)
   }

@@ -57,11 +57,12 @@ test('a server whose standard output has no reader goes on', async (t) => {
 })
 
 test('a demo needs an empty store', async (t) => {
-  const demo = programOn(storeUrl('demo.db'))
   const served = await start(['demo', '--port', '0', '--json'], storeUrl('demo.db'))
   t.teardown(() => served.child.kill())
-  const second = await demo.json('demo', '--port', '0')
-  t.match(second, { code: 1, error: { code: 'store_not_empty', detail: 'partner-api serve' } })
+  const second = await run('--store', storeUrl('demo.db'), 'demo', '--port', '0', '--json')
+  const remedy = { command: 'serve', args: [] }
+  t.equal(second.code, 1)
+  t.match(JSON.parse(second.stdout), { error: { detail: / partner-api --store \S+demo\.db serve$/, remedy } })
   const other = await run('demo', '--port', new URL(served.url).port)
   t.match(other, { code: 1, stdout: '', stderr: 'is in use' })
   const human = await run('demo', '--no-serve')
