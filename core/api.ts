@@ -1,6 +1,7 @@
 import { createAuditWatcher } from './audit/watch.ts'
 import { createResponseCache } from './cache/response-cache.ts'
 import { createRevisionCache, type RevisionCache, type StaleWindow } from './cache/revision-cache.ts'
+import { combineRevisions } from './content/combined-revision.ts'
 import { checkedDirectory, type DirectoryChecks } from './content/custom-directory.ts'
 import { createCursors } from './http/cursor.ts'
 import { createFetch, type PeerInfo } from './http/fetch.ts'
@@ -24,7 +25,7 @@ import type { KeyFacts } from './model.ts'
 import { createDocuments } from './openapi/documents.ts'
 import { createPipeline } from './pipeline.ts'
 import type { Directory } from './ports/directory.ts'
-import type { FactSource, Revision } from './ports/facts.ts'
+import type { Revision } from './ports/facts.ts'
 import { composeObservers, type Measurements, notifyCompleted, type Observer } from './ports/observer.ts'
 import type { Replica } from './ports/replicas.ts'
 import type { SignupDestination } from './ports/signups.ts'
@@ -101,8 +102,8 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     failsOnInvalidRow: settings.failsOnInvalidRow,
     onLeftOut: () => invalidRows++,
     report: options.log === undefined ? console.error : logger.directoryInvalid,
-  })
-  const { facts, directory, catalog, signups, reports } = bounded
+  }, { onUnavailable: logger.storeUnavailable, onRecovered: logger.storeRecovered })
+  const { facts, directory, catalog, signups, reports, isDirectoryAvailable } = bounded
   const clock = createClock(() => store.clock?.())
   const pollAuditLog = options.log === undefined ? undefined : createAuditWatcher(store, logger.auditLogged)
   const { replica, revisionCache, staleness, clockSkewMs } = followStore(
@@ -172,7 +173,11 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       endpoints: paths.endpoints,
       staleness,
       clockSkewMs,
-      checkStore: facts.check,
+      checkStore: () =>
+        all<[void, boolean], boolean>(
+          [facts.check(), isDirectoryAvailable()],
+          ([, isAvailable]) => isAvailable,
+        ),
     },
   })
 
@@ -227,31 +232,35 @@ type BoundedPorts = ReturnType<typeof boundPorts>
 
 /** The ports with their time-outs. What a custom directory returns is validated. */
 function boundPorts(
-  { store, directory = store, signups: destination }: PartnerApiPorts,
+  { store, directory, signups: destination }: PartnerApiPorts,
   settings: Settings,
   observer: Observer | undefined,
   checks: DirectoryChecks,
+  onOutage: Parameters<typeof combineRevisions>[2],
 ) {
   const withStoreTimeout = withTimeouts(settings.storeTimeoutMs, observer)
   const withLookUpTimeout = withTimeouts(settings.lookUpTimeoutMs, observer)
   const { quotas, replicas } = store
   const facts = withLookUpTimeout.facts(store)
-  const isCustom = directory !== store
   const signups = withStoreTimeout.signups(store)
-  const profiles = withStoreTimeout.directory(directory)
-  const validated = isCustom ? checkedDirectory(profiles, checks) : profiles
+  const custom = directory && checkedDirectory({
+    ...withStoreTimeout.directory(directory, 'directory'),
+    ...withLookUpTimeout.directoryRevision(directory),
+  }, checks)
+  const combined = custom && combineRevisions(facts, custom, onOutage)
   return {
     facts,
-    directory: validated,
+    directory: custom ?? withStoreTimeout.directory(store),
     catalog: withStoreTimeout.catalog(store),
-    signups: destination === undefined
+    signups: destination == null
       ? signups
       : createDestinationSignups(signups, withStoreTimeout.destination(destination)),
     reports: withStoreTimeout.reports(store),
     quotas: quotas && withLookUpTimeout.quotas(quotas),
     register: replicas && ((replica: Replica) => withLookUpTimeout.registration(replicas.register(replica))),
-    revision: isCustom ? combinedRevision(facts, validated) : facts.revision,
-    hasRevision: !isCustom || directory.directoryRevision != null,
+    revision: combined?.revision ?? facts.revision,
+    isDirectoryAvailable: combined?.isAvailable ?? (() => true),
+    hasRevision: !directory || directory.directoryRevision != null,
     /** Resolves when no call is pending. */
     idle: () => Promise.all([withStoreTimeout.idle(), withLookUpTimeout.idle()]),
   }
@@ -305,15 +314,6 @@ function followStore(
       staleWindow: () => toCalendar(revisionCache.staleWindow(elapsed()), clock.now() - elapsed()),
     },
   }
-}
-
-/** The revisions of the store and of a custom directory as one. */
-function combinedRevision(store: FactSource, directory: Required<Directory>): () => MaybePromise<Revision> {
-  return () =>
-    all<[Revision, string], Revision>(
-      [store.revision(), directory.directoryRevision()],
-      ([{ facts, content }, own]) => ({ facts, content: `${content} ${own}` }),
-    )
 }
 
 /** The store's part of a revision. */

@@ -41,7 +41,7 @@ export interface Directory {
 
   /**
    * Changes whenever the results of this directory change for another reason than time. Responses are cached while it stays
-   * the same; without it, none are cached.
+   * the same; without it, and while it fails, none are cached.
    */
   directoryRevision?(): MaybePromise<string>
 }

@@ -28,7 +28,17 @@ export function withTimeouts(deadlineMs: number, observer?: Pick<Observer, 'stor
     return first
   }
 
-  function call(port: Methods, name: string, args: readonly unknown[]): MaybePromise<unknown> {
+  function call(
+    port: Methods,
+    name: string,
+    args: readonly unknown[],
+    customPort: string | undefined,
+  ): MaybePromise<unknown> {
+    const throwUnavailable = (cause: unknown): never => {
+      const isOverloaded = cause instanceof Error && 'code' in cause && cause.code === 'overloaded'
+      const named = customPort === undefined ? cause : new Error(`${customPort}.${name}: ${cause}`, { cause })
+      throw new Problem(isOverloaded ? 'overloaded' : 'store_unavailable', { retryAfterSeconds: 1 }, named)
+    }
     try {
       const result = toPromise(port[name]!(...args))
       return result instanceof Promise ? inTime(result).catch(throwUnavailable) : result
@@ -37,51 +47,48 @@ export function withTimeouts(deadlineMs: number, observer?: Pick<Observer, 'stor
     }
   }
 
-  /** The methods with these names that the port has. */
-  function wrap<P extends object, N extends keyof P & string>(port: P, ...names: readonly N[]): Pick<P, N> {
+  /**
+   * The methods with these names that the port has.
+   * @param customPort Name of a port of the embedder's own, for its errors.
+   */
+  function wrap<P extends object, N extends keyof P & string>(
+    port: P,
+    names: readonly N[],
+    customPort?: string,
+  ): Pick<P, N> {
     const methods = port as unknown as Methods
     const entries = names.filter((name) => methods[name] != null).map((name) => [
       name,
       observer?.storeCall === undefined
-        ? (...args: unknown[]) => call(methods, name, args)
-        : (...args: unknown[]) => observer.storeCall!(name, () => call(methods, name, args)),
+        ? (...args: unknown[]) => call(methods, name, args, customPort)
+        : (...args: unknown[]) => observer.storeCall!(name, () => call(methods, name, args, customPort)),
     ])
     return Object.fromEntries(entries) as unknown as Pick<P, N>
   }
 
   return {
     facts: (source: FactSource): FactSource =>
-      wrap(source, 'check', 'revision', 'findKey', 'findImportedKey', 'recordKeyUses'),
-    directory: (directory: Directory): Required<Directory> => ({
-      ...wrap(
+      wrap(source, ['check', 'revision', 'findKey', 'findImportedKey', 'recordKeyUses']),
+    directory: (directory: Directory, customPort?: string): Directory =>
+      wrap(
         directory,
-        'listProfiles',
-        'findProfile',
-        'countProfiles',
-        'listIndustries',
-        'nextProfileChangeAt',
+        ['listProfiles', 'findProfile', 'countProfiles', 'listIndustries', 'nextProfileChangeAt'],
+        customPort,
       ),
-      directoryRevision: () => '',
-      ...wrap(directory, 'directoryRevision') as Partial<Directory>,
-    }),
-    catalog: (catalog: Catalog): Catalog => wrap(catalog, 'findBanner', 'listPlans'),
-    signups: (store: SignupStore) => wrap(store, 'createSignup', 'claimSignup', 'isClaimed', 'findSignup'),
-    destination: (destination: SignupDestination) => wrap(destination, 'createSignup'),
-    reports: (reports: Reports) => wrap(reports, 'recordUsage', 'summarise', 'listActivity'),
+    directoryRevision: (directory: Directory) => wrap(directory, ['directoryRevision'], 'directory'),
+    catalog: (catalog: Catalog): Catalog => wrap(catalog, ['findBanner', 'listPlans']),
+    signups: (store: SignupStore) => wrap(store, ['createSignup', 'claimSignup', 'isClaimed', 'findSignup']),
+    destination: (destination: SignupDestination) => wrap(destination, ['createSignup'], 'signups'),
+    reports: (reports: Reports) => wrap(reports, ['recordUsage', 'summarise', 'listActivity']),
     quotas: (quotas: QuotaStore): QuotaStore => ({
       ...quotas,
-      ...wrap(quotas, 'leaseQuota', 'returnQuotas'),
+      ...wrap(quotas, ['leaseQuota', 'returnQuotas']),
     }),
     registration: (replica: ReplicaRegistration): ReplicaRegistration => ({
       ...replica,
-      ...wrap(replica, 'registered'),
+      ...wrap(replica, ['registered']),
     }),
     /** Resolves when every pending call has responded or failed. Never rejects. */
     idle: (): Promise<unknown> => Promise.allSettled(pending),
   }
-}
-
-function throwUnavailable(cause: unknown): never {
-  const isOverloaded = cause instanceof Error && 'code' in cause && cause.code === 'overloaded'
-  throw new Problem(isOverloaded ? 'overloaded' : 'store_unavailable', { retryAfterSeconds: 1 }, cause)
 }

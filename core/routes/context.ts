@@ -75,6 +75,6 @@ export interface HandlerContext {
   readonly staleness: Staleness
   /** Milliseconds by which this machine's clock is ahead of the store's; `undefined` within bounds. */
   clockSkewMs(): number | undefined
-  /** @throws if the store is unavailable. */
-  checkStore(): MaybePromise<unknown>
+  /** @returns Whether a custom directory, if there is one, is available. @throws if the store is unavailable. */
+  checkStore(): MaybePromise<boolean>
 }

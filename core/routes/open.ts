@@ -11,7 +11,9 @@ export const health: Route = {
   summary: 'Check health',
   problems: ['store_unavailable'],
   handle: ({ checkStore, staleness, clockSkewMs }) => {
-    const healthy = (): HandlerResult => ({ data: { status: 'ok', ...skew() } })
+    const healthy = (isComplete: boolean): HandlerResult => ({
+      data: { status: 'ok', ...(isComplete ? {} : { directory: 'unavailable' }), ...skew() },
+    })
     const skew = () => {
       const ms = clockSkewMs()
       return ms === undefined ? {} : { clock_skew_ms: ms }
@@ -25,7 +27,7 @@ export const health: Route = {
     }
     try {
       const checked = checkStore()
-      return checked instanceof Promise ? checked.then(healthy, sick) : healthy()
+      return checked instanceof Promise ? checked.then(healthy, sick) : healthy(checked)
     } catch (error) {
       return sick(error)
     }

@@ -229,6 +229,12 @@ const healthSchema: v.GenericSchema = v.object({
     v.union([
       v.strictObject({
         status: v.pipe(v.literal('ok'), v.metadata({ description: 'Service and store are available.' })),
+        directory: v.optional(
+          v.pipe(
+            v.literal('unavailable'),
+            v.metadata({ description: "Present if the operator's own source of profiles is unavailable." }),
+          ),
+        ),
         clock_skew_ms: clockSkew,
       }),
       v.strictObject({

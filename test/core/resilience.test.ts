@@ -2,12 +2,15 @@
 import t from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
+import { directoryOf } from '../../core/content/custom-directory.ts'
 import type { HttpRequest } from '../../core/http/message.ts'
 import type { LogEvent } from '../../core/log.ts'
 import type { Directory } from '../../core/ports/directory.ts'
 import type { CompletedRequest } from '../../core/ports/observer.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
+import { until } from '../postgres/until.ts'
+import { serveStore } from '../support/partner-service.ts'
 import { createTenant } from '../integration/trials/tenant.ts'
 
 async function createAcme() {
@@ -434,4 +437,56 @@ t.test('options out of range throw', (t) => {
     t.throws(() => createPartnerApi({ store }, options), { name: 'RangeError', message })
   }
   t.end()
+})
+
+t.test('a directory without a revision fails nothing that does not need it', async (t) => {
+  let fault: (() => never) | undefined
+  const own = directoryOf([])
+  const directory: Directory = {
+    ...own,
+    listProfiles: (...query) => fault === undefined ? own.listProfiles(...query) : fault(),
+    directoryRevision: () => fault === undefined ? 'first' : fault(),
+  }
+  const events: LogEvent[] = []
+  const log = (event: LogEvent): void => void events.push(event)
+  const { api, post, request } = await serveStore(
+    createMemoryStore(),
+    { log, maxStalenessMs: 0, lookUpTimeoutMs: 20, storeTimeoutMs: 20 },
+    { directory },
+  )
+  const statuses = async () => {
+    const signup = { partner: 'demo', email: 'ada@example.com', name: 'Ada' }
+    const responses = await Promise.all([
+      post('/developer/verify-key', { partner: 'demo' }),
+      post('/partner/signups', signup),
+      request('/public/plans?partner=demo'),
+      request('/public/profiles?partner=demo'),
+    ])
+    const { json } = await request('/health')
+    return [...responses.map(({ status, json }) => json.code ?? status), json.data]
+  }
+  t.strictSame(await statuses(), [200, 201, 200, 200, { status: 'ok' }])
+  const overloaded = Object.assign(new Error('busy'), { code: 'overloaded' })
+  const faults: readonly (readonly [string, () => never])[] = [
+    ['store_unavailable', () => Promise.reject(new Error('away')) as never],
+    ['store_unavailable', () => ({ then: () => {} }) as never],
+    ['overloaded', () => {
+      throw overloaded
+    }],
+  ]
+  for (const [code, present] of faults) {
+    events.length = 0
+    fault = present
+    const unhealthy = { status: 'ok', directory: 'unavailable' }
+    t.strictSame(await statuses(), [200, 201, 200, code, unhealthy])
+    const errors = events.map(({ event, error }) => `${event} ${error?.split(': ')[1]}`)
+    t.strictSame(errors, ['store_unavailable directory.directoryRevision', 'request directory.listProfiles'])
+    fault = undefined
+    await until(
+      async () => !('directory' in (await request('/health')).json.data),
+      'the directory to recover',
+    )
+    t.equal(events.at(-1)?.event, 'store_recovered')
+  }
+  await api.close()
 })
