@@ -1,5 +1,5 @@
 /** Prints on standard output and standard error. */
-import { fstatSync, statSync, writeSync } from 'node:fs'
+import { fstatSync, readFileSync, statSync, writeSync } from 'node:fs'
 import type { Readable, Writable } from 'node:stream'
 import { setFlagsFromString } from 'node:v8'
 import { styleText } from 'node:util'
@@ -208,9 +208,8 @@ export class Output implements TableStyle {
     if (fd === undefined) return
     try {
       writeSync(fd, new Uint8Array())
-      // Runtimes open it in place of a standard output that is closed.
       const isNull = fstatSync(fd).rdev === statSync('/dev/null', { throwIfNoEntry: false })?.rdev
-      if (isNull) throw new Error('it is closed or /dev/null')
+      if (isNull && isReadable(fd)) throw new Error('it is closed')
     } catch (error) {
       throw unwritableError(error as Error, { detail: 'Nothing was changed. Use --out FILE.' })
     }
@@ -261,4 +260,14 @@ function write(stream: Writable, text: string): Promise<void> {
     if (!stream.writable) throw Object.assign(new Error('it is closed'), { code: 'EPIPE' })
     stream.write(text, (error) => error ? reject(error) : resolve())
   })
+}
+
+/** In place of a standard output that is closed, runtimes open /dev/null to read and write, unlike `> /dev/null`. */
+function isReadable(fd: number): boolean {
+  try {
+    const [, flags = '2'] = /^flags:\s*(\d+)/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1')) ?? []
+    return (parseInt(flags, 8) & 3) === 2
+  } catch {
+    return true
+  }
 }

@@ -103,12 +103,13 @@ t.test(
       const refused = await redirected(command, issue.join(' '), '>&-', file)
       t.match(refused, {
         code: 1,
-        stderr: 'it is closed or /dev/null. Nothing was changed. Use --out FILE.\n',
+        stderr: 'it is closed. Nothing was changed. Use --out FILE.\n',
       })
       const lost = await redirected(command, `${issue.join(' ')} --json`, '>&4', file)
       const { data: [key, ...more] } = await on.json('keys', 'list', 'acme')
-      const dry = await redirected(command, `keys rotate ${key.id} --dry-run`, '> /dev/null', file)
+      const dry = await redirected(command, `keys rotate ${key.id} --dry-run`, '>&-', file)
       t.equal(dry.code, 0, `${name}: a dry run makes no key`)
+      t.equal((await redirected(command, `keys rotate ${key.id} --overlap 0`, '> /dev/null', file)).code, 0)
       t.same([lost.code, more], [1, []], name)
       t.match(
         lost.stderr,

@@ -80,7 +80,7 @@ async function tryOlder(url: string): Promise<void> {
   const found = await openPostgresStore(url, { migrate: false }).catch((error: unknown) => error)
   check(
     'an account that may not migrate is refused',
-    found instanceof StoreError && /migrate/.test(found.message),
+    found instanceof StoreError && found.remedy?.command === 'migrate',
   )
   const listed = await runProgram(['keys', 'list'], { env: { PARTNER_API_STORE: url } })
   console.log(`  keys list ends with ${listed.code}: ${listed.stderr.trim()}`)
