@@ -62,13 +62,16 @@ export function createSharedLimiter(
     waiting: number,
   ): Promise<QuotaLease> {
     const { term, used } = window
+    // Reported once: the window may end, or its policy change, during the lease.
+    window.used = 0
     const portion = Math.floor(policy.quota * heldShare / replicas())
     try {
       const wanted = Math.max(portion, waiting)
       const lent = await lease(policy, subject, { wanted, waiting, report: { term, used } })
-      window.used -= used + Math.min(lent.granted, waiting)
+      window.used -= Math.min(lent.granted, waiting)
       return lent
     } catch (error) {
+      window.used += used
       if (!localFallback) throw error
       const share = Math.max(1, Math.floor(policy.quota / replicas()))
       return { granted: share, remaining: 0, resetMs: policy.windowSeconds * 1000, term: unleased.term }

@@ -387,6 +387,24 @@ await t.test('a local share is not returned, and nothing twice', async (t) => {
   t.strictSame(ledger.returns, [{ policy: 'key', subject: 'k', term: 1, used: 0, unused: 11 }])
 })
 
+await t.test('uses are reported once, whatever happens during the lease that reports them', async (t) => {
+  for (const [ms, quota, expected] of [[20, 1_000, [0, 19, 1]], [0, 2_000, [0, 19, 0]]] as const) {
+    const ledger = createLedger()
+    const limiter = ledger.replica(1)
+    const use = (times: number, quota = 1_000) =>
+      Promise.all(
+        Array.from({ length: times }, () => limiter.consume(policy(quota), 'k', ledger.elapsed())),
+      )
+    await use(20)
+    ledger.pass(59_990)
+    const reporting = use(1)
+    ledger.pass(ms)
+    await Promise.all([reporting, use(1, quota)])
+    await use(1, 2_000)
+    t.strictSame(ledger.leases.map(({ report }) => report?.used), expected)
+  }
+})
+
 await t.test('on SQLite, a restart continues windows of an hour, with what was leased and not used', async (t) => {
   const file = newFile()
   const operator = await openSqliteStore(file)
