@@ -173,7 +173,7 @@ export function createWebhookStore(
     FROM (SELECT webhook, sum(CASE state WHEN 'delivered' THEN 1 ELSE 0 END) AS delivered FROM ${results} AS r
       GROUP BY webhook) AS r
     WHERE id = r.webhook AND (failing_since IS NULL) = (r.delivered = 0)`
-  // Each webhook that has deliveries is found by a look-up, also a removed one.
+  // Each webhook that has deliveries is found by a look-up, also a removed one. Older versions enable one and keep `disabled_at`.
   const prune = `
     WITH RECURSIVE held (webhook) AS (
       SELECT min(webhook) FROM ${deliveries} UNION ALL
@@ -183,7 +183,7 @@ export function createWebhookStore(
       JOIN ${deliveries} d ON d.webhook = held.webhook AND d.state = s.column1 AND d.due_at <= CASE
         WHEN NOT EXISTS (SELECT 1 FROM partner_api.webhook w WHERE w.id = held.webhook) THEN ${Number.MAX_SAFE_INTEGER}
         WHEN s.column1 <> 'pending' THEN (SELECT ${now}) - ${RETENTION_MS}
-        WHEN (SELECT disabled_at FROM partner_api.webhook w WHERE w.id = held.webhook) <= (SELECT ${now}) - ${RETENTION_MS}
+        WHEN (SELECT disabled_at FROM partner_api.webhook w WHERE w.id = held.webhook AND state = 'disabled') <= (SELECT ${now}) - ${RETENTION_MS}
           THEN ${Number.MAX_SAFE_INTEGER} END
       LIMIT ${MAX_BATCH}
     ) DELETE FROM ${deliveries} WHERE (webhook, id) IN (SELECT webhook, id FROM chosen) RETURNING webhook, state`

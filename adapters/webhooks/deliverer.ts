@@ -53,7 +53,7 @@ interface Target {
   /** Leased deliveries, or those that are being leased. */
   attempts: number
   isFast: boolean
-  /** When `Retry-After` ends. */
+  /** When `Retry-After` ends, on `performance.now()`. */
   pausedUntil: number
 }
 
@@ -146,7 +146,7 @@ export function startWebhooks(
   /** Works through the due deliveries of a webhook, independently of other webhooks. */
   function start(id: string): void {
     const target = targets.get(id)
-    if (target === undefined || clock.now() < target.pausedUntil) return
+    if (target === undefined || performance.now() < target.pausedUntil) return
     const { failing, slow, fast, all } = attemptsAtOnce
     const most = target.failures >= failuresInARow ? failing : target.isFast ? fast : slow
     const left = Math.max(all - sending, slow - target.attempts)
@@ -217,7 +217,7 @@ export function startWebhooks(
     }
     const { status, error, retryAfterMs = 0 } = sent
     target.isFast = performance.now() - startedAt < slowMs
-    target.pausedUntil = Math.max(target.pausedUntil, clock.now() + retryAfterMs)
+    target.pausedUntil = Math.max(target.pausedUntil, performance.now() + retryAfterMs)
     if (!isClosed) await recordOutcome(target, status, error).catch(storeFailed)
     const delayMs = status === 410 ? undefined : retryDelaysMs[attempts]
     // Jitter of a tenth, so that deliveries that failed together are spread.

@@ -2,6 +2,7 @@
 import { closeSync, existsSync, openSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import type { Remedy } from '../../../core/admin/validate.ts'
+import { createClock } from '../../../core/lib/clock.ts'
 import { delay, type MaybePromise } from '../../../core/lib/promise.ts'
 import type { Value } from '../row-format.ts'
 import { StoreError } from '../store-error.ts'
@@ -49,6 +50,9 @@ export interface Database {
   copyTo(copy: string, progress: (part: number) => void): Promise<void>
   close(): void
 }
+
+/** Of this process. Not the date, which may jump and come back. */
+export const clock = createClock()
 
 /** How long a statement waits for another process's lock. */
 const busyTimeoutMs = 5000
@@ -222,7 +226,7 @@ function openDriver(
 
 /** @throws {StoreError} `unreachable` while another process holds the lock; with `wait`, only after the busy timeout. */
 function beginImmediate(driver: DatabaseSync, file: string, wait: boolean): void {
-  const deadline = Date.now() + (wait ? busyTimeoutMs : 0)
+  const deadline = performance.now() + (wait ? busyTimeoutMs : 0)
   driver.exec('PRAGMA busy_timeout = 0')
   try {
     for (;;) {
@@ -230,7 +234,7 @@ function beginImmediate(driver: DatabaseSync, file: string, wait: boolean): void
         return driver.exec('BEGIN IMMEDIATE')
       } catch (error) {
         if (!isBusy(error)) throw toStoreError(error, file, 'changed')
-        if (Date.now() >= deadline) throw lockedError(file, wait, error)
+        if (performance.now() >= deadline) throw lockedError(file, wait, error)
       }
       Atomics.wait(sleeper, 0, 0, busyRetryMs)
     }
@@ -270,12 +274,12 @@ export function runWithRetry<T>(work: () => T): MaybePromise<T> {
 
 /** Repeats `work` while another process holds the lock, for as long as a statement would wait. */
 export async function retryWhileBusy<T>(work: () => T): Promise<T> {
-  const deadline = Date.now() + busyTimeoutMs
+  const deadline = performance.now() + busyTimeoutMs
   for (let pause = 1;; pause = Math.min(pause * 2, 16)) {
     try {
       return work()
     } catch (error) {
-      if (!isBusy(error) || Date.now() > deadline) throw error
+      if (!isBusy(error) || performance.now() > deadline) throw error
     }
     await delay(pause)
   }

@@ -4,7 +4,6 @@
  */
 import { existsSync, readlinkSync, realpathSync } from 'node:fs'
 import process from 'node:process'
-import { createClock } from '../../../core/lib/clock.ts'
 import type { MaybePromise } from '../../../core/lib/promise.ts'
 import type { Revision } from '../../../core/ports/facts.ts'
 import type { QuotaLease, QuotaStore } from '../../../core/ports/quotas.ts'
@@ -17,7 +16,14 @@ import {
   RETENTION_MS,
   toProgress,
 } from '../replicas.ts'
-import { type Database, openDatabase, retryWhileBusy, runWithRetry, type Statement } from './database.ts'
+import {
+  clock,
+  type Database,
+  openDatabase,
+  retryWhileBusy,
+  runWithRetry,
+  type Statement,
+} from './database.ts'
 import type { Revisions } from './revisions.ts'
 
 /** A change of it needs another name of the file, as servers of two versions may run at once. */
@@ -65,9 +71,6 @@ const statements = {
 
 // deno-lint-ignore no-explicit-any -- each statement has rows of its own
 type Statements = Record<keyof typeof statements, Statement<any>>
-
-/** Not the date, which may jump and come back. */
-const clock = createClock()
 
 /** A window that a restart must not forget. */
 const longWindowSeconds = 3_600

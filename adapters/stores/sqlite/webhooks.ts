@@ -2,10 +2,10 @@ import type { WebhookEvent, WebhookStore } from '../../../core/ports/webhooks.ts
 import type { StoredRow, Value } from '../row-format.ts'
 import { createWebhookStore, enqueueSql, eventRowsSql, type WebhookDialect } from '../webhooks.ts'
 import type { SqliteAuditLog } from './audit.ts'
-import { type Database, runWithRetry, type Statement, transactionWithRetry } from './database.ts'
+import { clock, type Database, runWithRetry, type Statement, transactionWithRetry } from './database.ts'
 
 const dialect: WebhookDialect = {
-  now: "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+  now: '?1',
   rows: (parameter) => `json_each(${parameter})`,
   forUpdate: '',
   skipLocked: '',
@@ -18,10 +18,11 @@ export function createWebhooks(database: Database, auditLog: SqliteAuditLog) {
   function query(sql: string, parameters: readonly Value[]): StoredRow[] {
     let statement = statements.get(sql)
     if (statement === undefined) {
-      statement = database.statement<StoredRow>(sql.replaceAll('partner_api.', '').replaceAll('$', '?'))
+      const numbered = sql.replace(/\$(\d+)/g, (_, number) => `?${Number(number) + 1}`)
+      statement = database.statement<StoredRow>(numbered.replaceAll('partner_api.', ''))
       statements.set(sql, statement)
     }
-    return statement.all(...parameters)
+    return statement.all(...(/[$?]/.test(sql) ? [clock.now(), ...parameters] : []))
   }
 
   const enqueue = enqueueSql(dialect, eventRowsSql(dialect))
