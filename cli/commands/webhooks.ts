@@ -227,12 +227,10 @@ const rotate: StoreAction<[string, Options]> = async (store, invocation, id, opt
           .map((each, index) => index === 1 ? { ...each, expiresAt: now + options.overlap } : each)
           .filter(({ expiresAt = Infinity }) => expiresAt > now)
         if (secrets.length <= MAX_SECRETS) return { ...webhook, secrets }
-        const detail =
-          `The overlap of ${
-            MAX_SECRETS - 1
-          } secrets is not over, see webhooks show. Wait for the end of one, ` +
-          'or pass --overlap 0, which ends all of them.'
-        throw new CliError(1, 'too_many_secrets', detail)
+        const detail = `The webhook has ${MAX_SECRETS} secrets already: wait until an overlap is over.`
+        const args = [id, '--overlap', '0']
+        const remedy = { purpose: 'To end all of them now', command: 'webhooks rotate-secret', args }
+        throw new CliError(1, 'too_many_secrets', detail, { remedy })
       }),
   )
 }
@@ -299,8 +297,8 @@ const listDeliveries: StoreAction<[string, Options], void> = async (store, { out
 const replay: StoreAction<[string, Options]> = async (store, _, id, { delivery: ids }) => {
   const { state } = await find(store, id)
   if (state === 'disabled') {
-    const remedy = `To enable it: partner-api webhooks enable ${id}`
-    throw new CliError(1, 'webhook_disabled', `A disabled webhook gets no deliveries. ${remedy}`)
+    const remedy = { purpose: 'To enable it', command: 'webhooks enable', args: [id] }
+    throw new CliError(1, 'webhook_disabled', 'A disabled webhook gets no deliveries.', { remedy })
   }
   const replayed = new Set<string>()
   for (let start = 0; start < ids.length; start += 500) {

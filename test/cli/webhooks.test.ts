@@ -92,7 +92,7 @@ t.test('pending deliveries are sent again at once; unknown ones, and those of a 
   await json('webhooks', 'disable', id)
   t.match(await json('webhooks', 'replay', id, '--delivery', name), {
     code: 1,
-    error: { code: 'webhook_disabled' },
+    error: { code: 'webhook_disabled', remedy: { command: 'webhooks enable', args: [id] } },
   })
   t.match((await json('webhooks', 'show', id)).data.pending_removed_at, /^\d{4}-/)
   await json('webhooks', 'enable', id)
