@@ -109,7 +109,7 @@ async function lastCommonEntry(a: Records, b: Records, end: number): Promise<num
   return equal
 }
 
-/** @returns The commands that give a restored key the state of `key`; `undefined` when it has ended, and `key` has not. */
+/** @returns Commands that give a restored key the state of `key`; `undefined` when it has ended, and `key` has not. */
 function keyCommands(before: Key, key: Key, now: number): Words[] | undefined {
   const { id, name, state, expiresAt, allow, scopes } = key
   if (state === 'revoked') return command(before.state !== state, 'keys', 'revoke', id)
@@ -144,7 +144,7 @@ function keyCommands(before: Key, key: Key, now: number): Words[] | undefined {
   ]
 }
 
-/** The commands for a partner that is not removed, without those that deactivate modules, which keys may need until they have their scopes. */
+/** The commands for a partner that is not removed, but for deactivations of modules: these come after those of keys. */
 function partnerCommands(
   before: Partner | undefined,
   partner: Partner,

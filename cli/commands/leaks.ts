@@ -60,8 +60,8 @@ const scanPaths: Action<[readonly string[], ScanOptions]> = async (invocation, p
   if (options.store && !(mayBeMissing && await isMissingStore(invocation))) {
     return await withStore(invocation, {}, (store) => scanWith(store, invocation, paths, options))
   }
-  const needy = options.revoke ? '--revoke' : options.ignoreRevoked && '--ignore-revoked'
-  if (needy) throw usageError(`${needy} needs the store of the keys: pass --store URL.`)
+  const option = options.revoke ? '--revoke' : options.ignoreRevoked && '--ignore-revoked'
+  if (option) throw usageError(`${option} needs the store of the keys: pass --store URL.`)
   return await scanWith(undefined, invocation, paths, options)
 }
 

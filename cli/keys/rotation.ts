@@ -42,7 +42,8 @@ export function defineRotation(keys: CliCommand): void {
     .change(finish)
     .dryRuns()
     .details(
-      'The last use is known to within two minutes, so a use of the successor must be recorded two minutes longer after it.',
+      'Uses are recorded up to two minutes late, so the successor must have been used two minutes longer than --quiet-for ' +
+        'after the last use of the old key.',
     )
     .examples(
       'partner-api keys rotation finish Zt81mQv04KsD',

@@ -2,8 +2,9 @@ import { createLruCache } from '../lib/lru.ts'
 import names from './country-names.json' with { type: 'json' }
 
 /**
- * All 249 officially assigned ISO 3166-1 alpha-2 codes and `XK` (Kosovo, user-assigned), with their short names in CLDR 48;
- * the full ones where the short one is an abbreviation or half a name (BA, GB, US). Runtimes ship different versions of them.
+ * All 249 officially assigned ISO 3166-1 alpha-2 codes and `XK` (Kosovo, user-assigned), with their short names in CLDR
+ * 48; the full ones where the short one is an abbreviation or half a name (BA, GB, US). Runtimes ship different
+ * versions of them.
  */
 const englishNames: ReadonlyMap<string, string> = new Map(Object.entries(names))
 

@@ -124,8 +124,8 @@ export class FetchRequest implements HttpRequest {
 const invalidTarget = '%'
 
 /**
- * Path and query from the URL of a request, without its fragment. Deno prepends the Host header unchecked, which must not pass for a path. Bun
- * prepends nothing if Host is absent or invalid.
+ * Path and query from the URL of a request, without its fragment. Deno prepends the Host header unchecked, which must
+ * not pass for a path. Bun prepends nothing if Host is absent or invalid.
  */
 function targetOf({ url, headers }: Request): string {
   if (!isFramed(headers) || !isHost(headers.get('host') ?? '')) return invalidTarget

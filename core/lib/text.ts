@@ -16,7 +16,8 @@ const letterFolds: Readonly<Record<string, string>> = {
 
 /**
  * The words of a text for search and sorting: compatibility-decomposed (NFKD), without combining marks, in lower case,
- * with letters that Unicode does not decompose spelled out and final sigma as sigma, split at everything but letters and digits.
+ * with letters that Unicode does not decompose spelled out and final sigma as sigma, split at everything but letters
+ * and digits.
  *
  * @returns The words in order; none for a text without a letter or digit.
  */

@@ -47,8 +47,8 @@ export interface QuotaLease {
 
 /**
  * The quotas that replicas share. A window opens with its first lease, and never leases more than the quota. A request
- * with another quota or length begins a new term: what was leased before and not reported as used is available again, and counts
- * when its use is reported.
+ * with another quota or length begins a new term: what was leased before and not reported as used is available again,
+ * and counts when its use is reported.
  */
 export interface QuotaStore {
   /** Seconds. Shorter windows are not shared: each process counts by itself. Default 1. */

@@ -118,8 +118,8 @@ export interface WebhookStore {
   dueWebhooks(): MaybePromise<readonly string[]>
 
   /**
-   * Leases pending deliveries of an active webhook, those that are due longest, in the order of their events: no other caller gets
-   * them until the lease ends. Then they are due again.
+   * Leases pending deliveries of an active webhook, those that are due longest, in the order of their events: no other
+   * caller gets them until the lease ends. Then they are due again.
    *
    * @param limit 1–500. SQLite takes some 50 µs for each, and does nothing else meanwhile.
    */
@@ -151,8 +151,8 @@ export interface WebhookStore {
   replayDeliveries(webhook: string, ids: readonly string[]): MaybePromise<readonly string[]>
 
   /**
-   * Removes what was settled 30 days ago, deliveries of removed webhooks, and pending ones of webhooks that have been disabled
-   * for 30 days. Call it again until it returns none.
+   * Removes what was settled 30 days ago, deliveries of removed webhooks, and pending ones of webhooks that have been
+   * disabled for 30 days. Call it again until it returns none.
    *
    * @returns What was removed: 500 at most.
    */

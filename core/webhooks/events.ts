@@ -92,7 +92,7 @@ export function expiringEvent(key: Key, now: number, sha256: Sha256): WebhookEve
   return createEvent(head, { ...keyJson(key, now), ends_at: rfc3339(end) })
 }
 
-/** Days after which the end of a key is not told of, if no server has run meanwhile. */
+/** Days after its end until which a key's `key.expired` is enqueued: no server may have run before. */
 const maxExpiredDays = 3
 
 /** Of a key that has ended by its expiry or overlap. Its id follows from both. */
@@ -104,8 +104,9 @@ function expiredEvent(key: Key, now: number, sha256: Sha256): WebhookEvent {
 }
 
 /**
- * Enqueues `key.expiring` 14 and 3 days before keys in force expire or their overlap ends, and `key.expired` after that, once
- * however often and on however many servers it is called; again when the end has changed. Call it at least daily.
+ * Enqueues `key.expiring` 14 and 3 days before keys in force expire or their overlap ends, and `key.expired` after
+ * that, once however often and on however many servers it is called; again when the end has changed. Call it at least
+ * daily.
  */
 export async function enqueueExpiring(
   store: Pick<Store, 'listPartners' | 'listKeys' | 'sha256' | 'webhooks'>,

@@ -46,7 +46,7 @@ export async function copyFile(
       const reasons = warnings.slice(0, 3).join(', ')
       throw new StoreError('refused', `The backup ${store}: ${reasons}. To restore it anyway, pass --force.`)
     }
-    // Before anything is read: a view, or the expression of a check or an index, can take for ever.
+    // Before anything is read: a view, or the expression of a check or an index, may never end.
     check()
     const [damage] = database.statement<[string]>('PRAGMA integrity_check(1)').get()!
     const records = recordsOf(database, copy)
