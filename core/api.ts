@@ -36,7 +36,7 @@ import { createUsageCounter } from './reports/usage-counter.ts'
 import type { Endpoint } from './routes/context.ts'
 import { compileRoutes, ROUTES } from './routes/router.ts'
 import { createDestinationSignups } from './signups/destination.ts'
-import { type PartnerApiOptions, resolveSettings, type Settings } from './settings.ts'
+import { assertKnown, type PartnerApiOptions, resolveSettings, type Settings } from './settings.ts'
 
 /** Where the service gets its data. */
 export interface PartnerApiPorts {
@@ -92,6 +92,7 @@ export interface PartnerApi {
  * ```
  */
 export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOptions = {}): PartnerApi {
+  assertPorts(ports)
   const { store } = ports
   const settings = resolveSettings(options)
   const { names, limits, trustedProxies, allowBrowsers, logsAll } = settings
@@ -222,6 +223,34 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       await Promise.all([uses.flush(), usage.flush(), limiter.close(), left])
     },
   }
+}
+
+const requiredMethods = {
+  store: ['revision', 'findKey'],
+  directory: ['listProfiles', 'findProfile', 'countProfiles', 'listIndustries', 'nextProfileChangeAt'],
+  signups: ['createSignup'],
+}
+
+/** @throws {RangeError} for what TypeScript refuses. */
+function assertPorts(ports: PartnerApiPorts | undefined): void {
+  const fail = (reason: string): never => {
+    throw new RangeError(`createPartnerApi: ${reason}`)
+  }
+  if (ports?.store == null) {
+    fail("no store; pass { store: await openSqliteStore('partner-api.db') }, for instance.")
+  }
+  for (const [name, methods] of Object.entries(requiredMethods)) {
+    const port = (ports as unknown as Record<string, Record<string, unknown> | null>)[name]
+    if (port == null) continue
+    if (typeof port['then'] === 'function') fail(`${name} is a promise; await it first.`)
+    const missing = methods.find((method) => typeof port[method] !== 'function')
+    if (missing !== undefined) fail(`${name} has no method ${missing}.`)
+  }
+  assertKnown(
+    'member of the first argument (options are in the second):',
+    ports!,
+    Object.keys(requiredMethods),
+  )
 }
 
 function elapsed(): number {

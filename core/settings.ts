@@ -87,7 +87,14 @@ export function resolveSettings(options: PartnerApiOptions): Settings {
     problemBase = DEFAULT_PROBLEM_BASE,
     logLevel = 'errors',
     onInvalidRow = 'skip',
+    limits = {},
+    deployment = {},
+    log: _log,
+    observers: _observers,
+    ...given
   } = options
+  assertKnown('option', given, Object.keys(INTEGERS))
+  assertKnown('option', deployment, ['title', 'logo', 'contact', 'terms', 'servers'], 'deployment.')
   if (!URL.canParse(problemBase)) throw new RangeError(`problemBase must be a URL, not ${problemBase}.`)
   assertOneOf('logLevel', logLevel, ['errors', 'all'])
   assertOneOf('onInvalidRow', onInvalidRow, ['skip', 'fail'])
@@ -95,13 +102,13 @@ export function resolveSettings(options: PartnerApiOptions): Settings {
     throw new RangeError(`replicaName must have 1 to 200 characters, not ${replicaName.length}.`)
   }
   const integers = Object.entries(INTEGERS).map(([name, [fallback, min, max]]) =>
-    [name, assertInteger(name, options[name as keyof typeof INTEGERS] ?? fallback, min, max)] as const
+    [name, assertInteger(name, given[name as keyof typeof INTEGERS] ?? fallback, min, max)] as const
   )
   return {
     ...Object.fromEntries(integers) as Record<keyof typeof INTEGERS, number>,
-    ...validateDeployment(options.deployment ?? {}),
+    ...validateDeployment(deployment),
     names: createServiceNames(serviceName),
-    limits: resolveLimits(options.limits ?? {}),
+    limits: resolveLimits(limits),
     problemBase: problemBase.replace(/\/+$/, ''),
     logsAll: logLevel === 'all',
     failsOnInvalidRow: onInvalidRow === 'fail',
@@ -109,6 +116,12 @@ export function resolveSettings(options: PartnerApiOptions): Settings {
     replicaName,
     allowBrowsers,
   }
+}
+
+/** @throws {RangeError} for a name that does not exist: types tell it only to callers that have them. */
+export function assertKnown(kind: string, given: object, known: readonly string[], prefix = ''): void {
+  const unknown = Object.keys(given).find((name) => !known.includes(name))
+  if (unknown !== undefined) throw new RangeError(`createPartnerApi: unknown ${kind} ${prefix}${unknown}.`)
 }
 
 function assertOneOf(name: string, value: string, values: readonly string[]): void {

@@ -430,12 +430,27 @@ t.test('options out of range throw', (t) => {
       { limits: { kye: { quota: 1, windowSeconds: 1 } } as PartnerApiOptions['limits'] & object },
       /unknown policy kye/,
     ],
+    [{ trustProxy: 1 } as PartnerApiOptions, /^createPartnerApi: unknown option trustProxy\.$/],
+    [{ deployment: { titel: 'x' } as object }, /^createPartnerApi: unknown option deployment\.titel\.$/],
+    [{ onInvalidRow: 'drop' as 'skip' }, /^onInvalidRow must be skip or fail, not "drop"\.$/],
     [{ limits: { key: { quota: -1, windowSeconds: 1 } } }, /limits\.key\.quota/],
     [{ limits: { key: { quota: 1, windowSeconds: 0 } } }, /limits\.key\.windowSeconds/],
   ]
   for (const [options, message] of refused) {
     t.throws(() => createPartnerApi({ store }, options), { name: 'RangeError', message })
   }
+  const ports: readonly (readonly [unknown, RegExp])[] = [
+    [undefined, /^createPartnerApi: no store; pass \{ store: /],
+    [store, /^createPartnerApi: no store; /],
+    [{ store: Promise.resolve(store) }, /^createPartnerApi: store is a promise; await it first\.$/],
+    [{ store: 'partner-api.db' }, /^createPartnerApi: store has no method revision\.$/],
+    [{ store, directory: { listProfiles: () => [] } }, /directory has no method findProfile\.$/],
+    [{ store, trustedProxies: 1 }, /\(options are in the second\): trustedProxies\.$/],
+  ]
+  for (const [given, message] of ports) {
+    t.throws(() => createPartnerApi(given as { store: Store }), { name: 'RangeError', message })
+  }
+  createPartnerApi({ store, directory: null, signups: null } as never)
   t.end()
 })
 
