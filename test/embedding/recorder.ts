@@ -3,6 +3,12 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { FAILURES, SHAPES } from '../support/hostile-answers.ts'
+
+const hostile = { ...FAILURES, ...SHAPES }
+export const HOSTILE = Object.keys(
+  hostile,
+) as readonly (keyof typeof hostile)[]
 
 export interface Recorded {
   /** Method and target. */
@@ -17,9 +23,9 @@ export interface Recorder {
   readonly url: string
   /**
    * `pass` requests on; close the connection of each (`down`), or that of the next one once the service has responded
-   * (`lose`); redirect each to the service; respond to each with a gateway's page.
+   * (`lose`); or respond to each with a hostile answer, which redirects to `/redirected`.
    */
-  mode: 'pass' | 'down' | 'lose' | 'redirect' | 'page'
+  mode: 'pass' | 'down' | 'lose' | keyof typeof hostile
   /** The requests since the last call. */
   take(): Recorded[]
   close(): void
@@ -30,11 +36,20 @@ export async function startRecorder(service: string): Promise<Recorder> {
   let requests: Recorded[] = []
   const server = createServer(async (request, response) => {
     const { method = '', url = '', headers } = request
-    const record = { line: `${method} ${url}`, headers, body: await text(request) }
+    const record = {
+      line: `${method} ${url}`,
+      headers,
+      body: await text(request),
+    }
     const { mode } = recorder
     if (mode === 'pass' || mode === 'lose') {
       recorder.mode = 'pass'
-      const { host: _host, connection: _connection, 'content-length': _length, ...passed } = headers
+      const {
+        host: _host,
+        connection: _connection,
+        'content-length': _length,
+        ...passed
+      } = headers
       const answer = await fetch(service + url, {
         method,
         headers: passed as Record<string, string>,
@@ -43,13 +58,15 @@ export async function startRecorder(service: string): Promise<Recorder> {
       requests.push({ ...record, status: answer.status })
       const body = Buffer.from(await answer.arrayBuffer())
       if (mode === 'lose') request.socket.destroy()
-      else response.writeHead(answer.status, Object.fromEntries(answer.headers)).end(body)
+      else {response.writeHead(
+          answer.status,
+          Object.fromEntries(answer.headers),
+        ).end(body)}
       return
     }
     requests.push({ ...record, status: undefined })
     if (mode === 'down') request.socket.destroy()
-    else if (mode === 'redirect') response.writeHead(302, { location: service + url }).end()
-    else response.writeHead(502, { 'content-type': 'text/html' }).end('<html><title>Bad gateway</title>')
+    else hostile[mode](response, `${recorder.url}/redirected`)
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
   const recorder: Recorder = {

@@ -13,16 +13,16 @@ const client = createPartnerClient({
 })
 
 /**
- * Caches what `read` returns for a minute. While the service is down, the function returns the last data with the error,
- * and tries again after five seconds.
+ * Caches for a minute what `draw` makes of the data that `read` returns. While the service is down, or another server
+ * responds, the function returns the last HTML with the error, and tries again after five seconds.
  */
-function cached(read) {
+function cached(read, draw) {
   let result = {}
   let expiresAt = 0
   let pending
   async function renew() {
     try {
-      result = { data: await read() }
+      result = { html: draw(await read()) }
     } catch (error) {
       console.error(String(error))
       // A refusal ends the use of the data: the key may have lost the permission to read it.
@@ -36,13 +36,6 @@ function cached(read) {
   // Requests that arrive together wait for the same call.
   return () => Date.now() < expiresAt ? result : pending ??= renew()
 }
-
-const readProfiles = cached(() => client.recentProfiles({ limit: 6 }))
-const readSummary = cached(() => client.reportSummary())
-const readActivity = cached(async () => {
-  // Without pages(), this would read the whole list.
-  for await (const { data } of client.reportActivity({ limit: 10 }).pages()) return data
-})
 
 const entities = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
 const escape = (value) => String(value).replace(/[&<>"']/g, (character) => entities[character])
@@ -65,10 +58,10 @@ function explain(error) {
   return `${detail} ${actions[code] ?? ''} (${request_id})`
 }
 
-function section(title, { data, error }, draw) {
-  const age = data ? ' These are older data.' : ''
+function section(title, { html, error }) {
+  const age = html ? ' These are older data.' : ''
   const notice = error ? [markup`<p role="alert">${explain(error)}${age}</p>`] : []
-  return markup`<section><h2>${title}</h2>${notice}${data ? [draw(data)] : []}</section>`
+  return markup`<section><h2>${title}</h2>${notice}${html ? [html] : []}</section>`
 }
 
 function drawProfiles(profiles) {
@@ -90,13 +83,20 @@ function drawActivity(events) {
   return markup`<ul>${rows}</ul>`
 }
 
+const readProfiles = cached(() => client.recentProfiles({ limit: 6 }), drawProfiles)
+const readSummary = cached(() => client.reportSummary(), drawSummary)
+const readActivity = cached(async () => {
+  // Without pages(), this would read the whole list.
+  for await (const { data } of client.reportActivity({ limit: 10 }).pages()) return data
+}, drawActivity)
+
 const server = createServer(async (request, response) => {
   if (request.url !== '/') return response.writeHead(404).end()
   const [profiles, summary, activity] = await Promise.all([readProfiles(), readSummary(), readActivity()])
   const sections = [
-    section('Newest profiles', profiles, drawProfiles),
-    section('Last 30 days', summary, drawSummary),
-    section('Activity', activity, drawActivity),
+    section('Newest profiles', profiles),
+    section('Last 30 days', summary),
+    section('Activity', activity),
   ]
   response.writeHead(200, {
     'content-type': 'text/html; charset=utf-8',

@@ -26,12 +26,33 @@ function settings(): array {
 }
 
 /**
+ * Whether a value has the members that the plugin reads: another server may answer at the address, too.
+ *
+ * @param mixed        $value What was received.
+ * @param string|array $shape The name of a type; or the shapes of members, where `*` stands for each item of a list.
+ */
+function has_shape( $value, $shape ): bool {
+	if ( ! is_array( $shape ) || ! is_array( $value ) ) {
+		return gettype( $value ) === $shape;
+	}
+	foreach ( $shape as $name => $member ) {
+		foreach ( '*' === $name ? $value : array( $value[ $name ] ?? null ) as $item ) {
+			if ( ! has_shape( $item, $member ) ) {
+				return false;
+			}
+		}
+	}
+	return true;
+}
+
+/**
  * Sends a request.
  *
- * @param array $args `headers`, `timeout`, and `body`, which is sent as JSON.
- * @return array|WP_Error `status`, `body` and `etag`; or the code, detail and members of a problem.
+ * @param array        $args  `headers`, `timeout`, and `body`, which is sent as JSON.
+ * @param string|array $shape Of the `data` that the plugin reads.
+ * @return array|WP_Error `status`, `body` and `etag`; or the code, detail, `status` and wrong `fields` of a problem.
  */
-function send( array $settings, string $method, string $path, array $args ) {
+function send( array $settings, string $method, string $path, array $args, $shape ) {
 	$headers  = array(
 		'X-' . ucfirst( SERVICE ) . '-Partner-Key' => $settings['key'],
 		'Accept'                                   => 'application/json, application/problem+json',
@@ -40,11 +61,12 @@ function send( array $settings, string $method, string $path, array $args ) {
 	$response = wp_remote_request(
 		$settings['url'] . '/' . SERVICE . $path,
 		array(
-			'method'      => $method,
-			'redirection' => 0, // By default WordPress follows redirects, and would send the key to another server.
-			'timeout'     => $args['timeout'] ?? 3, // Seconds for which a visitor waits; 5 by default.
-			'headers'     => $headers + ( $args['headers'] ?? array() ),
-			'body'        => isset( $args['body'] ) ? wp_json_encode( $args['body'] ) : null,
+			'method'              => $method,
+			'redirection'         => 0, // By default WordPress follows redirects, and would send the key to another server.
+			'timeout'             => $args['timeout'] ?? 3, // Seconds for which a visitor waits; 5 by default.
+			'limit_response_size' => 4 * MB_IN_BYTES,
+			'headers'             => $headers + ( $args['headers'] ?? array() ),
+			'body'                => isset( $args['body'] ) ? wp_json_encode( $args['body'] ) : null,
 		)
 	);
 	if ( is_wp_error( $response ) ) {
@@ -52,12 +74,20 @@ function send( array $settings, string $method, string $path, array $args ) {
 	}
 	$status = (int) wp_remote_retrieve_response_code( $response );
 	$body   = json_decode( wp_remote_retrieve_body( $response ), true );
-	if ( 304 === $status || ( $status < 300 && isset( $body['data'] ) ) ) {
-		$etag = wp_remote_retrieve_header( $response, 'etag' );
+	$copied = 304 === $status && isset( $args['headers']['If-None-Match'] );
+	if ( $copied || ( $status < 300 && has_shape( $body, array( 'data' => $shape ) ) ) ) {
+		$etag = current( (array) wp_remote_retrieve_header( $response, 'etag' ) );
 		return compact( 'status', 'body', 'etag' );
 	}
-	if ( isset( $body['code'], $body['detail'], $body['request_id'] ) ) {
-		return new WP_Error( $body['code'], $body['detail'], $body );
+	if ( has_shape( $body, array_fill_keys( array( 'code', 'detail', 'request_id' ), 'string' ) ) ) {
+		$fields = array();
+		foreach ( (array) ( $body['errors'] ?? array() ) as $item ) {
+			$name = $item['parameter'] ?? $item['pointer'] ?? null;
+			if ( is_string( $name ) && is_string( $item['detail'] ?? null ) ) {
+				$fields[ ltrim( $name, '/' ) ] = $item['detail'];
+			}
+		}
+		return new WP_Error( $body['code'], $body['detail'], compact( 'status', 'fields' ) );
 	}
 	/* translators: %d: an HTTP status */
 	$message = sprintf( __( 'Another server answered, with status %d.', 'partner-directory' ), $status );
@@ -86,8 +116,8 @@ function explain( WP_Error $error ): string {
 	);
 	$problem = (array) $error->get_error_data();
 	$text    = rtrim( $error->get_error_message(), '.' ) . '.';
-	foreach ( $problem['errors'] ?? array() as $item ) {
-		$text .= ' ' . ( $item['parameter'] ?? $item['pointer'] ) . ': ' . $item['detail'] . '.';
+	foreach ( $problem['fields'] ?? array() as $name => $detail ) {
+		$text .= " $name: $detail.";
 	}
 	return $text . ' ' . ( $actions[ $error->get_error_code() ] ?? __( 'Try again in a minute.', 'partner-directory' ) );
 }
@@ -113,7 +143,12 @@ function verify_settings( $input ): array {
 	} elseif ( ! preg_match( '/^[!-~]+$/D', $new['key'] ) ) {
 		$error = __( 'Enter the key.', 'partner-directory' );
 	} else {
-		$result = send( $new, 'POST', '/developer/verify-key', array( 'timeout' => 10, 'body' => array( 'partner' => $new['partner'] ) ) );
+		$shape  = array(
+			'partner' => array( 'name' => 'string' ),
+			'key'     => array( 'name' => 'string', 'hint' => 'string' ),
+			'modules' => array( '*' => array( 'module' => 'string', 'ready' => 'boolean' ) ),
+		);
+		$result = send( $new, 'POST', '/developer/verify-key', array( 'timeout' => 10, 'body' => array( 'partner' => $new['partner'] ) ), $shape );
 		$error  = is_wp_error( $result ) ? explain( $result ) : '';
 	}
 	if ( '' !== $error ) {
@@ -157,11 +192,12 @@ function render_settings(): void {
 }
 
 /**
- * Reads from the service, at most every five minutes. While the service is down, returns the last copy.
+ * Reads a list from the service, at most every five minutes. While the service is down, returns a copy of the last day.
  *
+ * @param array $shape Of each item.
  * @return array|WP_Error The body of the response.
  */
-function read( string $path, array $query = array() ) {
+function read( string $path, array $shape, array $query = array() ) {
 	$settings = settings();
 	if ( '' === $settings['key'] ) {
 		return new WP_Error( 'not_set_up', __( 'Enter the key in Settings → Partner directory.', 'partner-directory' ) );
@@ -175,8 +211,10 @@ function read( string $path, array $query = array() ) {
 	}
 	$name = OPTION . '_' . wp_hash( $settings['url'] . $settings['key'] . $path ); // Another key may see other content.
 	$copy = get_transient( $name );
-	if ( ! is_array( $copy ) ) {
-		$copy = array( 'until' => 0, 'etag' => '', 'result' => new WP_Error( 'unreachable', __( 'The service does not answer.', 'partner-directory' ) ) );
+	// Each attempt stores the copy anew, so the age of the content is not that of the transient.
+	if ( ! is_array( $copy ) || time() >= $copy['expires'] ) {
+		$error = new WP_Error( 'unreachable', __( 'The service does not answer.', 'partner-directory' ) );
+		$copy  = array( 'until' => 0, 'expires' => time() + DAY_IN_SECONDS, 'etag' => '', 'result' => $error );
 	}
 	if ( time() < $copy['until'] ) {
 		return $copy['result'];
@@ -184,9 +222,10 @@ function read( string $path, array $query = array() ) {
 	// One visitor waits for the service: meanwhile, and for half a minute after a failure, others get what there is.
 	$copy['until'] = time() + 30;
 	set_transient( $name, $copy, DAY_IN_SECONDS );
-	$result = send( $settings, 'GET', $path, array( 'headers' => array_filter( array( 'If-None-Match' => $copy['etag'] ) ) ) );
+	$result = send( $settings, 'GET', $path, array( 'headers' => array_filter( array( 'If-None-Match' => $copy['etag'] ) ) ), array( '*' => $shape ) );
 	if ( ! is_wp_error( $result ) ) {
-		$copy['until'] = time() + 5 * MINUTE_IN_SECONDS;
+		$copy['until']   = time() + 5 * MINUTE_IN_SECONDS;
+		$copy['expires'] = time() + DAY_IN_SECONDS;
 		if ( 304 !== $result['status'] ) {
 			$copy = array( 'etag' => $result['etag'], 'result' => $result['body'] ) + $copy;
 		}
@@ -209,7 +248,9 @@ function render_directory( $attributes ): string {
 	// Only signed cursors are sent: with invented ones, strangers could use up the quota of the key.
 	$signed = sanitize_text_field( wp_unslash( $_GET['partner_cursor'] ?? '' ) ); // phpcs:ignore WordPress.Security.NonceVerification
 	$cursor = explode( '~', $signed )[0];
-	$body   = read( '/public/profiles', hash_equals( $sign( $cursor ), $signed ) ? $query + array( 'cursor' => $cursor ) : $query );
+	$named  = array( 'name' => 'string' );
+	$shape  = $named + array( 'headline' => 'string', 'industry' => $named, 'country' => $named );
+	$body   = read( '/public/profiles', $shape, hash_equals( $sign( $cursor ), $signed ) ? $query + array( 'cursor' => $cursor ) : $query );
 	if ( is_wp_error( $body ) ) {
 		$text = current_user_can( 'manage_options' ) ? explain( $body ) : __( 'The directory is not available at the moment.', 'partner-directory' );
 		return '<p class="partner-directory">' . esc_html( $text ) . '</p>';
@@ -220,7 +261,7 @@ function render_directory( $attributes ): string {
 		$html .= sprintf( '<li><strong>%s</strong> <small>%s</small><br>%s</li>', esc_html( $profile['name'] ), esc_html( $place ), esc_html( $profile['headline'] ) );
 	}
 	$html = '<ul>' . $html . '</ul>';
-	if ( $body['page']['has_more'] ) {
+	if ( is_string( $body['page']['next_cursor'] ?? null ) ) {
 		// The service's Link header names the next page, too, but relative to the URL of the request.
 		$next  = add_query_arg( 'partner_cursor', rawurlencode( $sign( $body['page']['next_cursor'] ) ) );
 		$html .= '<a rel="next" href="' . esc_url( $next ) . '">' . esc_html__( 'Next', 'partner-directory' ) . '</a>';
@@ -251,7 +292,7 @@ function sign_up( array $fields ) {
 	$passing = array( 'unreachable', 'not_the_service', 'internal', 'store_unavailable', 'overloaded', 'idempotency_conflict' );
 	do {
 		// With WordPress's 5 seconds, a signup could be stored although the visitor reads that it failed.
-		$result = send( $settings, 'POST', '/partner/signups', array( 'timeout' => 10, 'headers' => array( 'Idempotency-Key' => $key ), 'body' => $body ) );
+		$result = send( $settings, 'POST', '/partner/signups', array( 'timeout' => 10, 'headers' => array( 'Idempotency-Key' => $key ), 'body' => $body ), array( 'id' => 'string' ) );
 		$again  = ! isset( $again ) && is_wp_error( $result ) && in_array( $result->get_error_code(), $passing, true );
 	} while ( $again );
 	return $result;
@@ -260,7 +301,7 @@ function sign_up( array $fields ) {
 /** The shortcode `[partner_signup]`: a form, which posts to its own page. */
 function render_signup(): string {
 	$choices = static function ( string $path, string $id, array $query = array() ): array {
-		$body = read( $path, $query );
+		$body = read( $path, array( $id => 'string', 'name' => 'string' ), $query );
 		return is_wp_error( $body ) ? array() : wp_list_pluck( $body['data'], 'name', $id );
 	};
 	$fields  = array(
@@ -284,10 +325,8 @@ function render_signup(): string {
 		if ( ! is_wp_error( $result ) ) {
 			return '<p class="partner-signup" role="status">' . esc_html__( 'Thank you. We have received your signup.', 'partner-directory' ) . '</p>';
 		}
-		foreach ( ( (array) $result->get_error_data() )['errors'] ?? array() as $error ) {
-			$errors[ substr( $error['pointer'] ?? '', 1 ) ] = $error['detail'];
-		}
-		$html = __( 'Please correct the marked fields.', 'partner-directory' );
+		$errors = $result->get_error_data()['fields'] ?? array();
+		$html   = __( 'Please correct the marked fields.', 'partner-directory' );
 		if ( ! array_intersect_key( $errors, $fields ) ) {
 			$html = current_user_can( 'manage_options' ) ? explain( $result ) : __( 'Your signup could not be sent. Please try again in a minute.', 'partner-directory' );
 		}
@@ -320,8 +359,13 @@ function render_signup(): string {
 /** Removes the settings, the key with them, and all copies. */
 function uninstall(): void {
 	global $wpdb;
-	delete_option( OPTION );
-	$wpdb->query( "DELETE FROM $wpdb->options WHERE option_name REGEXP '^_transient_(timeout_)?partner_directory_'" ); // phpcs:ignore WordPress.DB
+	// Each site of a network has its own settings.
+	foreach ( is_multisite() ? get_sites( array( 'fields' => 'ids', 'number' => 0 ) ) : array( 0 ) as $site ) {
+		$site && switch_to_blog( $site );
+		delete_option( OPTION );
+		$wpdb->query( "DELETE FROM $wpdb->options WHERE option_name REGEXP '^_transient_(timeout_)?partner_directory_'" ); // phpcs:ignore WordPress.DB
+		$site && restore_current_blog();
+	}
 }
 
 add_shortcode( 'partner_directory', __NAMESPACE__ . '\render_directory' );
@@ -344,6 +388,9 @@ add_action(
 register_activation_hook(
 	__FILE__,
 	static function () {
+		// Plugins of a network are deleted on its main site, which may not use this one.
+		is_multisite() && switch_to_blog( get_main_site_id() );
 		register_uninstall_hook( __FILE__, __NAMESPACE__ . '\uninstall' );
+		is_multisite() && restore_current_blog();
 	}
 );
