@@ -11,7 +11,6 @@ import { applySettings, type Settings } from './config.ts'
 import { exposedFiles, type StoreAccess, type StoreOptions, withStore } from './store.ts'
 import { currentUser, holdsPassword, parseStoreUrl } from './store-url.ts'
 
-/** One run of the program. */
 export interface Run {
   readonly io: Io
   readonly output: Output
@@ -21,7 +20,6 @@ export interface Run {
   load(name: string): Promise<{ define(command: CliCommand): void }>
 }
 
-/** What an action gets. */
 export interface Invocation extends StoreAccess {
   /** The name in the audit log. */
   readonly actor: string
@@ -29,7 +27,6 @@ export interface Invocation extends StoreAccess {
   readonly wait: boolean
 }
 
-/** What a command did. */
 export interface CommandResult {
   /** For `--json`. */
   readonly data: unknown
@@ -45,7 +42,6 @@ export type Action<Given extends readonly unknown[]> = (
   ...given: Given
 ) => MaybePromise<ExitCode | void>
 
-/** An action on an open store. */
 export type StoreAction<Given extends readonly unknown[], Result = CommandResult> = (
   store: Store,
   invocation: Invocation,
@@ -112,7 +108,6 @@ export class CliCommand extends Command {
     return this.addHelpText('after', `\n${this.createHelp().boxWrap(paragraphs, 80)}`)
   }
 
-  /** Ends the help with examples. */
   examples(...lines: readonly string[]): this {
     this.exampleLines.push(...lines)
     const heading = lines.length === 1 ? 'Example' : 'Examples'
@@ -165,7 +160,6 @@ export class CliCommand extends Command {
       )
   }
 
-  /** Adds `--wait`. */
   waits(): this {
     return this.option('--wait', 'Wait until every server has applied the change')
   }

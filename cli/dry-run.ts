@@ -141,7 +141,6 @@ function effectsOf(page: readonly KeyFacts[], changes: readonly Change[], now: n
   })
 }
 
-/** What a change of the facts of one key does. */
 function effectOf(before: KeyFacts, after: KeyFacts, now: number) {
   const { key } = after
   const at = endOf(key) === endOf(before.key) ? now : endOf(key) ?? now

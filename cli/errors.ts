@@ -47,7 +47,6 @@ const storeErrorCodes: Readonly<Record<StoreErrorCode, readonly [ExitCode, strin
   refused: [1, 'refused'],
 }
 
-/** @param error Any thrown value. */
 export function toCliError(error: unknown): CliError {
   if (error instanceof CliError) return error
   const { name, message, cause } = error instanceof Error ? error : { name: '', message: String(error) }

@@ -3,7 +3,6 @@ import type { CliCommand } from './command.ts'
 import { integerBetween } from './options.ts'
 import type { Output } from './output/print.ts'
 
-/** The options of a list. */
 export interface PageOptions<Position> {
   readonly limit?: number
   /** The last row of the page before. */

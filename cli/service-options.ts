@@ -19,7 +19,6 @@ export interface ServiceOptions extends PartnerApiOptions {
   readonly limitsPerProcess?: boolean
 }
 
-/** An option whose value is a setting. */
 class Setting extends Option {
   readonly #name: keyof PartnerApiOptions
 

@@ -5,7 +5,6 @@ import { validateName } from '../core/admin/validate.ts'
 import { usageError } from './errors.ts'
 import type { Io } from './output/print.ts'
 
-/** Where a store is. */
 export type StoreAddress =
   | { readonly kind: 'memory' }
   | { readonly kind: 'sqlite'; readonly file: string }
@@ -37,7 +36,6 @@ export function parseDurableUrl(url: string, reason: string): DurableAddress {
   return address
 }
 
-/** Whether a store URL contains a password. */
 export function holdsPassword(url: string): boolean {
   const [, authority = ''] = /^\w+:\/\/([^?#]*)/.exec(url) ?? []
   const colon = authority.indexOf(':')

@@ -8,7 +8,6 @@ import { CliError, toCliError, usageError } from './errors.ts'
 import type { Io, Output } from './output/print.ts'
 import { currentUser, type DurableAddress, parseStoreUrl, type StoreAddress } from './store-url.ts'
 
-/** How a command opens its store. */
 export interface StoreOptions {
   /** Create the store if there is none, and migrate its schema. */
   readonly create?: boolean
@@ -20,7 +19,6 @@ export interface StoreOptions {
   readonly shareLimits?: boolean
 }
 
-/** What opening a store needs. */
 export interface StoreAccess {
   /** As given; it may contain a password and is never printed. */
   readonly storeUrl: string

@@ -1,4 +1,3 @@
-/** Suggests what a mistyped name may mean. */
 import type { Store } from '../core/ports/store.ts'
 import { toCliError } from './errors.ts'
 import { joinList } from './output/text.ts'

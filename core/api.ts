@@ -345,7 +345,6 @@ function followStore(
   }
 }
 
-/** The store's part of a revision. */
 function storeRevision({ facts, content }: Revision): Revision {
   return { facts, content: content.split(' ', 1)[0]! }
 }

@@ -3,7 +3,6 @@ import { delay } from '../../core/lib/promise.ts'
 import type { Problem } from '../../core/wire.ts'
 import { PartnerProblem, ServiceUnreachableError } from './errors.ts'
 
-/** How requests are sent. */
 export interface TransportOptions {
   /** Milliseconds for one attempt, its response included. */
   readonly timeoutMs: number
@@ -13,7 +12,6 @@ export interface TransportOptions {
   readonly fetch: (request: Request) => Promise<Response>
 }
 
-/** What a request is about. */
 export interface RequestSpec {
   /** Path and query below the address of the deployment. */
   readonly target: string

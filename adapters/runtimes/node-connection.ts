@@ -22,7 +22,6 @@ const maxUnsentBytes = 65_536
 /** How long a client may continue to send after the last response, in milliseconds. */
 const lingerMs = 5_000
 
-/** What the server knows of its connections. */
 interface ConnectionState {
   readonly api: ServableApi
   /** Whether every response ends its connection. */

@@ -16,7 +16,6 @@ export interface StoredFacts {
   listUnrevokedKeys(partner: string): readonly Key[]
 }
 
-/** What changes come to. */
 export interface AppliedChanges {
   /** The changed partners, by slug, as they are to be written. */
   readonly partners: ReadonlyMap<string, Partner>

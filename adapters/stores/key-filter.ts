@@ -3,7 +3,6 @@ import type { Key, KeyState } from '../../core/model.ts'
 import type { KeyFilter } from '../../core/ports/changes.ts'
 import { scopeSet, type Value } from './row-format.ts'
 
-/** Whether a filter selects a key. */
 export function createKeySelector(filter: KeyFilter): (key: Key) => boolean {
   const { partner, environment, scope, states, endsBefore, unusedSince, now = Date.now() } = filter
   return (key) => {

@@ -2,7 +2,6 @@ import { type Module, MODULE_NAMES, type Scope, SCOPES } from '../../core/policy
 
 /** Rows of the SQL stores: one column for each field of a record, and NULL for an absent field. */
 
-/** The value of a column. */
 export type Value = string | number | null
 
 /** A row, its values in the order of the columns. */
@@ -29,7 +28,6 @@ export interface Codec<Field> {
   decode(value: any): Field
 }
 
-/** Converts records to rows and back. */
 export interface RowFormat<R> {
   readonly columns: readonly string[]
   values(record: R): StoredRow

@@ -1,4 +1,3 @@
-/** Which addresses webhooks may be sent to. */
 import { isIP } from 'node:net'
 import { parseCidr, parseIpAddress, rangeContains } from '../../core/lib/ip-address.ts'
 

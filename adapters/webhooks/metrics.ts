@@ -1,4 +1,3 @@
-/** Metrics of webhooks for Prometheus. */
 import { delay, timeout } from '../../core/lib/promise.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { WebhookStore } from '../../core/ports/webhooks.ts'

@@ -6,7 +6,6 @@ import { isPublicAddress, isPublicUrl } from './addresses.ts'
 import { AttemptError, createLookup } from './lookup.ts'
 import { signWebhook } from './secrets.ts'
 
-/** What came of an attempt. */
 export interface Attempt {
   /** `undefined` without a response. */
   readonly status: number | undefined

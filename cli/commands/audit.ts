@@ -14,7 +14,6 @@ interface ListOptions extends PageOptions<number> {
   readonly partner?: string
 }
 
-/** `audit list`, `verify` and `seal`. */
 export function define(audit: CliCommand): void {
   withPages(audit.command('list'), 'sequence', integerBetween(0, 9_999_999_999))
     .description('List administrative changes: who, when, what, before and after')

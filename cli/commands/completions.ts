@@ -11,7 +11,6 @@ import { timeOf, withStore } from '../store.ts'
 const maxNames = 1_000
 const maxStoreMs = 1_500
 
-/** A word with its description. */
 type Candidate = readonly [word: string, description: string]
 /** A shell completes file names itself. */
 const files = ':files'

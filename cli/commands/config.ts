@@ -5,7 +5,6 @@ import { usageError } from '../errors.ts'
 import { formatTable, redact } from '../output/text.ts'
 import { suggest } from '../suggest.ts'
 
-/** `config show`. */
 export function define(config: CliCommand): void {
   config.command('show')
     .description('Show the global options, and those of a command, with the source of each value')

@@ -22,7 +22,6 @@ interface DryRunOptions {
 /** Changes that a dry run prints for people. */
 const maxShown = 100
 
-/** `content import`, `export` and `remove`. */
 export function define(content: CliCommand): void {
   const kind = () => new Argument('<kind>', 'Kind of content').choices(CONTENT_KINDS)
 
@@ -81,7 +80,6 @@ const importFile: Action<[ContentKind, string, DryRunOptions]> = async (invocati
   })
 }
 
-/** What a line would do. */
 interface LineChange {
   readonly line: number
   readonly slug: string

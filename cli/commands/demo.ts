@@ -24,7 +24,6 @@ interface DemoOptions {
 /** Profiles refer to industries. */
 const importOrder: readonly ContentKind[] = ['industries', 'plans', 'banners', 'profiles']
 
-/** `demo`. */
 export function define(demo: CliCommand): void {
   demo
     .option('--port <port>', 'Port to listen on; 0 takes a free one', integerBetween(0, 65_535), 8787)

@@ -18,7 +18,6 @@ interface DoctorOptions {
   readonly serviceName: string
 }
 
-/** `doctor`. */
 export function define(doctor: CliCommand): void {
   doctor
     .option('--url <base...>', 'Also check the services at these addresses, without /service')

@@ -24,7 +24,6 @@ interface ExplainOptions {
 
 const addressOption = optionParser('It must be an IPv4 or IPv6 address.', parseIpAddress)
 
-/** `explain`. */
 export function define(explain: CliCommand): void {
   explain
     .argument('<method>', 'Method of the request')

@@ -28,7 +28,6 @@ import { formatDetails, formatLimits, formatTime, printable } from '../output/te
 import { confirm, isInteractive } from '../prompt.ts'
 import { timeOf } from '../store.ts'
 
-/** How to output a new key. */
 interface KeyOutputOptions {
   readonly quiet?: true
   readonly out?: string

@@ -26,7 +26,6 @@ type KnownKey = Pick<Key, 'id' | 'partner' | 'name'> & { readonly state: KeyStat
 /** What the store has of keys, by their secrets. */
 type Known = ReadonlyMap<string, KnownKey>
 
-/** `leaks scan`. */
 export function define(leaks: CliCommand): void {
   leaks.command('scan')
     .description('Find keys in files, folders and the history of a repository, without a network')

@@ -16,7 +16,6 @@ const keyPrefixOption = optionParser(
   (text) => KEY_PREFIX_PATTERN.test(text) ? text : undefined,
 )
 
-/** `migrate` and `migrate --status`. */
 export function define(migrate: CliCommand): void {
   migrate
     .addOption(

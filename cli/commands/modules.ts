@@ -9,7 +9,6 @@ import type { Output } from '../output/print.ts'
 import { formatTable, yesOrNo } from '../output/text.ts'
 import { withStore } from '../store.ts'
 
-/** `modules list`, `activate` and `deactivate`. */
 export function define(modules: CliCommand): void {
   modules.command('list')
     .description('List modules with their scopes, and whether they are active for a partner')

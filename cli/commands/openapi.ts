@@ -3,7 +3,6 @@ import type { CliCommand, Invocation } from '../command.ts'
 import { printableJson } from '../output/text.ts'
 import { addServiceOptions, type ServiceOptions, toSettings } from '../service-options.ts'
 
-/** `openapi`. */
 export function define(openapi: CliCommand): void {
   addServiceOptions(openapi)
     .act(printOpenApi)

@@ -42,7 +42,6 @@ const dayOption = optionParser('It must be a date, YYYY-MM-DD.', parseDay)
 /** Each has a row for every day. */
 const partnersPerPage = 100
 
-/** `reports`. */
 export function define(reports: CliCommand): void {
   const csv = new Option('--csv', 'Print CSV: partner, day, requests, errors and signups')
   reports

@@ -18,7 +18,6 @@ interface PlanOptions {
   readonly serviceName: string
 }
 
-/** `scopes list`, `show`, `grant`, `remove` and `plan`. */
 export function define(scopes: CliCommand): void {
   scopes.command('list')
     .description('List the scopes, and the module that puts each in force')

@@ -23,7 +23,6 @@ interface ServeOptions extends Omit<ServiceOptions, 'log'> {
   readonly allowPrivateWebhooks?: true
 }
 
-/** `serve`. */
 export function define(serve: CliCommand): void {
   addServerOptions(
     serve

@@ -9,7 +9,6 @@ import { signupJson } from '../../core/admin/record-json.ts'
 import { formatTime, printableJson } from '../output/text.ts'
 import { type PageOptions, printPage, withPages } from '../pages.ts'
 
-/** `signups list` and `export`. */
 export function define(signups: CliCommand): void {
   withPages(signups.command('list'), 'signup')
     .description('List signups, newest first')

@@ -23,7 +23,6 @@ interface CopyStoreOptions {
   readonly dryRun?: boolean
 }
 
-/** `store backup`, `copy` and `restore`. */
 export function define(store: CliCommand): void {
   store.command('backup').argument('<file>', 'The backup')
     .description('Back up a SQLite store while servers use it; for PostgreSQL, say what to run')

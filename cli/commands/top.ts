@@ -20,7 +20,6 @@ interface Options {
   readonly once?: true
 }
 
-/** `top`. */
 export function define(top: CliCommand): void {
   top
     .argument('[partner]', slugHelp)

@@ -33,7 +33,6 @@ const defaultTimeoutMs = 60_000
 const defaultIntervalMs = 30_000
 const minMs = 1_000
 
-/** `verify`. */
 export function define(verify: CliCommand): void {
   verify
     .requiredOption('--url <base>', 'Address of the deployment, without /service')

@@ -42,7 +42,6 @@ interface Options {
 const urlHelp = 'Where deliveries are sent'
 const eventHelp = 'Types of events'
 
-/** The commands below `webhooks`. */
 export function define(webhooks: CliCommand): void {
   const command = (name: string, description: string, options = '') =>
     webhooks.command(name).description(description)

@@ -103,7 +103,6 @@ export interface Result {
   readonly url?: string
 }
 
-/** Collects what checks find. */
 export function createDiagnosis(output: Output) {
   const results: Result[] = []
   let isUnreachable = false

@@ -1,4 +1,3 @@
-/** Checks of a running service, by HTTP. */
 import type { ServiceNames } from '../../core/http/headers.ts'
 import { isObject, parseJson } from '../../core/lib/json.ts'
 import { DEFAULT_LIMITS, LIMIT_NAMES } from '../../core/limits/policies.ts'

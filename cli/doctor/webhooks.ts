@@ -1,4 +1,3 @@
-/** Checks of webhooks: those that get nothing. */
 import { openSecrets, type WebhookKey } from '../../adapters/webhooks/secrets.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { findMany, type Judge } from './check.ts'

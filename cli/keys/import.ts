@@ -17,7 +17,6 @@ interface ImportOptions extends Pick<KeyImportOptions, 'algorithm' | 'prefix' | 
   readonly secretFile?: string
 }
 
-/** `keys import`. */
 export function defineImport(keys: CliCommand): void {
   keys.command('import')
     .description('Import keys of another system by their digests, all lines or none')

@@ -30,7 +30,6 @@ interface UsedKey extends Key {
   readonly errors: number
 }
 
-/** `keys list`. */
 export function defineList(keys: CliCommand): void {
   const list = keys.command('list')
     .description('List keys, oldest first: of one partner or of all, and only those that the options select')

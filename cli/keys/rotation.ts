@@ -23,7 +23,6 @@ const maxDays = 366
 const maxShownDays = 14
 const barWidth = 20
 
-/** `keys rotation` and `keys rotation finish`. */
 export function defineRotation(keys: CliCommand): void {
   const rotation = keys.command('rotation')
     .description('Show how far the requests have moved from a rotated key to its successor')

@@ -1,7 +1,6 @@
 /** Finds keys in bytes, by their format and checksum. */
 import { extractKeyId, isWellFormedKey, KEY_PREFIX_PATTERN } from '../../core/keys/format.ts'
 
-/** A key in a text. */
 export interface FoundKey {
   /** The secret, which is never printed. */
   readonly text: string

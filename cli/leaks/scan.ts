@@ -1,4 +1,3 @@
-/** Reads files and folders, and searches them for keys. */
 import { closeSync, openSync, readSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -15,7 +14,6 @@ export interface Leak extends FoundKey {
   readonly isName: boolean
 }
 
-/** What a scan has found. */
 export interface Scan {
   readonly leaks: Leak[]
   readonly unreadable: { readonly path: string; readonly reason: string }[]

@@ -28,7 +28,6 @@ export function pageOfOne(now: number, name: string, summary: ReportSummary): st
   return page(summary.period, now, name, [overview(summary.daily), tables])
 }
 
-/** The page of all partners. */
 export async function pageOfAll(
   period: Period,
   now: number,

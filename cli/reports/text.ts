@@ -1,4 +1,3 @@
-/** Reports on a terminal. */
 import type { ReportSummary } from '../../core/wire.ts'
 import { bars, columns, sparkline, widen } from '../output/chart.ts'
 import { cutToWidth, displayWidth, formatDetails, formatTable, type TableStyle } from '../output/text.ts'

@@ -18,7 +18,6 @@ import { nextStep } from './next-step.ts'
 import { readVerification, verifyKeyPath } from './response.ts'
 import type { SmokeResult } from './smoke.ts'
 
-/** What is checked. */
 export interface CheckRequest {
   readonly base: URL
   readonly key: string
@@ -36,15 +35,12 @@ export interface CheckRequest {
   readonly timeout: number
 }
 
-/** What a check has found. */
 export interface CheckResult {
   readonly exitCode: ExitCode
   /** Why there is no verification. */
   readonly error?: CliError
   readonly verification?: Verification
-  /** Results of `--smoke`. */
   readonly smoke?: readonly SmokeResult[]
-  /** Why wanted modules are not ready. */
   readonly notReady: readonly string[]
   readonly warnings: readonly string[]
 }

@@ -16,13 +16,11 @@ import type { Io } from '../output/print.ts'
 import { excerpt, formatTime, printable } from '../output/text.ts'
 import { isLoopback } from './credential.ts'
 
-/** A deployment that verify sends requests to. */
 export interface Deployment {
   /** Sends a request with the key, once. It does not follow redirects, which would carry the key to another server. */
   send(spec: RequestSpec): Promise<DeploymentResponse>
 }
 
-/** How verify reaches an address. */
 export type Connection = Awaited<ReturnType<typeof openConnection>>
 
 /** An HTTP response, perhaps not the service's. */
@@ -46,7 +44,6 @@ export function displayName(name: string): string {
   return printable(excerpt(name, maxNameLength))
 }
 
-/** The address of a path below `base`. */
 export function urlBelow({ origin, pathname }: URL, path: string): string {
   return `${origin}${pathname === '/' ? '' : pathname}${path}`
 }
@@ -61,7 +58,6 @@ export async function openConnection(base: URL, env: Io['env'], caFile?: string,
   const { dispatcher, proxyHint } = await createDispatcher(base, env, caFile)
 
   return {
-    /** Sends a request once. */
     async request(url: string, init: Omit<AuthenticatedRequest, 'url'>): Promise<DeploymentResponse> {
       const startedAt = performance.now()
       try {
@@ -98,7 +94,6 @@ export async function openConnection(base: URL, env: Io['env'], caFile?: string,
   }
 }
 
-/** The service with this name below `base`. */
 export function createDeployment(
   connection: Connection,
   base: URL,
@@ -130,7 +125,6 @@ async function readText(body: AsyncIterable<Uint8Array>, url: string): Promise<s
 /** What to do about a response that is not the service's, unless the service is found elsewhere. */
 export const checkAddressStep = 'Check --url and --service-name.'
 
-/** The error for a response that is not the service's. */
 export function notThisServiceError(url: string, reason: string): CliError {
   const detail = `${url} is not a partner-api service: ${reason}. ${checkAddressStep}`
   return new CliError(3, 'not_this_service', detail)
@@ -143,7 +137,6 @@ interface Diagnosis {
   readonly pattern: RegExp
   /** What the client's table does not tell apart: its size counts. */
   readonly meaning?: string
-  /** What to do next. */
   readonly step: string | ((base: URL, error: NetworkError) => string)
 }
 

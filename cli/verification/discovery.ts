@@ -4,7 +4,6 @@ import { isObject, parseJson } from '../../core/lib/json.ts'
 import { CliError } from '../errors.ts'
 import { type Connection, type DeploymentResponse, displayName, urlBelow } from './deployment.ts'
 
-/** Where a service is. */
 interface Location {
   readonly base: URL
   readonly names: ServiceNames

@@ -1,10 +1,8 @@
-/** Sentences that say what to do next. */
 import { PROBLEM_ACTIONS } from '../../core/http/problem-actions.ts'
 import type { ProblemCode } from '../../core/http/problem.ts'
 import { pluralize, printable } from '../output/text.ts'
 import { displayName } from './deployment.ts'
 
-/** What a problem is about. */
 interface Subject {
   /** `undefined` when the key is malformed. */
   readonly keyId: string | undefined
@@ -24,7 +22,6 @@ const operatorCommands: Readonly<Partial<Record<ProblemCode, (subject: Subject) 
   address_not_allowed: ({ keyId }) => `keys show ${keyId}`,
 }
 
-/** The operator's command about a problem, if there is one. */
 export function operatorRemedy(code: string, subject: Subject) {
   const words = Object.hasOwn(operatorCommands, code)
     ? operatorCommands[code as ProblemCode]!({ ...subject, keyId: subject.keyId ?? 'KEY' }).split(' ')

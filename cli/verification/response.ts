@@ -28,7 +28,6 @@ const problemSchema = v.object({
   request_id: v.fallback(v.optional(v.string()), undefined),
 })
 
-/** What a verification must be about. */
 interface VerificationRequest {
   readonly key: string
   /** `undefined` when the key is malformed. */
@@ -37,7 +36,6 @@ interface VerificationRequest {
   readonly names: ServiceNames
 }
 
-/** The path of verify-key below the address of a deployment. */
 export function verifyKeyPath({ name }: ServiceNames): string {
   return `/${name}/developer/verify-key`
 }
@@ -211,7 +209,6 @@ export function problemCode(response: DeploymentResponse): string | undefined {
     : undefined
 }
 
-/** What the contract says of a response. */
 export interface Expectation {
   readonly status: 200 | 201
   readonly bodySchema: v.GenericSchema
@@ -224,7 +221,6 @@ export interface Expectation {
 /** Reported errors per body. */
 const maxErrors = 10
 
-/** @returns What violates the contract. */
 export function checkResponse(response: DeploymentResponse, expected: Expectation): string[] {
   if (response.status !== expected.status) return [describeStatus(response, expected.status)]
   return [

@@ -12,7 +12,6 @@ import { CliError } from '../errors.ts'
 import type { Deployment, DeploymentResponse } from './deployment.ts'
 import { checkCommonHeaders, checkResponse, type Expectation, problemCode, shortExcerpt } from './response.ts'
 
-/** The result of one endpoint. */
 export interface SmokeResult {
   readonly method: string
   readonly path: string
@@ -26,7 +25,6 @@ export interface SmokeResult {
   readonly reasons: readonly string[]
 }
 
-/** What the test of one endpoint needs. */
 interface SmokeContext {
   readonly deployment: Deployment
   readonly verification: Verification
@@ -141,7 +139,6 @@ async function callRead(context: SmokeContext): Promise<SmokeOutcome> {
   return calledOutcome(first, errors)
 }
 
-/** The slugs of a list of profiles. */
 function listedSlugs({ text }: DeploymentResponse): string[] {
   // Valid against the schema: every row has a slug.
   const { data } = parseJson(text) as { data: unknown }

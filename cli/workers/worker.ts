@@ -21,7 +21,6 @@ export function currentPlace(): Place | undefined {
   return place === undefined || process.send === undefined ? undefined : JSON.parse(place)
 }
 
-/** The connection of a worker to its supervisor. */
 export interface WorkerChannel {
   /** Resolves when the supervisor says so, or has ended. */
   readonly stop: Promise<void>

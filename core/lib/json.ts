@@ -55,7 +55,6 @@ export function findJsonError(text: string): number {
   }
 }
 
-/** Whether a JSON value is an object. */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

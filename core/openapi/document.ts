@@ -1,4 +1,3 @@
-/** The OpenAPI document, made from the route table. */
 import type { StaticDocument } from '../http/message.ts'
 import { type Module, MODULES } from '../policy/modules.ts'
 import { endpointPath, type Route } from '../routes/route.ts'

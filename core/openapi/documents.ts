@@ -1,4 +1,3 @@
-/** What the service says about itself, made when somebody asks. */
 import type { Sha256 } from '../lib/digest.ts'
 import type { Documents } from '../routes/context.ts'
 import type { Route } from '../routes/route.ts'

@@ -1,4 +1,3 @@
-/** A route as an OpenAPI operation. */
 import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
 import type { ParameterDef } from '../http/query.ts'
 import { moduleForScope } from '../policy/modules.ts'

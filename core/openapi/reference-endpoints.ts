@@ -1,4 +1,3 @@
-/** The endpoints on the reference page. */
 import { PROBLEM_ACTIONS } from '../http/problem-actions.ts'
 import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
 import type { OpenApiDocument } from './document.ts'

@@ -18,7 +18,6 @@ export interface Staleness extends Required<StalenessBounds> {
   staleWindow(): StaleWindow | undefined
 }
 
-/** The public documents of the service. */
 export interface Documents {
   openapi(): Promise<StaticDocument>
   reference(): Promise<StaticDocument>
@@ -42,7 +41,6 @@ export interface Endpoint {
   readonly summary: string
 }
 
-/** The validated input of a handler. */
 export interface HandlerInput<P extends ParameterDefs, B> {
   readonly query: ParameterValues<P>
   readonly body: B
@@ -58,7 +56,6 @@ export interface HandlerInput<P extends ParameterDefs, B> {
   client(): string | undefined
 }
 
-/** What all handlers share. */
 export interface HandlerContext {
   readonly directory: Directory
   readonly catalog: Catalog

@@ -1,4 +1,3 @@
-/** The parameters and pages of paged lists. */
 import type { Cursors } from '../http/cursor.ts'
 import type { HandlerResult } from '../http/message.ts'
 import { Problem } from '../http/problem.ts'

@@ -9,7 +9,6 @@ import type { CopySource, Row } from './source-and-target.ts'
 /** How a table of the source compares with the same table of the target. */
 export interface TableReport {
   readonly table: TableName
-  /** Rows of the source. */
   readonly rows: number
   /** SHA-256 of the source's rows in the order of their keys: each as a JSON array and a line feed, in UTF-8. */
   readonly checksum: string
@@ -21,7 +20,6 @@ export interface TableReport {
   readonly differsAt: string | undefined
 }
 
-/** How tables are compared. */
 export interface CompareOptions {
   /** Milliseconds since the epoch: idempotency keys that have expired by then are skipped on both sides. */
   readonly now: number

@@ -9,7 +9,6 @@ import {
   type Row,
 } from './source-and-target.ts'
 
-/** How a copy is made. */
 export interface CopyOptions {
   /** Milliseconds since the epoch: idempotency keys that have expired by then are not copied. */
   readonly now: number
@@ -17,7 +16,6 @@ export interface CopyOptions {
   readonly progress?: (doing: 'copying' | 'comparing', table: TableName, rows: number) => void
 }
 
-/** The result of a copy. */
 export interface CopyReport {
   /** Every table, compared after the last row was written. */
   readonly tables: readonly TableReport[]

@@ -51,7 +51,6 @@ export interface CopySource {
   close(): MaybePromise<void>
 }
 
-/** A store to copy into. */
 export interface CopyTarget extends CopySource {
   readonly tables: Readonly<Record<TableName, WritableTable>>
   /**

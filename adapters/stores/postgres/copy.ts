@@ -127,7 +127,6 @@ function newerSchemaError({ place }: Database): StoreError {
   )
 }
 
-/** What differs from table to table. */
 interface TableOverrides {
   /** Columns that follow from the written ones, with their SQL. */
   readonly derived?: Readonly<Record<string, string>>

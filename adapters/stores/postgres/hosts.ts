@@ -1,4 +1,3 @@
-/** The way to whichever host of a URL takes writes. */
 import { type Connection, type ConnectionOptions, createConnection } from './connection.ts'
 import { ConnectionLostError, isPermanent, isStartupError } from './errors.ts'
 import { type Host, nameOf, type PostgresUrl } from './url.ts'

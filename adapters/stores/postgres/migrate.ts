@@ -21,7 +21,6 @@ import * as webhook from './migrations/004-webhook.ts'
 import * as quotaTerm from './migrations/005-quota-term.ts'
 import * as disabledAt from './migrations/006-webhook-disabled.ts'
 
-/** A schema as it was found. */
 interface Schema {
   /** 0 without tables. */
   readonly version: number

@@ -1,4 +1,3 @@
-/** A transaction on one connection. */
 import type { Connection, Query } from './connection.ts'
 import {
   CommitUnknownError,
