@@ -29,7 +29,7 @@ const commandGroups: Readonly<Record<string, Readonly<Record<string, string>>>> 
     explain: 'Explain whether a key may make a request, rule by rule',
     top: 'Show which keys are in use now, and what they ask for, until Ctrl-C',
     audit: 'List administrative changes, and verify the audit log',
-    doctor: 'Check an installation, and name what mends each finding',
+    doctor: 'Check an installation, and name what fixes each issue',
     store: 'Back up, restore and copy a store',
     leaks: 'Find keys in files and in the history of a repository, and revoke them',
     config: 'Show the values of options, and where they come from',

@@ -1,9 +1,10 @@
 import { createServiceNames } from '../../core/http/headers.ts'
 import type { CliCommand, Invocation } from '../command.ts'
-import { createDiagnosis, type Judge, type Result, type Severity } from '../doctor/check.ts'
+import { type Check, createDiagnosis, type Result, type Severity } from '../doctor/check.ts'
 import { checkAccess, checkDisk, checkServeOptions } from '../doctor/machine.ts'
 import { type ExitCode, toCliError } from '../errors.ts'
 import { serviceNameOption } from '../options.ts'
+import type { Output } from '../output/print.ts'
 import { pluralize, printable, redactAll } from '../output/text.ts'
 import type { ServiceOptions } from '../service-options.ts'
 import { describeStore, schemaStatus, timeOf, withStore } from '../store.ts'
@@ -28,7 +29,7 @@ export function define(doctor: CliCommand): void {
     .option('--service-name <name>', 'Service name of the deployments', serviceNameOption, 'service')
     .act((invocation, options: DoctorOptions) => diagnose(doctor.parent as CliCommand, invocation, options))
     .details(`
-Changes nothing. Each finding has the command or the setting that mends it. Exits 1 if there is an error or a warning,
+Changes nothing. Each issue has the command or the setting that fixes it. Exits 1 if there is an error or a warning,
 and 3 if the store or a service cannot be reached; the other checks still run.`)
     .examples(
       'partner-api doctor',
@@ -55,61 +56,68 @@ async function diagnose(
   const webhookKey = await readWebhookKey(webhookKeyFile, invocation).catch(() => undefined)
   let partner: string | undefined
 
-  async function checkStore(judge: Judge, report: (progress: string) => void): Promise<void> {
-    checkAccess(judge, 'key-files', [...keyFiles, verify.keyFile ?? '', webhookKeyFile ?? ''].filter(Boolean))
-    checkServeOptions(judge, serve)
+  async function checkStore(check: Check, report: (progress: string) => void): Promise<void> {
+    checkAccess(check, 'key-files', [...keyFiles, verify.keyFile ?? '', webhookKeyFile ?? ''].filter(Boolean))
+    checkServeOptions(check, serve)
     const { current, latest } = await schemaStatus(address, env)
     const message = `The store has schema version ${current}, and this program needs ${latest}.`
     const command = current < latest ? 'partner-api migrate' : 'npm install --global partner-api'
-    judge('schema', current !== latest && { message, command })
+    check('schema', current !== latest && { message, command })
     if (address.kind === 'sqlite') {
-      checkAccess(judge, 'store-files', [address.file])
-      checkDisk(judge, address.file)
+      checkAccess(check, 'store-files', [address.file])
+      checkDisk(check, address.file)
       const { checkSqlite } = await import('../doctor/sqlite.ts')
-      if (current === latest) checkSqlite(judge, address.file)
+      if (current === latest) checkSqlite(check, address.file)
     }
     if (current < latest) return
     await withStore(invocation, { readOnly: true }, async (store) => {
       if (address.kind === 'postgres') {
         const { checkPostgres } = await import('../doctor/postgres.ts')
-        await checkPostgres(judge, storeUrl, store, env)
+        await checkPostgres(check, storeUrl, store, env)
       }
       partner = (await store.findKey(parseKeyId(key) ?? ''))?.partner.slug
       const { checkKeys } = await import('../doctor/keys.ts')
-      await checkKeys(judge, store, timeOf(store), report)
+      await checkKeys(check, store, timeOf(store), report)
       const { checkWebhooks } = await import('../doctor/webhooks.ts')
-      await checkWebhooks(judge, store, webhookKey)
+      await checkWebhooks(check, store, webhookKey)
       report('Verifying the audit log …')
       const broken = await verifyAudit(store).then(() => undefined, toCliError)
       if (broken?.exitCode === 3) throw broken
       const command = 'partner-api audit verify'
-      judge('audit-log', broken && { message: broken.message.replace(/:$/, '.'), command })
+      check('audit-log', broken && { message: broken.message.replace(/:$/, '.'), command })
     })
   }
 
   const { results, run, exitCode } = createDiagnosis(output)
   await output.progress(async (report) => {
-    await run('store', (judge) => checkStore(judge, report))
+    await run('store', (check) => checkStore(check, report))
     for (const base of bases) {
       const { checkDeployment } = await import('../doctor/deployment.ts')
       const names = createServiceNames(serviceName)
       const credential = partner === undefined ? undefined : { key, partner }
-      const check = (judge: Judge) => checkDeployment(judge, base, names, env, trustedProxies, credential)
-      await run('deployment', check, { url: base.href })
+      await run(
+        'deployment',
+        (check) => checkDeployment(check, base, names, env, trustedProxies, credential),
+        { url: base.href },
+      )
     }
   })
-  const checks = redactAll(results)
-  const rows = checks.toSorted((a, b) => order.indexOf(a.severity) - order.indexOf(b.severity))
-  await output.result({ checks }, rows.map(formatResult).join(''))
+  await printResults(output, results)
   if (bases.length > 0 && partner === undefined) {
     output.note(
       'Limits and staleness of a service are checked with a key of the store: --key-file or PARTNER_API_KEY.',
     )
   }
+  return exitCode()
+}
+
+async function printResults(output: Output, results: readonly Result[]): Promise<void> {
+  const checks = redactAll(results)
+  const rows = checks.toSorted((a, b) => order.indexOf(a.severity) - order.indexOf(b.severity))
+  await output.result({ checks }, rows.map(formatResult).join(''))
   const count = (name: Severity) =>
     pluralize(results.filter(({ severity }) => severity === name).length, name)
   output.note(`${pluralize(results.length, 'check')}: ${count('error')}, ${count('warning')}.`)
-  return exitCode()
 }
 
 /** The options of a command in the environment and the configuration file. */
@@ -126,5 +134,5 @@ function formatResult({ check, severity, message, command, url }: Result): strin
   const title = `${(severity ?? 'ok').padEnd(8)} ${check}${url ? ` at ${url}` : ''}`
   if (message === null) return `${title}\n`
   const line = `${title}: ${printable(message)}\n`
-  return command === null ? line : `${line}         To mend it: ${printable(command)}\n`
+  return command === null ? line : `${line}         To fix it: ${printable(command)}\n`
 }

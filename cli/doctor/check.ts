@@ -41,60 +41,60 @@ export const CHECKS = {
   'deployment': 'error',
 } as const satisfies Record<string, Severity>
 
-export type Check = keyof typeof CHECKS
+export type CheckName = keyof typeof CHECKS
 
-export interface Finding {
+export interface Issue {
   /** One sentence. */
   readonly message: string
-  /** The command or the setting that mends it. */
+  /** The command or the setting that fixes it. */
   readonly command?: string | undefined
   /** How many things it is about, and the first of them. */
   readonly count?: number
   readonly first?: readonly string[]
 }
 
-/** Records what a check has found: nothing when all is in order. */
-export type Judge = (check: Check, ...findings: readonly (Finding | false | undefined)[]) => void
+/** Records the issues of a check: none when all is in order. */
+export type Check = (name: CheckName, ...issues: readonly (Issue | false | undefined)[]) => void
 
-/** One finding about all things of a kind. @param names The first of them. */
+/** One issue of all things of a kind. @param names The first of them. */
 export function findMany(
   what: string,
   names: readonly string[],
   command: string,
   count: number = names.length,
-): Finding | false {
+): Issue | false {
   const first = names.slice(0, 5)
   const more = count > first.length ? [`${formatCount(count - first.length)} more`] : []
   return count > 0 && { message: `${what}: ${joinList([...first, ...more])}.`, command, count, first }
 }
 
 /** @param present Names of the indexes that the store has. */
-export function checkIndexes(judge: Judge, all: readonly Migration[], present: readonly string[]): void {
+export function checkIndexes(check: Check, all: readonly Migration[], present: readonly string[]): void {
   const sql = all.map((migration) => migration.sql).join('\n')
   const dropped = [...sql.matchAll(/^DROP INDEX (\w+)/gm)].map(([, name]) => name)
   const known = new Set([...present, ...dropped])
   const created = [...sql.matchAll(/^CREATE (?:UNIQUE )?INDEX (\w+)[^;]*;/gm)]
   const missing = created.filter(([, name]) => !known.has(name))
   const statements = missing.map(([statement]) => statement.replace(/\s+/g, ' ')).join(' ')
-  judge('indexes', findMany('Indexes that are missing', missing.map(([, name = '']) => name), statements))
+  check('indexes', findMany('Indexes that are missing', missing.map(([, name = '']) => name), statements))
 }
 
 /** @param skewMs By how much the clock of `name` is ahead of that of `other`. */
-export function findSkew(name: string, other: string, skewMs: number, maxMs: number): Finding | false {
+export function findSkew(name: string, other: string, skewMs: number, maxMs: number): Issue | false {
   const direction = skewMs > 0 ? 'ahead of' : 'behind'
   const message = `The clock of ${name} is ${Math.abs(skewMs)} ms ${direction} that of ${other}.`
   return Math.abs(skewMs) > maxMs && { message, command: 'timedatectl set-ntp true' }
 }
 
 /** @param ms How long a server may use outdated data. */
-export function findStaleness(name: string, ms: number): Finding | false {
+export function findStaleness(name: string, ms: number): Issue | false {
   const message = `${name} may accept a key for ${ms / 1_000} s after it is revoked.`
   return ms > 5_000 && { message, command: 'partner-api serve --max-staleness 1000 --stale-if-error 0' }
 }
 
 /** The result of a check under `--json`. */
 export interface Result {
-  readonly check: Check
+  readonly check: CheckName
   /** `null` when nothing was found. */
   readonly severity: Severity | null
   readonly message: string | null
@@ -107,13 +107,15 @@ export function createDiagnosis(output: Output) {
   const results: Result[] = []
   let isUnreachable = false
 
-  function judgeWith(about: Pick<Result, 'url'>): Judge {
-    return (check, ...findings) => {
-      const found = findings.filter((finding) => !!finding)
-      if (found.length === 0) results.push({ check, severity: null, message: null, command: null, ...about })
-      for (const { command, ...finding } of found) {
-        const mends = command?.replace(/^partner-api (.*)/, (_, words) => output.command(words)) ?? null
-        results.push({ check, severity: CHECKS[check], ...finding, command: mends, ...about })
+  function checkAbout(about: Pick<Result, 'url'>): Check {
+    return (name, ...issues) => {
+      const found = issues.filter((issue) => !!issue)
+      if (found.length === 0) {
+        results.push({ check: name, severity: null, message: null, command: null, ...about })
+      }
+      for (const { command, ...issue } of found) {
+        const fix = command?.replace(/^partner-api (.*)/, (_, words) => output.command(words)) ?? null
+        results.push({ check: name, severity: CHECKS[name], ...issue, command: fix, ...about })
       }
     }
   }
@@ -123,12 +125,12 @@ export function createDiagnosis(output: Output) {
 
     /** Runs checks. When one throws, that is an error too. */
     async run(
-      check: Check,
-      work: (judge: Judge) => Promise<void>,
+      name: CheckName,
+      work: (check: Check) => Promise<void>,
       about: Pick<Result, 'url'> = {},
     ): Promise<void> {
-      const judge = judgeWith(about)
-      judge(check, await work(judge).then(() => undefined, toFinding))
+      const check = checkAbout(about)
+      check(name, await work(check).then(() => undefined, toIssue))
     },
 
     exitCode(): ExitCode {
@@ -137,7 +139,7 @@ export function createDiagnosis(output: Output) {
     },
   }
 
-  function toFinding(thrown: unknown): Finding {
+  function toIssue(thrown: unknown): Issue {
     const { exitCode, message, remedy } = toCliError(thrown)
     isUnreachable ||= exitCode === 3
     const command = remedy && ['partner-api', remedy.command, ...remedy.args].join(' ')

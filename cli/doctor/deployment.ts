@@ -12,7 +12,7 @@ import {
   urlBelow,
 } from '../verification/deployment.ts'
 import { readVerification, verifyKeyPath } from '../verification/response.ts'
-import { findMany, findSkew, findStaleness, type Judge } from './check.ts'
+import { type Check, findMany, findSkew, findStaleness } from './check.ts'
 
 /**
  * @param trustedProxies By the settings of `serve`.
@@ -20,7 +20,7 @@ import { findMany, findSkew, findStaleness, type Judge } from './check.ts'
  * @throws {CliError} when nothing, or something else, responds, or the service rejects the key.
  */
 export async function checkDeployment(
-  judge: Judge,
+  check: Check,
   base: URL,
   names: ServiceNames,
   env: Io['env'],
@@ -36,20 +36,20 @@ export async function checkDeployment(
     })
   try {
     const health = await get('/health')
-    checkHealth(judge, base, names, health)
+    checkHealth(check, base, names, health)
     // Only a note: the arguments of the running server are not known here.
     const proxy = trustedProxies === 0 ? health.header('via') ?? health.header('server') : undefined
     const message = `${origin} is behind ${
       displayName(proxy ?? '')
     }, and the settings of serve trust no proxy.`
-    judge(
+    check(
       'deployment-proxies',
       proxy !== undefined && { message, command: 'partner-api serve --trust-proxies 1' },
     )
 
     // Browsers are refused before keys are read.
     const browser = await get('/public/plans', { origin: 'https://browser.example' })
-    judge(
+    check(
       'deployment-browsers',
       browser.status === 401 && {
         message: `${origin} answers browsers, where everybody can read a key.`,
@@ -67,20 +67,20 @@ export async function checkDeployment(
     )
     const off = LIMIT_NAMES.filter((name) => !limits.some(({ policy }) => policy === name))
     const options = off.map((name) => `--limit ${name}=${Object.values(DEFAULT_LIMITS[name]).join('/')}`)
-    judge(
+    check(
       'deployment-limits',
       findMany(`Limits that are off at ${origin}`, off, `partner-api serve ${options.join(' ')}`),
     )
-    judge('deployment-staleness', findStaleness(origin, ms + seconds * 1_000))
+    check('deployment-staleness', findStaleness(origin, ms + seconds * 1_000))
   } finally {
     await connection.close()
   }
 }
 
-function checkHealth(judge: Judge, base: URL, names: ServiceNames, health: DeploymentResponse): void {
+function checkHealth(check: Check, base: URL, names: ServiceNames, health: DeploymentResponse): void {
   const now = Date.now()
   const { origin, protocol, host } = base
-  judge(
+  check(
     'deployment-https',
     protocol === 'http:' && !isLoopback(base) &&
       { message: `Keys travel to ${origin} unencrypted.`, command: `https://${host}` },
@@ -91,7 +91,7 @@ function checkHealth(judge: Judge, base: URL, names: ServiceNames, health: Deplo
     throw notThisServiceError(health.url, 'it reports no health')
   }
   const status = `${health.status} ${displayName(String(data['status'] ?? data['code']))}`
-  judge(
+  check(
     'deployment-health',
     data['status'] !== 'ok' &&
       { message: `${origin} cannot read its store: ${status}.`, command: 'partner-api doctor' },
@@ -99,7 +99,7 @@ function checkHealth(judge: Judge, base: URL, names: ServiceNames, health: Deplo
   // The header has whole seconds.
   const ahead = now - Date.parse(health.header('date') ?? '')
   const skewMs = ahead < 0 ? ahead : Math.max(0, Math.round(ahead - health.ms - 1_000))
-  judge(
+  check(
     'deployment-clock',
     findSkew('this machine', origin, skewMs, 2_000),
     findSkew(origin, 'its store', Number(data['clock_skew_ms'] ?? 0), 0),

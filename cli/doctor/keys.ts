@@ -6,7 +6,7 @@ import type { Key, Partner } from '../../core/model.ts'
 import { MODULES, type Scope, SCOPES } from '../../core/policy/modules.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { ROUTES } from '../../core/routes/router.ts'
-import { findMany, type Judge } from './check.ts'
+import { type Check, findMany } from './check.ts'
 
 /** What the things are that each check finds. */
 const kinds = {
@@ -18,22 +18,23 @@ const kinds = {
   'modules-without-key': 'Partners with active modules that none of their keys may use',
   'partners-without-key': 'Partners without a key in force',
 } as const
+type Kind = keyof typeof kinds
 
 /** A key has at most some thousand counts in 90 days. */
 const keysPerPage = 100
 
 /** Reads all keys in force or expired, and all partners. Memory grows by about 100 bytes for each partner. */
 export async function checkKeys(
-  judge: Judge,
+  check: Check,
   store: Store,
   now: number,
   report: (progress: string) => void,
 ): Promise<void> {
   const tallies = new Map<string, { count: number; readonly names: string[]; readonly command: string }>()
-  /** @param command The one that mends it, or that lists all. */
-  function found(check: keyof typeof kinds, name: string, command: string): void {
-    const tally = tallies.get(check) ?? { count: 0, names: [], command }
-    tallies.set(check, tally)
+  /** @param command The one that fixes it, or that lists all. */
+  function found(kind: Kind, name: string, command: string): void {
+    const tally = tallies.get(kind) ?? { count: 0, names: [], command }
+    tallies.set(kind, tally)
     if (tally.count++ < 5) tally.names.push(name)
   }
 
@@ -72,6 +73,18 @@ export async function checkKeys(
     })
   }
 
+  await checkPartners(store, owners, found)
+  for (const kind of Object.keys(kinds) as Kind[]) {
+    const { names = [], command = '', count } = tallies.get(kind) ?? {}
+    check(kind, findMany(kinds[kind], names, command, count))
+  }
+}
+
+async function checkPartners(
+  store: Store,
+  owners: ReadonlyMap<string, { readonly id: string; readonly scopes: number }>,
+  found: (kind: Kind, slug: string, command: string) => void,
+): Promise<void> {
   for await (const partner of readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit))) {
     const { slug, state, modules } = partner
     const owner = owners.get(slug)
@@ -84,11 +97,6 @@ export async function checkKeys(
       .filter((scope) => !(owner.scopes & toBits([scope])))
     const command = `partner-api scopes grant ${owner.id} ${missing.join(' ')}`
     if (missing.length > 0) found('modules-without-key', slug, command)
-  }
-
-  for (const check of Object.keys(kinds) as (keyof typeof kinds)[]) {
-    const { names = [], command = '', count } = tallies.get(check) ?? {}
-    judge(check, findMany(kinds[check], names, command, count))
   }
 }
 

@@ -9,10 +9,10 @@ import type { Store } from '../../core/ports/store.ts'
 import type { Io } from '../output/print.ts'
 import { currentUser } from '../store-url.ts'
 import { isLoopback } from '../verification/credential.ts'
-import { checkIndexes, findMany, findSkew, findStaleness, type Judge } from './check.ts'
+import { type Check, checkIndexes, findMany, findSkew, findStaleness } from './check.ts'
 
 export async function checkPostgres(
-  judge: Judge,
+  check: Check,
   storeUrl: string,
   store: Store,
   env: Io['env'],
@@ -21,7 +21,7 @@ export async function checkPostgres(
   const isRemote = hosts.some(({ name, isSocket }) =>
     !isSocket && !isLoopback({ hostname: name === '::1' ? '[::1]' : name })
   )
-  judge(
+  check(
     'postgres-tls',
     isRemote && mode !== 'verify-full' && {
       message: `sslmode=${mode} does not tell the store from a machine that intercepts the connection.`,
@@ -30,24 +30,24 @@ export async function checkPostgres(
   )
   const database = connect(storeUrl)
   try {
-    judge(
+    check(
       'postgres-pooler',
       !isPooled && await isBehindPooler(database) && {
         message: 'The store is behind a pooler in transaction mode, and its URL does not say so.',
         command: 'pooler=transaction',
       },
     )
-    await checkDatabase(judge, database)
+    await checkDatabase(check, database)
   } finally {
     await database.close()
   }
 
   const servers = await readServers(store)
   const skewMs = createClock(() => store.clock?.()).skewMs()
-  judge('store-clock', findSkew('this machine', 'the store', skewMs, 1_000))
-  judge('server-clocks', ...servers.map(({ name, skewMs }) => findSkew(name, 'the store', skewMs, 0)))
-  judge('server-staleness', ...servers.map(({ name, leaseMs }) => findStaleness(name, leaseMs)))
-  judge(
+  check('store-clock', findSkew('this machine', 'the store', skewMs, 1_000))
+  check('server-clocks', ...servers.map(({ name, skewMs }) => findSkew(name, 'the store', skewMs, 0)))
+  check('server-staleness', ...servers.map(({ name, leaseMs }) => findStaleness(name, leaseMs)))
+  check(
     'server-revisions',
     ...servers.map(({ name, applied }) =>
       !applied && {
@@ -68,7 +68,7 @@ async function isBehindPooler(database: Database): Promise<boolean> {
   })
 }
 
-async function checkDatabase(judge: Judge, { read }: Database): Promise<void> {
+async function checkDatabase(check: Check, { read }: Database): Promise<void> {
   const [row] = await read<
     [fsync: string, role: string, isSuperuser: boolean, readable: string, indexes: string]
   >(`
@@ -77,7 +77,7 @@ async function checkDatabase(judge: Judge, { read }: Database): Promise<void> {
         WHERE table_schema = 'partner_api' AND grantee = 'PUBLIC' AND privilege_type = 'SELECT'),
       (SELECT string_agg(indexname, ' ') FROM pg_indexes WHERE schemaname = 'partner_api')`)
   const [fsync, role, isSuperuser, readable, indexes] = row!
-  judge(
+  check(
     'postgres-server',
     fsync !== 'on' && {
       message: 'A crash of the database server can destroy the store: fsync is off.',
@@ -93,7 +93,7 @@ async function checkDatabase(judge: Judge, { read }: Database): Promise<void> {
       'REVOKE ALL ON ALL TABLES IN SCHEMA partner_api FROM PUBLIC',
     ),
   )
-  checkIndexes(judge, MIGRATIONS, indexes.split(' '))
+  checkIndexes(check, MIGRATIONS, indexes.split(' '))
 }
 
 /** Gives servers the time that they need to confirm a change. */

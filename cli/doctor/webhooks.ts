@@ -1,12 +1,12 @@
 import { openSecrets, type WebhookKey } from '../../adapters/webhooks/secrets.ts'
 import type { Store } from '../../core/ports/store.ts'
-import { findMany, type Judge } from './check.ts'
+import { type Check, findMany } from './check.ts'
 
 const manyPending = 1_000
 
 /** @param key That of the settings of `serve`, for secrets. */
 export async function checkWebhooks(
-  judge: Judge,
+  check: Check,
   { webhooks: port }: Store,
   key?: WebhookKey,
 ): Promise<void> {
@@ -21,7 +21,7 @@ export async function checkWebhooks(
     active.map((each) => key && openSecrets(key, each, Date.now()).catch(() => null)),
   )
   const sealed = idsOf(active.filter((_, index) => opened[index] === null))
-  judge(
+  check(
     'webhooks',
     findMany('Webhooks with another key', sealed, `partner-api webhooks rotate-secret ${sealed[0]}`),
     findMany('Webhooks that are disabled', disabled, `partner-api webhooks enable ${disabled[0]}`),

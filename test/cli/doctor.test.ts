@@ -237,7 +237,7 @@ await test('the output about 5,000 keys is short', async (t) => {
   await store.apply(changes, (await store.revision()).facts, { actor: 'test', at: now })
   const { stdout } = await runProgram(['--store', url, 'doctor'])
   t.ok(stdout.length < 2_500, `${stdout.length} characters`)
-  t.match(stdout, /^ {9}To mend it: partner-api --store sqlite:\S+ keys list --unused 90d$/m)
+  t.match(stdout, /^ {9}To fix it: partner-api --store sqlite:\S+ keys list --unused 90d$/m)
   const { checks } = await diagnose(url)
   t.match(checks.find(({ check }) => check === 'keys-unused'), {
     count: 5_000,
