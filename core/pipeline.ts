@@ -149,8 +149,10 @@ function matchRoute(service: Service, context: RequestContext): Route | string {
   if (target.length > maxTargetBytes) throw new Problem('uri_too_long')
   const end = target.indexOf('?')
   const path = end < 0 ? target : target.slice(0, end)
-  // A target has no fragment (RFC 9112 §3.2).
-  if (target.includes('#') || !isPercentEncoded(path)) throw new Problem('malformed_request')
+  // A target has no fragment (RFC 9112 §3.2), and CONNECT has no path (§3.2.3).
+  if (target.includes('#') || method === 'CONNECT' || !isPercentEncoded(path)) {
+    throw new Problem('malformed_request')
+  }
   if (path.startsWith('/')) context.path = path
   const match = service.routes.match(path)
   if (match === undefined) throw new Problem('route_not_found')

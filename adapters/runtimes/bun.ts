@@ -90,7 +90,10 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
     reusePort,
     fetch(request, server) {
       const httpRequest = new BunHttpRequest(request, server, requestTimeoutMs)
-      const response = api.handle(httpRequest)
+      // A target has no fragment (RFC 9112 §3.2): Bun keeps it.
+      const response = request.url.includes('#')
+        ? api.refuse('malformed_request', httpRequest.address)
+        : api.handle(httpRequest)
       return response instanceof Promise ? pending.add(httpRequest, response, respond) : respond(response)
     },
   })

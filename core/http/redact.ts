@@ -22,12 +22,12 @@ function containsEncodedKey(text: string): boolean {
   return false
 }
 
-/** Invisible characters that a copied key may contain, and spaces of a query. */
-const invisible = /[\p{Cf}\p{Z}+]+/gu
+/** What is not visible in ASCII, such as a line break in a copied key, and spaces of a query. */
+const invisible = /[^!-*,-~]+/g
 
-/** Decodes escapes of ASCII characters only: keys contain no others. */
+/** Decodes bytes: none of a character outside ASCII is visible. */
 function decodeLoosely(text: string): string {
-  return text.replace(/%([0-7][0-9a-f])/gi, (_, digits: string) => String.fromCharCode(parseInt(digits, 16)))
+  return text.replace(/%([0-9a-f]{2})/gi, (_, digits: string) => String.fromCharCode(parseInt(digits, 16)))
 }
 
 const maxCodePoints = 60

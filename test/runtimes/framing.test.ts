@@ -26,8 +26,7 @@ const parsers: Readonly<Record<string, OwnParser | undefined>> = {
       'headers at the limit': tooLarge,
       'a thousand headers': tooLarge,
       'asterisk form': malformed,
-      // Bun parses these as URLs.
-      'authority form': notFound,
+      // Bun parses it as a URL.
       'a target with a high byte': notFound,
       'chunks with a trailer': served,
       'twenty thousand trailers': served,
@@ -58,6 +57,8 @@ const rejected: readonly (readonly [line: string, fields: string, code?: string,
     ['GET /service/health', `Host: ${value}`] as const
   ),
   ['GET http://other.test?/service/health', host, 'route_not_found'],
+  ['GET /service/health#a', host],
+  ['CONNECT /service/health', host],
 ]
 
 const template = await makeTemplate()

@@ -40,9 +40,11 @@ async function inQueries(t: TestContext, service: Service, key: string): Promise
 async function inPaths(t: TestContext, service: Service, key: string): Promise<void> {
   const { root, send } = service
   const once = encodeURIComponent(encoded(key))
-  for (const hidden of [once, encodeURIComponent(once)]) {
+  const [start, end] = [key.slice(0, 30), key.slice(30)]
+  const wrapped = ['%0A', '%09%20', '%C2%AD', '%E2%80%8B'].map((between) => start + between + end)
+  for (const hidden of [once, encodeURIComponent(once), ...wrapped]) {
     const unknown = await send({ target: `/${hidden}` })
-    expectProblem(t, unknown, 'route_not_found', 'as a path, percent-encoded twice or more', {
+    expectProblem(t, unknown, 'route_not_found', 'as a path, wrapped or percent-encoded twice or more', {
       instance: '/',
     })
   }
